@@ -1,0 +1,89 @@
+//! The raw record: 16 bytes that generated code appends to a thread's ring and simulators read in batches.
+//!
+//! `what` = site << 8 | code. The code says all that a simulator needs (kind and size), so that the hot loop never looks a
+//! site up in a table; the site names the owning instruction for attribution. Source: our own; DESIGN.md "data plane".
+
+/// One raw record as generated code writes it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Record {
+    /// Effective (linear) address, or the payload that the code calls for.
+    pub address: u64,
+    /// `site << 8 | code`.
+    pub what: u32,
+    /// A second payload; meaning depends on the code, usually 0.
+    pub extra: u32,
+}
+
+impl Record {
+    /// Number of the site: an index into the engine's table of sites (or of blocks, for `Fetch` and `Block`).
+    pub fn site(self) -> usize {
+        (self.what >> 8) as usize
+    }
+
+    /// What kind of record this is, and how many bytes it touches.
+    pub fn code(self) -> Code {
+        Code(self.what as u8)
+    }
+}
+
+/// The low byte of `what`: 4 bits of kind, 4 bits of size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Code(pub u8);
+
+/// Upper four bits of a [`Code`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum RecordKind {
+    /// `address` is read.
+    Load = 0,
+    /// `address` is written.
+    Store = 1,
+    /// `address` is read, then written (one instruction, one location).
+    Modify = 2,
+    /// `address` is hinted at.
+    Prefetch = 3,
+    /// An instruction line: `address` is the line's first byte; `site` is the block's number.
+    Fetch = 4,
+    /// A block starts; `site` is the block's number. Only in full streams, which carry no `Fetch`.
+    Block = 5,
+    /// A reference that needs more words: the following records of kind `Payload` belong to it.
+    Complex = 6,
+    /// Payload of the preceding `Complex`.
+    Payload = 7,
+    /// A tool's own event: `address` is the value it asked for.
+    Tool = 8,
+}
+
+/// Direction of a data reference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Access {
+    /// Reads.
+    Load,
+    /// Writes.
+    Store,
+    /// Hints.
+    Prefetch,
+}
+
+/// Sizes that the four size bits name; other sizes travel as `Complex`.
+pub const SIZES: [u32; 16] = [1, 2, 4, 6, 8, 10, 16, 28, 32, 64, 94, 108, 128, 512, 0, 0];
+
+impl Code {
+    /// The code for `kind` and `size_bytes`, or `None` where the size has no short form.
+    pub fn new(kind: RecordKind, size_bytes: u32) -> Option<Code> {
+        let size = SIZES.iter().position(|&s| s == size_bytes && s != 0)?;
+        Some(Code((kind as u8) << 4 | size as u8))
+    }
+
+    /// The kind.
+    pub fn kind(self) -> RecordKind {
+        use RecordKind::*;
+        [Load, Store, Modify, Prefetch, Fetch, Block, Complex, Payload, Tool][(self.0 >> 4).min(8) as usize]
+    }
+
+    /// Bytes touched (0 where the kind has none).
+    pub fn size_bytes(self) -> u32 {
+        SIZES[(self.0 & 15) as usize]
+    }
+}
