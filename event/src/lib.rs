@@ -31,8 +31,10 @@
 //! Every reference belongs to the instruction that makes it, and carries its thread and the thread's instruction count
 //! (instructions retired before the owning instruction).
 
+mod filter;
 mod record;
 
+pub use filter::{Filter, SetFilter, StoreFilter, Stream};
 pub use record::{Access, Code, Record, RecordKind};
 
 /// A block ends after this many instructions even without a control transfer.

@@ -1,1 +1,7 @@
-//! placeholder
+//! Runs any unmodified x86-64 Linux program under instrumentation. (Interface first; the engine follows.)
+
+pub mod profile;
+mod run;
+
+pub use profile::{Block, Instruction, Module, Profile, Site};
+pub use run::{Aslr, Command, Exit, Observer, Options, Outcome, Progress};

@@ -1,0 +1,50 @@
+//! The in-line filter that generated code may apply before it records a reference.
+//!
+//! An access to the line that was last used in its set changes nothing in a recency-ordered cache (Mattson et al. 1970,
+//! stack algorithms), so the target keeps, per filter set, the last line, and records only accesses that differ. When that is exact
+//! is decided from a machine description by `simulate`; this file only says what the engine is asked to do.
+
+/// Sets of a filter, and the size of what it remembers in each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SetFilter {
+    /// Number of sets, a power of two that divides the set count of every cache the filter stands before.
+    pub sets: u32,
+    /// Bytes of a line (or page), a power of two, the smallest of any cache the filter stands before.
+    pub line_bytes: u32,
+}
+
+/// What may stay unrecorded because it provably changes nothing in the simulated hierarchy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Filter {
+    /// Data lines.
+    pub data: SetFilter,
+    /// Instruction lines.
+    pub instruction: SetFilter,
+    /// Data pages (when a data TLB is simulated): a reference is recorded when its line *or* its page is news.
+    pub data_page: Option<SetFilter>,
+    /// Instruction pages.
+    pub instruction_page: Option<SetFilter>,
+    /// What stores do.
+    pub stores: StoreFilter,
+}
+
+/// What a store does to the filter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StoreFilter {
+    /// Stores allocate: they are filtered like loads.
+    LikeLoads,
+    /// Stores that miss do not allocate: a store is filtered only where its line is the set's last (it then is present), and
+    /// a recorded store does not enter the filter but empties its set.
+    NeverEnter,
+}
+
+/// What the engine records of the program's references.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stream {
+    /// Nothing but complex references whose count cannot be known beforehand (`rep`, gather, scatter, masked).
+    Counts,
+    /// `Fetch`, `Load`, `Store`, `Modify` records that pass the filter, and all complex ones.
+    Filtered(Filter),
+    /// A `Block` record per block and every reference.
+    Full,
+}

@@ -1,0 +1,90 @@
+//! What a run leaves behind: every block with its execution count, every site, every module.
+
+use std::path::PathBuf;
+
+/// A file that was mapped executable (or anonymous code).
+#[derive(Clone, Debug, Default)]
+pub struct Module {
+    /// Path as in `/proc/PID/maps`; `[vdso]`; `[anonymous]` for generated code.
+    pub path: PathBuf,
+    /// First mapped address of the executable mapping.
+    pub start: u64,
+    /// One past its last address.
+    pub end: u64,
+    /// File offset of `start`.
+    pub file_offset: u64,
+}
+
+/// One instruction of a block.
+#[derive(Clone, Copy, Debug)]
+pub struct Instruction {
+    /// Bytes from the block's first address.
+    pub offset: u16,
+    /// Encoded length.
+    pub len: u8,
+    /// Loads per execution (complex references excluded: they are counted as they happen).
+    pub loads: u8,
+    /// Stores per execution (complex references excluded).
+    pub stores: u8,
+    /// `iced_x86::Code as u16`.
+    pub code: u16,
+}
+
+/// A static basic block as translated.
+#[derive(Clone, Debug)]
+pub struct Block {
+    /// Address of the first instruction.
+    pub ip: u64,
+    /// Bytes.
+    pub len: u32,
+    /// Index into [`Profile::modules`].
+    pub module: u32,
+    /// Index of the first instruction in [`Profile::instructions`].
+    pub first: u32,
+    /// Number of instructions.
+    pub count: u32,
+    /// How often it ran (all threads).
+    pub executions: u64,
+    /// How often its conditional branch, when it ends with one, was taken.
+    pub taken: u64,
+}
+
+/// An instruction that makes references; records name it by its index.
+#[derive(Clone, Copy, Debug)]
+pub struct Site {
+    /// Address of the instruction.
+    pub ip: u64,
+    /// Block in which the site was translated.
+    pub block: u32,
+    /// Index of the instruction within the block.
+    pub index: u32,
+}
+
+/// All of it.
+#[derive(Clone, Debug, Default)]
+pub struct Profile {
+    /// Modules seen.
+    pub modules: Vec<Module>,
+    /// Blocks; several may start at the same address (retranslated code, superblock copies).
+    pub blocks: Vec<Block>,
+    /// Instructions of all blocks.
+    pub instructions: Vec<Instruction>,
+    /// Sites.
+    pub sites: Vec<Site>,
+    /// Blocks left in the middle (fault, signal, exit): (block, first instruction not retired, how often).
+    pub cut: Vec<(u32, u32, u64)>,
+    /// Iterations of repeated string instructions beyond the first count, by site.
+    pub repeats: Vec<(u32, u64)>,
+    /// Loads and stores made by complex references: (site, loads, stores).
+    pub complex: Vec<(u32, u64, u64)>,
+}
+
+impl Profile {
+    /// Instructions retired, all threads; a repeated string instruction counts once.
+    pub fn instructions_retired(&self) -> u64 {
+        let whole: u64 = self.blocks.iter().map(|b| b.executions * u64::from(b.count)).sum();
+        let lost: u64 =
+            self.cut.iter().map(|&(b, k, n)| u64::from(self.blocks[b as usize].count - k) * n).sum();
+        whole - lost
+    }
+}
