@@ -7,6 +7,7 @@
 //! |---|---|
 //! | `geometry` | sets, ways, lines: what a level is |
 //! | `bank` | rows of tags in recency order, searched in sweeps: the hot loops |
+//! | `kernel` | one row of tags, touched: portable, AVX2, AVX-512 |
 //! | `stage` | records → touches of single lines |
 //! | `hierarchy` | threads, levels, who misses where |
 //! | `report` | plain numbers |
@@ -24,6 +25,7 @@ mod bank;
 pub mod filter;
 mod geometry;
 mod hierarchy;
+mod kernel;
 mod plan;
 pub mod reference;
 mod report;

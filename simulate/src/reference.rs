@@ -206,7 +206,7 @@ impl Naive {
     ) {
         // A store is a write where it arrives; behind a level that allocated for it, it is a fill.
         let mut arrives = access;
-        for level in 0..=self.levels.outer.len() {
+        for (level, missed) in missed.iter_mut().enumerate().take(self.levels.outer.len() + 1) {
             let cache = match (level, kind) {
                 (0, ReferenceKind::Fetch) => thread.instruction.as_mut(),
                 (0, _) => Some(&mut thread.data),
@@ -214,7 +214,7 @@ impl Naive {
             };
             let Some(cache) = cache else { return };
             let Found::Miss(victim) = cache.touch(address, arrives) else { return };
-            missed[level] = true;
+            *missed = true;
             if cache.geometry.store_miss == StoreMiss::Allocate {
                 arrives = Access::Load;
             }
