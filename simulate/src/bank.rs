@@ -11,7 +11,7 @@
 //! **Shapes.** Up to 8 ways: rows of 8 lanes of 8 bytes, one line of the host's cache; up to 16 ways: two; more: `any`, a plain
 //! search. **Leaves out** dirtiness: see `traffic.rs`. Source: our own; Mattson et al. 1970 for the recency stack.
 
-use crate::kernel::{Kernel, Row, TouchRow, Touched, Work, EMPTY};
+use crate::kernel::{Fill, Kernel, Row, TouchRow, Touched, Work, EMPTY};
 use crate::{Geometry, StoreMiss};
 use event::{Record, RecordKind};
 
@@ -35,8 +35,7 @@ struct Selector {
     base: u32,
     /// Number of sets.
     sets: u64,
-    /// Lanes that move when the line is not found: all ways, or none where stores bypass.
-    fill: u32,
+    fill: Fill,
     ways: u32,
 }
 
@@ -80,7 +79,7 @@ impl Bank {
         let mut selectors = [selector(data, 0); 16];
         selectors[RecordKind::Fetch as usize] = fetch;
         if stores == Stores::Write && data.store_miss == StoreMiss::Bypass {
-            selectors[RecordKind::Store as usize].fill = 0;
+            selectors[RecordKind::Store as usize].fill.enters = 0;
         }
         let rows = match lanes {
             0..=8 => Rows::Eight(vec![Row([EMPTY; 8]); sets], index),
@@ -112,7 +111,7 @@ impl Bank {
 
 fn selector(geometry: Geometry, base: u32) -> Selector {
     let Geometry { sets, ways, line_bytes, .. } = geometry;
-    let fill = if ways < 32 { (1 << ways) - 1 } else { u32::MAX };
+    let fill = Fill { last: 1 << (ways - 1).min(31), enters: u32::MAX };
     Selector { line_shift: line_bytes.trailing_zeros(), base, sets, fill, ways }
 }
 
@@ -179,7 +178,7 @@ fn sweep_any(
             None => {
                 misses[count] = *touch;
                 count += 1;
-                if selector.fill == 0 {
+                if selector.fill.enters == 0 {
                     continue;
                 }
                 ways - 1

@@ -1,25 +1,25 @@
 //! The kernel for AVX2: a row is two or four registers; masks come from comparing lane numbers.
 
-use super::{touched, Row, TouchRow, Touched};
+use super::{moved, touched, Fill, Row, TouchRow, Touched};
 use pulp::bytemuck::cast;
 use pulp::x86::V3;
 
 impl TouchRow<8> for V3 {
     #[inline(always)]
-    fn touch_row(self, row: &mut Row<8>, line: u64, fill: u32) -> Touched {
+    fn touch_row(self, row: &mut Row<8>, line: u64, fill: Fill) -> Touched {
         touch(self, row, line, fill)
     }
 }
 
 impl TouchRow<16> for V3 {
     #[inline(always)]
-    fn touch_row(self, row: &mut Row<16>, line: u64, fill: u32) -> Touched {
+    fn touch_row(self, row: &mut Row<16>, line: u64, fill: Fill) -> Touched {
         touch(self, row, line, fill)
     }
 }
 
 #[inline(always)]
-fn touch<const LANES: usize>(v3: V3, row: &mut Row<LANES>, line: u64, fill: u32) -> Touched {
+fn touch<const LANES: usize>(v3: V3, row: &mut Row<LANES>, line: u64, fill: Fill) -> Touched {
     let (avx, avx2) = (v3.avx, v3.avx2);
     let tag = avx._mm256_set1_epi64x(line as i64);
     let load = |tags: &[u64; LANES], quarter: usize| -> [u64; 4] {
@@ -31,7 +31,7 @@ fn touch<const LANES: usize>(v3: V3, row: &mut Row<LANES>, line: u64, fill: u32)
         found |= (avx._mm256_movemask_pd(cast(equal)) as u32) << (quarter * 4);
     }
     // Lanes below this one move.
-    let past_last = if found != 0 { found.trailing_zeros() + 1 } else { fill.count_ones() };
+    let past_last = moved(found, fill).count_ones();
     let limit = avx._mm256_set1_epi64x(i64::from(past_last));
     // The lane that moves into a register's lowest one stands on top of what was rotated before it.
     let mut carry = tag;

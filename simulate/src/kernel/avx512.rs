@@ -2,13 +2,13 @@
 //!
 //! **Cost.** About ten instructions for 8 lanes; touches of different sets overlap.
 
-use super::{moved, touched, Row, TouchRow, Touched};
+use super::{moved, touched, Fill, Row, TouchRow, Touched};
 use pulp::bytemuck::cast;
 use pulp::x86::V4;
 
 impl TouchRow<8> for V4 {
     #[inline(always)]
-    fn touch_row(self, row: &mut Row<8>, line: u64, fill: u32) -> Touched {
+    fn touch_row(self, row: &mut Row<8>, line: u64, fill: Fill) -> Touched {
         let f = self.avx512f;
         let tag = f._mm512_set1_epi64(line as i64);
         let tags = cast(row.0);
@@ -21,7 +21,7 @@ impl TouchRow<8> for V4 {
 
 impl TouchRow<16> for V4 {
     #[inline(always)]
-    fn touch_row(self, row: &mut Row<16>, line: u64, fill: u32) -> Touched {
+    fn touch_row(self, row: &mut Row<16>, line: u64, fill: Fill) -> Touched {
         let f = self.avx512f;
         let tag = f._mm512_set1_epi64(line as i64);
         let [low, high]: [[u64; 8]; 2] = cast(row.0);

@@ -30,18 +30,25 @@ pub(crate) enum Touched {
 
 /// Touches rows of `LANES` lanes.
 pub(crate) trait TouchRow<const LANES: usize>: Copy {
-    /// Finds `line` and moves it to the front; when it is missing the lanes of `fill` (the ways, or none) move up and it enters in front.
-    fn touch_row(self, row: &mut Row<LANES>, line: u64, fill: u32) -> Touched;
+    /// Finds `line` and moves it to the front; when it is missing, `fill` says what happens.
+    fn touch_row(self, row: &mut Row<LANES>, line: u64, fill: Fill) -> Touched;
 }
 
-/// Lanes that move: up to and with the lowest one of `found`, else those of `fill`.
+/// What a touch does to its row when the line is missing.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Fill {
+    /// The last way's bit.
+    pub(crate) last: u32,
+    /// All ones where the line enters, 0 where it does not.
+    pub(crate) enters: u32,
+}
+
+/// Lanes that move: up to and with the lowest one of `found`, else all ways, or none where nothing enters.
 #[inline(always)]
-fn moved(found: u32, fill: u32) -> u32 {
-    if found != 0 {
-        found ^ (found - 1)
-    } else {
-        fill
-    }
+fn moved(found: u32, fill: Fill) -> u32 {
+    let last = found | fill.last;
+    let hit = u32::from(found != 0).wrapping_neg();
+    (last ^ (last - 1)) & (fill.enters | hit)
 }
 
 #[inline(always)]

@@ -1,6 +1,6 @@
 //! The kernel for any processor: search, then shift.
 
-use super::{Row, TouchRow, Touched};
+use super::{Fill, Row, TouchRow, Touched};
 
 /// Plain code.
 #[derive(Clone, Copy)]
@@ -8,12 +8,12 @@ pub(crate) struct Portable;
 
 impl<const LANES: usize> TouchRow<LANES> for Portable {
     #[inline(always)]
-    fn touch_row(self, row: &mut Row<LANES>, line: u64, fill: u32) -> Touched {
+    fn touch_row(self, row: &mut Row<LANES>, line: u64, fill: Fill) -> Touched {
         let tags = &mut row.0;
         let (last, touched) = match tags.iter().position(|&tag| tag == line) {
             Some(way) => (way, Touched::Hit),
-            None if fill == 0 => return Touched::Missed,
-            None => (31 - fill.leading_zeros() as usize, Touched::Missed),
+            None if fill.enters == 0 => return Touched::Missed,
+            None => (fill.last.trailing_zeros() as usize, Touched::Missed),
         };
         for lane in (1..LANES).rev() {
             if lane <= last {
