@@ -10,7 +10,7 @@
 //! | `kernel` | one row of tags, touched: portable, AVX2, AVX-512 |
 //! | `stage` | records → touches of single lines |
 //! | `hierarchy` | threads, levels, who misses where |
-//! | `report` | plain numbers |
+//! | `tally`, `report` | counters while it runs, and plain numbers |
 //! | `filter` | a model of the filter that generated code runs in line |
 //! | `plan` | when that filter is exact |
 //! | `reference` | the slow twin, obviously right |
@@ -30,6 +30,7 @@ mod plan;
 pub mod reference;
 mod report;
 mod stage;
+mod tally;
 
 pub use geometry::{Geometry, GeometryError, Levels, Outer, Sharing, StoreMiss};
 pub use hierarchy::Hierarchy;

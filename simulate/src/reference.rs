@@ -145,9 +145,9 @@ impl Naive {
         self.threads.insert(thread, state);
     }
 
-    /// What was counted, write-backs included.
+    /// What was counted, write-backs included; complex references are not counted apart.
     pub fn counts(&self) -> Counts {
-        Counts { write_backs: Some(self.write_backs), ..self.counts.clone() }
+        Counts { write_backs: Some(self.write_backs), ..self.counts.trimmed() }
     }
 
     fn reference(&mut self, thread: &mut Thread, reference: &Reference) {
@@ -156,13 +156,13 @@ impl Naive {
             ReferenceKind::Data(Access::Prefetch) => {}
             ReferenceKind::Fetch => {
                 let (missed, missed_tlbs) = self.walk(thread, reference, Access::Load);
-                let block = self.counts.block(site);
+                let block = at(&mut self.counts.blocks, site);
                 add(&mut block.fetches, missed);
                 add(&mut block.tlbs, missed_tlbs);
             }
             ReferenceKind::Data(access) => {
                 let (missed, missed_tlbs) = self.walk(thread, reference, access);
-                let counts = self.counts.site(site);
+                let counts = at(&mut self.counts.sites, site);
                 add(if access == Access::Store { &mut counts.stores } else { &mut counts.loads }, missed);
                 add(&mut counts.tlbs, missed_tlbs);
             }
@@ -247,6 +247,13 @@ fn covered(reference: &Reference, geometry: Option<Geometry>) -> impl Iterator<I
     let last = reference.address.saturating_add(size_bytes - 1) / line_bytes;
     let count = if geometry.is_some() { last - first + 1 } else { 0 };
     (0..count).map(move |index| (first + index) * line_bytes)
+}
+
+fn at<T: Clone + Default>(table: &mut Vec<T>, index: usize) -> &mut T {
+    if index >= table.len() {
+        table.resize(index + 1, T::default());
+    }
+    &mut table[index]
 }
 
 fn add<const N: usize>(counts: &mut [u64; N], missed: [bool; N]) {
