@@ -1,6 +1,7 @@
 //! Runs any unmodified x86-64 Linux program under instrumentation. (Interface first; the engine follows.)
 
 pub mod profile;
+pub mod reference;
 mod run;
 
 pub use profile::{Block, Instruction, Module, Profile, Site};

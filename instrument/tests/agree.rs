@@ -1,0 +1,135 @@
+//! Holds the slow twin against hand-made truth, and the engine against the slow twin, on every target.
+//!
+//! `cargo test -p instrument --test agree -- NAME` runs the targets whose name contains NAME. Without the standard harness, because
+//! the same program is also the child in which a target runs. For every target: native output and ending are as
+//! the table says; the twin's are the same, and so are its repeats; where the source states a count or a sequence of
+//! references, the twin's are those. Source: systems notes of this project, "Exact".
+
+mod targets;
+
+use event::Access;
+use instrument::reference::{self, Reference};
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::ExitCode;
+use targets::child::{self, Report};
+use targets::{annotation, build, Ends, How, Target, TARGETS};
+
+fn main() -> ExitCode {
+    let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
+    if arguments.first().is_some_and(|a| a == "--child") {
+        be_a_child(&arguments[1..]);
+        return ExitCode::SUCCESS;
+    }
+    let filter = arguments.iter().filter_map(|a| a.to_str()).find(|a| !a.starts_with('-')).unwrap_or("");
+    let mut failed = 0;
+    for target in TARGETS.iter().filter(|t| t.name.contains(filter)) {
+        match check(target) {
+            Ok(summary) => println!("{:24} {summary}", target.name),
+            Err(complaint) => {
+                println!("{:24} FAILED: {complaint}", target.name);
+                failed += 1;
+            }
+        }
+    }
+    println!("{failed} targets failed");
+    ExitCode::from(u8::from(failed > 0))
+}
+
+/// The child's whole life: run a program under a machine, leave a report.
+fn be_a_child(arguments: &[OsString]) {
+    let [machine, program, report] = arguments else { panic!("--child MACHINE PROGRAM REPORT") };
+    let seen = match machine.to_str() {
+        Some("twin") => twin(program),
+        _ => panic!("no such machine: {machine:?}"),
+    };
+    seen.write(Path::new(report));
+}
+
+/// Runs `program` under the slow twin.
+fn twin(program: &OsString) -> Report {
+    let command = instrument::Command { program: program.clone(), arguments: Vec::new() };
+    let mut references = Vec::new();
+    let outcome = reference::run(&command, &mut |step| references.extend_from_slice(step.references))
+        .unwrap_or_else(|error| panic!("{error}"));
+    Report {
+        ends: outcome.exit.into(),
+        instructions: outcome.instructions,
+        repeats: outcome.repeats,
+        blocks: outcome.blocks,
+        unmodelled: outcome.unmodelled,
+        references,
+    }
+}
+
+/// All that must hold for one target.
+fn check(target: &Target) -> Result<String, String> {
+    if !target.needs.met() {
+        return Ok(format!("skipped: this processor lacks {:?}", target.needs));
+    }
+    let program = build::build(target);
+    let native = child::native(&program);
+    equal("native output", &native.stdout.as_str(), &target.stdout)?;
+    equal("native ending", &native.ends, &target.ends)?;
+    let (seen, report) = child::under("twin", &program);
+    equal("twin's output", &seen.stdout, &native.stdout)?;
+    equal("twin's ending", &report.ends, &native.ends)?;
+    equal("unmodelled instructions", &report.unmodelled, &0)?;
+    equal("end of the twin itself", &seen.ends, &Ends::Code(0))?;
+    let (_, again) = child::under("twin", &program);
+    same_references("repeat", &again.references, &report.references)?;
+    equal(
+        "repeat",
+        &Report { references: Vec::new(), ..again },
+        &Report { references: Vec::new(), ..report.clone() },
+    )?;
+    if let Some(instructions) = target.instructions {
+        equal("instructions worked out by hand", &report.instructions, &instructions)?;
+    }
+    if target.how == How::Annotated {
+        as_stated(target, &report)?;
+    }
+    Ok(summary(&report))
+}
+
+fn summary(report: &Report) -> String {
+    let count = |access| report.references.iter().filter(|r| r.access == access).count();
+    format!(
+        "{:>8} instructions {:>6} repeats {:>7} blocks {:>7} loads {:>7} stores",
+        report.instructions,
+        report.repeats,
+        report.blocks,
+        count(Access::Load),
+        count(Access::Store)
+    )
+}
+
+/// Compares with the comments of an annotated source.
+fn as_stated(target: &Target, report: &Report) -> Result<(), String> {
+    let text = std::fs::read_to_string(build::source(target)).map_err(|e| e.to_string())?;
+    let stated = annotation::read(&text);
+    for (position, (line, wanted)) in stated.references.iter().enumerate() {
+        let found = report.references.get(position);
+        if found != Some(wanted) {
+            return Err(format!("line {line} states {wanted:x?}, the twin saw {found:x?}"));
+        }
+    }
+    equal("number of references", &report.references.len(), &stated.references.len())?;
+    equal("instruction lines", &report.instructions, &stated.instructions)
+}
+
+fn same_references(what: &str, found: &[Reference], wanted: &[Reference]) -> Result<(), String> {
+    let differing = found.iter().zip(wanted).position(|(a, b)| a != b);
+    match differing {
+        Some(at) => Err(format!("{what}: reference {at} is {:x?}, not {:x?}", found[at], wanted[at])),
+        None => equal(what, &found.len(), &wanted.len()),
+    }
+}
+
+fn equal<T: PartialEq + std::fmt::Debug>(what: &str, found: &T, wanted: &T) -> Result<(), String> {
+    if found == wanted {
+        Ok(())
+    } else {
+        Err(format!("{what}: {found:?}, not {wanted:?}"))
+    }
+}

@@ -1,0 +1,139 @@
+//! Runs a program under one of the machines in a process of its own, so that its output can be caught, a hang ended
+//! and the environment be the same for all.
+//!
+//! The test program starts itself again as `agree --child twin|engine PROGRAM REPORT`; the child inherits a fixed environment
+//! and hands it on, and leaves what it saw in a file.
+
+use super::Ends;
+use event::Access;
+use instrument::reference::Reference;
+use instrument::Exit;
+use std::fs::File;
+use std::io::Write;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+/// The whole environment of every run. Its size moves the stack and the work that start-up code does.
+const ENVIRONMENT: [(&str, &str); 4] =
+    [("HOME", "/"), ("LC_ALL", "C"), ("PATH", "/usr/bin:/bin"), ("TZ", "UTC")];
+
+/// No target runs this long, even single-stepped on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// What a program did, seen from outside.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Seen {
+    /// What it printed.
+    pub(crate) stdout: String,
+    /// How it ended.
+    pub(crate) ends: Ends,
+}
+
+/// What a machine says that the program did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Report {
+    /// Ending.
+    pub(crate) ends: Ends,
+    /// Instructions retired.
+    pub(crate) instructions: u64,
+    /// Iterations of repeated instructions beyond the first.
+    pub(crate) repeats: u64,
+    /// Dynamic basic blocks (0 where a machine does not count them).
+    pub(crate) blocks: u64,
+    /// Instructions whose references the machine knows incompletely.
+    pub(crate) unmodelled: u64,
+    /// The sequence of data references.
+    pub(crate) references: Vec<Reference>,
+}
+
+/// Runs `program` on the bare machine.
+pub(crate) fn native(program: &Path) -> Seen {
+    watch(Command::new(program), program)
+}
+
+/// Runs `program` under `machine` in a child process.
+pub(crate) fn under(machine: &str, program: &Path) -> (Seen, Report) {
+    let report = program.with_extension(format!("{machine}.report"));
+    let mut command = Command::new(std::env::current_exe().expect("the test program has a path"));
+    command.args(["--child", machine]).arg(program).arg(&report);
+    let seen = watch(command, &report);
+    let bytes = std::fs::read(&report).unwrap_or_else(|_| panic!("{machine} left no report: {seen:?}"));
+    std::fs::remove_file(&report).expect("the report was there");
+    (seen, Report::parse(&bytes))
+}
+
+fn watch(mut command: Command, beside: &Path) -> Seen {
+    let path: PathBuf = beside.with_extension("stdout");
+    let stdout = File::create(&path).expect("the directory for test files is writable");
+    let mut child = command
+        .env_clear()
+        .envs(ENVIRONMENT)
+        .stdin(Stdio::null())
+        .stdout(stdout)
+        .spawn()
+        .expect("the program was just built");
+    let deadline = Instant::now() + PATIENCE;
+    let status = loop {
+        if let Some(status) = child.try_wait().expect("it is our child") {
+            break status;
+        }
+        if Instant::now() > deadline {
+            child.kill().expect("it is our child");
+            panic!("{command:?} did not end");
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    };
+    Seen { stdout: std::fs::read_to_string(&path).expect("targets print text"), ends: ends(status) }
+}
+
+fn ends(status: ExitStatus) -> Ends {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => Ends::Code(code),
+        (None, Some(signal)) => Ends::Signal(signal),
+        (None, None) => unreachable!("a reaped child has exited or was killed"),
+    }
+}
+
+impl From<Exit> for Ends {
+    fn from(exit: Exit) -> Ends {
+        match exit {
+            Exit::Code(code) => Ends::Code(code),
+            Exit::Signal(signal) => Ends::Signal(signal),
+        }
+    }
+}
+
+impl Report {
+    /// Writes the report as words of eight bytes.
+    pub(crate) fn write(&self, path: &Path) {
+        let (kind, value) = match self.ends {
+            Ends::Code(code) => (0, code),
+            Ends::Signal(signal) => (1, signal),
+        };
+        let head = [kind, value as u64, self.instructions, self.repeats, self.blocks, self.unmodelled];
+        let body =
+            self.references.iter().flat_map(|r| [r.address, u64::from(r.size_bytes) << 8 | r.access as u64]);
+        let bytes: Vec<u8> = head.into_iter().chain(body).flat_map(u64::to_le_bytes).collect();
+        File::create(path).and_then(|mut file| file.write_all(&bytes)).expect("the report can be written");
+    }
+
+    fn parse(bytes: &[u8]) -> Report {
+        let words: Vec<u64> =
+            bytes.chunks_exact(8).map(|c| u64::from_le_bytes(c.try_into().expect("eight bytes"))).collect();
+        let reference = |pair: &[u64]| Reference {
+            address: pair[0],
+            size_bytes: (pair[1] >> 8) as u32,
+            access: [Access::Load, Access::Store, Access::Prefetch][(pair[1] & 0xff) as usize],
+        };
+        Report {
+            ends: if words[0] == 0 { Ends::Code(words[1] as i32) } else { Ends::Signal(words[1] as i32) },
+            instructions: words[2],
+            repeats: words[3],
+            blocks: words[4],
+            unmodelled: words[5],
+            references: words[6..].chunks_exact(2).map(reference).collect(),
+        }
+    }
+}
