@@ -24,6 +24,8 @@ pub(crate) struct Target {
     pub(crate) ends: Ends,
     /// Instructions, worked out by hand in the source file (an annotated program has them in its lines).
     pub(crate) instructions: Option<u64>,
+    /// Whether its runs can be compared.
+    pub(crate) runs: Runs,
 }
 
 /// How a program ends.
@@ -73,9 +75,30 @@ impl Needs {
     }
 }
 
-const fn refs(name: &'static str, needs: Needs) -> Target {
-    Target { name, how: Annotated, needs, stdout: "", ends: Ends::Code(0), instructions: None }
+/// Whether two runs of a program retire the same instructions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Runs {
+    /// They do.
+    Alike,
+    /// Signals arrive anywhere: only output and ending are the same.
+    Unlike,
 }
+
+const fn target(name: &'static str, how: How, stdout: &'static str) -> Target {
+    Target { name, how, needs: Anything, stdout, ends: Ends::Code(0), instructions: None, runs: Runs::Alike }
+}
+
+const fn refs(name: &'static str, needs: Needs) -> Target {
+    Target { needs, ..target(name, Annotated, "") }
+}
+
+/// `instructions` as the source file works them out.
+const fn counted(name: &'static str, ends: Ends, stdout: &'static str, instructions: u64) -> Target {
+    Target { ends, instructions: Some(instructions), ..target(name, Assembly, stdout) }
+}
+
+const FORMAT: &str = "1.2536497216923266e+37 0x1.2dce2115ef7d4p+123       1.254e+37|121     |1600000000\n\
+    -84 seven 0.100000000000000005551115123126 1e+400 end\n2.718282 1.41421 2.30259 -1\n";
 
 /// All programs.
 pub(crate) const TARGETS: &[Target] = &[
@@ -85,4 +108,50 @@ pub(crate) const TARGETS: &[Target] = &[
     refs("refs_avx2", Avx2),
     refs("refs_avx512", Avx512),
     refs("refs_amx", Amx),
+    counted("exit42", Ends::Code(42), "", 3),
+    counted("killed", Ends::Signal(11), "", 3),
+    counted("long", Ends::Code(0), "long ok\n", 38_075),
+    target("strings", Assembly, "strings ok\n"),
+    target("flags", Assembly, "flags ok\n"),
+    target("riprel", Assembly, "riprel ok\n"),
+    target("indirect", Assembly, "indirect ok\n"),
+    target("stack", Assembly, "stack ok\n"),
+    target("bits", Assembly, "bits ok\n"),
+    target("overlap", Assembly, "overlap ok\n"),
+    target("x87", Assembly, "x87 ok\n"),
+    target("avx2", Assembly, "avx2 ok\n"),
+    target("avx512", Assembly, "avx512 ok\n"),
+    target("amx", Assembly, "amx ok\n"),
+    target("segment", Assembly, "segment ok\n"),
+    target("kernel", Assembly, "kernel ok\n"),
+    target("signals", Assembly, "signals ok\n"),
+    target("alarm", Assembly, "alarm ok\n"),
+    target("rewrite", Assembly, "rewrite ok\n"),
+    target("rewrite_here", Assembly, "rewrite_here ok\n"),
+    target("far", Assembly, "far ok\n"),
+    target("sorting_static", Static(&[]), "sorting 2916606874 58\n"),
+    target("sorting_dynamic", Dynamic(&[]), "sorting 2916606874 58\n"),
+    target("text_static", Static(&[]), "text 15584180560126300558 15 6\n"),
+    target("text_dynamic", Dynamic(&[]), "text 15584180560126300558 15 6\n"),
+    target("format_static", Static(&[]), FORMAT),
+    target("format_dynamic", Dynamic(&["-fno-pie", "-no-pie"]), FORMAT),
+    target("heap_static", Static(&[]), "heap 3377268664\n"),
+    target("heap_dynamic", Dynamic(&[]), "heap 3377268664\n"),
+    target("jumps_static", Static(&["-fno-pie", "-no-pie"]), "jumps 100 6 10823 5450\n"),
+    target("jumps_dynamic", Dynamic(&["-O2"]), "jumps 100 6 10823 5450\n"),
+    target("vectors_static", Static(&[]), "vectors 2161472\n"),
+    target("vectors_dynamic", Dynamic(&[]), "vectors 2161472\n"),
+    target("search_static", Static(&["-static-pie"]), "search 5015815\n"),
+    target("search_dynamic", Dynamic(&["-O2"]), "search 5015815\n"),
+    target("matmul_static", Static(&["-O2"]), "matmul 358092.0 8736.0\n"),
+    target("matmul_dynamic", Dynamic(&["-O2", "-fno-pie", "-no-pie"]), "matmul 358092.0 8736.0\n"),
+    target("handlers_static", Static(&[]), "handlers 5 30 435 10\n"),
+    target("handlers_dynamic", Dynamic(&[]), "handlers 5 30 435 10\n"),
+    target("breaks_static", Static(&[]), "breaks ok\n"),
+    target("breaks_dynamic", Dynamic(&[]), "breaks ok\n"),
+    target("alignment_static", Static(&[]), "alignment 6240 1\n"),
+    target("children_dynamic", Dynamic(&[]), "children 135 9\n"),
+    Target { ends: Ends::Signal(6), ..target("aborts_dynamic", Dynamic(&[]), "aborts now\n") },
+    Target { ends: Ends::Code(3), ..target("executes_dynamic", Dynamic(&[]), "executes 1\nexecutes 2\nexecutes 3\n") },
+    Target { runs: Runs::Unlike, ..target("ticking_static", Static(&[]), "ticking ok\n") },
 ];
