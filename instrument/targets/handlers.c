@@ -35,7 +35,7 @@ int main(void) {
   int sum = 0;
   for (int i = 0; i < 30; i++) m[i * 4096 + i * 131] = (char)i;
   for (int i = 0; i < 30; i++) sum += m[i * 4096 + i * 131];
-  memset(m, 1, 30 * 4096);
+  memset(m, 1, 2 * 4096);
   signal(SIGUSR1, tick);
   for (int i = 0; i < 10; i++) raise(SIGUSR1);
   printf("handlers %d %d %d %d\n", seen, faults, sum, ticks - seen);

@@ -8,7 +8,7 @@ int main(void) {
   static unsigned char *p[64];
   static size_t size[64];
   unsigned state = 7, sum = 0;
-  for (int i = 0; i < 1500; i++) {
+  for (int i = 0; i < 400; i++) {
     state = state * 1103515245u + 12345u;
     int k = state >> 16 & 63;
     if (p[k] && state >> 24 & 1) {

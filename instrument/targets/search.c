@@ -7,7 +7,7 @@ int main(void) {
   int *v = malloc(n * sizeof *v);
   for (int i = 0; i < n; i++) v[i] = i * 3;
   unsigned state = 1, sum = 0;
-  for (int q = 0; q < 1000; q++) {
+  for (int q = 0; q < 300; q++) {
     state = state * 1664525u + 1013904223u;
     int key = (int)(state >> 8) % (3 * n), lo = 0, hi = n;
     while (lo < hi) {

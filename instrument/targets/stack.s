@@ -60,16 +60,16 @@ _start: # the red zone holds 128 bytes across jumps, loops, string instructions 
         lea     rcx, [rax - 8]
         same    rsp, rcx
         mov     rsp, rdx
-        # recursion, 5,000 deep: sum of 1..5000
-        mov     edi, 5000
+        # recursion, 1,500 deep: sum of 1..1500
+        mov     edi, 1500
         xor     eax, eax
         call    sum
-        same    eax, 12502500
-        # Ackermann(2, 9) = 21
+        same    eax, 1125750
+        # Ackermann(2, 6) = 15
         mov     edi, 2
-        mov     esi, 9
+        mov     esi, 6
         call    ackermann
-        same    eax, 21
+        same    eax, 15
         # Fibonacci(15)
         mov     edi, 15
         call    fib

@@ -2,14 +2,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define N 1000
+#define N 250
 static int a[N], b[N], index_of[N];
 static float f[N], g[N];
 
 #define LOOPS(name, isa)                                                                              \
   __attribute__((target(isa), optimize("O3"), noinline)) static long name(void) {                    \
     long sum = 0;                                                                                     \
-    for (int i = 0; i < N; i++) b[i] = a[i] > 500 ? a[i] * 3 : b[i];                                  \
+    for (int i = 0; i < N; i++) b[i] = a[i] > 125 ? a[i] * 3 : b[i];                                  \
     for (int i = 0; i < N; i++) sum += a[index_of[i]];                                                \
     for (int i = 0; i < N; i++) if (a[i] & 1) b[i] += a[i];                                           \
     for (int i = 0; i < N; i++) g[i] = g[i] * 0.5f + f[i];                                            \
@@ -23,7 +23,7 @@ LOOPS(avx512, "avx512f,avx512bw,avx512vl,avx512dq,prefer-vector-width=512")
 
 static long work(int kind) {
   for (int i = 0; i < N; i++) {
-    a[i] = i * 7919 % 1000;
+    a[i] = i * 7919 % 250;
     b[i] = i;
     index_of[i] = i * 37 % N;
     f[i] = (float)(i % 64);

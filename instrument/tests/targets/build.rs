@@ -16,7 +16,7 @@ pub(crate) fn sources() -> PathBuf {
 pub(crate) fn source(target: &Target) -> PathBuf {
     let extension = match target.how {
         How::Annotated | How::Assembly => "s",
-        How::Static(_) | How::Dynamic(_) => "c",
+        How::C(_) => "c",
     };
     sources().join(source_stem(target.name)).with_extension(extension)
 }
@@ -35,8 +35,7 @@ pub(crate) fn build(target: &Target) -> PathBuf {
     match target.how {
         How::Annotated => cc.args(["-nostdlib", "-static", DATA]),
         How::Assembly => cc.args(["-nostdlib", "-static"]),
-        How::Static(flags) => cc.args(["-O1", "-g", "-static"]).args(flags),
-        How::Dynamic(flags) => cc.args(["-O1", "-g"]).args(flags),
+        How::C(flags) => cc.args(["-O1", "-g"]).args(flags),
     };
     cc.arg("-Wl,-z,noexecstack")
         .arg("-I")

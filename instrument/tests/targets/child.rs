@@ -22,6 +22,25 @@ const ENVIRONMENT: [(&str, &str); 4] =
 /// No target runs this long, even single-stepped on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(300);
 
+/// A processor that this process may use, by its number.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Processor(u32);
+
+/// All of them.
+pub(crate) fn processors() -> Vec<Processor> {
+    let status = std::fs::read_to_string("/proc/self/status").expect("Linux has /proc");
+    let list =
+        status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).expect("a line of status");
+    let number = |text: &str| text.trim().parse::<u32>().expect("a processor's number");
+    list.split(',')
+        .flat_map(|range| match range.split_once('-') {
+            Some((first, last)) => number(first)..=number(last),
+            None => number(range)..=number(range),
+        })
+        .map(Processor)
+        .collect()
+}
+
 /// What a program did, seen from outside.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Seen {
@@ -53,10 +72,13 @@ pub(crate) fn native(program: &Path) -> Seen {
     watch(Command::new(program), program)
 }
 
-/// Runs `program` under `machine` in a child process.
-pub(crate) fn under(machine: &str, program: &Path) -> (Seen, Report) {
+/// Runs `program` under `machine` in a child process. Both stay on one processor: a step then costs half as much.
+pub(crate) fn under(machine: &str, program: &Path, processor: Processor) -> (Seen, Report) {
     let report = program.with_extension(format!("{machine}.report"));
-    let mut command = Command::new(std::env::current_exe().expect("the test program has a path"));
+    let mut command = Command::new("taskset");
+    command
+        .args(["-c", &processor.0.to_string()])
+        .arg(std::env::current_exe().expect("the test program has a path"));
     command.args(["--child", machine]).arg(program).arg(&report);
     let seen = watch(command, &report);
     let bytes = std::fs::read(&report).unwrap_or_else(|_| panic!("{machine} left no report: {seen:?}"));
