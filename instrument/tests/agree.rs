@@ -8,13 +8,12 @@
 mod targets;
 
 use event::Access;
-use instrument::reference;
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use targets::child::{self, Processor, Report};
-use targets::{annotation, build, Ends, How, Runs, Target, TARGETS};
+use targets::child::{self, Processor, Report, Seen};
+use targets::{annotation, build, machines, Ends, How, Runs, Target, TARGETS};
 
 /// Longer programs are not stepped through twice: a step costs 20 µs on a virtual machine.
 const REPEATED_MAX: u64 = 50_000;
@@ -57,28 +56,14 @@ fn check_all(targets: &[&Target]) -> usize {
 
 /// The child's whole life: run a program under a machine, leave a report.
 fn be_a_child(arguments: &[OsString]) {
-    let [machine, program, report] = arguments else { panic!("--child MACHINE PROGRAM REPORT") };
-    let seen = match machine.to_str() {
-        Some("twin") => twin(program),
+    let [machine, program, report_path] = arguments else { panic!("--child MACHINE PROGRAM REPORT") };
+    let report = match machine.to_str() {
+        Some("twin") => machines::twin(program.clone()),
+        Some("engine") => machines::engine(program.clone()),
+        Some("counting") => machines::counting_engine(program.clone()),
         _ => panic!("no such machine: {machine:?}"),
     };
-    seen.write(Path::new(report));
-}
-
-/// Runs `program` under the slow twin.
-fn twin(program: &OsString) -> Report {
-    let command = instrument::Command { program: program.clone(), arguments: Vec::new() };
-    let mut references = Vec::new();
-    let outcome = reference::run(&command, &mut |step| references.extend_from_slice(step.references))
-        .unwrap_or_else(|error| panic!("{error}"));
-    Report {
-        ends: outcome.exit.into(),
-        instructions: outcome.instructions,
-        repeats: outcome.repeats,
-        blocks: outcome.blocks,
-        unmodelled: outcome.unmodelled,
-        references,
-    }
+    report.write(Path::new(report_path));
 }
 
 /// All that must hold for one target.
@@ -105,7 +90,34 @@ fn check(target: &Target, processor: Processor) -> Result<String, String> {
     if target.how == How::Annotated {
         as_stated(target, &report)?;
     }
+    against_engine(target, &program, processor, &native, &report)?;
     Ok(summary(&report))
+}
+
+/// The engine, twice with every reference and once only counting, against the native run and the twin.
+fn against_engine(
+    target: &Target,
+    program: &Path,
+    processor: Processor,
+    native: &Seen,
+    twin: &Report,
+) -> Result<(), String> {
+    let mut wanted = twin.clone();
+    for (machine, what) in
+        [("engine", "engine"), ("engine", "engine's repeat"), ("counting", "engine, counting")]
+    {
+        let (seen, report) = child::under(machine, program, processor);
+        equal(&format!("{what}: output"), &seen.stdout, &native.stdout)?;
+        equal(&format!("{what}: ending"), &report.ends, &native.ends)?;
+        if target.runs == Runs::Unlike {
+            continue;
+        }
+        if machine == "counting" {
+            (wanted.references, wanted.lines, wanted.blocks) = (Vec::new(), Vec::new(), 0);
+        }
+        same(what, &report, &wanted)?;
+    }
+    Ok(())
 }
 
 fn summary(report: &Report) -> String {
@@ -141,8 +153,18 @@ fn same(what: &str, found: &Report, wanted: &Report) -> Result<(), String> {
         let (found, wanted) = (found.references[at], wanted.references[at]);
         return Err(format!("{what}: reference {at} is {found:x?}, not {wanted:x?}"));
     }
-    let figures = |r: &Report| (r.ends, r.instructions, r.repeats, r.blocks, r.references.len());
-    equal(what, &figures(found), &figures(wanted))
+    let figures = |r: &Report| (r.ends, r.instructions, r.repeats, r.references.len());
+    equal(what, &figures(found), &figures(wanted))?;
+    let differing = found.lines.iter().zip(&wanted.lines).position(|(a, b)| a != b);
+    if let Some(at) = differing {
+        let (found, wanted) = (found.lines[at], wanted.lines[at]);
+        return Err(format!("{what}: instruction line {at} is {found:#x}, not {wanted:#x}"));
+    }
+    equal(
+        &format!("{what}: lines and blocks"),
+        &(found.lines.len(), found.blocks),
+        &(wanted.lines.len(), wanted.blocks),
+    )
 }
 
 fn equal<T: PartialEq + std::fmt::Debug>(what: &str, found: &T, wanted: &T) -> Result<(), String> {

@@ -65,6 +65,8 @@ pub(crate) struct Report {
     pub(crate) unmodelled: u64,
     /// The sequence of data references.
     pub(crate) references: Vec<Reference>,
+    /// The sequence of 64-byte instruction lines, without immediate repetitions.
+    pub(crate) lines: Vec<u64>,
 }
 
 /// Runs `program` on the bare machine.
@@ -134,10 +136,16 @@ impl Report {
             Ends::Code(code) => (0, code),
             Ends::Signal(signal) => (1, signal),
         };
-        let head = [kind, value as u64, self.instructions, self.repeats, self.blocks, self.unmodelled];
+        let lines = self.lines.len() as u64;
+        let head = [kind, value as u64, self.instructions, self.repeats, self.blocks, self.unmodelled, lines];
         let body =
             self.references.iter().flat_map(|r| [r.address, u64::from(r.size_bytes) << 8 | r.access as u64]);
-        let bytes: Vec<u8> = head.into_iter().chain(body).flat_map(u64::to_le_bytes).collect();
+        let bytes: Vec<u8> = head
+            .into_iter()
+            .chain(self.lines.iter().copied())
+            .chain(body)
+            .flat_map(u64::to_le_bytes)
+            .collect();
         File::create(path).and_then(|mut file| file.write_all(&bytes)).expect("the report can be written");
     }
 
@@ -149,13 +157,15 @@ impl Report {
             size_bytes: (pair[1] >> 8) as u32,
             access: [Access::Load, Access::Store, Access::Prefetch][(pair[1] & 0xff) as usize],
         };
+        let (lines, references) = words[7..].split_at(words[6] as usize);
         Report {
             ends: if words[0] == 0 { Ends::Code(words[1] as i32) } else { Ends::Signal(words[1] as i32) },
             instructions: words[2],
             repeats: words[3],
             blocks: words[4],
             unmodelled: words[5],
-            references: words[6..].chunks_exact(2).map(reference).collect(),
+            references: references.chunks_exact(2).map(reference).collect(),
+            lines: lines.to_vec(),
         }
     }
 }

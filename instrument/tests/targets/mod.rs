@@ -6,6 +6,7 @@
 pub(crate) mod annotation;
 pub(crate) mod build;
 pub(crate) mod child;
+pub(crate) mod machines;
 
 use How::{Annotated, Assembly, C};
 use Needs::{Amx, Anything, Avx2, Avx512};
