@@ -20,7 +20,7 @@ const ENVIRONMENT: [(&str, &str); 4] =
     [("HOME", "/"), ("LC_ALL", "C"), ("PATH", "/usr/bin:/bin"), ("TZ", "UTC")];
 
 /// No target runs this long, even single-stepped on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(300);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A processor that this process may use, by its number.
 #[derive(Clone, Copy, Debug)]
@@ -46,6 +46,8 @@ pub(crate) fn processors() -> Vec<Processor> {
 pub(crate) struct Seen {
     /// What it printed.
     pub(crate) stdout: String,
+    /// What it, or the machine, complained of.
+    pub(crate) stderr: String,
     /// How it ended.
     pub(crate) ends: Ends,
 }
@@ -70,34 +72,38 @@ pub(crate) struct Report {
 }
 
 /// Runs `program` on the bare machine.
-pub(crate) fn native(program: &Path) -> Seen {
+pub(crate) fn native(program: &Path) -> Result<Seen, String> {
     watch(Command::new(program), program)
 }
 
 /// Runs `program` under `machine` in a child process. Both stay on one processor: a step then costs half as much.
-pub(crate) fn under(machine: &str, program: &Path, processor: Processor) -> (Seen, Report) {
+pub(crate) fn under(machine: &str, program: &Path, processor: Processor) -> Result<(Seen, Report), String> {
     let report = program.with_extension(format!("{machine}.report"));
     let mut command = Command::new("taskset");
     command
         .args(["-c", &processor.0.to_string()])
         .arg(std::env::current_exe().expect("the test program has a path"));
     command.args(["--child", machine]).arg(program).arg(&report);
-    let seen = watch(command, &report);
-    let bytes = std::fs::read(&report).unwrap_or_else(|_| panic!("{machine} left no report: {seen:?}"));
-    std::fs::remove_file(&report).expect("the report was there");
-    (seen, Report::parse(&bytes))
+    let seen = watch(command, &report)?;
+    let Ok(bytes) = std::fs::read(&report) else {
+        let why: Vec<&str> = seen.stderr.lines().filter(|line| !line.is_empty()).take(2).collect();
+        return Err(format!("no report, {:?}: {}", seen.ends, why.join(" ")));
+    };
+    std::fs::remove_file(&report).map_err(|error| error.to_string())?;
+    Ok((seen, Report::parse(&bytes)))
 }
 
-fn watch(mut command: Command, beside: &Path) -> Seen {
-    let path: PathBuf = beside.with_extension("stdout");
-    let stdout = File::create(&path).expect("the directory for test files is writable");
+fn watch(mut command: Command, beside: &Path) -> Result<Seen, String> {
+    let (out, err) = (beside.with_extension("stdout"), beside.with_extension("stderr"));
+    let create = |path: &Path| File::create(path).expect("the directory for test files is writable");
     let mut child = command
         .env_clear()
         .envs(ENVIRONMENT)
         .stdin(Stdio::null())
-        .stdout(stdout)
+        .stdout(create(&out))
+        .stderr(create(&err))
         .spawn()
-        .expect("the program was just built");
+        .map_err(|error| format!("{command:?}: {error}"))?;
     let deadline = Instant::now() + PATIENCE;
     let status = loop {
         if let Some(status) = child.try_wait().expect("it is our child") {
@@ -105,11 +111,14 @@ fn watch(mut command: Command, beside: &Path) -> Seen {
         }
         if Instant::now() > deadline {
             child.kill().expect("it is our child");
-            panic!("{command:?} did not end");
+            child.wait().expect("it is our child");
+            return Err(format!("{command:?} did not end"));
         }
         std::thread::sleep(Duration::from_millis(1));
     };
-    Seen { stdout: std::fs::read_to_string(&path).expect("targets print text"), ends: ends(status) }
+    let read =
+        |path: &PathBuf| String::from_utf8_lossy(&std::fs::read(path).unwrap_or_default()).into_owned();
+    Ok(Seen { stdout: read(&out), stderr: read(&err), ends: ends(status) })
 }
 
 fn ends(status: ExitStatus) -> Ends {
