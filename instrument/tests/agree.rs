@@ -9,6 +9,7 @@ mod targets;
 
 use event::Access;
 use std::ffi::OsString;
+use std::fmt::Debug;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -168,8 +169,8 @@ fn same(what: &str, found: &Report, wanted: &Report) -> Result<(), String> {
         equal("instructions", &found.instructions, &wanted.instructions),
         equal("repeats", &found.repeats, &wanted.repeats),
         equal("blocks", &found.blocks, &wanted.blocks),
-        sequence("reference", &found.references, &wanted.references),
-        sequence("instruction line", &found.lines, &wanted.lines),
+        sequence("reference", &found.references, &wanted.references, &wanted.owners),
+        sequence("instruction line", &found.lines, &wanted.lines, &[]),
         equal("ending", &found.ends, &wanted.ends),
     ];
     let complaints: Vec<String> = results.into_iter().filter_map(Result::err).collect();
@@ -180,16 +181,21 @@ fn same(what: &str, found: &Report, wanted: &Report) -> Result<(), String> {
     }
 }
 
-fn sequence<T: PartialEq + std::fmt::Debug>(what: &str, found: &[T], wanted: &[T]) -> Result<(), String> {
-    match found.iter().zip(wanted).position(|(a, b)| a != b) {
-        Some(at) => {
-            Err(format!("{what} {at} of {} is {:x?}, not {:x?}", wanted.len(), found[at], wanted[at]))
-        }
-        None => equal(&format!("number of {what}s"), &found.len(), &wanted.len()),
-    }
+/// The first place where two sequences differ, with the instruction that is concerned.
+fn sequence<T: PartialEq + Debug>(
+    what: &str,
+    found: &[T],
+    wanted: &[T],
+    owners: &[u64],
+) -> Result<(), String> {
+    let Some(at) = found.iter().zip(wanted).position(|(a, b)| a != b) else {
+        return equal(&format!("number of {what}s"), &found.len(), &wanted.len());
+    };
+    let owner = owners.get(at).map(|ip| format!(" (by the instruction at {ip:#x})")).unwrap_or_default();
+    Err(format!("{what} {at} of {} is {:x?}, not {:x?}{owner}", wanted.len(), found[at], wanted[at]))
 }
 
-fn equal<T: PartialEq + std::fmt::Debug>(what: &str, found: &T, wanted: &T) -> Result<(), String> {
+fn equal<T: PartialEq + Debug>(what: &str, found: &T, wanted: &T) -> Result<(), String> {
     if found == wanted {
         Ok(())
     } else {

@@ -69,6 +69,8 @@ pub(crate) struct Report {
     pub(crate) references: Vec<Reference>,
     /// The sequence of 64-byte instruction lines, without immediate repetitions.
     pub(crate) lines: Vec<u64>,
+    /// For each reference the address of the instruction that made it, where the machine says so.
+    pub(crate) owners: Vec<u64>,
 }
 
 /// Runs `program` on the bare machine.
@@ -145,16 +147,13 @@ impl Report {
             Ends::Code(code) => (0, code),
             Ends::Signal(signal) => (1, signal),
         };
-        let lines = self.lines.len() as u64;
-        let head = [kind, value as u64, self.instructions, self.repeats, self.blocks, self.unmodelled, lines];
+        let head = [kind, value as u64, self.instructions, self.repeats, self.blocks, self.unmodelled];
+        let sizes = [self.lines.len() as u64, self.owners.len() as u64];
         let body =
             self.references.iter().flat_map(|r| [r.address, u64::from(r.size_bytes) << 8 | r.access as u64]);
-        let bytes: Vec<u8> = head
-            .into_iter()
-            .chain(self.lines.iter().copied())
-            .chain(body)
-            .flat_map(u64::to_le_bytes)
-            .collect();
+        let tables = self.lines.iter().chain(&self.owners).copied();
+        let words = head.into_iter().chain(sizes).chain(tables).chain(body);
+        let bytes: Vec<u8> = words.flat_map(u64::to_le_bytes).collect();
         File::create(path).and_then(|mut file| file.write_all(&bytes)).expect("the report can be written");
     }
 
@@ -166,7 +165,8 @@ impl Report {
             size_bytes: (pair[1] >> 8) as u32,
             access: [Access::Load, Access::Store, Access::Prefetch][(pair[1] & 0xff) as usize],
         };
-        let (lines, references) = words[7..].split_at(words[6] as usize);
+        let (lines, rest) = words[8..].split_at(words[6] as usize);
+        let (owners, references) = rest.split_at(words[7] as usize);
         Report {
             ends: if words[0] == 0 { Ends::Code(words[1] as i32) } else { Ends::Signal(words[1] as i32) },
             instructions: words[2],
@@ -175,6 +175,7 @@ impl Report {
             unmodelled: words[5],
             references: references.chunks_exact(2).map(reference).collect(),
             lines: lines.to_vec(),
+            owners: owners.to_vec(),
         }
     }
 }

@@ -12,9 +12,10 @@ const LINE_BYTES: u32 = 64;
 /// Runs `program` under the slow twin.
 pub(crate) fn twin(program: OsString) -> Report {
     let command = Command { program, arguments: Vec::new() };
-    let (mut references, mut lines) = (Vec::new(), Vec::new());
+    let (mut references, mut lines, mut owners) = (Vec::new(), Vec::new(), Vec::new());
     let outcome = reference::run(&command, &mut |step| {
         references.extend_from_slice(step.references);
+        owners.resize(references.len(), step.ip);
         step.lines(LINE_BYTES.into()).for_each(|line| visit(&mut lines, line));
     })
     .unwrap_or_else(|error| panic!("{error}"));
@@ -26,6 +27,7 @@ pub(crate) fn twin(program: OsString) -> Report {
         unmodelled: outcome.unmodelled,
         references,
         lines,
+        owners,
     }
 }
 
@@ -43,6 +45,7 @@ pub(crate) fn engine(program: OsString) -> Report {
         unmodelled: seen.damaged,
         references: seen.references,
         lines: seen.lines,
+        owners: Vec::new(),
     }
 }
 
@@ -60,6 +63,7 @@ pub(crate) fn counting_engine(program: OsString) -> Report {
         unmodelled: 0,
         references: Vec::new(),
         lines: Vec::new(),
+        owners: Vec::new(),
     }
 }
 
