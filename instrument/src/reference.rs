@@ -120,7 +120,7 @@ fn while_doing(doing: &'static str) -> impl Fn(io::Error) -> Error {
 /// When the program cannot be started (not found, not executable, ptrace or `personality` refused) or a ptrace request fails.
 pub fn run(command: &Command, observe: &mut dyn FnMut(&Step<'_>)) -> Result<Outcome, Error> {
     let tracee = Tracee::launch(command).map_err(while_doing("start the program"))?;
-    Walk::new(tracee, observe).to_the_end()
+    Walk::new(tracee, observe).finish()
 }
 
 /// Runs `command` and also says how often each instruction address retired.
@@ -228,7 +228,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn to_the_end(mut self) -> Result<Outcome, Error> {
+    fn finish(mut self) -> Result<Outcome, Error> {
         loop {
             let registers = self.tracee.registers().map_err(while_doing("read registers"))?;
             let attempt = self.attempt(&registers);

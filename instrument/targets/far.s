@@ -8,12 +8,12 @@ pointer: .quad  1f
         .text
 _start: mov     rdx, rsp
         rex.w jmp fword ptr [rip + pointer]
-        jmp     fail
+        wrong
 1:      push    0x33
         lea     rax, [rip + 2f]
         push    rax
         retfq
-        jmp     fail
+        wrong
 2:      same    rsp, rdx
         mov     ecx, 3
 3:      push    0x2b                    # ss, rsp, flags, cs, rip
@@ -23,7 +23,7 @@ _start: mov     rdx, rsp
         lea     rax, [rip + 4f]
         push    rax
         iretq
-        jmp     fail
+        wrong
 4:      same    rsp, rdx
         dec     ecx
         jnz     3b

@@ -127,13 +127,13 @@ _start: # a 256-bit sum: the carry crosses three additions and a jump
         # jrcxz, jecxz
         xor     ecx, ecx
         jrcxz   6f
-        jmp     fail
+        wrong
 6:      mov     rcx, 0x100000000
         jecxz   7f
-        jmp     fail
+        wrong
 7:      jrcxz   8f
         jmp     9f
-8:      jmp     fail
+8:      wrong
 9:      inc     ecx
         jecxz   8b
         # loop, with flags kept; loope and loopne

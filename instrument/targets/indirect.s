@@ -48,12 +48,12 @@ c3:     add     r12d, 1000
         lea     rax, [rip + 4f]
         push    rax
         jmp     [rsp]
-        jmp     fail
+        wrong
 4:      lea     rax, [rip + 5f]
         mov     [rsp], rax
         mov     eax, 1
         jmp     [rsp + rax*8 - 8]
-        jmp     fail
+        wrong
 5:      add     rsp, 8
         # push [rsp + 8], pop [rsp + 8]
         push    11
@@ -82,10 +82,10 @@ c3:     add     r12d, 1000
         lea     rax, [rip + 6f]
         push    rax
         ret
-        jmp     fail
+        wrong
 6:      inc     ebx
         ret
-        jmp     fail
+        wrong
 7:      same    ebx, 14
         same    rsp, rdx
         # call as a way to read the instruction pointer; the return address is the program's own
@@ -95,7 +95,7 @@ c3:     add     r12d, 1000
         same    rax, rcx
         # a callee that changes where it returns to
         call    skips
-        jmp     fail
+        wrong
         nop
 9:      # a pointer in a register that is also the base
         lea     rax, [rip + cell]

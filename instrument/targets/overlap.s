@@ -56,7 +56,7 @@ _start: # b8 .. : mov eax, imm32, whose immediate is inc ecx; jmp
         .long   0
         jmp     13f
         .fill   300, 1, 0xcc
-13:     jnz     fail
+13:     must    e
         # redundant prefixes, segment overrides, branch hints
         .byte   0x2e, 0x75, 0x00        # jnz with a hint
         .byte   0x3e, 0x74, 0x00        # jz with a hint
@@ -70,5 +70,5 @@ _start: # b8 .. : mov eax, imm32, whose immediate is inc ecx; jmp
         lea     rax, [rip + 14f]
         mov     [rsp - 8], rax
         .byte   0xf2, 0xff, 0x64, 0x24, 0xf8 # bnd jmp [rsp - 8]
-        jmp     fail
+        wrong
 14:     finish  "overlap ok"

@@ -107,12 +107,12 @@ _start: mov     rax, [rip + v]
         must    e
         # jumps and calls through pointers
         jmp     [rip + to1]
-        jmp     fail
+        wrong
 step1:  call    [rip + fun]
         same    eax, 17
         mov     rax, [rip + to2]
         jmp     rax
-        jmp     fail
+        wrong
 function:
         mov     eax, 17
         ret

@@ -54,7 +54,7 @@ _start: mov     edi, 0x1002             # ARCH_SET_FS
         lea     rax, [rip + 1f]
         mov     fs:[48], rax
         jmp     fs:[48]
-        jmp     fail
+        wrong
 1:      lea     rax, [rip + function]
         mov     fs:[48], rax
         call    fs:[48]

@@ -75,13 +75,13 @@ _start: # a signal from the kernel, 20 times; the registers and flags come back
         mov     edx, 3
         inc     edx
         mov     rax, [rax]
-        jmp     fail
+        wrong
 2:      same    edx, 4
         # a jump into nowhere
         lea     r13, [rip + 3f]
         mov     eax, 16
         call    rax
-        jmp     fail
+        wrong
 3:      add     rsp, 8
         # a division by zero, an illegal instruction, a breakpoint
         handle  8, skip
@@ -90,11 +90,11 @@ _start: # a signal from the kernel, 20 times; the registers and flags come back
         mov     eax, 1
         cdq
         div     ecx
-        jmp     fail
+        wrong
 4:      handle  4, skip
         lea     r13, [rip + 5f]
         ud2
-        jmp     fail
+        wrong
 5:      handle  5, counter
         mov     qword ptr [rip + count], 0
         int3
