@@ -6,7 +6,7 @@
 //! Implements the definition in [`event`]. Differences from a native run: addresses are not randomised, `rseq` answers ENOSYS (the
 //! engine refuses it too), and the trap flag is hidden again where the hardware would show it (`pushf`, `r11` after `syscall`).
 //! Left out: threads and forked children (they run on, uncounted), programs that set the trap flag themselves, and
-//! transactions (`xbegin` aborts at once, as under the engine). Source: ptrace(2); `shared/prototypes` of this project.
+//! transactions (`xbegin` aborts at once, as under the engine). Source: ptrace(2).
 
 mod operands;
 mod state;
@@ -70,8 +70,9 @@ pub struct Step<'a> {
 impl Step<'_> {
     /// First bytes of the instruction lines that the instruction's bytes touch, ascending; none while a repetition goes on.
     pub fn lines(&self, line_bytes: u64) -> impl Iterator<Item = u64> {
-        let end = if self.continues { self.ip } else { self.ip + self.instruction.len() as u64 };
-        (self.ip / line_bytes * line_bytes..end).step_by(line_bytes as usize)
+        let first = self.ip / line_bytes * line_bytes;
+        let end = if self.continues { first } else { self.ip + self.instruction.len() as u64 };
+        (first..end).step_by(line_bytes as usize)
     }
 }
 

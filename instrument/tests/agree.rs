@@ -14,7 +14,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use targets::child::{self, Processor, Report, Seen};
-use targets::{annotation, build, machines, Ends, How, Runs, Target, TARGETS};
+use targets::{annotation, build, machines, Ends, Engine, How, Runs, Target, TARGETS};
 
 /// Longer programs are not stepped through twice: a step costs 20 µs on a virtual machine.
 const REPEATED_MAX: u64 = 50_000;
@@ -100,7 +100,10 @@ fn check(target: &Target, processor: Processor, scope: Scope) -> Result<String, 
         as_stated(target, &report)?;
     }
     if scope == Scope::TwinAndEngine {
-        against_engine(target, &program, processor, &native, &report)?;
+        match target.engine {
+            Engine::Agrees => against_engine(target, &program, processor, &native, &report)?,
+            Engine::Refuses(words) => refused(&program, processor, words)?,
+        }
     }
     Ok(summary(&report))
 }
@@ -134,6 +137,14 @@ fn against_engine(
         Ok(())
     } else {
         Err(complaints.join("\n    "))
+    }
+}
+
+/// The engine says that it cannot run this, and why, instead of running it wrongly.
+fn refused(program: &Path, processor: Processor, words: &str) -> Result<(), String> {
+    match child::under("engine", program, processor) {
+        Err(complaint) if complaint.contains(words) => Ok(()),
+        other => Err(format!("a refusal with the words \"{words}\" expected, not {other:?}")),
     }
 }
 

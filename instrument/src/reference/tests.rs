@@ -4,7 +4,7 @@
 
 use super::operands::{self, Modelled};
 use super::state::{Component, Extended, General, Layout, State};
-use super::Reference;
+use super::{Ending, Reference, Step};
 use event::Access::{self, Load, Prefetch, Store};
 use iced_x86::{Decoder, DecoderOptions, InstructionInfoFactory};
 
@@ -86,6 +86,21 @@ fn layout() -> Layout {
         layout.components[number] = Component { offset, size, aligned };
     }
     layout
+}
+
+#[test]
+fn an_instruction_fetches_each_line_that_it_touches_once() {
+    // rep movsq, two bytes before the end of a line
+    let instruction = Decoder::with_ip(64, &[0xf3, 0x48, 0xa5], 0x103e, DecoderOptions::NONE).decode();
+    let lines = |continues| {
+        let (ip, ending) = (0x103e, Ending::Iterated);
+        let instruction = &instruction;
+        let step =
+            Step { ip, instruction, index: 0, starts_block: false, continues, references: &[], ending };
+        step.lines(64).collect::<Vec<u64>>()
+    };
+    assert_eq!(lines(false), [0x1000, 0x1040]);
+    assert_eq!(lines(true), []);
 }
 
 #[test]
