@@ -265,9 +265,40 @@ impl Image {
                 *self.extra.entry(b).or_default() += 1;
             }
         }
+        if executing && index < count {
+            self.record_repeat(c, r, bound);
+        }
         if index < count {
             *self.cut.entry((bound.block, index)).or_default() += 1;
             self.record_cut(c, count - index);
+        }
+    }
+
+    /// A repeated string instruction that faulted has made some iterations: their record, which its own epilogue cannot write.
+    fn record_repeat(&mut self, c: usize, r: &Registers, bound: &Bound) {
+        let t = &mut self.translator;
+        let sites = t.sites.partition_point(|s| (s.block, s.index) < (bound.block, u32::from(bound.index)));
+        let Some(site) = t.sites.get(sites).filter(|s| s.block == bound.block && s.index == u32::from(bound.index))
+        else {
+            return;
+        };
+        let (bytes, n) = t.reader.fetch(site.ip);
+        let i = iced_x86::Decoder::with_ip(64, &bytes[..n], site.ip, 0).decode();
+        if !i.is_string_instruction() || !(i.has_rep_prefix() || i.has_repne_prefix()) {
+            return;
+        }
+        let shape = crate::emit::string_shape(&i);
+        let lods = matches!(shape, event::Shape::String { operation: event::StringOperation::Lods, .. });
+        let before = [context::REPEAT, context::REPEAT + 8].map(|at| self.read64(c, at));
+        let after = if lods { r.rsi } else { r.rdi };
+        if after == before[usize::from(!lods)] {
+            return;
+        }
+        let values = [before[0], before[1], after, self.read64(c, context::FS_BASE)];
+        let mut records = Vec::new();
+        event::Complex::new(shape, &values[..shape.values()]).encode(sites as u32, &mut records);
+        for record in records {
+            self.append(c, record.address, record.what, record.extra);
         }
     }
 
@@ -276,12 +307,17 @@ impl Image {
         if self.translator.events.stream != Stream::Full {
             return;
         }
+        let what = (event::CUT_SITE as u32) << 8 | (event::RecordKind::Block as u32) << 4;
+        self.append(c, u64::from(instructions), what, 0);
+    }
+
+    /// Appends a record to the ring of a stopped thread; the slack behind a segment's limit has room for it.
+    fn append(&self, c: usize, address: u64, what: u32, extra: u32) {
         let at = self.read64(c, context::RING_POSITION);
         let offset = self.context(c) + at as usize;
-        self.shared.write64(offset, u64::from(instructions));
-        let what = (event::CUT_SITE as u32) << 8 | (event::RecordKind::Block as u32) << 4;
+        self.shared.write64(offset, address);
         self.shared.write32(offset + 8, what);
-        self.shared.write32(offset + 12, 0);
+        self.shared.write32(offset + 12, extra);
         self.write64(c, context::RING_POSITION, at + 16);
     }
 

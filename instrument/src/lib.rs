@@ -20,6 +20,7 @@ mod image;
 mod interrupt;
 mod layout;
 mod liveness;
+mod masking;
 mod memory;
 mod modules;
 pub mod profile;

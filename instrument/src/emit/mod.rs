@@ -11,7 +11,7 @@ pub(crate) mod lookup;
 pub(crate) mod routine;
 mod transfer;
 
-pub(crate) use complex::state_layout;
+pub(crate) use complex::{state_layout, string_shape};
 
 use crate::assemble::{reg, Address, Assembler};
 use crate::cache::{count, Exit, Fragment, EXIT_SYSTEM_CALL};

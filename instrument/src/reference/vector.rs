@@ -5,6 +5,8 @@
 //! listed by name. A broadcast reads its one element if any element of the result wants it. Gathers and scatters make one
 //! reference per enabled element. Source: Intel SDM volume 2, sections 2.7 and 2.8 and the operation sections.
 
+use crate::masking::{broadcast_element, is_packing, mask_granularity, reads_whole_source};
+
 use super::operands::{address_of, memory_operand, push};
 use super::state::State;
 use super::Reference;
@@ -131,49 +133,6 @@ fn broadcast_count(instruction: &Instruction) -> Option<usize> {
     Some(instruction.op0_register().size() / size)
 }
 
-/// Element size by which the mask of an explicit broadcast counts.
-fn broadcast_element(mnemonic: Mnemonic) -> Option<usize> {
-    use Mnemonic::*;
-    Some(match mnemonic {
-        Vpbroadcastb => 1,
-        Vpbroadcastw => 2,
-        Vbroadcastss | Vpbroadcastd | Vbroadcastf32x2 | Vbroadcasti32x2 | Vbroadcastf32x4
-        | Vbroadcasti32x4 | Vbroadcastf32x8 | Vbroadcasti32x8 => 4,
-        Vbroadcastsd | Vpbroadcastq | Vbroadcastf64x2 | Vbroadcasti64x2 | Vbroadcastf64x4
-        | Vbroadcasti64x4 => 8,
-        _ => return None,
-    })
-}
-
-/// Instructions that multiply small elements into larger sums: one mask bit per sum.
-fn mask_granularity(mnemonic: Mnemonic) -> Option<usize> {
-    use Mnemonic::*;
-    Some(match mnemonic {
-        Vpdpbusd | Vpdpbusds | Vpdpwssd | Vpdpwssds | Vdpbf16ps => 4,
-        Vfmulcph | Vfcmulcph | Vfmaddcph | Vfcmaddcph | Vfmulcsh | Vfcmulcsh | Vfmaddcsh | Vfcmaddcsh => 4,
-        _ => return None,
-    })
-}
-
-fn is_packing(mnemonic: Mnemonic) -> bool {
-    use Mnemonic::*;
-    matches!(
-        mnemonic,
-        Vpcompressb
-            | Vpcompressw
-            | Vpcompressd
-            | Vpcompressq
-            | Vcompressps
-            | Vcompresspd
-            | Vpexpandb
-            | Vpexpandw
-            | Vpexpandd
-            | Vpexpandq
-            | Vexpandps
-            | Vexpandpd
-    )
-}
-
 fn packed(instruction: &Instruction, state: &mut impl State, out: &mut Vec<Reference>) {
     let memory = instruction.memory_size();
     let size = memory.element_size();
@@ -240,83 +199,4 @@ fn tile(instruction: &Instruction, state: &mut impl State, out: &mut Vec<Referen
     for row in start_row..rows {
         push(out, direction(instruction), base.wrapping_add(row.wrapping_mul(stride)), row_bytes);
     }
-}
-
-/// Masked instructions whose mask selects results, not parts of the memory operand.
-fn reads_whole_source(mnemonic: Mnemonic) -> bool {
-    use Mnemonic::*;
-    matches!(
-        mnemonic,
-        Valignd
-            | Valignq
-            | Vdbpsadbw
-            | Vinsertf32x4
-            | Vinsertf32x8
-            | Vinsertf64x2
-            | Vinsertf64x4
-            | Vinserti32x4
-            | Vinserti32x8
-            | Vinserti64x2
-            | Vinserti64x4
-            | Vmovddup
-            | Vmovshdup
-            | Vmovsldup
-            | Vpackssdw
-            | Vpacksswb
-            | Vpackusdw
-            | Vpackuswb
-            | Vpalignr
-            | Vpconflictd
-            | Vpconflictq
-            | Vpermb
-            | Vpermd
-            | Vpermi2b
-            | Vpermi2d
-            | Vpermi2pd
-            | Vpermi2ps
-            | Vpermi2q
-            | Vpermi2w
-            | Vpermilpd
-            | Vpermilps
-            | Vpermpd
-            | Vpermps
-            | Vpermq
-            | Vpermt2b
-            | Vpermt2d
-            | Vpermt2pd
-            | Vpermt2ps
-            | Vpermt2q
-            | Vpermt2w
-            | Vpermw
-            | Vpmaddubsw
-            | Vpmaddwd
-            | Vpmultishiftqb
-            | Vpshufb
-            | Vpshufbitqmb
-            | Vpshufd
-            | Vpshufhw
-            | Vpshuflw
-            | Vpunpckhbw
-            | Vpunpckhdq
-            | Vpunpckhqdq
-            | Vpunpckhwd
-            | Vpunpcklbw
-            | Vpunpckldq
-            | Vpunpcklqdq
-            | Vpunpcklwd
-            | Vshuff32x4
-            | Vshuff64x2
-            | Vshufi32x4
-            | Vshufi64x2
-            | Vshufpd
-            | Vshufps
-            | Vunpckhpd
-            | Vunpckhps
-            | Vunpcklpd
-            | Vunpcklps
-            | Vcvtne2ps2bf16
-            | Vgf2p8affineinvqb
-            | Vgf2p8affineqb
-            | Vgf2p8mulb
-    )
 }
