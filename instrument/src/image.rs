@@ -31,6 +31,17 @@ pub(crate) mod number {
     pub(crate) const ALL: [u64; 8] = [MMAP, MPROTECT, MUNMAP, SIGACTION, SIGRETURN, MREMAP, ARCH_PRCTL, RSEQ];
 }
 
+/// Where in an instruction's translation a thread stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// At its beginning.
+    Before,
+    /// In the program's own instruction, which faulted.
+    Faulted,
+    /// In a repeated string instruction, between two iterations.
+    Repeating,
+}
+
 /// One process image.
 pub(crate) struct Image {
     pub(crate) pid: i32,
@@ -243,9 +254,28 @@ impl Image {
         }
     }
 
+    /// Whether the thread stands between two iterations of a repeated string instruction.
+    pub(crate) fn repeating(&mut self, r: &Registers, bound: &Bound) -> bool {
+        let Some((_, i)) = self.repeat_at(bound) else { return false };
+        let (bytes, _) = self.translator.reader.fetch(i.ip());
+        let mut here = vec![0u8; i.len()];
+        memory::read_target(self.pid, r.rip, &mut here) == here.len() && here == bytes[..here.len()]
+    }
+
+    /// The repeated string instruction at `bound`, with its site.
+    fn repeat_at(&mut self, bound: &Bound) -> Option<(usize, iced_x86::Instruction)> {
+        let t = &mut self.translator;
+        let key = (bound.block, u32::from(bound.index));
+        let n = t.sites.partition_point(|s| (s.block, s.index) < key);
+        let site = t.sites.get(n).filter(|s| (s.block, s.index) == key)?;
+        let (bytes, len) = t.reader.fetch(site.ip);
+        let i = iced_x86::Decoder::with_ip(64, &bytes[..len], site.ip, 0).decode();
+        (i.is_string_instruction() && (i.has_rep_prefix() || i.has_repne_prefix())).then_some((n, i))
+    }
+
     /// Turns the registers of a thread stopped at `bound` into the program's own, and books what its traversal has done so far.
-    /// `executing`: it stopped inside the instruction (a fault), not before it.
-    pub(crate) fn leave(&mut self, c: usize, r: &mut Registers, bound: &Bound, executing: bool) {
+    pub(crate) fn leave(&mut self, c: usize, r: &mut Registers, bound: &Bound, stop: Stop) {
+        let executing = stop != Stop::Before;
         let mask = if executing { bound.executing } else { bound.spilled };
         self.unspill(c, r, mask);
         let block = &self.translator.blocks[bound.block as usize];
@@ -266,7 +296,7 @@ impl Image {
             }
         }
         if executing && index < count {
-            self.record_repeat(c, r, bound);
+            self.record_repeat(c, r, bound, stop);
         }
         if index < count {
             *self.cut.entry((bound.block, index)).or_default() += 1;
@@ -274,29 +304,26 @@ impl Image {
         }
     }
 
-    /// A repeated string instruction that faulted has made some iterations: their record, which its own epilogue cannot write.
-    fn record_repeat(&mut self, c: usize, r: &Registers, bound: &Bound) {
-        let t = &mut self.translator;
-        let sites = t.sites.partition_point(|s| (s.block, s.index) < (bound.block, u32::from(bound.index)));
-        let Some(site) = t.sites.get(sites).filter(|s| s.block == bound.block && s.index == u32::from(bound.index))
-        else {
-            return;
-        };
-        let (bytes, n) = t.reader.fetch(site.ip);
-        let i = iced_x86::Decoder::with_ip(64, &bytes[..n], site.ip, 0).decode();
-        if !i.is_string_instruction() || !(i.has_rep_prefix() || i.has_repne_prefix()) {
-            return;
-        }
+    /// A repeated string instruction that stops in the middle: the record of the iterations that it made (and attempted), which
+    /// its own epilogue cannot write.
+    fn record_repeat(&mut self, c: usize, r: &Registers, bound: &Bound, stop: Stop) {
+        let Some((site, i)) = self.repeat_at(bound) else { return };
         let shape = crate::emit::string_shape(&i);
-        let lods = matches!(shape, event::Shape::String { operation: event::StringOperation::Lods, .. });
+        let event::Shape::String { operation, element_bytes, .. } = shape else { return };
+        let lods = operation == event::StringOperation::Lods;
         let before = [context::REPEAT, context::REPEAT + 8].map(|at| self.read64(c, at));
-        let after = if lods { r.rsi } else { r.rdi };
+        let mut after = if lods { r.rsi } else { r.rdi };
+        if stop == Stop::Faulted {
+            const DIRECTION: u64 = 1 << 10;
+            let step = u64::from(element_bytes);
+            after = if r.eflags & DIRECTION == 0 { after.wrapping_add(step) } else { after.wrapping_sub(step) };
+        }
         if after == before[usize::from(!lods)] {
             return;
         }
         let values = [before[0], before[1], after, self.read64(c, context::FS_BASE)];
         let mut records = Vec::new();
-        event::Complex::new(shape, &values[..shape.values()]).encode(sites as u32, &mut records);
+        event::Complex::new(shape, &values[..shape.values()]).encode(site as u32, &mut records);
         for record in records {
             self.append(c, record.address, record.what, record.extra);
         }
