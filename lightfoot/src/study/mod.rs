@@ -1,4 +1,9 @@
 //! Studies: experiments that anyone can repeat on their machine, with the commands they ran and what is missing said.
+//!
+//! A study runs lightfoot as users do, as a child process; it knows no short cut.
+
+mod instrument;
+pub mod race;
 
 use crate::cli;
 use anyhow::Result;
