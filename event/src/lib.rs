@@ -31,11 +31,22 @@
 //! Every reference belongs to the instruction that makes it, and carries its thread and the thread's instruction count
 //! (instructions retired before the owning instruction).
 
+#![forbid(unsafe_code)]
+
+mod complex;
 mod filter;
 mod record;
+mod shape;
+mod state;
 
+pub use complex::{group_shape, Complex};
 pub use filter::{Filter, SetFilter, StoreFilter, Stream};
-pub use record::{Access, Code, Record, RecordKind};
+pub use record::{Access, Code, Record, RecordKind, SIZES};
+pub use shape::{
+    AddressWidth, Direction, Malformed, MaskedLayout, Segment, Shape, StateFormat, StringOperation,
+    COMPLEX_CODE, PAYLOAD_CODE, VALUES_MAX,
+};
+pub use state::{StateAlignment, StateComponent, StateLayout, STATE_HEADER_BYTES};
 
 /// A block ends after this many instructions even without a control transfer.
 pub const BLOCK_INSTRUCTIONS_MAX: usize = 64;
