@@ -2,12 +2,15 @@
 //!
 //! A study runs lightfoot as users do, as a child process; it knows no short cut.
 
+mod date;
 mod instrument;
 pub mod race;
+mod workshop;
 
 use crate::cli;
 use anyhow::Result;
 use std::path::PathBuf;
+use workshop::workshop;
 
 /// One study.
 #[derive(Clone, Copy, Debug)]
@@ -21,7 +24,11 @@ pub struct Study {
 }
 
 /// All studies.
-pub const STUDIES: &[Study] = &[];
+pub const STUDIES: &[Study] = &[Study {
+    name: "instrument",
+    about: "speed and exactness of count and cache beside cachegrind and DynamoRIO",
+    run: instrument::run,
+}];
 
 /// How much work a study does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -35,7 +35,11 @@ impl Line {
         let words = self.words.iter().map(|word| {
             let word = word.to_string_lossy();
             let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=,:+@%".contains(c);
-            if word.chars().all(plain) && !word.is_empty() { word.into_owned() } else { format!("'{word}'") }
+            if word.chars().all(plain) && !word.is_empty() {
+                word.into_owned()
+            } else {
+                format!("'{word}'")
+            }
         });
         env.chain(words).collect::<Vec<_>>().join(" ")
     }
@@ -89,7 +93,9 @@ pub fn race(entrants: &[Entrant]) -> Vec<Times> {
     let rounds = entrants.iter().map(|entrant| entrant.rounds).max().unwrap_or(0);
     for round in 0..rounds {
         for (entrant, times) in entrants.iter().zip(&mut times) {
-            let (Ok(line), true, Ok(so_far)) = (&entrant.line, round < entrant.rounds, times.as_mut()) else { continue };
+            let (Ok(line), true, Ok(so_far)) = (&entrant.line, round < entrant.rounds, times.as_mut()) else {
+                continue;
+            };
             match line.time() {
                 Ok(seconds) => so_far.push(seconds),
                 Err(reason) => *times = Err(reason),
@@ -137,7 +143,10 @@ mod tests {
     #[test]
     fn a_line_reads_as_typed() {
         assert_eq!(line(&["sh", "-c", "exit 3"]).shown(), "A=1 sh -c 'exit 3'");
-        assert_eq!(line(&["true"]).under(["taskset".into(), "-c".into(), "0".into()]).shown(), "A=1 taskset -c 0 true");
+        assert_eq!(
+            line(&["true"]).under(["taskset".into(), "-c".into(), "0".into()]).shown(),
+            "A=1 taskset -c 0 true"
+        );
     }
 
     #[test]

@@ -37,7 +37,8 @@ impl Program {
     /// The native command line, or why there is none.
     pub(super) fn line(&self, folder: &Path, scale: u32) -> Result<Line, String> {
         let kitchen = Kitchen { folder: folder.to_owned() };
-        let words = (self.prepare)(&kitchen, scale).map_err(|e| format!("{e:#} (apt install {})", self.package))?;
+        let words =
+            (self.prepare)(&kitchen, scale).map_err(|e| format!("{e:#} (apt install {})", self.package))?;
         Ok(Line { words, env: vec![("PYTHONHASHSEED", "0")], folder: folder.to_owned() })
     }
 }
