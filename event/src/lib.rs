@@ -34,18 +34,24 @@
 #![forbid(unsafe_code)]
 
 mod complex;
+mod decode;
 mod filter;
+mod group;
 mod record;
 mod shape;
+mod sites;
 mod state;
 
 pub use complex::{group_shape, Complex};
+pub use decode::{Decoder, Reference, ReferenceKind};
 pub use filter::{Filter, SetFilter, StoreFilter, Stream};
-pub use record::{Access, Code, Record, RecordKind, SIZES};
+pub use group::{Groups, Step};
+pub use record::{Access, Code, Record, RecordKind, CUT_SITE, SIZES};
 pub use shape::{
     AddressWidth, Direction, Malformed, MaskedLayout, Segment, Shape, StateFormat, StringOperation,
     COMPLEX_CODE, PAYLOAD_CODE, VALUES_MAX,
 };
+pub use sites::{Block, Site, Sites};
 pub use state::{StateAlignment, StateComponent, StateLayout, STATE_HEADER_BYTES};
 
 /// A block ends after this many instructions even without a control transfer.
