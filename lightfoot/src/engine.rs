@@ -14,20 +14,7 @@ pub fn run(command: &Command, options: &Options, observer: &mut dyn Observer) ->
     Err(Failure { status: FAILURE, sentence }.into())
 }
 
-/// One thing that this machine can or cannot do.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
-pub struct Ability {
-    /// What.
-    pub name: String,
-    /// Whether.
-    pub can: bool,
-    /// What was found.
-    pub why: String,
-    /// What to do about it, where it cannot.
-    pub fix: Option<String>,
-}
-
-/// What trials of the engine show on this machine.
-pub fn abilities() -> Vec<Ability> {
+/// What trials of the engine show on this machine: rows beside `machine`'s own, which only read files.
+pub fn abilities() -> Vec<machine::Ability> {
     Vec::new()
 }

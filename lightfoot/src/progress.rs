@@ -1,7 +1,6 @@
 //! The line that says a run is still alive: on a terminal only, after two seconds, gone before the report.
 
-use event::Record;
-use instrument::{Observer, Progress};
+use instrument::Progress;
 use std::io::{IsTerminal, Write};
 use std::time::Duration;
 
@@ -60,17 +59,5 @@ impl Default for Line {
 impl Drop for Line {
     fn drop(&mut self) {
         self.erase();
-    }
-}
-
-/// An observer that needs no records, only to show that time passes.
-#[derive(Debug, Default)]
-pub struct Watch(pub Line);
-
-impl Observer for Watch {
-    fn records(&mut self, _thread: u32, _records: &[Record]) {}
-
-    fn progress(&mut self, progress: &Progress) {
-        self.0.draw(progress);
     }
 }

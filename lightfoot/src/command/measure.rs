@@ -30,8 +30,14 @@ pub(super) struct Prepared<'a> {
 pub(super) struct Measured {
     pub(super) kind: Kind,
     pub(super) outcome: Outcome,
-    pub(super) misses: Option<(Attribution, BTreeMap<String, String>)>,
+    pub(super) simulated: Option<Simulated>,
     pub(super) machine: serde_json::Value,
+}
+
+/// What a simulation adds.
+pub(super) struct Simulated {
+    pub(super) attribution: Attribution,
+    pub(super) null_reasons: BTreeMap<String, String>,
 }
 
 /// Refuses what cannot work before the program runs.
@@ -76,7 +82,7 @@ impl Prepared<'_> {
     fn report(&self, measured: &Measured) -> Report {
         let outcome = &measured.outcome;
         let mut symbols = Symbolizer::new();
-        let attribution = measured.misses.as_ref().map(|(attribution, _)| attribution);
+        let attribution = measured.simulated.as_ref().map(|simulated| &simulated.attribution);
         let tally = tally(&outcome.profile, attribution, self.run.rep, &mut symbols);
         let mut report = empty(measured, self.run.rep);
         report.command = self.run.program.iter().map(|word| word.to_string_lossy().into_owned()).collect();
@@ -129,7 +135,11 @@ fn empty(measured: &Measured, rep: Rep) -> Report {
         native_wall_s: None,
         slowdown: None,
         totals: Default::default(),
-        null_reasons: measured.misses.as_ref().map(|(_, reasons)| reasons.clone()).unwrap_or_default(),
+        null_reasons: measured
+            .simulated
+            .as_ref()
+            .map(|simulated| simulated.null_reasons.clone())
+            .unwrap_or_default(),
         warnings: Vec::new(),
         functions: Vec::new(),
         libraries: Vec::new(),
@@ -159,9 +169,4 @@ fn stripped(tally: &Tally, symbols: &Symbolizer) -> Option<String> {
             named.join(", ")
         )
     })
-}
-
-/// What the program ran on, in short.
-pub(super) fn host() -> serde_json::Value {
-    serde_json::json!({ "name": "host" })
 }

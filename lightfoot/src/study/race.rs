@@ -32,8 +32,9 @@ impl Line {
     /// As a person would type it.
     pub fn shown(&self) -> String {
         let env = self.env.iter().map(|(name, value)| format!("{name}={value}"));
+        let own = std::env::current_exe().unwrap_or_default();
         let words = self.words.iter().map(|word| {
-            let word = word.to_string_lossy();
+            let word = if *word == own { "lightfoot".into() } else { word.to_string_lossy() };
             let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=,:+@%".contains(c);
             if word.chars().all(plain) && !word.is_empty() {
                 word.into_owned()

@@ -9,39 +9,39 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 /// The program under test.
-pub const BINARY: &str = env!("CARGO_BIN_EXE_lightfoot");
+pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_lightfoot");
 
 /// A command line of the program under test.
-pub fn lightfoot() -> Lightfoot {
+pub(crate) fn lightfoot() -> Lightfoot {
     let mut command = Command::new(BINARY);
     command.env_remove("NO_COLOR").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     Lightfoot(command)
 }
 
-pub struct Lightfoot(Command);
+pub(crate) struct Lightfoot(Command);
 
 impl Lightfoot {
-    pub fn arg(mut self, argument: impl AsRef<OsStr>) -> Self {
+    pub(crate) fn arg(mut self, argument: impl AsRef<OsStr>) -> Self {
         self.0.arg(argument);
         self
     }
 
-    pub fn args(mut self, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Self {
+    pub(crate) fn args(mut self, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Self {
         self.0.args(arguments);
         self
     }
 
-    pub fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
+    pub(crate) fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
         self.0.env(name, value);
         self
     }
 
-    pub fn run(mut self) -> Ran {
+    pub(crate) fn run(mut self) -> Ran {
         let start = Instant::now();
         Ran::new(self.0.output().unwrap(), start)
     }
 
-    pub fn run_with_input(mut self, input: &[u8]) -> Ran {
+    pub(crate) fn run_with_input(mut self, input: &[u8]) -> Ran {
         let start = Instant::now();
         let mut child = self.0.stdin(Stdio::piped()).spawn().unwrap();
         child.stdin.take().unwrap().write_all(input).unwrap();
@@ -49,14 +49,14 @@ impl Lightfoot {
     }
 
     /// The exit status where nobody reads standard error.
-    pub fn run_with_closed_stderr(mut self) -> Option<i32> {
+    pub(crate) fn run_with_closed_stderr(mut self) -> Option<i32> {
         let mut child = self.0.spawn().unwrap();
         drop(child.stderr.take());
         child.wait().unwrap().code()
     }
 
     /// Ctrl-C, as a terminal sends it: to the whole group.
-    pub fn run_interrupted_after_ms(mut self, ms: u64) -> Ran {
+    pub(crate) fn run_interrupted_after_ms(mut self, ms: u64) -> Ran {
         let start = Instant::now();
         let child = self.0.process_group(0).spawn().unwrap();
         std::thread::sleep(Duration::from_millis(ms));
@@ -67,11 +67,11 @@ impl Lightfoot {
 }
 
 /// A finished run.
-pub struct Ran {
+pub(crate) struct Ran {
     status: i32,
-    pub stdout: Vec<u8>,
-    pub stderr: Vec<u8>,
-    pub seconds: f64,
+    pub(crate) stdout: Vec<u8>,
+    pub(crate) stderr: Vec<u8>,
+    pub(crate) seconds: f64,
 }
 
 impl Ran {
@@ -81,30 +81,30 @@ impl Ran {
     }
 
     /// Standard error.
-    pub fn said(&self) -> String {
+    pub(crate) fn said(&self) -> String {
         String::from_utf8_lossy(&self.stderr).into_owned()
     }
 
     #[track_caller]
-    pub fn ends_with(&self, status: i32) -> &Ran {
+    pub(crate) fn ends_with(&self, status: i32) -> &Ran {
         assert_eq!(self.status, status, "{}", self.said());
         self
     }
 
     #[track_caller]
-    pub fn fails_with(&self, status: i32) -> &Ran {
+    pub(crate) fn fails_with(&self, status: i32) -> &Ran {
         assert!(self.stdout.is_empty(), "{}", String::from_utf8_lossy(&self.stdout));
         self.ends_with(status)
     }
 
     #[track_caller]
-    pub fn says(&self, words: &str) -> &Ran {
+    pub(crate) fn says(&self, words: &str) -> &Ran {
         assert!(self.said().contains(words), "no \"{words}\" in: {}", self.said());
         self
     }
 
     #[track_caller]
-    pub fn in_one_line(&self) -> &Ran {
+    pub(crate) fn in_one_line(&self) -> &Ran {
         let said = self.said();
         assert!(
             said.starts_with("lightfoot: ") && said.ends_with('\n') && said.lines().count() == 1,
@@ -116,27 +116,27 @@ impl Ran {
 
 /// A JSON document.
 #[track_caller]
-pub fn json(bytes: &[u8]) -> serde_json::Value {
+pub(crate) fn json(bytes: &[u8]) -> serde_json::Value {
     serde_json::from_slice(bytes).unwrap_or_else(|e| panic!("{e}: {}", String::from_utf8_lossy(bytes)))
 }
 
 /// A temporary folder.
-pub struct Bench(tempfile::TempDir);
+pub(crate) struct Bench(tempfile::TempDir);
 
 impl Bench {
-    pub fn new() -> Bench {
+    pub(crate) fn new() -> Bench {
         Bench(tempfile::tempdir().unwrap())
     }
 
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         self.0.path()
     }
 
-    pub fn join(&self, name: &str) -> PathBuf {
+    pub(crate) fn join(&self, name: &str) -> PathBuf {
         self.path().join(name)
     }
 
-    pub fn file(&self, name: &str, bytes: &[u8], mode: u32) -> PathBuf {
+    pub(crate) fn file(&self, name: &str, bytes: &[u8], mode: u32) -> PathBuf {
         let path = self.join(name);
         std::fs::write(&path, bytes).unwrap();
         std::fs::set_permissions(&path, PermissionsExt::from_mode(mode)).unwrap();
@@ -144,7 +144,7 @@ impl Bench {
     }
 
     /// A copy that would run as another user; only root can make one.
-    pub fn setuid_copy(&self, program: &str) -> Option<PathBuf> {
+    pub(crate) fn setuid_copy(&self, program: &str) -> Option<PathBuf> {
         let path = self.file("other", &std::fs::read(program).unwrap(), 0o755);
         if std::os::unix::fs::chown(&path, Some(65534), None).is_err() {
             eprintln!("skipped: only root can make a program setuid to another user");
@@ -158,13 +158,13 @@ impl Bench {
 
 /// Word size of a made-up program.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Class {
+pub(crate) enum Class {
     Bits32,
     Bits64,
 }
 
 /// The header of an executable for `machine`, and nothing after it.
-pub fn elf_header(class: Class, machine: u16) -> Vec<u8> {
+pub(crate) fn elf_header(class: Class, machine: u16) -> Vec<u8> {
     let (ident, size) = if class == Class::Bits32 { (1, 52) } else { (2, 64) };
     let mut header = vec![0x7f, b'E', b'L', b'F', ident, 1, 1];
     header.resize(16, 0);

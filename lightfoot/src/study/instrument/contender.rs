@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 pub(super) enum Pace {
     /// Every round.
     Every,
+    /// Two rounds of the quick study.
+    Most,
     /// Few rounds: it is slow.
     Few,
     /// Only in the full study.
@@ -42,10 +44,10 @@ pub(super) const BBCOUNT: &str = "DynamoRIO bbcount";
 pub(super) const CONTENDERS: &[Contender] = &[
     Contender { name: NATIVE, pace: Pace::Every, line: |_, program| Ok(program.clone()) },
     Contender { name: COUNT, pace: Pace::Every, line: |tools, program| Ok(tools.count(program, &[])) },
-    Contender { name: CACHE, pace: Pace::Every, line: |tools, program| Ok(tools.cache(program)) },
+    Contender { name: CACHE, pace: Pace::Most, line: |tools, program| Ok(tools.cache(program)) },
     Contender {
         name: CACHE_PINNED,
-        pace: Pace::Every,
+        pace: Pace::Few,
         line: |tools, program| tools.pinned(&tools.cache(program)),
     },
     Contender { name: BBCOUNT, pace: Pace::Few, line: Tools::bbcount },
@@ -62,6 +64,9 @@ pub(super) const CONTENDERS: &[Contender] = &[
     },
 ];
 
+/// Output files, in the folder where everything runs.
+const COUNT_REPORT: &str = "count.json";
+const CACHEGRIND_OUT: &str = "cachegrind.out";
 const PLAIN: &[&str] = &["--cache-sim=no"];
 const SIMULATING: &[&str] = &["--cache-sim=yes", "--I1=32768,8,64", "--D1=32768,8,64", "--LL=8388608,16,64"];
 const HIERARCHY: &[&str] = &["--machine", "cachegrind"];
@@ -82,24 +87,24 @@ impl Tools {
 
     /// Where `count` leaves its report.
     pub(super) fn count_report(&self) -> PathBuf {
-        self.folder.join("count.json")
+        self.folder.join(COUNT_REPORT)
     }
 
     /// Where cachegrind leaves its file.
     pub(super) fn cachegrind_out(&self) -> PathBuf {
-        self.folder.join("cachegrind.out")
+        self.folder.join(CACHEGRIND_OUT)
     }
 
     /// `lightfoot count`.
     pub(super) fn count(&self, program: &Line, options: &[&str]) -> Line {
-        self.lightfoot("count", options, &self.count_report(), program)
+        self.lightfoot("count", options, COUNT_REPORT, program)
     }
 
     fn cache(&self, program: &Line) -> Line {
-        self.lightfoot("cache", HIERARCHY, &self.folder.join("cache.json"), program)
+        self.lightfoot("cache", HIERARCHY, "cache.json", program)
     }
 
-    fn lightfoot(&self, command: &str, options: &[&str], report: &Path, program: &Line) -> Line {
+    fn lightfoot(&self, command: &str, options: &[&str], report: &str, program: &Line) -> Line {
         let mut words: Vec<OsString> = vec![self.lightfoot.clone().into(), command.into()];
         words.extend(options.iter().map(OsString::from));
         words.extend(["--format".into(), "json".into(), "-o".into(), report.into(), "--".into()]);
@@ -110,9 +115,7 @@ impl Tools {
         let valgrind = found("valgrind").ok_or("valgrind is not installed (apt install valgrind)")?;
         let mut words: Vec<OsString> = vec![valgrind.into(), "--tool=cachegrind".into()];
         words.extend(options.iter().map(OsString::from));
-        let mut out = OsString::from("--cachegrind-out-file=");
-        out.push(self.cachegrind_out());
-        words.push(out);
+        words.push(format!("--cachegrind-out-file={CACHEGRIND_OUT}").into());
         Ok(program.under(words))
     }
 
@@ -150,7 +153,7 @@ mod tests {
     use super::*;
 
     fn tools() -> Tools {
-        Tools { folder: "/tmp/x".into(), lightfoot: "/bin/lightfoot".into() }
+        Tools { folder: "/tmp/x".into(), lightfoot: std::env::current_exe().unwrap() }
     }
 
     fn program() -> Line {
@@ -160,10 +163,7 @@ mod tests {
     #[test]
     fn the_programs_own_options_come_last() {
         let shown = tools().count(&program(), &["--rep", "iterations"]).shown();
-        assert_eq!(
-            shown,
-            "/bin/lightfoot count --rep iterations --format json -o /tmp/x/count.json -- prog -k"
-        );
+        assert_eq!(shown, "lightfoot count --rep iterations --format json -o count.json -- prog -k");
     }
 
     #[test]

@@ -1,22 +1,23 @@
 //! Counts beside themselves and beside cachegrind's.
 
-use super::contender::{Tools, CACHEGRIND};
+use super::contender::{Tools, CACHEGRIND, COUNT};
 use super::result::{Exactness, Timing};
 use crate::study::race::Line;
 use std::path::Path;
 
-/// Counts a program twice, and once with iterations; cachegrind's count is that of the race before.
+/// Counts a program again, and once with iterations; the first count and cachegrind's are those of the race before.
 pub(super) fn measure(tools: &Tools, program: &Line, timings: &[Timing]) -> Exactness {
     let mut exactness = Exactness::default();
+    let raced = |name| timings.iter().any(|timing| timing.name == name && timing.median_s.is_some());
+    let first = raced(COUNT).then(|| instructions(&tools.count_report()).ok()).flatten();
     let mut count = |options: &[&str]| {
         let counted = tools.count(program, options).time().and_then(|_| instructions(&tools.count_report()));
         counted.map_err(|reason| exactness.missing.push(reason)).ok()
     };
-    let (first, second, iterations) = (count(&[]), count(&[]), count(&["--rep", "iterations"]));
+    let (second, iterations) = (count(&[]), count(&["--rep", "iterations"]));
     exactness.repeats = first.zip(second).map(|(first, second)| [first, second]);
     exactness.iterations = iterations;
-    let ran = timings.iter().any(|timing| timing.name == CACHEGRIND && timing.median_s.is_some());
-    exactness.cachegrind = ran.then(|| summary(&tools.cachegrind_out())).flatten();
+    exactness.cachegrind = raced(CACHEGRIND).then(|| summary(&tools.cachegrind_out())).flatten();
     exactness
 }
 

@@ -19,8 +19,6 @@ use program::{Program, PROGRAMS};
 use result::{Findings, ProgramFindings, Timing};
 use std::path::Path;
 
-/// A long input is this many times a short one; the shortest program then runs for five seconds.
-const STEADY_SCALE: u32 = 60;
 const START_UP_ROUNDS: usize = 21;
 
 /// Runs the study and writes its results.
@@ -28,7 +26,7 @@ pub(super) fn run(options: &Options) -> Result<()> {
     let folder = super::workshop()?;
     let findings = measure(options, folder.path())?;
     let paths = page::write(&findings, &options.folder)?;
-    print(&page::markdown(&findings, &format!("instrument-{}", findings.date)))?;
+    print(&page::summary(&findings))?;
     for path in paths {
         eprintln!("lightfoot: wrote {}", path.display());
     }
@@ -73,7 +71,7 @@ fn one(program: &Program, tools: &Tools, effort: Effort) -> ProgramFindings {
 fn steady(program: &Program, tools: &Tools) -> ProgramFindings {
     let some: Vec<Contender> =
         CONTENDERS.iter().filter(|c| [NATIVE, COUNT].contains(&c.name)).copied().collect();
-    with_line(program, tools, STEADY_SCALE, |line| (timings(&some, tools, line, |_| 3), None))
+    with_line(program, tools, program.steady, |line| (timings(&some, tools, line, |_| 3), None))
 }
 
 fn with_line(
@@ -92,7 +90,8 @@ fn with_line(
 fn rounds(pace: Pace, effort: Effort) -> usize {
     match (pace, effort) {
         (Pace::Every, Effort::Quick) => 3,
-        (Pace::Every, Effort::Full) => 5,
+        (Pace::Every | Pace::Most, Effort::Full) => 5,
+        (Pace::Most, Effort::Quick) => 2,
         (Pace::Few, Effort::Quick) => 1,
         (Pace::FullOnly, Effort::Quick) => 0,
         (Pace::Few | Pace::FullOnly, Effort::Full) => 3,

@@ -28,7 +28,13 @@ pub(super) fn write(findings: &Findings, folder: &Path) -> Result<Vec<PathBuf>> 
 }
 
 /// The page.
-pub(super) fn markdown(findings: &Findings, stem: &str) -> String {
+fn markdown(findings: &Findings, stem: &str) -> String {
+    let plot = format!("\n![Times as long as native]({stem}.svg)\n");
+    summary(findings) + &plot + &commands(findings)
+}
+
+/// The page without the commands.
+pub(super) fn summary(findings: &Findings) -> String {
     let mut out = format!(
         "# lightfoot study instrument, {}\n\nlightfoot {}, {} study, on {}. Wall times, medians of interleaved rounds.\n\n",
         findings.date, findings.version, findings.effort, findings.host
@@ -51,8 +57,7 @@ pub(super) fn markdown(findings: &Findings, stem: &str) -> String {
     }
     out += &start_up(findings);
     out += &exactness(findings);
-    let _ = write!(out, "\n![Times as long as native]({stem}.svg)\n");
-    out + &missing(findings) + &commands(findings)
+    out + &missing(findings)
 }
 
 fn value(figure: &Figure) -> String {
