@@ -48,6 +48,22 @@ impl Address {
     }
 }
 
+/// Prefix fields of a VEX instruction.
+#[derive(Clone, Copy)]
+pub(crate) struct Vex {
+    pub(crate) map: u8,
+    pub(crate) pp: u8,
+    pub(crate) w: u8,
+    pub(crate) l: u8,
+}
+
+/// Which width of a vector register to store.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum VectorWidth {
+    Ymm,
+    Zmm,
+}
+
 impl Assembler {
     pub(crate) fn len(&self) -> usize {
         self.bytes.len()
@@ -80,6 +96,54 @@ impl Assembler {
     /// `cmp r, gs:[offset]`
     pub(crate) fn compare(&mut self, r: u8, offset: u32) {
         self.gs_op(0x3b, r, offset);
+    }
+
+    /// `add r, gs:[offset]`
+    pub(crate) fn add_context(&mut self, r: u8, offset: u32) {
+        self.gs_op(0x03, r, offset);
+    }
+
+    /// `and r, sign-extended value`
+    pub(crate) fn and_imm(&mut self, r: u8, value: i32) {
+        self.raw(&[0x48 | r >> 3, 0x81, 0xe0 | (r & 7)]);
+        self.imm32(value as u32);
+    }
+
+    /// `cmp r, sign-extended value`
+    pub(crate) fn compare_imm(&mut self, r: u8, value: i32) {
+        if let Ok(short) = i8::try_from(value) {
+            return self.raw(&[0x48 | r >> 3, 0x83, 0xf8 | (r & 7), short as u8]);
+        }
+        self.raw(&[0x48 | r >> 3, 0x81, 0xf8 | (r & 7)]);
+        self.imm32(value as u32);
+    }
+
+    /// `test r, sign-extended value`
+    pub(crate) fn test_imm(&mut self, r: u8, value: i32) {
+        self.raw(&[0x48 | r >> 3, 0xf7, 0xc0 | (r & 7)]);
+        self.imm32(value as u32);
+    }
+
+    /// `neg r`
+    pub(crate) fn negate(&mut self, r: u8) {
+        self.raw(&[0x48 | r >> 3, 0xf7, 0xd8 | (r & 7)]);
+    }
+
+    /// `not r` (changes no flags)
+    pub(crate) fn not(&mut self, r: u8) {
+        self.raw(&[0x48 | r >> 3, 0xf7, 0xd0 | (r & 7)]);
+    }
+
+    /// `xor to, from`
+    pub(crate) fn xor(&mut self, to: u8, from: u8) {
+        self.raw(&[0x48 | (from >> 3) << 2 | to >> 3, 0x31, 0xc0 | (from & 7) << 3 | (to & 7)]);
+    }
+
+    /// `mov qword gs:[index*8 + offset], 0`
+    pub(crate) fn clear_table(&mut self, index: u8, offset: u32) {
+        self.raw(&[0x65, 0x48 | (index >> 3) << 1, 0xc7, 0x04, 0xc5 | (index & 7) << 3]);
+        self.imm32(offset);
+        self.imm32(0);
     }
 
     /// `mov dword gs:[offset], value`
@@ -166,30 +230,50 @@ impl Assembler {
         self.imm32(offset);
     }
 
-    /// `mov gs:[at + disp8], r`
-    pub(crate) fn store_at(&mut self, r: u8, at: u8, disp: u8) {
+    /// `mov gs:[at + displacement], r`
+    pub(crate) fn store_at(&mut self, r: u8, at: u8, displacement: u8) {
         self.raw(&[0x65, 0x48 | (r >> 3) << 2 | at >> 3, 0x89]);
-        self.modrm_disp8(r, at, disp);
+        self.memory(r, &Address::based(at, i64::from(displacement)));
     }
 
-    /// `mov dword gs:[at + disp8], value`
-    pub(crate) fn store_imm_at(&mut self, at: u8, disp: u8, value: u32) {
+    /// `mov dword gs:[at + displacement], value`
+    pub(crate) fn store_imm_at(&mut self, at: u8, displacement: u8, value: u32) {
         self.raw(&[0x65]);
         if at >= 8 {
             self.raw(&[0x41]);
         }
         self.raw(&[0xc7]);
-        self.modrm_disp8(0, at, disp);
+        self.memory(0, &Address::based(at, i64::from(displacement)));
         self.imm32(value);
     }
 
-    /// ModRM (and SIB) for `[at + disp8]` with `r` in the reg field.
-    pub(crate) fn modrm_disp8(&mut self, r: u8, at: u8, disp: u8) {
-        self.raw(&[0x40 | (r & 7) << 3 | (at & 7)]);
-        if at & 7 == 4 {
-            self.raw(&[0x24]);
+    /// `movzx r32, byte/word gs:[offset]` (0xb6 byte, 0xb7 word)
+    pub(crate) fn load_narrow(&mut self, opcode: u8, r: u8, offset: u32) {
+        self.raw(&[0x65, 0x40 | (r >> 3) << 2, 0x0f, opcode, 0x04 | (r & 7) << 3, 0x25]);
+        self.imm32(offset);
+    }
+
+    /// A three-byte VEX instruction between registers: `map` 1–3, `pp` 0–3, W, L as given.
+    pub(crate) fn vex_registers(&mut self, spec: Vex, opcode: u8, modrm_reg: u8, modrm_rm: u8) {
+        let inverted = |r: u8| (!r >> 3) & 1;
+        self.raw(&[0xc4, inverted(modrm_reg) << 7 | 0x40 | inverted(modrm_rm) << 5 | spec.map]);
+        self.raw(&[spec.w << 7 | 0x78 | spec.l << 2 | spec.pp, opcode]);
+        self.raw(&[0xc0 | (modrm_reg & 7) << 3 | (modrm_rm & 7)]);
+    }
+
+    /// Stores vector register `v` whole at `gs:[offset]`: zmm where `wide`, else ymm (VEX, v < 16).
+    pub(crate) fn store_vector(&mut self, v: u8, width: VectorWidth, offset: u32) {
+        match width {
+            VectorWidth::Zmm => {
+                let (r, r2) = ((!v >> 3) & 1, (!v >> 4) & 1);
+                self.raw(&[0x65, 0x62, r << 7 | 0x60 | r2 << 4 | 1, 0xfe, 0x48, 0x7f]);
+            }
+            VectorWidth::Ymm => {
+                self.raw(&[0x65, 0xc4, ((!v >> 3) & 1) << 7 | 0x61, 0x7e, 0x7f]);
+            }
         }
-        self.raw(&[disp]);
+        self.raw(&[0x04 | (v & 7) << 3, 0x25]);
+        self.imm32(offset);
     }
 
     /// `lea r, address` without its segment base.

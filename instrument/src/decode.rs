@@ -48,40 +48,38 @@ pub(crate) enum End {
 #[derive(Default)]
 pub(crate) struct CodeReader {
     pub(crate) pid: i32,
-    pages: HashMap<u64, Option<Box<[u8; PAGE as usize]>>>,
-    last: u64,
-    last_page: Option<Box<[u8; PAGE as usize]>>,
+    numbers: HashMap<u64, Option<u32>>,
+    pages: Vec<Box<[u8; PAGE as usize]>>,
+    last: (u64, Option<u32>),
 }
 
 impl CodeReader {
     pub(crate) fn new(pid: i32) -> CodeReader {
-        CodeReader { pid, last: u64::MAX, ..CodeReader::default() }
+        CodeReader { pid, last: (u64::MAX, None), ..CodeReader::default() }
     }
 
     /// Forgets the pages of `[start, end)`.
     pub(crate) fn forget(&mut self, start: u64, end: u64) {
-        self.last = u64::MAX;
+        self.last = (u64::MAX, None);
         if end - start > 64 * PAGE {
-            self.pages.retain(|&p, _| p + PAGE <= start || p >= end);
+            self.numbers.retain(|&p, _| p + PAGE <= start || p >= end);
             return;
         }
         let mut page = start & !(PAGE - 1);
         while page < end {
-            self.pages.remove(&page);
+            self.numbers.remove(&page);
             page += PAGE;
         }
     }
 
     fn page(&mut self, page: u64) -> Option<&[u8; PAGE as usize]> {
-        if self.last == page {
-            return self.last_page.as_deref();
+        if self.last.0 != page {
+            if !self.numbers.contains_key(&page) {
+                self.read_ahead(page);
+            }
+            self.last = (page, self.numbers[&page]);
         }
-        if !self.pages.contains_key(&page) {
-            self.read_ahead(page);
-        }
-        self.last = page;
-        self.last_page = self.pages[&page].clone();
-        self.last_page.as_deref()
+        self.last.1.map(|number| &*self.pages[number as usize])
     }
 
     fn read_ahead(&mut self, page: u64) {
@@ -91,12 +89,17 @@ impl CodeReader {
             got = memory::read_target(self.pid, page, &mut buffer[..PAGE as usize]);
         }
         if got < PAGE as usize {
-            self.pages.insert(page, None);
+            self.numbers.insert(page, None);
         }
         for (k, bytes) in buffer[..got].chunks_exact(PAGE as usize).enumerate() {
+            let at = page + k as u64 * PAGE;
+            if self.numbers.contains_key(&at) {
+                continue;
+            }
             let mut copy = Box::new([0u8; PAGE as usize]);
             copy.copy_from_slice(bytes);
-            self.pages.entry(page + k as u64 * PAGE).or_insert(Some(copy));
+            self.pages.push(copy);
+            self.numbers.insert(at, Some(self.pages.len() as u32 - 1));
         }
     }
 

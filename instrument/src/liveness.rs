@@ -41,6 +41,11 @@ fn flags_killed(d: &Decoded) -> u32 {
     }
 }
 
+/// Whether `d` sets every status flag whatever they were.
+pub(crate) fn overwrites_flags(d: &Decoded) -> bool {
+    flags_killed(d) == FLAGS
+}
+
 /// For each instruction, whether the status flags before it are dead. At the end everything lives.
 pub(crate) fn dead_flags(block: &[Decoded], dead: &mut Vec<bool>) {
     dead.clear();

@@ -57,12 +57,14 @@ pub(crate) struct Shape {
     pub(crate) simple: Vec<Template>,
     /// Complex form, if it is one.
     pub(crate) complex: Option<Complex>,
+    /// Loads and stores of a complex form whose number is fixed after all.
+    pub(crate) fixed: (u8, u8),
 }
 
 impl Shape {
     /// Loads and stores per execution; complex ones are counted as they happen.
     pub(crate) fn counts(&self) -> (u8, u8) {
-        let mut counts = (0, 0);
+        let mut counts = self.fixed;
         for t in &self.simple {
             match t.kind {
                 RecordKind::Load => counts.0 += 1,
@@ -130,13 +132,19 @@ impl Shapes {
 
     fn work_out(&mut self, i: &Instruction) -> Shape {
         if let Some(complex) = complex(i) {
-            return Shape { simple: Vec::new(), complex: Some(complex) };
+            let fixed = match (complex, i.mnemonic()) {
+                (Complex::BitOffset, Mnemonic::Bt | Mnemonic::Xlatb) => (1, 0),
+                (Complex::BitOffset, _) => (1, 1),
+                _ => (0, 0),
+            };
+            return Shape { simple: Vec::new(), complex: Some(complex), fixed };
         }
         if ignored(i) {
             return Shape::default();
         }
         if let Some(kind) = hint(i) {
-            return Shape { simple: vec![Template { place: Place::Operand, kind, size_bytes: 1 }], complex: None };
+            let simple = vec![Template { place: Place::Operand, kind, size_bytes: 1 }];
+            return Shape { simple, ..Shape::default() };
         }
         let mut simple: Vec<Template> = Vec::new();
         for m in self.factory.info(i).used_memory() {
@@ -149,9 +157,9 @@ impl Shapes {
         }
         order(i, &mut simple);
         if simple.iter().any(|t| event::Code::new(t.kind, t.size_bytes).is_none()) {
-            return Shape { simple: Vec::new(), complex: Some(Complex::Sized) };
+            return Shape { complex: Some(Complex::Sized), ..Shape::default() };
         }
-        Shape { simple, complex: None }
+        Shape { simple, ..Shape::default() }
     }
 }
 
@@ -246,6 +254,7 @@ fn complex(i: &Instruction) -> Option<Complex> {
         Tileloadd | Tileloaddt1 | Tilestored => return Some(Complex::Tile),
         Vmaskmovps | Vmaskmovpd | Vpmaskmovd | Vpmaskmovq => return memory.then_some(Complex::VectorMask),
         Maskmovdqu | Vmaskmovdqu | Maskmovq => return Some(Complex::VectorMask),
+        Xlatb => return Some(Complex::BitOffset),
         Bt | Bts | Btr | Btc if memory && i.op1_kind() == OpKind::Register => return Some(Complex::BitOffset),
         _ => {}
     }
@@ -320,9 +329,6 @@ pub(crate) fn address(i: &Instruction, place: Place) -> Option<Address> {
         Place::Register(r) => {
             let mut a = Address::based(r, 0);
             a.fs = i.segment_prefix() == Register::FS && r != 7;
-            if i.mnemonic() == Mnemonic::Xlatb {
-                return None;
-            }
             Some(a)
         }
     }

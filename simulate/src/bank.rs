@@ -11,6 +11,7 @@
 //! **Shapes.** Up to 8 ways: rows of 8 lanes of 8 bytes, one line of the host's cache; up to 16 ways: two; more: `any`, a plain
 //! search. **Leaves out** dirtiness: see `traffic.rs`. Source: our own; Mattson et al. 1970 for the recency stack.
 
+use crate::kernel::{Fill, Kernel, Row, TouchRow, Touched, Work, EMPTY};
 use crate::{Geometry, StoreMiss};
 use event::{Record, RecordKind};
 
@@ -25,14 +26,6 @@ pub(crate) fn touches() -> Touches {
     Box::new([Record::default(); SWEEP])
 }
 
-/// No line has this number: the smallest line has 4 bytes.
-const EMPTY: u64 = u64::MAX;
-
-/// A set's line numbers, most recent first.
-#[derive(Clone, Copy)]
-#[repr(align(64))]
-struct Row<const LANES: usize>([u64; LANES]);
-
 /// Where touches of one kind go, and what they do.
 #[derive(Clone, Copy, Default)]
 struct Selector {
@@ -42,8 +35,7 @@ struct Selector {
     base: u32,
     /// Number of sets.
     sets: u64,
-    /// Lanes that move when the line is not found: all ways, or none where stores bypass.
-    fill: u32,
+    fill: Fill,
     ways: u32,
 }
 
@@ -51,6 +43,7 @@ struct Selector {
 pub(crate) struct Bank {
     selectors: [Selector; 16],
     rows: Rows,
+    kernel: Kernel,
 }
 
 enum Rows {
@@ -86,7 +79,7 @@ impl Bank {
         let mut selectors = [selector(data, 0); 16];
         selectors[RecordKind::Fetch as usize] = fetch;
         if stores == Stores::Write && data.store_miss == StoreMiss::Bypass {
-            selectors[RecordKind::Store as usize].fill = 0;
+            selectors[RecordKind::Store as usize].fill.enters = 0;
         }
         let rows = match lanes {
             0..=8 => Rows::Eight(vec![Row([EMPTY; 8]); sets], index),
@@ -96,7 +89,7 @@ impl Bank {
                 Rows::Any(vec![EMPTY; words.sum()])
             }
         };
-        Bank { selectors, rows }
+        Bank { selectors, rows, kernel: Kernel::fastest() }
     }
 
     /// Touches the lines of `touches` in order, copies those that missed to `misses`, and returns how many they are.
@@ -105,12 +98,12 @@ impl Bank {
     /// When there are more than [`SWEEP`] touches.
     pub(crate) fn sweep(&mut self, touches: &[Record], misses: &mut [Record; SWEEP]) -> usize {
         assert!(touches.len() <= SWEEP);
-        let selectors = &self.selectors;
-        match &mut self.rows {
-            Rows::Eight(rows, Index::Mask) => sweep::<8, true>(rows, selectors, touches, misses),
-            Rows::Eight(rows, Index::Modulo) => sweep::<8, false>(rows, selectors, touches, misses),
-            Rows::Sixteen(rows, Index::Mask) => sweep::<16, true>(rows, selectors, touches, misses),
-            Rows::Sixteen(rows, Index::Modulo) => sweep::<16, false>(rows, selectors, touches, misses),
+        let Bank { selectors, rows, kernel } = self;
+        match rows {
+            Rows::Eight(rows, index) => kernel.run(Sweep { rows, index: *index, selectors, touches, misses }),
+            Rows::Sixteen(rows, index) => {
+                kernel.run(Sweep { rows, index: *index, selectors, touches, misses })
+            }
             Rows::Any(tags) => sweep_any(tags, selectors, touches, misses),
         }
     }
@@ -118,7 +111,7 @@ impl Bank {
 
 fn selector(geometry: Geometry, base: u32) -> Selector {
     let Geometry { sets, ways, line_bytes, .. } = geometry;
-    let fill = if ways < 32 { (1 << ways) - 1 } else { u32::MAX };
+    let fill = Fill { last: 1 << (ways - 1).min(31), enters: u32::MAX };
     Selector { line_shift: line_bytes.trailing_zeros(), base, sets, fill, ways }
 }
 
@@ -128,41 +121,38 @@ fn kind(touch: &Record) -> usize {
     (touch.what >> 4) as usize & 15
 }
 
-#[inline(always)]
-fn sweep<const LANES: usize, const MASK: bool>(
-    rows: &mut [Row<LANES>],
-    selectors: &[Selector; 16],
-    touches: &[Record],
-    misses: &mut [Record; SWEEP],
-) -> usize {
-    let mut count = 0;
-    for touch in touches {
-        let selector = &selectors[kind(touch)];
-        let line = touch.address >> selector.line_shift;
-        let set = if MASK { line & (selector.sets - 1) } else { line % selector.sets };
-        let row = &mut rows[selector.base as usize + set as usize];
-        misses[count & (SWEEP - 1)] = *touch;
-        count += usize::from(!touch_row(row, line, selector.fill));
-    }
-    count
+/// A sweep over rows of a fixed length, ready to run on a kernel.
+struct Sweep<'a, const LANES: usize> {
+    rows: &'a mut [Row<LANES>],
+    index: Index,
+    selectors: &'a [Selector; 16],
+    touches: &'a [Record],
+    misses: &'a mut [Record; SWEEP],
 }
 
-/// Finds `line` and puts it in front; on a miss the lanes of `fill` move. Says whether it was there.
-#[inline(always)]
-fn touch_row<const LANES: usize>(row: &mut Row<LANES>, line: u64, fill: u32) -> bool {
-    let mut found = 0u32;
-    for lane in 0..LANES {
-        found |= u32::from(row.0[lane] == line) << lane;
+impl<const LANES: usize> Work<LANES> for Sweep<'_, LANES> {
+    #[inline(always)]
+    fn run<K: TouchRow<LANES>>(self, kernel: K) -> usize {
+        match self.index {
+            Index::Mask => self.touch_all(kernel, |line, sets| line & (sets - 1)),
+            Index::Modulo => self.touch_all(kernel, |line, sets| line % sets),
+        }
     }
-    // Lanes up to and with the one where it was found.
-    let moved = if found != 0 { found ^ (found - 1) } else { fill };
-    let mut before = line;
-    for lane in 0..LANES {
-        let tag = row.0[lane];
-        row.0[lane] = if moved >> lane & 1 != 0 { before } else { tag };
-        before = tag;
+}
+
+impl<const LANES: usize> Sweep<'_, LANES> {
+    #[inline(always)]
+    fn touch_all<K: TouchRow<LANES>>(self, kernel: K, set: impl Fn(u64, u64) -> u64) -> usize {
+        let mut count = 0;
+        for touch in self.touches {
+            let selector = &self.selectors[kind(touch)];
+            let line = touch.address >> selector.line_shift;
+            let row = &mut self.rows[selector.base as usize + set(line, selector.sets) as usize];
+            self.misses[count & (SWEEP - 1)] = *touch;
+            count += usize::from(kernel.touch_row(row, line, selector.fill) == Touched::Missed);
+        }
+        count
     }
-    found != 0
 }
 
 /// The same for rows of any length: a search, and a rotation.
@@ -188,7 +178,7 @@ fn sweep_any(
             None => {
                 misses[count] = *touch;
                 count += 1;
-                if selector.fill == 0 {
+                if selector.fill.enters == 0 {
                     continue;
                 }
                 ways - 1

@@ -115,9 +115,8 @@ impl FilterModel {
     fn plain(&mut self, record: &Record, out: &mut Vec<Record>) {
         match record.code().kind() {
             kind @ (RecordKind::Load | RecordKind::Store | RecordKind::Modify) => {
-                if self.data(kind, record.address, record.code().size_bytes()) == Verdict::Recorded {
-                    out.push(*record);
-                }
+                let verdict = self.data(kind, record.address, record.code().size_bytes());
+                out.extend((verdict == Verdict::Recorded).then_some(*record));
             }
             RecordKind::Block if record.site() != CUT_SITE => self.block(record, out),
             RecordKind::Tool => out.push(*record),

@@ -11,6 +11,7 @@
 
 use crate::bank::{touches, Bank, Stores, Touches};
 use crate::stage::{Fetches, Stage, FIRST_REFERENCE};
+use crate::tally::{Level, Tally};
 use crate::{Counts, GeometryError, Levels, Sharing, StoreMiss, CACHES_MAX, TLBS_MAX};
 use event::{Access, Groups, Record, RecordKind, StateLayout, Step, CUT_SITE};
 use std::collections::HashMap;
@@ -26,7 +27,7 @@ pub struct Hierarchy {
 /// What threads share.
 struct Shared {
     banks: Vec<Option<Bank>>,
-    counts: Counts,
+    tally: Tally,
 }
 
 /// What a thread has of its own.
@@ -67,7 +68,7 @@ impl Hierarchy {
             levels: levels.clone(),
             layout: StateLayout::default(),
             threads: HashMap::new(),
-            shared: Shared { banks, counts: Counts::default() },
+            shared: Shared { banks, tally: Tally::default() },
         })
     }
 
@@ -83,9 +84,9 @@ impl Hierarchy {
         run.records(records);
     }
 
-    /// What was counted so far.
-    pub fn counts(&self) -> &Counts {
-        &self.shared.counts
+    /// What was counted so far; tables end at the last site and block with a miss. Cost: a copy of the tables.
+    pub fn counts(&self) -> Counts {
+        self.shared.tally.counts()
     }
 }
 
@@ -180,19 +181,19 @@ impl Run<'_> {
     fn record(&mut self, record: &Record) {
         match self.core.groups.push(record) {
             Step::Part => {}
-            Step::Damaged(_) => self.shared.counts.damaged += 1,
+            Step::Damaged(_) => self.shared.tally.damaged += 1,
             Step::DamagedBefore(_) => {
-                self.shared.counts.damaged += 1;
+                self.shared.tally.damaged += 1;
                 self.plain(record);
             }
             Step::Plain => self.plain(record),
             Step::Whole(site, complex) => {
-                let counts = self.shared.counts.complex(site);
+                let counts = self.shared.tally.complex(site);
                 counts.executions += 1;
                 counts.iterations += complex.iterations();
                 let layout = *self.layout;
                 complex.references(&layout, |address, size_bytes, access| {
-                    let counts = self.shared.counts.complex(site);
+                    let counts = self.shared.tally.complex(site);
                     match access {
                         Access::Load => counts.loads += 1,
                         Access::Store => counts.stores += 1,
@@ -291,45 +292,24 @@ impl Run<'_> {
             counted_tlb,
             ..
         } = &mut *self.core;
-        let Shared { banks, counts } = &mut *self.shared;
+        let Shared { banks, tally } = &mut *self.shared;
         let staged = &stage.touches[..stage.len];
         let mut missed = first.sweep(staged, inner_misses);
-        tally(counts, 0, &mut counted[0], &inner_misses[..missed]);
+        tally.add(Level::Cache(0), &mut counted[0], &inner_misses[..missed]);
         for (index, (own, shared)) in outer.iter_mut().zip(banks).enumerate() {
             let Some(bank) = own.as_mut().or(shared.as_mut()) else { continue };
             missed = bank.sweep(&inner_misses[..missed], outer_misses);
-            tally(counts, index + 1, &mut counted[index + 1], &outer_misses[..missed]);
+            tally.add(Level::Cache(index + 1), &mut counted[index + 1], &outer_misses[..missed]);
             std::mem::swap(inner_misses, outer_misses);
         }
         if let Some(pages) = pages {
             missed = pages.sweep(staged, inner_misses);
-            tally_pages(counts, 0, &mut counted_tlb[0], &inner_misses[..missed]);
+            tally.add(Level::Tlb(0), &mut counted_tlb[0], &inner_misses[..missed]);
             if let Some(bank) = outer_tlb {
                 missed = bank.sweep(&inner_misses[..missed], outer_misses);
-                tally_pages(counts, 1, &mut counted_tlb[1], &outer_misses[..missed]);
+                tally.add(Level::Tlb(1), &mut counted_tlb[1], &outer_misses[..missed]);
             }
         }
         stage.len = 0;
-    }
-}
-
-/// Counts each reference that missed `level` once.
-fn tally(counts: &mut Counts, level: usize, counted: &mut u32, misses: &[Record]) {
-    for miss in misses.iter().filter(|miss| std::mem::replace(counted, miss.extra) != miss.extra) {
-        match miss.code().kind() {
-            RecordKind::Fetch => counts.block(miss.site()).fetches[level] += 1,
-            RecordKind::Store => counts.site(miss.site()).stores[level] += 1,
-            _ => counts.site(miss.site()).loads[level] += 1,
-        }
-    }
-}
-
-/// The same for a TLB.
-fn tally_pages(counts: &mut Counts, level: usize, counted: &mut u32, misses: &[Record]) {
-    for miss in misses.iter().filter(|miss| std::mem::replace(counted, miss.extra) != miss.extra) {
-        match miss.code().kind() {
-            RecordKind::Fetch => counts.block(miss.site()).tlbs[level] += 1,
-            _ => counts.site(miss.site()).tlbs[level] += 1,
-        }
     }
 }

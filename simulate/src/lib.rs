@@ -7,9 +7,10 @@
 //! |---|---|
 //! | `geometry` | sets, ways, lines: what a level is |
 //! | `bank` | rows of tags in recency order, searched in sweeps: the hot loops |
+//! | `kernel` | one row of tags, touched: portable, AVX2, AVX-512 |
 //! | `stage` | records → touches of single lines |
 //! | `hierarchy` | threads, levels, who misses where |
-//! | `report` | plain numbers |
+//! | `tally`, `report` | counters while it runs, and plain numbers |
 //! | `filter` | a model of the filter that generated code runs in line |
 //! | `plan` | when that filter is exact |
 //! | `reference` | the slow twin, obviously right |
@@ -24,10 +25,12 @@ mod bank;
 pub mod filter;
 mod geometry;
 mod hierarchy;
+mod kernel;
 mod plan;
 pub mod reference;
 mod report;
 mod stage;
+mod tally;
 
 pub use geometry::{Geometry, GeometryError, Levels, Outer, Sharing, StoreMiss};
 pub use hierarchy::Hierarchy;

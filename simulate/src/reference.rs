@@ -145,9 +145,9 @@ impl Naive {
         self.threads.insert(thread, state);
     }
 
-    /// What was counted, write-backs included.
+    /// What was counted, write-backs included; complex references are not counted apart.
     pub fn counts(&self) -> Counts {
-        Counts { write_backs: Some(self.write_backs), ..self.counts.clone() }
+        Counts { write_backs: Some(self.write_backs), ..self.counts.trimmed() }
     }
 
     fn reference(&mut self, thread: &mut Thread, reference: &Reference) {
@@ -156,13 +156,13 @@ impl Naive {
             ReferenceKind::Data(Access::Prefetch) => {}
             ReferenceKind::Fetch => {
                 let (missed, missed_tlbs) = self.walk(thread, reference, Access::Load);
-                let block = self.counts.block(site);
+                let block = at(&mut self.counts.blocks, site);
                 add(&mut block.fetches, missed);
                 add(&mut block.tlbs, missed_tlbs);
             }
             ReferenceKind::Data(access) => {
                 let (missed, missed_tlbs) = self.walk(thread, reference, access);
-                let counts = self.counts.site(site);
+                let counts = at(&mut self.counts.sites, site);
                 add(if access == Access::Store { &mut counts.stores } else { &mut counts.loads }, missed);
                 add(&mut counts.tlbs, missed_tlbs);
             }
@@ -206,7 +206,7 @@ impl Naive {
     ) {
         // A store is a write where it arrives; behind a level that allocated for it, it is a fill.
         let mut arrives = access;
-        for level in 0..=self.levels.outer.len() {
+        for (level, missed) in missed.iter_mut().enumerate().take(self.levels.outer.len() + 1) {
             let cache = match (level, kind) {
                 (0, ReferenceKind::Fetch) => thread.instruction.as_mut(),
                 (0, _) => Some(&mut thread.data),
@@ -214,7 +214,7 @@ impl Naive {
             };
             let Some(cache) = cache else { return };
             let Found::Miss(victim) = cache.touch(address, arrives) else { return };
-            missed[level] = true;
+            *missed = true;
             if cache.geometry.store_miss == StoreMiss::Allocate {
                 arrives = Access::Load;
             }
@@ -247,6 +247,13 @@ fn covered(reference: &Reference, geometry: Option<Geometry>) -> impl Iterator<I
     let last = reference.address.saturating_add(size_bytes - 1) / line_bytes;
     let count = if geometry.is_some() { last - first + 1 } else { 0 };
     (0..count).map(move |index| (first + index) * line_bytes)
+}
+
+fn at<T: Clone + Default>(table: &mut Vec<T>, index: usize) -> &mut T {
+    if index >= table.len() {
+        table.resize(index + 1, T::default());
+    }
+    &mut table[index]
 }
 
 fn add<const N: usize>(counts: &mut [u64; N], missed: [bool; N]) {

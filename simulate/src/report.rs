@@ -105,35 +105,9 @@ impl Counts {
         trim(&mut counts.complex);
         counts
     }
-
-    pub(crate) fn site(&mut self, site: usize) -> &mut SiteMisses {
-        at(&mut self.sites, site)
-    }
-
-    pub(crate) fn block(&mut self, block: usize) -> &mut BlockMisses {
-        at(&mut self.blocks, block)
-    }
-
-    pub(crate) fn complex(&mut self, site: usize) -> &mut References {
-        at(&mut self.complex, site)
-    }
 }
 
 fn trim<T: Default + PartialEq>(table: &mut Vec<T>) {
     let used = table.iter().rposition(|entry| *entry != T::default()).map_or(0, |last| last + 1);
     table.truncate(used);
-}
-
-/// The element at `index`; the table grows when it is short.
-fn at<T: Clone + Default>(table: &mut Vec<T>, index: usize) -> &mut T {
-    if index >= table.len() {
-        grow(table, index);
-    }
-    &mut table[index]
-}
-
-#[cold]
-#[inline(never)]
-fn grow<T: Clone + Default>(table: &mut Vec<T>, index: usize) {
-    table.resize((index + 1).next_power_of_two(), T::default());
 }
