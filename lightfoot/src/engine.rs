@@ -1,4 +1,4 @@
-//! The one place that calls `instrument`: runs a program, and says what went wrong in words a user can act on.
+//! The one place that calls `instrument`: runs a program, and gives a failure its exit status.
 
 use crate::exit::{Failure, FAILURE};
 use anyhow::Result;
@@ -9,9 +9,10 @@ use instrument::{Command, Observer, Options, Outcome};
 /// # Errors
 /// A [`Failure`] with the status that goes with it: 127 where there is no such program, 126 where it cannot be run, else 125.
 pub fn run(command: &Command, options: &Options, observer: &mut dyn Observer) -> Result<Outcome> {
-    let _ = (options, observer);
-    let sentence = format!("cannot run {}: this build has no engine", command.program.display());
-    Err(Failure { status: FAILURE, sentence }.into())
+    instrument::run(command, options, observer).map_err(|error| {
+        let status = u8::try_from(error.exit_status()).unwrap_or(FAILURE);
+        Failure { status, sentence: error.to_string() }.into()
+    })
 }
 
 /// What trials of the engine show on this machine: rows beside `machine`'s own, which only read files.
