@@ -28,6 +28,26 @@ pub fn compact(number: u64) -> String {
     format!("{scaled:.decimals$} {unit}")
 }
 
+/// In at most five characters: `9,999`, then `12.3k`, `1.23M`.
+pub fn brief(number: u64) -> String {
+    if number < 10_000 {
+        return grouped(number);
+    }
+    let (mut scaled, mut units) = (number as f64, " kMGTPE".chars().peekable());
+    // A value that would round up to 1000 belongs to the next unit.
+    while scaled >= 999.5 && units.next().is_some() {
+        scaled /= 1000.0;
+    }
+    let decimals = if scaled >= 99.95 {
+        0
+    } else if scaled >= 9.995 {
+        1
+    } else {
+        2
+    };
+    format!("{scaled:.decimals$}{}", units.peek().unwrap_or(&'?'))
+}
+
 /// A share of a whole: `12.3 %`; a dash where there is no whole.
 pub fn percent(part: u64, whole: u64) -> String {
     match whole {
@@ -80,6 +100,22 @@ mod tests {
         ] {
             assert_eq!(compact(number), text);
             assert!(compact(number).len() <= 7, "{text}");
+        }
+    }
+
+    #[test]
+    fn brief_numbers_fit_five_characters() {
+        for (number, text) in [
+            (9_999, "9,999"),
+            (10_000, "10.0k"),
+            (99_960, "100k"),
+            (999_499, "999k"),
+            (999_500, "1.00M"),
+            (123_456_789, "123M"),
+            (u64::MAX, "18.4E"),
+        ] {
+            assert_eq!(brief(number), text);
+            assert!(text.len() <= 5);
         }
     }
 

@@ -110,7 +110,7 @@ fn only_a_terminal_sees_escape_sequences() {
 #[test]
 fn rows_beyond_the_top_are_counted() {
     let text = text::show(&count_report(), By::Function, 1, &Page::PLAIN);
-    assert!(text.contains("... 1 more (--top 0 shows all)"), "{text}");
+    assert!(text.contains("(1 more with --top 0; "), "{text}");
 }
 
 #[test]

@@ -1,16 +1,18 @@
 //! The report for people: what ran and how it ended, the totals, and a table of the rows that matter most.
 //!
 //! 80 columns unless the terminal is wider. Numbers are whole, with thousands separators; only where they would leave no room for names are
-//! the table's numbers shortened (`12.34 M`), never the totals.
+//! the table's numbers shortened (`12.3M`), never the totals.
 
-use super::number::{compact, grouped, percent, rate, seconds};
+use super::number::{brief, compact, grouped, percent, rate, seconds};
 use super::terminal::{middle_cut, printable, Page};
 use super::{weight, Kind, Metric, Report, Row, CACHE_METRICS, COUNT_METRICS};
 use crate::cli::By;
 use std::path::Path;
 
 /// A name needs at least this much room before numbers are shortened for it.
-const NAME_WIDTH_MIN: usize = 28;
+const NAME_WIDTH_MIN: usize = 30;
+/// `100.0 %` and the space before the name.
+const SHARE_WIDTH: usize = 9;
 
 /// The whole text.
 pub fn show(report: &Report, by: By, rows: usize, page: &Page) -> String {
@@ -85,37 +87,42 @@ fn table(report: &Report, by: By, rows: usize, page: &Page) -> String {
     if shown.is_empty() {
         return String::new();
     }
-    let columns = columns(report, by);
     let width = page.width.max(40);
+    let columns = columns(report);
     let full = Numbers::new(&columns, shown, grouped);
-    let numbers =
-        if full.width() + NAME_WIDTH_MIN <= width { full } else { Numbers::new(&columns, shown, compact) };
-    let room = width.saturating_sub(numbers.width() + "100.0 %  ".len()).max(NAME_WIDTH_MIN / 2);
+    let fits = full.width() + SHARE_WIDTH + NAME_WIDTH_MIN <= width;
+    let numbers = if fits { full } else { Numbers::new(&columns, shown, brief) };
+    let room = width.saturating_sub(numbers.width() + SHARE_WIDTH).max(NAME_WIDTH_MIN / 2);
     let (label, whole) = (by_label(by), weight(report.kind, &report.totals).0);
     let mut out = format!("\n{}\n", page.bold(&format!("{:>7}{}  {label}", "share", numbers.heading)));
     for (row, cells) in shown.iter().zip(&numbers.lines) {
         let share = percent(weight(report.kind, &row.counts).0, whole);
         out += &format!("{share:>7}{cells}  {}\n", name(row, by, room));
     }
-    if shown.len() < all.len() {
-        out += &format!("  ... {} more (--top 0 shows all)\n", grouped((all.len() - shown.len()) as u64));
-    }
-    out + &format!("  share: of {}\n", share_of(report.kind))
+    let rest = all.len() - shown.len();
+    let more = if rest > 0 { format!("{} more with --top 0; ", grouped(rest as u64)) } else { String::new() };
+    out + &format!("  ({more}share: of {})\n", share_of(report.kind))
 }
 
 fn share_of(kind: Kind) -> &'static str {
     match kind {
         Kind::Count => "instructions",
-        Kind::Cache => "first-level misses, instructions and data",
+        Kind::Cache => "first-level misses, L1I and L1D",
     }
 }
 
+/// First-level data misses of reads and writes together: a table has no room for both.
+const L1D: Metric = super::metric("l1d_misses", "L1D misses", |c| c.misses.map(|misses| misses.l1d()));
+
 /// Numbers of a table: blocks are left out (they follow instructions), and levels that the machine lacks.
-fn columns(report: &Report, by: By) -> Vec<&'static Metric> {
+fn columns(report: &Report) -> Vec<&'static Metric> {
     let present = |metric: &&Metric| (metric.value)(&report.totals).is_some();
-    match (report.kind, by) {
-        (Kind::Count, _) => COUNT_METRICS.iter().filter(|m| m.field != "blocks").collect(),
-        (Kind::Cache, _) => COUNT_METRICS[..1].iter().chain(CACHE_METRICS.iter().filter(present)).collect(),
+    match report.kind {
+        Kind::Count => COUNT_METRICS.iter().filter(|metric| metric.field != "blocks").collect(),
+        Kind::Cache => {
+            let other = CACHE_METRICS.iter().filter(|metric| !metric.field.starts_with("l1d"));
+            COUNT_METRICS[..1].iter().chain([&L1D]).chain(other.filter(present)).collect()
+        }
     }
 }
 
@@ -127,22 +134,24 @@ fn by_label(by: By) -> &'static str {
     }
 }
 
+/// A function with the file it lies in; where both do not fit, the file's version goes first and the middle of each last.
 fn name(row: &Row, by: By, room: usize) -> String {
-    match (by, &row.library) {
-        (By::Function, Some(library)) => {
-            let library =
-                Path::new(library).file_name().map_or(library.as_str().into(), |n| n.to_string_lossy());
-            let library = middle_cut(&printable(&library), room / 2);
-            let left = room.saturating_sub(library.chars().count() + 3).max(8);
-            let function = printable(&row.name);
-            if function == library {
-                function
-            } else {
-                format!("{} [{library}]", middle_cut(&function, left))
-            }
-        }
-        _ => middle_cut(&printable(&row.name), room),
+    let (By::Function, Some(library)) = (by, &row.library) else {
+        return middle_cut(&printable(&row.name), room);
+    };
+    let library =
+        Path::new(library).file_name().map_or(library.as_str().into(), |name| name.to_string_lossy());
+    let function = printable(&row.name);
+    let mut library = printable(&library);
+    if function == library {
+        return middle_cut(&function, room);
     }
+    if function.chars().count() + library.chars().count() + 3 > room {
+        library.truncate(library.find(".so").unwrap_or(library.len()));
+        library = middle_cut(&library, (room / 3).max(6));
+    }
+    let left = room.saturating_sub(library.chars().count() + 3).max(8);
+    format!("{} [{library}]", middle_cut(&function, left))
 }
 
 /// The table's numbers, aligned.
@@ -177,8 +186,7 @@ fn short(metric: &Metric) -> &'static str {
     match metric.field {
         "instructions" => "instr",
         "l1i_misses" => "L1I",
-        "l1d_load_misses" => "L1D ld",
-        "l1d_store_misses" => "L1D st",
+        "l1d_misses" => "L1D",
         "l2_misses" => "L2",
         "l3_misses" => "L3",
         "dtlb_misses" => "dTLB",
