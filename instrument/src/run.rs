@@ -131,8 +131,8 @@ pub fn run(command: &Command, options: &Options, observer: &mut dyn Observer) ->
     let mut ended = ended?;
     let tally = tally.map_err(|_| Error::new(ErrorKind::System, "the analysis of the program's events failed"))?;
     warnings.append(&mut ended.warnings);
-    let profile = ended.profile(&tally);
-    Ok(Outcome { exit: ended.exit, interrupted: ended.interrupted, wall: started.elapsed(), profile, warnings })
+    let (exit, interrupted, wall) = (ended.exit, ended.interrupted, started.elapsed());
+    Ok(Outcome { exit, interrupted, wall, profile: ended.profile(&tally), warnings })
 }
 
 fn spawn(path: &Path, command: &Command, options: &Options) -> Result<Spawn, Error> {

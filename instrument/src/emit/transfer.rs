@@ -8,7 +8,6 @@ use super::{draft, lookup};
 use crate::assemble::{reg, Assembler};
 use crate::cache::{count, count_in_rax, near, Exit};
 use crate::decode::{number, Decoded};
-use crate::layout::context;
 use crate::references::operand;
 use crate::translate::{Piece, Translator};
 use iced_x86::{Code, ConditionCode, FlowControl, OpKind};
