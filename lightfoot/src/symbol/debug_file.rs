@@ -5,6 +5,7 @@
 //! No server is asked. Source: the GDB manual, "Debugging Information in Separate Files".
 
 use super::image::File;
+use super::sparse::Sparse;
 use object::Object;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -12,11 +13,11 @@ use std::path::{Path, PathBuf};
 
 const ROOT: &str = "/usr/lib/debug";
 
-/// The bytes of the debug file that belongs to `file`, which was read from `path`.
-pub(super) fn bytes(file: &File<'_>, path: &Path) -> Option<Vec<u8>> {
+/// The debug file that belongs to `file`, which was read from `path`; its symbol table is loaded.
+pub(super) fn find(file: &File<'_>, path: &Path) -> Option<Sparse> {
     let id = file.build_id().ok().flatten();
-    if let Some(bytes) = id.and_then(|id| std::fs::read(by_build_id(id)?).ok()) {
-        return Some(bytes);
+    if let Some(found) = id.and_then(|id| open(&by_build_id(id)?)) {
+        return Some(found);
     }
     let (name, checksum) = file.gnu_debuglink().ok().flatten()?;
     let folder = path.parent()?;
@@ -24,9 +25,15 @@ pub(super) fn bytes(file: &File<'_>, path: &Path) -> Option<Vec<u8>> {
     let under_root = Path::new(ROOT).join(folder.strip_prefix("/").unwrap_or(folder));
     [folder.to_owned(), folder.join(".debug"), under_root].iter().find_map(|folder| {
         let candidate = folder.join(name);
-        let bytes = (candidate != path).then(|| std::fs::read(candidate).ok()).flatten()?;
-        belongs(&bytes, id, checksum).then_some(bytes)
+        let found = (candidate != path).then(|| open(&candidate)).flatten()?;
+        belongs(&found, &candidate, id, checksum).then_some(found)
     })
+}
+
+fn open(path: &Path) -> Option<Sparse> {
+    let mut found = Sparse::open(path)?;
+    found.load(|name| [".symtab", ".strtab"].contains(&name) || name.starts_with(".note"));
+    Some(found)
 }
 
 fn by_build_id(id: &[u8]) -> Option<PathBuf> {
@@ -35,11 +42,12 @@ fn by_build_id(id: &[u8]) -> Option<PathBuf> {
     Some(Path::new(ROOT).join(".build-id").join(first).join(format!("{rest}.debug")))
 }
 
-fn belongs(bytes: &[u8], id: Option<&[u8]>, checksum: u32) -> bool {
-    let theirs = File::parse(bytes).ok().and_then(|file| file.build_id().ok().flatten());
+fn belongs(found: &Sparse, path: &Path, id: Option<&[u8]>, checksum: u32) -> bool {
+    let file = found.parse();
+    let theirs = file.as_ref().and_then(|file| file.build_id().ok().flatten());
     match (id, theirs) {
         (Some(ours), Some(theirs)) => ours == theirs,
-        _ => crc32(bytes) == checksum,
+        _ => std::fs::read(path).is_ok_and(|bytes| crc32(&bytes) == checksum),
     }
 }
 

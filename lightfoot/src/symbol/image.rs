@@ -1,10 +1,11 @@
 //! One ELF file's names: what is where, read once, completed as addresses ask for it.
 
-use super::table::{Candidate, Found, Size, Table};
+use super::sparse::Sparse;
+use super::table::{Candidate, Found, List, Listed, Name, Size, Table};
 use super::{debug_file, dwarf, frame, plt};
 use object::elf::{PF_X, PT_LOAD, STT_FUNC, STT_GNU_IFUNC, STT_NOTYPE};
 use object::read::elf::{ElfFile64, ProgramHeader};
-use object::{Object, ObjectSection, ObjectSymbol, SectionKind, SymbolFlags};
+use object::{Object, ObjectSection, ObjectSymbol, ObjectSymbolTable, SectionKind, SymbolFlags, SymbolIndex};
 use std::ops::Range;
 use std::path::Path;
 
@@ -41,45 +42,57 @@ enum Coverage {
     Exported,
 }
 
+/// What was done to the table so far, beyond symbol tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Filled {
+    /// Nothing.
+    No,
+    /// Stubs and unwind tables are in it.
+    Yes,
+}
+
 /// The file.
 #[derive(Debug)]
 pub(super) struct Image {
     name: String,
-    bytes: Vec<u8>,
-    debug: Option<Vec<u8>>,
+    own: Sparse,
+    debug: Option<Sparse>,
     segments: Vec<Segment>,
     sections: Vec<Section>,
     table: Table,
     coverage: Coverage,
-    frames: Option<Vec<Range<u64>>>,
+    filled: Filled,
     names: Option<Option<dwarf::Names>>,
 }
 
 impl Image {
     /// Reads symbol tables; `None` where the bytes are not a 64-bit ELF file.
-    pub(super) fn new(path: &Path, bytes: Vec<u8>) -> Option<Image> {
-        let file = File::parse(&*bytes).ok()?;
-        let segments = segments(&file);
-        let sections = sections(&file);
-        let mut candidates = Vec::new();
+    pub(super) fn new(path: &Path, mut own: Sparse) -> Option<Image> {
+        let symbols = [".symtab", ".strtab", ".dynsym", ".dynstr", ".gnu_debuglink"];
+        own.load(|name| symbols.contains(&name) || name.starts_with(".note"));
+        let file = own.parse()?;
+        let (segments, sections) = (segments(&file), sections(&file));
         let mut debug = None;
-        collect(&file, &sections, &mut candidates);
-        let mut coverage = Coverage::Full;
         if file.symbol_table().is_none() {
-            debug = debug_file::bytes(&file, path);
-            let parsed = debug.as_deref().and_then(|bytes| File::parse(bytes).ok());
-            let parsed = parsed.filter(|file| file.symbol_table().is_some());
-            match &parsed {
-                Some(file) => collect(file, &sections, &mut candidates),
-                None => coverage = Coverage::Exported,
-            }
+            debug = debug_file::find(&file, path);
         }
-        candidates.extend(plt::stubs(&file));
+        let mut candidates = Vec::new();
+        let listed = debug.as_ref().and_then(Sparse::parse).filter(|debug| debug.symbol_table().is_some());
+        let coverage = match (&listed, file.symbol_table()) {
+            (Some(debug), None) => collect(debug.symbols(), List::Debug, &sections, &mut candidates),
+            (_, Some(_)) => collect(file.symbols(), List::Own, &sections, &mut candidates),
+            (None, None) => {
+                collect(file.dynamic_symbols(), List::Exported, &sections, &mut candidates);
+                Coverage::Exported
+            }
+        };
+        let table = Table::new(candidates, |name| match name {
+            Name::Listed(listed_as) => text(*listed_as, &file, listed.as_ref()).to_owned(),
+            _ => String::new(),
+        });
         let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
-        let frames = candidates.iter().any(|c| c.size == Size::Guessed).then(|| frame::functions(&file));
-        shorten_guesses(&mut candidates, frames.as_deref().unwrap_or_default());
-        let table = Table::new(candidates);
-        Some(Image { name, bytes, debug, segments, sections, table, coverage, frames, names: None })
+        let (filled, names) = (Filled::No, None);
+        Some(Image { name, own, debug, segments, sections, table, coverage, filled, names })
     }
 
     /// Whether only exported functions have names.
@@ -95,75 +108,78 @@ impl Image {
 
     /// The symbol at `address`; makes one where none is known.
     pub(super) fn find(&mut self, address: u64) -> Span {
-        match self.table.find(address) {
-            Found::Symbol(symbol, range) => Span { symbol, range },
-            Found::Gap(gap) => self.name_gap(gap, address),
+        match (self.table.find(address), self.filled) {
+            (Found::Symbol(symbol, range, Size::Stated), _)
+            | (Found::Symbol(symbol, range, _), Filled::Yes) => Span { symbol, range },
+            (_, Filled::No) => {
+                self.fill();
+                self.find(address)
+            }
+            (Found::Gap(gap), Filled::Yes) => self.name_gap(gap, address),
         }
+    }
+
+    /// Reads what symbol tables leave open: stubs, then the unwind tables.
+    fn fill(&mut self) {
+        self.filled = Filled::Yes;
+        let more = [".rela.plt", ".rela.dyn", ".eh_frame"];
+        self.own.load(|name| more.contains(&name) || name.starts_with(".plt"));
+        let Some(file) = self.own.parse() else { return };
+        for stub in plt::stubs(&file) {
+            if let Found::Gap(gap) = self.table.find(stub.range.start) {
+                self.table.insert(intersection(&stub.range, &gap), stub.name);
+            }
+        }
+        let plt = self.sections.iter().filter(|section| section.name.starts_with(".plt"));
+        let plt: Vec<Range<u64>> = plt.map(|section| section.range.clone()).collect();
+        let mut frames = frame::functions(&file);
+        frames.retain(|frame| !plt.iter().any(|plt| plt.contains(&frame.start)));
+        self.table.fill(&frames);
     }
 
     /// The symbol's number as a function; `intern` gives one to a symbol that has none yet.
     pub(super) fn function(&mut self, span: &Span, intern: impl FnOnce(String, u64) -> usize) -> usize {
-        let symbol = &mut self.table.symbols[span.symbol];
-        *symbol.function.get_or_insert_with(|| intern(symbol.name.clone(), symbol.address))
+        if let Some(function) = self.table.symbols[span.symbol].function {
+            return function;
+        }
+        let address = self.table.symbols[span.symbol].address;
+        let name = match self.table.symbols[span.symbol].name.clone() {
+            Name::Written(name) => name,
+            Name::Listed(listed) => self.listed(listed).unwrap_or_default(),
+            Name::Unnamed => {
+                self.dwarf_name(address).unwrap_or_else(|| format!("{}+{address:#x}", self.name))
+            }
+        };
+        let function = intern(name, address);
+        self.table.symbols[span.symbol].function = Some(function);
+        function
     }
 
-    /// Names the part of a gap around `address`: a function of the unwind tables, or the gap itself within its section.
+    fn listed(&self, listed: Listed) -> Option<String> {
+        let own = self.own.parse()?;
+        let debug = self.debug.as_ref().and_then(Sparse::parse);
+        Some(text(listed, &own, debug.as_ref()).to_owned())
+    }
+
+    /// Names a gap within its section.
     fn name_gap(&mut self, gap: Range<u64>, address: u64) -> Span {
         let section = self.sections.iter().find(|section| section.range.contains(&address)).cloned();
         let section = section.unwrap_or_else(|| Section { name: String::new(), range: gap.clone() });
-        let bounds = intersection(&section.range, &gap);
-        let (range, name) = match self.frame(address).filter(|_| !section.name.starts_with(".plt")) {
-            Some(frame) => {
-                let name = self.dwarf_name(frame.start);
-                let name = name.unwrap_or_else(|| format!("{}+{:#x}", self.name, frame.start));
-                (intersection(&bounds, &frame), name)
-            }
-            None => {
-                let range = self.between_frames(bounds, address);
-                let name = match section.name.as_str() {
-                    "" | ".text" => format!("{}+{:#x}", self.name, range.start),
-                    other => format!("{}{other}", self.name),
-                };
-                (range, name)
-            }
+        let range = intersection(&section.range, &gap);
+        let name = match section.name.as_str() {
+            "" | ".text" => format!("{}+{:#x}", self.name, range.start),
+            other => format!("{}{other}", self.name),
         };
-        Span { symbol: self.table.insert(range.clone(), name), range }
-    }
-
-    /// The part of `bounds` around `address` that no function of the unwind tables claims.
-    fn between_frames(&self, bounds: Range<u64>, address: u64) -> Range<u64> {
-        let frames = self.frames.as_deref().unwrap_or_default();
-        let after = frames.partition_point(|frame| frame.start <= address);
-        let start = after.checked_sub(1).map_or(0, |before| frames[before].end);
-        let end = frames.get(after).map_or(u64::MAX, |frame| frame.start);
-        intersection(&bounds, &(start..end))
-    }
-
-    fn frame(&mut self, address: u64) -> Option<Range<u64>> {
-        let bytes = &self.bytes;
-        let frames = self.frames.get_or_insert_with(|| {
-            File::parse(&**bytes).map(|file| frame::functions(&file)).unwrap_or_default()
-        });
-        let before = frames.partition_point(|frame| frame.start <= address).checked_sub(1)?;
-        Some(frames[before].clone()).filter(|frame| frame.contains(&address))
+        Span { symbol: self.table.insert(range.clone(), Name::Written(name)), range }
     }
 
     fn dwarf_name(&mut self, address: u64) -> Option<String> {
-        let bytes = self.debug.as_ref().unwrap_or(&self.bytes);
-        let names = self
-            .names
-            .get_or_insert_with(|| File::parse(&**bytes).ok().and_then(|file| dwarf::Names::new(&file)));
+        let source = self.debug.as_mut().unwrap_or(&mut self.own);
+        let names = self.names.get_or_insert_with(|| {
+            source.load(|name| name.starts_with(".debug"));
+            source.parse().and_then(|file| dwarf::Names::new(&file))
+        });
         names.as_ref()?.function(address)
-    }
-}
-
-/// A symbol without a size ends at the latest where the unwind tables start another function.
-fn shorten_guesses(candidates: &mut [Candidate], frames: &[Range<u64>]) {
-    for candidate in candidates.iter_mut().filter(|c| c.size == Size::Guessed) {
-        let next = frames.partition_point(|frame| frame.start <= candidate.range.start);
-        if let Some(frame) = frames.get(next) {
-            candidate.range.end = candidate.range.end.min(frame.start);
-        }
     }
 }
 
@@ -195,16 +211,15 @@ fn sections(file: &File<'_>) -> Vec<Section> {
     code.map(section).collect()
 }
 
-/// Function symbols of both symbol tables.
-fn collect(file: &File<'_>, sections: &[Section], candidates: &mut Vec<Candidate>) {
-    for symbol in file.symbols().chain(file.dynamic_symbols()) {
+/// Function symbols of one table.
+fn collect<'data: 'file, 'file>(
+    symbols: impl Iterator<Item = object::read::elf::ElfSymbol64<'data, 'file, object::LittleEndian>>,
+    list: List,
+    sections: &[Section],
+    candidates: &mut Vec<Candidate>,
+) -> Coverage {
+    for symbol in symbols {
         let SymbolFlags::Elf { st_info, .. } = symbol.flags() else { continue };
-        let address = symbol.address();
-        let section = sections.iter().find(|section| section.range.contains(&address));
-        let (Some(section), Ok(name)) = (section, symbol.name()) else { continue };
-        if name.is_empty() || symbol.is_undefined() {
-            continue;
-        }
         let rank = match (st_info.st_type(), symbol.is_local(), symbol.is_weak()) {
             (STT_FUNC | STT_GNU_IFUNC, false, false) => 0,
             (STT_FUNC | STT_GNU_IFUNC, false, true) => 1,
@@ -212,10 +227,28 @@ fn collect(file: &File<'_>, sections: &[Section], candidates: &mut Vec<Candidate
             (STT_NOTYPE, ..) => 4,
             _ => continue,
         };
+        let address = symbol.address();
+        let section = sections.iter().find(|section| section.range.contains(&address));
+        let Some(section) = section.filter(|_| !symbol.is_undefined()) else { continue };
         let (end, size) = match symbol.size() {
             0 => (section.range.end, Size::Guessed),
             bytes => (address.saturating_add(bytes), Size::Stated),
         };
-        candidates.push(Candidate { range: address..end, name: name.to_owned(), rank, size });
+        let name = Name::Listed(Listed { list, index: symbol.index().0 });
+        candidates.push(Candidate { range: address..end, name, rank, size });
     }
+    Coverage::Full
+}
+
+/// A listed name, without the version that a linker appends.
+fn text<'a>(listed: Listed, own: &File<'a>, debug: Option<&File<'a>>) -> &'a str {
+    let index = SymbolIndex(listed.index);
+    let table = match listed.list {
+        List::Own => own.symbol_table(),
+        List::Exported => own.dynamic_symbol_table(),
+        List::Debug => debug.and_then(|debug| debug.symbol_table()),
+    };
+    let symbol = table.and_then(|table| table.symbol_by_index(index).ok());
+    let name = symbol.and_then(|symbol| symbol.name().ok()).unwrap_or("?");
+    name.split_once('@').map_or(name, |(name, _)| name)
 }

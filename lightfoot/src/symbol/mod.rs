@@ -14,6 +14,7 @@ mod dwarf;
 mod frame;
 mod image;
 mod plt;
+mod sparse;
 mod table;
 mod vdso;
 
@@ -21,6 +22,7 @@ pub use demangle::demangle;
 
 use image::Image;
 use instrument::Module;
+use sparse::Sparse;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -117,9 +119,9 @@ impl Symbolizer {
             return index;
         }
         let image = if path == Path::new("[vdso]") {
-            vdso::bytes().and_then(|bytes| Image::new(path, bytes))
+            vdso::bytes().and_then(|bytes| Image::new(path, Sparse::whole(bytes)))
         } else if path.is_absolute() {
-            std::fs::read(path).ok().and_then(|bytes| Image::new(path, bytes))
+            Sparse::open(path).and_then(|file| Image::new(path, file))
         } else {
             None
         };

@@ -4,7 +4,7 @@
 //! fills that slot; so the stubs are found by their jump, whatever their layout (`.plt`, `.plt.sec`, `.plt.got`).
 
 use super::image::File;
-use super::table::{Candidate, Size};
+use super::table::{Candidate, Name, Size};
 use object::{Object, ObjectSection, ObjectSymbol, ObjectSymbolTable, RelocationTarget};
 use std::collections::HashMap;
 
@@ -25,7 +25,12 @@ pub(super) fn stubs(file: &File<'_>) -> Vec<Candidate> {
             let name = target(stub, start).and_then(|slot| slots.get(&slot));
             if let Some(name) = name {
                 let range = start..start + stub.len() as u64;
-                stubs.push(Candidate { range, name: format!("{name}@plt"), rank: 3, size: Size::Stated });
+                stubs.push(Candidate {
+                    range,
+                    name: Name::Written(format!("{name}@plt")),
+                    rank: 3,
+                    size: Size::Stated,
+                });
             }
         }
     }

@@ -56,8 +56,8 @@ fn stubs_are_named_for_their_target() {
     let Some(program) = compiled(folder.path(), &[]) else { return };
     let bytes = std::fs::read(program).unwrap();
     let file = image::File::parse(&*bytes).unwrap();
-    let names: Vec<String> = plt::stubs(&file).into_iter().map(|stub| stub.name).collect();
-    assert!(names.contains(&"rand@plt".to_owned()), "{names:?}");
+    let names: Vec<String> = plt::stubs(&file).into_iter().map(|stub| format!("{:?}", stub.name)).collect();
+    assert!(names.iter().any(|name| name.contains("rand@plt")), "{names:?}");
 }
 
 #[test]
