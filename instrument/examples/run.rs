@@ -29,6 +29,7 @@ fn main() {
                 "instructions {} blocks {} records {} wall {:?} {:?}",
                 p.instructions_retired(), p.blocks.len(), records.0, o.wall, o.exit
             );
+            eprintln!("{:?}", o.effort);
             if let Exit::Code(code) = o.exit {
                 std::process::exit(code);
             }

@@ -253,6 +253,32 @@ impl Assembler {
         self.imm32(offset);
     }
 
+    /// `mov r32, gs:[offset]`
+    pub(crate) fn load32(&mut self, r: u8, offset: u32) {
+        self.raw(&[0x65, 0x40 | (r >> 3) << 2, 0x8b, 0x04 | (r & 7) << 3, 0x25]);
+        self.imm32(offset);
+    }
+
+    /// `mov dword gs:[at + displacement], r32`
+    pub(crate) fn store32_at(&mut self, r: u8, at: u8, displacement: u8) {
+        self.raw(&[0x65, 0x40 | (r >> 3) << 2 | at >> 3, 0x89]);
+        self.memory(r, &Address::based(at, i64::from(displacement)));
+    }
+
+    /// `shr r, count`
+    pub(crate) fn shift_right(&mut self, r: u8, count: u8) {
+        self.raw(&[0x48 | r >> 3, 0xc1, 0xe8 | (r & 7), count]);
+    }
+
+    /// `jmp [index*8 + table]`, an absolute table below 2 GB.
+    pub(crate) fn jump_table(&mut self, index: u8, table: u64) {
+        if index >= 8 {
+            self.raw(&[0x42]);
+        }
+        self.raw(&[0xff, 0x24, 0xc5 | (index & 7) << 3]);
+        self.imm32(table as u32);
+    }
+
     /// A three-byte VEX instruction between registers: `map` 1–3, `pp` 0–3, W, L as given.
     pub(crate) fn vex_registers(&mut self, spec: Vex, opcode: u8, modrm_reg: u8, modrm_rm: u8) {
         let inverted = |r: u8| (!r >> 3) & 1;

@@ -12,13 +12,14 @@ use crate::layout::context;
 use crate::profile::Profile;
 use crate::ptrace::{self, SignalInfo, Wait};
 use crate::ring::{Segment, Tally};
-use crate::run::Exit;
+use crate::run::{Effort, Exit};
 use crate::{layout, profile};
 use event::Stream;
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
 use std::sync::Arc;
+use std::time::Instant;
 
 /// A thread of the program.
 pub(crate) struct Thread {
@@ -34,6 +35,7 @@ pub(crate) struct Ended {
     pub(crate) exit: Exit,
     pub(crate) interrupted: bool,
     pub(crate) warnings: Vec<String>,
+    pub(crate) effort: Effort,
     profiles: Vec<Profile>,
 }
 
@@ -65,6 +67,7 @@ pub(crate) struct Host {
     profiles: Vec<Profile>,
     exit: Option<Exit>,
     pub(crate) failure: Option<Error>,
+    pub(crate) effort: Effort,
 }
 
 impl Host {
@@ -90,6 +93,7 @@ impl Host {
             profiles: Vec::new(),
             exit: None,
             failure: None,
+            effort: Effort::default(),
         }
     }
 
@@ -120,7 +124,7 @@ impl Host {
         }
         let exit = self.exit.ok_or_else(|| Error::new(ErrorKind::System, "the program vanished"))?;
         let interrupted = guard.interrupted();
-        Ok(Ended { exit, interrupted, warnings: Vec::new(), profiles: std::mem::take(&mut self.profiles) })
+        Ok(Ended { exit, interrupted, warnings: Vec::new(), effort: self.effort, profiles: std::mem::take(&mut self.profiles) })
     }
 
     pub(crate) fn stopped(&mut self, tid: i32, what: Wait) {
@@ -173,10 +177,13 @@ impl Host {
     /// Answers an exit: where the thread is to continue.
     pub(crate) fn serve(&mut self, context: usize, exit: u32) -> u64 {
         let image = self.image.as_mut().expect("a thread has an image");
+        let started = Instant::now();
         let (target, indirect) = if exit == EXIT_LOOKUP {
+            self.effort.lookups += 1;
             (image.read64(context, context::TARGET), true)
         } else {
             let exit = image.translator.cache.exits[exit as usize];
+            self.effort.exits += 1;
             if exit.stale {
                 return image.replace(exit.patch as usize).unwrap_or(exit.target);
             }
@@ -192,12 +199,15 @@ impl Host {
         if indirect {
             image.translator.cache.publish(target, f);
         }
+        self.effort.translating += started.elapsed();
         image.translator.cache.fragments[f].body
     }
 
     /// Passes the full segment on and finds an empty one.
     pub(crate) fn ring_full(&mut self, tid: i32) {
+        self.effort.segments += 1;
         self.pass_on(tid);
+        let started = Instant::now();
         let thread = &self.threads[&tid];
         let context = thread.context;
         let image = self.image.as_ref().expect("a thread has an image");
@@ -212,6 +222,7 @@ impl Host {
             }
         }
         image.start_segment(context, next);
+        self.effort.waiting += started.elapsed();
     }
 
     /// Gives what the thread has written to the observer.
@@ -267,6 +278,9 @@ impl Host {
 
     fn finish_image(&mut self) {
         if let Some(mut image) = self.image.take() {
+            let cache = &image.translator.cache;
+            self.effort.fragments += cache.fragments.len() as u64;
+            self.effort.code_bytes += cache.zones.iter().map(|z| z.hot_used + z.cold_used).sum::<u64>();
             self.profiles.push(image.profile());
         }
     }

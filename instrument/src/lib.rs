@@ -33,4 +33,4 @@ mod translate;
 
 pub use error::{Error, ErrorKind};
 pub use profile::{Block, Instruction, Module, Profile, Site};
-pub use run::{run, Aslr, Command, Exit, Observer, Options, Outcome, Progress, Unobserved};
+pub use run::{run, Aslr, Command, Effort, Exit, Observer, Options, Outcome, Progress, Unobserved};

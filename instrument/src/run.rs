@@ -56,6 +56,29 @@ pub enum Exit {
     Signal(i32),
 }
 
+/// What the measurement itself did: why a run took as long as it took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Effort {
+    /// Stops for code that was not translated yet, by a direct exit.
+    pub exits: u64,
+    /// Stops for indirect targets that the lookup table did not hold.
+    pub lookups: u64,
+    /// Stops at the end of a ring's segment.
+    pub segments: u64,
+    /// Stops before system calls that the engine must know of.
+    pub system_calls: u64,
+    /// Signals that were delivered to handlers.
+    pub signals: u64,
+    /// Fragments translated.
+    pub fragments: u64,
+    /// Bytes of generated code.
+    pub code_bytes: u64,
+    /// Time spent translating.
+    pub translating: Duration,
+    /// Time spent waiting for the observer.
+    pub waiting: Duration,
+}
+
 /// What happened.
 #[derive(Debug)]
 pub struct Outcome {
@@ -67,6 +90,8 @@ pub struct Outcome {
     pub wall: Duration,
     /// Counts.
     pub profile: Profile,
+    /// What the engine did.
+    pub effort: Effort,
     /// Sentences that the user should see (fallbacks, refused features).
     pub warnings: Vec<String>,
 }
@@ -131,8 +156,9 @@ pub fn run(command: &Command, options: &Options, observer: &mut dyn Observer) ->
     let mut ended = ended?;
     let tally = tally.map_err(|_| Error::new(ErrorKind::System, "the analysis of the program's events failed"))?;
     warnings.append(&mut ended.warnings);
-    let (exit, interrupted, wall) = (ended.exit, ended.interrupted, started.elapsed());
-    Ok(Outcome { exit, interrupted, wall, profile: ended.profile(&tally), warnings })
+    let (exit, interrupted, effort) = (ended.exit, ended.interrupted, ended.effort);
+    let wall = started.elapsed();
+    Ok(Outcome { exit, interrupted, wall, profile: ended.profile(&tally), effort, warnings })
 }
 
 fn spawn(path: &Path, command: &Command, options: &Options) -> Result<Spawn, Error> {

@@ -37,6 +37,7 @@ impl Host {
             self.thread(tid).held = held;
             return ptrace::resume(tid, signal);
         }
+        self.effort.signals += 1;
         ptrace::set_signal_info(tid, &info);
         if !self.step(tid, signal, &mut held) {
             return;

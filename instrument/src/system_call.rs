@@ -15,6 +15,7 @@ impl Host {
     /// Answers the stop before a special system call and lets the thread go on.
     pub(crate) fn system_call(&mut self, tid: i32) {
         let Some(r) = ptrace::registers(tid) else { return };
+        self.effort.system_calls += 1;
         match r.rax & 0xffff_ffff {
             number::SIGACTION => self.image_mut().caught = None,
             number::SIGRETURN => return self.signal_return(tid, r),

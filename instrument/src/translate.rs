@@ -74,6 +74,8 @@ pub(crate) struct Translator {
     pub(crate) instructions: Vec<Instruction>,
     pub(crate) sites: Vec<Site>,
     pub(crate) counters: u32,
+    /// Checks of instruction lines so far.
+    pub(crate) checks: usize,
     /// Why translation failed for good, once it did.
     pub(crate) refusal: Option<String>,
     pub(crate) spare: Vec<Vec<Decoded>>,
@@ -98,6 +100,7 @@ impl Translator {
             instructions: Vec::new(),
             sites: Vec::new(),
             counters: 0,
+            checks: 0,
             refusal: None,
             spare: Vec::new(),
         }
@@ -132,7 +135,9 @@ impl Translator {
         let (trust, module) = modules.at(pc)?;
         let pieces = self.superblock(pc, trust, module)?;
         if self.counters as usize + pieces.len() + 1 > crate::layout::context::COUNTERS_MAX
-            || self.sites.len() > 0x00f0_0000
+            || self.sites.len() + 10_000 > crate::layout::SITES_MAX
+            || self.checks + 1000 > crate::layout::CHECKS_MAX
+            || self.blocks.len() + 100 > crate::layout::SITES_MAX
         {
             self.refusal = Some("the program executes more code than the engine has counters for".into());
             return None;

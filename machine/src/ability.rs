@@ -2,7 +2,7 @@
 //!
 //! Only what files and CPUID tell; nothing is tried. A row that needs a trial (ptrace, `personality`, `perf_event_open`) is added
 //! by who can make one, in the same shape; a row here about the same matter then says only what the settings promise.
-//! Each row is one small function of a [`Facts`], so that recorded machines test them.
+//! Each row is one small function of the facts read, so that recorded machines test them.
 
 mod settings;
 mod silicon;

@@ -63,7 +63,7 @@ impl Machine {
         if tlb.entries == 0 {
             return Err(wrong(&field("entries"), "0", "at least 1"));
         }
-        if tlb.ways == 0 || tlb.entries % tlb.ways != 0 {
+        if tlb.ways == 0 || !tlb.entries.is_multiple_of(tlb.ways) {
             let problem = format!("{} does not divide {} entries", tlb.ways, tlb.entries);
             return Err(wrong(&field("ways"), &problem, "a divisor of entries, or \"full\""));
         }

@@ -38,7 +38,7 @@ impl Geometry {
             return Err(format!("a size of {size_bytes} bytes is not from 1 to {SIZE_BYTES_MAX}"));
         }
         let set_bytes = u64::from(ways) * u64::from(line_bytes);
-        if size_bytes % set_bytes != 0 {
+        if !size_bytes.is_multiple_of(set_bytes) {
             let set = format!("{ways} ways of {line_bytes} bytes ({set_bytes} bytes)");
             return Err(format!("{size_bytes} bytes are not a whole number of sets of {set}"));
         }

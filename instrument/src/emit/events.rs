@@ -9,7 +9,8 @@ use super::draft::{Draft, Goal, Part};
 use super::{add_segment, Facts};
 use crate::assemble::{reg, Address};
 use crate::cache::{AddressMap, EXIT_RING};
-use crate::layout::context;
+use super::routine::{Entering, RecordRoutine};
+use crate::layout::{context, CHECK_BYTES};
 use crate::profile::Site;
 use crate::references::{self, Complex, Shapes};
 use crate::translate::{Piece, Translator};
@@ -109,13 +110,12 @@ impl Translator {
                 close_if_moved(&mut open, &mut plan, decoded, facts, k);
                 continue;
             }
-            let mut site = None;
             for t in &shape.simple {
                 if t.kind == RecordKind::Prefetch && self.events.stream != Stream::Full {
                     continue;
                 }
                 let Some(address) = references::address(&decoded.i, t.place) else { continue };
-                let site = *site.get_or_insert_with(|| self.site(piece, k));
+                let site = self.site(piece, k);
                 let code = Code::new(t.kind, t.size_bytes).map_or(0, |c| u32::from(c.0));
                 let member = Member { address, kind: t.kind, size_bytes: t.size_bytes, what: site << 8 | code };
                 self.join(&mut open, &mut plan, member, k);
@@ -155,12 +155,12 @@ impl Translator {
     pub(crate) fn references(&mut self, d: &mut Draft, z: usize, piece: &Piece, plan: &BlockPlan, k: usize) {
         if k == plan.fetch_at {
             if let Stream::Filtered(filter) = self.events.stream {
-                self.fetch_lines(d, piece, &filter);
+                self.fetch_lines(d, z, piece, &filter);
             }
         }
         for group in plan.groups.iter().filter(|g| g.index == k) {
             match self.events.stream {
-                Stream::Filtered(filter) => filtered(d, group, &filter),
+                Stream::Filtered(filter) => self.filtered(d, z, group, &filter),
                 Stream::Full => recorded(d, group),
                 Stream::Counts => {}
             }
@@ -195,16 +195,16 @@ impl Translator {
     }
 
     /// Checks the instruction lines (and pages) of `piece` that are not known to be their sets' last.
-    fn fetch_lines(&mut self, d: &mut Draft, piece: &Piece, filter: &Filter) {
+    fn fetch_lines(&mut self, d: &mut Draft, z: usize, piece: &Piece, filter: &Filter) {
         let bytes = u64::from(filter.instruction.line_bytes);
         let mut line = piece.ip & !(bytes - 1);
         while line < piece.end_ip() {
-            self.fetch_line(d, piece, filter, line);
+            self.fetch_line(d, z, piece, filter, line);
             line += bytes;
         }
     }
 
-    fn fetch_line(&mut self, d: &mut Draft, piece: &Piece, filter: &Filter, line: u64) {
+    fn fetch_line(&mut self, d: &mut Draft, z: usize, piece: &Piece, filter: &Filter, line: u64) {
         let line_set = set_of(&filter.instruction, line);
         let page = filter.instruction_page.map(|p| (set_of(&p, line), line & !(u64::from(p.line_bytes) - 1)));
         let line_news = learn(&mut self.events.known_lines, line_set, line);
@@ -215,34 +215,120 @@ impl Translator {
         let number = intern(&mut self.events.lines, line);
         let page = page.map(|(set, page)| (set, intern(&mut self.events.pages, page)));
         let line_at = context::INSTRUCTION_LINES + 4 * line_set;
+        let page_at = page.map_or(context::NOWHERE, |(set, _)| context::INSTRUCTION_PAGES + 4 * set);
         d.free_flags();
         if line_news {
             d.hot.compare_imm32(line_at, number);
             let at = d.hot.jump_if(5);
             d.link(Part::Hot, at, Goal::Cold(d.cold.len()));
         }
-        if let (true, Some((set, page))) = (page_news, page) {
-            d.hot.compare_imm32(context::INSTRUCTION_PAGES + 4 * set, page);
+        if let (true, Some((_, page))) = (page_news, page) {
+            d.hot.compare_imm32(page_at, page);
             let at = d.hot.jump_if(5);
             d.link(Part::Hot, at, Goal::Cold(d.cold.len()));
         }
-        let back = d.hot.len();
-        d.cold.store_imm32(line_at, number);
-        if let Some((set, page)) = page {
-            d.cold.store_imm32(context::INSTRUCTION_PAGES + 4 * set, page);
-        }
-        let r = reg::RAX;
-        d.cold.store(r, context::TEMP);
-        d.cold.load(r, context::RING_POSITION);
-        d.cold.store_imm_at(r, 0, line as u32);
-        d.cold.store_imm_at(r, 4, (line >> 32) as u32);
         let code = Code::new(RecordKind::Fetch, filter.instruction.line_bytes).map_or(0x40, |c| c.0);
-        d.cold.store_imm_at(r, 8, piece.number << 8 | u32::from(code));
-        d.cold.advance(r, 16);
-        d.cold.store(r, context::RING_POSITION);
-        d.cold.compare(r, context::RING_LIMIT);
-        d.cold.load(r, context::TEMP);
-        return_from_cold(d, back);
+        let check = Check {
+            line,
+            what: piece.number << 8 | u32::from(code),
+            number,
+            line_at,
+            page_at,
+            page: page.map_or(0, |p| p.1),
+            back: d.hot_base + d.hot.len() as u64,
+        };
+        let offset = self.new_check(&check);
+        d.cold.store_imm32(context::CHECK, offset);
+        let at = d.cold.jump();
+        d.link(Part::Cold, at, Goal::Address(self.cache.zones[z].routines.fetch));
+    }
+
+    /// Enters a check into its table; returns its byte offset there.
+    fn new_check(&mut self, check: &Check) -> u32 {
+        let offset = self.checks as u64 * CHECK_BYTES;
+        let layout = &self.cache.layout;
+        self.cache.shared.write(layout.low_at(layout.checks() + offset), &check.bytes());
+        self.checks += 1;
+        offset as u32
+    }
+
+    /// The check of a group against the filter, and its records by routines out of line.
+    fn filtered(&mut self, d: &mut Draft, z: usize, group: &Group, filter: &Filter) {
+        let first = group.members[0];
+        let size = first.size_bytes;
+        let line = filter.data.line_bytes;
+        d.free_flags();
+        let avoid = first.address.registers();
+        let a = d.scratch(avoid);
+        let set = d.scratch(avoid | 1 << a);
+        d.hot.lea(a, &first.address);
+        add_segment(&mut d.hot, a, &first.address);
+        d.hot.extract(set, a, context::MASK_SET);
+        d.hot.table(0x03, a, set, context::DATA_LINES);
+        d.hot.compare_imm(a, line as i32 - size.min(line) as i32);
+        // An access longer than a line is always recorded.
+        let at = if size > line { d.hot.jump() } else { d.hot.jump_if(7) };
+        d.link(Part::Hot, at, Goal::Cold(d.cold.len()));
+        if let Some(page) = filter.data_page {
+            d.hot.lea(a, &first.address);
+            add_segment(&mut d.hot, a, &first.address);
+            d.hot.extract(set, a, context::MASK_PAGE_SET);
+            d.hot.table(0x03, a, set, context::DATA_PAGES);
+            d.hot.compare_imm(a, page.line_bytes as i32 - 1);
+            let at = d.hot.jump_if(7);
+            d.link(Part::Hot, at, Goal::Cold(d.cold.len()));
+        }
+        let enter = filter.stores == StoreFilter::LikeLoads || first.kind != RecordKind::Store;
+        let mut back = None;
+        for member in &group.members {
+            if let Some(site) = back.replace(member.what >> 8) {
+                self.returns_to(site, d.cold_base + d.cold.len() as u64);
+            }
+            d.cold.lea(a, &member.address);
+            add_segment(&mut d.cold, a, &member.address);
+            d.cold.mov_imm(set, u64::from(member.what));
+            let key = RecordRoutine {
+                address: a,
+                scratch: set,
+                size_bytes: size,
+                line_bytes: line,
+                page_bytes: filter.data_page.map_or(0, |p| p.line_bytes),
+                entering: if enter { Entering::Enters } else { Entering::Empties },
+            };
+            let routine = self.cache.record_routine(z, key);
+            let at = d.cold.jump();
+            d.link(Part::Cold, at, Goal::Address(routine));
+        }
+        if let Some(site) = back {
+            self.returns_to(site, d.hot_base + d.hot.len() as u64);
+        }
+    }
+
+    fn returns_to(&self, site: u32, address: u64) {
+        let layout = &self.cache.layout;
+        self.cache.shared.write64(layout.low_at(layout.returns() + 8 * u64::from(site)), address);
+    }
+}
+
+/// What the routine of instruction lines needs of a check that failed.
+struct Check {
+    line: u64,
+    what: u32,
+    number: u32,
+    line_at: u32,
+    page_at: u32,
+    page: u32,
+    back: u64,
+}
+
+impl Check {
+    fn bytes(&self) -> Vec<u8> {
+        let mut bytes = self.line.to_le_bytes().to_vec();
+        for half in [self.what, self.number, self.line_at, self.page_at, self.page, 0] {
+            bytes.extend_from_slice(&half.to_le_bytes());
+        }
+        bytes.extend_from_slice(&self.back.to_le_bytes());
+        bytes
     }
 }
 
@@ -292,95 +378,6 @@ fn close_if_moved(
     }
 }
 
-/// The check of a group against the filter, and its records out of line.
-fn filtered(d: &mut Draft, group: &Group, filter: &Filter) {
-    let first = group.members[0];
-    let size = first.size_bytes;
-    let line = filter.data.line_bytes;
-    d.free_flags();
-    let avoid = first.address.registers();
-    let a = d.scratch(avoid);
-    let set = d.scratch(avoid | 1 << a);
-    d.hot.lea(a, &first.address);
-    add_segment(&mut d.hot, a, &first.address);
-    d.hot.extract(set, a, context::MASK_SET);
-    d.hot.table(0x03, a, set, context::DATA_LINES);
-    d.hot.compare_imm(a, line as i32 - size.min(line) as i32);
-    // An access longer than a line is always recorded.
-    let at = if size > line { d.hot.jump() } else { d.hot.jump_if(7) };
-    d.link(Part::Hot, at, Goal::Cold(d.cold.len()));
-    if let Some(page) = filter.data_page {
-        d.hot.lea(a, &first.address);
-        add_segment(&mut d.hot, a, &first.address);
-        d.hot.extract(set, a, context::MASK_PAGE_SET);
-        d.hot.table(0x03, a, set, context::DATA_PAGES);
-        d.hot.compare_imm(a, page.line_bytes as i32 - 1);
-        let at = d.hot.jump_if(7);
-        d.link(Part::Hot, at, Goal::Cold(d.cold.len()));
-    }
-    let back = d.hot.len();
-    record_members(&mut d.cold, group, a, set);
-    let enters = filter.stores == StoreFilter::LikeLoads || first.kind != RecordKind::Store;
-    d.cold.lea(a, &first.address);
-    add_segment(&mut d.cold, a, &first.address);
-    remember(d, a, set, size, &filter.data, Table::Lines, enters);
-    if let Some(page) = filter.data_page {
-        d.cold.lea(a, &first.address);
-        add_segment(&mut d.cold, a, &first.address);
-        remember(d, a, set, size, &page, Table::Pages, true);
-    }
-    d.cold.load(set, context::RING_POSITION);
-    d.cold.compare(set, context::RING_LIMIT);
-    return_from_cold(d, back);
-}
-
-/// Which of the two tables of last lines and last pages.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Table {
-    Lines,
-    Pages,
-}
-
-/// Enters the line (page) of the address in `a` into the filter; the next one's set is emptied where the access crosses.
-fn remember(d: &mut Draft, a: u8, set: u8, size: u32, filter: &SetFilter, table: Table, enters: bool) {
-    let (at, mask) = match table {
-        Table::Lines => (context::DATA_LINES, context::MASK_SET),
-        Table::Pages => (context::DATA_PAGES, context::MASK_PAGE_SET),
-    };
-    let bytes = filter.line_bytes;
-    if size > bytes {
-        for offset in (0..size).step_by(bytes as usize).chain([size - 1]) {
-            d.cold.lea(set, &Address::based(a, i64::from(offset)));
-            d.cold.extract(set, set, mask);
-            d.cold.clear_table(set, at);
-        }
-        return;
-    }
-    d.cold.extract(set, a, mask);
-    if enters {
-        // The first line first; `a` keeps the address for the crossing.
-        d.cold.store(a, context::TEMP);
-        d.cold.and_imm(a, -(bytes as i32));
-        d.cold.negate(a);
-        d.cold.table(0x89, a, set, at);
-        if size > 1 {
-            d.cold.load(a, context::TEMP);
-        }
-    } else {
-        d.cold.clear_table(set, at);
-    }
-    if size > 1 {
-        d.cold.lea(set, &Address::based(a, i64::from(size) - 1));
-        d.cold.xor(a, set);
-        d.cold.and_imm(a, -(bytes as i32));
-        let clear = d.cold.jump_if(4);
-        d.cold.extract(set, set, mask);
-        d.cold.clear_table(set, at);
-        let end = d.cold.len();
-        d.cold.patch(clear, end);
-    }
-}
-
 /// Appends one record per member; leaves the new position in the context.
 fn record_members(code: &mut crate::assemble::Assembler, group: &Group, a: u8, position: u8) {
     code.load(position, context::RING_POSITION);
@@ -410,13 +407,6 @@ pub(crate) fn check_ring(d: &mut Draft, r: u8) {
     let at = d.hot.jump_if(3);
     d.link(Part::Hot, at, Goal::Cold(d.cold.len()));
     let back = d.hot.len();
-    leave_ring(d, back);
-}
-
-/// After a comparison of the ring's position with its limit: back, or by way of the host.
-fn return_from_cold(d: &mut Draft, back: usize) {
-    let at = d.cold.jump_if(2);
-    d.link(Part::Cold, at, Goal::Hot(back));
     leave_ring(d, back);
 }
 

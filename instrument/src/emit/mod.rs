@@ -8,6 +8,7 @@ mod complex;
 pub(crate) mod draft;
 pub(crate) mod events;
 pub(crate) mod lookup;
+pub(crate) mod routine;
 mod transfer;
 
 pub(crate) use complex::state_layout;

@@ -240,7 +240,7 @@ fn tlb(level: u8, kind: TlbKind, page_bytes: u64, entries: u32, ways: u32) -> Op
     if entries == 0 || ways == 0 {
         return None;
     }
-    let ways = (1..=ways.min(entries)).rev().find(|ways| entries % ways == 0)?;
+    let ways = (1..=ways.min(entries)).rev().find(|&ways| entries.is_multiple_of(ways))?;
     Some(Tlb { level, kind, page_bytes: vec![page_bytes], entries, ways, penalty_cycles: None })
 }
 
