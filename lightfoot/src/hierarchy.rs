@@ -119,9 +119,9 @@ impl Hierarchy {
     pub fn null_reasons(&self) -> BTreeMap<String, String> {
         let name = &self.machine.name;
         let missing = [
-            ("l1i_misses", self.levels.instruction.is_none(), "first-level instruction cache"),
-            ("l2_misses", self.place(2).is_none(), "second-level cache"),
-            ("l3_misses", self.place(3).is_none(), "third-level cache"),
+            ("l1i_misses", self.levels.instruction.is_none(), "L1I"),
+            ("l2_misses", self.place(2).is_none(), "L2"),
+            ("l3_misses", self.place(3).is_none(), "L3"),
             ("dtlb_misses", self.levels.data_tlb.is_none(), "data TLB"),
         ];
         let missing = missing.into_iter().filter(|(_, missing, _)| *missing);
@@ -185,6 +185,6 @@ mod tests {
         let hierarchy = preset("ladner2002");
         let attribution = hierarchy.attribution(&simulate::Counts::default());
         assert_eq!(attribution.none.l3_misses, None);
-        assert!(hierarchy.null_reasons()["l3_misses"].contains("third-level"));
+        assert!(hierarchy.null_reasons()["l3_misses"].contains("has no L3"));
     }
 }

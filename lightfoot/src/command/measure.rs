@@ -6,12 +6,12 @@ use crate::exit::{self, FAILURE};
 use crate::native;
 use crate::report::output::Destination;
 use crate::report::terminal::Page;
-use crate::report::{number, Kind, Report, View, SCHEMA};
+use crate::report::{number, Engine, Kind, Report, View, SCHEMA};
 use crate::symbol::Symbolizer;
 use crate::tally::{tally, Attribution, Tally};
 use anyhow::Result;
 use event::Stream;
-use instrument::{Aslr, Command, Exit, Options, Outcome};
+use instrument::{Aslr, Command, Effort, Exit, Options, Outcome};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
@@ -134,6 +134,7 @@ fn empty(measured: &Measured, rep: Rep) -> Report {
         instructions_per_s: None,
         native_wall_s: None,
         slowdown: None,
+        engine: engine(&outcome.effort),
         totals: Default::default(),
         null_reasons: measured
             .simulated
@@ -144,6 +145,16 @@ fn empty(measured: &Measured, rep: Rep) -> Report {
         functions: Vec::new(),
         libraries: Vec::new(),
         opcodes: Vec::new(),
+    }
+}
+
+fn engine(effort: &Effort) -> Engine {
+    Engine {
+        fragments: effort.fragments,
+        code_bytes: effort.code_bytes,
+        stops: effort.exits + effort.lookups + effort.segments + effort.system_calls + effort.signals,
+        translating_s: effort.translating.as_secs_f64(),
+        waiting_s: effort.waiting.as_secs_f64(),
     }
 }
 

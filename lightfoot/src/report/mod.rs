@@ -59,6 +59,8 @@ pub struct Report {
     pub native_wall_s: Option<f64>,
     /// `wall_s / native_wall_s`.
     pub slowdown: Option<f64>,
+    /// What the measuring itself did.
+    pub engine: Engine,
     /// The whole program.
     pub totals: Counts,
     /// Why a number is null, by its field's name.
@@ -71,6 +73,21 @@ pub struct Report {
     pub libraries: Vec<Row>,
     /// By mnemonic, most first.
     pub opcodes: Vec<Row>,
+}
+
+/// What the measuring itself did: where a slow run spent its time.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Engine {
+    /// Pieces of code translated.
+    pub fragments: u64,
+    /// Bytes of generated code.
+    pub code_bytes: u64,
+    /// Times that the program was stopped: for code, for system calls, for signals, for a full ring.
+    pub stops: u64,
+    /// Time spent translating.
+    pub translating_s: f64,
+    /// Time that the program waited for the simulator.
+    pub waiting_s: f64,
 }
 
 /// One line of a table.

@@ -27,6 +27,7 @@ pub(crate) fn count_report() -> Report {
         instructions_per_s: Some(2_469_134),
         native_wall_s: None,
         slowdown: None,
+        engine: Engine::default(),
         totals,
         null_reasons: BTreeMap::from([("slowdown".into(), "not measured".into())]),
         warnings: vec!["a sentence".into()],
