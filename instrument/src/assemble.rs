@@ -265,20 +265,6 @@ impl Assembler {
         self.memory(r, &Address::based(at, i64::from(displacement)));
     }
 
-    /// `shr r, count`
-    pub(crate) fn shift_right(&mut self, r: u8, count: u8) {
-        self.raw(&[0x48 | r >> 3, 0xc1, 0xe8 | (r & 7), count]);
-    }
-
-    /// `jmp [index*8 + table]`, an absolute table below 2 GB.
-    pub(crate) fn jump_table(&mut self, index: u8, table: u64) {
-        if index >= 8 {
-            self.raw(&[0x42]);
-        }
-        self.raw(&[0xff, 0x24, 0xc5 | (index & 7) << 3]);
-        self.imm32(table as u32);
-    }
-
     /// A three-byte VEX instruction between registers: `map` 1–3, `pp` 0–3, W, L as given.
     pub(crate) fn vex_registers(&mut self, spec: Vex, opcode: u8, modrm_reg: u8, modrm_rm: u8) {
         let inverted = |r: u8| (!r >> 3) & 1;
@@ -363,6 +349,12 @@ impl Assembler {
     /// `jmp rel32` with a displacement to be patched; returns the position of the displacement.
     pub(crate) fn jump(&mut self) -> usize {
         self.raw(&[0xe9, 0, 0, 0, 0]);
+        self.len() - 4
+    }
+
+    /// `call rel32`; returns the position of the displacement.
+    pub(crate) fn call(&mut self) -> usize {
+        self.raw(&[0xe8, 0, 0, 0, 0]);
         self.len() - 4
     }
 

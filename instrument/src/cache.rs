@@ -64,8 +64,6 @@ pub(crate) struct Routines {
     pub(crate) probe: u64,
     /// Empties the data filter and returns through the context.
     pub(crate) clear_filter: u64,
-    /// Records an instruction line and returns through its check.
-    pub(crate) fetch: u64,
 }
 
 /// Bytes at the beginning of a zone's cold part that are kept for routines.
@@ -175,8 +173,6 @@ impl CodeCache {
             code.store_imm64(context::DATA_LINES + 8 * set, 0);
         }
         code.jump_context(context::RETURN);
-        routines.fetch = base + code.len() as u64;
-        routine::fetch(&mut code, self.layout.checks());
         let zone = &mut self.zones[z];
         zone.routines = routines;
         zone.routine_used = (code.len() as u64 + 63) & !63;
@@ -190,7 +186,7 @@ impl CodeCache {
             return known;
         }
         let mut code = Assembler::default();
-        routine::record(&mut code, &key, self.layout.returns());
+        routine::record(&mut code, &key);
         let zone = &mut self.zones[z];
         let address = zone.cold_address() + zone.routine_used;
         assert!(zone.routine_used + (code.len() as u64) < ROUTINE_BYTES, "a few hundred routines of 200 bytes");

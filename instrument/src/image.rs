@@ -165,6 +165,8 @@ impl Image {
         self.threads += 1;
         self.write32(c, context::EXIT, 0);
         self.write64(c, context::FS_BASE, fs_base);
+        let address = CONTEXTS + c as u64 * context::BYTES;
+        self.write64(c, context::OWN_STACK, address + u64::from(context::STACK_TOP));
         self.write64(c, context::MASK_LOOKUP, (1 << LOOKUP_BITS) - 1);
         if let Stream::Filtered(filter) = self.translator.events.stream {
             self.empty_filters(c, &filter);

@@ -40,8 +40,11 @@ pub(crate) mod context {
     pub(crate) const RETURN: u32 = 0x108;
     /// Registers before a repeated string instruction: rsi, rdi.
     pub(crate) const REPEAT: u32 = 0x110;
-    /// Byte offset in the table of checks, for the routine of instruction lines.
-    pub(crate) const CHECK: u32 = 0x120;
+    /// The program's stack pointer while a routine runs, and the stack that routines use.
+    pub(crate) const PROGRAM_STACK: u32 = 0x120;
+    pub(crate) const OWN_STACK: u32 = 0x130;
+    /// Where that stack begins, growing down.
+    pub(crate) const STACK_TOP: u32 = 0x1_0000;
     /// Where the filter entry of a page goes that nobody filters.
     pub(crate) const NOWHERE: u32 = 0x128;
     /// 64 bytes for an index vector.
@@ -79,18 +82,12 @@ pub(crate) const CONTEXTS_MAX: usize = 64;
 pub(crate) const LOOKUP_BITS: u32 = 18;
 /// Slots probed one after the other.
 pub(crate) const LOOKUP_PROBES: u32 = 4;
-/// The lookup table (16 bytes a slot: minus the target, then its code), then one byte per system call number, then where each
-/// site's record routine returns to, then what each check of an instruction line needs when it fails.
+/// The lookup table (16 bytes a slot: minus the target, then its code), then one byte per system call number.
 pub(crate) const LOOKUP_BYTES: u64 = (16 << LOOKUP_BITS) + 4096;
 const SYSTEM_CALL_BYTES: u64 = 64 << 10;
 /// Most sites of an image: a record has 24 bits for them, the last is `event::CUT_SITE`.
 pub(crate) const SITES_MAX: usize = 0xff_fff0;
-const RETURN_BYTES: u64 = 8 * (SITES_MAX as u64 + 16);
-/// Most checks of instruction lines of an image, and bytes of each.
-pub(crate) const CHECKS_MAX: usize = 1 << 21;
-pub(crate) const CHECK_BYTES: u64 = 40;
-pub(crate) const LOW_BYTES: u64 =
-    LOOKUP_BYTES + SYSTEM_CALL_BYTES + RETURN_BYTES + CHECKS_MAX as u64 * CHECK_BYTES;
+pub(crate) const LOW_BYTES: u64 = LOOKUP_BYTES + SYSTEM_CALL_BYTES;
 
 /// A stretch of code cache: the same bytes in the target and in the shared file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -193,21 +190,6 @@ impl Layout {
     /// Address of the table with one byte per system call.
     pub(crate) fn system_call_table(&self) -> u64 {
         self.low + LOOKUP_BYTES
-    }
-
-    /// Address of the table of the sites' return addresses.
-    pub(crate) fn returns(&self) -> u64 {
-        self.system_call_table() + SYSTEM_CALL_BYTES
-    }
-
-    /// Address of the table of instruction line checks.
-    pub(crate) fn checks(&self) -> u64 {
-        self.returns() + RETURN_BYTES
-    }
-
-    /// Where an address of the low tables lies in the shared file.
-    pub(crate) fn low_at(&self, address: u64) -> usize {
-        (self.low_offset() + address - self.low) as usize
     }
 }
 

@@ -24,6 +24,7 @@ mod memory;
 mod modules;
 pub mod profile;
 mod ptrace;
+pub mod reference;
 mod references;
 mod ring;
 mod run;

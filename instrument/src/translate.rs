@@ -74,8 +74,6 @@ pub(crate) struct Translator {
     pub(crate) instructions: Vec<Instruction>,
     pub(crate) sites: Vec<Site>,
     pub(crate) counters: u32,
-    /// Checks of instruction lines so far.
-    pub(crate) checks: usize,
     /// Why translation failed for good, once it did.
     pub(crate) refusal: Option<String>,
     pub(crate) spare: Vec<Vec<Decoded>>,
@@ -100,7 +98,6 @@ impl Translator {
             instructions: Vec::new(),
             sites: Vec::new(),
             counters: 0,
-            checks: 0,
             refusal: None,
             spare: Vec::new(),
         }
@@ -136,7 +133,6 @@ impl Translator {
         let pieces = self.superblock(pc, trust, module)?;
         if self.counters as usize + pieces.len() + 1 > crate::layout::context::COUNTERS_MAX
             || self.sites.len() + 10_000 > crate::layout::SITES_MAX
-            || self.checks + 1000 > crate::layout::CHECKS_MAX
             || self.blocks.len() + 100 > crate::layout::SITES_MAX
         {
             self.refusal = Some("the program executes more code than the engine has counters for".into());

@@ -3,7 +3,7 @@
 //! The values of `event::Shape` are written by general registers only; vector registers go by way of the context's memory.
 //! None of this is fast and none of it needs to be. Afterwards the data filter is emptied, because these references bypass it.
 
-use super::draft::{Draft, Goal, Part};
+use super::draft::{Draft, Goal, Part, FLAGS_BIT};
 use super::events::check_ring;
 use super::add_segment;
 use crate::assemble::{reg, Address, VectorWidth, Vex};
@@ -23,7 +23,7 @@ impl Translator {
         let i = &decoded.i;
         let needs = operand_registers(i) | implicit_registers(complex);
         d.free_flags();
-        d.restore(needs);
+        d.restore(needs & !FLAGS_BIT);
         let position = d.scratch(needs);
         d.hot.load(position, context::RING_POSITION);
         check_ring(d, position);

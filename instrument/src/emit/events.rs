@@ -5,12 +5,12 @@
 //! next": the common case costs five instructions. Everything else is out of line. Records of what would not have
 //! needed one are allowed, a filter entry that is untrue is not; whatever bypasses the filter empties it.
 
-use super::draft::{Draft, Goal, Part};
+use super::draft::{Draft, Goal, Part, FLAGS_BIT};
 use super::{add_segment, Facts};
 use crate::assemble::{reg, Address};
 use crate::cache::{AddressMap, EXIT_RING};
 use super::routine::{Entering, RecordRoutine};
-use crate::layout::{context, CHECK_BYTES};
+use crate::layout::context;
 use crate::profile::Site;
 use crate::references::{self, Complex, Shapes};
 use crate::translate::{Piece, Translator};
@@ -227,29 +227,25 @@ impl Translator {
             let at = d.hot.jump_if(5);
             d.link(Part::Hot, at, Goal::Cold(d.cold.len()));
         }
+        let back = d.hot.len();
         let code = Code::new(RecordKind::Fetch, filter.instruction.line_bytes).map_or(0x40, |c| c.0);
-        let check = Check {
-            line,
-            what: piece.number << 8 | u32::from(code),
-            number,
-            line_at,
-            page_at,
-            page: page.map_or(0, |p| p.1),
-            back: d.hot_base + d.hot.len() as u64,
-        };
-        let offset = self.new_check(&check);
-        d.cold.store_imm32(context::CHECK, offset);
-        let at = d.cold.jump();
-        d.link(Part::Cold, at, Goal::Address(self.cache.zones[z].routines.fetch));
-    }
-
-    /// Enters a check into its table; returns its byte offset there.
-    fn new_check(&mut self, check: &Check) -> u32 {
-        let offset = self.checks as u64 * CHECK_BYTES;
-        let layout = &self.cache.layout;
-        self.cache.shared.write(layout.low_at(layout.checks() + offset), &check.bytes());
-        self.checks += 1;
-        offset as u32
+        d.cold.store_imm32(line_at, number);
+        if let Some((_, page)) = page {
+            d.cold.store_imm32(page_at, page);
+        }
+        let r = reg::RAX;
+        d.cold.store(r, context::TEMP);
+        d.cold.load(r, context::RING_POSITION);
+        d.cold.store_imm_at(r, 0, line as u32);
+        d.cold.store_imm_at(r, 4, (line >> 32) as u32);
+        d.cold.store_imm_at(r, 8, piece.number << 8 | u32::from(code));
+        d.cold.advance(r, 16);
+        d.cold.store(r, context::RING_POSITION);
+        d.cold.compare(r, context::RING_LIMIT);
+        d.cold.load(r, context::TEMP);
+        let at = d.cold.jump_if(2);
+        d.link(Part::Cold, at, Goal::Hot(back));
+        leave_ring(d, back);
     }
 
     /// The check of a group against the filter, and its records by routines out of line.
@@ -259,6 +255,7 @@ impl Translator {
         let line = filter.data.line_bytes;
         d.free_flags();
         let avoid = first.address.registers();
+        d.restore(avoid & !FLAGS_BIT);
         let a = d.scratch(avoid);
         let set = d.scratch(avoid | 1 << a);
         d.hot.lea(a, &first.address);
@@ -279,56 +276,27 @@ impl Translator {
             d.link(Part::Hot, at, Goal::Cold(d.cold.len()));
         }
         let enter = filter.stores == StoreFilter::LikeLoads || first.kind != RecordKind::Store;
-        let mut back = None;
+        let key = RecordRoutine {
+            address: a,
+            scratch: set,
+            size_bytes: size,
+            line_bytes: line,
+            page_bytes: filter.data_page.map_or(0, |p| p.line_bytes),
+            entering: if enter { Entering::Enters } else { Entering::Empties },
+        };
+        let routine = self.cache.record_routine(z, key);
         for member in &group.members {
-            if let Some(site) = back.replace(member.what >> 8) {
-                self.returns_to(site, d.cold_base + d.cold.len() as u64);
-            }
             d.cold.lea(a, &member.address);
             add_segment(&mut d.cold, a, &member.address);
             d.cold.mov_imm(set, u64::from(member.what));
-            let key = RecordRoutine {
-                address: a,
-                scratch: set,
-                size_bytes: size,
-                line_bytes: line,
-                page_bytes: filter.data_page.map_or(0, |p| p.line_bytes),
-                entering: if enter { Entering::Enters } else { Entering::Empties },
-            };
-            let routine = self.cache.record_routine(z, key);
-            let at = d.cold.jump();
+            d.cold.store(reg::RSP, context::PROGRAM_STACK);
+            d.cold.load(reg::RSP, context::OWN_STACK);
+            let at = d.cold.call();
             d.link(Part::Cold, at, Goal::Address(routine));
+            d.cold.load(reg::RSP, context::PROGRAM_STACK);
         }
-        if let Some(site) = back {
-            self.returns_to(site, d.hot_base + d.hot.len() as u64);
-        }
-    }
-
-    fn returns_to(&self, site: u32, address: u64) {
-        let layout = &self.cache.layout;
-        self.cache.shared.write64(layout.low_at(layout.returns() + 8 * u64::from(site)), address);
-    }
-}
-
-/// What the routine of instruction lines needs of a check that failed.
-struct Check {
-    line: u64,
-    what: u32,
-    number: u32,
-    line_at: u32,
-    page_at: u32,
-    page: u32,
-    back: u64,
-}
-
-impl Check {
-    fn bytes(&self) -> Vec<u8> {
-        let mut bytes = self.line.to_le_bytes().to_vec();
-        for half in [self.what, self.number, self.line_at, self.page_at, self.page, 0] {
-            bytes.extend_from_slice(&half.to_le_bytes());
-        }
-        bytes.extend_from_slice(&self.back.to_le_bytes());
-        bytes
+        let at = d.cold.jump();
+        d.link(Part::Cold, at, Goal::Hot(d.hot.len()));
     }
 }
 
@@ -395,6 +363,7 @@ fn record_members(code: &mut crate::assemble::Assembler, group: &Group, a: u8, p
 fn recorded(d: &mut Draft, group: &Group) {
     d.free_flags();
     let avoid = group.members[0].address.registers();
+    d.restore(avoid & !FLAGS_BIT);
     let a = d.scratch(avoid);
     let position = d.scratch(avoid | 1 << a);
     record_members(&mut d.hot, group, a, position);
