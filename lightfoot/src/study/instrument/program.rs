@@ -30,9 +30,9 @@ pub(super) const PROGRAMS: &[Program] = &[
     Program { name: "xz", package: "xz-utils", steady: 32, prepare: xz },
     Program { name: "python3", package: "python3", steady: 120, prepare: python },
     Program { name: "sqlite3", package: "sqlite3", steady: 70, prepare: sqlite },
-    Program { name: "cc1", package: "gcc", steady: 45, prepare: cc1 },
+    Program { name: "cc1", package: "gcc", steady: 60, prepare: cc1 },
     Program { name: "binary search", package: "gcc", steady: 30, prepare: search },
-    Program { name: "scalar matmul", package: "gcc", steady: 32, prepare: matmul },
+    Program { name: "scalar matmul", package: "gcc", steady: 42, prepare: matmul },
 ];
 
 impl Program {
@@ -152,9 +152,9 @@ const BZIP2_BYTES: usize = 3_000_000;
 const XZ_BYTES: usize = 400_000;
 const PYTHON_ROUNDS: u32 = 13;
 const SQLITE_ROWS: u32 = 60_000;
-const CC1_FUNCTIONS: u32 = 14;
+const CC1_FUNCTIONS: u32 = 11;
 const SEARCH_THOUSANDS: u32 = 400;
-const MATMUL_PRODUCTS: u32 = 8;
+const MATMUL_PRODUCTS: u32 = 6;
 
 const PYTHON: &str = "\
 import sys
