@@ -33,15 +33,19 @@
 
 #![forbid(unsafe_code)]
 
+mod check;
 mod complex;
 mod decode;
+pub mod file;
 mod filter;
 mod group;
 mod record;
 mod shape;
+mod sink;
 mod sites;
 mod state;
 
+pub use check::{Check, Fault, Violation};
 pub use complex::{group_shape, Complex};
 pub use decode::{Decoder, Reference, ReferenceKind};
 pub use filter::{Filter, SetFilter, StoreFilter, Stream};
@@ -51,6 +55,7 @@ pub use shape::{
     AddressWidth, Direction, Malformed, MaskedLayout, Segment, Shape, StateFormat, StringOperation,
     COMPLEX_CODE, PAYLOAD_CODE, VALUES_MAX,
 };
+pub use sink::{Both, Collector, Counter, Sink};
 pub use sites::{Block, Site, Sites};
 pub use state::{StateAlignment, StateComponent, StateLayout, STATE_HEADER_BYTES};
 

@@ -13,7 +13,7 @@ use crate::bank::{touches, Bank, Stores, Touches};
 use crate::stage::{Fetches, Stage, FIRST_REFERENCE};
 use crate::tally::{Level, Tally};
 use crate::{Counts, GeometryError, Levels, Sharing, StoreMiss, CACHES_MAX, TLBS_MAX};
-use event::{Access, Groups, Record, RecordKind, StateLayout, Step, CUT_SITE};
+use event::{Access, Groups, Record, RecordKind, Sink, StateLayout, Step, CUT_SITE};
 use std::collections::HashMap;
 
 /// A simulated memory hierarchy that counts misses by site and block.
@@ -87,6 +87,12 @@ impl Hierarchy {
     /// What was counted so far; tables end at the last site and block with a miss. Cost: a copy of the tables.
     pub fn counts(&self) -> Counts {
         self.shared.tally.counts()
+    }
+}
+
+impl Sink for Hierarchy {
+    fn records(&mut self, thread: u32, records: &[Record]) {
+        Hierarchy::records(self, thread, records);
     }
 }
 

@@ -22,17 +22,21 @@
 #![forbid(unsafe_code)]
 
 mod bank;
+mod cycle;
 pub mod filter;
 mod geometry;
 mod hierarchy;
 mod kernel;
 mod plan;
+mod predict;
 pub mod reference;
 mod report;
 mod stage;
 mod tally;
 
+pub use cycle::{CycleModel, Cycles};
 pub use geometry::{Geometry, GeometryError, Levels, Outer, Sharing, StoreMiss};
 pub use hierarchy::Hierarchy;
 pub use plan::{plan_levels, StreamPlan, WriteBacks, FILTER_SETS_MAX};
+pub use predict::{Gshare, Outcome, Prediction};
 pub use report::{BlockMisses, Counts, Misses, References, SiteMisses, CACHES_MAX, TLBS_MAX};
