@@ -2,10 +2,10 @@
 
 mod common;
 
-use common::{deeds, full, levels};
+use common::{deeds, full, levels, Deed};
 use proptest::prelude::*;
 use simulate::reference::Naive;
-use simulate::{Counts, Hierarchy};
+use simulate::{Counts, Hierarchy, Modelled};
 
 /// The fields that both must agree on, whatever the write-back accounting.
 fn misses(counts: &Counts) -> Counts {
@@ -41,5 +41,39 @@ proptest! {
             }
         }
         prop_assert_eq!(misses(&fast.counts()), misses(&slow.counts()));
+    }
+}
+
+/// Larger streams than random levels get: a preset's sets are many.
+fn wide(deeds: &[Deed], stretch: u64) -> Vec<Deed> {
+    let far = |address: u64| address.wrapping_mul(stretch);
+    deeds
+        .iter()
+        .map(|deed| match *deed {
+            Deed::Data { kind, site, address, size_bytes } => {
+                Deed::Data { kind, site, address: far(address), size_bytes }
+            }
+            Deed::Block { block, address, len_bytes } => {
+                Deed::Block { block, address: far(address), len_bytes }
+            }
+            ref other => other.clone(),
+        })
+        .collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    #[test]
+    fn presets_agree(deeds in deeds(), stretch in prop::sample::select(vec![1u64, 17, 64, 4096, 32768])) {
+        let records = full(&wide(&deeds, stretch));
+        for preset in machine::PRESETS {
+            let modelled = Modelled::of(&preset.machine()).unwrap().unwrap();
+            let mut fast = Hierarchy::new(&modelled.levels).unwrap();
+            let mut slow = Naive::new(&modelled.levels);
+            fast.records(0, &records);
+            slow.records(0, &records);
+            prop_assert_eq!(misses(&fast.counts()), misses(&slow.counts()), "{}", preset.name);
+        }
     }
 }
