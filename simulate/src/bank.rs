@@ -189,3 +189,51 @@ fn sweep_any(
     }
     count
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn geometry() -> impl Strategy<Value = Geometry> {
+        let sets = prop_oneof![Just(1u64), Just(4), Just(8), 1u64..12];
+        (sets, 1u32..=16, any::<bool>()).prop_map(|(sets, ways, bypass)| {
+            let geometry = Geometry::cache(sets * u64::from(ways) * 32, ways, 32);
+            if bypass {
+                geometry.bypassing()
+            } else {
+                geometry
+            }
+        })
+    }
+
+    fn stream() -> impl Strategy<Value = Vec<Record>> {
+        let kinds = vec![RecordKind::Load, RecordKind::Store, RecordKind::Modify, RecordKind::Fetch];
+        let address = prop_oneof![9 => 0u64..8192, 1 => any::<u64>()];
+        let touch = (prop::sample::select(kinds), address).prop_map(|(kind, address)| Record {
+            address,
+            what: (kind as u32) << 4,
+            extra: 0,
+        });
+        prop::collection::vec(touch, 0..600)
+    }
+
+    proptest! {
+        /// Every kernel, and the search over rows of any length, find the same misses.
+        #[test]
+        fn kernels_agree(data in geometry(), instruction in prop::option::of(geometry()), stream in stream()) {
+            let sweep = |bank: &mut Bank| {
+                let mut misses = touches();
+                let count = bank.sweep(&stream, &mut misses);
+                misses[..count].to_vec()
+            };
+            let bank = || Bank::new(data, instruction, Stores::Write);
+            let words = data.sets * u64::from(data.ways)
+                + instruction.map_or(0, |geometry| geometry.sets * u64::from(geometry.ways));
+            let expected = sweep(&mut Bank { rows: Rows::Any(vec![EMPTY; words as usize]), ..bank() });
+            for kernel in Kernel::all() {
+                prop_assert_eq!(&sweep(&mut Bank { kernel, ..bank() }), &expected, "{:?}", kernel);
+            }
+        }
+    }
+}

@@ -66,7 +66,7 @@ pub(crate) trait Work<const LANES: usize> {
 }
 
 /// The kernel in use.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum Kernel {
     Avx512(V4),
     Avx2(V3),
@@ -74,12 +74,16 @@ pub(crate) enum Kernel {
 }
 
 impl Kernel {
+    /// All that this processor has, fastest first.
+    pub(crate) fn all() -> impl Iterator<Item = Kernel> {
+        let avx512 = V4::try_new().map(Kernel::Avx512);
+        let avx2 = V3::try_new().map(Kernel::Avx2);
+        avx512.into_iter().chain(avx2).chain([Kernel::Portable])
+    }
+
     /// The best that this processor has.
     pub(crate) fn fastest() -> Kernel {
-        if let Some(avx512) = V4::try_new() {
-            return Kernel::Avx512(avx512);
-        }
-        V3::try_new().map_or(Kernel::Portable, Kernel::Avx2)
+        Kernel::all().next().unwrap_or(Kernel::Portable)
     }
 
     /// Runs `work`, compiled for this kernel.
