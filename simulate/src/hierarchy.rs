@@ -185,6 +185,10 @@ impl Run<'_> {
 
     /// A record that is not simply a touch.
     fn record(&mut self, record: &Record) {
+        let kind = record.code().kind();
+        if !self.core.groups.is_open() && !matches!(kind, RecordKind::Complex | RecordKind::Payload) {
+            return self.plain(record);
+        }
         match self.core.groups.push(record) {
             Step::Part => {}
             Step::Damaged(_) => self.shared.tally.damaged += 1,

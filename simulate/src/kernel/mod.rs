@@ -4,7 +4,7 @@
 //! shift serves hit and miss, without a branch. `Kernel` is chosen once; holding one proves that the processor has the instructions,
 //! which is `pulp`'s business, and the reason why this crate needs no `unsafe`.
 //!
-//! **Shapes.** 8 or 16 lanes of 8 bytes; logical ways are the first lanes, the others stay empty.
+//! **Shapes.** 8 or 16 lanes of 8 bytes, or 16 of 4; logical ways are the first lanes, the others stay empty.
 
 mod avx2;
 mod avx512;
@@ -12,14 +12,41 @@ mod portable;
 
 use pulp::x86::{V3, V4};
 use pulp::NullaryFnOnce;
+use std::marker::PhantomData;
 
 /// No line has this number: the smallest line has 4 bytes.
 pub(crate) const EMPTY: u64 = u64::MAX;
 
-/// A set's line numbers, most recent first.
+/// A set's tags, most recent first.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
-pub(crate) struct Row<const LANES: usize>(pub(crate) [u64; LANES]);
+pub(crate) struct Row<T, const LANES: usize>(pub(crate) [T; LANES]);
+
+/// A tag, of a width that rows have. Wide tags are line numbers; narrow ones leave the set's bits out.
+pub(crate) trait Tag: Copy + Eq {
+    /// No line has it.
+    const EMPTY: Self;
+    /// What is kept of a line number that is `quotient` times the number of sets, plus the set; `None` where that does not fit.
+    fn new(line: u64, quotient: u64) -> Option<Self>;
+}
+
+impl Tag for u64 {
+    const EMPTY: u64 = EMPTY;
+
+    #[inline(always)]
+    fn new(line: u64, _quotient: u64) -> Option<u64> {
+        Some(line)
+    }
+}
+
+impl Tag for u32 {
+    const EMPTY: u32 = u32::MAX;
+
+    #[inline(always)]
+    fn new(_line: u64, quotient: u64) -> Option<u32> {
+        (quotient < u64::from(u32::MAX)).then_some(quotient as u32)
+    }
+}
 
 /// What a touch found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,10 +55,10 @@ pub(crate) enum Touched {
     Missed,
 }
 
-/// Touches rows of `LANES` lanes.
-pub(crate) trait TouchRow<const LANES: usize>: Copy {
-    /// Finds `line` and moves it to the front; when it is missing, `fill` says what happens.
-    fn touch_row(self, row: &mut Row<LANES>, line: u64, fill: Fill) -> Touched;
+/// Touches rows of `LANES` tags.
+pub(crate) trait TouchRow<T, const LANES: usize>: Copy {
+    /// Finds `tag` and moves it to the front; when it is missing, `fill` says what happens.
+    fn touch_row(self, row: &mut Row<T, LANES>, tag: T, fill: Fill) -> Touched;
 }
 
 /// What a touch does to its row when the line is missing.
@@ -61,8 +88,9 @@ fn touched(found: u32) -> Touched {
 }
 
 /// A loop over rows, generic over the kernel that it is compiled for.
-pub(crate) trait Work<const LANES: usize> {
-    fn run<K: TouchRow<LANES>>(self, kernel: K) -> usize;
+pub(crate) trait Work<T, const LANES: usize> {
+    type Output;
+    fn run<K: TouchRow<T, LANES>>(self, kernel: K) -> Self::Output;
 }
 
 /// The kernel in use.
@@ -87,31 +115,37 @@ impl Kernel {
     }
 
     /// Runs `work`, compiled for this kernel.
-    pub(crate) fn run<const LANES: usize, W: Work<LANES>>(self, work: W) -> usize
+    pub(crate) fn run<T, const LANES: usize, W: Work<T, LANES>>(self, work: W) -> W::Output
     where
-        V4: TouchRow<LANES>,
-        V3: TouchRow<LANES>,
-        portable::Portable: TouchRow<LANES>,
+        V4: TouchRow<T, LANES>,
+        V3: TouchRow<T, LANES>,
+        portable::Portable: TouchRow<T, LANES>,
     {
+        let tags = PhantomData;
         match self {
-            Kernel::Avx512(avx512) => avx512.vectorize(Compiled { kernel: avx512, work }),
-            Kernel::Avx2(avx2) => avx2.vectorize(Compiled { kernel: avx2, work }),
+            Kernel::Avx512(avx512) => avx512.vectorize(Compiled { kernel: avx512, work, tags }),
+            Kernel::Avx2(avx2) => avx2.vectorize(Compiled { kernel: avx2, work, tags }),
             Kernel::Portable => work.run(portable::Portable),
         }
     }
 }
 
 /// `work` on `kernel`, inlined into a function that has the kernel's instructions.
-struct Compiled<K, W, const LANES: usize> {
+struct Compiled<K, W, T, const LANES: usize> {
     kernel: K,
     work: W,
+    tags: PhantomData<[T; LANES]>,
 }
 
-impl<K: TouchRow<LANES>, W: Work<LANES>, const LANES: usize> NullaryFnOnce for Compiled<K, W, LANES> {
-    type Output = usize;
+impl<T, K, W, const LANES: usize> NullaryFnOnce for Compiled<K, W, T, LANES>
+where
+    K: TouchRow<T, LANES>,
+    W: Work<T, LANES>,
+{
+    type Output = W::Output;
 
     #[inline(always)]
-    fn call(self) -> usize {
+    fn call(self) -> W::Output {
         self.work.run(self.kernel)
     }
 }
