@@ -11,7 +11,7 @@
 //! **Shapes.** Up to 8 ways: rows of 8 lanes of 8 bytes, one line of the host's cache; up to 16 ways: two, or one with lanes of 4 bytes where a
 //! quotient by the number of sets fits (if one day it does not, the rows are widened); more: `any`, a plain search. **Leaves out** dirtiness: see `traffic.rs`. Source: our own; Mattson et al. 1970 for the recency stack.
 
-use crate::kernel::{Fill, Kernel, Row, Tag, TouchRow, Touched, Work, EMPTY};
+use crate::kernel::{Enters, Fill, Kernel, MayEnter, Row, Tag, TouchRow, Touched, Work, EMPTY};
 use crate::{Geometry, StoreMiss};
 use event::{Record, RecordKind};
 
@@ -39,7 +39,9 @@ struct Selector {
     /// Number of sets, and its logarithm where it is a power of two.
     sets: u64,
     set_shift: u32,
-    fill: Fill,
+    /// The last way's bit, and all ones where a missing line enters, else 0.
+    last: u32,
+    enters: u32,
     ways: u32,
 }
 
@@ -92,7 +94,7 @@ impl Bank {
         let mut selectors = [selector(data, 0); 16];
         selectors[RecordKind::Fetch as usize] = fetch;
         if stores == Stores::Write && data.store_miss == StoreMiss::Bypass {
-            selectors[RecordKind::Store as usize].fill.enters = 0;
+            selectors[RecordKind::Store as usize].enters = 0;
         }
         let rows = match lanes {
             0..=8 => Rows::Eight(vec![Row([EMPTY; 8]); sets], index),
@@ -160,13 +162,14 @@ impl Bank {
 
 fn selector(geometry: Geometry, base: u32) -> Selector {
     let Geometry { sets, ways, line_bytes, .. } = geometry;
-    let fill = Fill { last: 1 << (ways - 1).min(31), enters: u32::MAX };
+    let last = 1 << (ways - 1).min(31);
     Selector {
         line_shift: line_bytes.trailing_zeros(),
         base,
         sets,
         set_shift: sets.trailing_zeros(),
-        fill,
+        last,
+        enters: u32::MAX,
         ways,
     }
 }
@@ -194,9 +197,9 @@ impl<T: Tag, const LANES: usize> Work<T, LANES> for Sweep<'_, T, LANES> {
     fn run<K: TouchRow<T, LANES>>(self, kernel: K) -> Swept {
         match self.index {
             Index::Mask => self
-                .touch_all(kernel, |line, selector| (line & (selector.sets - 1), line >> selector.set_shift)),
+                .split_by(kernel, |line, selector| (line & (selector.sets - 1), line >> selector.set_shift)),
             Index::Modulo => {
-                self.touch_all(kernel, |line, selector| (line % selector.sets, line / selector.sets))
+                self.split_by(kernel, |line, selector| (line % selector.sets, line / selector.sets))
             }
         }
     }
@@ -205,11 +208,26 @@ impl<T: Tag, const LANES: usize> Work<T, LANES> for Sweep<'_, T, LANES> {
 impl<T: Tag, const LANES: usize> Sweep<'_, T, LANES> {
     /// `split` cuts a line number into set and quotient.
     #[inline(always)]
-    fn touch_all<K: TouchRow<T, LANES>>(
-        self,
-        kernel: K,
-        split: impl Fn(u64, &Selector) -> (u64, u64),
-    ) -> Swept {
+    fn split_by<K, S>(self, kernel: K, split: S) -> Swept
+    where
+        K: TouchRow<T, LANES>,
+        S: Fn(u64, &Selector) -> (u64, u64),
+    {
+        // Where every line enters there is nothing to select, and no branch for the compiler to make of it.
+        if self.selectors.iter().all(|selector| selector.enters == u32::MAX) {
+            self.touch_all(kernel, split, |selector| Enters { last: selector.last })
+        } else {
+            self.touch_all(kernel, split, |&Selector { last, enters, .. }| MayEnter { last, enters })
+        }
+    }
+
+    #[inline(always)]
+    fn touch_all<K, S, F>(self, kernel: K, split: S, fill: impl Fn(&Selector) -> F) -> Swept
+    where
+        K: TouchRow<T, LANES>,
+        S: Fn(u64, &Selector) -> (u64, u64),
+        F: Fill,
+    {
         let mut missed = self.missed;
         for (touched, touch) in self.touches.iter().enumerate() {
             let selector = &self.selectors[kind(touch)];
@@ -218,7 +236,7 @@ impl<T: Tag, const LANES: usize> Sweep<'_, T, LANES> {
             let Some(tag) = T::new(line, quotient) else { return Swept { touched, missed } };
             let row = &mut self.rows[selector.base as usize + set as usize];
             self.misses[missed & (SWEEP - 1)] = *touch;
-            missed += usize::from(kernel.touch_row(row, tag, selector.fill) == Touched::Missed);
+            missed += usize::from(kernel.touch_row(row, tag, fill(selector)) == Touched::Missed);
         }
         Swept { touched: self.touches.len(), missed }
     }
@@ -247,7 +265,7 @@ fn sweep_any(
             None => {
                 misses[count] = *touch;
                 count += 1;
-                if selector.fill.enters == 0 {
+                if selector.enters == 0 {
                     continue;
                 }
                 ways - 1

@@ -58,24 +58,42 @@ pub(crate) enum Touched {
 /// Touches rows of `LANES` tags.
 pub(crate) trait TouchRow<T, const LANES: usize>: Copy {
     /// Finds `tag` and moves it to the front; when it is missing, `fill` says what happens.
-    fn touch_row(self, row: &mut Row<T, LANES>, tag: T, fill: Fill) -> Touched;
+    fn touch_row<F: Fill>(self, row: &mut Row<T, LANES>, tag: T, fill: F) -> Touched;
 }
 
 /// What a touch does to its row when the line is missing.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Fill {
-    /// The last way's bit.
+pub(crate) trait Fill: Copy {
+    /// Lanes that move: up to and with the lowest one of `found`; where none is, all ways, or none if nothing enters.
+    fn moved(self, found: u32) -> u32;
+}
+
+/// The line always enters. `last` is the last way's bit.
+#[derive(Clone, Copy)]
+pub(crate) struct Enters {
     pub(crate) last: u32,
-    /// All ones where the line enters, 0 where it does not.
+}
+
+/// The line enters where `enters` is all ones, and does not where it is 0.
+#[derive(Clone, Copy)]
+pub(crate) struct MayEnter {
+    pub(crate) last: u32,
     pub(crate) enters: u32,
 }
 
-/// Lanes that move: up to and with the lowest one of `found`, else all ways, or none where nothing enters.
-#[inline(always)]
-fn moved(found: u32, fill: Fill) -> u32 {
-    let last = found | fill.last;
-    let hit = u32::from(found != 0).wrapping_neg();
-    (last ^ (last - 1)) & (fill.enters | hit)
+impl Fill for Enters {
+    #[inline(always)]
+    fn moved(self, found: u32) -> u32 {
+        let last = found | self.last;
+        last ^ (last - 1)
+    }
+}
+
+impl Fill for MayEnter {
+    #[inline(always)]
+    fn moved(self, found: u32) -> u32 {
+        let hit = (found as i32).wrapping_neg() >> 31;
+        Enters { last: self.last }.moved(found) & (self.enters | hit as u32)
+    }
 }
 
 #[inline(always)]
