@@ -13,8 +13,8 @@
 //! lines of the whole block first (each line that its bytes touch, once per block, ascending), then the data references of its
 //! instructions in program order; within an instruction loads before stores, otherwise in the order in which the manual's operation
 //! touches them (`push [m]`: load m, store stack; `pop [m]`: load stack, store m; `movs`: load source, store destination;
-//! `cmps`: load [rsi], load [rdi]; read-modify-write: load then store of the same address; `call` stores, `ret` loads,
-//! `call [m]`: load m, store stack; `leave` loads [rbp]; `enter` stores only).
+//! `cmps`: load `[rsi]`, load `[rdi]`; read-modify-write: load then store of the same address; `call` stores, `ret` loads,
+//! `call [m]`: load m, store stack; `leave` loads `[rbp]`; `enter` stores only).
 //!
 //! | case | references |
 //! |---|---|

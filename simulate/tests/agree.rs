@@ -3,9 +3,10 @@
 mod common;
 
 use common::{deeds, full, levels, Deed};
+use event::{Access, Record, RecordKind, StateLayout};
 use proptest::prelude::*;
 use simulate::reference::Naive;
-use simulate::{Counts, Hierarchy, Modelled};
+use simulate::{Counts, Hierarchy, Modelled, References};
 
 /// The fields that both must agree on, whatever the write-back accounting.
 fn misses(counts: &Counts) -> Counts {
@@ -76,4 +77,39 @@ proptest! {
             prop_assert_eq!(misses(&fast.counts()), misses(&slow.counts()), "{}", preset.name);
         }
     }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn complex_references_are_counted_by_site(levels in levels(), deeds in deeds(), batch in 1usize..50) {
+        let mut expected: Vec<References> = vec![References::default(); 64];
+        for deed in &deeds {
+            let Deed::Complex { site, complex } = deed else { continue };
+            let counts = &mut expected[*site as usize];
+            counts.executions += 1;
+            counts.iterations += complex.iterations();
+            complex.references(&StateLayout::default(), |_, _, access| match access {
+                Access::Load => counts.loads += 1,
+                _ => counts.stores += 1,
+            });
+        }
+        let mut hierarchy = Hierarchy::new(&levels).unwrap();
+        full(&deeds).chunks(batch).for_each(|batch| hierarchy.records(0, batch));
+        let mut found = hierarchy.counts().complex;
+        found.resize(64, References::default());
+        prop_assert_eq!(found, expected);
+    }
+}
+
+#[test]
+fn damage_costs_one_group() {
+    let load = Record::new(RecordKind::Load, 8, 0, 0x1000).unwrap();
+    let orphan = Record::new(RecordKind::Payload, 0, 0, 0).unwrap();
+    let records = [load, orphan, Record { address: 0x2000, ..load }];
+    let levels = Modelled::of(&machine::Machine::preset("cachegrind").unwrap()).unwrap().unwrap().levels;
+    let mut hierarchy = Hierarchy::new(&levels).unwrap();
+    hierarchy.records(0, &records);
+    assert_eq!((hierarchy.counts().damaged, hierarchy.counts().cache(0).loads), (1, 2));
 }
