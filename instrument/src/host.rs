@@ -4,6 +4,7 @@
 //! number in the thread's context, answered through shared memory and continued without touching registers. Signals, new
 //! tasks and execs are ptrace's own stops. Forked children run natively (they leave the code cache where they were born).
 
+use crate::affinity::Binding;
 use crate::cache::{count_address, EXIT_LOOKUP, EXIT_RING, EXIT_SYSTEM_CALL};
 use crate::error::{Error, ErrorKind};
 use crate::image::Image;
@@ -68,6 +69,7 @@ pub(crate) struct Host {
     exit: Option<Exit>,
     pub(crate) failure: Option<Error>,
     pub(crate) effort: Effort,
+    pub(crate) binding: Binding,
 }
 
 impl Host {
@@ -77,6 +79,7 @@ impl Host {
         give: Sender<Segment>,
         returned: Receiver<(usize, u32)>,
         blocks: Arc<AtomicUsize>,
+        binding: Binding,
     ) -> Host {
         Host {
             root,
@@ -94,6 +97,7 @@ impl Host {
             exit: None,
             failure: None,
             effort: Effort::default(),
+            binding,
         }
     }
 
@@ -350,6 +354,9 @@ impl Host {
         self.threads.insert(tid, Thread { context, number, held: Vec::new() });
         r.gs_base = layout::CONTEXTS + context as u64 * context::BYTES;
         let parallel = self.threads.len() > 1;
+        if parallel {
+            self.binding.dissolve(self.threads.keys().copied());
+        }
         self.image_mut().translator.cache.parallel |= parallel;
         ptrace::set_registers(tid, &r);
         self.redirect(tid);
@@ -399,6 +406,7 @@ impl Host {
                 ptrace::set_registers(tid, &r);
             }
         }
+        self.binding.free(tid);
         ptrace::detach(tid, 0);
     }
 }

@@ -27,8 +27,11 @@ pub(crate) mod number {
     pub(crate) const SIGRETURN: u64 = 15;
     pub(crate) const MREMAP: u64 = 25;
     pub(crate) const ARCH_PRCTL: u64 = 158;
+    pub(crate) const SET_AFFINITY: u64 = 203;
+    pub(crate) const GET_AFFINITY: u64 = 204;
     pub(crate) const RSEQ: u64 = 334;
-    pub(crate) const ALL: [u64; 8] = [MMAP, MPROTECT, MUNMAP, SIGACTION, SIGRETURN, MREMAP, ARCH_PRCTL, RSEQ];
+    pub(crate) const ALL: [u64; 10] =
+        [MMAP, MPROTECT, MUNMAP, SIGACTION, SIGRETURN, MREMAP, ARCH_PRCTL, SET_AFFINITY, GET_AFFINITY, RSEQ];
 }
 
 /// Where in an instruction's translation a thread stopped.

@@ -9,6 +9,7 @@
 //! them; `host` answers their stops, `signal` and `system_call` the special ones; `image` adds up what was counted.
 //! [`profile`] is what comes out.
 
+mod affinity;
 mod assemble;
 mod cache;
 mod decode;

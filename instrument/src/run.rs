@@ -1,5 +1,6 @@
 //! The one entry point: a command, options, an observer; out comes an outcome.
 
+use crate::affinity::{self, Binding};
 use crate::error::{Error, ErrorKind};
 use crate::executable;
 use crate::host::Host;
@@ -146,11 +147,16 @@ pub fn run(command: &Command, options: &Options, observer: &mut dyn Observer) ->
     let (done, returned) = mpsc::channel();
     let blocks = Arc::new(AtomicUsize::new(0));
     let desk = Desk { incoming, done, blocks: blocks.clone(), started };
+    let binding = Binding::new(pid);
+    let elsewhere = binding.observer();
     let (ended, tally) = std::thread::scope(|scope| {
-        let watcher = scope.spawn(move || ring::observe(desk, observer));
-        let mut host = Host::new(pid, options.stream, give, returned, blocks);
+        let watcher = scope.spawn(move || {
+            elsewhere.iter().for_each(affinity::move_here);
+            ring::observe(desk, observer)
+        });
+        let mut host = Host::new(pid, options.stream, give, returned, blocks, binding);
         let ended = host.control();
-        drop(host.close());
+        host.close();
         (ended, watcher.join())
     });
     let mut ended = ended?;

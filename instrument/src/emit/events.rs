@@ -155,7 +155,7 @@ impl Translator {
     pub(crate) fn references(&mut self, d: &mut Draft, z: usize, piece: &Piece, plan: &BlockPlan, k: usize) {
         if k == plan.fetch_at {
             if let Stream::Filtered(filter) = self.events.stream {
-                self.fetch_lines(d, z, piece, &filter);
+                self.fetch_lines(d, piece, &filter);
             }
         }
         for group in plan.groups.iter().filter(|g| g.index == k) {
@@ -195,16 +195,16 @@ impl Translator {
     }
 
     /// Checks the instruction lines (and pages) of `piece` that are not known to be their sets' last.
-    fn fetch_lines(&mut self, d: &mut Draft, z: usize, piece: &Piece, filter: &Filter) {
+    fn fetch_lines(&mut self, d: &mut Draft, piece: &Piece, filter: &Filter) {
         let bytes = u64::from(filter.instruction.line_bytes);
         let mut line = piece.ip & !(bytes - 1);
         while line < piece.end_ip() {
-            self.fetch_line(d, z, piece, filter, line);
+            self.fetch_line(d, piece, filter, line);
             line += bytes;
         }
     }
 
-    fn fetch_line(&mut self, d: &mut Draft, z: usize, piece: &Piece, filter: &Filter, line: u64) {
+    fn fetch_line(&mut self, d: &mut Draft, piece: &Piece, filter: &Filter, line: u64) {
         let line_set = set_of(&filter.instruction, line);
         let page = filter.instruction_page.map(|p| (set_of(&p, line), line & !(u64::from(p.line_bytes) - 1)));
         let line_news = learn(&mut self.events.known_lines, line_set, line);
