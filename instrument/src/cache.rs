@@ -132,7 +132,8 @@ pub(crate) struct CodeCache {
     pub(crate) exits: Vec<Exit>,
     pub(crate) pending: AddressMap<Vec<u32>>,
     pub(crate) hash: Hash,
-    published: usize,
+    /// Targets entered into the lookup table so far.
+    pub(crate) published: usize,
     /// More than one thread has run: nothing that a thread may be looking at is replaced.
     pub(crate) parallel: bool,
 }
