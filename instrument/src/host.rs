@@ -128,7 +128,13 @@ impl Host {
         }
         let exit = self.exit.ok_or_else(|| Error::new(ErrorKind::System, "the program vanished"))?;
         let interrupted = guard.interrupted();
-        Ok(Ended { exit, interrupted, warnings: Vec::new(), effort: self.effort, profiles: std::mem::take(&mut self.profiles) })
+        Ok(Ended {
+            exit,
+            interrupted,
+            warnings: Vec::new(),
+            effort: self.effort,
+            profiles: std::mem::take(&mut self.profiles),
+        })
     }
 
     pub(crate) fn stopped(&mut self, tid: i32, what: Wait) {
@@ -173,7 +179,8 @@ impl Host {
     /// Kills the program where the translator met what it cannot do.
     pub(crate) fn check_refusal(&mut self) -> bool {
         let Some(why) = self.image_mut().translator.refusal.take() else { return false };
-        self.failure = Some(Error::new(ErrorKind::Unsupported, format!("lightfoot cannot run this program: {why}")));
+        self.failure =
+            Some(Error::new(ErrorKind::Unsupported, format!("lightfoot cannot run this program: {why}")));
         ptrace::kill(self.root, libc::SIGKILL);
         true
     }
@@ -241,8 +248,14 @@ impl Host {
             return;
         }
         self.lent.insert(token);
-        let segment =
-            Segment { shared: image.shared.clone(), thread: thread.number, image: image.number, offset, count, token };
+        let segment = Segment {
+            shared: image.shared.clone(),
+            thread: thread.number,
+            image: image.number,
+            offset,
+            count,
+            token,
+        };
         if let Some(give) = &self.give {
             let _ = give.send(segment);
         }
