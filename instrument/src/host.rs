@@ -8,7 +8,7 @@ use crate::affinity::Binding;
 use crate::cache::{count_address, EXIT_LOOKUP, EXIT_RING, EXIT_SYSTEM_CALL};
 use crate::error::{Error, ErrorKind};
 use crate::image::Image;
-use crate::interrupt;
+use crate::interrupt::{self, Echo};
 use crate::layout::context;
 use crate::profile::Profile;
 use crate::ptrace::{self, SignalInfo, Wait};
@@ -70,6 +70,7 @@ pub(crate) struct Host {
     pub(crate) failure: Option<Error>,
     pub(crate) effort: Effort,
     pub(crate) binding: Binding,
+    pub(crate) echo: Echo,
 }
 
 impl Host {
@@ -98,6 +99,7 @@ impl Host {
             failure: None,
             effort: Effort::default(),
             binding,
+            echo: Echo::default(),
         }
     }
 

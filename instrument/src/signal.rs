@@ -32,6 +32,9 @@ impl Host {
             return ptrace::resume(tid, signal);
         }
         let mut held = std::mem::take(&mut self.thread(tid).held);
+        if self.echo.repeats(signal, &info) {
+            return self.next_signal(tid, held);
+        }
         match self.bring_to_boundary(tid, fault, &mut held) {
             Boundary::Reached => {}
             Boundary::Gone => return,
