@@ -202,7 +202,10 @@ impl CodeCache {
         routine::record(&mut code, &key);
         let zone = &mut self.zones[z];
         let address = zone.cold_address() + zone.routine_used;
-        assert!(zone.routine_used + (code.len() as u64) < ROUTINE_BYTES, "a few hundred routines of 200 bytes");
+        assert!(
+            zone.routine_used + (code.len() as u64) < ROUTINE_BYTES,
+            "a few hundred routines of 200 bytes"
+        );
         self.shared.write(zone.cold_offset() + zone.routine_used as usize, &code.bytes);
         zone.routine_used = (zone.routine_used + code.len() as u64 + 63) & !63;
         zone.records.insert(key, address);

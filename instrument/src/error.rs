@@ -1,7 +1,7 @@
 //! Why a program could not be run, each with the value that failed and a remedy.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::Path;
 
 /// What went wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ impl Error {
         Error::new(ErrorKind::System, format!("{what}: {}", std::io::Error::last_os_error()))
     }
 
-    pub(crate) fn program(kind: ErrorKind, path: &PathBuf, why: &str) -> Error {
+    pub(crate) fn program(kind: ErrorKind, path: &Path, why: &str) -> Error {
         Error::new(kind, format!("cannot run '{}': {why}", path.display()))
     }
 

@@ -8,7 +8,7 @@ use crate::affinity::Binding;
 use crate::cache::{count_address, EXIT_LOOKUP, EXIT_RING, EXIT_SYSTEM_CALL};
 use crate::error::{Error, ErrorKind};
 use crate::image::Image;
-use crate::interrupt;
+use crate::interrupt::{self, Echo};
 use crate::layout::context;
 use crate::profile::Profile;
 use crate::ptrace::{self, SignalInfo, Wait};
@@ -70,6 +70,7 @@ pub(crate) struct Host {
     pub(crate) failure: Option<Error>,
     pub(crate) effort: Effort,
     pub(crate) binding: Binding,
+    pub(crate) echo: Echo,
 }
 
 impl Host {
@@ -98,6 +99,7 @@ impl Host {
             failure: None,
             effort: Effort::default(),
             binding,
+            echo: Echo::default(),
         }
     }
 
@@ -128,7 +130,13 @@ impl Host {
         }
         let exit = self.exit.ok_or_else(|| Error::new(ErrorKind::System, "the program vanished"))?;
         let interrupted = guard.interrupted();
-        Ok(Ended { exit, interrupted, warnings: Vec::new(), effort: self.effort, profiles: std::mem::take(&mut self.profiles) })
+        Ok(Ended {
+            exit,
+            interrupted,
+            warnings: Vec::new(),
+            effort: self.effort,
+            profiles: std::mem::take(&mut self.profiles),
+        })
     }
 
     pub(crate) fn stopped(&mut self, tid: i32, what: Wait) {
@@ -173,7 +181,8 @@ impl Host {
     /// Kills the program where the translator met what it cannot do.
     pub(crate) fn check_refusal(&mut self) -> bool {
         let Some(why) = self.image_mut().translator.refusal.take() else { return false };
-        self.failure = Some(Error::new(ErrorKind::Unsupported, format!("lightfoot cannot run this program: {why}")));
+        self.failure =
+            Some(Error::new(ErrorKind::Unsupported, format!("lightfoot cannot run this program: {why}")));
         ptrace::kill(self.root, libc::SIGKILL);
         true
     }
@@ -241,8 +250,14 @@ impl Host {
             return;
         }
         self.lent.insert(token);
-        let segment =
-            Segment { shared: image.shared.clone(), thread: thread.number, image: image.number, offset, count, token };
+        let segment = Segment {
+            shared: image.shared.clone(),
+            thread: thread.number,
+            image: image.number,
+            offset,
+            count,
+            token,
+        };
         if let Some(give) = &self.give {
             let _ = give.send(segment);
         }

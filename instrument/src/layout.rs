@@ -165,7 +165,7 @@ impl Layout {
         if room < 24 * MB {
             return Layout::anywhere(mapped, 0x3000_0000_0000);
         }
-        let hot_bytes = room * 5 / 8 & !(HUGE - 1);
+        let hot_bytes = (room * 5 / 8) & !(HUGE - 1);
         Some(ZonePlace { address: start, hot_bytes, cold_bytes: room - hot_bytes })
     }
 

@@ -58,12 +58,6 @@ impl Piece {
     pub(crate) fn end_ip(&self) -> u64 {
         self.last().map_or(self.ip, |d| d.i.next_ip())
     }
-
-    /// Whether it ends with a conditional branch.
-    pub(crate) fn conditional(&self) -> bool {
-        self.end == End::Transfer
-            && self.last().is_some_and(|d| d.i.flow_control() == FlowControl::ConditionalBranch)
-    }
 }
 
 /// The translator of one process image.
@@ -159,8 +153,7 @@ impl Translator {
             self.refusal = Some("the program executes more code than the code cache holds".into());
             return None;
         }
-        let mut draft =
-            Draft::new(zone.address + zone.hot_used, zone.cold_address() + zone.cold_used);
+        let mut draft = Draft::new(zone.address + zone.hot_used, zone.cold_address() + zone.cold_used);
         let fragment = self.emit(&mut draft, z, &pieces, trust);
         draft.connect();
         let zone = &mut self.cache.zones[z];

@@ -20,7 +20,7 @@ use crate::layout::context;
 use crate::liveness;
 use crate::translate::{fragment, Piece, Translator, Trust};
 use draft::{Bound, Draft, Goal, Part, FLAGS_BIT};
-use iced_x86::{Code, Encoder, FlowControl, Mnemonic, Register};
+use iced_x86::{Encoder, Mnemonic, Register};
 
 /// What is known of a block before it is emitted.
 #[derive(Default)]
@@ -76,7 +76,10 @@ impl Translator {
         facts
     }
 
-    #[allow(clippy::too_many_arguments, reason = "one call site; a struct of them would only rename the arguments")]
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "one call site; a struct of them would only rename the arguments"
+    )]
     fn emit_block(
         &mut self,
         d: &mut Draft,
@@ -115,9 +118,25 @@ impl Translator {
             }
             let index = k as u8;
             // A stop at `at` is before the counter of this instruction's own prologue.
-            d.bounds.push(Bound { at, block: piece.number, index, counted, counted_executing: d.counted, spilled, executing: d.spilled, retreat: false });
+            d.bounds.push(Bound {
+                at,
+                block: piece.number,
+                index,
+                counted,
+                counted_executing: d.counted,
+                spilled,
+                executing: d.spilled,
+                retreat: false,
+            });
             if k + 1 == size && piece.end == End::Transfer {
-                self.transfer(d, z, piece, decoded, counters + n as u32, last_of.map(|b| counters + b as u32));
+                self.transfer(
+                    d,
+                    z,
+                    piece,
+                    decoded,
+                    counters + n as u32,
+                    last_of.map(|b| counters + b as u32),
+                );
                 return;
             }
             self.copy(d, decoded, facts.uses.get(k));
@@ -284,9 +303,9 @@ fn needs_flags(d: &Decoded) -> bool {
 
 fn unsupported(m: Mnemonic) -> Option<&'static str> {
     match m {
-        Mnemonic::Wrgsbase | Mnemonic::Rdgsbase | Mnemonic::Swapgs => {
-            Some("the program uses the gs register itself, which lightfoot needs; such programs are not supported")
-        }
+        Mnemonic::Wrgsbase | Mnemonic::Rdgsbase | Mnemonic::Swapgs => Some(
+            "the program uses the gs register itself, which lightfoot needs; such programs are not supported",
+        ),
         Mnemonic::Sysenter | Mnemonic::Sysexit => Some("sysenter is not supported in 64-bit programs"),
         _ => None,
     }
@@ -306,7 +325,8 @@ impl Offsets for iced_x86::Decoder<'_> {
     fn decode_with_offsets(mut self) -> Option<usize> {
         let i = self.decode();
         let offsets = self.get_constant_offsets(&i);
-        (offsets.has_displacement() && offsets.displacement_size() == 4).then(|| offsets.displacement_offset())
+        (offsets.has_displacement() && offsets.displacement_size() == 4)
+            .then(|| offsets.displacement_offset())
     }
 }
 
@@ -315,9 +335,4 @@ pub(crate) fn add_segment(code: &mut Assembler, r: u8, address: &Address) {
     if address.fs {
         code.add_context(r, context::FS_BASE);
     }
-}
-
-/// Whether a transfer is one that the engine rewrites (others are copied).
-pub(crate) fn is_rewritten(code: Code, flow: FlowControl) -> bool {
-    code == Code::Syscall || !matches!(flow, FlowControl::Next | FlowControl::Exception)
 }
