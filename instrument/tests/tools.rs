@@ -3,11 +3,14 @@
 //! One run at a time: the engine waits for any child of the test's process, as does the twin.
 
 use event::file::{Ending, Reader};
-use event::{Access, Check, Decoder, RecordKind, ReferenceKind, Sink, StateLayout, Stream};
+use event::{
+    Access, Check, Decoder, Filter, Record, RecordKind, ReferenceKind, SetFilter, Sink, Sites, StateLayout,
+    StoreFilter, Stream,
+};
 use instrument::reference::{self, Ending as StepEnding, Reference};
 use instrument::tool::{
-    run_named, run_tool, Batch, BlockView, Counter, Event, InstructionView, Instrumenter, Procedure, Procedures,
-    Program, References, Register, Report, Requests, Summary, Tool, Transfer, Value, When,
+    run_named, run_tool, Batch, BlockView, Counter, Event, InstructionView, Instrumenter, Procedure,
+    Procedures, Program, References, Register, Report, Requests, Summary, Tool, Transfer, Value, When,
 };
 use instrument::tools::{find, BranchMix, InstructionCount, OpcodeMix, Setting, TOOLS};
 use instrument::{Command, ErrorKind, Exit, Module, Options, Outcome};
@@ -53,15 +56,30 @@ struct Probe<F> {
     events: Vec<Event>,
     places: Vec<(u64, When)>,
     started: Vec<Program>,
+    stream: Stream,
+    records: Vec<Record>,
+    sites: Sites,
 }
 
 impl<F: Fn(&BlockView<'_>, &mut Requests) + Clone + Send + 'static> Probe<F> {
     fn new(instrument: F) -> Probe<F> {
-        Probe { instrument, events: Vec::new(), places: Vec::new(), started: Vec::new() }
+        Probe {
+            instrument,
+            events: Vec::new(),
+            places: Vec::new(),
+            started: Vec::new(),
+            stream: Stream::Counts,
+            records: Vec::new(),
+            sites: Sites::default(),
+        }
     }
 }
 
 impl<F: Fn(&BlockView<'_>, &mut Requests) + Clone + Send + 'static> Tool for Probe<F> {
+    fn stream(&self) -> Stream {
+        self.stream
+    }
+
     fn instrumenter(&mut self) -> Instrumenter {
         Box::new(self.instrument.clone())
     }
@@ -76,6 +94,10 @@ impl<F: Fn(&BlockView<'_>, &mut Requests) + Clone + Send + 'static> Tool for Pro
             let request = batch.request(&event).expect("every event was asked for");
             self.places.push((request.ip, request.when));
             self.events.push(event);
+        }
+        if self.stream != Stream::Counts {
+            self.records.extend(batch.records().map(Option::unwrap));
+            self.sites.clone_from(batch.sites());
         }
     }
 
@@ -108,7 +130,9 @@ fn everything(block: &BlockView<'_>, ask: &mut Requests) {
 #[test]
 fn counting_tools_agree_with_the_profile() {
     let _alone = alone();
-    for command in [true_command(), build("exit42.s"), build("signals.s"), build("sorting.c"), build("executes.c")] {
+    for command in
+        [true_command(), build("exit42.s"), build("signals.s"), build("sorting.c"), build("executes.c")]
+    {
         let (outcome, report) = run(&command, &mut InstructionCount);
         assert_eq!(report.total("instructions"), outcome.profile.instructions_retired(), "{command:?}");
         let (outcome, report) = run(&command, &mut OpcodeMix);
@@ -123,27 +147,34 @@ fn counting_tools_agree_with_the_profile() {
 fn branches_are_those_of_the_twin() {
     let _alone = alone();
     for command in [true_command(), build("payloads.s"), build("overlap.s")] {
-        let mut truth: BTreeMap<u64, [u64; 2]> = BTreeMap::new();
-        let mut pending: Option<(u64, u64)> = None;
-        reference::run(&command, &mut |step| {
-            if let Some((ip, next)) = pending.take() {
-                truth.entry(ip).or_default()[usize::from(step.ip == next)] += 1;
-            }
-            let conditional = step.instruction.flow_control() == iced_x86::FlowControl::ConditionalBranch;
-            pending = conditional.then(|| (step.ip, step.instruction.next_ip()));
-        })
-        .unwrap();
+        let truth = twin_branches(&command);
         let (outcome, report) = run(&command, &mut BranchMix);
         let name = |ip: &u64| format!("{ip:#x}");
         let found: BTreeMap<&str, &[u64]> =
             report.rows.iter().map(|r| (r.name.as_str(), r.values.as_slice())).collect();
-        assert_eq!(found.len(), truth.len(), "{command:?}");
         for (ip, outcomes) in &truth {
             assert_eq!(found[name(ip).as_str()], outcomes, "{command:?}: the branch at {ip:#x}");
         }
-        let both = report.total("conditional branches taken") + report.total("conditional branches not taken");
+        let both =
+            report.total("conditional branches taken") + report.total("conditional branches not taken");
         assert_eq!(both, conditional_executions(&outcome));
     }
+}
+
+/// Times taken and not taken by branch, of those whose target is not what follows anyway.
+fn twin_branches(command: &Command) -> BTreeMap<u64, [u64; 2]> {
+    let mut branches: BTreeMap<u64, [u64; 2]> = BTreeMap::new();
+    let mut pending: Option<(u64, u64)> = None;
+    reference::run(command, &mut |step| {
+        if let Some((ip, next)) = pending.take() {
+            branches.entry(ip).or_default()[usize::from(step.ip == next)] += 1;
+        }
+        let i = step.instruction;
+        let conditional = i.flow_control() == iced_x86::FlowControl::ConditionalBranch;
+        pending = (conditional && i.near_branch_target() != i.next_ip()).then(|| (step.ip, i.next_ip()));
+    })
+    .unwrap();
+    branches
 }
 
 /// Executions of blocks that end with a conditional branch.
@@ -158,7 +189,10 @@ fn conditional_executions(outcome: &Outcome) -> u64 {
 }
 
 /// The twin's references by those instructions that `wanted` picks.
-fn twin_references(command: &Command, mut wanted: impl FnMut(&reference::Step<'_>) -> bool) -> Vec<Reference> {
+fn twin_references(
+    command: &Command,
+    mut wanted: impl FnMut(&reference::Step<'_>) -> bool,
+) -> Vec<Reference> {
     let mut references = Vec::new();
     reference::run(command, &mut |step| {
         if wanted(step) {
@@ -311,9 +345,8 @@ fn registers_and_constants_carry_known_values() {
     });
     let (outcome, _) = run(&build("payloads.s"), &mut probe);
     assert_eq!(outcome.exit, Exit::Code(2));
-    let values = |tag: u32| -> Vec<u64> {
-        probe.events.iter().filter(|e| e.tag == tag).map(|e| e.value).collect()
-    };
+    let values =
+        |tag: u32| -> Vec<u64> { probe.events.iter().filter(|e| e.tag == tag).map(|e| e.value).collect() };
     assert_eq!(values(1), [5, 4, 3, 2, 1]);
     assert_eq!(values(2), [4, 3, 2, 1, 0]);
     assert_eq!(values(3), [7; 5]);
@@ -329,8 +362,24 @@ fn registers_and_constants_carry_known_values() {
 fn programs_do_not_notice_events_at_every_instruction() {
     let _alone = alone();
     let names = [
-        "refs_integer.s", "refs_string.s", "refs_x87.s", "strings.s", "flags.s", "riprel.s", "indirect.s", "stack.s", "bits.s",
-        "overlap.s", "x87.s", "segment.s", "kernel.s", "signals.s", "rewrite.s", "payloads.s", "sorting.c", "handlers.c",
+        "refs_integer.s",
+        "refs_string.s",
+        "refs_x87.s",
+        "strings.s",
+        "flags.s",
+        "riprel.s",
+        "indirect.s",
+        "stack.s",
+        "bits.s",
+        "overlap.s",
+        "x87.s",
+        "segment.s",
+        "kernel.s",
+        "signals.s",
+        "rewrite.s",
+        "payloads.s",
+        "sorting.c",
+        "handlers.c",
     ];
     for name in names {
         let command = build(name);
@@ -349,8 +398,7 @@ fn programs_do_not_notice_events_at_every_instruction() {
 
 /// What an instruction left in the registers is what the next of its block finds.
 fn unbroken<F>(probe: &Probe<F>, name: &str) {
-    let registers: Vec<_> =
-        probe.events.iter().zip(&probe.places).filter(|(e, _)| e.tag < 16).collect();
+    let registers: Vec<_> = probe.events.iter().zip(&probe.places).filter(|(e, _)| e.tag < 16).collect();
     let mut compared = 0;
     for pair in registers.chunks_exact(16).collect::<Vec<_>>().windows(2) {
         let (left, found) = (pair[0], pair[1]);
@@ -363,6 +411,55 @@ fn unbroken<F>(probe: &Probe<F>, name: &str) {
         }
     }
     assert!(compared > 0, "{name}");
+}
+
+#[test]
+fn events_stand_among_a_streams_records() {
+    let _alone = alone();
+    let sets = SetFilter { sets: 64, line_bytes: 64 };
+    let filter = Filter {
+        data: sets,
+        instruction: sets,
+        data_page: None,
+        instruction_page: None,
+        stores: StoreFilter::LikeLoads,
+    };
+    for name in ["refs_string.s", "strings.s", "signals.s", "flags.s"] {
+        let command = build(name);
+        let counts = {
+            let mut probe = Probe::new(everything);
+            run(&command, &mut probe);
+            probe.events.len()
+        };
+        for stream in [Stream::Full, Stream::Filtered(filter)] {
+            let mut probe = Probe { stream, ..Probe::new(everything) };
+            let (outcome, _) = run(&command, &mut probe);
+            assert_eq!(outcome.exit, Exit::Code(0), "{name} {stream:?}");
+            assert_eq!(probe.events.len(), counts, "{name} {stream:?}");
+            let mut check = Check::new(stream, Some(probe.sites.clone()));
+            check.records(0, &probe.records);
+            check.finish();
+            assert_eq!(check.violation_count, 0, "{name} {stream:?}: {:?}", check.violations.first());
+            if stream == Stream::Full {
+                let truth = twin_references(&command, |_| true);
+                assert_eq!(data_references(&probe), truth, "{name}");
+            }
+        }
+    }
+}
+
+fn data_references<F>(probe: &Probe<F>) -> Vec<Reference> {
+    let mut decoder = Decoder::new(0, 64, StateLayout::default());
+    let mut references = Vec::new();
+    for record in &probe.records {
+        let emit = |r: event::Reference| {
+            if let ReferenceKind::Data(access) = r.kind {
+                references.push(Reference { access, address: r.address, size_bytes: r.size_bytes });
+            }
+        };
+        decoder.decode(record, &probe.sites, emit).unwrap();
+    }
+    references
 }
 
 #[test]

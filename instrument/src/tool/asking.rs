@@ -39,9 +39,23 @@ pub(crate) struct Asking {
 pub(crate) type SharedAsking = Rc<RefCell<Asking>>;
 
 impl Asking {
-    pub(crate) fn new(instrument: Instrumenter, procedures: Box<dyn Procedures>, news: Sender<News>) -> Asking {
+    pub(crate) fn new(
+        instrument: Instrumenter,
+        procedures: Box<dyn Procedures>,
+        news: Sender<News>,
+    ) -> Asking {
         let counters = Counters::default();
-        Asking { instrument, procedures, news, counters, fault: None, first_block: 0, requests: 0, sites: 0, blocks: 0 }
+        Asking {
+            instrument,
+            procedures,
+            news,
+            counters,
+            fault: None,
+            first_block: 0,
+            requests: 0,
+            sites: 0,
+            blocks: 0,
+        }
     }
 
     /// Process image `image` of process `pid` starts; `blocks` were translated in those before it.
@@ -52,7 +66,12 @@ impl Asking {
         let _ = self.news.send(News::Starts(Program { image, path }));
     }
 
-    fn book(&mut self, number: u32, mut requests: Requests, told: &mut Vec<Request>) -> super::request::Events {
+    fn book(
+        &mut self,
+        number: u32,
+        mut requests: Requests,
+        told: &mut Vec<Request>,
+    ) -> super::request::Events {
         let mut events = requests.events();
         for (counter, counted) in requests.counters.drain(..) {
             self.counters.add(number, counter, counted);
@@ -87,7 +106,8 @@ impl Translator {
             let module = modules.module(self.blocks[piece.number as usize].module).unwrap_or(&unknown);
             let procedure = asking.procedures.at(module, piece.ip);
             let number = asking.first_block + piece.number;
-            let view = BlockView { number, instructions, facts: &facts, module, procedure: procedure.as_ref() };
+            let view =
+                BlockView { number, instructions, facts: &facts, module, procedure: procedure.as_ref() };
             let mut requests = Requests::new(piece.ip, instructions.len(), view.last().map(|i| i.transfer()));
             (asking.instrument)(&view, &mut requests);
             let from = told.len();

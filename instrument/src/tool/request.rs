@@ -174,7 +174,9 @@ impl Requests {
             return self.counters.push((counter, counted));
         }
         let block = self.block;
-        self.refuse(format!("the block at {block:#x} does not end with a conditional branch that could be counted"));
+        self.refuse(format!(
+            "the block at {block:#x} does not end with a conditional branch that could be counted"
+        ));
     }
 
     /// An event each time that control reaches the block. `tag` comes back with it.
@@ -182,7 +184,9 @@ impl Requests {
         let source = match value {
             Value::Address(_) => {
                 let block = self.block;
-                return self.refuse(format!("the start of the block at {block:#x} is no instruction with an address"));
+                return self.refuse(format!(
+                    "the start of the block at {block:#x} is no instruction with an address"
+                ));
             }
             Value::Register(r) => Source::Register(r as u8),
             Value::Constant(value) => Source::Constant(value),
@@ -198,7 +202,9 @@ impl Requests {
     /// An event each time that `instruction` has retired. Registers are then as it left them; addresses are those that it used.
     pub fn after(&mut self, instruction: &InstructionView<'_>, value: Value, tag: u32) {
         if !matches!(instruction.transfer(), Transfer::None) {
-            let why = format!("{instruction:?} is a control transfer: nothing stands after it; ask at the start of blocks");
+            let why = format!(
+                "{instruction:?} is a control transfer: nothing stands after it; ask at the start of blocks"
+            );
             return self.refuse(why);
         }
         self.event(instruction, When::After, value, tag);
@@ -215,7 +221,10 @@ impl Requests {
                 let place = instruction.template(n).map(|t| t.place);
                 match place.and_then(|p| references::address(&instruction.decoded.i, p)) {
                     Some(address) => Source::Address(address),
-                    None => return self.refuse(format!("{instruction:?} has no reference number {n} with an address")),
+                    None => {
+                        return self
+                            .refuse(format!("{instruction:?} has no reference number {n} with an address"))
+                    }
                 }
             }
         };
@@ -253,7 +262,9 @@ impl Requests {
             }
             if usize::from(slot) > STASHED_MAX {
                 let block = self.block;
-                self.refuse(format!("more than {STASHED_MAX} addresses after one instruction of the block at {block:#x}"));
+                self.refuse(format!(
+                    "more than {STASHED_MAX} addresses after one instruction of the block at {block:#x}"
+                ));
             }
         }
         Events(events)
@@ -288,7 +299,8 @@ impl Counters {
         for &(number, block, counted) in &self.entries {
             let Some(b) = profile.blocks.get(block as usize) else { continue };
             let lost = |k: u32| -> u64 {
-                cuts.get(&block).map_or(0, |c| c.iter().filter(|&&(first, _)| first <= k).map(|&(_, n)| n).sum())
+                cuts.get(&block)
+                    .map_or(0, |c| c.iter().filter(|&&(first, _)| first <= k).map(|&(_, n)| n).sum())
             };
             totals[number as usize] += match counted {
                 Counted::Executions => b.executions,

@@ -182,9 +182,11 @@ impl<'a> BlockView<'a> {
 
     /// Its instructions, 1 to 64.
     pub fn instructions(&self) -> impl DoubleEndedIterator<Item = InstructionView<'a>> + ExactSizeIterator {
-        self.instructions.iter().zip(self.facts).enumerate().map(|(index, (decoded, facts))| {
-            InstructionView { index, decoded, facts }
-        })
+        self.instructions
+            .iter()
+            .zip(self.facts)
+            .enumerate()
+            .map(|(index, (decoded, facts))| InstructionView { index, decoded, facts })
     }
 
     /// The last one, the only one that can be a control transfer.

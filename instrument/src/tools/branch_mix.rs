@@ -54,7 +54,8 @@ impl Tool for BranchMix {
             ("indirect calls", summary.counter(INDIRECT_CALLS)),
             ("returns", summary.counter(RETURNS)),
         ]);
-        let row = |(ip, outcomes): (u64, [u64; 2])| Row { name: format!("{ip:#x}"), values: outcomes.to_vec() };
+        let row =
+            |(ip, outcomes): (u64, [u64; 2])| Row { name: format!("{ip:#x}"), values: outcomes.to_vec() };
         let mut rows: Vec<Row> = branches.into_iter().map(row).collect();
         rows.sort_by_key(|r| Reverse(r.values.iter().sum::<u64>()));
         Ok(report.with_table(["taken", "not taken"], rows))

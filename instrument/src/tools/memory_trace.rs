@@ -37,7 +37,8 @@ impl MemoryTrace {
 
     fn write(&mut self, batch: &Batch<'_>) -> io::Result<()> {
         let Some(writer) = &mut self.writer else { return Ok(()) };
-        let too_many = || io::Error::other("the program has more places that make references than a trace can number");
+        let too_many =
+            || io::Error::other("the program has more places that make references than a trace can number");
         let records = batch.records().collect::<Option<Vec<_>>>().ok_or_else(too_many)?;
         writer.tables(batch.sites())?;
         writer.records(batch.thread(), &records)?;

@@ -20,7 +20,10 @@ impl Tool for OpcodeMix {
     fn finish(&mut self, summary: &Summary<'_>) -> io::Result<Report> {
         let mut counted: Vec<(Counter, u64)> = summary.counters().filter(|c| c.1 > 0).collect();
         counted.sort_by_key(|&(_, times)| Reverse(times));
-        let row = |&(counter, times): &(Counter, u64)| Row { name: opcode_name(counter.of as u16), values: vec![times] };
+        let row = |&(counter, times): &(Counter, u64)| Row {
+            name: opcode_name(counter.of as u16),
+            values: vec![times],
+        };
         let rows: Vec<Row> = counted.iter().map(row).collect();
         let instructions = counted.iter().map(|c| c.1).sum();
         Ok(Report::totals([("instructions", instructions), ("opcodes", rows.len() as u64)])
