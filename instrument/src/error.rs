@@ -21,6 +21,8 @@ pub enum ErrorKind {
     PtraceRefused,
     /// The program does something that the engine does not support (125).
     Unsupported,
+    /// A tool asked for what cannot be had, or its analysis failed (125).
+    Tool,
     /// A system call of ours failed (125).
     System,
 }

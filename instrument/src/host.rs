@@ -14,6 +14,7 @@ use crate::profile::Profile;
 use crate::ptrace::{self, SignalInfo, Wait};
 use crate::ring::{Segment, Tally};
 use crate::run::{Effort, Exit};
+use crate::tool::SharedAsking;
 use crate::{layout, profile};
 use event::Stream;
 use std::collections::{HashMap, HashSet};
@@ -71,6 +72,8 @@ pub(crate) struct Host {
     pub(crate) effort: Effort,
     pub(crate) binding: Binding,
     pub(crate) echo: Echo,
+    /// The run's tool, if it has one.
+    pub(crate) asking: Option<SharedAsking>,
 }
 
 impl Host {
@@ -100,6 +103,7 @@ impl Host {
             effort: Effort::default(),
             binding,
             echo: Echo::default(),
+            asking: None,
         }
     }
 
@@ -343,7 +347,12 @@ impl Host {
             _ => return,
         }
         match Image::new(tid, self.images, self.stream) {
-            Ok(image) => {
+            Ok(mut image) => {
+                if let Some(asking) = &self.asking {
+                    let blocks = self.profiles.iter().map(|p| p.blocks.len()).sum();
+                    asking.borrow_mut().starts(self.images, tid, blocks);
+                }
+                image.translator.asking = self.asking.clone();
                 self.images += 1;
                 self.image = Some(image);
                 self.adopt(tid);

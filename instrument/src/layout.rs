@@ -49,6 +49,8 @@ pub(crate) mod context {
     pub(crate) const NOWHERE: u32 = 0x128;
     /// 64 bytes for an index vector.
     pub(crate) const VECTOR: u32 = 0x140;
+    /// 16 addresses that wait for their instruction's end, for a tool.
+    pub(crate) const WAITING: u32 = 0x180;
     /// Page filters: data (8 bytes a set), instructions (4 bytes a set).
     pub(crate) const DATA_PAGES: u32 = 0x400;
     pub(crate) const INSTRUCTION_PAGES: u32 = 0xc00;

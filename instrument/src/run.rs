@@ -8,6 +8,7 @@ use crate::layout::context;
 use crate::profile::Profile;
 use crate::ptrace::{self, Spawn};
 use crate::ring::{self, Desk};
+use crate::tool::SharedAsking;
 use event::{Record, SetFilter, Stream};
 use std::ffi::{CString, OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -111,6 +112,8 @@ pub struct Progress {
 pub trait Observer: Send {
     /// Records of one thread, in program order.
     fn records(&mut self, thread: u32, records: &[Record]);
+    /// The records that follow are those of this process image: 0 at first, one more after each exec.
+    fn image(&mut self, _number: u32) {}
     /// Called about ten times a second.
     fn progress(&mut self, _progress: &Progress) {}
 }
@@ -130,6 +133,16 @@ impl Observer for Unobserved {
 /// # Errors
 /// When the program cannot be started or traced, or does what the engine does not support; the program is then killed.
 pub fn run(command: &Command, options: &Options, observer: &mut dyn Observer) -> Result<Outcome, Error> {
+    run_asking(command, options, observer, None)
+}
+
+/// [`run`] with a tool's instrumentation code.
+pub(crate) fn run_asking(
+    command: &Command,
+    options: &Options,
+    observer: &mut dyn Observer,
+    asking: Option<SharedAsking>,
+) -> Result<Outcome, Error> {
     let path = executable::check(&command.program)?;
     let started = Instant::now();
     let mut warnings = Vec::new();
@@ -156,6 +169,7 @@ pub fn run(command: &Command, options: &Options, observer: &mut dyn Observer) ->
             ring::observe(desk, observer)
         });
         let mut host = Host::new(pid, bounded(options.stream), give, returned, blocks, binding);
+        host.asking = asking;
         let ended = host.control();
         host.close();
         (ended, watcher.join())

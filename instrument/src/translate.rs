@@ -10,8 +10,9 @@ use crate::cache::{near, CodeCache, Exit, Fragment};
 use crate::decode::{CodeReader, Decoded, End};
 use crate::emit::draft::Draft;
 use crate::emit::events::Events;
-use crate::profile::{Block, Instruction, Site};
+use crate::profile::{Block, Instruction, Module, Site};
 use crate::references::Shapes;
+use crate::tool::{Events as Asked, SharedAsking};
 use iced_x86::{FlowControl, InstructionInfoFactory};
 use std::collections::VecDeque;
 
@@ -36,6 +37,8 @@ pub(crate) enum Trust {
 pub(crate) trait Modules {
     /// How far `pc` is to be trusted, and the number of its module; `None` where it cannot be executed.
     fn at(&mut self, pc: u64) -> Option<(Trust, u32)>;
+    /// The module of that number.
+    fn module(&self, number: u32) -> Option<&Module>;
 }
 
 /// A block of a superblock, decoded.
@@ -47,6 +50,8 @@ pub(crate) struct Piece {
     pub(crate) number: u32,
     /// The superblock goes on at this address after it.
     pub(crate) next: Option<u64>,
+    /// What a tool asked for.
+    pub(crate) events: Asked,
 }
 
 impl Piece {
@@ -74,6 +79,8 @@ pub(crate) struct Translator {
     /// Why translation failed for good, once it did.
     pub(crate) refusal: Option<String>,
     pub(crate) spare: Vec<Vec<Decoded>>,
+    /// The run's tool, if it has one.
+    pub(crate) asking: Option<SharedAsking>,
 }
 
 /// What a translation wants translated next.
@@ -106,6 +113,7 @@ impl Translator {
             counters: 0,
             refusal: None,
             spare: Vec::new(),
+            asking: None,
         }
     }
 
@@ -139,7 +147,8 @@ impl Translator {
 
     fn translate(&mut self, pc: u64, modules: &mut impl Modules, ahead: &mut Ahead) -> Option<usize> {
         let (trust, module) = modules.at(pc)?;
-        let pieces = self.superblock(pc, trust, module)?;
+        let mut pieces = self.superblock(pc, trust, module)?;
+        self.ask(&mut pieces, modules);
         if self.counters as usize + pieces.len() + 1 > crate::layout::context::COUNTERS_MAX
             || self.sites.len() + 10_000 > crate::layout::SITES_MAX
             || self.blocks.len() + 100 > crate::layout::SITES_MAX
@@ -165,6 +174,7 @@ impl Translator {
         self.cache.map.insert(pc, f as u32);
         self.cache.link_pending(f);
         self.note_targets(&pieces, ahead);
+        self.tell();
         for piece in pieces {
             self.spare.push(piece.instructions);
         }
@@ -187,7 +197,7 @@ impl Translator {
                 return Some(pieces);
             }
             let number = self.enter_block(ip, module, &instructions);
-            let mut piece = Piece { ip, instructions, end, number, next: None };
+            let mut piece = Piece { ip, instructions, end, number, next: None, events: Asked::default() };
             let next = follow(&piece);
             let full = pieces.len() + 1 == BLOCKS_MAX;
             piece.next = next.filter(|&n| {

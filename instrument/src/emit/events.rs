@@ -75,6 +75,7 @@ impl Events {
     /// Whether `piece` needs the register analysis.
     pub(crate) fn needs_scratch(&self, shapes: &mut Shapes, piece: &Piece) -> bool {
         self.stream != Stream::Counts
+            || !piece.events.is_empty()
             || piece.instructions.iter().any(|d| {
                 let shape = shapes.of(&d.i);
                 shapes.get(shape).complex.is_some()

@@ -9,6 +9,7 @@ pub(crate) mod draft;
 pub(crate) mod events;
 pub(crate) mod lookup;
 pub(crate) mod routine;
+mod tool;
 mod transfer;
 
 pub(crate) use complex::{state_layout, string_shape};
@@ -69,7 +70,7 @@ impl Translator {
         let mut live = 0xffffu16;
         for k in (0..n).rev() {
             let u = facts.uses[k];
-            live = live & !u.kills | u.needs;
+            live = (live | piece.events.needed_after(k)) & !u.kills | u.needs | piece.events.needed_before(k);
             facts.dead[k] = !live;
             facts.touched[k] = facts.touched[k + 1] | u.needs | u.kills;
         }
@@ -105,6 +106,7 @@ impl Translator {
             if k == 0 {
                 self.block_starts(d, z, piece);
             }
+            tool::before(d, piece, k);
             self.references(d, z, piece, &plan, k);
             if let (Some(blocks), true) = (last_of, d.flags_free()) {
                 if !d.counted {
@@ -147,6 +149,7 @@ impl Translator {
                 }
             }
             self.after(d, z, piece, &plan, k);
+            tool::after(d, piece, facts, k);
         }
         if piece.next.is_none() {
             self.count_last(d, last_of.map(|b| counters + b as u32));
