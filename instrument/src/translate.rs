@@ -19,7 +19,7 @@ use std::collections::VecDeque;
 /// Most blocks of a superblock.
 const BLOCKS_MAX: usize = 8;
 /// Fragments translated ahead of one miss.
-const AHEAD_MAX: usize = 16;
+const AHEAD_MAX: usize = 5;
 /// Return addresses that enter the lookup table before they are used, so that the first return does not stop. Beyond this
 /// many, only used ones do: a full table costs every lookup more than a stop costs once.
 const PUBLISHED_AHEAD_MAX: usize = 16 << 10;
