@@ -95,6 +95,7 @@ pub(crate) trait Lane: Plain + Ord + Debug + Send + Sync {
     /// `self - other`, not below 0.
     fn minus(self, other: Self) -> Self;
     /// `self · multiplier` as a whole number and a fraction: `(product >> BITS, product mod 2^BITS)`, the fraction left-aligned in 64 bits.
+    /// The multiplier fits a lane: for u32 the product is one 32-by-32-bit multiplication, which vectors have.
     fn scale(self, multiplier: u64) -> (usize, u64);
 }
 
@@ -139,7 +140,7 @@ macro_rules! define_lane {
 
             #[inline(always)]
             fn scale(self, multiplier: u64) -> (usize, u64) {
-                let product = self as $wide * multiplier as $wide;
+                let product = self as $wide * (multiplier as $lane) as $wide;
                 ((product >> <$lane>::BITS) as usize, (product as u64) << (64 - <$lane>::BITS))
             }
         }

@@ -61,7 +61,7 @@ impl<L: Lane> Scale<L> {
     pub(crate) fn from_words([min, beyond, multiplier, buckets]: [u64; 4]) -> Option<Scale<L>> {
         let scale = Scale { min: L::narrow(min), beyond: L::narrow(beyond), multiplier, buckets: usize::try_from(buckets).ok()? };
         let reaches = (beyond as u128 * multiplier as u128) >> L::BITS;
-        let in_range = min <= L::MAX.widen() && beyond <= L::MAX.widen() && buckets <= 1 << 32;
+        let in_range = min <= L::MAX.widen() && multiplier <= L::MAX.widen() && beyond <= L::MAX.widen() && buckets <= 1 << 32;
         (in_range && reaches < u128::from(buckets)).then_some(scale)
     }
 }

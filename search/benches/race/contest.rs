@@ -1,13 +1,13 @@
 //! The race itself: contestants answer the same chunks of queries in interleaved rounds; medians count.
 //!
-//! Throughput: chunks of 65,280 queries (a multiple of every batch length in use), answers into memory that is reused. Latency: every query depends on the last answer.
+//! Throughput: chunks of 16,128 queries (a multiple of every batch length in use), answers into memory that is reused. Latency: every query depends on the last answer.
 //! In the first round every contestant's answers are compared with the reference; a wrong one is disqualified by name.
 
 use std::hint::black_box;
 use std::time::Instant;
 
 /// Queries of a chunk.
-pub(crate) const CHUNK: usize = 65_280;
+pub(crate) const CHUNK: usize = 16_128;
 
 /// A key that a dependent query can be made of.
 pub(crate) trait Chained: Copy + Ord + 'static {

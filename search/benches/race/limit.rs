@@ -63,7 +63,7 @@ impl Limit {
         for (line, &next) in order.iter().enumerate() {
             words[line * 8] = u64::from(next) * 8;
         }
-        let picks = (0..16 * chunk).map(|_| random.below(lines as u64) as u32).collect();
+        let picks = (0..64 * chunk).map(|_| random.below(lines as u64) as u32).collect();
         Limit { pages, picks, next: 0 }
     }
 
@@ -73,10 +73,10 @@ impl Limit {
         self.next = (start + out.len()) % (self.picks.len() - out.len() + 1);
         let picks = &self.picks[start..start + out.len()];
         let words = self.pages.words();
-        for (i, answer) in out.iter_mut().enumerate() {
-            let ahead = picks[(i + 64).min(picks.len() - 1)] as usize * 8;
-            prefetch(&words[ahead]);
-            *answer = words[picks[i] as usize * 8] as usize;
+        let ahead = picks[AHEAD..].iter().chain(core::iter::repeat_n(&0, AHEAD));
+        for ((&pick, &later), answer) in picks.iter().zip(ahead).zip(out) {
+            prefetch(words, later as usize * 8);
+            *answer = words[pick as usize * 8] as usize;
         }
     }
 
@@ -87,12 +87,16 @@ impl Limit {
     }
 }
 
+/// Reads between asking for a line and reading it.
+const AHEAD: usize = 64;
+
 #[inline(always)]
-fn prefetch(word: &u64) {
+fn prefetch(words: &[u64], at: usize) {
+    let word = words.as_ptr().wrapping_add(at);
     #[cfg(target_arch = "x86_64")]
     // SAFETY: a prefetch of any address is harmless.
     unsafe {
-        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>((&raw const *word).cast())
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(word.cast())
     };
     #[cfg(not(target_arch = "x86_64"))]
     let _ = word;

@@ -60,8 +60,8 @@ fn main() {
 fn queries(max: u64, keys: &[u64], distribution: Distribution) -> Vec<u64> {
     let mut random = Random::new(77);
     match distribution {
-        Distribution::Uniform => (0..16 * CHUNK).map(|_| random.below(max)).collect(),
-        _ => search::sample::hits(keys, 16 * CHUNK, 5),
+        Distribution::Uniform => (0..64 * CHUNK).map(|_| random.below(max)).collect(),
+        _ => search::sample::hits(keys, 64 * CHUNK, 5),
     }
 }
 

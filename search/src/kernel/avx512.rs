@@ -4,7 +4,7 @@
 
 use core::arch::x86_64::*;
 
-use super::Simd;
+use super::{Simd, MARKS};
 use crate::key::Lane;
 use crate::layout::{Method, Shape};
 use crate::line::Line;
@@ -82,7 +82,21 @@ fn less_u64<const SKIP: usize>(lanes: &[u64; 8], q: u64) -> usize {
     (_mm512_cmplt_epu64_mask(load(lanes), _mm512_set1_epi64(q as i64)) >> SKIP).count_ones() as usize
 }
 
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn marked(words: &[usize; MARKS], mask: u32) -> u64 {
+    let mask = _mm512_set1_epi64(i64::from(mask));
+    let (eights, _) = words.as_chunks::<8>();
+    eights.iter().rev().fold(0, |marks, eight| marks << 8 | u64::from(_mm512_test_epi64_mask(load(eight), mask)))
+}
+
 impl Simd for Avx512 {
+    #[inline(always)]
+    fn marked(self, words: &[usize; MARKS], mask: u32) -> u64 {
+        // SAFETY: the token proves the instructions.
+        unsafe { marked(words, mask) }
+    }
+
     #[inline(always)]
     fn less_u8<const SKIP: usize>(self, lanes: &[u8; 64], q: u8) -> usize {
         // SAFETY: the token proves the instructions.

@@ -32,9 +32,17 @@ pub(crate) trait Simd: Copy {
     fn less_u32<const SKIP: usize>(self, lanes: &[u32; 16], q: u32) -> usize;
     /// Lanes of 64 bits; the slice may be unaligned.
     fn less_u64<const SKIP: usize>(self, lanes: &[u64; 8], q: u64) -> usize;
+    /// Which of the words share a bit with `mask`, the first word's answer lowest.
+    #[inline(always)]
+    fn marked(self, words: &[usize; MARKS], mask: u32) -> u64 {
+        words.iter().rev().fold(0, |marks, &word| marks << 1 | u64::from(word as u32 & mask != 0))
+    }
     /// Asks for line `index` early. Any index is allowed: a prefetch never faults.
     fn prefetch(self, lines: &[Line], index: usize);
 }
+
+/// Words that [`Simd::marked`] looks at.
+pub(crate) const MARKS: usize = 64;
 
 /// Instruction sets that kernels are written for, fastest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

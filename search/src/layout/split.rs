@@ -21,7 +21,7 @@
 use core::ops::Range;
 
 use super::{Method, Refusal, Shape};
-use crate::kernel::Simd;
+use crate::kernel::{Simd, MARKS};
 use crate::key::{Exact, Lane};
 use crate::line::{lanes, lanes_mut, Line, Plain, LINE_BYTES};
 use crate::scale::Scale;
@@ -47,8 +47,11 @@ enum Width {
 /// Every width, with the average number of keys to put in a line: as full as leaves few lines crowded.
 const WIDTHS: [(Width, usize); 4] = [(Width::Bits8, 44), (Width::Bits16, 21), (Width::Bits32, 9), (Width::Bits64, 4)];
 
-/// Queries between asking for a line and reading it.
-const AHEAD: usize = 24;
+/// Queries that are located together; their lines are asked for one group ahead of being read.
+const GROUP: usize = MARKS;
+
+/// Lines read per turn of the inner loop.
+const UNROLLED: usize = 8;
 
 /// The top bit of a line's first rank: the line is a directory.
 const DIRECTORY: u32 = 1 << 31;
@@ -74,6 +77,8 @@ trait Digit: Plain + Ord {
     const CAPACITY: usize = Self::PER_LINE - Self::HEAD;
     /// Keys that a directory's blocks hold.
     const CROWD: usize = (Self::PER_LINE - 2 * Self::HEAD + 1) * Self::PER_LINE;
+    /// No digit in particular.
+    const ZERO: Self;
     /// The leading bits of a left-aligned fraction.
     fn of(fraction: u64) -> Self;
     /// The digit as a left-aligned fraction.
@@ -90,6 +95,7 @@ macro_rules! define_digit {
     ($digit:ty, $head:literal, $lanes:ident, $less:ident) => {
         impl Digit for $digit {
             const HEAD: usize = $head;
+            const ZERO: Self = 0;
 
             #[inline(always)]
             fn of(fraction: u64) -> Self {
@@ -123,6 +129,45 @@ define_digit!(u8, 4, u8s, less_u8);
 define_digit!(u16, 2, u16s, less_u16);
 define_digit!(u32, 1, u32s, less_u32);
 define_digit!(u64, 1, u64s, less_u64);
+
+/// Where the queries of a group go.
+#[derive(Clone, Copy)]
+struct Located<D> {
+    buckets: [u32; GROUP],
+    digits: [D; GROUP],
+}
+
+impl<D: Digit> Located<D> {
+    const EMPTY: Located<D> = Located { buckets: [0; GROUP], digits: [D::ZERO; GROUP] };
+
+    #[inline(always)]
+    fn locate<L: Lane>(&mut self, scale: &Scale<L>, qs: &[L; GROUP]) {
+        for ((&q, bucket), digit) in qs.iter().zip(&mut self.buckets).zip(&mut self.digits) {
+            let (at, fraction) = scale.locate(q);
+            *bucket = at as u32;
+            *digit = D::of(fraction);
+        }
+    }
+}
+
+/// Queries of the group before that wait for their blocks: place in the group, block, rank of the block's first key, digit.
+struct PutOff<D> {
+    queries: [(u32, u32, usize, D); GROUP],
+    count: usize,
+}
+
+impl<D: Digit> PutOff<D> {
+    const EMPTY: PutOff<D> = PutOff { queries: [(0, 0, 0, D::ZERO); GROUP], count: 0 };
+
+    /// Answers the waiting queries.
+    #[inline(always)]
+    fn finish<S: Simd>(&mut self, simd: S, lines: &[Line], out: &mut [usize; GROUP]) {
+        for &(j, block, first, digit) in &self.queries[..self.count.min(GROUP)] {
+            out[j as usize % GROUP] = first + D::less_in_block(simd, &lines[block as usize], digit);
+        }
+        self.count = 0;
+    }
+}
 
 /// Calls `$body` with `$digit` standing for the type of the shape's digits.
 macro_rules! with_digit {
@@ -174,7 +219,7 @@ impl<L: Lane> Split<L> {
         let (min, max) = (min.to_lane(), max.to_lane());
         let values = max.minus(min).widen() as u128 + 2;
         let best = WIDTHS.into_iter().filter(|(digit, _)| digit.bits() <= L::BITS).map(|(digit, load)| {
-            let needed = usize::try_from((values >> digit.bits()) + 1).unwrap_or(usize::MAX);
+            let load = std::env::var("LF_LOAD").ok().and_then(|x| x.parse().ok()).unwrap_or(load); let needed = usize::try_from((values >> digit.bits()) + 1).unwrap_or(usize::MAX);
             (needed.max(keys.len().div_ceil(load)), digit)
         });
         let (lines, digit) = best.min_by_key(|&(lines, _)| lines).ok_or(Refusal::Crowded)?;
@@ -286,27 +331,82 @@ impl<L: Lane> Split<L> {
 
     #[inline(always)]
     fn rank_in_crowd<D: Digit, S: Simd>(&self, simd: S, lines: &[Line], line: &Line, digit: D) -> usize {
-        let block = D::less_in_directory(simd, line, digit);
-        let first = (head(line) & !DIRECTORY) as usize + block * D::PER_LINE;
-        first + D::less_in_block(simd, &lines[self.scale.buckets() + first_block::<D>(line) + block], digit)
+        let (block, first) = self.block(simd, line, digit);
+        first + D::less_in_block(simd, &lines[block], digit)
     }
 
+    /// The block that a directory sends `digit` to, and the rank of the block's first key.
+    #[inline(always)]
+    fn block<D: Digit, S: Simd>(&self, simd: S, line: &Line, digit: D) -> (usize, usize) {
+        let block = D::less_in_directory(simd, line, digit);
+        (self.scale.buckets() + first_block::<D>(line) + block, first_rank(line) + block * D::PER_LINE)
+    }
+
+    /// A pipeline of groups. While the lines of one group are read, those of the next are on their way; its arithmetic was done in one go, all vector.
+    /// A query that hit a directory is not branched on where it is found, the branch would wait for memory: it is put off, its block is asked for, and it is finished one group later.
     #[inline(always)]
     fn ranks_as<D: Digit, S: Simd>(&self, simd: S, lines: &[Line], qs: &[L], out: &mut [usize]) {
-        let early = qs.len().min(AHEAD);
-        for &q in &qs[..early] {
-            simd.prefetch(lines, self.scale.locate(q).0);
+        let (groups, rest) = qs.as_chunks::<GROUP>();
+        let (answers, last) = out.as_chunks_mut::<GROUP>();
+        let mut located = [Located::<D>::EMPTY; 2];
+        let mut put_off = PutOff::<D>::EMPTY;
+        if let Some(first) = groups.first() {
+            located[0].locate(&self.scale, first);
+            located[0].buckets.iter().for_each(|&bucket| simd.prefetch(lines, bucket as usize));
         }
-        let later = qs[early..].iter();
-        for ((&q, &next), rank) in qs.iter().zip(later).zip(out.iter_mut()) {
-            simd.prefetch(lines, self.scale.locate(next).0);
+        for i in 0..answers.len() {
+            let [even, odd] = &mut located;
+            let (now, next) = if i % 2 == 0 { (even, odd) } else { (odd, even) };
+            if let Some(group) = groups.get(i + 1) {
+                next.locate(&self.scale, group);
+            }
+            let crowded = self.answer(simd, lines, now, next, &mut answers[i]);
+            if let (Some(before), true) = (i.checked_sub(1), put_off.count > 0) {
+                put_off.finish(simd, lines, &mut answers[before]);
+            }
+            self.put_off(simd, lines, now, crowded, &mut put_off);
+        }
+        if let Some(before) = answers.last_mut() {
+            put_off.finish(simd, lines, before);
+        }
+        for (&q, rank) in rest.iter().zip(last) {
             let (bucket, fraction) = self.scale.locate(q);
             *rank = self.rank_at::<D, S>(simd, lines, bucket, D::of(fraction));
         }
-        let done = qs.len() - early;
-        for (&q, rank) in qs[done..].iter().zip(&mut out[done..]) {
-            let (bucket, fraction) = self.scale.locate(q);
-            *rank = self.rank_at::<D, S>(simd, lines, bucket, D::of(fraction));
+    }
+
+    /// Answers the group `now` and asks for the lines of `next`; returns which answers are not answers because their line is a directory.
+    #[inline(always)]
+    fn answer<D: Digit, S: Simd>(
+        &self,
+        simd: S,
+        lines: &[Line],
+        now: &Located<D>,
+        next: &Located<D>,
+        out: &mut [usize; GROUP],
+    ) -> u64 {
+        for j in (0..GROUP).step_by(UNROLLED) {
+            for k in j..j + UNROLLED {
+                simd.prefetch(lines, next.buckets[k] as usize);
+                let line = &lines[now.buckets[k] as usize];
+                out[k] = head(line) as usize + D::less_in_line(simd, line, now.digits[k]);
+            }
+        }
+        simd.marked(out, DIRECTORY)
+    }
+
+    /// Asks for the blocks of the crowded queries of a group.
+    #[inline(always)]
+    fn put_off<D: Digit, S: Simd>(&self, simd: S, lines: &[Line], now: &Located<D>, mut crowded: u64, put_off: &mut PutOff<D>) {
+        put_off.count = 0;
+        while crowded != 0 {
+            let j = crowded.trailing_zeros() as usize;
+            crowded &= crowded - 1;
+            let (digit, line) = (now.digits[j], &lines[now.buckets[j] as usize]);
+            let (block, rank) = self.block(simd, line, digit);
+            simd.prefetch(lines, block);
+            put_off.queries[put_off.count % GROUP] = (j as u32, block as u32, rank, digit);
+            put_off.count += 1;
         }
     }
 
