@@ -204,6 +204,13 @@ fn place<L: Lane, K: Exact<As = L>>(layout: Layout, keys: &[K]) -> Result<(Shape
             plan.fill(keys, draft.lines_mut())?;
             (Shape::Window(plan), draft.finish(lines))
         }
+        Layout::Packed => {
+            let plan = Packed::plan(keys)?;
+            let lines = Method::<L>::lines(&plan);
+            let mut draft = Draft::new(lines);
+            plan.fill(keys, draft.lines_mut())?;
+            (Shape::Packed(plan), draft.finish(lines))
+        }
         Layout::Split => {
             let plan = Split::plan(keys)?;
             let mut draft = Draft::new(plan.lines_max());

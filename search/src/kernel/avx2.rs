@@ -111,7 +111,23 @@ fn less_u64<const SKIP: usize>(lanes: &[u64; 8], q: u64) -> usize {
     ((less[0] | less[1] << 4) >> SKIP).count_ones() as usize
 }
 
+#[inline]
+#[target_feature(enable = "avx2")]
+fn mask_less_u16(lanes: &[u16; 32], q: u16) -> u32 {
+    let q = _mm256_set1_epi16(q as i16);
+    let [low, high] = load(lanes).map(|half| _mm256_cmpeq_epi16(_mm256_max_epu16(half, q), half));
+    // Packing works inside 128-bit halves; the permutation puts the four quarters back in order.
+    let not_less = _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_packs_epi16(low, high));
+    !(_mm256_movemask_epi8(not_less) as u32)
+}
+
 impl Simd for Avx2 {
+    #[inline(always)]
+    fn mask_less_u16(self, lanes: &[u16; 32], q: u16) -> u32 {
+        // SAFETY: the token proves the instructions.
+        unsafe { mask_less_u16(lanes, q) }
+    }
+
     #[inline(always)]
     fn less_u8<const SKIP: usize>(self, lanes: &[u8; 64], q: u8) -> usize {
         // SAFETY: the token proves the instructions.

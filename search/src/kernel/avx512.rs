@@ -83,6 +83,12 @@ fn less_u64<const SKIP: usize>(lanes: &[u64; 8], q: u64) -> usize {
 }
 
 #[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+fn mask_less_u16(lanes: &[u16; 32], q: u16) -> u32 {
+    _mm512_cmplt_epu16_mask(load(lanes), _mm512_set1_epi16(q as i16))
+}
+
+#[inline]
 #[target_feature(enable = "avx512f")]
 fn marked(words: &[usize; MARKS], mask: u32) -> u64 {
     let mask = _mm512_set1_epi64(i64::from(mask));
@@ -91,6 +97,12 @@ fn marked(words: &[usize; MARKS], mask: u32) -> u64 {
 }
 
 impl Simd for Avx512 {
+    #[inline(always)]
+    fn mask_less_u16(self, lanes: &[u16; 32], q: u16) -> u32 {
+        // SAFETY: the token proves the instructions.
+        unsafe { mask_less_u16(lanes, q) }
+    }
+
     #[inline(always)]
     fn marked(self, words: &[usize; MARKS], mask: u32) -> u64 {
         // SAFETY: the token proves the instructions.

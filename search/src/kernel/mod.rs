@@ -32,6 +32,8 @@ pub(crate) trait Simd: Copy {
     fn less_u32<const SKIP: usize>(self, lanes: &[u32; 16], q: u32) -> usize;
     /// Lanes of 64 bits; the slice may be unaligned.
     fn less_u64<const SKIP: usize>(self, lanes: &[u64; 8], q: u64) -> usize;
+    /// Which lanes are less than `q`, the first lane's answer lowest.
+    fn mask_less_u16(self, lanes: &[u16; 32], q: u16) -> u32;
     /// Which of the words share a bit with `mask`, the first word's answer lowest.
     #[inline(always)]
     fn marked(self, words: &[usize; MARKS], mask: u32) -> u64 {
@@ -127,6 +129,7 @@ impl<L: Lane> Kernel<L> {
             Layout::VanEmdeBoas => Self::of::<VanEmdeBoas>(isa),
             Layout::Window => Self::of::<Window<L>>(isa),
             Layout::Split => Self::of::<Split<L>>(isa),
+            Layout::Packed => Self::of::<Packed<L>>(isa),
         })
     }
 

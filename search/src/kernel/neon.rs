@@ -86,6 +86,11 @@ define_less!(less_u64, u64, 8, 2, vld1q_u64, vdupq_n_u64, vcltq_u64, ones_u64);
 
 impl Simd for Neon {
     #[inline(always)]
+    fn mask_less_u16(self, lanes: &[u16; 32], q: u16) -> u32 {
+        lanes.iter().rev().fold(0, |mask, &lane| mask << 1 | u32::from(lane < q))
+    }
+
+    #[inline(always)]
     fn less_u8<const SKIP: usize>(self, lanes: &[u8; 64], q: u8) -> usize {
         // SAFETY: the token proves the instructions.
         unsafe { less_u8::<SKIP>(lanes, q) }

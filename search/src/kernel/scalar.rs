@@ -29,6 +29,11 @@ fn less<T: PartialOrd + Copy, const N: usize>(lanes: &[T; N], skip: usize, q: T)
 
 impl Simd for Scalar {
     #[inline(always)]
+    fn mask_less_u16(self, lanes: &[u16; 32], q: u16) -> u32 {
+        lanes.iter().rev().fold(0, |mask, &lane| mask << 1 | u32::from(lane < q))
+    }
+
+    #[inline(always)]
     fn less_u8<const SKIP: usize>(self, lanes: &[u8; 64], q: u8) -> usize {
         less(lanes, SKIP, q)
     }

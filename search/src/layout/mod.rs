@@ -7,6 +7,7 @@
 mod binary;
 mod eytzinger;
 mod kary;
+mod packed;
 mod split;
 mod tree;
 mod veb;
@@ -15,6 +16,7 @@ mod window;
 pub(crate) use binary::{BranchFree, Sorted};
 pub(crate) use eytzinger::Eytzinger;
 pub(crate) use kary::Kary;
+pub(crate) use packed::Packed;
 pub(crate) use split::Split;
 pub(crate) use tree::Tree;
 pub(crate) use veb::VanEmdeBoas;
@@ -46,6 +48,8 @@ pub enum Layout {
     Window,
     /// Keys split into a line number and a short digit: one line per query.
     Split,
+    /// Digits end to end, a table of starts, and interpolation with a proven bound.
+    Packed,
 }
 
 /// One entry of the family.
@@ -110,6 +114,12 @@ pub const LAYOUTS: &[Description] = &[
         name: "split",
         about: "keys split into a line number and a short digit kept in the line",
         bound: "2: refused when a bucket needs more",
+    },
+    Description {
+        layout: Layout::Packed,
+        name: "packed",
+        about: "16-bit digits end to end, a table of starts, interpolation in between",
+        bound: "1 + 3: refused when interpolation errs by more than two lines",
     },
 ];
 
@@ -202,6 +212,7 @@ pub(crate) enum Shape<L: Lane> {
     VanEmdeBoas(VanEmdeBoas),
     Window(Window<L>),
     Split(Split<L>),
+    Packed(Packed<L>),
 }
 
 /// Calls one method on whichever shape it is.
@@ -216,6 +227,7 @@ macro_rules! each {
             Shape::VanEmdeBoas($inner) => $call,
             Shape::Window($inner) => $call,
             Shape::Split($inner) => $call,
+            Shape::Packed($inner) => $call,
         }
     };
 }
@@ -232,6 +244,7 @@ impl<L: Lane> Shape<L> {
             Shape::VanEmdeBoas(_) => Layout::VanEmdeBoas,
             Shape::Window(_) => Layout::Window,
             Shape::Split(_) => Layout::Split,
+            Shape::Packed(_) => Layout::Packed,
         }
     }
 
@@ -266,6 +279,7 @@ impl<L: Lane> Shape<L> {
             Layout::VanEmdeBoas => Shape::VanEmdeBoas(VanEmdeBoas::new::<L>(n)),
             Layout::Window => Shape::Window(Window::from_words(n, words)?),
             Layout::Split => Shape::Split(Split::from_words(n, words)?),
+            Layout::Packed => Shape::Packed(Packed::from_words(n, words)?),
         })
     }
 }

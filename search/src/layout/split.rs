@@ -219,7 +219,7 @@ impl<L: Lane> Split<L> {
         let (min, max) = (min.to_lane(), max.to_lane());
         let values = max.minus(min).widen() as u128 + 2;
         let best = WIDTHS.into_iter().filter(|(digit, _)| digit.bits() <= L::BITS).map(|(digit, load)| {
-            let load = std::env::var("LF_LOAD").ok().and_then(|x| x.parse().ok()).unwrap_or(load); let needed = usize::try_from((values >> digit.bits()) + 1).unwrap_or(usize::MAX);
+            let needed = usize::try_from((values >> digit.bits()) + 1).unwrap_or(usize::MAX);
             (needed.max(keys.len().div_ceil(load)), digit)
         });
         let (lines, digit) = best.min_by_key(|&(lines, _)| lines).ok_or(Refusal::Crowded)?;
