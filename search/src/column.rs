@@ -48,7 +48,11 @@ macro_rules! define_exact_column {
             type Lane = $lane;
 
             fn build(keys: &[Self], options: &Options) -> Result<Stored<$lane>, Error> {
-                Ok(Stored { core: Core::build(keys, options)?, full: Memory::empty(), frame: Frame::default() })
+                Ok(Stored {
+                    core: Core::build(keys, options)?,
+                    full: Memory::empty(),
+                    frame: Frame::default(),
+                })
             }
 
             #[inline(always)]
@@ -91,7 +95,12 @@ define_exact_column!(i64, u64);
 define_exact_column!(f64, u64);
 
 /// Ranks of keys that have to become lanes first.
-pub(crate) fn ranks_converted<L: Lane, K: Copy>(core: &Core<L>, qs: &[K], out: &mut [usize], lane: impl Fn(K) -> L) {
+pub(crate) fn ranks_converted<L: Lane, K: Copy>(
+    core: &Core<L>,
+    qs: &[K],
+    out: &mut [usize],
+    lane: impl Fn(K) -> L,
+) {
     assert_eq!(qs.len(), out.len(), "as many answers as queries");
     let mut buffer = [L::MIN; CHUNK];
     for (qs, out) in qs.chunks(CHUNK).zip(out.chunks_mut(CHUNK)) {

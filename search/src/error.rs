@@ -64,13 +64,22 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::Unsorted { position } => {
-                write!(f, "keys are not sorted: the key at position {position} is smaller than the one before it")
+                write!(
+                    f,
+                    "keys are not sorted: the key at position {position} is smaller than the one before it"
+                )
             }
-            Error::Refused { layout, reason } => write!(f, "layout {layout} cannot hold these keys: {reason}"),
+            Error::Refused { layout, reason } => {
+                write!(f, "layout {layout} cannot hold these keys: {reason}")
+            }
             Error::NoSuchIsa { isa } => write!(f, "this machine has no {isa}"),
             Error::Foreign => write!(f, "not an index file"),
             Error::Newer { version } => {
-                write!(f, "index file of format {version}, newer than this program understands ({})", crate::file::VERSION)
+                write!(
+                    f,
+                    "index file of format {version}, newer than this program understands ({})",
+                    crate::file::VERSION
+                )
             }
             Error::OtherType { found, expected } => {
                 write!(f, "index file holds {} keys, not {}", found.name(), expected.name())

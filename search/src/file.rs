@@ -61,7 +61,13 @@ pub struct Inspection {
 
 impl Header {
     /// The header of an index in memory.
-    pub(crate) fn of<L: Lane>(kind: KeyType, n: usize, shape: &Shape<L>, full_lines: usize, frame: Frame) -> Header {
+    pub(crate) fn of<L: Lane>(
+        kind: KeyType,
+        n: usize,
+        shape: &Shape<L>,
+        full_lines: usize,
+        frame: Frame,
+    ) -> Header {
         let (layout, words) = (shape.layout(), shape.words());
         Header { kind, layout, n, core_lines: shape.lines(), full_lines, words, frame, extra: [0; 6] }
     }
@@ -95,13 +101,18 @@ impl Header {
             return Err(Error::Newer { version });
         }
         if words.len() < HEADER_WORDS {
-            return Err(Error::Truncated { expected: (HEADER_LINES * LINE_BYTES) as u64, found: file_bytes as u64 });
+            return Err(Error::Truncated {
+                expected: (HEADER_LINES * LINE_BYTES) as u64,
+                found: file_bytes as u64,
+            });
         }
         if words[23] != checksum_words(&words[..23]) {
             return Err(Error::Damaged { what: "the header's checksum does not match" });
         }
-        let header = Header::from_words(words).ok_or(Error::Damaged { what: "the header describes no index" })?;
-        let expected = (HEADER_LINES as u64 + words[4].saturating_add(words[5])).saturating_mul(LINE_BYTES as u64);
+        let header =
+            Header::from_words(words).ok_or(Error::Damaged { what: "the header describes no index" })?;
+        let expected =
+            (HEADER_LINES as u64 + words[4].saturating_add(words[5])).saturating_mul(LINE_BYTES as u64);
         if expected != file_bytes as u64 {
             return Err(match expected > file_bytes as u64 {
                 true => Error::Truncated { expected, found: file_bytes as u64 },
@@ -207,7 +218,12 @@ pub(crate) fn map(path: &std::path::Path) -> Result<(Memory, usize), Error> {
 
 /// Writes the file whole or not at all: beside `path`, then renamed over it.
 #[cfg(feature = "std")]
-pub(crate) fn save(path: &std::path::Path, header: &Header, core: &[Line], full: &[Line]) -> Result<(), Error> {
+pub(crate) fn save(
+    path: &std::path::Path,
+    header: &Header,
+    core: &[Line],
+    full: &[Line],
+) -> Result<(), Error> {
     use std::io::Write;
     if cfg!(target_endian = "big") {
         return Err(Error::BigEndian);

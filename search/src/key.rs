@@ -194,20 +194,12 @@ define_exact!(u32, u32, |keys| Some(keys), |k| k, |l| l);
 define_exact!(u64, u64, |keys| Some(keys), |k| k, |l| l);
 define_exact!(i32, u32, |_| None, |k| k as u32 ^ TOP32, |l| (l ^ TOP32) as i32);
 define_exact!(i64, u64, |_| None, |k| k as u64 ^ TOP64, |l| (l ^ TOP64) as i64);
-define_exact!(
-    f32,
-    u32,
-    |_| None,
-    |k| k.to_bits() ^ ((k.to_bits() as i32 >> 31) as u32 | TOP32),
-    |l| f32::from_bits(if l & TOP32 != 0 { l ^ TOP32 } else { !l })
-);
-define_exact!(
-    f64,
-    u64,
-    |_| None,
-    |k| k.to_bits() ^ ((k.to_bits() as i64 >> 63) as u64 | TOP64),
-    |l| f64::from_bits(if l & TOP64 != 0 { l ^ TOP64 } else { !l })
-);
+define_exact!(f32, u32, |_| None, |k| k.to_bits() ^ ((k.to_bits() as i32 >> 31) as u32 | TOP32), |l| {
+    f32::from_bits(if l & TOP32 != 0 { l ^ TOP32 } else { !l })
+});
+define_exact!(f64, u64, |_| None, |k| k.to_bits() ^ ((k.to_bits() as i64 >> 63) as u64 | TOP64), |l| {
+    f64::from_bits(if l & TOP64 != 0 { l ^ TOP64 } else { !l })
+});
 
 /// How `u128` keys become 64-bit lanes: `(key - base) >> shift`, order preserving, exact when the shift is 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -19,7 +19,7 @@
 //!
 //! | given | plan | kernel | result |
 //! |---|---|---|---|
-//! | sorted keys ([`key`](Key): any type as ordered unsigned lanes) | [`plan`](Options) picks a [`Layout`] from type, number, spread and caches | `kernel`: how a line is compared on AVX-512, AVX2, NEON, or anything | ranks: [`Index`], [`Map`], [`BytesIndex`] |
+//! | sorted keys ([`key`](Key): any type as ordered unsigned lanes) | [`plan`](Options) picks a [`Layout`] from type, number and spread | `kernel`: how a line is compared on AVX-512, AVX2, NEON, or anything | ranks: [`Index`], [`Map`], [`BytesIndex`] |
 //!
 //! One line of memory (64 bytes) is the unit of everything: a layout is a slice of lines, a kernel compares one line, a file is the lines behind a
 //! header. [`LAYOUTS`] and [`KERNELS`] list the families; [`reference`](mod@reference) is the slow twin, and `tests/agree.rs` holds every layout on every kernel for every key type
@@ -50,9 +50,9 @@ mod layout;
 mod line;
 mod map;
 mod memory;
+pub mod paper;
 #[cfg(feature = "std")]
 mod parallel;
-pub mod paper;
 mod plan;
 pub mod reference;
 pub mod sample;
@@ -69,5 +69,5 @@ pub use key::{Key, KeyType, KEY_TYPES};
 pub use layout::{Description, Layout, LAYOUTS};
 pub use line::LINE_BYTES;
 pub use map::Map;
-pub use plan::{Caches, Options};
+pub use plan::Options;
 pub use strings::BytesIndex;

@@ -89,7 +89,7 @@ pub(crate) fn bytes_of<T: Plain>(lanes: &[T]) -> &[u8] {
 
 /// The lines that `bytes` are, when they start on a 64-byte boundary and are whole lines.
 pub(crate) fn lines_of(bytes: &[u8]) -> Option<&[Line]> {
-    if bytes.as_ptr() as usize % LINE_BYTES != 0 || bytes.len() % LINE_BYTES != 0 {
+    if !(bytes.as_ptr() as usize).is_multiple_of(LINE_BYTES) || !bytes.len().is_multiple_of(LINE_BYTES) {
         return None;
     }
     // SAFETY: alignment and length were just checked, and any 64 bytes are a line.

@@ -147,7 +147,9 @@ impl Memory {
             Owner::Mapped(_) => match mapped::huge_bytes(self.start as usize) {
                 Some(0) => String::from("mapped, huge pages asked for and not granted"),
                 Some(bytes) => format!("mapped, {} MiB of it on huge pages", bytes >> 20),
-                None => String::from("mapped, huge pages asked for (the system does not say whether granted)"),
+                None => {
+                    String::from("mapped, huge pages asked for (the system does not say whether granted)")
+                }
             },
         }
     }
@@ -228,7 +230,9 @@ mod mapped {
             let mapped_bytes = len * LINE_BYTES;
             let (protection, flags) = (libc::PROT_READ, libc::MAP_PRIVATE);
             // SAFETY: a fresh private mapping at an address of the kernel's choice touches no memory of ours.
-            let base = unsafe { libc::mmap(core::ptr::null_mut(), mapped_bytes, protection, flags, file.as_raw_fd(), 0) };
+            let base = unsafe {
+                libc::mmap(core::ptr::null_mut(), mapped_bytes, protection, flags, file.as_raw_fd(), 0)
+            };
             if base == libc::MAP_FAILED {
                 return Err(io::Error::last_os_error());
             }
@@ -268,7 +272,9 @@ mod mapped {
         let mut inside = false;
         for line in smaps.lines() {
             if let Some((start, end)) = line.split(' ').next().and_then(|range| range.split_once('-')) {
-                if let (Ok(start), Ok(end)) = (usize::from_str_radix(start, 16), usize::from_str_radix(end, 16)) {
+                if let (Ok(start), Ok(end)) =
+                    (usize::from_str_radix(start, 16), usize::from_str_radix(end, 16))
+                {
                     inside = (start..end).contains(&address);
                 }
             } else if let (true, Some(rest)) = (inside, line.strip_prefix("AnonHugePages:")) {

@@ -10,7 +10,12 @@ const WORTH_A_THREAD: usize = 4096;
 ///
 /// # Panics
 /// When the lengths differ.
-pub(crate) fn zip_chunks<A: Sync, B: Send>(a: &[A], b: &mut [B], threads: usize, work: impl Fn(&[A], &mut [B]) + Sync) {
+pub(crate) fn zip_chunks<A: Sync, B: Send>(
+    a: &[A],
+    b: &mut [B],
+    threads: usize,
+    work: impl Fn(&[A], &mut [B]) + Sync,
+) {
     assert_eq!(a.len(), b.len(), "as many answers as queries");
     let chunk = a.len().div_ceil(threads.max(1)).max(WORTH_A_THREAD);
     let mut pairs = a.chunks(chunk).zip(b.chunks_mut(chunk));
@@ -57,7 +62,12 @@ pub(crate) fn sort<K: Copy + Send + Sync>(
 }
 
 /// Merges two runs on two threads: the first half of the output from the front, the second from the back.
-fn merge_halves<K: Copy + Send + Sync>(from: &[K], to: &mut [K], run: usize, compare: &(impl Fn(&K, &K) -> Ordering + Sync)) {
+fn merge_halves<K: Copy + Send + Sync>(
+    from: &[K],
+    to: &mut [K],
+    run: usize,
+    compare: &(impl Fn(&K, &K) -> Ordering + Sync),
+) {
     let (a, b) = from.split_at(run.min(from.len()));
     let middle = to.len() / 2;
     let split = co_rank(a, b, middle, compare);

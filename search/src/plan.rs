@@ -1,9 +1,10 @@
 //! The plan: which layout, why, and what it costs, decided before a query is ever asked.
 //!
 //! The planner is a short list of candidates in order of preference; a layout that cannot hold the keys within its bound refuses, and the next one is tried.
-//! The tree never refuses. What decides, measured on the machines in `benches`: how far the keys are from the core (few bytes: `window`, whose
-//! accesses stay in the second cache; more: `split`, which reads one line), and how evenly they are spread (found out by placing them, not by sampling, so
-//! the bound holds for every key).
+//! The tree never refuses. What decides, measured with `benches/race`: a few hundred keys are one or two lines in any layout, and the tree's are the
+//! plainest; evenly spread keys go to `split`, which reads one line at every size from 16 KiB to 2 GiB and was fastest at all of them; whatever it refuses goes to the
+//! tree. Evenness is found out by placing the keys, not by sampling, so the bound holds for every key. `packed` (half the keys' memory) and the other layouts
+//! are for callers who ask for them by name.
 
 use alloc::format;
 use alloc::string::String;
@@ -15,22 +16,6 @@ use crate::key::{Exact, Lane};
 use crate::layout::*;
 use crate::memory::{Draft, Memory};
 
-/// The near caches of one core, which decide between layouts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Caches {
-    /// Bytes of the first data cache.
-    pub l1_bytes: usize,
-    /// Bytes of the second cache.
-    pub l2_bytes: usize,
-}
-
-impl Default for Caches {
-    /// A server core of the 2020s: 48 KiB and 2 MiB.
-    fn default() -> Caches {
-        Caches { l1_bytes: 48 << 10, l2_bytes: 2 << 20 }
-    }
-}
-
 /// What a caller may decide; everything else is planned.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
@@ -38,8 +23,6 @@ pub struct Options {
     pub layout: Option<Layout>,
     /// An instruction set; the fastest available when `None`.
     pub isa: Option<Isa>,
-    /// The machine's near caches.
-    pub caches: Caches,
 }
 
 /// A searchable array of lanes: a plan, the lines it describes, and the kernel chosen for them.
@@ -65,7 +48,7 @@ impl<L: Lane> Core<L> {
         let mut refused = Vec::new();
         let candidates = match options.layout {
             Some(layout) => alloc::vec![layout],
-            None => preference::<L>(keys.len(), &options.caches),
+            None => preference::<L>(keys.len()),
         };
         for &layout in &candidates {
             match place(layout, keys) {
@@ -161,12 +144,9 @@ pub(crate) fn check_sorted<K: Exact>(keys: &[K]) -> Result<(), Error> {
 }
 
 /// Layouts to try, best first; ends with the tree.
-fn preference<L: Lane>(n: usize, caches: &Caches) -> Vec<Layout> {
-    let bytes = n.saturating_mul(size_of::<L>());
-    if n <= L::PER_LINE {
+fn preference<L: Lane>(n: usize) -> Vec<Layout> {
+    if n <= L::PER_LINE * (L::PER_LINE + 1) {
         alloc::vec![Layout::Tree]
-    } else if bytes <= caches.l2_bytes / 2 {
-        alloc::vec![Layout::Window, Layout::Tree]
     } else {
         alloc::vec![Layout::Split, Layout::Tree]
     }
@@ -181,8 +161,7 @@ fn reason(layout: Layout, options: &Options, refused: &[(Layout, Refusal)]) -> S
         return format!("{} refused: {}", other.name(), why.why());
     }
     String::from(match layout {
-        Layout::Window => "the keys are evenly spread and fit the second cache",
-        Layout::Split => "the keys are evenly spread and too many for the second cache: one line a query",
+        Layout::Split => "the keys are evenly spread: one line a query",
         _ => "few keys: one line or two whatever they are",
     })
 }

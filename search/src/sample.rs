@@ -85,7 +85,11 @@ impl Distribution {
                 Distribution::Outliers if i < 8 => max - random.below((max / 1000).max(1)),
                 Distribution::Outliers => random.below(dense.max(1)),
                 Distribution::Timestamps => {
-                    now += if random.below(1000) == 0 { random.below((max / 2 / n.max(1) as u64 * 500).max(1)) } else { random.below(3) / 2 };
+                    now += if random.below(1000) == 0 {
+                        random.below((max / 2 / n.max(1) as u64 * 500).max(1))
+                    } else {
+                        random.below(3) / 2
+                    };
                     now.min(max)
                 }
                 _ if i % 2 == 0 => max / 3,

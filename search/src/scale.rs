@@ -59,9 +59,17 @@ impl<L: Lane> Scale<L> {
 
     /// The map of a file's numbers, when every query would stay inside its buckets.
     pub(crate) fn from_words([min, beyond, multiplier, buckets]: [u64; 4]) -> Option<Scale<L>> {
-        let scale = Scale { min: L::narrow(min), beyond: L::narrow(beyond), multiplier, buckets: usize::try_from(buckets).ok()? };
+        let scale = Scale {
+            min: L::narrow(min),
+            beyond: L::narrow(beyond),
+            multiplier,
+            buckets: usize::try_from(buckets).ok()?,
+        };
         let reaches = (beyond as u128 * multiplier as u128) >> L::BITS;
-        let in_range = min <= L::MAX.widen() && multiplier <= L::MAX.widen() && beyond <= L::MAX.widen() && buckets <= 1 << 32;
+        let in_range = min <= L::MAX.widen()
+            && multiplier <= L::MAX.widen()
+            && beyond <= L::MAX.widen()
+            && buckets <= 1 << 32;
         (in_range && reaches < u128::from(buckets)).then_some(scale)
     }
 }
@@ -72,7 +80,13 @@ mod tests {
 
     #[test]
     fn buckets_hold_and_keys_come_back() {
-        for (min, max, wanted) in [(0u32, u32::MAX, 70_000), (5, 1000, 10), (7, 7, 3), (0, 1 << 20, 1 << 14), (1 << 31, u32::MAX, 65_536)] {
+        for (min, max, wanted) in [
+            (0u32, u32::MAX, 70_000),
+            (5, 1000, 10),
+            (7, 7, 3),
+            (0, 1 << 20, 1 << 14),
+            (1 << 31, u32::MAX, 65_536),
+        ] {
             let scale = Scale::new(min, max, wanted);
             let bits = [8, 16, 32].into_iter().find(|&bits| scale.tells_apart(bits)).unwrap();
             let mut last = (0, 0);
@@ -97,6 +111,10 @@ mod tests {
             let (bucket, fraction) = scale.locate(q);
             assert_eq!(scale.key(bucket, fraction), q);
         }
-        assert_eq!(Scale::<u64>::from_words([0, u64::MAX, u64::MAX, 1]), None, "a query would leave the buckets");
+        assert_eq!(
+            Scale::<u64>::from_words([0, u64::MAX, u64::MAX, 1]),
+            None,
+            "a query would leave the buckets"
+        );
     }
 }

@@ -44,7 +44,9 @@ fn prefix(string: &[u8], skip: usize) -> u64 {
     let rest = string.get(skip..).unwrap_or(&[]);
     match rest.first_chunk::<8>() {
         Some(eight) => u64::from_be_bytes(*eight),
-        None => rest.iter().enumerate().fold(0, |number, (i, &byte)| number | u64::from(byte) << (56 - 8 * i)),
+        None => {
+            rest.iter().enumerate().fold(0, |number, (i, &byte)| number | u64::from(byte) << (56 - 8 * i))
+        }
     }
 }
 
@@ -66,7 +68,9 @@ impl BytesIndex {
             return Err(Error::Unsorted { position: at + 1 });
         }
         let common = match (sorted.first(), sorted.last()) {
-            (Some(first), Some(last)) => first.as_ref().iter().zip(last.as_ref()).take_while(|(a, b)| a == b).count(),
+            (Some(first), Some(last)) => {
+                first.as_ref().iter().zip(last.as_ref()).take_while(|(a, b)| a == b).count()
+            }
             _ => 0,
         };
         let prefixes: Vec<u64> = sorted.iter().map(|string| prefix(string.as_ref(), common)).collect();
@@ -196,8 +200,13 @@ impl BytesIndex {
     }
 
     fn header(&self) -> Header {
-        let mut header =
-            Header::of(KeyType::Bytes, self.core.n, &self.core.shape, self.full.lines().len(), Frame::default());
+        let mut header = Header::of(
+            KeyType::Bytes,
+            self.core.n,
+            &self.core.shape,
+            self.full.lines().len(),
+            Frame::default(),
+        );
         header.extra[0] = self.total as u64;
         header.extra[1] = self.common as u64;
         header

@@ -38,10 +38,16 @@ fn check_index<K: Key>(index: &Index<K>, keys: &[K], queries: &[K], what: &str) 
     }
     assert_eq!(index.len(), keys.len(), "{what}");
     let same = |a: &K, b: &K| a.compare(b).is_eq();
-    assert!(index.iter().len() == keys.len() && index.iter().zip(keys).all(|(a, b)| same(&a, b)), "{what}: iteration");
+    assert!(
+        index.iter().len() == keys.len() && index.iter().zip(keys).all(|(a, b)| same(&a, b)),
+        "{what}: iteration"
+    );
     for rank in [0, 1, keys.len() / 2, keys.len().saturating_sub(1), keys.len()] {
         let (got, wanted) = (index.get(rank), keys.get(rank));
-        assert!(got.is_some() == wanted.is_some() && got.iter().zip(wanted).all(|(a, b)| same(a, b)), "{what}: get({rank})");
+        assert!(
+            got.is_some() == wanted.is_some() && got.iter().zip(wanted).all(|(a, b)| same(a, b)),
+            "{what}: get({rank})"
+        );
     }
 }
 
@@ -56,15 +62,21 @@ fn check<K: Key>(keys: &[K], queries: &[K], what: &str) {
         }
     }
     let planned = Index::build(keys).expect("sorted keys");
-    check_index(&planned, keys, queries, &format!("{what}, {} keys, planned: {}", keys.len(), planned.explain()));
+    check_index(
+        &planned,
+        keys,
+        queries,
+        &format!("{what}, {} keys, planned: {}", keys.len(), planned.explain()),
+    );
     let bytes = planned.to_bytes();
     check_index(&Index::from_bytes(&bytes).expect("own bytes"), keys, queries, what);
 }
 
 /// Sizes around lines, nodes and levels of 8, 9, 16 and 17.
 const SIZES: &[usize] = &[
-    0, 1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 71, 72, 73, 127, 128, 129, 255, 256, 257, 271, 272, 273, 287, 288, 289,
-    575, 576, 577, 647, 648, 649, 1023, 1024, 1025, 4095, 4096, 4097, 4623, 4624, 4625, 5000,
+    0, 1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 71, 72, 73, 127, 128, 129, 255, 256, 257, 271,
+    272, 273, 287, 288, 289, 575, 576, 577, 647, 648, 649, 1023, 1024, 1025, 4095, 4096, 4097, 4623, 4624,
+    4625, 5000,
 ];
 
 /// Queries that matter: extremes, keys, neighbours, and some anywhere.
@@ -162,7 +174,8 @@ fn many_keys_of_every_distribution() {
     let mut random = Random::new(5);
     for &(distribution, name) in DISTRIBUTIONS {
         let keys = distribution.keys(300_000, u64::from(u32::MAX), 3);
-        let queries: Vec<u32> = queries_u64(&keys, u64::from(u32::MAX), &mut random).iter().map(|&q| q as u32).collect();
+        let queries: Vec<u32> =
+            queries_u64(&keys, u64::from(u32::MAX), &mut random).iter().map(|&q| q as u32).collect();
         let narrow: Vec<u32> = keys.iter().map(|&key| key as u32).collect();
         check(&narrow, &queries, name);
         let keys = distribution.keys(100_000, u64::MAX, 3);
@@ -188,7 +201,8 @@ fn crowded_lines_overflow_and_too_crowded_ones_refuse() {
         let mut keys: Vec<u32> = (0..200_000).map(|i| i * 20_000).collect();
         keys.extend((0..extra as u32).map(|i| 2_000_000_000 + i % 40));
         keys.sort_unstable();
-        let queries: Vec<u32> = (1_999_990_000..2_000_010_000).step_by(7).chain(1_999_999_990..2_000_000_050).collect();
+        let queries: Vec<u32> =
+            (1_999_990_000..2_000_010_000).step_by(7).chain(1_999_999_990..2_000_000_050).collect();
         check(&keys, &queries, &format!("{extra} extra keys"));
     }
 }
@@ -210,7 +224,14 @@ fn byte_strings() {
             let index = BytesIndex::build(&strings).unwrap();
             let again = BytesIndex::from_bytes(&index.to_bytes()).unwrap();
             let mut queries = strings.clone();
-            queries.extend([vec![], vec![0], vec![255; 40], b"http".to_vec(), b"https://example.org0".to_vec(), b"a\0\0".to_vec()]);
+            queries.extend([
+                vec![],
+                vec![0],
+                vec![255; 40],
+                b"http".to_vec(),
+                b"https://example.org0".to_vec(),
+                b"a\0\0".to_vec(),
+            ]);
             let refs: Vec<&[u8]> = queries.iter().map(Vec::as_slice).collect();
             let mut ranks = vec![0; refs.len()];
             index.batch(&refs, &mut ranks);
@@ -236,7 +257,9 @@ fn unsorted_keys_are_refused_with_the_first_position() {
         for position in [1, n / 2, n - 1].into_iter().filter(|&position| position > 0) {
             let mut keys: Vec<u32> = (0..n as u32).map(|i| i + 10).collect();
             keys[position] = 1;
-            assert!(matches!(Index::build(&keys), Err(Error::Unsorted { position: found }) if found == position));
+            assert!(
+                matches!(Index::build(&keys), Err(Error::Unsorted { position: found }) if found == position)
+            );
         }
     }
     assert!(matches!(Index::build(&[f64::NAN, 1.0]), Err(Error::Unsorted { position: 1 })));

@@ -11,7 +11,12 @@ fn every_algorithm_finds_exactly_its_items_for_every_small_n() {
                 let lookup = (algorithm.build)(&items, block_bytes);
                 for &item in &items {
                     let slot = lookup.find(item);
-                    assert_eq!(slot.map(|slot| lookup.item(slot)), Some(item), "{} n={n} b={block_bytes}", algorithm.name);
+                    assert_eq!(
+                        slot.map(|slot| lookup.item(slot)),
+                        Some(item),
+                        "{} n={n} b={block_bytes}",
+                        algorithm.name
+                    );
                     assert_eq!(lookup.find(item - 1), None, "{} n={n} b={block_bytes}", algorithm.name);
                     assert_eq!(lookup.find(item + 1), None, "{} n={n} b={block_bytes}", algorithm.name);
                 }

@@ -20,7 +20,9 @@ impl Pages {
         let mapped = bytes.next_multiple_of(HUGE) + HUGE;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
         // SAFETY: a fresh private mapping touches no other memory.
-        let base = unsafe { libc::mmap(std::ptr::null_mut(), mapped, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0) };
+        let base = unsafe {
+            libc::mmap(std::ptr::null_mut(), mapped, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0)
+        };
         assert!(base != libc::MAP_FAILED, "no memory for {bytes} bytes");
         let start = base.wrapping_byte_add((base as usize).next_multiple_of(HUGE) - base as usize);
         // SAFETY: the range lies inside the mapping; the call is advice.

@@ -31,7 +31,9 @@ fn arguments() -> Arguments {
     while let Some(word) = words.next() {
         let mut value = || words.next().unwrap_or_else(|| panic!("{word} needs a value"));
         match word.as_str() {
-            "--kib" => parsed.kib = value().split(',').map(|kib| kib.parse().expect("a number of KiB")).collect(),
+            "--kib" => {
+                parsed.kib = value().split(',').map(|kib| kib.parse().expect("a number of KiB")).collect()
+            }
             "--type" => parsed.kind = value(),
             "--keys" => {
                 let name = value();
@@ -104,7 +106,10 @@ fn race_u64(kib: usize, arguments: &Arguments) {
 fn ours<'a, K: Key + Chained>(keys: &'a [K], arguments: &Arguments) -> Vec<Contestant<'a, K>> {
     let mut contestants = vec![index("planned", keys, None)];
     for entry in LAYOUTS {
-        let always = matches!(entry.layout, Layout::Tree | Layout::Window | Layout::Split | Layout::Eytzinger);
+        let always = matches!(
+            entry.layout,
+            Layout::Tree | Layout::Window | Layout::Split | Layout::Packed | Layout::Eytzinger
+        );
         if arguments.all || always {
             contestants.push(index(entry.name, keys, Some(entry.layout)));
         }
@@ -133,7 +138,8 @@ fn finish<K: Chained>(
     arguments: &Arguments,
 ) {
     let mut limit = limit::Limit::new(kib << 10, CHUNK);
-    contestants.push(Contestant::batches("limit: one random line", Answers::Nothing, move |_, out| limit.read(out)));
+    contestants
+        .push(Contestant::batches("limit: one random line", Answers::Nothing, move |_, out| limit.read(out)));
     let mut figures = race(contestants, keys, queries, arguments.rounds);
     let mut walk = limit::Limit::new(kib << 10, CHUNK);
     let start = std::time::Instant::now();
@@ -141,6 +147,7 @@ fn finish<K: Chained>(
     if let Some(last) = figures.last_mut() {
         last.latency_ns = Some(start.elapsed().as_nanos() as f64 / arguments.rounds.latency_queries as f64);
     }
-    let name = DISTRIBUTIONS.iter().find(|(known, _)| *known == arguments.distribution).map_or("", |(_, name)| name);
+    let name =
+        DISTRIBUTIONS.iter().find(|(known, _)| *known == arguments.distribution).map_or("", |(_, name)| name);
     print_table(&format!("{} KiB of {name} {} keys", kib, arguments.kind), &figures);
 }

@@ -27,7 +27,12 @@ fn available() -> bool {
 
 #[cfg(not(feature = "std"))]
 fn available() -> bool {
-    cfg!(all(target_feature = "avx2", target_feature = "bmi1", target_feature = "bmi2", target_feature = "popcnt"))
+    cfg!(all(
+        target_feature = "avx2",
+        target_feature = "bmi1",
+        target_feature = "bmi2",
+        target_feature = "popcnt"
+    ))
 }
 
 /// One query with method `M`.
@@ -44,7 +49,12 @@ pub(crate) unsafe fn one<L: Lane, M: Method<L>>(shape: &Shape<L>, lines: &[Line]
 /// # Safety
 /// The processor must have what [`Avx2`] proves.
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-pub(crate) unsafe fn many<L: Lane, M: Method<L>>(shape: &Shape<L>, lines: &[Line], qs: &[L], out: &mut [usize]) {
+pub(crate) unsafe fn many<L: Lane, M: Method<L>>(
+    shape: &Shape<L>,
+    lines: &[Line],
+    qs: &[L],
+    out: &mut [usize],
+) {
     M::of(shape).ranks(Avx2(()), lines, qs, out);
 }
 

@@ -23,7 +23,13 @@ impl Avx512 {
 #[cfg(feature = "std")]
 fn available() -> bool {
     use std::arch::is_x86_feature_detected as has;
-    has!("avx512f") && has!("avx512bw") && has!("avx512vl") && has!("avx512dq") && has!("bmi1") && has!("bmi2") && has!("popcnt")
+    has!("avx512f")
+        && has!("avx512bw")
+        && has!("avx512vl")
+        && has!("avx512dq")
+        && has!("bmi1")
+        && has!("bmi2")
+        && has!("popcnt")
 }
 
 #[cfg(not(feature = "std"))]
@@ -46,7 +52,12 @@ pub(crate) unsafe fn one<L: Lane, M: Method<L>>(shape: &Shape<L>, lines: &[Line]
 /// # Safety
 /// The processor must have what [`Avx512`] proves.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,bmi1,bmi2,popcnt")]
-pub(crate) unsafe fn many<L: Lane, M: Method<L>>(shape: &Shape<L>, lines: &[Line], qs: &[L], out: &mut [usize]) {
+pub(crate) unsafe fn many<L: Lane, M: Method<L>>(
+    shape: &Shape<L>,
+    lines: &[Line],
+    qs: &[L],
+    out: &mut [usize],
+) {
     M::of(shape).ranks(Avx512(()), lines, qs, out);
 }
 
@@ -93,7 +104,10 @@ fn mask_less_u16(lanes: &[u16; 32], q: u16) -> u32 {
 fn marked(words: &[usize; MARKS], mask: u32) -> u64 {
     let mask = _mm512_set1_epi64(i64::from(mask));
     let (eights, _) = words.as_chunks::<8>();
-    eights.iter().rev().fold(0, |marks, eight| marks << 8 | u64::from(_mm512_test_epi64_mask(load(eight), mask)))
+    eights
+        .iter()
+        .rev()
+        .fold(0, |marks, eight| marks << 8 | u64::from(_mm512_test_epi64_mask(load(eight), mask)))
 }
 
 impl Simd for Avx512 {

@@ -44,7 +44,7 @@ pub(crate) trait Simd: Copy {
 }
 
 /// Words that [`Simd::marked`] looks at.
-pub(crate) const MARKS: usize = 64;
+pub(crate) const MARKS: usize = 32;
 
 /// Instruction sets that kernels are written for, fastest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

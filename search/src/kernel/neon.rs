@@ -32,7 +32,12 @@ pub(crate) unsafe fn one<L: Lane, M: Method<L>>(shape: &Shape<L>, lines: &[Line]
 /// # Safety
 /// The processor must have NEON.
 #[target_feature(enable = "neon")]
-pub(crate) unsafe fn many<L: Lane, M: Method<L>>(shape: &Shape<L>, lines: &[Line], qs: &[L], out: &mut [usize]) {
+pub(crate) unsafe fn many<L: Lane, M: Method<L>>(
+    shape: &Shape<L>,
+    lines: &[Line],
+    qs: &[L],
+    out: &mut [usize],
+) {
     M::of(shape).ranks(Neon(()), lines, qs, out);
 }
 

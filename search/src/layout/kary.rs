@@ -36,7 +36,14 @@ impl Kary {
 
     /// One step at `node`: the child to visit, and the slot of the smallest key there that is not less than `q`, or `best` when there is none.
     #[inline(always)]
-    fn step<L: Lane, S: Simd>(&self, simd: S, lines: &[Line], node: usize, q: L, best: usize) -> (usize, usize) {
+    fn step<L: Lane, S: Simd>(
+        &self,
+        simd: S,
+        lines: &[Line],
+        node: usize,
+        q: L,
+        best: usize,
+    ) -> (usize, usize) {
         let less = L::less(simd, L::node(&lines[node]), q);
         let slot = node * L::PER_LINE + less;
         let found = less < L::PER_LINE && slot < self.n;
@@ -50,7 +57,14 @@ impl Kary {
     }
 
     /// Writes the keys of the subtree at `node` in order from `next` on.
-    fn place<K: Exact>(&self, keys: &[K], node: usize, next: &mut usize, flat: &mut [K::As], ranks: &mut [u32]) {
+    fn place<K: Exact>(
+        &self,
+        keys: &[K],
+        node: usize,
+        next: &mut usize,
+        flat: &mut [K::As],
+        ranks: &mut [u32],
+    ) {
         let per = <K::As as Lane>::PER_LINE;
         if node >= self.nodes {
             return;

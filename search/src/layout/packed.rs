@@ -47,21 +47,31 @@ pub(crate) struct Packed<L: Lane> {
     table_lines: usize,
 }
 
-/// What is known of a query before its line is read: its bucket's ranks, the guessed rank, its digit.
+/// What is known of a query before its line is read: its bucket's ranks, the first rank of the line to read, its digit.
 #[derive(Clone, Copy, Default)]
 struct Guess {
     start: u32,
     end: u32,
-    at: u32,
+    line: u32,
     digit: u16,
 }
 
-impl Guess {
-    /// The first rank of the guessed line.
-    #[inline(always)]
-    fn line_start(self) -> u32 {
-        self.at & !(PER_LINE as u32 - 1)
-    }
+/// The rank that a digit suggests in a bucket of fewer than 2^16 keys.
+#[inline(always)]
+fn interpolate(start: u32, end: u32, digit: u16) -> u32 {
+    start.wrapping_add(u32::from(digit).wrapping_mul(end.wrapping_sub(start)) >> DIGIT_BITS)
+}
+
+/// The first rank of the line that holds a rank.
+#[inline(always)]
+fn line_start(rank: u32) -> u32 {
+    rank & !(PER_LINE as u32 - 1)
+}
+
+/// True when `rank` is at an edge of the line behind which its bucket goes on.
+#[inline(always)]
+fn unsure(start: u32, end: u32, line: u32, rank: u32) -> bool {
+    (rank == line) & (line > start) | (rank == line + PER_LINE as u32) & (rank < end)
 }
 
 impl<L: Lane> Packed<L> {
@@ -103,7 +113,11 @@ impl<L: Lane> Packed<L> {
         }
         table[next..].fill(keys.len() as u32);
         digits[keys.len()..].fill(u16::MAX);
-        if self.error_lines(table, digits) > ERROR_LINES_MAX { Err(Refusal::Crowded) } else { Ok(()) }
+        if self.error_lines(table, digits) > ERROR_LINES_MAX {
+            Err(Refusal::Crowded)
+        } else {
+            Ok(())
+        }
     }
 
     /// The largest distance, in lines, between the guess for any query and its answer. Inside a bucket guesses ascend with digits, so for the queries between two
@@ -113,10 +127,13 @@ impl<L: Lane> Packed<L> {
         let mut worst = 0;
         for pair in table[..=self.scale.buckets()].windows(2) {
             let (start, end) = (pair[0] as usize, pair[1] as usize);
-            let guess = |digit: u16| start + ((u64::from(digit) * (end - start) as u64) >> DIGIT_BITS) as usize;
+            let guess = |digit: u16| interpolate(pair[0], pair[1], digit) as usize;
+            if end - start > u16::MAX as usize {
+                return usize::MAX;
+            }
             let mut low = start;
-            for rank in start..end {
-                let high = guess(digits[rank]);
+            for (rank, &digit) in (start..end).zip(&digits[start..end]) {
+                let high = guess(digit);
                 worst = worst.max(line(rank).abs_diff(line(low))).max(line(rank).abs_diff(line(high)));
                 low = high;
             }
@@ -125,39 +142,22 @@ impl<L: Lane> Packed<L> {
         worst
     }
 
-    /// The guess for a query in `bucket`.
-    #[inline(always)]
-    fn guess(&self, starts: &[u32], bucket: usize, digit: u16) -> Guess {
-        let pair: &[u32; 2] = starts[bucket..].first_chunk().expect("the table ends with the number of keys");
-        let [start, end] = *pair;
-        let at = start + ((u64::from(digit) * u64::from(end - start)) >> DIGIT_BITS) as u32;
-        Guess { start, end, at, digit }
-    }
-
     /// The rank that the guessed line suggests: digits of earlier buckets count as less, of later ones as not less.
     #[inline(always)]
     fn rank_in_line<S: Simd>(simd: S, digits: &[Line], guess: Guess) -> u32 {
-        let line_start = guess.line_start();
-        let less = simd.mask_less_u16(digits[line_start as usize / PER_LINE].u16s(), guess.digit);
-        let before = low_bits(guess.start.saturating_sub(line_start));
-        let inside = low_bits(guess.end - line_start);
-        line_start + ((less & inside) | before).count_ones()
-    }
-
-    /// True when `rank` is at an edge of the line behind which the bucket goes on.
-    #[inline(always)]
-    fn unsure(guess: Guess, rank: u32) -> bool {
-        let line_start = guess.line_start();
-        (rank == line_start) & (line_start > guess.start) | (rank == line_start + PER_LINE as u32) & (rank < guess.end)
+        let less = simd.mask_less_u16(digits[guess.line as usize / PER_LINE].u16s(), guess.digit);
+        let before = low_bits(guess.start.saturating_sub(guess.line));
+        let inside = low_bits(guess.end.wrapping_sub(guess.line));
+        guess.line + ((less & inside) | before).count_ones()
     }
 
     /// The rank, from the guessed line on to its neighbours as long as the answer may be there.
     #[inline(always)]
     fn rank_nearby<S: Simd>(simd: S, digits: &[Line], mut guess: Guess) -> usize {
         let mut rank = Self::rank_in_line(simd, digits, guess);
-        let ascending = rank > guess.line_start();
-        while Self::unsure(guess, rank) && (rank > guess.line_start()) == ascending {
-            guess.at = if ascending { rank } else { rank - 1 };
+        let ascending = rank > guess.line;
+        while unsure(guess.start, guess.end, guess.line, rank) && (rank > guess.line) == ascending {
+            guess.line = line_start(if ascending { rank } else { rank - 1 });
             rank = Self::rank_in_line(simd, digits, guess);
         }
         rank as usize
@@ -199,6 +199,72 @@ struct Places {
     digits: [u16; GROUP],
 }
 
+/// The guesses of a group, one array per field: all but the table's reads is vector arithmetic.
+#[derive(Clone, Copy)]
+struct Guesses {
+    starts: [u32; GROUP],
+    ends: [u32; GROUP],
+    digits: [u16; GROUP],
+    /// First ranks of the guessed lines.
+    lines: [u32; GROUP],
+    /// Digits of the line that belong to earlier buckets: less, whatever they are.
+    before: [u32; GROUP],
+    /// Digits of the line that belong to the bucket or earlier ones.
+    inside: [u32; GROUP],
+}
+
+impl Guesses {
+    const EMPTY: Guesses = Guesses {
+        starts: [0; GROUP],
+        ends: [0; GROUP],
+        digits: [0; GROUP],
+        lines: [0; GROUP],
+        before: [0; GROUP],
+        inside: [0; GROUP],
+    };
+
+    /// Reads the table for a group and guesses.
+    #[inline(always)]
+    fn take(&mut self, starts: &[u32], places: &Places) {
+        for j in 0..GROUP {
+            let pair: &[u32; 2] =
+                starts[places.buckets[j] as usize..].first_chunk().expect("the table ends with n");
+            [self.starts[j], self.ends[j]] = *pair;
+        }
+        self.digits = places.digits;
+        for j in 0..GROUP {
+            let (start, end) = (self.starts[j], self.ends[j]);
+            let line = line_start(interpolate(start, end, self.digits[j]));
+            self.lines[j] = line;
+            self.before[j] = low_bits(start.saturating_sub(line));
+            self.inside[j] = low_bits(end.wrapping_sub(line));
+        }
+    }
+
+    /// Answers the group; returns which answers may be in a neighbouring line.
+    #[inline(always)]
+    fn answer<S: Simd>(&self, simd: S, digits: &[Line], out: &mut [usize; GROUP]) -> u64 {
+        let mut counts = [0; GROUP];
+        for j in 0..GROUP {
+            let line = &digits[self.lines[j] as usize / PER_LINE];
+            let less = simd.mask_less_u16(line.u16s(), self.digits[j]);
+            counts[j] = ((less & self.inside[j]) | self.before[j]).count_ones();
+        }
+        for j in 0..GROUP {
+            let rank = self.lines[j] + counts[j];
+            let unsure = unsure(self.starts[j], self.ends[j], self.lines[j], rank);
+            out[j] = (rank | u32::from(unsure) << 31) as usize;
+        }
+        simd.marked(out, UNSURE)
+    }
+
+    /// One query of the group.
+    #[inline(always)]
+    fn of(&self, j: usize) -> Guess {
+        Guess { start: self.starts[j], end: self.ends[j], line: self.lines[j], digit: self.digits[j] }
+    }
+}
+
 impl<L: Lane> Method<L> for Packed<L> {
     fn of(shape: &Shape<L>) -> &Self {
         let Shape::Packed(this) = shape else { unreachable!("the kernel was chosen for this layout") };
@@ -214,7 +280,13 @@ impl<L: Lane> Method<L> for Packed<L> {
     fn rank<S: Simd>(&self, simd: S, lines: &[Line], q: L) -> usize {
         let (table, digits) = lines.split_at(self.table_lines);
         let (bucket, fraction) = self.scale.locate(q);
-        Self::rank_nearby(simd, digits, self.guess(lanes(table), bucket, Self::digit(fraction)))
+        let pair: &[u32; 2] = lanes::<u32>(table)[bucket..].first_chunk().expect("the table ends with n");
+        let (start, end, digit) = (pair[0], pair[1], Self::digit(fraction));
+        Self::rank_nearby(
+            simd,
+            digits,
+            Guess { start, end, line: line_start(interpolate(start, end, digit)), digit },
+        )
     }
 
     /// Three groups are under way: one asks for the table, one reads it and asks for digits, one compares.
@@ -225,7 +297,7 @@ impl<L: Lane> Method<L> for Packed<L> {
         let (groups, rest) = qs.as_chunks::<GROUP>();
         let (answers, last) = out.as_chunks_mut::<GROUP>();
         let mut places = Places { buckets: [0; GROUP], digits: [0; GROUP] };
-        let mut guesses = [[Guess::default(); GROUP]; 2];
+        let mut guesses = [Guesses::EMPTY; 2];
         let mut put_off = PutOff { queries: [(0, Guess::default()); GROUP], count: 0 };
         if let Some(first) = groups.first() {
             self.locate(simd, lines, first, &mut places);
@@ -234,16 +306,14 @@ impl<L: Lane> Method<L> for Packed<L> {
             let [even, odd] = &mut guesses;
             let (now, next) = if i % 2 == 0 { (even, odd) } else { (odd, even) };
             if i < groups.len() {
-                for j in 0..GROUP {
-                    next[j] = self.guess(starts, places.buckets[j] as usize, places.digits[j]);
-                    simd.prefetch(digits, next[j].at as usize / PER_LINE);
-                }
+                next.take(starts, &places);
+                next.lines.iter().for_each(|&line| simd.prefetch(digits, line as usize / PER_LINE));
             }
             if let Some(group) = groups.get(i + 1) {
                 self.locate(simd, lines, group, &mut places);
             }
             let Some(at) = i.checked_sub(1) else { continue };
-            let unsure = answer::<L, S>(simd, digits, now, &mut answers[at]);
+            let unsure = now.answer(simd, digits, &mut answers[at]);
             if let Some(before) = at.checked_sub(1) {
                 put_off.finish::<L, S>(simd, digits, &mut answers[before]);
             }
@@ -282,16 +352,6 @@ impl<L: Lane> Method<L> for Packed<L> {
     }
 }
 
-/// Answers a group from the guessed lines; returns which answers may be in a neighbouring line.
-#[inline(always)]
-fn answer<L: Lane, S: Simd>(simd: S, digits: &[Line], now: &[Guess; GROUP], out: &mut [usize; GROUP]) -> u64 {
-    for (guess, out) in now.iter().zip(out.iter_mut()) {
-        let rank = Packed::<L>::rank_in_line(simd, digits, *guess);
-        *out = (rank | u32::from(Packed::<L>::unsure(*guess, rank)) << 31) as usize;
-    }
-    simd.marked(out, UNSURE)
-}
-
 /// Queries of the group before that wait for a neighbouring line.
 struct PutOff {
     queries: [(u32, Guess); GROUP],
@@ -301,15 +361,15 @@ struct PutOff {
 impl PutOff {
     /// Takes the unsure queries of a group and asks for their neighbouring lines.
     #[inline(always)]
-    fn take<S: Simd>(&mut self, simd: S, digits: &[Line], now: &[Guess; GROUP], mut unsure: u64) {
+    fn take<S: Simd>(&mut self, simd: S, digits: &[Line], now: &Guesses, mut unsure: u64) {
         self.count = 0;
         while unsure != 0 {
             let j = unsure.trailing_zeros() as usize;
             unsure &= unsure - 1;
-            let line = now[j].at as usize / PER_LINE;
+            let line = now.lines[j] as usize / PER_LINE;
             simd.prefetch(digits, line.wrapping_sub(1));
             simd.prefetch(digits, line + 1);
-            self.queries[self.count % GROUP] = (j as u32, now[j]);
+            self.queries[self.count % GROUP] = (j as u32, now.of(j));
             self.count += 1;
         }
     }

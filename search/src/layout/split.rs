@@ -45,7 +45,8 @@ enum Width {
 }
 
 /// Every width, with the average number of keys to put in a line: as full as leaves few lines crowded.
-const WIDTHS: [(Width, usize); 4] = [(Width::Bits8, 44), (Width::Bits16, 21), (Width::Bits32, 9), (Width::Bits64, 4)];
+const WIDTHS: [(Width, usize); 4] =
+    [(Width::Bits8, 44), (Width::Bits16, 21), (Width::Bits32, 9), (Width::Bits64, 4)];
 
 /// Queries that are located together; their lines are asked for one group ahead of being read.
 const GROUP: usize = MARKS;
@@ -241,13 +242,22 @@ impl<L: Lane> Split<L> {
     ///
     /// # Errors
     /// [`Refusal::Crowded`] as soon as the keys turn out too unevenly spread.
-    pub(crate) fn fill<K: Exact<As = L>>(mut self, keys: &[K], lines: &mut [Line]) -> Result<Split<L>, Refusal> {
+    pub(crate) fn fill<K: Exact<As = L>>(
+        mut self,
+        keys: &[K],
+        lines: &mut [Line],
+    ) -> Result<Split<L>, Refusal> {
         let (buckets, blocks) = lines.split_at_mut(self.scale.buckets());
         self.blocks = with_digit!(self.digit, D => self.fill_as::<D, K>(keys, buckets, blocks)?);
         Ok(self)
     }
 
-    fn fill_as<D: Digit, K: Exact<As = L>>(&self, keys: &[K], lines: &mut [Line], blocks: &mut [Line]) -> Result<usize, Refusal> {
+    fn fill_as<D: Digit, K: Exact<As = L>>(
+        &self,
+        keys: &[K],
+        lines: &mut [Line],
+        blocks: &mut [Line],
+    ) -> Result<usize, Refusal> {
         let (mut used, mut rank, mut bucket) = (0, 0, 0);
         while rank < keys.len() {
             let mut line = Line::PADDING;
@@ -309,7 +319,10 @@ impl<L: Lane> Split<L> {
             let block = &mut blocks[*used + i..=*used + i];
             block.fill(Line::PADDING);
             let digits = lanes_mut::<D>(block);
-            digits.iter_mut().zip(keys).for_each(|(digit, key)| *digit = D::of(self.scale.locate(key.to_lane()).1));
+            digits
+                .iter_mut()
+                .zip(keys)
+                .for_each(|(digit, key)| *digit = D::of(self.scale.locate(key.to_lane()).1));
             if i + 1 < needed {
                 lanes_mut::<D>(directory)[2 * D::HEAD + i] = digits[D::PER_LINE - 1];
             }
@@ -342,32 +355,36 @@ impl<L: Lane> Split<L> {
         (self.scale.buckets() + first_block::<D>(line) + block, first_rank(line) + block * D::PER_LINE)
     }
 
-    /// A pipeline of groups. While the lines of one group are read, those of the next are on their way; its arithmetic was done in one go, all vector.
-    /// A query that hit a directory is not branched on where it is found, the branch would wait for memory: it is put off, its block is asked for, and it is finished one group later.
+    /// A pipeline of groups: in turn t, group t is located (all vector arithmetic) and its lines are asked for, group t − 2 is answered from its lines, the
+    /// directories among the answers of group t − 3 are found and their blocks asked for, and group t − 4 is finished. Crowded queries are never branched on where they are
+    /// found, the branch would wait for memory; and what was stored word by word is read as vectors only turns later, when it has left the store buffer.
     #[inline(always)]
     fn ranks_as<D: Digit, S: Simd>(&self, simd: S, lines: &[Line], qs: &[L], out: &mut [usize]) {
         let (groups, rest) = qs.as_chunks::<GROUP>();
         let (answers, last) = out.as_chunks_mut::<GROUP>();
-        let mut located = [Located::<D>::EMPTY; 2];
+        let mut located = [Located::<D>::EMPTY; 4];
         let mut put_off = PutOff::<D>::EMPTY;
-        if let Some(first) = groups.first() {
-            located[0].locate(&self.scale, first);
-            located[0].buckets.iter().for_each(|&bucket| simd.prefetch(lines, bucket as usize));
-        }
-        for i in 0..answers.len() {
-            let [even, odd] = &mut located;
-            let (now, next) = if i % 2 == 0 { (even, odd) } else { (odd, even) };
-            if let Some(group) = groups.get(i + 1) {
-                next.locate(&self.scale, group);
+        for turn in 0..groups.len() + 4 {
+            if let Some(group) = groups.get(turn) {
+                located[turn % 4].locate(&self.scale, group);
             }
-            let crowded = self.answer(simd, lines, now, next, &mut answers[i]);
-            if let (Some(before), true) = (i.checked_sub(1), put_off.count > 0) {
-                put_off.finish(simd, lines, &mut answers[before]);
+            let ahead = located[turn % 4].buckets;
+            match turn.checked_sub(2).and_then(|now| answers.get_mut(now)) {
+                Some(out) => self.answer(simd, lines, &located[(turn + 2) % 4], &ahead, out),
+                None => ahead.iter().for_each(|&bucket| simd.prefetch(lines, bucket as usize)),
             }
-            self.put_off(simd, lines, now, crowded, &mut put_off);
-        }
-        if let Some(before) = answers.last_mut() {
-            put_off.finish(simd, lines, before);
+            if let Some(done) = turn.checked_sub(4) {
+                put_off.finish(simd, lines, &mut answers[done]);
+            }
+            if let Some(out) = turn.checked_sub(3).and_then(|before| answers.get(before)) {
+                self.put_off(
+                    simd,
+                    lines,
+                    &located[(turn + 1) % 4],
+                    simd.marked(out, DIRECTORY),
+                    &mut put_off,
+                );
+            }
         }
         for (&q, rank) in rest.iter().zip(last) {
             let (bucket, fraction) = self.scale.locate(q);
@@ -375,29 +392,35 @@ impl<L: Lane> Split<L> {
         }
     }
 
-    /// Answers the group `now` and asks for the lines of `next`; returns which answers are not answers because their line is a directory.
+    /// Answers the group `now`, directories as if they were lines, and asks for the lines `ahead`.
     #[inline(always)]
     fn answer<D: Digit, S: Simd>(
         &self,
         simd: S,
         lines: &[Line],
         now: &Located<D>,
-        next: &Located<D>,
+        ahead: &[u32; GROUP],
         out: &mut [usize; GROUP],
-    ) -> u64 {
+    ) {
         for j in (0..GROUP).step_by(UNROLLED) {
             for k in j..j + UNROLLED {
-                simd.prefetch(lines, next.buckets[k] as usize);
+                simd.prefetch(lines, ahead[k] as usize);
                 let line = &lines[now.buckets[k] as usize];
                 out[k] = head(line) as usize + D::less_in_line(simd, line, now.digits[k]);
             }
         }
-        simd.marked(out, DIRECTORY)
     }
 
     /// Asks for the blocks of the crowded queries of a group.
     #[inline(always)]
-    fn put_off<D: Digit, S: Simd>(&self, simd: S, lines: &[Line], now: &Located<D>, mut crowded: u64, put_off: &mut PutOff<D>) {
+    fn put_off<D: Digit, S: Simd>(
+        &self,
+        simd: S,
+        lines: &[Line],
+        now: &Located<D>,
+        mut crowded: u64,
+        put_off: &mut PutOff<D>,
+    ) {
         put_off.count = 0;
         while crowded != 0 {
             let j = crowded.trailing_zeros() as usize;
@@ -434,7 +457,9 @@ impl<L: Lane> Split<L> {
     /// The shape of a file's numbers.
     pub(crate) fn from_words(n: usize, words: [u64; 6]) -> Option<Split<L>> {
         let scale = Scale::from_words([words[0], words[1], words[2], words[3]])?;
-        let (digit, _) = WIDTHS.into_iter().find(|(digit, _)| digit.bits() as u64 == words[4] && digit.bits() <= L::BITS)?;
+        let (digit, _) = WIDTHS
+            .into_iter()
+            .find(|(digit, _)| digit.bits() as u64 == words[4] && digit.bits() <= L::BITS)?;
         let blocks = usize::try_from(words[5]).ok()?;
         (n < DIRECTORY as usize && blocks < DIRECTORY as usize).then_some(Split { n, scale, digit, blocks })
     }

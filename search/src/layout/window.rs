@@ -148,7 +148,7 @@ impl<L: Lane> Window<L> {
             for (&q, start) in qs.iter().zip(out.iter_mut()) {
                 *start = starts[self.scale.locate(q).0] as usize;
                 simd.prefetch(array, *start / L::PER_LINE);
-                simd.prefetch(array, (*start + L::PER_LINE - 1) / L::PER_LINE);
+                simd.prefetch(array, start.div_ceil(L::PER_LINE));
             }
             for (&q, rank) in qs.iter().zip(out.iter_mut()) {
                 *rank = Self::rank_from(simd, lanes(array), *rank, q);

@@ -133,7 +133,11 @@ impl ObliviousBrodal {
     /// Lays the sorted `items` out; `block_bytes` only aligns the first slot, the layout knows no block.
     pub fn build(items: &[u32], block_bytes: usize) -> ObliviousBrodal {
         let full = Full::new(items.len());
-        ObliviousBrodal { slots: fill_implicit(items, &full, block_bytes), full, cuts: Cuts::new(full.height) }
+        ObliviousBrodal {
+            slots: fill_implicit(items, &full, block_bytes),
+            full,
+            cuts: Cuts::new(full.height),
+        }
     }
 }
 
@@ -197,7 +201,11 @@ mod tests {
             for rank in 0..seen.len() {
                 let slot = cuts.slot_of_rank(rank);
                 let up = (rank + 1).trailing_zeros();
-                assert_eq!(slot, place(height, height - 1 - up, (rank + 1) >> (up + 1)), "height {height} rank {rank}");
+                assert_eq!(
+                    slot,
+                    place(height, height - 1 - up, (rank + 1) >> (up + 1)),
+                    "height {height} rank {rank}"
+                );
                 assert!(!seen[slot]);
                 seen[slot] = true;
             }

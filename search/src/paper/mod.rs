@@ -107,7 +107,8 @@ impl Words {
     pub(crate) fn new(len: usize, block_bytes: usize) -> Words {
         let block_words = (block_bytes / 4).max(1);
         let storage = alloc::vec![NIL; len + block_words];
-        let start = (storage.as_ptr() as usize / 4).next_multiple_of(block_words) - storage.as_ptr() as usize / 4;
+        let start =
+            (storage.as_ptr() as usize / 4).next_multiple_of(block_words) - storage.as_ptr() as usize / 4;
         Words { storage, start, len }
     }
 

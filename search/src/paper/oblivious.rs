@@ -267,7 +267,11 @@ mod tests {
                 for d in 1..=depth {
                     stack.enter(d, number >> (depth - d));
                 }
-                assert_eq!(stack.slot(), slot_of_number(&cuts, number, depth), "height {height} node {number}");
+                assert_eq!(
+                    stack.slot(),
+                    slot_of_number(&cuts, number, depth),
+                    "height {height} node {number}"
+                );
             }
         }
     }
