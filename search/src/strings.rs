@@ -194,6 +194,11 @@ impl BytesIndex {
         self.core.explain()
     }
 
+    /// The layout of the prefixes.
+    pub fn layout(&self) -> crate::Layout {
+        self.core.shape.layout()
+    }
+
     /// Bytes that the index takes.
     pub fn bytes(&self) -> usize {
         size_of_val(self.core.memory.lines()) + size_of_val(self.full.lines())
