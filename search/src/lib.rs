@@ -54,6 +54,8 @@ pub mod paper;
 #[cfg(feature = "std")]
 mod parallel;
 mod plan;
+#[cfg(feature = "std")]
+pub mod race;
 pub mod reference;
 pub mod sample;
 mod scale;

@@ -115,7 +115,7 @@ impl<L: Lane> Core<L> {
             _ => String::new(),
         };
         format!(
-            "layout   {} ({}{digits})\nbecause  {}\nreads    at most {} lines a query\nkeys     {}\nmemory   {} bytes, {:.2} of the keys' own\nkernel   {}\npages    {}\n",
+            "layout   {} ({}{digits})\nbecause  {}\nlines    {}\nkeys     {}\nmemory   {} bytes, {:.2} of the keys' own\nkernel   {}\npages    {}\n",
             layout.name,
             layout.about,
             self.reason,

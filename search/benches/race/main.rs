@@ -3,10 +3,7 @@
 //! Everybody answers the same queries in interleaved rounds, alone on a core, huge pages asked for by all who can; medians are printed as a table beside the limit
 //! of one random cache line per query. `--all` adds every layout of the family.
 
-mod contest;
-mod limit;
-
-use contest::{print_table, race, Answers, Chained, Contestant, Rounds, CHUNK};
+use search::race::{race, Answers, Chained, Contestant, Figure, Limit, Rounds, CHUNK};
 use search::sample::{Distribution, Random, DISTRIBUTIONS};
 use search::{Index, Key, Layout, Options, LAYOUTS};
 
@@ -137,11 +134,12 @@ fn finish<K: Chained>(
     queries: &[K],
     arguments: &Arguments,
 ) {
-    let mut limit = limit::Limit::new(kib << 10, CHUNK);
+    let mut limit = Limit::new(kib << 10, CHUNK);
     contestants
         .push(Contestant::batches("limit: one random line", Answers::Nothing, move |_, out| limit.read(out)));
     let mut figures = race(contestants, keys, queries, arguments.rounds);
-    let mut walk = limit::Limit::new(kib << 10, CHUNK);
+    let walk = Limit::new(kib << 10, CHUNK);
+    std::hint::black_box(walk.walk(arguments.rounds.latency_queries));
     let start = std::time::Instant::now();
     std::hint::black_box(walk.walk(arguments.rounds.latency_queries));
     if let Some(last) = figures.last_mut() {
@@ -150,4 +148,14 @@ fn finish<K: Chained>(
     let name =
         DISTRIBUTIONS.iter().find(|(known, _)| *known == arguments.distribution).map_or("", |(_, name)| name);
     print_table(&format!("{} KiB of {name} {} keys", kib, arguments.kind), &figures);
+}
+
+/// One table row per contestant.
+fn print_table(title: &str, figures: &[Figure]) {
+    println!("\n{title}\n\n| contestant | ns per query | dependent, ns |\n|---|---:|---:|");
+    for figure in figures {
+        let show = |ns: Option<f64>| ns.map_or(String::from("–"), |ns| format!("{ns:.2}"));
+        let wrong = if figure.wrong > 0 { format!(" ({} wrong)", figure.wrong) } else { String::new() };
+        println!("| {}{wrong} | {} | {} |", figure.name, show(figure.throughput_ns), show(figure.latency_ns));
+    }
 }

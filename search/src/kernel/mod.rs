@@ -100,6 +100,15 @@ impl Isa {
     }
 }
 
+/// Asks for line `index` of `lines` where the target has an instruction for it.
+#[inline(always)]
+pub(crate) fn prefetch(lines: &[Line], index: usize) {
+    #[cfg(target_arch = "x86_64")]
+    avx2::prefetch(lines, index);
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (lines, index);
+}
+
 /// One query: the rank of `q` among the keys that `shape` describes in the lines.
 type One<L> = unsafe fn(&Shape<L>, &[Line], L) -> usize;
 /// Many queries: `out[i]` becomes the rank of the i-th query.

@@ -3,14 +3,21 @@
 //! Throughput: chunks of 16,128 queries (a multiple of every batch length in use), answers into memory that is reused. Latency: every query depends on the last answer.
 //! In the first round every contestant's answers are compared with the reference; a wrong one is disqualified by name.
 
+mod limit;
+
+pub use limit::Limit;
+
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::vec::Vec;
 use std::hint::black_box;
 use std::time::Instant;
 
 /// Queries of a chunk.
-pub(crate) const CHUNK: usize = 16_128;
+pub const CHUNK: usize = 16_128;
 
 /// A key that a dependent query can be made of.
-pub(crate) trait Chained: Copy + Ord + 'static {
+pub trait Chained: Copy + Ord + 'static {
     /// `self`, after waiting for `answer`; `zero` is 0 and the compiler does not know it.
     fn after(self, answer: usize, zero: usize) -> Self;
 }
@@ -30,9 +37,11 @@ impl Chained for u64 {
 }
 
 /// What a contestant returns for a query: most give the rank, some peers the value found.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Answers {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answers {
+    /// The number of smaller keys.
     Ranks,
+    /// The smallest key that is not less.
     Values,
     /// A limit: nothing to be compared.
     Nothing,
@@ -42,16 +51,19 @@ type Many<'a, K> = Box<dyn FnMut(&[K], &mut [usize]) + 'a>;
 type Chain<'a, K> = Box<dyn Fn(&[K]) -> usize + 'a>;
 
 /// One way to answer queries.
-pub(crate) struct Contestant<'a, K> {
-    pub(crate) name: String,
-    pub(crate) answers: Answers,
+#[allow(missing_debug_implementations, reason = "holds functions")]
+pub struct Contestant<'a, K> {
+    /// What the table calls it.
+    pub name: String,
+    /// What its answers are held against.
+    pub answers: Answers,
     many: Option<Many<'a, K>>,
     chain: Option<Chain<'a, K>>,
 }
 
 impl<'a, K: Chained> Contestant<'a, K> {
     /// A contestant with a batch function and a single-query function.
-    pub(crate) fn new(
+    pub fn new(
         name: impl Into<String>,
         answers: Answers,
         many: impl FnMut(&[K], &mut [usize]) + 'a,
@@ -66,7 +78,7 @@ impl<'a, K: Chained> Contestant<'a, K> {
     }
 
     /// A contestant that only answers batches.
-    pub(crate) fn batches(
+    pub fn batches(
         name: impl Into<String>,
         answers: Answers,
         many: impl FnMut(&[K], &mut [usize]) + 'a,
@@ -75,7 +87,7 @@ impl<'a, K: Chained> Contestant<'a, K> {
     }
 
     /// A contestant that answers one query at a time, in batches too.
-    pub(crate) fn singles(
+    pub fn singles(
         name: impl Into<String>,
         answers: Answers,
         one: impl Fn(K) -> usize + Clone + 'a,
@@ -87,7 +99,7 @@ impl<'a, K: Chained> Contestant<'a, K> {
     }
 
     /// A contestant for dependent queries only.
-    pub(crate) fn chained(name: impl Into<String>, one: impl Fn(K) -> usize + 'a) -> Contestant<'a, K> {
+    pub fn chained(name: impl Into<String>, one: impl Fn(K) -> usize + 'a) -> Contestant<'a, K> {
         Contestant {
             name: name.into(),
             answers: Answers::Nothing,
@@ -107,11 +119,15 @@ fn chain<K: Chained>(one: impl Fn(K) -> usize) -> impl Fn(&[K]) -> usize {
 
 /// A contestant's figures, in nanoseconds per query.
 #[derive(Clone, Debug)]
-pub(crate) struct Figure {
-    pub(crate) name: String,
-    pub(crate) throughput_ns: Option<f64>,
-    pub(crate) latency_ns: Option<f64>,
-    pub(crate) wrong: usize,
+pub struct Figure {
+    /// Whose.
+    pub name: String,
+    /// Median over rounds of batches; `None` when it answers no batches.
+    pub throughput_ns: Option<f64>,
+    /// Median over rounds of dependent queries; `None` when it answers none.
+    pub latency_ns: Option<f64>,
+    /// Answers of the first round that were wrong, of those looked at.
+    pub wrong: usize,
 }
 
 fn median(times: &mut [f64]) -> Option<f64> {
@@ -121,22 +137,25 @@ fn median(times: &mut [f64]) -> Option<f64> {
 
 /// How long to race.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Rounds {
-    pub(crate) throughput: usize,
-    pub(crate) latency: usize,
-    pub(crate) latency_queries: usize,
+pub struct Rounds {
+    /// Rounds of batches.
+    pub throughput: usize,
+    /// Rounds of dependent queries.
+    pub latency: usize,
+    /// Dependent queries of a round.
+    pub latency_queries: usize,
 }
 
 /// Races all contestants over `queries`; `keys` are the sorted keys.
-pub(crate) fn race<K: Chained>(
+pub fn race<K: Chained>(
     contestants: Vec<Contestant<'_, K>>,
     keys: &[K],
     queries: &[K],
     rounds: Rounds,
 ) -> Vec<Figure> {
     let mut contestants = contestants;
-    let mut times = vec![(Vec::new(), Vec::new(), 0); contestants.len()];
-    let mut out = vec![0; CHUNK];
+    let mut times = alloc::vec![(Vec::new(), Vec::new(), 0); contestants.len()];
+    let mut out = alloc::vec![0; CHUNK];
     for round in 0..=rounds.throughput {
         for (contestant, (throughput, _, wrong)) in contestants.iter_mut().zip(&mut times) {
             let Some(many) = &mut contestant.many else { continue };
@@ -196,23 +215,11 @@ fn count_wrong<K: Chained>(answers: Answers, keys: &[K], qs: &[K], out: &[usize]
 
 /// Peers that return values have them truncated to the low word here; find its rank by value.
 fn rank_of_value<K: Chained>(keys: &[K], value: usize) -> usize {
-    // SAFETY-free reinterpretation: keys of the race are u32 or u64 and compare as their numbers do.
+    // Keys of the race are u32 or u64 and compare as their numbers do.
     let number = |key: &K| -> usize {
         let any: &dyn std::any::Any = key;
         any.downcast_ref::<u32>()
             .map_or_else(|| any.downcast_ref::<u64>().map_or(0, |&k| k as usize), |&k| k as usize)
     };
     keys.partition_point(|key| number(key) < value)
-}
-
-/// One table row per contestant: throughput, latency, and how many times faster than the first.
-pub(crate) fn print_table(title: &str, figures: &[Figure]) {
-    println!("\n{title}\n");
-    println!("| contestant | ns per query | dependent, ns |");
-    println!("|---|---:|---:|");
-    for figure in figures {
-        let show = |ns: Option<f64>| ns.map_or(String::from("–"), |ns| format!("{ns:.2}"));
-        let wrong = if figure.wrong > 0 { format!(" ({} wrong)", figure.wrong) } else { String::new() };
-        println!("| {}{wrong} | {} | {} |", figure.name, show(figure.throughput_ns), show(figure.latency_ns));
-    }
 }
