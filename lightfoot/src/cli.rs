@@ -32,6 +32,9 @@ pub enum Command {
     Index(Index),
     /// List and run the studies that reproduce published experiments on this machine
     Study(Study),
+    /// Look items up with one of the paper's algorithms: what `study search-trees` measures
+    #[command(hide = true)]
+    Lookups(Lookups),
     /// Say what this machine can measure, what it cannot, why, and the fix
     Doctor(Doctor),
 }
@@ -120,6 +123,40 @@ pub struct Study {
     /// Folder for the results
     #[arg(short, long, value_name = "DIR", default_value = "results")]
     pub output: PathBuf,
+    /// Largest array of the studies that scale with memory (bytes, or with K, M or G) [default: 512M, quick 8M]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub max_bytes: Option<usize>,
+}
+
+/// A size such as 64M.
+fn size(text: &str) -> Result<usize, String> {
+    let (digits, shift) = match text.split_at_checked(text.len().saturating_sub(1)) {
+        Some((digits, "K" | "k")) => (digits, 10),
+        Some((digits, "M" | "m")) => (digits, 20),
+        Some((digits, "G" | "g")) => (digits, 30),
+        _ => (text, 0),
+    };
+    let number = digits.parse::<usize>().ok().and_then(|number| number.checked_mul(1 << shift));
+    number.ok_or_else(|| String::from("expected bytes, or a number with K, M or G"))
+}
+
+/// Options of `lookups`.
+#[derive(Debug, Args)]
+pub struct Lookups {
+    /// The algorithm; `empty` reads the queries and looks nothing up
+    pub algorithm: String,
+    /// Items in the structure
+    #[arg(long)]
+    pub items: usize,
+    /// Memory block the structure is built for
+    #[arg(long, default_value_t = 32)]
+    pub block_bytes: usize,
+    /// Lookups of a trial
+    #[arg(long)]
+    pub lookups: usize,
+    /// Trials to run
+    #[arg(long)]
+    pub trials: usize,
 }
 
 /// Options of `index`.

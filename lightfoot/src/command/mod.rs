@@ -24,6 +24,7 @@ pub fn run(command: &Command, all: &[OsString]) -> Result<u8> {
         Command::Count(options) => count::run(options, all),
         Command::Cache(options) => cache::run(options, all),
         Command::Index(options) => index::run(options),
+        Command::Lookups(options) => crate::study::lookups(options),
         Command::Study(options) => study::run(options),
         Command::Doctor(options) => doctor::run(options),
     }
