@@ -1,7 +1,7 @@
 //! `cargo bench -p search -- [--kib 16,1024] [--type u32|u64] [--keys uniform] [--seconds N] [--all]`: races the index against what people use today.
 //!
 //! Everybody answers the same queries in interleaved rounds, alone on a core, huge pages asked for by all who can; medians are printed as a table beside the limit
-//! of one random cache line per query. `--all` adds every layout of the family.
+//! of one random cache line per query. `--all` adds every layout of the family. `--build` instead times building (nanoseconds per key, sorted keys, one thread) and batches on two threads.
 
 use search::race::{race, Answers, Chained, Contestant, Figure, Limit, Rounds, CHUNK};
 use search::sample::{Distribution, Random, DISTRIBUTIONS};
@@ -13,6 +13,7 @@ struct Arguments {
     kind: String,
     distribution: Distribution,
     all: bool,
+    build: bool,
     rounds: Rounds,
 }
 
@@ -22,6 +23,7 @@ fn arguments() -> Arguments {
         kind: String::from("u32"),
         distribution: Distribution::Uniform,
         all: false,
+        build: false,
         rounds: Rounds { throughput: 9, latency: 5, latency_queries: 200_000 },
     };
     let mut words = std::env::args().skip(1);
@@ -39,6 +41,7 @@ fn arguments() -> Arguments {
             }
             "--rounds" => parsed.rounds.throughput = value().parse().expect("a number of rounds"),
             "--all" => parsed.all = true,
+            "--build" => parsed.build = true,
             _ => {}
         }
     }
@@ -49,11 +52,50 @@ fn main() {
     let arguments = arguments();
     for &kib in &arguments.kib {
         match arguments.kind.as_str() {
+            "u32" if arguments.build => build(kib, &keys_u32(kib, arguments.distribution)),
+            "u64" if arguments.build => build(kib, &arguments.distribution.keys(kib * 128, u64::MAX / 2, 1)),
             "u32" => race_u32(kib, &arguments),
             "u64" => race_u64(kib, &arguments),
             other => panic!("no such type: {other}"),
         }
     }
+}
+
+fn keys_u32(kib: usize, distribution: Distribution) -> Vec<u32> {
+    distribution.keys(kib * 256, u64::from(u32::MAX) / 2, 1).into_iter().map(|key| key as u32).collect()
+}
+
+/// Medians of building the planned index and the tree, and of a batch on one thread and on two.
+fn build<K: Key>(kib: usize, keys: &[K]) {
+    let median = |mut work: Box<dyn FnMut() + '_>| {
+        let mut times: Vec<f64> = (0..7)
+            .map(|_| {
+                let start = std::time::Instant::now();
+                work();
+                start.elapsed().as_nanos() as f64
+            })
+            .collect();
+        times.sort_by(f64::total_cmp);
+        times[3]
+    };
+    let built = |layout| {
+        let options = Options { layout, ..Options::default() };
+        median(Box::new(move || drop(std::hint::black_box(Index::build_with(keys, &options)))))
+            / keys.len() as f64
+    };
+    let (planned, tree) = (built(None), built(Some(Layout::Tree)));
+    let index = Index::build(keys).expect("sorted keys");
+    let queries = search::sample::hits(keys, 64 * CHUNK, 5);
+    let mut ranks = vec![0; queries.len()];
+    index.batch(&queries, &mut ranks);
+    let one = median(Box::new(|| index.batch(&queries, &mut ranks)));
+    let two = median(Box::new(|| index.batch_parallel(&queries, &mut ranks, 2)));
+    println!(
+        "{kib} KiB: planned ({}) built in {planned:.2} ns per key, tree in {tree:.2}; two threads {:.2} times one ({:.2} ns)",
+        index.layout().name(),
+        one / two,
+        one / queries.len() as f64
+    );
 }
 
 fn queries(max: u64, keys: &[u64], distribution: Distribution) -> Vec<u64> {

@@ -4,6 +4,8 @@
 //! array: these two are here to be raced against and to be read first.
 //! Source: any textbook; the branch-free form after Khuong and Morin 2017, section 2.
 
+use core::hint::select_unpredictable;
+
 use super::{Fill, Method, Shape};
 use crate::kernel::Simd;
 use crate::key::{Exact, Lane};
@@ -94,12 +96,12 @@ impl BranchFree {
         while len > 1 {
             let half = len / 2;
             for (base, &q) in base.iter_mut().zip(qs) {
-                *base += usize::from(keys[*base + half - 1] < q) * half;
+                *base = select_unpredictable(keys[*base + half - 1] < q, *base + half, *base);
             }
             len -= half;
         }
         for (base, &q) in base.iter_mut().zip(qs) {
-            *base += usize::from(keys[*base] < q);
+            *base += select_unpredictable(keys[*base] < q, 1, 0);
         }
         base
     }

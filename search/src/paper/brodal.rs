@@ -141,15 +141,14 @@ impl ObliviousBrodal {
     }
 }
 
-impl Lookup for ObliviousBrodal {
-    #[inline]
-    fn find(&self, item: u32) -> Option<u32> {
+impl ObliviousBrodal {
+    /// `places` is scratch: the places of the nodes passed, by depth.
+    #[inline(always)]
+    fn find_with(&self, item: u32, places: &mut [u32; 32]) -> Option<u32> {
         let slots = self.slots.get();
         let n = self.full.n;
-        let mut number = 1;
-        let mut slot = 0;
-        // Only the places of the top trees' roots are ever read again, and each is written before it is.
-        let mut places = [0u32; 32];
+        let (mut number, mut slot) = (1, 0);
+        places[0] = 0;
         for depth in 0..self.full.height as usize {
             if number > n {
                 return None;
@@ -164,6 +163,19 @@ impl Lookup for ObliviousBrodal {
             places[(depth + 1) & 31] = slot as u32;
         }
         self.full.find_below(slots, number, item)
+    }
+}
+
+impl Lookup for ObliviousBrodal {
+    #[inline]
+    fn find(&self, item: u32) -> Option<u32> {
+        self.find_with(item, &mut [0; 32])
+    }
+
+    /// The places of the path are written before they are read, so one array serves all lookups.
+    fn find_all(&self, queries: &[u32]) -> usize {
+        let mut places = [0; 32];
+        queries.iter().filter(|&&query| self.find_with(query, &mut places).is_some()).count()
     }
 
     fn item(&self, slot: u32) -> u32 {
