@@ -10,8 +10,9 @@ use crate::cache::{near, CodeCache, Exit, Fragment};
 use crate::decode::{CodeReader, Decoded, End};
 use crate::emit::draft::Draft;
 use crate::emit::events::Events;
-use crate::profile::{Block, Instruction, Site};
+use crate::profile::{Block, Instruction, Module, Site};
 use crate::references::Shapes;
+use crate::tool::{Events as Asked, SharedAsking};
 use iced_x86::{FlowControl, InstructionInfoFactory};
 use std::collections::VecDeque;
 
@@ -19,6 +20,9 @@ use std::collections::VecDeque;
 const BLOCKS_MAX: usize = 8;
 /// Fragments translated ahead of one miss.
 const AHEAD_MAX: usize = 16;
+/// Return addresses that enter the lookup table before they are used, so that the first return does not stop. Beyond this
+/// many, only used ones do: a full table costs every lookup more than a stop costs once.
+const PUBLISHED_AHEAD_MAX: usize = 16 << 10;
 
 /// Where code lies, as far as it matters for trusting it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +37,8 @@ pub(crate) enum Trust {
 pub(crate) trait Modules {
     /// How far `pc` is to be trusted, and the number of its module; `None` where it cannot be executed.
     fn at(&mut self, pc: u64) -> Option<(Trust, u32)>;
+    /// The module of that number.
+    fn module(&self, number: u32) -> Option<&Module>;
 }
 
 /// A block of a superblock, decoded.
@@ -44,6 +50,8 @@ pub(crate) struct Piece {
     pub(crate) number: u32,
     /// The superblock goes on at this address after it.
     pub(crate) next: Option<u64>,
+    /// What a tool asked for.
+    pub(crate) events: Asked,
 }
 
 impl Piece {
@@ -54,12 +62,6 @@ impl Piece {
     /// Address after the last instruction.
     pub(crate) fn end_ip(&self) -> u64 {
         self.last().map_or(self.ip, |d| d.i.next_ip())
-    }
-
-    /// Whether it ends with a conditional branch.
-    pub(crate) fn conditional(&self) -> bool {
-        self.end == End::Transfer
-            && self.last().is_some_and(|d| d.i.flow_control() == FlowControl::ConditionalBranch)
     }
 }
 
@@ -77,13 +79,24 @@ pub(crate) struct Translator {
     /// Why translation failed for good, once it did.
     pub(crate) refusal: Option<String>,
     pub(crate) spare: Vec<Vec<Decoded>>,
+    /// The run's tool, if it has one.
+    pub(crate) asking: Option<SharedAsking>,
 }
 
 /// What a translation wants translated next.
 #[derive(Default)]
 pub(crate) struct Ahead {
     /// Direct targets.
-    pub(crate) targets: Vec<u64>,
+    pub(crate) targets: Vec<(u64, Role)>,
+}
+
+/// How control will come to an address that is translated ahead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// By a direct branch.
+    Branch,
+    /// By a return.
+    Return,
 }
 
 impl Translator {
@@ -100,6 +113,7 @@ impl Translator {
             counters: 0,
             refusal: None,
             spare: Vec::new(),
+            asking: None,
         }
     }
 
@@ -110,9 +124,9 @@ impl Translator {
         }
         let mut ahead = Ahead::default();
         let result = self.translate(pc, modules, &mut ahead)?;
-        let mut queue: VecDeque<u64> = ahead.targets.into();
+        let mut queue: VecDeque<(u64, Role)> = ahead.targets.into();
         let mut done = 0;
-        while let Some(target) = queue.pop_front() {
+        while let Some((target, role)) = queue.pop_front() {
             if done == AHEAD_MAX {
                 break;
             }
@@ -121,8 +135,11 @@ impl Translator {
             }
             done += 1;
             let mut more = Ahead::default();
-            if self.translate(target, modules, &mut more).is_some() {
+            if let Some(f) = self.translate(target, modules, &mut more) {
                 queue.extend(more.targets);
+                if role == Role::Return && self.cache.published < PUBLISHED_AHEAD_MAX {
+                    self.cache.publish(target, f);
+                }
             }
         }
         Some(result)
@@ -130,7 +147,8 @@ impl Translator {
 
     fn translate(&mut self, pc: u64, modules: &mut impl Modules, ahead: &mut Ahead) -> Option<usize> {
         let (trust, module) = modules.at(pc)?;
-        let pieces = self.superblock(pc, trust, module)?;
+        let mut pieces = self.superblock(pc, trust, module)?;
+        self.ask(&mut pieces, modules);
         if self.counters as usize + pieces.len() + 1 > crate::layout::context::COUNTERS_MAX
             || self.sites.len() + 10_000 > crate::layout::SITES_MAX
             || self.blocks.len() + 100 > crate::layout::SITES_MAX
@@ -144,8 +162,7 @@ impl Translator {
             self.refusal = Some("the program executes more code than the code cache holds".into());
             return None;
         }
-        let mut draft =
-            Draft::new(zone.address + zone.hot_used, zone.cold_address() + zone.cold_used);
+        let mut draft = Draft::new(zone.address + zone.hot_used, zone.cold_address() + zone.cold_used);
         let fragment = self.emit(&mut draft, z, &pieces, trust);
         draft.connect();
         let zone = &mut self.cache.zones[z];
@@ -157,6 +174,7 @@ impl Translator {
         self.cache.map.insert(pc, f as u32);
         self.cache.link_pending(f);
         self.note_targets(&pieces, ahead);
+        self.tell();
         for piece in pieces {
             self.spare.push(piece.instructions);
         }
@@ -179,7 +197,7 @@ impl Translator {
                 return Some(pieces);
             }
             let number = self.enter_block(ip, module, &instructions);
-            let mut piece = Piece { ip, instructions, end, number, next: None };
+            let mut piece = Piece { ip, instructions, end, number, next: None, events: Asked::default() };
             let next = follow(&piece);
             let full = pieces.len() + 1 == BLOCKS_MAX;
             piece.next = next.filter(|&n| {
@@ -229,22 +247,23 @@ impl Translator {
     fn note_targets(&mut self, pieces: &[Piece], ahead: &mut Ahead) {
         for piece in pieces {
             let Some(d) = piece.last() else { continue };
+            let (next, targets) = (d.i.next_ip(), &mut ahead.targets);
             match d.i.flow_control() {
                 FlowControl::ConditionalBranch => {
                     if piece.next.is_none() {
-                        ahead.targets.push(d.i.next_ip());
+                        targets.push((next, Role::Branch));
                     }
-                    ahead.targets.push(d.i.near_branch_target());
+                    targets.push((d.i.near_branch_target(), Role::Branch));
                 }
                 FlowControl::UnconditionalBranch if piece.next.is_none() => {
-                    ahead.targets.push(d.i.near_branch_target());
+                    targets.push((d.i.near_branch_target(), Role::Branch));
                 }
                 FlowControl::Call if d.i.is_call_near() => {
-                    ahead.targets.push(d.i.near_branch_target());
-                    ahead.targets.push(d.i.next_ip());
+                    targets.push((d.i.near_branch_target(), Role::Branch));
+                    targets.push((next, Role::Return));
                 }
-                FlowControl::IndirectCall => ahead.targets.push(d.i.next_ip()),
-                FlowControl::Next if piece.next.is_none() => ahead.targets.push(d.i.next_ip()),
+                FlowControl::IndirectCall => targets.push((next, Role::Return)),
+                FlowControl::Next if piece.next.is_none() => targets.push((next, Role::Branch)),
                 _ => {}
             }
         }

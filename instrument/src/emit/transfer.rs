@@ -145,7 +145,8 @@ impl Translator {
         let i = &decoded.i;
         let memory = i.op_count() > 0 && i.op0_kind() == OpKind::Memory;
         let address = if memory { operand(i) } else { None };
-        let register = number(i.op0_register()).filter(|_| i.op_count() > 0 && i.op0_kind() == OpKind::Register);
+        let register =
+            number(i.op0_register()).filter(|_| i.op_count() > 0 && i.op0_kind() == OpKind::Register);
         let operands = address.map_or(0, |a| a.registers()) | register.map_or(0, |r| 1 << r);
         d.enter_lookup(operands);
         if let Some(bound) = d.bounds.last_mut() {
@@ -190,7 +191,7 @@ fn push_constant(d: &mut Draft, value: u64) {
         d.hot.raw(&[0x68]);
         return d.hot.imm32(short as u32);
     }
-    while (d.cold_base + d.cold.len() as u64) % 8 != 0 {
+    while !(d.cold_base + d.cold.len() as u64).is_multiple_of(8) {
         d.cold.raw(&[0xcc]);
     }
     let at = d.cold.len();
