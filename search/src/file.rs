@@ -174,6 +174,7 @@ pub(crate) fn open(memory: &Memory, file_bytes: usize, kind: KeyType) -> Result<
 }
 
 /// The facts of a file in memory.
+#[cfg(feature = "std")]
 pub(crate) fn inspect(memory: &Memory, file_bytes: usize) -> Result<Inspection, Error> {
     let (header, checksum) = Header::decode(memory.lines(), file_bytes)?;
     Ok(Inspection { kind: header.kind, layout: header.layout, n: header.n, bytes: file_bytes, checksum })

@@ -101,6 +101,7 @@ impl Isa {
 }
 
 /// Asks for line `index` of `lines` where the target has an instruction for it.
+#[cfg(feature = "std")]
 #[inline(always)]
 pub(crate) fn prefetch(lines: &[Line], index: usize) {
     #[cfg(target_arch = "x86_64")]
