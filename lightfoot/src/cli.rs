@@ -28,8 +28,13 @@ pub enum Command {
     /// Count a program's misses in a simulated memory hierarchy
     #[command(override_usage = "lightfoot cache [OPTIONS] [--] PROGRAM [ARGUMENTS]...")]
     Cache(Cache),
+    /// Build, query and inspect index files of sorted keys
+    Index(Index),
     /// List and run the studies that reproduce published experiments on this machine
     Study(Study),
+    /// Look items up with one of the paper's algorithms: what `study search-trees` measures
+    #[command(hide = true)]
+    Lookups(Lookups),
     /// Say what this machine can measure, what it cannot, why, and the fix
     Doctor(Doctor),
 }
@@ -118,6 +123,124 @@ pub struct Study {
     /// Folder for the results
     #[arg(short, long, value_name = "DIR", default_value = "results")]
     pub output: PathBuf,
+    /// Largest array of the studies that scale with memory (bytes, or with K, M or G) [default: 512M, quick 8M]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub max_bytes: Option<usize>,
+}
+
+/// A size such as 64M.
+fn size(text: &str) -> Result<usize, String> {
+    let (digits, shift) = match text.split_at_checked(text.len().saturating_sub(1)) {
+        Some((digits, "K" | "k")) => (digits, 10),
+        Some((digits, "M" | "m")) => (digits, 20),
+        Some((digits, "G" | "g")) => (digits, 30),
+        _ => (text, 0),
+    };
+    let number = digits.parse::<usize>().ok().and_then(|number| number.checked_mul(1 << shift));
+    number.ok_or_else(|| String::from("expected bytes, or a number with K, M or G"))
+}
+
+/// Options of `lookups`.
+#[derive(Debug, Args)]
+pub struct Lookups {
+    /// The algorithm; `empty` reads the queries and looks nothing up
+    pub algorithm: String,
+    /// Items in the structure
+    #[arg(long)]
+    pub items: usize,
+    /// Memory block the structure is built for
+    #[arg(long, default_value_t = 32)]
+    pub block_bytes: usize,
+    /// Lookups of a trial
+    #[arg(long)]
+    pub lookups: usize,
+    /// Trials to run
+    #[arg(long)]
+    pub trials: usize,
+}
+
+/// Options of `index`.
+#[derive(Debug, Args)]
+pub struct Index {
+    /// What to do with it.
+    #[command(subcommand)]
+    pub action: IndexAction,
+}
+
+/// What can be done with an index.
+#[derive(Debug, Subcommand)]
+pub enum IndexAction {
+    /// Build an index file from keys
+    Build(IndexBuild),
+    /// Answer queries from standard input
+    Query(IndexQuery),
+    /// Say what an index file holds, and check it
+    Inspect(IndexInspect),
+}
+
+/// Options of `index build`.
+#[derive(Debug, Args)]
+pub struct IndexBuild {
+    /// File of keys; - is standard input
+    pub keys: PathBuf,
+    /// Index file to write
+    #[arg(short, long, value_name = "INDEX")]
+    pub output: PathBuf,
+    /// Type of the keys: u32, i32, u64, i64, f32, f64 or bytes
+    #[arg(long = "type", value_name = "TYPE", default_value = "u64")]
+    pub kind: String,
+    /// How the keys are given
+    #[arg(long, value_enum, default_value_t = KeyInput::Text)]
+    pub input: KeyInput,
+    /// The keys are sorted already: do not sort them, and refuse them when they are not
+    #[arg(long)]
+    pub sorted: bool,
+    /// A layout other than the planned one (see the library's list)
+    #[arg(long, value_name = "NAME")]
+    pub layout: Option<String>,
+}
+
+/// Options of `index query`.
+#[derive(Debug, Args)]
+pub struct IndexQuery {
+    /// Index file
+    pub index: PathBuf,
+    /// What to answer about each key
+    #[arg(long, value_enum, default_value_t = IndexOp::Rank)]
+    pub op: IndexOp,
+    /// How keys are given and answers are written
+    #[arg(long, value_enum, default_value_t = KeyInput::Text)]
+    pub input: KeyInput,
+}
+
+/// Options of `index inspect`.
+#[derive(Debug, Args)]
+pub struct IndexInspect {
+    /// Index file
+    pub index: PathBuf,
+    /// Shape of the answer
+    #[arg(long, value_enum, default_value_t = DoctorFormat::Text)]
+    pub format: DoctorFormat,
+}
+
+/// How keys are given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum KeyInput {
+    /// One key a line
+    Text,
+    /// Little-endian numbers; strings behind a 32-bit length
+    Binary,
+}
+
+/// What is answered about a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum IndexOp {
+    /// The number of smaller keys
+    Rank,
+    /// 1 when the key is there, else 0
+    Contains,
+    /// For two keys: the ranks of the first key not below the first and of the first not below the second
+    Range,
 }
 
 /// Options of `doctor`.

@@ -28,6 +28,13 @@ const UNSAFE_FILES: &[&str] = &[
     "instrument/src/memory.rs",
     "instrument/src/ptrace.rs",
     "instrument/src/reference/trace.rs",
+    "search/src/kernel/avx2.rs",
+    "search/src/kernel/avx512.rs",
+    "search/src/kernel/mod.rs",
+    "search/src/kernel/neon.rs",
+    "search/src/line.rs",
+    "search/src/memory.rs",
+    "search/tests/files.rs",
 ];
 
 /// Documents whose backticks are held against the tree.

@@ -3,6 +3,7 @@
 mod cache;
 mod count;
 mod doctor;
+mod index;
 mod measure;
 mod study;
 
@@ -22,6 +23,8 @@ pub fn run(command: &Command, all: &[OsString]) -> Result<u8> {
     match command {
         Command::Count(options) => count::run(options, all),
         Command::Cache(options) => cache::run(options, all),
+        Command::Index(options) => index::run(options),
+        Command::Lookups(options) => crate::study::lookups(options),
         Command::Study(options) => study::run(options),
         Command::Doctor(options) => doctor::run(options),
     }

@@ -5,10 +5,12 @@
 mod date;
 mod instrument;
 pub mod race;
+mod search_trees;
 mod workshop;
 
 use crate::cli;
 use anyhow::Result;
+pub use search_trees::lookups;
 use std::path::PathBuf;
 use workshop::workshop;
 
@@ -24,11 +26,18 @@ pub struct Study {
 }
 
 /// All studies.
-pub const STUDIES: &[Study] = &[Study {
-    name: "instrument",
-    about: "speed and exactness of count and cache beside cachegrind and DynamoRIO",
-    run: instrument::run,
-}];
+pub const STUDIES: &[Study] = &[
+    Study {
+        name: "instrument",
+        about: "speed and exactness of count and cache beside cachegrind and DynamoRIO",
+        run: instrument::run,
+    },
+    Study {
+        name: "search-trees",
+        about: "Ladner, Fortna and Nguyen 2002, Figures 4.8 to 4.11, and what an index does today",
+        run: search_trees::run,
+    },
+];
 
 /// How much work a study does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +55,8 @@ pub struct Options {
     pub effort: Effort,
     /// Folder for the results.
     pub folder: PathBuf,
+    /// Largest array of the studies that scale with memory, when the user says.
+    pub max_bytes: Option<usize>,
 }
 
 impl Options {
@@ -55,6 +66,6 @@ impl Options {
     /// When the folder cannot be made.
     pub fn new(study: &cli::Study) -> Result<Options> {
         let effort = if study.quick { Effort::Quick } else { Effort::Full };
-        Ok(Options { effort, folder: study.output.clone() })
+        Ok(Options { effort, folder: study.output.clone(), max_bytes: study.max_bytes })
     }
 }

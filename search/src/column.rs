@@ -1,0 +1,176 @@
+//! How a key type is searched: exactly, through its lanes; or by a prefix whose ties are settled on the keys themselves.
+//!
+//! Internal face of [`Key`](crate::Key): the index calls these, and each key type answers in one of the two ways.
+
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use crate::error::Error;
+use crate::key::{Exact, Frame, Lane};
+use crate::line::{lanes, lanes_mut, lines_for};
+use crate::memory::{Draft, Memory};
+use crate::plan::{check_sorted, Core, Options};
+
+/// Queries converted at a time: small enough for the stack and the first cache, large enough that the pipeline stays full.
+const CHUNK: usize = 1024;
+
+/// The searchable form of keys of one type. `core` holds lanes; `full` holds the keys where lanes are only prefixes.
+#[derive(Clone, Debug)]
+pub(crate) struct Stored<L: Lane> {
+    pub(crate) core: Core<L>,
+    pub(crate) full: Memory,
+    pub(crate) frame: Frame,
+}
+
+/// What the index needs of a key type.
+pub(crate) trait Column: Copy {
+    /// The lane type.
+    type Lane: Lane;
+    /// Plans and builds; `keys` are checked to be sorted.
+    fn build(keys: &[Self], options: &Options) -> Result<Stored<Self::Lane>, Error>;
+    /// The number of keys less than `q`.
+    fn rank(stored: &Stored<Self::Lane>, q: Self) -> usize;
+    /// Many ranks.
+    fn ranks(stored: &Stored<Self::Lane>, qs: &[Self], out: &mut [usize]);
+    /// The key of rank `rank`.
+    fn key(stored: &Stored<Self::Lane>, rank: usize) -> Self;
+    /// Appends the keys of a range of ranks.
+    fn read(stored: &Stored<Self::Lane>, ranks: Range<usize>, out: &mut Vec<Self>);
+    /// Lines of full keys that a file holds for `n` keys.
+    fn full_lines(n: usize) -> usize;
+    /// Sorts keys in the index's order.
+    fn sort(keys: &mut [Self]);
+}
+
+macro_rules! define_exact_column {
+    ($key:ty, $lane:ty) => {
+        impl Column for $key {
+            type Lane = $lane;
+
+            fn build(keys: &[Self], options: &Options) -> Result<Stored<$lane>, Error> {
+                Ok(Stored {
+                    core: Core::build(keys, options)?,
+                    full: Memory::empty(),
+                    frame: Frame::default(),
+                })
+            }
+
+            #[inline(always)]
+            fn rank(stored: &Stored<$lane>, q: Self) -> usize {
+                stored.core.rank(q.to_lane())
+            }
+
+            #[inline]
+            fn ranks(stored: &Stored<$lane>, qs: &[Self], out: &mut [usize]) {
+                match Self::as_lanes(qs) {
+                    Some(own) => stored.core.ranks(own, out),
+                    None => ranks_converted(&stored.core, qs, out, |key| key.to_lane()),
+                }
+            }
+
+            fn key(stored: &Stored<$lane>, rank: usize) -> Self {
+                Self::from_lane(stored.core.key(rank))
+            }
+
+            fn read(stored: &Stored<$lane>, ranks: Range<usize>, out: &mut Vec<Self>) {
+                stored.core.read(ranks, &mut |lane| out.push(Self::from_lane(lane)));
+            }
+
+            fn full_lines(_n: usize) -> usize {
+                0
+            }
+
+            fn sort(keys: &mut [Self]) {
+                keys.sort_unstable_by_key(|key| key.to_lane());
+            }
+        }
+    };
+}
+
+define_exact_column!(u32, u32);
+define_exact_column!(i32, u32);
+define_exact_column!(f32, u32);
+define_exact_column!(u64, u64);
+define_exact_column!(i64, u64);
+define_exact_column!(f64, u64);
+
+/// Ranks of keys that have to become lanes first.
+pub(crate) fn ranks_converted<L: Lane, K: Copy>(
+    core: &Core<L>,
+    qs: &[K],
+    out: &mut [usize],
+    lane: impl Fn(K) -> L,
+) {
+    assert_eq!(qs.len(), out.len(), "as many answers as queries");
+    let mut buffer = [L::MIN; CHUNK];
+    for (qs, out) in qs.chunks(CHUNK).zip(out.chunks_mut(CHUNK)) {
+        let converted = &mut buffer[..qs.len()];
+        converted.iter_mut().zip(qs).for_each(|(to, &q)| *to = lane(q));
+        core.ranks(converted, out);
+    }
+}
+
+/// Settles a tie: `first` is the rank of the prefix, and `less(rank)` says whether the full key there is less than the query.
+pub(crate) fn settle(core: &Core<u64>, prefix: u64, first: usize, less: impl Fn(usize) -> bool) -> usize {
+    if first >= core.n || !less(first) {
+        return first;
+    }
+    let (mut low, mut high) = (first + 1, core.rank_after(prefix));
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if less(middle) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    low
+}
+
+impl Column for u128 {
+    type Lane = u64;
+
+    fn build(keys: &[Self], options: &Options) -> Result<Stored<u64>, Error> {
+        if let Some(at) = keys.windows(2).position(|pair| pair[0] > pair[1]) {
+            return Err(Error::Unsorted { position: at + 1 });
+        }
+        let (min, max) = (keys.first().copied().unwrap_or(0), keys.last().copied().unwrap_or(0));
+        let frame = Frame::new(min, max);
+        let prefixes: Vec<u64> = keys.iter().map(|&key| frame.lane(key)).collect();
+        debug_assert!(check_sorted(&prefixes).is_ok());
+        let lines = lines_for::<u128>(keys.len());
+        let mut full = Draft::new(lines);
+        lanes_mut::<u128>(full.lines_mut())[..keys.len()].copy_from_slice(keys);
+        Ok(Stored { core: Core::build_sorted(&prefixes, options)?, full: full.finish(lines), frame })
+    }
+
+    fn rank(stored: &Stored<u64>, q: Self) -> usize {
+        let prefix = stored.frame.lane(q);
+        let keys = lanes::<u128>(stored.full.lines());
+        settle(&stored.core, prefix, stored.core.rank(prefix), |rank| keys[rank] < q)
+    }
+
+    fn ranks(stored: &Stored<u64>, qs: &[Self], out: &mut [usize]) {
+        ranks_converted(&stored.core, qs, out, |q| stored.frame.lane(q));
+        let keys = lanes::<u128>(stored.full.lines());
+        for (&q, rank) in qs.iter().zip(out) {
+            *rank = settle(&stored.core, stored.frame.lane(q), *rank, |rank| keys[rank] < q);
+        }
+    }
+
+    fn key(stored: &Stored<u64>, rank: usize) -> Self {
+        lanes::<u128>(stored.full.lines())[rank]
+    }
+
+    fn read(stored: &Stored<u64>, ranks: Range<usize>, out: &mut Vec<Self>) {
+        out.extend_from_slice(&lanes(stored.full.lines())[ranks]);
+    }
+
+    fn full_lines(n: usize) -> usize {
+        lines_for::<u128>(n)
+    }
+
+    fn sort(keys: &mut [Self]) {
+        keys.sort_unstable();
+    }
+}

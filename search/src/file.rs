@@ -1,0 +1,286 @@
+//! The index file: three lines of header, then the lines of the index exactly as they are searched.
+//!
+//! ```text
+//! word  0      magic "LFINDEX\x1a"          word 12..13  base of 128-bit keys
+//! word  1      version, key type            word 14      shift of 128-bit keys
+//! word  2      layout, header bytes         word 15..20  what the key type adds (strings: sizes), else 0
+//! word  3      n                            word 21      0
+//! word  4      lines of the layout          word 22      checksum of everything behind the header
+//! word  5      lines behind the layout      word 23      checksum of words 0..=22
+//! word  6..11  numbers of the shape
+//! ```
+//!
+//! Words are 64-bit little endian; halves of words 1 and 2 are 32-bit, the first one low. Opening maps the file and reads it once for the checksum, nothing is
+//! converted or copied. Every change of a single line changes the checksum (each step of it is a bijection of the line's words), and should a
+//! file be forged to match, searches are still bounds-checked: wrong answers or a panic, never undefined behaviour.
+//!
+//! Leaves out: compression, partial reads, big-endian machines.
+
+use alloc::vec::Vec;
+
+use crate::error::Error;
+use crate::key::{Frame, KeyType, Lane};
+use crate::layout::{Layout, Shape};
+use crate::line::{lanes, Line, LINE_BYTES};
+use crate::memory::Memory;
+
+/// The format that this version writes, and the newest it reads.
+pub const VERSION: u32 = 1;
+
+const MAGIC: u64 = u64::from_le_bytes(*b"LFINDEX\x1a");
+const HEADER_LINES: usize = 3;
+const HEADER_WORDS: usize = HEADER_LINES * 8;
+
+/// What a file's header says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Header {
+    pub(crate) kind: KeyType,
+    pub(crate) layout: Layout,
+    pub(crate) n: usize,
+    pub(crate) core_lines: usize,
+    pub(crate) full_lines: usize,
+    pub(crate) words: [u64; 6],
+    pub(crate) frame: Frame,
+    pub(crate) extra: [u64; 6],
+}
+
+/// A file's facts, without opening it for a particular key type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Inspection {
+    /// Type of the keys.
+    pub kind: KeyType,
+    /// Layout of the keys.
+    pub layout: Layout,
+    /// Number of keys.
+    pub n: usize,
+    /// Bytes of the whole file.
+    pub bytes: usize,
+    /// Checksum of the contents, which was found correct.
+    pub checksum: u64,
+}
+
+impl Header {
+    /// The header of an index in memory.
+    pub(crate) fn of<L: Lane>(
+        kind: KeyType,
+        n: usize,
+        shape: &Shape<L>,
+        full_lines: usize,
+        frame: Frame,
+    ) -> Header {
+        let (layout, words) = (shape.layout(), shape.words());
+        Header { kind, layout, n, core_lines: shape.lines(), full_lines, words, frame, extra: [0; 6] }
+    }
+
+    fn encode(&self, payload: u64) -> [u64; HEADER_WORDS] {
+        let mut words = [0; HEADER_WORDS];
+        words[0] = MAGIC;
+        words[1] = u64::from(VERSION) | u64::from(self.kind.code()) << 32;
+        words[2] = u64::from(self.layout.code()) | ((HEADER_LINES * LINE_BYTES) as u64) << 32;
+        words[3] = self.n as u64;
+        words[4] = self.core_lines as u64;
+        words[5] = self.full_lines as u64;
+        words[6..12].copy_from_slice(&self.words);
+        words[12] = self.frame.base as u64;
+        words[13] = (self.frame.base >> 64) as u64;
+        words[14] = u64::from(self.frame.shift);
+        words[15..21].copy_from_slice(&self.extra);
+        words[22] = payload;
+        words[23] = checksum_words(&words[..23]);
+        words
+    }
+
+    /// Reads a header and checks it against the lines that follow.
+    fn decode(lines: &[Line], file_bytes: usize) -> Result<(Header, u64), Error> {
+        let words: &[u64] = lanes(&lines[..lines.len().min(HEADER_LINES)]);
+        if words.first() != Some(&MAGIC) {
+            return Err(if cfg!(target_endian = "big") { Error::BigEndian } else { Error::Foreign });
+        }
+        let version = words[1] as u32;
+        if version > VERSION {
+            return Err(Error::Newer { version });
+        }
+        if words.len() < HEADER_WORDS {
+            return Err(Error::Truncated {
+                expected: (HEADER_LINES * LINE_BYTES) as u64,
+                found: file_bytes as u64,
+            });
+        }
+        if words[23] != checksum_words(&words[..23]) {
+            return Err(Error::Damaged { what: "the header's checksum does not match" });
+        }
+        let header =
+            Header::from_words(words).ok_or(Error::Damaged { what: "the header describes no index" })?;
+        let expected =
+            (HEADER_LINES as u64 + words[4].saturating_add(words[5])).saturating_mul(LINE_BYTES as u64);
+        if expected != file_bytes as u64 {
+            return Err(match expected > file_bytes as u64 {
+                true => Error::Truncated { expected, found: file_bytes as u64 },
+                false => Error::Damaged { what: "bytes follow the end of the index" },
+            });
+        }
+        if words[22] != checksum(&lines[HEADER_LINES..]) {
+            return Err(Error::Damaged { what: "the checksum does not match the contents" });
+        }
+        Ok((header, words[22]))
+    }
+
+    fn from_words(words: &[u64]) -> Option<Header> {
+        let sized = words[1] as u32 == VERSION && (words[2] >> 32) as usize == HEADER_LINES * LINE_BYTES;
+        let header = Header {
+            kind: KeyType::from_code((words[1] >> 32) as u32)?,
+            layout: Layout::from_code(words[2] as u32)?,
+            n: usize::try_from(words[3]).ok()?,
+            core_lines: usize::try_from(words[4]).ok()?,
+            full_lines: usize::try_from(words[5]).ok()?,
+            words: words[6..12].try_into().ok()?,
+            frame: Frame {
+                base: u128::from(words[12]) | u128::from(words[13]) << 64,
+                shift: u32::try_from(words[14]).ok()?,
+            },
+            extra: words[15..21].try_into().ok()?,
+        };
+        // Every key takes at least a byte, so n cannot be so large that a shape's arithmetic overflows.
+        let plausible = header.n <= header.core_lines.saturating_mul(LINE_BYTES) && header.frame.shift < 128;
+        (sized && plausible).then_some(header)
+    }
+
+    /// The shape that the header describes, when it is as long as the file says.
+    pub(crate) fn shape<L: Lane>(&self) -> Result<Shape<L>, Error> {
+        Shape::from_words(self.layout, self.n, self.words)
+            .filter(|shape| shape.lines() == self.core_lines)
+            .ok_or(Error::Damaged { what: "the header's numbers describe no layout" })
+    }
+}
+
+/// An opened file: its header, the layout's lines and what stands behind them.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(crate) header: Header,
+    pub(crate) core: Memory,
+    pub(crate) full: Memory,
+}
+
+/// Checks `memory` as a file of `file_bytes` bytes holding keys of type `kind`.
+pub(crate) fn open(memory: &Memory, file_bytes: usize, kind: KeyType) -> Result<Opened, Error> {
+    let (header, _) = Header::decode(memory.lines(), file_bytes)?;
+    if header.kind != kind {
+        return Err(Error::OtherType { found: header.kind, expected: kind });
+    }
+    let middle = HEADER_LINES + header.core_lines;
+    let core = memory.part(HEADER_LINES..middle);
+    let full = memory.part(middle..middle + header.full_lines);
+    Ok(Opened { header, core, full })
+}
+
+/// The facts of a file in memory.
+#[cfg(feature = "std")]
+pub(crate) fn inspect(memory: &Memory, file_bytes: usize) -> Result<Inspection, Error> {
+    let (header, checksum) = Header::decode(memory.lines(), file_bytes)?;
+    Ok(Inspection { kind: header.kind, layout: header.layout, n: header.n, bytes: file_bytes, checksum })
+}
+
+/// `bytes` copied to where they can be searched.
+pub(crate) fn copied(bytes: &[u8]) -> Memory {
+    let mut lines = alloc::vec![Line::ZERO; bytes.len().div_ceil(LINE_BYTES)];
+    crate::line::lanes_mut::<u8>(&mut lines)[..bytes.len()].copy_from_slice(bytes);
+    Memory::from_vec(lines)
+}
+
+/// The whole file as bytes.
+pub(crate) fn encode(header: &Header, core: &[Line], full: &[Line]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity((HEADER_LINES + core.len() + full.len()) * LINE_BYTES);
+    for word in header.encode(checksum_of_two(core, full)) {
+        bytes.extend_from_slice(&word.to_le_bytes());
+    }
+    bytes.extend_from_slice(lanes(core));
+    bytes.extend_from_slice(lanes(full));
+    bytes
+}
+
+/// The facts of the index file at `path`: type, layout and size, its checksum verified.
+///
+/// # Errors
+/// What reading the file says, or how the file is damaged.
+#[cfg(feature = "std")]
+pub fn inspect_file(path: impl AsRef<std::path::Path>) -> Result<Inspection, Error> {
+    let (memory, bytes) = map(path.as_ref())?;
+    inspect(&memory, bytes)
+}
+
+/// Maps the file at `path`.
+#[cfg(feature = "std")]
+pub(crate) fn map(path: &std::path::Path) -> Result<(Memory, usize), Error> {
+    let file = std::fs::File::open(path)?;
+    let bytes = file.metadata()?.len();
+    let memory = crate::memory::map_file(&file)?;
+    Ok((memory, usize::try_from(bytes).map_err(std::io::Error::other)?))
+}
+
+/// Writes the file whole or not at all: beside `path`, then renamed over it.
+#[cfg(feature = "std")]
+pub(crate) fn save(
+    path: &std::path::Path,
+    header: &Header,
+    core: &[Line],
+    full: &[Line],
+) -> Result<(), Error> {
+    use std::io::Write;
+    if cfg!(target_endian = "big") {
+        return Err(Error::BigEndian);
+    }
+    let mut name = std::ffi::OsString::from(".");
+    name.push(path.file_name().unwrap_or_default());
+    name.push(std::format!(".{}.part", std::process::id()));
+    let beside = path.with_file_name(name);
+    let write = || -> std::io::Result<()> {
+        let mut file = std::fs::File::create(&beside)?;
+        let words = header.encode(checksum_of_two(core, full));
+        file.write_all(crate::line::bytes_of(&words[..]))?;
+        file.write_all(lanes(core))?;
+        file.write_all(lanes(full))?;
+        file.flush()?;
+        std::fs::rename(&beside, path)
+    };
+    write().map_err(|error| {
+        let _ = std::fs::remove_file(&beside);
+        Error::Io(error)
+    })
+}
+
+const PRIME: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// Eight running words, one per word of a line.
+#[derive(Clone, Copy)]
+struct Sum([u64; 8], u64);
+
+impl Sum {
+    const START: Sum = Sum([1, 2, 3, 5, 7, 11, 13, 17], 0);
+
+    /// Takes lines in. Each word's step is a bijection, so two contents that differ in one line never meet again in that word.
+    fn take(mut self, lines: &[Line]) -> Sum {
+        for line in lines {
+            for (sum, word) in self.0.iter_mut().zip(line.u64s()) {
+                *sum = (*sum ^ word).wrapping_mul(PRIME).rotate_left(29);
+            }
+        }
+        self.1 += lines.len() as u64;
+        self
+    }
+
+    fn finish(self) -> u64 {
+        self.0.iter().fold(self.1, |sum, word| (sum.rotate_left(5) ^ word ^ word >> 32).wrapping_mul(PRIME))
+    }
+}
+
+fn checksum(lines: &[Line]) -> u64 {
+    Sum::START.take(lines).finish()
+}
+
+fn checksum_of_two(core: &[Line], full: &[Line]) -> u64 {
+    Sum::START.take(core).take(full).finish()
+}
+
+fn checksum_words(words: &[u64]) -> u64 {
+    words.iter().fold(MAGIC, |sum, word| (sum ^ word).wrapping_mul(PRIME).rotate_left(29))
+}

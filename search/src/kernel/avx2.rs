@@ -1,0 +1,169 @@
+//! AVX2: two 256-bit halves per line. There is no unsigned compare, so `a < q` is asked as "the larger of `a` and `q` is not `a`",
+//! and for 64-bit lanes as a signed compare of both sides with the top bit flipped.
+
+use core::arch::x86_64::*;
+
+use super::Simd;
+use crate::key::Lane;
+use crate::layout::{Method, Shape};
+use crate::line::{Line, LINE_BYTES};
+
+/// Proof that the processor has AVX2, BMI1/2 and POPCNT.
+#[derive(Clone, Copy)]
+pub(crate) struct Avx2(());
+
+impl Avx2 {
+    /// The token, when the processor has the instructions.
+    pub(crate) fn new() -> Option<Avx2> {
+        available().then_some(Avx2(()))
+    }
+}
+
+#[cfg(feature = "std")]
+fn available() -> bool {
+    use std::arch::is_x86_feature_detected as has;
+    has!("avx2") && has!("bmi1") && has!("bmi2") && has!("popcnt")
+}
+
+#[cfg(not(feature = "std"))]
+fn available() -> bool {
+    cfg!(all(
+        target_feature = "avx2",
+        target_feature = "bmi1",
+        target_feature = "bmi2",
+        target_feature = "popcnt"
+    ))
+}
+
+/// One query with method `M`.
+///
+/// # Safety
+/// The processor must have what [`Avx2`] proves.
+#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+pub(crate) unsafe fn one<L: Lane, M: Method<L>>(shape: &Shape<L>, lines: &[Line], q: L) -> usize {
+    M::of(shape).rank(Avx2(()), lines, q)
+}
+
+/// Many queries with method `M`.
+///
+/// # Safety
+/// The processor must have what [`Avx2`] proves.
+#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+pub(crate) unsafe fn many<L: Lane, M: Method<L>>(
+    shape: &Shape<L>,
+    lines: &[Line],
+    qs: &[L],
+    out: &mut [usize],
+) {
+    M::of(shape).ranks(Avx2(()), lines, qs, out);
+}
+
+/// Asks for line `index` of `lines`.
+#[inline(always)]
+pub(crate) fn prefetch(lines: &[Line], index: usize) {
+    let address = lines.as_ptr().cast::<i8>().wrapping_add(index.wrapping_mul(LINE_BYTES));
+    // SAFETY: a prefetch of any address is harmless: it reads nothing that the program can see and never faults.
+    unsafe { _mm_prefetch::<_MM_HINT_T0>(address) }
+}
+
+/// The two halves of 64 bytes.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn load<T>(lanes: &T) -> [__m256i; 2] {
+    const { assert!(size_of::<T>() == 64) };
+    let half = (&raw const *lanes).cast::<__m256i>();
+    // SAFETY: `lanes` is 64 readable bytes, and `loadu` needs no alignment.
+    unsafe { [_mm256_loadu_si256(half), _mm256_loadu_si256(half.add(1))] }
+}
+
+#[inline]
+#[target_feature(enable = "avx2,popcnt")]
+fn less_u8<const SKIP: usize>(lanes: &[u8; 64], q: u8) -> usize {
+    let q = _mm256_set1_epi8(q as i8);
+    let not_less = load(lanes).map(|half| {
+        let keeps = _mm256_cmpeq_epi8(_mm256_max_epu8(half, q), half);
+        _mm256_movemask_epi8(keeps) as u32 as u64
+    });
+    (!(not_less[0] | not_less[1] << 32) >> SKIP).count_ones() as usize
+}
+
+#[inline]
+#[target_feature(enable = "avx2,popcnt")]
+fn less_u16<const SKIP: usize>(lanes: &[u16; 32], q: u16) -> usize {
+    let q = _mm256_set1_epi16(q as i16);
+    let not_less = load(lanes).map(|half| {
+        let keeps = _mm256_cmpeq_epi16(_mm256_max_epu16(half, q), half);
+        _mm256_movemask_epi8(keeps) as u32 as u64
+    });
+    (!(not_less[0] | not_less[1] << 32) >> (2 * SKIP)).count_ones() as usize / 2
+}
+
+#[inline]
+#[target_feature(enable = "avx2,popcnt")]
+fn less_u32<const SKIP: usize>(lanes: &[u32; 16], q: u32) -> usize {
+    let q = _mm256_set1_epi32(q as i32);
+    let not_less = load(lanes).map(|half| {
+        let keeps = _mm256_cmpeq_epi32(_mm256_max_epu32(half, q), half);
+        _mm256_movemask_ps(_mm256_castsi256_ps(keeps)) as u32
+    });
+    (((not_less[0] | not_less[1] << 8) ^ 0xFFFF) >> SKIP).count_ones() as usize
+}
+
+#[inline]
+#[target_feature(enable = "avx2,popcnt")]
+fn less_u64<const SKIP: usize>(lanes: &[u64; 8], q: u64) -> usize {
+    let flip = _mm256_set1_epi64x(i64::MIN);
+    let q = _mm256_set1_epi64x(q as i64 ^ i64::MIN);
+    let less = load(lanes).map(|half| {
+        let less = _mm256_cmpgt_epi64(q, _mm256_xor_si256(half, flip));
+        _mm256_movemask_pd(_mm256_castsi256_pd(less)) as u32
+    });
+    ((less[0] | less[1] << 4) >> SKIP).count_ones() as usize
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn mask_less_u16(lanes: &[u16; 32], q: u16) -> u32 {
+    let q = _mm256_set1_epi16(q as i16);
+    let [low, high] = load(lanes).map(|half| _mm256_cmpeq_epi16(_mm256_max_epu16(half, q), half));
+    // Packing works inside 128-bit halves; the permutation puts the four quarters back in order.
+    let not_less = _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_packs_epi16(low, high));
+    !(_mm256_movemask_epi8(not_less) as u32)
+}
+
+impl Simd for Avx2 {
+    #[inline(always)]
+    fn mask_less_u16(self, lanes: &[u16; 32], q: u16) -> u32 {
+        // SAFETY: the token proves the instructions.
+        unsafe { mask_less_u16(lanes, q) }
+    }
+
+    #[inline(always)]
+    fn less_u8<const SKIP: usize>(self, lanes: &[u8; 64], q: u8) -> usize {
+        // SAFETY: the token proves the instructions.
+        unsafe { less_u8::<SKIP>(lanes, q) }
+    }
+
+    #[inline(always)]
+    fn less_u16<const SKIP: usize>(self, lanes: &[u16; 32], q: u16) -> usize {
+        // SAFETY: the token proves the instructions.
+        unsafe { less_u16::<SKIP>(lanes, q) }
+    }
+
+    #[inline(always)]
+    fn less_u32<const SKIP: usize>(self, lanes: &[u32; 16], q: u32) -> usize {
+        // SAFETY: the token proves the instructions.
+        unsafe { less_u32::<SKIP>(lanes, q) }
+    }
+
+    #[inline(always)]
+    fn less_u64<const SKIP: usize>(self, lanes: &[u64; 8], q: u64) -> usize {
+        // SAFETY: the token proves the instructions.
+        unsafe { less_u64::<SKIP>(lanes, q) }
+    }
+
+    #[inline(always)]
+    fn prefetch(self, lines: &[Line], index: usize) {
+        prefetch(lines, index);
+    }
+}

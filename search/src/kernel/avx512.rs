@@ -1,0 +1,154 @@
+//! AVX-512: one unsigned compare per line, whose mask is counted. Needs F, BW, VL and DQ (every AVX-512 server part since 2017).
+//!
+//! Cost of a line: load and compare fused, mask to a register, population count; about 7 cycles from line to count.
+
+use core::arch::x86_64::*;
+
+use super::{Simd, MARKS};
+use crate::key::Lane;
+use crate::layout::{Method, Shape};
+use crate::line::Line;
+
+/// Proof that the processor has AVX-512 F, BW, VL and DQ, BMI1/2 and POPCNT.
+#[derive(Clone, Copy)]
+pub(crate) struct Avx512(());
+
+impl Avx512 {
+    /// The token, when the processor has the instructions.
+    pub(crate) fn new() -> Option<Avx512> {
+        available().then_some(Avx512(()))
+    }
+}
+
+#[cfg(feature = "std")]
+fn available() -> bool {
+    use std::arch::is_x86_feature_detected as has;
+    has!("avx512f")
+        && has!("avx512bw")
+        && has!("avx512vl")
+        && has!("avx512dq")
+        && has!("bmi1")
+        && has!("bmi2")
+        && has!("popcnt")
+}
+
+#[cfg(not(feature = "std"))]
+fn available() -> bool {
+    cfg!(all(target_feature = "avx512f", target_feature = "avx512bw", target_feature = "avx512vl"))
+        && cfg!(all(target_feature = "avx512dq", target_feature = "bmi2", target_feature = "popcnt"))
+}
+
+/// One query with method `M`.
+///
+/// # Safety
+/// The processor must have what [`Avx512`] proves.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,bmi1,bmi2,popcnt")]
+pub(crate) unsafe fn one<L: Lane, M: Method<L>>(shape: &Shape<L>, lines: &[Line], q: L) -> usize {
+    M::of(shape).rank(Avx512(()), lines, q)
+}
+
+/// Many queries with method `M`.
+///
+/// # Safety
+/// The processor must have what [`Avx512`] proves.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,bmi1,bmi2,popcnt")]
+pub(crate) unsafe fn many<L: Lane, M: Method<L>>(
+    shape: &Shape<L>,
+    lines: &[Line],
+    qs: &[L],
+    out: &mut [usize],
+) {
+    M::of(shape).ranks(Avx512(()), lines, qs, out);
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn load<T>(lanes: &T) -> __m512i {
+    const { assert!(size_of::<T>() == 64) };
+    // SAFETY: `lanes` is 64 readable bytes, and `loadu` needs no alignment.
+    unsafe { _mm512_loadu_si512((&raw const *lanes).cast()) }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,popcnt")]
+fn less_u8<const SKIP: usize>(lanes: &[u8; 64], q: u8) -> usize {
+    (_mm512_cmplt_epu8_mask(load(lanes), _mm512_set1_epi8(q as i8)) >> SKIP).count_ones() as usize
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,popcnt")]
+fn less_u16<const SKIP: usize>(lanes: &[u16; 32], q: u16) -> usize {
+    (_mm512_cmplt_epu16_mask(load(lanes), _mm512_set1_epi16(q as i16)) >> SKIP).count_ones() as usize
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,popcnt")]
+fn less_u32<const SKIP: usize>(lanes: &[u32; 16], q: u32) -> usize {
+    (_mm512_cmplt_epu32_mask(load(lanes), _mm512_set1_epi32(q as i32)) >> SKIP).count_ones() as usize
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,popcnt")]
+fn less_u64<const SKIP: usize>(lanes: &[u64; 8], q: u64) -> usize {
+    (_mm512_cmplt_epu64_mask(load(lanes), _mm512_set1_epi64(q as i64)) >> SKIP).count_ones() as usize
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+fn mask_less_u16(lanes: &[u16; 32], q: u16) -> u32 {
+    _mm512_cmplt_epu16_mask(load(lanes), _mm512_set1_epi16(q as i16))
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn marked(words: &[usize; MARKS], mask: u32) -> u64 {
+    let mask = _mm512_set1_epi64(i64::from(mask));
+    let (eights, _) = words.as_chunks::<8>();
+    eights
+        .iter()
+        .rev()
+        .fold(0, |marks, eight| marks << 8 | u64::from(_mm512_test_epi64_mask(load(eight), mask)))
+}
+
+impl Simd for Avx512 {
+    #[inline(always)]
+    fn mask_less_u16(self, lanes: &[u16; 32], q: u16) -> u32 {
+        // SAFETY: the token proves the instructions.
+        unsafe { mask_less_u16(lanes, q) }
+    }
+
+    #[inline(always)]
+    fn marked(self, words: &[usize; MARKS], mask: u32) -> u64 {
+        // SAFETY: the token proves the instructions.
+        unsafe { marked(words, mask) }
+    }
+
+    #[inline(always)]
+    fn less_u8<const SKIP: usize>(self, lanes: &[u8; 64], q: u8) -> usize {
+        // SAFETY: the token proves the instructions.
+        unsafe { less_u8::<SKIP>(lanes, q) }
+    }
+
+    #[inline(always)]
+    fn less_u16<const SKIP: usize>(self, lanes: &[u16; 32], q: u16) -> usize {
+        // SAFETY: the token proves the instructions.
+        unsafe { less_u16::<SKIP>(lanes, q) }
+    }
+
+    #[inline(always)]
+    fn less_u32<const SKIP: usize>(self, lanes: &[u32; 16], q: u32) -> usize {
+        // SAFETY: the token proves the instructions.
+        unsafe { less_u32::<SKIP>(lanes, q) }
+    }
+
+    #[inline(always)]
+    fn less_u64<const SKIP: usize>(self, lanes: &[u64; 8], q: u64) -> usize {
+        // SAFETY: the token proves the instructions.
+        unsafe { less_u64::<SKIP>(lanes, q) }
+    }
+
+    #[inline(always)]
+    fn prefetch(self, lines: &[Line], index: usize) {
+        super::avx2::prefetch(lines, index);
+    }
+}

@@ -1,0 +1,130 @@
+//! Eytzinger: the binary tree in breadth-first order, node k's children at 2k and 2k + 1, slot 0 unused.
+//!
+//! The sixteen (u32) or eight (u64) descendants four (three) levels down fill exactly one line, so one prefetch per level hides most of the
+//! waiting: log2 n levels, a quarter of them waited for. The rank comes from the path alone, no stored ranks: if the h levels were
+//! full, the path's bits would be the number x of smaller slots; the slots missing at the end of the last level that lie before x are taken off.
+//!
+//! Memory: the keys and one slot. Source: Khuong and Morin 2017, section 4 (layout and prefetch); the rank is derived here.
+
+use super::{Fill, Method, Shape};
+use crate::kernel::Simd;
+use crate::key::{Exact, Lane};
+use crate::line::{lanes, lanes_mut, lines_for, Line};
+
+/// n keys in breadth-first order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Eytzinger {
+    n: usize,
+    /// Levels, the last of which may be partly filled.
+    height: u32,
+    /// Keys in the last level.
+    last: usize,
+    lines: usize,
+}
+
+impl Eytzinger {
+    /// The shape of n keys.
+    pub(crate) fn new<L: Lane>(n: usize) -> Eytzinger {
+        let height = usize::BITS - n.leading_zeros();
+        let above = (1usize << height >> 1).saturating_sub(1);
+        Eytzinger { n, height, last: n - above, lines: lines_for::<L>(n + 1) }
+    }
+
+    /// The rank that a finished path stands for: `slot` is in the level below the last.
+    #[inline(always)]
+    fn rank_of_path(&self, slot: usize) -> usize {
+        let smaller = slot - (1 << self.height);
+        smaller - smaller.div_ceil(2).saturating_sub(self.last)
+    }
+
+    /// The slot of the key of rank `rank`.
+    fn slot_of_rank(&self, rank: usize) -> usize {
+        let full = if rank < 2 * self.last { rank } else { 2 * rank + 1 - 2 * self.last };
+        let up = (full + 1).trailing_zeros();
+        (1 << (self.height - 1 - up)) + ((full + 1) >> (up + 1))
+    }
+
+    /// One step down from `slot`, which may be missing: a missing slot counts as larger than everything.
+    #[inline(always)]
+    fn step<L: Lane>(&self, slots: &[L], slot: usize, q: L) -> usize {
+        2 * slot + usize::from(slot <= self.n && slots[slot] < q)
+    }
+}
+
+/// Queries whose descents run abreast.
+const ABREAST: usize = 16;
+
+impl<L: Lane> Method<L> for Eytzinger {
+    fn of(shape: &Shape<L>) -> &Self {
+        let Shape::Eytzinger(this) = shape else { unreachable!("the kernel was chosen for this layout") };
+        this
+    }
+
+    fn lines(&self) -> usize {
+        self.lines
+    }
+
+    #[inline(always)]
+    fn rank<S: Simd>(&self, simd: S, lines: &[Line], q: L) -> usize {
+        let slots = lanes::<L>(lines);
+        let mut slot = 1;
+        for _ in 1..self.height {
+            simd.prefetch(lines, slot);
+            slot = 2 * slot + usize::from(slots[slot] < q);
+        }
+        if self.height > 0 {
+            slot = self.step(slots, slot, q);
+        }
+        self.rank_of_path(slot)
+    }
+
+    #[inline(always)]
+    fn ranks<S: Simd>(&self, simd: S, lines: &[Line], qs: &[L], out: &mut [usize]) {
+        let slots = lanes::<L>(lines);
+        for (qs, out) in qs.chunks(ABREAST).zip(out.chunks_mut(ABREAST)) {
+            let mut at = [1; ABREAST];
+            for level in 0..self.height {
+                for (slot, &q) in at.iter_mut().zip(qs) {
+                    if level + 1 < self.height {
+                        simd.prefetch(lines, *slot);
+                        *slot = 2 * *slot + usize::from(slots[*slot] < q);
+                    } else {
+                        *slot = self.step(slots, *slot, q);
+                    }
+                }
+            }
+            out.iter_mut().zip(at).for_each(|(rank, slot)| *rank = self.rank_of_path(slot));
+        }
+    }
+
+    fn key(&self, lines: &[Line], rank: usize) -> L {
+        lanes::<L>(lines)[self.slot_of_rank(rank)]
+    }
+}
+
+impl<L: Lane> Fill<L> for Eytzinger {
+    fn fill<K: Exact<As = L>>(&self, keys: &[K], lines: &mut [Line]) {
+        let slots = lanes_mut::<L>(lines);
+        for (rank, key) in keys.iter().enumerate() {
+            slots[self.slot_of_rank(rank)] = key.to_lane();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_rank_has_its_own_slot_in_every_small_tree() {
+        for n in 1..300 {
+            let shape = Eytzinger::new::<u32>(n);
+            let mut seen = vec![false; n + 1];
+            for rank in 0..n {
+                let slot = shape.slot_of_rank(rank);
+                assert!((1..=n).contains(&slot) && !seen[slot], "n={n} rank={rank} slot={slot}");
+                seen[slot] = true;
+            }
+        }
+    }
+}

@@ -1,0 +1,385 @@
+//! Packed digits: split keys without a place left empty. A small table says where a bucket's keys start; interpolation inside the bucket says which line.
+//!
+//! The keys' 16-bit digits stand end to end, so a place is a rank and the memory is half that of u32 keys. The table (4 bytes per [`LOAD`] keys) stays in
+//! the near caches; the line that holds the answer is guessed as `start + fraction · count` and fetched at once. Evenly spread keys are where the guess says, or
+//! one line beside it; while the index is built the error of *every* possible query is computed, and the layout refuses keys for which it exceeds
+//! [`ERROR_LINES_MAX`] lines. Interpolation is used only because it is bounded.
+//!
+//! ```text
+//! table:   starts of the buckets, u32, one more than buckets
+//! digits:  u16, in order, padded to a line
+//! ```
+//!
+//! Lines read: one of the table, then the guessed line, rarely its neighbour. Memory: 2.06 bytes a key when a bucket holds 64 keys.
+//! Leaves out: digits other than 16 bits, more than 2^31 keys. Source: interpolation search (Peterson 1957) on split keys, with the bound of learned indexes (PGM).
+
+use core::ops::Range;
+
+use super::{Method, Refusal, Shape};
+use crate::kernel::{Simd, MARKS};
+use crate::key::{Exact, Lane};
+use crate::line::{lanes, lanes_mut, lines_for, Line};
+use crate::scale::Scale;
+
+/// Keys per bucket, unless 16 bits need more buckets to tell keys apart.
+const LOAD: usize = 64;
+
+/// Digits of a line.
+const PER_LINE: usize = 32;
+
+/// Lines between the guess and the answer that are accepted.
+const ERROR_LINES_MAX: usize = 2;
+
+/// Bits of a digit.
+const DIGIT_BITS: u32 = 16;
+
+/// Queries that go through the pipeline together.
+const GROUP: usize = MARKS;
+
+/// Set in an answer that may be in a neighbouring line.
+const UNSURE: u32 = 1 << 31;
+
+/// n digits behind a table of `scale.buckets() + 1` starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Packed<L: Lane> {
+    n: usize,
+    scale: Scale<L>,
+    table_lines: usize,
+}
+
+/// What is known of a query before its line is read: its bucket's ranks, the first rank of the line to read, its digit.
+#[derive(Clone, Copy, Default)]
+struct Guess {
+    start: u32,
+    end: u32,
+    line: u32,
+    digit: u16,
+}
+
+/// The rank that a digit suggests in a bucket of fewer than 2^16 keys.
+#[inline(always)]
+fn interpolate(start: u32, end: u32, digit: u16) -> u32 {
+    start.wrapping_add(u32::from(digit).wrapping_mul(end.wrapping_sub(start)) >> DIGIT_BITS)
+}
+
+/// The first rank of the line that holds a rank.
+#[inline(always)]
+fn line_start(rank: u32) -> u32 {
+    rank & !(PER_LINE as u32 - 1)
+}
+
+/// True when `rank` is at an edge of the line behind which its bucket goes on.
+#[inline(always)]
+fn unsure(start: u32, end: u32, line: u32, rank: u32) -> bool {
+    (rank == line) & (line > start) | (rank == line + PER_LINE as u32) & (rank < end)
+}
+
+impl<L: Lane> Packed<L> {
+    /// The plan for the sorted `keys`.
+    pub(crate) fn plan<K: Exact<As = L>>(keys: &[K]) -> Result<Packed<L>, Refusal> {
+        let (Some(min), Some(max)) = (keys.first(), keys.last()) else { return Err(Refusal::Crowded) };
+        if keys.len() >= UNSURE as usize {
+            return Err(Refusal::TooMany);
+        }
+        let (min, max) = (min.to_lane(), max.to_lane());
+        let needed = ((max.minus(min).widen() as u128 + 2) >> DIGIT_BITS) + 1;
+        if needed > keys.len() as u128 {
+            return Err(Refusal::Crowded);
+        }
+        let scale = Scale::new(min, max, keys.len().div_ceil(LOAD).max(needed as usize));
+        Ok(Self::of_scale(keys.len(), scale))
+    }
+
+    fn of_scale(n: usize, scale: Scale<L>) -> Packed<L> {
+        Packed { n, scale, table_lines: lines_for::<u32>(scale.buckets() + 1) }
+    }
+
+    /// Writes table and digits into `lines`.
+    ///
+    /// # Errors
+    /// [`Refusal::Crowded`] when some query's answer would be too far from its guess.
+    pub(crate) fn fill<K: Exact<As = L>>(&self, keys: &[K], lines: &mut [Line]) -> Result<(), Refusal> {
+        let (table, digits) = lines.split_at_mut(self.table_lines);
+        let table = lanes_mut::<u32>(table);
+        let digits = lanes_mut::<u16>(digits);
+        let mut next = 0;
+        for (rank, key) in keys.iter().enumerate() {
+            let (bucket, fraction) = self.scale.locate(key.to_lane());
+            if bucket >= next {
+                table[next..=bucket].fill(rank as u32);
+                next = bucket + 1;
+            }
+            digits[rank] = (fraction >> (64 - DIGIT_BITS)) as u16;
+        }
+        table[next..].fill(keys.len() as u32);
+        digits[keys.len()..].fill(u16::MAX);
+        if self.error_lines(table, digits) > ERROR_LINES_MAX {
+            Err(Refusal::Crowded)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// The largest distance, in lines, between the guess for any query and its answer. Inside a bucket guesses ascend with digits, so for the queries between two
+    /// digits the farthest guesses are those of the digits themselves.
+    fn error_lines(&self, table: &[u32], digits: &[u16]) -> usize {
+        let line = |rank: usize| rank / PER_LINE;
+        let mut worst = 0;
+        for pair in table[..=self.scale.buckets()].windows(2) {
+            let (start, end) = (pair[0] as usize, pair[1] as usize);
+            let guess = |digit: u16| interpolate(pair[0], pair[1], digit) as usize;
+            if end - start > u16::MAX as usize {
+                return usize::MAX;
+            }
+            let mut low = start;
+            for (rank, &digit) in (start..end).zip(&digits[start..end]) {
+                let high = guess(digit);
+                worst = worst.max(line(rank).abs_diff(line(low))).max(line(rank).abs_diff(line(high)));
+                low = high;
+            }
+            worst = worst.max(line(end).abs_diff(line(low)));
+        }
+        worst
+    }
+
+    /// The rank that the guessed line suggests: digits of earlier buckets count as less, of later ones as not less.
+    #[inline(always)]
+    fn rank_in_line<S: Simd>(simd: S, digits: &[Line], guess: Guess) -> u32 {
+        let less = simd.mask_less_u16(digits[guess.line as usize / PER_LINE].u16s(), guess.digit);
+        let before = low_bits(guess.start.saturating_sub(guess.line));
+        let inside = low_bits(guess.end.wrapping_sub(guess.line));
+        guess.line + ((less & inside) | before).count_ones()
+    }
+
+    /// The rank, from the guessed line on to its neighbours as long as the answer may be there.
+    #[inline(always)]
+    fn rank_nearby<S: Simd>(simd: S, digits: &[Line], mut guess: Guess) -> usize {
+        let mut rank = Self::rank_in_line(simd, digits, guess);
+        let ascending = rank > guess.line;
+        while unsure(guess.start, guess.end, guess.line, rank) && (rank > guess.line) == ascending {
+            guess.line = line_start(if ascending { rank } else { rank - 1 });
+            rank = Self::rank_in_line(simd, digits, guess);
+        }
+        rank as usize
+    }
+
+    /// The shape of a file's numbers.
+    pub(crate) fn from_words(n: usize, words: [u64; 6]) -> Option<Packed<L>> {
+        let scale = Scale::from_words([words[0], words[1], words[2], words[3]])?;
+        (n < UNSURE as usize).then(|| Self::of_scale(n, scale))
+    }
+
+    #[inline(always)]
+    fn digit(fraction: u64) -> u16 {
+        (fraction >> (64 - DIGIT_BITS)) as u16
+    }
+
+    /// Locates a group and asks for its lines of the table.
+    #[inline(always)]
+    fn locate<S: Simd>(&self, simd: S, lines: &[Line], qs: &[L; GROUP], places: &mut Places) {
+        for ((&q, bucket), digit) in qs.iter().zip(&mut places.buckets).zip(&mut places.digits) {
+            let (at, fraction) = self.scale.locate(q);
+            *bucket = at as u32;
+            *digit = Self::digit(fraction);
+        }
+        places.buckets.iter().for_each(|&bucket| simd.prefetch(lines, bucket as usize / 16));
+    }
+}
+
+/// The lowest `count` bits, all when there are more than 32.
+#[inline(always)]
+fn low_bits(count: u32) -> u32 {
+    ((1u64 << count.min(32)) - 1) as u32
+}
+
+/// Where the queries of a group go.
+#[derive(Clone, Copy)]
+struct Places {
+    buckets: [u32; GROUP],
+    digits: [u16; GROUP],
+}
+
+/// The guesses of a group, one array per field: all but the table's reads is vector arithmetic.
+#[derive(Clone, Copy)]
+struct Guesses {
+    starts: [u32; GROUP],
+    ends: [u32; GROUP],
+    digits: [u16; GROUP],
+    /// First ranks of the guessed lines.
+    lines: [u32; GROUP],
+    /// Digits of the line that belong to earlier buckets: less, whatever they are.
+    before: [u32; GROUP],
+    /// Digits of the line that belong to the bucket or earlier ones.
+    inside: [u32; GROUP],
+}
+
+impl Guesses {
+    const EMPTY: Guesses = Guesses {
+        starts: [0; GROUP],
+        ends: [0; GROUP],
+        digits: [0; GROUP],
+        lines: [0; GROUP],
+        before: [0; GROUP],
+        inside: [0; GROUP],
+    };
+
+    /// Reads the table for a group and guesses.
+    #[inline(always)]
+    fn take(&mut self, starts: &[u32], places: &Places) {
+        for j in 0..GROUP {
+            let pair: &[u32; 2] =
+                starts[places.buckets[j] as usize..].first_chunk().expect("the table ends with n");
+            [self.starts[j], self.ends[j]] = *pair;
+        }
+        self.digits = places.digits;
+        for j in 0..GROUP {
+            let (start, end) = (self.starts[j], self.ends[j]);
+            let line = line_start(interpolate(start, end, self.digits[j]));
+            self.lines[j] = line;
+            self.before[j] = low_bits(start.saturating_sub(line));
+            self.inside[j] = low_bits(end.wrapping_sub(line));
+        }
+    }
+
+    /// Answers the group; returns which answers may be in a neighbouring line.
+    #[inline(always)]
+    fn answer<S: Simd>(&self, simd: S, digits: &[Line], out: &mut [usize; GROUP]) -> u64 {
+        let mut counts = [0; GROUP];
+        for j in 0..GROUP {
+            let line = &digits[self.lines[j] as usize / PER_LINE];
+            let less = simd.mask_less_u16(line.u16s(), self.digits[j]);
+            counts[j] = ((less & self.inside[j]) | self.before[j]).count_ones();
+        }
+        for j in 0..GROUP {
+            let rank = self.lines[j] + counts[j];
+            let unsure = unsure(self.starts[j], self.ends[j], self.lines[j], rank);
+            out[j] = (rank | u32::from(unsure) << 31) as usize;
+        }
+        simd.marked(out, UNSURE)
+    }
+
+    /// One query of the group.
+    #[inline(always)]
+    fn of(&self, j: usize) -> Guess {
+        Guess { start: self.starts[j], end: self.ends[j], line: self.lines[j], digit: self.digits[j] }
+    }
+}
+
+impl<L: Lane> Method<L> for Packed<L> {
+    fn of(shape: &Shape<L>) -> &Self {
+        let Shape::Packed(this) = shape else { unreachable!("the kernel was chosen for this layout") };
+        this
+    }
+
+    fn lines(&self) -> usize {
+        // One line more: a guess may be the rank behind the last digit.
+        self.table_lines + lines_for::<u16>(self.n) + 1
+    }
+
+    #[inline(always)]
+    fn rank<S: Simd>(&self, simd: S, lines: &[Line], q: L) -> usize {
+        let (table, digits) = lines.split_at(self.table_lines);
+        let (bucket, fraction) = self.scale.locate(q);
+        let pair: &[u32; 2] = lanes::<u32>(table)[bucket..].first_chunk().expect("the table ends with n");
+        let (start, end, digit) = (pair[0], pair[1], Self::digit(fraction));
+        Self::rank_nearby(
+            simd,
+            digits,
+            Guess { start, end, line: line_start(interpolate(start, end, digit)), digit },
+        )
+    }
+
+    /// Three groups are under way: one asks for the table, one reads it and asks for digits, one compares.
+    #[inline(always)]
+    fn ranks<S: Simd>(&self, simd: S, lines: &[Line], qs: &[L], out: &mut [usize]) {
+        let (table, digits) = lines.split_at(self.table_lines);
+        let starts = lanes::<u32>(table);
+        let (groups, rest) = qs.as_chunks::<GROUP>();
+        let (answers, last) = out.as_chunks_mut::<GROUP>();
+        let mut places = Places { buckets: [0; GROUP], digits: [0; GROUP] };
+        let mut guesses = [Guesses::EMPTY; 2];
+        let mut put_off = PutOff { queries: [(0, Guess::default()); GROUP], count: 0 };
+        if let Some(first) = groups.first() {
+            self.locate(simd, lines, first, &mut places);
+        }
+        for i in 0..=answers.len() {
+            let [even, odd] = &mut guesses;
+            let (now, next) = if i % 2 == 0 { (even, odd) } else { (odd, even) };
+            if i < groups.len() {
+                next.take(starts, &places);
+                next.lines.iter().for_each(|&line| simd.prefetch(digits, line as usize / PER_LINE));
+            }
+            if let Some(group) = groups.get(i + 1) {
+                self.locate(simd, lines, group, &mut places);
+            }
+            let Some(at) = i.checked_sub(1) else { continue };
+            let unsure = now.answer(simd, digits, &mut answers[at]);
+            if let Some(before) = at.checked_sub(1) {
+                put_off.finish::<L, S>(simd, digits, &mut answers[before]);
+            }
+            put_off.take(simd, digits, now, unsure);
+        }
+        if let Some(before) = answers.last_mut() {
+            put_off.finish::<L, S>(simd, digits, before);
+        }
+        for (&q, rank) in rest.iter().zip(last) {
+            *rank = self.rank(simd, lines, q);
+        }
+    }
+
+    fn key(&self, lines: &[Line], rank: usize) -> L {
+        let mut found = L::MIN;
+        self.read(lines, rank..rank + 1, &mut |key| found = key);
+        found
+    }
+
+    fn read(&self, lines: &[Line], ranks: Range<usize>, each: &mut dyn FnMut(L)) {
+        let (table, digits) = lines.split_at(self.table_lines);
+        let starts = &lanes::<u32>(table)[..=self.scale.buckets()];
+        let mut after = starts.partition_point(|&start| start as usize <= ranks.start);
+        for rank in ranks {
+            while starts.get(after).is_some_and(|&start| start as usize <= rank) {
+                after += 1;
+            }
+            let digit = u64::from(lanes::<u16>(digits)[rank]) << (64 - DIGIT_BITS);
+            each(self.scale.key(after - 1, digit));
+        }
+    }
+
+    fn words(&self) -> [u64; 6] {
+        let [min, beyond, multiplier, buckets] = self.scale.words();
+        [min, beyond, multiplier, buckets, 0, 0]
+    }
+}
+
+/// Queries of the group before that wait for a neighbouring line.
+struct PutOff {
+    queries: [(u32, Guess); GROUP],
+    count: usize,
+}
+
+impl PutOff {
+    /// Takes the unsure queries of a group and asks for their neighbouring lines.
+    #[inline(always)]
+    fn take<S: Simd>(&mut self, simd: S, digits: &[Line], now: &Guesses, mut unsure: u64) {
+        self.count = 0;
+        while unsure != 0 {
+            let j = unsure.trailing_zeros() as usize;
+            unsure &= unsure - 1;
+            let line = now.lines[j] as usize / PER_LINE;
+            simd.prefetch(digits, line.wrapping_sub(1));
+            simd.prefetch(digits, line + 1);
+            self.queries[self.count % GROUP] = (j as u32, now.of(j));
+            self.count += 1;
+        }
+    }
+
+    /// Answers the waiting queries.
+    #[inline(always)]
+    fn finish<L: Lane, S: Simd>(&mut self, simd: S, digits: &[Line], out: &mut [usize; GROUP]) {
+        for &(j, guess) in &self.queries[..self.count.min(GROUP)] {
+            out[j as usize % GROUP] = Packed::<L>::rank_nearby(simd, digits, guess);
+        }
+        self.count = 0;
+    }
+}

@@ -1,0 +1,138 @@
+//! S+tree: the sorted array in lines of k keys, and above it levels of separators, k in a line, each node with k + 1 children.
+//!
+//! A separator is the largest key of the subtree to its left, so a node's answer is "how many separators are less than q", one vector compare,
+//! and the child's number is `node · (k+1) + answer`. The leaves are the sorted array itself: a place is a rank, duplicates need no thought,
+//! and padding with MAX is never less than anything, so it is never counted and never chosen. Nothing depends on how keys are spread: this is the
+//! layout that the others fall back to.
+//!
+//! Lines read: 1 + ⌈log(k+1) ⌈n/k⌉⌉. Memory: keys · (1 + 1/k + …) ≈ 1.06 (u32), 1.14 (u64).
+//! Source: the S+tree of Algorithmica (Slotin) and of Groot Koerkamp 2024 ("left-max"), with unsigned compares and ranks instead of values.
+
+use super::{Fill, Method, Shape};
+use crate::kernel::Simd;
+use crate::key::{Exact, Lane};
+use crate::layout::binary::fill_sorted;
+use crate::line::{lanes, lanes_mut, lines_for, Line};
+
+/// Most levels of any tree: 9^21 > 2^64.
+const LEVELS_MAX: usize = 22;
+
+/// Queries that go down together, so that their misses overlap.
+const ABREAST: usize = 64;
+
+/// n keys; `first[d]` is the first line of level d, the root's level is 0 and the leaves' is `depth - 1`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Tree {
+    n: usize,
+    depth: usize,
+    first: [usize; LEVELS_MAX],
+    lines: usize,
+}
+
+impl Tree {
+    /// The shape of n keys.
+    pub(crate) fn new<L: Lane>(n: usize) -> Tree {
+        let mut sizes = [0; LEVELS_MAX];
+        let (mut depth, mut size) = (0, lines_for::<L>(n));
+        while size > 0 {
+            sizes[depth] = size;
+            depth += 1;
+            size = if size == 1 { 0 } else { size.div_ceil(L::PER_LINE + 1) };
+        }
+        let mut first = [0; LEVELS_MAX];
+        let mut lines = 0;
+        for level in 0..depth {
+            first[level] = lines;
+            lines += sizes[depth - 1 - level];
+        }
+        Tree { n, depth, first, lines }
+    }
+
+    /// The levels above the leaves, and the leaves, as slices of lines.
+    #[inline(always)]
+    fn levels<'a>(&self, lines: &'a [Line]) -> ([&'a [Line]; LEVELS_MAX], usize) {
+        let mut levels = [&lines[..0]; LEVELS_MAX];
+        for d in 0..self.depth {
+            let end = if d + 1 < self.depth { self.first[d + 1] } else { self.lines };
+            levels[d] = &lines[self.first[d]..end];
+        }
+        (levels, self.depth)
+    }
+
+    /// Fills the separators of level `d`, whose leaves-per-child is `span`.
+    fn separate<L: Lane>(&self, d: usize, span: usize, upper: &mut [Line], leaves: &[L]) {
+        let end = self.first[d + 1];
+        let per = L::PER_LINE;
+        let separators = lanes_mut::<L>(&mut upper[self.first[d]..end]);
+        for (i, separator) in separators.iter_mut().enumerate() {
+            let child = i / per * (per + 1) + i % per;
+            let last = (child + 1) * span * per;
+            *separator = if last < self.n { leaves[last - 1] } else { L::MAX };
+        }
+    }
+}
+
+impl<L: Lane> Method<L> for Tree {
+    fn of(shape: &Shape<L>) -> &Self {
+        let Shape::Tree(this) = shape else { unreachable!("the kernel was chosen for this layout") };
+        this
+    }
+
+    fn lines(&self) -> usize {
+        self.lines
+    }
+
+    #[inline(always)]
+    fn rank<S: Simd>(&self, simd: S, lines: &[Line], q: L) -> usize {
+        let Some(leaves) = self.depth.checked_sub(1) else { return 0 };
+        let mut node = 0;
+        for &first in &self.first[..leaves] {
+            node = node * (L::PER_LINE + 1) + L::less(simd, L::node(&lines[first + node]), q);
+        }
+        node * L::PER_LINE + L::less(simd, L::node(&lines[self.first[leaves] + node]), q)
+    }
+
+    #[inline(always)]
+    fn ranks<S: Simd>(&self, simd: S, lines: &[Line], qs: &[L], out: &mut [usize]) {
+        let (levels, depth) = self.levels(lines);
+        if depth == 0 {
+            return out.fill(0);
+        }
+        for (qs, out) in qs.chunks(ABREAST).zip(out.chunks_mut(ABREAST)) {
+            descend(simd, &levels[..depth], qs, out);
+        }
+    }
+
+    fn key(&self, lines: &[Line], rank: usize) -> L {
+        lanes::<L>(&lines[self.first[self.depth - 1]..])[rank]
+    }
+}
+
+/// Takes a group of queries down all levels in step; `out` holds their nodes on the way and their ranks at the end.
+#[inline(always)]
+fn descend<L: Lane, S: Simd>(simd: S, levels: &[&[Line]], qs: &[L], out: &mut [usize]) {
+    out.fill(0);
+    for pair in levels.windows(2) {
+        for (node, &q) in out.iter_mut().zip(qs) {
+            *node = *node * (L::PER_LINE + 1) + L::less(simd, L::node(&pair[0][*node]), q);
+            simd.prefetch(pair[1], *node);
+        }
+    }
+    let leaves = levels[levels.len() - 1];
+    for (node, &q) in out.iter_mut().zip(qs) {
+        *node = *node * L::PER_LINE + L::less(simd, L::node(&leaves[*node]), q);
+    }
+}
+
+impl<L: Lane> Fill<L> for Tree {
+    fn fill<K: Exact<As = L>>(&self, keys: &[K], lines: &mut [Line]) {
+        let Some(leaves) = self.depth.checked_sub(1) else { return };
+        let (upper, leaf_lines) = lines.split_at_mut(self.first[leaves]);
+        fill_sorted(keys, leaf_lines);
+        let mut span = 1;
+        for d in (0..leaves).rev() {
+            self.separate(d, span, upper, lanes::<L>(leaf_lines));
+            span *= L::PER_LINE + 1;
+        }
+    }
+}

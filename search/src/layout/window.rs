@@ -1,0 +1,158 @@
+//! Prefix window: a table tells where the keys of a bucket start in the sorted array; one unaligned window of a line's length is compared from there.
+//!
+//! The table has one start (4 bytes) per eight keys, so a bucket mostly fits one window; the build measures the longest bucket and refuses the layout
+//! when it needs more than [`WINDOWS_MAX`] windows. Memory: keys · (1 + 4/(8·key bytes)), 1.13 for u32; the sorted array stands as it is.
+//!
+//! Lines read: one of the table, one or two of the array. Good while both are in the near caches; `split` reads fewer lines farther out.
+//! Source: Groot Koerkamp 2024 (prefix map), with a scaled prefix and a bound.
+
+use super::{Method, Refusal, Shape};
+use crate::kernel::Simd;
+use crate::key::{Exact, Lane};
+use crate::layout::binary::fill_sorted;
+use crate::line::{lanes, lanes_mut, lines_for, Line};
+use crate::scale::Scale;
+
+/// Keys per table entry, on average.
+const LOAD: usize = 8;
+
+/// Most windows that a query may need.
+const WINDOWS_MAX: usize = 5;
+
+/// Queries between asking for a line and reading it.
+const AHEAD: usize = 32;
+
+/// n sorted keys behind a table of `scale.buckets()` starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Window<L: Lane> {
+    n: usize,
+    scale: Scale<L>,
+    table_lines: usize,
+}
+
+impl<L: Lane> Window<L> {
+    /// The plan for the sorted `keys`.
+    pub(crate) fn plan<K: Exact<As = L>>(keys: &[K]) -> Result<Window<L>, Refusal> {
+        let (Some(min), Some(max)) = (keys.first(), keys.last()) else { return Err(Refusal::Crowded) };
+        if keys.len() > u32::MAX as usize {
+            return Err(Refusal::TooMany);
+        }
+        let scale = Scale::new(min.to_lane(), max.to_lane(), keys.len().div_ceil(LOAD));
+        Ok(Window { n: keys.len(), scale, table_lines: lines_for::<u32>(scale.buckets()) })
+    }
+
+    /// Writes the table and the keys into `lines`.
+    ///
+    /// # Errors
+    /// [`Refusal::Crowded`] when a bucket needs too many windows.
+    pub(crate) fn fill<K: Exact<As = L>>(&self, keys: &[K], lines: &mut [Line]) -> Result<(), Refusal> {
+        let (table, array) = lines.split_at_mut(self.table_lines);
+        let table = &mut lanes_mut::<u32>(table)[..self.scale.buckets()];
+        let mut next = 0;
+        for (rank, key) in keys.iter().enumerate() {
+            let bucket = self.scale.locate(key.to_lane()).0;
+            if bucket >= next {
+                table[next..=bucket].fill(rank as u32);
+                next = bucket + 1;
+            } else if rank - table[bucket] as usize >= WINDOWS_MAX * L::PER_LINE - 1 {
+                return Err(Refusal::Crowded);
+            }
+        }
+        table[next..].fill(keys.len() as u32);
+        fill_sorted(keys, array);
+        Ok(())
+    }
+
+    /// The rank of `q`, whose bucket starts at `start`.
+    #[inline(always)]
+    fn rank_from<S: Simd>(simd: S, array: &[L], start: usize, q: L) -> usize {
+        let less = L::less(simd, L::window(array, start), q);
+        if less < L::PER_LINE {
+            return start + less;
+        }
+        Self::rank_beyond(simd, array, start + less, q)
+    }
+
+    #[inline(always)]
+    fn rank_beyond<S: Simd>(simd: S, array: &[L], mut start: usize, q: L) -> usize {
+        for _ in 1..WINDOWS_MAX {
+            let less = L::less(simd, L::window(array, start), q);
+            start += less;
+            if less < L::PER_LINE {
+                break;
+            }
+        }
+        start
+    }
+
+    /// The shape of a file's numbers.
+    pub(crate) fn from_words(n: usize, words: [u64; 6]) -> Option<Window<L>> {
+        let scale = Scale::from_words([words[0], words[1], words[2], words[3]])?;
+        (n <= u32::MAX as usize && scale.buckets() <= u32::MAX as usize).then(|| Window {
+            n,
+            scale,
+            table_lines: lines_for::<u32>(scale.buckets()),
+        })
+    }
+}
+
+impl<L: Lane> Method<L> for Window<L> {
+    fn of(shape: &Shape<L>) -> &Self {
+        let Shape::Window(this) = shape else { unreachable!("the kernel was chosen for this layout") };
+        this
+    }
+
+    fn lines(&self) -> usize {
+        self.table_lines + lines_for::<L>(self.n) + 1
+    }
+
+    #[inline(always)]
+    fn rank<S: Simd>(&self, simd: S, lines: &[Line], q: L) -> usize {
+        let (table, array) = lines.split_at(self.table_lines);
+        let start = lanes::<u32>(table)[self.scale.locate(q).0] as usize;
+        Self::rank_from(simd, lanes(array), start, q)
+    }
+
+    #[inline(always)]
+    fn ranks<S: Simd>(&self, simd: S, lines: &[Line], qs: &[L], out: &mut [usize]) {
+        if lines.len() <= NEAR_LINES {
+            qs.iter().zip(out).for_each(|(&q, rank)| *rank = self.rank(simd, lines, q));
+        } else {
+            self.ranks_ahead(simd, lines, qs, out);
+        }
+    }
+
+    fn key(&self, lines: &[Line], rank: usize) -> L {
+        lanes::<L>(&lines[self.table_lines..])[rank]
+    }
+
+    fn words(&self) -> [u64; 6] {
+        let [min, beyond, multiplier, buckets] = self.scale.words();
+        [min, beyond, multiplier, buckets, 0, 0]
+    }
+}
+
+/// Up to this many lines the near caches answer fast enough that asking ahead costs more than it gains.
+const NEAR_LINES: usize = (2 << 20) / 64;
+
+impl<L: Lane> Window<L> {
+    /// Ranks in three steps per group: ask for the table's lines, read them and ask for the array's, compare.
+    #[inline(always)]
+    fn ranks_ahead<S: Simd>(&self, simd: S, lines: &[Line], qs: &[L], out: &mut [usize]) {
+        let (table, array) = lines.split_at(self.table_lines);
+        let starts = lanes::<u32>(table);
+        for (qs, out) in qs.chunks(AHEAD).zip(out.chunks_mut(AHEAD)) {
+            for &q in qs {
+                simd.prefetch(table, self.scale.locate(q).0 / 16);
+            }
+            for (&q, start) in qs.iter().zip(out.iter_mut()) {
+                *start = starts[self.scale.locate(q).0] as usize;
+                simd.prefetch(array, *start / L::PER_LINE);
+                simd.prefetch(array, start.div_ceil(L::PER_LINE));
+            }
+            for (&q, rank) in qs.iter().zip(out.iter_mut()) {
+                *rank = Self::rank_from(simd, lanes(array), *rank, q);
+            }
+        }
+    }
+}

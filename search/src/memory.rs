@@ -1,0 +1,306 @@
+//! Memory that an index stands in: lines on the heap, an anonymous mapping with huge pages asked for, or a mapped file.
+//!
+//! Far from the cores a query's time is mostly address translation unless pages are large, so arrays of at least 1 MiB
+//! are mapped on a 2 MiB boundary and `madvise`d; whether the system granted it is read back from `/proc/self/smaps` when somebody asks (`explain`).
+//! A [`Memory`] is immutable once shared and cheap to clone; a part of it can be named by a range of lines.
+//!
+//! One of the few files with `unsafe`: the mappings, and the slice made from a mapping.
+
+#[cfg(feature = "std")]
+use alloc::format;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use crate::line::Line;
+
+/// From this size on memory is mapped and huge pages are asked for.
+#[cfg(all(feature = "std", target_os = "linux"))]
+const HUGE_FROM_BYTES: usize = 1 << 20;
+
+/// Who holds the lines.
+#[derive(Debug)]
+enum Owner {
+    Heap(Vec<Line>),
+    Static(&'static [Line]),
+    #[cfg(all(feature = "std", unix))]
+    Mapped(mapped::Mapping),
+}
+
+impl Owner {
+    #[inline(always)]
+    fn lines(&self) -> &[Line] {
+        match self {
+            Owner::Heap(lines) => lines,
+            Owner::Static(lines) => lines,
+            #[cfg(all(feature = "std", unix))]
+            Owner::Mapped(mapping) => mapping.lines(),
+        }
+    }
+}
+
+/// Lines under construction: exclusively owned and writable.
+#[derive(Debug)]
+pub(crate) struct Draft {
+    owner: Owner,
+    len: usize,
+}
+
+impl Draft {
+    /// `len` zeroed lines, on huge pages where the system has them.
+    pub(crate) fn new(len: usize) -> Draft {
+        #[cfg(all(feature = "std", target_os = "linux"))]
+        if len * crate::line::LINE_BYTES >= HUGE_FROM_BYTES {
+            if let Some(mapping) = mapped::Mapping::anonymous(len) {
+                return Draft { owner: Owner::Mapped(mapping), len };
+            }
+        }
+        Draft { owner: Owner::Heap(alloc::vec![Line::ZERO; len]), len }
+    }
+
+    /// The lines, to be written.
+    pub(crate) fn lines_mut(&mut self) -> &mut [Line] {
+        match &mut self.owner {
+            Owner::Heap(lines) => &mut lines[..self.len],
+            Owner::Static(_) => unreachable!("a draft is never made of static lines"),
+            #[cfg(all(feature = "std", unix))]
+            Owner::Mapped(mapping) => &mut mapping.lines_mut()[..self.len],
+        }
+    }
+
+    /// The first `len` lines, finished.
+    pub(crate) fn finish(self, len: usize) -> Memory {
+        let mut owner = self.owner;
+        if let Owner::Heap(lines) = &mut owner {
+            lines.truncate(len);
+            lines.shrink_to_fit();
+        }
+        let owner = Arc::new(owner);
+        Memory::of(owner, 0..len)
+    }
+}
+
+/// Finished lines, shared and immutable.
+#[derive(Clone, Debug)]
+pub(crate) struct Memory {
+    /// The lines; `owner` keeps them alive and in place.
+    start: *const Line,
+    len: usize,
+    owner: Arc<Owner>,
+}
+
+// SAFETY: `start` points into `owner`, which is never written again and may be read from any thread.
+unsafe impl Send for Memory {}
+// SAFETY: as for Send.
+unsafe impl Sync for Memory {}
+
+impl Memory {
+    fn of(owner: Arc<Owner>, range: Range<usize>) -> Memory {
+        let lines = &owner.lines()[range];
+        let (start, len) = (lines.as_ptr(), lines.len());
+        Memory { start, len, owner }
+    }
+
+    /// No lines.
+    pub(crate) fn empty() -> Memory {
+        Draft::new(0).finish(0)
+    }
+
+    /// The lines of a vector.
+    pub(crate) fn from_vec(lines: Vec<Line>) -> Memory {
+        let len = lines.len();
+        Memory::of(Arc::new(Owner::Heap(lines)), 0..len)
+    }
+
+    /// Lines that live as long as the program, when `bytes` are aligned; bytes behind the last whole line are left out.
+    pub(crate) fn from_static(bytes: &'static [u8]) -> Option<Memory> {
+        let whole = bytes.len() / crate::line::LINE_BYTES * crate::line::LINE_BYTES;
+        let lines = crate::line::lines_of(&bytes[..whole])?;
+        Some(Memory::of(Arc::new(Owner::Static(lines)), 0..lines.len()))
+    }
+
+    /// The lines.
+    #[inline(always)]
+    pub(crate) fn lines(&self) -> &[Line] {
+        // SAFETY: `of` took both from a slice of `owner`, whose lines neither move nor change while it lives, and `self` keeps it alive.
+        unsafe { core::slice::from_raw_parts(self.start, self.len) }
+    }
+
+    /// A part of these lines.
+    ///
+    /// # Panics
+    /// When the range is outside.
+    pub(crate) fn part(&self, range: Range<usize>) -> Memory {
+        let lines = &self.lines()[range];
+        Memory { start: lines.as_ptr(), len: lines.len(), owner: Arc::clone(&self.owner) }
+    }
+
+    /// What kind of pages the lines stand on, in words.
+    pub(crate) fn pages(&self) -> String {
+        match &*self.owner {
+            Owner::Heap(_) => String::from("heap"),
+            Owner::Static(_) => String::from("static memory of the program"),
+            #[cfg(all(feature = "std", unix))]
+            Owner::Mapped(mapping) if mapping.is_file() => String::from("mapped file"),
+            #[cfg(all(feature = "std", unix))]
+            Owner::Mapped(_) => match mapped::huge_bytes(self.start as usize) {
+                Some(0) => String::from("mapped, huge pages asked for and not granted"),
+                Some(bytes) => format!("mapped, {} MiB of it on huge pages", bytes >> 20),
+                None => {
+                    String::from("mapped, huge pages asked for (the system does not say whether granted)")
+                }
+            },
+        }
+    }
+}
+
+/// Maps a whole file, or reads it where mapping is not possible; its length must be whole lines.
+#[cfg(feature = "std")]
+pub(crate) fn map_file(file: &std::fs::File) -> std::io::Result<Memory> {
+    let bytes = file.metadata()?.len();
+    let len = usize::try_from(bytes / crate::line::LINE_BYTES as u64).map_err(std::io::Error::other)?;
+    #[cfg(unix)]
+    if len > 0 {
+        let mapping = mapped::Mapping::file(file, len)?;
+        return Ok(Memory::of(Arc::new(Owner::Mapped(mapping)), 0..len));
+    }
+    let mut lines = alloc::vec![Line::ZERO; len];
+    std::io::Read::read_exact(&mut &*file, crate::line::lanes_mut(&mut lines))?;
+    Ok(Memory::from_vec(lines))
+}
+
+#[cfg(all(feature = "std", unix))]
+mod mapped {
+    //! The system calls.
+
+    use std::io;
+    use std::os::fd::AsRawFd;
+
+    use crate::line::{Line, LINE_BYTES};
+
+    /// Bytes of a huge page.
+    const HUGE_BYTES: usize = 2 << 20;
+
+    /// An anonymous or file mapping of whole lines.
+    #[derive(Debug)]
+    pub(super) struct Mapping {
+        base: *mut libc::c_void,
+        mapped_bytes: usize,
+        start: *mut Line,
+        len: usize,
+        from: From,
+    }
+
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    enum From {
+        Anonymous,
+        File,
+    }
+
+    // SAFETY: a mapping is memory that belongs to the process, not to a thread.
+    unsafe impl Send for Mapping {}
+    // SAFETY: shared access only reads.
+    unsafe impl Sync for Mapping {}
+
+    impl Mapping {
+        /// `len` zeroed lines on a 2 MiB boundary, huge pages asked for; `None` when the system has no memory.
+        pub(super) fn anonymous(len: usize) -> Option<Mapping> {
+            let bytes = len.checked_mul(LINE_BYTES)?.checked_next_multiple_of(HUGE_BYTES)?;
+            let mapped_bytes = bytes.checked_add(HUGE_BYTES)?;
+            let protection = libc::PROT_READ | libc::PROT_WRITE;
+            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+            // SAFETY: a fresh private mapping at an address of the kernel's choice touches no memory of ours.
+            let base = unsafe { libc::mmap(core::ptr::null_mut(), mapped_bytes, protection, flags, -1, 0) };
+            if base == libc::MAP_FAILED {
+                return None;
+            }
+            let skip = (base as usize).next_multiple_of(HUGE_BYTES) - base as usize;
+            let start = base.wrapping_byte_add(skip);
+            #[cfg(target_os = "linux")]
+            // SAFETY: the range lies inside the mapping that was just made; the call is advice and changes no content.
+            unsafe {
+                libc::madvise(start, bytes, libc::MADV_HUGEPAGE);
+            }
+            Some(Mapping { base, mapped_bytes, start: start.cast(), len, from: From::Anonymous })
+        }
+
+        /// The first `len` lines (at least one) of a file, read only.
+        pub(super) fn file(file: &std::fs::File, len: usize) -> io::Result<Mapping> {
+            let mapped_bytes = len * LINE_BYTES;
+            let (protection, flags) = (libc::PROT_READ, libc::MAP_PRIVATE);
+            // SAFETY: a fresh private mapping at an address of the kernel's choice touches no memory of ours.
+            let base = unsafe {
+                libc::mmap(core::ptr::null_mut(), mapped_bytes, protection, flags, file.as_raw_fd(), 0)
+            };
+            if base == libc::MAP_FAILED {
+                return Err(io::Error::last_os_error());
+            }
+            Ok(Mapping { base, mapped_bytes, start: base.cast(), len, from: From::File })
+        }
+
+        pub(super) fn is_file(&self) -> bool {
+            self.from == From::File
+        }
+
+        #[inline(always)]
+        pub(super) fn lines(&self) -> &[Line] {
+            // SAFETY: `start..start+len` lies in the mapping, is readable, page aligned, and any bytes are lines. A file that another process
+            // truncates while it is mapped ends this process with SIGBUS, as `Index::open` documents.
+            unsafe { core::slice::from_raw_parts(self.start, self.len) }
+        }
+
+        pub(super) fn lines_mut(&mut self) -> &mut [Line] {
+            assert!(self.from == From::Anonymous, "files are mapped read only");
+            // SAFETY: as in `lines`; the mapping is writable and exclusively borrowed.
+            unsafe { core::slice::from_raw_parts_mut(self.start, self.len) }
+        }
+    }
+
+    impl Drop for Mapping {
+        fn drop(&mut self) {
+            // SAFETY: exactly the range that was mapped; nothing borrows it any more.
+            unsafe {
+                libc::munmap(self.base, self.mapped_bytes);
+            }
+        }
+    }
+
+    /// Bytes on huge pages of the mapping that contains `address`, when the system tells.
+    pub(super) fn huge_bytes(address: usize) -> Option<usize> {
+        let smaps = std::fs::read_to_string("/proc/self/smaps").ok()?;
+        let mut inside = false;
+        for line in smaps.lines() {
+            if let Some((start, end)) = line.split(' ').next().and_then(|range| range.split_once('-')) {
+                if let (Ok(start), Ok(end)) =
+                    (usize::from_str_radix(start, 16), usize::from_str_radix(end, 16))
+                {
+                    inside = (start..end).contains(&address);
+                }
+            } else if let (true, Some(rest)) = (inside, line.strip_prefix("AnonHugePages:")) {
+                return rest.trim().strip_suffix(" kB")?.trim().parse::<usize>().ok().map(|kib| kib << 10);
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn drafts_become_shared_memory() {
+        for len in [0, 1, 100, 40_000] {
+            let mut draft = Draft::new(len + 3);
+            draft.lines_mut().fill(Line::PADDING);
+            let memory = draft.finish(len);
+            assert_eq!(memory.lines().len(), len);
+            assert!(memory.lines().iter().all(|line| *line == Line::PADDING));
+            let part = memory.part(len / 2..len);
+            drop(memory);
+            assert_eq!(part.lines().len(), len - len / 2);
+            assert!(!part.pages().is_empty());
+        }
+    }
+}

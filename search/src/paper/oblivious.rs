@@ -1,0 +1,286 @@
+//! Cache-oblivious search: the van Emde Boas layout, after Prokop.
+//!
+//! A tree of height h is cut below its upper ⌊h/2⌋ levels; the top tree is laid out, then the bottom trees from left to right, each by the same rule. Nodes
+//! that are visited one after another then stand close together at every scale, whatever the block size.
+//!
+//! **Any n.** The tree is the complete one: all levels full but the last, which fills from the left. Explicit pointers simply skip the nodes that do not exist.
+//! Implicit ones need a full tree to calculate in. When the last level is at least half there, its holes are kept (unused slots, never read); when
+//! it is less, the full levels are laid out and the last level follows them in order, at slot `number − 1`. For n = 2^k − 1, the paper's case, both
+//! are the paper's layout.
+//!
+//! **The paper's pointer calculation** keeps the current cuts on a stack. Within the frame that contains the next node, d levels above the cut and ℓ below,
+//! the subtree to enter has index 2s + j − 1 and starts at `(2s + j − 1)(2^ℓ − 1) + 2^(d+1) − 1` counted from the frame's base (the paper, whose frames are
+//! whole trees of power-of-two height, leaves the base out). Source: section 4.4.
+
+use alloc::vec::Vec;
+use core::cmp::Ordering;
+
+use super::classic::find_in_nodes;
+use super::{Lookup, Words, NIL};
+use crate::paper::brodal::Cuts;
+
+/// The full tree that implicit pointers calculate in, and what hangs below it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Full {
+    /// Items.
+    pub(crate) n: usize,
+    /// Levels laid out recursively.
+    pub(crate) height: u32,
+    /// Slots in all.
+    slots: usize,
+}
+
+impl Full {
+    /// The tree for n items.
+    pub(crate) fn new(n: usize) -> Full {
+        let levels = usize::BITS - n.leading_zeros();
+        let width = 1usize << levels >> 1;
+        let last = n + 1 - width.max(1);
+        if 2 * last >= width {
+            Full { n, height: levels, slots: (2 * width).saturating_sub(1) }
+        } else {
+            Full { n, height: levels - 1, slots: n }
+        }
+    }
+
+    /// Looks in the level below the full ones, at the node numbered `number`.
+    #[inline(always)]
+    pub(crate) fn find_below(&self, slots: &[u32], number: usize, item: u32) -> Option<u32> {
+        let slot = number - 1;
+        (number <= self.n && self.slots == self.n && slots.get(slot) == Some(&item)).then_some(slot as u32)
+    }
+}
+
+/// The in-order position of each node of a complete tree, given the breadth-first number.
+fn in_order(n: usize) -> Vec<usize> {
+    let mut order = alloc::vec![0; n + 1];
+    let (mut node, mut next, mut stack) = (1, 0, Vec::new());
+    while node <= n || !stack.is_empty() {
+        while node <= n {
+            stack.push(node);
+            node *= 2;
+        }
+        node = stack.pop().expect("a node waits");
+        order[node] = next;
+        next += 1;
+        node = 2 * node + 1;
+    }
+    order
+}
+
+/// The slots of the implicit layout, filled.
+pub(super) fn fill_implicit(items: &[u32], full: &Full, block_bytes: usize) -> Words {
+    let mut words = Words::new(full.slots, block_bytes);
+    let cuts = Cuts::new(full.height);
+    let order = in_order(items.len());
+    let slots = words.get_mut();
+    for number in 1..=items.len() {
+        let depth = usize::BITS - 1 - number.leading_zeros();
+        let slot = if depth < full.height { slot_of_number(&cuts, number, depth) } else { number - 1 };
+        slots[slot] = items[order[number]];
+    }
+    words
+}
+
+/// The slot of the node numbered `number` at `depth`.
+fn slot_of_number(cuts: &Cuts, number: usize, depth: u32) -> usize {
+    let mut walk = cuts.root();
+    for d in 0..depth {
+        walk.descend(cuts, d, number >> (depth - 1 - d) & 1);
+    }
+    walk.slot()
+}
+
+/// A subtree of the recursion: where it starts in memory, at which depth, and how high it is.
+#[derive(Clone, Copy, Default)]
+struct Frame {
+    base: usize,
+    depth: u32,
+    height: u32,
+}
+
+/// The subtrees around the current node, innermost last: at most one per halving of the height.
+struct Stack {
+    frames: [Frame; 8],
+    top: usize,
+}
+
+impl Stack {
+    /// The frames around the root of a tree.
+    #[inline(always)]
+    fn new(height: u32) -> Stack {
+        let mut stack = Stack { frames: [Frame::default(); 8], top: 0 };
+        stack.frames[0] = Frame { base: 0, depth: 0, height };
+        stack.narrow();
+        stack
+    }
+
+    /// Cuts the innermost frame until only its root is left.
+    #[inline(always)]
+    fn narrow(&mut self) {
+        while self.frames[self.top & 7].height > 1 {
+            let frame = self.frames[self.top & 7];
+            self.top += 1;
+            self.frames[self.top & 7] = Frame { height: frame.height / 2, ..frame };
+        }
+    }
+
+    /// Enters the child at `depth` that the bits of `number` lead to.
+    #[inline(always)]
+    fn enter(&mut self, depth: u32, number: usize) {
+        while depth >= self.frames[self.top & 7].depth + self.frames[self.top & 7].height {
+            self.top -= 1;
+        }
+        let frame = self.frames[self.top & 7];
+        let (above, below) = (frame.height / 2, frame.height - frame.height / 2);
+        let which = number & ((1 << above) - 1);
+        let base = frame.base + which * ((1 << below) - 1) + (1 << above) - 1;
+        self.top += 1;
+        self.frames[self.top & 7] = Frame { base, depth, height: below };
+        self.narrow();
+    }
+
+    /// The slot of the current node.
+    #[inline(always)]
+    fn slot(&self) -> usize {
+        self.frames[self.top & 7].base
+    }
+}
+
+/// Cache-oblivious search with implicit pointers, calculated as the paper does.
+#[derive(Debug)]
+pub struct ObliviousImplicit {
+    slots: Words,
+    full: Full,
+}
+
+impl ObliviousImplicit {
+    /// Lays the sorted `items` out; `block_bytes` only aligns the first slot, the layout knows no block.
+    pub fn build(items: &[u32], block_bytes: usize) -> ObliviousImplicit {
+        let full = Full::new(items.len());
+        ObliviousImplicit { slots: fill_implicit(items, &full, block_bytes), full }
+    }
+}
+
+impl Lookup for ObliviousImplicit {
+    #[inline]
+    fn find(&self, item: u32) -> Option<u32> {
+        let slots = self.slots.get();
+        let n = self.full.n;
+        let mut stack = Stack::new(self.full.height);
+        let (mut number, mut depth) = (1, 0);
+        while depth < self.full.height {
+            if number > n {
+                return None;
+            }
+            let slot = stack.slot();
+            match item.cmp(&slots[slot]) {
+                Ordering::Equal => return Some(slot as u32),
+                Ordering::Less => number *= 2,
+                Ordering::Greater => number = 2 * number + 1,
+            }
+            depth += 1;
+            if depth < self.full.height {
+                stack.enter(depth, number);
+            }
+        }
+        self.full.find_below(slots, number, item)
+    }
+
+    fn item(&self, slot: u32) -> u32 {
+        self.slots.get()[slot as usize]
+    }
+
+    fn bytes(&self) -> usize {
+        4 * self.slots.len
+    }
+}
+
+/// Nodes of item, left and right in van Emde Boas order; a pointer is the word where a node starts.
+#[derive(Debug)]
+pub struct ObliviousExplicit {
+    nodes: Words,
+    root: u32,
+}
+
+impl ObliviousExplicit {
+    /// Lays the sorted `items` out; `block_bytes` only aligns the first node.
+    pub fn build(items: &[u32], block_bytes: usize) -> ObliviousExplicit {
+        let n = items.len();
+        let mut numbers = Vec::with_capacity(n);
+        recurse(1, usize::BITS - n.leading_zeros(), n, &mut numbers);
+        let mut place = alloc::vec![NIL; n + 1];
+        for (i, &number) in numbers.iter().enumerate() {
+            place[number] = 3 * i as u32;
+        }
+        let mut nodes = Words::new(3 * n, block_bytes);
+        let order = in_order(n);
+        let at = |number: usize| place.get(number).copied().unwrap_or(NIL);
+        for (&number, node) in numbers.iter().zip(nodes.get_mut().chunks_exact_mut(3)) {
+            node.copy_from_slice(&[items[order[number]], at(2 * number), at(2 * number + 1)]);
+        }
+        ObliviousExplicit { nodes, root: if n > 0 { 0 } else { NIL } }
+    }
+}
+
+/// The numbers up to n of the subtree at `number`, `height` levels high, in van Emde Boas order.
+fn recurse(number: usize, height: u32, n: usize, out: &mut Vec<usize>) {
+    if height == 0 || number > n {
+        return;
+    }
+    if height == 1 {
+        return out.push(number);
+    }
+    let (above, below) = (height / 2, height - height / 2);
+    recurse(number, above, n, out);
+    for i in 0..1 << above {
+        recurse((number << above) + i, below, n, out);
+    }
+}
+
+impl Lookup for ObliviousExplicit {
+    #[inline]
+    fn find(&self, item: u32) -> Option<u32> {
+        find_in_nodes(self.nodes.get(), self.root, item)
+    }
+
+    fn item(&self, slot: u32) -> u32 {
+        self.nodes.get()[slot as usize]
+    }
+
+    fn bytes(&self) -> usize {
+        4 * self.nodes.len
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_stack_agrees_with_the_table_at_every_node_of_every_small_tree() {
+        for height in 1..12u32 {
+            let cuts = Cuts::new(height);
+            for number in 1..1usize << height {
+                let depth = usize::BITS - 1 - number.leading_zeros();
+                let mut stack = Stack::new(height);
+                for d in 1..=depth {
+                    stack.enter(d, number >> (depth - d));
+                }
+                assert_eq!(
+                    stack.slot(),
+                    slot_of_number(&cuts, number, depth),
+                    "height {height} node {number}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn no_slot_is_wasted_beyond_a_third() {
+        for n in 1..5000 {
+            let full = Full::new(n);
+            assert!(3 * full.slots <= 4 * n + 4, "{n} items, {} slots", full.slots);
+        }
+    }
+}

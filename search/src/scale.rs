@@ -1,0 +1,120 @@
+//! A linear map from keys to buckets, by one multiplication.
+//!
+//! `(q − min) · multiplier`, read as a fixed-point number: the whole part is the bucket, the fraction orders keys inside it. The map never decreases,
+//! and `d` leading bits of the fraction tell every two keys of a bucket apart exactly when `multiplier ≥ 2^(BITS−d)`, that is when a bucket
+//! spans at most 2^d values. This is interpolation whose error is not estimated but absent: the bucket *is* the guess, and every key of the guess is
+//! in the bucket.
+//!
+//! Queries below `min` act as `min`; queries above the largest key act as one more than it, which is still inside the map.
+
+use crate::key::Lane;
+
+/// Maps lanes to `buckets` buckets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Scale<L: Lane> {
+    min: L,
+    /// One more than the largest key's distance from `min` (the distance itself when there is no room for more).
+    beyond: L,
+    multiplier: u64,
+    buckets: usize,
+}
+
+impl<L: Lane> Scale<L> {
+    /// A map of the keys `min ..= max` to `wanted` buckets, fewer when there are fewer values than that.
+    pub(crate) fn new(min: L, max: L, wanted: usize) -> Scale<L> {
+        let span = max.minus(min);
+        let values = span.widen() as u128 + 1;
+        let buckets = (wanted.max(1) as u128).min(values) as usize;
+        let multiplier = (((buckets as u128) << L::BITS) / (values + 1)) as u64;
+        let beyond = if span < L::MAX { L::narrow(span.widen() + 1) } else { span };
+        Scale { min, beyond, multiplier, buckets }
+    }
+
+    /// Buckets that the map uses.
+    pub(crate) fn buckets(&self) -> usize {
+        self.buckets
+    }
+
+    /// The bucket of `q` and its fraction, left-aligned.
+    #[inline(always)]
+    pub(crate) fn locate(&self, q: L) -> (usize, u64) {
+        q.minus(self.min).min(self.beyond).scale(self.multiplier)
+    }
+
+    /// True when `bits` leading bits of the fraction tell all keys of a bucket apart.
+    pub(crate) fn tells_apart(&self, bits: u32) -> bool {
+        bits >= L::BITS || self.multiplier >> (L::BITS - bits) != 0
+    }
+
+    /// The key of a bucket whose fraction begins with `digit` (left-aligned, the rest 0): the smallest that maps there or above.
+    pub(crate) fn key(&self, bucket: usize, digit: u64) -> L {
+        let product = ((bucket as u128) << L::BITS) | (digit as u128 >> (64 - L::BITS));
+        L::narrow(self.min.widen() + product.div_ceil((self.multiplier as u128).max(1)) as u64)
+    }
+
+    /// The numbers that give the map back.
+    pub(crate) fn words(&self) -> [u64; 4] {
+        [self.min.widen(), self.beyond.widen(), self.multiplier, self.buckets as u64]
+    }
+
+    /// The map of a file's numbers, when every query would stay inside its buckets.
+    pub(crate) fn from_words([min, beyond, multiplier, buckets]: [u64; 4]) -> Option<Scale<L>> {
+        let scale = Scale {
+            min: L::narrow(min),
+            beyond: L::narrow(beyond),
+            multiplier,
+            buckets: usize::try_from(buckets).ok()?,
+        };
+        let reaches = (beyond as u128 * multiplier as u128) >> L::BITS;
+        let in_range = min <= L::MAX.widen()
+            && multiplier <= L::MAX.widen()
+            && beyond <= L::MAX.widen()
+            && buckets <= 1 << 32;
+        (in_range && reaches < u128::from(buckets)).then_some(scale)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_hold_and_keys_come_back() {
+        for (min, max, wanted) in [
+            (0u32, u32::MAX, 70_000),
+            (5, 1000, 10),
+            (7, 7, 3),
+            (0, 1 << 20, 1 << 14),
+            (1 << 31, u32::MAX, 65_536),
+        ] {
+            let scale = Scale::new(min, max, wanted);
+            let bits = [8, 16, 32].into_iter().find(|&bits| scale.tells_apart(bits)).unwrap();
+            let mut last = (0, 0);
+            for step in 0..3000u64 {
+                let q = (min as u64 + (max - min) as u64 * step / 2999) as u32;
+                let (bucket, fraction) = scale.locate(q);
+                assert!(bucket < scale.buckets());
+                let digit = fraction >> (64 - bits) << (64 - bits);
+                assert_eq!(scale.key(bucket, digit), q, "{min} {max} {wanted}");
+                assert!((bucket, fraction) >= last);
+                last = (bucket, fraction);
+            }
+            assert!(scale.locate(u32::MAX).0 < scale.buckets());
+            assert_eq!(Scale::from_words(scale.words()), Some(scale));
+        }
+    }
+
+    #[test]
+    fn sixty_four_bits() {
+        let scale = Scale::new(3u64, u64::MAX, 1 << 20);
+        for q in [3, 4, u64::MAX / 3, u64::MAX - 1, u64::MAX] {
+            let (bucket, fraction) = scale.locate(q);
+            assert_eq!(scale.key(bucket, fraction), q);
+        }
+        assert_eq!(
+            Scale::<u64>::from_words([0, u64::MAX, u64::MAX, 1]),
+            None,
+            "a query would leave the buckets"
+        );
+    }
+}

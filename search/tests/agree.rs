@@ -1,0 +1,323 @@
+//! Agreement: every layout on every kernel for every key type answers what `partition_point` answers.
+//!
+//! One runner, many data: sizes around every node size, all distributions, the extremes of each type, each key and its neighbours.
+
+use proptest::prelude::*;
+use search::sample::{Random, DISTRIBUTIONS};
+use search::{reference, BytesIndex, Error, Index, Isa, Key, Layout, Options, KERNELS, LAYOUTS};
+
+/// Kernels of this machine.
+fn kernels() -> impl Iterator<Item = Isa> {
+    KERNELS.iter().copied().filter(|isa| isa.is_available())
+}
+
+/// Builds with one layout and kernel; a refusal is an answer too.
+fn build<K: Key>(keys: &[K], layout: Layout, isa: Isa) -> Option<Index<K>> {
+    let options = Options { layout: Some(layout), isa: Some(isa) };
+    match Index::build_with(keys, &options) {
+        Ok(index) => Some(index),
+        Err(Error::Refused { .. }) => None,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// Holds one index against the reference: ranks one by one and as batches of several lengths, ranges, keys and iteration.
+fn check_index<K: Key>(index: &Index<K>, keys: &[K], queries: &[K], what: &str) {
+    let expected: Vec<usize> = queries.iter().map(|&q| reference::lower_bound(keys, q)).collect();
+    for (&q, &rank) in queries.iter().zip(&expected) {
+        assert_eq!(index.lower_bound(q), rank, "{what}: lower_bound({q:?})");
+        assert_eq!(index.equal_range(q), reference::equal_range(keys, q), "{what}: equal_range({q:?})");
+        assert_eq!(index.contains(q), !reference::equal_range(keys, q).is_empty(), "{what}: contains({q:?})");
+    }
+    let mut ranks = vec![usize::MAX; queries.len()];
+    for length in [queries.len(), 1, 15, 16, 31, 33, 65, 0] {
+        let length = length.min(queries.len());
+        ranks.fill(usize::MAX);
+        index.batch(&queries[..length], &mut ranks[..length]);
+        assert_eq!(ranks[..length], expected[..length], "{what}: batch of {length}");
+    }
+    assert_eq!(index.len(), keys.len(), "{what}");
+    let same = |a: &K, b: &K| a.compare(b).is_eq();
+    assert!(
+        index.iter().len() == keys.len() && index.iter().zip(keys).all(|(a, b)| same(&a, b)),
+        "{what}: iteration"
+    );
+    for rank in [0, 1, keys.len() / 2, keys.len().saturating_sub(1), keys.len()] {
+        let (got, wanted) = (index.get(rank), keys.get(rank));
+        assert!(
+            got.is_some() == wanted.is_some() && got.iter().zip(wanted).all(|(a, b)| same(a, b)),
+            "{what}: get({rank})"
+        );
+    }
+}
+
+/// All layouts, all kernels, and the planner's own choice.
+fn check<K: Key>(keys: &[K], queries: &[K], what: &str) {
+    for isa in kernels() {
+        for entry in LAYOUTS {
+            if let Some(index) = build(keys, entry.layout, isa) {
+                let what = format!("{what}, {} keys, {} on {}", keys.len(), entry.name, isa.name());
+                check_index(&index, keys, queries, &what);
+            }
+        }
+    }
+    let planned = Index::build(keys).expect("sorted keys");
+    check_index(
+        &planned,
+        keys,
+        queries,
+        &format!("{what}, {} keys, planned: {}", keys.len(), planned.explain()),
+    );
+    let bytes = planned.to_bytes();
+    check_index(&Index::from_bytes(&bytes).expect("own bytes"), keys, queries, what);
+}
+
+/// Sizes around lines, nodes and levels of 8, 9, 16 and 17.
+const SIZES: &[usize] = &[
+    0, 1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 71, 72, 73, 127, 128, 129, 255, 256, 257, 271,
+    272, 273, 287, 288, 289, 575, 576, 577, 647, 648, 649, 1023, 1024, 1025, 4095, 4096, 4097, 4623, 4624,
+    4625, 5000,
+];
+
+/// Queries that matter: extremes, keys, neighbours, and some anywhere.
+fn queries_u64(keys: &[u64], max: u64, random: &mut Random) -> Vec<u64> {
+    let mut queries = vec![0, 1, max, max - 1, max / 2];
+    for i in 0..keys.len().min(60) {
+        let key = keys[i * keys.len() / keys.len().min(60)];
+        queries.extend([key, key.saturating_sub(1), key.saturating_add(1).min(max)]);
+    }
+    queries.extend(keys.last());
+    queries.extend((0..60).map(|_| random.bits() & max));
+    queries
+}
+
+/// Runs one key type over all sizes and distributions; `convert` must keep the order of numbers up to `max`.
+fn check_type<K: Key>(max: u64, what: &str, convert: impl Fn(u64) -> K) {
+    let mut random = Random::new(11);
+    for (number, &n) in SIZES.iter().enumerate() {
+        let (distribution, name) = DISTRIBUTIONS[number % DISTRIBUTIONS.len()];
+        let mut keys = distribution.keys(n, max, n as u64);
+        if number % 3 == 1 {
+            // Full range: both extremes are keys, MAX more than once.
+            keys.iter_mut().take(1).for_each(|key| *key = 0);
+            keys.iter_mut().rev().take(1 + n / 9).for_each(|key| *key = max);
+        }
+        let queries: Vec<K> = queries_u64(&keys, max, &mut random).into_iter().map(&convert).collect();
+        let keys: Vec<K> = keys.into_iter().map(&convert).collect();
+        check(&keys, &queries, &format!("{what} {name}"));
+    }
+}
+
+#[test]
+fn u32_keys() {
+    check_type(u64::from(u32::MAX), "u32", |k| k as u32);
+}
+
+#[test]
+fn dense_u32_keys() {
+    check_type(20_000, "u32 dense", |k| k as u32);
+}
+
+#[test]
+fn u64_keys() {
+    check_type(u64::MAX, "u64", |k| k);
+}
+
+#[test]
+fn u64_keys_of_a_narrow_range() {
+    check_type(1 << 22, "u64 narrow", |k| k + (1 << 60));
+}
+
+#[test]
+fn i32_keys() {
+    check_type(u64::from(u32::MAX), "i32", |k| (k as u32 ^ 1 << 31) as i32);
+}
+
+#[test]
+fn i64_keys() {
+    check_type(u64::MAX, "i64", |k| (k ^ 1 << 63) as i64);
+}
+
+/// The float whose place in total order is `k`, NaNs of every payload and both zeros included.
+fn ordered_f32(k: u32) -> f32 {
+    f32::from_bits(if k >> 31 == 1 { k ^ 1 << 31 } else { !k })
+}
+
+fn ordered_f64(k: u64) -> f64 {
+    f64::from_bits(if k >> 63 == 1 { k ^ 1 << 63 } else { !k })
+}
+
+#[test]
+fn f32_keys_in_total_order() {
+    check_type(u64::from(u32::MAX), "f32", |k| ordered_f32(k as u32));
+    let keys = [-f32::NAN, f32::NEG_INFINITY, -1.0, -0.0, -0.0, 0.0, 1.0, f32::INFINITY, f32::NAN];
+    check(&keys, &keys, "f32 specials");
+    let index = Index::build(&keys).unwrap();
+    assert_eq!((index.equal_range(-0.0), index.equal_range(0.0)), (3..5, 5..6));
+}
+
+#[test]
+fn f64_keys_in_total_order() {
+    check_type(u64::MAX, "f64", ordered_f64);
+}
+
+#[test]
+fn u128_keys_wide_and_narrow() {
+    check_type(u64::MAX, "u128 wide", |k| u128::from(k) << 64 | u128::from(k));
+    check_type(1 << 30, "u128 narrow", |k| u128::from(k) + (1 << 100));
+    // All prefixes tie: the keys differ only in bits that the lane cannot hold.
+    check_type(1 << 10, "u128 ties", |k| if k < 1 << 10 { u128::from(k) } else { u128::MAX });
+}
+
+#[test]
+fn many_keys_of_every_distribution() {
+    let mut random = Random::new(5);
+    for &(distribution, name) in DISTRIBUTIONS {
+        let keys = distribution.keys(300_000, u64::from(u32::MAX), 3);
+        let queries: Vec<u32> =
+            queries_u64(&keys, u64::from(u32::MAX), &mut random).iter().map(|&q| q as u32).collect();
+        let narrow: Vec<u32> = keys.iter().map(|&key| key as u32).collect();
+        check(&narrow, &queries, name);
+        let keys = distribution.keys(100_000, u64::MAX, 3);
+        let queries = queries_u64(&keys, u64::MAX, &mut random);
+        check(&keys, &queries, name);
+    }
+}
+
+#[test]
+fn ten_million_duplicates_of_one_key() {
+    let mut keys = vec![7u32; 10_000_000];
+    keys.extend(8..100_000);
+    let index = Index::build(&keys).unwrap();
+    for q in [0, 6, 7, 8, 9, 99_999, 100_000, u32::MAX] {
+        assert_eq!(index.equal_range(q), reference::equal_range(&keys, q), "{}", index.explain());
+    }
+}
+
+#[test]
+fn crowded_lines_overflow_and_too_crowded_ones_refuse() {
+    // Even keys everywhere, and `extra` more in one place: from a directory with few blocks to one too many.
+    for extra in [20usize, 31, 100, 800, 920, 1000, 5000] {
+        let mut keys: Vec<u32> = (0..200_000).map(|i| i * 20_000).collect();
+        keys.extend((0..extra as u32).map(|i| 2_000_000_000 + i % 40));
+        keys.sort_unstable();
+        let queries: Vec<u32> =
+            (1_999_990_000..2_000_010_000).step_by(7).chain(1_999_999_990..2_000_000_050).collect();
+        check(&keys, &queries, &format!("{extra} extra keys"));
+    }
+}
+
+#[test]
+fn byte_strings() {
+    let mut random = Random::new(9);
+    let alphabet = b"\0ab\xff";
+    for n in [0usize, 1, 2, 17, 200, 3000] {
+        for common in ["", "https://example.org/"] {
+            let mut strings: Vec<Vec<u8>> = (0..n)
+                .map(|_| {
+                    let length = random.below(14) as usize;
+                    let tail = (0..length).map(|_| alphabet[random.below(4) as usize]);
+                    common.bytes().chain(tail).collect()
+                })
+                .collect();
+            strings.sort();
+            let index = BytesIndex::build(&strings).unwrap();
+            let again = BytesIndex::from_bytes(&index.to_bytes()).unwrap();
+            let mut queries = strings.clone();
+            queries.extend([
+                vec![],
+                vec![0],
+                vec![255; 40],
+                b"http".to_vec(),
+                b"https://example.org0".to_vec(),
+                b"a\0\0".to_vec(),
+            ]);
+            let refs: Vec<&[u8]> = queries.iter().map(Vec::as_slice).collect();
+            let mut ranks = vec![0; refs.len()];
+            index.batch(&refs, &mut ranks);
+            for (query, &rank) in refs.iter().zip(&ranks) {
+                let expected = strings.partition_point(|s| s.as_slice() < *query);
+                let after = strings.partition_point(|s| s.as_slice() <= *query);
+                assert_eq!(rank, expected, "{query:?}");
+                assert_eq!(index.equal_range(query), expected..after, "{query:?}");
+                assert_eq!(again.lower_bound(query), expected);
+                assert_eq!(index.contains(query), expected != after);
+                let starting = strings.iter().filter(|s| s.starts_with(query)).count();
+                assert_eq!(index.starting_with(query).len(), starting, "{query:?}");
+            }
+            assert!(index.iter().eq(strings.iter().map(Vec::as_slice)));
+        }
+    }
+    assert!(matches!(BytesIndex::build(&["b", "a"]), Err(Error::Unsorted { position: 1 })));
+}
+
+#[test]
+fn unsorted_keys_are_refused_with_the_first_position() {
+    for n in [2usize, 17, 1024, 1025, 1026, 5000] {
+        for position in [1, n / 2, n - 1].into_iter().filter(|&position| position > 0) {
+            let mut keys: Vec<u32> = (0..n as u32).map(|i| i + 10).collect();
+            keys[position] = 1;
+            assert!(
+                matches!(Index::build(&keys), Err(Error::Unsorted { position: found }) if found == position)
+            );
+        }
+    }
+    assert!(matches!(Index::build(&[f64::NAN, 1.0]), Err(Error::Unsorted { position: 1 })));
+}
+
+#[test]
+fn unsorted_builders_sort() {
+    let mut random = Random::new(3);
+    let keys: Vec<i64> = (0..50_000).map(|_| random.bits() as i64).collect();
+    let mut sorted = keys.clone();
+    sorted.sort_unstable();
+    assert!(Index::build_unsorted(keys.clone()).unwrap().iter().eq(sorted.iter().copied()));
+    assert!(Index::build_parallel(keys.clone(), 3).unwrap().iter().eq(sorted.iter().copied()));
+    let index = Index::build(&sorted).unwrap();
+    let mut ranks = vec![0; keys.len()];
+    index.batch_parallel(&keys, &mut ranks, 2);
+    assert!(keys.iter().zip(&ranks).all(|(&key, &rank)| rank == reference::lower_bound(&sorted, key)));
+}
+
+#[test]
+fn maps_find_values() {
+    let map = search::Map::build_unsorted((0..1000u32).map(|i| (i * 37 % 500, i)).collect()).unwrap();
+    assert_eq!(map.len(), 1000);
+    for key in 0..600 {
+        let expected: Vec<u32> = (0..1000).filter(|i| i * 37 % 500 == key).collect();
+        assert_eq!(map.get_all(key), expected);
+        assert_eq!(map.get(key), expected.first());
+    }
+    assert_eq!(map.range(3..=4).map(|(key, _)| key).collect::<Vec<_>>(), [3, 3, 4, 4]);
+    assert_eq!(map.iter().count(), 1000);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, rng_seed: proptest::test_runner::RngSeed::Fixed(20020101), ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_u32_keys(mut keys in proptest::collection::vec(prop_oneof![any::<u32>(), 0..300u32, Just(u32::MAX)], 0..700), queries in proptest::collection::vec(any::<u32>(), 0..40)) {
+        keys.sort_unstable();
+        let neighbours = keys.iter().flat_map(|&k| [k, k.wrapping_add(1), k.wrapping_sub(1)]);
+        let queries: Vec<u32> = queries.iter().copied().chain(neighbours.take(200)).collect();
+        check(&keys, &queries, "any u32");
+    }
+
+    #[test]
+    fn any_f64_keys(mut keys in proptest::collection::vec(any::<u64>().prop_map(f64::from_bits), 0..300), queries in proptest::collection::vec(any::<f64>(), 0..40)) {
+        keys.sort_by(f64::total_cmp);
+        let queries: Vec<f64> = queries.iter().chain(&keys).copied().collect();
+        check(&keys, &queries, "any f64");
+    }
+
+    #[test]
+    fn ranges_of_i32_keys(mut keys in proptest::collection::vec(-50..50i32, 0..200), a in -60..60i32, b in -60..60i32) {
+        keys.sort_unstable();
+        let index = Index::build(&keys).unwrap();
+        let expected = |keep: &dyn Fn(i32) -> bool| keys.iter().copied().filter(|&k| keep(k)).collect::<Vec<_>>();
+        prop_assert_eq!(index.range(a..b).collect::<Vec<_>>(), expected(&|k| a <= k && k < b));
+        prop_assert_eq!(index.range(a..=b).collect::<Vec<_>>(), expected(&|k| a <= k && k <= b));
+        prop_assert_eq!(index.range(..b).collect::<Vec<_>>(), expected(&|k| k < b));
+        prop_assert_eq!(index.range(a..).collect::<Vec<_>>(), expected(&|k| a <= k));
+    }
+}

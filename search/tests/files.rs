@@ -1,0 +1,158 @@
+//! Files: what is written is read back; whatever is foreign, truncated, flipped, misaligned or newer is an error, never a crash, never a wrong answer.
+
+use search::sample::{Distribution, Random};
+use search::{inspect_file, BytesIndex, Error, Index, Key, KeyType, Layout, Options, LAYOUTS};
+
+fn keys(n: usize) -> Vec<u32> {
+    Distribution::Uniform.keys(n, u64::from(u32::MAX), 1).into_iter().map(|key| key as u32).collect()
+}
+
+fn laid_out(keys: &[u32], layout: Layout) -> Option<Index<u32>> {
+    Index::build_with(keys, &Options { layout: Some(layout), ..Options::default() }).ok()
+}
+
+fn answers<K: Key>(index: &Index<K>, queries: &[K]) -> Vec<usize> {
+    let mut ranks = vec![0; queries.len()];
+    index.batch(queries, &mut ranks);
+    ranks
+}
+
+#[test]
+fn every_layout_survives_the_way_through_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    for n in [0, 1, 17, 5000, 100_000] {
+        let keys = keys(n);
+        let queries: Vec<u32> = keys.iter().step_by(7).flat_map(|&key| [key, key.wrapping_add(1)]).collect();
+        for entry in LAYOUTS {
+            let Some(index) = laid_out(&keys, entry.layout) else { continue };
+            let path = folder.path().join(entry.name);
+            index.save(&path).unwrap();
+            let opened = Index::<u32>::open(&path).unwrap();
+            assert_eq!(answers(&opened, &queries), answers(&index, &queries), "{} {n}", entry.name);
+            assert!(opened.iter().eq(keys.iter().copied()), "{} {n}", entry.name);
+            assert_eq!(opened.layout(), entry.layout);
+            let facts = inspect_file(&path).unwrap();
+            assert_eq!((facts.kind, facts.layout, facts.n), (KeyType::U32, entry.layout, n));
+            assert_eq!(facts.bytes, index.to_bytes().len());
+        }
+    }
+    assert!(std::fs::read_dir(folder.path()).unwrap().count() <= LAYOUTS.len(), "no part files stay");
+}
+
+#[test]
+fn every_truncation_is_an_error() {
+    for entry in LAYOUTS {
+        let Some(index) = laid_out(&keys(300), entry.layout) else { continue };
+        let bytes = index.to_bytes();
+        for length in 0..bytes.len() {
+            assert!(Index::<u32>::from_bytes(&bytes[..length]).is_err(), "{} cut to {length}", entry.name);
+        }
+        let longer = [bytes.as_slice(), &[0; 64]].concat();
+        assert!(matches!(Index::<u32>::from_bytes(&longer), Err(Error::Damaged { .. })));
+    }
+}
+
+#[test]
+fn every_flipped_bit_is_an_error() {
+    for layout in [Layout::Tree, Layout::Split, Layout::Window] {
+        let mut bytes = laid_out(&keys(200), layout).unwrap().to_bytes();
+        for bit in 0..8 * bytes.len() {
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            assert!(Index::<u32>::from_bytes(&bytes).is_err(), "{} bit {bit}", layout.name());
+            bytes[bit / 8] ^= 1 << (bit % 8);
+        }
+        assert!(Index::<u32>::from_bytes(&bytes).is_ok());
+    }
+}
+
+#[test]
+fn strings_and_wide_keys_are_held_to_the_same() {
+    let strings: Vec<String> = (0..90).map(|i| format!("key {i:03}")).collect();
+    let mut bytes = BytesIndex::build(&strings).unwrap().to_bytes();
+    let wide: Vec<u128> = (0..90).map(|i| i << 70).collect();
+    let mut other = Index::build(&wide).unwrap().to_bytes();
+    for bit in 0..8 * bytes.len().max(other.len()) {
+        for (bytes, read) in [
+            (&mut bytes, (|bytes| BytesIndex::from_bytes(bytes).is_ok()) as fn(&[u8]) -> bool),
+            (&mut other, |bytes| Index::<u128>::from_bytes(bytes).is_ok()),
+        ] {
+            if let Some(byte) = bytes.get_mut(bit / 8) {
+                *byte ^= 1 << (bit % 8);
+                assert!(!read(bytes), "bit {bit}");
+                bytes[bit / 8] ^= 1 << (bit % 8);
+            }
+        }
+    }
+    assert!(Index::<u128>::from_bytes(&other).is_ok() && BytesIndex::from_bytes(&bytes).is_ok());
+}
+
+#[test]
+fn what_is_wrong_is_named() {
+    let bytes = Index::build(&[1u32, 2, 3]).unwrap().to_bytes();
+    let said = |bytes: &[u8]| Index::<u64>::from_bytes(bytes).unwrap_err().to_string();
+    assert_eq!(said(&bytes), "index file holds u32 keys, not u64");
+    assert_eq!(said(b"PK\x03\x04 and so on"), "not an index file");
+    assert_eq!(said(b""), "not an index file");
+    assert_eq!(said(&bytes[..200]), format!("index file is truncated: 200 bytes of {}", bytes.len()));
+    let mut newer = bytes.clone();
+    newer[8] = 9;
+    assert_eq!(said(&newer), "index file of format 9, newer than this program understands (1)");
+    let error = Index::<u32>::open("/nonexistent/index").unwrap_err();
+    assert!(matches!(error, Error::Io(_)));
+}
+
+#[test]
+fn random_damage_is_found() {
+    let mut random = Random::new(4);
+    for entry in LAYOUTS {
+        let Some(index) = laid_out(&keys(3000), entry.layout) else { continue };
+        let bytes = index.to_bytes();
+        for _ in 0..300 {
+            let mut damaged = bytes.clone();
+            for _ in 0..=random.below(20) {
+                let at = random.below(damaged.len() as u64) as usize;
+                damaged[at] ^= 1 << random.below(8);
+            }
+            assert!(Index::<u32>::from_bytes(&damaged).is_err());
+        }
+    }
+}
+
+/// `bytes` placed so that the first byte behind them is on a page that may not be touched; lives as long as the test.
+fn against_a_wall(bytes: &[u8]) -> &'static [u8] {
+    const PAGE: usize = 4096;
+    let pages = bytes.len().next_multiple_of(PAGE);
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    // SAFETY: a fresh mapping whose last page is then closed; the copy stays below that page, and nothing unmaps it.
+    unsafe {
+        let base = libc::mmap(std::ptr::null_mut(), pages + PAGE, protection, flags, -1, 0).cast::<u8>();
+        assert_ne!(base.cast(), libc::MAP_FAILED);
+        assert_eq!(libc::mprotect(base.add(pages).cast(), PAGE, libc::PROT_NONE), 0);
+        let start = base.add(pages - bytes.len());
+        start.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
+        std::slice::from_raw_parts(start, bytes.len())
+    }
+}
+
+#[test]
+fn nothing_behind_the_array_is_read() {
+    for n in [1, 15, 16, 17, 255, 256, 272, 273, 4096, 4097, 40_000] {
+        let keys = keys(n);
+        let queries: Vec<u32> =
+            keys.iter().flat_map(|&key| [key, key.wrapping_sub(1), u32::MAX, 0]).collect();
+        for entry in LAYOUTS {
+            let Some(index) = laid_out(&keys, entry.layout) else { continue };
+            let walled = Index::<u32>::from_static(against_a_wall(&index.to_bytes())).unwrap();
+            assert_eq!(answers(&walled, &queries), answers(&index, &queries), "{} {n}", entry.name);
+            queries.iter().for_each(|&q| assert_eq!(walled.lower_bound(q), index.lower_bound(q)));
+        }
+    }
+}
+
+#[test]
+fn misaligned_static_bytes_are_refused() {
+    let bytes = Index::build(&keys(100)).unwrap().to_bytes();
+    let walled = against_a_wall(&[bytes.as_slice(), &[0]].concat());
+    assert!(matches!(Index::<u32>::from_static(&walled[..bytes.len()]), Err(Error::Misaligned)));
+}
