@@ -1,0 +1,22 @@
+//! Blocked matrices.
+mod blocked;
+mod buffer;
+mod element;
+mod error;
+mod gemm;
+pub mod kernel;
+mod layout;
+mod panel;
+mod strided;
+pub mod tiling;
+mod turn;
+mod view;
+pub use blocked::BlockedMatrix;
+pub use element::{Element, Real};
+pub use error::Error;
+pub use gemm::{gemm, multiply_batch, Gemm, Op, Operand};
+pub use kernel::{Kernel, KERNELS};
+pub use layout::Layout;
+pub use strided::{Strided, StridedMut};
+pub use tiling::Tiling;
+pub use view::{View, ViewMut};
