@@ -98,7 +98,7 @@ impl<T: Element> BlockProduct<T> {
                     self.by_way_of_stack(count, a, b, c, (rows, cols), next);
                 }
             }
-            next = next.wrapping_add(self.depth * group / 4 * panel / 8);
+            next = next.wrapping_add(self.depth / 4 * panel);
         }
     }
 
