@@ -21,6 +21,7 @@ use job::{Destination, Job};
 use source::Source;
 
 pub use batch::multiply_batch;
+pub(crate) use source::turn_into;
 
 /// What happens to an operand before it is multiplied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -33,7 +34,7 @@ pub enum Op {
 }
 
 impl Op {
-    fn shape(self, (rows, cols): (usize, usize)) -> (usize, usize) {
+    pub(crate) fn shape(self, (rows, cols): (usize, usize)) -> (usize, usize) {
         match self {
             Op::Plain => (rows, cols),
             Op::Transposed => (cols, rows),

@@ -4,7 +4,7 @@
 
 use crate::panel::{self, Block, Panels};
 use crate::view::Part;
-use crate::Element;
+use crate::{BlockedMatrix, Element};
 
 /// An operand of `rows` × `k`.
 #[derive(Clone, Copy)]
@@ -104,5 +104,21 @@ unsafe fn turn_block<T: Element>(
             unsafe { panel::pack(block, into, T::ZERO) };
             done += steps;
         }
+    }
+}
+
+/// `to ← fromᵀ`, both in panels of the same height.
+pub(crate) fn turn_into<T: Element>(from: &BlockedMatrix<T>, to: &mut BlockedMatrix<T>) {
+    let part = from.view().part;
+    let layout = *to.layout();
+    assert_eq!((layout.rows(), layout.cols(), layout.panel()), (part.cols, part.rows, part.layout.panel()));
+    let (storage, target) = (from.storage().as_ptr(), to.storage_mut());
+    for first in (0..layout.cols()).step_by(layout.tile()) {
+        let depth = layout.tile().min(layout.cols() - first);
+        let start = target[layout.offset(0, first)..].as_mut_ptr();
+        let stride = layout.panel_stride(layout.strip_of(first).0);
+        let panels = Panels { start, stride, panel: layout.panel() };
+        // SAFETY: columns `first..first + depth` of `to` are rows of `from`, and the strip holds all its panels.
+        unsafe { turn_block(storage, part, (0, layout.rows()), (first, depth), panels) };
     }
 }
