@@ -1,44 +1,25 @@
 //! Views of `ndarray` and `faer` as [`Strided`]: nothing is copied on the way in, shapes and strides are taken as
 //! they are (also negative ones), so that `BlockedMatrix::from_strided` and the multiplication read what the owner sees.
 
+use crate::{Element, Strided};
+
 #[cfg(feature = "faer")]
 mod faer_views {
-    use crate::{Element, Error, Strided, StridedMut};
+    use super::{Element, Strided};
+    use crate::StridedMut;
 
     /// A `faer` view.
-    ///
-    /// # Errors
-    /// None that a valid view can cause.
-    pub fn from_faer<T: Element>(view: faer::MatRef<'_, T>) -> Result<Strided<'_, T>, Error> {
-        let (rows, cols) = view.shape();
-        let (row_stride, col_stride) = (view.row_stride(), view.col_stride());
-        let (origin, len) = super::extent((rows, cols), (row_stride, col_stride));
-        if len == 0 {
-            return Strided::new(&[], rows, cols, row_stride, col_stride);
-        }
-        // SAFETY: the view vouches for every entry, and all places between them belong to the same allocation.
-        let data = unsafe { std::slice::from_raw_parts(view.as_ptr().wrapping_sub(origin), len) };
-        Strided::with_origin(data, origin, rows, cols, row_stride, col_stride)
+    pub fn from_faer<T: Element>(view: faer::MatRef<'_, T>) -> Strided<'_, T> {
+        let strides = (view.row_stride(), view.col_stride());
+        // SAFETY: the view vouches for every entry during its lifetime.
+        unsafe { Strided::from_raw(view.as_ptr(), view.shape(), strides) }
     }
 
-    /// A mutable `faer` view, where its entries are the only ones between its first and its last.
-    ///
-    /// # Errors
-    /// [`Error::Overlap`] when entries coincide; [`Error::Invalid`] when the view skips elements that others may own.
-    pub fn from_faer_mut<T: Element>(view: faer::MatMut<'_, T>) -> Result<StridedMut<'_, T>, Error> {
-        let (rows, cols) = view.shape();
-        let (row_stride, col_stride) = (view.row_stride(), view.col_stride());
-        let (origin, len) = super::extent((rows, cols), (row_stride, col_stride));
-        if len == 0 {
-            return StridedMut::new(&mut [], rows, cols, row_stride, col_stride);
-        }
-        if len != rows * cols {
-            let expected = "a contiguous view (elements in the gaps may belong to somebody else)";
-            return Err(Error::Invalid { field: "span of the view", value: len, expected });
-        }
-        // SAFETY: the view owns all its entries, and they fill the span without gaps.
-        let data = unsafe { std::slice::from_raw_parts_mut(view.as_ptr_mut().wrapping_sub(origin), len) };
-        StridedMut::with_origin(data, origin, rows, cols, row_stride, col_stride)
+    /// A mutable `faer` view.
+    pub fn from_faer_mut<T: Element>(view: faer::MatMut<'_, T>) -> StridedMut<'_, T> {
+        let strides = (view.row_stride(), view.col_stride());
+        // SAFETY: the view owns every entry during its lifetime, and its entries are distinct.
+        unsafe { StridedMut::from_raw(view.as_ptr_mut(), view.shape(), strides) }
     }
 }
 
@@ -47,24 +28,15 @@ pub use faer_views::{from_faer, from_faer_mut};
 
 #[cfg(feature = "ndarray")]
 mod ndarray_views {
-    use crate::{BlockedMatrix, Element, Error, Strided};
+    use super::{Element, Strided};
+    use crate::BlockedMatrix;
     use ndarray::{Array2, ArrayView2, ShapeBuilder};
 
     /// An `ndarray` view.
-    ///
-    /// # Errors
-    /// None that a valid view can cause.
-    pub fn from_ndarray<T: Element>(view: ArrayView2<'_, T>) -> Result<Strided<'_, T>, Error> {
-        let (rows, cols) = view.dim();
-        let strides = view.strides();
-        let (row_stride, col_stride) = (strides[0], strides[1]);
-        let (origin, len) = super::extent((rows, cols), (row_stride, col_stride));
-        if len == 0 {
-            return Strided::new(&[], rows, cols, row_stride, col_stride);
-        }
-        // SAFETY: the view vouches for every entry, and all places between them belong to the same allocation.
-        let data = unsafe { std::slice::from_raw_parts(view.as_ptr().wrapping_sub(origin), len) };
-        Strided::with_origin(data, origin, rows, cols, row_stride, col_stride)
+    pub fn from_ndarray<'a, T: Element>(view: &ArrayView2<'a, T>) -> Strided<'a, T> {
+        let strides = (view.strides()[0], view.strides()[1]);
+        // SAFETY: the view vouches for every entry during its lifetime.
+        unsafe { Strided::from_raw(view.as_ptr(), view.dim(), strides) }
     }
 
     impl<T: Element> BlockedMatrix<T> {
@@ -78,15 +50,3 @@ mod ndarray_views {
 
 #[cfg(feature = "ndarray")]
 pub use ndarray_views::from_ndarray;
-
-/// Where entry (0, 0) lies above the lowest entry, and how many elements the view spans.
-#[cfg(any(feature = "ndarray", feature = "faer"))]
-fn extent((rows, cols): (usize, usize), (row_stride, col_stride): (isize, isize)) -> (usize, usize) {
-    if rows == 0 || cols == 0 {
-        return (0, 0);
-    }
-    let spans = [(rows - 1) as isize * row_stride, (cols - 1) as isize * col_stride];
-    let below: isize = spans.iter().map(|span| (*span).min(0)).sum();
-    let above: isize = spans.iter().map(|span| (*span).max(0)).sum();
-    (below.unsigned_abs(), (above - below) as usize + 1)
-}

@@ -8,6 +8,7 @@ mod gemm;
 pub mod interop;
 pub mod kernel;
 mod layout;
+pub mod paper;
 mod panel;
 pub mod reference;
 mod strided;

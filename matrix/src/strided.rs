@@ -1,6 +1,10 @@
 //! Plain arrays: any shape, any strides, also negative ones, checked once when the view is made.
+//!
+//! A view keeps a pointer rather than a slice: what lies in the gaps between its entries may belong to somebody else
+//! (columns of a larger array, say), and is never touched.
 
 use crate::Error;
+use std::marker::PhantomData;
 
 /// Where the entries of a plain array lie, relative to the start of a slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,16 +83,29 @@ fn interleaves(fine: (usize, usize), coarse: (usize, usize)) -> bool {
 /// A plain array that is read.
 #[derive(Clone, Copy, Debug)]
 pub struct Strided<'a, T> {
-    data: &'a [T],
+    /// Entry (0, 0) is `origin` elements further.
+    data: *const T,
     shape: Shape,
+    borrow: PhantomData<&'a T>,
 }
 
 /// A plain array that is written.
 #[derive(Debug)]
 pub struct StridedMut<'a, T> {
-    data: &'a mut [T],
+    /// Entry (0, 0) is `origin` elements further.
+    data: *mut T,
     shape: Shape,
+    borrow: PhantomData<&'a mut T>,
 }
+
+// SAFETY: a view stands for shared references to its entries.
+unsafe impl<T: Sync> Send for Strided<'_, T> {}
+// SAFETY: as above.
+unsafe impl<T: Sync> Sync for Strided<'_, T> {}
+// SAFETY: a view stands for unique references to its entries.
+unsafe impl<T: Send> Send for StridedMut<'_, T> {}
+// SAFETY: as above; `&StridedMut` only reads.
+unsafe impl<T: Sync> Sync for StridedMut<'_, T> {}
 
 impl<'a, T> Strided<'a, T> {
     /// Entry (i, j) is `data[i·row_stride + j·col_stride]`.
@@ -118,7 +135,7 @@ impl<'a, T> Strided<'a, T> {
         col_stride: isize,
     ) -> Result<Self, Error> {
         let shape = Shape { rows, cols, row_stride, col_stride, origin }.checked(data.len())?;
-        Ok(Strided { data, shape })
+        Ok(Strided { data: data.as_ptr(), shape, borrow: PhantomData })
     }
 
     /// Rows one after the other.
@@ -139,12 +156,26 @@ impl<'a, T> Strided<'a, T> {
 
     /// The same array with rows and columns exchanged; nothing moves.
     pub fn transposed(self) -> Self {
-        Strided { data: self.data, shape: self.shape.transposed() }
+        Strided { shape: self.shape.transposed(), ..self }
     }
 
     /// First entry, row stride, column stride.
     pub(crate) fn raw(&self) -> (*const T, isize, isize) {
-        (self.data.as_ptr().wrapping_add(self.shape.origin), self.shape.row_stride, self.shape.col_stride)
+        (self.data.wrapping_add(self.shape.origin), self.shape.row_stride, self.shape.col_stride)
+    }
+
+    /// A view of memory that somebody else owns.
+    ///
+    /// # Safety
+    /// Every entry, `start.offset(i·row_stride + j·col_stride)`, is readable and unchanged during `'a`.
+    #[cfg(any(feature = "ndarray", feature = "faer"))]
+    pub(crate) unsafe fn from_raw(
+        start: *const T,
+        (rows, cols): (usize, usize),
+        (row_stride, col_stride): (isize, isize),
+    ) -> Self {
+        let shape = Shape { rows, cols, row_stride, col_stride, origin: 0 };
+        Strided { data: start, shape, borrow: PhantomData }
     }
 }
 
@@ -179,7 +210,7 @@ impl<'a, T> StridedMut<'a, T> {
         if !shape.is_injective() {
             return Err(Error::Overlap { shape: (rows, cols), strides: (row_stride, col_stride) });
         }
-        Ok(StridedMut { data, shape })
+        Ok(StridedMut { data: data.as_mut_ptr(), shape, borrow: PhantomData })
     }
 
     /// Rows one after the other.
@@ -202,13 +233,27 @@ impl<'a, T> StridedMut<'a, T> {
 
     /// The same array with rows and columns exchanged; nothing moves.
     pub fn transposed(self) -> Self {
-        StridedMut { data: self.data, shape: self.shape.transposed() }
+        StridedMut { shape: self.shape.transposed(), ..self }
     }
 
     /// First entry, row stride, column stride.
     pub(crate) fn raw(&mut self) -> (*mut T, isize, isize) {
         let Shape { row_stride, col_stride, origin, .. } = self.shape;
-        (self.data.as_mut_ptr().wrapping_add(origin), row_stride, col_stride)
+        (self.data.wrapping_add(origin), row_stride, col_stride)
+    }
+
+    /// A view of memory that somebody else owns.
+    ///
+    /// # Safety
+    /// Every entry, `start.offset(i·row_stride + j·col_stride)`, is ours alone during `'a`; no two coincide.
+    #[cfg(feature = "faer")]
+    pub(crate) unsafe fn from_raw(
+        start: *mut T,
+        (rows, cols): (usize, usize),
+        (row_stride, col_stride): (isize, isize),
+    ) -> Self {
+        let shape = Shape { rows, cols, row_stride, col_stride, origin: 0 };
+        StridedMut { data: start, shape, borrow: PhantomData }
     }
 }
 
@@ -240,7 +285,8 @@ macro_rules! accessors {
             /// Outside the shape.
             pub fn get(&self, row: usize, col: usize) -> T {
                 assert!(row < self.shape.rows && col < self.shape.cols, "({row}, {col}) outside {:?}", self.shape);
-                self.data[self.shape.offset(row, col)]
+                // SAFETY: an entry of the view: every one was checked, or vouched for, when it was made.
+                unsafe { *self.data.wrapping_add(self.shape.offset(row, col)) }
             }
         }
     };
@@ -256,12 +302,13 @@ impl<T: Copy> StridedMut<'_, T> {
     /// Outside the shape.
     pub fn set(&mut self, row: usize, col: usize, value: T) {
         assert!(row < self.shape.rows && col < self.shape.cols, "({row}, {col}) outside {:?}", self.shape);
-        self.data[self.shape.offset(row, col)] = value;
+        // SAFETY: an entry of the view: every one was checked, or vouched for, when it was made.
+        unsafe { *self.data.wrapping_add(self.shape.offset(row, col)) = value };
     }
 
     /// The same array, read.
     pub fn as_ref(&self) -> Strided<'_, T> {
-        Strided { data: self.data, shape: self.shape }
+        Strided { data: self.data, shape: self.shape, borrow: PhantomData }
     }
 }
 
