@@ -31,11 +31,28 @@
 //! Every reference belongs to the instruction that makes it, and carries its thread and the thread's instruction count
 //! (instructions retired before the owning instruction).
 
-mod filter;
-mod record;
+#![forbid(unsafe_code)]
 
+mod complex;
+mod decode;
+mod filter;
+mod group;
+mod record;
+mod shape;
+mod sites;
+mod state;
+
+pub use complex::{group_shape, Complex};
+pub use decode::{Decoder, Reference, ReferenceKind};
 pub use filter::{Filter, SetFilter, StoreFilter, Stream};
-pub use record::{Access, Code, Record, RecordKind};
+pub use group::{Groups, Step};
+pub use record::{Access, Code, Record, RecordKind, CUT_SITE, SIZES};
+pub use shape::{
+    AddressWidth, Direction, Malformed, MaskedLayout, Segment, Shape, StateFormat, StringOperation,
+    COMPLEX_CODE, PAYLOAD_CODE, VALUES_MAX,
+};
+pub use sites::{Block, Site, Sites};
+pub use state::{StateAlignment, StateComponent, StateLayout, STATE_HEADER_BYTES};
 
 /// A block ends after this many instructions even without a control transfer.
 pub const BLOCK_INSTRUCTIONS_MAX: usize = 64;

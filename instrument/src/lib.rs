@@ -1,7 +1,36 @@
-//! Runs any unmodified x86-64 Linux program under instrumentation. (Interface first; the engine follows.)
+//! Runs any unmodified x86-64 Linux program under instrumentation: a modern ATOM (Srivastava and Eustace 1994).
+//!
+//! The host launches the program under ptrace, translates its code block by block into a cache that both share, and lets it run there.
+//! The program holds nothing of ours but generated code: counters are incremented in line, references are appended to a ring
+//! that another thread of the host analyses while the program runs on. Its stack, heap, libraries and addresses are those of an
+//! uninstrumented run.
+//!
+//! Reading order: [`run`] starts and ends a run; `translate` cuts code into superblocks; `emit` turns them into code; `cache` links
+//! them; `host` answers their stops, `signal` and `system_call` the special ones; `image` adds up what was counted.
+//! [`profile`] is what comes out.
 
+mod assemble;
+mod cache;
+mod decode;
+mod emit;
+mod error;
+mod executable;
+mod host;
+mod image;
+mod interrupt;
+mod layout;
+mod liveness;
+mod memory;
+mod modules;
 pub mod profile;
+mod ptrace;
+mod references;
+mod ring;
 mod run;
+mod signal;
+mod system_call;
+mod translate;
 
+pub use error::{Error, ErrorKind};
 pub use profile::{Block, Instruction, Module, Profile, Site};
-pub use run::{Aslr, Command, Exit, Observer, Options, Outcome, Progress};
+pub use run::{run, Aslr, Command, Exit, Observer, Options, Outcome, Progress, Unobserved};

@@ -88,3 +88,24 @@ impl Profile {
         whole - lost
     }
 }
+
+/// Appends the profile of image number `image` to `all`, renumbering, with what was tallied of its complex references.
+pub(crate) fn append(all: &mut Profile, p: Profile, image: u32, tally: &crate::ring::Tally) {
+    let modules = all.modules.len() as u32;
+    let blocks = all.blocks.len() as u32;
+    let first = all.instructions.len() as u32;
+    let sites = all.sites.len() as u32;
+    all.modules.extend(p.modules);
+    all.blocks.extend(p.blocks.into_iter().map(|b| Block { module: b.module + modules, first: b.first + first, ..b }));
+    all.instructions.extend(p.instructions);
+    all.sites.extend(p.sites.into_iter().map(|s| Site { block: s.block + blocks, ..s }));
+    all.cut.extend(p.cut.into_iter().map(|(b, k, n)| (b + blocks, k, n)));
+    let mut tallied: Vec<_> = tally.iter().filter(|(&(i, _), _)| i == image).collect();
+    tallied.sort_unstable();
+    for (&(_, site), &(loads, stores, iterations)) in tallied {
+        if iterations > 0 {
+            all.repeats.push((site + sites, iterations));
+        }
+        all.complex.push((site + sites, loads, stores));
+    }
+}

@@ -1,1 +1,38 @@
-//! placeholder
+//! Trace-driven simulation of caches, TLBs and branch predictors.
+//!
+//! A [`Levels`] says what is simulated; a [`Hierarchy`] takes the records that a program emits, batch by batch, and counts misses by
+//! site and block; [`plan_levels`] says beforehand which records may be left out without changing a single miss count.
+//!
+//! | module | what |
+//! |---|---|
+//! | `geometry` | sets, ways, lines: what a level is |
+//! | `bank` | rows of tags in recency order, searched in sweeps: the hot loops |
+//! | `kernel` | one row of tags, touched: portable, AVX2, AVX-512 |
+//! | `stage` | records → touches of single lines |
+//! | `hierarchy` | threads, levels, who misses where |
+//! | `tally`, `report` | counters while it runs, and plain numbers |
+//! | `filter` | a model of the filter that generated code runs in line |
+//! | `plan` | when that filter is exact |
+//! | `reference` | the slow twin, obviously right |
+//! | `predict`, `cycle` | a branch predictor; from misses to estimated cycles |
+//!
+//! **Deliberately absent:** other replacement policies than true LRU, inclusion, prefetchers and coherence (a later issue);
+//! the kernel's and other processes' references; wrong-path and out-of-order effects.
+
+#![forbid(unsafe_code)]
+
+mod bank;
+pub mod filter;
+mod geometry;
+mod hierarchy;
+mod kernel;
+mod plan;
+pub mod reference;
+mod report;
+mod stage;
+mod tally;
+
+pub use geometry::{Geometry, GeometryError, Levels, Outer, Sharing, StoreMiss};
+pub use hierarchy::Hierarchy;
+pub use plan::{plan_levels, StreamPlan, WriteBacks, FILTER_SETS_MAX};
+pub use report::{BlockMisses, Counts, Misses, References, SiteMisses, CACHES_MAX, TLBS_MAX};

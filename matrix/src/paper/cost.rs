@@ -10,7 +10,7 @@ use machine::Machine;
 ///
 /// The paper takes the term from a companion that is not at hand, so p is the caller's. It matters: with p = 1 the
 /// total cost on the paper's own machine is lowest at T = 512, not at the T = 64 that the paper reports; T = 64 wins
-/// while p is below 0.87 (N = 4096; 0.97 for N = 2048). A predictor that learns a loop of T steps has p near 0, one that cannot has p = 1.
+/// while p is below 0.87 (N = 4096; 0.93 for N = 2048). A predictor that learns a loop of T steps has p near 0, one that cannot has p = 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Branches {
     /// p, from 0 to 1.
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn the_papers_optimum_and_its_sensitivity_to_branches() {
-        for (n, below, above) in [(2048, 0.96, 0.99), (4096, 0.86, 0.89)] {
+        for (n, below, above) in [(2048, 0.92, 0.95), (4096, 0.86, 0.89)] {
             assert_eq!(best(0.0, n), 64);
             assert_eq!(best(below, n), 64);
             assert_eq!(best(above, n), 512);

@@ -1,0 +1,159 @@
+//! Complex references: hand-made examples of each shape, and round trips of all.
+
+use event::{
+    Access, AddressWidth, Complex, Direction, Malformed, MaskedLayout, Record, Segment, Shape, StateFormat,
+    StateLayout, StringOperation,
+};
+use proptest::prelude::*;
+use Access::{Load, Store};
+
+fn check(shape: Shape, values: &[u64], expected: &[(u64, u32, Access)]) {
+    let complex = Complex::new(shape, values);
+    let mut group = Vec::new();
+    complex.encode(77, &mut group);
+    assert_eq!(Complex::decode(&group), Ok(complex));
+    let mut found = Vec::new();
+    complex.references(&StateLayout::default(), |address, size, access| found.push((address, size, access)));
+    assert_eq!(found, expected, "{complex:?}");
+}
+
+fn string(operation: StringOperation, element_bytes: u8) -> Shape {
+    Shape::String { operation, element_bytes, width: AddressWidth::Bits64, segment: Segment::Flat }
+}
+
+#[test]
+fn strings() {
+    use StringOperation::*;
+    check(
+        string(Movs, 8),
+        &[0x100, 0x200, 0x210],
+        &[(0x100, 8, Load), (0x200, 8, Store), (0x108, 8, Load), (0x208, 8, Store)],
+    );
+    // Direction flag set: it walks down.
+    check(string(Stos, 2), &[0, 0x200, 0x1fc], &[(0x200, 2, Store), (0x1fe, 2, Store)]);
+    check(string(Lods, 4), &[0x100, 0xdead, 0x104], &[(0x100, 4, Load)]);
+    check(string(Scas, 1), &[0, 0x200, 0x200], &[]);
+    check(string(Cmps, 1), &[0x100, 0x200, 0x201], &[(0x100, 1, Load), (0x200, 1, Load)]);
+    // 32-bit offsets wrap below the segment base.
+    let shape = Shape::String {
+        operation: Lods,
+        element_bytes: 8,
+        width: AddressWidth::Bits32,
+        segment: Segment::Based,
+    };
+    check(shape, &[0xffff_fff8, 0, 8, 1 << 40], &[(0x100_ffff_fff8, 8, Load), (1 << 40, 8, Load)]);
+}
+
+#[test]
+fn masked_and_gathered() {
+    let masked = |layout| Shape::Masked { direction: Direction::Store, layout, element_bytes: 4, count: 16 };
+    check(masked(MaskedLayout::InPlace), &[0x1000, 0b0110_1000], &[(0x100c, 16, Store)]);
+    check(masked(MaskedLayout::InPlace), &[0x1000, 0xff_0000], &[]);
+    check(masked(MaskedLayout::Packed), &[0x1000, 0b0110_1000], &[(0x1000, 12, Store)]);
+    check(masked(MaskedLayout::Broadcast), &[0x1000, 0x8000], &[(0x1000, 4, Store)]);
+    let gather = Shape::Gather {
+        direction: Direction::Load,
+        scale: 8,
+        index_bytes: 4,
+        element_bytes: 8,
+        count: 4,
+        width: AddressWidth::Bits64,
+    };
+    let indices = [3 << 32 | 2, 0xffff_ffff << 32 | 5];
+    check(
+        gather,
+        &[0x1000, 0b1011, indices[0], indices[1]],
+        &[(0x1010, 8, Load), (0x1018, 8, Load), (0xff8, 8, Load)],
+    );
+}
+
+#[test]
+fn areas() {
+    let state = |format| Shape::State { direction: Direction::Load, format };
+    check(state(StateFormat::Standard), &[0x40, 0b111], &[(0x40, 832, Load)]);
+    check(state(StateFormat::Compact), &[0x40, 0b110_0111], &[(0x40, 576 + 256 + 64 + 512, Load)]);
+    check(state(StateFormat::Compact), &[0x40, 1 << 18 | 0b10_0011], &[(0x40, 640 + 8192, Load)]);
+    check(state(StateFormat::Restore), &[0x40, 0b111, 0], &[(0x40, 832, Load)]);
+    check(state(StateFormat::Restore), &[0x40, 0b100_011, 1 << 63 | 0b100_111], &[(0x40, 896, Load)]);
+    check(Shape::Sized { direction: Direction::Store, size_bytes: 300 }, &[5], &[(5, 300, Store)]);
+    let tile = Shape::Tile { direction: Direction::Store };
+    check(tile, &[0x1000, 0x100, 2, 64], &[(0x1000, 64, Store), (0x1100, 64, Store)]);
+}
+
+fn direction() -> impl Strategy<Value = Direction> {
+    prop_oneof![Just(Direction::Load), Just(Direction::Store)]
+}
+
+fn width() -> impl Strategy<Value = AddressWidth> {
+    prop_oneof![Just(AddressWidth::Bits64), Just(AddressWidth::Bits32)]
+}
+
+fn shape() -> impl Strategy<Value = Shape> {
+    use StringOperation::*;
+    let power = |limit: u32| (0..=limit).prop_map(|bit| 1u8 << bit);
+    let string = (prop::sample::select(vec![Movs, Stos, Lods, Scas, Cmps]), power(3), width(), any::<bool>())
+        .prop_map(|(operation, element_bytes, width, based)| Shape::String {
+            operation,
+            element_bytes,
+            width,
+            segment: if based { Segment::Based } else { Segment::Flat },
+        });
+    let layouts = vec![MaskedLayout::InPlace, MaskedLayout::Packed, MaskedLayout::Broadcast];
+    let masked = (direction(), prop::sample::select(layouts), power(5), 1u8..=64).prop_map(
+        |(direction, layout, element_bytes, count)| Shape::Masked { direction, layout, element_bytes, count },
+    );
+    let gather = (direction(), power(3), prop::sample::select(vec![4u8, 8]), any::<bool>(), 1u8..=8, width())
+        .prop_map(|(direction, scale, index_bytes, wide, half, width)| Shape::Gather {
+            direction,
+            scale,
+            index_bytes,
+            element_bytes: if wide { 8 } else { 4 },
+            count: half * (8 / index_bytes),
+            width,
+        });
+    let formats = vec![StateFormat::Standard, StateFormat::Compact, StateFormat::Restore];
+    let state = (direction(), prop::sample::select(formats))
+        .prop_map(|(direction, format)| Shape::State { direction, format });
+    let sized = (direction(), 1u16..=0x7fff)
+        .prop_map(|(direction, size_bytes)| Shape::Sized { direction, size_bytes });
+    let tile = direction().prop_map(|direction| Shape::Tile { direction });
+    prop_oneof![string, masked, gather, state, sized, tile]
+}
+
+proptest! {
+    #[test]
+    fn every_shape_survives_its_constant(shape in shape()) {
+        prop_assert_eq!(Shape::from_extra(shape.extra()), Ok(shape));
+    }
+
+    #[test]
+    fn every_group_survives(shape in shape(), words in prop::array::uniform10(any::<u64>()), site in 0u32..1 << 24) {
+        let complex = Complex::new(shape, &words[..shape.values()]);
+        let mut group = Vec::new();
+        complex.encode(site, &mut group);
+        prop_assert_eq!(Complex::decode(&group), Ok(complex));
+        prop_assert!(group.iter().all(|record| record.site() == site as usize));
+        prop_assert!(Complex::decode(&group[..group.len() - 1]).is_err());
+    }
+
+    #[test]
+    fn constants_are_unique(extra in any::<u32>()) {
+        if let Ok(shape) = Shape::from_extra(extra) {
+            prop_assert_eq!(shape.extra(), extra);
+        }
+    }
+}
+
+#[test]
+fn damage_is_named() {
+    let tile = Complex::new(Shape::Tile { direction: Direction::Load }, &[1, 2, 3, 4]);
+    let mut group = Vec::new();
+    tile.encode(9, &mut group);
+    assert_eq!(Complex::decode(&group[1..]), Err(Malformed::NotComplex));
+    assert_eq!(Complex::decode(&group[..3]), Err(Malformed::Values(3, 4)));
+    group[2].extra = 7;
+    assert_eq!(Complex::decode(&group), Err(Malformed::Payload(2)));
+    group[0].extra = 0xff;
+    assert_eq!(Complex::decode(&group), Err(Malformed::UnknownShape(0xff)));
+    assert_eq!(Complex::decode(&[Record::default()]), Err(Malformed::NotComplex));
+}

@@ -1,0 +1,380 @@
+//! The code cache of one process image: zones, fragments, exits, and how they are linked.
+//!
+//! A fragment is entered at its head only and left by exits. An exit whose target has no code yet leads through a cold stub to the
+//! host; when the target is translated, every exit that waits for it is linked by rewriting one displacement (atomic: it
+//! never crosses a line). Table slots are written code first, tag second. Leaves out: eviction; a full zone spills into the far one.
+
+use crate::assemble::Assembler;
+use crate::emit::draft::{restore_registers, Bound};
+use crate::emit::lookup::{self, Hash};
+use crate::layout::{context, Layout, LOOKUP_PROBES};
+use crate::memory::Shared;
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::Arc;
+
+/// A hasher for addresses: one multiplication.
+#[derive(Default, Clone)]
+pub(crate) struct AddressHasher(u64);
+
+impl Hasher for AddressHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        for &b in bytes {
+            self.write_u64(u64::from(b));
+        }
+    }
+    fn write_u64(&mut self, v: u64) {
+        self.0 = (self.0 ^ v).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(26);
+    }
+}
+
+/// A map keyed by addresses.
+pub(crate) type AddressMap<V> = HashMap<u64, V, BuildHasherDefault<AddressHasher>>;
+
+/// Exit numbers that are not exits.
+pub(crate) const EXIT_LOOKUP: u32 = 0xffff_ffff;
+pub(crate) const EXIT_SYSTEM_CALL: u32 = 0xffff_fffe;
+pub(crate) const EXIT_RING: u32 = 0xffff_fffd;
+
+/// One zone of code.
+pub(crate) struct Zone {
+    pub(crate) address: u64,
+    pub(crate) offset: usize,
+    pub(crate) hot_bytes: u64,
+    pub(crate) cold_bytes: u64,
+    pub(crate) hot_used: u64,
+    pub(crate) cold_used: u64,
+    pub(crate) bounds: Vec<Bound>,
+    pub(crate) routines: Routines,
+}
+
+/// Addresses of a zone's shared routines.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Routines {
+    /// `int3` and on.
+    pub(crate) hand_over: u64,
+    /// Further probes of the lookup table.
+    pub(crate) probe: u64,
+    /// Empties the data filter and returns through the context.
+    pub(crate) clear_filter: u64,
+}
+
+impl Zone {
+    pub(crate) fn cold_address(&self) -> u64 {
+        self.address + self.hot_bytes
+    }
+
+    fn cold_offset(&self) -> usize {
+        self.offset + self.hot_bytes as usize
+    }
+
+    pub(crate) fn has_room(&self) -> bool {
+        self.hot_used + (64 << 10) < self.hot_bytes && self.cold_used + (256 << 10) < self.cold_bytes
+    }
+}
+
+/// A translated superblock.
+pub(crate) struct Fragment {
+    pub(crate) pc: u64,
+    pub(crate) zone: u32,
+    /// Address of the first instruction of its code.
+    pub(crate) body: u64,
+    /// Address of the entry that restores the lookup's registers.
+    pub(crate) entry: Option<u64>,
+    pub(crate) first_block: u32,
+    pub(crate) blocks: u32,
+    /// First counter: `blocks` counters of taken side exits, then the last block's.
+    pub(crate) counters: u32,
+    /// Nothing at its head needs the status flags.
+    pub(crate) flags_dead: bool,
+}
+
+/// A way out of a fragment that may be linked.
+#[derive(Clone, Copy)]
+pub(crate) struct Exit {
+    pub(crate) target: u64,
+    pub(crate) zone: u32,
+    /// Byte in the zone of the displacement to rewrite (stale: the fragment).
+    pub(crate) patch: u32,
+    /// Counter to increment when taken (side exits).
+    pub(crate) counter: Option<u32>,
+    /// Registers to restore when taken.
+    pub(crate) restore: u16,
+    /// Not an exit but a check of generated code that failed: translate again.
+    pub(crate) stale: bool,
+}
+
+/// Zones, fragments, exits.
+pub(crate) struct CodeCache {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) layout: Layout,
+    pub(crate) zones: Vec<Zone>,
+    pub(crate) fragments: Vec<Fragment>,
+    pub(crate) map: AddressMap<u32>,
+    pub(crate) exits: Vec<Exit>,
+    pub(crate) pending: AddressMap<Vec<u32>>,
+    pub(crate) hash: Hash,
+    /// More than one thread has run: nothing that a thread may be looking at is replaced.
+    pub(crate) parallel: bool,
+}
+
+impl CodeCache {
+    pub(crate) fn new(shared: Arc<Shared>, layout: Layout, filter_sets: u32) -> CodeCache {
+        let mut cache = CodeCache {
+            zones: Vec::new(),
+            fragments: Vec::new(),
+            map: AddressMap::default(),
+            exits: vec![Exit { target: 0, zone: 0, patch: 0, counter: None, restore: 0, stale: false }],
+            pending: AddressMap::default(),
+            hash: Hash::of_host(),
+            parallel: false,
+            shared,
+            layout,
+        };
+        for (z, place) in cache.layout.zones.clone().iter().enumerate() {
+            let offset = cache.layout.zone_offset(z) as usize;
+            cache.zones.push(Zone {
+                address: place.address,
+                offset,
+                hot_bytes: place.hot_bytes,
+                cold_bytes: place.cold_bytes,
+                hot_used: 0,
+                cold_used: 0,
+                bounds: Vec::new(),
+                routines: Routines::default(),
+            });
+            cache.write_routines(z, filter_sets);
+        }
+        cache
+    }
+
+    fn write_routines(&mut self, z: usize, filter_sets: u32) {
+        let mut code = Assembler::default();
+        let base = self.zones[z].cold_address();
+        let mut routines = Routines { hand_over: base, ..Routines::default() };
+        code.raw(&[0xcc]);
+        code.jump_context(context::CONTINUE);
+        routines.probe = base + code.len() as u64;
+        lookup::probe_routine(&mut code, self.layout.low, EXIT_LOOKUP);
+        routines.clear_filter = base + code.len() as u64;
+        for set in 0..filter_sets {
+            code.store_imm64(context::DATA_LINES + 8 * set, 0);
+        }
+        code.jump_context(context::RETURN);
+        let zone = &mut self.zones[z];
+        zone.routines = routines;
+        zone.cold_used = (code.len() as u64 + 63) & !63;
+        self.shared.write(zone.cold_offset(), &code.bytes);
+    }
+
+    /// The zone for code of `pc`: the one within reach that is nearest, the last one where none is.
+    pub(crate) fn zone_for(&self, pc: u64) -> usize {
+        let reach = |z: &Zone| {
+            let (start, end) = (z.address, z.address + z.hot_bytes + z.cold_bytes);
+            pc.abs_diff(start).max(pc.abs_diff(end))
+        };
+        let near = (0..self.zones.len() - 1)
+            .filter(|&z| self.zones[z].has_room() && reach(&self.zones[z]) < 0x7000_0000)
+            .min_by_key(|&z| reach(&self.zones[z]));
+        near.unwrap_or(self.zones.len() - 1)
+    }
+
+    /// The fragment at `pc`, if there is one.
+    pub(crate) fn find(&self, pc: u64) -> Option<usize> {
+        self.map.get(&pc).map(|&f| f as usize)
+    }
+
+    /// Copies finished code into its zone; both parts are rounded up to 16 bytes.
+    pub(crate) fn place(&mut self, z: usize, hot: &[u8], cold: &[u8]) {
+        let zone = &mut self.zones[z];
+        self.shared.write(zone.offset + zone.hot_used as usize, hot);
+        self.shared.write(zone.cold_offset() + zone.cold_used as usize, cold);
+        zone.hot_used = (zone.hot_used + hot.len() as u64 + 15) & !15;
+        zone.cold_used = (zone.cold_used + cold.len() as u64 + 15) & !15;
+    }
+
+    /// Links every exit that waits for fragment `f`.
+    pub(crate) fn link_pending(&mut self, f: usize) {
+        let Some(waiting) = self.pending.remove(&self.fragments[f].pc) else { return };
+        for exit in waiting {
+            self.link(exit, f);
+        }
+    }
+
+    fn link(&mut self, number: u32, f: usize) {
+        let exit = self.exits[number as usize];
+        let z = exit.zone as usize;
+        let body = self.fragments[f].body;
+        let at = self.zones[z].address + u64::from(exit.patch);
+        let goal = if exit.counter.is_none() && exit.restore == 0 && near(at + 4, body) {
+            body
+        } else {
+            let mut code = Assembler::default();
+            let here = self.zones[z].address + self.zones[z].hot_used;
+            self.stub(&mut code, here, &exit, f);
+            self.place(z, &code.bytes, &[]);
+            here
+        };
+        let displacement = goal.wrapping_sub(at + 4) as i64;
+        self.shared.patch32(self.zones[z].offset + exit.patch as usize, displacement as i32);
+    }
+
+    /// The linked form of an exit: restore, count, jump. `here` is the final address of the code's end so far.
+    pub(crate) fn stub(&self, code: &mut Assembler, here: u64, exit: &Exit, f: usize) {
+        let start = code.len();
+        restore_registers(code, exit.restore);
+        if let Some(counter) = exit.counter {
+            count(code, counter, self.fragments[f].flags_dead);
+        }
+        let body = self.fragments[f].body;
+        let from = here + (code.len() - start) as u64 + 5;
+        if near(from, body) {
+            code.raw(&[0xe9]);
+            code.imm32(body.wrapping_sub(from) as u32);
+        } else {
+            code.raw(&[0xff, 0x25, 0, 0, 0, 0]); // jmp [rip]
+            code.raw(&body.to_le_bytes());
+        }
+    }
+
+    /// The address by which lookups enter fragment `f`; makes an entry where there is none.
+    pub(crate) fn entry(&mut self, f: usize) -> u64 {
+        if let Some(entry) = self.fragments[f].entry {
+            return entry;
+        }
+        let z = self.fragments[f].zone as usize;
+        let here = self.zones[z].address + self.zones[z].hot_used;
+        let mut code = Assembler::default();
+        lookup::entry(&mut code);
+        let from = here + code.len() as u64 + 5;
+        code.raw(&[0xe9]);
+        code.imm32(self.fragments[f].body.wrapping_sub(from) as u32);
+        self.place(z, &code.bytes, &[]);
+        self.fragments[f].entry = Some(here);
+        here
+    }
+
+    /// Puts `pc` into the lookup table, where one of its slots is free.
+    pub(crate) fn publish(&mut self, pc: u64, f: usize) {
+        let entry = self.entry(f);
+        let base = self.layout.low_offset() as usize;
+        let first = self.hash.slot(pc);
+        for probe in 0..u64::from(LOOKUP_PROBES) {
+            let at = base + (first + probe) as usize * 16;
+            let tag = self.shared.read64(at);
+            if tag == pc.wrapping_neg() || tag == 0 {
+                self.shared.write64(at + 8, entry);
+                self.shared.write64(at, pc.wrapping_neg());
+                return;
+            }
+        }
+        // All slots are taken: the newest takes the last one, unless another thread may stand between its tag and its code.
+        if self.parallel {
+            return;
+        }
+        let at = base + (first + u64::from(LOOKUP_PROBES) - 1) as usize * 16;
+        self.shared.write64(at, 0);
+        self.shared.write64(at + 8, entry);
+        self.shared.write64(at, pc.wrapping_neg());
+    }
+
+    /// Takes `pc` out of the lookup table.
+    fn unpublish(&mut self, pc: u64) {
+        let base = self.layout.low_offset() as usize;
+        for probe in 0..u64::from(LOOKUP_PROBES) {
+            let at = base + (self.hash.slot(pc) + probe) as usize * 16;
+            if self.shared.read64(at) == pc.wrapping_neg() {
+                self.shared.write64(at, 0);
+            }
+        }
+    }
+
+    /// Forgets fragment `f`: nothing new leads to it.
+    pub(crate) fn forget(&mut self, f: usize) {
+        let pc = self.fragments[f].pc;
+        if self.map.get(&pc) == Some(&(f as u32)) {
+            self.map.remove(&pc);
+            self.unpublish(pc);
+        }
+    }
+
+    /// Forgets fragment `f` and makes its head lead to the host, who translates again.
+    pub(crate) fn retire(&mut self, f: usize) {
+        self.forget(f);
+        let pc = self.fragments[f].pc;
+        let exit = self.exits.len() as u32;
+        let patch = f as u32;
+        self.exits.push(Exit { target: pc, zone: 0, patch, counter: None, restore: 0, stale: true });
+        let z = self.fragments[f].zone as usize;
+        let mut code = Assembler::default();
+        lookup::leave(&mut code, exit);
+        let stub = self.zones[z].cold_address() + self.zones[z].cold_used;
+        self.place(z, &[], &code.bytes);
+        self.jump_from_head(f, stub);
+    }
+
+    /// Rewrites the head of fragment `f`, which is no longer valid, into a jump.
+    pub(crate) fn jump_from_head(&mut self, f: usize, to: u64) {
+        let body = self.fragments[f].body;
+        let mut jump = Vec::new();
+        if near(body + 5, to) {
+            jump.push(0xe9);
+            jump.extend_from_slice(&(to.wrapping_sub(body + 5) as u32).to_le_bytes());
+        } else {
+            jump.extend_from_slice(&[0xff, 0x25, 0, 0, 0, 0]);
+            jump.extend_from_slice(&to.to_le_bytes());
+        }
+        let zone = &self.zones[self.fragments[f].zone as usize];
+        self.shared.write(zone.offset + (body - zone.address) as usize, &jump);
+    }
+
+    /// The bound at or before `rip`, and whether `rip` is exactly where its instruction's translation begins.
+    pub(crate) fn bound(&self, rip: u64) -> Option<(Bound, bool)> {
+        for zone in &self.zones {
+            if rip < zone.address || rip >= zone.address + zone.hot_used {
+                continue;
+            }
+            let at = (rip - zone.address) as u32;
+            let k = zone.bounds.partition_point(|b| b.at <= at);
+            return (k > 0).then(|| (zone.bounds[k - 1], zone.bounds[k - 1].at == at));
+        }
+        None
+    }
+
+    /// Whether `rip` lies in generated code.
+    pub(crate) fn contains(&self, rip: u64) -> bool {
+        self.zones.iter().any(|z| rip >= z.address && rip < z.address + z.hot_bytes + z.cold_bytes)
+    }
+}
+
+/// Whether a 32-bit displacement leads from `from` to `to`.
+pub(crate) fn near(from: u64, to: u64) -> bool {
+    i32::try_from(to.wrapping_sub(from) as i64).is_ok()
+}
+
+/// Context offset of counter `number`.
+pub(crate) fn count_address(number: u32) -> u32 {
+    context::COUNTERS + 8 * number
+}
+
+/// Increments counter `number`; without free flags by way of rax.
+pub(crate) fn count(code: &mut Assembler, number: u32, flags_free: bool) {
+    let at = count_address(number);
+    if flags_free {
+        return code.increment(at);
+    }
+    code.store(0, context::TEMP);
+    count_in_rax(code, number);
+    code.load(0, context::TEMP);
+}
+
+/// Increments counter `number` by way of rax, whose value is saved elsewhere.
+pub(crate) fn count_in_rax(code: &mut Assembler, number: u32) {
+    let at = count_address(number);
+    code.load(0, at);
+    code.advance(0, 1);
+    code.store(0, at);
+}

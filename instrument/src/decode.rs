@@ -1,0 +1,155 @@
+//! Reads the program's code and cuts it into basic blocks.
+//!
+//! Code is read from the target's memory page by page and kept: program text does not change, and where it may (generated
+//! code) the pages are dropped before each reading. A block ends as `event` defines. Leaves out: what the instructions mean.
+
+use crate::memory;
+use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, Register};
+use std::collections::HashMap;
+
+const PAGE: u64 = 4096;
+const READ_AHEAD_PAGES: u64 = 16;
+/// The longest instruction.
+pub(crate) const INSTRUCTION_BYTES_MAX: usize = 15;
+
+/// Hardware number of a general register of any width.
+pub(crate) fn number(r: Register) -> Option<u8> {
+    if !r.is_gpr() {
+        return None;
+    }
+    Some((r.full_register() as u32 - Register::RAX as u32) as u8)
+}
+
+/// A decoded instruction with its bytes.
+#[derive(Clone, Copy)]
+pub(crate) struct Decoded {
+    pub(crate) i: Instruction,
+    pub(crate) bytes: [u8; 16],
+}
+
+impl Decoded {
+    pub(crate) fn raw(&self) -> &[u8] {
+        &self.bytes[..self.i.len()]
+    }
+}
+
+/// How a block ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// After the largest number of instructions, or before bytes that cannot be read or decoded.
+    Limit,
+    /// The next bytes are no valid instruction or not mapped: executing them faults.
+    Unreadable,
+    /// With a control transfer or system call, the last instruction.
+    Transfer,
+}
+
+/// The pages of code read so far.
+#[derive(Default)]
+pub(crate) struct CodeReader {
+    pub(crate) pid: i32,
+    numbers: HashMap<u64, Option<u32>>,
+    pages: Vec<Box<[u8; PAGE as usize]>>,
+    last: (u64, Option<u32>),
+}
+
+impl CodeReader {
+    pub(crate) fn new(pid: i32) -> CodeReader {
+        CodeReader { pid, last: (u64::MAX, None), ..CodeReader::default() }
+    }
+
+    /// Forgets the pages of `[start, end)`.
+    pub(crate) fn forget(&mut self, start: u64, end: u64) {
+        self.last = (u64::MAX, None);
+        if end - start > 64 * PAGE {
+            self.numbers.retain(|&p, _| p + PAGE <= start || p >= end);
+            return;
+        }
+        let mut page = start & !(PAGE - 1);
+        while page < end {
+            self.numbers.remove(&page);
+            page += PAGE;
+        }
+    }
+
+    fn page(&mut self, page: u64) -> Option<&[u8; PAGE as usize]> {
+        if self.last.0 != page {
+            if !self.numbers.contains_key(&page) {
+                self.read_ahead(page);
+            }
+            self.last = (page, self.numbers[&page]);
+        }
+        self.last.1.map(|number| &*self.pages[number as usize])
+    }
+
+    fn read_ahead(&mut self, page: u64) {
+        let mut buffer = vec![0u8; (READ_AHEAD_PAGES * PAGE) as usize];
+        let mut got = memory::read_target(self.pid, page, &mut buffer);
+        if got == 0 {
+            got = memory::read_target(self.pid, page, &mut buffer[..PAGE as usize]);
+        }
+        if got < PAGE as usize {
+            self.numbers.insert(page, None);
+        }
+        for (k, bytes) in buffer[..got].chunks_exact(PAGE as usize).enumerate() {
+            let at = page + k as u64 * PAGE;
+            if self.numbers.contains_key(&at) {
+                continue;
+            }
+            let mut copy = Box::new([0u8; PAGE as usize]);
+            copy.copy_from_slice(bytes);
+            self.pages.push(copy);
+            self.numbers.insert(at, Some(self.pages.len() as u32 - 1));
+        }
+    }
+
+    /// Up to 16 bytes at `address`; fewer where the next page cannot be read.
+    pub(crate) fn fetch(&mut self, address: u64) -> ([u8; 16], usize) {
+        let mut out = [0u8; 16];
+        let at = (address % PAGE) as usize;
+        let n = (PAGE as usize - at).min(16);
+        match self.page(address & !(PAGE - 1)) {
+            Some(page) => out[..n].copy_from_slice(&page[at..at + n]),
+            None => return (out, 0),
+        }
+        if n == 16 {
+            return (out, 16);
+        }
+        match self.page((address & !(PAGE - 1)) + PAGE) {
+            Some(page) => out[n..].copy_from_slice(&page[..16 - n]),
+            None => return (out, n),
+        }
+        (out, 16)
+    }
+
+    /// Decodes the basic block at `ip` into `into` (cleared first).
+    pub(crate) fn block(&mut self, ip: u64, into: &mut Vec<Decoded>) -> End {
+        into.clear();
+        let mut at = ip;
+        loop {
+            let (bytes, n) = self.fetch(at);
+            let i = Decoder::with_ip(64, &bytes[..n], at, DecoderOptions::NONE).decode();
+            if n == 0 || i.is_invalid() {
+                return if into.is_empty() { End::Unreadable } else { End::Limit };
+            }
+            into.push(Decoded { i, bytes });
+            at = i.next_ip();
+            if ends_block(&i) {
+                return End::Transfer;
+            }
+            if into.len() == event::BLOCK_INSTRUCTIONS_MAX {
+                return End::Limit;
+            }
+        }
+    }
+}
+
+/// Whether control may go elsewhere after `i` (faults aside).
+fn ends_block(i: &Instruction) -> bool {
+    match i.flow_control() {
+        FlowControl::Next | FlowControl::Exception => i.code() == Code::Syscall,
+        FlowControl::Interrupt => true,
+        FlowControl::XbeginXabortXend => i.code() == Code::Xbegin_rel32 || i.code() == Code::Xbegin_rel16,
+        _ => true,
+    }
+}

@@ -1,0 +1,200 @@
+//! A fragment in the making: its code, what scratch it holds, and which places are to be connected.
+//!
+//! Scratch registers are a small state machine: a register is *spilled* while its program value waits in its context slot; it comes
+//! back when an instruction needs it, at the fragment's end and in side exits. Status flags likewise. A register that is dead is
+//! borrowed without saving. The state at every instruction is noted, so that a stop in the middle can be made clean.
+
+use crate::assemble::{reg, Assembler};
+use crate::cache::Exit;
+use crate::layout::context;
+
+/// Bit in a spill mask that stands for the status flags (rsp is never spilled).
+pub(crate) const FLAGS_BIT: u16 = 1 << reg::RSP;
+
+/// Which half of the code cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// Fragments.
+    Hot,
+    /// Out-of-line code.
+    Cold,
+}
+
+/// Where a displacement shall lead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Goal {
+    /// A position in the hot part of this draft.
+    Hot(usize),
+    /// A position in the cold part of this draft.
+    Cold(usize),
+    /// An address in the target.
+    Address(u64),
+}
+
+/// The state of a fragment at one instruction.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bound {
+    /// Byte in the zone where the instruction's translation begins.
+    pub(crate) at: u32,
+    /// Its block.
+    pub(crate) block: u32,
+    /// Its index in the block.
+    pub(crate) index: u8,
+    /// Whether the fragment's last counter was incremented before `at`.
+    pub(crate) counted: bool,
+    /// Whether it was before the program's own instruction executes.
+    pub(crate) counted_executing: bool,
+    /// Spilled at `at`.
+    pub(crate) spilled: u16,
+    /// Spilled where the program's own instruction executes.
+    pub(crate) executing: u16,
+    /// Up to the next bound nothing happens that could not happen again: a stop there counts as one at `at`.
+    pub(crate) retreat: bool,
+}
+
+/// Code of one fragment before it has a place.
+pub(crate) struct Draft {
+    pub(crate) hot: Assembler,
+    pub(crate) cold: Assembler,
+    /// Final address of the first hot byte.
+    pub(crate) hot_base: u64,
+    /// Final address of the first cold byte.
+    pub(crate) cold_base: u64,
+    pub(crate) links: Vec<(Part, usize, Goal)>,
+    /// Linked side exits whose stubs follow the fragment: displacement, exit, target fragment.
+    pub(crate) tails: Vec<(usize, Exit, usize)>,
+    pub(crate) bounds: Vec<Bound>,
+    /// Registers (and flags) whose program value is in the context.
+    pub(crate) spilled: u16,
+    /// The fragment's last counter was incremented.
+    pub(crate) counted: bool,
+    /// Dead registers at the current instruction.
+    pub(crate) dead: u16,
+    /// Registers that the rest of the block touches.
+    pub(crate) touched: u16,
+    /// Status flags are dead at the current instruction.
+    pub(crate) flags_dead: bool,
+}
+
+impl Draft {
+    pub(crate) fn new(hot_base: u64, cold_base: u64) -> Draft {
+        Draft {
+            hot: Assembler { bytes: Vec::with_capacity(1024) },
+            cold: Assembler { bytes: Vec::with_capacity(1024) },
+            hot_base,
+            cold_base,
+            links: Vec::new(),
+            tails: Vec::new(),
+            bounds: Vec::new(),
+            spilled: 0,
+            counted: false,
+            dead: 0,
+            touched: 0,
+            flags_dead: false,
+        }
+    }
+
+    /// Notes that the displacement at `at` of `part` leads to `goal`.
+    pub(crate) fn link(&mut self, part: Part, at: usize, goal: Goal) {
+        self.links.push((part, at, goal));
+    }
+
+    /// Address of a goal.
+    pub(crate) fn resolve(&self, goal: Goal) -> u64 {
+        match goal {
+            Goal::Hot(at) => self.hot_base + at as u64,
+            Goal::Cold(at) => self.cold_base + at as u64,
+            Goal::Address(address) => address,
+        }
+    }
+
+    /// Fills all displacements in. Every goal of a draft lies within 2 GB by construction of the zones.
+    pub(crate) fn connect(&mut self) {
+        for n in 0..self.links.len() {
+            let (part, at, goal) = self.links[n];
+            let from = match part {
+                Part::Hot => self.hot_base,
+                Part::Cold => self.cold_base,
+            } + at as u64
+                + 4;
+            let displacement = self.resolve(goal).wrapping_sub(from) as i64;
+            let value = i32::try_from(displacement).expect("a zone is smaller than 2 GB");
+            let code = if part == Part::Hot { &mut self.hot } else { &mut self.cold };
+            code.bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
+        }
+    }
+
+    /// A register to use freely until the current program instruction; never one of `avoid`.
+    pub(crate) fn scratch(&mut self, avoid: u16) -> u8 {
+        let avoid = avoid | 1 << reg::RSP;
+        let pick = |mask: u16| (mask != 0).then(|| mask.trailing_zeros() as u8);
+        if let Some(r) = pick(self.dead & !avoid) {
+            return r;
+        }
+        if let Some(r) = pick(self.spilled & !avoid & !FLAGS_BIT) {
+            return r;
+        }
+        let r = pick(!self.touched & !avoid & !1).or_else(|| pick(!avoid & !1)).expect("sixteen registers");
+        self.hot.store(r, slot(r));
+        self.spilled |= 1 << r;
+        r
+    }
+
+    /// Gives the program its values back in `mask` (registers and flags) before it needs them.
+    pub(crate) fn restore(&mut self, mask: u16) {
+        if mask & self.spilled & FLAGS_BIT != 0 {
+            self.restore_flags();
+        }
+        let registers = self.spilled & mask & !FLAGS_BIT;
+        restore_registers(&mut self.hot, registers);
+        self.spilled &= !registers;
+    }
+
+    /// Makes the status flags free for use at the current instruction.
+    pub(crate) fn free_flags(&mut self) {
+        if self.flags_dead || self.spilled & FLAGS_BIT != 0 {
+            return;
+        }
+        let rax_free = (self.spilled | self.dead) & 1 << reg::RAX != 0;
+        if !rax_free {
+            self.hot.store(reg::RAX, context::FLAGS_RAX);
+        }
+        self.hot.raw(&[0x9f, 0x0f, 0x90, 0xc0]); // lahf; seto al
+        self.hot.store(reg::RAX, context::FLAGS);
+        if !rax_free {
+            self.hot.load(reg::RAX, context::FLAGS_RAX);
+        }
+        self.spilled |= FLAGS_BIT;
+    }
+
+    fn restore_flags(&mut self) {
+        // rax may be live here even where it was dead before: save it unless its program value is in its slot.
+        let rax_free = self.spilled & 1 << reg::RAX != 0;
+        if !rax_free {
+            self.hot.store(reg::RAX, context::FLAGS_RAX);
+        }
+        self.hot.load(reg::RAX, context::FLAGS);
+        self.hot.raw(&[0x04, 0x7f, 0x9e]); // add al, 7fh; sahf
+        if !rax_free {
+            self.hot.load(reg::RAX, context::FLAGS_RAX);
+        }
+        self.spilled &= !FLAGS_BIT;
+    }
+
+    /// Whether status flags may be changed here without saving.
+    pub(crate) fn flags_free(&self) -> bool {
+        self.flags_dead || self.spilled & FLAGS_BIT != 0
+    }
+}
+
+/// Context offset of a register's slot.
+pub(crate) fn slot(r: u8) -> u32 {
+    context::SPILL + 8 * u32::from(r)
+}
+
+/// Loads the registers of `mask` from their slots.
+pub(crate) fn restore_registers(code: &mut Assembler, mask: u16) {
+    for r in (0..16u8).filter(|r| mask >> r & 1 != 0) {
+        code.load(r, slot(r));
+    }
+}

@@ -1,0 +1,428 @@
+//! What generated code records: instruction lines, data references, complex references, per stream.
+//!
+//! The filter (see `event::Filter`) keeps minus the address of each set's last line. One `add` against it yields the offset of the
+//! access in that line, and one unsigned comparison with `line − size` answers both "another line" and "crosses into the
+//! next": the common case costs five instructions. Everything else is out of line. Records of what would not have
+//! needed one are allowed, a filter entry that is untrue is not; whatever bypasses the filter empties it.
+
+use super::draft::{Draft, Goal, Part};
+use super::{add_segment, Facts};
+use crate::assemble::{reg, Address};
+use crate::cache::{AddressMap, EXIT_RING};
+use crate::layout::context;
+use crate::profile::Site;
+use crate::references::{self, Complex, Shapes};
+use crate::translate::{Piece, Translator};
+use event::{Code, Filter, RecordKind, SetFilter, StoreFilter, Stream};
+
+/// One reference of a group.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Member {
+    /// Relative to the registers at the group's first instruction.
+    pub(crate) address: Address,
+    pub(crate) kind: RecordKind,
+    pub(crate) size_bytes: u32,
+    /// `site << 8 | code`.
+    pub(crate) what: u32,
+}
+
+/// References that one check covers: all inside the first one's bytes.
+#[derive(Clone, Debug)]
+pub(crate) struct Group {
+    /// Instruction before which the check stands.
+    pub(crate) index: usize,
+    pub(crate) members: Vec<Member>,
+}
+
+/// What a block records.
+#[derive(Debug, Default)]
+pub(crate) struct BlockPlan {
+    pub(crate) groups: Vec<Group>,
+    pub(crate) complex: Vec<(usize, Complex, u32)>,
+    /// Instruction before which the block's instruction lines are checked.
+    pub(crate) fetch_at: usize,
+}
+
+/// The stream that is asked for, and the numbers of instruction lines and pages.
+pub(crate) struct Events {
+    pub(crate) stream: Stream,
+    lines: AddressMap<u32>,
+    pages: AddressMap<u32>,
+    known_lines: Vec<(u32, u64)>,
+    known_pages: Vec<(u32, u64)>,
+}
+
+const GROUP_MAX: usize = 6;
+
+impl Events {
+    pub(crate) fn new(stream: Stream) -> Events {
+        Events {
+            stream,
+            lines: AddressMap::default(),
+            pages: AddressMap::default(),
+            known_lines: Vec::new(),
+            known_pages: Vec::new(),
+        }
+    }
+
+    /// A fragment may be entered from anywhere: nothing is known of the filter.
+    pub(crate) fn start_fragment(&mut self) {
+        self.known_lines.clear();
+        self.known_pages.clear();
+    }
+
+    /// Whether `piece` needs the register analysis.
+    pub(crate) fn needs_scratch(&self, shapes: &mut Shapes, piece: &Piece) -> bool {
+        self.stream != Stream::Counts
+            || piece.instructions.iter().any(|d| {
+                let shape = shapes.of(&d.i);
+                shapes.get(shape).complex.is_some()
+            })
+    }
+}
+
+impl Translator {
+    fn site(&mut self, piece: &Piece, index: usize) -> u32 {
+        let ip = piece.instructions[index].i.ip();
+        self.sites.push(Site { ip, block: piece.number, index: index as u32 });
+        self.sites.len() as u32 - 1
+    }
+
+    /// Decides what `piece` records and where.
+    pub(crate) fn plan_block(&mut self, piece: &Piece, facts: &Facts) -> BlockPlan {
+        let mut plan = BlockPlan::default();
+        if facts.uses.is_empty() {
+            return plan;
+        }
+        let mut open: Option<(Group, i64)> = None;
+        for (k, decoded) in piece.instructions.iter().enumerate() {
+            let number = self.shapes.of(&decoded.i);
+            let shape = self.shapes.get(number).clone();
+            let skipped = shape.complex == Some(Complex::BitOffset) && self.events.stream == Stream::Counts;
+            if let Some(complex) = shape.complex.filter(|_| !skipped) {
+                plan.groups.extend(open.take().map(|o| o.0));
+                let site = self.site(piece, k);
+                plan.complex.push((k, complex, site));
+                continue;
+            }
+            if self.events.stream == Stream::Counts || shape.simple.is_empty() {
+                close_if_moved(&mut open, &mut plan, decoded, facts, k);
+                continue;
+            }
+            let mut site = None;
+            for t in &shape.simple {
+                if t.kind == RecordKind::Prefetch && self.events.stream != Stream::Full {
+                    continue;
+                }
+                let Some(address) = references::address(&decoded.i, t.place) else { continue };
+                let site = *site.get_or_insert_with(|| self.site(piece, k));
+                let code = Code::new(t.kind, t.size_bytes).map_or(0, |c| u32::from(c.0));
+                let member = Member { address, kind: t.kind, size_bytes: t.size_bytes, what: site << 8 | code };
+                self.join(&mut open, &mut plan, member, k);
+            }
+            close_if_moved(&mut open, &mut plan, decoded, facts, k);
+        }
+        plan.groups.extend(open.take().map(|o| o.0));
+        let first = plan.groups.first().map_or(usize::MAX, |g| g.index);
+        let first = first.min(plan.complex.first().map_or(usize::MAX, |c| c.0));
+        plan.fetch_at = facts.flags_dead.iter().take(first.saturating_add(1)).position(|&d| d).unwrap_or(0);
+        plan
+    }
+
+    /// Adds `member` to the open group if one check covers both, else starts a new group.
+    fn join(&self, open: &mut Option<(Group, i64)>, plan: &mut BlockPlan, member: Member, k: usize) {
+        if let (Some((group, moved)), Stream::Filtered(filter)) = (open.as_mut(), self.events.stream) {
+            let first = group.members[0];
+            let mut shifted = member;
+            if shifted.address.base == Some(reg::RSP) {
+                shifted.address.displacement += *moved;
+            }
+            let start = shifted.address.displacement - first.address.displacement;
+            let same = Address { displacement: 0, ..shifted.address } == Address { displacement: 0, ..first.address };
+            let inside = start >= 0 && start + i64::from(member.size_bytes) <= i64::from(first.size_bytes);
+            let kinds = filter.stores == StoreFilter::LikeLoads
+                || (member.kind == RecordKind::Store) == (first.kind == RecordKind::Store);
+            if same && inside && kinds && group.members.len() < GROUP_MAX {
+                group.members.push(shifted);
+                return;
+            }
+        }
+        plan.groups.extend(open.take().map(|o| o.0));
+        *open = Some((Group { index: k, members: vec![member] }, 0));
+    }
+
+    /// Everything that stands before instruction `k` of `piece`.
+    pub(crate) fn references(&mut self, d: &mut Draft, z: usize, piece: &Piece, plan: &BlockPlan, k: usize) {
+        if k == plan.fetch_at {
+            if let Stream::Filtered(filter) = self.events.stream {
+                self.fetch_lines(d, piece, &filter);
+            }
+        }
+        for group in plan.groups.iter().filter(|g| g.index == k) {
+            match self.events.stream {
+                Stream::Filtered(filter) => filtered(d, group, &filter),
+                Stream::Full => recorded(d, group),
+                Stream::Counts => {}
+            }
+        }
+        for &(at, complex, site) in plan.complex.iter().filter(|c| c.0 == k) {
+            self.complex_before(d, z, &piece.instructions[at], complex, site);
+        }
+    }
+
+    /// Everything that stands after instruction `k`.
+    pub(crate) fn after(&mut self, d: &mut Draft, z: usize, piece: &Piece, plan: &BlockPlan, k: usize) {
+        for &(at, complex, site) in plan.complex.iter().filter(|c| c.0 == k) {
+            self.complex_after(d, z, &piece.instructions[at], complex, site);
+        }
+    }
+
+    /// The record of a block's start, in full streams.
+    pub(crate) fn block_starts(&mut self, d: &mut Draft, _z: usize, piece: &Piece) {
+        if self.events.stream != Stream::Full {
+            return;
+        }
+        d.free_flags();
+        let r = d.scratch(0);
+        d.hot.load(r, context::RING_POSITION);
+        d.hot.store_imm_at(r, 0, piece.ip as u32);
+        d.hot.store_imm_at(r, 4, (piece.ip >> 32) as u32);
+        d.hot.store_imm_at(r, 8, piece.number << 8 | (RecordKind::Block as u32) << 4);
+        d.hot.store_imm_at(r, 12, (piece.end_ip() - piece.ip) as u32);
+        d.hot.advance(r, 16);
+        d.hot.store(r, context::RING_POSITION);
+        check_ring(d, r);
+    }
+
+    /// Checks the instruction lines (and pages) of `piece` that are not known to be their sets' last.
+    fn fetch_lines(&mut self, d: &mut Draft, piece: &Piece, filter: &Filter) {
+        let bytes = u64::from(filter.instruction.line_bytes);
+        let mut line = piece.ip & !(bytes - 1);
+        while line < piece.end_ip() {
+            self.fetch_line(d, piece, filter, line);
+            line += bytes;
+        }
+    }
+
+    fn fetch_line(&mut self, d: &mut Draft, piece: &Piece, filter: &Filter, line: u64) {
+        let line_set = set_of(&filter.instruction, line);
+        let page = filter.instruction_page.map(|p| (set_of(&p, line), line & !(u64::from(p.line_bytes) - 1)));
+        let line_news = learn(&mut self.events.known_lines, line_set, line);
+        let page_news = page.is_some_and(|(set, page)| learn(&mut self.events.known_pages, set, page));
+        if !line_news && !page_news {
+            return;
+        }
+        let number = intern(&mut self.events.lines, line);
+        let page = page.map(|(set, page)| (set, intern(&mut self.events.pages, page)));
+        let line_at = context::INSTRUCTION_LINES + 4 * line_set;
+        d.free_flags();
+        if line_news {
+            d.hot.compare_imm32(line_at, number);
+            let at = d.hot.jump_if(5);
+            d.link(Part::Hot, at, Goal::Cold(d.cold.len()));
+        }
+        if let (true, Some((set, page))) = (page_news, page) {
+            d.hot.compare_imm32(context::INSTRUCTION_PAGES + 4 * set, page);
+            let at = d.hot.jump_if(5);
+            d.link(Part::Hot, at, Goal::Cold(d.cold.len()));
+        }
+        let back = d.hot.len();
+        d.cold.store_imm32(line_at, number);
+        if let Some((set, page)) = page {
+            d.cold.store_imm32(context::INSTRUCTION_PAGES + 4 * set, page);
+        }
+        let r = reg::RAX;
+        d.cold.store(r, context::TEMP);
+        d.cold.load(r, context::RING_POSITION);
+        d.cold.store_imm_at(r, 0, line as u32);
+        d.cold.store_imm_at(r, 4, (line >> 32) as u32);
+        let code = Code::new(RecordKind::Fetch, filter.instruction.line_bytes).map_or(0x40, |c| c.0);
+        d.cold.store_imm_at(r, 8, piece.number << 8 | u32::from(code));
+        d.cold.advance(r, 16);
+        d.cold.store(r, context::RING_POSITION);
+        d.cold.compare(r, context::RING_LIMIT);
+        d.cold.load(r, context::TEMP);
+        return_from_cold(d, back);
+    }
+}
+
+/// Sets a filter's set number aside as known; whether it was not.
+fn learn(known: &mut Vec<(u32, u64)>, set: u32, line: u64) -> bool {
+    match known.iter_mut().find(|k| k.0 == set) {
+        Some(k) if k.1 == line => false,
+        Some(k) => {
+            k.1 = line;
+            true
+        }
+        None => {
+            known.push((set, line));
+            true
+        }
+    }
+}
+
+fn intern(numbers: &mut AddressMap<u32>, key: u64) -> u32 {
+    let next = numbers.len() as u32 + 1;
+    *numbers.entry(key).or_insert(next)
+}
+
+fn set_of(filter: &SetFilter, address: u64) -> u32 {
+    ((address / u64::from(filter.line_bytes)) as u32) & (filter.sets - 1)
+}
+
+/// Ends the open group where its registers change; follows rsp through pushes and pops.
+fn close_if_moved(
+    open: &mut Option<(Group, i64)>,
+    plan: &mut BlockPlan,
+    decoded: &crate::decode::Decoded,
+    facts: &Facts,
+    k: usize,
+) {
+    let Some((group, moved)) = open.as_mut() else { return };
+    let registers = group.members[0].address.registers();
+    let mut written = facts.uses[k].writes;
+    let i = &decoded.i;
+    let simple_stack = matches!(i.mnemonic(), iced_x86::Mnemonic::Push | iced_x86::Mnemonic::Pop);
+    if written & 1 << reg::RSP != 0 && simple_stack && i.op0_register() != iced_x86::Register::RSP {
+        *moved += i64::from(i.stack_pointer_increment());
+        written &= !(1 << reg::RSP);
+    }
+    if registers & written != 0 {
+        plan.groups.extend(open.take().map(|o| o.0));
+    }
+}
+
+/// The check of a group against the filter, and its records out of line.
+fn filtered(d: &mut Draft, group: &Group, filter: &Filter) {
+    let first = group.members[0];
+    let size = first.size_bytes;
+    let line = filter.data.line_bytes;
+    d.free_flags();
+    let avoid = first.address.registers();
+    let a = d.scratch(avoid);
+    let set = d.scratch(avoid | 1 << a);
+    d.hot.lea(a, &first.address);
+    add_segment(&mut d.hot, a, &first.address);
+    d.hot.extract(set, a, context::MASK_SET);
+    d.hot.table(0x03, a, set, context::DATA_LINES);
+    d.hot.compare_imm(a, line as i32 - size.min(line) as i32);
+    // An access longer than a line is always recorded.
+    let at = if size > line { d.hot.jump() } else { d.hot.jump_if(7) };
+    d.link(Part::Hot, at, Goal::Cold(d.cold.len()));
+    if let Some(page) = filter.data_page {
+        d.hot.lea(a, &first.address);
+        add_segment(&mut d.hot, a, &first.address);
+        d.hot.extract(set, a, context::MASK_PAGE_SET);
+        d.hot.table(0x03, a, set, context::DATA_PAGES);
+        d.hot.compare_imm(a, page.line_bytes as i32 - 1);
+        let at = d.hot.jump_if(7);
+        d.link(Part::Hot, at, Goal::Cold(d.cold.len()));
+    }
+    let back = d.hot.len();
+    record_members(&mut d.cold, group, a, set);
+    let enters = filter.stores == StoreFilter::LikeLoads || first.kind != RecordKind::Store;
+    d.cold.lea(a, &first.address);
+    add_segment(&mut d.cold, a, &first.address);
+    remember(d, a, set, size, &filter.data, Table::Lines, enters);
+    if let Some(page) = filter.data_page {
+        d.cold.lea(a, &first.address);
+        add_segment(&mut d.cold, a, &first.address);
+        remember(d, a, set, size, &page, Table::Pages, true);
+    }
+    d.cold.load(set, context::RING_POSITION);
+    d.cold.compare(set, context::RING_LIMIT);
+    return_from_cold(d, back);
+}
+
+/// Which of the two tables of last lines and last pages.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Table {
+    Lines,
+    Pages,
+}
+
+/// Enters the line (page) of the address in `a` into the filter; the next one's set is emptied where the access crosses.
+fn remember(d: &mut Draft, a: u8, set: u8, size: u32, filter: &SetFilter, table: Table, enters: bool) {
+    let (at, mask) = match table {
+        Table::Lines => (context::DATA_LINES, context::MASK_SET),
+        Table::Pages => (context::DATA_PAGES, context::MASK_PAGE_SET),
+    };
+    let bytes = filter.line_bytes;
+    if size > bytes {
+        for offset in (0..size).step_by(bytes as usize).chain([size - 1]) {
+            d.cold.lea(set, &Address::based(a, i64::from(offset)));
+            d.cold.extract(set, set, mask);
+            d.cold.clear_table(set, at);
+        }
+        return;
+    }
+    d.cold.extract(set, a, mask);
+    if enters {
+        // The first line first; `a` keeps the address for the crossing.
+        d.cold.store(a, context::TEMP);
+        d.cold.and_imm(a, -(bytes as i32));
+        d.cold.negate(a);
+        d.cold.table(0x89, a, set, at);
+        if size > 1 {
+            d.cold.load(a, context::TEMP);
+        }
+    } else {
+        d.cold.clear_table(set, at);
+    }
+    if size > 1 {
+        d.cold.lea(set, &Address::based(a, i64::from(size) - 1));
+        d.cold.xor(a, set);
+        d.cold.and_imm(a, -(bytes as i32));
+        let clear = d.cold.jump_if(4);
+        d.cold.extract(set, set, mask);
+        d.cold.clear_table(set, at);
+        let end = d.cold.len();
+        d.cold.patch(clear, end);
+    }
+}
+
+/// Appends one record per member; leaves the new position in the context.
+fn record_members(code: &mut crate::assemble::Assembler, group: &Group, a: u8, position: u8) {
+    code.load(position, context::RING_POSITION);
+    for (n, member) in group.members.iter().enumerate() {
+        code.lea(a, &member.address);
+        add_segment(code, a, &member.address);
+        code.store_at(a, position, 16 * n as u8);
+        code.store_imm_at(position, 16 * n as u8 + 8, member.what);
+    }
+    code.advance(position, 16 * group.members.len() as i8);
+    code.store(position, context::RING_POSITION);
+}
+
+/// A group's records in line, for full streams.
+fn recorded(d: &mut Draft, group: &Group) {
+    d.free_flags();
+    let avoid = group.members[0].address.registers();
+    let a = d.scratch(avoid);
+    let position = d.scratch(avoid | 1 << a);
+    record_members(&mut d.hot, group, a, position);
+    check_ring(d, position);
+}
+
+/// Leaves for the host when the position in `r` has passed the segment's limit. Needs free flags.
+pub(crate) fn check_ring(d: &mut Draft, r: u8) {
+    d.hot.compare(r, context::RING_LIMIT);
+    let at = d.hot.jump_if(3);
+    d.link(Part::Hot, at, Goal::Cold(d.cold.len()));
+    let back = d.hot.len();
+    leave_ring(d, back);
+}
+
+/// After a comparison of the ring's position with its limit: back, or by way of the host.
+fn return_from_cold(d: &mut Draft, back: usize) {
+    let at = d.cold.jump_if(2);
+    d.link(Part::Cold, at, Goal::Hot(back));
+    leave_ring(d, back);
+}
+
+fn leave_ring(d: &mut Draft, back: usize) {
+    d.cold.store_imm32(context::EXIT, EXIT_RING);
+    d.cold.raw(&[0xcc]);
+    let at = d.cold.jump();
+    d.link(Part::Cold, at, Goal::Hot(back));
+}

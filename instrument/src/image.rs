@@ -1,0 +1,359 @@
+//! One process image under the engine: its shared memory, its translator, its threads' contexts, its counts.
+//!
+//! An image begins with an exec and ends with the last thread or the next exec; what it counted is then turned into a profile.
+
+use crate::cache::CodeCache;
+use crate::decode::CodeReader;
+use crate::emit::draft::{slot, Bound, FLAGS_BIT};
+use crate::emit::events::Events;
+use crate::error::Error;
+use crate::layout::{context, Layout, CONTEXTS, CONTEXTS_MAX, LOOKUP_BITS, LOW_BYTES};
+use crate::memory::{self, Shared};
+use crate::modules::{self, Maps};
+use crate::profile::Profile;
+use crate::ptrace::{self, Registers};
+use crate::ring::segment_start;
+use crate::translate::Translator;
+use event::{Filter, SetFilter, Stream};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// System calls that stop for the host before they are made.
+pub(crate) mod number {
+    pub(crate) const MMAP: u64 = 9;
+    pub(crate) const MPROTECT: u64 = 10;
+    pub(crate) const MUNMAP: u64 = 11;
+    pub(crate) const SIGACTION: u64 = 13;
+    pub(crate) const SIGRETURN: u64 = 15;
+    pub(crate) const MREMAP: u64 = 25;
+    pub(crate) const ARCH_PRCTL: u64 = 158;
+    pub(crate) const RSEQ: u64 = 334;
+    pub(crate) const ALL: [u64; 8] = [MMAP, MPROTECT, MUNMAP, SIGACTION, SIGRETURN, MREMAP, ARCH_PRCTL, RSEQ];
+}
+
+/// One process image.
+pub(crate) struct Image {
+    pub(crate) pid: i32,
+    pub(crate) number: u32,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) translator: Translator,
+    pub(crate) maps: Maps,
+    /// Address of a `syscall` instruction in the target (the vdso's).
+    pub(crate) gadget: u64,
+    free: Vec<usize>,
+    used: usize,
+    pub(crate) threads: usize,
+    /// Signals with handlers, as last read.
+    pub(crate) caught: Option<u64>,
+    /// Executions that no counter saw, by block.
+    extra: HashMap<u32, u64>,
+    /// Executions cut short: (block, instructions retired).
+    cut: HashMap<(u32, u32), u64>,
+}
+
+impl Image {
+    /// Prepares the image that process `pid` has just executed, and maps the engine's memory into it.
+    pub(crate) fn new(pid: i32, number: u32, stream: Stream) -> Result<Image, Error> {
+        let vector = auxiliary(pid);
+        let entry = vector.get(&9).copied().unwrap_or(0);
+        let vdso = vector.get(&33).copied().unwrap_or(0);
+        let layout = Layout::plan(&modules::ranges(pid), entry)
+            .ok_or_else(|| Error::system("no room for generated code in the program's address space"))?;
+        let shared = Arc::new(Shared::new(layout.file_bytes() as usize)?);
+        let sets = if let Stream::Filtered(f) = stream { f.data.sets } else { 0 };
+        let cache = CodeCache::new(shared.clone(), layout.clone(), sets);
+        let table = (layout.low_offset() + layout.system_call_table() - layout.low) as usize;
+        for n in number::ALL {
+            shared.write(table + n as usize, &[1]);
+        }
+        let gadget = system_call_in(pid, vdso)
+            .ok_or_else(|| Error::system("the program has no vdso (boot parameter vdso=0?)"))?;
+        let image = Image {
+            pid,
+            number,
+            shared,
+            translator: Translator::new(cache, CodeReader::new(pid), Events::new(stream)),
+            maps: Maps::new(pid),
+            gadget,
+            free: (0..CONTEXTS_MAX).rev().collect(),
+            used: 0,
+            threads: 0,
+            caught: None,
+            extra: HashMap::new(),
+            cut: HashMap::new(),
+        };
+        image.map_into(pid, &layout)?;
+        Ok(image)
+    }
+
+    /// Maps the shared file into the stopped target by system calls made in its name; registers are put back.
+    fn map_into(&self, pid: i32, layout: &Layout) -> Result<(), Error> {
+        let before = ptrace::registers(pid).ok_or_else(|| Error::system("the program vanished"))?;
+        let path = format!("/proc/{}/fd/{}\0", ptrace::own_pid(), self.shared.fd());
+        let at = (before.rsp - 4096) & !15;
+        let mut old = vec![0u8; path.len()];
+        memory::read_target(pid, at, &mut old);
+        memory::write_target(pid, at, path.as_bytes());
+        const AT_FDCWD: u64 = -100i64 as u64;
+        let fd = self.inject(pid, libc::SYS_openat as u64, [AT_FDCWD, at, libc::O_RDWR as u64, 0, 0, 0]);
+        memory::write_target(pid, at, &old);
+        if fd < 0 {
+            return Err(Error::system(&format!("the program cannot open the shared memory (error {})", -fd)));
+        }
+        let (read, write, run) = (libc::PROT_READ, libc::PROT_WRITE, libc::PROT_EXEC);
+        let mut parts: Vec<(u64, u64, i32, u64)> = Vec::new();
+        for (z, place) in layout.zones.iter().enumerate() {
+            parts.push((place.address, place.bytes(), read | run, layout.zone_offset(z)));
+        }
+        parts.push((layout.low, (LOW_BYTES + 0xfff) & !0xfff, read, layout.low_offset()));
+        let contexts = context::BYTES * CONTEXTS_MAX as u64;
+        parts.push((CONTEXTS, contexts, read | write, layout.contexts_offset()));
+        let flags = (libc::MAP_SHARED | libc::MAP_FIXED_NOREPLACE | libc::MAP_NORESERVE) as u64;
+        for (address, bytes, protection, offset) in parts {
+            let arguments = [address, bytes, protection as u64, flags, fd as u64, offset];
+            let got = self.inject(pid, libc::SYS_mmap as u64, arguments);
+            if got as u64 != address {
+                let what = format!("cannot map {bytes} bytes at {address:#x} (error {}); is there a 'ulimit -v'?", -got);
+                return Err(Error::system(&what));
+            }
+        }
+        self.inject(pid, libc::SYS_close as u64, [fd as u64, 0, 0, 0, 0, 0]);
+        ptrace::set_registers(pid, &Registers { orig_rax: u64::MAX, ..before });
+        Ok(())
+    }
+
+    /// Makes one system call in the name of the stopped thread `tid`.
+    fn inject(&self, tid: i32, number: u64, a: [u64; 6]) -> i64 {
+        let Some(mut r) = ptrace::registers(tid) else { return -1 };
+        r.rip = self.gadget;
+        r.rax = number;
+        r.orig_rax = u64::MAX;
+        (r.rdi, r.rsi, r.rdx, r.r10, r.r8, r.r9) = (a[0], a[1], a[2], a[3], a[4], a[5]);
+        ptrace::set_registers(tid, &r);
+        if !ptrace::step(tid, 0) {
+            return -1;
+        }
+        let _ = ptrace::wait(tid);
+        ptrace::registers(tid).map_or(-1, |r| r.rax as i64)
+    }
+
+    /// Offset of context `c` in the shared file.
+    pub(crate) fn context(&self, c: usize) -> usize {
+        self.translator.cache.layout.contexts_offset() as usize + c * context::BYTES as usize
+    }
+
+    pub(crate) fn read64(&self, c: usize, at: u32) -> u64 {
+        self.shared.read64(self.context(c) + at as usize)
+    }
+
+    pub(crate) fn write64(&self, c: usize, at: u32, value: u64) {
+        self.shared.write64(self.context(c) + at as usize, value);
+    }
+
+    pub(crate) fn read32(&self, c: usize, at: u32) -> u32 {
+        self.shared.read32(self.context(c) + at as usize)
+    }
+
+    pub(crate) fn write32(&self, c: usize, at: u32, value: u32) {
+        self.shared.write32(self.context(c) + at as usize, value);
+    }
+
+    /// A context for a new thread with that `fs` base; its address goes into `gs`.
+    pub(crate) fn enter(&mut self, fs_base: u64) -> Option<usize> {
+        let c = self.free.pop()?;
+        self.used = self.used.max(c + 1);
+        self.threads += 1;
+        self.write32(c, context::EXIT, 0);
+        self.write64(c, context::FS_BASE, fs_base);
+        self.write64(c, context::MASK_LOOKUP, (1 << LOOKUP_BITS) - 1);
+        if let Stream::Filtered(filter) = self.translator.events.stream {
+            self.empty_filters(c, &filter);
+        }
+        self.start_segment(c, 0);
+        Some(c)
+    }
+
+    fn empty_filters(&self, c: usize, filter: &Filter) {
+        let bits = |f: SetFilter| u64::from(f.sets - 1) * u64::from(f.line_bytes);
+        let above = |f: SetFilter| !u64::from(f.line_bytes - 1);
+        self.write64(c, context::MASK_SET, bits(filter.data));
+        self.write64(c, context::MASK_LINE, above(filter.data));
+        if let Some(page) = filter.data_page {
+            self.write64(c, context::MASK_PAGE_SET, bits(page));
+            self.write64(c, context::MASK_PAGE, above(page));
+        }
+        let zeros = vec![0u8; (context::RING - context::DATA_PAGES) as usize];
+        self.shared.write(self.context(c) + context::DATA_PAGES as usize, &zeros);
+    }
+
+    /// Points the ring of context `c` at the beginning of a segment.
+    pub(crate) fn start_segment(&self, c: usize, segment: u32) {
+        let start = context::RING + segment * context::RING_SEGMENT_BYTES;
+        self.write64(c, context::RING_POSITION, u64::from(start));
+        let limit = start + context::RING_SEGMENT_BYTES - context::RING_SLACK_BYTES;
+        self.write64(c, context::RING_LIMIT, u64::from(limit));
+    }
+
+    /// Records that context `c` has written into its current segment: segment, offset in the file, count.
+    pub(crate) fn written(&self, c: usize) -> (u32, usize, usize) {
+        let at = self.read64(c, context::RING_POSITION) as u32;
+        let segment = (at - context::RING) / context::RING_SEGMENT_BYTES;
+        let start = segment_start(self.context(c), segment);
+        let bytes = at - context::RING - segment * context::RING_SEGMENT_BYTES;
+        (segment, start, bytes as usize / 16)
+    }
+
+    /// A thread is gone; its counters stay.
+    pub(crate) fn left(&mut self, c: usize) {
+        self.free.push(c);
+        self.threads -= 1;
+    }
+
+    /// Translates the code of fragment `old` anew, because it changed; the old head leads there. Where to continue.
+    pub(crate) fn replace(&mut self, old: usize) -> Option<u64> {
+        let t = &mut self.translator;
+        let pc = t.cache.fragments[old].pc;
+        t.cache.forget(old);
+        t.reader.forget(pc & !0xfff, pc + 0x1000);
+        let new = t.fragment(pc, &mut self.maps)?;
+        let body = t.cache.fragments[new].body;
+        t.cache.jump_from_head(old, body);
+        Some(body)
+    }
+
+    /// The program is about to change its mappings in `[start, start + bytes)`.
+    pub(crate) fn memory_changes(&mut self, start: u64, bytes: u64) {
+        let end = start.saturating_add(bytes);
+        self.translator.reader.forget(start, end);
+        if !self.maps.concerns(start, end) {
+            return;
+        }
+        self.maps.forget(start, end);
+        let cache = &mut self.translator.cache;
+        let concerned: Vec<usize> = cache
+            .map
+            .iter()
+            .filter(|(&pc, _)| pc + 4096 > start && pc < end)
+            .map(|(_, &f)| f as usize)
+            .collect();
+        for f in concerned {
+            cache.retire(f);
+        }
+    }
+
+    /// Turns the registers of a thread stopped at `bound` into the program's own, and books what its traversal has done so far.
+    /// `executing`: it stopped inside the instruction (a fault), not before it.
+    pub(crate) fn leave(&mut self, c: usize, r: &mut Registers, bound: &Bound, executing: bool) {
+        let mask = if executing { bound.executing } else { bound.spilled };
+        self.unspill(c, r, mask);
+        let block = &self.translator.blocks[bound.block as usize];
+        let (count, index) = (block.count, u32::from(bound.index));
+        r.rip = match self.translator.instructions.get((block.first + index) as usize) {
+            Some(i) if index < count => block.ip + u64::from(i.offset),
+            _ => block.ip + u64::from(block.len),
+        };
+        if index == count && !executing {
+            r.rcx = r.rip;
+        }
+        let counted = if executing { bound.counted_executing } else { bound.counted };
+        if !counted {
+            let fragments = &self.translator.cache.fragments;
+            let f = fragments.partition_point(|f| f.first_block <= bound.block) - 1;
+            for b in fragments[f].first_block..=bound.block {
+                *self.extra.entry(b).or_default() += 1;
+            }
+        }
+        if index < count {
+            *self.cut.entry((bound.block, index)).or_default() += 1;
+            self.record_cut(c, count - index);
+        }
+    }
+
+    /// Full streams learn of instructions that their last block did not retire.
+    fn record_cut(&self, c: usize, instructions: u32) {
+        if self.translator.events.stream != Stream::Full {
+            return;
+        }
+        let at = self.read64(c, context::RING_POSITION);
+        let offset = self.context(c) + at as usize;
+        self.shared.write64(offset, u64::from(instructions));
+        let what = (event::CUT_SITE as u32) << 8 | (event::RecordKind::Block as u32) << 4;
+        self.shared.write32(offset + 8, what);
+        self.shared.write32(offset + 12, 0);
+        self.write64(c, context::RING_POSITION, at + 16);
+    }
+
+    fn unspill(&self, c: usize, r: &mut Registers, mask: u16) {
+        let registers = [
+            &mut r.rax, &mut r.rcx, &mut r.rdx, &mut r.rbx, &mut r.rsp, &mut r.rbp, &mut r.rsi, &mut r.rdi,
+            &mut r.r8, &mut r.r9, &mut r.r10, &mut r.r11, &mut r.r12, &mut r.r13, &mut r.r14, &mut r.r15,
+        ];
+        for (n, register) in registers.into_iter().enumerate() {
+            if mask & !FLAGS_BIT & 1 << n != 0 {
+                *register = self.read64(c, slot(n as u8));
+            }
+        }
+        if mask & FLAGS_BIT != 0 {
+            let saved = self.read64(c, context::FLAGS);
+            let status = saved >> 8 & 0xd5 | (saved & 1) << 11;
+            r.eflags = r.eflags & !0x8d5 | status;
+        }
+    }
+
+    /// What the image counted.
+    pub(crate) fn profile(&mut self) -> Profile {
+        let t = &mut self.translator;
+        let mut counters = vec![0u64; t.counters as usize];
+        let base = t.cache.layout.contexts_offset() as usize;
+        for c in 0..self.used {
+            let at = base + c * context::BYTES as usize + context::COUNTERS as usize;
+            for (n, counter) in counters.iter_mut().enumerate() {
+                *counter += self.shared.read64(at + 8 * n);
+            }
+        }
+        let mut blocks = std::mem::take(&mut t.blocks);
+        for f in &t.cache.fragments {
+            let first = f.counters as usize;
+            let last = f.blocks as usize - 1;
+            let mut executions = counters[first + f.blocks as usize];
+            for n in (0..=last).rev() {
+                let block = &mut blocks[f.first_block as usize + n];
+                block.taken = counters[first + n];
+                if n < last {
+                    executions += block.taken;
+                }
+                block.executions = executions;
+            }
+        }
+        for (block, times) in &self.extra {
+            blocks[*block as usize].executions += times;
+        }
+        Profile {
+            modules: std::mem::take(&mut self.maps.modules),
+            blocks,
+            instructions: std::mem::take(&mut t.instructions),
+            sites: std::mem::take(&mut t.sites),
+            cut: self.cut.iter().map(|(&(b, k), &n)| (b, k, n)).collect(),
+            repeats: Vec::new(),
+            complex: Vec::new(),
+        }
+    }
+}
+
+/// The auxiliary vector of a process.
+fn auxiliary(pid: i32) -> HashMap<u64, u64> {
+    let bytes = std::fs::read(format!("/proc/{pid}/auxv")).unwrap_or_default();
+    let word = |b: &[u8]| u64::from_le_bytes(b.try_into().expect("eight bytes"));
+    bytes.chunks_exact(16).map(|pair| (word(&pair[..8]), word(&pair[8..]))).collect()
+}
+
+/// Address of a `syscall` instruction in the vdso.
+fn system_call_in(pid: i32, vdso: u64) -> Option<u64> {
+    let mut code = vec![0u8; 8192];
+    let mut got = memory::read_target(pid, vdso, &mut code);
+    if got == 0 {
+        got = memory::read_target(pid, vdso, &mut code[..4096]);
+    }
+    let at = code[..got].windows(2).position(|w| w == [0x0f, 0x05])?;
+    Some(vdso + at as u64)
+}

@@ -1,0 +1,78 @@
+//! Ctrl-C while a program runs: the terminal sends it to the program too, so the host only notes it and stays.
+//!
+//! A signal that somebody sent to the host alone is passed on. One of the few files with `unsafe`; the handler touches atomics
+//! and makes one `kill`, nothing else. Leaves out: job control, which the kernel does for both processes alike.
+
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+static ROOT: AtomicI32 = AtomicI32::new(0);
+static SEEN: AtomicU64 = AtomicU64::new(0);
+static LAST_S: AtomicU64 = AtomicU64::new(0);
+
+const SIGNALS: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
+/// A program that ends this long after the interrupt ended because of it.
+const CONSEQUENCE: Duration = Duration::from_secs(5);
+
+extern "C" fn note(signal: i32, info: *mut libc::siginfo_t, _context: *mut libc::c_void) {
+    // SAFETY: the kernel passes a valid siginfo_t to an SA_SIGINFO handler.
+    let from_user = unsafe { (*info).si_code } <= 0;
+    if signal == libc::SIGINT {
+        SEEN.fetch_add(1, Ordering::SeqCst);
+        let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: async-signal-safe, writes to a local.
+        unsafe { libc::clock_gettime(libc::CLOCK_REALTIME, &mut now) };
+        LAST_S.store(now.tv_sec as u64, Ordering::SeqCst);
+    }
+    let root = ROOT.load(Ordering::SeqCst);
+    if from_user && root > 0 {
+        // SAFETY: integers only.
+        unsafe { libc::kill(root, signal) };
+    }
+}
+
+/// While it lives, interrupts are noted; then the former dispositions return.
+pub(crate) struct Guard {
+    former: Vec<libc::sigaction>,
+    seen_before: u64,
+}
+
+impl Guard {
+    pub(crate) fn new(root: i32) -> Guard {
+        ROOT.store(root, Ordering::SeqCst);
+        let seen_before = SEEN.load(Ordering::SeqCst);
+        let mut former = Vec::new();
+        for signal in SIGNALS {
+            // SAFETY: zeroes are a valid sigaction; the handler above is async-signal-safe.
+            unsafe {
+                let mut action: libc::sigaction = std::mem::zeroed();
+                action.sa_sigaction = note as *const () as usize;
+                action.sa_flags = libc::SA_SIGINFO;
+                let mut old: libc::sigaction = std::mem::zeroed();
+                libc::sigaction(signal, &action, &mut old);
+                if signal == libc::SIGHUP && old.sa_sigaction == libc::SIG_IGN {
+                    libc::sigaction(signal, &old, std::ptr::null_mut());
+                }
+                former.push(old);
+            }
+        }
+        Guard { former, seen_before }
+    }
+
+    /// Whether Ctrl-C came shortly before now.
+    pub(crate) fn interrupted(&self) -> bool {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let last = Duration::from_secs(LAST_S.load(Ordering::SeqCst));
+        SEEN.load(Ordering::SeqCst) > self.seen_before && now.saturating_sub(last) < CONSEQUENCE
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        ROOT.store(0, Ordering::SeqCst);
+        for (signal, old) in SIGNALS.iter().zip(&self.former) {
+            // SAFETY: puts back what `new` found.
+            unsafe { libc::sigaction(*signal, old, std::ptr::null_mut()) };
+        }
+    }
+}

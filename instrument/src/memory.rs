@@ -1,0 +1,143 @@
+//! Memory that host and target share, and the target's own memory.
+//!
+//! One sparse memory file backs everything that generated code touches; the host maps it once, the target maps its parts
+//! where `layout` says. All accesses are bounds-checked against the mapping; words that the target writes are read
+//! atomically. One of the few files with `unsafe`. Leaves out: any notion of what the bytes mean.
+
+use crate::error::Error;
+use event::Record;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// The shared memory file, mapped into the host.
+pub(crate) struct Shared {
+    fd: i32,
+    base: *mut u8,
+    len: usize,
+}
+
+// SAFETY: the mapping lives as long as the value, and every access is an atomic word or a copy of bytes whose
+// ownership the ring protocol or the stopped state of the target hands over.
+unsafe impl Send for Shared {}
+// SAFETY: as above.
+unsafe impl Sync for Shared {}
+
+impl Shared {
+    /// A sparse file of `len` bytes.
+    pub(crate) fn new(len: usize) -> Result<Shared, Error> {
+        // SAFETY: a constant name and flags.
+        let fd = unsafe { libc::memfd_create(c"lightfoot".as_ptr(), libc::MFD_CLOEXEC) };
+        if fd < 0 {
+            return Err(Error::system("cannot create shared memory (memfd_create)"));
+        }
+        // SAFETY: `fd` is ours.
+        if unsafe { libc::ftruncate(fd, len as i64) } != 0 {
+            return Err(Error::system("cannot size shared memory (is there a file size limit? see 'ulimit -f')"));
+        }
+        let flags = libc::MAP_SHARED | libc::MAP_NORESERVE;
+        // SAFETY: a fresh mapping of our own file at an address of the kernel's choice.
+        let base = unsafe {
+            libc::mmap(std::ptr::null_mut(), len, libc::PROT_READ | libc::PROT_WRITE, flags, fd, 0)
+        };
+        if base == libc::MAP_FAILED {
+            return Err(Error::system("cannot map shared memory (see 'ulimit -v')"));
+        }
+        Ok(Shared { fd, base: base.cast(), len })
+    }
+
+    /// The file's descriptor in the host.
+    pub(crate) fn fd(&self) -> i32 {
+        self.fd
+    }
+
+    fn at(&self, offset: usize, bytes: usize) -> *mut u8 {
+        assert!(offset.checked_add(bytes).is_some_and(|end| end <= self.len), "offset {offset:#x} is outside");
+        // SAFETY: just checked to lie inside the mapping.
+        unsafe { self.base.add(offset) }
+    }
+
+    fn word(&self, offset: usize) -> &AtomicU64 {
+        assert_eq!(offset % 8, 0);
+        // SAFETY: inside the mapping, aligned, and only ever accessed atomically by the host.
+        unsafe { &*self.at(offset, 8).cast() }
+    }
+
+    fn half(&self, offset: usize) -> &AtomicU32 {
+        assert_eq!(offset % 4, 0);
+        // SAFETY: inside the mapping, aligned, and only ever accessed atomically by the host.
+        unsafe { &*self.at(offset, 4).cast() }
+    }
+
+    pub(crate) fn read64(&self, offset: usize) -> u64 {
+        self.word(offset).load(Ordering::Acquire)
+    }
+
+    pub(crate) fn write64(&self, offset: usize, value: u64) {
+        self.word(offset).store(value, Ordering::Release);
+    }
+
+    pub(crate) fn read32(&self, offset: usize) -> u32 {
+        self.half(offset).load(Ordering::Acquire)
+    }
+
+    pub(crate) fn write32(&self, offset: usize, value: u32) {
+        self.half(offset).store(value, Ordering::Release);
+    }
+
+    /// Copies code or data in; the target does not use these bytes yet.
+    pub(crate) fn write(&self, offset: usize, bytes: &[u8]) {
+        let to = self.at(offset, bytes.len());
+        // SAFETY: `to` has room for `bytes`, and a shared mapping never overlaps a Rust slice of ours.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) }
+    }
+
+    /// Replaces a branch displacement that other threads may be executing; it must not cross a 64-byte line.
+    pub(crate) fn patch32(&self, offset: usize, value: i32) {
+        debug_assert!(offset % 64 <= 60, "a patch at {offset:#x} would cross a line");
+        let to = self.at(offset, 4).cast::<i32>();
+        // SAFETY: inside the mapping; x86 makes an unaligned store inside one line atomic, and volatile keeps it one store.
+        unsafe { std::ptr::write_volatile(to, value.to_le()) }
+    }
+
+    /// Reads bytes back (code that we wrote).
+    pub(crate) fn read(&self, offset: usize, into: &mut [u8]) {
+        let from = self.at(offset, into.len());
+        // SAFETY: `from` is readable for that many bytes and does not overlap `into`.
+        unsafe { std::ptr::copy_nonoverlapping(from, into.as_mut_ptr(), into.len()) }
+    }
+
+    /// Records that the target has handed over and will not touch until the host gives the segment back.
+    pub(crate) fn records(&self, offset: usize, count: usize) -> &[Record] {
+        assert_eq!(offset % 8, 0);
+        let from = self.at(offset, count * std::mem::size_of::<Record>());
+        // SAFETY: in bounds, aligned, plain old data; the ring protocol makes the range the host's while it is borrowed.
+        unsafe { std::slice::from_raw_parts(from.cast(), count) }
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // SAFETY: our own mapping and descriptor; borrows cannot outlive `self`.
+        unsafe {
+            libc::munmap(self.base.cast(), self.len);
+            libc::close(self.fd);
+        }
+    }
+}
+
+/// Reads the memory of process `pid`; returns how many bytes could be read.
+pub(crate) fn read_target(pid: i32, address: u64, into: &mut [u8]) -> usize {
+    let local = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
+    let remote = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: into.len() };
+    // SAFETY: the local vector describes `into`; the kernel checks the remote one.
+    let got = unsafe { libc::process_vm_readv(pid, &local, 1, &remote, 1, 0) };
+    got.max(0) as usize
+}
+
+/// Writes the memory of process `pid`; returns how many bytes were written.
+pub(crate) fn write_target(pid: i32, address: u64, bytes: &[u8]) -> usize {
+    let local = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
+    let remote = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: bytes.len() };
+    // SAFETY: the local vector describes `bytes`, which is only read; the kernel checks the remote one.
+    let put = unsafe { libc::process_vm_writev(pid, &local, 1, &remote, 1, 0) };
+    put.max(0) as usize
+}

@@ -1,0 +1,152 @@
+//! Which files lie where in the target: trust for the translator, names for the report.
+//!
+//! `/proc/PID/maps` is read when an address is executed that is not known yet. Text (file-backed, executable, not writable) is
+//! trusted while it stays mapped; everything else counts as generated code for good. Leaves out: symbols.
+
+use crate::layout::Range;
+use crate::profile::Module;
+use crate::translate::{Modules, Trust};
+use std::collections::HashSet;
+use std::path::PathBuf;
+
+/// One line of `/proc/PID/maps`.
+#[derive(Clone, Debug)]
+pub(crate) struct Mapping {
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    pub(crate) executable: bool,
+    pub(crate) writable: bool,
+    pub(crate) offset: u64,
+    pub(crate) path: String,
+}
+
+/// Parses the whole file; lines that do not parse are left out.
+pub(crate) fn mappings(pid: i32) -> Vec<Mapping> {
+    let text = std::fs::read(format!("/proc/{pid}/maps")).unwrap_or_default();
+    String::from_utf8_lossy(&text).lines().filter_map(mapping).collect()
+}
+
+fn mapping(line: &str) -> Option<Mapping> {
+    let mut fields = line.splitn(6, ' ');
+    let (start, end) = fields.next()?.split_once('-')?;
+    let permissions = fields.next()?;
+    let offset = u64::from_str_radix(fields.next()?, 16).ok()?;
+    let path = fields.nth(2).unwrap_or("").trim_start().to_string();
+    Some(Mapping {
+        start: u64::from_str_radix(start, 16).ok()?,
+        end: u64::from_str_radix(end, 16).ok()?,
+        executable: permissions.contains('x'),
+        writable: permissions.contains('w'),
+        offset,
+        path,
+    })
+}
+
+/// The ranges that are taken, for planning a layout.
+pub(crate) fn ranges(pid: i32) -> Vec<Range> {
+    let range = |m: Mapping| Range { start: m.start, end: m.end, stack: m.path == "[stack]" };
+    mappings(pid).into_iter().map(range).collect()
+}
+
+/// The modules of one process image.
+pub(crate) struct Maps {
+    pid: i32,
+    /// Current text: start, end, module.
+    text: Vec<(u64, u64, u32)>,
+    last: (u64, u64, u32),
+    generated: HashSet<u64>,
+    /// Every module ever seen.
+    pub(crate) modules: Vec<Module>,
+}
+
+impl Maps {
+    pub(crate) fn new(pid: i32) -> Maps {
+        Maps { pid, text: Vec::new(), last: (0, 0, 0), generated: HashSet::new(), modules: Vec::new() }
+    }
+
+    /// Whether a change of `[start, end)` concerns known text.
+    pub(crate) fn concerns(&self, start: u64, end: u64) -> bool {
+        self.text.iter().any(|t| start < t.1 && end > t.0)
+    }
+
+    /// Forgets text that may have changed.
+    pub(crate) fn forget(&mut self, start: u64, end: u64) {
+        self.text.retain(|t| start >= t.1 || end <= t.0);
+        self.last = (0, 0, 0);
+    }
+
+    fn read(&mut self, pc: u64) -> Option<Trust> {
+        let all = mappings(self.pid);
+        self.text.clear();
+        for m in all.iter().filter(|m| trusted(m)) {
+            let module = self.module(&m.path, m);
+            self.text.push((m.start, m.end, module));
+        }
+        let own = all.iter().find(|m| pc >= m.start && pc < m.end && m.executable)?;
+        if trusted(own) {
+            return Some(Trust::Text);
+        }
+        let own = own.clone();
+        let name = if own.path.is_empty() { "[anonymous]" } else { &own.path };
+        let module = self.module(name, &own);
+        self.generated.insert(pc >> 12);
+        self.last = (own.start, own.end, module);
+        Some(Trust::Generated)
+    }
+
+    fn module(&mut self, path: &str, m: &Mapping) -> u32 {
+        let known = self.modules.iter().position(|k| {
+            k.start == m.start && k.end == m.end && k.file_offset == m.offset && k.path.as_os_str() == path
+        });
+        if let Some(n) = known {
+            return n as u32;
+        }
+        self.modules.push(Module {
+            path: PathBuf::from(path),
+            start: m.start,
+            end: m.end,
+            file_offset: m.offset,
+        });
+        self.modules.len() as u32 - 1
+    }
+}
+
+fn trusted(m: &Mapping) -> bool {
+    let file = m.path.starts_with('/') && !m.path.starts_with("/memfd:") && !m.path.starts_with("/dev/zero");
+    m.executable && !m.writable && (file && !m.path.ends_with(" (deleted)") || m.path == "[vdso]")
+}
+
+impl Modules for Maps {
+    fn at(&mut self, pc: u64) -> Option<(Trust, u32)> {
+        if pc >= self.last.0 && pc < self.last.1 {
+            let known = self.text.iter().any(|t| t.0 == self.last.0 && t.1 == self.last.1);
+            if known {
+                return Some((Trust::Text, self.last.2));
+            }
+        }
+        if let Some(&t) = self.text.iter().find(|t| pc >= t.0 && pc < t.1) {
+            self.last = t;
+            return Some((Trust::Text, t.2));
+        }
+        match self.read(pc)? {
+            Trust::Text => self.text.iter().find(|t| pc >= t.0 && pc < t.1).map(|t| (Trust::Text, t.2)),
+            Trust::Generated => Some((Trust::Generated, self.last.2)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_maps_is_read_with_spaces_in_the_path() {
+        let m = mapping("7f00-7f10 r-xp 00002000 fd:01 123      /tmp/a b").expect("parses");
+        assert_eq!((m.start, m.end, m.offset, m.path.as_str()), (0x7f00, 0x7f10, 0x2000, "/tmp/a b"));
+        assert!(m.executable && !m.writable);
+        assert!(trusted(&m));
+        let m = mapping("7f00-7f10 rwxp 00000000 00:00 0").expect("parses");
+        assert!(m.path.is_empty() && !trusted(&m));
+        assert!(mapping("nonsense").is_none());
+    }
+}

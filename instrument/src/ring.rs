@@ -1,0 +1,127 @@
+//! Hands the rings' segments to the observer's thread and back.
+//!
+//! A thread of the program appends to its ring; at a segment's end it stops, the host passes the segment on and the program
+//! goes on in the next one, waiting only when the observer still holds that. What complex references touched is tallied
+//! on the way, so that totals are exact whatever the observer does.
+
+use crate::layout::context;
+use crate::memory::Shared;
+use crate::run::{Observer, Progress};
+use event::{Complex, Record, StateLayout};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// A stretch of records that is the observer's until it reports back.
+pub(crate) struct Segment {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) thread: u32,
+    /// First site number of the image, added to what records say.
+    pub(crate) image: u32,
+    /// Byte offset in the shared file.
+    pub(crate) offset: usize,
+    pub(crate) count: usize,
+    /// (context, segment), reported back.
+    pub(crate) token: (usize, u32),
+}
+
+/// (loads, stores, iterations beyond one per execution) by (image, site).
+pub(crate) type Tally = HashMap<(u32, u32), (u64, u64, u64)>;
+
+/// What the observer's side needs beside the observer.
+pub(crate) struct Desk {
+    pub(crate) incoming: Receiver<Segment>,
+    pub(crate) done: Sender<(usize, u32)>,
+    pub(crate) blocks: Arc<AtomicUsize>,
+    pub(crate) started: Instant,
+}
+
+/// Runs on the observer's thread until the host hangs up.
+pub(crate) fn observe(desk: Desk, observer: &mut dyn Observer) -> Tally {
+    let mut tally = Tally::new();
+    let layout = crate::emit::state_layout();
+    let mut last = Instant::now();
+    const PERIOD: Duration = Duration::from_millis(100);
+    loop {
+        match desk.incoming.recv_timeout(PERIOD) {
+            Ok(segment) => {
+                let records = segment.shared.records(segment.offset, segment.count);
+                count_complex(records, segment.image, &layout, &mut tally);
+                observer.records(segment.thread, records);
+                let _ = desk.done.send(segment.token);
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return tally,
+        }
+        if last.elapsed() >= PERIOD {
+            last = Instant::now();
+            let progress =
+                Progress { wall: desk.started.elapsed(), blocks: desk.blocks.load(Ordering::Relaxed) };
+            observer.progress(&progress);
+        }
+    }
+}
+
+/// Adds what the complex references of `records` touched to `tally`.
+fn count_complex(records: &[Record], image: u32, layout: &StateLayout, tally: &mut Tally) {
+    let mut at = 0;
+    while at < records.len() {
+        let first = &records[at];
+        if first.what as u8 != event::COMPLEX_CODE {
+            at += 1;
+            continue;
+        }
+        let count = event::group_shape(first).map_or(1, |s| s.values());
+        let end = (at + count).min(records.len());
+        if let Ok(complex) = Complex::decode(&records[at..end]) {
+            let entry = tally.entry((image, first.what >> 8)).or_default();
+            complex.count(layout, entry);
+        }
+        at = end;
+    }
+}
+
+/// Counting without walking, where it can be done.
+trait Count {
+    fn count(&self, layout: &StateLayout, entry: &mut (u64, u64, u64));
+}
+
+impl Count for Complex {
+    fn count(&self, layout: &StateLayout, entry: &mut (u64, u64, u64)) {
+        let iterations = self.iterations();
+        let mut one = *self;
+        let many = matches!(self.shape, event::Shape::String { .. });
+        if many {
+            entry.2 += iterations.saturating_sub(1);
+            if iterations == 0 {
+                return;
+            }
+            one = first_iteration(self);
+        }
+        let times = if many { iterations } else { 1 };
+        one.references(layout, |_, _, access| match access {
+            event::Access::Load => entry.0 += times,
+            event::Access::Store => entry.1 += times,
+            event::Access::Prefetch => {}
+        });
+    }
+}
+
+/// The same string operation cut down to its first iteration.
+fn first_iteration(complex: &Complex) -> Complex {
+    let event::Shape::String { operation, element_bytes, .. } = complex.shape else { return *complex };
+    let mut one = *complex;
+    let source = operation == event::StringOperation::Lods;
+    let before = complex.values[usize::from(!source)];
+    let backwards = complex.values[2].wrapping_sub(before) as i64;
+    let step = if backwards < 0 { -i64::from(element_bytes) } else { i64::from(element_bytes) };
+    one.values[2] = before.wrapping_add(step as u64);
+    one
+}
+
+/// Offset in the shared file of a context's segment.
+pub(crate) fn segment_start(context_offset: usize, segment: u32) -> usize {
+    context_offset + (context::RING + segment * context::RING_SEGMENT_BYTES) as usize
+}

@@ -1,0 +1,291 @@
+//! Translates program code into fragments, a superblock at a time.
+//!
+//! A superblock follows fall-through edges and direct jumps from its head as long as their targets have no code of their
+//! own. Every traversal increments exactly one counter: the *last* one, placed where the status flags are dead in the last block, or the one
+//! of the side exit by which it leaves early; how often each block ran follows by addition. Translation works ahead: the direct
+//! targets of a new fragment are translated with it, up to a budget, because a miss costs a stop of the program.
+//! Leaves out: what is emitted for references (`emit`), and everything that happens at run time (`host`).
+
+use crate::cache::{near, CodeCache, Exit, Fragment};
+use crate::decode::{CodeReader, Decoded, End};
+use crate::emit::draft::Draft;
+use crate::emit::events::Events;
+use crate::profile::{Block, Instruction, Site};
+use crate::references::Shapes;
+use iced_x86::{FlowControl, InstructionInfoFactory};
+use std::collections::VecDeque;
+
+/// Most blocks of a superblock.
+const BLOCKS_MAX: usize = 8;
+/// Fragments translated ahead of one miss.
+const AHEAD_MAX: usize = 16;
+
+/// Where code lies, as far as it matters for trusting it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Trust {
+    /// File-backed, executable and not writable: does not change while mapped.
+    Text,
+    /// Anything else: compared with what was translated at every execution.
+    Generated,
+}
+
+/// Knows which addresses are program text.
+pub(crate) trait Modules {
+    /// How far `pc` is to be trusted, and the number of its module; `None` where it cannot be executed.
+    fn at(&mut self, pc: u64) -> Option<(Trust, u32)>;
+}
+
+/// A block of a superblock, decoded.
+pub(crate) struct Piece {
+    pub(crate) ip: u64,
+    pub(crate) instructions: Vec<Decoded>,
+    pub(crate) end: End,
+    /// Number in the profile.
+    pub(crate) number: u32,
+    /// The superblock goes on at this address after it.
+    pub(crate) next: Option<u64>,
+}
+
+impl Piece {
+    pub(crate) fn last(&self) -> Option<&Decoded> {
+        self.instructions.last()
+    }
+
+    /// Address after the last instruction.
+    pub(crate) fn end_ip(&self) -> u64 {
+        self.last().map_or(self.ip, |d| d.i.next_ip())
+    }
+
+    /// Whether it ends with a conditional branch.
+    pub(crate) fn conditional(&self) -> bool {
+        self.end == End::Transfer
+            && self.last().is_some_and(|d| d.i.flow_control() == FlowControl::ConditionalBranch)
+    }
+}
+
+/// The translator of one process image.
+pub(crate) struct Translator {
+    pub(crate) cache: CodeCache,
+    pub(crate) reader: CodeReader,
+    pub(crate) events: Events,
+    pub(crate) shapes: Shapes,
+    pub(crate) factory: InstructionInfoFactory,
+    pub(crate) blocks: Vec<Block>,
+    pub(crate) instructions: Vec<Instruction>,
+    pub(crate) sites: Vec<Site>,
+    pub(crate) counters: u32,
+    /// Why translation failed for good, once it did.
+    pub(crate) refusal: Option<String>,
+    pub(crate) spare: Vec<Vec<Decoded>>,
+}
+
+/// What a translation wants translated next.
+#[derive(Default)]
+pub(crate) struct Ahead {
+    /// Direct targets.
+    pub(crate) targets: Vec<u64>,
+}
+
+impl Translator {
+    pub(crate) fn new(cache: CodeCache, reader: CodeReader, events: Events) -> Translator {
+        Translator {
+            cache,
+            reader,
+            events,
+            shapes: Shapes::default(),
+            factory: InstructionInfoFactory::new(),
+            blocks: Vec::new(),
+            instructions: Vec::new(),
+            sites: Vec::new(),
+            counters: 0,
+            refusal: None,
+            spare: Vec::new(),
+        }
+    }
+
+    /// The fragment at `pc`, translated with its surroundings if need be; `None` when `pc` cannot be executed.
+    pub(crate) fn fragment(&mut self, pc: u64, modules: &mut impl Modules) -> Option<usize> {
+        if let Some(f) = self.cache.find(pc) {
+            return Some(f);
+        }
+        let mut ahead = Ahead::default();
+        let result = self.translate(pc, modules, &mut ahead)?;
+        let mut queue: VecDeque<u64> = ahead.targets.into();
+        let mut done = 0;
+        while let Some(target) = queue.pop_front() {
+            if done == AHEAD_MAX {
+                break;
+            }
+            if self.cache.find(target).is_some() || !matches!(modules.at(target), Some((Trust::Text, _))) {
+                continue;
+            }
+            done += 1;
+            let mut more = Ahead::default();
+            if self.translate(target, modules, &mut more).is_some() {
+                queue.extend(more.targets);
+            }
+        }
+        Some(result)
+    }
+
+    fn translate(&mut self, pc: u64, modules: &mut impl Modules, ahead: &mut Ahead) -> Option<usize> {
+        let (trust, module) = modules.at(pc)?;
+        let pieces = self.superblock(pc, trust, module)?;
+        if self.counters as usize + pieces.len() + 1 > crate::layout::context::COUNTERS_MAX
+            || self.sites.len() > 0x00f0_0000
+        {
+            self.refusal = Some("the program executes more code than the engine has counters for".into());
+            return None;
+        }
+        let z = self.cache.zone_for(pc);
+        let zone = &self.cache.zones[z];
+        if !zone.has_room() {
+            self.refusal = Some("the program executes more code than the code cache holds".into());
+            return None;
+        }
+        let mut draft =
+            Draft::new(zone.address + zone.hot_used, zone.cold_address() + zone.cold_used);
+        let fragment = self.emit(&mut draft, z, &pieces, trust);
+        draft.connect();
+        let zone = &mut self.cache.zones[z];
+        let at = zone.hot_used as u32;
+        zone.bounds.extend(draft.bounds.iter().map(|b| crate::emit::draft::Bound { at: b.at + at, ..*b }));
+        self.cache.place(z, &draft.hot.bytes, &draft.cold.bytes);
+        let f = self.cache.fragments.len();
+        self.cache.fragments.push(fragment);
+        self.cache.map.insert(pc, f as u32);
+        self.cache.link_pending(f);
+        self.note_targets(&pieces, ahead);
+        for piece in pieces {
+            self.spare.push(piece.instructions);
+        }
+        Some(f)
+    }
+
+    /// Decodes the superblock at `pc` and enters its blocks into the profile.
+    fn superblock(&mut self, pc: u64, trust: Trust, module: u32) -> Option<Vec<Piece>> {
+        let mut pieces: Vec<Piece> = Vec::new();
+        let mut ip = pc;
+        loop {
+            let mut instructions = self.spare.pop().unwrap_or_default();
+            let end = self.reader.block(ip, &mut instructions);
+            if end == End::Unreadable {
+                self.spare.push(instructions);
+                if pieces.is_empty() {
+                    return None;
+                }
+                pieces.last_mut().expect("not empty").next = None;
+                return Some(pieces);
+            }
+            let number = self.enter_block(ip, module, &instructions);
+            let mut piece = Piece { ip, instructions, end, number, next: None };
+            let next = follow(&piece);
+            let full = pieces.len() + 1 == BLOCKS_MAX;
+            piece.next = next.filter(|&n| {
+                !full
+                    && n != pc
+                    && trust == Trust::Text
+                    && self.cache.find(n).is_none()
+                    && near(ip, n)
+                    && pieces.iter().all(|p| p.ip != n)
+                    && n != ip
+            });
+            let go_on = piece.next;
+            pieces.push(piece);
+            match go_on {
+                Some(n) => ip = n,
+                None => return Some(pieces),
+            }
+        }
+    }
+
+    fn enter_block(&mut self, ip: u64, module: u32, instructions: &[Decoded]) -> u32 {
+        let first = self.instructions.len() as u32;
+        for d in instructions {
+            let shape = self.shapes.of(&d.i);
+            let (loads, stores) = self.shapes.get(shape).counts();
+            self.instructions.push(Instruction {
+                offset: (d.i.ip() - ip) as u16,
+                len: d.i.len() as u8,
+                loads,
+                stores,
+                code: d.i.code() as u16,
+            });
+        }
+        let len = instructions.last().map_or(0, |d| d.i.next_ip() - ip) as u32;
+        self.blocks.push(Block {
+            ip,
+            len,
+            module,
+            first,
+            count: instructions.len() as u32,
+            executions: 0,
+            taken: 0,
+        });
+        self.blocks.len() as u32 - 1
+    }
+
+    fn note_targets(&mut self, pieces: &[Piece], ahead: &mut Ahead) {
+        for piece in pieces {
+            let Some(d) = piece.last() else { continue };
+            match d.i.flow_control() {
+                FlowControl::ConditionalBranch => {
+                    if piece.next.is_none() {
+                        ahead.targets.push(d.i.next_ip());
+                    }
+                    ahead.targets.push(d.i.near_branch_target());
+                }
+                FlowControl::UnconditionalBranch if piece.next.is_none() => {
+                    ahead.targets.push(d.i.near_branch_target());
+                }
+                FlowControl::Call if d.i.is_call_near() => {
+                    ahead.targets.push(d.i.near_branch_target());
+                    ahead.targets.push(d.i.next_ip());
+                }
+                FlowControl::IndirectCall => ahead.targets.push(d.i.next_ip()),
+                FlowControl::Next if piece.next.is_none() => ahead.targets.push(d.i.next_ip()),
+                _ => {}
+            }
+        }
+    }
+
+    /// An unlinked exit; returns its number.
+    pub(crate) fn new_exit(&mut self, exit: Exit) -> u32 {
+        self.cache.exits.push(exit);
+        self.cache.exits.len() as u32 - 1
+    }
+
+    /// Counters for a fragment of `blocks` blocks; returns the first one's number.
+    pub(crate) fn new_counters(&mut self, blocks: usize) -> u32 {
+        let first = self.counters;
+        self.counters += blocks as u32 + 1;
+        first
+    }
+}
+
+/// Where a superblock may go on after `piece`.
+fn follow(piece: &Piece) -> Option<u64> {
+    let d = piece.last()?;
+    if piece.end == End::Limit {
+        return Some(d.i.next_ip());
+    }
+    match d.i.flow_control() {
+        FlowControl::ConditionalBranch => Some(d.i.next_ip()),
+        FlowControl::UnconditionalBranch if d.i.is_jmp_short_or_near() => Some(d.i.near_branch_target()),
+        _ => None,
+    }
+}
+
+/// A fragment's record from its parts.
+pub(crate) fn fragment(pc: u64, zone: usize, pieces: &[Piece], counters: u32, flags_dead: bool) -> Fragment {
+    Fragment {
+        pc,
+        zone: zone as u32,
+        body: 0,
+        entry: None,
+        first_block: pieces[0].number,
+        blocks: pieces.len() as u32,
+        counters,
+        flags_dead,
+    }
+}

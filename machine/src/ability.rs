@@ -1,0 +1,124 @@
+//! What this machine can measure, what it cannot, why, and the fix.
+//!
+//! Only what files and CPUID tell; nothing is tried. A row that needs a trial (ptrace, `personality`, `perf_event_open`) is added
+//! by who can make one, in the same shape; a row here about the same matter then says only what the settings promise.
+//! Each row is one small function of the facts read, so that recorded machines test them.
+
+mod settings;
+mod silicon;
+
+use crate::host::{self, Leaves, Tree};
+use crate::{Cache, Machine, Origin};
+use serde::Serialize;
+
+/// Whether something can be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    /// Yes.
+    Yes,
+    /// With less precision, or only some of it.
+    Partly,
+    /// No.
+    No,
+}
+
+/// One row of `doctor`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Ability {
+    /// What is asked, a few words.
+    pub name: String,
+    /// The answer.
+    pub state: State,
+    /// Why, with the value that was found.
+    pub reason: String,
+    /// What to do about it; `None` where nothing needs doing or nothing can be done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<String>,
+}
+
+impl Ability {
+    /// A row that needs no remedy.
+    pub fn new(name: &str, state: State, reason: impl Into<String>) -> Ability {
+        Ability { name: name.into(), state, reason: reason.into(), remedy: None }
+    }
+
+    /// The same row with a remedy.
+    pub fn with_remedy(self, remedy: impl Into<String>) -> Ability {
+        Ability { remedy: Some(remedy.into()), ..self }
+    }
+}
+
+/// Where the rows read from.
+struct Facts {
+    tree: Tree,
+    leaves: Leaves,
+    machine: Machine,
+}
+
+/// The rows, in the order in which a reader needs them.
+const ROWS: &[fn(&Facts) -> Ability] = &[
+    settings::ptrace,
+    settings::fixed_addresses,
+    settings::counters,
+    settings::counter_permission,
+    cache_description,
+    tlb_description,
+    silicon::vectors,
+    silicon::tiles,
+    silicon::bit_manipulation,
+    silicon::fsgsbase,
+    settings::huge_pages,
+    settings::transparent_huge_pages,
+    settings::processors,
+    settings::memory,
+    silicon::hypervisor,
+];
+
+/// What this machine can measure.
+pub fn abilities() -> Vec<Ability> {
+    let (tree, leaves) = (Tree::root(), Leaves::of_this_cpu());
+    let machine = host::read(&tree, &leaves);
+    of(&Facts { tree, leaves, machine })
+}
+
+fn of(facts: &Facts) -> Vec<Ability> {
+    ROWS.iter().map(|row| row(facts)).collect()
+}
+
+fn cache_description(facts: &Facts) -> Ability {
+    let name = "cache sizes of this machine";
+    let caches = &facts.machine.caches;
+    let sizes: Vec<String> = caches.iter().map(describe).collect();
+    let source = facts.machine.source_of("cache");
+    let (origin, note) = source.map_or((Origin::Assumed, ""), |source| (source.origin, source.note.as_str()));
+    let reason = format!("{} ({note})", sizes.join(", "));
+    match origin {
+        Origin::Assumed => {
+            Ability::new(name, State::No, reason).with_remedy("give --machine FILE or --l1d, --l2, --l3")
+        }
+        _ => Ability::new(name, State::Yes, reason),
+    }
+}
+
+fn describe(cache: &Cache) -> String {
+    let kilobytes = cache.size_bytes as f64 / 1024.0;
+    format!("{} {kilobytes} KiB {}-way {} B", cache.name(), cache.ways, cache.line_bytes)
+}
+
+fn tlb_description(facts: &Facts) -> Ability {
+    let name = "TLB sizes of this machine";
+    let tlbs = facts.machine.tlbs.iter().filter(|tlb| tlb.translates(facts.machine.base_page_bytes()));
+    let sizes: Vec<String> = tlbs.map(|tlb| format!("{} {} entries", tlb.name(), tlb.entries)).collect();
+    let source = facts.machine.source_of("tlb");
+    let (origin, note) = source.map_or((Origin::Assumed, ""), |source| (source.origin, source.note.as_str()));
+    let reason = format!("{} ({note})", sizes.join(", "));
+    match origin {
+        Origin::Assumed => Ability::new(name, State::Partly, reason)
+            .with_remedy("describe them in a TOML file and give it to --machine"),
+        _ => Ability::new(name, State::Yes, reason),
+    }
+}
+
+#[cfg(test)]
+mod tests;

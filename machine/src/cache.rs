@@ -1,0 +1,95 @@
+//! One cache of the hierarchy.
+//!
+//! Sizes and set counts need not be powers of two: 48 KiB in 12 ways and last levels of 11 or 15 ways exist. Only the line size is a
+//! power of two, because an address is cut into lines by a shift. A fully associative cache is one with a single set.
+//! **Leaves out** the replacement policy: the simulator's is least recently used throughout. Source: Hill and Smith 1989 for the terms.
+
+use serde::Serialize;
+
+/// What a cache holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CacheKind {
+    /// Data only.
+    Data,
+    /// Instructions only.
+    Instruction,
+    /// Both.
+    Unified,
+}
+
+/// What a store does that misses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum StoreMiss {
+    /// The line is fetched and entered.
+    Allocate,
+    /// The store passes on to the next level and nothing is entered.
+    Bypass,
+}
+
+/// When a store reaches the next level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WritePolicy {
+    /// When the changed line is replaced.
+    Back,
+    /// At once.
+    Through,
+}
+
+/// One cache.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Cache {
+    /// Distance from the core, 1 to 4.
+    pub level: u8,
+    /// What it holds.
+    pub kind: CacheKind,
+    /// Capacity; always `sets() * ways * line_bytes`.
+    pub size_bytes: u64,
+    /// Lines of a set; 1 is direct-mapped.
+    pub ways: u32,
+    /// Bytes of a line, a power of two.
+    pub line_bytes: u32,
+    /// What stores do that miss.
+    pub store_miss: StoreMiss,
+    /// When stores reach the next level.
+    pub write: WritePolicy,
+    /// Cycles that a miss here costs on top of a hit, as the machine's author declares them; `None` where nobody does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub penalty_cycles: Option<u32>,
+    /// Logical CPUs that share one such cache.
+    pub shared_by_cpus: u32,
+}
+
+impl Cache {
+    /// Number of sets, any positive integer; 1 is fully associative.
+    pub fn sets(&self) -> u64 {
+        self.size_bytes / (u64::from(self.ways) * u64::from(self.line_bytes)).max(1)
+    }
+
+    /// Number of lines.
+    pub fn lines(&self) -> u64 {
+        self.sets() * u64::from(self.ways)
+    }
+
+    /// The usual short name: `L1D`, `L1I`, `L2`; `L2D` where an outer level is split.
+    pub fn name(&self) -> String {
+        let suffix = match self.kind {
+            CacheKind::Data => "D",
+            CacheKind::Instruction => "I",
+            CacheKind::Unified => "",
+        };
+        format!("L{}{suffix}", self.level)
+    }
+
+    /// Whether loads and stores go through it.
+    pub fn holds_data(&self) -> bool {
+        self.kind != CacheKind::Instruction
+    }
+
+    /// Whether instruction fetches go through it.
+    pub fn holds_instructions(&self) -> bool {
+        self.kind != CacheKind::Data
+    }
+}

@@ -1,0 +1,127 @@
+//! Whether a machine fits together. Every way into the crate ends here, so that consumers need no checks of their own.
+
+use crate::{Cache, Error, Geometry, Machine, Tlb};
+
+impl Machine {
+    /// Checks all that the fields promise: whole sets, powers of two where addresses are cut, one cache per level and kind, lines that do
+    /// not shrink outwards.
+    ///
+    /// # Errors
+    /// The first field that breaks a promise.
+    pub fn check(&self) -> Result<(), Error> {
+        self.check_pages()?;
+        self.caches.iter().try_for_each(check_cache)?;
+        self.check_levels()?;
+        self.tlbs.iter().try_for_each(|tlb| self.check_tlb(tlb))?;
+        if self.threads_per_core == 0 {
+            return Err(wrong("threads_per_core", "0", "at least 1"));
+        }
+        let unknown = self.features.iter().find(|name| !crate::FEATURES.contains(&name.as_str()));
+        if let Some(name) = unknown {
+            return Err(wrong("features", &format!("\"{name}\" is unknown"), &crate::FEATURES.join(", ")));
+        }
+        self.check_cycle()
+    }
+
+    fn check_pages(&self) -> Result<(), Error> {
+        if self.page_bytes.is_empty() {
+            return Err(wrong("page_bytes", "no page size", "at least one, such as [4096]"));
+        }
+        check_page_list("page_bytes", &self.page_bytes)
+    }
+
+    /// Kinds may not overlap at a level, and a line may not be shorter than an inner one.
+    fn check_levels(&self) -> Result<(), Error> {
+        for (index, outer) in self.caches.iter().enumerate() {
+            for inner in &self.caches[..index] {
+                let overlap = (inner.holds_data() && outer.holds_data())
+                    || (inner.holds_instructions() && outer.holds_instructions());
+                let field = format!("cache.{}", outer.name());
+                if overlap && inner.level == outer.level {
+                    let problem = format!("stands beside {} at the same level", inner.name());
+                    return Err(wrong(&field, &problem, "one cache per level and kind"));
+                }
+                if overlap && inner.line_bytes > outer.line_bytes {
+                    let problem = format!("{} is less than {} has", outer.line_bytes, inner.name());
+                    let expected = "lines that do not shrink outwards";
+                    return Err(wrong(&format!("{field}.line_bytes"), &problem, expected));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn check_tlb(&self, tlb: &Tlb) -> Result<(), Error> {
+        let field = |name: &str| format!("tlb.{}.{name}", tlb.name());
+        if !(1..=2).contains(&tlb.level) {
+            return Err(wrong(&field("level"), &tlb.level.to_string(), "1 or 2"));
+        }
+        if tlb.page_bytes.is_empty() {
+            return Err(wrong(&field("page_bytes"), "no page size", "at least one, such as [4096]"));
+        }
+        check_page_list(&field("page_bytes"), &tlb.page_bytes)?;
+        if tlb.entries == 0 {
+            return Err(wrong(&field("entries"), "0", "at least 1"));
+        }
+        if tlb.ways == 0 || !tlb.entries.is_multiple_of(tlb.ways) {
+            let problem = format!("{} does not divide {} entries", tlb.ways, tlb.entries);
+            return Err(wrong(&field("ways"), &problem, "a divisor of entries, or \"full\""));
+        }
+        let twin = |other: &&Tlb| {
+            other.level == tlb.level
+                && other.kind == tlb.kind
+                && other.page_bytes.iter().any(|&page| tlb.translates(page))
+        };
+        if self.tlbs.iter().filter(twin).count() > 1 {
+            return Err(wrong(
+                &field("page_bytes"),
+                "another buffer has the same pages",
+                "one buffer per size",
+            ));
+        }
+        Ok(())
+    }
+
+    fn check_cycle(&self) -> Result<(), Error> {
+        let Some(cycle) = self.cycle else { return Ok(()) };
+        let base = cycle.base_cycles_per_instruction;
+        if base.is_finite() && base >= 0.0 {
+            return Ok(());
+        }
+        Err(wrong("cycle.base_cycles_per_instruction", &base.to_string(), "a number, 0 or more"))
+    }
+}
+
+fn check_cache(cache: &Cache) -> Result<(), Error> {
+    let field = |name: &str| format!("cache.{}.{name}", cache.name());
+    if !(1..=4).contains(&cache.level) {
+        return Err(wrong(&field("level"), &cache.level.to_string(), "1 to 4"));
+    }
+    if cache.shared_by_cpus == 0 {
+        return Err(wrong(&field("shared_by_cpus"), "0", "at least 1"));
+    }
+    let shape = Geometry::new(cache.size_bytes, cache.ways, cache.line_bytes);
+    shape.map(|_| ()).map_err(|problem| {
+        wrong(
+            &field("size_bytes"),
+            &problem,
+            "a size of whole sets: sets * ways * line_bytes, with lines of 2^n bytes",
+        )
+    })
+}
+
+fn check_page_list(field: &str, pages: &[u64]) -> Result<(), Error> {
+    let expected = "ascending powers of two from 512 bytes to 2^40";
+    for (index, &page) in pages.iter().enumerate() {
+        let ascending = index == 0 || pages[index - 1] < page;
+        if !page.is_power_of_two() || !(512..=1 << 40).contains(&page) || !ascending {
+            return Err(wrong(field, &page.to_string(), expected));
+        }
+    }
+    Ok(())
+}
+
+fn wrong(field: &str, problem: &str, expected: &str) -> Error {
+    let (problem, expected) = (problem.to_string(), expected.to_string());
+    Error::Field { path: None, line: None, field: field.into(), problem, expected }
+}

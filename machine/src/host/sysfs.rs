@@ -1,0 +1,48 @@
+//! Caches as Linux lists them under `/sys/devices/system/cpu/cpu0/cache`.
+//!
+//! `size` is trusted least: it is rounded to KiB. Where ways, lines and sets are all given, their product is the size.
+//! **Leaves out** what sysfs rarely says: allocation and write policy. Source: the kernel's `ABI/testing/sysfs-devices-system-cpu`.
+
+use super::tree::{cpus, Tree};
+use crate::geometry::bytes;
+use crate::{Cache, CacheKind, Geometry, StoreMiss, WritePolicy};
+
+const FOLDER: &str = "sys/devices/system/cpu/cpu0/cache";
+
+/// All caches of the first CPU that are described well enough.
+pub(super) fn caches(tree: &Tree) -> Vec<Cache> {
+    let folders = tree.names(FOLDER).into_iter().filter(|name| name.starts_with("index"));
+    folders.filter_map(|name| cache(tree, &format!("{FOLDER}/{name}"))).collect()
+}
+
+fn cache(tree: &Tree, folder: &str) -> Option<Cache> {
+    let text = |name: &str| tree.text(&format!("{folder}/{name}"));
+    let number = |name: &str| text(name)?.parse::<u64>().ok();
+    let kind = match text("type")?.as_str() {
+        "Data" => CacheKind::Data,
+        "Instruction" => CacheKind::Instruction,
+        "Unified" => CacheKind::Unified,
+        _ => return None,
+    };
+    let line_bytes = u32::try_from(number("coherency_line_size")?).ok()?;
+    let size_bytes = bytes(&text("size")?).ok()?;
+    // 0 ways is the kernel's word for fully associative.
+    let ways = match number("ways_of_associativity")? {
+        0 => size_bytes / u64::from(line_bytes.max(1)),
+        ways => ways,
+    };
+    let sets = number("number_of_sets").filter(|&sets| sets > 0);
+    let product = sets.and_then(|sets| sets.checked_mul(ways)?.checked_mul(line_bytes.into()));
+    let shape = Geometry::new(product.unwrap_or(size_bytes), u32::try_from(ways).ok()?, line_bytes).ok()?;
+    Some(Cache {
+        level: u8::try_from(number("level")?).ok()?,
+        kind,
+        size_bytes: shape.size_bytes,
+        ways: shape.ways,
+        line_bytes,
+        store_miss: StoreMiss::Allocate,
+        write: WritePolicy::Back,
+        penalty_cycles: None,
+        shared_by_cpus: text("shared_cpu_list").map_or(1, |list| cpus(&list).max(1)),
+    })
+}

@@ -1,0 +1,134 @@
+//! Machines by name.
+//!
+//! Each is a commented TOML file under `machine/machines`, compiled in, so that the presets double as examples of the format.
+//! Adding one is a file and a line here.
+
+use crate::Machine;
+use std::path::Path;
+
+/// A machine that comes with the crate.
+#[derive(Clone, Copy, Debug)]
+pub struct Preset {
+    /// What `--machine` accepts.
+    pub name: &'static str,
+    /// One sentence, the same as in the file.
+    pub description: &'static str,
+    /// The file's text.
+    pub toml: &'static str,
+}
+
+impl Preset {
+    /// The machine.
+    ///
+    /// # Panics
+    /// Never: a test reads every preset.
+    pub fn machine(&self) -> Machine {
+        let path = format!("machine/machines/{}.toml", self.name);
+        Machine::from_toml(self.toml, Path::new(&path)).expect("a test reads every preset")
+    }
+}
+
+macro_rules! preset {
+    ($name:literal, $description:literal) => {
+        Preset {
+            name: $name,
+            description: $description,
+            toml: include_str!(concat!("../machines/", $name, ".toml")),
+        }
+    };
+}
+
+/// All presets: the papers' machines first, then Cachegrind's, then some of today.
+pub const PRESETS: &[Preset] = &[
+    preset!("ladner2002", "The simulated cache of Ladner, Fortna and Nguyen 2002: one level, direct-mapped"),
+    preset!("celeron", "533 MHz Intel Celeron of Ladner, Fortna and Nguyen 2002, Table 4.1"),
+    preset!("pentium2", "350 MHz Intel Pentium II of Ladner, Fortna and Nguyen 2002, Table 4.1"),
+    preset!("xeon-dp", "2.8 GHz Intel Xeon DP of Athanasaki et al. 2006, Table 1, with its penalties"),
+    preset!(
+        "cachegrind",
+        "The caches that Cachegrind is usually given: 32K/32K/8M, lines of 64 bytes, no TLB"
+    ),
+    preset!("skylake-sp", "Intel Skylake server core with the 1.375 MiB slices of a 28-core last level"),
+    preset!("ice-lake-sp", "Intel Ice Lake server core with the 1.5 MiB slices of a 40-core last level"),
+    preset!(
+        "sapphire-rapids",
+        "Intel Sapphire Rapids core with the 1.875 MiB slices of a 56-core last level"
+    ),
+    preset!("zen4", "AMD Zen 4 core with the 32 MiB last level of its complex"),
+    preset!(
+        "m1",
+        "Apple M1 performance core, as far as it is public: lines of 128 bytes from the second level on"
+    ),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Origin, StoreMiss};
+
+    #[test]
+    fn every_file_agrees_with_its_line_and_reads_back() {
+        for preset in PRESETS {
+            let machine = Machine::from_toml(preset.toml, Path::new(preset.name)).unwrap();
+            assert_eq!(
+                (machine.name.as_str(), machine.description.as_str()),
+                (preset.name, preset.description)
+            );
+            let again = Machine::from_toml(&machine.to_toml(), Path::new("again")).unwrap();
+            assert_eq!(again, machine);
+        }
+    }
+
+    #[test]
+    fn every_file_is_listed() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("machines");
+        let mut files: Vec<String> = std::fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().path().file_stem().unwrap().to_str().unwrap().to_string())
+            .collect();
+        let mut names: Vec<String> = PRESETS.iter().map(|preset| preset.name.to_string()).collect();
+        files.sort();
+        names.sort();
+        assert_eq!(files, names);
+    }
+
+    #[test]
+    fn the_papers_machines() {
+        let ladner = Machine::preset("ladner2002").unwrap();
+        let cache = ladner.data_cache(1).unwrap();
+        assert_eq!((cache.size_bytes, cache.ways, cache.line_bytes, cache.sets()), (8192, 1, 32, 256));
+        assert_eq!(cache.store_miss, StoreMiss::Bypass);
+        assert_eq!((ladner.caches.len(), ladner.tlbs.len()), (1, 0));
+
+        for (name, size_bytes) in [("celeron", 128 << 10), ("pentium2", 512 << 10)] {
+            let machine = Machine::preset(name).unwrap();
+            assert!(machine.caches.iter().all(|cache| cache.ways == 4 && cache.line_bytes == 32), "{name}");
+            assert_eq!(machine.last_level().unwrap().size_bytes, size_bytes);
+        }
+
+        let xeon = Machine::preset("xeon-dp").unwrap();
+        let penalties = [1, 2].map(|level| xeon.data_cache(level).unwrap().penalty_cycles);
+        assert_eq!(penalties, [Some(4), Some(18)]);
+        assert_eq!(
+            (xeon.data_tlb(1).unwrap().entries, xeon.data_tlb(1).unwrap().penalty_cycles),
+            (64, Some(30))
+        );
+        assert_eq!(xeon.cycle.unwrap().branch_miss_cycles, Some(20));
+        assert_eq!(xeon.source_of("cache.L2.ways").unwrap().origin, Origin::Declared);
+    }
+
+    #[test]
+    fn last_levels_need_not_be_powers_of_two() {
+        let odd = PRESETS.iter().map(Preset::machine);
+        let odd: Vec<u64> =
+            odd.filter_map(|m| Some(m.last_level()?.sets())).filter(|n| !n.is_power_of_two()).collect();
+        assert!(odd.len() >= 3, "{odd:?}");
+    }
+
+    #[test]
+    fn an_unknown_name_lists_the_known_ones() {
+        let error = Machine::preset("vax").unwrap_err().to_string();
+        assert!(error
+            .starts_with("no machine \"vax\": expected host, a TOML file, or one of ladner2002, celeron"));
+    }
+}

@@ -1,0 +1,58 @@
+//! One translation lookaside buffer.
+//!
+//! A buffer names the page sizes whose translations it keeps; real cores have separate ones per size, and then several stand at the same
+//! level and kind. **Leaves out** the walk: its cost is one declared number.
+
+use serde::Serialize;
+
+/// Whose translations it keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TlbKind {
+    /// Of loads and stores.
+    Data,
+    /// Of instruction fetches.
+    Instruction,
+    /// Of both.
+    Unified,
+}
+
+/// One TLB.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Tlb {
+    /// Distance from the core, 1 or 2.
+    pub level: u8,
+    /// Whose translations it keeps.
+    pub kind: TlbKind,
+    /// Sizes of the pages it translates, ascending powers of two.
+    pub page_bytes: Vec<u64>,
+    /// Translations it holds.
+    pub entries: u32,
+    /// Entries of a set; equal to `entries` when fully associative.
+    pub ways: u32,
+    /// Cycles that a miss here costs on top of a hit; `None` where nobody declares them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub penalty_cycles: Option<u32>,
+}
+
+impl Tlb {
+    /// Number of sets; 1 is fully associative.
+    pub fn sets(&self) -> u32 {
+        self.entries / self.ways.max(1)
+    }
+
+    /// Whether it translates pages of this size.
+    pub fn translates(&self, page_bytes: u64) -> bool {
+        self.page_bytes.contains(&page_bytes)
+    }
+
+    /// A short name: `L1 DTLB`, `L1 ITLB`, `L2 TLB`.
+    pub fn name(&self) -> String {
+        let letter = match self.kind {
+            TlbKind::Data => "D",
+            TlbKind::Instruction => "I",
+            TlbKind::Unified => "",
+        };
+        format!("L{} {letter}TLB", self.level)
+    }
+}

@@ -1,0 +1,184 @@
+//! A model of the filter that generated code runs in line: which references it records, and what it remembers.
+//!
+//! **What.** [`FilterModel::apply`] turns a full stream into the filtered one that the engine would record. **Why this way.** The engine's
+//! machine code is hard to read; this is its meaning, and the proof that the meaning is exact is a test over random machines and streams.
+//!
+//! Per set, the filter remembers the line that was used last in it, so that the line is the most recent one of its cache set:
+//!
+//! | reference | recorded | afterwards |
+//! |---|---|---|
+//! | within one line | unless the set's last line *and* its page set's last page are these | both are |
+//! | the same, a store under `NeverEnter` | likewise | the line's set is empty, the page entered |
+//! | over two lines | always | first line as above, then the second's set is empty; if pages differ, the second page's set too |
+//! | over more lines; complex | always | line and page sets of the data side are all empty |
+//! | instruction line | unless its set's last line and its page set's last page are these | both are |
+//! | prefetch | never | – |
+//!
+//! Emptying more than this, or recording more, is always exact: an empty set remembers nothing, and a recorded reference is simulated.
+//! **Source:** Mattson et al. 1970 (a re-reference of a stack's top changes nothing); DESIGN's truth table.
+
+use event::{Filter, Groups, Record, RecordKind, SetFilter, Step, StoreFilter, CUT_SITE};
+
+const EMPTY: u64 = u64::MAX;
+
+/// The last line of each set.
+struct Lasts {
+    lines: Vec<u64>,
+    line_bytes: u64,
+}
+
+impl Lasts {
+    fn new(shape: SetFilter) -> Lasts {
+        assert!(shape.sets.is_power_of_two() && shape.line_bytes.is_power_of_two());
+        Lasts { lines: vec![EMPTY; shape.sets as usize], line_bytes: shape.line_bytes.into() }
+    }
+
+    fn number(&self, address: u64) -> u64 {
+        address / self.line_bytes
+    }
+
+    fn last(&mut self, number: u64) -> &mut u64 {
+        let set = number as usize & (self.lines.len() - 1);
+        &mut self.lines[set]
+    }
+
+    /// Whether `address` lies in its set's last line; now it does.
+    fn is_last(&mut self, address: u64) -> bool {
+        let number = self.number(address);
+        std::mem::replace(self.last(number), number) == number
+    }
+
+    fn empty(&mut self, address: u64) {
+        let number = self.number(address);
+        *self.last(number) = EMPTY;
+    }
+
+    fn clear(&mut self) {
+        self.lines.fill(EMPTY);
+    }
+}
+
+/// Whether a reference is recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is.
+    Recorded,
+    /// It changes nothing in the hierarchy and is left out.
+    Dropped,
+}
+
+/// The filter of one thread.
+pub struct FilterModel {
+    stores: StoreFilter,
+    data: Lasts,
+    instruction: Lasts,
+    data_page: Option<Lasts>,
+    instruction_page: Option<Lasts>,
+    groups: Groups,
+    group: Vec<Record>,
+}
+
+impl FilterModel {
+    /// An empty filter.
+    pub fn new(filter: &Filter) -> FilterModel {
+        FilterModel {
+            stores: filter.stores,
+            data: Lasts::new(filter.data),
+            instruction: Lasts::new(filter.instruction),
+            data_page: filter.data_page.map(Lasts::new),
+            instruction_page: filter.instruction_page.map(Lasts::new),
+            groups: Groups::default(),
+            group: Vec::new(),
+        }
+    }
+
+    /// Appends to `out` what is recorded of `full`, a full stream of one thread.
+    pub fn apply(&mut self, full: &[Record], out: &mut Vec<Record>) {
+        for record in full {
+            match self.groups.push(record) {
+                Step::Plain => self.plain(record, out),
+                Step::DamagedBefore(_) => {
+                    self.group.clear();
+                    self.plain(record, out);
+                }
+                Step::Part => self.group.push(*record),
+                Step::Damaged(_) => self.group.clear(),
+                Step::Whole(..) => {
+                    out.append(&mut self.group);
+                    out.push(*record);
+                    self.clear_data();
+                }
+            }
+        }
+    }
+
+    fn plain(&mut self, record: &Record, out: &mut Vec<Record>) {
+        match record.code().kind() {
+            kind @ (RecordKind::Load | RecordKind::Store | RecordKind::Modify) => {
+                let verdict = self.data(kind, record.address, record.code().size_bytes());
+                out.extend((verdict == Verdict::Recorded).then_some(*record));
+            }
+            RecordKind::Block if record.site() != CUT_SITE => self.block(record, out),
+            RecordKind::Tool => out.push(*record),
+            _ => {}
+        }
+    }
+
+    /// The lines of a block, ascending.
+    fn block(&mut self, record: &Record, out: &mut Vec<Record>) {
+        let first = self.instruction.number(record.address);
+        let end = record.address.saturating_add(u64::from(record.extra.max(1)) - 1);
+        for line in first..=self.instruction.number(end) {
+            let address = line * self.instruction.line_bytes;
+            if self.fetch(address) == Verdict::Recorded {
+                out.extend(Record::new(RecordKind::Fetch, 0, record.site() as u32, address));
+            }
+        }
+    }
+
+    /// An instruction line is used.
+    pub fn fetch(&mut self, address: u64) -> Verdict {
+        let line = self.instruction.is_last(address);
+        let page = self.instruction_page.as_mut().is_none_or(|pages| pages.is_last(address));
+        if line && page {
+            Verdict::Dropped
+        } else {
+            Verdict::Recorded
+        }
+    }
+
+    /// A data reference of `kind` `Load`, `Store` or `Modify` is made.
+    pub fn data(&mut self, kind: RecordKind, address: u64, size_bytes: u32) -> Verdict {
+        let end = address.saturating_add(u64::from(size_bytes.max(1)) - 1);
+        let lines = self.data.number(end) - self.data.number(address) + 1;
+        if lines > 2 {
+            self.clear_data();
+            return Verdict::Recorded;
+        }
+        let line = self.data.is_last(address);
+        let page = self.data_page.as_mut().is_none_or(|pages| pages.is_last(address));
+        if lines == 1 && line && page {
+            return Verdict::Dropped;
+        }
+        if kind == RecordKind::Store && self.stores == StoreFilter::NeverEnter {
+            self.data.empty(address);
+        }
+        if lines == 2 {
+            self.data.empty(end);
+            if let Some(pages) =
+                self.data_page.as_mut().filter(|pages| pages.number(end) != pages.number(address))
+            {
+                pages.empty(end);
+            }
+        }
+        Verdict::Recorded
+    }
+
+    /// Forgets all data lines and pages, as after a complex reference.
+    pub fn clear_data(&mut self) {
+        self.data.clear();
+        if let Some(pages) = &mut self.data_page {
+            pages.clear();
+        }
+    }
+}

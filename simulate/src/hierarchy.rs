@@ -1,0 +1,315 @@
+//! Threads, levels, and who misses where.
+//!
+//! **What.** Each thread has its own first level, TLBs and private outer levels, made when its first record arrives; shared levels are
+//! shared. Records are staged as touches and swept level by level: the misses of one sweep are the touches of the next, in
+//! program order, instruction and data sides together. **Why this way.** A site's counters are touched only when it missed.
+//!
+//! **Order between threads** is the order in which batches arrive: with several threads, shared levels see an interleaving that is
+//! one of many. **Leaves out** coherence: a line that one core writes stays valid in others.
+//!
+//! **Cost.** On one core of a 2023 server see `benches/throughput.rs`; memory 8 bytes per way, rounded up to 8 or 16 ways.
+
+use crate::bank::{touches, Bank, Stores, Touches};
+use crate::stage::{Fetches, Stage, FIRST_REFERENCE};
+use crate::tally::{Level, Tally};
+use crate::{Counts, GeometryError, Levels, Sharing, StoreMiss, CACHES_MAX, TLBS_MAX};
+use event::{Access, Groups, Record, RecordKind, StateLayout, Step, CUT_SITE};
+use std::collections::HashMap;
+
+/// A simulated memory hierarchy that counts misses by site and block.
+pub struct Hierarchy {
+    levels: Levels,
+    layout: StateLayout,
+    threads: HashMap<u32, Box<Core>>,
+    shared: Shared,
+}
+
+/// What threads share.
+struct Shared {
+    banks: Vec<Option<Bank>>,
+    tally: Tally,
+}
+
+/// What a thread has of its own.
+struct Core {
+    stage: Stage,
+    groups: Groups,
+    first: Bank,
+    outer: Vec<Option<Bank>>,
+    pages: Option<Pages>,
+    outer_tlb: Option<Bank>,
+    /// Misses of a level, and of the one behind it.
+    inner_misses: Touches,
+    outer_misses: Touches,
+    /// By level, the last reference that was counted.
+    counted: [u32; CACHES_MAX],
+    counted_tlb: [u32; TLBS_MAX],
+}
+
+/// The first-level TLBs.
+struct Pages {
+    bank: Bank,
+    shift: [u32; 2],
+    /// Page that was used last, data and instruction: using it again changes nothing.
+    last: [u64; 2],
+    fetches: Fetches,
+    news: Touches,
+}
+
+impl Hierarchy {
+    /// An empty hierarchy.
+    ///
+    /// # Errors
+    /// When the levels cannot be simulated.
+    pub fn new(levels: &Levels) -> Result<Hierarchy, GeometryError> {
+        levels.check()?;
+        let banks = outer_banks(levels, Sharing::AllThreads);
+        Ok(Hierarchy {
+            levels: levels.clone(),
+            layout: StateLayout::default(),
+            threads: HashMap::new(),
+            shared: Shared { banks, tally: Tally::default() },
+        })
+    }
+
+    /// Sets the processor's state layout, which sizes `xsave` areas.
+    pub fn set_state_layout(&mut self, layout: StateLayout) {
+        self.layout = layout;
+    }
+
+    /// Takes records of one thread, in program order. Afterwards [`Hierarchy::counts`] includes them.
+    pub fn records(&mut self, thread: u32, records: &[Record]) {
+        let core = self.threads.entry(thread).or_insert_with(|| Box::new(Core::new(&self.levels)));
+        let mut run = Run { core, shared: &mut self.shared, layout: &self.layout };
+        run.records(records);
+    }
+
+    /// What was counted so far; tables end at the last site and block with a miss. Cost: a copy of the tables.
+    pub fn counts(&self) -> Counts {
+        self.shared.tally.counts()
+    }
+}
+
+/// The outer levels that are shared as asked, `None` in the others' places.
+fn outer_banks(levels: &Levels, sharing: Sharing) -> Vec<Option<Bank>> {
+    let mut stores = Stores::Write;
+    let mut inner = levels.data.store_miss;
+    let mut banks = Vec::new();
+    for outer in &levels.outer {
+        if inner == StoreMiss::Allocate {
+            stores = Stores::Fill;
+        }
+        banks.push((outer.sharing == sharing).then(|| Bank::new(outer.geometry, None, stores)));
+        inner = outer.geometry.store_miss;
+    }
+    banks
+}
+
+impl Core {
+    fn new(levels: &Levels) -> Core {
+        Core {
+            stage: Stage::new(levels),
+            groups: Groups::default(),
+            first: Bank::new(levels.data, levels.instruction, Stores::Write),
+            outer: outer_banks(levels, Sharing::PerThread),
+            pages: Pages::new(levels),
+            outer_tlb: levels.outer_tlb.map(|geometry| Bank::new(geometry, None, Stores::Fill)),
+            inner_misses: touches(),
+            outer_misses: touches(),
+            counted: [0; CACHES_MAX],
+            counted_tlb: [0; TLBS_MAX],
+        }
+    }
+}
+
+impl Pages {
+    fn new(levels: &Levels) -> Option<Pages> {
+        let data = levels.data_tlb?;
+        let instruction = levels.instruction_tlb;
+        Some(Pages {
+            bank: Bank::new(data, instruction, Stores::Fill),
+            shift: [data, instruction.unwrap_or(data)].map(|geometry| geometry.line_bytes.trailing_zeros()),
+            last: [u64::MAX; 2],
+            fetches: if instruction.is_some() { Fetches::Simulated } else { Fetches::Ignored },
+            news: touches(),
+        })
+    }
+
+    /// Sweeps the touches whose page is not the one used last.
+    fn sweep(&mut self, touches: &[Record], misses: &mut Touches) -> usize {
+        let mut count = 0;
+        let mut last = self.last;
+        let keep = [true, self.fetches == Fetches::Simulated];
+        for touch in touches {
+            let side = usize::from(touch.code().kind() == RecordKind::Fetch);
+            let page = touch.address >> self.shift[side];
+            self.news[count & (self.news.len() - 1)] = *touch;
+            count += usize::from((page != last[side]) & keep[side]);
+            last[side] = page;
+        }
+        self.last = last;
+        self.bank.sweep(&self.news[..count], misses)
+    }
+}
+
+/// One thread's records on their way through the levels.
+struct Run<'a> {
+    core: &'a mut Core,
+    shared: &'a mut Shared,
+    layout: &'a StateLayout,
+}
+
+impl Run<'_> {
+    fn records(&mut self, mut records: &[Record]) {
+        while !records.is_empty() {
+            if !self.core.groups.is_open() {
+                let staged = self.core.stage.fill(records);
+                records = &records[staged..];
+                if self.core.stage.is_full() {
+                    self.drain();
+                    continue;
+                }
+            }
+            let Some((record, rest)) = records.split_first() else { break };
+            self.record(record);
+            records = rest;
+        }
+        self.drain();
+    }
+
+    /// A record that is not simply a touch.
+    fn record(&mut self, record: &Record) {
+        match self.core.groups.push(record) {
+            Step::Part => {}
+            Step::Damaged(_) => self.shared.tally.damaged += 1,
+            Step::DamagedBefore(_) => {
+                self.shared.tally.damaged += 1;
+                self.plain(record);
+            }
+            Step::Plain => self.plain(record),
+            Step::Whole(site, complex) => {
+                let counts = self.shared.tally.complex(site);
+                counts.executions += 1;
+                counts.iterations += complex.iterations();
+                let layout = *self.layout;
+                complex.references(&layout, |address, size_bytes, access| {
+                    let counts = self.shared.tally.complex(site);
+                    match access {
+                        Access::Load => counts.loads += 1,
+                        Access::Store => counts.stores += 1,
+                        Access::Prefetch => return,
+                    }
+                    let kind = if access == Access::Load { RecordKind::Load } else { RecordKind::Store };
+                    self.data(site as u32, address, size_bytes, kind);
+                });
+            }
+        }
+    }
+
+    fn plain(&mut self, record: &Record) {
+        let site = record.site() as u32;
+        let size_bytes = record.code().size_bytes();
+        match record.code().kind() {
+            kind @ (RecordKind::Load | RecordKind::Store) => {
+                self.data(site, record.address, size_bytes, kind)
+            }
+            RecordKind::Modify => {
+                self.data(site, record.address, size_bytes, RecordKind::Load);
+                self.data(site, record.address, size_bytes, RecordKind::Store);
+            }
+            RecordKind::Fetch => self.fetch(site, record.address, 1),
+            RecordKind::Block if record.site() != CUT_SITE => self.fetch(site, record.address, record.extra),
+            _ => {}
+        }
+    }
+
+    /// A data reference: its lines, lowest first.
+    fn data(&mut self, site: u32, address: u64, size_bytes: u32, kind: RecordKind) {
+        let line_bytes = self.core.stage.line_bytes;
+        let what = site << 8 | (kind as u32) << 4;
+        let last = address.saturating_add(u64::from(size_bytes.max(1)) - 1);
+        self.line(address, what);
+        let mut line = address & !(line_bytes - 1);
+        while last - line >= line_bytes {
+            line += line_bytes;
+            self.line(line, what);
+        }
+        self.next_reference();
+    }
+
+    /// The instruction lines of `len_bytes` at `address`, each a reference.
+    fn fetch(&mut self, block: u32, address: u64, len_bytes: u32) {
+        if self.core.stage.fetches == Fetches::Ignored {
+            return;
+        }
+        let line_bytes = self.core.stage.fetch_line_bytes;
+        let what = block << 8 | (RecordKind::Fetch as u32) << 4;
+        let last = address.saturating_add(u64::from(len_bytes.max(1)) - 1);
+        let mut line = address & !(line_bytes - 1);
+        loop {
+            self.line(line, what);
+            self.next_reference();
+            if last - line < line_bytes {
+                break;
+            }
+            line += line_bytes;
+        }
+    }
+
+    fn line(&mut self, address: u64, what: u32) {
+        if self.core.stage.is_full() {
+            self.sweep();
+        }
+        self.core.stage.push(address, what);
+    }
+
+    fn next_reference(&mut self) {
+        self.core.stage.reference += 1;
+        if self.core.stage.is_full() {
+            self.drain();
+        }
+    }
+
+    /// Sweeps between references; numbering starts anew.
+    fn drain(&mut self) {
+        self.sweep();
+        self.core.stage.reference = FIRST_REFERENCE;
+        self.core.counted = [0; CACHES_MAX];
+        self.core.counted_tlb = [0; TLBS_MAX];
+    }
+
+    /// All staged touches through all levels.
+    fn sweep(&mut self) {
+        let Core {
+            stage,
+            first,
+            outer,
+            pages,
+            outer_tlb,
+            inner_misses,
+            outer_misses,
+            counted,
+            counted_tlb,
+            ..
+        } = &mut *self.core;
+        let Shared { banks, tally } = &mut *self.shared;
+        let staged = &stage.touches[..stage.len];
+        let mut missed = first.sweep(staged, inner_misses);
+        tally.add(Level::Cache(0), &mut counted[0], &inner_misses[..missed]);
+        for (index, (own, shared)) in outer.iter_mut().zip(banks).enumerate() {
+            let Some(bank) = own.as_mut().or(shared.as_mut()) else { continue };
+            missed = bank.sweep(&inner_misses[..missed], outer_misses);
+            tally.add(Level::Cache(index + 1), &mut counted[index + 1], &outer_misses[..missed]);
+            std::mem::swap(inner_misses, outer_misses);
+        }
+        if let Some(pages) = pages {
+            missed = pages.sweep(staged, inner_misses);
+            tally.add(Level::Tlb(0), &mut counted_tlb[0], &inner_misses[..missed]);
+            if let Some(bank) = outer_tlb {
+                missed = bank.sweep(&inner_misses[..missed], outer_misses);
+                tally.add(Level::Tlb(1), &mut counted_tlb[1], &outer_misses[..missed]);
+            }
+        }
+        stage.len = 0;
+    }
+}

@@ -1,0 +1,89 @@
+//! Which records may be left out: when the in-line filter is exact for the levels that are simulated.
+//!
+//! **What.** [`plan_levels`] answers with an [`event::Stream`] and the reason as text. **Why it holds.** A reference to the line that was used
+//! last in its set hits a cache of recency order and changes nothing in it, and what hits the first level never reaches an outer one.
+//! So only the first level and the first-level TLBs bound the filter: its sets must divide theirs (then a filter set never sees less than a
+//! cache set does), its lines must be theirs. With true LRU that is always possible:
+//!
+//! | case | plan |
+//! |---|---|
+//! | stores allocate in L1D | filter, stores like loads |
+//! | stores bypass L1D | filter, stores never enter it |
+//! | set count s, also no power of two | filter with the largest power of two that divides s |
+//! | a TLB of s sets | page filter with the largest power of two that divides s (one entry where it is fully associative) |
+//! | write-back traffic wanted | full stream: which store made a line dirty is not recorded |
+//!
+//! **Leaves out** inclusion, prefetchers and other policies, which `Levels` cannot express; when it can, they belong here.
+//! Source: the truth table of DESIGN's system description; every row is held by `tests/filter.rs`.
+
+use crate::{Geometry, Levels, StoreMiss};
+use event::{Filter, SetFilter, StoreFilter, Stream};
+
+/// Sets of a filter at most: 8 bytes each, in the program's own first-level cache.
+pub const FILTER_SETS_MAX: u32 = 1024;
+
+/// Whether write-back traffic is to be counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WriteBacks {
+    /// Yes, which takes the full stream.
+    Counted,
+    /// No; [`Counts::write_backs`](crate::Counts::write_backs) is `None`.
+    Ignored,
+}
+
+/// A stream and why it is that one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StreamPlan {
+    /// What the engine is asked to record.
+    pub stream: Stream,
+    /// One sentence for the user.
+    pub why: String,
+}
+
+/// The least stream from which `levels` can be simulated exactly.
+pub fn plan_levels(levels: &Levels, write_backs: WriteBacks) -> StreamPlan {
+    if write_backs == WriteBacks::Counted {
+        let why =
+            "full stream: write-back traffic depends on the first store to each line, which the filter drops";
+        return StreamPlan { stream: Stream::Full, why: why.into() };
+    }
+    let stores = match levels.data.store_miss {
+        StoreMiss::Allocate => StoreFilter::LikeLoads,
+        StoreMiss::Bypass => StoreFilter::NeverEnter,
+    };
+    let data = set_filter(levels.data);
+    // Fetches are not simulated without an instruction cache; the data filter's shape then keeps them few.
+    let instruction = levels.instruction.map_or(data, set_filter);
+    let filter = Filter {
+        data,
+        instruction,
+        data_page: levels.data_tlb.map(set_filter),
+        instruction_page: levels.instruction_tlb.map(set_filter),
+        stores,
+    };
+    StreamPlan { stream: Stream::Filtered(filter), why: reason(&filter) }
+}
+
+/// The filter in front of one cache or TLB.
+fn set_filter(geometry: Geometry) -> SetFilter {
+    let power = 1u64 << geometry.sets.trailing_zeros();
+    SetFilter { sets: power.min(FILTER_SETS_MAX.into()) as u32, line_bytes: geometry.line_bytes }
+}
+
+fn reason(filter: &Filter) -> String {
+    let shape = |filter: SetFilter| format!("{} × {} B", filter.sets, filter.line_bytes);
+    let mut why = format!(
+        "filtered stream: with LRU, using a set's last line again changes nothing (data {}, instructions {}",
+        shape(filter.data),
+        shape(filter.instruction)
+    );
+    for (name, pages) in [("data pages", filter.data_page), ("instruction pages", filter.instruction_page)] {
+        if let Some(pages) = pages {
+            why += &format!(", {name} {}", shape(pages));
+        }
+    }
+    if filter.stores == StoreFilter::NeverEnter {
+        why += "; stores that miss do not allocate, so stores never enter the filter";
+    }
+    why + ")"
+}

@@ -1,0 +1,113 @@
+//! What a simulation found, as plain numbers.
+//!
+//! **Units.** References: one that touches several lines of a level counts as at most one miss of that level (cachegrind's convention), a
+//! fetch is one instruction line. **Leaves out** how many references there were: with a filtered stream most of them are never
+//! recorded, so the totals of loads, stores and instructions come from the engine's block counts; only complex references are counted
+//! here ([`References`]), because no block count knows them.
+
+/// Cache levels at most.
+pub const CACHES_MAX: usize = 3;
+/// TLB levels at most.
+pub const TLBS_MAX: usize = 2;
+
+/// Misses of one data site, by level (0 is the first).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SiteMisses {
+    /// Loads that missed; a read-modify-write counts here.
+    pub loads: [u64; CACHES_MAX],
+    /// Stores that missed.
+    pub stores: [u64; CACHES_MAX],
+    /// Loads and stores that missed the data TLB.
+    pub tlbs: [u64; TLBS_MAX],
+}
+
+/// Misses of one block's instruction lines, by level.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BlockMisses {
+    /// Lines that missed.
+    pub fetches: [u64; CACHES_MAX],
+    /// Lines whose page missed the instruction TLB.
+    pub tlbs: [u64; TLBS_MAX],
+}
+
+/// Loads and stores that complex references made at one site.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct References {
+    /// Loads.
+    pub loads: u64,
+    /// Stores.
+    pub stores: u64,
+    /// Iterations of repeated string instructions.
+    pub iterations: u64,
+    /// Executions of the complex instruction.
+    pub executions: u64,
+}
+
+/// Misses of one level, all sites together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Misses {
+    /// Of loads.
+    pub loads: u64,
+    /// Of stores (for a TLB: 0, its data misses all stand in `loads`).
+    pub stores: u64,
+    /// Of instruction lines.
+    pub instructions: u64,
+}
+
+impl Misses {
+    /// All of them.
+    pub fn total(&self) -> u64 {
+        self.loads + self.stores + self.instructions
+    }
+}
+
+/// Everything that a simulation counted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Indexed by data site.
+    pub sites: Vec<SiteMisses>,
+    /// Indexed by block.
+    pub blocks: Vec<BlockMisses>,
+    /// Indexed by data site: what complex references did.
+    pub complex: Vec<References>,
+    /// Dirty lines that each cache level gave up; `None` where the stream does not show every first store to a line.
+    pub write_backs: Option<[u64; CACHES_MAX]>,
+    /// Records that could not be read (0 in a healthy stream).
+    pub damaged: u64,
+}
+
+impl Counts {
+    /// Misses of cache level `level` (0 is the first).
+    pub fn cache(&self, level: usize) -> Misses {
+        let mut misses = Misses::default();
+        for site in &self.sites {
+            misses.loads += site.loads[level];
+            misses.stores += site.stores[level];
+        }
+        misses.instructions = self.blocks.iter().map(|block| block.fetches[level]).sum();
+        misses
+    }
+
+    /// Misses of TLB level `level`.
+    pub fn tlb(&self, level: usize) -> Misses {
+        Misses {
+            loads: self.sites.iter().map(|site| site.tlbs[level]).sum(),
+            stores: 0,
+            instructions: self.blocks.iter().map(|block| block.tlbs[level]).sum(),
+        }
+    }
+
+    /// The same without empty entries at the tables' ends, so that equal results compare equal.
+    pub fn trimmed(&self) -> Counts {
+        let mut counts = self.clone();
+        trim(&mut counts.sites);
+        trim(&mut counts.blocks);
+        trim(&mut counts.complex);
+        counts
+    }
+}
+
+fn trim<T: Default + PartialEq>(table: &mut Vec<T>) {
+    let used = table.iter().rposition(|entry| *entry != T::default()).map_or(0, |last| last + 1);
+    table.truncate(used);
+}
