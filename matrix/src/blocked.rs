@@ -62,7 +62,11 @@ impl<T: Element> BlockedMatrix<T> {
     ///
     /// # Errors
     /// [`Error::TooLarge`] when the padded size overflows.
-    pub fn from_fn(rows: usize, cols: usize, mut entry: impl FnMut(usize, usize) -> T) -> Result<Self, Error> {
+    pub fn from_fn(
+        rows: usize,
+        cols: usize,
+        mut entry: impl FnMut(usize, usize) -> T,
+    ) -> Result<Self, Error> {
         let mut matrix = Self::zeros(rows, cols)?;
         matrix.fill_with(&mut entry);
         Ok(matrix)

@@ -67,7 +67,11 @@ impl fmt::Display for Error {
             }
             Error::TooLarge { rows, cols } => write!(f, "a matrix of {rows}×{cols} cannot be addressed"),
             Error::OutOfBounds { reach, len } => {
-                write!(f, "the strides reach from index {} to {}, the slice has {len} elements", reach.0, reach.1)
+                write!(
+                    f,
+                    "the strides reach from index {} to {}, the slice has {len} elements",
+                    reach.0, reach.1
+                )
             }
             Error::Overlap { shape, strides } => write!(
                 f,

@@ -16,12 +16,12 @@
 //! likes. Offsets are separable into a row part and a column part; with a power of two as T both are bit fields of
 //! the indices (`paper::mask` has the pure form).
 //!
-//! Padding: rows up to a whole panel, the last strip up to a multiple of [`COLUMN_UNIT`]. It may hold anything.
+//! Padding: rows up to a whole panel, the last strip up to a multiple of 8. It may hold anything.
 
 use crate::Error;
 
 /// Widths of strips are multiples of this: the widest column group of a kernel.
-pub const COLUMN_UNIT: usize = 8;
+pub(crate) const COLUMN_UNIT: usize = 8;
 
 /// Shape and addressing of a blocked matrix. All numbers count elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub struct Layout {
 
 impl Layout {
     /// `rows`×`cols` in panels of `panel` rows and strips of `tile` columns (rounded up to whole panels and
-    /// [`COLUMN_UNIT`]).
+    /// the widest column group (8)).
     ///
     /// # Errors
     /// [`Error::TooLarge`] when the padded size overflows, [`Error::Invalid`] for a tile or panel of 0.
@@ -51,7 +51,9 @@ impl Layout {
         let rows_padded = rows.checked_next_multiple_of(panel).ok_or(too_large.clone())?;
         let cols_padded = cols.checked_next_multiple_of(COLUMN_UNIT).ok_or(too_large.clone())?;
         match rows_padded.checked_mul(cols_padded) {
-            Some(len) if len <= isize::MAX as usize / 16 => Ok(Layout { rows, cols, panel, tile, rows_padded }),
+            Some(len) if len <= isize::MAX as usize / 16 => {
+                Ok(Layout { rows, cols, panel, tile, rows_padded })
+            }
             _ => Err(too_large),
         }
     }
@@ -118,7 +120,10 @@ impl Layout {
     pub fn offset(&self, row: usize, col: usize) -> usize {
         let (strip, in_strip) = self.strip_of(col);
         let (panel, in_panel) = (row >> self.panel.trailing_zeros(), row & (self.panel - 1));
-        strip * self.tile * self.rows_padded + panel * self.panel_stride(strip) + in_strip * self.panel + in_panel
+        strip * self.tile * self.rows_padded
+            + panel * self.panel_stride(strip)
+            + in_strip * self.panel
+            + in_panel
     }
 }
 

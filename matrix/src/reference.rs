@@ -140,7 +140,8 @@ fn size<T: Wide>(value: T) -> f64 {
 
 /// Entry `α·Σₖ a(k)·b(k) + β·c`; real types are multiplied as reals, so that ∞·0 arises only where they have it.
 pub fn entry<T: Wide>(alpha: T, terms: impl Iterator<Item = (T, T)>, beta: T, c: T) -> Entry {
-    let times = |a: Pair, b: Pair| if T::PARTS == 1 { [a[0] * b[0], Twofold::default()] } else { times(a, b) };
+    let times =
+        |a: Pair, b: Pair| if T::PARTS == 1 { [a[0] * b[0], Twofold::default()] } else { times(a, b) };
     let (mut sum, mut magnitude) = (Pair::default(), 0.0);
     if alpha != T::ZERO {
         for (a, b) in terms {

@@ -284,7 +284,11 @@ macro_rules! accessors {
             /// # Panics
             /// Outside the shape.
             pub fn get(&self, row: usize, col: usize) -> T {
-                assert!(row < self.shape.rows && col < self.shape.cols, "({row}, {col}) outside {:?}", self.shape);
+                assert!(
+                    row < self.shape.rows && col < self.shape.cols,
+                    "({row}, {col}) outside {:?}",
+                    self.shape
+                );
                 // SAFETY: an entry of the view: every one was checked, or vouched for, when it was made.
                 unsafe { *self.data.wrapping_add(self.shape.offset(row, col)) }
             }
@@ -320,7 +324,10 @@ mod tests {
     fn bounds_and_overlaps_are_found() {
         let mut data = [0; 24];
         assert!(Strided::new(&data, 4, 6, 6, 1).is_ok());
-        assert!(matches!(Strided::new(&data, 4, 7, 6, 1), Err(Error::OutOfBounds { reach: (0, 24), len: 24 })));
+        assert!(matches!(
+            Strided::new(&data, 4, 7, 6, 1),
+            Err(Error::OutOfBounds { reach: (0, 24), len: 24 })
+        ));
         assert!(Strided::with_origin(&data, 23, 4, 6, -6, -1).is_ok());
         assert!(Strided::new(&data, 4, 6, -6, 1).is_err());
         assert!(Strided::new(&data, 4, 6, isize::MAX, 1).is_err());

@@ -43,7 +43,9 @@ pub(crate) unsafe fn to_panel<T: Copy>(
     for col in col..cols {
         for i in 0..panel {
             // SAFETY: row `i`, column `col` is readable, and that place of the panel writable.
-            unsafe { *to.add(col * panel + i) = *from.wrapping_offset(i as isize * row_stride).wrapping_add(col) };
+            unsafe {
+                *to.add(col * panel + i) = *from.wrapping_offset(i as isize * row_stride).wrapping_add(col)
+            };
         }
     }
 }

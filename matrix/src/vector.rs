@@ -35,7 +35,11 @@ pub fn multiply_vector<'a, T: Element>(
     let a = a.into();
     let shape = op.shape((a.rows(), a.cols()));
     if shape.1 != x.len() {
-        return Err(Error::Shape { what: "columns of op(A) and rows of x", left: shape, right: (x.len(), 1) });
+        return Err(Error::Shape {
+            what: "columns of op(A) and rows of x",
+            left: shape,
+            right: (x.len(), 1),
+        });
     }
     if shape.0 != y.len() {
         return Err(Error::Shape { what: "rows of op(A) and of y", left: shape, right: (y.len(), 1) });

@@ -26,11 +26,15 @@ impl Part {
     /// Rows and columns given in tiles.
     fn tiles(layout: Layout, rows: Range<usize>, cols: Range<usize>) -> Result<Part, Error> {
         let (down, across) = layout.tiles();
-        let check = |field, range: &Range<usize>, count: usize| match range.start <= range.end && range.end <= count {
+        let check = |field, range: &Range<usize>, count: usize| match range.start <= range.end
+            && range.end <= count
+        {
             true => Ok(()),
-            false => {
-                Err(Error::Invalid { field, value: range.end, expected: "a range within the tiles of the matrix" })
-            }
+            false => Err(Error::Invalid {
+                field,
+                value: range.end,
+                expected: "a range within the tiles of the matrix",
+            }),
         };
         check("tile rows", &rows, down)?;
         check("tile columns", &cols, across)?;
@@ -43,7 +47,12 @@ impl Part {
     }
 
     fn offset(&self, row: usize, col: usize) -> usize {
-        assert!(row < self.rows && col < self.cols, "entry ({row}, {col}) of a {}×{} view", self.rows, self.cols);
+        assert!(
+            row < self.rows && col < self.cols,
+            "entry ({row}, {col}) of a {}×{} view",
+            self.rows,
+            self.cols
+        );
         self.layout.offset(self.first_row + row, self.first_col + col)
     }
 }
@@ -52,7 +61,6 @@ impl Part {
 #[derive(Clone, Copy)]
 pub struct View<'a, T: Element> {
     pub(crate) part: Part,
-    pub(crate) kernel: &'static Kernel,
     pub(crate) storage: &'a [T],
 }
 
@@ -66,7 +74,7 @@ pub struct ViewMut<'a, T: Element> {
 impl<T: Element> BlockedMatrix<T> {
     /// The whole matrix.
     pub fn view(&self) -> View<'_, T> {
-        View { part: Part::whole(*self.layout()), kernel: self.kernel(), storage: self.storage() }
+        View { part: Part::whole(*self.layout()), storage: self.storage() }
     }
 
     /// The whole matrix, for writing.
@@ -89,7 +97,7 @@ impl<T: Element> BlockedMatrix<T> {
     /// [`Error::Invalid`] when it reaches outside.
     pub fn tiles(&self, rows: Range<usize>, cols: Range<usize>) -> Result<View<'_, T>, Error> {
         let part = Part::tiles(*self.layout(), rows, cols)?;
-        Ok(View { part, kernel: self.kernel(), storage: self.storage() })
+        Ok(View { part, storage: self.storage() })
     }
 
     /// A rectangle of tiles, for writing.

@@ -20,14 +20,26 @@ fn shapes(random: &mut Random) -> Vec<(usize, usize, usize)> {
     shapes
 }
 
-fn stored<T: Number>(kernel: &'static Kernel, data: &[T], rows: usize, cols: usize, tile: usize) -> BlockedMatrix<T> {
+fn stored<T: Number>(
+    kernel: &'static Kernel,
+    data: &[T],
+    rows: usize,
+    cols: usize,
+    tile: usize,
+) -> BlockedMatrix<T> {
     let mut matrix = BlockedMatrix::with(kernel, rows, cols, tile).unwrap();
     matrix.copy_from(Strided::col_major(data, rows, cols).unwrap()).unwrap();
     matrix
 }
 
 /// The problem's result by blocked operands, with every combination of operators; bitwise the same for all threads.
-fn blocked<T: Number>(problem: &Problem<T>, kernel: &'static Kernel, tile: usize, ops: (Op, Op), threads: usize) -> Vec<T> {
+fn blocked<T: Number>(
+    problem: &Problem<T>,
+    kernel: &'static Kernel,
+    tile: usize,
+    ops: (Op, Op),
+    threads: usize,
+) -> Vec<T> {
     let &Problem { m, n, k, alpha, beta, .. } = problem;
     let operand = |data: &[T], rows: usize, cols: usize, op: Op| match op {
         Op::Plain => stored(kernel, data, rows, cols, tile),
@@ -45,7 +57,8 @@ fn check_blocked<T: Number>() {
     for (m, n, k) in shapes(&mut random) {
         let problem = Problem::<T>::random(m, n, k, &mut random);
         every_kernel(|kernel| {
-            for ops in [(Op::Plain, Op::Transposed), (Op::Plain, Op::Plain), (Op::Transposed, Op::Transposed)] {
+            for ops in [(Op::Plain, Op::Transposed), (Op::Plain, Op::Plain), (Op::Transposed, Op::Transposed)]
+            {
                 let tile = [16, 24, 64][(m + n + k) % 3];
                 let got = blocked(&problem, kernel, tile, ops, 1);
                 problem.assert_result(&got, &format!("{} blocked {ops:?} tile {tile}", kernel.name));
@@ -128,13 +141,15 @@ fn larger_products_agree_at_sampled_entries() {
     let mut random = Random(3);
     for (m, n, k) in [(500, 300, 700), (257, 513, 255), (1000, 24, 1000)] {
         let problem = Problem::<f64>::random(m, n, k, &mut random);
-        let (a, b) = (stored(Kernel::best(), &problem.a, m, k, 256), stored(Kernel::best(), &problem.b, k, n, 256));
+        let (a, b) =
+            (stored(Kernel::best(), &problem.a, m, k, 256), stored(Kernel::best(), &problem.b, k, n, 256));
         let mut c = stored(Kernel::best(), &problem.c, m, n, 256);
         Gemm::new().multiply(problem.alpha, &a, &b, problem.beta, &mut c).unwrap();
         let mut plain = problem.c.clone();
         let ld = |rows: usize| rows as isize;
         let (alpha, beta) = (problem.alpha, problem.beta);
-        matrix::gemm(m, n, k, alpha, &problem.a, 1, ld(m), &problem.b, 1, ld(k), beta, &mut plain, 1, ld(m)).unwrap();
+        matrix::gemm(m, n, k, alpha, &problem.a, 1, ld(m), &problem.b, 1, ld(k), beta, &mut plain, 1, ld(m))
+            .unwrap();
         for _ in 0..300 {
             let (i, j) = (random.below(m), random.below(n));
             let terms = (0..k).map(|p| (problem.a[i + p * m], problem.b[p + j * k]));
@@ -157,7 +172,10 @@ fn check_threads<T: Number>() {
             assert!((2..=8).all(|threads| bits(threads) == one), "{m}×{n}×{k} {ops:?}");
         }
         let plain = |threads| -> Vec<_> {
-            let (a, b) = (Strided::col_major(&problem.a, m, k).unwrap(), Strided::row_major(&problem.b, k, n).unwrap());
+            let (a, b) = (
+                Strided::col_major(&problem.a, m, k).unwrap(),
+                Strided::row_major(&problem.b, k, n).unwrap(),
+            );
             let mut c = problem.c.clone();
             let view = StridedMut::col_major(&mut c, m, n).unwrap();
             Gemm::new().threads(threads).multiply_strided(problem.alpha, a, b, problem.beta, view).unwrap();

@@ -17,7 +17,14 @@ fn layout(rows: usize, cols: usize, fine: usize, gap: usize, order: u8) -> (isiz
     (row as isize * sign(2), col as isize * sign(4), origin, high + wide + 1)
 }
 
-fn round_trip<T: Number>(shape: (usize, usize), tile: usize, fine: usize, gap: usize, order: u8, kernel: usize) {
+fn round_trip<T: Number>(
+    shape: (usize, usize),
+    tile: usize,
+    fine: usize,
+    gap: usize,
+    order: u8,
+    kernel: usize,
+) {
     let (rows, cols) = shape;
     let (row, col, origin, len) = layout(rows, cols, fine, gap, order);
     let data: Vec<T> = (0..len).map(|i| T::from_parts(i as f64 + 1.0, -(i as f64))).collect();

@@ -104,13 +104,15 @@ fn plain_products_stay_within_their_arrays() {
             for (m, n, k) in [(1, 1, 1), (7, 9, 3), (24, 8, 16), (25, 33, 17), (64, 50, 70)] {
                 for row_major in [0usize, 1, 2, 3, 4, 5, 6, 7] {
                     let mut numbers = |len: usize| (0..len).map(|_| random.unit()).collect::<Vec<f64>>();
-                    let (mut a, mut b) = (Walled::new(&numbers(m * k), wall), Walled::new(&numbers(k * n), wall));
+                    let (mut a, mut b) =
+                        (Walled::new(&numbers(m * k), wall), Walled::new(&numbers(k * n), wall));
                     let mut c = Walled::new(&numbers(m * n), wall);
                     let strides = |bit: usize, rows: usize, cols: usize| match row_major >> bit & 1 {
                         1 => (cols as isize, 1),
                         _ => (1, rows as isize),
                     };
-                    let ((rsa, csa), (rsb, csb), (rsc, csc)) = (strides(0, m, k), strides(1, k, n), strides(2, m, n));
+                    let ((rsa, csa), (rsb, csb), (rsc, csc)) =
+                        (strides(0, m, k), strides(1, k, n), strides(2, m, n));
                     let a = Strided::new(a.get(), m, k, rsa, csa).unwrap();
                     let b = Strided::new(b.get(), k, n, rsb, csb).unwrap();
                     let view = StridedMut::new(c.get(), m, n, rsc, csc).unwrap();

@@ -5,7 +5,20 @@ use std::ffi::{c_char, c_int, c_void};
 
 /// `cblas_?gemm`.
 pub(crate) type Cblas<T> = unsafe extern "C" fn(
-    c_int, c_int, c_int, c_int, c_int, c_int, T, *const T, c_int, *const T, c_int, T, *mut T, c_int,
+    c_int,
+    c_int,
+    c_int,
+    c_int,
+    c_int,
+    c_int,
+    T,
+    *const T,
+    c_int,
+    *const T,
+    c_int,
+    T,
+    *mut T,
+    c_int,
 );
 
 /// Name, variable that names the file, files to try.
@@ -45,8 +58,23 @@ struct Handle([u8; 256]);
 /// `blasfeo_dgemm_nt` or `blasfeo_sgemm_nt` on matrices of its own: `D ← α·A·Bᵀ + β·C`.
 pub(crate) struct Blasfeo<T> {
     gemm: unsafe extern "C" fn(
-        c_int, c_int, c_int, T, *mut c_void, c_int, c_int, *mut c_void, c_int, c_int, T, *mut c_void, c_int, c_int,
-        *mut c_void, c_int, c_int,
+        c_int,
+        c_int,
+        c_int,
+        T,
+        *mut c_void,
+        c_int,
+        c_int,
+        *mut c_void,
+        c_int,
+        c_int,
+        T,
+        *mut c_void,
+        c_int,
+        c_int,
+        *mut c_void,
+        c_int,
+        c_int,
     ),
     operands: [Box<Handle>; 3],
 }

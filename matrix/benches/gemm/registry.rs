@@ -136,8 +136,25 @@ fn gemm_crate<T: Number>(n: usize, threads: usize, a: &[T], b: &[T], c: &mut [T]
     // SAFETY: three arrays of n² numbers, column-major.
     unsafe {
         gemm::gemm(
-            n, n, n, c.as_mut_ptr(), ld, 1, false, a.as_ptr(), ld, 1, b.as_ptr(), ld, 1, T::ZERO, T::ONE, false,
-            false, false, parallelism,
+            n,
+            n,
+            n,
+            c.as_mut_ptr(),
+            ld,
+            1,
+            false,
+            a.as_ptr(),
+            ld,
+            1,
+            b.as_ptr(),
+            ld,
+            1,
+            T::ZERO,
+            T::ONE,
+            false,
+            false,
+            false,
+            parallelism,
         );
     }
 }

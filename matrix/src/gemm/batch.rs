@@ -34,7 +34,8 @@ pub fn multiply_batch<T: Element>(
         let first = parts.next();
         let others: Vec<_> = parts.map(|(a, b, c)| scope.spawn(move || run(a, b, c))).collect();
         let own = first.map_or(Ok(()), |(a, b, c)| run(a, b, c));
-        let others: Vec<_> = others.into_iter().map(|thread| thread.join().expect("a part panicked")).collect();
+        let others: Vec<_> =
+            others.into_iter().map(|thread| thread.join().expect("a part panicked")).collect();
         others.into_iter().fold(own, Result::and)
     })
 }

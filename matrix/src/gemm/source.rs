@@ -52,7 +52,8 @@ impl<T: Element> Source<T> {
         match *self {
             Source::Stored { storage, part } => {
                 let strip = part.layout.strip_of(part.first_col + k).0;
-                let start = storage.wrapping_add(part.layout.offset(part.first_row + row, part.first_col + k));
+                let start =
+                    storage.wrapping_add(part.layout.offset(part.first_row + row, part.first_col + k));
                 return Panels { start, stride: part.layout.panel_stride(strip), panel };
             }
             Source::Plain { start, row_stride, col_stride } => {
@@ -91,13 +92,8 @@ unsafe fn turn_block<T: Element>(
             let from_row = part.first_row + k + done;
             let steps = (panel - from_row % panel).min(depth - done);
             let from = storage.wrapping_add(part.layout.offset(from_row, part.first_col + row + first));
-            let block = Block {
-                start: from,
-                row_stride: panel as isize,
-                col_stride: 1,
-                rows: count,
-                cols: steps,
-            };
+            let block =
+                Block { start: from, row_stride: panel as isize, col_stride: 1, rows: count, cols: steps };
             let into = Panels { start: target.wrapping_add(done * panel), stride: to.stride, panel };
             // SAFETY: `count` columns from `first` on lie in one strip (`rows` of a block never cross one, because
             // strips are whole multiples of a panel), `steps` rows in one panel of it.

@@ -38,7 +38,8 @@ pub(super) fn run<T: Element>(job: &Job<T>, threads: usize) -> Result<(), Error>
         let (rows, cols) = part(parts[0].clone());
         // SAFETY: as above.
         let own = unsafe { job.run(rows, cols) };
-        let others: Vec<_> = others.into_iter().map(|thread| thread.join().expect("a part panicked")).collect();
+        let others: Vec<_> =
+            others.into_iter().map(|thread| thread.join().expect("a part panicked")).collect();
         others.into_iter().fold(own, Result::and)
     })
 }

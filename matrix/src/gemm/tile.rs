@@ -84,9 +84,10 @@ impl<T: Element> BlockProduct<T> {
         for col in (0..self.cols).step_by(group) {
             let cols = group.min(self.cols - col);
             let b = self.b.start.wrapping_add(col / panel * self.b.stride + col % panel);
-            let c = self.c.start.wrapping_offset(
-                first as isize * self.c.panel_stride + col as isize * self.c.col_stride,
-            );
+            let c = self
+                .c
+                .start
+                .wrapping_offset(first as isize * self.c.panel_stride + col as isize * self.c.col_stride);
             let whole = rows == count * panel && cols == group;
             let direct = T::PARTS == 1 && self.c.row_stride == 1 && (whole || self.c.edge == Edge::Padded);
             // SAFETY: pointers to this tile of the block; direct only where a whole tile may be written.
@@ -148,7 +149,9 @@ impl<T: Element> BlockProduct<T> {
         next: *const T,
     ) {
         let mut tile = TileBuffer([T::Real::ZERO; TILE_REALS]);
-        debug_assert!(count <= MAX_PANELS && MAX_PANELS * self.kernel.panel * self.kernel.columns <= TILE_REALS);
+        debug_assert!(
+            count <= MAX_PANELS && MAX_PANELS * self.kernel.panel * self.kernel.columns <= TILE_REALS
+        );
         let strides = (self.kernel.panel * self.kernel.columns, self.kernel.panel);
         let out = tile.0.as_mut_ptr();
         // SAFETY: the tile on the stack is as large as the largest register tile; `shape` lies within `C`.
@@ -177,7 +180,8 @@ impl<T: Element> BlockProduct<T> {
         for col in 0..cols {
             let column = c.wrapping_offset(col as isize * self.c.col_stride);
             for row in 0..rows {
-                let at = (row / panel) as isize * self.c.panel_stride + (row % panel) as isize * self.c.row_stride;
+                let at =
+                    (row / panel) as isize * self.c.panel_stride + (row % panel) as isize * self.c.row_stride;
                 f(column.wrapping_offset(at), row, col);
             }
         }

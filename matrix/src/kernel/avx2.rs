@@ -63,10 +63,24 @@ macro_rules! tile {
 }
 
 tile!(
-    tile_f64, f64, 4, _mm256_loadu_pd, _mm256_storeu_pd, _mm256_set1_pd, _mm256_setzero_pd, _mm256_fmadd_pd,
+    tile_f64,
+    f64,
+    4,
+    _mm256_loadu_pd,
+    _mm256_storeu_pd,
+    _mm256_set1_pd,
+    _mm256_setzero_pd,
+    _mm256_fmadd_pd,
     _mm256_mul_pd
 );
 tile!(
-    tile_f32, f32, 8, _mm256_loadu_ps, _mm256_storeu_ps, _mm256_set1_ps, _mm256_setzero_ps, _mm256_fmadd_ps,
+    tile_f32,
+    f32,
+    8,
+    _mm256_loadu_ps,
+    _mm256_storeu_ps,
+    _mm256_set1_ps,
+    _mm256_setzero_ps,
+    _mm256_fmadd_ps,
     _mm256_mul_ps
 );

@@ -16,9 +16,10 @@ macro_rules! tile {
         unsafe fn $name(m: &Micro<$real>) {
             let mut acc = [[0.0; 4]; 4];
             for k in 0..m.k {
-                // SAFETY: the caller promises `k` columns of four numbers at `a` and `b` (see `MicroKernel`).
-                let (a, b) =
-                    unsafe { (*m.a.add(4 * k).cast::<[$real; 4]>(), *m.b.add(4 * k).cast::<[$real; 4]>()) };
+                // SAFETY: the caller promises `k` columns of four numbers at `a` (see `MicroKernel`).
+                let a = unsafe { *m.a.add(4 * k).cast::<[$real; 4]>() };
+                // SAFETY: and `k` rows of four at `b`.
+                let b = unsafe { *m.b.add(4 * k).cast::<[$real; 4]>() };
                 for (column, b) in acc.iter_mut().zip(b) {
                     for (sum, a) in column.iter_mut().zip(a) {
                         *sum += a * b;

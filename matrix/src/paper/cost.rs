@@ -43,7 +43,13 @@ impl Cost {
 ///
 /// # Errors
 /// [`Error::Machine`] names the level or penalty that the description lacks.
-pub fn cost(machine: &Machine, n: usize, t: usize, element_bytes: usize, branches: Branches) -> Result<Cost, Error> {
+pub fn cost(
+    machine: &Machine,
+    n: usize,
+    t: usize,
+    element_bytes: usize,
+    branches: Branches,
+) -> Result<Cost, Error> {
     let l1 = cache_misses(Level::cache(machine, 1, element_bytes)?, n, t);
     let l2 = cache_misses(Level::cache(machine, 2, element_bytes)?, n, t);
     let tlb = tlb_misses(Level::tlb(machine, element_bytes)?, n, t);

@@ -37,7 +37,8 @@ impl Level {
     /// # Errors
     /// [`Error::Machine`] when the description has none.
     pub fn tlb(machine: &Machine, element_bytes: usize) -> Result<Level, Error> {
-        let tlb = machine.data_tlb(1).ok_or(Error::Machine { field: "first-level data TLB (tlb.L1 DTLB)" })?;
+        let tlb =
+            machine.data_tlb(1).ok_or(Error::Machine { field: "first-level data TLB (tlb.L1 DTLB)" })?;
         let page = machine.base_page_bytes() as f64 / element_bytes as f64;
         Ok(Level { capacity: f64::from(tlb.entries) * page, line: page })
     }

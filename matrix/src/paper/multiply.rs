@@ -114,7 +114,14 @@ impl Loop {
             }
         }
         if self.storage == Storage::Linear {
-            return Ok(Arrays { n, tile, masks: None, a: a.to_vec(), b: b.to_vec(), c: vec![T::default(); n * n] });
+            return Ok(Arrays {
+                n,
+                tile,
+                masks: None,
+                a: a.to_vec(),
+                b: b.to_vec(),
+                c: vec![T::default(); n * n],
+            });
         }
         let blocked = |data| Mbalt::from_row_major(data, n, tile);
         let (a, b, c) = (blocked(a)?, blocked(b)?, Mbalt::<T>::new(n, tile)?);
@@ -285,7 +292,12 @@ mod tests {
                     for threads in [1, 2, 3, 4, 8] {
                         let mut arrays = version.arrays(n, tile, &a, &b).unwrap();
                         version.run(&mut arrays, threads);
-                        assert_eq!(arrays.result(), want, "{} N {n} T {tile} threads {threads}", version.name);
+                        assert_eq!(
+                            arrays.result(),
+                            want,
+                            "{} N {n} T {tile} threads {threads}",
+                            version.name
+                        );
                     }
                 }
             }

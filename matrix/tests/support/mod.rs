@@ -6,28 +6,28 @@ use matrix::Kernel;
 use num_complex::Complex;
 
 /// A small generator with a fixed seed: the same numbers on every run.
-pub struct Random(pub u64);
+pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
-    pub fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
         self.0
     }
 
-    pub fn below(&mut self, limit: usize) -> usize {
+    pub(crate) fn below(&mut self, limit: usize) -> usize {
         (self.next() % limit as u64) as usize
     }
 
     /// In −1 … 1.
-    pub fn unit(&mut self) -> f64 {
+    pub(crate) fn unit(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1u64 << 52) as f64 - 1.0
     }
 }
 
 /// Element types under test.
-pub trait Number: Wide {
+pub(crate) trait Number: Wide {
     fn from_parts(re: f64, im: f64) -> Self;
     fn bits(self) -> [u64; 2];
     fn random(random: &mut Random) -> Self {
@@ -75,7 +75,7 @@ impl Number for Complex<f64> {
 }
 
 /// Runs `check` for every kernel that this machine can run, and prints the ones it cannot.
-pub fn every_kernel(mut check: impl FnMut(&'static Kernel)) {
+pub(crate) fn every_kernel(mut check: impl FnMut(&'static Kernel)) {
     for kernel in matrix::KERNELS {
         match Kernel::named(kernel.name) {
             Some(kernel) => check(kernel),
@@ -85,7 +85,7 @@ pub fn every_kernel(mut check: impl FnMut(&'static Kernel)) {
 }
 
 /// Asserts that `got` is the reference's entry up to γ of its length, or the same kind of infinity or NaN.
-pub fn assert_entry<T: Number>(got: T, want: Entry, k: usize, context: &str) {
+pub(crate) fn assert_entry<T: Number>(got: T, want: Entry, k: usize, context: &str) {
     // K products, their sums, α, β and the last sum; twice as many for complex numbers.
     let bound = gamma(2 * (k + 4), T::ROUNDOFF) * want.magnitude + f64::from(f32::MIN_POSITIVE) * T::ROUNDOFF;
     for (got, want) in got.widen().into_iter().zip(want.value) {
@@ -102,26 +102,26 @@ pub fn assert_entry<T: Number>(got: T, want: Entry, k: usize, context: &str) {
 
 /// One multiplication on dense column-major data, for the reference.
 #[derive(Clone)]
-pub struct Problem<T> {
-    pub m: usize,
-    pub n: usize,
-    pub k: usize,
-    pub alpha: T,
-    pub beta: T,
-    pub a: Vec<T>,
-    pub b: Vec<T>,
-    pub c: Vec<T>,
+pub(crate) struct Problem<T> {
+    pub(crate) m: usize,
+    pub(crate) n: usize,
+    pub(crate) k: usize,
+    pub(crate) alpha: T,
+    pub(crate) beta: T,
+    pub(crate) a: Vec<T>,
+    pub(crate) b: Vec<T>,
+    pub(crate) c: Vec<T>,
 }
 
 impl<T: Number> Problem<T> {
-    pub fn random(m: usize, n: usize, k: usize, random: &mut Random) -> Problem<T> {
+    pub(crate) fn random(m: usize, n: usize, k: usize, random: &mut Random) -> Problem<T> {
         let mut numbers = |count| (0..count).map(|_| T::random(random)).collect::<Vec<_>>();
         let (a, b, c) = (numbers(m * k), numbers(k * n), numbers(m * n));
         let (alpha, beta) = (T::random(random), T::random(random));
         Problem { m, n, k, alpha, beta, a, b, c }
     }
 
-    pub fn expected(&self) -> Vec<Entry> {
+    pub(crate) fn expected(&self) -> Vec<Entry> {
         let a = |i, p| self.a[i + p * self.m];
         let b = |p, j| self.b[p + j * self.k];
         let c = |i, j| self.c[i + j * self.m];
@@ -129,7 +129,7 @@ impl<T: Number> Problem<T> {
     }
 
     /// Compares a column-major result with the reference.
-    pub fn assert_result(&self, got: &[T], context: &str) {
+    pub(crate) fn assert_result(&self, got: &[T], context: &str) {
         let expected = self.expected();
         for i in 0..self.m {
             for j in 0..self.n {
