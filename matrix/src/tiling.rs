@@ -93,7 +93,9 @@ impl Tiling {
 
     /// Rounded up to what panels of `panel` rows and the widest column group ask for.
     pub(crate) fn fitted(self, panel: usize) -> Tiling {
-        let up = |size: usize| size.max(1).next_multiple_of(panel.max(crate::layout::COLUMN_UNIT));
+        // Powers of two: a division would be felt where a whole product takes 50 ns.
+        let unit = panel.max(crate::layout::COLUMN_UNIT) - 1;
+        let up = |size: usize| size.clamp(1, usize::MAX / 2).saturating_add(unit) & !unit;
         Tiling { tile: up(self.tile), rows: up(self.rows), cols: up(self.cols) }
     }
 }

@@ -3,7 +3,7 @@
 
 mod support;
 
-use matrix::kernel::{Micro, RealKernel};
+use matrix::kernel::{Micro, Reach, RealKernel};
 use matrix::{Gemm, Kernel, Real, Strided, StridedMut};
 use support::{every_kernel, Random};
 
@@ -59,9 +59,11 @@ impl<T> Drop for Walled<T> {
 
 fn check_kernel<T: Real>(kernel: &'static RealKernel<T>) {
     for wall in [Wall::Before, Wall::Behind] {
-        for (panels, run) in kernel.run.iter().enumerate().map(|(i, run)| (i + 1, run)) {
+        let whole = kernel.run.iter().enumerate().map(|(i, run)| (i + 1, kernel.columns, run));
+        let half = kernel.half.iter().enumerate().map(|(i, run)| (i + 1, kernel.columns / 2, run));
+        for (panels, columns, run) in whole.chain(half) {
             for k in [0, 1, 2, 3, 4, 5, 7, 8, 33] {
-                let (panel, columns) = (kernel.panel, kernel.columns);
+                let panel = kernel.panel;
                 let mut a = Walled::new(&vec![T::ONE; panels * panel * k], wall);
                 // The last row of B ends with its group, not with the panel.
                 let b_len = if k == 0 { 0 } else { (k - 1) * panel + columns };
@@ -78,6 +80,7 @@ fn check_kernel<T: Real>(kernel: &'static RealKernel<T>) {
                     alpha: T::ONE,
                     beta: T::ONE,
                     next: std::ptr::null(),
+                    reach: if k % 2 == 0 { Reach::Near } else { Reach::Far },
                 };
                 // SAFETY: available, and the three arrays are exactly as large as the contract asks for.
                 unsafe { run(&micro) };

@@ -32,7 +32,7 @@ impl<T: Element> Source<T> {
     /// How far a block that starts at depth `k` may reach.
     pub(super) fn depth_limit(&self, k: usize) -> usize {
         match self {
-            Source::Stored { part, .. } => part.layout.tile() - k % part.layout.tile(),
+            Source::Stored { part, .. } => part.layout.tile() - part.layout.strip_of(k).1,
             _ => usize::MAX,
         }
     }

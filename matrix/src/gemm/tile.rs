@@ -4,7 +4,7 @@
 //! numbers pass through a tile on the stack, by the same kernel and the same arithmetic, so that an entry does not
 //! depend on the way it was written.
 
-use crate::kernel::{Micro, RealKernel, MAX_PANELS};
+use crate::kernel::{Micro, MicroKernel, Reach, RealKernel, MAX_PANELS};
 use crate::panel::Panels;
 use crate::Element;
 
@@ -41,6 +41,7 @@ pub(super) struct BlockProduct<T: Element> {
     pub(super) a: Panels<*const T>,
     pub(super) b: Panels<*const T>,
     pub(super) c: Target<T>,
+    pub(super) reach: Reach,
 }
 
 /// Most reals in a register tile of any kernel: 48×8.
@@ -62,7 +63,7 @@ impl<T: Element> BlockProduct<T> {
     /// writable by this thread alone, up to whole panels and column groups when its edge is `Padded`.
     pub(super) unsafe fn run(&self) {
         let (panel, most) = (self.a.panel, self.kernel.run.len());
-        let panels = self.rows.div_ceil(panel);
+        let panels = (self.rows + panel - 1) >> panel.trailing_zeros();
         let mut first = 0;
         while first < panels {
             let count = take(panels - first, most);
@@ -78,12 +79,13 @@ impl<T: Element> BlockProduct<T> {
     /// As for [`Self::run`].
     unsafe fn run_row(&self, first: usize, count: usize) {
         let (panel, group) = (self.a.panel, self.group());
+        let shift = panel.trailing_zeros();
         let a = self.a.start.wrapping_add(first * self.a.stride);
         let mut next = a.wrapping_add(count * self.a.stride);
         let rows = (self.rows - first * panel).min(count * panel);
         for col in (0..self.cols).step_by(group) {
             let cols = group.min(self.cols - col);
-            let b = self.b.start.wrapping_add(col / panel * self.b.stride + col % panel);
+            let b = self.b.start.wrapping_add((col >> shift) * self.b.stride + (col & (panel - 1)));
             let c = self
                 .c
                 .start
@@ -94,12 +96,22 @@ impl<T: Element> BlockProduct<T> {
             unsafe {
                 if direct {
                     let (panel_stride, column) = (self.c.panel_stride as usize, self.c.col_stride as usize);
-                    self.micro(count, a, b, c.cast(), (panel_stride, column), (self.alpha, self.beta), next);
+                    let run = self.runs(count, cols);
+                    self.micro(run, a, b, c.cast(), (panel_stride, column), (self.alpha, self.beta), next);
                 } else {
                     self.by_way_of_stack(count, a, b, c, (rows, cols), next);
                 }
             }
             next = next.wrapping_add(self.depth / 4 * panel);
+        }
+    }
+
+    /// The kernel for `count` panels and `cols` columns of a group: half a group has kernels of its own.
+    #[inline]
+    fn runs(&self, count: usize, cols: usize) -> MicroKernel<T::Real> {
+        match self.kernel.half.get(count - 1) {
+            Some(&half) if 2 * cols <= self.group() => half,
+            _ => self.kernel.run[count - 1],
         }
     }
 
@@ -111,7 +123,7 @@ impl<T: Element> BlockProduct<T> {
     #[allow(clippy::too_many_arguments, reason = "the inner loop hands over one register tile")]
     unsafe fn micro(
         &self,
-        count: usize,
+        run: MicroKernel<T::Real>,
         a: *const T,
         b: *const T,
         c: *mut T::Real,
@@ -130,9 +142,10 @@ impl<T: Element> BlockProduct<T> {
             alpha: alpha.re(),
             beta: beta.re(),
             next: next.cast::<T::Real>(),
+            reach: self.reach,
         };
         // SAFETY: the caller vouches for the pointers; a `Kernel` is chosen only where its features are present.
-        unsafe { (self.kernel.run[count - 1])(&micro) }
+        unsafe { run(&micro) }
     }
 
     /// The product of one tile on the stack, and from there into `C`.
@@ -153,7 +166,7 @@ impl<T: Element> BlockProduct<T> {
             count <= MAX_PANELS && MAX_PANELS * self.kernel.panel * self.kernel.columns <= TILE_REALS
         );
         let strides = (self.kernel.panel * self.kernel.columns, self.kernel.panel);
-        let out = tile.0.as_mut_ptr();
+        let (out, run) = (tile.0.as_mut_ptr(), self.runs(count, shape.1));
         // SAFETY: the tile on the stack is as large as the largest register tile; `shape` lies within `C`.
         unsafe {
             if T::PARTS == 1 {
@@ -161,10 +174,10 @@ impl<T: Element> BlockProduct<T> {
                 if self.beta != T::ZERO {
                     self.each(c, shape, |at, row, col| *real.add(self.on_stack(row, col)) = *at);
                 }
-                self.micro(count, a, b, out, strides, (self.alpha, self.beta), next);
+                self.micro(run, a, b, out, strides, (self.alpha, self.beta), next);
                 self.each(c, shape, |at, row, col| *at = *real.add(self.on_stack(row, col)));
             } else {
-                self.micro(count, a, b, out, strides, (T::ONE, T::ZERO), next);
+                self.micro(run, a, b, out, strides, (T::ONE, T::ZERO), next);
                 self.each(c, shape, |at, row, col| {
                     let product = self.alpha * T::from_products(self.products(out, row, col));
                     *at = if self.beta == T::ZERO { product } else { product + self.beta * *at };

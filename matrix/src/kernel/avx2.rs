@@ -9,8 +9,8 @@ use std::arch::x86_64::*;
 pub(super) const KERNEL: Kernel = Kernel {
     name: "avx2",
     is_available: || is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma"),
-    f32: RealKernel { panel: 8, columns: 4, run: &[tile_f32::<1>, tile_f32::<2>, tile_f32::<3>] },
-    f64: RealKernel { panel: 4, columns: 4, run: &[tile_f64::<1>, tile_f64::<2>, tile_f64::<3>] },
+    f32: RealKernel { panel: 8, columns: 4, run: &[tile_f32::<1>, tile_f32::<2>, tile_f32::<3>], half: &[] },
+    f64: RealKernel { panel: 4, columns: 4, run: &[tile_f64::<1>, tile_f64::<2>, tile_f64::<3>], half: &[] },
 };
 
 macro_rules! tile {

@@ -8,15 +8,25 @@
 //! intrinsics. A single panel is bound by loads either way and has no assembly.
 //! **Prefetch.** The tile of `C` at entry; one line of what comes next (`next`) per four steps.
 
-use super::{Kernel, Micro, RealKernel};
+use super::{Kernel, Micro, Reach, RealKernel};
 use std::arch::asm;
 use std::arch::x86_64::*;
 
 pub(super) const KERNEL: Kernel = Kernel {
     name: "avx512",
     is_available: || is_x86_feature_detected!("avx512f"),
-    f32: RealKernel { panel: 16, columns: 8, run: &[single::tile1, single::tile2, single::tile3] },
-    f64: RealKernel { panel: 8, columns: 8, run: &[double::tile1, double::tile2, double::tile3] },
+    f32: RealKernel {
+        panel: 16,
+        columns: 8,
+        run: &[single::tile1, single::tile2, single::tile3],
+        half: &[single::half::<1>, single::half::<2>, single::half::<3>],
+    },
+    f64: RealKernel {
+        panel: 8,
+        columns: 8,
+        run: &[double::tile1, double::tile2, double::tile3],
+        half: &[double::half::<1>, double::half::<2>, double::half::<3>],
+    },
 };
 
 /// A fused multiply-add: accumulator `c` += `a` · `b`.
@@ -107,7 +117,7 @@ macro_rules! turns {
             $s1,
             $s2,
             $s3,
-            "prefetcht1 [{next}]\nadd {next}, 64\nadd {a}, 256\nadd {b}, 256\ndec {turns}\njnz 2b"
+            "prefetcht1 [{next}]\nadd {next}, {ahead}\nadd {a}, 256\nadd {b}, 256\ndec {turns}\njnz 2b"
         )
     };
 }
@@ -118,8 +128,8 @@ macro_rules! real {
         mod $module {
             use super::*;
 
-            /// Accumulators of a register tile: column, panel.
-            type Tile<const P: usize> = [[$vector; P]; 8];
+            /// Accumulators of a register tile of P panels and C columns: column, panel.
+            type Tile<const P: usize, const C: usize> = [[$vector; P]; C];
 
             /// # Safety
             /// As for [`super::super::MicroKernel`], with one panel.
@@ -128,9 +138,22 @@ macro_rules! real {
                 // SAFETY: the caller's promise, handed on.
                 unsafe {
                     let mut tile = [[$zero(); 1]; 8];
-                    fetch::<1>(m);
-                    steps::<1>(m, 0, &mut tile);
-                    store::<1>(m, &tile);
+                    let _ = fetch::<1, 8>(m);
+                    steps::<1, 8>(m, 0, &mut tile);
+                    store::<1, 8>(m, &tile);
+                }
+            }
+
+            /// # Safety
+            /// As for [`super::super::MicroKernel`], with `P` panels and half a column group.
+            #[target_feature(enable = "avx512f")]
+            pub(super) unsafe fn half<const P: usize>(m: &Micro<$real>) {
+                // SAFETY: the caller's promise, handed on.
+                unsafe {
+                    let mut tile = [[$zero(); P]; 4];
+                    let _ = fetch::<P, 4>(m);
+                    steps::<P, 4>(m, 0, &mut tile);
+                    store::<P, 4>(m, &tile);
                 }
             }
 
@@ -142,7 +165,7 @@ macro_rules! real {
                 let turns = m.k / 4;
                 // SAFETY: the caller's promise; the loop reads the first 4·turns ≤ k columns.
                 unsafe {
-                    fetch::<2>(m);
+                    let (next, ahead) = fetch::<2, 8>(m);
                     if turns > 0 {
                         asm!(
                             turns!(
@@ -152,7 +175,7 @@ macro_rules! real {
                                 step2!($p $s $e, "3", "3" "4")
                             ),
                             turns = inout(reg) turns => _, a = inout(reg) m.a => _, b = inout(reg) m.b => _,
-                            next = inout(reg) m.next => _, stride = in(reg) m.a_panel * size_of::<$real>(),
+                            next = inout(reg) next => _, ahead = in(reg) ahead, stride = in(reg) m.a_panel * size_of::<$real>(),
                             out("zmm0") _, out("zmm1") _, out("zmm3") _, out("zmm4") _, out("zmm6") _, out("zmm7") _,
                             inout("zmm8") c[0][0], inout("zmm9") c[0][1], inout("zmm10") c[1][0],
                             inout("zmm11") c[1][1], inout("zmm12") c[2][0], inout("zmm13") c[2][1],
@@ -163,8 +186,8 @@ macro_rules! real {
                             options(nostack, readonly),
                         );
                     }
-                    steps::<2>(m, 4 * turns, &mut c);
-                    store::<2>(m, &c);
+                    steps::<2, 8>(m, 4 * turns, &mut c);
+                    store::<2, 8>(m, &c);
                 }
             }
 
@@ -176,7 +199,7 @@ macro_rules! real {
                 let turns = m.k / 4;
                 // SAFETY: the caller's promise; the loop reads the first 4·turns ≤ k columns.
                 unsafe {
-                    fetch::<3>(m);
+                    let (next, ahead) = fetch::<3, 8>(m);
                     if turns > 0 {
                         asm!(
                             turns!(
@@ -186,7 +209,7 @@ macro_rules! real {
                                 step3!($p $s $e, "3", "3" "4" "5")
                             ),
                             turns = inout(reg) turns => _, a = inout(reg) m.a => _, b = inout(reg) m.b => _,
-                            next = inout(reg) m.next => _, stride = in(reg) m.a_panel * size_of::<$real>(),
+                            next = inout(reg) next => _, ahead = in(reg) ahead, stride = in(reg) m.a_panel * size_of::<$real>(),
                             out("zmm0") _, out("zmm1") _, out("zmm2") _, out("zmm3") _, out("zmm4") _, out("zmm5") _,
                             out("zmm6") _, out("zmm7") _,
                             inout("zmm8") c[0][0], inout("zmm9") c[0][1], inout("zmm10") c[0][2],
@@ -200,21 +223,26 @@ macro_rules! real {
                             options(nostack, readonly),
                         );
                     }
-                    steps::<3>(m, 4 * turns, &mut c);
-                    store::<3>(m, &c);
+                    steps::<3, 8>(m, 4 * turns, &mut c);
+                    store::<3, 8>(m, &c);
                 }
             }
 
-            /// Fetches the tile of `C`.
+            /// Fetches the tile of `C`; what the loop is to fetch, and how far apart, in bytes. Near operands are
+            /// not fetched: the loop then touches a line that it has anyway.
             #[target_feature(enable = "avx512f")]
             #[inline]
-            fn fetch<const P: usize>(m: &Micro<$real>) {
-                for j in 0..8 {
+            fn fetch<const P: usize, const C: usize>(m: &Micro<$real>) -> (*const $real, usize) {
+                if m.reach == Reach::Near {
+                    return (m.b, 0);
+                }
+                for j in 0..C {
                     for p in 0..P {
                         let c = m.c.wrapping_add(p * m.c_panel + j * m.c_column);
                         _mm_prefetch::<_MM_HINT_T0>(c.cast());
                     }
                 }
+                (m.next, 64)
             }
 
             /// Steps `first..k`.
@@ -223,7 +251,7 @@ macro_rules! real {
             /// As for the kernel.
             #[target_feature(enable = "avx512f")]
             #[inline]
-            unsafe fn steps<const P: usize>(m: &Micro<$real>, first: usize, tile: &mut Tile<P>) {
+            unsafe fn steps<const P: usize, const C: usize>(m: &Micro<$real>, first: usize, tile: &mut Tile<P, C>) {
                 let mut c = *tile;
                 for k in first..m.k {
                     let mut a = [$zero(); P];
@@ -248,7 +276,7 @@ macro_rules! real {
             /// As for the kernel.
             #[target_feature(enable = "avx512f")]
             #[inline]
-            unsafe fn store<const P: usize>(m: &Micro<$real>, tile: &Tile<P>) {
+            unsafe fn store<const P: usize, const C: usize>(m: &Micro<$real>, tile: &Tile<P, C>) {
                 let (alpha, beta) = ($set(m.alpha), $set(m.beta));
                 for (j, column) in tile.iter().enumerate() {
                     for (p, &sum) in column.iter().enumerate() {

@@ -27,6 +27,15 @@ use std::sync::OnceLock;
 /// Largest number of row panels that any kernel takes at once.
 pub const MAX_PANELS: usize = 3;
 
+/// Where the operands of a multiplication are expected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// In the first and second level: fetching ahead costs more than it brings.
+    Near,
+    /// Beyond.
+    Far,
+}
+
 /// One register tile of work. Strides count elements.
 #[derive(Clone, Copy, Debug)]
 pub struct Micro<T> {
@@ -48,16 +57,18 @@ pub struct Micro<T> {
     pub alpha: T,
     /// Factor of what `C` held; zero means that `C` is not read.
     pub beta: T,
-    /// What the next call will read of `A` or `B`: fetched meanwhile. Never dereferenced.
+    /// What later calls will read of `A`: fetched meanwhile when `reach` is far. Never dereferenced.
     pub next: *const T,
+    /// Where the operands are expected.
+    pub reach: Reach,
 }
 
 /// A kernel for one number of panels.
 ///
 /// # Safety
 /// The processor has the kernel's features; for every panel `p` of the kernel, `k` columns of `panel` numbers are
-/// readable at `a + p·a_panel`; `k` rows are readable at `b` (`panel` apart, `columns` long); every
-/// `c + p·c_panel + j·c_column`, `j < columns`, starts `panel` writable numbers (initialised unless `beta` is 0).
+/// readable at `a + p·a_panel`; `k` rows are readable at `b` (`panel` apart, `columns` long, or half of
+/// that); every `c + p·c_panel + j·c_column`, `j < columns` (or half), starts `panel` writable numbers (initialised unless `beta` is 0).
 pub type MicroKernel<T> = unsafe fn(&Micro<T>);
 
 /// The kernels of one instruction set for one real type.
@@ -69,6 +80,8 @@ pub struct RealKernel<T: 'static> {
     pub columns: usize,
     /// `run[p - 1]` takes `p` panels.
     pub run: &'static [MicroKernel<T>],
+    /// The same for the first half of a column group, where an instruction set gains by it; may be empty.
+    pub half: &'static [MicroKernel<T>],
 }
 
 /// The kernels of one instruction set.

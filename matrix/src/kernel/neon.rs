@@ -9,8 +9,8 @@ use std::arch::aarch64::*;
 pub(super) const KERNEL: Kernel = Kernel {
     name: "neon",
     is_available: || std::arch::is_aarch64_feature_detected!("neon"),
-    f32: RealKernel { panel: 8, columns: 4, run: &[tile_f32::<1>, tile_f32::<2>, tile_f32::<3>] },
-    f64: RealKernel { panel: 4, columns: 4, run: &[tile_f64::<1>, tile_f64::<2>, tile_f64::<3>] },
+    f32: RealKernel { panel: 8, columns: 4, run: &[tile_f32::<1>, tile_f32::<2>, tile_f32::<3>], half: &[] },
+    f64: RealKernel { panel: 4, columns: 4, run: &[tile_f64::<1>, tile_f64::<2>, tile_f64::<3>], half: &[] },
 };
 
 macro_rules! tile {

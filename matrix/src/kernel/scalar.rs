@@ -7,8 +7,8 @@ use super::{Kernel, Micro, RealKernel};
 pub(super) const KERNEL: Kernel = Kernel {
     name: "scalar",
     is_available: || true,
-    f32: RealKernel { panel: 4, columns: 4, run: &[tile_f32] },
-    f64: RealKernel { panel: 4, columns: 4, run: &[tile_f64] },
+    f32: RealKernel { panel: 4, columns: 4, run: &[tile_f32], half: &[] },
+    f64: RealKernel { panel: 4, columns: 4, run: &[tile_f64], half: &[] },
 };
 
 macro_rules! tile {
