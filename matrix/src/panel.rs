@@ -34,55 +34,81 @@ pub(crate) struct Panels<P> {
 /// not overlap.
 pub(crate) unsafe fn pack<T: Copy>(from: Block<*const T>, to: Panels<*mut T>, zero: T) {
     let panel = to.panel;
-    for first in (0..from.rows).step_by(panel) {
-        let rows = panel.min(from.rows - first);
+    let mut first = 0;
+    while first < from.rows {
         let source = from.start.wrapping_offset(first as isize * from.row_stride);
         let target = to.start.wrapping_add(first / panel * to.stride);
-        // SAFETY: rows `first..first + rows` of the block, and one panel: both within what the caller promises.
+        let whole = (from.rows - first) / panel;
+        // SAFETY: rows from `first` on, and the panels that hold them: both within what the caller promises.
         unsafe {
-            if rows == panel && from.row_stride == 1 {
-                copy_columns(source, from.col_stride, target, panel as isize, panel, from.cols);
-            } else if rows == panel && from.col_stride == 1 {
+            if whole > 0 && from.row_stride == 1 {
+                let panels = whole.min(PANELS_TOGETHER);
+                pack_columns(source, from.col_stride, Panels { start: target, ..to }, panels, from.cols);
+                first += panels * panel;
+                continue;
+            }
+            if whole > 0 && from.col_stride == 1 {
                 turn::to_panel(source, from.row_stride, target, panel, from.cols);
             } else {
-                pack_edge(from, source, rows, target, panel, zero);
+                pack_edge(from, source, panel.min(from.rows - first), target, panel, zero);
             }
         }
+        first += panel;
     }
 }
 
-/// `count` columns of `len` adjacent elements.
+/// Panels that are filled side by side: enough to read more than a line of each column while it is there, few enough to
+/// write to as many places at once.
+const PANELS_TOGETHER: usize = 4;
+
+/// `count` columns of `panels` adjacent panels.
 ///
 /// # Safety
 /// As for [`pack`].
-unsafe fn copy_columns<T: Copy>(
+unsafe fn pack_columns<T: Copy>(
     from: *const T,
     from_stride: isize,
+    to: Panels<*mut T>,
+    panels: usize,
+    count: usize,
+) {
+    macro_rules! fixed {
+        ($len:literal) => {
+            for j in 0..count {
+                let column = from.wrapping_offset(j as isize * from_stride);
+                for p in 0..panels {
+                    let source = column.wrapping_add(p * $len).cast::<[T; $len]>();
+                    let target = to.start.wrapping_add(p * to.stride + j * $len).cast::<[T; $len]>();
+                    // SAFETY: `len` elements of panel `p` in column `j`, readable there, writable here.
+                    unsafe { target.write_unaligned(source.read_unaligned()) }
+                }
+            }
+        };
+    }
+    match to.panel {
+        2 => fixed!(2),
+        4 => fixed!(4),
+        8 => fixed!(8),
+        _ => fixed!(16),
+    }
+}
+
+/// `count` columns of `len` adjacent elements, out of a panel.
+///
+/// # Safety
+/// As for [`unpack`].
+unsafe fn copy_columns<T: Copy>(
+    from: *const T,
+    panel: usize,
     to: *mut T,
     to_stride: isize,
     len: usize,
     count: usize,
 ) {
-    macro_rules! fixed {
-        ($len:literal) => {
-            for j in 0..count as isize {
-                let (from, to) = (from.wrapping_offset(j * from_stride), to.wrapping_offset(j * to_stride));
-                // SAFETY: `len` elements at each column are readable, and writable on the other side.
-                unsafe { to.cast::<[T; $len]>().write_unaligned(from.cast::<[T; $len]>().read_unaligned()) }
-            }
-        };
-    }
-    match len {
-        4 => fixed!(4),
-        8 => fixed!(8),
-        16 => fixed!(16),
-        _ => {
-            for j in 0..count as isize {
-                let (from, to) = (from.wrapping_offset(j * from_stride), to.wrapping_offset(j * to_stride));
-                // SAFETY: as above.
-                unsafe { to.copy_from_nonoverlapping(from, len) }
-            }
-        }
+    for j in 0..count {
+        let (from, to) = (from.wrapping_add(j * panel), to.wrapping_offset(j as isize * to_stride));
+        // SAFETY: `len` elements at each column are readable, and writable on the other side.
+        unsafe { to.copy_from_nonoverlapping(from, len) }
     }
 }
 
@@ -124,7 +150,7 @@ pub(crate) unsafe fn unpack<T: Copy>(from: Panels<*const T>, to: Block<*mut T>) 
         // SAFETY: rows `first..first + rows` of the block, and one panel: both within what the caller promises.
         unsafe {
             if to.row_stride == 1 {
-                copy_columns(source, panel as isize, target, to.col_stride, rows, to.cols);
+                copy_columns(source, panel, target, to.col_stride, rows, to.cols);
             } else if rows == panel && to.col_stride == 1 {
                 turn::from_panel(source, target, to.row_stride, panel, to.cols);
             } else {

@@ -79,16 +79,12 @@ impl Tiling {
         Ok(rate::blocks(&rates, problem, work, tile))
     }
 
-    /// For blocked operands of depth `k`: whole depth up to 512, so that a register tile of `C` is written once.
+    /// For blocked operands of depth `k`: whole depth up to 512, so that a register tile of `C` is written once; beyond, strips
+    /// of 384 (measured on Sapphire Rapids: 2 % over 512 at N = 2048, level at 1024).
     #[inline]
-    pub fn default_for<T: Element>(_k: usize) -> Tiling {
-        Tiling { tile: 512, rows: 480, cols: 128 }
-    }
-
-    /// For plain arrays of depth `k`: blocks of `A` and `B` are copied, and a block of `A` fills half a second level.
-    #[inline]
-    pub fn for_copies<T: Element>(_k: usize) -> Tiling {
-        Tiling { tile: 256, rows: 480, cols: 4096 }
+    pub fn default_for<T: Element>(k: usize) -> Tiling {
+        let tile = if k <= 512 { 512 } else { 384 };
+        Tiling { tile, rows: 4096, cols: 192 }
     }
 
     /// Rounded up to what panels of `panel` rows and the widest column group ask for.

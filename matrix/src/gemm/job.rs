@@ -1,18 +1,21 @@
 //! The three outer loops: blocks of columns, of depth, of rows.
 //!
 //! ```text
-//! for jc in columns by nc          one block of C's columns, never across a strip of a blocked C
-//!   for kc in depth by strips      Bᵀ[jc, kc]: in place or packed; stays in the second-level cache
-//!     for ic in rows by mc         A[ic, kc]: in place or packed
-//!       register tiles             (tile.rs)
+//! operands in place                             A copied
+//! for jc in columns by nc                       for kc in depth
+//!   for kc in depth by strips                     for ic in rows by mc       A[ic, kc] packed
+//!     Bᵀ[jc, kc]: second-level cache                for jc in columns by nc  Bᵀ[jc, kc] packed or in place
+//!     register tiles (tile.rs)                        register tiles
 //! ```
 //!
+//! A block of C's columns never crosses a strip of a blocked C, a block of depth never one of an operand in place.
 //! Source: Goto and van de Geijn 2008, with storage that already has the packed form.
 
 use super::source::Source;
 use super::tile::{BlockProduct, Edge, Target};
 use crate::buffer::Buffer;
 use crate::kernel::{Reach, RealKernel};
+use crate::panel::Panels;
 use crate::tiling::Tiling;
 use crate::view::Part;
 use crate::{Element, Error};
@@ -135,44 +138,82 @@ impl<T: Element> Job<T> {
         let mut b_scratch = (b_len > 0).then(|| Buffer::<T>::scratch(b_len)).transpose()?;
         let a_scratch = a_scratch.as_mut().map_or(std::ptr::null_mut(), |s| s.as_mut_ptr());
         let b_scratch = b_scratch.as_mut().map_or(std::ptr::null_mut(), |s| s.as_mut_ptr());
-        let mut col = cols.start;
-        while col < cols.end {
-            let count = self.c.col_limit(col).min(self.tiling.cols).min(cols.end - col);
-            // SAFETY: a sub-range of what the caller vouches for; scratch was made for the largest block.
-            unsafe { self.run_columns(&rows, (col, count), (a_scratch, b_scratch)) };
-            col += count;
+        let scratch = (a_scratch, b_scratch);
+        if self.a.copies() {
+            // Copies of A are made once for all columns.
+            for (k, depth) in self.depths(0..self.k) {
+                for row in rows.clone().step_by(self.tiling.rows) {
+                    let count = self.tiling.rows.min(rows.end - row);
+                    // SAFETY: a sub-range of what the caller vouches for; scratch was made for the largest block.
+                    let a = unsafe { self.a.block((row, count), (k, depth), self.panel(), scratch.0) };
+                    for cols in self.column_blocks(&cols) {
+                        // SAFETY: as above.
+                        unsafe { self.block((row, count), cols, (k, depth), a, scratch.1) };
+                    }
+                }
+            }
+        } else {
+            // Blocks of columns of C stay near from one depth to the next.
+            for cols in self.column_blocks(&cols) {
+                for (k, depth) in self.depths(0..self.k) {
+                    let rows = (rows.start, rows.len());
+                    // SAFETY: as above.
+                    unsafe {
+                        let a = self.a.block(rows, (k, depth), self.panel(), scratch.0);
+                        self.block(rows, cols, (k, depth), a, scratch.1);
+                    }
+                }
+            }
         }
         Ok(())
     }
 
-    /// One block of columns.
+    /// Blocks of depth, each (start, length).
+    fn depths(&self, range: Range<usize>) -> impl Iterator<Item = (usize, usize)> + '_ {
+        let mut k = range.start;
+        std::iter::from_fn(move || {
+            let (at, left) = (k, range.end - k);
+            (left > 0).then(|| {
+                let depth = self.depth(at);
+                k += depth;
+                (at, depth)
+            })
+        })
+    }
+
+    /// Blocks of columns, each (start, length), none across a strip of C.
+    fn column_blocks(&self, range: &Range<usize>) -> impl Iterator<Item = (usize, usize)> + '_ {
+        let (mut col, end) = (range.start, range.end);
+        std::iter::from_fn(move || {
+            let at = col;
+            (at < end).then(|| {
+                let count = self.c.col_limit(at).min(self.tiling.cols).min(end - at);
+                col += count;
+                (at, count)
+            })
+        })
+    }
+
+    /// One block of C: rows and columns as (start, length), `a` the panels of these rows.
     ///
     /// # Safety
     /// As for [`Self::run`].
-    unsafe fn run_columns(&self, rows: &Range<usize>, cols: (usize, usize), scratch: (*mut T, *mut T)) {
-        let panel = self.panel();
-        let mut k = 0;
-        while k < self.k {
-            let depth = self.depth(k);
-            let beta = if k == 0 { self.beta } else { T::ONE };
-            // SAFETY: the block lies inside the operand, scratch has room.
-            let b = unsafe { self.b.block(cols, (k, depth), panel, scratch.1) };
-            let mut row = rows.start;
-            while row < rows.end {
-                let mc = if self.a.copies() { self.tiling.rows } else { usize::MAX };
-                let count = mc.min(rows.end - row);
-                // SAFETY: as above; the block of C is part of the range that is ours.
-                unsafe {
-                    let a = self.a.block((row, count), (k, depth), panel, scratch.0);
-                    let c = self.c.target(row, cols.0, panel);
-                    let (alpha, kernel) = (self.alpha, self.kernel);
-                    let (rows, cols) = (count, cols.1);
-                    BlockProduct { kernel, rows, cols, depth, alpha, beta, a, b, c, reach: self.reach() }
-                        .run();
-                }
-                row += count;
-            }
-            k += depth;
+    unsafe fn block(
+        &self,
+        (row, rows): (usize, usize),
+        cols: (usize, usize),
+        (k, depth): (usize, usize),
+        a: Panels<*const T>,
+        scratch: *mut T,
+    ) {
+        let (panel, alpha, kernel) = (self.panel(), self.alpha, self.kernel);
+        let beta = if k == 0 { self.beta } else { T::ONE };
+        let c = self.c.target(row, cols.0, panel);
+        // SAFETY: the block lies inside the operand, scratch has room; the block of C is part of the range that is ours.
+        unsafe {
+            let b = self.b.block(cols, (k, depth), panel, scratch);
+            let (cols, reach) = (cols.1, self.reach());
+            BlockProduct { kernel, rows, cols, depth, alpha, beta, a, b, c, reach }.run();
         }
     }
 }

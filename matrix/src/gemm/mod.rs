@@ -189,7 +189,7 @@ impl Gemm {
         };
         let (m, n, k) = (a.rows(), b.cols(), a.cols());
         let (start, row_stride, col_stride) = c.raw();
-        let tiling = self.tiling.unwrap_or_else(|| Tiling::for_copies::<T>(k));
+        let tiling = self.tiling.unwrap_or_else(|| Tiling::default_for::<T>(k));
         self.run(Job {
             kernel: <T::Real as Real>::kernel(self.kernel),
             tiling: tiling.fitted(blocked::panel_rows::<T>(self.kernel)),
