@@ -13,8 +13,8 @@
 //! lines of the whole block first (each line that its bytes touch, once per block, ascending), then the data references of its
 //! instructions in program order; within an instruction loads before stores, otherwise in the order in which the manual's operation
 //! touches them (`push [m]`: load m, store stack; `pop [m]`: load stack, store m; `movs`: load source, store destination;
-//! `cmps`: load [rsi], load [rdi]; read-modify-write: load then store of the same address; `call` stores, `ret` loads,
-//! `call [m]`: load m, store stack; `leave` loads [rbp]; `enter` stores only).
+//! `cmps`: load `[rsi]`, load `[rdi]`; read-modify-write: load then store of the same address; `call` stores, `ret` loads,
+//! `call [m]`: load m, store stack; `leave` loads `[rbp]`; `enter` stores only).
 //!
 //! | case | references |
 //! |---|---|
@@ -33,15 +33,19 @@
 
 #![forbid(unsafe_code)]
 
+mod check;
 mod complex;
 mod decode;
+pub mod file;
 mod filter;
 mod group;
 mod record;
 mod shape;
+mod sink;
 mod sites;
 mod state;
 
+pub use check::{Check, Fault, Violation};
 pub use complex::{group_shape, Complex};
 pub use decode::{Decoder, Reference, ReferenceKind};
 pub use filter::{Filter, SetFilter, StoreFilter, Stream};
@@ -51,6 +55,7 @@ pub use shape::{
     AddressWidth, Direction, Malformed, MaskedLayout, Segment, Shape, StateFormat, StringOperation,
     COMPLEX_CODE, PAYLOAD_CODE, VALUES_MAX,
 };
+pub use sink::{Both, Collector, Counter, Sink};
 pub use sites::{Block, Site, Sites};
 pub use state::{StateAlignment, StateComponent, StateLayout, STATE_HEADER_BYTES};
 

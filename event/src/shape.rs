@@ -134,7 +134,7 @@ pub enum Shape {
         /// Elements, 1 to 64.
         count: u8,
     },
-    /// A gather or scatter: element i at base + index[i] × scale.
+    /// A gather or scatter: element i at `base + index[i] × scale`.
     Gather {
         /// Load for a gather, store for a scatter.
         direction: Direction,

@@ -253,6 +253,18 @@ impl Assembler {
         self.imm32(offset);
     }
 
+    /// `mov r32, gs:[offset]`
+    pub(crate) fn load32(&mut self, r: u8, offset: u32) {
+        self.raw(&[0x65, 0x40 | (r >> 3) << 2, 0x8b, 0x04 | (r & 7) << 3, 0x25]);
+        self.imm32(offset);
+    }
+
+    /// `mov dword gs:[at + displacement], r32`
+    pub(crate) fn store32_at(&mut self, r: u8, at: u8, displacement: u8) {
+        self.raw(&[0x65, 0x40 | (r >> 3) << 2 | at >> 3, 0x89]);
+        self.memory(r, &Address::based(at, i64::from(displacement)));
+    }
+
     /// A three-byte VEX instruction between registers: `map` 1–3, `pp` 0–3, W, L as given.
     pub(crate) fn vex_registers(&mut self, spec: Vex, opcode: u8, modrm_reg: u8, modrm_rm: u8) {
         let inverted = |r: u8| (!r >> 3) & 1;
@@ -337,6 +349,12 @@ impl Assembler {
     /// `jmp rel32` with a displacement to be patched; returns the position of the displacement.
     pub(crate) fn jump(&mut self) -> usize {
         self.raw(&[0xe9, 0, 0, 0, 0]);
+        self.len() - 4
+    }
+
+    /// `call rel32`; returns the position of the displacement.
+    pub(crate) fn call(&mut self) -> usize {
+        self.raw(&[0xe8, 0, 0, 0, 0]);
         self.len() - 4
     }
 

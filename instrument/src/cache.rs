@@ -7,6 +7,7 @@
 use crate::assemble::Assembler;
 use crate::emit::draft::{restore_registers, Bound};
 use crate::emit::lookup::{self, Hash};
+use crate::emit::routine::{self, RecordRoutine};
 use crate::layout::{context, Layout, LOOKUP_PROBES};
 use crate::memory::Shared;
 use std::collections::HashMap;
@@ -49,6 +50,9 @@ pub(crate) struct Zone {
     pub(crate) cold_used: u64,
     pub(crate) bounds: Vec<Bound>,
     pub(crate) routines: Routines,
+    pub(crate) routine_used: u64,
+    /// Record routines by what they are for.
+    pub(crate) records: HashMap<RecordRoutine, u64>,
 }
 
 /// Addresses of a zone's shared routines.
@@ -61,6 +65,9 @@ pub(crate) struct Routines {
     /// Empties the data filter and returns through the context.
     pub(crate) clear_filter: u64,
 }
+
+/// Bytes at the beginning of a zone's cold part that are kept for routines.
+const ROUTINE_BYTES: u64 = 512 << 10;
 
 impl Zone {
     pub(crate) fn cold_address(&self) -> u64 {
@@ -145,6 +152,8 @@ impl CodeCache {
                 cold_used: 0,
                 bounds: Vec::new(),
                 routines: Routines::default(),
+                routine_used: 0,
+                records: HashMap::new(),
             });
             cache.write_routines(z, filter_sets);
         }
@@ -166,8 +175,25 @@ impl CodeCache {
         code.jump_context(context::RETURN);
         let zone = &mut self.zones[z];
         zone.routines = routines;
-        zone.cold_used = (code.len() as u64 + 63) & !63;
+        zone.routine_used = (code.len() as u64 + 63) & !63;
+        zone.cold_used = ROUTINE_BYTES;
         self.shared.write(zone.cold_offset(), &code.bytes);
+    }
+
+    /// Address of the routine that records a data reference as `key` says, made when first asked for.
+    pub(crate) fn record_routine(&mut self, z: usize, key: RecordRoutine) -> u64 {
+        if let Some(&known) = self.zones[z].records.get(&key) {
+            return known;
+        }
+        let mut code = Assembler::default();
+        routine::record(&mut code, &key);
+        let zone = &mut self.zones[z];
+        let address = zone.cold_address() + zone.routine_used;
+        assert!(zone.routine_used + (code.len() as u64) < ROUTINE_BYTES, "a few hundred routines of 200 bytes");
+        self.shared.write(zone.cold_offset() + zone.routine_used as usize, &code.bytes);
+        zone.routine_used = (zone.routine_used + code.len() as u64 + 63) & !63;
+        zone.records.insert(key, address);
+        address
     }
 
     /// The zone for code of `pc`: the one within reach that is nearest, the last one where none is.
@@ -177,7 +203,7 @@ impl CodeCache {
             pc.abs_diff(start).max(pc.abs_diff(end))
         };
         let near = (0..self.zones.len() - 1)
-            .filter(|&z| self.zones[z].has_room() && reach(&self.zones[z]) < 0x7000_0000)
+            .filter(|&z| self.zones[z].has_room() && reach(&self.zones[z]) < 0x7f00_0000)
             .min_by_key(|&z| reach(&self.zones[z]));
         near.unwrap_or(self.zones.len() - 1)
     }

@@ -4,6 +4,7 @@
 //! number in the thread's context, answered through shared memory and continued without touching registers. Signals, new
 //! tasks and execs are ptrace's own stops. Forked children run natively (they leave the code cache where they were born).
 
+use crate::affinity::Binding;
 use crate::cache::{count_address, EXIT_LOOKUP, EXIT_RING, EXIT_SYSTEM_CALL};
 use crate::error::{Error, ErrorKind};
 use crate::image::Image;
@@ -12,13 +13,14 @@ use crate::layout::context;
 use crate::profile::Profile;
 use crate::ptrace::{self, SignalInfo, Wait};
 use crate::ring::{Segment, Tally};
-use crate::run::Exit;
+use crate::run::{Effort, Exit};
 use crate::{layout, profile};
 use event::Stream;
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
 use std::sync::Arc;
+use std::time::Instant;
 
 /// A thread of the program.
 pub(crate) struct Thread {
@@ -34,6 +36,7 @@ pub(crate) struct Ended {
     pub(crate) exit: Exit,
     pub(crate) interrupted: bool,
     pub(crate) warnings: Vec<String>,
+    pub(crate) effort: Effort,
     profiles: Vec<Profile>,
 }
 
@@ -65,6 +68,8 @@ pub(crate) struct Host {
     profiles: Vec<Profile>,
     exit: Option<Exit>,
     pub(crate) failure: Option<Error>,
+    pub(crate) effort: Effort,
+    pub(crate) binding: Binding,
 }
 
 impl Host {
@@ -74,6 +79,7 @@ impl Host {
         give: Sender<Segment>,
         returned: Receiver<(usize, u32)>,
         blocks: Arc<AtomicUsize>,
+        binding: Binding,
     ) -> Host {
         Host {
             root,
@@ -90,6 +96,8 @@ impl Host {
             profiles: Vec::new(),
             exit: None,
             failure: None,
+            effort: Effort::default(),
+            binding,
         }
     }
 
@@ -120,7 +128,7 @@ impl Host {
         }
         let exit = self.exit.ok_or_else(|| Error::new(ErrorKind::System, "the program vanished"))?;
         let interrupted = guard.interrupted();
-        Ok(Ended { exit, interrupted, warnings: Vec::new(), profiles: std::mem::take(&mut self.profiles) })
+        Ok(Ended { exit, interrupted, warnings: Vec::new(), effort: self.effort, profiles: std::mem::take(&mut self.profiles) })
     }
 
     pub(crate) fn stopped(&mut self, tid: i32, what: Wait) {
@@ -173,10 +181,13 @@ impl Host {
     /// Answers an exit: where the thread is to continue.
     pub(crate) fn serve(&mut self, context: usize, exit: u32) -> u64 {
         let image = self.image.as_mut().expect("a thread has an image");
+        let started = Instant::now();
         let (target, indirect) = if exit == EXIT_LOOKUP {
+            self.effort.lookups += 1;
             (image.read64(context, context::TARGET), true)
         } else {
             let exit = image.translator.cache.exits[exit as usize];
+            self.effort.exits += 1;
             if exit.stale {
                 return image.replace(exit.patch as usize).unwrap_or(exit.target);
             }
@@ -192,12 +203,15 @@ impl Host {
         if indirect {
             image.translator.cache.publish(target, f);
         }
+        self.effort.translating += started.elapsed();
         image.translator.cache.fragments[f].body
     }
 
     /// Passes the full segment on and finds an empty one.
     pub(crate) fn ring_full(&mut self, tid: i32) {
+        self.effort.segments += 1;
         self.pass_on(tid);
+        let started = Instant::now();
         let thread = &self.threads[&tid];
         let context = thread.context;
         let image = self.image.as_ref().expect("a thread has an image");
@@ -212,6 +226,7 @@ impl Host {
             }
         }
         image.start_segment(context, next);
+        self.effort.waiting += started.elapsed();
     }
 
     /// Gives what the thread has written to the observer.
@@ -267,6 +282,9 @@ impl Host {
 
     fn finish_image(&mut self) {
         if let Some(mut image) = self.image.take() {
+            let cache = &image.translator.cache;
+            self.effort.fragments += cache.fragments.len() as u64;
+            self.effort.code_bytes += cache.zones.iter().map(|z| z.hot_used + z.cold_used).sum::<u64>();
             self.profiles.push(image.profile());
         }
     }
@@ -336,6 +354,9 @@ impl Host {
         self.threads.insert(tid, Thread { context, number, held: Vec::new() });
         r.gs_base = layout::CONTEXTS + context as u64 * context::BYTES;
         let parallel = self.threads.len() > 1;
+        if parallel {
+            self.binding.dissolve(self.threads.keys().copied());
+        }
         self.image_mut().translator.cache.parallel |= parallel;
         ptrace::set_registers(tid, &r);
         self.redirect(tid);
@@ -385,6 +406,7 @@ impl Host {
                 ptrace::set_registers(tid, &r);
             }
         }
+        self.binding.free(tid);
         ptrace::detach(tid, 0);
     }
 }

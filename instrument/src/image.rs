@@ -27,8 +27,22 @@ pub(crate) mod number {
     pub(crate) const SIGRETURN: u64 = 15;
     pub(crate) const MREMAP: u64 = 25;
     pub(crate) const ARCH_PRCTL: u64 = 158;
+    pub(crate) const SET_AFFINITY: u64 = 203;
+    pub(crate) const GET_AFFINITY: u64 = 204;
     pub(crate) const RSEQ: u64 = 334;
-    pub(crate) const ALL: [u64; 8] = [MMAP, MPROTECT, MUNMAP, SIGACTION, SIGRETURN, MREMAP, ARCH_PRCTL, RSEQ];
+    pub(crate) const ALL: [u64; 10] =
+        [MMAP, MPROTECT, MUNMAP, SIGACTION, SIGRETURN, MREMAP, ARCH_PRCTL, SET_AFFINITY, GET_AFFINITY, RSEQ];
+}
+
+/// Where in an instruction's translation a thread stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// At its beginning.
+    Before,
+    /// In the program's own instruction, which faulted.
+    Faulted,
+    /// In a repeated string instruction, between two iterations.
+    Repeating,
 }
 
 /// One process image.
@@ -165,6 +179,8 @@ impl Image {
         self.threads += 1;
         self.write32(c, context::EXIT, 0);
         self.write64(c, context::FS_BASE, fs_base);
+        let address = CONTEXTS + c as u64 * context::BYTES;
+        self.write64(c, context::OWN_STACK, address + u64::from(context::STACK_TOP));
         self.write64(c, context::MASK_LOOKUP, (1 << LOOKUP_BITS) - 1);
         if let Stream::Filtered(filter) = self.translator.events.stream {
             self.empty_filters(c, &filter);
@@ -241,9 +257,28 @@ impl Image {
         }
     }
 
+    /// Whether the thread stands between two iterations of a repeated string instruction.
+    pub(crate) fn repeating(&mut self, r: &Registers, bound: &Bound) -> bool {
+        let Some((_, i)) = self.repeat_at(bound) else { return false };
+        let (bytes, _) = self.translator.reader.fetch(i.ip());
+        let mut here = vec![0u8; i.len()];
+        memory::read_target(self.pid, r.rip, &mut here) == here.len() && here == bytes[..here.len()]
+    }
+
+    /// The repeated string instruction at `bound`, with its site.
+    fn repeat_at(&mut self, bound: &Bound) -> Option<(usize, iced_x86::Instruction)> {
+        let t = &mut self.translator;
+        let key = (bound.block, u32::from(bound.index));
+        let n = t.sites.partition_point(|s| (s.block, s.index) < key);
+        let site = t.sites.get(n).filter(|s| (s.block, s.index) == key)?;
+        let (bytes, len) = t.reader.fetch(site.ip);
+        let i = iced_x86::Decoder::with_ip(64, &bytes[..len], site.ip, 0).decode();
+        (i.is_string_instruction() && (i.has_rep_prefix() || i.has_repne_prefix())).then_some((n, i))
+    }
+
     /// Turns the registers of a thread stopped at `bound` into the program's own, and books what its traversal has done so far.
-    /// `executing`: it stopped inside the instruction (a fault), not before it.
-    pub(crate) fn leave(&mut self, c: usize, r: &mut Registers, bound: &Bound, executing: bool) {
+    pub(crate) fn leave(&mut self, c: usize, r: &mut Registers, bound: &Bound, stop: Stop) {
+        let executing = stop != Stop::Before;
         let mask = if executing { bound.executing } else { bound.spilled };
         self.unspill(c, r, mask);
         let block = &self.translator.blocks[bound.block as usize];
@@ -263,9 +298,37 @@ impl Image {
                 *self.extra.entry(b).or_default() += 1;
             }
         }
+        if executing && index < count {
+            self.record_repeat(c, r, bound, stop);
+        }
         if index < count {
             *self.cut.entry((bound.block, index)).or_default() += 1;
             self.record_cut(c, count - index);
+        }
+    }
+
+    /// A repeated string instruction that stops in the middle: the record of the iterations that it made (and attempted), which
+    /// its own epilogue cannot write.
+    fn record_repeat(&mut self, c: usize, r: &Registers, bound: &Bound, stop: Stop) {
+        let Some((site, i)) = self.repeat_at(bound) else { return };
+        let shape = crate::emit::string_shape(&i);
+        let event::Shape::String { operation, element_bytes, .. } = shape else { return };
+        let lods = operation == event::StringOperation::Lods;
+        let before = [context::REPEAT, context::REPEAT + 8].map(|at| self.read64(c, at));
+        let mut after = if lods { r.rsi } else { r.rdi };
+        if stop == Stop::Faulted {
+            const DIRECTION: u64 = 1 << 10;
+            let step = u64::from(element_bytes);
+            after = if r.eflags & DIRECTION == 0 { after.wrapping_add(step) } else { after.wrapping_sub(step) };
+        }
+        if after == before[usize::from(!lods)] {
+            return;
+        }
+        let values = [before[0], before[1], after, self.read64(c, context::FS_BASE)];
+        let mut records = Vec::new();
+        event::Complex::new(shape, &values[..shape.values()]).encode(site as u32, &mut records);
+        for record in records {
+            self.append(c, record.address, record.what, record.extra);
         }
     }
 
@@ -274,12 +337,17 @@ impl Image {
         if self.translator.events.stream != Stream::Full {
             return;
         }
+        let what = (event::CUT_SITE as u32) << 8 | (event::RecordKind::Block as u32) << 4;
+        self.append(c, u64::from(instructions), what, 0);
+    }
+
+    /// Appends a record to the ring of a stopped thread; the slack behind a segment's limit has room for it.
+    fn append(&self, c: usize, address: u64, what: u32, extra: u32) {
         let at = self.read64(c, context::RING_POSITION);
         let offset = self.context(c) + at as usize;
-        self.shared.write64(offset, u64::from(instructions));
-        let what = (event::CUT_SITE as u32) << 8 | (event::RecordKind::Block as u32) << 4;
+        self.shared.write64(offset, address);
         self.shared.write32(offset + 8, what);
-        self.shared.write32(offset + 12, 0);
+        self.shared.write32(offset + 12, extra);
         self.write64(c, context::RING_POSITION, at + 16);
     }
 

@@ -38,8 +38,15 @@ pub(crate) mod context {
     pub(crate) const TARGET: u32 = 0x100;
     /// Return address of shared out-of-line routines.
     pub(crate) const RETURN: u32 = 0x108;
-    /// Registers before a repeated string instruction: rcx, rsi, rdi.
+    /// Registers before a repeated string instruction: rsi, rdi.
     pub(crate) const REPEAT: u32 = 0x110;
+    /// The program's stack pointer while a routine runs, and the stack that routines use.
+    pub(crate) const PROGRAM_STACK: u32 = 0x120;
+    pub(crate) const OWN_STACK: u32 = 0x130;
+    /// Where that stack begins, growing down.
+    pub(crate) const STACK_TOP: u32 = 0x1_0000;
+    /// Where the filter entry of a page goes that nobody filters.
+    pub(crate) const NOWHERE: u32 = 0x128;
     /// 64 bytes for an index vector.
     pub(crate) const VECTOR: u32 = 0x140;
     /// Page filters: data (8 bytes a set), instructions (4 bytes a set).
@@ -77,7 +84,10 @@ pub(crate) const LOOKUP_BITS: u32 = 18;
 pub(crate) const LOOKUP_PROBES: u32 = 4;
 /// The lookup table (16 bytes a slot: minus the target, then its code), then one byte per system call number.
 pub(crate) const LOOKUP_BYTES: u64 = (16 << LOOKUP_BITS) + 4096;
-pub(crate) const LOW_BYTES: u64 = LOOKUP_BYTES + (64 << 10);
+const SYSTEM_CALL_BYTES: u64 = 64 << 10;
+/// Most sites of an image: a record has 24 bits for them, the last is `event::CUT_SITE`.
+pub(crate) const SITES_MAX: usize = 0xff_fff0;
+pub(crate) const LOW_BYTES: u64 = LOOKUP_BYTES + SYSTEM_CALL_BYTES;
 
 /// A stretch of code cache: the same bytes in the target and in the shared file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,7 +132,7 @@ impl Layout {
         let near = Layout::below(mapped, entry).or_else(|| Layout::anywhere(mapped, 0x7000_0000))?;
         let libraries = Layout::under_stack(mapped)?;
         let far = ZonePlace { address: 0x2000_0000_0000, hot_bytes: 1024 * MB, cold_bytes: 512 * MB };
-        let candidates = [0x6000_0000u64, 0x5000_0000, 0x3000_0000, 0x1000_0000];
+        let candidates = [0x6000_0000u64, 0x5000_0000, 0x3000_0000, 0x2000_0000, 0x1000_0000];
         let low = candidates.into_iter().find(|&a| free(mapped, a, a + LOW_BYTES))?;
         Some(Layout { zones: vec![near, libraries, far], low })
     }

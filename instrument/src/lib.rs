@@ -9,6 +9,7 @@
 //! them; `host` answers their stops, `signal` and `system_call` the special ones; `image` adds up what was counted.
 //! [`profile`] is what comes out.
 
+mod affinity;
 mod assemble;
 mod cache;
 mod decode;
@@ -20,10 +21,12 @@ mod image;
 mod interrupt;
 mod layout;
 mod liveness;
+mod masking;
 mod memory;
 mod modules;
 pub mod profile;
 mod ptrace;
+pub mod reference;
 mod references;
 mod ring;
 mod run;
@@ -33,4 +36,4 @@ mod translate;
 
 pub use error::{Error, ErrorKind};
 pub use profile::{Block, Instruction, Module, Profile, Site};
-pub use run::{run, Aslr, Command, Exit, Observer, Options, Outcome, Progress, Unobserved};
+pub use run::{run, Aslr, Command, Effort, Exit, Observer, Options, Outcome, Progress, Unobserved};

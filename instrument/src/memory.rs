@@ -93,9 +93,12 @@ impl Shared {
     /// Replaces a branch displacement that other threads may be executing; it must not cross a 64-byte line.
     pub(crate) fn patch32(&self, offset: usize, value: i32) {
         debug_assert!(offset % 64 <= 60, "a patch at {offset:#x} would cross a line");
-        let to = self.at(offset, 4).cast::<i32>();
-        // SAFETY: inside the mapping; x86 makes an unaligned store inside one line atomic, and volatile keeps it one store.
-        unsafe { std::ptr::write_volatile(to, value.to_le()) }
+        let to = self.at(offset, 4);
+        // SAFETY: four bytes inside the mapping; x86 makes a store inside one line atomic, aligned or not, and the
+        // assembly keeps it one store.
+        unsafe {
+            std::arch::asm!("mov dword ptr [{to}], {value:e}", to = in(reg) to, value = in(reg) value, options(nostack, preserves_flags));
+        }
     }
 
     /// Reads bytes back (code that we wrote).

@@ -7,7 +7,7 @@
 
 use crate::assemble::{reg, Address};
 use event::RecordKind;
-use iced_x86::{Code, CpuidFeature, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register};
+use iced_x86::{Code, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register};
 use std::collections::HashMap;
 
 /// Where a reference points.
@@ -103,6 +103,8 @@ impl Shapes {
         let special = u8::from(i.has_rep_prefix() || i.has_repne_prefix())
             | u8::from(i.op_mask() != Register::None) << 1
             | u8::from(i.is_broadcast()) << 2;
+        let nesting = if i.mnemonic() == Mnemonic::Enter { 8 + (i.immediate8_2nd() & 31) } else { 0 };
+        let special = special | nesting;
         let slot = i.code() as usize * 2 + usize::from(memory);
         if special != 0 {
             let key = (i.code(), special << 1 | u8::from(memory));
@@ -142,6 +144,9 @@ impl Shapes {
         if ignored(i) {
             return Shape::default();
         }
+        if i.mnemonic() == Mnemonic::Enter {
+            return enter(i);
+        }
         if let Some(kind) = hint(i) {
             let simple = vec![Template { place: Place::Operand, kind, size_bytes: 1 }];
             return Shape { simple, ..Shape::default() };
@@ -161,6 +166,14 @@ impl Shapes {
         }
         Shape { simple, ..Shape::default() }
     }
+}
+
+/// `enter` pushes rbp and, when nested, a display and the new frame's address; what it reads of the old display is not a reference.
+fn enter(i: &Instruction) -> Shape {
+    let nesting = i32::from(i.immediate8_2nd() & 31);
+    let stores = 1 + nesting;
+    let store = |n: i32| Template { place: Place::Stack(-8 * n), kind: RecordKind::Store, size_bytes: 8 };
+    Shape { simple: (1..=stores).map(store).collect(), ..Shape::default() }
 }
 
 fn kinds(access: OpAccess) -> Option<&'static [RecordKind]> {
@@ -258,33 +271,10 @@ fn complex(i: &Instruction) -> Option<Complex> {
         Bt | Bts | Btr | Btc if memory && i.op1_kind() == OpKind::Register => return Some(Complex::BitOffset),
         _ => {}
     }
-    if memory && i.op_mask() != Register::None && i.op_mask() != Register::K0 && !i.is_broadcast() && masked(i) {
+    if memory && i.has_op_mask() && !crate::masking::reads_whole_source(i.mnemonic()) {
         return Some(Complex::Masked);
     }
     None
-}
-
-/// Whether the opmask governs which memory elements are touched (it does not for compares into a mask of scalars, say).
-fn masked(i: &Instruction) -> bool {
-    i.cpuid_features().iter().any(|f| {
-        matches!(
-            f,
-            CpuidFeature::AVX512F
-                | CpuidFeature::AVX512BW
-                | CpuidFeature::AVX512DQ
-                | CpuidFeature::AVX512VL
-                | CpuidFeature::AVX512_VBMI2
-                | CpuidFeature::AVX512_VBMI
-                | CpuidFeature::AVX512_VNNI
-                | CpuidFeature::AVX512_IFMA
-                | CpuidFeature::AVX512_BITALG
-                | CpuidFeature::AVX512_VPOPCNTDQ
-                | CpuidFeature::AVX512_BF16
-                | CpuidFeature::AVX512_FP16
-                | CpuidFeature::AVX512CD
-                | CpuidFeature::GFNI
-        )
-    })
 }
 
 /// The memory operand of `i` as an address; `None` when it has none that generated code can form.

@@ -1,5 +1,6 @@
 //! The one entry point: a command, options, an observer; out comes an outcome.
 
+use crate::affinity::{self, Binding};
 use crate::error::{Error, ErrorKind};
 use crate::executable;
 use crate::host::Host;
@@ -56,6 +57,29 @@ pub enum Exit {
     Signal(i32),
 }
 
+/// What the measurement itself did: why a run took as long as it took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Effort {
+    /// Stops for code that was not translated yet, by a direct exit.
+    pub exits: u64,
+    /// Stops for indirect targets that the lookup table did not hold.
+    pub lookups: u64,
+    /// Stops at the end of a ring's segment.
+    pub segments: u64,
+    /// Stops before system calls that the engine must know of.
+    pub system_calls: u64,
+    /// Signals that were delivered to handlers.
+    pub signals: u64,
+    /// Fragments translated.
+    pub fragments: u64,
+    /// Bytes of generated code.
+    pub code_bytes: u64,
+    /// Time spent translating.
+    pub translating: Duration,
+    /// Time spent waiting for the observer.
+    pub waiting: Duration,
+}
+
 /// What happened.
 #[derive(Debug)]
 pub struct Outcome {
@@ -67,6 +91,8 @@ pub struct Outcome {
     pub wall: Duration,
     /// Counts.
     pub profile: Profile,
+    /// What the engine did.
+    pub effort: Effort,
     /// Sentences that the user should see (fallbacks, refused features).
     pub warnings: Vec<String>,
 }
@@ -121,18 +147,24 @@ pub fn run(command: &Command, options: &Options, observer: &mut dyn Observer) ->
     let (done, returned) = mpsc::channel();
     let blocks = Arc::new(AtomicUsize::new(0));
     let desk = Desk { incoming, done, blocks: blocks.clone(), started };
+    let binding = Binding::new(pid);
+    let elsewhere = binding.observer();
     let (ended, tally) = std::thread::scope(|scope| {
-        let watcher = scope.spawn(move || ring::observe(desk, observer));
-        let mut host = Host::new(pid, options.stream, give, returned, blocks);
+        let watcher = scope.spawn(move || {
+            elsewhere.iter().for_each(affinity::move_here);
+            ring::observe(desk, observer)
+        });
+        let mut host = Host::new(pid, options.stream, give, returned, blocks, binding);
         let ended = host.control();
-        drop(host.close());
+        host.close();
         (ended, watcher.join())
     });
     let mut ended = ended?;
     let tally = tally.map_err(|_| Error::new(ErrorKind::System, "the analysis of the program's events failed"))?;
     warnings.append(&mut ended.warnings);
-    let profile = ended.profile(&tally);
-    Ok(Outcome { exit: ended.exit, interrupted: ended.interrupted, wall: started.elapsed(), profile, warnings })
+    let (exit, interrupted, effort) = (ended.exit, ended.interrupted, ended.effort);
+    let wall = started.elapsed();
+    Ok(Outcome { exit, interrupted, wall, profile: ended.profile(&tally), effort, warnings })
 }
 
 fn spawn(path: &Path, command: &Command, options: &Options) -> Result<Spawn, Error> {

@@ -6,6 +6,7 @@
 //! kernel's default action needs no registers.
 
 use crate::host::Host;
+use crate::image::Stop;
 use crate::layout::context;
 use crate::memory;
 use crate::ptrace::{self, SignalInfo, Wait};
@@ -37,6 +38,7 @@ impl Host {
             self.thread(tid).held = held;
             return ptrace::resume(tid, signal);
         }
+        self.effort.signals += 1;
         ptrace::set_signal_info(tid, &info);
         if !self.step(tid, signal, &mut held) {
             return;
@@ -82,9 +84,16 @@ impl Host {
                 return Boundary::Reached;
             }
             if let Some((bound, exact)) = image.translator.cache.bound(r.rip) {
-                if exact || fault || bound.retreat {
+                let stop = if fault {
+                    Some(Stop::Faulted)
+                } else if exact || bound.retreat {
+                    Some(Stop::Before)
+                } else {
+                    image.repeating(&r, &bound).then_some(Stop::Repeating)
+                };
+                if let Some(stop) = stop {
                     image.write32(context, context::EXIT, 0);
-                    image.leave(context, &mut r, &bound, fault);
+                    image.leave(context, &mut r, &bound, stop);
                     ptrace::set_registers(tid, &r);
                     return Boundary::Reached;
                 }

@@ -2,6 +2,7 @@
 
 use crate::host::Host;
 use crate::image::number;
+use crate::memory;
 use crate::layout::context;
 use crate::ptrace::{self, Registers};
 
@@ -15,6 +16,7 @@ impl Host {
     /// Answers the stop before a special system call and lets the thread go on.
     pub(crate) fn system_call(&mut self, tid: i32) {
         let Some(r) = ptrace::registers(tid) else { return };
+        self.effort.system_calls += 1;
         match r.rax & 0xffff_ffff {
             number::SIGACTION => self.image_mut().caught = None,
             number::SIGRETURN => return self.signal_return(tid, r),
@@ -26,6 +28,15 @@ impl Host {
             number::ARCH_PRCTL if r.rdi == ARCH_SET_GS => {
                 self.image_mut().translator.refusal = Some("the program sets the gs register, which lightfoot needs".into());
             }
+            number::SET_AFFINITY => {
+                let tids: Vec<i32> = self.threads.keys().copied().collect();
+                self.binding.dissolve(tids.into_iter());
+            }
+            number::GET_AFFINITY => {
+                if let Some(result) = self.get_affinity(tid, &r) {
+                    return self.skip(tid, r, result);
+                }
+            }
             number::MMAP | number::MUNMAP | number::MPROTECT | number::MREMAP => {
                 self.image_mut().memory_changes(r.rdi, r.rsi);
             }
@@ -34,6 +45,18 @@ impl Host {
         if !self.check_refusal() {
             ptrace::resume(tid, 0);
         }
+    }
+
+    /// Answers `sched_getaffinity` with the mask that the program would have by itself; `None` where the kernel's answer is right.
+    fn get_affinity(&self, tid: i32, r: &Registers) -> Option<i64> {
+        let own = r.rdi == 0 || self.threads.contains_key(&(r.rdi as i32));
+        let bytes = self.binding.hidden().filter(|_| own)?.bytes();
+        let words = (online() + 63) / 64 * 8;
+        if (r.rsi as usize) < words || r.rsi % 8 != 0 {
+            return None;
+        }
+        let written = memory::write_target(tid, r.rdx, &bytes[..words]);
+        Some(if written == words { words as i64 } else { -i64::from(libc::EFAULT) })
     }
 
     /// The call is not made; the program sees `result`.
@@ -59,4 +82,11 @@ impl Host {
         self.redirect(tid);
         self.next_signal(tid, held);
     }
+}
+
+/// Processors that the kernel's masks have bits for: the highest possible one and those below.
+fn online() -> usize {
+    let possible = std::fs::read_to_string("/sys/devices/system/cpu/possible").unwrap_or_default();
+    let last = possible.trim().rsplit(['-', ',']).next().and_then(|n| n.parse::<usize>().ok());
+    last.map_or(64, |n| n + 1)
 }

@@ -132,7 +132,8 @@ impl Translator {
         let (trust, module) = modules.at(pc)?;
         let pieces = self.superblock(pc, trust, module)?;
         if self.counters as usize + pieces.len() + 1 > crate::layout::context::COUNTERS_MAX
-            || self.sites.len() > 0x00f0_0000
+            || self.sites.len() + 10_000 > crate::layout::SITES_MAX
+            || self.blocks.len() + 100 > crate::layout::SITES_MAX
         {
             self.refusal = Some("the program executes more code than the engine has counters for".into());
             return None;

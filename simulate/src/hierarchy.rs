@@ -9,11 +9,11 @@
 //!
 //! **Cost.** On one core of a 2023 server see `benches/throughput.rs`; memory 8 bytes per way, rounded up to 8 or 16 ways.
 
-use crate::bank::{touches, Bank, Stores, Touches};
+use crate::bank::{touches, Bank, Stores, Touches, SWEEP};
 use crate::stage::{Fetches, Stage, FIRST_REFERENCE};
 use crate::tally::{Level, Tally};
 use crate::{Counts, GeometryError, Levels, Sharing, StoreMiss, CACHES_MAX, TLBS_MAX};
-use event::{Access, Groups, Record, RecordKind, StateLayout, Step, CUT_SITE};
+use event::{Access, Groups, Record, RecordKind, Sink, StateLayout, Step, CUT_SITE};
 use std::collections::HashMap;
 
 /// A simulated memory hierarchy that counts misses by site and block.
@@ -90,6 +90,12 @@ impl Hierarchy {
     }
 }
 
+impl Sink for Hierarchy {
+    fn records(&mut self, thread: u32, records: &[Record]) {
+        Hierarchy::records(self, thread, records);
+    }
+}
+
 /// The outer levels that are shared as asked, `None` in the others' places.
 fn outer_banks(levels: &Levels, sharing: Sharing) -> Vec<Option<Bank>> {
     let mut stores = Stores::Write;
@@ -137,18 +143,34 @@ impl Pages {
 
     /// Sweeps the touches whose page is not the one used last.
     fn sweep(&mut self, touches: &[Record], misses: &mut Touches) -> usize {
-        let mut count = 0;
-        let mut last = self.last;
-        let keep = [true, self.fetches == Fetches::Simulated];
-        for touch in touches {
-            let side = usize::from(touch.code().kind() == RecordKind::Fetch);
-            let page = touch.address >> self.shift[side];
-            self.news[count & (self.news.len() - 1)] = *touch;
-            count += usize::from((page != last[side]) & keep[side]);
-            last[side] = page;
-        }
-        self.last = last;
+        let [data, code] = self.shift;
+        let count = if data == code {
+            self.sift(touches, |address| [address >> data; 2])
+        } else {
+            self.sift(touches, |address| [address >> data, address >> code])
+        };
         self.bank.sweep(&self.news[..count], misses)
+    }
+
+    /// Copies these touches to `news` and says how many they are; `pages` is an address's page as data and as code.
+    #[inline(always)]
+    fn sift(&mut self, touches: &[Record], pages: impl Fn(u64) -> [u64; 2]) -> usize {
+        let mut count = 0;
+        // Two variables and selections instead of an indexed array: what is stored and loaded again in turn would bound the loop.
+        let [mut data, mut code] = self.last;
+        let keep_code = self.fetches == Fetches::Simulated;
+        let news = &mut *self.news;
+        for touch in touches {
+            let is_fetch = (touch.what >> 4) & 15 == RecordKind::Fetch as u32;
+            let [data_page, code_page] = pages(touch.address);
+            let (page, last) = if is_fetch { (code_page, code) } else { (data_page, data) };
+            news[count & (SWEEP - 1)] = *touch;
+            count += usize::from((page != last) & (keep_code | !is_fetch));
+            data = if is_fetch { data } else { page };
+            code = if is_fetch { page } else { code };
+        }
+        self.last = [data, code];
+        count
     }
 }
 
@@ -179,6 +201,10 @@ impl Run<'_> {
 
     /// A record that is not simply a touch.
     fn record(&mut self, record: &Record) {
+        let kind = record.code().kind();
+        if !self.core.groups.is_open() && !matches!(kind, RecordKind::Complex | RecordKind::Payload) {
+            return self.plain(record);
+        }
         match self.core.groups.push(record) {
             Step::Part => {}
             Step::Damaged(_) => self.shared.tally.damaged += 1,

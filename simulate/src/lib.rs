@@ -1,11 +1,12 @@
 //! Trace-driven simulation of caches, TLBs and branch predictors.
 //!
 //! A [`Levels`] says what is simulated; a [`Hierarchy`] takes the records that a program emits, batch by batch, and counts misses by
-//! site and block; [`plan_levels`] says beforehand which records may be left out without changing a single miss count.
+//! site and block; [`plan_stream`] says beforehand which records may be left out without changing a single miss count.
 //!
 //! | module | what |
 //! |---|---|
 //! | `geometry` | sets, ways, lines: what a level is |
+//! | `model` | from a machine's description to levels |
 //! | `bank` | rows of tags in recency order, searched in sweeps: the hot loops |
 //! | `kernel` | one row of tags, touched: portable, AVX2, AVX-512 |
 //! | `stage` | records → touches of single lines |
@@ -22,17 +23,23 @@
 #![forbid(unsafe_code)]
 
 mod bank;
+mod cycle;
 pub mod filter;
 mod geometry;
 mod hierarchy;
 mod kernel;
+mod model;
 mod plan;
+mod predict;
 pub mod reference;
 mod report;
 mod stage;
 mod tally;
 
+pub use cycle::{CycleModel, Cycles};
 pub use geometry::{Geometry, GeometryError, Levels, Outer, Sharing, StoreMiss};
 pub use hierarchy::Hierarchy;
+pub use model::{plan_stream, Modelled};
 pub use plan::{plan_levels, StreamPlan, WriteBacks, FILTER_SETS_MAX};
+pub use predict::{Gshare, Outcome, Prediction};
 pub use report::{BlockMisses, Counts, Misses, References, SiteMisses, CACHES_MAX, TLBS_MAX};

@@ -38,15 +38,17 @@ impl Tally {
             Level::Cache(level) => (level, STORES),
             Level::Tlb(level) => (TLBS + level, 0),
         };
+        let mut last = *counted;
         for miss in misses {
-            let is_new = miss.extra != *counted;
-            *counted = miss.extra;
+            let is_new = miss.extra != last;
+            last = miss.extra;
             let kind = (miss.what >> 4) & 15;
             let side = usize::from(kind == RecordKind::Fetch as u32);
             let slot = first + store * usize::from(kind == RecordKind::Store as u32);
             let row = at(&mut self.sides[side], miss.site());
             row[slot & (SLOTS - 1)] += u64::from(is_new);
         }
+        *counted = last;
     }
 
     pub(crate) fn complex(&mut self, site: usize) -> &mut References {

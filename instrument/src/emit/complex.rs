@@ -3,12 +3,13 @@
 //! The values of `event::Shape` are written by general registers only; vector registers go by way of the context's memory.
 //! None of this is fast and none of it needs to be. Afterwards the data filter is emptied, because these references bypass it.
 
-use super::draft::{Draft, Goal, Part};
+use super::draft::{Draft, Goal, Part, FLAGS_BIT};
 use super::events::check_ring;
 use super::add_segment;
 use crate::assemble::{reg, Address, VectorWidth, Vex};
 use crate::decode::{number, Decoded};
 use crate::layout::context;
+use crate::masking;
 use crate::references::{operand, Complex};
 use crate::translate::Translator;
 use event::{
@@ -23,7 +24,7 @@ impl Translator {
         let i = &decoded.i;
         let needs = operand_registers(i) | implicit_registers(complex);
         d.free_flags();
-        d.restore(needs);
+        d.restore(needs & !FLAGS_BIT);
         let position = d.scratch(needs);
         d.hot.load(position, context::RING_POSITION);
         check_ring(d, position);
@@ -130,31 +131,17 @@ impl Values<'_> {
     }
 
     fn masked(&mut self, i: &Instruction) {
-        let size = i.memory_size();
-        let packed = matches!(
-            i.mnemonic(),
-            Mnemonic::Vcompressps
-                | Mnemonic::Vcompresspd
-                | Mnemonic::Vpcompressb
-                | Mnemonic::Vpcompressw
-                | Mnemonic::Vpcompressd
-                | Mnemonic::Vpcompressq
-                | Mnemonic::Vexpandps
-                | Mnemonic::Vexpandpd
-                | Mnemonic::Vpexpandb
-                | Mnemonic::Vpexpandw
-                | Mnemonic::Vpexpandd
-                | Mnemonic::Vpexpandq
-        );
-        let name = format!("{:?}", i.mnemonic());
-        let broadcast = name.contains("broadcast") || i.is_broadcast();
-        let (layout, element_bytes, count) = if broadcast {
-            (MaskedLayout::Broadcast, size.size() as u8, 64)
+        let whole = i.memory_size().size();
+        let broadcast = masking::broadcast_element(i.mnemonic());
+        let (layout, element_bytes, count) = if i.is_broadcast() || broadcast.is_some() {
+            (MaskedLayout::Broadcast, whole, broadcast_count(i, broadcast))
         } else {
-            let count = size.element_count().clamp(1, 64) as u8;
-            let layout = if packed { MaskedLayout::Packed } else { MaskedLayout::InPlace };
-            (layout, size.element_size() as u8, count)
+            let element = i.memory_size().element_size();
+            let element = masking::mask_granularity(i.mnemonic()).unwrap_or(element).max(1);
+            let packed = masking::is_packing(i.mnemonic());
+            (if packed { MaskedLayout::Packed } else { MaskedLayout::InPlace }, element, whole / element)
         };
+        let (element_bytes, count) = (element_bytes as u8, count.clamp(1, 64) as u8);
         let shape = Shape::Masked { direction: direction(i), layout, element_bytes, count };
         self.address(i);
         self.write(self.a, shape);
@@ -343,6 +330,13 @@ impl Values<'_> {
     }
 }
 
+/// Elements of the result over which a broadcast spreads one.
+fn broadcast_count(i: &Instruction, element: Option<usize>) -> usize {
+    let register = (0..i.op_count()).filter(|&k| i.op_kind(k) == OpKind::Register).map(|k| i.op_register(k));
+    let width = register.filter(|r| r.is_vector_register()).map(|r| r.size()).max().unwrap_or(64);
+    width / element.unwrap_or(i.memory_size().element_size()).max(1)
+}
+
 /// Registers of the memory operand and of explicit register operands.
 fn operand_registers(i: &Instruction) -> u16 {
     let mut mask = operand(i).map_or(0, |a| a.registers());
@@ -386,7 +380,7 @@ fn vector_number(r: Register) -> u8 {
     (r as u32 - base as u32) as u8
 }
 
-fn string_shape(i: &Instruction) -> Shape {
+pub(crate) fn string_shape(i: &Instruction) -> Shape {
     use Mnemonic::*;
     let (operation, element_bytes) = match i.mnemonic() {
         Movsb => (StringOperation::Movs, 1),

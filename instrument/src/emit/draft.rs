@@ -128,7 +128,7 @@ impl Draft {
     pub(crate) fn scratch(&mut self, avoid: u16) -> u8 {
         let avoid = avoid | 1 << reg::RSP;
         let pick = |mask: u16| (mask != 0).then(|| mask.trailing_zeros() as u8);
-        if let Some(r) = pick(self.dead & !avoid) {
+        if let Some(r) = pick(self.dead & !avoid & !FLAGS_BIT) {
             return r;
         }
         if let Some(r) = pick(self.spilled & !avoid & !FLAGS_BIT) {

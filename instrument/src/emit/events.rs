@@ -5,10 +5,11 @@
 //! next": the common case costs five instructions. Everything else is out of line. Records of what would not have
 //! needed one are allowed, a filter entry that is untrue is not; whatever bypasses the filter empties it.
 
-use super::draft::{Draft, Goal, Part};
+use super::draft::{Draft, Goal, Part, FLAGS_BIT};
 use super::{add_segment, Facts};
 use crate::assemble::{reg, Address};
 use crate::cache::{AddressMap, EXIT_RING};
+use super::routine::{Entering, RecordRoutine};
 use crate::layout::context;
 use crate::profile::Site;
 use crate::references::{self, Complex, Shapes};
@@ -109,13 +110,12 @@ impl Translator {
                 close_if_moved(&mut open, &mut plan, decoded, facts, k);
                 continue;
             }
-            let mut site = None;
             for t in &shape.simple {
                 if t.kind == RecordKind::Prefetch && self.events.stream != Stream::Full {
                     continue;
                 }
                 let Some(address) = references::address(&decoded.i, t.place) else { continue };
-                let site = *site.get_or_insert_with(|| self.site(piece, k));
+                let site = self.site(piece, k);
                 let code = Code::new(t.kind, t.size_bytes).map_or(0, |c| u32::from(c.0));
                 let member = Member { address, kind: t.kind, size_bytes: t.size_bytes, what: site << 8 | code };
                 self.join(&mut open, &mut plan, member, k);
@@ -160,7 +160,7 @@ impl Translator {
         }
         for group in plan.groups.iter().filter(|g| g.index == k) {
             match self.events.stream {
-                Stream::Filtered(filter) => filtered(d, group, &filter),
+                Stream::Filtered(filter) => self.filtered(d, z, group, &filter),
                 Stream::Full => recorded(d, group),
                 Stream::Counts => {}
             }
@@ -215,34 +215,88 @@ impl Translator {
         let number = intern(&mut self.events.lines, line);
         let page = page.map(|(set, page)| (set, intern(&mut self.events.pages, page)));
         let line_at = context::INSTRUCTION_LINES + 4 * line_set;
+        let page_at = page.map_or(context::NOWHERE, |(set, _)| context::INSTRUCTION_PAGES + 4 * set);
         d.free_flags();
         if line_news {
             d.hot.compare_imm32(line_at, number);
             let at = d.hot.jump_if(5);
             d.link(Part::Hot, at, Goal::Cold(d.cold.len()));
         }
-        if let (true, Some((set, page))) = (page_news, page) {
-            d.hot.compare_imm32(context::INSTRUCTION_PAGES + 4 * set, page);
+        if let (true, Some((_, page))) = (page_news, page) {
+            d.hot.compare_imm32(page_at, page);
             let at = d.hot.jump_if(5);
             d.link(Part::Hot, at, Goal::Cold(d.cold.len()));
         }
         let back = d.hot.len();
+        let code = Code::new(RecordKind::Fetch, filter.instruction.line_bytes).map_or(0x40, |c| c.0);
         d.cold.store_imm32(line_at, number);
-        if let Some((set, page)) = page {
-            d.cold.store_imm32(context::INSTRUCTION_PAGES + 4 * set, page);
+        if let Some((_, page)) = page {
+            d.cold.store_imm32(page_at, page);
         }
         let r = reg::RAX;
         d.cold.store(r, context::TEMP);
         d.cold.load(r, context::RING_POSITION);
         d.cold.store_imm_at(r, 0, line as u32);
         d.cold.store_imm_at(r, 4, (line >> 32) as u32);
-        let code = Code::new(RecordKind::Fetch, filter.instruction.line_bytes).map_or(0x40, |c| c.0);
         d.cold.store_imm_at(r, 8, piece.number << 8 | u32::from(code));
         d.cold.advance(r, 16);
         d.cold.store(r, context::RING_POSITION);
         d.cold.compare(r, context::RING_LIMIT);
         d.cold.load(r, context::TEMP);
-        return_from_cold(d, back);
+        let at = d.cold.jump_if(2);
+        d.link(Part::Cold, at, Goal::Hot(back));
+        leave_ring(d, back);
+    }
+
+    /// The check of a group against the filter, and its records by routines out of line.
+    fn filtered(&mut self, d: &mut Draft, z: usize, group: &Group, filter: &Filter) {
+        let first = group.members[0];
+        let size = first.size_bytes;
+        let line = filter.data.line_bytes;
+        d.free_flags();
+        let avoid = first.address.registers();
+        d.restore(avoid & !FLAGS_BIT);
+        let a = d.scratch(avoid);
+        let set = d.scratch(avoid | 1 << a);
+        d.hot.lea(a, &first.address);
+        add_segment(&mut d.hot, a, &first.address);
+        d.hot.extract(set, a, context::MASK_SET);
+        d.hot.table(0x03, a, set, context::DATA_LINES);
+        d.hot.compare_imm(a, line as i32 - size.min(line) as i32);
+        // An access longer than a line is always recorded.
+        let at = if size > line { d.hot.jump() } else { d.hot.jump_if(7) };
+        d.link(Part::Hot, at, Goal::Cold(d.cold.len()));
+        if let Some(page) = filter.data_page {
+            d.hot.lea(a, &first.address);
+            add_segment(&mut d.hot, a, &first.address);
+            d.hot.extract(set, a, context::MASK_PAGE_SET);
+            d.hot.table(0x03, a, set, context::DATA_PAGES);
+            d.hot.compare_imm(a, page.line_bytes as i32 - 1);
+            let at = d.hot.jump_if(7);
+            d.link(Part::Hot, at, Goal::Cold(d.cold.len()));
+        }
+        let enter = filter.stores == StoreFilter::LikeLoads || first.kind != RecordKind::Store;
+        let key = RecordRoutine {
+            address: a,
+            scratch: set,
+            size_bytes: size,
+            line_bytes: line,
+            page_bytes: filter.data_page.map_or(0, |p| p.line_bytes),
+            entering: if enter { Entering::Enters } else { Entering::Empties },
+        };
+        let routine = self.cache.record_routine(z, key);
+        for member in &group.members {
+            d.cold.lea(a, &member.address);
+            add_segment(&mut d.cold, a, &member.address);
+            d.cold.mov_imm(set, u64::from(member.what));
+            d.cold.store(reg::RSP, context::PROGRAM_STACK);
+            d.cold.load(reg::RSP, context::OWN_STACK);
+            let at = d.cold.call();
+            d.link(Part::Cold, at, Goal::Address(routine));
+            d.cold.load(reg::RSP, context::PROGRAM_STACK);
+        }
+        let at = d.cold.jump();
+        d.link(Part::Cold, at, Goal::Hot(d.hot.len()));
     }
 }
 
@@ -292,95 +346,6 @@ fn close_if_moved(
     }
 }
 
-/// The check of a group against the filter, and its records out of line.
-fn filtered(d: &mut Draft, group: &Group, filter: &Filter) {
-    let first = group.members[0];
-    let size = first.size_bytes;
-    let line = filter.data.line_bytes;
-    d.free_flags();
-    let avoid = first.address.registers();
-    let a = d.scratch(avoid);
-    let set = d.scratch(avoid | 1 << a);
-    d.hot.lea(a, &first.address);
-    add_segment(&mut d.hot, a, &first.address);
-    d.hot.extract(set, a, context::MASK_SET);
-    d.hot.table(0x03, a, set, context::DATA_LINES);
-    d.hot.compare_imm(a, line as i32 - size.min(line) as i32);
-    // An access longer than a line is always recorded.
-    let at = if size > line { d.hot.jump() } else { d.hot.jump_if(7) };
-    d.link(Part::Hot, at, Goal::Cold(d.cold.len()));
-    if let Some(page) = filter.data_page {
-        d.hot.lea(a, &first.address);
-        add_segment(&mut d.hot, a, &first.address);
-        d.hot.extract(set, a, context::MASK_PAGE_SET);
-        d.hot.table(0x03, a, set, context::DATA_PAGES);
-        d.hot.compare_imm(a, page.line_bytes as i32 - 1);
-        let at = d.hot.jump_if(7);
-        d.link(Part::Hot, at, Goal::Cold(d.cold.len()));
-    }
-    let back = d.hot.len();
-    record_members(&mut d.cold, group, a, set);
-    let enters = filter.stores == StoreFilter::LikeLoads || first.kind != RecordKind::Store;
-    d.cold.lea(a, &first.address);
-    add_segment(&mut d.cold, a, &first.address);
-    remember(d, a, set, size, &filter.data, Table::Lines, enters);
-    if let Some(page) = filter.data_page {
-        d.cold.lea(a, &first.address);
-        add_segment(&mut d.cold, a, &first.address);
-        remember(d, a, set, size, &page, Table::Pages, true);
-    }
-    d.cold.load(set, context::RING_POSITION);
-    d.cold.compare(set, context::RING_LIMIT);
-    return_from_cold(d, back);
-}
-
-/// Which of the two tables of last lines and last pages.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Table {
-    Lines,
-    Pages,
-}
-
-/// Enters the line (page) of the address in `a` into the filter; the next one's set is emptied where the access crosses.
-fn remember(d: &mut Draft, a: u8, set: u8, size: u32, filter: &SetFilter, table: Table, enters: bool) {
-    let (at, mask) = match table {
-        Table::Lines => (context::DATA_LINES, context::MASK_SET),
-        Table::Pages => (context::DATA_PAGES, context::MASK_PAGE_SET),
-    };
-    let bytes = filter.line_bytes;
-    if size > bytes {
-        for offset in (0..size).step_by(bytes as usize).chain([size - 1]) {
-            d.cold.lea(set, &Address::based(a, i64::from(offset)));
-            d.cold.extract(set, set, mask);
-            d.cold.clear_table(set, at);
-        }
-        return;
-    }
-    d.cold.extract(set, a, mask);
-    if enters {
-        // The first line first; `a` keeps the address for the crossing.
-        d.cold.store(a, context::TEMP);
-        d.cold.and_imm(a, -(bytes as i32));
-        d.cold.negate(a);
-        d.cold.table(0x89, a, set, at);
-        if size > 1 {
-            d.cold.load(a, context::TEMP);
-        }
-    } else {
-        d.cold.clear_table(set, at);
-    }
-    if size > 1 {
-        d.cold.lea(set, &Address::based(a, i64::from(size) - 1));
-        d.cold.xor(a, set);
-        d.cold.and_imm(a, -(bytes as i32));
-        let clear = d.cold.jump_if(4);
-        d.cold.extract(set, set, mask);
-        d.cold.clear_table(set, at);
-        let end = d.cold.len();
-        d.cold.patch(clear, end);
-    }
-}
-
 /// Appends one record per member; leaves the new position in the context.
 fn record_members(code: &mut crate::assemble::Assembler, group: &Group, a: u8, position: u8) {
     code.load(position, context::RING_POSITION);
@@ -398,6 +363,7 @@ fn record_members(code: &mut crate::assemble::Assembler, group: &Group, a: u8, p
 fn recorded(d: &mut Draft, group: &Group) {
     d.free_flags();
     let avoid = group.members[0].address.registers();
+    d.restore(avoid & !FLAGS_BIT);
     let a = d.scratch(avoid);
     let position = d.scratch(avoid | 1 << a);
     record_members(&mut d.hot, group, a, position);
@@ -410,13 +376,6 @@ pub(crate) fn check_ring(d: &mut Draft, r: u8) {
     let at = d.hot.jump_if(3);
     d.link(Part::Hot, at, Goal::Cold(d.cold.len()));
     let back = d.hot.len();
-    leave_ring(d, back);
-}
-
-/// After a comparison of the ring's position with its limit: back, or by way of the host.
-fn return_from_cold(d: &mut Draft, back: usize) {
-    let at = d.cold.jump_if(2);
-    d.link(Part::Cold, at, Goal::Hot(back));
     leave_ring(d, back);
 }
 

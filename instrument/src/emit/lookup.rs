@@ -42,7 +42,8 @@ pub(crate) const LOOKUP_REGISTERS: u16 = 1 << reg::RAX | 1 << reg::RCX | 1 << re
 impl Draft {
     /// Saves rax, rcx and rdx in their slots and restores everything else.
     pub(crate) fn enter_lookup(&mut self, operand: u16) {
-        self.restore(!(LOOKUP_REGISTERS & !operand) | FLAGS_BIT);
+        let keep = LOOKUP_REGISTERS & !operand;
+        self.restore(!keep | FLAGS_BIT);
         for r in [reg::RAX, reg::RCX, reg::RDX] {
             if self.spilled & 1 << r == 0 {
                 self.hot.store(r, slot(r));

@@ -8,9 +8,10 @@ mod complex;
 pub(crate) mod draft;
 pub(crate) mod events;
 pub(crate) mod lookup;
+pub(crate) mod routine;
 mod transfer;
 
-pub(crate) use complex::state_layout;
+pub(crate) use complex::{state_layout, string_shape};
 
 use crate::assemble::{reg, Address, Assembler};
 use crate::cache::{count, Exit, Fragment, EXIT_SYSTEM_CALL};
@@ -110,7 +111,7 @@ impl Translator {
             }
             if let Some(u) = facts.uses.get(k) {
                 let flags = if needs_flags(decoded) { FLAGS_BIT } else { 0 };
-                d.restore(u.needs | u.writes & !u.kills | flags);
+                d.restore((u.needs | u.writes & !u.kills) & !FLAGS_BIT | flags);
             }
             let index = k as u8;
             // A stop at `at` is before the counter of this instruction's own prologue.
@@ -121,7 +122,7 @@ impl Translator {
             }
             self.copy(d, decoded, facts.uses.get(k));
             if let Some(u) = facts.uses.get(k) {
-                d.spilled &= !u.kills;
+                d.spilled &= !(u.kills & !FLAGS_BIT);
                 if liveness::overwrites_flags(decoded) {
                     d.spilled &= !FLAGS_BIT;
                 }

@@ -3,12 +3,11 @@
 //! A call pushes the program's own return address with one 8-byte store; a return is an indirect transfer. Side exits of
 //! conditional branches restore and count in a stub. Source: Bruening 2004, chapter 2; DESIGN.md.
 
-use super::draft::{restore_registers, Draft, Goal, Part};
+use super::draft::{restore_registers, Bound, Draft, Goal, Part};
 use super::{draft, lookup};
 use crate::assemble::{reg, Assembler};
 use crate::cache::{count, count_in_rax, near, Exit};
 use crate::decode::{number, Decoded};
-use crate::layout::context;
 use crate::references::operand;
 use crate::translate::{Piece, Translator};
 use iced_x86::{Code, ConditionCode, FlowControl, OpKind};
@@ -61,6 +60,17 @@ impl Translator {
                 self.count_last(d, last);
                 d.restore(!0);
                 d.hot.raw(decoded.raw());
+                // A trap is reported behind its instruction.
+                d.bounds.push(Bound {
+                    at: d.hot.len() as u32,
+                    block: piece.number,
+                    index: piece.instructions.len() as u8,
+                    counted: true,
+                    counted_executing: true,
+                    spilled: 0,
+                    executing: 0,
+                    retreat: false,
+                });
                 self.direct_exit(d, z, i.next_ip());
             }
             _ => {

@@ -1,25 +1,53 @@
 //! The kernel for AVX2: a row is two or four registers; masks come from comparing lane numbers.
 
-use super::{moved, touched, Fill, Row, TouchRow, Touched};
+use super::{touched, Fill, Row, TouchRow, Touched};
 use pulp::bytemuck::cast;
 use pulp::x86::V3;
 
-impl TouchRow<8> for V3 {
+impl TouchRow<u64, 8> for V3 {
     #[inline(always)]
-    fn touch_row(self, row: &mut Row<8>, line: u64, fill: Fill) -> Touched {
+    fn touch_row<F: Fill>(self, row: &mut Row<u64, 8>, line: u64, fill: F) -> Touched {
         touch(self, row, line, fill)
     }
 }
 
-impl TouchRow<16> for V3 {
+impl TouchRow<u64, 16> for V3 {
     #[inline(always)]
-    fn touch_row(self, row: &mut Row<16>, line: u64, fill: Fill) -> Touched {
+    fn touch_row<F: Fill>(self, row: &mut Row<u64, 16>, line: u64, fill: F) -> Touched {
         touch(self, row, line, fill)
+    }
+}
+
+impl TouchRow<u32, 16> for V3 {
+    #[inline(always)]
+    fn touch_row<F: Fill>(self, row: &mut Row<u32, 16>, tag: u32, fill: F) -> Touched {
+        let (avx, avx2) = (self.avx, self.avx2);
+        let tag = avx._mm256_set1_epi32(tag as i32);
+        let halves: [[u32; 8]; 2] = cast(row.0);
+        let equal = |half: [u32; 8]| {
+            let equal = avx2._mm256_cmpeq_epi32(cast(half), tag);
+            avx._mm256_movemask_ps(cast(equal)) as u32
+        };
+        let found = equal(halves[0]) | equal(halves[1]) << 8;
+        let limit = avx._mm256_set1_epi32(fill.moved(found).count_ones() as i32);
+        let rotation = cast([7u32, 0, 1, 2, 3, 4, 5, 6]);
+        let mut carry = tag;
+        let new = std::array::from_fn::<[u32; 8], 2, _>(|half| {
+            let tags = cast(halves[half]);
+            let rotated = avx2._mm256_permutevar8x32_epi32(tags, rotation);
+            let shifted = avx2._mm256_blend_epi32::<1>(rotated, carry);
+            carry = rotated;
+            let numbers: [i32; 8] = std::array::from_fn(|lane| (half * 8 + lane) as i32);
+            let moves = avx2._mm256_cmpgt_epi32(limit, cast(numbers));
+            cast(avx2._mm256_blendv_epi8(tags, shifted, moves))
+        });
+        row.0 = cast(new);
+        touched(found)
     }
 }
 
 #[inline(always)]
-fn touch<const LANES: usize>(v3: V3, row: &mut Row<LANES>, line: u64, fill: Fill) -> Touched {
+fn touch<F: Fill, const LANES: usize>(v3: V3, row: &mut Row<u64, LANES>, line: u64, fill: F) -> Touched {
     let (avx, avx2) = (v3.avx, v3.avx2);
     let tag = avx._mm256_set1_epi64x(line as i64);
     let load = |tags: &[u64; LANES], quarter: usize| -> [u64; 4] {
@@ -31,7 +59,7 @@ fn touch<const LANES: usize>(v3: V3, row: &mut Row<LANES>, line: u64, fill: Fill
         found |= (avx._mm256_movemask_pd(cast(equal)) as u32) << (quarter * 4);
     }
     // Lanes below this one move.
-    let past_last = moved(found, fill).count_ones();
+    let past_last = fill.moved(found).count_ones();
     let limit = avx._mm256_set1_epi64x(i64::from(past_last));
     // The lane that moves into a register's lowest one stands on top of what was rotated before it.
     let mut carry = tag;

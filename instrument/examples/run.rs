@@ -1,0 +1,42 @@
+//! Runs a program under the engine and prints its counts: `run [counts|filtered|full] PROG ARGS…`.
+use event::{Filter, Record, SetFilter, StoreFilter, Stream};
+use instrument::{run, Command, Exit, Observer, Options};
+
+struct Count(u64);
+impl Observer for Count {
+    fn records(&mut self, _thread: u32, records: &[Record]) {
+        self.0 += records.len() as u64;
+    }
+}
+
+fn main() {
+    let mut arguments = std::env::args_os().skip(1);
+    let sets = SetFilter { sets: 64, line_bytes: 64 };
+    let filter =
+        Filter { data: sets, instruction: sets, data_page: None, instruction_page: None, stores: StoreFilter::LikeLoads };
+    let stream = match arguments.next().expect("a stream").to_str() {
+        Some("counts") => Stream::Counts,
+        Some("filtered") => Stream::Filtered(filter),
+        _ => Stream::Full,
+    };
+    let program = arguments.next().expect("a program");
+    let command = Command { program, arguments: arguments.collect() };
+    let mut records = Count(0);
+    match run(&command, &Options { stream, ..Options::default() }, &mut records) {
+        Ok(o) => {
+            let p = &o.profile;
+            eprintln!(
+                "instructions {} blocks {} records {} wall {:?} {:?}",
+                p.instructions_retired(), p.blocks.len(), records.0, o.wall, o.exit
+            );
+            eprintln!("{:?}", o.effort);
+            if let Exit::Code(code) = o.exit {
+                std::process::exit(code);
+            }
+        }
+        Err(e) => {
+            eprintln!("{e}");
+            std::process::exit(e.exit_status());
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! The data references of one instruction, from its decoded form and the registers before it runs.
+//!
+//! Implements the table in `event`: whatever is not listed by name below is one reference per memory operand that the
+//! decoder reports, loads before stores. The named ones are those whose address or size depends on more than the operand: bit
+//! strings, string instructions, state areas, hints. Vectors with masks and AMX are next door in `vector`.
+//! Left out, because the definition says so: what `enter` with a nesting level reads. Source: Intel SDM volume 2, operation sections.
+
+use super::state::State;
+use super::vector;
+use super::Reference;
+use event::Access;
+use iced_x86::{
+    Instruction, InstructionInfoFactory, InstructionInfoOptions, Mnemonic, OpAccess, OpKind, Register,
+};
+
+/// What the decoder could say about an instruction's references.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Modelled {
+    /// All of them, exactly.
+    Exactly,
+    /// It names memory of a size that nobody states: the list is short of it.
+    Incompletely,
+}
+
+/// Appends the references that `instruction` is about to make to `out`.
+pub(super) fn references(
+    instruction: &Instruction,
+    factory: &mut InstructionInfoFactory,
+    state: &mut impl State,
+    out: &mut Vec<Reference>,
+) -> Modelled {
+    if is_hint(instruction.mnemonic()) {
+        let address = address_of(instruction, memory_operand(instruction), 0, state);
+        out.push(Reference { access: Access::Prefetch, address, size_bytes: 1 });
+    } else if instruction.is_string_instruction() {
+        string(instruction, state, out);
+    } else if is_state_area(instruction.mnemonic()) {
+        state_area(instruction, state, out);
+    } else if vector::is_special(instruction) {
+        vector::references(instruction, state, out);
+    } else if has_bit_string(instruction) {
+        bit_string(instruction, state, out);
+    } else {
+        return plain(instruction, factory, state, out);
+    }
+    Modelled::Exactly
+}
+
+/// Appends a load, a store, or both, as `access` says; the definition counts conditional accesses as made.
+pub(super) fn push(out: &mut Vec<Reference>, access: OpAccess, address: u64, size_bytes: u32) {
+    if matches!(access, OpAccess::Read | OpAccess::CondRead | OpAccess::ReadWrite | OpAccess::ReadCondWrite) {
+        out.push(Reference { access: Access::Load, address, size_bytes });
+    }
+    if matches!(access, OpAccess::Write | OpAccess::CondWrite | OpAccess::ReadWrite | OpAccess::ReadCondWrite)
+    {
+        out.push(Reference { access: Access::Store, address, size_bytes });
+    }
+}
+
+/// The linear address of an operand (of element `element` where the index is a vector).
+pub(super) fn address_of(
+    instruction: &Instruction,
+    operand: u32,
+    element: usize,
+    state: &mut impl State,
+) -> u64 {
+    instruction
+        .virtual_address(operand, element, |register, element, size| match register.is_vector_register() {
+            true => Some(vector::element(&state.extended().vector(register.number()), element, size)),
+            false => state.general().value(register),
+        })
+        .expect("an address is made of general, segment and vector registers")
+}
+
+/// Number of the explicit memory operand.
+pub(super) fn memory_operand(instruction: &Instruction) -> u32 {
+    (0..instruction.op_count())
+        .find(|&o| instruction.op_kind(o) == OpKind::Memory)
+        .expect("asked only of instructions with a memory operand")
+}
+
+/// Instructions that neither read nor write what they name.
+fn is_hint(mnemonic: Mnemonic) -> bool {
+    use Mnemonic::*;
+    matches!(
+        mnemonic,
+        Prefetch
+            | Prefetchnta
+            | Prefetcht0
+            | Prefetcht1
+            | Prefetcht2
+            | Prefetchw
+            | Prefetchwt1
+            | Prefetchit0
+            | Prefetchit1
+            | Clflush
+            | Clflushopt
+            | Clwb
+            | Cldemote
+    )
+}
+
+/// One iteration of a string instruction; none when a repeat count is 0.
+fn string(instruction: &Instruction, state: &mut impl State, out: &mut Vec<Reference>) {
+    if repeats(instruction) && count_register(instruction, state) == 0 {
+        return;
+    }
+    let size_bytes = instruction.memory_size().size() as u32;
+    let from = out.len();
+    for operand in 0..instruction.op_count() {
+        let access = match instruction.op_kind(operand) {
+            OpKind::MemorySegRSI | OpKind::MemorySegESI => OpAccess::Read,
+            OpKind::MemoryESRDI | OpKind::MemoryESEDI => destination_access(instruction.mnemonic()),
+            _ => continue,
+        };
+        push(out, access, address_of(instruction, operand, 0, state), size_bytes);
+    }
+    out[from..].sort_by_key(|r| r.access);
+}
+
+/// Whether a string instruction carries a repeat prefix (both prefixes repeat every string instruction).
+pub(super) fn repeats(instruction: &Instruction) -> bool {
+    instruction.is_string_instruction() && (instruction.has_rep_prefix() || instruction.has_repne_prefix())
+}
+
+fn count_register(instruction: &Instruction, state: &impl State) -> u64 {
+    let narrow = (0..instruction.op_count())
+        .any(|o| matches!(instruction.op_kind(o), OpKind::MemorySegESI | OpKind::MemoryESEDI));
+    let register = if narrow { Register::ECX } else { Register::RCX };
+    state.general().value(register).expect("a general register has a value")
+}
+
+/// What a string instruction does at its destination pointer.
+fn destination_access(mnemonic: Mnemonic) -> OpAccess {
+    use Mnemonic::*;
+    match mnemonic {
+        Scasb | Scasw | Scasd | Scasq | Cmpsb | Cmpsw | Cmpsd | Cmpsq => OpAccess::Read,
+        _ => OpAccess::Write,
+    }
+}
+
+/// `bt` and kin whose bit number stands in a register: it may lie far from the operand's address.
+fn has_bit_string(instruction: &Instruction) -> bool {
+    use Mnemonic::*;
+    matches!(instruction.mnemonic(), Bt | Bts | Btr | Btc)
+        && instruction.op0_kind() == OpKind::Memory
+        && instruction.op1_kind() == OpKind::Register
+}
+
+fn bit_string(instruction: &Instruction, state: &mut impl State, out: &mut Vec<Reference>) {
+    let size_bytes = instruction.op1_register().size() as u32;
+    let raw = state.general().value(instruction.op1_register()).expect("a general register has a value");
+    let bit = match size_bytes {
+        2 => i64::from(raw as i16),
+        4 => i64::from(raw as i32),
+        _ => raw as i64,
+    };
+    let cell = bit.div_euclid(i64::from(size_bytes) * 8) * i64::from(size_bytes);
+    let address = address_of(instruction, 0, 0, state).wrapping_add(cell as u64);
+    let access = if instruction.mnemonic() == Mnemonic::Bt { OpAccess::Read } else { OpAccess::ReadWrite };
+    push(out, access, address, size_bytes);
+}
+
+fn is_state_area(mnemonic: Mnemonic) -> bool {
+    use Mnemonic::*;
+    matches!(mnemonic, Xsave | Xsave64 | Xsaveopt | Xsaveopt64 | Xsavec | Xsavec64 | Xrstor | Xrstor64)
+}
+
+/// XSAVE areas: from their start to the end of the last component that edx:eax and XCR0 request.
+fn state_area(instruction: &Instruction, state: &mut impl State, out: &mut Vec<Reference>) {
+    use Mnemonic::*;
+    let address = address_of(instruction, 0, 0, state);
+    let [eax, _, edx, ..] = state.general().numbered;
+    let header_layout = state.word(address.wrapping_add(520));
+    let extended = state.extended();
+    let mask = (edx << 32 | eax & 0xffff_ffff) & extended.xcr0();
+    let (access, size) = match instruction.mnemonic() {
+        Xsavec | Xsavec64 => (OpAccess::Write, extended.layout.compact_bytes(mask, mask)),
+        Xrstor | Xrstor64 if header_layout >> 63 == 1 => {
+            (OpAccess::Read, extended.layout.compact_bytes(header_layout, mask))
+        }
+        Xrstor | Xrstor64 => (OpAccess::Read, extended.layout.standard_bytes(mask)),
+        _ => (OpAccess::Write, extended.layout.standard_bytes(mask)),
+    };
+    push(out, access, address, size as u32);
+}
+
+/// Everything else: what the decoder's tables say, loads first.
+fn plain(
+    instruction: &Instruction,
+    factory: &mut InstructionInfoFactory,
+    state: &mut impl State,
+    out: &mut Vec<Reference>,
+) -> Modelled {
+    let mut modelled = Modelled::Exactly;
+    let from = out.len();
+    let stores_only = instruction.mnemonic() == Mnemonic::Enter;
+    for memory in factory.info_options(instruction, InstructionInfoOptions::NO_REGISTER_USAGE).used_memory() {
+        if stores_only && memory.access() == OpAccess::Read {
+            continue;
+        }
+        let size_bytes = memory.memory_size().size() as u32;
+        if size_bytes == 0 {
+            modelled = Modelled::Incompletely;
+            continue;
+        }
+        let address = memory.virtual_address(0, |register, _, _| state.general().value(register));
+        push(out, memory.access(), address.expect("made of general and segment registers"), size_bytes);
+    }
+    out[from..].sort_by_key(|r| r.access);
+    modelled
+}

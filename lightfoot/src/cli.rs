@@ -1,0 +1,236 @@
+//! The command line: what the user may say, and nothing about what it does.
+//!
+//! `count` and `cache` take everything after their first non-option as the program and its arguments, with or without
+//! `--`, byte for byte (arguments need not be UTF-8). That is why the program is one trailing list: clap then never looks at what
+//! belongs to the program. The price is that a misspelt option would be taken for a program, so [`Run::refuse_option`] catches it.
+//! Values are only shaped here; whether a preset or a geometry exists is said by `machine`.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use serde::Serialize;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// Measures how programs use the memory hierarchy without disturbing them.
+#[derive(Debug, Parser)]
+#[command(name = "lightfoot", version, max_term_width = 100, arg_required_else_help = true)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Count a program's instructions, blocks, loads and stores
+    #[command(override_usage = "lightfoot count [OPTIONS] [--] PROGRAM [ARGUMENTS]...")]
+    Count(Count),
+    /// Count a program's misses in a simulated memory hierarchy
+    #[command(override_usage = "lightfoot cache [OPTIONS] [--] PROGRAM [ARGUMENTS]...")]
+    Cache(Cache),
+    /// List and run the studies that reproduce published experiments on this machine
+    Study(Study),
+    /// Say what this machine can measure, what it cannot, why, and the fix
+    Doctor(Doctor),
+}
+
+/// Options of `count`.
+#[derive(Debug, Args)]
+pub struct Count {
+    /// What every command that runs a program takes.
+    #[command(flatten)]
+    pub run: Run,
+}
+
+/// Options of `cache`.
+#[derive(Debug, Args)]
+pub struct Cache {
+    /// The machine to simulate.
+    #[command(flatten)]
+    pub hierarchy: Hierarchy,
+    /// What every command that runs a program takes.
+    #[command(flatten)]
+    pub run: Run,
+}
+
+/// The simulated machine.
+#[derive(Clone, Debug, Default, Args)]
+pub struct Hierarchy {
+    /// Machine to simulate: `host`, the name of a preset, or a TOML file
+    #[arg(long, value_name = "host|PRESET|FILE", default_value = "host")]
+    pub machine: OsString,
+    /// First-level instruction cache, e.g. 32K,8,64
+    #[arg(long, value_name = "SIZE,WAYS,LINE")]
+    pub l1i: Option<String>,
+    /// First-level data cache
+    #[arg(long, value_name = "SIZE,WAYS,LINE")]
+    pub l1d: Option<String>,
+    /// Second-level cache
+    #[arg(long, value_name = "SIZE,WAYS,LINE")]
+    pub l2: Option<String>,
+    /// Third-level cache
+    #[arg(long, value_name = "SIZE,WAYS,LINE")]
+    pub l3: Option<String>,
+}
+
+/// Options of every command that runs a program.
+#[derive(Debug, Args)]
+pub struct Run {
+    /// What the rows of the table are
+    #[arg(long, value_enum, default_value_t = By::Function)]
+    pub by: By,
+    /// A repeated string instruction (rep movs ...) counts once, or once per iteration as Valgrind counts
+    #[arg(long, value_enum, default_value_t = Rep::Once)]
+    pub rep: Rep,
+    /// Leave address randomisation on (runs then no longer repeat exactly)
+    #[arg(long)]
+    pub aslr: bool,
+    /// Run the program a second time, natively and with its output discarded, to report the slowdown
+    #[arg(long)]
+    pub compare_native: bool,
+    /// Write the report here instead of to standard error
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Shape of the report
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub format: Format,
+    /// Rows to show; 0 shows all [default: 20 in text, all elsewhere]
+    #[arg(long, value_name = "N")]
+    pub top: Option<usize>,
+    /// The program and its arguments, passed on untouched
+    #[arg(
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        required = true,
+        value_name = "PROGRAM [ARGUMENTS]"
+    )]
+    pub program: Vec<OsString>,
+}
+
+/// Options of `study`.
+#[derive(Debug, Args)]
+pub struct Study {
+    /// Study to run; without one the studies are listed
+    pub name: Option<String>,
+    /// Small inputs and few rounds: under two minutes
+    #[arg(long)]
+    pub quick: bool,
+    /// Folder for the results
+    #[arg(short, long, value_name = "DIR", default_value = "results")]
+    pub output: PathBuf,
+}
+
+/// Options of `doctor`.
+#[derive(Debug, Args)]
+pub struct Doctor {
+    /// Shape of the answer
+    #[arg(long, value_enum, default_value_t = DoctorFormat::Text)]
+    pub format: DoctorFormat,
+}
+
+/// What a row of the table stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum By {
+    /// A function of a library
+    Function,
+    /// An executable or shared library
+    Library,
+    /// An instruction's mnemonic
+    Opcode,
+}
+
+/// How a repeated string instruction counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Rep {
+    /// As one instruction
+    Once,
+    /// As one instruction per iteration
+    Iterations,
+}
+
+/// Shape of a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// A table for people
+    Text,
+    /// Everything, for programs
+    Json,
+    /// The table, for spreadsheets
+    Csv,
+}
+
+/// Shape of the doctor's answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum DoctorFormat {
+    /// For people
+    Text,
+    /// For programs
+    Json,
+}
+
+impl Run {
+    /// A misspelt option in the program's place, said as such: `all` is the whole command line.
+    ///
+    /// # Errors
+    /// When the program starts with `-` and no `--` stands before it.
+    pub fn refuse_option(&self, all: &[OsString]) -> anyhow::Result<()> {
+        let program = &self.program[0];
+        let before = all.len().checked_sub(self.program.len() + 1).map(|index| all[index].as_os_str());
+        let announced = before == Some("--".as_ref());
+        if program.as_encoded_bytes().starts_with(b"-") && !announced {
+            anyhow::bail!(
+                "there is no option {}: see 'lightfoot {} --help', or put -- before a program of that name",
+                program.display(),
+                all.get(1).map(|c| c.display().to_string()).unwrap_or_default()
+            );
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(words: &[&str]) -> Result<Cli, clap::Error> {
+        Cli::try_parse_from(words)
+    }
+
+    fn run(words: &[&str]) -> Run {
+        match parse(words).expect("a valid command line").command {
+            Command::Count(count) => count.run,
+            other => panic!("not count: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_program_keeps_its_own_options() {
+        let run = run(&["lightfoot", "count", "--top", "3", "prog", "--top", "4", "--", "-o", "x"]);
+        assert_eq!(run.top, Some(3));
+        assert_eq!(run.program, ["prog", "--top", "4", "--", "-o", "x"]);
+    }
+
+    #[test]
+    fn a_double_dash_ends_our_options() {
+        let run = run(&["lightfoot", "count", "--", "-prog", "--help"]);
+        assert_eq!(run.program, ["-prog", "--help"]);
+        let all = ["lightfoot", "count", "--", "-prog", "--help"].map(OsString::from);
+        assert!(run.refuse_option(&all).is_ok());
+    }
+
+    #[test]
+    fn a_misspelt_option_is_not_a_program() {
+        let words = ["lightfoot", "count", "--tpo", "prog"];
+        let run = run(&words);
+        let said = run.refuse_option(&words.map(OsString::from)).unwrap_err().to_string();
+        assert!(said.contains("--tpo"), "{said}");
+    }
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        use clap::CommandFactory;
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,126 @@
+//! `lightfoot doctor`: what this machine is, what it can measure, what it cannot, why, and the fix.
+//!
+//! Rows come from `machine`, which reads files and CPUID, and from the engine, which tries. An exit status of 1 says that something
+//! the main commands need is missing.
+
+use crate::cli::{Doctor, DoctorFormat};
+use crate::engine;
+use crate::exit::NEGATIVE;
+use crate::report::output::print;
+use crate::report::terminal::WIDTH;
+use anyhow::Result;
+use machine::{Ability, Cache, Machine, Origin, State, Tlb};
+use serde::Serialize;
+use std::fmt::Write;
+
+/// Columns of the mark.
+const INDENT: usize = 8;
+
+/// What the doctor says.
+#[derive(Debug, Serialize)]
+struct Diagnosis {
+    schema: u32,
+    version: &'static str,
+    machine: Machine,
+    abilities: Vec<Ability>,
+    trials: Vec<Ability>,
+}
+
+pub(super) fn run(options: &Doctor) -> Result<u8> {
+    let diagnosis = Diagnosis {
+        schema: 1,
+        version: env!("CARGO_PKG_VERSION"),
+        machine: Machine::host(),
+        abilities: machine::abilities(),
+        trials: engine::abilities(),
+    };
+    print(&match options.format {
+        DoctorFormat::Json => serde_json::to_string_pretty(&diagnosis)? + "\n",
+        DoctorFormat::Text => text(&diagnosis),
+    })?;
+    let cannot_run = diagnosis.trials.iter().any(|row| row.state == State::No);
+    Ok(if cannot_run { NEGATIVE } else { 0 })
+}
+
+fn text(diagnosis: &Diagnosis) -> String {
+    let machine = &diagnosis.machine;
+    let mut out = format!("{}\n", machine.description);
+    let assumed = |field: &str| match machine.source_of(field).map(|source| source.origin) {
+        Some(Origin::Assumed) => "  (assumed)",
+        _ => "",
+    };
+    for cache in &machine.caches {
+        let _ = writeln!(
+            out,
+            "  {:<8} {}{}",
+            cache.name(),
+            size(cache),
+            assumed(&format!("cache.{}", cache.name()))
+        );
+    }
+    for tlb in machine.tlbs.iter().filter(|tlb| tlb.translates(machine.base_page_bytes())) {
+        let _ =
+            writeln!(out, "  {:<8} {}{}", tlb.name(), entries(tlb), assumed(&format!("tlb.{}", tlb.name())));
+    }
+    out.push('\n');
+    for row in diagnosis.abilities.iter().chain(&diagnosis.trials) {
+        out += &ability(row);
+    }
+    out
+}
+
+fn size(cache: &Cache) -> String {
+    let kib = cache.size_bytes as f64 / 1024.0;
+    let size = if kib >= 1024.0 { format!("{} MiB", kib / 1024.0) } else { format!("{kib} KiB") };
+    format!(
+        "{size:>10}, {:>2} ways, {} B lines, shared by {} CPUs",
+        cache.ways, cache.line_bytes, cache.shared_by_cpus
+    )
+}
+
+fn entries(tlb: &Tlb) -> String {
+    format!("{:>10} entries, {} ways", tlb.entries, tlb.ways)
+}
+
+fn ability(row: &Ability) -> String {
+    let mark = match row.state {
+        State::Yes => "yes",
+        State::Partly => "partly",
+        State::No => "no",
+    };
+    let mut out = wrapped(mark, &format!("{}: {}", row.name, row.reason));
+    if let Some(remedy) = &row.remedy {
+        out += &wrapped("", &format!("fix: {remedy}"));
+    }
+    out
+}
+
+/// A paragraph beside its mark, broken at 80 columns.
+fn wrapped(mark: &str, text: &str) -> String {
+    let mut out = format!("{mark:<INDENT$}");
+    let mut column = INDENT;
+    for (index, word) in text.split(' ').enumerate() {
+        let width = word.chars().count();
+        if index > 0 && column + 1 + width > WIDTH {
+            let _ = write!(out, "\n{:INDENT$}", "");
+            column = INDENT;
+        } else if index > 0 {
+            out.push(' ');
+            column += 1;
+        }
+        out += word;
+        column += width;
+    }
+    out + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_row_says_yes_or_no_why_and_the_fix() {
+        let row = Ability::new("hardware counters", State::No, "no PMU").with_remedy("run on bare metal");
+        assert_eq!(ability(&row), "no      hardware counters: no PMU\n        fix: run on bare metal\n");
+    }
+}

@@ -1,0 +1,183 @@
+//! What `count` and `cache` share: before the run everything that can be refused is refused, after it the report is made and written.
+
+use super::complain;
+use crate::cli::{Format, Rep, Run};
+use crate::exit::{self, FAILURE};
+use crate::native;
+use crate::report::output::Destination;
+use crate::report::terminal::Page;
+use crate::report::{number, Engine, Kind, Report, View, SCHEMA};
+use crate::symbol::Symbolizer;
+use crate::tally::{tally, Attribution, Tally};
+use anyhow::Result;
+use event::Stream;
+use instrument::{Aslr, Command, Effort, Exit, Options, Outcome};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+
+/// A library matters for warnings when at least one instruction in this many is its own.
+const STRIPPED_SHARE: u64 = 20;
+
+/// Everything that was checked before the run.
+pub(super) struct Prepared<'a> {
+    run: &'a Run,
+    /// What to run.
+    pub(super) command: Command,
+    destination: Destination,
+}
+
+/// Everything that the run gave.
+pub(super) struct Measured {
+    pub(super) kind: Kind,
+    pub(super) outcome: Outcome,
+    pub(super) simulated: Option<Simulated>,
+    pub(super) machine: serde_json::Value,
+}
+
+/// What a simulation adds.
+pub(super) struct Simulated {
+    pub(super) attribution: Attribution,
+    pub(super) null_reasons: BTreeMap<String, String>,
+}
+
+/// Refuses what cannot work before the program runs.
+pub(super) fn prepare<'a>(run: &'a Run, all: &[OsString]) -> Result<Prepared<'a>> {
+    run.refuse_option(all)?;
+    let destination = Destination::new(run.output.as_deref())?;
+    let command = Command { program: run.program[0].clone(), arguments: run.program[1..].to_vec() };
+    Ok(Prepared { run, command, destination })
+}
+
+impl Prepared<'_> {
+    /// How the engine is to run the program.
+    pub(super) fn options(&self, stream: Stream) -> Options {
+        Options { aslr: if self.run.aslr { Aslr::On } else { Aslr::Off }, stream }
+    }
+
+    /// Makes the report, writes it, and gives the exit status.
+    pub(super) fn finish(&self, measured: &Measured) -> Result<u8> {
+        let report = self.report(measured);
+        let page = match self.destination {
+            Destination::Stderr => Page::of_stderr(),
+            _ => Page::PLAIN,
+        };
+        let view = View { format: self.run.format, by: self.run.by, top: self.run.top, page };
+        if let Err(error) = self.destination.write(&view.show(&report)?) {
+            complain(&error);
+            self.rescue(&report, view);
+            return Ok(FAILURE);
+        }
+        Ok(report.exit_status)
+    }
+
+    /// The report could not be written where it belongs: what was measured is shown rather than lost.
+    fn rescue(&self, report: &Report, view: View) {
+        if self.destination != Destination::Stderr {
+            let view = View { format: Format::Text, page: Page::of_stderr(), ..view };
+            // There is no third place to go to.
+            let _ = view.show(report).and_then(|text| Destination::Stderr.write(&text));
+        }
+    }
+
+    fn report(&self, measured: &Measured) -> Report {
+        let outcome = &measured.outcome;
+        let mut symbols = Symbolizer::new();
+        let attribution = measured.simulated.as_ref().map(|simulated| &simulated.attribution);
+        let tally = tally(&outcome.profile, attribution, self.run.rep, &mut symbols);
+        let mut report = empty(measured, self.run.rep);
+        report.command = self.run.program.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+        report.fill(&tally, &symbols);
+        report.instructions_per_s = per_second(tally.totals.instructions, report.wall_s);
+        report.warnings.clone_from(&outcome.warnings);
+        report.warnings.extend(stripped(&tally, &symbols));
+        self.compare(&mut report);
+        report
+    }
+
+    fn compare(&self, report: &mut Report) {
+        let native = match (self.run.compare_native, report.partial) {
+            (false, _) => Err("not measured: run with --compare-native".to_owned()),
+            (true, true) => Err("not measured: the run was interrupted".to_owned()),
+            (true, false) => native::wall_s(&self.command).map_err(|error| format!("not measured: {error}")),
+        };
+        match native {
+            Ok(wall_s) => {
+                report.native_wall_s = Some(wall_s);
+                report.slowdown = (wall_s > 0.0).then(|| report.wall_s / wall_s);
+            }
+            Err(reason) => {
+                for field in ["native_wall_s", "slowdown"] {
+                    report.null_reasons.insert(field.into(), reason.clone());
+                }
+            }
+        }
+    }
+}
+
+/// A report without counts.
+fn empty(measured: &Measured, rep: Rep) -> Report {
+    let outcome = &measured.outcome;
+    Report {
+        schema: SCHEMA,
+        version: env!("CARGO_PKG_VERSION"),
+        kind: measured.kind,
+        command: Vec::new(),
+        exit_status: if outcome.interrupted { exit::INTERRUPTED } else { exit::of_program(outcome.exit) },
+        signal: match outcome.exit {
+            Exit::Signal(signal) => Some(signal),
+            Exit::Code(_) => None,
+        },
+        partial: outcome.interrupted,
+        rep,
+        machine: measured.machine.clone(),
+        wall_s: outcome.wall.as_secs_f64(),
+        instructions_per_s: None,
+        native_wall_s: None,
+        slowdown: None,
+        engine: engine(&outcome.effort),
+        totals: Default::default(),
+        null_reasons: measured
+            .simulated
+            .as_ref()
+            .map(|simulated| simulated.null_reasons.clone())
+            .unwrap_or_default(),
+        warnings: Vec::new(),
+        functions: Vec::new(),
+        libraries: Vec::new(),
+        opcodes: Vec::new(),
+    }
+}
+
+fn engine(effort: &Effort) -> Engine {
+    Engine {
+        fragments: effort.fragments,
+        code_bytes: effort.code_bytes,
+        stops: effort.exits + effort.lookups + effort.segments + effort.system_calls + effort.signals,
+        translating_s: effort.translating.as_secs_f64(),
+        waiting_s: effort.waiting.as_secs_f64(),
+    }
+}
+
+fn per_second(instructions: u64, wall_s: f64) -> Option<u64> {
+    (wall_s > 0.0).then_some((instructions as f64 / wall_s) as u64)
+}
+
+/// One sentence about the files that name only their exported functions, where much of the work is theirs.
+fn stripped(tally: &Tally, symbols: &Symbolizer) -> Option<String> {
+    let heavy = tally.libraries.iter().filter(|(index, counts)| {
+        symbols.libraries()[*index].is_stripped()
+            && counts.instructions * STRIPPED_SHARE >= tally.totals.instructions.max(1)
+    });
+    let share = |part| number::percent(part, tally.totals.instructions);
+    let named: Vec<String> = heavy
+        .map(|(index, counts)| {
+            format!("{} ({})", symbols.libraries()[*index].name(), share(counts.instructions))
+        })
+        .collect();
+    (!named.is_empty()).then(|| {
+        format!(
+            "no symbol table in {}: functions it does not export are named by address; install its debug symbols or build without strip",
+            named.join(", ")
+        )
+    })
+}

@@ -1,0 +1,41 @@
+//! The one place that calls `instrument`: runs a program, and gives a failure its exit status.
+
+use crate::exit::{Failure, FAILURE};
+use crate::report::number::{grouped, seconds};
+use anyhow::Result;
+use instrument::{Command, Observer, Options, Outcome, Unobserved};
+use machine::{Ability, State};
+
+/// Runs `command` under instrumentation.
+///
+/// # Errors
+/// A [`Failure`] with the status that goes with it: 127 where there is no such program, 126 where it cannot be run, else 125.
+pub fn run(command: &Command, options: &Options, observer: &mut dyn Observer) -> Result<Outcome> {
+    instrument::run(command, options, observer).map_err(|error| {
+        let status = u8::try_from(error.exit_status()).unwrap_or(FAILURE);
+        Failure { status, sentence: error.to_string() }.into()
+    })
+}
+
+/// What a trial of the engine shows on this machine: rows beside `machine`'s own, which only read files.
+pub fn abilities() -> Vec<Ability> {
+    let trial = Command { program: TRIAL.into(), arguments: Vec::new() };
+    match run(&trial, &Options::default(), &mut Unobserved) {
+        Err(error) => {
+            vec![Ability::new(MEASURES, State::No, error.to_string()).with_remedy(
+                "allow ptrace: in a container run it with --cap-add=SYS_PTRACE, else see `kernel.yama.ptrace_scope`",
+            )]
+        }
+        Ok(outcome) => {
+            let retired = grouped(outcome.profile.instructions_retired());
+            let time = seconds(outcome.wall.as_secs_f64());
+            let said = format!("counted {retired} instructions of {TRIAL} in {time}");
+            let warnings =
+                outcome.warnings.into_iter().map(|said| Ability::new("as natively", State::Partly, said));
+            std::iter::once(Ability::new(MEASURES, State::Yes, said)).chain(warnings).collect()
+        }
+    }
+}
+
+const TRIAL: &str = "/bin/true";
+const MEASURES: &str = "trial: count a program";

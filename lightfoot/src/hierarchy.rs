@@ -1,0 +1,190 @@
+//! From a machine's description to what is simulated, and back from what was simulated to a report's numbers.
+//!
+//! The simulator knows levels by their order, a report by the machine's own numbers: the second level that is simulated may be the machine's
+//! third. What the machine lacks, or the simulator cannot do, is a number that is null with a reason, never 0.
+
+use crate::cli;
+use crate::tally::{Attribution, Misses};
+use anyhow::Result;
+use machine::{Cache, CacheKind, Machine, Tlb};
+use simulate::{Geometry, Levels, Outer, Sharing, StoreMiss};
+use std::collections::BTreeMap;
+
+/// Levels with the machine they stand for.
+#[derive(Clone, Debug)]
+pub struct Hierarchy {
+    /// The machine.
+    pub machine: Machine,
+    /// What is simulated of it.
+    pub levels: Levels,
+    /// What is not, in sentences.
+    pub warnings: Vec<String>,
+    /// The machine's level for each simulated one.
+    numbers: Vec<u8>,
+}
+
+impl Hierarchy {
+    /// The machine that the options ask for.
+    ///
+    /// # Errors
+    /// When there is no such machine, its file is wrong, or it cannot be simulated.
+    pub fn new(options: &cli::Hierarchy) -> Result<Hierarchy> {
+        let mut machine = Machine::named(&options.machine)?;
+        let overrides =
+            [("l1i", &options.l1i), ("l1d", &options.l1d), ("l2", &options.l2), ("l3", &options.l3)];
+        for (level, text) in overrides {
+            if let Some(text) = text {
+                machine = machine.with_override(level, text)?;
+            }
+        }
+        Hierarchy::of(machine)
+    }
+
+    fn of(machine: Machine) -> Result<Hierarchy> {
+        let Some(first) = machine.data_cache(1) else {
+            anyhow::bail!(
+                "machine {} has no first-level data cache to simulate: give one with --l1d",
+                machine.name
+            )
+        };
+        let mut warnings = Vec::new();
+        let instruction = machine.instruction_cache().filter(|cache| cache.kind == CacheKind::Instruction);
+        if first.kind == CacheKind::Unified {
+            warnings.push("the unified first level is simulated for data only".into());
+        }
+        let mut levels = Levels::data_only(cache(first));
+        levels.instruction = instruction.map(cache);
+        let mut numbers = vec![1];
+        for outer in machine.data_path().filter(|cache| cache.level > 1) {
+            if numbers.len() == simulate::CACHES_MAX {
+                warnings.push(format!("{} is not simulated: three levels are the most", outer.name()));
+                continue;
+            }
+            let sharing = if machine.is_private(outer) { Sharing::PerThread } else { Sharing::AllThreads };
+            levels.outer.push(Outer { geometry: cache(outer), sharing });
+            numbers.push(outer.level);
+        }
+        let page_bytes = machine.base_page_bytes();
+        levels.data_tlb = machine.data_tlb(1).map(|t| tlb(t, page_bytes));
+        levels.instruction_tlb =
+            machine.instruction_tlb(1).filter(|_| instruction.is_some()).map(|t| tlb(t, page_bytes));
+        let complete =
+            levels.data_tlb.is_some() && levels.instruction.is_some() == levels.instruction_tlb.is_some();
+        levels.outer_tlb = machine.data_tlb(2).filter(|_| complete).map(|t| tlb(t, page_bytes));
+        levels
+            .check()
+            .map_err(|error| anyhow::anyhow!("machine {} cannot be simulated: {error}", machine.name))?;
+        Ok(Hierarchy { machine, levels, warnings, numbers })
+    }
+
+    /// The simulator's place for the machine's level `number`.
+    fn place(&self, number: u8) -> Option<usize> {
+        self.numbers.iter().position(|&level| level == number)
+    }
+
+    /// Misses by site and block, under the names that a report has.
+    pub fn attribution(&self, counts: &simulate::Counts) -> Attribution {
+        let [second, third] = [self.place(2), self.place(3)];
+        let at = |values: &[u64], place: Option<usize>| place.map(|place| values[place]);
+        let none = Misses {
+            l1i_misses: self.levels.instruction.map(|_| 0),
+            l1d_load_misses: Some(0),
+            l1d_store_misses: Some(0),
+            l2_misses: second.map(|_| 0),
+            l3_misses: third.map(|_| 0),
+            dtlb_misses: self.levels.data_tlb.map(|_| 0),
+        };
+        let site = |site: &simulate::SiteMisses| {
+            let both: Vec<u64> =
+                site.loads.iter().zip(site.stores).map(|(loads, stores)| loads + stores).collect();
+            Misses {
+                l1i_misses: None,
+                l1d_load_misses: Some(site.loads[0]),
+                l1d_store_misses: Some(site.stores[0]),
+                l2_misses: at(&both, second),
+                l3_misses: at(&both, third),
+                dtlb_misses: self.levels.data_tlb.map(|_| site.tlbs[0]),
+            }
+        };
+        let block = |block: &simulate::BlockMisses| Misses {
+            l1i_misses: self.levels.instruction.map(|_| block.fetches[0]),
+            l2_misses: at(&block.fetches, second),
+            l3_misses: at(&block.fetches, third),
+            ..Misses::default()
+        };
+        Attribution { none, by_site: counted(&counts.sites, site), by_block: counted(&counts.blocks, block) }
+    }
+
+    /// Why numbers of the report are null.
+    pub fn null_reasons(&self) -> BTreeMap<String, String> {
+        let name = &self.machine.name;
+        let missing = [
+            ("l1i_misses", self.levels.instruction.is_none(), "L1I"),
+            ("l2_misses", self.place(2).is_none(), "L2"),
+            ("l3_misses", self.place(3).is_none(), "L3"),
+            ("dtlb_misses", self.levels.data_tlb.is_none(), "data TLB"),
+        ];
+        let missing = missing.into_iter().filter(|(_, missing, _)| *missing);
+        missing.map(|(field, _, what)| (field.into(), format!("machine {name} has no {what}"))).collect()
+    }
+}
+
+/// Entries that are not all zero, with their index.
+fn counted<T: Default + PartialEq>(entries: &[T], misses: impl Fn(&T) -> Misses) -> Vec<(u32, Misses)> {
+    let entries = entries.iter().enumerate().filter(|(_, entry)| **entry != T::default());
+    entries.map(|(index, entry)| (index as u32, misses(entry))).collect()
+}
+
+fn cache(cache: &Cache) -> Geometry {
+    let geometry = Geometry::cache(cache.size_bytes, cache.ways, cache.line_bytes);
+    match cache.store_miss {
+        machine::StoreMiss::Allocate => Geometry { store_miss: StoreMiss::Allocate, ..geometry },
+        machine::StoreMiss::Bypass => geometry.bypassing(),
+    }
+}
+
+fn tlb(tlb: &Tlb, page_bytes: u64) -> Geometry {
+    Geometry::tlb(tlb.entries, tlb.ways, u32::try_from(page_bytes).unwrap_or(4096))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn preset(name: &str) -> Hierarchy {
+        Hierarchy::of(Machine::preset(name).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn every_preset_and_this_host_can_be_simulated() {
+        for preset in machine::PRESETS {
+            Hierarchy::of(preset.machine()).unwrap();
+        }
+        Hierarchy::of(Machine::host()).unwrap();
+    }
+
+    #[test]
+    fn misses_come_out_under_the_machines_own_level() {
+        let hierarchy = preset("cachegrind");
+        let mut counts = simulate::Counts::default();
+        counts.sites.push(simulate::SiteMisses { loads: [5, 2, 0], stores: [1, 1, 0], tlbs: [0, 0] });
+        counts.blocks.resize(3, simulate::BlockMisses::default());
+        counts.blocks[2].fetches = [7, 4, 0];
+        let attribution = hierarchy.attribution(&counts);
+        assert_eq!(attribution.by_site.len(), 1);
+        assert_eq!(attribution.by_block[0].0, 2);
+        let site = attribution.by_site[0].1;
+        assert_eq!((site.l1d_load_misses, site.l1d_store_misses), (Some(5), Some(1)));
+        let outer = if hierarchy.place(2).is_some() { site.l2_misses } else { site.l3_misses };
+        assert_eq!(outer, Some(3));
+        assert_eq!(attribution.by_block[0].1.l1i_misses, Some(7));
+    }
+
+    #[test]
+    fn what_a_machine_lacks_has_a_reason() {
+        let hierarchy = preset("ladner2002");
+        let attribution = hierarchy.attribution(&simulate::Counts::default());
+        assert_eq!(attribution.none.l3_misses, None);
+        assert!(hierarchy.null_reasons()["l3_misses"].contains("has no L3"));
+    }
+}

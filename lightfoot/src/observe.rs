@@ -1,0 +1,141 @@
+//! What listens while a program runs: a counter of the references that block counts cannot know, and the simulator.
+//!
+//! Both run on the host's side, on another core than the program, and both keep the progress line alive. Complex references (repeated
+//! string instructions, gather, scatter, masked moves, state saves) arrive as records in every mode, so each observer counts them as it goes.
+
+use crate::progress::Line;
+use event::{Access, Complex, Groups, Record, StateLayout, Step};
+use instrument::{Observer, Profile, Progress};
+use simulate::{Hierarchy, References};
+use std::collections::HashMap;
+
+/// Counts complex references and nothing else.
+#[derive(Debug, Default)]
+pub struct Counter {
+    line: Line,
+    layout: StateLayout,
+    threads: HashMap<u32, Groups>,
+    sites: Vec<References>,
+}
+
+impl Counter {
+    /// Leaves the terminal as it was, and gives what was counted, by site.
+    pub fn finish(self) -> Vec<References> {
+        self.sites
+    }
+
+    fn whole(&mut self, site: usize, complex: &Complex) {
+        if self.sites.len() <= site {
+            self.sites.resize(site + 1, References::default());
+        }
+        let counts = &mut self.sites[site];
+        counts.executions += 1;
+        counts.iterations += complex.iterations();
+        complex.references(&self.layout, |_, _, access| match access {
+            Access::Load => counts.loads += 1,
+            Access::Store => counts.stores += 1,
+            Access::Prefetch => {}
+        });
+    }
+}
+
+impl Observer for Counter {
+    fn records(&mut self, thread: u32, records: &[Record]) {
+        for record in records {
+            let step = self.threads.entry(thread).or_default().push(record);
+            if let Step::Whole(site, complex) = step {
+                self.whole(site, &complex);
+            }
+        }
+    }
+
+    fn progress(&mut self, progress: &Progress) {
+        self.line.draw(progress);
+    }
+}
+
+/// Feeds the simulator.
+pub struct Simulator {
+    line: Line,
+    hierarchy: Hierarchy,
+}
+
+impl Simulator {
+    /// Around an empty hierarchy.
+    pub fn new(hierarchy: Hierarchy) -> Simulator {
+        Simulator { line: Line::new(), hierarchy }
+    }
+
+    /// Leaves the terminal as it was, and gives what was counted.
+    pub fn finish(self) -> simulate::Counts {
+        self.hierarchy.counts().clone()
+    }
+}
+
+impl Observer for Simulator {
+    fn records(&mut self, thread: u32, records: &[Record]) {
+        self.hierarchy.records(thread, records);
+    }
+
+    fn progress(&mut self, progress: &Progress) {
+        self.line.draw(progress);
+    }
+}
+
+/// Puts observed complex references into a profile that does not have them.
+pub fn complete(profile: &mut Profile, observed: &[References]) {
+    if !profile.complex.is_empty() || !profile.repeats.is_empty() {
+        return;
+    }
+    for (site, counts) in observed.iter().enumerate().filter(|(_, counts)| counts.executions > 0) {
+        profile.complex.push((site as u32, counts.loads, counts.stores));
+        let more = counts.iterations.saturating_sub(counts.executions);
+        if more > 0 {
+            profile.repeats.push((site as u32, more));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use event::{AddressWidth, Segment, Shape, StringOperation};
+
+    /// `rep movsb` of `bytes` bytes at site 5.
+    fn copy(bytes: u64) -> Vec<Record> {
+        let shape = Shape::String {
+            operation: StringOperation::Movs,
+            element_bytes: 1,
+            width: AddressWidth::Bits64,
+            segment: Segment::Flat,
+        };
+        let mut records = Vec::new();
+        Complex::new(shape, &[0x1000, 0x2000, 0x2000 + bytes]).encode(5, &mut records);
+        records
+    }
+
+    #[test]
+    fn repeated_strings_are_counted_across_batches_and_threads() {
+        let mut counter = Counter::default();
+        let (ten, three) = (copy(10), copy(3));
+        counter.records(1, &ten[..1]);
+        counter.records(2, &three);
+        counter.records(1, &ten[1..]);
+        let sites = counter.finish();
+        assert_eq!(sites[5], References { loads: 13, stores: 13, iterations: 13, executions: 2 });
+    }
+
+    #[test]
+    fn a_profile_that_knows_is_left_alone() {
+        let observed = [References { loads: 13, stores: 13, iterations: 13, executions: 2 }];
+        let mut profile = Profile::default();
+        complete(&mut profile, &observed);
+        assert_eq!(
+            (profile.complex.as_slice(), profile.repeats.as_slice()),
+            (&[(0, 13, 13)][..], &[(0, 11)][..])
+        );
+        let before = profile.complex.clone();
+        complete(&mut profile, &observed);
+        assert_eq!(profile.complex, before);
+    }
+}

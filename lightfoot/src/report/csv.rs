@@ -1,0 +1,59 @@
+//! The table for spreadsheets: a header, the totals, one line per row; RFC 4180 quoting, empty where a number is null.
+
+use super::{Report, Row};
+use crate::cli::By;
+use crate::tally::Counts;
+
+/// The whole file.
+pub fn show(report: &Report, by: By, rows: usize) -> String {
+    let header: Vec<&str> = ["name", "library", "address"]
+        .into_iter()
+        .chain(report.metrics().map(|metric| metric.field))
+        .collect();
+    let mut out = header.join(",") + "\r\n";
+    let total = Row { name: "(total)".into(), library: None, address: None, counts: report.totals };
+    for row in std::iter::once(&total).chain(report.rows(by).iter().take(rows)) {
+        out += &line(report, row);
+    }
+    out
+}
+
+fn line(report: &Report, row: &Row) -> String {
+    let address = row.address.map(|address| format!("{address:#x}")).unwrap_or_default();
+    let mut fields = vec![field(&row.name), field(row.library.as_deref().unwrap_or_default()), address];
+    let number =
+        |value: fn(&Counts) -> Option<u64>| value(&row.counts).map(|n| n.to_string()).unwrap_or_default();
+    fields.extend(report.metrics().map(|metric| number(metric.value)));
+    fields.join(",") + "\r\n"
+}
+
+/// Quoted where a reader would otherwise split it.
+pub fn field(text: &str) -> String {
+    if text.contains(['"', ',', '\n', '\r']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commas_and_quotes_survive() {
+        assert_eq!(field("f(int)"), "f(int)");
+        assert_eq!(field("f<a, \"b\">"), "\"f<a, \"\"b\"\">\"");
+    }
+
+    #[test]
+    fn the_first_line_is_the_total() {
+        let report = crate::report::tests::count_report();
+        let text = show(&report, By::Function, usize::MAX);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[0], "name,library,address,instructions,blocks,loads,stores");
+        assert_eq!(lines[1], "(total),,,1234567,1000,3000,400");
+        assert_eq!(lines[2], "main,/usr/bin/prog,0x1139,1000000,900,2900,300");
+        assert_eq!(lines.len(), 4);
+    }
+}

@@ -1,0 +1,127 @@
+//! Reports made by hand, and what each shape makes of them.
+
+use super::*;
+use crate::tally::Misses;
+use terminal::{Page, Style};
+
+fn row(name: &str, address: u64, counts: Counts) -> Row {
+    Row { name: name.into(), library: Some("/usr/bin/prog".into()), address: Some(address), counts }
+}
+
+/// A small report of `count`.
+pub(crate) fn count_report() -> Report {
+    let totals = Counts { instructions: 1_234_567, blocks: 1000, loads: 3000, stores: 400, misses: None };
+    let main = Counts { instructions: 1_000_000, blocks: 900, loads: 2900, stores: 300, misses: None };
+    let rest = Counts { instructions: 234_567, blocks: 100, loads: 100, stores: 100, misses: None };
+    Report {
+        schema: SCHEMA,
+        version: "0.0.0",
+        kind: Kind::Count,
+        command: vec!["prog".into(), "--flag".into()],
+        exit_status: 3,
+        signal: None,
+        partial: false,
+        rep: Rep::Once,
+        machine: serde_json::json!({"name": "host"}),
+        wall_s: 0.5,
+        instructions_per_s: Some(2_469_134),
+        native_wall_s: None,
+        slowdown: None,
+        engine: Engine::default(),
+        totals,
+        null_reasons: BTreeMap::from([("slowdown".into(), "not measured".into())]),
+        warnings: vec!["a sentence".into()],
+        functions: vec![
+            row("main", 0x1139, main),
+            row("a_function(with, several, long, arguments)", 0x1200, rest),
+        ],
+        libraries: Vec::new(),
+        opcodes: Vec::new(),
+    }
+}
+
+/// A small report of `cache` on a machine without a third level.
+pub(crate) fn cache_report() -> Report {
+    let mut report = count_report();
+    report.kind = Kind::Cache;
+    let misses = Misses {
+        l1i_misses: Some(10),
+        l1d_load_misses: Some(123_456_789),
+        l1d_store_misses: Some(7),
+        l2_misses: Some(5),
+        l3_misses: None,
+        dtlb_misses: Some(2),
+    };
+    report.totals.misses = Some(misses);
+    for row in &mut report.functions {
+        row.counts.misses = Some(misses);
+    }
+    report.null_reasons.insert("l3_misses".into(), "the machine has no third level".into());
+    report
+}
+
+#[test]
+fn json_has_the_promised_fields() {
+    let view = View { format: Format::Json, by: By::Function, top: None, page: Page::PLAIN };
+    let json: serde_json::Value = serde_json::from_str(&view.show(&cache_report()).unwrap()).unwrap();
+    for field in ["schema", "version", "command", "exit_status", "partial", "machine", "totals", "functions"]
+    {
+        assert!(json.get(field).is_some(), "{field}");
+    }
+    assert_eq!(json["totals"]["instructions"], 1_234_567);
+    assert_eq!(json["totals"]["l1d_load_misses"], 123_456_789);
+    assert!(json["totals"]["l3_misses"].is_null());
+    assert_eq!(json["null_reasons"]["l3_misses"], "the machine has no third level");
+    assert_eq!(json["functions"][0]["name"], "main");
+}
+
+#[test]
+fn a_count_has_no_misses_at_all() {
+    let json = serde_json::to_value(count_report()).unwrap();
+    assert!(json["totals"].get("l3_misses").is_none());
+}
+
+#[test]
+fn text_fits_eighty_columns() {
+    for report in [count_report(), cache_report()] {
+        let text = text::show(&report, By::Function, 20, &Page::PLAIN);
+        for line in text.lines() {
+            assert!(line.chars().count() <= 80, "{} columns: {line}", line.chars().count());
+            assert_eq!(line, line.trim_end());
+        }
+        assert!(text.contains("1,234,567"), "{text}");
+    }
+}
+
+#[test]
+fn a_missing_level_says_why() {
+    let text = text::show(&cache_report(), By::Function, 20, &Page::PLAIN);
+    let line = text.lines().find(|line| line.contains("L3 misses")).unwrap();
+    assert!(line.contains("- ") && line.contains("(the machine has no third level)"), "{line}");
+}
+
+#[test]
+fn only_a_terminal_sees_escape_sequences() {
+    let plain = text::show(&count_report(), By::Function, 20, &Page::PLAIN);
+    assert!(!plain.contains('\x1b'));
+    let bold = Page { width: 80, style: Style::Bold };
+    assert!(text::show(&count_report(), By::Function, 20, &bold).contains("\x1b[1m"));
+}
+
+#[test]
+fn rows_beyond_the_top_are_counted() {
+    let text = text::show(&count_report(), By::Function, 1, &Page::PLAIN);
+    assert!(text.contains("(1 more with --top 0; "), "{text}");
+}
+
+#[test]
+fn the_table_is_sorted_by_what_it_measures() {
+    let (small, large) =
+        (Counts { instructions: 1, ..Counts::default() }, Counts { instructions: 2, ..Counts::default() });
+    assert!(weight(Kind::Count, &large) > weight(Kind::Count, &small));
+    let missing = Misses { l1d_load_misses: Some(9), ..Misses::default() };
+    let few = Counts { misses: Some(missing), ..small };
+    assert!(
+        weight(Kind::Cache, &few) > weight(Kind::Cache, &Counts { misses: Some(Misses::default()), ..large })
+    );
+}

@@ -1,0 +1,195 @@
+//! The report for people: what ran and how it ended, the totals, and a table of the rows that matter most.
+//!
+//! 80 columns unless the terminal is wider. Numbers are whole, with thousands separators; only where they would leave no room for names are
+//! the table's numbers shortened (`12.3M`), never the totals.
+
+use super::number::{brief, compact, grouped, percent, rate, seconds};
+use super::terminal::{middle_cut, printable, Page};
+use super::{weight, Kind, Metric, Report, Row, CACHE_METRICS, COUNT_METRICS};
+use crate::cli::By;
+use std::path::Path;
+
+/// A name needs at least this much room before numbers are shortened for it.
+const NAME_WIDTH_MIN: usize = 30;
+/// `100.0 %` and the space before the name.
+const SHARE_WIDTH: usize = 9;
+
+/// The whole text.
+pub fn show(report: &Report, by: By, rows: usize, page: &Page) -> String {
+    let mut out = heading(report, page);
+    out += &totals(report);
+    out += &timing(report);
+    out += &table(report, by, rows, page);
+    for warning in &report.warnings {
+        out += &format!("warning: {}\n", printable(warning));
+    }
+    out
+}
+
+fn heading(report: &Report, page: &Page) -> String {
+    let name = match report.kind {
+        Kind::Count => "lightfoot count",
+        Kind::Cache => "lightfoot cache",
+    };
+    let command = printable(&report.command.join(" "));
+    let end = match (report.partial, report.signal) {
+        (true, _) => "interrupted: partial".to_owned(),
+        (_, Some(signal)) => format!("ended by signal {signal}"),
+        (_, None) => format!("exit status {}", report.exit_status),
+    };
+    let room = page.width.saturating_sub(name.len() + end.len() + 4).max(8);
+    format!("{}: {}, {end}\n", page.bold(name), middle_cut(&command, room))
+}
+
+fn totals(report: &Report) -> String {
+    let values: Vec<String> =
+        report.metrics().map(|m| (m.value)(&report.totals).map_or("-".into(), grouped)).collect();
+    let width = values.iter().map(String::len).max().unwrap_or(0);
+    let mut out = String::new();
+    for (metric, value) in report.metrics().zip(&values) {
+        let line = format!("  {:<16} {value:>width$}{}", metric.label, remark(report, metric));
+        out += line.trim_end();
+        out += "\n";
+    }
+    out
+}
+
+/// What stands beside a total: a miss rate, or why there is no number.
+fn remark(report: &Report, metric: &Metric) -> String {
+    if let Some(reason) = report.null_reasons.get(metric.field) {
+        return format!("  ({reason})");
+    }
+    let totals = &report.totals;
+    let (whole, of) = match metric.field {
+        "l1i_misses" => (totals.instructions, "instructions"),
+        "l1d_load_misses" => (totals.loads, "loads"),
+        "l1d_store_misses" => (totals.stores, "stores"),
+        "l2_misses" | "l3_misses" | "dtlb_misses" => (totals.loads + totals.stores, "loads and stores"),
+        _ => return String::new(),
+    };
+    let part = (metric.value)(totals).unwrap_or(0);
+    format!("  {:>8} of {of}", rate(part, whole))
+}
+
+fn timing(report: &Report) -> String {
+    let speed =
+        report.instructions_per_s.map(|n| format!(", {} instructions/s", compact(n))).unwrap_or_default();
+    let slowdown = match (report.slowdown, report.native_wall_s) {
+        (Some(slowdown), Some(native)) => format!("{slowdown:.1}× the native {}", seconds(native)),
+        _ => report.null_reasons.get("slowdown").cloned().unwrap_or_default(),
+    };
+    format!("  {:<16} {}{speed}\n  {:<16} {slowdown}\n", "wall time", seconds(report.wall_s), "slowdown")
+}
+
+fn table(report: &Report, by: By, rows: usize, page: &Page) -> String {
+    let all = report.rows(by);
+    let shown = &all[..rows.min(all.len())];
+    if shown.is_empty() {
+        return String::new();
+    }
+    let width = page.width.max(40);
+    let columns = columns(report);
+    let full = Numbers::new(&columns, shown, grouped);
+    let fits = full.width() + SHARE_WIDTH + NAME_WIDTH_MIN <= width;
+    let numbers = if fits { full } else { Numbers::new(&columns, shown, brief) };
+    let room = width.saturating_sub(numbers.width() + SHARE_WIDTH).max(NAME_WIDTH_MIN / 2);
+    let (label, whole) = (by_label(by), weight(report.kind, &report.totals).0);
+    let mut out = format!("\n{}\n", page.bold(&format!("{:>7}{}  {label}", "share", numbers.heading)));
+    for (row, cells) in shown.iter().zip(&numbers.lines) {
+        let share = percent(weight(report.kind, &row.counts).0, whole);
+        out += &format!("{share:>7}{cells}  {}\n", name(row, by, room));
+    }
+    let rest = all.len() - shown.len();
+    let more = if rest > 0 { format!("{} more with --top 0; ", grouped(rest as u64)) } else { String::new() };
+    out + &format!("  ({more}share: of {})\n", share_of(report.kind))
+}
+
+fn share_of(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Count => "instructions",
+        Kind::Cache => "first-level misses, L1I and L1D",
+    }
+}
+
+/// First-level data misses of reads and writes together: a table has no room for both.
+const L1D: Metric = super::metric("l1d_misses", "L1D misses", |c| c.misses.map(|misses| misses.l1d()));
+
+/// Numbers of a table: blocks are left out (they follow instructions), and levels that the machine lacks.
+fn columns(report: &Report) -> Vec<&'static Metric> {
+    let present = |metric: &&Metric| (metric.value)(&report.totals).is_some();
+    match report.kind {
+        Kind::Count => COUNT_METRICS.iter().filter(|metric| metric.field != "blocks").collect(),
+        Kind::Cache => {
+            let other = CACHE_METRICS.iter().filter(|metric| !metric.field.starts_with("l1d"));
+            COUNT_METRICS[..1].iter().chain([&L1D]).chain(other.filter(present)).collect()
+        }
+    }
+}
+
+fn by_label(by: By) -> &'static str {
+    match by {
+        By::Function => "function",
+        By::Library => "library",
+        By::Opcode => "opcode",
+    }
+}
+
+/// A function with the file it lies in; where both do not fit, the file's version goes first and the middle of each last.
+fn name(row: &Row, by: By, room: usize) -> String {
+    let (By::Function, Some(library)) = (by, &row.library) else {
+        return middle_cut(&printable(&row.name), room);
+    };
+    let library =
+        Path::new(library).file_name().map_or(library.as_str().into(), |name| name.to_string_lossy());
+    let function = printable(&row.name);
+    let mut library = printable(&library);
+    if function == library {
+        return middle_cut(&function, room);
+    }
+    if function.chars().count() + library.chars().count() + 3 > room {
+        library.truncate(library.find(".so").unwrap_or(library.len()));
+        library = middle_cut(&library, (room / 3).max(6));
+    }
+    let left = room.saturating_sub(library.chars().count() + 3).max(8);
+    format!("{} [{library}]", middle_cut(&function, left))
+}
+
+/// The table's numbers, aligned.
+struct Numbers {
+    heading: String,
+    lines: Vec<String>,
+}
+
+impl Numbers {
+    fn new(columns: &[&Metric], rows: &[Row], format: fn(u64) -> String) -> Numbers {
+        let cell = |metric: &Metric, row: &Row| (metric.value)(&row.counts).map_or("-".into(), format);
+        let mut numbers = Numbers { heading: String::new(), lines: vec![String::new(); rows.len()] };
+        for metric in columns {
+            let label = short(metric);
+            let cells: Vec<String> = rows.iter().map(|row| cell(metric, row)).collect();
+            let width = cells.iter().map(String::len).max().unwrap_or(0).max(label.len()) + 2;
+            numbers.heading += &format!("{label:>width$}");
+            for (line, cell) in numbers.lines.iter_mut().zip(cells) {
+                *line += &format!("{cell:>width$}");
+            }
+        }
+        numbers
+    }
+
+    fn width(&self) -> usize {
+        self.heading.chars().count()
+    }
+}
+
+/// A column's heading: every number of a `cache` table but the first is a count of misses.
+fn short(metric: &Metric) -> &'static str {
+    match metric.field {
+        "instructions" => "instr",
+        "l1i_misses" => "L1I",
+        "l1d_misses" => "L1D",
+        "l2_misses" => "L2",
+        "l3_misses" => "L3",
+        "dtlb_misses" => "dTLB",
+        _ => metric.label,
+    }
+}

@@ -1,0 +1,133 @@
+//! `lightfoot study instrument`: how fast and how exact `count` and `cache` are, beside their peers, on seven programs.
+//!
+//! Everything is a race of child processes that a person could type, and the commands stand in the result. Inputs are generated, rounds
+//! interleaved, times are wall times of the whole command, report included. Deliberately absent: peers' memory use, and programs
+//! with several threads (cachegrind serialises them, so a ratio would flatter us).
+
+mod contender;
+mod exactness;
+mod page;
+mod program;
+mod result;
+
+use super::race::{race, Entrant, Line, Times};
+use super::{date, Effort, Options};
+use crate::report::output::print;
+use anyhow::Result;
+use contender::{Contender, Pace, Tools, CACHEGRIND, CONTENDERS, COUNT, NATIVE};
+use program::{Program, PROGRAMS};
+use result::{Findings, ProgramFindings, Timing};
+use std::path::Path;
+
+const START_UP_ROUNDS: usize = 21;
+
+/// Runs the study and writes its results.
+pub(super) fn run(options: &Options) -> Result<()> {
+    let folder = super::workshop()?;
+    let findings = measure(options, folder.path())?;
+    let paths = page::write(&findings, &options.folder)?;
+    print(&page::summary(&findings))?;
+    for path in paths {
+        eprintln!("lightfoot: wrote {}", path.display());
+    }
+    Ok(())
+}
+
+fn measure(options: &Options, folder: &Path) -> Result<Findings> {
+    let tools = Tools::new(folder)?;
+    let mut findings = Findings {
+        schema: 1,
+        date: date::today(),
+        effort: if options.effort == Effort::Quick { "quick" } else { "full" },
+        version: env!("CARGO_PKG_VERSION"),
+        host: host(),
+        ..Findings::default()
+    };
+    for program in PROGRAMS {
+        eprintln!("lightfoot: {}", program.name);
+        findings.programs.push(one(program, &tools, options.effort));
+    }
+    findings.start_up = start_up(&tools);
+    if options.effort == Effort::Full {
+        for program in PROGRAMS {
+            eprintln!("lightfoot: {}, long input", program.name);
+            findings.steady.push(steady(program, &tools));
+        }
+    }
+    findings.conclude();
+    Ok(findings)
+}
+
+/// Races everybody on one program.
+fn one(program: &Program, tools: &Tools, effort: Effort) -> ProgramFindings {
+    let scale = if effort == Effort::Quick { 1 } else { 5 };
+    with_line(program, tools, scale, |line| {
+        let timings = timings(CONTENDERS, tools, line, |pace| rounds(pace, effort));
+        let exactness = Some(exactness::measure(tools, line, &timings));
+        (timings, exactness)
+    })
+}
+
+fn steady(program: &Program, tools: &Tools) -> ProgramFindings {
+    let some: Vec<Contender> =
+        CONTENDERS.iter().filter(|c| [NATIVE, COUNT].contains(&c.name)).copied().collect();
+    with_line(program, tools, program.steady, |line| (timings(&some, tools, line, |_| 3), None))
+}
+
+fn with_line(
+    program: &Program,
+    tools: &Tools,
+    scale: u32,
+    measure: impl FnOnce(&Line) -> (Vec<Timing>, Option<result::Exactness>),
+) -> ProgramFindings {
+    let (missing, (timings, exactness)) = match program.line(&tools.folder, scale) {
+        Ok(line) => (None, measure(&line)),
+        Err(reason) => (Some(reason), (Vec::new(), None)),
+    };
+    ProgramFindings { name: program.name, missing, timings, exactness }
+}
+
+fn rounds(pace: Pace, effort: Effort) -> usize {
+    match (pace, effort) {
+        (Pace::Every, Effort::Quick) => 3,
+        (Pace::Every | Pace::Most, Effort::Full) => 5,
+        (Pace::Most, Effort::Quick) => 2,
+        (Pace::Few, Effort::Quick) => 1,
+        (Pace::FullOnly, Effort::Quick) => 0,
+        (Pace::Few | Pace::FullOnly, Effort::Full) => 3,
+    }
+}
+
+fn timings(
+    contenders: &[Contender],
+    tools: &Tools,
+    line: &Line,
+    rounds: impl Fn(Pace) -> usize,
+) -> Vec<Timing> {
+    let entrants: Vec<Entrant> = contenders
+        .iter()
+        .map(|contender| Entrant { line: (contender.line)(tools, line), rounds: rounds(contender.pace) })
+        .collect();
+    let times = race(&entrants);
+    let timing = |((contender, entrant), times): ((&Contender, &Entrant), Times)| {
+        Timing::new(contender.name, entrant.line.as_ref().ok().map(Line::shown), times)
+    };
+    contenders.iter().zip(&entrants).zip(times).map(timing).collect()
+}
+
+fn start_up(tools: &Tools) -> Vec<Timing> {
+    let line = Line { words: vec!["/bin/true".into()], env: Vec::new(), folder: tools.folder.clone() };
+    let names = [NATIVE, COUNT, CACHEGRIND];
+    let some: Vec<Contender> = CONTENDERS.iter().filter(|c| names.contains(&c.name)).copied().collect();
+    timings(&some, tools, &line, |pace| if pace == Pace::Every { START_UP_ROUNDS } else { 3 })
+}
+
+/// Processor, number of CPUs, kernel.
+fn host() -> String {
+    let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = cpuinfo.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
+    let model = model.map_or("an unknown processor", |(_, model)| model);
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    format!("{model}, {cpus} CPUs, Linux {}", kernel.trim())
+}

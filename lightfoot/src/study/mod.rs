@@ -1,0 +1,60 @@
+//! Studies: experiments that anyone can repeat on their machine, with the commands they ran and what is missing said.
+//!
+//! A study runs lightfoot as users do, as a child process; it knows no short cut.
+
+mod date;
+mod instrument;
+pub mod race;
+mod workshop;
+
+use crate::cli;
+use anyhow::Result;
+use std::path::PathBuf;
+use workshop::workshop;
+
+/// One study.
+#[derive(Clone, Copy, Debug)]
+pub struct Study {
+    /// What the command line calls it.
+    pub name: &'static str,
+    /// What it answers, in a line.
+    pub about: &'static str,
+    /// Runs it.
+    pub run: fn(&Options) -> Result<()>,
+}
+
+/// All studies.
+pub const STUDIES: &[Study] = &[Study {
+    name: "instrument",
+    about: "speed and exactness of count and cache beside cachegrind and DynamoRIO",
+    run: instrument::run,
+}];
+
+/// How much work a study does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effort {
+    /// Small inputs, few rounds.
+    Quick,
+    /// The record.
+    Full,
+}
+
+/// What a study is told.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// How much work.
+    pub effort: Effort,
+    /// Folder for the results.
+    pub folder: PathBuf,
+}
+
+impl Options {
+    /// From the command line.
+    ///
+    /// # Errors
+    /// When the folder cannot be made.
+    pub fn new(study: &cli::Study) -> Result<Options> {
+        let effort = if study.quick { Effort::Quick } else { Effort::Full };
+        Ok(Options { effort, folder: study.output.clone() })
+    }
+}

@@ -1,0 +1,150 @@
+//! From addresses to names: which function of which library an instruction belongs to.
+//!
+//! A function's name is looked for in this order: symbol tables (of the file, or of its separate debug file), stubs of the
+//! procedure linkage table, functions that only the unwind tables know (named by DWARF, else `prog+0x1234`), and the gaps
+//! between all of these. The unwind tables are what makes a stripped program readable: they still say where each function starts.
+//! Each file is read once; an address costs one binary search, and unwind tables and DWARF are read only when an address needs them.
+//!
+//! Deliberately absent: source lines and inlined frames, names of generated code (`/tmp/perf-PID.map`), 32-bit files.
+//! Source: System V ABI, AMD64 supplement, chapters 4 and 5; DWARF 5, section 6.4.
+
+mod debug_file;
+mod demangle;
+mod dwarf;
+mod frame;
+mod image;
+mod plt;
+mod sparse;
+mod table;
+mod vdso;
+
+pub use demangle::demangle;
+
+use image::Image;
+use instrument::Module;
+use sparse::Sparse;
+use std::collections::HashMap;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+/// A function, interned: its number is an index into [`Symbolizer::functions`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Function {
+    /// Index into [`Symbolizer::libraries`].
+    pub library: usize,
+    /// Name as the file has it (mangled).
+    pub name: String,
+    /// Address in the file, before relocation; 0 where there is no file.
+    pub address: u64,
+}
+
+/// Where an address lies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Index into [`Symbolizer::functions`].
+    pub function: usize,
+    /// Addresses around it, as mapped, that belong to the same function.
+    pub range: Range<u64>,
+}
+
+/// An executable, a shared library, or code without a file.
+#[derive(Debug)]
+pub struct Library {
+    /// As the program's memory map names it.
+    pub path: PathBuf,
+    image: Option<Image>,
+    nameless: Option<usize>,
+}
+
+impl Library {
+    /// What a report calls it.
+    pub fn name(&self) -> String {
+        self.path.file_name().unwrap_or(self.path.as_os_str()).to_string_lossy().into_owned()
+    }
+
+    /// Whether a file was read and names only its exported functions.
+    pub fn is_stripped(&self) -> bool {
+        self.image.as_ref().is_some_and(Image::is_stripped)
+    }
+}
+
+/// Names addresses; keeps what it has read.
+#[derive(Debug, Default)]
+pub struct Symbolizer {
+    libraries: Vec<Library>,
+    by_path: HashMap<PathBuf, usize>,
+    functions: Vec<Function>,
+}
+
+impl Symbolizer {
+    /// Nothing read yet.
+    pub fn new() -> Symbolizer {
+        Symbolizer::default()
+    }
+
+    /// All functions that were named so far.
+    pub fn functions(&self) -> &[Function] {
+        &self.functions
+    }
+
+    /// All libraries that were seen so far.
+    pub fn libraries(&self) -> &[Library] {
+        &self.libraries
+    }
+
+    /// The function at `ip`, which lies in `module`.
+    pub fn place(&mut self, module: &Module, ip: u64) -> Place {
+        let index = self.library(&module.path);
+        let library = &mut self.libraries[index];
+        let functions = &mut self.functions;
+        if let Some(image) = &mut library.image {
+            let offset = ip.wrapping_sub(module.start).wrapping_add(module.file_offset);
+            if let Some(address) = image.link_address(offset) {
+                let span = image.find(address);
+                let intern = |name: String, address| {
+                    functions.push(Function { library: index, name, address });
+                    functions.len() - 1
+                };
+                let function = image.function(&span, intern);
+                let bias = ip.wrapping_sub(address);
+                let range = span.range.start.wrapping_add(bias)..span.range.end.wrapping_add(bias);
+                return Place { function, range };
+            }
+        }
+        Place { function: self.nameless(index), range: module.start..module.end }
+    }
+
+    fn library(&mut self, path: &Path) -> usize {
+        if let Some(&index) = self.by_path.get(path) {
+            return index;
+        }
+        let image = if path == Path::new("[vdso]") {
+            vdso::bytes().and_then(|bytes| Image::new(path, Sparse::whole(bytes)))
+        } else if path.is_absolute() {
+            Sparse::open(path).and_then(|file| Image::new(path, file))
+        } else {
+            None
+        };
+        self.libraries.push(Library { path: path.to_owned(), image, nameless: None });
+        self.by_path.insert(path.to_owned(), self.libraries.len() - 1);
+        self.libraries.len() - 1
+    }
+
+    /// The one function that stands for a library without a readable file.
+    fn nameless(&mut self, index: usize) -> usize {
+        let library = &mut self.libraries[index];
+        let functions = &mut self.functions;
+        *library.nameless.get_or_insert_with(|| {
+            let name = library.path.file_name().unwrap_or(library.path.as_os_str());
+            functions.push(Function {
+                library: index,
+                name: name.to_string_lossy().into_owned(),
+                address: 0,
+            });
+            functions.len() - 1
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

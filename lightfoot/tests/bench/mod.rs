@@ -1,0 +1,176 @@
+//! What the command tests stand on: a temporary folder, files made to order, and a run that can be asked about.
+
+use std::ffi::OsStr;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// The program under test.
+pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_lightfoot");
+
+/// A command line of the program under test.
+pub(crate) fn lightfoot() -> Lightfoot {
+    let mut command = Command::new(BINARY);
+    command.env_remove("NO_COLOR").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    Lightfoot(command)
+}
+
+pub(crate) struct Lightfoot(Command);
+
+impl Lightfoot {
+    pub(crate) fn arg(mut self, argument: impl AsRef<OsStr>) -> Self {
+        self.0.arg(argument);
+        self
+    }
+
+    pub(crate) fn args(mut self, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Self {
+        self.0.args(arguments);
+        self
+    }
+
+    pub(crate) fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
+        self.0.env(name, value);
+        self
+    }
+
+    pub(crate) fn run(mut self) -> Ran {
+        let start = Instant::now();
+        Ran::new(self.0.output().unwrap(), start)
+    }
+
+    pub(crate) fn run_with_input(mut self, input: &[u8]) -> Ran {
+        let start = Instant::now();
+        let mut child = self.0.stdin(Stdio::piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(input).unwrap();
+        Ran::new(child.wait_with_output().unwrap(), start)
+    }
+
+    /// The exit status where nobody reads standard error.
+    pub(crate) fn run_with_closed_stderr(mut self) -> Option<i32> {
+        let mut child = self.0.spawn().unwrap();
+        drop(child.stderr.take());
+        child.wait().unwrap().code()
+    }
+
+    /// Ctrl-C, as a terminal sends it: to the whole group.
+    pub(crate) fn run_interrupted_after_ms(mut self, ms: u64) -> Ran {
+        let start = Instant::now();
+        let child = self.0.process_group(0).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(ms));
+        let group = format!("-{}", child.id());
+        Command::new("kill").args(["-s", "INT", "--", &group]).status().unwrap();
+        Ran::new(child.wait_with_output().unwrap(), start)
+    }
+}
+
+/// A finished run.
+pub(crate) struct Ran {
+    status: i32,
+    pub(crate) stdout: Vec<u8>,
+    pub(crate) stderr: Vec<u8>,
+    pub(crate) seconds: f64,
+}
+
+impl Ran {
+    fn new(out: Output, start: Instant) -> Ran {
+        let status = out.status.code().unwrap_or_else(|| -out.status.signal().unwrap_or(0));
+        Ran { status, stdout: out.stdout, stderr: out.stderr, seconds: start.elapsed().as_secs_f64() }
+    }
+
+    /// Standard error.
+    pub(crate) fn said(&self) -> String {
+        String::from_utf8_lossy(&self.stderr).into_owned()
+    }
+
+    #[track_caller]
+    pub(crate) fn ends_with(&self, status: i32) -> &Ran {
+        assert_eq!(self.status, status, "{}", self.said());
+        self
+    }
+
+    #[track_caller]
+    pub(crate) fn fails_with(&self, status: i32) -> &Ran {
+        assert!(self.stdout.is_empty(), "{}", String::from_utf8_lossy(&self.stdout));
+        self.ends_with(status)
+    }
+
+    #[track_caller]
+    pub(crate) fn says(&self, words: &str) -> &Ran {
+        assert!(self.said().contains(words), "no \"{words}\" in: {}", self.said());
+        self
+    }
+
+    #[track_caller]
+    pub(crate) fn in_one_line(&self) -> &Ran {
+        let said = self.said();
+        assert!(
+            said.starts_with("lightfoot: ") && said.ends_with('\n') && said.lines().count() == 1,
+            "{said}"
+        );
+        self
+    }
+}
+
+/// A JSON document.
+#[track_caller]
+pub(crate) fn json(bytes: &[u8]) -> serde_json::Value {
+    serde_json::from_slice(bytes).unwrap_or_else(|e| panic!("{e}: {}", String::from_utf8_lossy(bytes)))
+}
+
+/// A temporary folder.
+pub(crate) struct Bench(tempfile::TempDir);
+
+impl Bench {
+    pub(crate) fn new() -> Bench {
+        Bench(tempfile::tempdir().unwrap())
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    pub(crate) fn join(&self, name: &str) -> PathBuf {
+        self.path().join(name)
+    }
+
+    pub(crate) fn file(&self, name: &str, bytes: &[u8], mode: u32) -> PathBuf {
+        let path = self.join(name);
+        std::fs::write(&path, bytes).unwrap();
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(mode)).unwrap();
+        path
+    }
+
+    /// A copy that would run as another user; only root can make one.
+    pub(crate) fn setuid_copy(&self, program: &str) -> Option<PathBuf> {
+        let path = self.file("other", &std::fs::read(program).unwrap(), 0o755);
+        if std::os::unix::fs::chown(&path, Some(65534), None).is_err() {
+            eprintln!("skipped: only root can make a program setuid to another user");
+            return None;
+        }
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o4755)).unwrap();
+        std::fs::set_permissions(self.path(), PermissionsExt::from_mode(0o755)).unwrap();
+        Some(path)
+    }
+}
+
+/// Word size of a made-up program.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Class {
+    Bits32,
+    Bits64,
+}
+
+/// The header of an executable for `machine`, and nothing after it.
+pub(crate) fn elf_header(class: Class, machine: u16) -> Vec<u8> {
+    let (ident, size) = if class == Class::Bits32 { (1, 52) } else { (2, 64) };
+    let mut header = vec![0x7f, b'E', b'L', b'F', ident, 1, 1];
+    header.resize(16, 0);
+    header.extend(2_u16.to_le_bytes());
+    header.extend(machine.to_le_bytes());
+    header.extend(1_u32.to_le_bytes());
+    header.resize(size, 0);
+    header
+}

@@ -1,0 +1,114 @@
+//! From a machine's description to the levels that are simulated.
+//!
+//! **What.** [`Modelled::of`] takes the split or data-only first level, up to two further levels on the data path, and the TLBs for base pages.
+//! **Why this way.** What cannot be simulated is said in sentences, not silently dropped. **Leaves out** a fourth level, the
+//! instruction side of a unified first level, large pages, write-through (it changes traffic, no miss).
+
+use crate::{
+    plan_levels, CycleModel, Geometry, GeometryError, Levels, Outer, Sharing, StoreMiss, StreamPlan,
+};
+use crate::{WriteBacks, CACHES_MAX, TLBS_MAX};
+use machine::{Cache, CacheKind, Machine, Tlb};
+
+/// Levels, and what they stand for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Modelled {
+    /// What is simulated.
+    pub levels: Levels,
+    /// For each cache level of the simulation, the machine's number of it.
+    pub numbers: Vec<u8>,
+    /// What is not simulated, in sentences.
+    pub left_out: Vec<String>,
+}
+
+impl Modelled {
+    /// What is simulated of `machine`; `None` where it has no first-level cache for data.
+    ///
+    /// # Errors
+    /// When the levels do not fit together.
+    pub fn of(machine: &Machine) -> Result<Option<Modelled>, GeometryError> {
+        let Some(first) = machine.data_cache(1) else { return Ok(None) };
+        let mut left_out = Vec::new();
+        if first.kind == CacheKind::Unified {
+            left_out.push("the unified first level is simulated for data only".into());
+        }
+        let instruction = machine.instruction_cache().filter(|cache| cache.kind == CacheKind::Instruction);
+        let mut levels = Levels { instruction: instruction.map(cache), ..Levels::data_only(cache(first)) };
+        let mut numbers = vec![1];
+        for outer in machine.data_path().filter(|cache| cache.level > 1) {
+            if numbers.len() == CACHES_MAX {
+                left_out.push(format!("{} is not simulated: {CACHES_MAX} levels are the most", outer.name()));
+                continue;
+            }
+            let sharing = if machine.is_private(outer) { Sharing::PerThread } else { Sharing::AllThreads };
+            levels.outer.push(Outer { geometry: cache(outer), sharing });
+            numbers.push(outer.level);
+        }
+        add_tlbs(&mut levels, machine, &mut left_out);
+        levels.check()?;
+        Ok(Some(Modelled { levels, numbers, left_out }))
+    }
+}
+
+fn add_tlbs(levels: &mut Levels, machine: &Machine, left_out: &mut Vec<String>) {
+    let page_bytes = machine.base_page_bytes();
+    levels.data_tlb = machine.data_tlb(1).map(|buffer| tlb(buffer, page_bytes));
+    let instruction = levels.instruction.and(levels.data_tlb).and(machine.instruction_tlb(1));
+    levels.instruction_tlb = instruction.map(|buffer| tlb(buffer, page_bytes));
+    let complete =
+        levels.data_tlb.is_some() && levels.instruction.is_some() == levels.instruction_tlb.is_some();
+    let outer = machine.data_tlb(2);
+    levels.outer_tlb = outer.filter(|_| complete).map(|buffer| tlb(buffer, page_bytes));
+    if outer.is_some() && !complete {
+        left_out.push("the second-level TLB is not simulated: a first-level one is missing".into());
+    }
+}
+
+fn cache(cache: &Cache) -> Geometry {
+    let geometry = Geometry::cache(cache.size_bytes, cache.ways, cache.line_bytes);
+    match cache.store_miss {
+        machine::StoreMiss::Allocate => Geometry { store_miss: StoreMiss::Allocate, ..geometry },
+        machine::StoreMiss::Bypass => geometry.bypassing(),
+    }
+}
+
+fn tlb(tlb: &Tlb, page_bytes: u64) -> Geometry {
+    Geometry::tlb(tlb.entries, tlb.ways, u32::try_from(page_bytes).unwrap_or(4096))
+}
+
+/// What the engine is to record for `machine`, and why; nothing for a machine without a first level.
+///
+/// # Errors
+/// When the machine's levels do not fit together.
+pub fn plan_stream(machine: &Machine, write_backs: WriteBacks) -> Result<StreamPlan, GeometryError> {
+    Ok(match Modelled::of(machine)? {
+        Some(modelled) => plan_levels(&modelled.levels, write_backs),
+        None => StreamPlan {
+            stream: event::Stream::Counts,
+            why: format!("counts only: machine {} has no first-level cache for data", machine.name),
+        },
+    })
+}
+
+impl CycleModel {
+    /// The machine's declared costs; `None` where it declares no base cost. Penalties that nobody declares are 0.
+    pub fn of(machine: &Machine) -> Option<CycleModel> {
+        let cycle = machine.cycle?;
+        let penalty = |declared: Option<u32>| declared.map_or(0.0, f64::from);
+        let mut cache_miss = [0.0; CACHES_MAX];
+        for (cost, cache) in cache_miss.iter_mut().zip(machine.data_path()) {
+            *cost = penalty(cache.penalty_cycles);
+        }
+        let mut tlb_miss = [0.0; TLBS_MAX];
+        for (cost, level) in tlb_miss.iter_mut().zip(1..) {
+            *cost = penalty(machine.data_tlb(level).and_then(|tlb| tlb.penalty_cycles));
+        }
+        let misprediction = penalty(cycle.branch_miss_cycles);
+        Some(CycleModel {
+            per_instruction: cycle.base_cycles_per_instruction,
+            cache_miss,
+            tlb_miss,
+            misprediction,
+        })
+    }
+}
