@@ -47,6 +47,8 @@ pub mod kernel;
 mod layout;
 mod panel;
 pub mod paper;
+#[cfg(feature = "race")]
+pub mod race;
 pub mod rate;
 pub mod reference;
 mod strided;

@@ -1,15 +1,18 @@
 //! Who takes part.
 
-use crate::contest::Run;
-use crate::dynamic::{self, Blasfeo};
-use crate::peak;
-use matrix::{BlockedMatrix, Gemm, Op, Operand, Strided, StridedMut};
+use super::contest::Run;
+use super::dynamic::{self, Blasfeo};
+use super::peak;
+use crate::{BlockedMatrix, Gemm, Op, Operand, Strided, StridedMut};
 use std::ffi::c_int;
 
 /// The element types of the race.
-pub(crate) trait Number: matrix::Real + gemm_type::Peer {
+pub trait Number: crate::Real + Peer {
+    /// In the names of BLAS functions.
     const LETTER: char;
+    /// The ruler.
     fn peak_gflops() -> f64;
+    /// In −0.5 … 0.5.
     fn random(state: &mut u64) -> Self;
 }
 
@@ -34,39 +37,37 @@ impl Number for f32 {
     }
 }
 
-mod gemm_type {
-    /// What the peer crates ask of a type.
-    pub(crate) trait Peer: Sized + Copy + 'static {
-        /// `matrixmultiply`, column-major n×n.
-        fn matrixmultiply(n: usize, a: &[Self], b: &[Self], c: &mut [Self]);
-        /// `faer`, column-major n×n.
-        fn faer(n: usize, threads: usize, a: &[Self], b: &[Self], c: &mut [Self]);
-    }
-    macro_rules! peer {
-        ($real:ty, $function:ident) => {
-            impl Peer for $real {
-                fn matrixmultiply(n: usize, a: &[$real], b: &[$real], c: &mut [$real]) {
-                    let (a, b, c, ld) = (a.as_ptr(), b.as_ptr(), c.as_mut_ptr(), n as isize);
-                    // SAFETY: three arrays of n² numbers.
-                    unsafe { matrixmultiply::$function(n, n, n, 1.0, a, 1, ld, b, 1, ld, 0.0, c, 1, ld) }
-                }
-                fn faer(n: usize, threads: usize, a: &[$real], b: &[$real], c: &mut [$real]) {
-                    let a = faer::MatRef::from_column_major_slice(a, n, n);
-                    let b = faer::MatRef::from_column_major_slice(b, n, n);
-                    let c = faer::MatMut::from_column_major_slice_mut(c, n, n);
-                    assert_eq!(threads, 1, "faer is built without its thread pool");
-                    let (replace, par) = (faer::Accum::Replace, faer::Par::Seq);
-                    faer::linalg::matmul::matmul(c, replace, a, b, 1.0, par);
-                }
-            }
-        };
-    }
-    peer!(f32, sgemm);
-    peer!(f64, dgemm);
+/// What the peer crates ask of a type.
+pub trait Peer: Sized + Copy + 'static {
+    /// `matrixmultiply`, column-major n×n.
+    fn matrixmultiply(n: usize, a: &[Self], b: &[Self], c: &mut [Self]);
+    /// `faer`, column-major n×n.
+    fn faer(n: usize, threads: usize, a: &[Self], b: &[Self], c: &mut [Self]);
 }
+macro_rules! peer {
+    ($real:ty, $function:ident) => {
+        impl Peer for $real {
+            fn matrixmultiply(n: usize, a: &[$real], b: &[$real], c: &mut [$real]) {
+                let (a, b, c, ld) = (a.as_ptr(), b.as_ptr(), c.as_mut_ptr(), n as isize);
+                // SAFETY: three arrays of n² numbers.
+                unsafe { matrixmultiply::$function(n, n, n, 1.0, a, 1, ld, b, 1, ld, 0.0, c, 1, ld) }
+            }
+            fn faer(n: usize, threads: usize, a: &[$real], b: &[$real], c: &mut [$real]) {
+                let a = faer::MatRef::from_column_major_slice(a, n, n);
+                let b = faer::MatRef::from_column_major_slice(b, n, n);
+                let c = faer::MatMut::from_column_major_slice_mut(c, n, n);
+                assert_eq!(threads, 1, "faer is built without its thread pool");
+                let (replace, par) = (faer::Accum::Replace, faer::Par::Seq);
+                faer::linalg::matmul::matmul(c, replace, a, b, 1.0, par);
+            }
+        }
+    };
+}
+peer!(f32, sgemm);
+peer!(f64, dgemm);
 
 /// Everybody, ready to run on the same n×n numbers; the first is what the others are compared with.
-pub(crate) fn contestants<T: Number>(n: usize, threads: usize) -> Vec<(String, Run)> {
+pub fn contestants<T: Number>(n: usize, threads: usize) -> Vec<(String, Run)> {
     let mut state = 1;
     let a: Vec<T> = (0..n * n).map(|_| T::random(&mut state)).collect();
     let b: Vec<T> = (0..n * n).map(|_| T::random(&mut state)).collect();

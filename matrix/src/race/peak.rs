@@ -6,7 +6,7 @@ use std::time::Instant;
 const STEPS: usize = 20_000;
 
 /// GFLOP/s of double precision; single is twice that.
-pub(crate) fn f64_gflops() -> f64 {
+pub fn f64_gflops() -> f64 {
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("avx512f") {
         // SAFETY: the feature is there.

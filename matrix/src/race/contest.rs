@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 /// Something to time; one call is one multiplication.
-pub(crate) type Run = Box<dyn FnMut()>;
+pub type Run = Box<dyn FnMut()>;
 
 struct Contestant {
     name: String,
@@ -13,7 +13,8 @@ struct Contestant {
     shares: Vec<f64>,
 }
 
-pub(crate) struct Contest {
+/// Contestants and their times.
+pub struct Contest {
     flops: f64,
     target_s: f64,
     peak: fn() -> f64,
@@ -21,16 +22,18 @@ pub(crate) struct Contest {
 }
 
 impl Contest {
-    pub(crate) fn new(flops: f64, target_s: f64, peak: fn() -> f64) -> Contest {
+    /// `flops` of one run; runs are repeated for about `target_s` seconds; `peak` samples the ruler in GFLOP/s.
+    pub fn new(flops: f64, target_s: f64, peak: fn() -> f64) -> Contest {
         Contest { flops, target_s, peak, contestants: Vec::new() }
     }
 
-    pub(crate) fn add(&mut self, name: String, run: Run) {
+    /// Enters a contestant.
+    pub fn add(&mut self, name: String, run: Run) {
         self.contestants.push(Contestant { name, run, repeats: 1, seconds: Vec::new(), shares: Vec::new() });
     }
 
     /// Warms everybody up, then runs the passes, each with another one first.
-    pub(crate) fn run(&mut self, passes: usize) {
+    pub fn run(&mut self, passes: usize) {
         for contestant in &mut self.contestants {
             contestant.calibrate(self.target_s);
         }
@@ -47,28 +50,37 @@ impl Contest {
         }
     }
 
-    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+    /// The names, in the order of entry.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
         self.contestants.iter().map(|contestant| contestant.name.as_str())
     }
 
-    pub(crate) fn median_seconds(&self, i: usize) -> Option<f64> {
+    /// Median seconds of a run.
+    pub fn median_seconds(&self, i: usize) -> Option<f64> {
         self.contestants.get(i).map(|contestant| quantile(&contestant.seconds, 0.5))
     }
 
     /// First quartile, median, third quartile.
-    pub(crate) fn gflops(&self, i: usize) -> [f64; 3] {
+    pub fn gflops(&self, i: usize) -> [f64; 3] {
         let rates: Vec<_> = self.contestants[i].seconds.iter().map(|s| self.flops / s / 1e9).collect();
         [0.25, 0.5, 0.75].map(|q| quantile(&rates, q))
     }
 
-    pub(crate) fn share_of_peak(&self, i: usize) -> f64 {
+    /// Median share of the peak sampled beside each run.
+    pub fn share_of_peak(&self, i: usize) -> f64 {
         quantile(&self.contestants[i].shares, 0.5)
     }
 
     /// Median over the passes of time of `other` over time of `base`: above 1 where `base` is faster.
-    pub(crate) fn ratio(&self, base: usize, other: usize) -> f64 {
+    pub fn ratio(&self, base: usize, other: usize) -> f64 {
         let pairs = self.contestants[base].seconds.iter().zip(&self.contestants[other].seconds);
         quantile(&pairs.map(|(base, other)| other / base).collect::<Vec<_>>(), 0.5)
+    }
+}
+
+impl std::fmt::Debug for Contest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.names()).finish()
     }
 }
 

@@ -8,15 +8,10 @@
 //! against; the first three are looked for in the usual places, too. Printed: median GFLOP/s over the passes, quartiles,
 //! the median share of the FMA peak sampled beside each run, and the median ratio to the first contestant.
 
-mod contest;
-mod dynamic;
-mod peak;
-mod registry;
-
-use contest::Contest;
+use matrix::race::{contestants, Contest, Number};
 
 /// What the command line asks for.
-pub(crate) struct Options {
+struct Options {
     real: String,
     sizes: Vec<usize>,
     passes: usize,
@@ -63,9 +58,9 @@ fn main() {
     }
 }
 
-fn race<T: registry::Number>(options: &Options, n: usize) {
+fn race<T: Number>(options: &Options, n: usize) {
     let mut contest = Contest::new(2.0 * (n as f64).powi(3), options.milliseconds * 1e-3, T::peak_gflops);
-    for (name, run) in registry::contestants::<T>(n, options.threads) {
+    for (name, run) in contestants::<T>(n, options.threads) {
         if options.only.is_empty() || options.only.iter().any(|only| name.starts_with(only.as_str())) {
             contest.add(name, run);
         }

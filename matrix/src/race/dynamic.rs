@@ -1,10 +1,10 @@
 //! Libraries that may be on the machine, found at run time: CBLAS by its interface, BLASFEO by its own.
 
 use libloading::Library;
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{c_int, c_void};
 
 /// `cblas_?gemm`.
-pub(crate) type Cblas<T> = unsafe extern "C" fn(
+pub(super) type Cblas<T> = unsafe extern "C" fn(
     c_int,
     c_int,
     c_int,
@@ -36,7 +36,7 @@ fn open(variable: &str, names: &[&str]) -> Option<&'static Library> {
 }
 
 /// The CBLAS libraries found, with their function `symbol`.
-pub(crate) fn cblas<T>(symbol: &str, threads: usize) -> Vec<(&'static str, Cblas<T>)> {
+pub(super) fn cblas<T>(symbol: &str, threads: usize) -> Vec<(&'static str, Cblas<T>)> {
     let threads = threads.to_string();
     for variable in ["OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "OMP_NUM_THREADS"] {
         std::env::set_var(variable, &threads);
@@ -56,7 +56,7 @@ pub(crate) fn cblas<T>(symbol: &str, threads: usize) -> Vec<(&'static str, Cblas
 struct Handle([u8; 256]);
 
 /// `blasfeo_dgemm_nt` or `blasfeo_sgemm_nt` on matrices of its own: `D ← α·A·Bᵀ + β·C`.
-pub(crate) struct Blasfeo<T> {
+pub(super) struct Blasfeo<T> {
     gemm: unsafe extern "C" fn(
         c_int,
         c_int,
@@ -81,7 +81,7 @@ pub(crate) struct Blasfeo<T> {
 
 impl<T: Copy + 'static> Blasfeo<T> {
     /// `letter` is `d` or `s`; `a` and `b` are n×n, column-major.
-    pub(crate) fn new(letter: char, n: usize, a: &[T], b: &[T]) -> Option<Blasfeo<T>> {
+    pub(super) fn new(letter: char, n: usize, a: &[T], b: &[T]) -> Option<Blasfeo<T>> {
         let library = open("LIGHTFOOT_BLASFEO", &["libblasfeo.so"])?;
         let n = n as c_int;
         // SAFETY: the symbols have these types in BLASFEO's headers; a handle is larger than their struct.
@@ -103,7 +103,7 @@ impl<T: Copy + 'static> Blasfeo<T> {
         }
     }
 
-    pub(crate) fn multiply(&mut self, n: usize, one: T, zero: T) {
+    pub(super) fn multiply(&mut self, n: usize, one: T, zero: T) {
         let n = n as c_int;
         let [a, b, c] = &mut self.operands;
         let (a, b, c) = ((&raw mut **a).cast(), (&raw mut **b).cast(), (&raw mut **c).cast());
@@ -113,6 +113,5 @@ impl<T: Copy + 'static> Blasfeo<T> {
 }
 
 /// `CblasColMajor` and `CblasNoTrans`.
-pub(crate) const COLUMN_MAJOR: c_int = 102;
-pub(crate) const NO_TRANSPOSITION: c_int = 111;
-const _: c_char = 0;
+pub(super) const COLUMN_MAJOR: c_int = 102;
+pub(super) const NO_TRANSPOSITION: c_int = 111;
