@@ -5,6 +5,7 @@ mod count;
 mod doctor;
 mod measure;
 mod study;
+mod tile;
 
 use crate::cli::Command;
 use anyhow::Result;
@@ -24,6 +25,8 @@ pub fn run(command: &Command, all: &[OsString]) -> Result<u8> {
         Command::Cache(options) => cache::run(options, all),
         Command::Study(options) => study::run(options),
         Command::Doctor(options) => doctor::run(options),
+        Command::Tile(options) => tile::run(options),
+        Command::TileLoop(options) => tile::run_loop(options),
     }
 }
 

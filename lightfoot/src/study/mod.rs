@@ -3,8 +3,10 @@
 //! A study runs lightfoot as users do, as a child process; it knows no short cut.
 
 mod date;
+mod gemm;
 mod instrument;
 pub mod race;
+mod tiling;
 mod workshop;
 
 use crate::cli;
@@ -24,11 +26,23 @@ pub struct Study {
 }
 
 /// All studies.
-pub const STUDIES: &[Study] = &[Study {
-    name: "instrument",
-    about: "speed and exactness of count and cache beside cachegrind and DynamoRIO",
-    run: instrument::run,
-}];
+pub const STUDIES: &[Study] = &[
+    Study {
+        name: "instrument",
+        about: "speed and exactness of count and cache beside cachegrind and DynamoRIO",
+        run: instrument::run,
+    },
+    Study {
+        name: "tiling",
+        about: "tile sizes of Athanasaki et al. 2006: formula, simulation, real loops, times",
+        run: tiling::run,
+    },
+    Study {
+        name: "gemm",
+        about: "matrix multiplication beside other crates and the BLAS libraries found here",
+        run: gemm::run,
+    },
+];
 
 /// How much work a study does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
