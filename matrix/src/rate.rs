@@ -4,10 +4,10 @@
 //! blocked operands, plain loops on row-major arrays, and the paper's masked loops.
 //! **Why this way.** Out-of-order cores and prefetchers hide latencies, so levels count by *bandwidth*, and transfers
 //! overlap with arithmetic: a stretch of work costs the longest of its streams, not their sum. What does not overlap is
-//! the start of each innermost piece. TLBs: blocked storage walks pages in order and so hides its walks; row-major tiles
+//! the start of each innermost piece and, in the short innermost loops of plain code, the misses. TLBs: blocked storage walks pages in order and so hides its walks; row-major tiles
 //! touch T rows in T pages and pay a second-level lookup for each row once T exceeds the first TLB.
 //!
-//! `cycles = pieces · (max(arithmetic, first level, second level, beyond) + start)`
+//! `cycles = max(arithmetic, first level, second level, beyond) + what does not overlap`
 //!
 //! **Units.** Bytes per cycle and cycles. The rates are declared (see [`Rates`]); a machine description has none.
 //! **Left out.** Conflicts (blocked storage has few), write-allocate traffic of `C` beyond the second level.
@@ -41,12 +41,12 @@ pub struct Rates {
     pub vector_bytes: f64,
     /// Fused multiply-adds (vectors) per cycle.
     pub fma_per_cycle: f64,
-    /// Bytes per cycle from the first level (loads).
-    pub l1_rate: f64,
     /// Bytes per cycle from the second level.
     pub l2_rate: f64,
     /// Bytes per cycle from beyond.
     pub far_rate: f64,
+    /// Bytes of the vectors that plain loops are compiled to: 16 unless the build asks for more.
+    pub loop_vector_bytes: f64,
     /// Cycles that a register tile costs beside its multiplications.
     pub tile_start: f64,
     /// Cycles that an innermost loop costs beside its iterations.
@@ -76,12 +76,12 @@ impl Rates {
             tlb_entries: machine.data_tlb(1).map_or(64.0, |tlb| f64::from(tlb.entries)),
             vector_bytes,
             fma_per_cycle: 2.0,
-            l1_rate: 1.6 * vector_bytes,
-            l2_rate: 0.75 * vector_bytes,
+            l2_rate: vector_bytes,
             far_rate: 9.0,
+            loop_vector_bytes: 16.0,
             tile_start: 30.0,
             loop_start: 5.0,
-            mask_start: 9.0,
+            mask_start: 7.0,
         })
     }
 }
@@ -97,14 +97,14 @@ pub struct Cycles {
     pub l2: f64,
     /// Bytes from beyond.
     pub far: f64,
-    /// What does not overlap: starts of register tiles or innermost loops, address translation.
-    pub starts: f64,
+    /// What does not overlap: starts of register tiles or innermost loops; in plain loops also what L1 misses and pages cost.
+    pub serial: f64,
 }
 
 impl Cycles {
     /// The longest stream plus what does not overlap.
     pub fn total(&self) -> f64 {
-        self.arithmetic.max(self.l1).max(self.l2).max(self.far) + self.starts
+        self.arithmetic.max(self.l1).max(self.l2).max(self.far) + self.serial
     }
 }
 
@@ -157,28 +157,29 @@ fn kernel(rates: &Rates, problem: Problem, tile: usize) -> Cycles {
         l1: tiles * depth * (3.0 + columns) / 2.0,
         l2: tiles * (a_from_l2 + b + c) / rates.l2_rate,
         far: if everything > rates.l2_bytes { far / rates.far_rate } else { 0.0 },
-        starts: tiles * rates.tile_start,
+        serial: tiles * rates.tile_start,
     }
 }
 
-/// The loops on tiles: B's tile is read for every row of A's, C's row with it.
+/// The loops on tiles: B's tile is read for every row of A's, C's row with it. Short loops end before the next one's misses are
+/// under way, so what the first level lacks is added, not overlapped.
 fn loops(rates: &Rates, problem: Problem, tile: usize, start: f64, walks: f64) -> Cycles {
     let bytes = problem.element_bytes as f64;
     let t = tile.min(problem.m).min(problem.n).min(problem.k).max(1) as f64;
     let volume = volume(problem);
-    let vector = rates.vector_bytes / bytes;
-    // One vector of B and one of C are loaded and one stored for each multiply-add.
-    let l1 = volume * 3.0 * bytes / rates.l1_rate / 1.2;
-    let tile_bytes = t * t * bytes;
-    let from_l2 = if tile_bytes + 4.0 * t * bytes <= rates.l1_bytes { 3.0 * volume / t } else { volume };
-    let from_far = if tile_bytes + 4.0 * t * bytes <= rates.l2_bytes { 3.0 * volume / t } else { volume };
+    let lanes = (rates.loop_vector_bytes / bytes).max(1.0);
+    let set = t * t * bytes + 4.0 * t * bytes;
+    let missed = |capacity: f64| if set <= capacity { 3.0 * volume / t } else { volume };
     let everything = 3.0 * volume.powf(2.0 / 3.0) * bytes;
+    let l2 = missed(rates.l1_bytes) * bytes / rates.l2_rate;
+    let far = if everything > rates.l2_bytes { missed(rates.l2_bytes) * bytes / rates.far_rate } else { 0.0 };
     Cycles {
-        arithmetic: volume / vector / rates.fma_per_cycle,
-        l1,
-        l2: from_l2 * bytes / rates.l2_rate,
-        far: if everything > rates.l2_bytes { from_far * bytes / rates.far_rate } else { 0.0 },
-        starts: volume / t * start + walks,
+        arithmetic: volume / lanes / rates.fma_per_cycle,
+        // One vector of B and one of C are loaded and one stored for each multiply-add: a cycle.
+        l1: volume / lanes,
+        l2,
+        far,
+        serial: volume / t * start + walks + l2 + far,
     }
 }
 
