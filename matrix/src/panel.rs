@@ -124,14 +124,23 @@ unsafe fn pack_edge<T: Copy>(
     panel: usize,
     zero: T,
 ) {
-    for col in 0..from.cols {
-        for row in 0..panel {
-            let at = row as isize * from.row_stride + col as isize * from.col_stride;
-            // SAFETY: `row < rows` is an entry of the block; the panel has `panel` rows in each column.
-            unsafe {
-                let value = if row < rows { *source.wrapping_offset(at) } else { zero };
-                target.wrapping_add(col * panel + row).write(value);
+    let entry = |row: usize, col: usize| {
+        source.wrapping_offset(row as isize * from.row_stride).wrapping_offset(col as isize * from.col_stride)
+    };
+    let place = |row: usize, col: usize| target.wrapping_add(col * panel + row);
+    // SAFETY: `row < rows` is an entry of the block; the panel has `panel` rows in each column.
+    unsafe {
+        if from.col_stride == 1 {
+            for row in 0..rows {
+                (0..from.cols).for_each(|col| *place(row, col) = *entry(row, col));
             }
+        } else {
+            for col in 0..from.cols {
+                (0..rows).for_each(|row| *place(row, col) = *entry(row, col));
+            }
+        }
+        for col in 0..from.cols {
+            (rows..panel).for_each(|row| place(row, col).write(zero));
         }
     }
 }

@@ -44,7 +44,7 @@ const FULL: &[usize] = &[
 /// Runs the study and writes its results.
 pub(super) fn run(options: &Options) -> Result<()> {
     let quick = options.effort == Effort::Quick;
-    let (sizes, passes) = if quick { (QUICK, 7) } else { (FULL, 15) };
+    let (sizes, passes) = if quick { (QUICK, 21) } else { (FULL, 31) };
     let mut rows = Vec::new();
     for &n in sizes {
         eprintln!("lightfoot: N = {n}");
@@ -77,7 +77,7 @@ pub(super) fn run(options: &Options) -> Result<()> {
 
 fn race<T: Number>(n: usize, passes: usize) -> Vec<Row> {
     // Large products: fewer passes, each is long enough to average over.
-    let passes = if n >= 2048 { passes.min(3) } else { passes };
+    let passes = if n >= 1024 { passes.min(if n >= 2048 { 3 } else { 7 }) } else { passes };
     let mut contest = Contest::new(2.0 * (n as f64).powi(3), 2e-3, T::peak_gflops);
     for (name, run) in contestants::<T>(n, 1) {
         contest.add(name, run);

@@ -172,50 +172,64 @@ impl<T: Element> BlockProduct<T> {
             if T::PARTS == 1 {
                 let real = out.cast::<T>();
                 if self.beta != T::ZERO {
-                    self.each(c, shape, |at, row, col| *real.add(self.on_stack(row, col)) = *at);
+                    self.each(c, shape, |at, place| *real.add(place.on_stack(strides)) = *at);
                 }
                 self.micro(run, a, b, out, strides, (self.alpha, self.beta), next);
-                self.each(c, shape, |at, row, col| *at = *real.add(self.on_stack(row, col)));
+                self.each(c, shape, |at, place| *at = *real.add(place.on_stack(strides)));
             } else {
                 self.micro(run, a, b, out, strides, (T::ONE, T::ZERO), next);
-                self.each(c, shape, |at, row, col| {
-                    let product = self.alpha * T::from_products(self.products(out, row, col));
+                self.each(c, shape, |at, place| {
+                    let product = self.alpha * T::from_products(place.products(out, strides));
                     *at = if self.beta == T::ZERO { product } else { product + self.beta * *at };
                 });
             }
         }
     }
 
-    /// Calls `f` with the place of every entry of a tile of `C`, its row and its column.
+    /// Calls `f` with every entry of a tile of `C` and its place.
     #[inline]
-    fn each(&self, c: *mut T, (rows, cols): (usize, usize), mut f: impl FnMut(*mut T, usize, usize)) {
-        let panel = self.a.panel;
+    fn each(&self, c: *mut T, (rows, cols): (usize, usize), mut f: impl FnMut(*mut T, Place)) {
         for col in 0..cols {
             let column = c.wrapping_offset(col as isize * self.c.col_stride);
-            for row in 0..rows {
-                let at =
-                    (row / panel) as isize * self.c.panel_stride + (row % panel) as isize * self.c.row_stride;
-                f(column.wrapping_offset(at), row, col);
+            let mut left = rows;
+            let mut panel = 0;
+            while left > 0 {
+                let top = column.wrapping_offset(panel as isize * self.c.panel_stride);
+                for row in 0..left.min(self.a.panel) {
+                    f(top.wrapping_offset(row as isize * self.c.row_stride), Place { panel, row, col });
+                }
+                left = left.saturating_sub(self.a.panel);
+                panel += 1;
             }
         }
     }
+}
 
-    /// Index of a real entry of the tile on the stack.
+/// An entry of a register tile: its panel, its row there, its column.
+#[derive(Clone, Copy)]
+struct Place {
+    panel: usize,
+    row: usize,
+    col: usize,
+}
+
+impl Place {
+    /// Index of a real entry of the tile on the stack; `strides` from panel to panel and column to column.
     #[inline]
-    fn on_stack(&self, row: usize, col: usize) -> usize {
-        let panel = self.kernel.panel;
-        row / panel * panel * self.kernel.columns + col * panel + row % panel
+    fn on_stack(self, strides: (usize, usize)) -> usize {
+        self.panel * strides.0 + self.col * strides.1 + self.row
     }
 
-    /// The four sums of complex entry (`row`, `col`).
+    /// The four sums of a complex entry.
     ///
     /// # Safety
     /// `out` is a tile on the stack that a kernel has written.
     #[inline]
-    unsafe fn products(&self, out: *const T::Real, row: usize, col: usize) -> [T::Real; 4] {
-        let at = |part: usize, of: usize| out.wrapping_add(self.on_stack(2 * row + part, 2 * col + of));
-        // SAFETY: rows and columns of one register tile.
-        unsafe { [*at(0, 0), *at(1, 0), *at(0, 1), *at(1, 1)] }
+    unsafe fn products<R: Copy>(self, out: *const R, strides: (usize, usize)) -> [R; 4] {
+        let first = out.wrapping_add(self.panel * strides.0 + 2 * self.col * strides.1 + 2 * self.row);
+        let second = first.wrapping_add(strides.1);
+        // SAFETY: two rows in each of two columns of the tile.
+        unsafe { [*first, *first.wrapping_add(1), *second, *second.wrapping_add(1)] }
     }
 }
 
