@@ -2,10 +2,14 @@
 use event::{Filter, Record, SetFilter, StoreFilter, Stream};
 use instrument::{run, Command, Exit, Observer, Options};
 
-struct Count(u64);
+#[derive(Default)]
+struct Count(u64, [u64; 9]);
 impl Observer for Count {
     fn records(&mut self, _thread: u32, records: &[Record]) {
         self.0 += records.len() as u64;
+        if std::env::var_os("KINDS").is_some() {
+            records.iter().for_each(|r| self.1[r.code().kind() as usize] += 1);
+        }
     }
 }
 
@@ -21,7 +25,7 @@ fn main() {
     };
     let program = arguments.next().expect("a program");
     let command = Command { program, arguments: arguments.collect() };
-    let mut records = Count(0);
+    let mut records = Count::default();
     match run(&command, &Options { stream, ..Options::default() }, &mut records) {
         Ok(o) => {
             let p = &o.profile;
@@ -29,7 +33,7 @@ fn main() {
                 "instructions {} blocks {} records {} wall {:?} {:?}",
                 p.instructions_retired(), p.blocks.len(), records.0, o.wall, o.exit
             );
-            eprintln!("{:?}", o.effort);
+            eprintln!("{:?} {:?}", o.effort, records.1);
             if let Exit::Code(code) = o.exit {
                 std::process::exit(code);
             }

@@ -8,8 +8,8 @@ use crate::assemble::Assembler;
 use crate::emit::draft::{restore_registers, Bound};
 use crate::emit::lookup::{self, Hash};
 use crate::emit::routine::{self, RecordRoutine};
-use crate::layout::{context, Layout, LOOKUP_PROBES};
-use crate::memory::Shared;
+use crate::layout::{context, Layout, LOOKUP_BITS, LOOKUP_PROBES};
+use crate::memory::{Shared, HUGE_BYTES};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
@@ -48,6 +48,9 @@ pub(crate) struct Zone {
     pub(crate) cold_bytes: u64,
     pub(crate) hot_used: u64,
     pub(crate) cold_used: u64,
+    /// Bytes of either part that lie in huge pages.
+    pub(crate) hot_huge: u64,
+    pub(crate) cold_huge: u64,
     pub(crate) bounds: Vec<Bound>,
     pub(crate) routines: Routines,
     pub(crate) routine_used: u64,
@@ -65,6 +68,11 @@ pub(crate) struct Routines {
     /// Empties the data filter and returns through the context.
     pub(crate) clear_filter: u64,
 }
+
+/// A zone's first huge page is asked for when it holds this much: small programs never pay for one.
+const HUGE_WORTHWHILE: u64 = 700 << 10;
+/// Targets in the lookup table from which on it deserves huge pages.
+const HUGE_TARGETS: usize = 4096;
 
 /// Bytes at the beginning of a zone's cold part that are kept for routines.
 const ROUTINE_BYTES: u64 = 512 << 10;
@@ -124,6 +132,8 @@ pub(crate) struct CodeCache {
     pub(crate) exits: Vec<Exit>,
     pub(crate) pending: AddressMap<Vec<u32>>,
     pub(crate) hash: Hash,
+    /// Targets entered into the lookup table so far.
+    pub(crate) published: usize,
     /// More than one thread has run: nothing that a thread may be looking at is replaced.
     pub(crate) parallel: bool,
 }
@@ -137,6 +147,7 @@ impl CodeCache {
             exits: vec![Exit { target: 0, zone: 0, patch: 0, counter: None, restore: 0, stale: false }],
             pending: AddressMap::default(),
             hash: Hash::of_host(),
+            published: 0,
             parallel: false,
             shared,
             layout,
@@ -150,6 +161,8 @@ impl CodeCache {
                 cold_bytes: place.cold_bytes,
                 hot_used: 0,
                 cold_used: 0,
+                hot_huge: 0,
+                cold_huge: 0,
                 bounds: Vec::new(),
                 routines: Routines::default(),
                 routine_used: 0,
@@ -220,6 +233,15 @@ impl CodeCache {
         self.shared.write(zone.cold_offset() + zone.cold_used as usize, cold);
         zone.hot_used = (zone.hot_used + hot.len() as u64 + 15) & !15;
         zone.cold_used = (zone.cold_used + cold.len() as u64 + 15) & !15;
+        let (offset, cold_offset) = (zone.offset, zone.cold_offset());
+        for (start, used, huge) in
+            [(offset, zone.hot_used, &mut zone.hot_huge), (cold_offset, zone.cold_used, &mut zone.cold_huge)]
+        {
+            if used > *huge + HUGE_WORTHWHILE || *huge > 0 && used > *huge {
+                self.shared.collapse(start + *huge as usize);
+                *huge += HUGE_BYTES as u64;
+            }
+        }
     }
 
     /// Links every exit that waits for fragment `f`.
@@ -285,6 +307,12 @@ impl CodeCache {
 
     /// Puts `pc` into the lookup table, where one of its slots is free.
     pub(crate) fn publish(&mut self, pc: u64, f: usize) {
+        self.published += 1;
+        if self.published == HUGE_TARGETS {
+            for part in 0..(16usize << LOOKUP_BITS) / HUGE_BYTES {
+                self.shared.collapse(self.layout.low_offset() as usize + part * HUGE_BYTES);
+            }
+        }
         let entry = self.entry(f);
         let base = self.layout.low_offset() as usize;
         let first = self.hash.slot(pc);

@@ -117,6 +117,8 @@ pub(crate) struct Layout {
 
 const MB: u64 = 1 << 20;
 const STACK_RESERVE: u64 = 16 * MB;
+/// Zones begin at multiples of this in memory and in the file, so that huge pages can hold them.
+const HUGE: u64 = 2 * MB;
 
 /// A mapped range.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -157,13 +159,13 @@ impl Layout {
     fn under_stack(mapped: &[Range]) -> Option<ZonePlace> {
         let stack = mapped.iter().find(|r| r.stack)?;
         let below = mapped.iter().filter(|r| r.end <= stack.start).map(|r| r.end).max().unwrap_or(0);
-        let start = (below + MB) & !(MB - 1);
-        let room = stack.start.saturating_sub(STACK_RESERVE).saturating_sub(start) & !(MB - 1);
+        let start = (below + HUGE) & !(HUGE - 1);
+        let room = stack.start.saturating_sub(STACK_RESERVE).saturating_sub(start) & !(HUGE - 1);
         let room = room.min(1024 * MB);
         if room < 24 * MB {
             return Layout::anywhere(mapped, 0x3000_0000_0000);
         }
-        let hot_bytes = room * 5 / 8 & !(MB - 1);
+        let hot_bytes = room * 5 / 8 & !(HUGE - 1);
         Some(ZonePlace { address: start, hot_bytes, cold_bytes: room - hot_bytes })
     }
 
@@ -184,7 +186,7 @@ impl Layout {
 
     /// Where the contexts begin in the shared file.
     pub(crate) fn contexts_offset(&self) -> u64 {
-        (self.low_offset() + LOW_BYTES + 0xfff) & !0xfff
+        (self.low_offset() + LOW_BYTES + HUGE - 1) & !(HUGE - 1)
     }
 
     /// Address of the table with one byte per system call.

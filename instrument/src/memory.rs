@@ -33,11 +33,7 @@ impl Shared {
         if unsafe { libc::ftruncate(fd, len as i64) } != 0 {
             return Err(Error::system("cannot size shared memory (is there a file size limit? see 'ulimit -f')"));
         }
-        let flags = libc::MAP_SHARED | libc::MAP_NORESERVE;
-        // SAFETY: a fresh mapping of our own file at an address of the kernel's choice.
-        let base = unsafe {
-            libc::mmap(std::ptr::null_mut(), len, libc::PROT_READ | libc::PROT_WRITE, flags, fd, 0)
-        };
+        let base = map_aligned(fd, len);
         if base == libc::MAP_FAILED {
             return Err(Error::system("cannot map shared memory (see 'ulimit -v')"));
         }
@@ -47,6 +43,15 @@ impl Shared {
     /// The file's descriptor in the host.
     pub(crate) fn fd(&self) -> i32 {
         self.fd
+    }
+
+    /// Asks for one 2 MB page behind the aligned 2 MB at `offset`, whatever the system's policy for shared memory is
+    /// (`MADV_COLLAPSE`, Linux 6.1); without it nothing changes but speed.
+    pub(crate) fn collapse(&self, offset: usize) {
+        const MADV_COLLAPSE: i32 = 25;
+        let at = self.at(offset & !(HUGE_BYTES - 1), HUGE_BYTES);
+        // SAFETY: advice on our own mapping; contents stay.
+        unsafe { libc::madvise(at.cast(), HUGE_BYTES, MADV_COLLAPSE) };
     }
 
     fn at(&self, offset: usize, bytes: usize) -> *mut u8 {
@@ -124,6 +129,33 @@ impl Drop for Shared {
             libc::munmap(self.base.cast(), self.len);
             libc::close(self.fd);
         }
+    }
+}
+
+/// A huge page.
+pub(crate) const HUGE_BYTES: usize = 2 << 20;
+
+/// Maps `len` bytes of `fd` shared at a multiple of 2 MB, so that file and memory can share huge pages.
+fn map_aligned(fd: i32, len: usize) -> *mut libc::c_void {
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+    // SAFETY: a fresh reservation at an address of the kernel's choice.
+    let room = unsafe { libc::mmap(std::ptr::null_mut(), len + HUGE_BYTES, libc::PROT_NONE, flags, -1, 0) };
+    if room == libc::MAP_FAILED {
+        return room;
+    }
+    let skip = (room as usize).wrapping_neg() % HUGE_BYTES;
+    // SAFETY: inside the reservation, which is ours and replaced here; its ends are given back.
+    unsafe {
+        let start = room.byte_add(skip);
+        let flags = libc::MAP_SHARED | libc::MAP_NORESERVE | libc::MAP_FIXED;
+        let base = libc::mmap(start, len, libc::PROT_READ | libc::PROT_WRITE, flags, fd, 0);
+        if skip > 0 {
+            libc::munmap(room, skip);
+        }
+        let page = 4096 - 1;
+        let end = (len + page) & !page;
+        libc::munmap(start.byte_add(end), HUGE_BYTES - skip);
+        base
     }
 }
 

@@ -19,6 +19,9 @@ use std::collections::VecDeque;
 const BLOCKS_MAX: usize = 8;
 /// Fragments translated ahead of one miss.
 const AHEAD_MAX: usize = 16;
+/// Return addresses that enter the lookup table before they are used, so that the first return does not stop. Beyond this
+/// many, only used ones do: a full table costs every lookup more than a stop costs once.
+const PUBLISHED_AHEAD_MAX: usize = 16 << 10;
 
 /// Where code lies, as far as it matters for trusting it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,7 +86,16 @@ pub(crate) struct Translator {
 #[derive(Default)]
 pub(crate) struct Ahead {
     /// Direct targets.
-    pub(crate) targets: Vec<u64>,
+    pub(crate) targets: Vec<(u64, Role)>,
+}
+
+/// How control will come to an address that is translated ahead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// By a direct branch.
+    Branch,
+    /// By a return.
+    Return,
 }
 
 impl Translator {
@@ -110,9 +122,9 @@ impl Translator {
         }
         let mut ahead = Ahead::default();
         let result = self.translate(pc, modules, &mut ahead)?;
-        let mut queue: VecDeque<u64> = ahead.targets.into();
+        let mut queue: VecDeque<(u64, Role)> = ahead.targets.into();
         let mut done = 0;
-        while let Some(target) = queue.pop_front() {
+        while let Some((target, role)) = queue.pop_front() {
             if done == AHEAD_MAX {
                 break;
             }
@@ -121,8 +133,11 @@ impl Translator {
             }
             done += 1;
             let mut more = Ahead::default();
-            if self.translate(target, modules, &mut more).is_some() {
+            if let Some(f) = self.translate(target, modules, &mut more) {
                 queue.extend(more.targets);
+                if role == Role::Return && self.cache.published < PUBLISHED_AHEAD_MAX {
+                    self.cache.publish(target, f);
+                }
             }
         }
         Some(result)
@@ -229,22 +244,23 @@ impl Translator {
     fn note_targets(&mut self, pieces: &[Piece], ahead: &mut Ahead) {
         for piece in pieces {
             let Some(d) = piece.last() else { continue };
+            let (next, targets) = (d.i.next_ip(), &mut ahead.targets);
             match d.i.flow_control() {
                 FlowControl::ConditionalBranch => {
                     if piece.next.is_none() {
-                        ahead.targets.push(d.i.next_ip());
+                        targets.push((next, Role::Branch));
                     }
-                    ahead.targets.push(d.i.near_branch_target());
+                    targets.push((d.i.near_branch_target(), Role::Branch));
                 }
                 FlowControl::UnconditionalBranch if piece.next.is_none() => {
-                    ahead.targets.push(d.i.near_branch_target());
+                    targets.push((d.i.near_branch_target(), Role::Branch));
                 }
                 FlowControl::Call if d.i.is_call_near() => {
-                    ahead.targets.push(d.i.near_branch_target());
-                    ahead.targets.push(d.i.next_ip());
+                    targets.push((d.i.near_branch_target(), Role::Branch));
+                    targets.push((next, Role::Return));
                 }
-                FlowControl::IndirectCall => ahead.targets.push(d.i.next_ip()),
-                FlowControl::Next if piece.next.is_none() => ahead.targets.push(d.i.next_ip()),
+                FlowControl::IndirectCall => targets.push((next, Role::Return)),
+                FlowControl::Next if piece.next.is_none() => targets.push((next, Role::Branch)),
                 _ => {}
             }
         }
