@@ -31,6 +31,7 @@ const UNSAFE_FILES: &[&str] = &[
     "matrix/src/buffer.rs",
     "matrix/src/gemm/job.rs",
     "matrix/src/gemm/mod.rs",
+    "matrix/src/gemm/pool.rs",
     "matrix/src/gemm/scale.rs",
     "matrix/src/gemm/source.rs",
     "matrix/src/gemm/threads.rs",

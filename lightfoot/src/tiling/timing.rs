@@ -95,7 +95,7 @@ fn contest<T: Real>(
                 Box::new(move || version.run(&mut arrays, threads))
             }
             Subject::Kernel => {
-                let mut matrix = |data: &[T]| -> Result<BlockedMatrix<T>, matrix::Error> {
+                let matrix = |data: &[T]| -> Result<BlockedMatrix<T>, matrix::Error> {
                     let mut matrix = BlockedMatrix::with(Kernel::best(), n, n, tiling.tile)?;
                     matrix.copy_from(matrix::Strided::col_major(data, n, n)?)?;
                     Ok(matrix)

@@ -7,6 +7,7 @@
 
 mod batch;
 mod job;
+mod pool;
 mod scale;
 mod source;
 mod threads;

@@ -4,11 +4,13 @@
 //! longer side of `C` is cut, at multiples of a full register tile; the calling thread takes the first part.
 
 use super::job::Job;
+use super::pool;
 use crate::kernel::MAX_PANELS;
 use crate::{Element, Error};
 use std::ops::Range;
+use std::sync::Mutex;
 
-/// Below this many multiply-adds a second thread costs more than it brings (starting one takes about 20 µs).
+/// Below this many multiply-adds a second thread costs more than it brings.
 const WORTH_A_THREAD: usize = 1 << 20;
 
 /// Runs the whole job on up to `threads` threads.
@@ -26,22 +28,15 @@ pub(super) fn run<T: Element>(job: &Job<T>, threads: usize) -> Result<(), Error>
         true => (range, 0..job.n),
         false => (0..job.m, range),
     };
-    std::thread::scope(|scope| {
-        let others: Vec<_> = parts[1..]
-            .iter()
-            .map(|range| {
-                let (rows, cols) = part(range.clone());
-                // SAFETY: as above, and the parts are disjoint.
-                scope.spawn(move || unsafe { job.run(rows, cols) })
-            })
-            .collect();
-        let (rows, cols) = part(parts[0].clone());
-        // SAFETY: as above.
-        let own = unsafe { job.run(rows, cols) };
-        let others: Vec<_> =
-            others.into_iter().map(|thread| thread.join().expect("a part panicked")).collect();
-        others.into_iter().fold(own, Result::and)
-    })
+    let outcome = Mutex::new(Ok(()));
+    pool::run(parts.len(), &|index| {
+        let (rows, cols) = part(parts[index].clone());
+        // SAFETY: as above, and the parts are disjoint.
+        if let Err(error) = unsafe { job.run(rows, cols) } {
+            *outcome.lock().unwrap_or_else(|broken| broken.into_inner()) = Err(error);
+        }
+    });
+    outcome.into_inner().unwrap_or_else(|broken| broken.into_inner())
 }
 
 /// `len` cut into at most `parts` ranges of nearly equal size, at multiples of `unit`.
