@@ -298,7 +298,9 @@ fn text(answer: &Answer) -> String {
             choice.subject, choice.model, choice.tile
         );
     }
-    answer.missing.iter().for_each(|missing| drop(writeln!(out, "missing: {missing}")));
+    for missing in &answer.missing {
+        let _ = writeln!(out, "missing: {missing}");
+    }
     out
 }
 

@@ -150,7 +150,9 @@ mod tests {
         for round in 0..200 {
             let count = 1 + round % 5;
             let seen: Vec<AtomicUsize> = (0..count).map(|_| AtomicUsize::new(0)).collect();
-            run(count, &|index| drop(seen[index].fetch_add(1, Ordering::Relaxed)));
+            run(count, &|index| {
+                seen[index].fetch_add(1, Ordering::Relaxed);
+            });
             assert!(seen.iter().all(|calls| calls.load(Ordering::Relaxed) == 1));
             if round % 20 == 0 {
                 std::thread::sleep(Duration::from_millis(1));
@@ -169,7 +171,9 @@ mod tests {
 
     fn every_index_is_called_once_awake_or_asleep_once() {
         let calls = AtomicUsize::new(0);
-        run(2, &|_| drop(calls.fetch_add(1, Ordering::Relaxed)));
+        run(2, &|_| {
+            calls.fetch_add(1, Ordering::Relaxed);
+        });
         assert_eq!(calls.load(Ordering::Relaxed), 2);
     }
 

@@ -75,7 +75,9 @@ pub(super) fn summary(findings: &Findings) -> String {
     }
     out += &best(findings);
     out += &times(findings);
-    findings.missing.iter().for_each(|missing| drop(writeln!(out, "\nMissing: {missing}.")));
+    for missing in &findings.missing {
+        let _ = writeln!(out, "\nMissing: {missing}.");
+    }
     out
 }
 
@@ -106,7 +108,9 @@ fn best(findings: &Findings) -> String {
 fn times(findings: &Findings) -> String {
     let mut out = String::from("\n## Figures 5 to 8: GFLOP/s, single precision, measured on this host\n\n| figure | loops | threads | N |");
     let tiles = crate::tiling::POWERS;
-    tiles.iter().for_each(|tile| drop(write!(out, " T = {tile} |")));
+    for tile in tiles {
+        let _ = write!(out, " T = {tile} |");
+    }
     out += " best T |\n|---|---|---:|---:|";
     out += &"---:|".repeat(tiles.len() + 1);
     out += "\n";
