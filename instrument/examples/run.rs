@@ -16,8 +16,13 @@ impl Observer for Count {
 fn main() {
     let mut arguments = std::env::args_os().skip(1);
     let sets = SetFilter { sets: 64, line_bytes: 64 };
-    let filter =
-        Filter { data: sets, instruction: sets, data_page: None, instruction_page: None, stores: StoreFilter::LikeLoads };
+    let filter = Filter {
+        data: sets,
+        instruction: sets,
+        data_page: None,
+        instruction_page: None,
+        stores: StoreFilter::LikeLoads,
+    };
     let stream = match arguments.next().expect("a stream").to_str() {
         Some("counts") => Stream::Counts,
         Some("filtered") => Stream::Filtered(filter),
@@ -31,7 +36,11 @@ fn main() {
             let p = &o.profile;
             eprintln!(
                 "instructions {} blocks {} records {} wall {:?} {:?}",
-                p.instructions_retired(), p.blocks.len(), records.0, o.wall, o.exit
+                p.instructions_retired(),
+                p.blocks.len(),
+                records.0,
+                o.wall,
+                o.exit
             );
             eprintln!("{:?} {:?}", o.effort, records.1);
             if let Exit::Code(code) = o.exit {

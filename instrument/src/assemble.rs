@@ -118,12 +118,6 @@ impl Assembler {
         self.imm32(value as u32);
     }
 
-    /// `test r, sign-extended value`
-    pub(crate) fn test_imm(&mut self, r: u8, value: i32) {
-        self.raw(&[0x48 | r >> 3, 0xf7, 0xc0 | (r & 7)]);
-        self.imm32(value as u32);
-    }
-
     /// `neg r`
     pub(crate) fn negate(&mut self, r: u8) {
         self.raw(&[0x48 | r >> 3, 0xf7, 0xd8 | (r & 7)]);
@@ -201,7 +195,7 @@ impl Assembler {
 
     /// `lea r, [r + add]`
     pub(crate) fn advance(&mut self, r: u8, add: i8) {
-        self.raw(&[0x48 | (r >> 3) * 5, 0x8d, 0x40 | (r & 7) * 9]);
+        self.raw(&[0x48 | ((r >> 3) * 5), 0x8d, 0x40 | ((r & 7) * 9)]);
         if r & 7 == 4 {
             self.raw(&[0x24]);
         }

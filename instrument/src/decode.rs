@@ -9,8 +9,6 @@ use std::collections::HashMap;
 
 const PAGE: u64 = 4096;
 const READ_AHEAD_PAGES: u64 = 16;
-/// The longest instruction.
-pub(crate) const INSTRUCTION_BYTES_MAX: usize = 15;
 
 /// Hardware number of a general register of any width.
 pub(crate) fn number(r: Register) -> Option<u8> {

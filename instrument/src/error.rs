@@ -1,7 +1,7 @@
 //! Why a program could not be run, each with the value that failed and a remedy.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::Path;
 
 /// What went wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +21,8 @@ pub enum ErrorKind {
     PtraceRefused,
     /// The program does something that the engine does not support (125).
     Unsupported,
+    /// A tool asked for what cannot be had, or its analysis failed (125).
+    Tool,
     /// A system call of ours failed (125).
     System,
 }
@@ -41,7 +43,7 @@ impl Error {
         Error::new(ErrorKind::System, format!("{what}: {}", std::io::Error::last_os_error()))
     }
 
-    pub(crate) fn program(kind: ErrorKind, path: &PathBuf, why: &str) -> Error {
+    pub(crate) fn program(kind: ErrorKind, path: &Path, why: &str) -> Error {
         Error::new(kind, format!("cannot run '{}': {why}", path.display()))
     }
 

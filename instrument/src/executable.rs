@@ -34,7 +34,8 @@ pub(crate) fn check(program: &OsStr) -> Result<PathBuf, Error> {
     }
     let user = mode & 0o4000 != 0 && meta.uid() != effective_user();
     if user || mode & 0o2010 == 0o2010 {
-        let why = "it is setuid or setgid, and the kernel drops those rights under tracing; run it as its owner";
+        let why =
+            "it is setuid or setgid, and the kernel drops those rights under tracing; run it as its owner";
         return Err(Error::program(ErrorKind::SetUser, &path, why));
     }
     check_header(&path)?;

@@ -8,12 +8,13 @@ use crate::affinity::Binding;
 use crate::cache::{count_address, EXIT_LOOKUP, EXIT_RING, EXIT_SYSTEM_CALL};
 use crate::error::{Error, ErrorKind};
 use crate::image::Image;
-use crate::interrupt;
+use crate::interrupt::{self, Echo};
 use crate::layout::context;
 use crate::profile::Profile;
 use crate::ptrace::{self, SignalInfo, Wait};
 use crate::ring::{Segment, Tally};
 use crate::run::{Effort, Exit};
+use crate::tool::SharedAsking;
 use crate::{layout, profile};
 use event::Stream;
 use std::collections::{HashMap, HashSet};
@@ -70,6 +71,9 @@ pub(crate) struct Host {
     pub(crate) failure: Option<Error>,
     pub(crate) effort: Effort,
     pub(crate) binding: Binding,
+    pub(crate) echo: Echo,
+    /// The run's tool, if it has one.
+    pub(crate) asking: Option<SharedAsking>,
 }
 
 impl Host {
@@ -98,6 +102,8 @@ impl Host {
             failure: None,
             effort: Effort::default(),
             binding,
+            echo: Echo::default(),
+            asking: None,
         }
     }
 
@@ -128,7 +134,13 @@ impl Host {
         }
         let exit = self.exit.ok_or_else(|| Error::new(ErrorKind::System, "the program vanished"))?;
         let interrupted = guard.interrupted();
-        Ok(Ended { exit, interrupted, warnings: Vec::new(), effort: self.effort, profiles: std::mem::take(&mut self.profiles) })
+        Ok(Ended {
+            exit,
+            interrupted,
+            warnings: Vec::new(),
+            effort: self.effort,
+            profiles: std::mem::take(&mut self.profiles),
+        })
     }
 
     pub(crate) fn stopped(&mut self, tid: i32, what: Wait) {
@@ -173,7 +185,8 @@ impl Host {
     /// Kills the program where the translator met what it cannot do.
     pub(crate) fn check_refusal(&mut self) -> bool {
         let Some(why) = self.image_mut().translator.refusal.take() else { return false };
-        self.failure = Some(Error::new(ErrorKind::Unsupported, format!("lightfoot cannot run this program: {why}")));
+        self.failure =
+            Some(Error::new(ErrorKind::Unsupported, format!("lightfoot cannot run this program: {why}")));
         ptrace::kill(self.root, libc::SIGKILL);
         true
     }
@@ -241,8 +254,14 @@ impl Host {
             return;
         }
         self.lent.insert(token);
-        let segment =
-            Segment { shared: image.shared.clone(), thread: thread.number, image: image.number, offset, count, token };
+        let segment = Segment {
+            shared: image.shared.clone(),
+            thread: thread.number,
+            image: image.number,
+            offset,
+            count,
+            token,
+        };
         if let Some(give) = &self.give {
             let _ = give.send(segment);
         }
@@ -328,7 +347,12 @@ impl Host {
             _ => return,
         }
         match Image::new(tid, self.images, self.stream) {
-            Ok(image) => {
+            Ok(mut image) => {
+                if let Some(asking) = &self.asking {
+                    let blocks = self.profiles.iter().map(|p| p.blocks.len()).sum();
+                    asking.borrow_mut().starts(self.images, tid, blocks);
+                }
+                image.translator.asking = self.asking.clone();
                 self.images += 1;
                 self.image = Some(image);
                 self.adopt(tid);

@@ -80,8 +80,11 @@ impl Image {
         for n in number::ALL {
             shared.write(table + n as usize, &[1]);
         }
-        let gadget = system_call_in(pid, vdso)
-            .ok_or_else(|| Error::system("the program has no vdso (boot parameter vdso=0?)"))?;
+        let gadget = system_call_in(pid, vdso).ok_or_else(|| {
+            Error::system(
+                "cannot read the program's vdso (process_vm_readv refused, or boot parameter vdso=0)",
+            )
+        })?;
         let image = Image {
             pid,
             number,
@@ -127,7 +130,10 @@ impl Image {
             let arguments = [address, bytes, protection as u64, flags, fd as u64, offset];
             let got = self.inject(pid, libc::SYS_mmap as u64, arguments);
             if got as u64 != address {
-                let what = format!("cannot map {bytes} bytes at {address:#x} (error {}); is there a 'ulimit -v'?", -got);
+                let what = format!(
+                    "cannot map {bytes} bytes at {address:#x} (error {}); is there a 'ulimit -v'?",
+                    -got
+                );
                 return Err(Error::system(&what));
             }
         }
@@ -319,7 +325,8 @@ impl Image {
         if stop == Stop::Faulted {
             const DIRECTION: u64 = 1 << 10;
             let step = u64::from(element_bytes);
-            after = if r.eflags & DIRECTION == 0 { after.wrapping_add(step) } else { after.wrapping_sub(step) };
+            after =
+                if r.eflags & DIRECTION == 0 { after.wrapping_add(step) } else { after.wrapping_sub(step) };
         }
         if after == before[usize::from(!lods)] {
             return;

@@ -1,10 +1,12 @@
 //! Ctrl-C while a program runs: the terminal sends it to the program too, so the host only notes it and stays.
 //!
-//! A signal that somebody sent to the host alone is passed on. One of the few files with `unsafe`; the handler touches atomics
-//! and makes one `kill`, nothing else. Leaves out: job control, which the kernel does for both processes alike.
+//! A signal that somebody sent to the host alone is passed on. The handler cannot know whether the sender meant the whole process
+//! group, in which case the program gets its own copy: [`Echo`] drops the second of the two.
+//! One of the few files with `unsafe`; the handler touches atomics and makes one `kill`, nothing else. Leaves out: job control, which the kernel does for both processes alike.
 
+use crate::ptrace::{self, SignalInfo};
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 static ROOT: AtomicI32 = AtomicI32::new(0);
 static SEEN: AtomicU64 = AtomicU64::new(0);
@@ -74,5 +76,53 @@ impl Drop for Guard {
             // SAFETY: puts back what `new` found.
             unsafe { libc::sigaction(*signal, old, std::ptr::null_mut()) };
         }
+    }
+}
+
+/// Two copies of one signal to a process group reach the program within this time.
+const TOGETHER: Duration = Duration::from_millis(100);
+const SI_USER: i32 = 0;
+
+/// Tells a signal that the host passed on from the copy that the sender addressed to the program as well.
+#[derive(Default)]
+pub(crate) struct Echo {
+    last: Option<(i32, bool, Instant)>,
+}
+
+impl Echo {
+    /// Whether the program has just had this signal by the other way.
+    pub(crate) fn repeats(&mut self, signal: i32, info: &SignalInfo) -> bool {
+        let word = |at: usize| i32::from_le_bytes([info[at], info[at + 1], info[at + 2], info[at + 3]]);
+        if !SIGNALS.contains(&signal) || word(8) != SI_USER {
+            return false;
+        }
+        let passed_on = word(16) == ptrace::own_pid();
+        self.arrives(signal, passed_on, Instant::now())
+    }
+
+    fn arrives(&mut self, signal: i32, passed_on: bool, now: Instant) -> bool {
+        let other_way = |&(last, way, at): &(i32, bool, Instant)| {
+            last == signal && way != passed_on && now.duration_since(at) < TOGETHER
+        };
+        let repeats = self.last.as_ref().is_some_and(other_way);
+        self.last = (!repeats).then_some((signal, passed_on, now));
+        repeats
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_group_signal_counts_once_whichever_copy_comes_first() {
+        let start = Instant::now();
+        let mut echo = Echo::default();
+        assert!(!echo.arrives(libc::SIGINT, false, start));
+        assert!(echo.arrives(libc::SIGINT, true, start));
+        assert!(!echo.arrives(libc::SIGINT, true, start));
+        assert!(!echo.arrives(libc::SIGINT, true, start), "two that were passed on are two");
+        assert!(!echo.arrives(libc::SIGTERM, false, start), "another signal");
+        assert!(!echo.arrives(libc::SIGTERM, true, start + 2 * TOGETHER), "too late to be a copy");
     }
 }

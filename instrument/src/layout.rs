@@ -49,6 +49,8 @@ pub(crate) mod context {
     pub(crate) const NOWHERE: u32 = 0x128;
     /// 64 bytes for an index vector.
     pub(crate) const VECTOR: u32 = 0x140;
+    /// 16 addresses that wait for their instruction's end, for a tool.
+    pub(crate) const WAITING: u32 = 0x180;
     /// Page filters: data (8 bytes a set), instructions (4 bytes a set).
     pub(crate) const DATA_PAGES: u32 = 0x400;
     pub(crate) const INSTRUCTION_PAGES: u32 = 0xc00;
@@ -165,7 +167,7 @@ impl Layout {
         if room < 24 * MB {
             return Layout::anywhere(mapped, 0x3000_0000_0000);
         }
-        let hot_bytes = room * 5 / 8 & !(HUGE - 1);
+        let hot_bytes = (room * 5 / 8) & !(HUGE - 1);
         Some(ZonePlace { address: start, hot_bytes, cold_bytes: room - hot_bytes })
     }
 

@@ -7,7 +7,7 @@
 //!
 //! Reading order: [`run`] starts and ends a run; `translate` cuts code into superblocks; `emit` turns them into code; `cache` links
 //! them; `host` answers their stops, `signal` and `system_call` the special ones; `image` adds up what was counted.
-//! [`profile`] is what comes out.
+//! [`profile`] is what comes out; [`tool`] is how to ask for more.
 
 mod affinity;
 mod assemble;
@@ -32,6 +32,8 @@ mod ring;
 mod run;
 mod signal;
 mod system_call;
+pub mod tool;
+pub mod tools;
 mod translate;
 
 pub use error::{Error, ErrorKind};

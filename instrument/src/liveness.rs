@@ -8,12 +8,8 @@ use crate::decode::{number, Decoded};
 use iced_x86::{InstructionInfoFactory, Mnemonic, OpAccess, RflagsBits};
 
 /// All status flags.
-pub(crate) const FLAGS: u32 = RflagsBits::OF
-    | RflagsBits::SF
-    | RflagsBits::ZF
-    | RflagsBits::AF
-    | RflagsBits::CF
-    | RflagsBits::PF;
+pub(crate) const FLAGS: u32 =
+    RflagsBits::OF | RflagsBits::SF | RflagsBits::ZF | RflagsBits::AF | RflagsBits::CF | RflagsBits::PF;
 
 /// What one instruction does with the general registers.
 #[derive(Clone, Copy, Debug, Default)]

@@ -31,7 +31,9 @@ impl Shared {
         }
         // SAFETY: `fd` is ours.
         if unsafe { libc::ftruncate(fd, len as i64) } != 0 {
-            return Err(Error::system("cannot size shared memory (is there a file size limit? see 'ulimit -f')"));
+            return Err(Error::system(
+                "cannot size shared memory (is there a file size limit? see 'ulimit -f')",
+            ));
         }
         let base = map_aligned(fd, len);
         if base == libc::MAP_FAILED {
@@ -55,7 +57,10 @@ impl Shared {
     }
 
     fn at(&self, offset: usize, bytes: usize) -> *mut u8 {
-        assert!(offset.checked_add(bytes).is_some_and(|end| end <= self.len), "offset {offset:#x} is outside");
+        assert!(
+            offset.checked_add(bytes).is_some_and(|end| end <= self.len),
+            "offset {offset:#x} is outside"
+        );
         // SAFETY: just checked to lie inside the mapping.
         unsafe { self.base.add(offset) }
     }
@@ -104,13 +109,6 @@ impl Shared {
         unsafe {
             std::arch::asm!("mov dword ptr [{to}], {value:e}", to = in(reg) to, value = in(reg) value, options(nostack, preserves_flags));
         }
-    }
-
-    /// Reads bytes back (code that we wrote).
-    pub(crate) fn read(&self, offset: usize, into: &mut [u8]) {
-        let from = self.at(offset, into.len());
-        // SAFETY: `from` is readable for that many bytes and does not overlap `into`.
-        unsafe { std::ptr::copy_nonoverlapping(from, into.as_mut_ptr(), into.len()) }
     }
 
     /// Records that the target has handed over and will not touch until the host gives the segment back.

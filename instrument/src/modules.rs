@@ -133,6 +133,10 @@ impl Modules for Maps {
             Trust::Generated => Some((Trust::Generated, self.last.2)),
         }
     }
+
+    fn module(&self, number: u32) -> Option<&Module> {
+        self.modules.get(number as usize)
+    }
 }
 
 #[cfg(test)]

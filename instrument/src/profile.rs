@@ -96,7 +96,11 @@ pub(crate) fn append(all: &mut Profile, p: Profile, image: u32, tally: &crate::r
     let first = all.instructions.len() as u32;
     let sites = all.sites.len() as u32;
     all.modules.extend(p.modules);
-    all.blocks.extend(p.blocks.into_iter().map(|b| Block { module: b.module + modules, first: b.first + first, ..b }));
+    all.blocks.extend(p.blocks.into_iter().map(|b| Block {
+        module: b.module + modules,
+        first: b.first + first,
+        ..b
+    }));
     all.instructions.extend(p.instructions);
     all.sites.extend(p.sites.into_iter().map(|s| Site { block: s.block + blocks, ..s }));
     all.cut.extend(p.cut.into_iter().map(|(b, k, n)| (b + blocks, k, n)));

@@ -42,8 +42,12 @@ pub(crate) fn seize(tid: i32) -> Result<(), Error> {
         return Ok(());
     }
     let why = std::io::Error::last_os_error();
-    let remedy = "in a container allow it with --cap-add=SYS_PTRACE; else see /proc/sys/kernel/yama/ptrace_scope";
-    Err(Error::new(ErrorKind::PtraceRefused, format!("the system refuses to trace a child (ptrace: {why}); {remedy}")))
+    let remedy =
+        "in a container allow it with --cap-add=SYS_PTRACE; else see /proc/sys/kernel/yama/ptrace_scope";
+    Err(Error::new(
+        ErrorKind::PtraceRefused,
+        format!("the system refuses to trace a child (ptrace: {why}); {remedy}"),
+    ))
 }
 
 /// Lets `tid` run on, delivering `signal` (0: none).
@@ -146,9 +150,11 @@ pub(crate) fn spawn(path: &CString, argv: &[CString], randomise: bool) -> Result
     pointers.push(std::ptr::null());
     let (mut go, mut told) = ([0i32; 2], [0i32; 2]);
     // SAFETY: two-element arrays as pipe2 wants.
-    if unsafe { libc::pipe2(go.as_mut_ptr(), libc::O_CLOEXEC) } != 0
-        || unsafe { libc::pipe2(told.as_mut_ptr(), libc::O_CLOEXEC) } != 0
-    {
+    let refused = unsafe {
+        libc::pipe2(go.as_mut_ptr(), libc::O_CLOEXEC) != 0
+            || libc::pipe2(told.as_mut_ptr(), libc::O_CLOEXEC) != 0
+    };
+    if refused {
         return Err(Error::system("cannot make a pipe"));
     }
     // SAFETY: the child below makes only async-signal-safe calls on memory prepared before.
@@ -206,11 +212,4 @@ pub(crate) fn spawn(path: &CString, argv: &[CString], randomise: bool) -> Result
         return Ok(Spawn::ExecFailed(i32::from_le_bytes([answer[1], answer[2], answer[3], answer[4]])));
     }
     Ok(Spawn::Started { pid, fixed_addresses: answer[0] == 1 })
-}
-
-/// Whether two tasks share one address space.
-pub(crate) fn same_address_space(a: i32, b: i32) -> bool {
-    const KCMP_VM: i32 = 1;
-    // SAFETY: integers only.
-    unsafe { libc::syscall(libc::SYS_kcmp, a, b, KCMP_VM, 0, 0) == 0 }
 }

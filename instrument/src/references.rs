@@ -219,16 +219,7 @@ fn ignored(i: &Instruction) -> bool {
     use Mnemonic::*;
     matches!(
         i.mnemonic(),
-        Lea | Nop
-            | Endbr64
-            | Endbr32
-            | Reservednop
-            | Bndmk
-            | Bndcl
-            | Bndcu
-            | Bndcn
-            | Cldemote
-            | Invlpg
+        Lea | Nop | Endbr64 | Endbr32 | Reservednop | Bndmk | Bndcl | Bndcu | Bndcn | Cldemote | Invlpg
     )
 }
 
@@ -262,13 +253,15 @@ fn complex(i: &Instruction) -> Option<Complex> {
         return Some(Complex::Gather);
     }
     match i.mnemonic() {
-        Xsave | Xsave64 | Xsavec | Xsavec64 | Xsaveopt | Xsaveopt64 | Xsaves | Xsaves64 | Xrstor | Xrstor64
-        | Xrstors | Xrstors64 => return Some(Complex::State),
+        Xsave | Xsave64 | Xsavec | Xsavec64 | Xsaveopt | Xsaveopt64 | Xsaves | Xsaves64 | Xrstor
+        | Xrstor64 | Xrstors | Xrstors64 => return Some(Complex::State),
         Tileloadd | Tileloaddt1 | Tilestored => return Some(Complex::Tile),
         Vmaskmovps | Vmaskmovpd | Vpmaskmovd | Vpmaskmovq => return memory.then_some(Complex::VectorMask),
         Maskmovdqu | Vmaskmovdqu | Maskmovq => return Some(Complex::VectorMask),
         Xlatb => return Some(Complex::BitOffset),
-        Bt | Bts | Btr | Btc if memory && i.op1_kind() == OpKind::Register => return Some(Complex::BitOffset),
+        Bt | Bts | Btr | Btc if memory && i.op1_kind() == OpKind::Register => {
+            return Some(Complex::BitOffset)
+        }
         _ => {}
     }
     if memory && i.has_op_mask() && !crate::masking::reads_whole_source(i.mnemonic()) {

@@ -43,11 +43,15 @@ pub(crate) fn observe(desk: Desk, observer: &mut dyn Observer) -> Tally {
     let mut tally = Tally::new();
     let layout = crate::emit::state_layout();
     let mut last = Instant::now();
+    let mut image = 0;
     const PERIOD: Duration = Duration::from_millis(100);
     loop {
         match desk.incoming.recv_timeout(PERIOD) {
             Ok(segment) => {
                 let records = segment.shared.records(segment.offset, segment.count);
+                if std::mem::replace(&mut image, segment.image) != image {
+                    observer.image(image);
+                }
                 count_complex(records, segment.image, &layout, &mut tally);
                 observer.records(segment.thread, records);
                 let _ = desk.done.send(segment.token);

@@ -4,10 +4,12 @@ use crate::affinity::{self, Binding};
 use crate::error::{Error, ErrorKind};
 use crate::executable;
 use crate::host::Host;
+use crate::layout::context;
 use crate::profile::Profile;
 use crate::ptrace::{self, Spawn};
 use crate::ring::{self, Desk};
-use event::{Record, Stream};
+use crate::tool::SharedAsking;
+use event::{Record, SetFilter, Stream};
 use std::ffi::{CString, OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -110,6 +112,8 @@ pub struct Progress {
 pub trait Observer: Send {
     /// Records of one thread, in program order.
     fn records(&mut self, thread: u32, records: &[Record]);
+    /// The records that follow are those of this process image: 0 at first, one more after each exec.
+    fn image(&mut self, _number: u32) {}
     /// Called about ten times a second.
     fn progress(&mut self, _progress: &Progress) {}
 }
@@ -129,6 +133,16 @@ impl Observer for Unobserved {
 /// # Errors
 /// When the program cannot be started or traced, or does what the engine does not support; the program is then killed.
 pub fn run(command: &Command, options: &Options, observer: &mut dyn Observer) -> Result<Outcome, Error> {
+    run_asking(command, options, observer, None)
+}
+
+/// [`run`] with a tool's instrumentation code.
+pub(crate) fn run_asking(
+    command: &Command,
+    options: &Options,
+    observer: &mut dyn Observer,
+    asking: Option<SharedAsking>,
+) -> Result<Outcome, Error> {
     let path = executable::check(&command.program)?;
     let started = Instant::now();
     let mut warnings = Vec::new();
@@ -154,17 +168,30 @@ pub fn run(command: &Command, options: &Options, observer: &mut dyn Observer) ->
             elsewhere.iter().for_each(affinity::move_here);
             ring::observe(desk, observer)
         });
-        let mut host = Host::new(pid, options.stream, give, returned, blocks, binding);
+        let mut host = Host::new(pid, bounded(options.stream), give, returned, blocks, binding);
+        host.asking = asking;
         let ended = host.control();
         host.close();
         (ended, watcher.join())
     });
     let mut ended = ended?;
-    let tally = tally.map_err(|_| Error::new(ErrorKind::System, "the analysis of the program's events failed"))?;
+    let tally =
+        tally.map_err(|_| Error::new(ErrorKind::System, "the analysis of the program's events failed"))?;
     warnings.append(&mut ended.warnings);
     let (exit, interrupted, effort) = (ended.exit, ended.interrupted, ended.effort);
     let wall = started.elapsed();
     Ok(Outcome { exit, interrupted, wall, profile: ended.profile(&tally), effort, warnings })
+}
+
+/// The stream with filters that a context has room for. Fewer sets drop fewer references, which is as exact.
+fn bounded(stream: Stream) -> Stream {
+    let Stream::Filtered(mut filter) = stream else { return stream };
+    let at_most = |f: SetFilter, sets: u32| SetFilter { sets: f.sets.min(sets), ..f };
+    filter.data = at_most(filter.data, context::LINE_SETS_MAX);
+    filter.instruction = at_most(filter.instruction, context::LINE_SETS_MAX);
+    filter.data_page = filter.data_page.map(|f| at_most(f, context::PAGE_SETS_MAX));
+    filter.instruction_page = filter.instruction_page.map(|f| at_most(f, context::PAGE_SETS_MAX));
+    Stream::Filtered(filter)
 }
 
 fn spawn(path: &Path, command: &Command, options: &Options) -> Result<Spawn, Error> {
@@ -182,5 +209,5 @@ fn spawn(path: &Path, command: &Command, options: &Options) -> Result<Spawn, Err
 fn exec_failed(path: &Path, error: i32) -> Error {
     let why = std::io::Error::from_raw_os_error(error);
     let kind = if error == libc::ENOENT { ErrorKind::NotFound } else { ErrorKind::NotExecutable };
-    Error::program(kind, &path.to_path_buf(), &format!("the system refuses to execute it ({why})"))
+    Error::program(kind, path, &format!("the system refuses to execute it ({why})"))
 }

@@ -24,13 +24,18 @@ impl Host {
     pub(crate) fn signal(&mut self, tid: i32, signal: i32, info: Option<SignalInfo>) {
         let info = info.unwrap_or_else(|| ptrace::signal_info(tid));
         let code = i32::from_le_bytes([info[8], info[9], info[10], info[11]]);
-        let fault = matches!(signal, libc::SIGSEGV | libc::SIGBUS | libc::SIGFPE | libc::SIGILL | libc::SIGTRAP) && code > 0;
+        let fault =
+            matches!(signal, libc::SIGSEGV | libc::SIGBUS | libc::SIGFPE | libc::SIGILL | libc::SIGTRAP)
+                && code > 0;
         let handled = self.caught(tid) >> (signal - 1) & 1 != 0;
         if !handled && !fault {
             return ptrace::resume(tid, signal);
         }
         let mut held = std::mem::take(&mut self.thread(tid).held);
-        match self.to_boundary(tid, fault, &mut held) {
+        if self.echo.repeats(signal, &info) {
+            return self.next_signal(tid, held);
+        }
+        match self.bring_to_boundary(tid, fault, &mut held) {
             Boundary::Reached => {}
             Boundary::Gone => return,
         }
@@ -75,7 +80,7 @@ impl Host {
     }
 
     /// Brings the thread to where its registers can be made the program's own, and makes them so.
-    fn to_boundary(&mut self, tid: i32, fault: bool, held: &mut Vec<(i32, SignalInfo)>) -> Boundary {
+    fn bring_to_boundary(&mut self, tid: i32, fault: bool, held: &mut Vec<(i32, SignalInfo)>) -> Boundary {
         let context = self.thread(tid).context;
         for _ in 0..STEPS_MAX {
             let Some(mut r) = ptrace::registers(tid) else { return Boundary::Gone };

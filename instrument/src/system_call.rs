@@ -2,8 +2,8 @@
 
 use crate::host::Host;
 use crate::image::number;
-use crate::memory;
 use crate::layout::context;
+use crate::memory;
 use crate::ptrace::{self, Registers};
 
 const ARCH_SET_GS: u64 = 0x1001;
@@ -26,7 +26,8 @@ impl Host {
                 self.image_mut().write64(context, context::FS_BASE, r.rsi);
             }
             number::ARCH_PRCTL if r.rdi == ARCH_SET_GS => {
-                self.image_mut().translator.refusal = Some("the program sets the gs register, which lightfoot needs".into());
+                self.image_mut().translator.refusal =
+                    Some("the program sets the gs register, which lightfoot needs".into());
             }
             number::SET_AFFINITY => {
                 let tids: Vec<i32> = self.threads.keys().copied().collect();
@@ -51,8 +52,8 @@ impl Host {
     fn get_affinity(&self, tid: i32, r: &Registers) -> Option<i64> {
         let own = r.rdi == 0 || self.threads.contains_key(&(r.rdi as i32));
         let bytes = self.binding.hidden().filter(|_| own)?.bytes();
-        let words = (online() + 63) / 64 * 8;
-        if (r.rsi as usize) < words || r.rsi % 8 != 0 {
+        let words = online().div_ceil(64) * 8;
+        if (r.rsi as usize) < words || !r.rsi.is_multiple_of(8) {
             return None;
         }
         let written = memory::write_target(tid, r.rdx, &bytes[..words]);

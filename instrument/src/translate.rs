@@ -10,15 +10,16 @@ use crate::cache::{near, CodeCache, Exit, Fragment};
 use crate::decode::{CodeReader, Decoded, End};
 use crate::emit::draft::Draft;
 use crate::emit::events::Events;
-use crate::profile::{Block, Instruction, Site};
+use crate::profile::{Block, Instruction, Module, Site};
 use crate::references::Shapes;
+use crate::tool::{Events as Asked, SharedAsking};
 use iced_x86::{FlowControl, InstructionInfoFactory};
 use std::collections::VecDeque;
 
 /// Most blocks of a superblock.
 const BLOCKS_MAX: usize = 8;
 /// Fragments translated ahead of one miss.
-const AHEAD_MAX: usize = 16;
+const AHEAD_MAX: usize = 5;
 /// Return addresses that enter the lookup table before they are used, so that the first return does not stop. Beyond this
 /// many, only used ones do: a full table costs every lookup more than a stop costs once.
 const PUBLISHED_AHEAD_MAX: usize = 16 << 10;
@@ -36,6 +37,8 @@ pub(crate) enum Trust {
 pub(crate) trait Modules {
     /// How far `pc` is to be trusted, and the number of its module; `None` where it cannot be executed.
     fn at(&mut self, pc: u64) -> Option<(Trust, u32)>;
+    /// The module of that number.
+    fn module(&self, number: u32) -> Option<&Module>;
 }
 
 /// A block of a superblock, decoded.
@@ -47,6 +50,8 @@ pub(crate) struct Piece {
     pub(crate) number: u32,
     /// The superblock goes on at this address after it.
     pub(crate) next: Option<u64>,
+    /// What a tool asked for.
+    pub(crate) events: Asked,
 }
 
 impl Piece {
@@ -57,12 +62,6 @@ impl Piece {
     /// Address after the last instruction.
     pub(crate) fn end_ip(&self) -> u64 {
         self.last().map_or(self.ip, |d| d.i.next_ip())
-    }
-
-    /// Whether it ends with a conditional branch.
-    pub(crate) fn conditional(&self) -> bool {
-        self.end == End::Transfer
-            && self.last().is_some_and(|d| d.i.flow_control() == FlowControl::ConditionalBranch)
     }
 }
 
@@ -80,6 +79,10 @@ pub(crate) struct Translator {
     /// Why translation failed for good, once it did.
     pub(crate) refusal: Option<String>,
     pub(crate) spare: Vec<Vec<Decoded>>,
+    /// Room for the next draft.
+    draft: Draft,
+    /// The run's tool, if it has one.
+    pub(crate) asking: Option<SharedAsking>,
 }
 
 /// What a translation wants translated next.
@@ -112,6 +115,8 @@ impl Translator {
             counters: 0,
             refusal: None,
             spare: Vec::new(),
+            draft: Draft::default(),
+            asking: None,
         }
     }
 
@@ -145,7 +150,8 @@ impl Translator {
 
     fn translate(&mut self, pc: u64, modules: &mut impl Modules, ahead: &mut Ahead) -> Option<usize> {
         let (trust, module) = modules.at(pc)?;
-        let pieces = self.superblock(pc, trust, module)?;
+        let mut pieces = self.superblock(pc, trust, module)?;
+        self.ask(&mut pieces, modules);
         if self.counters as usize + pieces.len() + 1 > crate::layout::context::COUNTERS_MAX
             || self.sites.len() + 10_000 > crate::layout::SITES_MAX
             || self.blocks.len() + 100 > crate::layout::SITES_MAX
@@ -159,19 +165,21 @@ impl Translator {
             self.refusal = Some("the program executes more code than the code cache holds".into());
             return None;
         }
-        let mut draft =
-            Draft::new(zone.address + zone.hot_used, zone.cold_address() + zone.cold_used);
+        let mut draft = std::mem::take(&mut self.draft);
+        draft.begin(zone.address + zone.hot_used, zone.cold_address() + zone.cold_used);
         let fragment = self.emit(&mut draft, z, &pieces, trust);
         draft.connect();
         let zone = &mut self.cache.zones[z];
         let at = zone.hot_used as u32;
         zone.bounds.extend(draft.bounds.iter().map(|b| crate::emit::draft::Bound { at: b.at + at, ..*b }));
         self.cache.place(z, &draft.hot.bytes, &draft.cold.bytes);
+        self.draft = draft;
         let f = self.cache.fragments.len();
         self.cache.fragments.push(fragment);
         self.cache.map.insert(pc, f as u32);
         self.cache.link_pending(f);
         self.note_targets(&pieces, ahead);
+        self.tell();
         for piece in pieces {
             self.spare.push(piece.instructions);
         }
@@ -194,7 +202,7 @@ impl Translator {
                 return Some(pieces);
             }
             let number = self.enter_block(ip, module, &instructions);
-            let mut piece = Piece { ip, instructions, end, number, next: None };
+            let mut piece = Piece { ip, instructions, end, number, next: None, events: Asked::default() };
             let next = follow(&piece);
             let full = pieces.len() + 1 == BLOCKS_MAX;
             piece.next = next.filter(|&n| {

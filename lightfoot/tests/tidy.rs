@@ -23,6 +23,7 @@ const FLOORS: &[(&str, u8, &[&str])] = &[
 
 /// Files that may hold unsafe code, one per line; a listed file without any is to be taken off the list.
 const UNSAFE_FILES: &[&str] = &[
+    "instrument/src/affinity.rs",
     "instrument/src/interrupt.rs",
     "instrument/src/memory.rs",
     "instrument/src/ptrace.rs",
@@ -366,7 +367,8 @@ fn subcommand(text: &str) -> Option<&str> {
         None if text.starts_with("cargo run ") => text.split_once(" -- ")?.1,
         None => return None,
     };
-    let word = rest.split_whitespace().next()?;
+    // A report's first line reads `lightfoot cache: program`.
+    let word = rest.split_whitespace().next()?.trim_end_matches(':');
     word.starts_with(|c: char| c.is_ascii_lowercase()).then_some(word)
 }
 
@@ -422,6 +424,7 @@ fn the_document_check_can_fail() {
     assert!(!is_path("/proc/self") && !is_path("--l1d") && !is_path("cargo test a/b") && !is_path("Profile"));
     assert_eq!(subcommand("lightfoot fly high"), Some("fly"));
     assert_eq!(subcommand("cargo run --release -- cache -- prog"), Some("cache"));
+    assert_eq!(subcommand("lightfoot fly: high"), Some("fly"));
     assert_eq!(subcommand("$ lightfoot --help"), None);
     let help =
         "About\n\nCommands:\n  count   Counts\n          and more\n  cache   Misses\n\nOptions:\n  -h\n";

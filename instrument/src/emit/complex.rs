@@ -3,9 +3,9 @@
 //! The values of `event::Shape` are written by general registers only; vector registers go by way of the context's memory.
 //! None of this is fast and none of it needs to be. Afterwards the data filter is emptied, because these references bypass it.
 
+use super::add_segment;
 use super::draft::{Draft, Goal, Part, FLAGS_BIT};
 use super::events::check_ring;
-use super::add_segment;
 use crate::assemble::{reg, Address, VectorWidth, Vex};
 use crate::decode::{number, Decoded};
 use crate::layout::context;
@@ -13,14 +13,21 @@ use crate::masking;
 use crate::references::{operand, Complex};
 use crate::translate::Translator;
 use event::{
-    AddressWidth, Code, Direction, MaskedLayout, RecordKind, Segment, Shape, StateFormat, Stream, StringOperation,
-    COMPLEX_CODE, PAYLOAD_CODE,
+    AddressWidth, Code, Direction, MaskedLayout, RecordKind, Segment, Shape, StateFormat, Stream,
+    StringOperation, COMPLEX_CODE, PAYLOAD_CODE,
 };
 use iced_x86::{Instruction, Mnemonic, OpKind, Register};
 
 impl Translator {
     /// Before the instruction: its record, or what a repeat must remember.
-    pub(crate) fn complex_before(&mut self, d: &mut Draft, z: usize, decoded: &Decoded, complex: Complex, site: u32) {
+    pub(crate) fn complex_before(
+        &mut self,
+        d: &mut Draft,
+        z: usize,
+        decoded: &Decoded,
+        complex: Complex,
+        site: u32,
+    ) {
         let i = &decoded.i;
         let needs = operand_registers(i) | implicit_registers(complex);
         d.free_flags();
@@ -53,12 +60,20 @@ impl Translator {
     }
 
     /// After a repeat: its group, from the registers before and after. Touches no flags.
-    pub(crate) fn complex_after(&mut self, d: &mut Draft, z: usize, decoded: &Decoded, complex: Complex, site: u32) {
+    pub(crate) fn complex_after(
+        &mut self,
+        d: &mut Draft,
+        z: usize,
+        decoded: &Decoded,
+        complex: Complex,
+        site: u32,
+    ) {
         if complex != Complex::Repeat {
             return;
         }
         let shape = string_shape(&decoded.i);
-        let moved = if matches!(shape, Shape::String { operation: StringOperation::Lods, .. }) { 6 } else { 7 };
+        let moved =
+            if matches!(shape, Shape::String { operation: StringOperation::Lods, .. }) { 6 } else { 7 };
         d.hot.store(reg::RAX, context::TEMP);
         d.hot.store(reg::RDX, context::TEMP + 8);
         d.hot.load(reg::RDX, context::RING_POSITION);
@@ -178,7 +193,13 @@ impl Values<'_> {
             1 => (Direction::Store, i.op2_register()),
             _ => (direction(i), i.op1_register()),
         };
-        let width = if mask.is_ymm() { 32 } else if mask.is_mm() { 8 } else { 16 };
+        let width = if mask.is_ymm() {
+            32
+        } else if mask.is_mm() {
+            8
+        } else {
+            16
+        };
         let layout = MaskedLayout::InPlace;
         let shape = Shape::Masked { direction, layout, element_bytes: bytes, count: width / bytes };
         self.address(i);
@@ -197,9 +218,21 @@ impl Values<'_> {
         let element_bytes = i.memory_size().element_size().max(4) as u8;
         let name = format!("{:?}", i.mnemonic());
         let index_bytes = if name.contains("gatherd") || name.contains("scatterd") { 4u8 } else { 8 };
-        let index_width = if index.is_zmm() { 64u8 } else if index.is_ymm() { 32 } else { 16 };
+        let index_width = if index.is_zmm() {
+            64u8
+        } else if index.is_ymm() {
+            32
+        } else {
+            16
+        };
         let data = if i.op0_kind() == OpKind::Register { i.op0_register() } else { i.op1_register() };
-        let data_width = if data.is_zmm() { 64u8 } else if data.is_ymm() { 32 } else { 16 };
+        let data_width = if data.is_zmm() {
+            64u8
+        } else if data.is_ymm() {
+            32
+        } else {
+            16
+        };
         let count = (index_width / index_bytes).min(data_width / element_bytes);
         let shape = Shape::Gather {
             direction: direction(i),
@@ -306,7 +339,11 @@ impl Values<'_> {
         let offset = number(i.op1_register()).unwrap_or(reg::RAX);
         match bytes {
             8 => self.d.hot.mov(a, offset),
-            4 => self.d.hot.raw(&[0x48 | (a >> 3) << 2 | offset >> 3, 0x63, 0xc0 | (a & 7) << 3 | (offset & 7)]),
+            4 => self.d.hot.raw(&[
+                0x48 | (a >> 3) << 2 | offset >> 3,
+                0x63,
+                0xc0 | (a & 7) << 3 | (offset & 7),
+            ]),
             _ => self.d.hot.raw(&[
                 0x48 | (a >> 3) << 2 | offset >> 3,
                 0x0f,
@@ -361,7 +398,10 @@ fn implicit_registers(complex: Complex) -> u16 {
 fn direction(i: &Instruction) -> Direction {
     let store = i.op_count() > 0
         && i.op0_kind() == OpKind::Memory
-        && !matches!(i.mnemonic(), Mnemonic::Ldmxcsr | Mnemonic::Fldenv | Mnemonic::Frstor | Mnemonic::Fxrstor);
+        && !matches!(
+            i.mnemonic(),
+            Mnemonic::Ldmxcsr | Mnemonic::Fldenv | Mnemonic::Frstor | Mnemonic::Fxrstor
+        );
     if store {
         Direction::Store
     } else {
@@ -404,11 +444,11 @@ pub(crate) fn string_shape(i: &Instruction) -> Shape {
         Cmpsd => (StringOperation::Cmps, 4),
         _ => (StringOperation::Cmps, 8),
     };
-    let narrow = (0..i.op_count()).any(|k| {
-        matches!(i.op_kind(k), OpKind::MemorySegESI | OpKind::MemoryESEDI | OpKind::MemorySegEDI)
-    });
+    let narrow = (0..i.op_count())
+        .any(|k| matches!(i.op_kind(k), OpKind::MemorySegESI | OpKind::MemoryESEDI | OpKind::MemorySegEDI));
     let width = if narrow { AddressWidth::Bits32 } else { AddressWidth::Bits64 };
-    let based = i.segment_prefix() == Register::FS && matches!(operation, StringOperation::Movs | StringOperation::Lods | StringOperation::Cmps);
+    let based = i.segment_prefix() == Register::FS
+        && matches!(operation, StringOperation::Movs | StringOperation::Lods | StringOperation::Cmps);
     let segment = if based { Segment::Based } else { Segment::Flat };
     Shape::String { operation, element_bytes, width, segment }
 }

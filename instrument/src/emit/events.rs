@@ -6,10 +6,10 @@
 //! needed one are allowed, a filter entry that is untrue is not; whatever bypasses the filter empties it.
 
 use super::draft::{Draft, Goal, Part, FLAGS_BIT};
+use super::routine::{Entering, RecordRoutine};
 use super::{add_segment, Facts};
 use crate::assemble::{reg, Address};
 use crate::cache::{AddressMap, EXIT_RING};
-use super::routine::{Entering, RecordRoutine};
 use crate::layout::context;
 use crate::profile::Site;
 use crate::references::{self, Complex, Shapes};
@@ -75,6 +75,7 @@ impl Events {
     /// Whether `piece` needs the register analysis.
     pub(crate) fn needs_scratch(&self, shapes: &mut Shapes, piece: &Piece) -> bool {
         self.stream != Stream::Counts
+            || !piece.events.is_empty()
             || piece.instructions.iter().any(|d| {
                 let shape = shapes.of(&d.i);
                 shapes.get(shape).complex.is_some()
@@ -117,7 +118,8 @@ impl Translator {
                 let Some(address) = references::address(&decoded.i, t.place) else { continue };
                 let site = self.site(piece, k);
                 let code = Code::new(t.kind, t.size_bytes).map_or(0, |c| u32::from(c.0));
-                let member = Member { address, kind: t.kind, size_bytes: t.size_bytes, what: site << 8 | code };
+                let member =
+                    Member { address, kind: t.kind, size_bytes: t.size_bytes, what: site << 8 | code };
                 self.join(&mut open, &mut plan, member, k);
             }
             close_if_moved(&mut open, &mut plan, decoded, facts, k);
@@ -138,7 +140,8 @@ impl Translator {
                 shifted.address.displacement += *moved;
             }
             let start = shifted.address.displacement - first.address.displacement;
-            let same = Address { displacement: 0, ..shifted.address } == Address { displacement: 0, ..first.address };
+            let same = Address { displacement: 0, ..shifted.address }
+                == Address { displacement: 0, ..first.address };
             let inside = start >= 0 && start + i64::from(member.size_bytes) <= i64::from(first.size_bytes);
             let kinds = filter.stores == StoreFilter::LikeLoads
                 || (member.kind == RecordKind::Store) == (first.kind == RecordKind::Store);

@@ -9,6 +9,7 @@ pub(crate) mod draft;
 pub(crate) mod events;
 pub(crate) mod lookup;
 pub(crate) mod routine;
+mod tool;
 mod transfer;
 
 pub(crate) use complex::{state_layout, string_shape};
@@ -20,7 +21,7 @@ use crate::layout::context;
 use crate::liveness;
 use crate::translate::{fragment, Piece, Translator, Trust};
 use draft::{Bound, Draft, Goal, Part, FLAGS_BIT};
-use iced_x86::{Code, Encoder, FlowControl, Mnemonic, Register};
+use iced_x86::{Encoder, Mnemonic, Register};
 
 /// What is known of a block before it is emitted.
 #[derive(Default)]
@@ -69,14 +70,17 @@ impl Translator {
         let mut live = 0xffffu16;
         for k in (0..n).rev() {
             let u = facts.uses[k];
-            live = live & !u.kills | u.needs;
+            live = (live | piece.events.needed_after(k)) & !u.kills | u.needs | piece.events.needed_before(k);
             facts.dead[k] = !live;
             facts.touched[k] = facts.touched[k + 1] | u.needs | u.kills;
         }
         facts
     }
 
-    #[allow(clippy::too_many_arguments, reason = "one call site; a struct of them would only rename the arguments")]
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "one call site; a struct of them would only rename the arguments"
+    )]
     fn emit_block(
         &mut self,
         d: &mut Draft,
@@ -102,6 +106,7 @@ impl Translator {
             if k == 0 {
                 self.block_starts(d, z, piece);
             }
+            tool::before(d, piece, k);
             self.references(d, z, piece, &plan, k);
             if let (Some(blocks), true) = (last_of, d.flags_free()) {
                 if !d.counted {
@@ -115,9 +120,25 @@ impl Translator {
             }
             let index = k as u8;
             // A stop at `at` is before the counter of this instruction's own prologue.
-            d.bounds.push(Bound { at, block: piece.number, index, counted, counted_executing: d.counted, spilled, executing: d.spilled, retreat: false });
+            d.bounds.push(Bound {
+                at,
+                block: piece.number,
+                index,
+                counted,
+                counted_executing: d.counted,
+                spilled,
+                executing: d.spilled,
+                retreat: false,
+            });
             if k + 1 == size && piece.end == End::Transfer {
-                self.transfer(d, z, piece, decoded, counters + n as u32, last_of.map(|b| counters + b as u32));
+                self.transfer(
+                    d,
+                    z,
+                    piece,
+                    decoded,
+                    counters + n as u32,
+                    last_of.map(|b| counters + b as u32),
+                );
                 return;
             }
             self.copy(d, decoded, facts.uses.get(k));
@@ -128,6 +149,7 @@ impl Translator {
                 }
             }
             self.after(d, z, piece, &plan, k);
+            tool::after(d, piece, facts, k);
         }
         if piece.next.is_none() {
             self.count_last(d, last_of.map(|b| counters + b as u32));
@@ -209,6 +231,7 @@ impl Translator {
             patch: self.cache.fragments.len() as u32,
             counter: None,
             restore: 0,
+            next: 0,
             stale: true,
         });
         let (ax, cx) = (reg::RAX, reg::RCX);
@@ -284,9 +307,9 @@ fn needs_flags(d: &Decoded) -> bool {
 
 fn unsupported(m: Mnemonic) -> Option<&'static str> {
     match m {
-        Mnemonic::Wrgsbase | Mnemonic::Rdgsbase | Mnemonic::Swapgs => {
-            Some("the program uses the gs register itself, which lightfoot needs; such programs are not supported")
-        }
+        Mnemonic::Wrgsbase | Mnemonic::Rdgsbase | Mnemonic::Swapgs => Some(
+            "the program uses the gs register itself, which lightfoot needs; such programs are not supported",
+        ),
         Mnemonic::Sysenter | Mnemonic::Sysexit => Some("sysenter is not supported in 64-bit programs"),
         _ => None,
     }
@@ -306,7 +329,8 @@ impl Offsets for iced_x86::Decoder<'_> {
     fn decode_with_offsets(mut self) -> Option<usize> {
         let i = self.decode();
         let offsets = self.get_constant_offsets(&i);
-        (offsets.has_displacement() && offsets.displacement_size() == 4).then(|| offsets.displacement_offset())
+        (offsets.has_displacement() && offsets.displacement_size() == 4)
+            .then(|| offsets.displacement_offset())
     }
 }
 
@@ -315,9 +339,4 @@ pub(crate) fn add_segment(code: &mut Assembler, r: u8, address: &Address) {
     if address.fs {
         code.add_context(r, context::FS_BASE);
     }
-}
-
-/// Whether a transfer is one that the engine rewrites (others are copied).
-pub(crate) fn is_rewritten(code: Code, flow: FlowControl) -> bool {
-    code == Code::Syscall || !matches!(flow, FlowControl::Next | FlowControl::Exception)
 }

@@ -125,7 +125,7 @@ impl Translator {
     /// Connects the displacement at `at` with `target`: directly, through a counting stub, or through the host.
     fn exit_at(&mut self, d: &mut Draft, z: usize, at: usize, target: u64, counter: Option<u32>) {
         let patch = self.cache.zones[z].hot_used as u32 + at as u32;
-        let exit = Exit { target, zone: z as u32, patch, counter, restore: d.spilled, stale: false };
+        let exit = Exit { target, zone: z as u32, patch, counter, restore: d.spilled, next: 0, stale: false };
         if let Some(f) = self.cache.find(target) {
             let body = self.cache.fragments[f].body;
             if counter.is_none() && near(d.hot_base + at as u64, body) {
@@ -133,8 +133,9 @@ impl Translator {
             }
             return d.tails.push((at, exit, f));
         }
-        let n = self.new_exit(exit);
-        self.cache.pending.entry(target).or_default().push(n);
+        let number = self.cache.exits.len() as u32;
+        let next = self.cache.pending.insert(target, number).unwrap_or(0);
+        let n = self.new_exit(Exit { next, ..exit });
         d.link(Part::Hot, at, Goal::Cold(d.cold.len()));
         restore_registers(&mut d.cold, exit.restore);
         self.leave_cold(d, z, n);
@@ -145,7 +146,8 @@ impl Translator {
         let i = &decoded.i;
         let memory = i.op_count() > 0 && i.op0_kind() == OpKind::Memory;
         let address = if memory { operand(i) } else { None };
-        let register = number(i.op0_register()).filter(|_| i.op_count() > 0 && i.op0_kind() == OpKind::Register);
+        let register =
+            number(i.op0_register()).filter(|_| i.op_count() > 0 && i.op0_kind() == OpKind::Register);
         let operands = address.map_or(0, |a| a.registers()) | register.map_or(0, |r| 1 << r);
         d.enter_lookup(operands);
         if let Some(bound) = d.bounds.last_mut() {
@@ -190,7 +192,7 @@ fn push_constant(d: &mut Draft, value: u64) {
         d.hot.raw(&[0x68]);
         return d.hot.imm32(short as u32);
     }
-    while (d.cold_base + d.cold.len() as u64) % 8 != 0 {
+    while !(d.cold_base + d.cold.len() as u64).is_multiple_of(8) {
         d.cold.raw(&[0xcc]);
     }
     let at = d.cold.len();

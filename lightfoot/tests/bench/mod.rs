@@ -1,5 +1,7 @@
 //! What the command tests stand on: a temporary folder, files made to order, and a run that can be asked about.
 
+#![allow(dead_code, reason = "each test crate uses its own part")]
+
 use std::ffi::OsStr;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;

@@ -1,0 +1,67 @@
+//! What a tool found, as numbers with names.
+//!
+//! Totals, and a table of rows for tools that count by something. Printing is [`Display`](std::fmt::Display)'s plain text; other formats are the
+//! caller's, who has the numbers.
+
+use std::fmt;
+
+/// A line of a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// Of what.
+    pub name: String,
+    /// One per column.
+    pub values: Vec<u64>,
+}
+
+/// What a tool found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Numbers of the whole run.
+    pub totals: Vec<(String, u64)>,
+    /// Names of the table's columns, without the first, which names the rows.
+    pub columns: Vec<String>,
+    /// The table.
+    pub rows: Vec<Row>,
+}
+
+impl Report {
+    /// A report of totals only.
+    pub fn totals<const N: usize>(totals: [(&str, u64); N]) -> Report {
+        let totals = totals.into_iter().map(|(name, value)| (name.to_string(), value)).collect();
+        Report { totals, ..Report::default() }
+    }
+
+    /// The same with a table.
+    pub fn with_table<const N: usize>(self, columns: [&str; N], rows: Vec<Row>) -> Report {
+        Report { columns: columns.map(str::to_string).to_vec(), rows, ..self }
+    }
+
+    /// The total of that name; 0 where there is none.
+    pub fn total(&self, name: &str) -> u64 {
+        self.totals.iter().find(|t| t.0 == name).map_or(0, |t| t.1)
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (name, value) in &self.totals {
+            writeln!(f, "{value:>20}  {name}")?;
+        }
+        if self.rows.is_empty() {
+            return Ok(());
+        }
+        writeln!(f)?;
+        for column in &self.columns {
+            write!(f, "{column:>20}")?;
+        }
+        writeln!(f)?;
+        for row in &self.rows {
+            for value in &row.values {
+                write!(f, "{value:>20}")?;
+            }
+            writeln!(f, "  {}", row.name)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,63 @@
+//! The tools that come with the engine, written against [`crate::tool`] as anybody's would be.
+//!
+//! To add one: a file, and a line in [`TOOLS`]. **Leaves out** cache simulation, which joins this crate and the simulator a floor above.
+
+mod branch_mix;
+mod instruction_count;
+mod memory_trace;
+mod opcode_mix;
+
+pub use branch_mix::BranchMix;
+pub use instruction_count::InstructionCount;
+pub use memory_trace::MemoryTrace;
+pub use opcode_mix::OpcodeMix;
+
+use crate::tool::Tool;
+use std::io;
+use std::path::PathBuf;
+
+/// What a stock tool is given.
+#[derive(Clone, Debug, Default)]
+pub struct Setting {
+    /// Where it writes, if it writes a file.
+    pub output: Option<PathBuf>,
+}
+
+/// A tool that can be named.
+pub struct Stock {
+    /// Its name.
+    pub name: &'static str,
+    /// What it does, in a line.
+    pub description: &'static str,
+    /// Makes one.
+    pub new: fn(&Setting) -> io::Result<Box<dyn Tool>>,
+}
+
+/// All of them.
+pub const TOOLS: &[Stock] = &[
+    Stock {
+        name: "instruction-count",
+        description: "instructions retired",
+        new: |_| Ok(Box::new(InstructionCount)),
+    },
+    Stock {
+        name: "opcode-mix",
+        description: "instructions retired, by opcode",
+        new: |_| Ok(Box::new(OpcodeMix)),
+    },
+    Stock {
+        name: "memory-trace",
+        description: "every reference of the program, to a file",
+        new: |setting| Ok(Box::new(MemoryTrace::new(setting)?)),
+    },
+    Stock {
+        name: "branch-mix",
+        description: "conditional branches taken and not, calls, returns, indirect jumps",
+        new: |_| Ok(Box::new(BranchMix)),
+    },
+];
+
+/// The tool of that name.
+pub fn find(name: &str) -> Option<&'static Stock> {
+    TOOLS.iter().find(|t| t.name == name)
+}
