@@ -260,7 +260,7 @@ pub struct Doctor {
 #[derive(Clone, Debug, Args)]
 pub struct Tile {
     /// Rows and columns of the matrices
-    #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(8..=8192))]
+    #[arg(long, value_name = "N", default_value_t = 512, value_parser = clap::value_parser!(u32).range(8..=8192))]
     pub n: u32,
     /// Type of the elements
     #[arg(long = "type", value_enum, default_value_t = ElementType::F64)]

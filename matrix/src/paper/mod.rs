@@ -2,7 +2,7 @@
 //!
 //! Athanasaki, Kourtis, Anastopoulos and Koziris 2006, *Tuning Blocked Array Layouts to Exploit Memory Hierarchy in
 //! SMT Architectures*. Read [`mask`] for the addressing, [`storage`] for `MBaLt`, [`multiply`] for the loops of section
-//! 3.1 and the threads of section 4, [`miss`] for sections 3.2 to 3.4, [`cost`] for section 3.5.
+//! 3.1 and the threads of section 4, [`miss`] for sections 3.2 to 3.4, [`mod@cost`] for section 3.5.
 //!
 //! **Conventions.** Sizes count *elements* as in the paper: its T = 64 for a first level of 16 KB means 4-byte data.
 //!
