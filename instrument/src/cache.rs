@@ -118,6 +118,8 @@ pub(crate) struct Exit {
     pub(crate) counter: Option<u32>,
     /// Registers to restore when taken.
     pub(crate) restore: u16,
+    /// The exit that waited for the same target before this one (0: none).
+    pub(crate) next: u32,
     /// Not an exit but a check of generated code that failed: translate again.
     pub(crate) stale: bool,
 }
@@ -130,7 +132,10 @@ pub(crate) struct CodeCache {
     pub(crate) fragments: Vec<Fragment>,
     pub(crate) map: AddressMap<u32>,
     pub(crate) exits: Vec<Exit>,
-    pub(crate) pending: AddressMap<Vec<u32>>,
+    /// For each target without code, the last exit that waits for it; the others follow by [`Exit::next`].
+    pub(crate) pending: AddressMap<u32>,
+    /// Code of the stub being written.
+    scratch: Assembler,
     pub(crate) hash: Hash,
     /// Targets entered into the lookup table so far.
     pub(crate) published: usize,
@@ -144,8 +149,17 @@ impl CodeCache {
             zones: Vec::new(),
             fragments: Vec::new(),
             map: AddressMap::default(),
-            exits: vec![Exit { target: 0, zone: 0, patch: 0, counter: None, restore: 0, stale: false }],
+            exits: vec![Exit {
+                target: 0,
+                zone: 0,
+                patch: 0,
+                counter: None,
+                restore: 0,
+                next: 0,
+                stale: false,
+            }],
             pending: AddressMap::default(),
+            scratch: Assembler::default(),
             hash: Hash::of_host(),
             published: 0,
             parallel: false,
@@ -249,9 +263,11 @@ impl CodeCache {
 
     /// Links every exit that waits for fragment `f`.
     pub(crate) fn link_pending(&mut self, f: usize) {
-        let Some(waiting) = self.pending.remove(&self.fragments[f].pc) else { return };
-        for exit in waiting {
-            self.link(exit, f);
+        let mut waiting = self.pending.remove(&self.fragments[f].pc).unwrap_or(0);
+        while waiting != 0 {
+            let next = self.exits[waiting as usize].next;
+            self.link(waiting, f);
+            waiting = next;
         }
     }
 
@@ -263,10 +279,12 @@ impl CodeCache {
         let goal = if exit.counter.is_none() && exit.restore == 0 && near(at + 4, body) {
             body
         } else {
-            let mut code = Assembler::default();
+            let mut code = std::mem::take(&mut self.scratch);
+            code.bytes.clear();
             let here = self.zones[z].address + self.zones[z].hot_used;
             self.stub(&mut code, here, &exit, f);
             self.place(z, &code.bytes, &[]);
+            self.scratch = code;
             here
         };
         let displacement = goal.wrapping_sub(at + 4) as i64;
@@ -364,7 +382,7 @@ impl CodeCache {
         let pc = self.fragments[f].pc;
         let exit = self.exits.len() as u32;
         let patch = f as u32;
-        self.exits.push(Exit { target: pc, zone: 0, patch, counter: None, restore: 0, stale: true });
+        self.exits.push(Exit { target: pc, zone: 0, patch, counter: None, restore: 0, next: 0, stale: true });
         let z = self.fragments[f].zone as usize;
         let mut code = Assembler::default();
         lookup::leave(&mut code, exit);

@@ -80,8 +80,11 @@ impl Image {
         for n in number::ALL {
             shared.write(table + n as usize, &[1]);
         }
-        let gadget = system_call_in(pid, vdso)
-            .ok_or_else(|| Error::system("the program has no vdso (boot parameter vdso=0?)"))?;
+        let gadget = system_call_in(pid, vdso).ok_or_else(|| {
+            Error::system(
+                "cannot read the program's vdso (process_vm_readv refused, or boot parameter vdso=0)",
+            )
+        })?;
         let image = Image {
             pid,
             number,

@@ -52,8 +52,10 @@ pub(crate) fn observe(desk: Desk, observer: &mut dyn Observer) -> Tally {
                 if std::mem::replace(&mut image, segment.image) != image {
                     observer.image(image);
                 }
-                count_complex(records, segment.image, &layout, &mut tally);
-                observer.records(segment.thread, records);
+                for part in parts(records) {
+                    count_complex(part, segment.image, &layout, &mut tally);
+                    observer.records(segment.thread, part);
+                }
                 let _ = desk.done.send(segment.token);
             }
             Err(RecvTimeoutError::Timeout) => {}
@@ -66,6 +68,22 @@ pub(crate) fn observe(desk: Desk, observer: &mut dyn Observer) -> Tally {
             observer.progress(&progress);
         }
     }
+}
+
+/// Cuts a segment into parts that stay in the first-level cache between the tally's pass and the observer's; a complex reference
+/// and its payloads stay together.
+fn parts(records: &[Record]) -> impl Iterator<Item = &[Record]> {
+    const PART_RECORDS: usize = 1024;
+    let mut rest = records;
+    std::iter::from_fn(move || {
+        let mut end = rest.len().min(PART_RECORDS);
+        while end < rest.len() && rest[end].what as u8 == event::PAYLOAD_CODE {
+            end += 1;
+        }
+        let (part, more) = rest.split_at(end);
+        rest = more;
+        (!part.is_empty()).then_some(part)
+    })
 }
 
 /// Adds what the complex references of `records` touched to `tally`.
@@ -128,4 +146,31 @@ fn first_iteration(complex: &Complex) -> Complex {
 /// Offset in the shared file of a context's segment.
 pub(crate) fn segment_start(context_offset: usize, segment: u32) -> usize {
     context_offset + (context::RING + segment * context::RING_SEGMENT_BYTES) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_the_whole_and_keep_groups_together() {
+        for payloads in 0..5 {
+            let code = |n: usize| {
+                let group = n >= 1023 && n < 1024 + payloads;
+                u32::from(if n == 1023 {
+                    event::COMPLEX_CODE
+                } else if group {
+                    event::PAYLOAD_CODE
+                } else {
+                    0
+                })
+            };
+            let record = |n: usize| Record { address: n as u64, what: code(n), extra: 0 };
+            let records: Vec<Record> = (0..3000).map(record).collect();
+            let joined: Vec<Record> = parts(&records).flatten().copied().collect();
+            assert_eq!(joined, records);
+            assert!(parts(&records).all(|p| p[0].what as u8 != event::PAYLOAD_CODE));
+        }
+        assert_eq!(parts(&[]).count(), 0);
+    }
 }

@@ -19,7 +19,7 @@ use std::collections::VecDeque;
 /// Most blocks of a superblock.
 const BLOCKS_MAX: usize = 8;
 /// Fragments translated ahead of one miss.
-const AHEAD_MAX: usize = 16;
+const AHEAD_MAX: usize = 5;
 /// Return addresses that enter the lookup table before they are used, so that the first return does not stop. Beyond this
 /// many, only used ones do: a full table costs every lookup more than a stop costs once.
 const PUBLISHED_AHEAD_MAX: usize = 16 << 10;
@@ -79,6 +79,8 @@ pub(crate) struct Translator {
     /// Why translation failed for good, once it did.
     pub(crate) refusal: Option<String>,
     pub(crate) spare: Vec<Vec<Decoded>>,
+    /// Room for the next draft.
+    draft: Draft,
     /// The run's tool, if it has one.
     pub(crate) asking: Option<SharedAsking>,
 }
@@ -113,6 +115,7 @@ impl Translator {
             counters: 0,
             refusal: None,
             spare: Vec::new(),
+            draft: Draft::default(),
             asking: None,
         }
     }
@@ -162,13 +165,15 @@ impl Translator {
             self.refusal = Some("the program executes more code than the code cache holds".into());
             return None;
         }
-        let mut draft = Draft::new(zone.address + zone.hot_used, zone.cold_address() + zone.cold_used);
+        let mut draft = std::mem::take(&mut self.draft);
+        draft.begin(zone.address + zone.hot_used, zone.cold_address() + zone.cold_used);
         let fragment = self.emit(&mut draft, z, &pieces, trust);
         draft.connect();
         let zone = &mut self.cache.zones[z];
         let at = zone.hot_used as u32;
         zone.bounds.extend(draft.bounds.iter().map(|b| crate::emit::draft::Bound { at: b.at + at, ..*b }));
         self.cache.place(z, &draft.hot.bytes, &draft.cold.bytes);
+        self.draft = draft;
         let f = self.cache.fragments.len();
         self.cache.fragments.push(fragment);
         self.cache.map.insert(pc, f as u32);

@@ -140,7 +140,7 @@ fn counting_tools_agree_with_the_profile() {
         let sum: u64 = report.rows.iter().map(|r| r.values[0]).sum();
         assert_eq!(sum, report.total("instructions"));
     }
-    assert_eq!(run(&build("payloads.s"), &mut InstructionCount).1.total("instructions"), 51);
+    assert_eq!(run(&build("payloads.s"), &mut InstructionCount).1.total("instructions"), 56);
 }
 
 #[test]
@@ -356,6 +356,20 @@ fn registers_and_constants_carry_known_values() {
     assert!(values(7).iter().zip(values(8)).all(|(before, after)| before - 8 == after));
     let blocks: u64 = outcome.profile.blocks.iter().map(|b| b.executions).sum();
     assert_eq!(values(9), vec![0xfedc_ba98_7654_3210; blocks as usize]);
+}
+
+#[test]
+fn a_register_that_only_an_event_still_wants_is_not_borrowed() {
+    let _alone = alone();
+    let mut probe = Probe::new(|block: &BlockView<'_>, ask: &mut Requests| {
+        for i in block.instructions().filter(|i| i.bytes() == [0x90]) {
+            ask.before(&i, Value::Constant(0), 0);
+            ask.after(&i, Value::Register(Register::Rax), 1);
+        }
+    });
+    run(&build("payloads.s"), &mut probe);
+    let values: Vec<u64> = probe.events.iter().filter(|e| e.tag == 1).map(|e| e.value).collect();
+    assert_eq!(values, [55, 44, 33, 22, 11]);
 }
 
 #[test]

@@ -37,6 +37,11 @@ pub enum Command {
     Lookups(Lookups),
     /// Say what this machine can measure, what it cannot, why, and the fix
     Doctor(Doctor),
+    /// Tile sizes for blocked matrices: two models, simulation and measurement side by side
+    Tile(Tile),
+    /// Run the paper's loops once, as a program to be measured
+    #[command(hide = true)]
+    TileLoop(TileLoop),
 }
 
 /// Options of `count`.
@@ -249,6 +254,80 @@ pub struct Doctor {
     /// Shape of the answer
     #[arg(long, value_enum, default_value_t = DoctorFormat::Text)]
     pub format: DoctorFormat,
+}
+
+/// Options of `tile`.
+#[derive(Clone, Debug, Args)]
+pub struct Tile {
+    /// Rows and columns of the matrices
+    #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(8..=8192))]
+    pub n: u32,
+    /// Type of the elements
+    #[arg(long = "type", value_enum, default_value_t = ElementType::F64)]
+    pub element: ElementType,
+    /// Mispredictions for each end of an innermost loop, from 0 to 1: the paper's branch term
+    #[arg(long, value_name = "P", default_value_t = 0.0)]
+    pub branches: f64,
+    /// The machine to plan for and to simulate
+    #[command(flatten)]
+    pub hierarchy: Hierarchy,
+    /// Do not measure: models and simulation only
+    #[arg(long)]
+    pub no_measure: bool,
+    /// Write a plot (SVG) here
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Shape of the answer
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub format: Format,
+}
+
+/// Options of `tile-loop`.
+#[derive(Clone, Debug, Args)]
+pub struct TileLoop {
+    /// Version of the loops, by name
+    #[arg(long = "loop", default_value = "MBaLt")]
+    pub version: String,
+    /// Rows and columns
+    #[arg(long)]
+    pub n: u32,
+    /// T
+    #[arg(long)]
+    pub tile: u32,
+    /// Type of the elements
+    #[arg(long = "type", value_enum, default_value_t = ElementType::F64)]
+    pub element: ElementType,
+    /// How often the product is added
+    #[arg(long, default_value_t = 1)]
+    pub repeat: u32,
+}
+
+/// Types of matrix elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ElementType {
+    /// Single precision
+    F32,
+    /// Double precision
+    F64,
+}
+
+impl ElementType {
+    /// Bytes of an element.
+    pub fn bytes(self) -> usize {
+        match self {
+            ElementType::F32 => 4,
+            ElementType::F64 => 8,
+        }
+    }
+
+    /// As the option says it.
+    pub fn name(self) -> &'static str {
+        match self {
+            ElementType::F32 => "f32",
+            ElementType::F64 => "f64",
+        }
+    }
 }
 
 /// What a row of the table stands for.

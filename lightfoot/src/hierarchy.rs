@@ -40,7 +40,11 @@ impl Hierarchy {
         Hierarchy::of(machine)
     }
 
-    fn of(machine: Machine) -> Result<Hierarchy> {
+    /// What can be simulated of a machine.
+    ///
+    /// # Errors
+    /// When it cannot be simulated.
+    pub fn of(machine: Machine) -> Result<Hierarchy> {
         let Some(first) = machine.data_cache(1) else {
             anyhow::bail!(
                 "machine {} has no first-level data cache to simulate: give one with --l1d",

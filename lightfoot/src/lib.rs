@@ -21,3 +21,4 @@ pub mod report;
 pub mod study;
 pub mod symbol;
 pub mod tally;
+pub mod tiling;

@@ -354,3 +354,36 @@ fn study_lists_the_studies() {
     ran.ends_with(0);
     assert!(String::from_utf8_lossy(&ran.stdout).contains("instrument"));
 }
+
+// Tile sizes.
+
+#[test]
+fn tile_shows_both_models_and_the_simulation() {
+    let ran = lightfoot()
+        .args(["tile", "--n", "64", "--machine", "xeon-dp", "--type", "f32", "--no-measure"])
+        .run();
+    ran.ends_with(0);
+    for word in ["MBaLt", "L1 simulated", "loops   paper", "kernel  plan", "--no-measure"] {
+        assert!(String::from_utf8_lossy(&ran.stdout).contains(word), "{word}");
+    }
+}
+
+#[test]
+fn tile_says_what_a_machine_lacks() {
+    let ran = lightfoot().args(["tile", "--n", "64", "--machine", "ladner2002", "--no-measure"]).run();
+    ran.ends_with(0);
+    assert!(String::from_utf8_lossy(&ran.stdout)
+        .contains("missing: the machine description has no second-level cache"));
+}
+
+#[test]
+fn tile_refuses_a_probability_above_one() {
+    let ran = lightfoot().args(["tile", "--branches", "2", "--no-measure"]).run();
+    ran.fails_with(2).says("--branches 2").in_one_line();
+}
+
+#[test]
+fn tile_loop_names_the_loops() {
+    let ran = lightfoot().args(["tile-loop", "--loop", "none", "--n", "8", "--tile", "8"]).run();
+    ran.fails_with(2).says("naive, LaLt, MBaLt").in_one_line();
+}

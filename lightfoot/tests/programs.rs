@@ -1,7 +1,7 @@
 //! Programs that people use, under `count` and `cache`: their output and exit status are what they are natively.
 //!
 //! What each must do natively is not written down here: it is run. A program that this system lacks is named and skipped; small
-//! inputs keep the whole file below a minute. Sources of our own are compiled with `gcc`, and said to be skipped where there is none.
+//! inputs keep the whole file below a minute. Sources of our own are compiled with `cc`, and said to be skipped where there is none.
 
 mod bench;
 
@@ -72,7 +72,7 @@ fn compiled_alike(name: &str, options: &[&str], source: &str, arguments: &[&str]
 
 fn compile(bench: &Bench, name: &str, options: &[&str], source: &str) -> Option<std::path::PathBuf> {
     let (file, program) = (bench.file("source.c", source.as_bytes(), 0o644), bench.join(name));
-    let built = Command::new("gcc")
+    let built = Command::new("cc")
         .args(["-O1", "-w", "-pthread"])
         .args(options)
         .arg("-o")
@@ -83,7 +83,7 @@ fn compile(bench: &Bench, name: &str, options: &[&str], source: &str) -> Option<
         Ok(output) if output.status.success() => Some(program),
         Ok(output) => panic!("{name} does not compile: {}", String::from_utf8_lossy(&output.stderr)),
         Err(_) => {
-            eprintln!("skipped: there is no gcc here to compile {name}");
+            eprintln!("skipped: there is no C compiler (cc) here to compile {name}");
             None
         }
     }

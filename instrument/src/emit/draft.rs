@@ -53,6 +53,7 @@ pub(crate) struct Bound {
 }
 
 /// Code of one fragment before it has a place.
+#[derive(Default)]
 pub(crate) struct Draft {
     pub(crate) hot: Assembler,
     pub(crate) cold: Assembler,
@@ -77,21 +78,15 @@ pub(crate) struct Draft {
 }
 
 impl Draft {
-    pub(crate) fn new(hot_base: u64, cold_base: u64) -> Draft {
-        Draft {
-            hot: Assembler { bytes: Vec::with_capacity(1024) },
-            cold: Assembler { bytes: Vec::with_capacity(1024) },
-            hot_base,
-            cold_base,
-            links: Vec::new(),
-            tails: Vec::new(),
-            bounds: Vec::new(),
-            spilled: 0,
-            counted: false,
-            dead: 0,
-            touched: 0,
-            flags_dead: false,
-        }
+    /// Empties the draft for a fragment that will lie there; its buffers are kept.
+    pub(crate) fn begin(&mut self, hot_base: u64, cold_base: u64) {
+        self.hot.bytes.clear();
+        self.cold.bytes.clear();
+        self.links.clear();
+        self.tails.clear();
+        self.bounds.clear();
+        (self.hot_base, self.cold_base) = (hot_base, cold_base);
+        (self.spilled, self.counted) = (0, false);
     }
 
     /// Notes that the displacement at `at` of `part` leads to `goal`.

@@ -231,6 +231,7 @@ impl Translator {
             patch: self.cache.fragments.len() as u32,
             counter: None,
             restore: 0,
+            next: 0,
             stale: true,
         });
         let (ax, cx) = (reg::RAX, reg::RCX);

@@ -125,7 +125,7 @@ impl Translator {
     /// Connects the displacement at `at` with `target`: directly, through a counting stub, or through the host.
     fn exit_at(&mut self, d: &mut Draft, z: usize, at: usize, target: u64, counter: Option<u32>) {
         let patch = self.cache.zones[z].hot_used as u32 + at as u32;
-        let exit = Exit { target, zone: z as u32, patch, counter, restore: d.spilled, stale: false };
+        let exit = Exit { target, zone: z as u32, patch, counter, restore: d.spilled, next: 0, stale: false };
         if let Some(f) = self.cache.find(target) {
             let body = self.cache.fragments[f].body;
             if counter.is_none() && near(d.hot_base + at as u64, body) {
@@ -133,8 +133,9 @@ impl Translator {
             }
             return d.tails.push((at, exit, f));
         }
-        let n = self.new_exit(exit);
-        self.cache.pending.entry(target).or_default().push(n);
+        let number = self.cache.exits.len() as u32;
+        let next = self.cache.pending.insert(target, number).unwrap_or(0);
+        let n = self.new_exit(Exit { next, ..exit });
         d.link(Part::Hot, at, Goal::Cold(d.cold.len()));
         restore_registers(&mut d.cold, exit.restore);
         self.leave_cold(d, z, n);

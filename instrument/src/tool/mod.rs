@@ -140,7 +140,11 @@ impl Summary<'_> {
 ///
 /// # Errors
 /// As [`crate::run`]; when the tool asks for what cannot be had ([`ErrorKind::Tool`]); when its analysis fails.
-pub fn run_tool(command: &Command, options: &Options, tool: &mut dyn Tool) -> Result<(Outcome, Report), Error> {
+pub fn run_tool(
+    command: &Command,
+    options: &Options,
+    tool: &mut dyn Tool,
+) -> Result<(Outcome, Report), Error> {
     run_named(command, options, Box::new(Unnamed), tool)
 }
 

@@ -44,7 +44,7 @@ pub(crate) fn build(target: &Target) -> PathBuf {
         .arg(&executable)
         .arg(source(target))
         .arg("-lm");
-    let output = cc.output().expect("a C compiler named cc");
+    let output = cc.output().expect("the targets need a C compiler named cc: apt-get install gcc libc6-dev");
     assert!(output.status.success(), "{}:\n{}", target.name, String::from_utf8_lossy(&output.stderr));
     executable
 }

@@ -6,6 +6,7 @@ mod doctor;
 mod index;
 mod measure;
 mod study;
+mod tile;
 
 use crate::cli::Command;
 use anyhow::Result;
@@ -27,6 +28,8 @@ pub fn run(command: &Command, all: &[OsString]) -> Result<u8> {
         Command::Lookups(options) => crate::study::lookups(options),
         Command::Study(options) => study::run(options),
         Command::Doctor(options) => doctor::run(options),
+        Command::Tile(options) => tile::run(options),
+        Command::TileLoop(options) => tile::run_loop(options),
     }
 }
 

@@ -3,9 +3,11 @@
 //! A study runs lightfoot as users do, as a child process; it knows no short cut.
 
 mod date;
+mod gemm;
 mod instrument;
 pub mod race;
 mod search_trees;
+mod tiling;
 mod workshop;
 
 use crate::cli;
@@ -36,6 +38,16 @@ pub const STUDIES: &[Study] = &[
         name: "search-trees",
         about: "Ladner, Fortna and Nguyen 2002, Figures 4.8 to 4.11, and what an index does today",
         run: search_trees::run,
+    },
+    Study {
+        name: "tiling",
+        about: "tile sizes of Athanasaki et al. 2006: formula, simulation, real loops, times",
+        run: tiling::run,
+    },
+    Study {
+        name: "gemm",
+        about: "matrix multiplication beside other crates and the BLAS libraries found here",
+        run: gemm::run,
     },
 ];
 

@@ -1,0 +1,175 @@
+//! `lightfoot study tiling`: the figures of Athanasaki et al. 2006, each three ways.
+//!
+//! Figures 1 to 4 (misses of the first level, the second, the TLB, and the total cost, over N and T, on the paper's Xeon) as formula, as
+//! simulation, and as counts of the real compiled loops: `lightfoot cache` runs this very program on them, once with the loops and
+//! once without, and the difference is theirs. Figures 5 to 8 (times over T, serial and with threads) are measured here. Where the host's cores run
+//! one thread each, two threads that share one simulated first level show the shift of the best tile, and the page says that they are simulated.
+
+mod page;
+mod real;
+
+use super::{date, Effort, Options};
+use crate::hierarchy::Hierarchy;
+use crate::report::output::print;
+use crate::tiling::simulation::{replay, Loops, Missed};
+use crate::tiling::timing::{grid, Subject, Timed};
+use crate::tiling::{powers, timing};
+use anyhow::Result;
+use machine::Machine;
+use matrix::paper::{cost, Branches, Loop};
+use matrix::Tiling;
+use serde::Serialize;
+
+/// The paper's data: its T = 64 for 16 KB means elements of 4 bytes.
+const ELEMENT_BYTES: usize = 4;
+
+/// One N and T on the paper's machine.
+#[derive(Debug, Serialize)]
+struct Point {
+    n: usize,
+    tile: usize,
+    /// Section 3: misses of L1, L2, TLB, and cycles without the branch term.
+    formula: [f64; 3],
+    formula_cycles: f64,
+    /// Cycles with p = 1, every end of an innermost loop mispredicted.
+    formula_cycles_branches: f64,
+    simulated: Option<Missed>,
+    /// Two threads that share the core's caches.
+    simulated_shared: Option<Missed>,
+    /// The compiled loops, run under `lightfoot cache`.
+    counted: Option<Missed>,
+}
+
+/// Times of one version for one N.
+#[derive(Debug, Serialize)]
+struct Times {
+    figure: &'static str,
+    version: &'static str,
+    threads: usize,
+    n: usize,
+    times: Vec<Timed>,
+}
+
+#[derive(Debug, Serialize)]
+struct Findings {
+    schema: u32,
+    date: String,
+    effort: &'static str,
+    version: &'static str,
+    machine: String,
+    points: Vec<Point>,
+    times: Vec<Times>,
+    missing: Vec<String>,
+}
+
+/// How much is done.
+struct Plan {
+    formula: &'static [usize],
+    simulated: usize,
+    counted: usize,
+    timed: &'static [usize],
+    effort: timing::Effort,
+}
+
+const QUICK: Plan = Plan {
+    formula: &[128, 256, 512, 1024, 2048, 4096],
+    simulated: 256,
+    counted: 128,
+    timed: &[256, 512],
+    effort: timing::Effort { passes: 3, seconds: 0.005 },
+};
+const FULL: Plan = Plan {
+    formula: &[128, 256, 512, 1024, 2048, 4096],
+    simulated: 1024,
+    counted: 512,
+    timed: &[256, 512, 1024, 2048],
+    effort: timing::Effort { passes: 5, seconds: 0.05 },
+};
+
+/// Runs the study and writes its results.
+pub(super) fn run(options: &Options) -> Result<()> {
+    let quick = options.effort == Effort::Quick;
+    let plan = if quick { QUICK } else { FULL };
+    let machine = Machine::preset("xeon-dp")?;
+    let mut findings = Findings {
+        schema: 1,
+        date: date::today(),
+        effort: if quick { "quick" } else { "full" },
+        version: env!("CARGO_PKG_VERSION"),
+        machine: machine.description.clone(),
+        points: Vec::new(),
+        times: Vec::new(),
+        missing: Vec::new(),
+    };
+    misses(&plan, machine, &mut findings)?;
+    times(&plan, &mut findings)?;
+    let paths = page::write(&findings, &options.folder)?;
+    print(&page::summary(&findings))?;
+    paths.iter().for_each(|path| eprintln!("lightfoot: wrote {}", path.display()));
+    Ok(())
+}
+
+/// Figures 1 to 4.
+fn misses(plan: &Plan, machine: Machine, findings: &mut Findings) -> Result<()> {
+    let hierarchy = Hierarchy::of(machine)?;
+    for &n in plan.formula {
+        eprintln!("lightfoot: misses for N = {n}");
+        for tile in powers(n) {
+            let branches = |p| Branches { mispredicted_exits: p };
+            let without = cost(&hierarchy.machine, n, tile, ELEMENT_BYTES, branches(0.0))?;
+            let with = cost(&hierarchy.machine, n, tile, ELEMENT_BYTES, branches(1.0))?;
+            let replayed = |threads| {
+                let loops = Loops { n, tile, element_bytes: ELEMENT_BYTES, threads };
+                (n <= plan.simulated).then(|| replay(&hierarchy.levels, loops)).transpose()
+            };
+            let counted = (n <= plan.counted).then(|| real::count(n, tile)).transpose();
+            let counted = counted.unwrap_or_else(|error| {
+                let reason = format!("counts of the real loops: {error:#}");
+                if !findings.missing.contains(&reason) {
+                    findings.missing.push(reason);
+                }
+                None
+            });
+            findings.points.push(Point {
+                n,
+                tile,
+                formula: [without.l1.total(), without.l2.total(), without.tlb.total()],
+                formula_cycles: without.total(),
+                formula_cycles_branches: with.total(),
+                simulated: replayed(1)?,
+                simulated_shared: replayed(2)?,
+                counted,
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Figures 5 to 8.
+fn times(plan: &Plan, findings: &mut Findings) -> Result<()> {
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    let named = |name: &str| Loop::named(name).expect("the name stands in the list");
+    let rows: &[(&str, &str, usize)] =
+        &[("5, 6", "MBaLt", 1), ("5", "LaLt", 1), ("7", "MBaLt", 2), ("8", "MBaLt", 4)];
+    for &(figure, name, threads) in rows {
+        if threads > cpus {
+            findings.missing.push(format!("figure {figure}, {threads} threads: this host has {cpus} CPUs"));
+            continue;
+        }
+        for &n in plan.timed {
+            eprintln!("lightfoot: times of {name}, {threads} threads, N = {n}");
+            let tiles: Vec<Tiling> = powers(n).map(|tile| Tiling { tile, rows: tile, cols: tile }).collect();
+            let version = named(name);
+            let times = grid::<f32>(Subject::Loops(version, threads), n, &tiles, plan.effort)?;
+            findings.times.push(Times { figure, version: version.name, threads, n, times });
+        }
+    }
+    if Machine::host().threads_per_core < 2 {
+        findings.missing.push(
+            "two threads on one core (Figure 7 as the paper has it): this host's cores run one thread each; measured are two cores, \
+             and the columns \"two threads, one core\" are simulated"
+                .into(),
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,90 @@
+//! What can be wrong with a request; every message names the values that do not fit.
+
+use std::fmt;
+
+/// Why a call was refused. Nothing was computed or changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Error {
+    /// Two operands disagree in a dimension.
+    Shape {
+        /// Which dimensions have to agree, e.g. "columns of op(A) and rows of op(B)".
+        what: &'static str,
+        /// Shape of the first, rows × columns.
+        left: (usize, usize),
+        /// Shape of the second.
+        right: (usize, usize),
+    },
+    /// Rows × columns (with padding) is more memory than can be addressed.
+    TooLarge {
+        /// Rows asked for.
+        rows: usize,
+        /// Columns asked for.
+        cols: usize,
+    },
+    /// A strided array reaches outside its slice.
+    OutOfBounds {
+        /// The smallest and the largest index that it would touch.
+        reach: (isize, isize),
+        /// Length of the slice.
+        len: usize,
+    },
+    /// Two entries of an array that is written would share one place.
+    Overlap {
+        /// Its shape.
+        shape: (usize, usize),
+        /// Its row and column stride.
+        strides: (isize, isize),
+    },
+    /// A number of a plan or description cannot be used.
+    Invalid {
+        /// Which field.
+        field: &'static str,
+        /// Its value.
+        value: usize,
+        /// What would be accepted.
+        expected: &'static str,
+    },
+    /// Operands were stored for different kernels.
+    Panels {
+        /// Panel height of the first.
+        left: usize,
+        /// Panel height of the other.
+        right: usize,
+    },
+    /// The machine description lacks something that is needed.
+    Machine {
+        /// The field.
+        field: &'static str,
+    },
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Shape { what, left, right } => {
+                write!(f, "{what} differ: {}×{} against {}×{}", left.0, left.1, right.0, right.1)
+            }
+            Error::TooLarge { rows, cols } => write!(f, "a matrix of {rows}×{cols} cannot be addressed"),
+            Error::OutOfBounds { reach, len } => {
+                write!(
+                    f,
+                    "the strides reach from index {} to {}, the slice has {len} elements",
+                    reach.0, reach.1
+                )
+            }
+            Error::Overlap { shape, strides } => write!(
+                f,
+                "entries of the {}×{} result overlap: row stride {}, column stride {}",
+                shape.0, shape.1, strides.0, strides.1
+            ),
+            Error::Invalid { field, value, expected } => write!(f, "{field} is {value}, expected {expected}"),
+            Error::Panels { left, right } => {
+                write!(f, "operands are stored in panels of {left} and of {right} rows: convert one of them")
+            }
+            Error::Machine { field } => write!(f, "the machine description has no {field}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}

@@ -1,0 +1,219 @@
+//! The three outer loops: blocks of columns, of depth, of rows.
+//!
+//! ```text
+//! operands in place                             A copied
+//! for jc in columns by nc                       for kc in depth
+//!   for kc in depth by strips                     for ic in rows by mc       A[ic, kc] packed
+//!     Bᵀ[jc, kc]: second-level cache                for jc in columns by nc  Bᵀ[jc, kc] packed or in place
+//!     register tiles (tile.rs)                        register tiles
+//! ```
+//!
+//! A block of C's columns never crosses a strip of a blocked C, a block of depth never one of an operand in place.
+//! Source: Goto and van de Geijn 2008, with storage that already has the packed form.
+
+use super::source::Source;
+use super::tile::{BlockProduct, Edge, Target};
+use crate::buffer::Buffer;
+use crate::kernel::{Reach, RealKernel};
+use crate::panel::Panels;
+use crate::tiling::Tiling;
+use crate::view::Part;
+use crate::{Element, Error};
+use std::ops::Range;
+
+/// Multiplications that touch no more than this are not fetched ahead: at N = 256 that costs 2 % and brings nothing.
+const NEAR_BYTES: usize = 2 << 20;
+
+/// Where C lies.
+#[derive(Clone, Copy)]
+pub(super) enum Destination<T> {
+    /// Blocked.
+    Stored { storage: *mut T, part: Part },
+    /// A plain array.
+    Plain { start: *mut T, row_stride: isize, col_stride: isize },
+}
+
+// SAFETY: threads write disjoint rows and columns of C (see `threads.rs`), within the borrow the job was made from.
+unsafe impl<T: Send> Sync for Destination<T> {}
+// SAFETY: as above.
+unsafe impl<T: Send> Send for Destination<T> {}
+
+impl<T: Element> Destination<T> {
+    /// How many columns from `col` on can be addressed with one stride.
+    fn col_limit(&self, col: usize) -> usize {
+        match self {
+            Destination::Stored { part, .. } => part.layout.tile() - part.layout.strip_of(col).1,
+            Destination::Plain { .. } => usize::MAX,
+        }
+    }
+
+    /// The block that starts at (`row`, `col`).
+    fn target(&self, row: usize, col: usize, panel: usize) -> Target<T> {
+        match *self {
+            Destination::Stored { storage, part } => {
+                let (row, col) = (part.first_row + row, part.first_col + col);
+                let strip = part.layout.strip_of(col).0;
+                Target {
+                    start: storage.wrapping_add(part.layout.offset(row, col)),
+                    panel_stride: part.layout.panel_stride(strip) as isize,
+                    row_stride: 1,
+                    col_stride: panel as isize,
+                    edge: Edge::Padded,
+                }
+            }
+            Destination::Plain { start, row_stride, col_stride } => Target {
+                start: start.wrapping_offset(row as isize * row_stride + col as isize * col_stride),
+                panel_stride: panel as isize * row_stride,
+                row_stride,
+                col_stride,
+                edge: Edge::Foreign,
+            },
+        }
+    }
+}
+
+/// A whole multiplication `C ← α·A·Bᵀ + β·C`, `A` of m×k, `B` of n×k, both as their operators leave them.
+#[derive(Clone, Copy)]
+pub(super) struct Job<T: Element> {
+    pub(super) kernel: &'static RealKernel<T::Real>,
+    pub(super) tiling: Tiling,
+    pub(super) m: usize,
+    pub(super) n: usize,
+    pub(super) k: usize,
+    pub(super) alpha: T,
+    pub(super) beta: T,
+    pub(super) a: Source<T>,
+    pub(super) b: Source<T>,
+    pub(super) c: Destination<T>,
+}
+
+impl<T: Element> Job<T> {
+    /// Rows per panel, in elements.
+    pub(super) fn panel(&self) -> usize {
+        self.kernel.panel / T::PARTS
+    }
+
+    /// Depth of the block that starts at `k`.
+    fn depth(&self, k: usize) -> usize {
+        let limit = self.a.depth_limit(k).min(self.b.depth_limit(k));
+        if self.a.copies() && self.b.copies() {
+            // Blocks of equal depth rather than a short last one.
+            let left = self.k - k;
+            return left.div_ceil(left.div_ceil(self.tiling.tile));
+        }
+        limit.min(self.tiling.tile.max(1)).min(self.k - k)
+    }
+
+    /// Operands of up to 2 MB in all lie in the second level of any core of today, or nearly.
+    fn reach(&self) -> Reach {
+        let elements = self.m * self.k + self.k * self.n + self.m * self.n;
+        if elements * size_of::<T>() <= NEAR_BYTES {
+            Reach::Near
+        } else {
+            Reach::Far
+        }
+    }
+
+    /// Scratch elements that [`Self::run`] needs for `A` and for `B`.
+    fn scratch_len(&self, rows: usize, cols: usize) -> (usize, usize) {
+        let (panel, depth) = (self.panel(), self.tiling.tile.min(self.k));
+        let len = |source: &Source<T>, count: usize| match source.copies() {
+            true => count.next_multiple_of(panel) * depth,
+            false => 0,
+        };
+        (len(&self.a, rows.min(self.tiling.rows)), len(&self.b, cols.min(self.tiling.cols)))
+    }
+
+    /// Computes rows `rows` and columns `cols` of `C`. Both start at a multiple of the panel.
+    ///
+    /// # Safety
+    /// The operands and `C` are alive and as large as the job says, the kernel's features are there, and nobody else
+    /// touches these rows and columns of `C` meanwhile.
+    pub(super) unsafe fn run(&self, rows: Range<usize>, cols: Range<usize>) -> Result<(), Error> {
+        if rows.is_empty() || cols.is_empty() {
+            return Ok(());
+        }
+        let (a_len, b_len) = self.scratch_len(rows.len(), cols.len());
+        let mut a_scratch = (a_len > 0).then(|| Buffer::<T>::scratch(a_len)).transpose()?;
+        let mut b_scratch = (b_len > 0).then(|| Buffer::<T>::scratch(b_len)).transpose()?;
+        let a_scratch = a_scratch.as_mut().map_or(std::ptr::null_mut(), |s| s.as_mut_ptr());
+        let b_scratch = b_scratch.as_mut().map_or(std::ptr::null_mut(), |s| s.as_mut_ptr());
+        let scratch = (a_scratch, b_scratch);
+        if self.a.copies() {
+            // Copies of A are made once for all columns.
+            for (k, depth) in self.depths(0..self.k) {
+                for row in rows.clone().step_by(self.tiling.rows) {
+                    let count = self.tiling.rows.min(rows.end - row);
+                    // SAFETY: a sub-range of what the caller vouches for; scratch was made for the largest block.
+                    let a = unsafe { self.a.block((row, count), (k, depth), self.panel(), scratch.0) };
+                    for cols in self.column_blocks(&cols) {
+                        // SAFETY: as above.
+                        unsafe { self.block((row, count), cols, (k, depth), a, scratch.1) };
+                    }
+                }
+            }
+        } else {
+            // Blocks of columns of C stay near from one depth to the next.
+            for cols in self.column_blocks(&cols) {
+                for (k, depth) in self.depths(0..self.k) {
+                    let rows = (rows.start, rows.len());
+                    // SAFETY: as above.
+                    unsafe {
+                        let a = self.a.block(rows, (k, depth), self.panel(), scratch.0);
+                        self.block(rows, cols, (k, depth), a, scratch.1);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Blocks of depth, each (start, length).
+    fn depths(&self, range: Range<usize>) -> impl Iterator<Item = (usize, usize)> + '_ {
+        let mut k = range.start;
+        std::iter::from_fn(move || {
+            let (at, left) = (k, range.end - k);
+            (left > 0).then(|| {
+                let depth = self.depth(at);
+                k += depth;
+                (at, depth)
+            })
+        })
+    }
+
+    /// Blocks of columns, each (start, length), none across a strip of C.
+    fn column_blocks(&self, range: &Range<usize>) -> impl Iterator<Item = (usize, usize)> + '_ {
+        let (mut col, end) = (range.start, range.end);
+        std::iter::from_fn(move || {
+            let at = col;
+            (at < end).then(|| {
+                let count = self.c.col_limit(at).min(self.tiling.cols).min(end - at);
+                col += count;
+                (at, count)
+            })
+        })
+    }
+
+    /// One block of C: rows and columns as (start, length), `a` the panels of these rows.
+    ///
+    /// # Safety
+    /// As for [`Self::run`].
+    unsafe fn block(
+        &self,
+        (row, rows): (usize, usize),
+        cols: (usize, usize),
+        (k, depth): (usize, usize),
+        a: Panels<*const T>,
+        scratch: *mut T,
+    ) {
+        let (panel, alpha, kernel) = (self.panel(), self.alpha, self.kernel);
+        let beta = if k == 0 { self.beta } else { T::ONE };
+        let c = self.c.target(row, cols.0, panel);
+        // SAFETY: the block lies inside the operand, scratch has room; the block of C is part of the range that is ours.
+        unsafe {
+            let b = self.b.block(cols, (k, depth), panel, scratch);
+            let (cols, reach) = (cols.1, self.reach());
+            BlockProduct { kernel, rows, cols, depth, alpha, beta, a, b, c, reach }.run();
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! `C ← α·op(A)·op(B) + β·C`, on blocked operands and on plain arrays.
+//!
+//! **Semantics.** Those of the BLAS: with α = 0 or K = 0 the operands are not read and `C ← β·C`; with β = 0 `C` is
+//! not read, so NaN in it does not survive. Each entry is summed in the order of `k`, in blocks of depth that depend
+//! on the operands and the tiling alone: any number of threads gives the same bits.
+//! **Left out.** Conjugation; mixing element types; operands stored for different kernels (an error says so).
+
+mod batch;
+mod job;
+mod pool;
+mod scale;
+mod source;
+mod threads;
+mod tile;
+
+use crate::kernel::Kernel;
+use crate::strided::{Strided, StridedMut};
+use crate::tiling::Tiling;
+use crate::view::{View, ViewMut};
+use crate::{blocked, Element, Error, Real};
+use job::{Destination, Job};
+use source::Source;
+
+pub use batch::multiply_batch;
+pub(crate) use source::turn_into;
+
+/// What happens to an operand before it is multiplied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Op {
+    /// Nothing.
+    #[default]
+    Plain,
+    /// It is transposed.
+    Transposed,
+}
+
+impl Op {
+    pub(crate) fn shape(self, (rows, cols): (usize, usize)) -> (usize, usize) {
+        match self {
+            Op::Plain => (rows, cols),
+            Op::Transposed => (cols, rows),
+        }
+    }
+}
+
+/// An operand of a multiplication on blocked matrices.
+#[derive(Clone, Copy)]
+pub struct Operand<'a, T: Element> {
+    view: View<'a, T>,
+    op: Op,
+}
+
+impl<'a, T: Element> Operand<'a, T> {
+    /// `op` applied to a matrix or a view of one.
+    pub fn new(view: impl Into<View<'a, T>>, op: Op) -> Self {
+        Operand { view: view.into(), op }
+    }
+
+    /// Shape after `op`.
+    pub fn shape(&self) -> (usize, usize) {
+        self.op.shape((self.view.rows(), self.view.cols()))
+    }
+
+    /// As an operand whose rows run along the panels, when it has shape (rows, k).
+    fn source(&self) -> Source<T> {
+        let (storage, part) = (self.view.storage.as_ptr(), self.view.part);
+        match self.op {
+            Op::Plain => Source::Stored { storage, part },
+            Op::Transposed => Source::Turned { storage, part },
+        }
+    }
+}
+
+impl<'a, T: Element, V: Into<View<'a, T>>> From<V> for Operand<'a, T> {
+    fn from(view: V) -> Self {
+        Operand::new(view, Op::Plain)
+    }
+}
+
+/// How to multiply: threads, kernel, tile sizes. The default is one thread, the best kernel and the default tiling.
+///
+/// ```
+/// use matrix::{BlockedMatrix, Gemm, Op, Operand};
+/// let a = BlockedMatrix::<f64>::from_fn(3, 4, |i, j| (i + j) as f64)?;
+/// let b = BlockedMatrix::<f64>::from_fn(5, 4, |i, j| (i * j) as f64)?;
+/// let mut c = BlockedMatrix::zeros(3, 5)?;
+/// Gemm::new().multiply(1.0, &a, Operand::new(&b, Op::Transposed), 0.0, &mut c)?;
+/// assert_eq!(c.get(2, 4), (0..4).map(|k| ((2 + k) * 4 * k) as f64).sum::<f64>());
+/// # Ok::<(), matrix::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Gemm {
+    kernel: &'static Kernel,
+    tiling: Option<Tiling>,
+    threads: usize,
+}
+
+impl Default for Gemm {
+    fn default() -> Self {
+        Gemm::new()
+    }
+}
+
+impl Gemm {
+    /// One thread, the best kernel, the default tiling.
+    pub fn new() -> Gemm {
+        Gemm { kernel: Kernel::best(), tiling: None, threads: 1 }
+    }
+
+    /// With up to `threads` threads; 0 counts as 1. Results do not depend on the number.
+    pub fn threads(self, threads: usize) -> Gemm {
+        Gemm { threads: threads.max(1), ..self }
+    }
+
+    /// With a kernel for plain arrays; blocked operands bring their own.
+    pub fn kernel(self, kernel: &'static Kernel) -> Gemm {
+        Gemm { kernel, ..self }
+    }
+
+    /// With these tile sizes.
+    pub fn tiling(self, tiling: Tiling) -> Gemm {
+        Gemm { tiling: Some(tiling), ..self }
+    }
+
+    /// `C ← α·op(A)·op(B) + β·C` on blocked operands. `op(B)` transposed is the fast way: `B` is then used in
+    /// place; otherwise, and for a transposed `A`, blocks are turned into scratch memory on the way.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] when shapes do not fit, [`Error::Panels`] when operands were stored for different kernels.
+    pub fn multiply<'a, T: Element>(
+        &self,
+        alpha: T,
+        a: impl Into<Operand<'a, T>>,
+        b: impl Into<Operand<'a, T>>,
+        beta: T,
+        c: impl Into<ViewMut<'a, T>>,
+    ) -> Result<(), Error> {
+        let (a, b, c) = (a.into(), b.into(), c.into());
+        check_shapes(a.shape(), b.shape(), (c.rows(), c.cols()))?;
+        let panel = c.part.layout.panel();
+        for operand in [&a, &b] {
+            let other = operand.view.part.layout.panel();
+            if other != panel {
+                return Err(Error::Panels { left: other, right: panel });
+            }
+        }
+        let turned = match b.op {
+            Op::Plain => Op::Transposed,
+            Op::Transposed => Op::Plain,
+        };
+        let (k, b) = (a.shape().1, Operand { op: turned, ..b });
+        let tiling = self.tiling.unwrap_or_else(|| Tiling::default_for::<T>(k));
+        let part = c.part;
+        self.run(Job {
+            kernel: <T::Real as Real>::kernel(c.kernel),
+            tiling: tiling.fitted(panel),
+            m: part.rows,
+            n: part.cols,
+            k,
+            alpha,
+            beta,
+            a: a.source(),
+            b: b.source(),
+            c: Destination::Stored { storage: c.storage.as_mut_ptr(), part },
+        })
+    }
+
+    /// `C ← α·A·B + β·C` on plain arrays of any strides; conversion to panels happens inside, block by block. Use
+    /// [`Strided::transposed`] for transposed operands.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] when shapes do not fit.
+    pub fn multiply_strided<T: Element>(
+        &self,
+        alpha: T,
+        a: Strided<'_, T>,
+        b: Strided<'_, T>,
+        beta: T,
+        c: StridedMut<'_, T>,
+    ) -> Result<(), Error> {
+        check_shapes((a.rows(), a.cols()), (b.rows(), b.cols()), (c.rows(), c.cols()))?;
+        // Panels want adjacent rows in C: with adjacent columns, compute Cᵀ = Bᵀ·Aᵀ.
+        let (a, b, mut c) = match c.strides() {
+            (row, 1) if row != 1 => (b.transposed(), a.transposed(), c.transposed()),
+            _ => (a, b, c),
+        };
+        let plain = |view: Strided<'_, T>| {
+            let (start, row_stride, col_stride) = view.raw();
+            Source::Plain { start, row_stride, col_stride }
+        };
+        let (m, n, k) = (a.rows(), b.cols(), a.cols());
+        let (start, row_stride, col_stride) = c.raw();
+        let tiling = self.tiling.unwrap_or_else(|| Tiling::default_for::<T>(k));
+        self.run(Job {
+            kernel: <T::Real as Real>::kernel(self.kernel),
+            tiling: tiling.fitted(blocked::panel_rows::<T>(self.kernel)),
+            m,
+            n,
+            k,
+            alpha,
+            beta,
+            a: plain(a),
+            b: plain(b.transposed()),
+            c: Destination::Plain { start, row_stride, col_stride },
+        })
+    }
+
+    fn run<T: Element>(&self, job: Job<T>) -> Result<(), Error> {
+        if job.m == 0 || job.n == 0 {
+            return Ok(());
+        }
+        if job.k == 0 || job.alpha == T::ZERO {
+            // SAFETY: `C` is borrowed mutably by the caller of this function, whole.
+            unsafe { scale::scale(&job.c, job.m, job.n, job.beta) };
+            return Ok(());
+        }
+        threads::run(&job, self.threads)
+    }
+}
+
+fn check_shapes(a: (usize, usize), b: (usize, usize), c: (usize, usize)) -> Result<(), Error> {
+    if a.1 != b.0 {
+        return Err(Error::Shape { what: "columns of op(A) and rows of op(B)", left: a, right: b });
+    }
+    if (a.0, b.1) != c {
+        return Err(Error::Shape { what: "the shapes of op(A)·op(B) and of C", left: (a.0, b.1), right: c });
+    }
+    Ok(())
+}
+
+/// `C ← α·A·B + β·C` on plain arrays: `C` is m×n, `A` m×k, `B` k×n; `rs…` and `cs…` are row and column strides.
+///
+/// ```
+/// let (a, b, mut c) = ([1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0], [f64::NAN; 4]);
+/// matrix::gemm(2, 2, 2, 1.0, &a, 2, 1, &b, 2, 1, 0.0, &mut c, 2, 1)?;
+/// assert_eq!(c, [19.0, 22.0, 43.0, 50.0]);
+/// # Ok::<(), matrix::Error>(())
+/// ```
+///
+/// # Errors
+/// [`Error::OutOfBounds`] when strides reach outside a slice, [`Error::Overlap`] when entries of `C` coincide.
+#[allow(clippy::too_many_arguments, reason = "the signature that callers of a BLAS know")]
+pub fn gemm<T: Element>(
+    m: usize,
+    n: usize,
+    k: usize,
+    alpha: T,
+    a: &[T],
+    rsa: isize,
+    csa: isize,
+    b: &[T],
+    rsb: isize,
+    csb: isize,
+    beta: T,
+    c: &mut [T],
+    rsc: isize,
+    csc: isize,
+) -> Result<(), Error> {
+    let a = Strided::new(a, m, k, rsa, csa)?;
+    let b = Strided::new(b, k, n, rsb, csb)?;
+    Gemm::new().multiply_strided(alpha, a, b, beta, StridedMut::new(c, m, n, rsc, csc)?)
+}

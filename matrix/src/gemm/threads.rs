@@ -1,0 +1,65 @@
+//! Threads: `C` is cut into rectangles, each computed as if alone.
+//!
+//! No entry is touched by two threads and no sum is split, so the bits do not depend on the number of threads. The
+//! longer side of `C` is cut, at multiples of a full register tile; the calling thread takes the first part.
+
+use super::job::Job;
+use super::pool;
+use crate::kernel::MAX_PANELS;
+use crate::{Element, Error};
+use std::ops::Range;
+use std::sync::Mutex;
+
+/// Below this many multiply-adds a second thread costs more than it brings.
+const WORTH_A_THREAD: usize = 1 << 20;
+
+/// Runs the whole job on up to `threads` threads.
+pub(super) fn run<T: Element>(job: &Job<T>, threads: usize) -> Result<(), Error> {
+    let work = job.m.saturating_mul(job.n).saturating_mul(job.k);
+    let threads = threads.min(work / WORTH_A_THREAD).max(1);
+    if threads == 1 {
+        // SAFETY: a `Job` is made from borrows that its maker holds during this call.
+        return unsafe { job.run(0..job.m, 0..job.n) };
+    }
+    let by_rows = job.m >= job.n;
+    let unit = job.panel() * if by_rows { MAX_PANELS } else { 1 };
+    let parts = cut(if by_rows { job.m } else { job.n }, threads, unit);
+    let part = |range: Range<usize>| match by_rows {
+        true => (range, 0..job.n),
+        false => (0..job.m, range),
+    };
+    let outcome = Mutex::new(Ok(()));
+    pool::run(parts.len(), &|index| {
+        let (rows, cols) = part(parts[index].clone());
+        // SAFETY: as above, and the parts are disjoint.
+        if let Err(error) = unsafe { job.run(rows, cols) } {
+            *outcome.lock().unwrap_or_else(|broken| broken.into_inner()) = Err(error);
+        }
+    });
+    outcome.into_inner().unwrap_or_else(|broken| broken.into_inner())
+}
+
+/// `len` cut into at most `parts` ranges of nearly equal size, at multiples of `unit`.
+fn cut(len: usize, parts: usize, unit: usize) -> Vec<Range<usize>> {
+    let units = len.div_ceil(unit);
+    let parts = parts.min(units).max(1);
+    let edge = |part: usize| (units * part / parts * unit).min(len);
+    (0..parts).map(|part| edge(part)..edge(part + 1)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::cut;
+
+    #[test]
+    fn parts_cover_everything_once() {
+        for len in [1, 7, 24, 25, 100, 513] {
+            for parts in 1..9 {
+                let cuts = cut(len, parts, 8);
+                assert_eq!((cuts[0].start, cuts[cuts.len() - 1].end), (0, len));
+                assert!(cuts.windows(2).all(|w| w[0].end == w[1].start && w[0].end % 8 == 0));
+                assert!(cuts.iter().all(|range| !range.is_empty()));
+            }
+        }
+    }
+}

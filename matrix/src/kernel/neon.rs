@@ -1,0 +1,66 @@
+//! NEON: 12×4 in double precision, 24×4 in single; three panels of two 128-bit registers each.
+//!
+//! **Shapes.** 6 × 4 accumulators, six registers of `A`, two of `B`: 32 registers.
+//! **Cost.** 24 FMA and 8 loads per step of `k`. Checked by translation to this target only (no such machine here).
+
+use super::{Kernel, Micro, RealKernel};
+use std::arch::aarch64::*;
+
+pub(super) const KERNEL: Kernel = Kernel {
+    name: "neon",
+    is_available: || std::arch::is_aarch64_feature_detected!("neon"),
+    f32: RealKernel { panel: 8, columns: 4, run: &[tile_f32::<1>, tile_f32::<2>, tile_f32::<3>], half: &[] },
+    f64: RealKernel { panel: 4, columns: 4, run: &[tile_f64::<1>, tile_f64::<2>, tile_f64::<3>], half: &[] },
+};
+
+macro_rules! tile {
+    ($name:ident, $real:ty, $panel:literal, $lanes:literal, $load:ident, $store:ident, $set:ident, $fma:ident,
+     $mul:ident) => {
+        // SAFETY: see `MicroKernel`; every pointer below is one of those that its contract lists.
+        #[target_feature(enable = "neon")]
+        unsafe fn $name<const P: usize>(m: &Micro<$real>) {
+            let mut acc = [[[$set(0.0); 2]; P]; 4];
+            let (mut a, mut b) = (m.a, m.b);
+            for _ in 0..m.k {
+                let mut column = [[$set(0.0); 2]; P];
+                for p in 0..P {
+                    // SAFETY: `k` columns of `panel` numbers are readable in each panel of `a`.
+                    unsafe {
+                        column[p][0] = $load(a.add(p * m.a_panel));
+                        column[p][1] = $load(a.add(p * m.a_panel + $lanes));
+                    }
+                }
+                for j in 0..4 {
+                    // SAFETY: each of the `k` rows at `b` has four numbers.
+                    let b = $set(unsafe { *b.add(j) });
+                    for p in 0..P {
+                        acc[j][p][0] = $fma(acc[j][p][0], column[p][0], b);
+                        acc[j][p][1] = $fma(acc[j][p][1], column[p][1], b);
+                    }
+                }
+                a = a.wrapping_add($panel);
+                b = b.wrapping_add($panel);
+            }
+            let (alpha, beta) = ($set(m.alpha), $set(m.beta));
+            for j in 0..4 {
+                for p in 0..P {
+                    for half in 0..2 {
+                        // SAFETY: `panel` numbers are writable, and initialised unless `beta` is zero.
+                        unsafe {
+                            let c = m.c.add(p * m.c_panel + j * m.c_column + half * $lanes);
+                            let sum = if m.beta == 0.0 {
+                                $mul(alpha, acc[j][p][half])
+                            } else {
+                                $fma($mul(beta, $load(c)), alpha, acc[j][p][half])
+                            };
+                            $store(c, sum);
+                        }
+                    }
+                }
+            }
+        }
+    };
+}
+
+tile!(tile_f64, f64, 4, 2, vld1q_f64, vst1q_f64, vdupq_n_f64, vfmaq_f64, vmulq_f64);
+tile!(tile_f32, f32, 8, 4, vld1q_f32, vst1q_f32, vdupq_n_f32, vfmaq_f32, vmulq_f32);

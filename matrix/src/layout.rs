@@ -1,0 +1,153 @@
+//! Where an element of a blocked matrix lies.
+//!
+//! ```text
+//!            strip 0        strip 1     (width T, the last one narrower)
+//!         +------------+------------+---
+//! panel 0 |1 4 7 …     |            |      a panel: `panel` rows, column after column,
+//!         |2 5 8       |            |      one or two vector registers per column
+//!         |3 6 9       |            |
+//!         +------------+------------+---
+//! panel 1 |            |            |      storage order: all panels of strip 0 from top to bottom,
+//!         +------------+------------+---   then those of strip 1, …
+//! ```
+//!
+//! A *tile* is the crossing of a strip with T rows: one contiguous piece of memory, as in the paper (Athanasaki et
+//! al. 2006, section 3), and so is any other run of panels, so that a multiplication may cut the rows where it
+//! likes. Offsets are separable into a row part and a column part; with a power of two as T both are bit fields of
+//! the indices (`paper::mask` has the pure form).
+//!
+//! Padding: rows up to a whole panel, the last strip up to a multiple of 8. It may hold anything.
+
+use crate::Error;
+
+/// Widths of strips are multiples of this: the widest column group of a kernel.
+pub(crate) const COLUMN_UNIT: usize = 8;
+
+/// Shape and addressing of a blocked matrix. All numbers count elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    rows: usize,
+    cols: usize,
+    panel: usize,
+    tile: usize,
+    rows_padded: usize,
+}
+
+impl Layout {
+    /// `rows`×`cols` in panels of `panel` rows and strips of `tile` columns (rounded up to whole panels and
+    /// the widest column group (8)).
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`] when the padded size overflows, [`Error::Invalid`] for a tile or panel of 0.
+    pub fn new(rows: usize, cols: usize, panel: usize, tile: usize) -> Result<Layout, Error> {
+        if !panel.is_power_of_two() {
+            return Err(Error::Invalid { field: "panel", value: panel, expected: "a power of two" });
+        }
+        if tile == 0 {
+            return Err(Error::Invalid { field: "tile", value: tile, expected: "at least 1" });
+        }
+        let too_large = Error::TooLarge { rows, cols };
+        let tile = tile.checked_next_multiple_of(COLUMN_UNIT.max(panel)).ok_or(too_large.clone())?;
+        let rows_padded = rows.checked_next_multiple_of(panel).ok_or(too_large.clone())?;
+        let cols_padded = cols.checked_next_multiple_of(COLUMN_UNIT).ok_or(too_large.clone())?;
+        match rows_padded.checked_mul(cols_padded) {
+            Some(len) if len <= isize::MAX as usize / 16 => {
+                Ok(Layout { rows, cols, panel, tile, rows_padded })
+            }
+            _ => Err(too_large),
+        }
+    }
+
+    /// Rows.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Columns.
+    pub fn cols(&self) -> usize {
+        self.cols
+    }
+
+    /// Rows per panel.
+    pub fn panel(&self) -> usize {
+        self.panel
+    }
+
+    /// T: columns per strip and rows per tile; a multiple of the panel.
+    pub fn tile(&self) -> usize {
+        self.tile
+    }
+
+    /// Number of tiles downwards and across.
+    pub fn tiles(&self) -> (usize, usize) {
+        (self.rows.div_ceil(self.tile), self.cols.div_ceil(self.tile))
+    }
+
+    /// Elements of storage, padding included.
+    pub fn len(&self) -> usize {
+        self.rows_padded * self.cols.next_multiple_of(COLUMN_UNIT)
+    }
+
+    /// Whether there is nothing to store.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Columns of strip `strip`, padding included.
+    #[inline]
+    pub fn strip_width(&self, strip: usize) -> usize {
+        (self.cols - strip * self.tile).next_multiple_of(COLUMN_UNIT).min(self.tile)
+    }
+
+    /// From one panel of strip `strip` to the next.
+    #[inline]
+    pub fn panel_stride(&self, strip: usize) -> usize {
+        self.panel * self.strip_width(strip)
+    }
+
+    /// Strip that holds column `col`, by shift and mask where T is a power of two.
+    #[inline]
+    pub fn strip_of(&self, col: usize) -> (usize, usize) {
+        if self.tile.is_power_of_two() {
+            (col >> self.tile.trailing_zeros(), col & (self.tile - 1))
+        } else {
+            (col / self.tile, col % self.tile)
+        }
+    }
+
+    /// Where element (`row`, `col`) lies; meaningful for `row` < rows (padded) and `col` < columns.
+    #[inline]
+    pub fn offset(&self, row: usize, col: usize) -> usize {
+        let (strip, in_strip) = self.strip_of(col);
+        let (panel, in_panel) = (row >> self.panel.trailing_zeros(), row & (self.panel - 1));
+        strip * self.tile * self.rows_padded
+            + panel * self.panel_stride(strip)
+            + in_strip * self.panel
+            + in_panel
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_element_has_its_own_place() {
+        for (rows, cols, panel, tile) in [(1, 1, 4, 8), (17, 29, 8, 8), (40, 50, 16, 24), (5, 64, 4, 64)] {
+            let layout = Layout::new(rows, cols, panel, tile).unwrap();
+            let mut seen = vec![false; layout.len()];
+            for row in 0..rows {
+                for col in 0..cols {
+                    assert!(!std::mem::replace(&mut seen[layout.offset(row, col)], true));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn sizes_that_overflow_are_refused() {
+        assert!(matches!(Layout::new(usize::MAX, 2, 8, 8), Err(Error::TooLarge { .. })));
+        assert!(matches!(Layout::new(1 << 40, 1 << 40, 8, 8), Err(Error::TooLarge { .. })));
+        assert!(matches!(Layout::new(1, 1, 8, 0), Err(Error::Invalid { .. })));
+    }
+}

@@ -1,0 +1,115 @@
+//! Interleaved passes: medians, quartiles, shares of the peak sampled beside each run, paired ratios.
+
+use std::time::Instant;
+
+/// Something to time; one call is one multiplication.
+pub type Run = Box<dyn FnMut()>;
+
+struct Contestant {
+    name: String,
+    run: Run,
+    repeats: usize,
+    seconds: Vec<f64>,
+    shares: Vec<f64>,
+}
+
+/// Contestants and their times.
+pub struct Contest {
+    flops: f64,
+    target_s: f64,
+    peak: fn() -> f64,
+    contestants: Vec<Contestant>,
+}
+
+impl Contest {
+    /// `flops` of one run; runs are repeated for about `target_s` seconds; `peak` samples the ruler in GFLOP/s.
+    pub fn new(flops: f64, target_s: f64, peak: fn() -> f64) -> Contest {
+        Contest { flops, target_s, peak, contestants: Vec::new() }
+    }
+
+    /// Enters a contestant.
+    pub fn add(&mut self, name: String, run: Run) {
+        self.contestants.push(Contestant { name, run, repeats: 1, seconds: Vec::new(), shares: Vec::new() });
+    }
+
+    /// Warms everybody up, then runs the passes, each with another one first.
+    pub fn run(&mut self, passes: usize) {
+        for contestant in &mut self.contestants {
+            contestant.calibrate(self.target_s);
+        }
+        let count = self.contestants.len();
+        for pass in 0..passes {
+            for i in 0..count {
+                let contestant = &mut self.contestants[(i + pass) % count];
+                let before = (self.peak)();
+                let seconds = contestant.time();
+                let peak = (before + (self.peak)()) / 2.0;
+                contestant.seconds.push(seconds);
+                contestant.shares.push(self.flops / seconds / 1e9 / peak);
+            }
+        }
+    }
+
+    /// The names, in the order of entry.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.contestants.iter().map(|contestant| contestant.name.as_str())
+    }
+
+    /// Median seconds of a run.
+    pub fn median_seconds(&self, i: usize) -> Option<f64> {
+        self.contestants.get(i).map(|contestant| quantile(&contestant.seconds, 0.5))
+    }
+
+    /// First quartile, median, third quartile.
+    pub fn gflops(&self, i: usize) -> [f64; 3] {
+        let rates: Vec<_> = self.contestants[i].seconds.iter().map(|s| self.flops / s / 1e9).collect();
+        [0.25, 0.5, 0.75].map(|q| quantile(&rates, q))
+    }
+
+    /// Median share of the peak sampled beside each run.
+    pub fn share_of_peak(&self, i: usize) -> f64 {
+        quantile(&self.contestants[i].shares, 0.5)
+    }
+
+    /// Median over the passes of time of `other` over time of `base`: above 1 where `base` is faster.
+    pub fn ratio(&self, base: usize, other: usize) -> f64 {
+        let pairs = self.contestants[base].seconds.iter().zip(&self.contestants[other].seconds);
+        quantile(&pairs.map(|(base, other)| other / base).collect::<Vec<_>>(), 0.5)
+    }
+}
+
+impl std::fmt::Debug for Contest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.names()).finish()
+    }
+}
+
+impl Contestant {
+    fn calibrate(&mut self, target_s: f64) {
+        (self.run)();
+        loop {
+            let seconds = self.time() * self.repeats as f64;
+            if seconds >= target_s {
+                return;
+            }
+            let factor = (target_s / seconds.max(1e-9) * 1.1).clamp(1.3, 100.0);
+            self.repeats = (self.repeats as f64 * factor).ceil() as usize;
+        }
+    }
+
+    /// Seconds per multiplication.
+    fn time(&mut self) -> f64 {
+        (self.run)();
+        let start = Instant::now();
+        for _ in 0..self.repeats {
+            (self.run)();
+        }
+        start.elapsed().as_secs_f64() / self.repeats as f64
+    }
+}
+
+fn quantile(values: &[f64], q: f64) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted[((sorted.len() - 1) as f64 * q).round() as usize]
+}

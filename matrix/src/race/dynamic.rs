@@ -1,0 +1,117 @@
+//! Libraries that may be on the machine, found at run time: CBLAS by its interface, BLASFEO by its own.
+
+use libloading::Library;
+use std::ffi::{c_int, c_void};
+
+/// `cblas_?gemm`.
+pub(super) type Cblas<T> = unsafe extern "C" fn(
+    c_int,
+    c_int,
+    c_int,
+    c_int,
+    c_int,
+    c_int,
+    T,
+    *const T,
+    c_int,
+    *const T,
+    c_int,
+    T,
+    *mut T,
+    c_int,
+);
+
+/// Name, variable that names the file, files to try.
+const CBLAS: &[(&str, &str, &[&str])] = &[
+    ("openblas", "LIGHTFOOT_OPENBLAS", &["libopenblas.so.0", "libopenblas.so"]),
+    ("mkl", "LIGHTFOOT_MKL", &["libmkl_rt.so.3", "libmkl_rt.so.2"]),
+    ("blis", "LIGHTFOOT_BLIS", &["libblis.so.4", "libblis.so"]),
+];
+
+fn open(variable: &str, names: &[&str]) -> Option<&'static Library> {
+    let given = std::env::var(variable).ok();
+    let mut names = given.as_deref().into_iter().chain(names.iter().copied());
+    // SAFETY: loading runs the library's own initialisers; these libraries are known to be harmless.
+    names.find_map(|name| unsafe { Library::new(name) }.ok()).map(|library| &*Box::leak(Box::new(library)))
+}
+
+/// The CBLAS libraries found, with their function `symbol`.
+pub(super) fn cblas<T>(symbol: &str, threads: usize) -> Vec<(&'static str, Cblas<T>)> {
+    let threads = threads.to_string();
+    for variable in ["OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "OMP_NUM_THREADS"] {
+        std::env::set_var(variable, &threads);
+    }
+    std::env::set_var("MKL_THREADING_LAYER", if threads == "1" { "SEQUENTIAL" } else { "GNU" });
+    let found = CBLAS.iter().filter_map(|&(name, variable, files)| {
+        let library = open(variable, files)?;
+        // SAFETY: the symbol has the type that the CBLAS interface gives it (32-bit integers).
+        let function = unsafe { library.get::<Cblas<T>>(symbol.as_bytes()) }.ok()?;
+        Some((name, *function))
+    });
+    found.collect()
+}
+
+/// Room for `struct blasfeo_dmat` or `blasfeo_smat` (64 bytes in the version raced) with some to spare.
+#[repr(C, align(64))]
+struct Handle([u8; 256]);
+
+/// `blasfeo_dgemm_nt` or `blasfeo_sgemm_nt` on matrices of its own: `D ← α·A·Bᵀ + β·C`.
+pub(super) struct Blasfeo<T> {
+    gemm: unsafe extern "C" fn(
+        c_int,
+        c_int,
+        c_int,
+        T,
+        *mut c_void,
+        c_int,
+        c_int,
+        *mut c_void,
+        c_int,
+        c_int,
+        T,
+        *mut c_void,
+        c_int,
+        c_int,
+        *mut c_void,
+        c_int,
+        c_int,
+    ),
+    operands: [Box<Handle>; 3],
+}
+
+impl<T: Copy + 'static> Blasfeo<T> {
+    /// `letter` is `d` or `s`; `a` and `b` are n×n, column-major.
+    pub(super) fn new(letter: char, n: usize, a: &[T], b: &[T]) -> Option<Blasfeo<T>> {
+        let library = open("LIGHTFOOT_BLASFEO", &["libblasfeo.so"])?;
+        let n = n as c_int;
+        // SAFETY: the symbols have these types in BLASFEO's headers; a handle is larger than their struct.
+        unsafe {
+            type Allocate = unsafe extern "C" fn(c_int, c_int, *mut c_void);
+            type Pack<T> = unsafe extern "C" fn(c_int, c_int, *const T, c_int, *mut c_void, c_int, c_int);
+            let symbol = |stem: &str| format!("blasfeo_{}\0", stem.replace('?', &letter.to_string()));
+            let allocate = *library.get::<Allocate>(symbol("allocate_?mat").as_bytes()).ok()?;
+            let pack = *library.get::<Pack<T>>(symbol("pack_?mat").as_bytes()).ok()?;
+            let gemm = *library.get(symbol("?gemm_nt").as_bytes()).ok()?;
+            let mut operands = [(); 3].map(|()| Box::new(Handle([0; 256])));
+            for operand in &mut operands {
+                allocate(n, n, (&raw mut **operand).cast());
+            }
+            for (operand, data) in operands.iter_mut().zip([a, b]) {
+                pack(n, n, data.as_ptr(), n, (&raw mut **operand).cast(), 0, 0);
+            }
+            Some(Blasfeo { gemm, operands })
+        }
+    }
+
+    pub(super) fn multiply(&mut self, n: usize, one: T, zero: T) {
+        let n = n as c_int;
+        let [a, b, c] = &mut self.operands;
+        let (a, b, c) = ((&raw mut **a).cast(), (&raw mut **b).cast(), (&raw mut **c).cast());
+        // SAFETY: three n×n matrices made in `new`.
+        unsafe { (self.gemm)(n, n, n, one, a, 0, 0, b, 0, 0, zero, c, 0, 0, c, 0, 0) }
+    }
+}
+
+/// `CblasColMajor` and `CblasNoTrans`.
+pub(super) const COLUMN_MAJOR: c_int = 102;
+pub(super) const NO_TRANSPOSITION: c_int = 111;

@@ -1,0 +1,18 @@
+//! The race: this library, other crates, and whatever BLAS is found on the machine, on the same numbers in the same pass.
+//!
+//! **What.** [`contestants`] gives everybody as a closure; a [`Contest`] runs them in interleaved passes, each with another
+//! one first, samples the FMA peak beside every run, and answers with medians, quartiles and paired ratios.
+//! **Why this way.** The clock of a core with wide vectors moves by a fifth within seconds: only what ran beside each other
+//! may be compared, and a share of "peak" means the peak sampled beside the run.
+//! **Left out.** Several threads for peers that bring their own pool.
+//!
+//! Behind feature `race`: it draws in the peers.
+
+mod contest;
+mod dynamic;
+mod peak;
+mod registry;
+
+pub use contest::{Contest, Run};
+pub use peak::f64_gflops;
+pub use registry::{contestants, Number};

@@ -1,0 +1,161 @@
+//! Who takes part.
+
+use super::contest::Run;
+use super::dynamic::{self, Blasfeo};
+use super::peak;
+use crate::{BlockedMatrix, Gemm, Op, Operand, Strided, StridedMut};
+use std::ffi::c_int;
+
+/// The element types of the race.
+pub trait Number: crate::Real + Peer {
+    /// In the names of BLAS functions.
+    const LETTER: char;
+    /// The ruler.
+    fn peak_gflops() -> f64;
+    /// In −0.5 … 0.5.
+    fn random(state: &mut u64) -> Self;
+}
+
+impl Number for f64 {
+    const LETTER: char = 'd';
+    fn peak_gflops() -> f64 {
+        peak::f64_gflops()
+    }
+    fn random(state: &mut u64) -> f64 {
+        *state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (*state >> 11) as f64 / (1u64 << 53) as f64 - 0.5
+    }
+}
+
+impl Number for f32 {
+    const LETTER: char = 's';
+    fn peak_gflops() -> f64 {
+        2.0 * peak::f64_gflops()
+    }
+    fn random(state: &mut u64) -> f32 {
+        f64::random(state) as f32
+    }
+}
+
+/// What the peer crates ask of a type.
+pub trait Peer: Sized + Copy + 'static {
+    /// `matrixmultiply`, column-major n×n.
+    fn matrixmultiply(n: usize, a: &[Self], b: &[Self], c: &mut [Self]);
+    /// `faer`, column-major n×n.
+    fn faer(n: usize, threads: usize, a: &[Self], b: &[Self], c: &mut [Self]);
+}
+macro_rules! peer {
+    ($real:ty, $function:ident) => {
+        impl Peer for $real {
+            fn matrixmultiply(n: usize, a: &[$real], b: &[$real], c: &mut [$real]) {
+                let (a, b, c, ld) = (a.as_ptr(), b.as_ptr(), c.as_mut_ptr(), n as isize);
+                // SAFETY: three arrays of n² numbers.
+                unsafe { matrixmultiply::$function(n, n, n, 1.0, a, 1, ld, b, 1, ld, 0.0, c, 1, ld) }
+            }
+            fn faer(n: usize, threads: usize, a: &[$real], b: &[$real], c: &mut [$real]) {
+                let a = faer::MatRef::from_column_major_slice(a, n, n);
+                let b = faer::MatRef::from_column_major_slice(b, n, n);
+                let c = faer::MatMut::from_column_major_slice_mut(c, n, n);
+                assert_eq!(threads, 1, "faer is built without its thread pool");
+                let (replace, par) = (faer::Accum::Replace, faer::Par::Seq);
+                faer::linalg::matmul::matmul(c, replace, a, b, 1.0, par);
+            }
+        }
+    };
+}
+peer!(f32, sgemm);
+peer!(f64, dgemm);
+
+/// Everybody, ready to run on the same n×n numbers; the first is what the others are compared with.
+pub fn contestants<T: Number>(n: usize, threads: usize) -> Vec<(String, Run)> {
+    let mut state = 1;
+    let a: Vec<T> = (0..n * n).map(|_| T::random(&mut state)).collect();
+    let b: Vec<T> = (0..n * n).map(|_| T::random(&mut state)).collect();
+    let mut all = blocked(n, threads, &a, &b);
+    all.push(("plain".into(), plain(n, threads, &a, &b)));
+    if let Some(mut blasfeo) = (threads == 1).then(|| Blasfeo::new(T::LETTER, n, &a, &b)).flatten() {
+        all.push(("blasfeo-nt".into(), Box::new(move || blasfeo.multiply(n, T::ONE, T::ZERO))));
+    }
+    if threads == 1 {
+        let (a, b, mut c) = (a.clone(), b.clone(), vec![T::ZERO; n * n]);
+        all.push(("matrixmultiply".into(), Box::new(move || T::matrixmultiply(n, &a, &b, &mut c))));
+    }
+    let (a1, b1, mut c1) = (a.clone(), b.clone(), vec![T::ZERO; n * n]);
+    all.push(("gemm-crate".into(), Box::new(move || gemm_crate(n, threads, &a1, &b1, &mut c1))));
+    if threads == 1 {
+        let (a, b, mut c) = (a.clone(), b.clone(), vec![T::ZERO; n * n]);
+        all.push(("faer".into(), Box::new(move || T::faer(n, threads, &a, &b, &mut c))));
+    }
+    for (name, function) in dynamic::cblas::<T>(&format!("cblas_{}gemm\0", T::LETTER), threads) {
+        let (a, b, mut c) = (a.clone(), b.clone(), vec![T::ZERO; n * n]);
+        let (order, op, ld) = (dynamic::COLUMN_MAJOR, dynamic::NO_TRANSPOSITION, n as c_int);
+        all.push((
+            name.into(),
+            // SAFETY: three arrays of n² numbers, column-major with leading dimension n.
+            Box::new(move || unsafe {
+                let (a, b, c) = (a.as_ptr(), b.as_ptr(), c.as_mut_ptr());
+                function(order, op, op, ld, ld, ld, T::ONE, a, ld, b, ld, T::ZERO, c, ld);
+            }),
+        ));
+    }
+    all
+}
+
+/// Ours, on operands kept blocked: `A·Bᵀ`, then `A·B`.
+fn blocked<T: Number>(n: usize, threads: usize, a: &[T], b: &[T]) -> Vec<(String, Run)> {
+    let matrix = |data: &[T]| {
+        BlockedMatrix::from_strided(Strided::col_major(data, n, n).expect("n² numbers")).expect("it fits")
+    };
+    [("blocked-nt", Op::Transposed), ("blocked-nn", Op::Plain)]
+        .into_iter()
+        .map(|(name, op)| {
+            let (a, b, mut c) = (matrix(a), matrix(b), BlockedMatrix::<T>::zeros(n, n).expect("it fits"));
+            let gemm = Gemm::new().threads(threads);
+            let run = move || {
+                gemm.multiply(T::ONE, &a, Operand::new(&b, op), T::ZERO, &mut c).expect("shapes fit");
+            };
+            (name.to_owned(), Box::new(run) as Run)
+        })
+        .collect()
+}
+
+/// Ours, on plain column-major arrays, conversion inside.
+fn plain<T: Number>(n: usize, threads: usize, a: &[T], b: &[T]) -> Run {
+    let (a, b, mut c) = (a.to_vec(), b.to_vec(), vec![T::ZERO; n * n]);
+    Box::new(move || {
+        let a = Strided::col_major(&a, n, n).expect("n² numbers");
+        let b = Strided::col_major(&b, n, n).expect("n² numbers");
+        let c = StridedMut::col_major(&mut c, n, n).expect("n² numbers");
+        Gemm::new().threads(threads).multiply_strided(T::ONE, a, b, T::ZERO, c).expect("shapes fit");
+    })
+}
+
+/// Crate `gemm`.
+fn gemm_crate<T: Number>(n: usize, threads: usize, a: &[T], b: &[T], c: &mut [T]) {
+    let parallelism = if threads > 1 { gemm::Parallelism::Rayon(threads) } else { gemm::Parallelism::None };
+    let ld = n as isize;
+    // SAFETY: three arrays of n² numbers, column-major.
+    unsafe {
+        gemm::gemm(
+            n,
+            n,
+            n,
+            c.as_mut_ptr(),
+            ld,
+            1,
+            false,
+            a.as_ptr(),
+            ld,
+            1,
+            b.as_ptr(),
+            ld,
+            1,
+            T::ZERO,
+            T::ONE,
+            false,
+            false,
+            false,
+            parallelism,
+        );
+    }
+}

@@ -1,0 +1,194 @@
+//! The second model, for current machines: what overlaps, what does not, and at which rate data arrive.
+//!
+//! **What.** Predicted cycles of a multiplication with tile T, for three kinds of work: the register-tile kernel on
+//! blocked operands, plain loops on row-major arrays, and the paper's masked loops.
+//! **Why this way.** Out-of-order cores and prefetchers hide latencies, so levels count by *bandwidth*, and transfers
+//! overlap with arithmetic: a stretch of work costs the longest of its streams, not their sum. What does not overlap is
+//! the start of each innermost piece and, in the short innermost loops of plain code, the misses. TLBs: blocked storage walks pages in order and so hides its walks; row-major tiles
+//! touch T rows in T pages and pay a second-level lookup for each row once T exceeds the first TLB.
+//!
+//! `cycles = max(arithmetic, first level, second level, beyond) + what does not overlap`
+//!
+//! **Units.** Bytes per cycle and cycles. The rates are declared (see [`Rates`]); a machine description has none.
+//! **Left out.** Conflicts (blocked storage has few), write-allocate traffic of `C` beyond the second level.
+//! Source: measured rates of a Sapphire Rapids core; Goto and van de Geijn 2008 for what stays in which level.
+
+use crate::tiling::{Problem, Tiling};
+use crate::Error;
+use machine::Machine;
+
+/// What is done with the tiles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// Register-tile kernels on blocked operands.
+    Kernel,
+    /// The six loops on row-major arrays (`LaLt`).
+    LinearLoops,
+    /// The six loops on blocked arrays (`MBaLt`).
+    MaskedLoops,
+}
+
+/// Capacities from the description, rates declared here.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rates {
+    /// Bytes of the first-level data cache.
+    pub l1_bytes: f64,
+    /// Bytes of the second level.
+    pub l2_bytes: f64,
+    /// Entries of the first data TLB.
+    pub tlb_entries: f64,
+    /// Bytes of a vector register.
+    pub vector_bytes: f64,
+    /// Fused multiply-adds (vectors) per cycle.
+    pub fma_per_cycle: f64,
+    /// Bytes per cycle from the second level.
+    pub l2_rate: f64,
+    /// Bytes per cycle from beyond.
+    pub far_rate: f64,
+    /// Bytes of the vectors that plain loops are compiled to: 16 unless the build asks for more.
+    pub loop_vector_bytes: f64,
+    /// Cycles that a register tile costs beside its multiplications.
+    pub tile_start: f64,
+    /// Cycles that an innermost loop costs beside its iterations.
+    pub loop_start: f64,
+    /// The same where masks are stepped for each.
+    pub mask_start: f64,
+}
+
+impl Rates {
+    /// Capacities of `machine`, its vector width, and rates in proportion: measured on one Sapphire Rapids core (first
+    /// level 350 GB/s, second 160 to 190, beyond 29, at about 3.3 GHz).
+    ///
+    /// # Errors
+    /// [`Error::Machine`] when the first or second level is missing.
+    pub fn of(machine: &Machine) -> Result<Rates, Error> {
+        let level = |level, field| {
+            machine.data_cache(level).map(|cache| cache.size_bytes as f64).ok_or(Error::Machine { field })
+        };
+        let vector_bytes = match () {
+            () if machine.has("avx512f") => 64.0,
+            () if machine.has("avx2") => 32.0,
+            () => 16.0,
+        };
+        Ok(Rates {
+            l1_bytes: level(1, "first-level data cache (cache.L1D)")?,
+            l2_bytes: level(2, "second-level cache (cache.L2)")?,
+            tlb_entries: machine.data_tlb(1).map_or(64.0, |tlb| f64::from(tlb.entries)),
+            vector_bytes,
+            fma_per_cycle: 2.0,
+            l2_rate: vector_bytes,
+            far_rate: 9.0,
+            loop_vector_bytes: 16.0,
+            tile_start: 30.0,
+            loop_start: 5.0,
+            mask_start: 7.0,
+        })
+    }
+}
+
+/// Predicted cycles, by stream. The total counts the longest stream, and the starts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Cycles {
+    /// Multiply-adds.
+    pub arithmetic: f64,
+    /// Loads and stores at the first level.
+    pub l1: f64,
+    /// Bytes from the second level.
+    pub l2: f64,
+    /// Bytes from beyond.
+    pub far: f64,
+    /// What does not overlap: starts of register tiles or innermost loops; in plain loops also what L1 misses and pages cost.
+    pub serial: f64,
+}
+
+impl Cycles {
+    /// The longest stream plus what does not overlap.
+    pub fn total(&self) -> f64 {
+        self.arithmetic.max(self.l1).max(self.l2).max(self.far) + self.serial
+    }
+}
+
+/// Register tile of the kernel, in bytes of rows and in columns: three vectors by eight, fewer with fewer registers.
+fn register_tile(rates: &Rates) -> (f64, f64) {
+    (3.0 * rates.vector_bytes, if rates.vector_bytes >= 64.0 { 8.0 } else { 4.0 })
+}
+
+/// The blocks that go with tile T.
+pub fn blocks(rates: &Rates, problem: Problem, work: Work, tile: usize) -> Tiling {
+    if work != Work::Kernel {
+        return Tiling { tile, rows: tile, cols: tile };
+    }
+    // A block of B takes a quarter of the second level: A, C and what is fetched ahead need room, too.
+    let depth = tile.min(problem.k).max(1);
+    let fit = rates.l2_bytes / 4.0 / (depth * problem.element_bytes) as f64;
+    let cols = (fit as usize / 8 * 8).clamp(8, 4096);
+    Tiling { tile, rows: 480, cols }
+}
+
+/// Predicted cycles for tile T.
+pub fn cycles(rates: &Rates, problem: Problem, work: Work, tile: usize) -> Cycles {
+    match work {
+        Work::Kernel => kernel(rates, problem, tile),
+        Work::LinearLoops => loops(rates, problem, tile, rates.loop_start, row_walks(rates, problem, tile)),
+        Work::MaskedLoops => loops(rates, problem, tile, rates.mask_start, 0.0),
+    }
+}
+
+/// Multiply-adds in elements.
+fn volume(problem: Problem) -> f64 {
+    problem.m as f64 * problem.n as f64 * problem.k as f64
+}
+
+fn kernel(rates: &Rates, problem: Problem, tile: usize) -> Cycles {
+    let bytes = problem.element_bytes as f64;
+    let (row_bytes, columns) = register_tile(rates);
+    let (rows, depth) = (row_bytes / bytes, tile.min(problem.k) as f64);
+    let nc = blocks(rates, problem, Work::Kernel, tile).cols.min(problem.n) as f64;
+    let (volume, vector) = (volume(problem), rates.vector_bytes / bytes);
+    let tiles = volume / (rows * columns * depth);
+    // A's micropanel stays in the first level while B's pass by, or both are streamed.
+    let (a, b) = (row_bytes * depth, columns * depth * bytes);
+    let a_from_l2 = if a + 2.0 * b < rates.l1_bytes { a * columns / nc } else { a };
+    let c = 2.0 * row_bytes * columns;
+    let far = volume / nc * bytes + volume / problem.m as f64 * bytes + 2.0 * volume / depth * bytes;
+    let everything = (problem.m * problem.k + problem.n * problem.k + problem.m * problem.n) as f64 * bytes;
+    Cycles {
+        arithmetic: volume / vector / rates.fma_per_cycle,
+        l1: tiles * depth * (3.0 + columns) / 2.0,
+        l2: tiles * (a_from_l2 + b + c) / rates.l2_rate,
+        far: if everything > rates.l2_bytes { far / rates.far_rate } else { 0.0 },
+        serial: tiles * rates.tile_start,
+    }
+}
+
+/// The loops on tiles: B's tile is read for every row of A's, C's row with it. Short loops end before the next one's misses are
+/// under way, so what the first level lacks is added, not overlapped.
+fn loops(rates: &Rates, problem: Problem, tile: usize, start: f64, walks: f64) -> Cycles {
+    let bytes = problem.element_bytes as f64;
+    let t = tile.min(problem.m).min(problem.n).min(problem.k).max(1) as f64;
+    let volume = volume(problem);
+    let lanes = (rates.loop_vector_bytes / bytes).max(1.0);
+    let set = t * t * bytes + 4.0 * t * bytes;
+    let missed = |capacity: f64| if set <= capacity { 3.0 * volume / t } else { volume };
+    let everything = 3.0 * volume.powf(2.0 / 3.0) * bytes;
+    let l2 = missed(rates.l1_bytes) * bytes / rates.l2_rate;
+    let far = if everything > rates.l2_bytes { missed(rates.l2_bytes) * bytes / rates.far_rate } else { 0.0 };
+    Cycles {
+        arithmetic: volume / lanes / rates.fma_per_cycle,
+        // One vector of B and one of C are loaded and one stored for each multiply-add: a cycle.
+        l1: volume / lanes,
+        l2,
+        far,
+        serial: volume / t * start + walks + l2 + far,
+    }
+}
+
+/// Translations of row-major tiles: T rows lie in T pages as soon as a row of the array fills one.
+fn row_walks(rates: &Rates, problem: Problem, tile: usize) -> f64 {
+    let t = tile.min(problem.n).max(1) as f64;
+    let row_bytes = (problem.n * problem.element_bytes) as f64;
+    if row_bytes < 4096.0 || t < rates.tlb_entries {
+        return 0.0;
+    }
+    volume(problem) / t * 7.0
+}

@@ -1,0 +1,356 @@
+//! Plain arrays: any shape, any strides, also negative ones, checked once when the view is made.
+//!
+//! A view keeps a pointer rather than a slice: what lies in the gaps between its entries may belong to somebody else
+//! (columns of a larger array, say), and is never touched.
+
+use crate::Error;
+use std::marker::PhantomData;
+
+/// Where the entries of a plain array lie, relative to the start of a slice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Shape {
+    rows: usize,
+    cols: usize,
+    row_stride: isize,
+    col_stride: isize,
+    origin: usize,
+}
+
+impl Shape {
+    /// Refuses shapes that reach outside `len` elements.
+    fn checked(self, len: usize) -> Result<Shape, Error> {
+        if self.rows == 0 || self.cols == 0 {
+            return Ok(self);
+        }
+        let too_large = Error::TooLarge { rows: self.rows, cols: self.cols };
+        let span = |count: usize, stride: isize| isize::try_from(count - 1).ok()?.checked_mul(stride);
+        let rows = span(self.rows, self.row_stride).ok_or(too_large.clone())?;
+        let cols = span(self.cols, self.col_stride).ok_or(too_large.clone())?;
+        let origin = isize::try_from(self.origin).map_err(|_| too_large.clone())?;
+        let low = origin.checked_add(rows.min(0)).and_then(|low| low.checked_add(cols.min(0)));
+        let high = origin.checked_add(rows.max(0)).and_then(|high| high.checked_add(cols.max(0)));
+        let (Some(low), Some(high)) = (low, high) else { return Err(too_large) };
+        if low < 0 || high as usize >= len {
+            return Err(Error::OutOfBounds { reach: (low, high), len });
+        }
+        Ok(self)
+    }
+
+    /// Whether no two entries share a place: the finer stride stays within one step of the coarser.
+    fn is_injective(&self) -> bool {
+        if self.rows == 0 || self.cols == 0 {
+            return true;
+        }
+        let row = (self.row_stride.unsigned_abs(), self.rows);
+        let col = (self.col_stride.unsigned_abs(), self.cols);
+        let used: Vec<_> = [row, col].into_iter().filter(|&(_, count)| count > 1).collect();
+        match used.as_slice() {
+            [] => true,
+            [(stride, _)] => *stride > 0,
+            [a, b] => {
+                let (fine, coarse) = if a.0 <= b.0 { (a, b) } else { (b, a) };
+                fine.0 > 0 && (coarse.0 > fine.0.saturating_mul(fine.1 - 1) || interleaves(*fine, *coarse))
+            }
+            _ => false,
+        }
+    }
+
+    fn offset(&self, row: usize, col: usize) -> usize {
+        let at = self.origin as isize + row as isize * self.row_stride + col as isize * self.col_stride;
+        at as usize
+    }
+
+    fn transposed(self) -> Shape {
+        Shape {
+            rows: self.cols,
+            cols: self.rows,
+            row_stride: self.col_stride,
+            col_stride: self.row_stride,
+            ..self
+        }
+    }
+}
+
+/// Two progressions with overlapping ranges still never meet unless `i·fine = j·coarse` for small `i`, `j`.
+fn interleaves(fine: (usize, usize), coarse: (usize, usize)) -> bool {
+    let (mut a, mut b) = (fine.0, coarse.0);
+    while b > 0 {
+        (a, b) = (b, a % b);
+    }
+    coarse.0 / a >= fine.1 || fine.0 / a >= coarse.1
+}
+
+/// A plain array that is read.
+#[derive(Clone, Copy, Debug)]
+pub struct Strided<'a, T> {
+    /// Entry (0, 0) is `origin` elements further.
+    data: *const T,
+    shape: Shape,
+    borrow: PhantomData<&'a T>,
+}
+
+/// A plain array that is written.
+#[derive(Debug)]
+pub struct StridedMut<'a, T> {
+    /// Entry (0, 0) is `origin` elements further.
+    data: *mut T,
+    shape: Shape,
+    borrow: PhantomData<&'a mut T>,
+}
+
+// SAFETY: a view stands for shared references to its entries.
+unsafe impl<T: Sync> Send for Strided<'_, T> {}
+// SAFETY: as above.
+unsafe impl<T: Sync> Sync for Strided<'_, T> {}
+// SAFETY: a view stands for unique references to its entries.
+unsafe impl<T: Send> Send for StridedMut<'_, T> {}
+// SAFETY: as above; `&StridedMut` only reads.
+unsafe impl<T: Sync> Sync for StridedMut<'_, T> {}
+
+impl<'a, T> Strided<'a, T> {
+    /// Entry (i, j) is `data[i·row_stride + j·col_stride]`.
+    ///
+    /// # Errors
+    /// [`Error::OutOfBounds`] when an entry would lie outside the slice.
+    pub fn new(
+        data: &'a [T],
+        rows: usize,
+        cols: usize,
+        row_stride: isize,
+        col_stride: isize,
+    ) -> Result<Self, Error> {
+        Self::with_origin(data, 0, rows, cols, row_stride, col_stride)
+    }
+
+    /// As [`Strided::new`], with entry (0, 0) at `data[origin]`: what negative strides need.
+    ///
+    /// # Errors
+    /// As for [`Strided::new`].
+    pub fn with_origin(
+        data: &'a [T],
+        origin: usize,
+        rows: usize,
+        cols: usize,
+        row_stride: isize,
+        col_stride: isize,
+    ) -> Result<Self, Error> {
+        let shape = Shape { rows, cols, row_stride, col_stride, origin }.checked(data.len())?;
+        Ok(Strided { data: data.as_ptr(), shape, borrow: PhantomData })
+    }
+
+    /// Rows one after the other.
+    ///
+    /// # Errors
+    /// As for [`Strided::new`].
+    pub fn row_major(data: &'a [T], rows: usize, cols: usize) -> Result<Self, Error> {
+        Self::new(data, rows, cols, stride(rows, cols)?, 1)
+    }
+
+    /// Columns one after the other.
+    ///
+    /// # Errors
+    /// As for [`Strided::new`].
+    pub fn col_major(data: &'a [T], rows: usize, cols: usize) -> Result<Self, Error> {
+        Self::new(data, rows, cols, 1, stride(cols, rows)?)
+    }
+
+    /// The same array with rows and columns exchanged; nothing moves.
+    pub fn transposed(self) -> Self {
+        Strided { shape: self.shape.transposed(), ..self }
+    }
+
+    /// First entry, row stride, column stride.
+    pub(crate) fn raw(&self) -> (*const T, isize, isize) {
+        (self.data.wrapping_add(self.shape.origin), self.shape.row_stride, self.shape.col_stride)
+    }
+
+    /// A view of memory that somebody else owns.
+    ///
+    /// # Safety
+    /// Every entry, `start.offset(i·row_stride + j·col_stride)`, is readable and unchanged during `'a`.
+    #[cfg(any(feature = "ndarray", feature = "faer"))]
+    pub(crate) unsafe fn from_raw(
+        start: *const T,
+        (rows, cols): (usize, usize),
+        (row_stride, col_stride): (isize, isize),
+    ) -> Self {
+        let shape = Shape { rows, cols, row_stride, col_stride, origin: 0 };
+        Strided { data: start, shape, borrow: PhantomData }
+    }
+}
+
+impl<'a, T> StridedMut<'a, T> {
+    /// Entry (i, j) is `data[i·row_stride + j·col_stride]`.
+    ///
+    /// # Errors
+    /// [`Error::OutOfBounds`] when an entry would lie outside the slice, [`Error::Overlap`] when two share a place.
+    pub fn new(
+        data: &'a mut [T],
+        rows: usize,
+        cols: usize,
+        row_stride: isize,
+        col_stride: isize,
+    ) -> Result<Self, Error> {
+        Self::with_origin(data, 0, rows, cols, row_stride, col_stride)
+    }
+
+    /// As [`StridedMut::new`], with entry (0, 0) at `data[origin]`.
+    ///
+    /// # Errors
+    /// As for [`StridedMut::new`].
+    pub fn with_origin(
+        data: &'a mut [T],
+        origin: usize,
+        rows: usize,
+        cols: usize,
+        row_stride: isize,
+        col_stride: isize,
+    ) -> Result<Self, Error> {
+        let shape = Shape { rows, cols, row_stride, col_stride, origin }.checked(data.len())?;
+        if !shape.is_injective() {
+            return Err(Error::Overlap { shape: (rows, cols), strides: (row_stride, col_stride) });
+        }
+        Ok(StridedMut { data: data.as_mut_ptr(), shape, borrow: PhantomData })
+    }
+
+    /// Rows one after the other.
+    ///
+    /// # Errors
+    /// As for [`StridedMut::new`].
+    pub fn row_major(data: &'a mut [T], rows: usize, cols: usize) -> Result<Self, Error> {
+        let stride = stride(rows, cols)?;
+        Self::new(data, rows, cols, stride, 1)
+    }
+
+    /// Columns one after the other.
+    ///
+    /// # Errors
+    /// As for [`StridedMut::new`].
+    pub fn col_major(data: &'a mut [T], rows: usize, cols: usize) -> Result<Self, Error> {
+        let stride = stride(cols, rows)?;
+        Self::new(data, rows, cols, 1, stride)
+    }
+
+    /// The same array with rows and columns exchanged; nothing moves.
+    pub fn transposed(self) -> Self {
+        StridedMut { shape: self.shape.transposed(), ..self }
+    }
+
+    /// First entry, row stride, column stride.
+    pub(crate) fn raw(&mut self) -> (*mut T, isize, isize) {
+        let Shape { row_stride, col_stride, origin, .. } = self.shape;
+        (self.data.wrapping_add(origin), row_stride, col_stride)
+    }
+
+    /// A view of memory that somebody else owns.
+    ///
+    /// # Safety
+    /// Every entry, `start.offset(i·row_stride + j·col_stride)`, is ours alone during `'a`; no two coincide.
+    #[cfg(feature = "faer")]
+    pub(crate) unsafe fn from_raw(
+        start: *mut T,
+        (rows, cols): (usize, usize),
+        (row_stride, col_stride): (isize, isize),
+    ) -> Self {
+        let shape = Shape { rows, cols, row_stride, col_stride, origin: 0 };
+        StridedMut { data: start, shape, borrow: PhantomData }
+    }
+}
+
+fn stride(count: usize, length: usize) -> Result<isize, Error> {
+    isize::try_from(length.max(1)).map_err(|_| Error::TooLarge { rows: count, cols: length })
+}
+
+macro_rules! accessors {
+    ($view:ident) => {
+        impl<T: Copy> $view<'_, T> {
+            /// Rows.
+            pub fn rows(&self) -> usize {
+                self.shape.rows
+            }
+
+            /// Columns.
+            pub fn cols(&self) -> usize {
+                self.shape.cols
+            }
+
+            /// Row stride and column stride.
+            pub fn strides(&self) -> (isize, isize) {
+                (self.shape.row_stride, self.shape.col_stride)
+            }
+
+            /// Entry (`row`, `col`).
+            ///
+            /// # Panics
+            /// Outside the shape.
+            pub fn get(&self, row: usize, col: usize) -> T {
+                assert!(
+                    row < self.shape.rows && col < self.shape.cols,
+                    "({row}, {col}) outside {:?}",
+                    self.shape
+                );
+                // SAFETY: an entry of the view: every one was checked, or vouched for, when it was made.
+                unsafe { *self.data.wrapping_add(self.shape.offset(row, col)) }
+            }
+        }
+    };
+}
+
+accessors!(Strided);
+accessors!(StridedMut);
+
+impl<T: Copy> StridedMut<'_, T> {
+    /// Writes entry (`row`, `col`).
+    ///
+    /// # Panics
+    /// Outside the shape.
+    pub fn set(&mut self, row: usize, col: usize, value: T) {
+        assert!(row < self.shape.rows && col < self.shape.cols, "({row}, {col}) outside {:?}", self.shape);
+        // SAFETY: an entry of the view: every one was checked, or vouched for, when it was made.
+        unsafe { *self.data.wrapping_add(self.shape.offset(row, col)) = value };
+    }
+
+    /// The same array, read.
+    pub fn as_ref(&self) -> Strided<'_, T> {
+        Strided { data: self.data, shape: self.shape, borrow: PhantomData }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bounds_and_overlaps_are_found() {
+        let mut data = [0; 24];
+        assert!(Strided::new(&data, 4, 6, 6, 1).is_ok());
+        assert!(matches!(
+            Strided::new(&data, 4, 7, 6, 1),
+            Err(Error::OutOfBounds { reach: (0, 24), len: 24 })
+        ));
+        assert!(Strided::with_origin(&data, 23, 4, 6, -6, -1).is_ok());
+        assert!(Strided::new(&data, 4, 6, -6, 1).is_err());
+        assert!(Strided::new(&data, 4, 6, isize::MAX, 1).is_err());
+        assert!(Strided::<i32>::new(&[], 0, 9, 1, 1).is_ok());
+        assert!(matches!(StridedMut::new(&mut data, 4, 6, 0, 1), Err(Error::Overlap { .. })));
+        assert!(matches!(StridedMut::new(&mut data, 4, 6, 2, 1), Err(Error::Overlap { .. })));
+        assert!(StridedMut::new(&mut data, 2, 3, 3, 2).is_ok());
+        assert!(StridedMut::new(&mut data, 1, 6, 0, 1).is_ok());
+    }
+
+    #[test]
+    fn injectivity_agrees_with_enumeration() {
+        for (rows, cols) in [(2, 3), (3, 3), (4, 2)] {
+            for row_stride in -7isize..8 {
+                for col_stride in -7isize..8 {
+                    let shape = Shape { rows, cols, row_stride, col_stride, origin: 100 };
+                    let mut places: Vec<_> =
+                        (0..rows).flat_map(|i| (0..cols).map(move |j| shape.offset(i, j))).collect();
+                    places.sort_unstable();
+                    places.dedup();
+                    assert_eq!(shape.is_injective(), places.len() == rows * cols, "{shape:?}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! Views: whole matrices, tiles and ranges of tiles, without copying.
+//!
+//! A view starts at a tile and may end anywhere inside one. It is what a multiplication takes, so a caller may
+//! multiply parts of blocked matrices in place.
+
+use crate::kernel::Kernel;
+use crate::layout::Layout;
+use crate::{BlockedMatrix, Element, Error};
+use std::ops::Range;
+
+/// Which rows and columns of the matrix a view shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Part {
+    pub(crate) layout: Layout,
+    pub(crate) first_row: usize,
+    pub(crate) first_col: usize,
+    pub(crate) rows: usize,
+    pub(crate) cols: usize,
+}
+
+impl Part {
+    fn whole(layout: Layout) -> Part {
+        Part { layout, first_row: 0, first_col: 0, rows: layout.rows(), cols: layout.cols() }
+    }
+
+    /// Rows and columns given in tiles.
+    fn tiles(layout: Layout, rows: Range<usize>, cols: Range<usize>) -> Result<Part, Error> {
+        let (down, across) = layout.tiles();
+        let check = |field, range: &Range<usize>, count: usize| match range.start <= range.end
+            && range.end <= count
+        {
+            true => Ok(()),
+            false => Err(Error::Invalid {
+                field,
+                value: range.end,
+                expected: "a range within the tiles of the matrix",
+            }),
+        };
+        check("tile rows", &rows, down)?;
+        check("tile columns", &cols, across)?;
+        let span = |range: &Range<usize>, len: usize| {
+            let (start, end) = (range.start * layout.tile(), (range.end * layout.tile()).min(len));
+            (start, end.saturating_sub(start))
+        };
+        let ((first_row, rows), (first_col, cols)) = (span(&rows, layout.rows()), span(&cols, layout.cols()));
+        Ok(Part { layout, first_row, first_col, rows, cols })
+    }
+
+    fn offset(&self, row: usize, col: usize) -> usize {
+        assert!(
+            row < self.rows && col < self.cols,
+            "entry ({row}, {col}) of a {}×{} view",
+            self.rows,
+            self.cols
+        );
+        self.layout.offset(self.first_row + row, self.first_col + col)
+    }
+}
+
+/// Part of a blocked matrix that is read.
+#[derive(Clone, Copy)]
+pub struct View<'a, T: Element> {
+    pub(crate) part: Part,
+    pub(crate) storage: &'a [T],
+}
+
+/// Part of a blocked matrix that is written.
+pub struct ViewMut<'a, T: Element> {
+    pub(crate) part: Part,
+    pub(crate) kernel: &'static Kernel,
+    pub(crate) storage: &'a mut [T],
+}
+
+impl<T: Element> BlockedMatrix<T> {
+    /// The whole matrix.
+    pub fn view(&self) -> View<'_, T> {
+        View { part: Part::whole(*self.layout()), storage: self.storage() }
+    }
+
+    /// The whole matrix, for writing.
+    pub fn view_mut(&mut self) -> ViewMut<'_, T> {
+        let (part, kernel) = (Part::whole(*self.layout()), self.kernel());
+        ViewMut { part, kernel, storage: self.storage_mut() }
+    }
+
+    /// Tile (`row`, `col`).
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] when the matrix has no such tile.
+    pub fn tile(&self, row: usize, col: usize) -> Result<View<'_, T>, Error> {
+        self.tiles(row..row.saturating_add(1), col..col.saturating_add(1))
+    }
+
+    /// A rectangle of tiles.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] when it reaches outside.
+    pub fn tiles(&self, rows: Range<usize>, cols: Range<usize>) -> Result<View<'_, T>, Error> {
+        let part = Part::tiles(*self.layout(), rows, cols)?;
+        Ok(View { part, storage: self.storage() })
+    }
+
+    /// A rectangle of tiles, for writing.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] when it reaches outside.
+    pub fn tiles_mut(&mut self, rows: Range<usize>, cols: Range<usize>) -> Result<ViewMut<'_, T>, Error> {
+        let part = Part::tiles(*self.layout(), rows, cols)?;
+        let kernel = self.kernel();
+        Ok(ViewMut { part, kernel, storage: self.storage_mut() })
+    }
+
+    /// All tiles with their place in the grid, in storage order.
+    pub fn iter_tiles(&self) -> impl Iterator<Item = (usize, usize, View<'_, T>)> {
+        let (down, across) = self.layout().tiles();
+        (0..across).flat_map(move |col| {
+            (0..down).map(move |row| (row, col, self.tile(row, col).expect("inside the grid")))
+        })
+    }
+}
+
+impl<T: Element> View<'_, T> {
+    /// Rows.
+    pub fn rows(&self) -> usize {
+        self.part.rows
+    }
+
+    /// Columns.
+    pub fn cols(&self) -> usize {
+        self.part.cols
+    }
+
+    /// Entry (`row`, `col`) of the view.
+    ///
+    /// # Panics
+    /// Outside the view.
+    pub fn get(&self, row: usize, col: usize) -> T {
+        self.storage[self.part.offset(row, col)]
+    }
+}
+
+impl<T: Element> ViewMut<'_, T> {
+    /// Rows.
+    pub fn rows(&self) -> usize {
+        self.part.rows
+    }
+
+    /// Columns.
+    pub fn cols(&self) -> usize {
+        self.part.cols
+    }
+
+    /// Entry (`row`, `col`) of the view.
+    ///
+    /// # Panics
+    /// Outside the view.
+    pub fn get(&self, row: usize, col: usize) -> T {
+        self.storage[self.part.offset(row, col)]
+    }
+
+    /// Writes entry (`row`, `col`) of the view.
+    ///
+    /// # Panics
+    /// Outside the view.
+    pub fn set(&mut self, row: usize, col: usize, value: T) {
+        let at = self.part.offset(row, col);
+        self.storage[at] = value;
+    }
+
+    /// The same view, for a shorter time.
+    pub fn reborrow(&mut self) -> ViewMut<'_, T> {
+        ViewMut { part: self.part, kernel: self.kernel, storage: self.storage }
+    }
+}
+
+impl<'a, T: Element> From<&'a BlockedMatrix<T>> for View<'a, T> {
+    fn from(matrix: &'a BlockedMatrix<T>) -> Self {
+        matrix.view()
+    }
+}
+
+impl<'a, T: Element> From<&'a mut BlockedMatrix<T>> for ViewMut<'a, T> {
+    fn from(matrix: &'a mut BlockedMatrix<T>) -> Self {
+        matrix.view_mut()
+    }
+}

@@ -1,0 +1,449 @@
+//! Every kernel, every shape, every way in, against three loops in double-double.
+
+mod support;
+
+use matrix::{multiply_vector, BlockedMatrix, Gemm, Kernel, Op, Operand, Strided, StridedMut, Tiling};
+use num_complex::Complex;
+use support::{every_kernel, Number, Problem, Random};
+
+/// Sizes around every register tile (4, 8, 12, 16, 24, 48) and around the strips that the tests use.
+const SIZES: &[usize] = &[0, 1, 2, 3, 4, 5, 7, 8, 9, 12, 15, 16, 17, 23, 24, 25, 31, 33, 40, 47, 49, 65];
+
+/// Shapes m, n, k: cubes of every size, then tall, flat, deep and shallow ones, and random ones.
+fn shapes(random: &mut Random) -> Vec<(usize, usize, usize)> {
+    let mut shapes: Vec<_> = SIZES.iter().map(|&n| (n, n, n)).collect();
+    shapes.extend([(100, 1, 7), (1, 100, 7), (1, 1, 300), (97, 3, 1), (3, 97, 2), (24, 8, 500), (50, 9, 0)]);
+    shapes.extend((0..40).map(|_| {
+        let mut size = || SIZES[random.below(SIZES.len())];
+        (size(), size(), size())
+    }));
+    shapes
+}
+
+fn stored<T: Number>(
+    kernel: &'static Kernel,
+    data: &[T],
+    rows: usize,
+    cols: usize,
+    tile: usize,
+) -> BlockedMatrix<T> {
+    let mut matrix = BlockedMatrix::with(kernel, rows, cols, tile).unwrap();
+    matrix.copy_from(Strided::col_major(data, rows, cols).unwrap()).unwrap();
+    matrix
+}
+
+/// The problem's result by blocked operands, with every combination of operators; bitwise the same for all threads.
+fn blocked<T: Number>(
+    problem: &Problem<T>,
+    kernel: &'static Kernel,
+    tile: usize,
+    ops: (Op, Op),
+    threads: usize,
+) -> Vec<T> {
+    let &Problem { m, n, k, alpha, beta, .. } = problem;
+    let operand = |data: &[T], rows: usize, cols: usize, op: Op| match op {
+        Op::Plain => stored(kernel, data, rows, cols, tile),
+        Op::Transposed => stored(kernel, data, rows, cols, tile).transposed().unwrap(),
+    };
+    let (a, b) = (operand(&problem.a, m, k, ops.0), operand(&problem.b, k, n, ops.1));
+    let mut c = stored(kernel, &problem.c, m, n, tile);
+    let gemm = Gemm::new().threads(threads).tiling(Tiling { tile, rows: 48, cols: 32 });
+    gemm.multiply(alpha, Operand::new(&a, ops.0), Operand::new(&b, ops.1), beta, &mut c).unwrap();
+    c.to_col_major()
+}
+
+fn check_blocked<T: Number>() {
+    let mut random = Random(7);
+    for (m, n, k) in shapes(&mut random) {
+        let problem = Problem::<T>::random(m, n, k, &mut random);
+        every_kernel(|kernel| {
+            for ops in [(Op::Plain, Op::Transposed), (Op::Plain, Op::Plain), (Op::Transposed, Op::Transposed)]
+            {
+                let tile = [16, 24, 64][(m + n + k) % 3];
+                let got = blocked(&problem, kernel, tile, ops, 1);
+                problem.assert_result(&got, &format!("{} blocked {ops:?} tile {tile}", kernel.name));
+            }
+        });
+    }
+}
+
+#[test]
+fn blocked_products_agree_with_the_reference() {
+    check_blocked::<f64>();
+    check_blocked::<f32>();
+    check_blocked::<Complex<f64>>();
+    check_blocked::<Complex<f32>>();
+}
+
+/// A dense array spread over memory: (data, origin, row stride, column stride); gaps hold `filler`.
+fn spread<T: Number>(
+    data: &[T],
+    (rows, cols): (usize, usize),
+    random: &mut Random,
+    filler: T,
+) -> (Vec<T>, usize, isize, isize) {
+    let (fine, gap) = (1 + random.below(3) as isize, random.below(5) as isize);
+    let (mut row, mut col) = match random.below(2) {
+        0 => (fine, fine * rows.max(1) as isize + gap),
+        _ => (fine * cols.max(1) as isize + gap, fine),
+    };
+    row *= if random.below(3) == 0 { -1 } else { 1 };
+    col *= if random.below(3) == 0 { -1 } else { 1 };
+    let (high, wide) = ((rows.max(1) - 1) as isize * row, (cols.max(1) - 1) as isize * col);
+    let origin = (-(high.min(0) + wide.min(0))) as usize;
+    let mut out = vec![filler; origin + (high.max(0) + wide.max(0)) as usize + 1];
+    for i in 0..rows {
+        for j in 0..cols {
+            out[(origin as isize + i as isize * row + j as isize * col) as usize] = data[i + j * rows];
+        }
+    }
+    (out, origin, row, col)
+}
+
+fn check_plain<T: Number>() {
+    let mut random = Random(11);
+    for (m, n, k) in shapes(&mut random) {
+        let problem = Problem::<T>::random(m, n, k, &mut random);
+        every_kernel(|kernel| {
+            let (a, oa, rsa, csa) = spread(&problem.a, (m, k), &mut random, T::nan());
+            let (b, ob, rsb, csb) = spread(&problem.b, (k, n), &mut random, T::nan());
+            let (mut c, oc, rsc, csc) = spread(&problem.c, (m, n), &mut random, T::from_parts(77.0, 77.0));
+            let before = c.clone();
+            let a = Strided::with_origin(&a, oa, m, k, rsa, csa).unwrap();
+            let b = Strided::with_origin(&b, ob, k, n, rsb, csb).unwrap();
+            let view = StridedMut::with_origin(&mut c, oc, m, n, rsc, csc).unwrap();
+            let gemm = Gemm::new().kernel(kernel).tiling(Tiling { tile: 16, rows: 32, cols: 48 });
+            gemm.multiply_strided(problem.alpha, a, b, problem.beta, view).unwrap();
+            let view = Strided::with_origin(&c, oc, m, n, rsc, csc).unwrap();
+            let got: Vec<_> = (0..n).flat_map(|j| (0..m).map(move |i| view.get(i, j))).collect();
+            problem.assert_result(&got, &format!("{} plain strides {rsc} {csc}", kernel.name));
+            let (sevens, changed) = (T::from_parts(77.0, 77.0), before.iter().zip(&c));
+            assert!(changed.filter(|(b, a)| b.bits() != a.bits()).count() <= m * n, "wrote into gaps");
+            assert_eq!(
+                before.iter().filter(|&&v| v == sevens).count(),
+                c.iter().filter(|&&v| v == sevens).count(),
+                "gaps of C changed"
+            );
+        });
+    }
+}
+
+#[test]
+fn plain_products_agree_with_the_reference() {
+    check_plain::<f64>();
+    check_plain::<f32>();
+    check_plain::<Complex<f64>>();
+    check_plain::<Complex<f32>>();
+}
+
+#[test]
+fn larger_products_agree_at_sampled_entries() {
+    let mut random = Random(3);
+    for (m, n, k) in [(500, 300, 700), (257, 513, 255), (1000, 24, 1000)] {
+        let problem = Problem::<f64>::random(m, n, k, &mut random);
+        let (a, b) =
+            (stored(Kernel::best(), &problem.a, m, k, 256), stored(Kernel::best(), &problem.b, k, n, 256));
+        let mut c = stored(Kernel::best(), &problem.c, m, n, 256);
+        Gemm::new().multiply(problem.alpha, &a, &b, problem.beta, &mut c).unwrap();
+        let mut plain = problem.c.clone();
+        let ld = |rows: usize| rows as isize;
+        let (alpha, beta) = (problem.alpha, problem.beta);
+        matrix::gemm(m, n, k, alpha, &problem.a, 1, ld(m), &problem.b, 1, ld(k), beta, &mut plain, 1, ld(m))
+            .unwrap();
+        for _ in 0..300 {
+            let (i, j) = (random.below(m), random.below(n));
+            let terms = (0..k).map(|p| (problem.a[i + p * m], problem.b[p + j * k]));
+            let want = matrix::reference::entry(alpha, terms, beta, problem.c[i + j * m]);
+            support::assert_entry(c.get(i, j), want, k, "blocked");
+            support::assert_entry(plain[i + j * m], want, k, "plain");
+        }
+    }
+}
+
+fn check_threads<T: Number>() {
+    let mut random = Random(5);
+    for (m, n, k) in [(200, 150, 130), (90, 333, 120), (1, 3000, 900), (130, 130, 130)] {
+        let problem = Problem::<T>::random(m, n, k, &mut random);
+        for ops in [(Op::Plain, Op::Transposed), (Op::Transposed, Op::Plain)] {
+            let bits = |threads| -> Vec<_> {
+                blocked(&problem, Kernel::best(), 64, ops, threads).into_iter().map(Number::bits).collect()
+            };
+            let one = bits(1);
+            assert!((2..=8).all(|threads| bits(threads) == one), "{m}×{n}×{k} {ops:?}");
+        }
+        let plain = |threads| -> Vec<_> {
+            let (a, b) = (
+                Strided::col_major(&problem.a, m, k).unwrap(),
+                Strided::row_major(&problem.b, k, n).unwrap(),
+            );
+            let mut c = problem.c.clone();
+            let view = StridedMut::col_major(&mut c, m, n).unwrap();
+            Gemm::new().threads(threads).multiply_strided(problem.alpha, a, b, problem.beta, view).unwrap();
+            c.into_iter().map(Number::bits).collect()
+        };
+        let one = plain(1);
+        assert!((2..=8).all(|threads| plain(threads) == one), "{m}×{n}×{k} plain");
+    }
+}
+
+#[test]
+fn any_number_of_threads_gives_the_same_bits() {
+    check_threads::<f64>();
+    check_threads::<f32>();
+    check_threads::<Complex<f64>>();
+}
+
+#[test]
+fn results_do_not_depend_on_the_place_of_an_entry() {
+    // The same row of A and column of B in every position of a register tile, at edges and inside.
+    every_kernel(|kernel| {
+        let (m, n, k) = (61, 43, 57);
+        let a: Vec<f64> = (0..m * k).map(|at| 1.0 / (3.0 + (at / m) as f64)).collect();
+        let b: Vec<f64> = (0..k * n).map(|at| 1.0 / (7.0 + (at % k) as f64)).collect();
+        let mut c = vec![0.25; m * n];
+        let gemm = Gemm::new().kernel(kernel);
+        let (a, b) = (Strided::col_major(&a, m, k).unwrap(), Strided::col_major(&b, k, n).unwrap());
+        gemm.multiply_strided(0.7, a, b, 0.3, StridedMut::col_major(&mut c, m, n).unwrap()).unwrap();
+        assert!(c.iter().all(|v| v.to_bits() == c[0].to_bits()), "{}", kernel.name);
+    });
+}
+
+#[test]
+fn identity_leaves_every_kernel_operand_alone() {
+    fn check<T: Number>(kernel: &'static Kernel) {
+        let n = 50;
+        let mut random = Random(13);
+        let data: Vec<T> = (0..n * n).map(|_| T::random(&mut random)).collect();
+        let eye: Vec<T> = (0..n * n).map(|at| if at % (n + 1) == 0 { T::ONE } else { T::ZERO }).collect();
+        for (a, b) in [(&data, &eye), (&eye, &data)] {
+            let (a, b) = (stored(kernel, a, n, n, 32), stored(kernel, b, n, n, 32));
+            let mut c = stored(kernel, &vec![T::nan(); n * n], n, n, 32);
+            Gemm::new().multiply(T::ONE, &a, &b, T::ZERO, &mut c).unwrap();
+            assert_eq!(c.to_col_major(), data, "{}", kernel.name);
+        }
+    }
+    every_kernel(|kernel| {
+        check::<f32>(kernel);
+        check::<f64>(kernel);
+        check::<Complex<f32>>(kernel);
+        check::<Complex<f64>>(kernel);
+    });
+}
+
+fn check_special<T: Number>() {
+    let mut random = Random(17);
+    let specials = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.0, 1e-310, 5e-324, 1e300, -1e300];
+    for (m, n, k) in [(9, 10, 11), (26, 9, 5), (3, 50, 8)] {
+        for round in 0..8 {
+            let mut problem = Problem::<T>::random(m, n, k, &mut random);
+            for _ in 0..3 {
+                let special = |random: &mut Random| T::from_parts(specials[random.below(8)], random.unit());
+                let at = random.below(m * k);
+                problem.a[at] = special(&mut random);
+                let at = random.below(k * n);
+                problem.b[at] = special(&mut random);
+                let at = random.below(m * n);
+                problem.c[at] = special(&mut random);
+            }
+            problem.alpha = [T::ONE, T::ZERO, problem.alpha, T::from_parts(-1.0, 0.0)][round % 4];
+            problem.beta = [T::ONE, T::ZERO, problem.beta][round % 3];
+            every_kernel(|kernel| {
+                let got = blocked(&problem, kernel, 16, (Op::Plain, Op::Transposed), 1);
+                compare_special(&problem, &got, kernel.name);
+            });
+        }
+    }
+}
+
+/// NaN where the reference has NaN, the same infinity, finite within the bound; overflow on the way to a finite result
+/// may show as infinity or NaN only where the magnitude overflows.
+fn compare_special<T: Number>(problem: &Problem<T>, got: &[T], name: &str) {
+    let expected = problem.expected();
+    for i in 0..problem.m {
+        for j in 0..problem.n {
+            let want = expected[i * problem.n + j];
+            let limit = if T::ROUNDOFF > 1e-10 { f64::from(f32::MAX) } else { f64::MAX };
+            if want.magnitude.is_finite() && want.magnitude < limit {
+                let context = format!("{name} {} entry ({i}, {j}) of {}", T::NAME, problem.k);
+                support::assert_entry(got[i + j * problem.m], want, problem.k, &context);
+            } else if has_nan(problem, i, j) {
+                assert!(got[i + j * problem.m].widen()[0].is_nan(), "{name} lost a NaN");
+            }
+        }
+    }
+}
+
+/// Whether a NaN takes part in an entry. (NaN from ∞ − ∞ does not count: a fused operation whose product overflows only
+/// when rounded keeps the infinity, the reference does not.)
+fn has_nan<T: Number>(problem: &Problem<T>, i: usize, j: usize) -> bool {
+    let is_nan = |value: T| value.widen().iter().any(|part| part.is_nan());
+    let mut terms = (0..problem.k).map(|p| (problem.a[i + p * problem.m], problem.b[p + j * problem.k]));
+    let product = problem.alpha != T::ZERO && terms.any(|(a, b)| is_nan(a) || is_nan(b));
+    T::PARTS == 1 && (product || problem.beta != T::ZERO && is_nan(problem.c[i + j * problem.m]))
+}
+
+#[test]
+fn special_values_follow_the_arithmetic() {
+    check_special::<f64>();
+    check_special::<f32>();
+    check_special::<Complex<f64>>();
+}
+
+#[test]
+fn negative_zero_survives() {
+    // The sum starts at +0, as in every BLAS: (−0)·1 + 0 = +0, and β·C keeps the sign of C when the product is −0.
+    every_kernel(|kernel| {
+        let a = stored::<f64>(kernel, &[-0.0], 1, 1, 8);
+        let b = stored::<f64>(kernel, &[1.0], 1, 1, 8);
+        let mut c = stored::<f64>(kernel, &[-0.0], 1, 1, 8);
+        Gemm::new().multiply(0.0, &a, &b, 1.0, &mut c).unwrap();
+        assert_eq!(c.get(0, 0).to_bits(), (-0.0f64).to_bits());
+    });
+}
+
+#[test]
+fn alpha_zero_reads_nothing_and_beta_zero_forgets() {
+    every_kernel(|kernel| {
+        let nan = vec![f64::NAN; 30 * 30];
+        let (a, b) = (stored(kernel, &nan, 30, 30, 16), stored(kernel, &nan, 30, 30, 16));
+        let mut c = stored(kernel, &vec![2.0; 900], 30, 30, 16);
+        Gemm::new().multiply(0.0, &a, &b, 0.5, &mut c).unwrap();
+        assert!(c.iter().all(|(_, _, v)| v == 1.0));
+        let ones = vec![1.0; 900];
+        let (a, b) = (stored(kernel, &ones, 30, 30, 16), stored(kernel, &ones, 30, 30, 16));
+        let mut c = stored(kernel, &nan, 30, 30, 16);
+        Gemm::new().multiply(1.0, &a, &b, 0.0, &mut c).unwrap();
+        assert!(c.iter().all(|(_, _, v)| v == 30.0));
+        let (a, b) = (stored(kernel, &[], 30, 0, 16), stored(kernel, &[], 0, 30, 16));
+        let mut c = stored(kernel, &nan, 30, 30, 16);
+        Gemm::new().multiply(1.0, &a, &b, 0.0, &mut c).unwrap();
+        assert!(c.iter().all(|(_, _, v)| v == 0.0), "K = 0");
+    });
+}
+
+/// Fills everything that is not an entry.
+fn fill_padding<T: Number>(matrix: &mut BlockedMatrix<T>, value: T) {
+    let layout = *matrix.layout();
+    let mut is_entry = vec![false; layout.len()];
+    for i in 0..layout.rows() {
+        for j in 0..layout.cols() {
+            is_entry[layout.offset(i, j)] = true;
+        }
+    }
+    let padding = matrix.storage_mut().iter_mut().zip(is_entry).filter(|(_, is_entry)| !is_entry);
+    padding.for_each(|(place, _)| *place = value);
+}
+
+#[test]
+fn nan_in_the_padding_never_leaks() {
+    fn check<T: Number>() {
+        let mut random = Random(23);
+        for (m, n, k) in [(1, 1, 1), (7, 9, 11), (25, 17, 13), (50, 50, 50), (13, 70, 3)] {
+            let problem = Problem::<T>::random(m, n, k, &mut random);
+            every_kernel(|kernel| {
+                for (op_a, op_b) in [(Op::Plain, Op::Transposed), (Op::Transposed, Op::Plain)] {
+                    let of = |data: &[T], rows, cols, op| {
+                        let matrix = stored(kernel, data, rows, cols, 16);
+                        let mut matrix = if op == Op::Plain { matrix } else { matrix.transposed().unwrap() };
+                        fill_padding(&mut matrix, T::nan());
+                        matrix
+                    };
+                    let (a, b) = (of(&problem.a, m, k, op_a), of(&problem.b, k, n, op_b));
+                    let mut c = of(&problem.c, m, n, Op::Plain);
+                    let (a, b) = (Operand::new(&a, op_a), Operand::new(&b, op_b));
+                    Gemm::new().multiply(problem.alpha, a, b, problem.beta, &mut c).unwrap();
+                    problem.assert_result(&c.to_col_major(), kernel.name);
+                    assert!(c.transposed().unwrap().iter().all(|(_, _, v)| v == v));
+                }
+            });
+        }
+    }
+    check::<f64>();
+    check::<f32>();
+    check::<Complex<f32>>();
+}
+
+#[test]
+fn views_of_tiles_multiply_in_place() {
+    let mut random = Random(29);
+    let (m, n, k, tile) = (70, 52, 45, 16);
+    let problem = Problem::<f64>::random(m, n, k, &mut random);
+    every_kernel(|kernel| {
+        let (a, b) = (stored(kernel, &problem.a, m, k, tile), stored(kernel, &problem.b, k, n, tile));
+        let bt = b.transposed().unwrap();
+        let mut c = stored(kernel, &problem.c, m, n, tile);
+        // C = α·A·B + β·C, one tile of C and one strip of K at a time.
+        for row in 0..c.layout().tiles().0 {
+            for col in 0..c.layout().tiles().1 {
+                for step in 0..a.layout().tiles().1 {
+                    let beta = if step == 0 { problem.beta } else { 1.0 };
+                    let part = c.tiles_mut(row..row + 1, col..col + 1).unwrap();
+                    let (left, right) = (a.tile(row, step).unwrap(), bt.tile(col, step).unwrap());
+                    let right = Operand::new(right, Op::Transposed);
+                    Gemm::new().multiply(problem.alpha, left, right, beta, part).unwrap();
+                }
+            }
+        }
+        problem.assert_result(&c.to_col_major(), kernel.name);
+    });
+}
+
+#[test]
+fn vectors_agree_with_the_reference() {
+    fn check<T: Number>() {
+        let mut random = Random(31);
+        for (m, k) in [(1, 1), (5, 9), (33, 70), (64, 3), (0, 4), (4, 0), (50, 130)] {
+            let problem = Problem::<T>::random(m, 1, k, &mut random);
+            every_kernel(|kernel| {
+                let a = stored(kernel, &problem.a, m, k, 32);
+                let mut y = problem.c.clone();
+                multiply_vector(problem.alpha, &a, Op::Plain, &problem.b, problem.beta, &mut y).unwrap();
+                problem.assert_result(&y, "vector");
+                let a = a.transposed().unwrap();
+                let mut y = problem.c.clone();
+                multiply_vector(problem.alpha, &a, Op::Transposed, &problem.b, problem.beta, &mut y).unwrap();
+                problem.assert_result(&y, "vector, transposed");
+            });
+        }
+    }
+    check::<f64>();
+    check::<Complex<f32>>();
+    check::<f32>();
+}
+
+#[test]
+fn batches_are_single_products() {
+    let mut random = Random(37);
+    let problems: Vec<_> = (0..17).map(|i| Problem::<f64>::random(5 + i, 7, 9, &mut random)).collect();
+    let of = |data: &[f64], rows, cols| stored(Kernel::best(), data, rows, cols, 16);
+    let a: Vec<_> = problems.iter().map(|p| of(&p.a, p.m, p.k)).collect();
+    let b: Vec<_> = problems.iter().map(|p| of(&p.b, p.k, p.n)).collect();
+    let operands = |all: &'static [BlockedMatrix<f64>]| all.iter().map(Operand::from).collect::<Vec<_>>();
+    let (a, b) = (operands(a.leak()), operands(b.leak()));
+    for threads in [1, 2, 5, 40] {
+        let mut c: Vec<_> = problems.iter().map(|p| of(&p.c, p.m, p.n)).collect();
+        matrix::multiply_batch(&Gemm::new().threads(threads), 1.5, &a, &b, 0.5, &mut c).unwrap();
+        for (problem, c) in problems.iter().zip(&c) {
+            let problem = Problem { alpha: 1.5, beta: 0.5, ..problem.clone() };
+            problem.assert_result(&c.to_col_major(), "batch");
+        }
+    }
+    assert!(matrix::multiply_batch(&Gemm::new(), 1.0, &a[1..], &b, 0.0, &mut []).is_err());
+}
+
+#[test]
+fn shapes_that_do_not_fit_are_named() {
+    let zeros = |rows, cols| BlockedMatrix::<f64>::zeros(rows, cols).unwrap();
+    let error = Gemm::new().multiply(1.0, &zeros(2, 3), &zeros(4, 5), 0.0, &mut zeros(2, 5)).unwrap_err();
+    assert_eq!(error.to_string(), "columns of op(A) and rows of op(B) differ: 2×3 against 4×5");
+    let error = Gemm::new().multiply(1.0, &zeros(2, 3), &zeros(3, 5), 0.0, &mut zeros(2, 6)).unwrap_err();
+    assert_eq!(error.to_string(), "the shapes of op(A)·op(B) and of C differ: 2×5 against 2×6");
+    let scalar = BlockedMatrix::<f64>::with(Kernel::named("scalar").unwrap(), 2, 3, 8).unwrap();
+    if scalar.layout().panel() != zeros(2, 3).layout().panel() {
+        let error = Gemm::new().multiply(1.0, &scalar, &zeros(3, 5), 0.0, &mut zeros(2, 5)).unwrap_err();
+        assert!(error.to_string().contains("panels of 4"), "{error}");
+    }
+    assert!(matrix::gemm(2, 2, 2, 1.0, &[0.0; 3], 2, 1, &[0.0; 4], 2, 1, 0.0, &mut [0.0; 4], 2, 1).is_err());
+    assert!(matrix::gemm(2, 2, 2, 1.0, &[0.0; 4], 2, 1, &[0.0; 4], 2, 1, 0.0, &mut [0.0; 4], 1, 1).is_err());
+    assert!(BlockedMatrix::<f64>::zeros(usize::MAX, usize::MAX).is_err());
+}
