@@ -11,7 +11,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::error::Error;
-use crate::kernel::{Isa, Kernel};
+use crate::kernel::{fill_split, Isa, Kernel};
 use crate::key::{Exact, Lane};
 use crate::layout::*;
 use crate::memory::{Draft, Memory};
@@ -51,7 +51,7 @@ impl<L: Lane> Core<L> {
             None => preference::<L>(keys.len()),
         };
         for &layout in &candidates {
-            match place(layout, keys) {
+            match place(layout, isa, keys) {
                 Ok((shape, memory)) => {
                     let kernel = Kernel::choose(layout, isa).ok_or(Error::NoSuchIsa { isa: isa.name() })?;
                     let reason = reason(layout, options, &refused);
@@ -167,7 +167,11 @@ fn reason(layout: Layout, options: &Options, refused: &[(Layout, Refusal)]) -> S
 }
 
 /// Places `keys` in `layout`.
-fn place<L: Lane, K: Exact<As = L>>(layout: Layout, keys: &[K]) -> Result<(Shape<L>, Memory), Refusal> {
+fn place<L: Lane, K: Exact<As = L>>(
+    layout: Layout,
+    isa: Isa,
+    keys: &[K],
+) -> Result<(Shape<L>, Memory), Refusal> {
     let n = keys.len();
     Ok(match layout {
         Layout::Sorted => filled(Sorted::new::<L>(n), Shape::Sorted, keys),
@@ -193,7 +197,7 @@ fn place<L: Lane, K: Exact<As = L>>(layout: Layout, keys: &[K]) -> Result<(Shape
         Layout::Split => {
             let plan = Split::plan(keys)?;
             let mut draft = Draft::new(plan.lines_max());
-            let plan = plan.fill(keys, draft.lines_mut())?;
+            let plan = fill_split(isa, plan, keys, draft.lines_mut())?;
             let lines = Method::<L>::lines(&plan);
             (Shape::Split(plan), draft.finish(lines))
         }

@@ -41,6 +41,12 @@ impl<L: Lane> Scale<L> {
         q.minus(self.min).min(self.beyond).scale(self.multiplier)
     }
 
+    /// [`Scale::locate`] of one of the keys that the map was made for: nothing to clamp.
+    #[inline(always)]
+    pub(crate) fn locate_key(&self, key: L) -> (usize, u64) {
+        L::narrow(key.widen().wrapping_sub(self.min.widen())).scale(self.multiplier)
+    }
+
     /// True when `bits` leading bits of the fraction tell all keys of a bucket apart.
     pub(crate) fn tells_apart(&self, bits: u32) -> bool {
         bits >= L::BITS || self.multiplier >> (L::BITS - bits) != 0

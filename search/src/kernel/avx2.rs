@@ -4,8 +4,8 @@
 use core::arch::x86_64::*;
 
 use super::Simd;
-use crate::key::Lane;
-use crate::layout::{Method, Shape};
+use crate::key::{Exact, Lane};
+use crate::layout::{Method, Refusal, Shape, Split};
 use crate::line::{Line, LINE_BYTES};
 
 /// Proof that the processor has AVX2, BMI1/2 and POPCNT.
@@ -56,6 +56,19 @@ pub(crate) unsafe fn many<L: Lane, M: Method<L>>(
     out: &mut [usize],
 ) {
     M::of(shape).ranks(Avx2(()), lines, qs, out);
+}
+
+/// Fills a split layout.
+///
+/// # Safety
+/// The processor must have what [`Avx2`] proves.
+#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+pub(crate) unsafe fn fill_split<L: Lane, K: Exact<As = L>>(
+    plan: Split<L>,
+    keys: &[K],
+    lines: &mut [Line],
+) -> Result<Split<L>, Refusal> {
+    plan.fill(keys, lines)
 }
 
 /// Asks for line `index` of `lines`.

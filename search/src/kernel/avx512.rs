@@ -5,8 +5,8 @@
 use core::arch::x86_64::*;
 
 use super::{Simd, MARKS};
-use crate::key::Lane;
-use crate::layout::{Method, Shape};
+use crate::key::{Exact, Lane};
+use crate::layout::{Method, Refusal, Shape, Split};
 use crate::line::Line;
 
 /// Proof that the processor has AVX-512 F, BW, VL and DQ, BMI1/2 and POPCNT.
@@ -59,6 +59,19 @@ pub(crate) unsafe fn many<L: Lane, M: Method<L>>(
     out: &mut [usize],
 ) {
     M::of(shape).ranks(Avx512(()), lines, qs, out);
+}
+
+/// Fills a split layout.
+///
+/// # Safety
+/// The processor must have what [`Avx512`] proves.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,bmi1,bmi2,popcnt")]
+pub(crate) unsafe fn fill_split<L: Lane, K: Exact<As = L>>(
+    plan: Split<L>,
+    keys: &[K],
+    lines: &mut [Line],
+) -> Result<Split<L>, Refusal> {
+    plan.fill(keys, lines)
 }
 
 #[inline]

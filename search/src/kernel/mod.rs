@@ -16,8 +16,8 @@ mod avx512;
 mod neon;
 mod scalar;
 
-use crate::key::Lane;
-use crate::layout::{Layout, Method, Shape};
+use crate::key::{Exact, Lane};
+use crate::layout::{Layout, Method, Refusal, Shape, Split};
 use crate::line::Line;
 
 /// An instruction set that searches a line: a zero-sized proof that the processor has it.
@@ -97,6 +97,27 @@ impl Isa {
     /// The fastest one that this machine can run.
     pub fn detect() -> Isa {
         KERNELS.iter().copied().find(|isa| isa.is_available()).unwrap_or(Isa::Scalar)
+    }
+}
+
+/// Fills a split layout with the vectors of `isa`: placing keys is arithmetic that a compiler turns into them.
+///
+/// # Errors
+/// As [`Split::fill`].
+pub(crate) fn fill_split<L: Lane, K: Exact<As = L>>(
+    isa: Isa,
+    plan: Split<L>,
+    keys: &[K],
+    lines: &mut [Line],
+) -> Result<Split<L>, Refusal> {
+    match isa {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: this arm is taken only when the processor has the instructions.
+        Isa::Avx512 if isa.is_available() => unsafe { avx512::fill_split(plan, keys, lines) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: this arm is taken only when the processor has the instructions.
+        Isa::Avx2 if isa.is_available() => unsafe { avx2::fill_split(plan, keys, lines) },
+        _ => plan.fill(keys, lines),
     }
 }
 

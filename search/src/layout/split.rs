@@ -80,6 +80,8 @@ trait Digit: Plain + Ord {
     const CROWD: usize = (Self::PER_LINE - 2 * Self::HEAD + 1) * Self::PER_LINE;
     /// No digit in particular.
     const ZERO: Self;
+    /// The digit that pads: no digit is larger.
+    const LARGEST: Self;
     /// The leading bits of a left-aligned fraction.
     fn of(fraction: u64) -> Self;
     /// The digit as a left-aligned fraction.
@@ -97,6 +99,7 @@ macro_rules! define_digit {
         impl Digit for $digit {
             const HEAD: usize = $head;
             const ZERO: Self = 0;
+            const LARGEST: Self = <$digit>::MAX;
 
             #[inline(always)]
             fn of(fraction: u64) -> Self {
@@ -242,6 +245,7 @@ impl<L: Lane> Split<L> {
     ///
     /// # Errors
     /// [`Refusal::Crowded`] as soon as the keys turn out too unevenly spread.
+    #[inline(always)]
     pub(crate) fn fill<K: Exact<As = L>>(
         mut self,
         keys: &[K],
@@ -252,41 +256,52 @@ impl<L: Lane> Split<L> {
         Ok(self)
     }
 
+    /// Line by line: a line's worth of keys is located at once (vector arithmetic) and as many as share the first one's bucket are its keys. How many that is stays data:
+    /// a branch on it would be mispredicted once a line.
+    #[inline(always)]
     fn fill_as<D: Digit, K: Exact<As = L>>(
         &self,
         keys: &[K],
         lines: &mut [Line],
         blocks: &mut [Line],
     ) -> Result<usize, Refusal> {
-        let (mut used, mut rank, mut bucket) = (0, 0, 0);
+        let (mut used, mut rank, mut next) = (0, 0, 0);
         while rank < keys.len() {
-            let mut line = Line::PADDING;
-            let digits = lanes_mut::<D>(core::slice::from_mut(&mut line));
-            let room = keys.len().min(rank + D::CAPACITY);
-            let mut end = rank;
-            let mut slot = D::HEAD;
-            while end < room {
-                let (at, fraction) = self.scale.locate(keys[end].to_lane());
-                if at != bucket {
-                    break;
-                }
-                digits[slot] = D::of(fraction);
-                slot += 1;
-                end += 1;
-            }
-            lanes_mut::<u32>(core::slice::from_mut(&mut line))[0] = rank as u32;
-            if D::HEAD * size_of::<D>() == 8 {
-                lanes_mut::<u32>(core::slice::from_mut(&mut line))[1] = 0;
-            }
-            if end == room && end < keys.len() && self.bucket(keys[end]) == bucket {
+            let (bucket, count, mut line) = match keys.get(rank..rank + D::PER_LINE) {
+                Some(window) => self.take_line::<D, K>(window, rank),
+                None => self.take_line::<D, K>(&keys[rank..], rank),
+            };
+            let mut end = rank + count;
+            if count > D::CAPACITY {
                 (line, end) = self.crowd::<D, K>(keys, rank, bucket, blocks, &mut used)?;
             }
+            if bucket > next {
+                lines[next..bucket].fill(empty_line::<D>(rank));
+            }
             lines[bucket] = line;
-            rank = end;
-            bucket += 1;
+            (rank, next) = (end, bucket + 1);
         }
-        lines[bucket..].fill(empty_line::<D>(rank));
+        lines[next..].fill(empty_line::<D>(rank));
         Ok(used)
+    }
+
+    /// The bucket of the first of some keys, how many of them are in it, and the line that they make when they fit.
+    #[inline(always)]
+    fn take_line<D: Digit, K: Exact<As = L>>(&self, window: &[K], rank: usize) -> (usize, usize, Line) {
+        let bucket = self.scale.locate_key(window[0].to_lane()).0;
+        let mut line = empty_line::<D>(rank);
+        let digits = &mut lanes_mut::<D>(core::slice::from_mut(&mut line))[D::HEAD..];
+        let mut count = 0;
+        for (key, digit) in window.iter().zip(&mut *digits) {
+            let (at, fraction) = self.scale.locate_key(key.to_lane());
+            let inside = at as u32 == bucket as u32;
+            *digit = if inside { D::of(fraction) } else { D::LARGEST };
+            count += u32::from(inside);
+        }
+        // One key more than fits tells whether the line is crowded.
+        let more =
+            window.get(D::CAPACITY).is_some_and(|key| self.scale.locate_key(key.to_lane()).0 == bucket);
+        (bucket, count as usize + usize::from(more), line)
     }
 
     #[inline(always)]
