@@ -57,6 +57,8 @@ pub(crate) struct Image {
     free: Vec<usize>,
     used: usize,
     pub(crate) threads: usize,
+    /// Signals that arrived while calls were made in the program's name; sent again afterwards.
+    missed: std::cell::RefCell<Vec<i32>>,
     /// Signals with handlers, as last read.
     pub(crate) caught: Option<u64>,
     /// Executions that no counter saw, by block.
@@ -95,6 +97,7 @@ impl Image {
             free: (0..CONTEXTS_MAX).rev().collect(),
             used: 0,
             threads: 0,
+            missed: std::cell::RefCell::new(Vec::new()),
             caught: None,
             extra: HashMap::new(),
             cut: HashMap::new(),
@@ -139,6 +142,7 @@ impl Image {
         }
         self.inject(pid, libc::SYS_close as u64, [fd as u64, 0, 0, 0, 0, 0]);
         ptrace::set_registers(pid, &Registers { orig_rax: u64::MAX, ..before });
+        self.missed.take().into_iter().for_each(|signal| ptrace::kill(pid, signal));
         Ok(())
     }
 
@@ -153,7 +157,15 @@ impl Image {
         if !ptrace::step(tid, 0) {
             return -1;
         }
-        let _ = ptrace::wait(tid);
+        while let Ok(Some((_, ptrace::Wait::Signal(signal)))) = ptrace::wait(tid) {
+            if signal == libc::SIGTRAP {
+                break;
+            }
+            self.missed.borrow_mut().push(signal);
+            if !ptrace::step(tid, 0) {
+                break;
+            }
+        }
         ptrace::registers(tid).map_or(-1, |r| r.rax as i64)
     }
 
