@@ -183,9 +183,13 @@ pub(crate) fn run_asking(
     Ok(Outcome { exit, interrupted, wall, profile: ended.profile(&tally), effort, warnings })
 }
 
-/// The stream with filters that a context has room for. Fewer sets drop fewer references, which is as exact.
+/// The stream with filters that a context has room for. Fewer sets drop fewer references, which is as exact. The in-line
+/// filter selects its sets with `pext`: without BMI2 everything is recorded.
 fn bounded(stream: Stream) -> Stream {
     let Stream::Filtered(mut filter) = stream else { return stream };
+    if !std::arch::is_x86_feature_detected!("bmi2") {
+        return Stream::Full;
+    }
     let at_most = |f: SetFilter, sets: u32| SetFilter { sets: f.sets.min(sets), ..f };
     filter.data = at_most(filter.data, context::LINE_SETS_MAX);
     filter.instruction = at_most(filter.instruction, context::LINE_SETS_MAX);
