@@ -86,7 +86,10 @@ impl Run<'_> {
             Op::Ones => vec![true; length],
             Op::Basis { bit, delay } => {
                 let basis: Stream = self.text.iter().map(|byte| byte >> bit & 1 == 1).collect();
-                self.earlier(&basis, usize::from(*delay), false)
+                let before = self.program.terminator >> bit & 1 == 1;
+                (0..length)
+                    .map(|at| at.checked_sub(usize::from(*delay)).map_or(before, |from| basis[from]))
+                    .collect()
             }
             Op::Not(a) => self.get(*a).iter().map(|&a| !a).collect(),
             Op::And(a, b) => self.zip(*a, *b, |a, b| a & b),

@@ -302,6 +302,21 @@ fn ends_of_texts() {
             check(pattern, text, 0);
         }
     }
+    // Continuation bytes too many, over which the crate's backward decoder steps.
+    for text in [
+        &b"x\xa9c"[..],
+        b"x\xa9\xa9c",
+        b"x\xa9\xa9\xa9c",
+        b"x\xa9\xa9\xa9\xa9c",
+        b"\xa9c",
+        b"\xc3\xa9\xa9\xa9c",
+        b"\xc3\xa9\xa9\xa9\xa9c",
+        b"-\xa9c",
+    ] {
+        for pattern in [r"\bc", r"\Bc", r"\b{start-half}c", r"\b{start}c", r"(?-u:\xa9)\b$"] {
+            check(pattern, text, b'\n');
+        }
+    }
     for length in [511, 512, 513, 8191, 8192, 8193, 16384] {
         let mut text = vec![b'x'; length];
         check("x$", &text, b'\n');

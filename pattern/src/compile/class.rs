@@ -51,30 +51,41 @@ impl ByteSet {
 
 /// The stream of the bytes in `set`.
 pub(super) fn stream(builder: &mut Builder, set: ByteSet) -> Value {
+    delayed(builder, set, 0)
+}
+
+/// Positions `delay` behind the bytes in `set`.
+pub(super) fn delayed(builder: &mut Builder, set: ByteSet, delay: u8) -> Value {
     let mut rows: Vec<u16> = set.0.iter().copied().filter(|&row| row != 0).collect();
     rows.sort_unstable();
     rows.dedup();
     if rows.len() <= 3 {
-        by_halves(builder, set, &rows)
+        by_halves(builder, set, &rows, delay)
     } else {
-        diagram(builder, 8, &|byte| set.contains(byte as u8), 0)
+        diagram(builder, 8, &|byte| set.contains(byte as u8), 0, delay)
     }
 }
 
-fn by_halves(builder: &mut Builder, set: ByteSet, rows: &[u16]) -> Value {
+fn by_halves(builder: &mut Builder, set: ByteSet, rows: &[u16], delay: u8) -> Value {
     let mut union = builder.zero();
     for &row in rows {
-        let high = half(builder, 4, &|half| set.0[half] == row);
-        let low = half(builder, 0, &|half| row >> half & 1 == 1);
+        let high = half(builder, (4, delay), &|half| set.0[half] == row);
+        let low = half(builder, (0, delay), &|half| row >> half & 1 == 1);
         let both = builder.and(high, low);
         union = builder.or(union, both);
     }
     union
 }
 
-/// The stream of bytes with a certain low (`shift` 0) or high (`shift` 4) half.
-fn half(builder: &mut Builder, shift: u8, holds: &dyn Fn(usize) -> bool) -> Value {
-    fn node(builder: &mut Builder, shift: u8, bits: u8, holds: &dyn Fn(usize) -> bool, at: usize) -> Value {
+/// The stream of bytes with a certain low (bit 0 on) or high (bit 4 on) half; `place` is that first bit and the delay.
+fn half(builder: &mut Builder, place: (u8, u8), holds: &dyn Fn(usize) -> bool) -> Value {
+    fn node(
+        builder: &mut Builder,
+        place: (u8, u8),
+        bits: u8,
+        holds: &dyn Fn(usize) -> bool,
+        at: usize,
+    ) -> Value {
         let size = 1usize << bits;
         if (at..at + size).all(holds) {
             return builder.ones();
@@ -82,16 +93,16 @@ fn half(builder: &mut Builder, shift: u8, holds: &dyn Fn(usize) -> bool) -> Valu
         if !(at..at + size).any(holds) {
             return builder.zero();
         }
-        let no = node(builder, shift, bits - 1, holds, at);
-        let yes = node(builder, shift, bits - 1, holds, at + size / 2);
-        let bit = builder.basis(shift + bits - 1, 0);
+        let no = node(builder, place, bits - 1, holds, at);
+        let yes = node(builder, place, bits - 1, holds, at + size / 2);
+        let bit = builder.basis(place.0 + bits - 1, place.1);
         builder.choose(bit, yes, no)
     }
-    node(builder, shift, 4, holds, 0)
+    node(builder, place, 4, holds, 0)
 }
 
 /// A decision diagram over bits `bits - 1` to 0 for the values from `at` on.
-fn diagram(builder: &mut Builder, bits: u8, holds: &dyn Fn(usize) -> bool, at: usize) -> Value {
+fn diagram(builder: &mut Builder, bits: u8, holds: &dyn Fn(usize) -> bool, at: usize, delay: u8) -> Value {
     let size = 1usize << bits;
     let count = (at..at + size).filter(|&value| holds(value)).count();
     if count == 0 {
@@ -100,9 +111,9 @@ fn diagram(builder: &mut Builder, bits: u8, holds: &dyn Fn(usize) -> bool, at: u
     if count == size {
         return builder.ones();
     }
-    let no = diagram(builder, bits - 1, holds, at);
-    let yes = diagram(builder, bits - 1, holds, at + size / 2);
-    let bit = builder.basis(bits - 1, 0);
+    let no = diagram(builder, bits - 1, holds, at, delay);
+    let yes = diagram(builder, bits - 1, holds, at + size / 2, delay);
+    let bit = builder.basis(bits - 1, delay);
     builder.choose(bit, yes, no)
 }
 

@@ -6,7 +6,7 @@
 //! itself decides: what follows is of words, or is not, or nothing follows, and then the marker may move ahead and stay.
 
 use super::class::ByteSet;
-use super::utf8::{ascii_set, ClassStreams, Ranges};
+use super::utf8::{ascii_set, found_backwards, ClassStreams, Ranges};
 use super::{as_bytes, as_ranges, CompileError, Compiler, Follow, Markers, Side};
 use crate::program::Value;
 use regex_syntax::hir::{Hir, HirKind, Look};
@@ -156,7 +156,7 @@ impl Compiler<'_> {
             (Word, Side::NotWord) | (NotWord | OtherCharacter, Side::Word) => return self.builder.zero(),
             _ => {}
         }
-        let word = self.all_members(&self.unicode_word.clone());
+        let word = self.found_backwards(&self.unicode_word.clone());
         let before = self.builder.advance(word, 1);
         let kept = self.demand(markers.at, demand, before);
         if demand == OtherCharacter {
@@ -167,16 +167,16 @@ impl Compiler<'_> {
         kept
     }
 
-    /// Last bytes of all members of a class.
-    fn all_members(&mut self, ranges: &Ranges) -> Value {
-        let streams = self.unicode[ranges];
-        let everywhere = self.builder.ones();
-        self.members(everywhere, &streams)
+    /// Bytes after which decoding backwards finds a member of the class.
+    fn found_backwards(&mut self, ranges: &Ranges) -> Value {
+        let (structure, streams) = (self.structure(), self.unicode[ranges]);
+        let ascii = ascii_set(ranges).without(self.options.terminator);
+        found_backwards(&mut self.builder, &structure, &streams, ascii)
     }
 
-    /// Last bytes of valid characters, terminators included.
+    /// Bytes after which decoding backwards finds any character, terminators included.
     fn characters(&mut self) -> Value {
-        let valid = self.all_members(&super::all_ranges());
+        let valid = self.found_backwards(&super::all_ranges());
         let terminators = self.terminators();
         self.builder.or(valid, terminators)
     }

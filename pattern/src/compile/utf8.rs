@@ -20,7 +20,7 @@ pub(super) type Ranges = Vec<(u32, u32)>;
 /// The streams that the structure of UTF-8 gives, whatever the classes.
 #[derive(Clone, Copy)]
 pub(super) struct Structure {
-    /// Any byte of 0x80 and above here or shortly before.
+    /// Leads of sequences of 2, 3, 4 bytes.
     pub(super) lead: [Value; 3],
     /// Last bytes of well-formed sequences of 2, 3, 4 bytes; overlong forms and surrogates included.
     last: [Value; 3],
@@ -28,6 +28,8 @@ pub(super) struct Structure {
     pub(super) middle: Value,
     /// The byte before is part of a sequence that it does not end.
     pub(super) expected: Value,
+    /// Continuation bytes here, and one and two bytes before.
+    continues: [Value; 3],
 }
 
 /// The streams of one class.
@@ -72,7 +74,7 @@ impl Structure {
         let after_third = builder.and(at_three, both_before);
         let expected = builder.or(any_before, after_second);
         let expected = builder.or(expected, after_third);
-        Structure { lead, last, middle, expected }
+        Structure { lead, last, middle, expected, continues }
     }
 
     /// Bytes with the given bits set and one clear, some bytes before.
@@ -91,6 +93,37 @@ impl Structure {
         let long = builder.or(self.lead[1], self.lead[2]);
         builder.or(self.lead[0], long)
     }
+}
+
+/// Where decoding backwards finds a member of the class, given its streams: on its last byte, and on up to three continuation bytes too many after
+/// it, four bytes in all, over which such decoders step without a look.
+pub(super) fn found_backwards(
+    builder: &mut Builder,
+    structure: &Structure,
+    class: &ClassStreams,
+    ascii: ByteSet,
+) -> Value {
+    let [here, one, two] = structure.continues;
+    let stray = builder.and_not(here, structure.expected);
+    let after_ascii = builder.if_any_list(stray, |builder| {
+        let mut strays = stray;
+        let mut union = builder.zero();
+        for (delay, next) in [(1, Some(one)), (2, Some(two)), (3, None)] {
+            let member = class::delayed(builder, ascii, delay);
+            let found = builder.and(strays, member);
+            union = builder.or(union, found);
+            strays = next.map_or(strays, |next| builder.and(strays, next));
+        }
+        vec![union]
+    });
+    let two_or_three = builder.or(class.last[0], class.last[1]);
+    let one_after = builder.advance(two_or_three, 1);
+    let two_after = builder.advance(class.last[0], 2);
+    let two_after = builder.and(two_after, one);
+    let after_long = builder.or(one_after, two_after);
+    let after_long = builder.and(after_long, stray);
+    let strays = builder.or(after_ascii[0], after_long);
+    class.last.iter().fold(builder.or(class.ascii, strays), |union, &last| builder.or(union, last))
 }
 
 /// Streams of several classes at once, which share their diagrams' nodes and their skipped bodies.

@@ -133,7 +133,7 @@ impl Scanner {
     pub fn scan(&self) -> Scan<'_> {
         Scan {
             scanner: self,
-            basis: Basis::new(),
+            basis: Basis::new(self.program.terminator),
             arena: Arena::new(),
             carries: Carries::new(&self.program),
             ends: [0; CHUNK_WORDS],

@@ -44,7 +44,7 @@ pub enum Op {
     Zero,
     /// Every bit.
     Ones,
-    /// Bit `bit` of byte `i - delay`; no bit before the text.
+    /// Bit `bit` of byte `i - delay`; before the text stand terminators.
     Basis {
         /// 0 is the lowest bit of a byte.
         bit: u8,

@@ -33,9 +33,10 @@ pub struct Basis {
 }
 
 impl Basis {
-    /// No text yet: all bits zero.
-    pub fn new() -> Box<Basis> {
-        Box::new(Basis { streams: [[0; HISTORY_WORDS + CHUNK_WORDS]; 8] })
+    /// No text yet; before it stand as many bytes `before` as anyone looks back.
+    pub fn new(before: u8) -> Box<Basis> {
+        let word = |bit: usize| 0u64.wrapping_sub(u64::from(before >> bit & 1));
+        Box::new(Basis { streams: std::array::from_fn(|bit| [word(bit); HISTORY_WORDS + CHUNK_WORDS]) })
     }
 
     /// The words of stream `bit`.
