@@ -11,10 +11,10 @@
 //! A block of C's columns never crosses a strip of a blocked C, a block of depth never one of an operand in place.
 //! Source: Goto and van de Geijn 2008, with storage that already has the packed form.
 
-use super::source::Source;
-use super::tile::{BlockProduct, Edge, Target};
+use super::source::{Source, Walk};
+use super::tile::{last_row_of_tiles, BlockProduct, Edge, Target};
 use crate::buffer::Buffer;
-use crate::kernel::{Reach, RealKernel};
+use crate::kernel::{Reach, RealKernel, MAX_PANELS};
 use crate::panel::Panels;
 use crate::tiling::Tiling;
 use crate::view::Part;
@@ -85,6 +85,24 @@ pub(super) struct Job<T: Element> {
     pub(super) a: Source<T>,
     pub(super) b: Source<T>,
     pub(super) c: Destination<T>,
+    pub(super) reach: Reach,
+}
+
+/// Panels of `A`: where they lie, and from which panel on they lie elsewhere.
+#[derive(Clone, Copy)]
+struct Left<T> {
+    walk: Walk<T>,
+    tail: Option<(usize, Walk<T>)>,
+}
+
+/// Where the operands of C (m×n) ← A (m×k) · B are expected: up to 2 MB in all lie in the second level of any core of today, or
+/// nearly.
+pub(super) fn reach<T>(m: usize, n: usize, k: usize) -> Reach {
+    let area = |a: usize, b: usize| a.saturating_mul(b).saturating_mul(size_of::<T>());
+    match area(m, k).saturating_add(area(k, n)).saturating_add(area(m, n)) <= NEAR_BYTES {
+        true => Reach::Near,
+        false => Reach::Far,
+    }
 }
 
 impl<T: Element> Job<T> {
@@ -96,7 +114,7 @@ impl<T: Element> Job<T> {
     /// Depth of the block that starts at `k`.
     fn depth(&self, k: usize) -> usize {
         let limit = self.a.depth_limit(k).min(self.b.depth_limit(k));
-        if self.a.copies() && self.b.copies() {
+        if limit == usize::MAX {
             // Blocks of equal depth rather than a short last one.
             let left = self.k - k;
             return left.div_ceil(left.div_ceil(self.tiling.tile));
@@ -104,24 +122,38 @@ impl<T: Element> Job<T> {
         limit.min(self.tiling.tile.max(1)).min(self.k - k)
     }
 
-    /// Operands of up to 2 MB in all lie in the second level of any core of today, or nearly.
-    fn reach(&self) -> Reach {
-        let elements = self.m * self.k + self.k * self.n + self.m * self.n;
-        if elements * size_of::<T>() <= NEAR_BYTES {
-            Reach::Near
-        } else {
-            Reach::Far
-        }
-    }
-
     /// Scratch elements that [`Self::run`] needs for `A` and for `B`.
     fn scratch_len(&self, rows: usize, cols: usize) -> (usize, usize) {
         let (panel, depth) = (self.panel(), self.tiling.tile.min(self.k));
-        let len = |source: &Source<T>, count: usize| match source.copies() {
-            true => count.next_multiple_of(panel) * depth,
-            false => 0,
+        let len = |count: usize| (count + panel - 1) / panel * panel * depth;
+        let a = match self.a {
+            Source::Stored { .. } => 0,
+            Source::InPlace(_) if rows % panel == 0 => 0,
+            Source::InPlace(_) => len(MAX_PANELS * panel),
+            Source::Copied(_) | Source::Turned { .. } => len(rows.min(self.tiling.rows)),
         };
-        (len(&self.a, rows.min(self.tiling.rows)), len(&self.b, cols.min(self.tiling.cols)))
+        (a, if self.b.copies() { len(cols.min(self.tiling.cols)) } else { 0 })
+    }
+
+    /// The panels of rows (start, length) of `A`; of an array in place, those of a last row of tiles that is not whole are copied.
+    ///
+    /// # Safety
+    /// As for [`Source::block`].
+    unsafe fn left(&self, (row, rows): (usize, usize), k: (usize, usize), scratch: *mut T) -> Left<T> {
+        let panel = self.panel();
+        // SAFETY: the caller's promise; the tail lies inside the block.
+        unsafe {
+            let walk = self.a.block((row, rows), k, panel, scratch);
+            let tail = match self.a {
+                Source::InPlace(plain) if rows % panel != 0 => {
+                    let first = last_row_of_tiles(rows.div_ceil(panel), self.kernel.run.len());
+                    let to = Panels { start: scratch, stride: panel * k.1, panel };
+                    Some((first, plain.copy((row + first * panel, rows - first * panel), k, to)))
+                }
+                _ => None,
+            };
+            Left { walk, tail }
+        }
     }
 
     /// Computes rows `rows` and columns `cols` of `C`. Both start at a multiple of the panel.
@@ -139,13 +171,13 @@ impl<T: Element> Job<T> {
         let a_scratch = a_scratch.as_mut().map_or(std::ptr::null_mut(), |s| s.as_mut_ptr());
         let b_scratch = b_scratch.as_mut().map_or(std::ptr::null_mut(), |s| s.as_mut_ptr());
         let scratch = (a_scratch, b_scratch);
-        if self.a.copies() {
+        if !matches!(self.a, Source::Stored { .. }) {
             // Copies of A are made once for all columns.
             for (k, depth) in self.depths(0..self.k) {
                 for row in rows.clone().step_by(self.tiling.rows) {
                     let count = self.tiling.rows.min(rows.end - row);
                     // SAFETY: a sub-range of what the caller vouches for; scratch was made for the largest block.
-                    let a = unsafe { self.a.block((row, count), (k, depth), self.panel(), scratch.0) };
+                    let a = unsafe { self.left((row, count), (k, depth), scratch.0) };
                     for cols in self.column_blocks(&cols) {
                         // SAFETY: as above.
                         unsafe { self.block((row, count), cols, (k, depth), a, scratch.1) };
@@ -159,7 +191,7 @@ impl<T: Element> Job<T> {
                     let rows = (rows.start, rows.len());
                     // SAFETY: as above.
                     unsafe {
-                        let a = self.a.block(rows, (k, depth), self.panel(), scratch.0);
+                        let a = self.left(rows, (k, depth), scratch.0);
                         self.block(rows, cols, (k, depth), a, scratch.1);
                     }
                 }
@@ -203,7 +235,7 @@ impl<T: Element> Job<T> {
         (row, rows): (usize, usize),
         cols: (usize, usize),
         (k, depth): (usize, usize),
-        a: Panels<*const T>,
+        a: Left<T>,
         scratch: *mut T,
     ) {
         let (panel, alpha, kernel) = (self.panel(), self.alpha, self.kernel);
@@ -212,8 +244,8 @@ impl<T: Element> Job<T> {
         // SAFETY: the block lies inside the operand, scratch has room; the block of C is part of the range that is ours.
         unsafe {
             let b = self.b.block(cols, (k, depth), panel, scratch);
-            let (cols, reach) = (cols.1, self.reach());
-            BlockProduct { kernel, rows, cols, depth, alpha, beta, a, b, c, reach }.run();
+            let (cols, reach, Left { walk: a, tail }) = (cols.1, self.reach, a);
+            BlockProduct { kernel, panel, rows, cols, depth, alpha, beta, a, tail, b, c, reach }.run();
         }
     }
 }

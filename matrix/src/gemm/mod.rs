@@ -19,7 +19,7 @@ use crate::tiling::Tiling;
 use crate::view::{View, ViewMut};
 use crate::{blocked, Element, Error, Real};
 use job::{Destination, Job};
-use source::Source;
+use source::{Plain, Source};
 
 pub use batch::multiply_batch;
 pub(crate) use source::turn_into;
@@ -162,6 +162,7 @@ impl Gemm {
             a: a.source(),
             b: b.source(),
             c: Destination::Stored { storage: c.storage.as_mut_ptr(), part },
+            reach: job::reach::<T>(part.rows, part.cols, k),
         })
     }
 
@@ -186,9 +187,10 @@ impl Gemm {
         };
         let plain = |view: Strided<'_, T>| {
             let (start, row_stride, col_stride) = view.raw();
-            Source::Plain { start, row_stride, col_stride }
+            Plain { start, row_stride, col_stride }
         };
         let (m, n, k) = (a.rows(), b.cols(), a.cols());
+        let reach = job::reach::<T>(m, n, k);
         let (start, row_stride, col_stride) = c.raw();
         let tiling = self.tiling.unwrap_or_else(|| Tiling::default_for::<T>(k));
         self.run(Job {
@@ -199,9 +201,10 @@ impl Gemm {
             k,
             alpha,
             beta,
-            a: plain(a),
-            b: plain(b.transposed()),
+            a: plain(a).left(reach),
+            b: plain(b.transposed()).right(reach),
             c: Destination::Plain { start, row_stride, col_stride },
+            reach,
         })
     }
 
