@@ -19,6 +19,7 @@ pub(crate) struct Part {
 }
 
 impl Part {
+    #[inline]
     fn whole(layout: Layout) -> Part {
         Part { layout, first_row: 0, first_col: 0, rows: layout.rows(), cols: layout.cols() }
     }
@@ -73,11 +74,13 @@ pub struct ViewMut<'a, T: Element> {
 
 impl<T: Element> BlockedMatrix<T> {
     /// The whole matrix.
+    #[inline]
     pub fn view(&self) -> View<'_, T> {
         View { part: Part::whole(*self.layout()), storage: self.storage() }
     }
 
     /// The whole matrix, for writing.
+    #[inline]
     pub fn view_mut(&mut self) -> ViewMut<'_, T> {
         let (part, kernel) = (Part::whole(*self.layout()), self.kernel());
         ViewMut { part, kernel, storage: self.storage_mut() }
@@ -121,11 +124,13 @@ impl<T: Element> BlockedMatrix<T> {
 
 impl<T: Element> View<'_, T> {
     /// Rows.
+    #[inline]
     pub fn rows(&self) -> usize {
         self.part.rows
     }
 
     /// Columns.
+    #[inline]
     pub fn cols(&self) -> usize {
         self.part.cols
     }
@@ -141,11 +146,13 @@ impl<T: Element> View<'_, T> {
 
 impl<T: Element> ViewMut<'_, T> {
     /// Rows.
+    #[inline]
     pub fn rows(&self) -> usize {
         self.part.rows
     }
 
     /// Columns.
+    #[inline]
     pub fn cols(&self) -> usize {
         self.part.cols
     }
@@ -174,12 +181,14 @@ impl<T: Element> ViewMut<'_, T> {
 }
 
 impl<'a, T: Element> From<&'a BlockedMatrix<T>> for View<'a, T> {
+    #[inline]
     fn from(matrix: &'a BlockedMatrix<T>) -> Self {
         matrix.view()
     }
 }
 
 impl<'a, T: Element> From<&'a mut BlockedMatrix<T>> for ViewMut<'a, T> {
+    #[inline]
     fn from(matrix: &'a mut BlockedMatrix<T>) -> Self {
         matrix.view_mut()
     }

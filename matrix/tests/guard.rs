@@ -59,11 +59,13 @@ impl<T> Drop for Walled<T> {
 
 fn check_kernel<T: Real>(kernel: &'static RealKernel<T>) {
     for wall in [Wall::Before, Wall::Behind] {
-        for (panels, runs) in kernel.run.iter().enumerate() {
-            for (columns, run) in runs.iter().enumerate() {
-                for k in [0, 1, 2, 3, 4, 5, 7, 8, 33] {
-                    check_tile(kernel.panel, (panels + 1, columns + 1, k), *run, wall);
-                }
+        let tall = kernel.tall.iter().enumerate().map(|(panels, run)| (panels + 1, 1, *run));
+        let run = kernel.run.iter().enumerate().flat_map(|(panels, runs)| {
+            runs.iter().enumerate().map(move |(columns, run)| (panels + 1, columns + 1, *run))
+        });
+        for (panels, columns, run) in run.chain(tall) {
+            for k in [0, 1, 2, 3, 4, 5, 7, 8, 33] {
+                check_tile(kernel.panel, (panels, columns, k), run, wall);
             }
         }
     }

@@ -11,8 +11,8 @@
 //! A block of C's columns never crosses a strip of a blocked C, a block of depth never one of an operand in place.
 //! Source: Goto and van de Geijn 2008, with storage that already has the packed form.
 
-use super::source::{Source, Walk};
-use super::tile::{last_row_of_tiles, BlockProduct, Edge, Target};
+use super::source::Source;
+use super::tile::{last_row_of_tiles, BlockProduct, Edge, Left, Target};
 use crate::buffer::Buffer;
 use crate::kernel::{Reach, RealKernel, MAX_PANELS};
 use crate::panel::Panels;
@@ -88,13 +88,6 @@ pub(super) struct Job<T: Element> {
     pub(super) reach: Reach,
 }
 
-/// Panels of `A`: where they lie, and from which panel on they lie elsewhere.
-#[derive(Clone, Copy)]
-struct Left<T> {
-    walk: Walk<T>,
-    tail: Option<(usize, Walk<T>)>,
-}
-
 /// Where the operands of C (m×n) ← A (m×k) · B are expected: up to 2 MB in all lie in the second level of any core of today, or
 /// nearly.
 pub(super) fn reach<T>(m: usize, n: usize, k: usize) -> Reach {
@@ -112,6 +105,7 @@ impl<T: Element> Job<T> {
     }
 
     /// Depth of the block that starts at `k`.
+    #[inline]
     fn depth(&self, k: usize) -> usize {
         let limit = self.a.depth_limit(k).min(self.b.depth_limit(k));
         if limit == usize::MAX {
@@ -165,6 +159,17 @@ impl<T: Element> Job<T> {
         if rows.is_empty() || cols.is_empty() {
             return Ok(());
         }
+        if self.is_one_block(&rows, &cols) {
+            // Products of a few dozen rows take less time than the loops below.
+            let (rows, cols) = ((rows.start, rows.len()), (cols.start, cols.len()));
+            let scratch = std::ptr::null_mut();
+            // SAFETY: as the caller vouches; nothing is copied, so scratch is not needed.
+            unsafe {
+                let walk = self.a.block(rows, (0, self.k), self.panel(), scratch);
+                self.block(rows, cols, (0, self.k), &Left { walk, tail: None }, scratch);
+            }
+            return Ok(());
+        }
         let (a_len, b_len) = self.scratch_len(rows.len(), cols.len());
         let mut a_scratch = (a_len > 0).then(|| Buffer::<T>::scratch(a_len)).transpose()?;
         let mut b_scratch = (b_len > 0).then(|| Buffer::<T>::scratch(b_len)).transpose()?;
@@ -180,7 +185,7 @@ impl<T: Element> Job<T> {
                     let a = unsafe { self.left((row, count), (k, depth), scratch.0) };
                     for cols in self.column_blocks(&cols) {
                         // SAFETY: as above.
-                        unsafe { self.block((row, count), cols, (k, depth), a, scratch.1) };
+                        unsafe { self.block((row, count), cols, (k, depth), &a, scratch.1) };
                     }
                 }
             }
@@ -192,12 +197,24 @@ impl<T: Element> Job<T> {
                     // SAFETY: as above.
                     unsafe {
                         let a = self.left(rows, (k, depth), scratch.0);
-                        self.block(rows, cols, (k, depth), a, scratch.1);
+                        self.block(rows, cols, (k, depth), &a, scratch.1);
                     }
                 }
             }
         }
         Ok(())
+    }
+
+    /// Whether the loops would go round once, and nothing is copied.
+    #[inline]
+    fn is_one_block(&self, rows: &Range<usize>, cols: &Range<usize>) -> bool {
+        let a_in_place = match self.a {
+            Source::Stored { .. } => true,
+            Source::InPlace(_) => rows.len() & (self.panel() - 1) == 0,
+            _ => false,
+        };
+        let width = self.c.col_limit(cols.start).min(self.tiling.cols);
+        a_in_place && !self.b.copies() && cols.len() <= width && self.depth(0) == self.k
     }
 
     /// Blocks of depth, each (start, length).
@@ -235,7 +252,7 @@ impl<T: Element> Job<T> {
         (row, rows): (usize, usize),
         cols: (usize, usize),
         (k, depth): (usize, usize),
-        a: Left<T>,
+        a: &Left<T>,
         scratch: *mut T,
     ) {
         let (panel, alpha, kernel) = (self.panel(), self.alpha, self.kernel);
@@ -244,8 +261,8 @@ impl<T: Element> Job<T> {
         // SAFETY: the block lies inside the operand, scratch has room; the block of C is part of the range that is ours.
         unsafe {
             let b = self.b.block(cols, (k, depth), panel, scratch);
-            let (cols, reach, Left { walk: a, tail }) = (cols.1, self.reach, a);
-            BlockProduct { kernel, panel, rows, cols, depth, alpha, beta, a, tail, b, c, reach }.run();
+            let (cols, reach, b, c) = (cols.1, self.reach, &b, &c);
+            BlockProduct { kernel, panel, rows, cols, depth, alpha, beta, a, b, c, reach }.run();
         }
     }
 }

@@ -7,6 +7,7 @@
 use super::source::Walk;
 use crate::kernel::{Micro, MicroKernel, Reach, RealKernel, MAX_PANELS};
 use crate::Element;
+use std::ops::Range;
 
 /// Where a block of `C` lies. Entry (i, j) is at
 /// `start + (i / panel)·panel_stride + (i % panel)·row_stride + j·col_stride`.
@@ -29,9 +30,18 @@ pub(super) enum Edge {
     Foreign,
 }
 
-/// One block product: `C ← β·C + α·A·Bᵀ`, `A` of `rows`×`depth`, `B` of `cols`×`depth`.
+/// Panels of `A`.
 #[derive(Clone, Copy)]
-pub(super) struct BlockProduct<T: Element> {
+pub(super) struct Left<T> {
+    pub(super) walk: Walk<T>,
+    /// Where the last row of tiles lies elsewhere: its first panel, and its place.
+    pub(super) tail: Option<(usize, Walk<T>)>,
+}
+
+/// One block product: `C ← β·C + α·A·Bᵀ`, `A` of `rows`×`depth`, `B` of `cols`×`depth`. The places are borrowed, not copied: copying
+/// what was written a moment ago, in larger pieces, stalls for as long as a small product takes.
+#[derive(Clone, Copy)]
+pub(super) struct BlockProduct<'a, T: Element> {
     pub(super) kernel: &'static RealKernel<T::Real>,
     /// Rows of a panel, in elements.
     pub(super) panel: usize,
@@ -40,11 +50,9 @@ pub(super) struct BlockProduct<T: Element> {
     pub(super) depth: usize,
     pub(super) alpha: T,
     pub(super) beta: T,
-    pub(super) a: Walk<T>,
-    /// Where the last row of tiles lies elsewhere: its first panel, and its place.
-    pub(super) tail: Option<(usize, Walk<T>)>,
-    pub(super) b: Walk<T>,
-    pub(super) c: Target<T>,
+    pub(super) a: &'a Left<T>,
+    pub(super) b: &'a Walk<T>,
+    pub(super) c: &'a Target<T>,
     pub(super) reach: Reach,
 }
 
@@ -54,7 +62,7 @@ const TILE_REALS: usize = 384;
 #[repr(align(64))]
 struct TileBuffer<R>([R; TILE_REALS]);
 
-impl<T: Element> BlockProduct<T> {
+impl<T: Element> BlockProduct<'_, T> {
     /// Column group of the kernel, in elements.
     fn group(&self) -> usize {
         self.kernel.columns / T::PARTS
@@ -65,41 +73,75 @@ impl<T: Element> BlockProduct<T> {
     /// # Safety
     /// The kernel's features are there; the panels hold `rows`, `cols` rows and `depth` columns; the block of `C` is
     /// writable by this thread alone, up to whole panels and column groups when its edge is `Padded`.
+    #[inline(always)]
     pub(super) unsafe fn run(&self) {
-        let (panel, most) = (self.panel, self.kernel.run.len());
-        let panels = (self.rows + panel - 1) >> panel.trailing_zeros();
+        let panels = (self.rows + self.panel - 1) >> self.panel.trailing_zeros();
+        let (tall, direct) = (self.kernel.tall, self.is_direct());
+        let lone = direct && !tall.is_empty() && self.cols % self.group() == 1;
+        let most = self.kernel.run.len();
+        // SAFETY: the caller's promise; panels and columns are among those of the block.
+        unsafe {
+            let cols = self.cols - usize::from(lone);
+            self.deal(panels, |left| take(left, most), |first, count| {
+                self.run_row((first, count), 0..cols, self.kernel.run[count - 1], direct);
+            });
+            if lone {
+                self.deal(panels, |left| left.min(tall.len()), |first, count| {
+                    self.run_row((first, count), cols..cols + 1, std::slice::from_ref(&tall[count - 1]), direct);
+                });
+            }
+        }
+    }
+
+    /// Calls `row` with the first and the number of panels of every row of tiles; none reaches over the start of the tail.
+    #[inline]
+    fn deal(&self, panels: usize, take: impl Fn(usize) -> usize, mut row: impl FnMut(usize, usize)) {
         let mut first = 0;
         while first < panels {
-            let count = take(panels - first, most);
-            let (walk, at) = match self.tail {
-                Some((tail, walk)) if first >= tail => (walk, first - tail),
-                _ => (self.a, first),
+            let most = match self.a.tail {
+                Some((tail, _)) if first < tail => tail - first,
+                _ => panels - first,
             };
-            let a = Walk { start: walk.start.wrapping_offset(at as isize * walk.panel_stride), ..walk };
-            // SAFETY: panels `first..first + count` are among those of the block, and `a` starts at them.
-            unsafe { self.run_row(first, count, a) };
+            let count = take(panels - first).min(most);
+            row(first, count);
             first += count;
         }
     }
 
-    /// All column groups against `count` panels of `A`, which stay in the first-level cache meanwhile.
+    /// Whether kernels write to `C` themselves.
+    #[inline]
+    fn is_direct(&self) -> bool {
+        T::PARTS == 1 && self.c.row_stride == 1
+    }
+
+    /// The column groups `cols` against `count` panels of `A`, which stay in the first-level cache meanwhile.
     ///
     /// # Safety
     /// As for [`Self::run`].
-    unsafe fn run_row(&self, first: usize, count: usize, a: Walk<T>) {
+    #[inline]
+    unsafe fn run_row(
+        &self,
+        (first, count): (usize, usize),
+        cols: Range<usize>,
+        runs: &[MicroKernel<T::Real>],
+        direct: bool,
+    ) {
+        let (walk, at) = match &self.a.tail {
+            Some((tail, walk)) if first >= *tail => (walk, first - tail),
+            _ => (&self.a.walk, first),
+        };
+        let a = walk.start.wrapping_offset(at as isize * walk.panel_stride);
         let (panel, group) = (self.panel, self.group());
         let shift = panel.trailing_zeros();
         let parts = T::PARTS as isize;
         let rows = (self.rows - first * panel).min(count * panel);
         let here = rows - (count - 1) * panel;
-        let direct = T::PARTS == 1 && self.c.row_stride == 1;
-        let runs = self.kernel.run[count - 1];
         let c = self.c.start.wrapping_offset(first as isize * self.c.panel_stride);
         let mut micro = Micro {
             k: self.depth,
-            a: a.start.cast::<T::Real>(),
-            a_panel: a.panel_stride * parts,
-            a_step: a.step * parts,
+            a: a.cast::<T::Real>(),
+            a_panel: walk.panel_stride * parts,
+            a_step: walk.step * parts,
             b: self.b.start.cast::<T::Real>(),
             b_column: if parts == 1 { self.b.row_stride } else { 1 },
             b_step: self.b.step * parts,
@@ -109,13 +151,13 @@ impl<T: Element> BlockProduct<T> {
             last_rows: if self.c.edge == Edge::Padded { panel } else { here },
             alpha: self.alpha.re(),
             beta: self.beta.re(),
-            next: a.start.wrapping_offset(count as isize * a.panel_stride).cast::<T::Real>(),
+            next: a.wrapping_offset(count as isize * walk.panel_stride).cast::<T::Real>(),
             reach: self.reach,
         };
         let ahead = self.depth / 4 * self.kernel.panel;
-        let mut col = 0;
-        while col < self.cols {
-            let cols = group.min(self.cols - col);
+        let Range { start: mut col, end } = cols;
+        while col < end {
+            let cols = group.min(end - col);
             let (high, low) = ((col >> shift) as isize, (col & (panel - 1)) as isize);
             let b = self.b.start.wrapping_offset(high * self.b.panel_stride + low * self.b.row_stride);
             let c = c.wrapping_offset(col as isize * self.c.col_stride);

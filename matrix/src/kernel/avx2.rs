@@ -9,8 +9,8 @@ use std::arch::x86_64::*;
 pub(super) const KERNEL: Kernel = Kernel {
     name: "avx2",
     is_available: || is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma"),
-    f32: RealKernel { panel: 8, columns: 4, run: table!(tile_f32) },
-    f64: RealKernel { panel: 4, columns: 4, run: table!(tile_f64) },
+    f32: RealKernel { panel: 8, columns: 4, run: table!(tile_f32), tall: &[] },
+    f64: RealKernel { panel: 4, columns: 4, run: table!(tile_f64), tall: &[] },
 };
 
 macro_rules! tile {

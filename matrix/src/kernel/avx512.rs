@@ -16,8 +16,8 @@ use std::arch::x86_64::*;
 pub(super) const KERNEL: Kernel = Kernel {
     name: "avx512",
     is_available: || is_x86_feature_detected!("avx512f"),
-    f32: RealKernel { panel: 16, columns: 8, run: &[single::ONE, single::TWO, single::THREE] },
-    f64: RealKernel { panel: 8, columns: 8, run: &[double::ONE, double::TWO, double::THREE] },
+    f32: RealKernel { panel: 16, columns: 8, run: &[single::ONE, single::TWO, single::THREE], tall: single::TALL },
+    f64: RealKernel { panel: 8, columns: 8, run: &[double::ONE, double::TWO, double::THREE], tall: double::TALL },
 };
 
 /// A fused multiply-add: accumulator `c` += `a` · `b`.
@@ -132,6 +132,10 @@ macro_rules! real {
                 &[edge::<2, 1>, edge::<2, 2>, edge::<2, 3>, edge::<2, 4>, edge::<2, 5>, edge::<2, 6>, edge::<2, 7>, two];
             pub(super) const THREE: &[Run] =
                 &[edge::<3, 1>, edge::<3, 2>, edge::<3, 3>, edge::<3, 4>, edge::<3, 5>, edge::<3, 6>, edge::<3, 7>, three];
+
+            pub(super) const TALL: &[Run] = &[
+                edge::<1, 1>, edge::<2, 1>, edge::<3, 1>, edge::<4, 1>, edge::<5, 1>, edge::<6, 1>, edge::<7, 1>, edge::<8, 1>,
+            ];
 
             /// Accumulators of a register tile of P panels and C columns: column, panel.
             type Tile<const P: usize, const C: usize> = [[$vector; P]; C];

@@ -131,6 +131,9 @@ pub struct RealKernel<T: 'static> {
     pub columns: usize,
     /// `run[p - 1][c - 1]` takes `p` panels and `c` columns.
     pub run: &'static [&'static [MicroKernel<T>]],
+    /// `tall[p - 1]` takes `p` panels and a single column, where an instruction set has registers for more of them; may be empty. (One
+    /// column of three panels is bound by the latency of three sums, not by their number.)
+    pub tall: &'static [MicroKernel<T>],
 }
 
 /// The kernels of one instruction set.

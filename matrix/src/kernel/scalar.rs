@@ -7,8 +7,18 @@ use super::{Kernel, Micro, RealKernel};
 pub(super) const KERNEL: Kernel = Kernel {
     name: "scalar",
     is_available: || true,
-    f32: RealKernel { panel: 4, columns: 4, run: &[&[tile_f32::<1>, tile_f32::<2>, tile_f32::<3>, tile_f32::<4>]] },
-    f64: RealKernel { panel: 4, columns: 4, run: &[&[tile_f64::<1>, tile_f64::<2>, tile_f64::<3>, tile_f64::<4>]] },
+    f32: RealKernel {
+        panel: 4,
+        columns: 4,
+        run: &[&[tile_f32::<1>, tile_f32::<2>, tile_f32::<3>, tile_f32::<4>]],
+        tall: &[],
+    },
+    f64: RealKernel {
+        panel: 4,
+        columns: 4,
+        run: &[&[tile_f64::<1>, tile_f64::<2>, tile_f64::<3>, tile_f64::<4>]],
+        tall: &[],
+    },
 };
 
 macro_rules! tile {
