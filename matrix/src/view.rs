@@ -122,49 +122,36 @@ impl<T: Element> BlockedMatrix<T> {
     }
 }
 
-impl<T: Element> View<'_, T> {
-    /// Rows.
-    #[inline]
-    pub fn rows(&self) -> usize {
-        self.part.rows
-    }
+macro_rules! accessors {
+    ($view:ident) => {
+        impl<T: Element> $view<'_, T> {
+            /// Rows.
+            #[inline]
+            pub fn rows(&self) -> usize {
+                self.part.rows
+            }
 
-    /// Columns.
-    #[inline]
-    pub fn cols(&self) -> usize {
-        self.part.cols
-    }
+            /// Columns.
+            #[inline]
+            pub fn cols(&self) -> usize {
+                self.part.cols
+            }
 
-    /// Entry (`row`, `col`) of the view.
-    ///
-    /// # Panics
-    /// Outside the view.
-    pub fn get(&self, row: usize, col: usize) -> T {
-        self.storage[self.part.offset(row, col)]
-    }
+            /// Entry (`row`, `col`) of the view.
+            ///
+            /// # Panics
+            /// Outside the view.
+            pub fn get(&self, row: usize, col: usize) -> T {
+                self.storage[self.part.offset(row, col)]
+            }
+        }
+    };
 }
 
+accessors!(View);
+accessors!(ViewMut);
+
 impl<T: Element> ViewMut<'_, T> {
-    /// Rows.
-    #[inline]
-    pub fn rows(&self) -> usize {
-        self.part.rows
-    }
-
-    /// Columns.
-    #[inline]
-    pub fn cols(&self) -> usize {
-        self.part.cols
-    }
-
-    /// Entry (`row`, `col`) of the view.
-    ///
-    /// # Panics
-    /// Outside the view.
-    pub fn get(&self, row: usize, col: usize) -> T {
-        self.storage[self.part.offset(row, col)]
-    }
-
     /// Writes entry (`row`, `col`) of the view.
     ///
     /// # Panics
