@@ -110,7 +110,12 @@ impl<T: Element> Source<T> {
             Source::InPlace(plain) => {
                 let Plain { row_stride, col_stride, .. } = plain;
                 let start = plain.start.wrapping_offset(row as isize * row_stride + k as isize * col_stride);
-                return Walk { start, panel_stride: panel as isize * row_stride, row_stride, step: col_stride };
+                return Walk {
+                    start,
+                    panel_stride: panel as isize * row_stride,
+                    row_stride,
+                    step: col_stride,
+                };
             }
             Source::Copied(plain) => {
                 // SAFETY: the caller's promise.

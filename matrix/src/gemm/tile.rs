@@ -82,13 +82,26 @@ impl<T: Element> BlockProduct<'_, T> {
         // SAFETY: the caller's promise; panels and columns are among those of the block.
         unsafe {
             let cols = self.cols - usize::from(lone);
-            self.deal(panels, |left| take(left, most), |first, count| {
-                self.run_row((first, count), 0..cols, self.kernel.run[count - 1], direct);
-            });
+            self.deal(
+                panels,
+                |left| take(left, most),
+                |first, count| {
+                    self.run_row((first, count), 0..cols, self.kernel.run[count - 1], direct);
+                },
+            );
             if lone {
-                self.deal(panels, |left| left.min(tall.len()), |first, count| {
-                    self.run_row((first, count), cols..cols + 1, std::slice::from_ref(&tall[count - 1]), direct);
-                });
+                self.deal(
+                    panels,
+                    |left| left.min(tall.len()),
+                    |first, count| {
+                        self.run_row(
+                            (first, count),
+                            cols..cols + 1,
+                            std::slice::from_ref(&tall[count - 1]),
+                            direct,
+                        );
+                    },
+                );
             }
         }
     }

@@ -16,8 +16,18 @@ use std::arch::x86_64::*;
 pub(super) const KERNEL: Kernel = Kernel {
     name: "avx512",
     is_available: || is_x86_feature_detected!("avx512f"),
-    f32: RealKernel { panel: 16, columns: 8, run: &[single::ONE, single::TWO, single::THREE], tall: single::TALL },
-    f64: RealKernel { panel: 8, columns: 8, run: &[double::ONE, double::TWO, double::THREE], tall: double::TALL },
+    f32: RealKernel {
+        panel: 16,
+        columns: 8,
+        run: &[single::ONE, single::TWO, single::THREE],
+        tall: single::TALL,
+    },
+    f64: RealKernel {
+        panel: 8,
+        columns: 8,
+        run: &[double::ONE, double::TWO, double::THREE],
+        tall: double::TALL,
+    },
 };
 
 /// A fused multiply-add: accumulator `c` += `a` · `b`.

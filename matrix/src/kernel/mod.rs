@@ -99,7 +99,12 @@ impl<T: Copy + Default> Micro<T> {
     /// As for [`MicroKernel`]; `ROWS` is the panel.
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     #[inline(always)]
-    unsafe fn through<const P: usize, const ROWS: usize>(&self, p: usize, j: usize, change: impl FnOnce(*mut T)) {
+    unsafe fn through<const P: usize, const ROWS: usize>(
+        &self,
+        p: usize,
+        j: usize,
+        change: impl FnOnce(*mut T),
+    ) {
         let at = self.c_at(p, j);
         if p + 1 < P || self.last_rows == ROWS {
             return change(at);
