@@ -119,10 +119,10 @@ impl<T: Element> Job<T> {
     /// Scratch elements that [`Self::run`] needs for `A` and for `B`.
     fn scratch_len(&self, rows: usize, cols: usize) -> (usize, usize) {
         let (panel, depth) = (self.panel(), self.tiling.tile.min(self.k));
-        let len = |count: usize| (count + panel - 1) / panel * panel * depth;
+        let len = |count: usize| count.next_multiple_of(panel) * depth;
         let a = match self.a {
             Source::Stored { .. } => 0,
-            Source::InPlace(_) if rows % panel == 0 => 0,
+            Source::InPlace(_) if rows.is_multiple_of(panel) => 0,
             Source::InPlace(_) => len(MAX_PANELS * panel),
             Source::Copied(_) | Source::Turned { .. } => len(rows.min(self.tiling.rows)),
         };
@@ -139,7 +139,7 @@ impl<T: Element> Job<T> {
         unsafe {
             let walk = self.a.block((row, rows), k, panel, scratch);
             let tail = match self.a {
-                Source::InPlace(plain) if rows % panel != 0 => {
+                Source::InPlace(plain) if !rows.is_multiple_of(panel) => {
                     let first = last_row_of_tiles(rows.div_ceil(panel), self.kernel.run.len());
                     let to = Panels { start: scratch, stride: panel * k.1, panel };
                     Some((first, plain.copy((row + first * panel, rows - first * panel), k, to)))
