@@ -57,14 +57,14 @@ impl<K: Key> Index<K> {
         Self::build(&keys)
     }
 
-    /// Sorts the keys with `threads` threads, then builds.
+    /// Sorts the keys with `threads` threads, then builds with as many. The index is the same for any number of threads, to the byte.
     ///
     /// # Errors
     /// As [`Index::build_unsorted`].
     #[cfg(feature = "std")]
     pub fn build_parallel(mut keys: Vec<K>, threads: usize) -> Result<Index<K>, Error> {
         crate::parallel::sort(&mut keys, threads, |chunk| K::sort(chunk), |a, b| a.compare(b));
-        Self::build(&keys)
+        Self::build_with(&keys, &Options { threads: Some(threads), ..Options::default() })
     }
 
     /// Number of keys.

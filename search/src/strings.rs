@@ -87,7 +87,7 @@ impl BytesIndex {
             end += string.len();
             *slot = end as u64;
         }
-        let core = Core::build_sorted(&prefixes, options)?;
+        let core = Core::build(&prefixes, options)?;
         Ok(BytesIndex { core, full: full.finish(lines), ends_lines, total, common })
     }
 

@@ -5,7 +5,7 @@ use core::arch::x86_64::*;
 
 use super::Simd;
 use crate::key::{Exact, Lane};
-use crate::layout::{Method, Refusal, Shape, Split};
+use crate::layout::{Filled, Method, Part, Refusal, Shape, Split};
 use crate::line::{Line, LINE_BYTES};
 
 /// Proof that the processor has AVX2, BMI1/2 and POPCNT.
@@ -58,17 +58,17 @@ pub(crate) unsafe fn many<L: Lane, M: Method<L>>(
     M::of(shape).ranks(Avx2(()), lines, qs, out);
 }
 
-/// Fills a split layout.
+/// Fills a part of a split layout.
 ///
 /// # Safety
 /// The processor must have what [`Avx2`] proves.
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-pub(crate) unsafe fn fill_split<L: Lane, K: Exact<As = L>>(
-    plan: Split<L>,
+pub(crate) unsafe fn fill_part<L: Lane, K: Exact<As = L>>(
+    plan: &Split<L>,
     keys: &[K],
-    lines: &mut [Line],
-) -> Result<Split<L>, Refusal> {
-    plan.fill(keys, lines)
+    part: Part<'_>,
+) -> Result<Filled, Refusal> {
+    plan.fill_part(keys, part)
 }
 
 /// Asks for line `index` of `lines`.

@@ -6,7 +6,7 @@ use core::arch::x86_64::*;
 
 use super::{Simd, MARKS};
 use crate::key::{Exact, Lane};
-use crate::layout::{Method, Refusal, Shape, Split};
+use crate::layout::{Filled, Method, Part, Refusal, Shape, Split};
 use crate::line::Line;
 
 /// Proof that the processor has AVX-512 F, BW, VL and DQ, BMI1/2 and POPCNT.
@@ -61,17 +61,17 @@ pub(crate) unsafe fn many<L: Lane, M: Method<L>>(
     M::of(shape).ranks(Avx512(()), lines, qs, out);
 }
 
-/// Fills a split layout.
+/// Fills a part of a split layout.
 ///
 /// # Safety
 /// The processor must have what [`Avx512`] proves.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,bmi1,bmi2,popcnt")]
-pub(crate) unsafe fn fill_split<L: Lane, K: Exact<As = L>>(
-    plan: Split<L>,
+pub(crate) unsafe fn fill_part<L: Lane, K: Exact<As = L>>(
+    plan: &Split<L>,
     keys: &[K],
-    lines: &mut [Line],
-) -> Result<Split<L>, Refusal> {
-    plan.fill(keys, lines)
+    part: Part<'_>,
+) -> Result<Filled, Refusal> {
+    plan.fill_part(keys, part)
 }
 
 #[inline]

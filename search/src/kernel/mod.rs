@@ -17,7 +17,7 @@ mod neon;
 mod scalar;
 
 use crate::key::{Exact, Lane};
-use crate::layout::{Layout, Method, Refusal, Shape, Split};
+use crate::layout::{Filled, Layout, Method, Part, Refusal, Shape, Split};
 use crate::line::Line;
 
 /// An instruction set that searches a line: a zero-sized proof that the processor has it.
@@ -100,24 +100,24 @@ impl Isa {
     }
 }
 
-/// Fills a split layout with the vectors of `isa`: placing keys is arithmetic that a compiler turns into them.
+/// Fills a part of a split layout with the vectors of `isa`: placing keys is arithmetic that a compiler turns into them.
 ///
 /// # Errors
 /// As [`Split::fill`].
-pub(crate) fn fill_split<L: Lane, K: Exact<As = L>>(
+pub(crate) fn fill_part<L: Lane, K: Exact<As = L>>(
     isa: Isa,
-    plan: Split<L>,
+    plan: &Split<L>,
     keys: &[K],
-    lines: &mut [Line],
-) -> Result<Split<L>, Refusal> {
+    part: Part<'_>,
+) -> Result<Filled, Refusal> {
     match isa {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: this arm is taken only when the processor has the instructions.
-        Isa::Avx512 if isa.is_available() => unsafe { avx512::fill_split(plan, keys, lines) },
+        Isa::Avx512 if isa.is_available() => unsafe { avx512::fill_part(plan, keys, part) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: this arm is taken only when the processor has the instructions.
-        Isa::Avx2 if isa.is_available() => unsafe { avx2::fill_split(plan, keys, lines) },
-        _ => plan.fill(keys, lines),
+        Isa::Avx2 if isa.is_available() => unsafe { avx2::fill_part(plan, keys, part) },
+        _ => plan.fill_part(keys, part),
     }
 }
 

@@ -43,13 +43,13 @@ impl BranchFree {
 }
 
 /// Writes keys in order; the rest of the last line becomes padding.
-pub(super) fn fill_sorted<K: Exact>(keys: &[K], lines: &mut [Line]) {
+pub(super) fn fill_sorted<K: Exact>(keys: &[K], lines: &mut [Line], threads: usize) {
     let flat = lanes_mut::<K::As>(lines);
     let (head, tail) = flat.split_at_mut(keys.len());
-    match K::as_lanes(keys) {
+    crate::parallel::zip_chunks(keys, head, threads, |keys, head| match K::as_lanes(keys) {
         Some(own) => head.copy_from_slice(own),
         None => head.iter_mut().zip(keys).for_each(|(lane, key)| *lane = key.to_lane()),
-    }
+    });
     tail.fill(K::As::MAX);
 }
 
@@ -79,8 +79,8 @@ impl<L: Lane> Method<L> for Sorted {
 }
 
 impl<L: Lane> Fill<L> for Sorted {
-    fn fill<K: Exact<As = L>>(&self, keys: &[K], lines: &mut [Line]) {
-        fill_sorted(keys, lines);
+    fn fill<K: Exact<As = L>>(&self, keys: &[K], lines: &mut [Line], threads: usize) {
+        fill_sorted(keys, lines, threads);
     }
 }
 
@@ -139,7 +139,7 @@ impl<L: Lane> Method<L> for BranchFree {
 }
 
 impl<L: Lane> Fill<L> for BranchFree {
-    fn fill<K: Exact<As = L>>(&self, keys: &[K], lines: &mut [Line]) {
-        fill_sorted(keys, lines);
+    fn fill<K: Exact<As = L>>(&self, keys: &[K], lines: &mut [Line], threads: usize) {
+        fill_sorted(keys, lines, threads);
     }
 }

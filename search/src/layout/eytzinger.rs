@@ -103,7 +103,7 @@ impl<L: Lane> Method<L> for Eytzinger {
 }
 
 impl<L: Lane> Fill<L> for Eytzinger {
-    fn fill<K: Exact<As = L>>(&self, keys: &[K], lines: &mut [Line]) {
+    fn fill<K: Exact<As = L>>(&self, keys: &[K], lines: &mut [Line], _threads: usize) {
         let slots = lanes_mut::<L>(lines);
         for (rank, key) in keys.iter().enumerate() {
             slots[self.slot_of_rank(rank)] = key.to_lane();

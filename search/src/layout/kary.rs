@@ -141,7 +141,7 @@ impl<L: Lane> Method<L> for Kary {
 }
 
 impl<L: Lane> Fill<L> for Kary {
-    fn fill<K: Exact<As = L>>(&self, keys: &[K], lines: &mut [Line]) {
+    fn fill<K: Exact<As = L>>(&self, keys: &[K], lines: &mut [Line], _threads: usize) {
         let (nodes, ranks) = lines.split_at_mut(self.nodes);
         nodes.fill(Line::PADDING);
         ranks.fill(Line::PADDING);

@@ -125,10 +125,10 @@ fn descend<L: Lane, S: Simd>(simd: S, levels: &[&[Line]], qs: &[L], out: &mut [u
 }
 
 impl<L: Lane> Fill<L> for Tree {
-    fn fill<K: Exact<As = L>>(&self, keys: &[K], lines: &mut [Line]) {
+    fn fill<K: Exact<As = L>>(&self, keys: &[K], lines: &mut [Line], threads: usize) {
         let Some(leaves) = self.depth.checked_sub(1) else { return };
         let (upper, leaf_lines) = lines.split_at_mut(self.first[leaves]);
-        fill_sorted(keys, leaf_lines);
+        fill_sorted(keys, leaf_lines, threads);
         let mut span = 1;
         for d in (0..leaves).rev() {
             self.separate(d, span, upper, lanes::<L>(leaf_lines));

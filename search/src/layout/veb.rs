@@ -58,7 +58,7 @@ impl<L: Lane> Method<L> for VanEmdeBoas {
 }
 
 impl<L: Lane> Fill<L> for VanEmdeBoas {
-    fn fill<K: Exact<As = L>>(&self, keys: &[K], lines: &mut [Line]) {
+    fn fill<K: Exact<As = L>>(&self, keys: &[K], lines: &mut [Line], _threads: usize) {
         lines.fill(Line::PADDING);
         let slots = lanes_mut::<L>(lines);
         for (rank, key) in keys.iter().enumerate() {

@@ -45,7 +45,12 @@ impl<L: Lane> Window<L> {
     ///
     /// # Errors
     /// [`Refusal::Crowded`] when a bucket needs too many windows.
-    pub(crate) fn fill<K: Exact<As = L>>(&self, keys: &[K], lines: &mut [Line]) -> Result<(), Refusal> {
+    pub(crate) fn fill<K: Exact<As = L>>(
+        &self,
+        keys: &[K],
+        lines: &mut [Line],
+        threads: usize,
+    ) -> Result<(), Refusal> {
         let (table, array) = lines.split_at_mut(self.table_lines);
         let table = &mut lanes_mut::<u32>(table)[..self.scale.buckets()];
         let mut next = 0;
@@ -59,7 +64,7 @@ impl<L: Lane> Window<L> {
             }
         }
         table[next..].fill(keys.len() as u32);
-        fill_sorted(keys, array);
+        fill_sorted(keys, array, threads);
         Ok(())
     }
 
