@@ -13,7 +13,7 @@ fn kernels() -> impl Iterator<Item = Isa> {
 
 /// Builds with one layout and kernel; a refusal is an answer too.
 fn build<K: Key>(keys: &[K], layout: Layout, isa: Isa) -> Option<Index<K>> {
-    let options = Options { layout: Some(layout), isa: Some(isa) };
+    let options = Options { layout: Some(layout), isa: Some(isa), ..Options::default() };
     match Index::build_with(keys, &options) {
         Ok(index) => Some(index),
         Err(Error::Refused { .. }) => None,
