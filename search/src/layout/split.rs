@@ -169,6 +169,19 @@ pub(crate) struct Filled {
     directories: Vec<usize>,
 }
 
+/// The line that keys are being placed in, and the rank of its first key.
+struct Open {
+    start: usize,
+    line: u32,
+}
+
+/// How far placing a run came.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Placed {
+    All,
+    UntilCrowded,
+}
+
 /// Where a part begins.
 struct Bound {
     rank: usize,
@@ -197,6 +210,28 @@ impl<D: Digit> Run<D> {
             *bucket = (at as u32).wrapping_sub(first_line);
             *digit = D::of(fraction);
         }
+    }
+
+    /// Places the keys `range` of a run that begins at `rank`, up to the first that its line has no place for.
+    #[inline(always)]
+    fn place(&self, open: &mut Open, lines: &mut [Line], rank: usize, range: Range<usize>) -> Placed {
+        let Open { mut start, mut line } = *open;
+        let buckets = self.buckets[range.clone()].iter();
+        let mut placed = Placed::All;
+        for ((&at, &digit), i) in buckets.zip(&self.digits[range.clone()]).zip(range) {
+            start = if at == line { start } else { rank + i };
+            line = at;
+            let place = rank + i - start;
+            if place >= D::CAPACITY {
+                placed = Placed::UntilCrowded;
+                break;
+            }
+            let slot = core::slice::from_mut(&mut lines[at as usize]);
+            lanes_mut::<u32>(slot)[0] = start as u32;
+            lanes_mut::<D>(slot)[D::HEAD + place] = digit;
+        }
+        *open = Open { start, line };
+        placed
     }
 }
 
@@ -378,7 +413,7 @@ impl<L: Lane> Split<L> {
         let Part { ranks, first_line, lines, blocks } = part;
         let mut filled = Filled { blocks: 0, directories: Vec::new() };
         let (mut rank, mut opened) = (ranks.start, 0);
-        let (mut start, mut bucket) = (rank, u32::MAX);
+        let mut open = Open { start: rank, line: u32::MAX };
         let mut run = Run::<D>::EMPTY;
         while rank < ranks.end {
             let some = &keys[rank..ranks.end.min(rank + RUN)];
@@ -390,23 +425,17 @@ impl<L: Lane> Split<L> {
             }
             let mut i = 0;
             while i < some.len() {
-                let at = run.buckets[i];
-                start = if at == bucket { start } else { rank + i };
-                bucket = at;
-                let place = rank + i - start;
-                if place >= D::CAPACITY {
-                    let (line, end) = self.crowd::<D, K>(keys, start, blocks, &mut filled)?;
-                    filled.directories.push(first_line + at as usize);
-                    lines[at as usize] = line;
-                    i = end - rank;
-                    continue;
+                if run.place(&mut open, lines, rank, i..some.len()) == Placed::All {
+                    i = some.len();
+                    break;
                 }
-                let line = core::slice::from_mut(&mut lines[at as usize]);
-                lanes_mut::<u32>(line)[0] = start as u32;
-                lanes_mut::<D>(line)[D::HEAD + place] = run.digits[i];
-                i += 1;
+                let at = open.line;
+                let (line, end) = self.crowd::<D, K>(keys, open.start, blocks, &mut filled)?;
+                filled.directories.push(first_line + at as usize);
+                lines[at as usize] = line;
+                i = end - rank;
             }
-            let done = bucket as usize + 1;
+            let done = open.line as usize + 1;
             number_empty_lines(&mut lines[opened.min(done)..done]);
             (rank, opened) = (rank + i, done);
         }
