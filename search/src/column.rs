@@ -38,6 +38,8 @@ pub(crate) trait Column: Copy {
     fn read(stored: &Stored<Self::Lane>, ranks: Range<usize>, out: &mut Vec<Self>);
     /// Lines of full keys that a file holds for `n` keys.
     fn full_lines(n: usize) -> usize;
+    /// True when the full keys are in order and those of the lanes; there may be none.
+    fn agrees(stored: &Stored<Self::Lane>) -> bool;
     /// Sorts keys in the index's order.
     fn sort(keys: &mut [Self]);
 }
@@ -78,6 +80,10 @@ macro_rules! define_exact_column {
 
             fn full_lines(_n: usize) -> usize {
                 0
+            }
+
+            fn agrees(_stored: &Stored<$lane>) -> bool {
+                true
             }
 
             fn sort(keys: &mut [Self]) {
@@ -167,6 +173,11 @@ impl Column for u128 {
 
     fn full_lines(n: usize) -> usize {
         lines_for::<u128>(n)
+    }
+
+    fn agrees(stored: &Stored<u64>) -> bool {
+        let keys = &lanes::<u128>(stored.full.lines())[..stored.core.n];
+        keys.is_sorted() && stored.core.has_lanes(keys.iter().map(|&key| stored.frame.lane(key)))
     }
 
     fn sort(keys: &mut [Self]) {

@@ -198,8 +198,12 @@ impl<K: Key> Index<K> {
             return Err(Error::Damaged { what: "the full keys are not as many as the prefixes" });
         }
         let shape = opened.header.shape()?;
-        let core = Core::from_parts(opened.header.n, shape, opened.core);
-        Ok(Index { stored: Stored { core, full: opened.full, frame: opened.header.frame } })
+        let core = Core::from_parts(opened.header.n, shape, opened.core)?;
+        let stored = Stored { core, full: opened.full, frame: opened.header.frame };
+        if !K::agrees(&stored) {
+            return Err(Error::Damaged { what: "the full keys are not those of the prefixes" });
+        }
+        Ok(Index { stored })
     }
 
     /// Writes the index file at `path`, whole or not at all.
@@ -211,7 +215,7 @@ impl<K: Key> Index<K> {
         file::save(path.as_ref(), &self.header(), self.stored.core.memory.lines(), self.stored.full.lines())
     }
 
-    /// Maps the index file at `path`; the file is read once for its checksum and then searched where it is. While the index lives, the file must not be
+    /// Maps the index file at `path`; the file is read for its checksum and its order, some nanoseconds per key, and then searched where it is. While the index lives, the file must not be
     /// truncated by anyone: the system answers a read behind its end with SIGBUS.
     ///
     /// # Errors

@@ -70,10 +70,16 @@ impl<L: Lane> Core<L> {
     }
 
     /// The index of lines that were read from a file.
-    pub(crate) fn from_parts(n: usize, shape: Shape<L>, memory: Memory) -> Core<L> {
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] when the lines are not in the layout's order, whatever their checksum says.
+    pub(crate) fn from_parts(n: usize, shape: Shape<L>, memory: Memory) -> Result<Core<L>, Error> {
+        if !shape.holds(memory.lines()) {
+            return Err(Error::Damaged { what: "the contents are not in the order of their layout" });
+        }
         let layout = shape.layout();
         let kernel = Kernel::choose(layout, Isa::detect()).expect("a detected instruction set is available");
-        Core { n, shape, memory, kernel, reason: String::from("as the file says") }
+        Ok(Core { n, shape, memory, kernel, reason: String::from("as the file says") })
     }
 
     /// The number of keys less than `q`.
@@ -106,6 +112,13 @@ impl<L: Lane> Core<L> {
     /// Hands out the lanes of a range of ranks in order.
     pub(crate) fn read(&self, ranks: core::ops::Range<usize>, each: &mut dyn FnMut(L)) {
         self.shape.read(self.memory.lines(), ranks, each);
+    }
+
+    /// True when the lanes, in order, are those of `expected`.
+    pub(crate) fn has_lanes(&self, mut expected: impl Iterator<Item = L>) -> bool {
+        let mut same = true;
+        self.read(0..self.n, &mut |lane| same &= expected.next() == Some(lane));
+        same
     }
 
     /// The plan in words: layout, reason, size, kernel and pages.

@@ -53,6 +53,12 @@ pub(super) fn fill_sorted<K: Exact>(keys: &[K], lines: &mut [Line], threads: usi
     tail.fill(K::As::MAX);
 }
 
+/// True when lines hold n keys in order, and padding behind them.
+pub(super) fn holds_sorted<L: Lane>(n: usize, lines: &[Line]) -> bool {
+    let flat = lanes::<L>(lines);
+    n <= flat.len() && flat[..n].is_sorted() && flat[n..].iter().all(|&lane| lane == L::MAX)
+}
+
 impl<L: Lane> Method<L> for Sorted {
     fn of(shape: &Shape<L>) -> &Self {
         let Shape::Sorted(this) = shape else { unreachable!("the kernel was chosen for this layout") };
@@ -75,6 +81,10 @@ impl<L: Lane> Method<L> for Sorted {
 
     fn key(&self, lines: &[Line], rank: usize) -> L {
         lanes::<L>(lines)[rank]
+    }
+
+    fn holds(&self, lines: &[Line]) -> bool {
+        holds_sorted::<L>(self.n, lines)
     }
 }
 
@@ -135,6 +145,10 @@ impl<L: Lane> Method<L> for BranchFree {
 
     fn key(&self, lines: &[Line], rank: usize) -> L {
         lanes::<L>(lines)[rank]
+    }
+
+    fn holds(&self, lines: &[Line]) -> bool {
+        holds_sorted::<L>(self.n, lines)
     }
 }
 

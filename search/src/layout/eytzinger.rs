@@ -100,6 +100,10 @@ impl<L: Lane> Method<L> for Eytzinger {
     fn key(&self, lines: &[Line], rank: usize) -> L {
         lanes::<L>(lines)[self.slot_of_rank(rank)]
     }
+
+    fn holds(&self, lines: &[Line]) -> bool {
+        (0..self.n).map(|rank| -> L { self.key(lines, rank) }).is_sorted()
+    }
 }
 
 impl<L: Lane> Fill<L> for Eytzinger {

@@ -191,6 +191,8 @@ pub(crate) trait Method<L: Lane>: Copy {
     fn read(&self, lines: &[Line], ranks: Range<usize>, each: &mut dyn FnMut(L)) {
         ranks.for_each(|rank| each(self.key(lines, rank)));
     }
+    /// True when `lines`, which may come from anywhere, are in the order that searches rely on: then no query leaves them and no answer exceeds n.
+    fn holds(&self, lines: &[Line]) -> bool;
     /// Numbers that, with layout and n, give the shape back.
     fn words(&self) -> [u64; 6] {
         [0; 6]
@@ -264,6 +266,11 @@ impl<L: Lane> Shape<L> {
     /// Hands out the keys of a range of ranks in order.
     pub(crate) fn read(&self, lines: &[Line], ranks: Range<usize>, each: &mut dyn FnMut(L)) {
         each!(self, inner => inner.read(lines, ranks, each));
+    }
+
+    /// True when the lines are in this layout's order.
+    pub(crate) fn holds(&self, lines: &[Line]) -> bool {
+        each!(self, inner => Method::<L>::holds(inner, lines))
     }
 
     /// The numbers that a file keeps.

@@ -82,6 +82,8 @@ trait Digit: Plain + Ord {
     const CROWD: usize = (Self::PER_LINE - 2 * Self::HEAD + 1) * Self::PER_LINE;
     /// No digit in particular.
     const ZERO: Self;
+    /// The digit that pads: no digit is larger.
+    const LARGEST: Self;
     /// The leading bits of a left-aligned fraction.
     fn of(fraction: u64) -> Self;
     /// The digit as a left-aligned fraction.
@@ -99,6 +101,7 @@ macro_rules! define_digit {
         impl Digit for $digit {
             const HEAD: usize = $head;
             const ZERO: Self = 0;
+            const LARGEST: Self = <$digit>::MAX;
 
             #[inline(always)]
             fn of(fraction: u64) -> Self {
@@ -609,6 +612,32 @@ impl<L: Lane> Split<L> {
         }
     }
 
+    /// True when every line holds as many digits in order as the next line's first rank says, and the blocks follow one another.
+    fn holds_as<D: Digit>(&self, lines: &[Line]) -> bool {
+        let (buckets, blocks) = lines.split_at(self.scale.buckets());
+        let (mut rank, mut used) = (0, 0);
+        for (i, line) in buckets.iter().enumerate() {
+            let end = buckets.get(i + 1).map_or(self.n, first_rank);
+            if first_rank(line) != rank || end < rank {
+                return false;
+            }
+            let whole = if head(line) & DIRECTORY == 0 {
+                padded(&lanes::<D>(core::slice::from_ref(line))[D::HEAD..], end - rank)
+            } else {
+                let blocks = &blocks[used..];
+                let needed = (end - rank).div_ceil(D::PER_LINE);
+                let numbered = first_block::<D>(line) == used && needed <= blocks.len();
+                used += needed;
+                numbered && directory_holds::<D>(line, &blocks[..needed], end - rank)
+            };
+            if !whole {
+                return false;
+            }
+            rank = end;
+        }
+        rank == self.n && used == blocks.len()
+    }
+
     /// The shape of a file's numbers.
     pub(crate) fn from_words(n: usize, words: [u64; 6]) -> Option<Split<L>> {
         let scale = Scale::from_words([words[0], words[1], words[2], words[3]])?;
@@ -623,6 +652,23 @@ impl<L: Lane> Split<L> {
     pub(crate) fn digit_bits(&self) -> u32 {
         self.digit.bits()
     }
+}
+
+/// True when `count` digits in order and padding are all there is.
+fn padded<D: Digit>(digits: &[D], count: usize) -> bool {
+    count <= digits.len()
+        && digits[..count].is_sorted()
+        && digits[count..].iter().all(|&digit| digit == D::LARGEST)
+}
+
+/// True when the blocks hold `count` digits in order and the directory their largest ones.
+fn directory_holds<D: Digit>(line: &Line, blocks: &[Line], count: usize) -> bool {
+    let largest = &lanes::<D>(core::slice::from_ref(line))[2 * D::HEAD..];
+    let digits = lanes::<D>(blocks);
+    (1..=D::CROWD).contains(&count)
+        && padded(digits, count)
+        && padded(largest, blocks.len() - 1)
+        && (1..blocks.len()).all(|i| largest[i - 1] == digits[i * D::PER_LINE - 1])
 }
 
 /// The head of a line that was opened and has no key yet: no rank, because ranks are below 2^31 − 1.
@@ -686,6 +732,10 @@ impl<L: Lane> Method<L> for Split<L> {
 
     fn read(&self, lines: &[Line], ranks: Range<usize>, each: &mut dyn FnMut(L)) {
         with_digit!(self.digit, D => self.read_as::<D>(lines, ranks, each));
+    }
+
+    fn holds(&self, lines: &[Line]) -> bool {
+        with_digit!(self.digit, D => self.holds_as::<D>(lines))
     }
 
     fn words(&self) -> [u64; 6] {

@@ -55,6 +55,12 @@ impl<L: Lane> Method<L> for VanEmdeBoas {
     fn key(&self, lines: &[Line], rank: usize) -> L {
         lanes::<L>(lines)[self.cuts.slot_of_rank(rank)]
     }
+
+    fn holds(&self, lines: &[Line]) -> bool {
+        let key = |rank| -> L { self.key(lines, rank) };
+        let slots = (1 << self.cuts.height()) - 1;
+        (0..self.n).map(key).is_sorted() && (self.n..slots).map(key).all(|lane| lane == L::MAX)
+    }
 }
 
 impl<L: Lane> Fill<L> for VanEmdeBoas {
