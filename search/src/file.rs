@@ -367,7 +367,10 @@ mod tests {
             accepted += forge(&dense, &short, 400);
             accepted += forge(&giant, &[0, 1 << 80, u128::MAX], 200);
         }
-        assert!(accepted > 0, "a forgery of unused bytes is accepted, so the others were refused for a reason");
+        assert!(
+            accepted > 0,
+            "a forgery of unused bytes is accepted, so the others were refused for a reason"
+        );
     }
 
     #[test]

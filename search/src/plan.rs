@@ -223,12 +223,7 @@ fn place<L: Lane, K: Exact<As = L>>(
 }
 
 /// Places keys in a layout that never refuses.
-fn filled<L, K, M>(
-    method: M,
-    shape: fn(M) -> Shape<L>,
-    keys: &[K],
-    threads: usize,
-) -> (Shape<L>, Memory)
+fn filled<L, K, M>(method: M, shape: fn(M) -> Shape<L>, keys: &[K], threads: usize) -> (Shape<L>, Memory)
 where
     L: Lane,
     K: Exact<As = L>,

@@ -142,7 +142,9 @@ impl<L: Lane> Method<L> for Window<L> {
             starts[begins.min(next)..next].iter().all(|&start| start as usize == rank)
                 && rank.wrapping_sub(starts[bucket] as usize) < WINDOWS_MAX * L::PER_LINE - 1
         });
-        holds_sorted::<L>(self.n, array) && placed && starts[next..].iter().all(|&start| start as usize == self.n)
+        holds_sorted::<L>(self.n, array)
+            && placed
+            && starts[next..].iter().all(|&start| start as usize == self.n)
     }
 
     fn words(&self) -> [u64; 6] {
