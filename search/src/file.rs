@@ -218,7 +218,7 @@ pub(crate) fn map(path: &std::path::Path) -> Result<(Memory, usize), Error> {
     Ok((memory, usize::try_from(bytes).map_err(std::io::Error::other)?))
 }
 
-/// Writes the file whole or not at all: beside `path`, then renamed over it.
+/// Writes the file whole or not at all: beside `path`, then renamed over it. What is not a file (a device, a pipe) is written into and stays what it is.
 #[cfg(feature = "std")]
 pub(crate) fn save(
     path: &std::path::Path,
@@ -230,20 +230,22 @@ pub(crate) fn save(
     if cfg!(target_endian = "big") {
         return Err(Error::BigEndian);
     }
-    let mut name = std::ffi::OsString::from(".");
-    name.push(path.file_name().unwrap_or_default());
-    name.push(std::format!(".{}.part", std::process::id()));
-    let beside = path.with_file_name(name);
-    let write = || -> std::io::Result<()> {
-        let mut file = std::fs::File::create(&beside)?;
+    let write = |to: &std::path::Path| -> std::io::Result<()> {
+        let mut file = std::fs::File::create(to)?;
         let words = header.encode(checksum_of_two(core, full));
         file.write_all(crate::line::bytes_of(&words[..]))?;
         file.write_all(lanes(core))?;
         file.write_all(lanes(full))?;
-        file.flush()?;
-        std::fs::rename(&beside, path)
+        file.flush()
     };
-    write().map_err(|error| {
+    if std::fs::metadata(path).is_ok_and(|about| !about.is_file()) {
+        return write(path).map_err(Error::Io);
+    }
+    let mut name = std::ffi::OsString::from(".");
+    name.push(path.file_name().unwrap_or_default());
+    name.push(std::format!(".{}.part", std::process::id()));
+    let beside = path.with_file_name(name);
+    write(&beside).and_then(|()| std::fs::rename(&beside, path)).map_err(|error| {
         let _ = std::fs::remove_file(&beside);
         Error::Io(error)
     })
