@@ -125,8 +125,9 @@ fn verify(entry: &Entry, scanner: &Scanner, text: &[u8]) {
 fn scan(text: &[u8]) -> u64 {
     let mut words = [0u64; 8];
     for line in text.chunks_exact(64) {
-        for (word, bytes) in words.iter_mut().zip(line.chunks_exact(8)) {
-            *word |= u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
+        let line: &[u8; 64] = line.try_into().expect("64 bytes");
+        for at in 0..8 {
+            words[at] |= u64::from_le_bytes(std::array::from_fn(|byte| line[8 * at + byte]));
         }
     }
     words.iter().fold(0, |all, word| all ^ word)

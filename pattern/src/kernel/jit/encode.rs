@@ -156,13 +156,13 @@ impl Code {
     }
 
     /// `to ← mask`, eight bits.
-    pub(crate) fn from_mask(&mut self, to: Gpr, mask: u8) {
+    pub(crate) fn move_from_mask(&mut self, to: Gpr, mask: u8) {
         let r = (to.0 >> 3 ^ 1) << 7;
         self.put(&[0xC5, r | 0x79, 0x93, 0xC0 | (to.0 & 7) << 3 | mask]);
     }
 
     /// `mask ← eax`, eight bits.
-    pub(crate) fn to_mask(&mut self, mask: u8) {
+    pub(crate) fn move_to_mask(&mut self, mask: u8) {
         self.put(&[0xC5, 0xF9, 0x92, 0xC0 | mask << 3]);
     }
 
