@@ -526,7 +526,7 @@ impl Run<'_> {
                     Sum::ScanThru => {
                         self.scan(to, of, received, |carry, m, c| (add(carry, m & c, c) | m) & !c)
                     }
-                    Sum::Plain => self.scan(to, of, received, |carry, a, b| add(carry, a, b)),
+                    Sum::Plain => self.scan(to, of, received, add),
                 };
                 self.hand_on(carry, carried);
             }
