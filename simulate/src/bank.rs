@@ -11,45 +11,50 @@
 //! **Shapes.** Up to 8 ways: rows of 8 lanes of 8 bytes, one line of the host's cache; up to 16 ways: two, or one with lanes of 4 bytes where a
 //! quotient by the number of sets fits (if one day it does not, the rows are widened); more: `any`, a plain search. **Leaves out** dirtiness: see `traffic.rs`. Source: our own; Mattson et al. 1970 for the recency stack.
 
-use crate::kernel::{Enters, Fill, Kernel, MayEnter, Row, Tag, TouchRow, Touched, Work, EMPTY};
+use crate::kernel::{Enters, Fill, Kernel, Located, MayEnter, Row, Tag, TouchRow, Vectors, Work, EMPTY};
+use crate::touch::{held, lanes, lanes_mut, Step, Touches, STEP, SWEEP};
 use crate::{Geometry, StoreMiss};
-use event::{Record, RecordKind};
+use event::RecordKind;
 
 /// Bytes of a way from which on 32 bits name every line that a program on Linux has (its addresses end at 2^47).
 const NARROW_BYTES: u64 = 1 << 15;
 
-/// Touches of one sweep at most.
-pub(crate) const SWEEP: usize = 1024;
-
-/// A buffer of touches.
-pub(crate) type Touches = Box<[Record; SWEEP]>;
-
-/// An empty buffer.
-pub(crate) fn touches() -> Touches {
-    Box::new([Record::default(); SWEEP])
-}
-
-/// Where touches of one kind go, and what they do.
-#[derive(Clone, Copy, Default)]
-struct Selector {
+/// One of a bank's caches.
+#[derive(Clone, Copy)]
+pub(crate) struct Part {
     /// Logarithm of the line size.
-    line_shift: u32,
+    pub(crate) line_shift: u32,
     /// First row of the cache.
-    base: u32,
+    pub(crate) base: u32,
     /// Number of sets, and its logarithm where it is a power of two.
-    sets: u64,
-    set_shift: u32,
-    /// The last way's bit, and all ones where a missing line enters, else 0.
+    pub(crate) sets: u64,
+    pub(crate) set_shift: u32,
+    /// The last way's bit.
     last: u32,
-    enters: u32,
     ways: u32,
 }
 
 /// One cache or two.
 pub(crate) struct Bank {
-    selectors: [Selector; 16],
+    /// Of data, and of fetches (the same where there is one cache).
+    parts: [Part; 2],
+    store_miss: StoreMiss,
     rows: Rows,
     kernel: Kernel,
+}
+
+/// Where a sweep's touches go: rows and tags, and in which lane each was found. Shared by banks, so that it stays in the host's first level.
+pub(crate) struct Scratch {
+    row: [u32; SWEEP],
+    line: [u64; SWEEP],
+    narrow: [u32; SWEEP],
+    found: [u16; SWEEP],
+}
+
+impl Scratch {
+    pub(crate) fn new() -> Box<Scratch> {
+        Box::new(Scratch { row: [0; SWEEP], line: [0; SWEEP], narrow: [0; SWEEP], found: [0; SWEEP] })
+    }
 }
 
 enum Rows {
@@ -58,13 +63,6 @@ enum Rows {
     /// Of one cache, as long as no line number is too large.
     Narrow(Vec<Row<u32, 16>>, Index),
     Any(Vec<u64>),
-}
-
-/// How far a sweep came.
-struct Swept {
-    /// Touches made; fewer than asked for where a line number did not fit.
-    touched: usize,
-    missed: usize,
 }
 
 /// How a set is found.
@@ -90,12 +88,9 @@ impl Bank {
         let power = geometries.iter().all(|geometry| geometry.sets.is_power_of_two());
         let index = if power { Index::Mask } else { Index::Modulo };
         let sets: usize = geometries.iter().map(|geometry| geometry.sets as usize).sum();
-        let fetch = instruction.map_or(selector(data, 0), |geometry| selector(geometry, data.sets as u32));
-        let mut selectors = [selector(data, 0); 16];
-        selectors[RecordKind::Fetch as usize] = fetch;
-        if stores == Stores::Write && data.store_miss == StoreMiss::Bypass {
-            selectors[RecordKind::Store as usize].enters = 0;
-        }
+        let first = part(data, 0);
+        let parts = [first, instruction.map_or(first, |geometry| part(geometry, data.sets as u32))];
+        let store_miss = if stores == Stores::Write { data.store_miss } else { StoreMiss::Allocate };
         let rows = match lanes {
             0..=8 => Rows::Eight(vec![Row([EMPTY; 8]); sets], index),
             9..=16 if instruction.is_none() && data.sets * u64::from(data.line_bytes) >= NARROW_BYTES => {
@@ -107,41 +102,34 @@ impl Bank {
                 Rows::Any(vec![EMPTY; words.sum()])
             }
         };
-        Bank { selectors, rows, kernel: Kernel::fastest() }
+        Bank { parts, store_miss, rows, kernel: Kernel::fastest() }
     }
 
-    /// Touches the lines of `touches` in order, copies those that missed to `misses`, and returns how many they are.
-    ///
-    /// # Panics
-    /// When there are more than [`SWEEP`] touches.
-    pub(crate) fn sweep(&mut self, touches: &[Record], misses: &mut [Record; SWEEP]) -> usize {
-        assert!(touches.len() <= SWEEP);
-        if let Rows::Narrow(..) = self.rows {
-            let Swept { touched, missed } = self.sweep_rows(touches, misses, 0);
-            if touched == touches.len() {
-                return missed;
-            }
+    /// Touches the lines of `touches` in order; `misses` becomes those that missed.
+    pub(crate) fn sweep(&mut self, scratch: &mut Scratch, touches: &Touches, misses: &mut Touches) {
+        misses.len = 0;
+        if self.sweep_rows(scratch, touches, misses) == Fit::TooLarge {
             self.widen();
-            return self.sweep_rows(&touches[touched..], misses, missed).missed;
+            self.sweep_rows(scratch, touches, misses);
         }
-        self.sweep_rows(touches, misses, 0).missed
     }
 
-    /// Sweeps behind `missed` misses that are there already.
-    fn sweep_rows(&mut self, touches: &[Record], misses: &mut [Record; SWEEP], missed: usize) -> Swept {
-        let Bank { selectors, rows, kernel } = self;
+    fn sweep_rows(&mut self, scratch: &mut Scratch, touches: &Touches, misses: &mut Touches) -> Fit {
+        let Bank { parts, store_miss, rows, kernel } = self;
+        let store_miss = *store_miss;
         match rows {
             &mut Rows::Eight(ref mut rows, index) => {
-                kernel.run(Sweep { rows, index, selectors, touches, misses, missed })
+                kernel.run(Sweep { rows, index, parts, store_miss, touches, scratch, misses })
             }
             &mut Rows::Sixteen(ref mut rows, index) => {
-                kernel.run(Sweep { rows, index, selectors, touches, misses, missed })
+                kernel.run(Sweep { rows, index, parts, store_miss, touches, scratch, misses })
             }
             &mut Rows::Narrow(ref mut rows, index) => {
-                kernel.run(Sweep { rows, index, selectors, touches, misses, missed })
+                kernel.run(Sweep { rows, index, parts, store_miss, touches, scratch, misses })
             }
             Rows::Any(tags) => {
-                Swept { touched: touches.len(), missed: sweep_any(tags, selectors, touches, misses) }
+                sweep_any(tags, parts, store_miss, touches, misses);
+                Fit::Fits
             }
         }
     }
@@ -150,7 +138,7 @@ impl Bank {
     #[cold]
     fn widen(&mut self) {
         let Rows::Narrow(narrow, index) = &self.rows else { return };
-        let sets = self.selectors[0].sets;
+        let sets = self.parts[0].sets;
         let line = |set: usize, tag: u32| match tag {
             u32::EMPTY => EMPTY,
             tag => u64::from(tag) * sets + set as u64,
@@ -160,112 +148,156 @@ impl Bank {
     }
 }
 
-fn selector(geometry: Geometry, base: u32) -> Selector {
-    let Geometry { sets, ways, line_bytes, .. } = geometry;
-    let last = 1 << (ways - 1).min(31);
-    Selector {
-        line_shift: line_bytes.trailing_zeros(),
-        base,
-        sets,
-        set_shift: sets.trailing_zeros(),
-        last,
-        enters: u32::MAX,
-        ways,
-    }
+/// Whether all line numbers fit into a row's tags; where one does not, nothing was touched.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fit {
+    Fits,
+    TooLarge,
 }
 
-/// Index into the selectors: the record's kind.
+fn part(geometry: Geometry, base: u32) -> Part {
+    let Geometry { sets, ways, line_bytes, .. } = geometry;
+    let (line_shift, set_shift) = (line_bytes.trailing_zeros(), sets.trailing_zeros());
+    Part { line_shift, base, sets, set_shift, last: 1 << (ways - 1).min(31), ways }
+}
+
 #[inline(always)]
-fn kind(touch: &Record) -> usize {
-    (touch.what >> 4) as usize & 15
+pub(crate) fn is_fetch(what: u32) -> bool {
+    (what >> 4) & 15 == RecordKind::Fetch as u32
+}
+
+#[inline(always)]
+fn is_store(what: u32) -> bool {
+    (what >> 4) & 15 == RecordKind::Store as u32
 }
 
 /// A sweep over rows of a fixed length, ready to run on a kernel.
 struct Sweep<'a, T, const LANES: usize> {
     rows: &'a mut [Row<T, LANES>],
     index: Index,
-    selectors: &'a [Selector; 16],
-    touches: &'a [Record],
-    misses: &'a mut [Record; SWEEP],
-    missed: usize,
+    parts: &'a [Part; 2],
+    store_miss: StoreMiss,
+    touches: &'a Touches,
+    scratch: &'a mut Scratch,
+    misses: &'a mut Touches,
 }
 
 impl<T: Tag, const LANES: usize> Work<T, LANES> for Sweep<'_, T, LANES> {
-    type Output = Swept;
+    type Output = Fit;
 
     #[inline(always)]
-    fn run<K: TouchRow<T, LANES>>(self, kernel: K) -> Swept {
-        match self.index {
-            Index::Mask => self
-                .split_by(kernel, |line, selector| (line & (selector.sets - 1), line >> selector.set_shift)),
-            Index::Modulo => {
-                self.split_by(kernel, |line, selector| (line % selector.sets, line / selector.sets))
-            }
+    fn run<K: TouchRow<T, LANES>>(mut self, kernel: K) -> Fit {
+        if self.locate_all(kernel) == Fit::TooLarge {
+            return Fit::TooLarge;
         }
+        let [data, code] = *self.parts;
+        if self.store_miss == StoreMiss::Bypass {
+            // A store's line enters where it is there already, and nothing else of it does.
+            self.touch_all(kernel, |row, what| MayEnter {
+                last: if row < code.base { data.last } else { code.last },
+                enters: u32::from(!is_store(what)).wrapping_neg(),
+            });
+        } else if data.last == code.last {
+            self.touch_all(kernel, |_, _| Enters { last: data.last });
+        } else {
+            self.touch_all(kernel, |row, _| Enters {
+                last: if row < code.base { data.last } else { code.last },
+            });
+        }
+        self.pack(kernel);
+        Fit::Fits
     }
 }
 
 impl<T: Tag, const LANES: usize> Sweep<'_, T, LANES> {
-    /// `split` cuts a line number into set and quotient.
+    /// Finds rows and tags.
     #[inline(always)]
-    fn split_by<K, S>(self, kernel: K, split: S) -> Swept
-    where
-        K: TouchRow<T, LANES>,
-        S: Fn(u64, &Selector) -> (u64, u64),
-    {
-        // Where every line enters there is nothing to select, and no branch for the compiler to make of it.
-        if self.selectors.iter().all(|selector| selector.enters == u32::MAX) {
-            self.touch_all(kernel, split, |selector| Enters { last: selector.last })
-        } else {
-            self.touch_all(kernel, split, |&Selector { last, enters, .. }| MayEnter { last, enters })
+    fn locate_all<K: Vectors>(&mut self, kernel: K) -> Fit {
+        let parts = self.parts;
+        match self.index {
+            Index::Mask => self.locate(|step, rows| kernel.locate(step, parts, rows)),
+            Index::Modulo => self.locate(|step, rows| locate_by_modulo(step, parts, rows)),
         }
     }
 
     #[inline(always)]
-    fn touch_all<K, S, F>(self, kernel: K, split: S, fill: impl Fn(&Selector) -> F) -> Swept
+    fn locate(&mut self, locate: impl Fn(Step, &mut [u32; STEP]) -> Located) -> Fit {
+        let mut beyond = 0;
+        for start in (0..self.touches.len).step_by(STEP) {
+            let located = locate(self.touches.step(start), lanes_mut(&mut self.scratch.row, start));
+            let tags = T::column(&mut self.scratch.line, &mut self.scratch.narrow);
+            beyond |= T::keep(&located, lanes_mut(tags, start));
+        }
+        if beyond == 0 {
+            Fit::Fits
+        } else {
+            Fit::TooLarge
+        }
+    }
+
+    /// Touches one row after the other.
+    #[inline(always)]
+    fn touch_all<K, F>(&mut self, kernel: K, fill: impl Fn(u32, u32) -> F)
     where
         K: TouchRow<T, LANES>,
-        S: Fn(u64, &Selector) -> (u64, u64),
         F: Fill,
     {
-        let mut missed = self.missed;
-        for (touched, touch) in self.touches.iter().enumerate() {
-            let selector = &self.selectors[kind(touch)];
-            let line = touch.address >> selector.line_shift;
-            let (set, quotient) = split(line, selector);
-            let Some(tag) = T::new(line, quotient) else { return Swept { touched, missed } };
-            let row = &mut self.rows[selector.base as usize + set as usize];
-            self.misses[missed & (SWEEP - 1)] = *touch;
-            missed += usize::from(kernel.touch_row(row, tag, fill(selector)) == Touched::Missed);
+        let Scratch { row, line, narrow, found } = &mut *self.scratch;
+        let tags = T::column(line, narrow);
+        for index in 0..self.touches.len.min(SWEEP) {
+            let set = row[index];
+            let fill = fill(set, self.touches.what[index]);
+            found[index] = kernel.touch_row(&mut self.rows[set as usize], tags[index], fill) as u16;
         }
-        Swept { touched: self.touches.len(), missed }
     }
+
+    /// Copies what missed.
+    #[inline(always)]
+    fn pack<K: Vectors>(&mut self, kernel: K) {
+        for start in (0..self.touches.len).step_by(STEP) {
+            let missed = kernel.zeros(lanes(&self.scratch.found, start)) & held(self.touches.len, start);
+            kernel.keep(missed, self.touches.step(start), self.misses);
+        }
+    }
+}
+
+/// Finds rows where the number of sets is no power of two.
+#[inline(always)]
+fn locate_by_modulo(step: Step, parts: &[Part; 2], rows: &mut [u32; STEP]) -> Located {
+    let mut located = Located { line: [0; STEP], quotient: [0; STEP] };
+    for lane in 0..STEP {
+        let part = &parts[usize::from(is_fetch(step.what[lane]))];
+        let line = step.address[lane] >> part.line_shift;
+        rows[lane] = part.base + (line % part.sets) as u32;
+        located.line[lane] = line;
+        located.quotient[lane] = line / part.sets;
+    }
+    located
 }
 
 /// The same for rows of any length: a search, and a rotation.
 fn sweep_any(
     tags: &mut [u64],
-    selectors: &[Selector; 16],
-    touches: &[Record],
-    misses: &mut [Record; SWEEP],
-) -> usize {
-    let (data, fetch) = (&selectors[0], &selectors[RecordKind::Fetch as usize]);
-    let fetch_base = if fetch.base == 0 { 0 } else { data.sets as usize * data.ways as usize };
-    let mut count = 0;
-    for touch in touches {
-        let selector = &selectors[kind(touch)];
-        let base = if selector.base == 0 { 0 } else { fetch_base };
-        let line = touch.address >> selector.line_shift;
-        let ways = selector.ways as usize;
-        let start = base + (line % selector.sets) as usize * ways;
+    parts: &[Part; 2],
+    store_miss: StoreMiss,
+    touches: &Touches,
+    misses: &mut Touches,
+) {
+    let [data, code] = parts;
+    let code_start = if code.base == 0 { 0 } else { data.sets as usize * data.ways as usize };
+    for index in 0..touches.len {
+        let (address, what) = (touches.address[index], touches.what[index]);
+        let (part, start) = if is_fetch(what) { (code, code_start) } else { (data, 0) };
+        let line = address >> part.line_shift;
+        let ways = part.ways as usize;
+        let start = start + (line % part.sets) as usize * ways;
         let row = &mut tags[start..start + ways];
         let found = row.iter().position(|&tag| tag == line);
         let last = match found {
             Some(way) => way,
             None => {
-                misses[count] = *touch;
-                count += 1;
-                if selector.enters == 0 {
+                misses.push(address, what, touches.reference[index]);
+                if store_miss == StoreMiss::Bypass && is_store(what) {
                     continue;
                 }
                 ways - 1
@@ -274,12 +306,12 @@ fn sweep_any(
         row.copy_within(..last, 1);
         row[0] = line;
     }
-    count
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use event::Record;
     use proptest::prelude::*;
 
     fn geometry() -> impl Strategy<Value = Geometry> {
@@ -302,7 +334,7 @@ mod tests {
             what: (kind as u32) << 4,
             extra: 0,
         });
-        prop::collection::vec(touch, 0..600)
+        prop::collection::vec(touch, 0..1200)
     }
 
     proptest! {
@@ -310,9 +342,19 @@ mod tests {
         #[test]
         fn kernels_agree(data in geometry(), instruction in prop::option::of(geometry()), stream in stream()) {
             let sweep = |bank: &mut Bank| {
-                let mut misses = touches();
-                let count = bank.sweep(&stream, &mut misses);
-                misses[..count].to_vec()
+                let (mut touches, mut misses, mut scratch) = (Touches::empty(), Touches::empty(), Scratch::new());
+                let mut all = Vec::new();
+                for stream in stream.chunks(SWEEP) {
+                    touches.len = 0;
+                    for (number, touch) in stream.iter().enumerate() {
+                        touches.push(touch.address, touch.what, number as u32);
+                    }
+                    bank.sweep(&mut scratch, &touches, &mut misses);
+                    let len = misses.len;
+                    let whats = misses.what[..len].iter().zip(&misses.reference[..len]);
+                    all.extend(misses.address[..len].iter().zip(whats).map(|(&a, (&w, &r))| (a, w, r)));
+                }
+                all
             };
             let bank = || Bank::new(data, instruction, Stores::Write);
             let words = data.sets * u64::from(data.ways)

@@ -35,6 +35,7 @@ pub mod reference;
 mod report;
 mod stage;
 mod tally;
+mod touch;
 
 pub use cycle::{CycleModel, Cycles};
 pub use geometry::{Geometry, GeometryError, Levels, Outer, Sharing, StoreMiss};

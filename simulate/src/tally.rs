@@ -1,10 +1,13 @@
 //! Who missed: counters by site and by block while a simulation runs.
 //!
 //! **Why this way.** One row of 64 bytes per site or block, one line of the host's cache, and a slot computed without a branch: kinds of
-//! misses follow each other unpredictably. [`Tally::counts`] turns the rows into the public tables.
+//! misses follow each other unpredictably. Misses of one site that follow each other, as in loops over arrays, are added at once: adding
+//! them one by one would wait for the counter each time. [`Tally::counts`] turns the rows into the public tables.
 
+use crate::kernel::{Kernel, Pass, Vectors};
+use crate::touch::{held, Touches, STEP};
 use crate::{BlockMisses, Counts, References, SiteMisses, CACHES_MAX, TLBS_MAX};
-use event::{Record, RecordKind};
+use event::RecordKind;
 
 /// Slots of a row: loads or fetches by cache level, stores by cache level, TLB levels.
 const SLOTS: usize = 8;
@@ -14,13 +17,13 @@ const TLBS: usize = 2 * CACHES_MAX;
 type Row = [u64; SLOTS];
 
 /// All counters.
-#[derive(Default)]
 pub(crate) struct Tally {
     /// Rows of data sites, then of blocks.
     sides: [Vec<Row>; 2],
     complex: Vec<References>,
     /// Records that could not be read.
     pub(crate) damaged: u64,
+    kernel: Kernel,
 }
 
 /// A level whose misses are counted.
@@ -30,25 +33,24 @@ pub(crate) enum Level {
     Tlb(usize),
 }
 
+impl Default for Tally {
+    fn default() -> Tally {
+        Tally { sides: Default::default(), complex: Vec::new(), damaged: 0, kernel: Kernel::fastest() }
+    }
+}
+
 impl Tally {
     /// Counts each reference among `misses` of `level` once; `counted` is the reference that was counted last.
-    pub(crate) fn add(&mut self, level: Level, counted: &mut u32, misses: &[Record]) {
+    pub(crate) fn add(&mut self, level: Level, counted: &mut u32, misses: &Touches) {
         // In a TLB stores and loads share a slot.
         let (first, store) = match level {
             Level::Cache(level) => (level, STORES),
             Level::Tlb(level) => (TLBS + level, 0),
         };
-        let mut last = *counted;
-        for miss in misses {
-            let is_new = miss.extra != last;
-            last = miss.extra;
-            let kind = (miss.what >> 4) & 15;
-            let side = usize::from(kind == RecordKind::Fetch as u32);
-            let slot = first + store * usize::from(kind == RecordKind::Store as u32);
-            let row = at(&mut self.sides[side], miss.site());
-            row[slot & (SLOTS - 1)] += u64::from(is_new);
+        if misses.len > 0 {
+            self.kernel.pass(Add { sides: &mut self.sides, first, store, counted: *counted, misses });
+            *counted = misses.reference[misses.len - 1];
         }
-        *counted = last;
     }
 
     pub(crate) fn complex(&mut self, site: usize) -> &mut References {
@@ -71,6 +73,51 @@ impl Tally {
             damaged: self.damaged,
         };
         counts.trimmed()
+    }
+}
+
+/// Adds misses to the rows.
+struct Add<'a> {
+    sides: &'a mut [Vec<Row>; 2],
+    /// Slot of loads and fetches, and how far behind it that of stores is.
+    first: usize,
+    store: usize,
+    counted: u32,
+    misses: &'a Touches,
+}
+
+impl Pass for Add<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<K: Vectors>(mut self, kernel: K) {
+        let misses = self.misses;
+        let mut references = [self.counted; STEP];
+        let mut whats = [0; STEP];
+        for start in (0..misses.len).step_by(STEP) {
+            let step = misses.step(start);
+            let held = held(misses.len, start);
+            let new = kernel.changes(&mut references, step.reference) & held;
+            // Runs of equal `what`; the sentinel behind the last lane ends the last run.
+            let mut heads = (kernel.changes(&mut whats, step.what) | 1) & held | 1 << STEP;
+            while heads & held != 0 {
+                let head = heads.trailing_zeros();
+                heads &= heads - 1;
+                let run = (1 << heads.trailing_zeros()) - (1 << head);
+                self.run_of(step.what[head as usize & (STEP - 1)], (new & run).count_ones());
+            }
+        }
+    }
+}
+
+impl Add<'_> {
+    #[inline(always)]
+    fn run_of(&mut self, what: u32, count: u32) {
+        let kind = (what >> 4) & 15;
+        let side = usize::from(kind == RecordKind::Fetch as u32);
+        let slot = self.first + self.store * usize::from(kind == RecordKind::Store as u32);
+        let row = at(&mut self.sides[side], (what >> 8) as usize);
+        row[slot & (SLOTS - 1)] += u64::from(count);
     }
 }
 
