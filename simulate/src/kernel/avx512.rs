@@ -130,8 +130,8 @@ fn either(v4: V4, fetch: u8, data: u64, code: u64) -> __m512i {
 /// Four records. A record is two words: its address, and `what` below `extra`; written like this it is one load.
 #[inline(always)]
 fn quarter(records: &[Record; STEP], first: usize) -> __m512i {
-    let [a, b, c, d] = [records[first], records[first + 1], records[first + 2], records[first + 3]];
-    cast([a.address, payloads(a), b.address, payloads(b), c.address, payloads(c), d.address, payloads(d)])
+    let record = |index: usize| [records[first + index].address, payloads(records[first + index])];
+    cast::<[[u64; 2]; 4], _>([record(0), record(1), record(2), record(3)])
 }
 
 #[inline(always)]
@@ -142,12 +142,49 @@ fn payloads(record: Record) -> u64 {
 // Lanes are moved by a permutation whose indices are chosen, not by a shift under a mask: that would become a store under a mask, and a load
 // of the same row soon after would wait until it has left the store buffer.
 
-/// Lane numbers, and those of the lanes below, where lane 0 takes the second operand's first or last lane.
-const STAY: [u64; 8] = [0, 1, 2, 3, 4, 5, 6, 7];
-const MOVE: [u64; 8] = [8, 0, 1, 2, 3, 4, 5, 6];
-const MOVE_HIGH: [u64; 8] = [15, 0, 1, 2, 3, 4, 5, 6];
-const NARROW_STAY: [u32; 16] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
-const NARROW_MOVE: [u32; 16] = [16, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14];
+/// By the highest lane that moves, where each lane of eight comes from: the lane below, lane 0 from the second operand's first.
+const MOVES: [[u64; 8]; 32] = {
+    let mut moves = [[0; 8]; 32];
+    let mut highest = 0;
+    while highest < 32 {
+        let mut lane = 0;
+        while lane < 8 {
+            let moved = highest < 16 && lane <= highest;
+            moves[highest][lane] = if !moved { lane as u64 } else if lane == 0 { 8 } else { lane as u64 - 1 };
+            lane += 1;
+        }
+        highest += 1;
+    }
+    moves
+};
+
+/// The same for lanes 8 to 15; the lane below them is the second operand's last.
+const MOVES_HIGH: [[u64; 8]; 32] = {
+    let mut moves = [[0, 1, 2, 3, 4, 5, 6, 7]; 32];
+    let mut highest = 8;
+    while highest < 16 {
+        moves[highest] = MOVES[highest - 8];
+        moves[highest][0] = 15;
+        highest += 1;
+    }
+    moves
+};
+
+/// The same for sixteen lanes.
+const NARROW_MOVES: [[u32; 16]; 32] = {
+    let mut moves = [[0; 16]; 32];
+    let mut highest = 0;
+    while highest < 32 {
+        let mut lane = 0;
+        while lane < 16 {
+            let moved = highest < 16 && lane <= highest;
+            moves[highest][lane] = if !moved { lane as u32 } else if lane == 0 { 16 } else { lane as u32 - 1 };
+            lane += 1;
+        }
+        highest += 1;
+    }
+    moves
+};
 
 impl TouchRow<u64, 8> for V4 {
     #[inline(always)]
@@ -156,7 +193,7 @@ impl TouchRow<u64, 8> for V4 {
         let tag = f._mm512_set1_epi64(line as i64);
         let tags = cast(row.0);
         let found = u32::from(f._mm512_cmpeq_epi64_mask(tags, tag));
-        let from = f._mm512_mask_blend_epi64(fill.moved(found) as u8, cast(STAY), cast(MOVE));
+        let from = cast(MOVES[fill.highest_moved(found) as usize & 31]);
         row.0 = cast(f._mm512_permutex2var_epi64(tags, from, tag));
         found
     }
@@ -171,9 +208,8 @@ impl TouchRow<u64, 16> for V4 {
         let (low, high) = (cast(low), cast(high));
         let found = u32::from(f._mm512_cmpeq_epi64_mask(low, tag))
             | u32::from(f._mm512_cmpeq_epi64_mask(high, tag)) << 8;
-        let moved = fill.moved(found);
-        let from_low = f._mm512_mask_blend_epi64(moved as u8, cast(STAY), cast(MOVE));
-        let from_high = f._mm512_mask_blend_epi64((moved >> 8) as u8, cast(STAY), cast(MOVE_HIGH));
+        let highest = fill.highest_moved(found) as usize & 31;
+        let (from_low, from_high) = (cast(MOVES[highest]), cast(MOVES_HIGH[highest]));
         let new_low: [u64; 8] = cast(f._mm512_permutex2var_epi64(low, from_low, tag));
         let new_high: [u64; 8] = cast(f._mm512_permutex2var_epi64(high, from_high, low));
         row.0 = cast([new_low, new_high]);
@@ -188,7 +224,7 @@ impl TouchRow<u32, 16> for V4 {
         let tag = f._mm512_set1_epi32(tag as i32);
         let tags = cast(row.0);
         let found = u32::from(f._mm512_cmpeq_epi32_mask(tags, tag));
-        let from = f._mm512_mask_blend_epi32(fill.moved(found) as u16, cast(NARROW_STAY), cast(NARROW_MOVE));
+        let from = cast(NARROW_MOVES[fill.highest_moved(found) as usize & 31]);
         row.0 = cast(f._mm512_permutex2var_epi32(tags, from, tag));
         found
     }

@@ -171,6 +171,8 @@ fn changes<T: Copy + PartialEq>(before: &mut [T; STEP], now: &[T; STEP]) -> u32 
 pub(crate) trait Fill: Copy {
     /// Lanes that move: up to and with the lowest one of `found`; where none is, all ways, or none if nothing enters.
     fn moved(self, found: u32) -> u32;
+    /// The highest lane that moves, 16 where none does.
+    fn highest_moved(self, found: u32) -> u32;
 }
 
 /// The line always enters. `last` is the last way's bit.
@@ -192,6 +194,11 @@ impl Fill for Enters {
         let last = found | self.last;
         last ^ (last - 1)
     }
+
+    #[inline(always)]
+    fn highest_moved(self, found: u32) -> u32 {
+        (found | self.last).trailing_zeros()
+    }
 }
 
 impl Fill for MayEnter {
@@ -199,6 +206,14 @@ impl Fill for MayEnter {
     fn moved(self, found: u32) -> u32 {
         let hit = (found as i32).wrapping_neg() >> 31;
         Enters { last: self.last }.moved(found) & (self.enters | hit as u32)
+    }
+
+    #[inline(always)]
+    fn highest_moved(self, found: u32) -> u32 {
+        match self.moved(found) {
+            0 => 16,
+            _ => Enters { last: self.last }.highest_moved(found),
+        }
     }
 }
 
