@@ -11,6 +11,7 @@
 //! **Shapes.** Up to 8 ways: rows of 8 lanes of 8 bytes, one line of the host's cache; up to 16 ways: two, or one with lanes of 4 bytes where a
 //! quotient by the number of sets fits (if one day it does not, the rows are widened); more: `any`, a plain search. **Leaves out** dirtiness: see `traffic.rs`. Source: our own; Mattson et al. 1970 for the recency stack.
 
+use crate::front::Front;
 use crate::kernel::{Enters, Fill, Kernel, Located, MayEnter, Row, Tag, TouchRow, Vectors, Work, EMPTY};
 use crate::touch::{held, lanes, lanes_mut, Step, Touches, STEP, SWEEP};
 use crate::{Geometry, StoreMiss};
@@ -45,10 +46,10 @@ pub(crate) struct Bank {
 
 /// Where a sweep's touches go: rows and tags, and in which lane each was found. Shared by banks, so that it stays in the host's first level.
 pub(crate) struct Scratch {
-    row: [u32; SWEEP],
-    line: [u64; SWEEP],
-    narrow: [u32; SWEEP],
-    found: [u16; SWEEP],
+    pub(crate) row: [u32; SWEEP],
+    pub(crate) line: [u64; SWEEP],
+    pub(crate) narrow: [u32; SWEEP],
+    pub(crate) found: [u32; SWEEP],
 }
 
 impl Scratch {
@@ -58,11 +59,29 @@ impl Scratch {
 }
 
 enum Rows {
-    Eight(Vec<Row<u64, 8>>, Index),
-    Sixteen(Vec<Row<u64, 16>>, Index),
+    Eight(Table<u64, 8>),
+    Sixteen(Table<u64, 16>),
     /// Of one cache, as long as no line number is too large.
-    Narrow(Vec<Row<u32, 16>>, Index),
+    Narrow(Table<u32, 16>),
     Any(Vec<u64>),
+}
+
+/// Rows of a fixed length, and how a set's is found.
+struct Table<T, const LANES: usize> {
+    rows: Vec<Row<T, LANES>>,
+    index: Index,
+    /// Behind another level, where every line enters.
+    front: Option<Front<T>>,
+}
+
+impl<T: Tag, const LANES: usize> Table<T, LANES> {
+    fn new(sets: usize, index: Index) -> Table<T, LANES> {
+        Table { rows: vec![Row([T::EMPTY; LANES]); sets], index, front: None }
+    }
+
+    fn add_front(&mut self) {
+        self.front = Some(Front::new(self.rows.len()));
+    }
 }
 
 /// How a set is found.
@@ -92,17 +111,31 @@ impl Bank {
         let parts = [first, instruction.map_or(first, |geometry| part(geometry, data.sets as u32))];
         let store_miss = if stores == Stores::Write { data.store_miss } else { StoreMiss::Allocate };
         let rows = match lanes {
-            0..=8 => Rows::Eight(vec![Row([EMPTY; 8]); sets], index),
+            0..=8 => Rows::Eight(Table::new(sets, index)),
             9..=16 if instruction.is_none() && data.sets * u64::from(data.line_bytes) >= NARROW_BYTES => {
-                Rows::Narrow(vec![Row([u32::EMPTY; 16]); sets], index)
+                Rows::Narrow(Table::new(sets, index))
             }
-            9..=16 => Rows::Sixteen(vec![Row([EMPTY; 16]); sets], index),
+            9..=16 => Rows::Sixteen(Table::new(sets, index)),
             _ => {
                 let words = geometries.iter().map(|geometry| geometry.sets as usize * geometry.ways as usize);
                 Rows::Any(vec![EMPTY; words.sum()])
             }
         };
         Bank { parts, store_miss, rows, kernel: Kernel::fastest() }
+    }
+
+    /// The same for a level behind another, whose touches often use the line that was used last in their set.
+    pub(crate) fn outer(geometry: Geometry, stores: Stores) -> Bank {
+        let mut bank = Bank::new(geometry, None, stores);
+        if bank.store_miss == StoreMiss::Allocate {
+            match &mut bank.rows {
+                Rows::Eight(table) => table.add_front(),
+                Rows::Sixteen(table) => table.add_front(),
+                Rows::Narrow(table) => table.add_front(),
+                Rows::Any(_) => {}
+            }
+        }
+        bank
     }
 
     /// Touches the lines of `touches` in order; `misses` becomes those that missed.
@@ -116,19 +149,13 @@ impl Bank {
 
     fn sweep_rows(&mut self, scratch: &mut Scratch, touches: &Touches, misses: &mut Touches) -> Fit {
         let Bank { parts, store_miss, rows, kernel } = self;
-        let store_miss = *store_miss;
+        let place = Place { parts, store_miss: *store_miss };
         match rows {
-            &mut Rows::Eight(ref mut rows, index) => {
-                kernel.run(Sweep { rows, index, parts, store_miss, touches, scratch, misses })
-            }
-            &mut Rows::Sixteen(ref mut rows, index) => {
-                kernel.run(Sweep { rows, index, parts, store_miss, touches, scratch, misses })
-            }
-            &mut Rows::Narrow(ref mut rows, index) => {
-                kernel.run(Sweep { rows, index, parts, store_miss, touches, scratch, misses })
-            }
+            Rows::Eight(table) => kernel.run(Sweep { table, place, touches, scratch, misses }),
+            Rows::Sixteen(table) => kernel.run(Sweep { table, place, touches, scratch, misses }),
+            Rows::Narrow(table) => kernel.run(Sweep { table, place, touches, scratch, misses }),
             Rows::Any(tags) => {
-                sweep_any(tags, parts, store_miss, touches, misses);
+                sweep_any(tags, place, touches, misses);
                 Fit::Fits
             }
         }
@@ -137,14 +164,15 @@ impl Bank {
     /// Makes room for any line number: narrow tags become line numbers. Happens once, if ever.
     #[cold]
     fn widen(&mut self) {
-        let Rows::Narrow(narrow, index) = &self.rows else { return };
+        let Rows::Narrow(narrow) = &self.rows else { return };
         let sets = self.parts[0].sets;
         let line = |set: usize, tag: u32| match tag {
             u32::EMPTY => EMPTY,
             tag => u64::from(tag) * sets + set as u64,
         };
-        let rows = narrow.iter().enumerate().map(|(set, row)| Row(row.0.map(|tag| line(set, tag))));
-        self.rows = Rows::Sixteen(rows.collect(), *index);
+        let rows = narrow.rows.iter().enumerate().map(|(set, row)| Row(row.0.map(|tag| line(set, tag))));
+        let front = narrow.front.as_ref().map(|_| Front::new(narrow.rows.len()));
+        self.rows = Rows::Sixteen(Table { rows: rows.collect(), index: narrow.index, front });
     }
 }
 
@@ -171,12 +199,17 @@ fn is_store(what: u32) -> bool {
     (what >> 4) & 15 == RecordKind::Store as u32
 }
 
-/// A sweep over rows of a fixed length, ready to run on a kernel.
-struct Sweep<'a, T, const LANES: usize> {
-    rows: &'a mut [Row<T, LANES>],
-    index: Index,
+/// What a bank's caches are like.
+#[derive(Clone, Copy)]
+struct Place<'a> {
     parts: &'a [Part; 2],
     store_miss: StoreMiss,
+}
+
+/// A sweep over rows of a fixed length, ready to run on a kernel.
+struct Sweep<'a, T, const LANES: usize> {
+    table: &'a mut Table<T, LANES>,
+    place: Place<'a>,
     touches: &'a Touches,
     scratch: &'a mut Scratch,
     misses: &'a mut Touches,
@@ -186,53 +219,76 @@ impl<T: Tag, const LANES: usize> Work<T, LANES> for Sweep<'_, T, LANES> {
     type Output = Fit;
 
     #[inline(always)]
-    fn run<K: TouchRow<T, LANES>>(mut self, kernel: K) -> Fit {
-        if self.locate_all(kernel) == Fit::TooLarge {
+    fn run<K: TouchRow<T, LANES>>(self, kernel: K) -> Fit {
+        let Sweep { table: Table { rows, index, front }, place, touches, scratch, misses } = self;
+        if locate::<T, K>(kernel, *index, place.parts, touches, scratch) == Fit::TooLarge {
             return Fit::TooLarge;
         }
-        let [data, code] = *self.parts;
-        if self.store_miss == StoreMiss::Bypass {
+        let mut remaining = touches;
+        if let Some(front) = front {
+            if front.sifts(touches.len) {
+                remaining = front.sift(kernel, scratch, touches);
+                locate::<T, K>(kernel, *index, place.parts, remaining, scratch);
+            }
+        }
+        Rest { rows, place, touches: remaining, scratch, misses }.touch(kernel);
+        Fit::Fits
+    }
+}
+
+/// Finds rows and tags.
+#[inline(always)]
+fn locate<T: Tag, K: Vectors>(
+    kernel: K,
+    index: Index,
+    parts: &[Part; 2],
+    touches: &Touches,
+    scratch: &mut Scratch,
+) -> Fit {
+    let mut beyond = 0;
+    for start in (0..touches.len).step_by(STEP) {
+        let step = touches.step(start);
+        let rows = lanes_mut(&mut scratch.row, start);
+        let located = match index {
+            Index::Mask => kernel.locate(step, parts, rows),
+            Index::Modulo => locate_by_modulo(step, parts, rows),
+        };
+        let tags = T::column(&mut scratch.line, &mut scratch.narrow);
+        beyond |= T::keep(&located, lanes_mut(tags, start));
+    }
+    if beyond == 0 {
+        Fit::Fits
+    } else {
+        Fit::TooLarge
+    }
+}
+
+/// Touches that were located, and their rows.
+struct Rest<'a, T, const LANES: usize> {
+    rows: &'a mut [Row<T, LANES>],
+    place: Place<'a>,
+    touches: &'a Touches,
+    scratch: &'a mut Scratch,
+    misses: &'a mut Touches,
+}
+
+impl<T: Tag, const LANES: usize> Rest<'_, T, LANES> {
+    #[inline(always)]
+    fn touch<K: TouchRow<T, LANES>>(mut self, kernel: K) {
+        let Place { parts: &[data, code], store_miss } = self.place;
+        let last = |row| if row < code.base { data.last } else { code.last };
+        if store_miss == StoreMiss::Bypass {
             // A store's line enters where it is there already, and nothing else of it does.
             self.touch_all(kernel, |row, what| MayEnter {
-                last: if row < code.base { data.last } else { code.last },
+                last: last(row),
                 enters: u32::from(!is_store(what)).wrapping_neg(),
             });
         } else if data.last == code.last {
             self.touch_all(kernel, |_, _| Enters { last: data.last });
         } else {
-            self.touch_all(kernel, |row, _| Enters {
-                last: if row < code.base { data.last } else { code.last },
-            });
+            self.touch_all(kernel, |row, _| Enters { last: last(row) });
         }
         self.pack(kernel);
-        Fit::Fits
-    }
-}
-
-impl<T: Tag, const LANES: usize> Sweep<'_, T, LANES> {
-    /// Finds rows and tags.
-    #[inline(always)]
-    fn locate_all<K: Vectors>(&mut self, kernel: K) -> Fit {
-        let parts = self.parts;
-        match self.index {
-            Index::Mask => self.locate(|step, rows| kernel.locate(step, parts, rows)),
-            Index::Modulo => self.locate(|step, rows| locate_by_modulo(step, parts, rows)),
-        }
-    }
-
-    #[inline(always)]
-    fn locate(&mut self, locate: impl Fn(Step, &mut [u32; STEP]) -> Located) -> Fit {
-        let mut beyond = 0;
-        for start in (0..self.touches.len).step_by(STEP) {
-            let located = locate(self.touches.step(start), lanes_mut(&mut self.scratch.row, start));
-            let tags = T::column(&mut self.scratch.line, &mut self.scratch.narrow);
-            beyond |= T::keep(&located, lanes_mut(tags, start));
-        }
-        if beyond == 0 {
-            Fit::Fits
-        } else {
-            Fit::TooLarge
-        }
     }
 
     /// Touches one row after the other.
@@ -247,7 +303,7 @@ impl<T: Tag, const LANES: usize> Sweep<'_, T, LANES> {
         for index in 0..self.touches.len.min(SWEEP) {
             let set = row[index];
             let fill = fill(set, self.touches.what[index]);
-            found[index] = kernel.touch_row(&mut self.rows[set as usize], tags[index], fill) as u16;
+            found[index] = kernel.touch_row(&mut self.rows[set as usize], tags[index], fill);
         }
     }
 
@@ -276,14 +332,8 @@ fn locate_by_modulo(step: Step, parts: &[Part; 2], rows: &mut [u32; STEP]) -> Lo
 }
 
 /// The same for rows of any length: a search, and a rotation.
-fn sweep_any(
-    tags: &mut [u64],
-    parts: &[Part; 2],
-    store_miss: StoreMiss,
-    touches: &Touches,
-    misses: &mut Touches,
-) {
-    let [data, code] = parts;
+fn sweep_any(tags: &mut [u64], place: Place, touches: &Touches, misses: &mut Touches) {
+    let Place { parts: [data, code], store_miss } = place;
     let code_start = if code.base == 0 { 0 } else { data.sets as usize * data.ways as usize };
     for index in 0..touches.len {
         let (address, what) = (touches.address[index], touches.what[index]);
@@ -356,7 +406,10 @@ mod tests {
                 }
                 all
             };
-            let bank = || Bank::new(data, instruction, Stores::Write);
+            let bank = || match instruction {
+                Some(_) => Bank::new(data, instruction, Stores::Write),
+                None => Bank::outer(data, Stores::Write),
+            };
             let words = data.sets * u64::from(data.ways)
                 + instruction.map_or(0, |geometry| geometry.sets * u64::from(geometry.ways));
             let expected = sweep(&mut Bank { rows: Rows::Any(vec![EMPTY; words as usize]), ..bank() });
@@ -364,7 +417,11 @@ mod tests {
                 prop_assert_eq!(&sweep(&mut Bank { kernel, ..bank() }), &expected, "{:?}", kernel);
                 if instruction.is_none() {
                     let index = if data.sets.is_power_of_two() { Index::Mask } else { Index::Modulo };
-                    let rows = Rows::Narrow(vec![Row([u32::EMPTY; 16]); data.sets as usize], index);
+                    let mut table = Table::new(data.sets as usize, index);
+                    if data.store_miss == StoreMiss::Allocate {
+                        table.add_front();
+                    }
+                    let rows = Rows::Narrow(table);
                     prop_assert_eq!(&sweep(&mut Bank { kernel, rows, ..bank() }), &expected, "{:?}", kernel);
                 }
             }

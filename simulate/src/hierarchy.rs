@@ -109,7 +109,7 @@ fn outer_banks(levels: &Levels, sharing: Sharing) -> Vec<Option<Bank>> {
         if inner == StoreMiss::Allocate {
             stores = Stores::Fill;
         }
-        banks.push((outer.sharing == sharing).then(|| Bank::new(outer.geometry, None, stores)));
+        banks.push((outer.sharing == sharing).then(|| Bank::outer(outer.geometry, stores)));
         inner = outer.geometry.store_miss;
     }
     banks
@@ -123,7 +123,7 @@ impl Core {
             first: Bank::new(levels.data, levels.instruction, Stores::Write),
             outer: outer_banks(levels, Sharing::PerThread),
             pages: Pages::new(levels),
-            outer_tlb: levels.outer_tlb.map(|geometry| Bank::new(geometry, None, Stores::Fill)),
+            outer_tlb: levels.outer_tlb.map(|geometry| Bank::outer(geometry, Stores::Fill)),
             inner_misses: Touches::empty(),
             outer_misses: Touches::empty(),
             scratch: Scratch::new(),
@@ -181,7 +181,7 @@ impl Pass for Sift<'_> {
                 let fetch = (step.what[lane] >> 4) & 15 == RecordKind::Fetch as u32;
                 let shift = if fetch { code } else { data };
                 keys[lane] = step.address[lane] >> shift << 1 | u64::from(fetch);
-                data_side[lane] = u16::from(!fetch);
+                data_side[lane] = u32::from(!fetch);
             }
             let mut new = kernel.long_changes(self.last, &keys) & held(len, start);
             if self.fetches == Fetches::Ignored {

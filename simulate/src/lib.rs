@@ -25,6 +25,7 @@
 mod bank;
 mod cycle;
 pub mod filter;
+mod front;
 mod geometry;
 mod hierarchy;
 mod kernel;

@@ -48,8 +48,8 @@ impl Vectors for V4 {
     }
 
     #[inline(always)]
-    fn zeros(self, found: &[u16; STEP]) -> u32 {
-        u32::from(self.avx512bw._mm256_cmpeq_epi16_mask(cast(*found), cast([0u16; STEP])))
+    fn zeros(self, found: &[u32; STEP]) -> u32 {
+        u32::from(self.avx512f._mm512_cmpeq_epi32_mask(cast(*found), cast([0u32; STEP])))
     }
 
     #[inline(always)]
@@ -142,49 +142,68 @@ fn payloads(record: Record) -> u64 {
 // Lanes are moved by a permutation whose indices are chosen, not by a shift under a mask: that would become a store under a mask, and a load
 // of the same row soon after would wait until it has left the store buffer.
 
+/// A register for each highest lane.
+#[repr(align(64))]
+struct Moves<T, const LANES: usize>([[T; LANES]; 32]);
+
 /// By the highest lane that moves, where each lane of eight comes from: the lane below, lane 0 from the second operand's first.
-const MOVES: [[u64; 8]; 32] = {
+static MOVES: Moves<u64, 8> = Moves({
     let mut moves = [[0; 8]; 32];
     let mut highest = 0;
     while highest < 32 {
         let mut lane = 0;
         while lane < 8 {
             let moved = highest < 16 && lane <= highest;
-            moves[highest][lane] = if !moved { lane as u64 } else if lane == 0 { 8 } else { lane as u64 - 1 };
+            moves[highest][lane] = if !moved {
+                lane as u64
+            } else if lane == 0 {
+                8
+            } else {
+                lane as u64 - 1
+            };
             lane += 1;
         }
         highest += 1;
     }
     moves
-};
+});
 
 /// The same for lanes 8 to 15; the lane below them is the second operand's last.
-const MOVES_HIGH: [[u64; 8]; 32] = {
+static MOVES_HIGH: Moves<u64, 8> = Moves({
     let mut moves = [[0, 1, 2, 3, 4, 5, 6, 7]; 32];
     let mut highest = 8;
     while highest < 16 {
-        moves[highest] = MOVES[highest - 8];
-        moves[highest][0] = 15;
+        let mut lane = 0;
+        while lane <= highest - 8 {
+            moves[highest][lane] = if lane == 0 { 15 } else { lane as u64 - 1 };
+            lane += 1;
+        }
         highest += 1;
     }
     moves
-};
+});
 
 /// The same for sixteen lanes.
-const NARROW_MOVES: [[u32; 16]; 32] = {
+static NARROW_MOVES: Moves<u32, 16> = Moves({
     let mut moves = [[0; 16]; 32];
     let mut highest = 0;
     while highest < 32 {
         let mut lane = 0;
         while lane < 16 {
             let moved = highest < 16 && lane <= highest;
-            moves[highest][lane] = if !moved { lane as u32 } else if lane == 0 { 16 } else { lane as u32 - 1 };
+            moves[highest][lane] = if !moved {
+                lane as u32
+            } else if lane == 0 {
+                16
+            } else {
+                lane as u32 - 1
+            };
             lane += 1;
         }
         highest += 1;
     }
     moves
-};
+});
 
 impl TouchRow<u64, 8> for V4 {
     #[inline(always)]
@@ -193,7 +212,7 @@ impl TouchRow<u64, 8> for V4 {
         let tag = f._mm512_set1_epi64(line as i64);
         let tags = cast(row.0);
         let found = u32::from(f._mm512_cmpeq_epi64_mask(tags, tag));
-        let from = cast(MOVES[fill.highest_moved(found) as usize & 31]);
+        let from = cast(MOVES.0[fill.highest_moved(found) as usize & 31]);
         row.0 = cast(f._mm512_permutex2var_epi64(tags, from, tag));
         found
     }
@@ -209,7 +228,7 @@ impl TouchRow<u64, 16> for V4 {
         let found = u32::from(f._mm512_cmpeq_epi64_mask(low, tag))
             | u32::from(f._mm512_cmpeq_epi64_mask(high, tag)) << 8;
         let highest = fill.highest_moved(found) as usize & 31;
-        let (from_low, from_high) = (cast(MOVES[highest]), cast(MOVES_HIGH[highest]));
+        let (from_low, from_high) = (cast(MOVES.0[highest]), cast(MOVES_HIGH.0[highest]));
         let new_low: [u64; 8] = cast(f._mm512_permutex2var_epi64(low, from_low, tag));
         let new_high: [u64; 8] = cast(f._mm512_permutex2var_epi64(high, from_high, low));
         row.0 = cast([new_low, new_high]);
@@ -224,7 +243,7 @@ impl TouchRow<u32, 16> for V4 {
         let tag = f._mm512_set1_epi32(tag as i32);
         let tags = cast(row.0);
         let found = u32::from(f._mm512_cmpeq_epi32_mask(tags, tag));
-        let from = cast(NARROW_MOVES[fill.highest_moved(found) as usize & 31]);
+        let from = cast(NARROW_MOVES.0[fill.highest_moved(found) as usize & 31]);
         row.0 = cast(f._mm512_permutex2var_epi32(tags, from, tag));
         found
     }

@@ -109,7 +109,7 @@ pub(crate) trait Vectors: Copy {
 
     /// Which are 0.
     #[inline(always)]
-    fn zeros(self, found: &[u16; STEP]) -> u32 {
+    fn zeros(self, found: &[u32; STEP]) -> u32 {
         found.iter().enumerate().fold(0, |zeros, (lane, &found)| zeros | u32::from(found == 0) << lane)
     }
 
