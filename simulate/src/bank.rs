@@ -390,11 +390,11 @@ mod tests {
     proptest! {
         /// Every kernel, and the search over rows of any length, find the same misses.
         #[test]
-        fn kernels_agree(data in geometry(), instruction in prop::option::of(geometry()), stream in stream()) {
+        fn kernels_agree(data in geometry(), instruction in prop::option::of(geometry()), stream in stream(), batch in 1..=SWEEP) {
             let sweep = |bank: &mut Bank| {
                 let (mut touches, mut misses, mut scratch) = (Touches::empty(), Touches::empty(), Scratch::new());
                 let mut all = Vec::new();
-                for stream in stream.chunks(SWEEP) {
+                for stream in stream.chunks(batch) {
                     touches.len = 0;
                     for (number, touch) in stream.iter().enumerate() {
                         touches.push(touch.address, touch.what, number as u32);
