@@ -3,13 +3,14 @@
 //! **What.** A [`Bank`] is one cache, or the two caches of a split level side by side. [`Bank::sweep`] takes touches of single lines in
 //! program order and hands back those that missed, in order; the next level sweeps these.
 //!
-//! **Why this way.** A row holds a set's line numbers, most recent first, so that hit and miss are one operation: shift the lanes up to
-//! where the line was found (or the last way) by one and put the line in front. There is no branch on hit or miss to mispredict, the
-//! miss list grows by 0 or 1, and neither sites nor counters are touched. Which of the two caches a touch goes to comes from a table indexed by the
-//! record's kind, so fetches and data mix freely.
+//! **Why this way.** A row holds a set's line numbers, most recent first, so that hit and miss are one operation: move the lanes up to
+//! where the line was found (or the last way) by one and put the line in front. There is no branch on hit or miss to mispredict: a sweep
+//! finds all rows and tags, touches row after row, and packs what missed. Which of the two caches a touch goes to comes from its
+//! kind, so fetches and data mix freely.
 //!
 //! **Shapes.** Up to 8 ways: rows of 8 lanes of 8 bytes, one line of the host's cache; up to 16 ways: two, or one with lanes of 4 bytes where a
-//! quotient by the number of sets fits (if one day it does not, the rows are widened); more: `any`, a plain search. **Leaves out** dirtiness: see `traffic.rs`. Source: our own; Mattson et al. 1970 for the recency stack.
+//! quotient by the number of sets fits (if one day it does not, the rows are widened); more: `any`, a plain search. **Leaves out** dirtiness.
+//! Source: our own; Mattson et al. 1970 for the recency stack.
 
 use crate::front::Front;
 use crate::kernel::{Enters, Fill, Kernel, Located, MayEnter, Row, Tag, TouchRow, Vectors, Work, EMPTY};

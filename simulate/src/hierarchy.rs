@@ -189,7 +189,7 @@ impl Pass for Sift<'_> {
             }
             kernel.keep(new, step, self.news);
         }
-        if len % STEP != 0 {
+        if !len.is_multiple_of(STEP) {
             // Only what was held counts as the step before.
             *self.last = [self.last[(len - 1) % STEP]; STEP];
         }

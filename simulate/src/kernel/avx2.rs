@@ -80,9 +80,8 @@ fn touch<F: Fill, const LANES: usize>(v3: V3, row: &mut Row<u64, LANES>, line: u
         let numbers = cast([number, number + 1, number + 2, number + 3]);
         let moves = avx2._mm256_cmpgt_epi64(limit, numbers);
         let new: [u64; 4] = cast(avx2._mm256_blendv_epi8(tags, shifted, moves));
-        for lane in 0..4 {
-            row.0[quarter * 4 + lane] = new[lane];
-        }
+        let first = quarter * 4;
+        [row.0[first], row.0[first + 1], row.0[first + 2], row.0[first + 3]] = new;
     }
     found
 }

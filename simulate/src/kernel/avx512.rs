@@ -1,6 +1,6 @@
-//! The kernel for AVX-512: a row is one register, or two; compare, shift by one lane, store under a mask.
+//! The kernel for AVX-512: a row is one register, or two; compare, permute by a table, store. Sixteen touches are staged, located and packed at once.
 //!
-//! **Cost.** About ten instructions for 8 lanes; touches of different sets overlap.
+//! **Cost.** About fifteen instructions for a row of 8 lanes; touches of different sets overlap.
 
 use super::{Fill, Located, Row, TouchRow, Vectors};
 use crate::bank::Part;

@@ -63,12 +63,12 @@ impl Tag for u32 {
     #[inline(always)]
     fn keep(located: &Located, tags: &mut [u32; STEP]) -> u64 {
         let mut all = 0;
-        for lane in 0..STEP {
-            tags[lane] = located.quotient[lane] as u32;
-            all |= located.quotient[lane];
+        for (tag, &quotient) in tags.iter_mut().zip(&located.quotient) {
+            *tag = quotient as u32;
+            // The largest number is `EMPTY`, and does not fit either.
+            all |= quotient.wrapping_add(1);
         }
-        // Numbers with the highest bit do not fit either, so that none is `EMPTY`.
-        all >> 31
+        all >> 32
     }
 
     #[inline(always)]
