@@ -255,7 +255,7 @@ fn locate<T: Tag, K: Vectors>(
             Index::Modulo => locate_by_modulo(step, parts, rows),
         };
         let tags = T::column(&mut scratch.line, &mut scratch.narrow);
-        beyond |= T::keep(&located, lanes_mut(tags, start));
+        beyond |= T::keep(kernel, &located, lanes_mut(tags, start));
     }
     if beyond == 0 {
         Fit::Fits

@@ -2,7 +2,7 @@
 //!
 //! **Cost.** About fifteen instructions for a row of 8 lanes; touches of different sets overlap.
 
-use super::{Fill, Located, Row, TouchRow, Vectors};
+use super::{Fill, Located, Row, Tag, TouchRow, Vectors};
 use crate::bank::Part;
 use crate::stage::Limits;
 use crate::touch::{lanes_mut, Step, Touches, STEP};
@@ -86,6 +86,18 @@ impl Vectors for V4 {
     }
 
     #[inline(always)]
+    fn narrow(self, quotients: &[u64; STEP], tags: &mut [u32; STEP]) -> u32 {
+        let f = self.avx512f;
+        let [low, high]: [[u64; 8]; 2] = cast(*quotients);
+        let (low, high) = (cast(low), cast(high));
+        let narrow = f._mm512_permutex2var_epi32(low, cast(EVEN), high);
+        let upper = f._mm512_permutex2var_epi32(low, cast(ODD), high);
+        *tags = cast(narrow);
+        let large = f._mm512_cmpneq_epi32_mask(upper, cast([0u32; STEP]));
+        u32::from(large | f._mm512_cmpeq_epi32_mask(narrow, cast([u32::EMPTY; STEP])))
+    }
+
+    #[inline(always)]
     fn keep(self, kept: u32, step: Step, touches: &mut Touches) {
         let f = self.avx512f;
         let [low, high]: [[u64; 8]; 2] = cast(*step.address);
@@ -106,6 +118,8 @@ impl Vectors for V4 {
 
 /// Every other lane of two registers.
 const EVEN: [u32; 16] = [0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30];
+
+const ODD: [u32; 16] = [1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31];
 
 /// Rows, lines and quotients of eight touches; `fetch` says which go to the second part.
 #[inline(always)]

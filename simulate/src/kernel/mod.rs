@@ -31,7 +31,7 @@ pub(crate) trait Tag: Copy + Eq {
     /// No line has it.
     const EMPTY: Self;
     /// What is kept of lines, written to `tags`; answers 0, or something else where one does not fit.
-    fn keep(located: &Located, tags: &mut [Self; STEP]) -> u64;
+    fn keep<K: Vectors>(kernel: K, located: &Located, tags: &mut [Self; STEP]) -> u32;
     /// The one of two columns that holds such tags.
     fn column<'a, const LEN: usize>(
         wide: &'a mut [u64; LEN],
@@ -43,7 +43,7 @@ impl Tag for u64 {
     const EMPTY: u64 = EMPTY;
 
     #[inline(always)]
-    fn keep(located: &Located, tags: &mut [u64; STEP]) -> u64 {
+    fn keep<K: Vectors>(_kernel: K, located: &Located, tags: &mut [u64; STEP]) -> u32 {
         *tags = located.line;
         0
     }
@@ -61,14 +61,8 @@ impl Tag for u32 {
     const EMPTY: u32 = u32::MAX;
 
     #[inline(always)]
-    fn keep(located: &Located, tags: &mut [u32; STEP]) -> u64 {
-        let mut all = 0;
-        for (tag, &quotient) in tags.iter_mut().zip(&located.quotient) {
-            *tag = quotient as u32;
-            // The largest number is `EMPTY`, and does not fit either.
-            all |= quotient.wrapping_add(1);
-        }
-        all >> 32
+    fn keep<K: Vectors>(kernel: K, located: &Located, tags: &mut [u32; STEP]) -> u32 {
+        kernel.narrow(&located.quotient, tags)
     }
 
     #[inline(always)]
@@ -137,6 +131,17 @@ pub(crate) trait Vectors: Copy {
             located.quotient[lane] = line >> part.set_shift;
         }
         located
+    }
+
+    /// Writes narrow tags, and answers which do not fit. The largest number is `EMPTY`, and does not fit either.
+    #[inline(always)]
+    fn narrow(self, quotients: &[u64; STEP], tags: &mut [u32; STEP]) -> u32 {
+        let mut beyond = 0;
+        for lane in 0..STEP {
+            tags[lane] = quotients[lane] as u32;
+            beyond |= u32::from(quotients[lane] >= u64::from(u32::MAX)) << lane;
+        }
+        beyond
     }
 
     /// Appends the touches of `step` that `kept` names.
