@@ -319,7 +319,7 @@ impl Image {
         if executing && index < count {
             self.record_repeat(c, r, bound, stop);
         }
-        if index < count {
+        if index < count && self.translator.events.counts() {
             *self.cut.entry((bound.block, index)).or_default() += 1;
             self.record_cut(c, count - index);
         }

@@ -1,7 +1,7 @@
 //! What `count` and `cache` share: before the run everything that can be refused is refused, after it the report is made and written.
 
 use super::complain;
-use crate::cli::{Format, Rep, Run};
+use crate::cli::{self, Format, Rep, Run};
 use crate::exit::{self, FAILURE};
 use crate::native;
 use crate::report::output::Destination;
@@ -42,7 +42,7 @@ pub(super) struct Simulated {
 
 /// Refuses what cannot work before the program runs.
 pub(super) fn prepare<'a>(run: &'a Run, all: &[OsString]) -> Result<Prepared<'a>> {
-    run.refuse_option(all)?;
+    cli::refuse_option(&run.program, all)?;
     let destination = Destination::new(run.output.as_deref())?;
     let command = Command { program: run.program[0].clone(), arguments: run.program[1..].to_vec() };
     Ok(Prepared { run, command, destination })

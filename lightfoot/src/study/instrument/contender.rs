@@ -32,6 +32,7 @@ pub(super) struct Contender {
 }
 
 pub(super) const NATIVE: &str = "native";
+pub(super) const EMPTY: &str = "translation alone";
 pub(super) const COUNT: &str = "count";
 pub(super) const CACHE: &str = "cache";
 pub(super) const CACHE_PINNED: &str = "cache, one core";
@@ -43,6 +44,7 @@ pub(super) const BBCOUNT: &str = "DynamoRIO bbcount";
 /// All of them.
 pub(super) const CONTENDERS: &[Contender] = &[
     Contender { name: NATIVE, pace: Pace::Every, line: |_, program| Ok(program.clone()) },
+    Contender { name: EMPTY, pace: Pace::Most, line: |tools, program| Ok(tools.empty(program)) },
     Contender { name: COUNT, pace: Pace::Every, line: |tools, program| Ok(tools.count(program, &[])) },
     Contender { name: CACHE, pace: Pace::Most, line: |tools, program| Ok(tools.cache(program)) },
     Contender {
@@ -102,6 +104,11 @@ impl Tools {
 
     fn cache(&self, program: &Line) -> Line {
         self.lightfoot("cache", HIERARCHY, "cache.json", program)
+    }
+
+    /// The empty tool.
+    fn empty(&self, program: &Line) -> Line {
+        program.under([self.lightfoot.clone().into(), "tool".into(), "nothing".into(), "--".into()])
     }
 
     fn lightfoot(&self, command: &str, options: &[&str], report: &str, program: &Line) -> Line {
