@@ -181,7 +181,9 @@ fn a_signal_is_128_and_its_number_with_a_full_report() {
 
 #[test]
 fn an_interrupted_measurement_is_partial_and_130() {
-    let ran = lightfoot().args(["count", "--format", "json", "sleep", "30"]).run_interrupted_after_ms(500);
+    let job = lightfoot().args(["count", "--format", "json", "sh", "-c", "echo ready; exec sleep 30"]).start_job();
+    job.signal("INT");
+    let ran = job.finish();
     ran.ends_with(130);
     let report = json(&ran.stderr);
     assert_eq!(report["partial"], true);
