@@ -97,7 +97,9 @@ impl Check {
         match thread.groups.push(record) {
             Step::Damaged(malformed) | Step::DamagedBefore(malformed) => return Err(Fault::Group(malformed)),
             Step::Part => return Ok(()),
-            Step::Whole(..) if self.stream == Stream::Nothing => return Err(Fault::Kind(RecordKind::Complex)),
+            Step::Whole(..) if self.stream == Stream::Nothing => {
+                return Err(Fault::Kind(RecordKind::Complex))
+            }
             Step::Whole(site, _) => return self.data(thread, site),
             Step::Plain => {}
         }

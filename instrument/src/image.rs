@@ -419,6 +419,7 @@ impl Image {
             cut: self.cut.iter().map(|(&(b, k), &n)| (b, k, n)).collect(),
             repeats: Vec::new(),
             complex: Vec::new(),
+            images: Vec::new(),
         }
     }
 }
@@ -431,7 +432,10 @@ fn unmapped(bytes: u64, error: i32) -> Error {
         _ => "lightfoot needs address space of its own in the program",
     };
     let why = std::io::Error::from_raw_os_error(error);
-    Error::new(ErrorKind::System, format!("mmap of {bytes} bytes into the program is refused ({why}): {remedy}"))
+    Error::new(
+        ErrorKind::System,
+        format!("mmap of {bytes} bytes into the program is refused ({why}): {remedy}"),
+    )
 }
 
 /// The auxiliary vector of a process.

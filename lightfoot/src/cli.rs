@@ -61,6 +61,12 @@ pub struct Cache {
     /// The machine to simulate.
     #[command(flatten)]
     pub hierarchy: Hierarchy,
+    /// Also predict conditional branches (gshare, 2^14 counters, 12 outcomes); the run takes about five times as long
+    #[arg(long)]
+    pub branches: bool,
+    /// Also count the dirty lines that caches write back; every reference is then recorded, so the run takes about ten times as long
+    #[arg(long)]
+    pub write_backs: bool,
     /// What every command that runs a program takes.
     #[command(flatten)]
     pub run: Run,

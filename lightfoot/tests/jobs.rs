@@ -90,7 +90,8 @@ fn a_refused_system_call_is_named_in_one_sentence() {
 
 /// `lightfoot count true` behind the launcher: its status, and what it says.
 fn under(launcher: &PathBuf, filter: &[&str]) -> (Option<i32>, String) {
-    let out = Command::new(launcher).args(filter).arg(bench::BINARY).args(["count", "true"]).output().unwrap();
+    let out =
+        Command::new(launcher).args(filter).arg(bench::BINARY).args(["count", "true"]).output().unwrap();
     (out.status.code(), String::from_utf8_lossy(&out.stderr).into_owned())
 }
 

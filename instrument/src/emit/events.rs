@@ -86,10 +86,11 @@ impl Events {
     pub(crate) fn needs_scratch(&self, shapes: &mut Shapes, piece: &Piece) -> bool {
         self.references()
             || !piece.events.is_empty()
-            || self.counts() && piece.instructions.iter().any(|d| {
-                let shape = shapes.of(&d.i);
-                shapes.get(shape).complex.is_some()
-            })
+            || self.counts()
+                && piece.instructions.iter().any(|d| {
+                    let shape = shapes.of(&d.i);
+                    shapes.get(shape).complex.is_some()
+                })
     }
 }
 
