@@ -9,6 +9,8 @@ pub(crate) mod draft;
 pub(crate) mod events;
 pub(crate) mod lookup;
 pub(crate) mod routine;
+#[cfg(test)]
+mod tests;
 mod tool;
 mod transfer;
 
