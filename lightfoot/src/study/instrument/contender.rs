@@ -3,7 +3,7 @@
 //! Cachegrind simulates the geometry that `cache` is given: 32 KiB, 8 ways for both first levels, 8 MiB, 16 ways behind them, 64-byte
 //! lines. A peer that is not installed is "not measured", with what would provide it.
 
-use crate::study::race::Line;
+use crate::study::race::{Line, PEER_HOME};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -141,7 +141,7 @@ impl Tools {
 
 /// DynamoRIO's launcher and its basic-block counter.
 fn dynamorio() -> Option<(PathBuf, PathBuf)> {
-    let home = std::env::var_os("DYNAMORIO_HOME").map(PathBuf::from);
+    let home = std::env::var_os(PEER_HOME).map(PathBuf::from);
     let drrun = home.as_ref().map(|home| home.join("bin64/drrun")).filter(|path| path.exists());
     let drrun = drrun.or_else(|| found("drrun"))?;
     let home = home.or_else(|| Some(drrun.canonicalize().ok()?.parent()?.parent()?.to_owned()))?;
