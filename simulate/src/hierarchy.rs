@@ -14,6 +14,7 @@ use crate::kernel::{Kernel, Pass, Vectors};
 use crate::stage::{Fetches, Stage, FIRST_REFERENCE};
 use crate::tally::{Level, Tally};
 use crate::touch::{held, Touches, STEP};
+use crate::traffic::{SharedTraffic, Traffic};
 use crate::{Counts, GeometryError, Levels, Sharing, StoreMiss, CACHES_MAX, TLBS_MAX};
 use event::{Access, Groups, Record, RecordKind, Sink, StateLayout, Step, CUT_SITE};
 use std::collections::HashMap;
@@ -30,6 +31,8 @@ pub struct Hierarchy {
 struct Shared {
     banks: Vec<Option<Bank>>,
     tally: Tally,
+    /// Where write-backs are counted.
+    traffic: Option<SharedTraffic>,
 }
 
 /// What a thread has of its own.
@@ -40,6 +43,7 @@ struct Core {
     outer: Vec<Option<Bank>>,
     pages: Option<Pages>,
     outer_tlb: Option<Bank>,
+    traffic: Option<Traffic>,
     /// Misses of a level, and of the one behind it.
     inner_misses: Box<Touches>,
     outer_misses: Box<Touches>,
@@ -72,8 +76,14 @@ impl Hierarchy {
             levels: levels.clone(),
             layout: StateLayout::default(),
             threads: HashMap::new(),
-            shared: Shared { banks, tally: Tally::default() },
+            shared: Shared { banks, tally: Tally::default(), traffic: None },
         })
+    }
+
+    /// The same, which counts write-backs too: exact for a full stream only, and about twice the work. To be called before the first record.
+    pub fn counting_write_backs(mut self) -> Hierarchy {
+        self.shared.traffic = Some(SharedTraffic::new(&self.levels));
+        self
     }
 
     /// Sets the processor's state layout, which sizes `xsave` areas.
@@ -83,14 +93,17 @@ impl Hierarchy {
 
     /// Takes records of one thread, in program order. Afterwards [`Hierarchy::counts`] includes them.
     pub fn records(&mut self, thread: u32, records: &[Record]) {
-        let core = self.threads.entry(thread).or_insert_with(|| Box::new(Core::new(&self.levels)));
+        let traffic = || self.shared.traffic.is_some().then(|| Traffic::new(&self.levels));
+        let new = || Box::new(Core { traffic: traffic(), ..Core::new(&self.levels) });
+        let core = self.threads.entry(thread).or_insert_with(new);
         let mut run = Run { core, shared: &mut self.shared, layout: &self.layout };
         run.records(records);
     }
 
     /// What was counted so far; tables end at the last site and block with a miss. Cost: a copy of the tables.
     pub fn counts(&self) -> Counts {
-        self.shared.tally.counts()
+        let write_backs = self.shared.traffic.as_ref().map(|traffic| traffic.write_backs);
+        Counts { write_backs, ..self.shared.tally.counts() }
     }
 }
 
@@ -124,6 +137,7 @@ impl Core {
             outer: outer_banks(levels, Sharing::PerThread),
             pages: Pages::new(levels),
             outer_tlb: levels.outer_tlb.map(|geometry| Bank::outer(geometry, Stores::Fill)),
+            traffic: None,
             inner_misses: Touches::empty(),
             outer_misses: Touches::empty(),
             scratch: Scratch::new(),
@@ -334,6 +348,7 @@ impl Run<'_> {
             outer,
             pages,
             outer_tlb,
+            traffic,
             inner_misses,
             outer_misses,
             scratch,
@@ -341,7 +356,10 @@ impl Run<'_> {
             counted_tlb,
             ..
         } = &mut *self.core;
-        let Shared { banks, tally } = &mut *self.shared;
+        let Shared { banks, tally, traffic: shared_traffic } = &mut *self.shared;
+        if let (Some(own), Some(shared)) = (traffic, shared_traffic) {
+            own.sweep(shared, &stage.touches);
+        }
         first.sweep(scratch, &stage.touches, inner_misses);
         tally.add(Level::Cache(0), &mut counted[0], inner_misses);
         for (index, (own, shared)) in outer.iter_mut().zip(banks).enumerate() {

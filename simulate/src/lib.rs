@@ -12,6 +12,7 @@
 //! | `front` | touches of the line used last in an outer set, which need no row |
 //! | `kernel` | one row of tags, touched, and sixteen touches sifted: portable, AVX2, AVX-512 |
 //! | `hierarchy` | threads, levels, who misses where |
+//! | `traffic` | the same levels with dirty bits: write-backs |
 //! | `tally`, `report` | counters while it runs, and plain numbers |
 //! | `filter` | a model of the filter that generated code runs in line |
 //! | `plan` | when that filter is exact |
@@ -38,6 +39,7 @@ mod report;
 mod stage;
 mod tally;
 mod touch;
+mod traffic;
 
 pub use cycle::{CycleModel, Cycles};
 pub use geometry::{Geometry, GeometryError, Levels, Outer, Sharing, StoreMiss};
