@@ -336,7 +336,8 @@ mod tests {
     #[test]
     fn each_form_is_what_it_says() {
         let register = Operand::Register(20);
-        let cases: &[(&dyn Fn(&mut Code), &str)] = &[
+        type Case<'c> = (&'c dyn Fn(&mut Code), &'c str);
+        let cases: &[Case<'_>] = &[
             (
                 &|code| code.vector_immediate(VPTERNLOGQ, 1, 18, register, 0xCA),
                 "vpternlogq zmm1, zmm18, zmm20, 0CAh",
