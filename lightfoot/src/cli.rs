@@ -28,6 +28,9 @@ pub enum Command {
     /// Count a program's misses in a simulated memory hierarchy
     #[command(override_usage = "lightfoot cache [OPTIONS] [--] PROGRAM [ARGUMENTS]...")]
     Cache(Cache),
+    /// Search files for lines that match a pattern, with ripgrep's flags and output
+    #[command(disable_help_flag = true)]
+    Grep(Grep),
     /// Build, query and inspect index files of sorted keys
     Index(Index),
     /// List and run the studies that reproduce published experiments on this machine
@@ -115,6 +118,14 @@ pub struct Run {
         value_name = "PROGRAM [ARGUMENTS]"
     )]
     pub program: Vec<OsString>,
+}
+
+/// Options of `grep`, which parses them itself: they override each other in their order.
+#[derive(Debug, Args)]
+pub struct Grep {
+    /// Everything behind the command's name
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub words: Vec<OsString>,
 }
 
 /// Options of `study`.

@@ -3,10 +3,13 @@
 mod cache;
 mod count;
 mod doctor;
+mod grep;
 mod index;
 mod measure;
 mod study;
 mod tile;
+
+pub use grep::main as grep;
 
 use crate::cli::Command;
 use anyhow::Result;
@@ -24,6 +27,7 @@ pub fn run(command: &Command, all: &[OsString]) -> Result<u8> {
     match command {
         Command::Count(options) => count::run(options, all),
         Command::Cache(options) => cache::run(options, all),
+        Command::Grep(options) => Ok(grep::main(&options.words)),
         Command::Index(options) => index::run(options),
         Command::Lookups(options) => crate::study::lookups(options),
         Command::Study(options) => study::run(options),
