@@ -176,7 +176,8 @@ impl RegexBuilder {
         let spans = self.automaton(&hir, patterns)?;
         let plan = Plan::new(&hir, &self.options, self.engine);
         let within_lines = self.options.unit == Unit::Line || !can_match(&hir, self.options.terminator.byte());
-        Ok(Regex { spans, plan, options: self.options.clone(), within_lines })
+        let can_be_empty = hir.properties().minimum_len() == Some(0);
+        Ok(Regex { spans, plan, options: self.options.clone(), within_lines, can_be_empty })
     }
 
     fn automaton(&self, hir: &Hir, patterns: &[String]) -> Result<meta::Regex, Error> {

@@ -32,19 +32,15 @@ impl<'r, 't> Matches<'r, 't> {
             let input = regex_automata::Input::new(self.text).span(self.at..end);
             let found = self.regex.spans().search(&input)?.range();
             if found.is_empty() && self.last_end == Some(found.end) {
-                self.at = self.step(found.end);
+                // With UTF-8 semantics the automaton itself skips the rest of a character.
+                self.at = found.end + 1;
                 continue;
             }
-            self.at = if found.is_empty() { found.end } else { found.end };
+            self.at = found.end;
             self.last_end = Some(found.end);
             return Some(found);
         }
         None
-    }
-
-    /// One byte on; with UTF-8 semantics the automaton itself skips the rest of a character.
-    fn step(&self, at: usize) -> usize {
-        at + 1
     }
 
     /// Asks for more lines; false at the end of the text.

@@ -35,6 +35,7 @@ pub struct Regex {
     options: Options,
     /// A byte that no match contains and that ends lines, where matches lie within lines.
     within_lines: bool,
+    can_be_empty: bool,
 }
 
 impl Regex {
@@ -111,6 +112,18 @@ impl Regex {
     pub fn find_at(&self, text: &[u8], at: usize) -> Option<Range<usize>> {
         let input = regex_automata::Input::new(text).span(at..text.len());
         self.spans.search(&input).map(|found| found.range())
+    }
+
+    /// Pushes the matches of one line, given without its terminator, in order.
+    pub fn matches_of_line(&self, line: &[u8], mut push: impl FnMut(Range<usize>)) {
+        for found in self.spans.find_iter(line) {
+            push(found.range());
+        }
+    }
+
+    /// Whether an empty string can be a match.
+    pub fn can_be_empty(&self) -> bool {
+        self.can_be_empty
     }
 
     /// What was chosen for this pattern and why, in lines for people.

@@ -7,6 +7,7 @@
 mod arguments;
 mod completion;
 mod config;
+mod direct;
 mod explain;
 mod flag;
 mod help;

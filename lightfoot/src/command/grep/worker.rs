@@ -4,6 +4,7 @@
 //! encodings, preprocessors. What needs none of these goes through the fast path instead, which gives the same bytes.
 
 use super::arguments::{Encoding, Output};
+use super::direct::Direct;
 use super::query::Matching;
 use super::settings::Settings;
 use super::walk::{self, Haystack};
@@ -48,6 +49,7 @@ pub(super) struct Worker<W> {
     unzip: Option<DecompressionReaderBuilder>,
     binary: [grep_searcher::BinaryDetection; 2],
     map: bool,
+    direct: Option<Direct>,
 }
 
 impl<W: WriteColor> Worker<W> {
@@ -63,6 +65,7 @@ impl<W: WriteColor> Worker<W> {
             builder
         });
         Ok(Worker {
+            direct: Direct::new(settings, &matching),
             matching,
             searcher: searcher(settings),
             printer: printer(settings, writer),
@@ -88,6 +91,13 @@ impl<W: WriteColor> Worker<W> {
     /// # Errors
     /// The haystack cannot be read, or the results cannot be written.
     pub(super) fn search(&mut self, haystack: &Haystack) -> io::Result<Found> {
+        if let Some(mut direct) = self.direct.take() {
+            let found = direct.search(haystack, self.writer());
+            self.direct = Some(direct);
+            if let Some(found) = found {
+                return found;
+            }
+        }
         self.searcher.set_binary_detection(self.binary[usize::from(haystack.named)].clone());
         let path = &haystack.path;
         if haystack.stdin {
