@@ -207,6 +207,10 @@ fn deepest(error: &dyn std::error::Error) -> String {
     error.source().map_or_else(|| error.to_string(), deepest)
 }
 
+fn is_word_boundary(look: regex_syntax::hir::Look) -> bool {
+    regex_syntax::hir::LookSet::singleton(look).contains_word()
+}
+
 /// Whether a match may contain `byte`; true where that is not plain to see.
 fn can_match(hir: &Hir, byte: u8) -> bool {
     use regex_syntax::hir::{Class, HirKind};
@@ -219,10 +223,8 @@ fn can_match(hir: &Hir, byte: u8) -> bool {
         HirKind::Class(Class::Bytes(class)) => {
             class.iter().any(|range| range.start() <= byte && byte <= range.end())
         }
-        // The ends of the text are not those of a line.
-        HirKind::Look(look) => {
-            matches!(look, regex_syntax::hir::Look::Start | regex_syntax::hir::Look::End)
-        }
+        // The ends of the text are not those of a line, and those of a line are seen by looking at the byte.
+        HirKind::Look(look) => !is_word_boundary(*look),
         HirKind::Repetition(repetition) => can_match(&repetition.sub, byte),
         HirKind::Capture(capture) => can_match(&capture.sub, byte),
         HirKind::Concat(subs) | HirKind::Alternation(subs) => subs.iter().any(|sub| can_match(sub, byte)),

@@ -114,8 +114,9 @@ impl Direct {
         let map = (self.map || length >= MAP_BYTES).then(|| Map::new(&file)).flatten();
         match map {
             Some(map) => {
-                let probe = if self.map { &map[..map.len().min(PROBE_BYTES)] } else { &map };
-                let checks_lines = self.map;
+                // A file that was named and mapped is text until a line to be printed says otherwise.
+                let checks_lines = self.map && haystack.named;
+                let probe = if checks_lines { &map[..map.len().min(PROBE_BYTES)] } else { &map };
                 self.permitted(probe).then(|| self.text(haystack, &map, checks_lines, out))
             }
             None => {
