@@ -131,6 +131,11 @@ impl Regex {
         self.plan.explain()
     }
 
+    /// The bit-stream program that the engine runs, where it runs one.
+    pub fn program(&self) -> Option<&crate::program::BitProgram> {
+        self.plan.program()
+    }
+
     /// The engine's name.
     pub fn engine(&self) -> &'static str {
         self.plan.engine()
