@@ -29,6 +29,7 @@ const UNSAFE_FILES: &[&str] = &[
     "instrument/src/ptrace.rs",
     "instrument/src/reference/trace.rs",
     "pattern/src/kernel/interpret.rs",
+    "pattern/src/map.rs",
     "pattern/src/transpose/avx2.rs",
     "pattern/src/transpose/avx512.rs",
     "pattern/src/transpose/neon.rs",

@@ -29,14 +29,7 @@ impl Map {
         }
         // SAFETY: a new read-only mapping of a descriptor that `file` keeps open; the kernel chooses a free address.
         let start = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                length,
-                libc::PROT_READ,
-                libc::MAP_SHARED,
-                file.as_raw_fd(),
-                0,
-            )
+            libc::mmap(std::ptr::null_mut(), length, libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd(), 0)
         };
         if start == libc::MAP_FAILED {
             return None;

@@ -48,7 +48,8 @@ pub struct EngineKind {
 pub const ENGINES: &[EngineKind] = &[
     EngineKind {
         name: "records",
-        about: "the automaton on one record after the other, as ^ also matches behind line feeds within a record",
+        about:
+            "the automaton on one record after the other, as ^ also matches behind line feeds within a record",
         build: |_, options| (options.terminator == Terminator::Nul).then_some(Engine::Records),
     },
     EngineKind {
@@ -228,7 +229,11 @@ impl Streams {
         let literal_bytes = literal_bytes(hir);
         let terminator = options.terminator.byte();
         let compiled = Arc::new(OnceLock::new());
-        (literal_bytes <= MOST_OPERATIONS).then(|| Streams { hir: Arc::new(hir.clone()), terminator, compiled })
+        (literal_bytes <= MOST_OPERATIONS).then(|| Streams {
+            hir: Arc::new(hir.clone()),
+            terminator,
+            compiled,
+        })
     }
 
     fn compiled(&self) -> Option<&Compiled> {
@@ -251,7 +256,10 @@ impl Streams {
     fn explain(&self) -> String {
         let mut out = String::new();
         let _ = match self.compiled() {
-            None => writeln!(out, "program: more than {MOST_OPERATIONS} operations, so the automaton runs instead"),
+            None => writeln!(
+                out,
+                "program: more than {MOST_OPERATIONS} operations, so the automaton runs instead"
+            ),
             Some(Compiled { scanner, exact }) => writeln!(
                 out,
                 "kernel: {}\nlines: {}\ntexts below {STREAM_BYTES} bytes: automaton",

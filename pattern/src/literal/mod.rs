@@ -30,7 +30,8 @@ impl Literal {
     pub(crate) fn lines(&self, text: &[u8], terminator: u8, push: &mut Push<'_>) -> ControlFlow<(), usize> {
         let (mut at, mut hits) = (0, 0);
         while let Some(found) = self.finder.find(&text[at..]) {
-            let line = line::start_of(&text[at..], found, terminator) + at..line::end_of(text, at + found, terminator);
+            let line = line::start_of(&text[at..], found, terminator) + at
+                ..line::end_of(text, at + found, terminator);
             at = line.end;
             push(line)?;
             hits += 1;

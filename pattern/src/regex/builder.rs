@@ -175,9 +175,10 @@ impl RegexBuilder {
         let hir = parse::parse(patterns, &self.options)?;
         let spans = self.automaton(&hir, patterns)?;
         let plan = Plan::new(&hir, &self.options, self.engine);
-        let within_lines = self.options.unit == Unit::Line || !can_match(&hir, self.options.terminator.byte());
+        let within_lines =
+            self.options.unit == Unit::Line || !can_match(&hir, self.options.terminator.byte());
         let can_be_empty = hir.properties().minimum_len() == Some(0);
-        Ok(Regex { spans, plan, options: self.options.clone(), within_lines, can_be_empty })
+        Ok(Regex { spans, plan, options: self.options.clone(), within_lines, can_be_empty, hir: hir.into() })
     }
 
     fn automaton(&self, hir: &Hir, patterns: &[String]) -> Result<meta::Regex, Error> {

@@ -112,6 +112,9 @@ mod tests {
 
     #[test]
     fn only_the_touched_line_is_marked() {
-        assert_eq!(shown("a\n(b\nc", 2..3), "regex parse error:\n    a\n    (b\n    ^\n    c\nerror: unclosed group");
+        assert_eq!(
+            shown("a\n(b\nc", 2..3),
+            "regex parse error:\n    a\n    (b\n    ^\n    c\nerror: unclosed group"
+        );
     }
 }

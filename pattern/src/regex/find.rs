@@ -76,7 +76,8 @@ impl Iterator for Matches<'_, '_> {
                 return None;
             }
             let line = self.lines.front()?.clone();
-            let content = crate::line::content(&self.text[line.clone()], self.regex.options.terminator.byte());
+            let content =
+                crate::line::content(&self.text[line.clone()], self.regex.options.terminator.byte());
             if self.at < line.start {
                 (self.at, self.last_end) = (line.start, None);
             }

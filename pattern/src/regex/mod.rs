@@ -36,6 +36,7 @@ pub struct Regex {
     /// A byte that no match contains and that ends lines, where matches lie within lines.
     within_lines: bool,
     can_be_empty: bool,
+    hir: std::sync::Arc<regex_syntax::hir::Hir>,
 }
 
 impl Regex {
@@ -129,6 +130,11 @@ impl Regex {
     /// What was chosen for this pattern and why, in lines for people.
     pub fn explain(&self) -> String {
         self.plan.explain()
+    }
+
+    /// What the patterns came to, options applied.
+    pub fn hir(&self) -> &regex_syntax::hir::Hir {
+        &self.hir
     }
 
     /// The bit-stream program that the engine runs, where it runs one.

@@ -76,10 +76,8 @@ impl<'p> Parsed<'p> {
         let text = if options.fixed_strings { regex_syntax::escape(given) } else { given.to_owned() };
         let mut parser = ast::parse::ParserBuilder::new();
         parser.nest_limit(NEST_LIMIT).octal(false).ignore_whitespace(options.ignore_whitespace);
-        let ast = parser
-            .build()
-            .parse(&text)
-            .map_err(|error| Error::syntax(given, error.span(), error.kind()))?;
+        let ast =
+            parser.build().parse(&text).map_err(|error| Error::syntax(given, error.span(), error.kind()))?;
         let letters = Letters::of(&ast);
         Ok(Parsed { given, text, ast, letters })
     }
@@ -109,7 +107,9 @@ impl<'p> Parsed<'p> {
     fn refusal(&self, kind: ErrorKind, byte: u8) -> Error {
         let shown = std::ascii::escape_default(byte);
         let said = match kind {
-            ErrorKind::Excluded(_) => format!("the pattern asks for the byte {shown}, which is excluded here"),
+            ErrorKind::Excluded(_) => {
+                format!("the pattern asks for the byte {shown}, which is excluded here")
+            }
             _ => format!("the literal {shown} ends a line, and a match lies within one line"),
         };
         Error { kind, pattern: self.given.to_owned(), place: literal(&self.ast, byte), said }

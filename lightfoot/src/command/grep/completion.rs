@@ -38,7 +38,8 @@ pub(super) fn bash() -> String {
 pub(super) fn zsh() -> String {
     let mut lines = String::new();
     for flag in all() {
-        let about = flag.about.replace('\'', "'\\''").replace('[', "\\[").replace(']', "\\]").replace(':', "\\:");
+        let about =
+            flag.about.replace('\'', "'\\''").replace('[', "\\[").replace(']', "\\]").replace(':', "\\:");
         let value = match (flag.value, flag.choices) {
             (None, _) => String::new(),
             (Some(value), []) => format!(":{}:_files", value.replace(':', "\\:")),

@@ -11,7 +11,8 @@ usage: lightfoot grep [OPTIONS] PATTERN [PATH ...]
        COMMAND | lightfoot grep [OPTIONS] PATTERN
 ";
 
-const ABOUT: &str = "Searches files for lines that match a pattern: folders recursively, except what ignore files name.";
+const ABOUT: &str =
+    "Searches files for lines that match a pattern: folders recursively, except what ignore files name.";
 
 const STATUS: &str = "Exit status: 0 when a line matched, 1 when none did, 2 when something went wrong \
 (with -q, 0 as soon as a line matched).";

@@ -6,8 +6,8 @@ use anyhow::Result;
 use grep_printer::{PathPrinter, PathPrinterBuilder};
 use ignore::WalkState;
 use std::io::{self, Write};
-use std::sync::mpsc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
 use termcolor::WriteColor;
 
 /// Prints the paths that would be searched; whether there is any.

@@ -100,6 +100,7 @@ fn generated(kind: Generated) -> String {
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    let kind = error.chain().find_map(|cause| cause.downcast_ref::<std::io::Error>()).map(std::io::Error::kind);
+    let kind =
+        error.chain().find_map(|cause| cause.downcast_ref::<std::io::Error>()).map(std::io::Error::kind);
     kind == Some(std::io::ErrorKind::BrokenPipe)
 }

@@ -73,7 +73,8 @@ impl Query {
 
     /// The further conditions, on a line.
     fn permits(&self, line: &[u8]) -> bool {
-        self.and.iter().all(|regex| regex.is_match(line)) && !self.not.iter().any(|regex| regex.is_match(line))
+        self.and.iter().all(|regex| regex.is_match(line))
+            && !self.not.iter().any(|regex| regex.is_match(line))
     }
 
     /// Pushes the lines of `text` that satisfy the query.

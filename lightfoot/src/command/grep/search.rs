@@ -2,10 +2,10 @@
 
 use super::arguments::{Buffering, Color, Output};
 use super::query::Matching;
+use super::say;
 use super::settings::Settings;
 use super::walk::{self, Haystack};
 use super::worker::Worker;
-use super::say;
 use anyhow::Result;
 use grep_printer::Stats;
 use ignore::WalkState;
@@ -159,7 +159,8 @@ fn print_stats(settings: &Settings, stats: &Stats, start: Instant, out: &mut dyn
             "nanos": elapsed.subsec_nanos(),
             "human": format!("{:0.6}s", elapsed.as_secs_f64()),
         });
-        let summary = serde_json::json!({ "data": { "elapsed_total": total, "stats": stats }, "type": "summary" });
+        let summary =
+            serde_json::json!({ "data": { "elapsed_total": total, "stats": stats }, "type": "summary" });
         return writeln!(out, "{summary}");
     }
     writeln!(out)?;

@@ -185,11 +185,16 @@ fn patterns(said: &mut Arguments, stdin: &mut Stdin) -> Result<Vec<String>> {
         return Ok(Vec::new());
     }
     if said.patterns.is_empty() {
-        ensure!(!said.positional.is_empty(), "no pattern was given: lightfoot grep [OPTIONS] PATTERN [PATH]...");
+        ensure!(
+            !said.positional.is_empty(),
+            "no pattern was given: lightfoot grep [OPTIONS] PATTERN [PATH]..."
+        );
         let pattern = said.positional.remove(0);
         return match pattern.into_string() {
             Ok(pattern) => Ok(vec![pattern]),
-            Err(pattern) => bail!("the pattern {} is not valid UTF-8: write its bytes as \\xNN", pattern.display()),
+            Err(pattern) => {
+                bail!("the pattern {} is not valid UTF-8: write its bytes as \\xNN", pattern.display())
+            }
         };
     }
     let mut seen = HashSet::new();
@@ -212,9 +217,8 @@ fn from_source(source: PatternSource, stdin: &mut Stdin) -> Result<Vec<String>> 
             *stdin = Stdin::Consumed;
             Ok(grep_cli::patterns_from_stdin()?)
         }
-        PatternSource::File(path) => {
-            grep_cli::patterns_from_path(&path).with_context(|| format!("cannot read patterns from {}", path.display()))
-        }
+        PatternSource::File(path) => grep_cli::patterns_from_path(&path)
+            .with_context(|| format!("cannot read patterns from {}", path.display())),
     }
 }
 
@@ -234,7 +238,9 @@ fn paths(said: &mut Arguments, stdin: Stdin) -> Result<(Vec<PathBuf>, bool)> {
 
 fn working_directory() -> Result<PathBuf> {
     std::env::current_dir()
-        .or_else(|error| std::env::var_os("PWD").filter(|pwd| !pwd.is_empty()).map(PathBuf::from).ok_or(error))
+        .or_else(|error| {
+            std::env::var_os("PWD").filter(|pwd| !pwd.is_empty()).map(PathBuf::from).ok_or(error)
+        })
         .context("cannot tell the working directory: was it removed?")
 }
 

@@ -4,8 +4,8 @@
 //! searched whatever it is; one that was found must be a file.
 
 use super::arguments::{Sort, SortKey, TypeChange};
-use super::settings::Settings;
 use super::say;
+use super::settings::Settings;
 use anyhow::Result;
 use ignore::overrides::{Override, OverrideBuilder};
 use ignore::types::{Types, TypesBuilder};

@@ -11,7 +11,9 @@ use super::walk::{self, Haystack};
 use anyhow::Result;
 use grep_cli::{CommandReaderBuilder, DecompressionReader, DecompressionReaderBuilder};
 use grep_matcher::{LineTerminator, Matcher};
-use grep_printer::{JSONBuilder, Stats, StandardBuilder, SummaryBuilder, SummaryKind, JSON, Standard, Summary};
+use grep_printer::{
+    JSONBuilder, Standard, StandardBuilder, Stats, Summary, SummaryBuilder, SummaryKind, JSON,
+};
 use grep_searcher::{Searcher, SearcherBuilder};
 use ignore::overrides::Override;
 use pattern::map::Map;
@@ -333,4 +335,3 @@ fn summary<W: WriteColor>(settings: &Settings, kind: SummaryKind, writer: W) -> 
         .stats(settings.stats)
         .build(writer)
 }
-

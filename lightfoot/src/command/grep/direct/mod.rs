@@ -148,18 +148,24 @@ impl Direct {
 
     /// Whether the general path is not needed for what these first bytes hold.
     fn permitted(&self, text: &[u8]) -> bool {
-        let marked = text.starts_with(b"\xef\xbb\xbf") || text.starts_with(b"\xff\xfe") || text.starts_with(b"\xfe\xff");
+        let marked = text.starts_with(b"\xef\xbb\xbf")
+            || text.starts_with(b"\xff\xfe")
+            || text.starts_with(b"\xfe\xff");
         let marked = self.sniff && marked;
         !marked && (self.text || memchr::memchr(0, text).is_none())
     }
 
     /// Searches a text. With `checks_lines`, a line to be printed may still hold a NUL byte, and is then not printed.
-    fn text(&self, haystack: &Haystack, text: &[u8], checks_lines: bool, out: &mut impl Write) -> io::Result<Found> {
+    fn text(
+        &self,
+        haystack: &Haystack,
+        text: &[u8],
+        checks_lines: bool,
+        out: &mut impl Write,
+    ) -> io::Result<Found> {
         let path = self.format.path(&haystack.path);
         let any = match self.answer {
-            Answer::Lines | Answer::Matches => {
-                self.print(&path, text, checks_lines && !self.text, out)?
-            }
+            Answer::Lines | Answer::Matches => self.print(&path, text, checks_lines && !self.text, out)?,
             Answer::Count | Answer::CountMatches => {
                 let count = self.count(text);
                 if count > 0 || self.include_zero {

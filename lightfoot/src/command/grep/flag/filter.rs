@@ -10,10 +10,15 @@ pub(super) const FLAGS: &[Flag] = &[
     })
     .short('L')
     .negated("no-follow"),
-    Flag::taking("glob", "GLOB", "Only files of this glob; with ! in front, none of them; may be repeated.", |a, given| {
-        a.globs.push(given.text()?);
-        Ok(())
-    })
+    Flag::taking(
+        "glob",
+        "GLOB",
+        "Only files of this glob; with ! in front, none of them; may be repeated.",
+        |a, given| {
+            a.globs.push(given.text()?);
+            Ok(())
+        },
+    )
     .short('g'),
     Flag::switch("glob-case-insensitive", "Every -g is an --iglob.", |a, given| {
         a.glob_case_insensitive = given.on();
@@ -30,14 +35,23 @@ pub(super) const FLAGS: &[Flag] = &[
         a.iglobs.push(given.text()?);
         Ok(())
     }),
-    Flag::taking("ignore-file", "FILE", "Another file in the format of .gitignore; may be repeated.", |a, given| {
-        a.ignore_files.push(given.path());
-        Ok(())
-    }),
-    Flag::switch("ignore-file-case-insensitive", "Ignore files are read upper and lower case alike.", |a, given| {
-        a.ignore_file_case_insensitive = given.on();
-        Ok(())
-    })
+    Flag::taking(
+        "ignore-file",
+        "FILE",
+        "Another file in the format of .gitignore; may be repeated.",
+        |a, given| {
+            a.ignore_files.push(given.path());
+            Ok(())
+        },
+    ),
+    Flag::switch(
+        "ignore-file-case-insensitive",
+        "Ignore files are read upper and lower case alike.",
+        |a, given| {
+            a.ignore_file_case_insensitive = given.on();
+            Ok(())
+        },
+    )
     .negated("no-ignore-file-case-insensitive"),
     Flag::taking("max-depth", "N", "Descend at most this many folders.", |a, given| {
         a.max_depth = Some(given.number()?);
@@ -49,13 +63,17 @@ pub(super) const FLAGS: &[Flag] = &[
         a.max_filesize = Some(given.size()?);
         Ok(())
     }),
-    Flag::switch("no-ignore", "Honour no ignore files, except those that --ignore-file names.", |a, given| {
-        let off = given.on();
-        let NoIgnore { files, messages, .. } = a.no_ignore;
-        a.no_ignore =
-            NoIgnore { dot: off, exclude: off, global: off, parent: off, vcs: off, files, messages };
-        Ok(())
-    })
+    Flag::switch(
+        "no-ignore",
+        "Honour no ignore files, except those that --ignore-file names.",
+        |a, given| {
+            let off = given.on();
+            let NoIgnore { files, messages, .. } = a.no_ignore;
+            a.no_ignore =
+                NoIgnore { dot: off, exclude: off, global: off, parent: off, vcs: off, files, messages };
+            Ok(())
+        },
+    )
     .negated("ignore"),
     Flag::switch("no-ignore-dot", "Do not honour .ignore and .rgignore.", |a, given| {
         a.no_ignore.dot = given.on();
@@ -97,10 +115,15 @@ pub(super) const FLAGS: &[Flag] = &[
         Ok(())
     })
     .negated("no-one-file-system"),
-    Flag::taking("type", "TYPE", "Only files of this type; may be repeated (see --type-list).", |a, given| {
-        a.type_changes.push(TypeChange::Select(given.text()?));
-        Ok(())
-    })
+    Flag::taking(
+        "type",
+        "TYPE",
+        "Only files of this type; may be repeated (see --type-list).",
+        |a, given| {
+            a.type_changes.push(TypeChange::Select(given.text()?));
+            Ok(())
+        },
+    )
     .short('t'),
     Flag::taking("type-add", "TYPE:GLOB", "Add a glob to a type.", |a, given| {
         a.type_changes.push(TypeChange::Add(given.text()?));
@@ -115,19 +138,30 @@ pub(super) const FLAGS: &[Flag] = &[
         Ok(())
     })
     .short('T'),
-    Flag::switch("unrestricted", "Once: --no-ignore; twice: --hidden too; three times: --binary too.", |a, _| {
-        a.unrestricted += 1;
-        match a.unrestricted {
-            1 => {
-                let NoIgnore { files, messages, .. } = a.no_ignore;
-                a.no_ignore =
-                    NoIgnore { dot: true, exclude: true, global: true, parent: true, vcs: true, files, messages };
+    Flag::switch(
+        "unrestricted",
+        "Once: --no-ignore; twice: --hidden too; three times: --binary too.",
+        |a, _| {
+            a.unrestricted += 1;
+            match a.unrestricted {
+                1 => {
+                    let NoIgnore { files, messages, .. } = a.no_ignore;
+                    a.no_ignore = NoIgnore {
+                        dot: true,
+                        exclude: true,
+                        global: true,
+                        parent: true,
+                        vcs: true,
+                        files,
+                        messages,
+                    };
+                }
+                2 => a.hidden = true,
+                3 => a.binary = Binary::Search,
+                _ => anyhow::bail!("the flag can be given at most three times"),
             }
-            2 => a.hidden = true,
-            3 => a.binary = Binary::Search,
-            _ => anyhow::bail!("the flag can be given at most three times"),
-        }
-        Ok(())
-    })
+            Ok(())
+        },
+    )
     .short('u'),
 ];

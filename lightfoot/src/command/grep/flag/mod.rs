@@ -166,7 +166,8 @@ fn likeness(a: &str, b: &str) -> f64 {
     let pairs = |text: &str| -> Vec<(u8, u8)> { text.bytes().zip(text.bytes().skip(1)).collect() };
     let (a, mut b) = (pairs(a), pairs(b));
     let total = a.len() + b.len();
-    let common = a.iter().filter(|pair| b.iter().position(|p| p == *pair).map(|at| b.swap_remove(at)).is_some());
+    let common =
+        a.iter().filter(|pair| b.iter().position(|p| p == *pair).map(|at| b.swap_remove(at)).is_some());
     2.0 * common.count() as f64 / total.max(1) as f64
 }
 

@@ -66,10 +66,15 @@ pub(super) const FLAGS: &[Flag] = &[
         Ok(())
     })
     .short('C'),
-    Flag::taking("context-separator", "TEXT", "What separates lines that do not follow each other.", |a, given| {
-        a.context_separator = Some(if given.on() { Some(given.unescaped()?) } else { None });
-        Ok(())
-    })
+    Flag::taking(
+        "context-separator",
+        "TEXT",
+        "What separates lines that do not follow each other.",
+        |a, given| {
+            a.context_separator = Some(if given.on() { Some(given.unescaped()?) } else { None });
+            Ok(())
+        },
+    )
     .negated("no-context-separator"),
     Flag::switch("count", "Print the number of matching lines of each file.", |a, _| {
         a.set_mode(Mode::Search(Output::Count));
@@ -80,10 +85,15 @@ pub(super) const FLAGS: &[Flag] = &[
         a.set_mode(Mode::Search(Output::CountMatches));
         Ok(())
     }),
-    Flag::taking("field-context-separator", "TEXT", "What separates fields of lines around a match.", |a, given| {
-        a.field_context_separator = Some(given.unescaped()?);
-        Ok(())
-    }),
+    Flag::taking(
+        "field-context-separator",
+        "TEXT",
+        "What separates fields of lines around a match.",
+        |a, given| {
+            a.field_context_separator = Some(given.unescaped()?);
+            Ok(())
+        },
+    ),
     Flag::taking("field-match-separator", "TEXT", "What separates fields of matching lines.", |a, given| {
         a.field_match_separator = Some(given.unescaped()?);
         Ok(())
@@ -102,15 +112,25 @@ pub(super) const FLAGS: &[Flag] = &[
         Ok(())
     })
     .negated("no-heading"),
-    Flag::taking("hostname-bin", "COMMAND", "A command that prints the host's name for hyperlinks.", |a, given| {
-        let path = given.path();
-        a.hostname_bin = (!path.as_os_str().is_empty()).then_some(path);
-        Ok(())
-    }),
-    Flag::taking("hyperlink-format", "FORMAT", "How paths become hyperlinks, or a format's name.", |a, given| {
-        a.hyperlink_format = given.text()?.parse()?;
-        Ok(())
-    }),
+    Flag::taking(
+        "hostname-bin",
+        "COMMAND",
+        "A command that prints the host's name for hyperlinks.",
+        |a, given| {
+            let path = given.path();
+            a.hostname_bin = (!path.as_os_str().is_empty()).then_some(path);
+            Ok(())
+        },
+    ),
+    Flag::taking(
+        "hyperlink-format",
+        "FORMAT",
+        "How paths become hyperlinks, or a format's name.",
+        |a, given| {
+            a.hyperlink_format = given.text()?.parse()?;
+            Ok(())
+        },
+    ),
     Flag::switch("include-zero", "With -c, print files without a match too.", |a, given| {
         a.include_zero = given.on();
         Ok(())
@@ -188,18 +208,28 @@ pub(super) const FLAGS: &[Flag] = &[
         Ok(())
     })
     .short('q'),
-    Flag::taking("replace", "TEXT", "Print this in place of each match; $1 and $name are groups.", |a, given| {
-        a.replace = match given {
-            super::Given::Value(value) => Some(value.into_vec()),
-            _ => None,
-        };
-        Ok(())
-    })
+    Flag::taking(
+        "replace",
+        "TEXT",
+        "Print this in place of each match; $1 and $name are groups.",
+        |a, given| {
+            a.replace = match given {
+                super::Given::Value(value) => Some(value.into_vec()),
+                _ => None,
+            };
+            Ok(())
+        },
+    )
     .short('r'),
-    Flag::taking("sort", "ORDER", "Order of files: none, path, modified, accessed or created; one thread.", |a, given| {
-        a.sort = sort(&given.text()?, false)?;
-        Ok(())
-    })
+    Flag::taking(
+        "sort",
+        "ORDER",
+        "Order of files: none, path, modified, accessed or created; one thread.",
+        |a, given| {
+            a.sort = sort(&given.text()?, false)?;
+            Ok(())
+        },
+    )
     .choices(ORDERS),
     Flag::switch("sort-files", "The same as --sort path.", |a, given| {
         a.sort = if given.on() { sort("path", false)? } else { None };
@@ -225,9 +255,13 @@ pub(super) const FLAGS: &[Flag] = &[
         a.vimgrep = true;
         Ok(())
     }),
-    Flag::switch("with-filename", "Print the path with each line (the default for more than one file).", |a, _| {
-        a.with_filename = Some(true);
-        Ok(())
-    })
+    Flag::switch(
+        "with-filename",
+        "Print the path with each line (the default for more than one file).",
+        |a, _| {
+            a.with_filename = Some(true);
+            Ok(())
+        },
+    )
     .short('H'),
 ];

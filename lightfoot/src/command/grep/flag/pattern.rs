@@ -4,10 +4,15 @@ use super::super::arguments::{Boundary, Case, Engine, PatternSource};
 use super::Flag;
 
 pub(super) const FLAGS: &[Flag] = &[
-    Flag::taking("and", "PATTERN", "Only lines that also match this pattern; may be repeated.", |a, given| {
-        a.and.push(given.text()?);
-        Ok(())
-    }),
+    Flag::taking(
+        "and",
+        "PATTERN",
+        "Only lines that also match this pattern; may be repeated.",
+        |a, given| {
+            a.and.push(given.text()?);
+            Ok(())
+        },
+    ),
     Flag::switch("auto-hybrid-regex", "Use PCRE2 where the pattern needs it.", |a, given| {
         a.engine = if given.on() { Engine::Auto } else { Engine::Default };
         Ok(())
@@ -38,10 +43,15 @@ pub(super) const FLAGS: &[Flag] = &[
         Ok(())
     })
     .choices(&["default", "pcre2", "auto"]),
-    Flag::taking("file", "FILE", "Take patterns from this file, one a line; - is standard input.", |a, given| {
-        a.patterns.push(PatternSource::File(given.path()));
-        Ok(())
-    })
+    Flag::taking(
+        "file",
+        "FILE",
+        "Take patterns from this file, one a line; - is standard input.",
+        |a, given| {
+            a.patterns.push(PatternSource::File(given.path()));
+            Ok(())
+        },
+    )
     .short('f'),
     Flag::switch("fixed-strings", "Patterns are strings, not regular expressions.", |a, given| {
         a.fixed_strings = given.on();
@@ -80,10 +90,15 @@ pub(super) const FLAGS: &[Flag] = &[
         Ok(())
     })
     .negated("pcre2-unicode"),
-    Flag::taking("not", "PATTERN", "Only lines that do not match this pattern; may be repeated.", |a, given| {
-        a.not.push(given.text()?);
-        Ok(())
-    }),
+    Flag::taking(
+        "not",
+        "PATTERN",
+        "Only lines that do not match this pattern; may be repeated.",
+        |a, given| {
+            a.not.push(given.text()?);
+            Ok(())
+        },
+    ),
     Flag::switch("null-data", "Lines end with a NUL byte.", |a, _| {
         a.null_data = true;
         a.crlf = false;
@@ -99,10 +114,15 @@ pub(super) const FLAGS: &[Flag] = &[
         a.regex_size_limit = Some(usize::try_from(given.size()?)?);
         Ok(())
     }),
-    Flag::taking("regexp", "PATTERN", "A pattern; may be repeated, and may begin with a dash.", |a, given| {
-        a.patterns.push(PatternSource::Given(given.text()?));
-        Ok(())
-    })
+    Flag::taking(
+        "regexp",
+        "PATTERN",
+        "A pattern; may be repeated, and may begin with a dash.",
+        |a, given| {
+            a.patterns.push(PatternSource::Given(given.text()?));
+            Ok(())
+        },
+    )
     .short('e'),
     Flag::switch("smart-case", "Case differs where a pattern has an upper-case letter.", |a, _| {
         a.case = Case::Smart;

@@ -38,19 +38,29 @@ pub(super) const FLAGS: &[Flag] = &[
         Ok(())
     })
     .negated("no-mmap"),
-    Flag::taking("pre", "COMMAND", "Search what this command prints, given a file's path and content.", |a, given| {
-        let path = given.path();
-        a.pre = (!path.as_os_str().is_empty()).then_some(path);
-        if a.pre.is_some() {
-            a.search_zip = false;
-        }
-        Ok(())
-    })
+    Flag::taking(
+        "pre",
+        "COMMAND",
+        "Search what this command prints, given a file's path and content.",
+        |a, given| {
+            let path = given.path();
+            a.pre = (!path.as_os_str().is_empty()).then_some(path);
+            if a.pre.is_some() {
+                a.search_zip = false;
+            }
+            Ok(())
+        },
+    )
     .negated("no-pre"),
-    Flag::taking("pre-glob", "GLOB", "Run --pre only for files of this glob; may be repeated.", |a, given| {
-        a.pre_globs.push(given.text()?);
-        Ok(())
-    }),
+    Flag::taking(
+        "pre-glob",
+        "GLOB",
+        "Run --pre only for files of this glob; may be repeated.",
+        |a, given| {
+            a.pre_globs.push(given.text()?);
+            Ok(())
+        },
+    ),
     Flag::switch("search-zip", "Search compressed files, by the programs of their formats.", |a, given| {
         a.search_zip = given.on();
         if a.search_zip {

@@ -9,11 +9,16 @@ pub(super) const FLAGS: &[Flag] = &[
         a.debug = true;
         Ok(())
     }),
-    Flag::taking("debug-program", "STAGE", "Print a stage of the pattern's bit-stream program, or all of them.", |a, given| {
-        a.program_stage = given.text()?;
-        a.set_mode(Mode::Program);
-        Ok(())
-    }),
+    Flag::taking(
+        "debug-program",
+        "STAGE",
+        "Print a stage of the pattern's bit-stream program, or all of them.",
+        |a, given| {
+            a.program_stage = given.text()?;
+            a.set_mode(Mode::Program);
+            Ok(())
+        },
+    ),
     Flag::switch("explain", "Say how the pattern would be searched, and search nothing.", |a, _| {
         a.explain = true;
         a.set_mode(Mode::Explain);

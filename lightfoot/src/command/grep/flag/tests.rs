@@ -56,7 +56,10 @@ fn values_may_be_attached() {
 #[test]
 fn what_is_wrong_is_said() {
     assert_eq!(refused("--hiden"), "unrecognized flag --hiden: did you mean --hidden?");
-    assert_eq!(refused("-C x"), "error parsing flag -C: \"x\" is not a number that fits: invalid digit found in string");
+    assert_eq!(
+        refused("-C x"),
+        "error parsing flag -C: \"x\" is not a number that fits: invalid digit found in string"
+    );
     assert!(refused("--color=blue").contains("never, auto, always or ansi"));
     assert!(refused("-e").contains("missing value for flag -e"));
     assert!(refused("-uuuu").contains("at most three times"));
