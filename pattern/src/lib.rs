@@ -37,5 +37,6 @@ pub mod program;
 pub mod reference;
 pub mod regex;
 pub mod transpose;
+mod words;
 
 pub use regex::{Regex, RegexBuilder, RegexSet};

@@ -7,6 +7,7 @@
 //! | pattern | engine | because |
 //! |---|---|---|
 //! | one string | `literal` | its rarest bytes are looked for; where it is dense, bit streams |
+//! | many strings | `words` | windows of all of them are hashed and looked up at once |
 //! | what has a bit-stream program of bounded size | `streams` | a cost per byte that no text changes |
 //! | anything else | `automaton` | a lazy automaton needs no more than a look at each byte |
 //!
@@ -18,6 +19,7 @@ use crate::line;
 use crate::literal::Literal;
 use crate::program::BitProgram;
 use crate::regex::{Options, Terminator, Unit};
+use crate::words::Words;
 use regex_automata::{meta, Input};
 use regex_syntax::hir::{Hir, HirKind};
 use std::fmt::Write;
@@ -63,6 +65,20 @@ pub const ENGINES: &[EngineKind] = &[
         },
     },
     EngineKind {
+        name: "words",
+        about: "hashed windows of many strings at once, then a table",
+        build: |hir, options| {
+            let HirKind::Alternation(parts) = hir.kind() else { return None };
+            let literals = parts.iter().map(|part| match part.kind() {
+                HirKind::Literal(literal) => Some(&*literal.0),
+                _ => None,
+            });
+            let all_are = literals.clone().all(|literal| literal.is_some());
+            let words = all_are.then(|| Words::new(literals.flatten())).flatten()?;
+            (options.unit == Unit::Line).then(|| Engine::Words(Arc::new(words)))
+        },
+    },
+    EngineKind {
         name: "streams",
         about: "a bit-stream program over all bytes at once",
         build: |hir, options| Some(Engine::Streams(Streams::new(hir, options)?)),
@@ -79,6 +95,7 @@ pub const ENGINES: &[EngineKind] = &[
 enum Engine {
     Records,
     Literal(Literal, Streams),
+    Words(Arc<Words>),
     Streams(Streams),
     Automaton,
 }
@@ -136,7 +153,7 @@ impl Plan {
     fn streams(&self) -> Option<&Streams> {
         match &self.engine {
             Engine::Literal(_, streams) | Engine::Streams(streams) => Some(streams),
-            Engine::Records | Engine::Automaton => None,
+            Engine::Records | Engine::Words(_) | Engine::Automaton => None,
         }
     }
 
@@ -147,7 +164,7 @@ impl Plan {
                 count + if at < text.len() { self.count_streams(spans, &text[at..]) } else { 0 }
             }
             Engine::Streams(_) => self.count_streams(spans, text),
-            Engine::Records | Engine::Automaton => self.count_pushed(spans, text),
+            Engine::Records | Engine::Words(_) | Engine::Automaton => self.count_pushed(spans, text),
         }
     }
 
@@ -171,6 +188,7 @@ impl Plan {
         match &self.engine {
             Engine::Records => records(spans, text, self.terminator, push),
             Engine::Automaton => automaton(spans, text, self.terminator, push),
+            Engine::Words(words) => words.lines(text, self.terminator, push),
             Engine::Streams(_) => self.lines_by_streams(spans, text, push),
             Engine::Literal(literal, _) => match literal.lines(text, self.terminator, push) {
                 ControlFlow::Break(()) => ControlFlow::Break(()),

@@ -128,6 +128,21 @@ fn a_dense_string_is_searched_by_both_engines_in_one_text() {
 }
 
 #[test]
+fn many_words_are_found() {
+    let words: Vec<String> = (0..3000u32).map(|n| format!("{:x}", n.wrapping_mul(2_654_435_761))).collect();
+    let mut text = Vec::new();
+    for n in 0..20_000u32 {
+        text.extend_from_slice(format!("{:x} {}\n", n.wrapping_mul(2_246_822_519), n % 7).as_bytes());
+        if n % 997 == 0 {
+            text.extend_from_slice(format!("x{}y\n", words[n as usize % words.len()]).as_bytes());
+        }
+    }
+    for count in [2, 20, 500, 3000] {
+        check(&words[..count].join("|"), &text);
+    }
+}
+
+#[test]
 fn options_change_what_matches() {
     let count = |change: &dyn Fn(&mut Options), patterns: &[&str], text: &str| {
         let patterns: Vec<String> = patterns.iter().map(|p| p.to_string()).collect();
