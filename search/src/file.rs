@@ -112,8 +112,8 @@ impl Header {
         }
         let header =
             Header::from_words(words).ok_or(Error::Damaged { what: "the header describes no index" })?;
-        let expected =
-            (HEADER_LINES as u64 + words[4].saturating_add(words[5])).saturating_mul(LINE_BYTES as u64);
+        let lines_in_all = words[4].saturating_add(words[5]).saturating_add(HEADER_LINES as u64);
+        let expected = lines_in_all.saturating_mul(LINE_BYTES as u64);
         if expected != file_bytes as u64 {
             return Err(match expected > file_bytes as u64 {
                 true => Error::Truncated { expected, found: file_bytes as u64 },

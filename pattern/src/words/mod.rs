@@ -26,9 +26,15 @@ const BUCKET_BITS: u32 = 14;
 const MULTIPLIER: u32 = 0x9e37_79b1;
 
 /// Linear maps over bits that hash bytes: any regular ones do; each row of eight bits is a byte.
-const ROWS: [u64; 4] = [0x8142_2418_1824_4281 ^ 0x0102_0408_1020_4080, 0x9a3d_57c6_e1f0_2b84, 0x6cb2_19e5_4f87_d03a, 0xd4e8_3b96_725c_a10f];
+const ROWS: [u64; 4] = [
+    0x8142_2418_1824_4281 ^ 0x0102_0408_1020_4080,
+    0x9a3d_57c6_e1f0_2b84,
+    0x6cb2_19e5_4f87_d03a,
+    0xd4e8_3b96_725c_a10f,
+];
 /// The same for the bit within a row.
-const BITS: [u64; 4] = [0x17c9_a265_3ed8_4bf0, 0xb38e_5d71_c40a_962f, 0x2f60_d89b_1ac7_e354, 0xe51a_7cb4_90d3_682d];
+const BITS: [u64; 4] =
+    [0x17c9_a265_3ed8_4bf0, 0xb38e_5d71_c40a_962f, 0x2f60_d89b_1ac7_e354, 0xe51a_7cb4_90d3_682d];
 
 /// A word and where its window begins in it.
 #[derive(Clone, Debug)]
@@ -81,7 +87,8 @@ impl Words {
     }
 
     fn add(&mut self, word: &[u8], length: usize) {
-        let window = (0..=word.len() - length).min_by_key(|&at| commonness(&word[at..at + length])).unwrap_or(0);
+        let window =
+            (0..=word.len() - length).min_by_key(|&at| commonness(&word[at..at + length])).unwrap_or(0);
         let value = value(&word[window..window + length]);
         let start = self.letters.len();
         self.letters.extend_from_slice(word);
@@ -143,7 +150,9 @@ impl Words {
         let bucket = (hash >> (32 - BUCKET_BITS)) as usize;
         let words = &self.words[self.buckets[bucket] as usize..self.buckets[bucket + 1] as usize];
         words.iter().any(|word| {
-            word.hash == hash && word.window <= at && text[at - word.window..].starts_with(&self.letters[word.bytes.clone()])
+            word.hash == hash
+                && word.window <= at
+                && text[at - word.window..].starts_with(&self.letters[word.bytes.clone()])
         })
     }
 }
@@ -233,7 +242,13 @@ fn is_available() -> bool {
 }
 
 #[cfg(target_arch = "x86_64")]
-fn mark(tables: &Tables, text: &[u8], from: usize, end: usize, marked: &mut [u16; CHUNK_BYTES + 64]) -> usize {
+fn mark(
+    tables: &Tables,
+    text: &[u8],
+    from: usize,
+    end: usize,
+    marked: &mut [u16; CHUNK_BYTES + 64],
+) -> usize {
     avx512::mark(tables, text, from, end, marked)
 }
 
@@ -249,8 +264,10 @@ mod tests {
 
     #[test]
     fn the_kernel_marks_what_the_tables_say() {
-        let words: Vec<String> = (0..2500u32).map(|n| format!("w{}", n.wrapping_mul(2_654_435_761) % 99_991)).collect();
-        let text: Vec<u8> = (0..60_000u32).flat_map(|n| format!("{} w{}\n", n, n * 7 % 99_991).into_bytes()).collect();
+        let words: Vec<String> =
+            (0..2500u32).map(|n| format!("w{}", n.wrapping_mul(2_654_435_761) % 99_991)).collect();
+        let text: Vec<u8> =
+            (0..60_000u32).flat_map(|n| format!("{} w{}\n", n, n * 7 % 99_991).into_bytes()).collect();
         for count in [1, 20, 500, 1000, 1001, 2500] {
             let Some(search) = Words::new(words[..count].iter().map(String::as_bytes)) else {
                 println!("skipped: no AVX-512 here");
@@ -279,7 +296,8 @@ mod tests {
             return;
         };
         for length in [0, 1, 100, 127, 128, 200, 4096, 5000, 9000] {
-            let text = [&b"pin"[..], &b"-".repeat(length), b"\n", &b"x\n".repeat(length), b"needl\nneedle"].concat();
+            let text =
+                [&b"pin"[..], &b"-".repeat(length), b"\n", &b"x\n".repeat(length), b"needl\nneedle"].concat();
             let mut lines = Vec::new();
             let _ = search.lines(&text, b'\n', &mut |line| {
                 lines.push(line);
