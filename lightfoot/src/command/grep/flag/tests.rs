@@ -55,7 +55,7 @@ fn values_may_be_attached() {
 
 #[test]
 fn what_is_wrong_is_said() {
-    assert_eq!(refused("--hiden"), "unrecognized flag --hiden: did you mean --hidden?");
+    assert_eq!(refused("--hiden"), "unrecognized flag --hiden: did you mean --hidden or --no-hidden?");
     assert_eq!(
         refused("-C x"),
         "error parsing flag -C: \"x\" is not a number that fits: invalid digit found in string"
