@@ -32,8 +32,11 @@ pub(crate) type Push<'p> = dyn FnMut(Range<usize>) -> ControlFlow<()> + 'p;
 /// Texts below this go through the automaton: setting up streams costs more.
 const STREAM_BYTES: usize = 4 << 10;
 
-/// A program with more operations is slower than the automaton on most texts.
-pub const MOST_OPERATIONS: usize = 1500;
+/// Programs may have no more operations. Most of a large one is for characters beyond ASCII and skipped where there are none.
+pub const MOST_OPERATIONS: usize = 20_000;
+
+/// Expressions with more bytes in their strings have programs that are slower than the automaton on any text.
+const LITERAL_BYTES: usize = 1500;
 
 /// A way to find matching lines.
 #[derive(Debug)]
@@ -247,11 +250,7 @@ impl Streams {
         let literal_bytes = literal_bytes(hir);
         let terminator = options.terminator.byte();
         let compiled = Arc::new(OnceLock::new());
-        (literal_bytes <= MOST_OPERATIONS).then(|| Streams {
-            hir: Arc::new(hir.clone()),
-            terminator,
-            compiled,
-        })
+        (literal_bytes <= LITERAL_BYTES).then(|| Streams { hir: Arc::new(hir.clone()), terminator, compiled })
     }
 
     fn compiled(&self) -> Option<&Compiled> {
