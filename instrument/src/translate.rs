@@ -150,7 +150,7 @@ impl Translator {
 
     fn translate(&mut self, pc: u64, modules: &mut impl Modules, ahead: &mut Ahead) -> Option<usize> {
         let (trust, module) = modules.at(pc)?;
-        let mut pieces = self.superblock(pc, trust, module)?;
+        let mut pieces = self.superblock(pc, trust, module, modules)?;
         self.ask(&mut pieces, modules);
         if self.counters as usize + pieces.len() + 1 > crate::layout::context::COUNTERS_MAX
             || self.sites.len() + 10_000 > crate::layout::SITES_MAX
@@ -187,7 +187,13 @@ impl Translator {
     }
 
     /// Decodes the superblock at `pc` and enters its blocks into the profile.
-    fn superblock(&mut self, pc: u64, trust: Trust, module: u32) -> Option<Vec<Piece>> {
+    fn superblock(
+        &mut self,
+        pc: u64,
+        trust: Trust,
+        module: u32,
+        modules: &mut impl Modules,
+    ) -> Option<Vec<Piece>> {
         let mut pieces: Vec<Piece> = Vec::new();
         let mut ip = pc;
         loop {
@@ -211,6 +217,8 @@ impl Translator {
                     && trust == Trust::Text
                     && self.cache.find(n).is_none()
                     && near(ip, n)
+                    // A page has one mapping; elsewhere code may not be text, or another module's.
+                    && ((n ^ ip) < 4096 || modules.at(n) == Some((trust, module)))
                     && pieces.iter().all(|p| p.ip != n)
                     && n != ip
             });

@@ -202,6 +202,19 @@ impl Plan {
         }
     }
 
+    /// The same lines without any preparation, for texts of a few lines.
+    pub(crate) fn lines_nearby(
+        &self,
+        spans: &meta::Regex,
+        text: &[u8],
+        push: &mut Push<'_>,
+    ) -> ControlFlow<()> {
+        match self.engine {
+            Engine::Records => records(spans, text, self.terminator, push),
+            _ => automaton(spans, text, self.terminator, push),
+        }
+    }
+
     /// The program, where the text is large enough for it and there is one.
     fn compiled(&self, text: &[u8]) -> Option<&Compiled> {
         if text.len() < self.small_bytes {

@@ -42,6 +42,14 @@ fn check(pattern: &str, text: &[u8]) {
         assert_eq!(lines(&regex, text), expected, "{pattern:?} by {engine}");
         assert_eq!(regex.count_lines(text), expected.len() as u64, "{pattern:?} by {engine}");
         assert_eq!(regex.is_match(text), !expected.is_empty(), "{pattern:?} by {engine}");
+        let mut first = Vec::new();
+        while let Some(line) =
+            regex.first_line(&text[first.last().map_or(0, |line: &Range<usize>| line.end)..])
+        {
+            let base = first.last().map_or(0, |line: &Range<usize>| line.end);
+            first.push(base + line.start..base + line.end);
+        }
+        assert_eq!(first, expected, "{pattern:?} by {engine}, one by one");
         assert_eq!(regex.find_iter(text).collect::<Vec<_>>(), spans, "{pattern:?} by {engine}");
     }
 }

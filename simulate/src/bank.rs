@@ -9,7 +9,7 @@
 //! record's kind, so fetches and data mix freely.
 //!
 //! **Shapes.** Up to 8 ways: rows of 8 lanes of 8 bytes, one line of the host's cache; up to 16 ways: two, or one with lanes of 4 bytes where a
-//! quotient by the number of sets fits (if one day it does not, the rows are widened); more: `any`, a plain search. **Leaves out** dirtiness: see `traffic.rs`. Source: our own; Mattson et al. 1970 for the recency stack.
+//! quotient by the number of sets fits (if one day it does not, the rows are widened); more: `any`, a plain search. **Leaves out** dirtiness: see `traffic`. Source: our own; Mattson et al. 1970 for the recency stack.
 
 use crate::kernel::{Enters, Fill, Kernel, MayEnter, Row, Tag, TouchRow, Touched, Work, EMPTY};
 use crate::{Geometry, StoreMiss};

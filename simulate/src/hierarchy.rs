@@ -12,6 +12,7 @@
 use crate::bank::{touches, Bank, Stores, Touches, SWEEP};
 use crate::stage::{Fetches, Stage, FIRST_REFERENCE};
 use crate::tally::{Level, Tally};
+use crate::traffic::{SharedTraffic, Traffic};
 use crate::{Counts, GeometryError, Levels, Sharing, StoreMiss, CACHES_MAX, TLBS_MAX};
 use event::{Access, Groups, Record, RecordKind, Sink, StateLayout, Step, CUT_SITE};
 use std::collections::HashMap;
@@ -28,6 +29,8 @@ pub struct Hierarchy {
 struct Shared {
     banks: Vec<Option<Bank>>,
     tally: Tally,
+    /// Where write-backs are counted.
+    traffic: Option<SharedTraffic>,
 }
 
 /// What a thread has of its own.
@@ -38,6 +41,7 @@ struct Core {
     outer: Vec<Option<Bank>>,
     pages: Option<Pages>,
     outer_tlb: Option<Bank>,
+    traffic: Option<Traffic>,
     /// Misses of a level, and of the one behind it.
     inner_misses: Touches,
     outer_misses: Touches,
@@ -68,8 +72,14 @@ impl Hierarchy {
             levels: levels.clone(),
             layout: StateLayout::default(),
             threads: HashMap::new(),
-            shared: Shared { banks, tally: Tally::default() },
+            shared: Shared { banks, tally: Tally::default(), traffic: None },
         })
+    }
+
+    /// The same, which counts write-backs too: exact for a full stream only, and about twice the work. To be called before the first record.
+    pub fn counting_write_backs(mut self) -> Hierarchy {
+        self.shared.traffic = Some(SharedTraffic::new(&self.levels));
+        self
     }
 
     /// Sets the processor's state layout, which sizes `xsave` areas.
@@ -79,14 +89,17 @@ impl Hierarchy {
 
     /// Takes records of one thread, in program order. Afterwards [`Hierarchy::counts`] includes them.
     pub fn records(&mut self, thread: u32, records: &[Record]) {
-        let core = self.threads.entry(thread).or_insert_with(|| Box::new(Core::new(&self.levels)));
+        let traffic = || self.shared.traffic.is_some().then(|| Traffic::new(&self.levels));
+        let new = || Box::new(Core { traffic: traffic(), ..Core::new(&self.levels) });
+        let core = self.threads.entry(thread).or_insert_with(new);
         let mut run = Run { core, shared: &mut self.shared, layout: &self.layout };
         run.records(records);
     }
 
     /// What was counted so far; tables end at the last site and block with a miss. Cost: a copy of the tables.
     pub fn counts(&self) -> Counts {
-        self.shared.tally.counts()
+        let write_backs = self.shared.traffic.as_ref().map(|traffic| traffic.write_backs);
+        Counts { write_backs, ..self.shared.tally.counts() }
     }
 }
 
@@ -120,6 +133,7 @@ impl Core {
             outer: outer_banks(levels, Sharing::PerThread),
             pages: Pages::new(levels),
             outer_tlb: levels.outer_tlb.map(|geometry| Bank::new(geometry, None, Stores::Fill)),
+            traffic: None,
             inner_misses: touches(),
             outer_misses: touches(),
             counted: [0; CACHES_MAX],
@@ -312,14 +326,18 @@ impl Run<'_> {
             outer,
             pages,
             outer_tlb,
+            traffic,
             inner_misses,
             outer_misses,
             counted,
             counted_tlb,
             ..
         } = &mut *self.core;
-        let Shared { banks, tally } = &mut *self.shared;
+        let Shared { banks, tally, traffic: shared_traffic } = &mut *self.shared;
         let staged = &stage.touches[..stage.len];
+        if let (Some(own), Some(shared)) = (traffic, shared_traffic) {
+            own.sweep(shared, staged);
+        }
         let mut missed = first.sweep(staged, inner_misses);
         tally.add(Level::Cache(0), &mut counted[0], &inner_misses[..missed]);
         for (index, (own, shared)) in outer.iter_mut().zip(banks).enumerate() {

@@ -11,6 +11,7 @@
 //! | `kernel` | one row of tags, touched: portable, AVX2, AVX-512 |
 //! | `stage` | records → touches of single lines |
 //! | `hierarchy` | threads, levels, who misses where |
+//! | `traffic` | the same levels with dirty bits: write-backs |
 //! | `tally`, `report` | counters while it runs, and plain numbers |
 //! | `filter` | a model of the filter that generated code runs in line |
 //! | `plan` | when that filter is exact |
@@ -35,6 +36,7 @@ pub mod reference;
 mod report;
 mod stage;
 mod tally;
+mod traffic;
 
 pub use cycle::{CycleModel, Cycles};
 pub use geometry::{Geometry, GeometryError, Levels, Outer, Sharing, StoreMiss};

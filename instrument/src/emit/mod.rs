@@ -9,6 +9,8 @@ pub(crate) mod draft;
 pub(crate) mod events;
 pub(crate) mod lookup;
 pub(crate) mod routine;
+#[cfg(test)]
+mod tests;
 mod tool;
 mod transfer;
 
@@ -44,6 +46,8 @@ impl Translator {
         let flags_dead = facts[0].flags_dead.first().copied().unwrap_or(false);
         let mut result = fragment(pieces[0].ip, z, pieces, counters, flags_dead);
         result.body = draft.hot_base;
+        // What is not wanted counts as done.
+        draft.counted = !self.events.counts();
         if trust == Trust::Generated {
             self.emit_check(draft, z, pieces);
         }

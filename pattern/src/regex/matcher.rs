@@ -3,7 +3,6 @@
 use super::{Captures, Regex, Terminator, Unit};
 use grep_matcher::{ByteSet, LineMatchKind, LineTerminator, Match, Matcher, NoError};
 use regex_automata::Input;
-use std::ops::ControlFlow;
 
 impl grep_matcher::Captures for Captures {
     fn len(&self) -> usize {
@@ -70,11 +69,6 @@ impl Matcher for Regex {
     }
 
     fn find_candidate_line(&self, haystack: &[u8]) -> Result<Option<LineMatchKind>, NoError> {
-        let mut found = None;
-        let _ = self.matching_lines(haystack, |line| {
-            found = Some(LineMatchKind::Confirmed(line.start));
-            ControlFlow::Break(())
-        });
-        Ok(found)
+        Ok(self.first_line(haystack).map(|line| LineMatchKind::Confirmed(line.start)))
     }
 }

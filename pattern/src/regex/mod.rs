@@ -25,6 +25,9 @@ use regex_automata::meta;
 use std::fmt;
 use std::ops::{ControlFlow, Range};
 
+/// [`Regex::first_line`] looks this far before it sets anything up.
+const NEAR_BYTES: usize = 2 << 10;
+
 /// A compiled expression.
 ///
 /// A clone is cheap and should be made for each thread, as clones do not share scratch memory.
@@ -86,6 +89,31 @@ impl Regex {
             Unit::Line => self.plan.lines(&self.spans, text, &mut push),
             Unit::Text => self.lines_of_matches(text, &mut push),
         }
+    }
+
+    /// The first matching line, its terminator included.
+    ///
+    /// For callers that ask again behind each answer: where lines match often, a look at the next [`NEAR_BYTES`] by the automaton is much cheaper
+    /// than setting up streams.
+    pub fn first_line(&self, text: &[u8]) -> Option<Range<usize>> {
+        let near = text.len().min(NEAR_BYTES);
+        let near =
+            if near == 0 { 0 } else { crate::line::end_of(text, near - 1, self.options.terminator.byte()) };
+        let mut found = None;
+        let mut first = |line: Range<usize>| {
+            found = Some(line);
+            ControlFlow::Break(())
+        };
+        let near_has = match self.options.unit {
+            Unit::Line => self.plan.lines_nearby(&self.spans, &text[..near], &mut first),
+            Unit::Text => self.lines_of_matches(text, &mut first),
+        };
+        if near_has.is_continue() && self.options.unit == Unit::Line {
+            let _ = self
+                .plan
+                .lines(&self.spans, &text[near..], &mut |line| first(near + line.start..near + line.end));
+        }
+        found
     }
 
     fn lines_of_matches(

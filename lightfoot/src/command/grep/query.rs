@@ -195,11 +195,13 @@ impl Matcher for Query {
     }
 
     fn find_candidate_line(&self, haystack: &[u8]) -> Result<Option<LineMatchKind>, NoError> {
-        let mut found = None;
-        let _ = self.matching_lines(haystack, |line| {
-            found = Some(LineMatchKind::Confirmed(line.start));
-            ControlFlow::Break(())
-        });
-        Ok(found)
+        let mut at = 0;
+        while let Some(line) = self.main.first_line(&haystack[at..]) {
+            if self.is_plain() || self.permits(&haystack[at + line.start..at + line.end]) {
+                return Ok(Some(LineMatchKind::Confirmed(at + line.start)));
+            }
+            at += line.end;
+        }
+        Ok(None)
     }
 }
