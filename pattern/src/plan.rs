@@ -21,7 +21,7 @@ use crate::program::BitProgram;
 use crate::regex::{Options, Terminator, Unit};
 use crate::words::Words;
 use regex_automata::{meta, Input};
-use regex_syntax::hir::{Hir, HirKind};
+use regex_syntax::hir::{Class, Hir, HirKind};
 use std::fmt::Write;
 use std::ops::{ControlFlow, Range};
 use std::sync::{Arc, OnceLock};
@@ -259,6 +259,10 @@ struct Compiled {
 impl Streams {
     /// Streams for a pattern whose program is likely to be small enough.
     fn new(hir: &Hir, options: &Options) -> Option<Streams> {
+        // A character class behind half a character: left to the automaton, which decides such cases byte by byte.
+        if !hir.properties().is_utf8() && has_long_characters(hir) {
+            return None;
+        }
         // Alternations of hundreds of words have as many operations as letters: not even tried.
         let literal_bytes = literal_bytes(hir);
         let terminator = options.terminator.byte();
@@ -298,6 +302,17 @@ impl Streams {
             ),
         };
         out
+    }
+}
+
+/// Whether a class holds characters of several bytes.
+fn has_long_characters(hir: &Hir) -> bool {
+    match hir.kind() {
+        HirKind::Class(Class::Unicode(class)) => class.maximum_len().is_some_and(|bytes| bytes > 1),
+        HirKind::Repetition(repetition) => has_long_characters(&repetition.sub),
+        HirKind::Capture(capture) => has_long_characters(&capture.sub),
+        HirKind::Concat(subs) | HirKind::Alternation(subs) => subs.iter().any(has_long_characters),
+        HirKind::Empty | HirKind::Literal(_) | HirKind::Look(_) | HirKind::Class(Class::Bytes(_)) => false,
     }
 }
 

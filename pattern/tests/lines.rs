@@ -76,6 +76,7 @@ const PATTERNS: &[&str] = &[
     r"[^a]b",
     r"\s+$",
     r"\Bb",
+    r"(?-u:\xC3)(?:ß)*[^a]",
     "foo|bar|bazaar|quux|corge",
     r"[0-9]{1,3}(\.[0-9]{1,3}){3}",
     r"(ab)+\b.",
@@ -96,6 +97,7 @@ fn engines_agree_on_small_texts() {
         "é ÉA été\n".as_bytes(),
         b"1.2.3.4\n300.1\nabab.\n",
         b"a\0b\n\0\n",
+        b"\xc3\x9fc\n\xc3\xc3\x9fb\n",
     ];
     for pattern in PATTERNS {
         for text in texts {
