@@ -62,7 +62,7 @@ pub const ENGINES: &[EngineKind] = &[
         about: "substring search by rare bytes; bit streams where the string is dense",
         build: |hir, options| match hir.kind() {
             HirKind::Literal(literal) => {
-                Some(Engine::Literal(Literal::new(&literal.0), Streams::new(hir, options)?))
+                Some(Engine::Literal(Arc::new(Literal::new(&literal.0)), Streams::new(hir, options)?))
             }
             _ => None,
         },
@@ -97,7 +97,7 @@ pub const ENGINES: &[EngineKind] = &[
 #[derive(Clone, Debug)]
 enum Engine {
     Records,
-    Literal(Literal, Streams),
+    Literal(Arc<Literal>, Streams),
     Words(Arc<Words>),
     Streams(Streams),
     Automaton,
