@@ -8,8 +8,9 @@
 //!
 //! **Cost.** A search over the ways for each level that is reached; 8 bytes per way. Its twin is in `reference`.
 
+use crate::touch::Touches;
 use crate::{Geometry, Levels, Sharing, StoreMiss, CACHES_MAX};
-use event::{Record, RecordKind};
+use event::{Code, RecordKind};
 
 const EMPTY: u64 = u64::MAX;
 
@@ -113,16 +114,16 @@ impl Traffic {
     }
 
     /// Takes touches in program order.
-    pub(crate) fn sweep(&mut self, shared: &mut SharedTraffic, touches: &[Record]) {
-        for touch in touches {
-            match touch.code().kind() {
-                RecordKind::Fetch => self.walk(shared, Side::Instruction, touch.address, Arrival::Read),
-                RecordKind::Store => self.walk(shared, Side::Data, touch.address, Arrival::Write),
+    pub(crate) fn sweep(&mut self, shared: &mut SharedTraffic, touches: &Touches) {
+        for (&address, &what) in touches.address.iter().zip(&touches.what).take(touches.len) {
+            match Code(what as u8).kind() {
+                RecordKind::Fetch => self.walk(shared, Side::Instruction, address, Arrival::Read),
+                RecordKind::Store => self.walk(shared, Side::Data, address, Arrival::Write),
                 RecordKind::Modify => {
-                    self.walk(shared, Side::Data, touch.address, Arrival::Read);
-                    self.data.soil(touch.address);
+                    self.walk(shared, Side::Data, address, Arrival::Read);
+                    self.data.soil(address);
                 }
-                _ => self.walk(shared, Side::Data, touch.address, Arrival::Read),
+                _ => self.walk(shared, Side::Data, address, Arrival::Read),
             }
         }
     }
@@ -184,13 +185,16 @@ mod tests {
         // One set of two ways of 64 bytes, nothing behind it.
         let levels = Levels::data_only(Geometry::cache(128, 2, 64));
         let (mut traffic, mut shared) = (Traffic::new(&levels), SharedTraffic::new(&levels));
-        let touch = |kind, line: u64| Record::new(kind, 8, 0, line * 64).unwrap();
+        let mut sweep = |deeds: &[(RecordKind, u64)]| {
+            let mut touches = Touches::empty();
+            deeds.iter().for_each(|&(kind, line)| touches.push(line * 64, (kind as u32) << 4, 0));
+            traffic.sweep(&mut shared, &touches);
+            shared.write_backs
+        };
         let (load, store) = (RecordKind::Load, RecordKind::Store);
-        traffic.sweep(&mut shared, &[touch(store, 0), touch(store, 0), touch(load, 1), touch(load, 2)]);
-        assert_eq!(shared.write_backs, [1, 0, 0]);
-        traffic.sweep(&mut shared, &[touch(load, 0), touch(load, 1), touch(RecordKind::Modify, 2)]);
-        assert_eq!(shared.write_backs, [1, 0, 0], "clean victims cost nothing");
-        traffic.sweep(&mut shared, &[touch(load, 3), touch(load, 4)]);
-        assert_eq!(shared.write_backs, [2, 0, 0], "what a modification made dirty");
+        assert_eq!(sweep(&[(store, 0), (store, 0), (load, 1), (load, 2)]), [1, 0, 0]);
+        let clean = sweep(&[(load, 0), (load, 1), (RecordKind::Modify, 2)]);
+        assert_eq!(clean, [1, 0, 0], "clean victims cost nothing");
+        assert_eq!(sweep(&[(load, 3), (load, 4)]), [2, 0, 0], "what a modification made dirty");
     }
 }
