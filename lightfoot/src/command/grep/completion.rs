@@ -18,9 +18,9 @@ pub(super) fn bash() -> String {
     let words: Vec<String> = all().flat_map(spellings).collect();
     let mut cases = String::new();
     for flag in all().filter(|flag| !flag.choices.is_empty()) {
-        let _ = write!(
+        let _ = writeln!(
             cases,
-            "    --{}) COMPREPLY=($(compgen -W '{}' -- \"$word\")); return ;;\n",
+            "    --{}) COMPREPLY=($(compgen -W '{}' -- \"$word\")); return ;;",
             flag.long,
             flag.choices.join(" ")
         );

@@ -112,7 +112,7 @@ impl<I: Iterator<Item = Range<usize>>> Turns<I> {
     pub(super) fn take(&self) -> Option<Printed> {
         let state = lock(&self.state);
         let mut state =
-            self.wait(state, |s| !s.ready.contains_key(&s.out) && !(s.exhausted && s.out == s.taken));
+            self.wait(state, |s| !(s.ready.contains_key(&s.out) || s.exhausted && s.out == s.taken));
         let number = state.out;
         let printed = state.ready.remove(&number)?;
         state.out += 1;

@@ -37,7 +37,7 @@ fn the_last_flag_wins() {
     assert_eq!(parsed("-c -l").mode, Mode::Search(Output::Paths));
     assert_eq!(parsed("--files -c").mode, Mode::Files);
     assert!(!parsed("--hidden --no-hidden").hidden);
-    assert_eq!(parsed("--crlf --null-data").crlf, false);
+    assert!(!parsed("--crlf --null-data").crlf);
 }
 
 #[test]
