@@ -156,13 +156,13 @@ impl Code {
     }
 
     /// `to ← mask`, eight bits.
-    pub(crate) fn from_mask(&mut self, to: Gpr, mask: u8) {
+    pub(crate) fn move_from_mask(&mut self, to: Gpr, mask: u8) {
         let r = (to.0 >> 3 ^ 1) << 7;
         self.put(&[0xC5, r | 0x79, 0x93, 0xC0 | (to.0 & 7) << 3 | mask]);
     }
 
     /// `mask ← eax`, eight bits.
-    pub(crate) fn to_mask(&mut self, mask: u8) {
+    pub(crate) fn move_to_mask(&mut self, mask: u8) {
         self.put(&[0xC5, 0xF9, 0x92, 0xC0 | mask << 3]);
     }
 
@@ -251,5 +251,134 @@ impl Code {
 
     pub(crate) fn return_to_caller(&mut self) {
         self.put(&[0xC5, 0xF8, 0x77, 0xC3]); // vzeroupper; ret
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iced_x86::{Decoder, DecoderOptions, Formatter, IntelFormatter};
+
+    fn decoded(code: Code) -> Vec<String> {
+        let bytes = code.into_bytes();
+        let mut formatter = IntelFormatter::new();
+        formatter.options_mut().set_space_after_operand_separator(true);
+        let instructions = Decoder::with_ip(64, &bytes, 0, DecoderOptions::NONE).into_iter();
+        let written = instructions.map(|instruction| {
+            let mut text = String::new();
+            formatter.format(&instruction, &mut text);
+            text
+        });
+        written.collect()
+    }
+
+    fn one(emit: impl FnOnce(&mut Code)) -> String {
+        let mut code = Code::default();
+        emit(&mut code);
+        decoded(code).join("; ")
+    }
+
+    const NAMED: &[(Evex, &str)] = &[
+        (VPANDQ, "vpandq"),
+        (VPANDNQ, "vpandnq"),
+        (VPORQ, "vporq"),
+        (VPXORQ, "vpxorq"),
+        (VPADDQ, "vpaddq"),
+        (VPSUBQ, "vpsubq"),
+    ];
+
+    #[test]
+    fn registers_and_places_are_all_encoded() {
+        for &(what, name) in NAMED {
+            for register in [0, 1, 7, 8, 15, 16, 23, 24, 31] {
+                let other = 31 - register;
+                let text = one(|code| code.vector(what, register, other, Operand::Register(register)));
+                assert_eq!(text, format!("{name} zmm{register}, zmm{other}, zmm{register}"));
+            }
+        }
+        for (base, name) in [(RAX, "rax"), (RDX, "rdx"), (RSI, "rsi"), (RDI, "rdi"), (R8, "r8"), (R9, "r9")] {
+            for bytes in [0, 8, -8, 64, -64, 127 * 64, 128 * 64, 1088 * 7 - 8, 1 << 20] {
+                let place = Place { base, bytes };
+                let sign = if bytes < 0 { "-" } else { "+" };
+                let written = match bytes {
+                    0 => format!("[{name}]"),
+                    _ => format!("[{name}{sign}{}]", hexadecimal(bytes.unsigned_abs())),
+                };
+                let text = one(|code| code.vector(VPANDQ, 3, 17, Operand::Memory(place)));
+                assert_eq!(text, format!("vpandq zmm3, zmm17, {written}"));
+                let text = one(|code| code.load(30, Operand::Memory(place)));
+                assert_eq!(text, format!("vmovdqu64 zmm30, {written}"));
+                let text = one(|code| code.store(place, 9));
+                assert_eq!(text, format!("vmovdqu64 {written}, zmm9"));
+                let text = one(|code| code.load_integer(R10, place));
+                assert_eq!(text, format!("mov r10d, {written}"));
+                let text = one(|code| code.compare_zero(place));
+                assert_eq!(text, format!("cmp qword ptr {written}, 0"));
+                let text = one(|code| {
+                    code.store_integer(place, RAX);
+                    code.unite_integer(place, RAX);
+                });
+                assert_eq!(text, format!("mov {written}, eax; or {written}, eax"));
+            }
+        }
+    }
+
+    /// As the decoder writes numbers.
+    fn hexadecimal(number: u32) -> String {
+        let digits = format!("{number:X}");
+        match number {
+            0..=9 => digits,
+            _ if digits.starts_with(|c: char| c.is_ascii_alphabetic()) => format!("0{digits}h"),
+            _ => format!("{digits}h"),
+        }
+    }
+
+    #[test]
+    fn each_form_is_what_it_says() {
+        let register = Operand::Register(20);
+        type Case<'c> = (&'c dyn Fn(&mut Code), &'c str);
+        let cases: &[Case<'_>] = &[
+            (
+                &|code| code.vector_immediate(VPTERNLOGQ, 1, 18, register, 0xCA),
+                "vpternlogq zmm1, zmm18, zmm20, 0CAh",
+            ),
+            (&|code| code.vector_immediate(VALIGNQ, 29, 5, register, 7), "valignq zmm29, zmm5, zmm20, 7"),
+            (&|code| code.vector_immediate(VPSHLDQ, 2, 3, register, 63), "vpshldq zmm2, zmm3, zmm20, 3Fh"),
+            (
+                &|code| code.vector_masked(VPSUBQ, 2, 2, Operand::Register(31), 1),
+                "vpsubq zmm2{k1}, zmm2, zmm31",
+            ),
+            (&|code| code.less(1, 19, register), "vpcmpltuq k1, zmm19, zmm20"),
+            (&|code| code.equal(2, 19, register), "vpcmpeqq k2, zmm19, zmm20"),
+            (&|code| code.test_any(30), "vptestmq k1, zmm30, zmm30; kortestb k1, k1"),
+            (&|code| code.move_from_mask(RAX, 1), "kmovb eax, k1"),
+            (&|code| code.move_from_mask(R9, 2), "kmovb r9d, k2"),
+            (&|code| code.move_to_mask(1), "kmovb k1, eax"),
+            (&|code| code.add(RAX, R9), "add eax, r9d"),
+            (&|code| code.xor(RAX, R9), "xor eax, r9d"),
+            (&|code| code.double_and_add(), "lea eax, [r10+rax*2]"),
+            (&|code| code.shift_out_byte(), "shr eax, 8"),
+            (&|code| code.add_bytes(RDI, 64), "add rdi, 40h"),
+            (&|code| code.count_down(), "dec rcx"),
+            (&|code| code.return_to_caller(), "vzeroupper; ret"),
+        ];
+        for (emit, expected) in cases {
+            assert_eq!(&one(emit), expected);
+        }
+    }
+
+    #[test]
+    fn jumps_land_where_they_should() {
+        let mut code = Code::default();
+        let top = code.here();
+        let ahead = code.jump(When::Zero);
+        let back = code.jump(When::NotZero);
+        code.land_at(back, top);
+        let over = code.jump(When::Always);
+        code.land(ahead);
+        code.land(over);
+        code.return_to_caller();
+        let text = decoded(code).join("; ");
+        assert_eq!(text, "je 0000000000000011h; jne 0; jmp 0000000000000011h; vzeroupper; ret");
     }
 }

@@ -308,13 +308,13 @@ impl Emitter<'_, '_> {
         }
         self.code.less(1, register, Operand::Register(addend));
         self.code.equal(2, register, Operand::Register(ONES));
-        self.code.from_mask(RAX, 1);
-        self.code.from_mask(R9, 2);
+        self.code.move_from_mask(RAX, 1);
+        self.code.move_from_mask(R9, 2);
         self.code.load_integer(R10, received(carry));
         self.code.double_and_add();
         self.code.add(RAX, R9);
         self.code.xor(RAX, R9);
-        self.code.to_mask(1);
+        self.code.move_to_mask(1);
         self.code.shift_out_byte();
         match self.loops {
             0 => self.code.store_integer(received(carry), RAX),
