@@ -328,7 +328,9 @@ impl Scanner {
     /// Interprets a chunk, part by part where the program has loops.
     fn interpret(&self, basis: &Basis, arena: &mut Arena, carries: &mut Carries, ends: &mut [u64]) {
         let words = ends.len();
-        let step = self.interpreter.chunk_words();
+        // Short parts where Unicode costs much, so that more of them are ASCII.
+        let short = if self.for_ascii.is_some() { 32 } else { CHUNK_WORDS };
+        let step = self.interpreter.chunk_words().min(short);
         for first in (0..words).step_by(step) {
             let range = first..words.min(first + step);
             let part = &mut ends[range.clone()];
