@@ -230,6 +230,40 @@ impl Assembler {
         self.memory(r, &Address::based(at, i64::from(displacement)));
     }
 
+    /// `prefetchw gs:[at + displacement]`
+    pub(crate) fn prefetch_write(&mut self, at: u8, displacement: i32) {
+        self.raw(&[0x65]);
+        if at >= 8 {
+            self.raw(&[0x41]);
+        }
+        self.raw(&[0x0f, 0x0d]);
+        self.memory(1, &Address::based(at, i64::from(displacement)));
+    }
+
+    /// `op r32, [address]` (0x8b mov, 0x3b cmp)
+    pub(crate) fn half(&mut self, opcode: u8, r: u8, address: &Address) {
+        self.raw(&[0x40 | (r >> 3) << 2 | address.base.unwrap_or(0) >> 3, opcode]);
+        self.memory(r, address);
+    }
+
+    /// `movsxd r, dword [address]`
+    pub(crate) fn load_signed(&mut self, r: u8, address: &Address) {
+        self.raw(&[0x48 | (r >> 3) << 2 | address.base.unwrap_or(0) >> 3, 0x63]);
+        self.memory(r, address);
+    }
+
+    /// `add to, from`
+    pub(crate) fn add(&mut self, to: u8, from: u8) {
+        self.raw(&[0x48 | (from >> 3) << 2 | to >> 3, 0x01, 0xc0 | (from & 7) << 3 | (to & 7)]);
+    }
+
+    /// `mov qword gs:[at + displacement], sign-extended value`
+    pub(crate) fn store_imm64_at(&mut self, at: u8, displacement: u8, value: i32) {
+        self.raw(&[0x65, 0x48 | at >> 3, 0xc7]);
+        self.memory(0, &Address::based(at, i64::from(displacement)));
+        self.imm32(value as u32);
+    }
+
     /// `mov dword gs:[at + displacement], value`
     pub(crate) fn store_imm_at(&mut self, at: u8, displacement: u8, value: u32) {
         self.raw(&[0x65]);

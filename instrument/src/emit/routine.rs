@@ -4,9 +4,34 @@
 //! is made on a stack of the context's own, so that the processor predicts the return: returning by a table was measured to cost a
 //! misprediction per record, which is more than all the rest (sqlite 3.5 s against 2.2). The program's stack is never touched.
 
+use super::plain;
 use crate::assemble::{Address, Assembler};
 use crate::cache::EXIT_RING;
 use crate::layout::context;
+
+/// A routine of the code cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Routine {
+    /// What tuned code does where a check fails.
+    Record(RecordRoutine),
+    /// What plain code does with a reference.
+    Plain(RecordRoutine),
+    /// What plain code does with an instruction line; the register holds the program's stack pointer.
+    Fetch(u8),
+    /// The same at a fragment's head, which is counted.
+    FetchHead(u8),
+}
+
+impl Routine {
+    pub(crate) fn write(&self, code: &mut Assembler) {
+        match self {
+            Routine::Record(key) => record(code, key),
+            Routine::Plain(key) => plain::reference(code, key),
+            Routine::Fetch(b) => plain::fetch(code, *b, plain::Place::Inside),
+            Routine::FetchHead(b) => plain::fetch(code, *b, plain::Place::Head),
+        }
+    }
+}
 
 /// What a recorded reference does to the filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -33,39 +58,47 @@ pub(crate) struct RecordRoutine {
 
 /// One of the two tables of last lines and last pages.
 #[derive(Clone, Copy)]
-struct Table {
-    at: u32,
-    mask: u32,
-    bytes: u32,
-    entering: Entering,
+pub(crate) struct Table {
+    pub(crate) at: u32,
+    pub(crate) mask: u32,
+    pub(crate) bytes: u32,
+    pub(crate) entering: Entering,
+}
+
+impl Table {
+    /// Last lines of the data side.
+    pub(crate) fn lines(bytes: u32, entering: Entering) -> Table {
+        Table { at: context::DATA_LINES, mask: context::MASK_SET, bytes, entering }
+    }
+
+    /// Last pages of the data side.
+    pub(crate) fn pages(bytes: u32) -> Table {
+        let (at, mask) = (context::DATA_PAGES, context::MASK_PAGE_SET);
+        Table { at, mask, bytes, entering: Entering::Enters }
+    }
 }
 
 /// Appends a record, updates the filter, returns. Flags are free.
 pub(crate) fn record(code: &mut Assembler, key: &RecordRoutine) {
+    append(code, key);
+    code.raw(&[0xc3]); // ret
+}
+
+/// The same as a part of a routine.
+pub(crate) fn append(code: &mut Assembler, key: &RecordRoutine) {
     let (a, b) = (key.address, key.scratch);
     code.store(a, context::TEMP);
     code.store(b, context::TEMP + 8);
     code.load(b, context::RING_POSITION);
     code.store_at(a, b, 0);
+    code.prefetch_write(b, 512);
     code.load32(a, context::TEMP + 8);
     code.store32_at(a, b, 8);
     code.advance(b, 16);
     code.store(b, context::RING_POSITION);
-    let lines = Table {
-        at: context::DATA_LINES,
-        mask: context::MASK_SET,
-        bytes: key.line_bytes,
-        entering: key.entering,
-    };
-    remember(code, key, &lines);
+    remember(code, key, &Table::lines(key.line_bytes, key.entering));
     if key.page_bytes != 0 {
-        let pages = Table {
-            at: context::DATA_PAGES,
-            mask: context::MASK_PAGE_SET,
-            bytes: key.page_bytes,
-            entering: Entering::Enters,
-        };
-        remember(code, key, &pages);
+        remember(code, key, &Table::pages(key.page_bytes));
     }
     code.load(b, context::RING_POSITION);
     code.compare(b, context::RING_LIMIT);
@@ -74,7 +107,6 @@ pub(crate) fn record(code: &mut Assembler, key: &RecordRoutine) {
     code.raw(&[0xcc]);
     let here = code.len();
     code.patch(on, here);
-    code.raw(&[0xc3]); // ret
 }
 
 /// Enters the line (page) of the address in TEMP into the filter; the next one's set is emptied where the access crosses.
