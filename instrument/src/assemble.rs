@@ -128,11 +128,6 @@ impl Assembler {
         self.raw(&[0x48 | r >> 3, 0xf7, 0xd0 | (r & 7)]);
     }
 
-    /// `xor to, from`
-    pub(crate) fn xor(&mut self, to: u8, from: u8) {
-        self.raw(&[0x48 | (from >> 3) << 2 | to >> 3, 0x31, 0xc0 | (from & 7) << 3 | (to & 7)]);
-    }
-
     /// `mov qword gs:[index*8 + offset], 0`
     pub(crate) fn clear_table(&mut self, index: u8, offset: u32) {
         self.raw(&[0x65, 0x48 | (index >> 3) << 1, 0xc7, 0x04, 0xc5 | (index & 7) << 3]);
@@ -238,23 +233,6 @@ impl Assembler {
         }
         self.raw(&[0x0f, 0x0d]);
         self.memory(1, &Address::based(at, i64::from(displacement)));
-    }
-
-    /// `op r32, [address]` (0x8b mov, 0x3b cmp)
-    pub(crate) fn half(&mut self, opcode: u8, r: u8, address: &Address) {
-        self.raw(&[0x40 | (r >> 3) << 2 | address.base.unwrap_or(0) >> 3, opcode]);
-        self.memory(r, address);
-    }
-
-    /// `movsxd r, dword [address]`
-    pub(crate) fn load_signed(&mut self, r: u8, address: &Address) {
-        self.raw(&[0x48 | (r >> 3) << 2 | address.base.unwrap_or(0) >> 3, 0x63]);
-        self.memory(r, address);
-    }
-
-    /// `add to, from`
-    pub(crate) fn add(&mut self, to: u8, from: u8) {
-        self.raw(&[0x48 | (from >> 3) << 2 | to >> 3, 0x01, 0xc0 | (from & 7) << 3 | (to & 7)]);
     }
 
     /// `mov qword gs:[at + displacement], sign-extended value`

@@ -7,8 +7,7 @@
 use crate::assemble::Assembler;
 use crate::emit::draft::{restore_registers, Bound};
 use crate::emit::lookup::{self, Hash};
-use crate::emit::routine::Routine;
-use crate::heat::Tier;
+use crate::emit::routine::{self, RecordRoutine};
 use crate::layout::{context, Layout, LOOKUP_BITS, LOOKUP_PROBES};
 use crate::memory::{Shared, HUGE_BYTES};
 use event::{Filter, SetFilter};
@@ -41,7 +40,6 @@ pub(crate) type AddressMap<V> = HashMap<u64, V, BuildHasherDefault<AddressHasher
 pub(crate) const EXIT_LOOKUP: u32 = 0xffff_ffff;
 pub(crate) const EXIT_SYSTEM_CALL: u32 = 0xffff_fffe;
 pub(crate) const EXIT_RING: u32 = 0xffff_fffd;
-pub(crate) const EXIT_HOT: u32 = 0xffff_fffc;
 
 /// One zone of code.
 pub(crate) struct Zone {
@@ -57,8 +55,8 @@ pub(crate) struct Zone {
     pub(crate) bounds: Vec<Bound>,
     pub(crate) routines: Routines,
     pub(crate) routine_used: u64,
-    /// Shared routines by what they are for.
-    pub(crate) written: HashMap<Routine, u64>,
+    /// Record routines by what they are for.
+    pub(crate) routines_written: HashMap<RecordRoutine, u64>,
 }
 
 /// Addresses of a zone's shared routines.
@@ -108,8 +106,6 @@ pub(crate) struct Fragment {
     pub(crate) counters: u32,
     /// Nothing at its head needs the status flags.
     pub(crate) flags_dead: bool,
-    /// What its code does about the filters.
-    pub(crate) tier: Tier,
     /// How often it was tuned before it became this.
     pub(crate) tunings: u8,
     /// The last place that leads to its body; the others follow by [`Incoming::next`].
@@ -203,7 +199,7 @@ impl CodeCache {
                 bounds: Vec::new(),
                 routines: Routines::default(),
                 routine_used: 0,
-                written: HashMap::new(),
+                routines_written: HashMap::new(),
             });
             cache.write_routines(z, filter);
         }
@@ -229,13 +225,13 @@ impl CodeCache {
         self.shared.write(zone.cold_offset(), &code.bytes);
     }
 
-    /// Address of a shared routine, made when first asked for.
-    pub(crate) fn routine(&mut self, z: usize, key: Routine) -> u64 {
-        if let Some(&known) = self.zones[z].written.get(&key) {
+    /// Address of the routine that records a data reference as `key` says, made when first asked for.
+    pub(crate) fn routine(&mut self, z: usize, key: RecordRoutine) -> u64 {
+        if let Some(&known) = self.zones[z].routines_written.get(&key) {
             return known;
         }
         let mut code = Assembler::default();
-        key.write(&mut code);
+        routine::record(&mut code, &key);
         let zone = &mut self.zones[z];
         let address = zone.cold_address() + zone.routine_used;
         assert!(
@@ -244,7 +240,7 @@ impl CodeCache {
         );
         self.shared.write(zone.cold_offset() + zone.routine_used as usize, &code.bytes);
         zone.routine_used = (zone.routine_used + code.len() as u64 + 63) & !63;
-        zone.written.insert(key, address);
+        zone.routines_written.insert(key, address);
         address
     }
 
@@ -333,10 +329,10 @@ impl CodeCache {
         }
     }
 
-    /// The fragment of `tier` that `block` belongs to, if it is the one in use and can be replaced.
-    pub(crate) fn replaceable(&self, block: u32, tier: Tier) -> Option<usize> {
+    /// The fragment that `block` belongs to, if it is the one in use and can be replaced.
+    pub(crate) fn replaceable(&self, block: u32) -> Option<usize> {
         let f = self.fragments.partition_point(|f| f.first_block <= block).checked_sub(1)?;
-        let fragment = self.fragments.get(f).filter(|x| x.tier == tier)?;
+        let fragment = &self.fragments[f];
         (self.find(fragment.pc) == Some(f) && !fragment.reached_from_far).then_some(f)
     }
 

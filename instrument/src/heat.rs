@@ -1,29 +1,20 @@
-//! Which code runs often, and what its references are like: what a fragment is translated for.
+//! How references are recorded best: what the records themselves tell of the code that makes them.
 //!
-//! Most code runs a few times: of a compiler's blocks three in four run less than 64 times, together in one percent of its instructions. Checks in
-//! line would be translated, written and fetched for nothing there. A fragment therefore goes through tiers:
+//! A check in line pays where a reference mostly stays on its line. Where it mostly does not (a walk down a column, a block that is entered from
+//! afar), the check is followed by a misprediction now and then and by the way out of line, and costs more than all the records that it saves. So
+//! fragments are translated with checks first, and the host looks at samples of the records as segments pass through its hands. Where a site's
+//! records stand for most of its executions, its fragment is translated again and records that reference always: in line, without a branch. And
+//! back, where such records turn out to be no news to the filter. What is recorded oftener than the filter would is as exact (see
+//! `event::Filter`).
 //!
-//! 1. *Plain*: each reference calls a shared routine, the shortest code there is. Its head counts.
-//! 2. *Tuned*, once it has run often: checks in line, up to where it is usually left.
-//! 3. *Tuned again*, where samples of the records show that a check mostly fails: such a reference is recorded always, without a branch to
-//!    mispredict, because there the check costs more than the records that it saves. And back, where the program has changed its ways.
-//!
-//! Every tier keeps the filters true. A reference that is recorded always is recorded oftener than the filter would, which is as exact
-//! (see `event::Filter`). Source: our own; tiers as in dynamic optimisers (Bala et al. 2000, Dynamo).
+//! **Tried and left out:** a first tier of code without checks in line at all, each reference a call of a shared routine, because most
+//! code runs a few times only: a tenth faster on a compiler that runs for 0.1 s, slower on what runs longer. Source: our own; translating
+//! hot code again as in dynamic optimisers (Bala et al. 2000, Dynamo).
 
 use crate::profile::Site;
 use event::{Filter, Record, RecordKind, SetFilter};
 
-/// How a fragment records.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Tier {
-    /// By shared routines.
-    Plain,
-    /// In line.
-    Tuned,
-}
-
-/// How tuned code records a reference.
+/// How a reference is recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Way {
     /// Where the filter does not know its line.
@@ -79,7 +70,7 @@ pub(crate) struct Seen {
 }
 
 /// Records of a reference after which its way is thought over, and again after twice as many.
-const LOOKED_MIN: u16 = 64;
+const LOOKED_MIN: u16 = 256;
 /// Percentage of records among references from which on recording always is cheaper than checking; and of news among records
 /// below which it is not.
 const RECORDED_PERCENT: u64 = 40;
@@ -131,7 +122,8 @@ pub(crate) struct Heat {
 
 /// Records of a segment that are looked at.
 const SAMPLE_RECORDS: usize = 4 << 10;
-/// Segments passed over between two samples, at most: a sample takes a tenth of the time of a segment.
+/// Segments passed over between two samples, after a while: a sample takes a tenth of the time of a segment.
+const WAIT_MIN: u32 = 1;
 const WAIT_MAX: u32 = 15;
 
 impl Heat {
@@ -186,10 +178,6 @@ impl Heat {
 
     /// Looks at the last records of a segment. The blocks whose references it is time to think over.
     pub(crate) fn sample(&mut self, records: &[Record], sites: &[Site]) -> Vec<u32> {
-        if self.wait > 0 {
-            self.wait -= 1;
-            return Vec::new();
-        }
         let looked = &records[records.len().saturating_sub(SAMPLE_RECORDS)..];
         let stands_for = (records.len() / looked.len().max(1)) as u32 * (self.waited + 1);
         let mut blocks = Vec::new();
@@ -217,13 +205,15 @@ impl Heat {
 
     /// After a sample: the next one soon where this one changed something.
     pub(crate) fn sampled(&mut self, changes: u64) {
-        self.waited = if changes > 0 { 0 } else { (self.waited * 2 + 1).min(WAIT_MAX) };
+        self.waited = if changes > 0 { WAIT_MIN } else { (self.waited * 2 + 1).min(WAIT_MAX) };
         self.wait = self.waited;
     }
 
-    /// Whether the next segment is passed over.
-    pub(crate) fn waits(&self) -> bool {
-        self.wait > 0
+    /// Whether this segment is passed over.
+    pub(crate) fn passes_over(&mut self) -> bool {
+        let waits = self.wait > 0;
+        self.wait = self.wait.saturating_sub(1);
+        waits
     }
 }
 
@@ -299,8 +289,8 @@ mod tests {
         heat.sample(&records, &SITES);
         assert_eq!(heat.data[0].stands_for, 3 * SAMPLE_RECORDS as u32);
         heat.sampled(0);
-        assert!(heat.waits());
-        heat.sample(&records, &SITES);
+        assert!(heat.passes_over());
+        assert!(!heat.passes_over());
         heat.sample(&records, &SITES);
         assert_eq!(heat.data[0].stands_for, 9 * SAMPLE_RECORDS as u32);
     }

@@ -5,7 +5,7 @@
 //! tasks and execs are ptrace's own stops. Forked children run natively (they leave the code cache where they were born).
 
 use crate::affinity::Binding;
-use crate::cache::{count_address, EXIT_HOT, EXIT_LOOKUP, EXIT_RING, EXIT_SYSTEM_CALL};
+use crate::cache::{count_address, EXIT_LOOKUP, EXIT_RING, EXIT_SYSTEM_CALL};
 use crate::error::{Error, ErrorKind};
 use crate::image::Image;
 use crate::interrupt::{self, Echo};
@@ -167,7 +167,6 @@ impl Host {
         match exit {
             EXIT_RING => self.ring_full(tid),
             EXIT_SYSTEM_CALL => return self.system_call(tid),
-            EXIT_HOT => self.hot(context),
             exit => {
                 let code = self.serve(context, exit);
                 self.image_mut().write64(context, context::CONTINUE, code);
@@ -177,14 +176,6 @@ impl Host {
             return;
         }
         ptrace::resume(tid, 0);
-    }
-
-    /// A plain fragment has run often.
-    pub(crate) fn hot(&mut self, context: usize) {
-        let started = Instant::now();
-        let block = self.image_mut().read64(context, context::TARGET) as u32 >> 8;
-        self.effort.tuned += self.image_mut().tune_hot(block);
-        self.effort.translating += started.elapsed();
     }
 
     pub(crate) fn image_mut(&mut self) -> &mut Image {

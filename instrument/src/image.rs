@@ -7,7 +7,6 @@ use crate::decode::CodeReader;
 use crate::emit::draft::{slot, Bound, FLAGS_BIT};
 use crate::emit::events::Events;
 use crate::error::Error;
-use crate::heat::Tier;
 use crate::layout::{context, Layout, CONTEXTS, CONTEXTS_MAX, LOOKUP_BITS, LOW_BYTES};
 use crate::memory::{self, Shared};
 use crate::modules::{self, Maps};
@@ -264,37 +263,25 @@ impl Image {
         }
         let shared = self.shared.clone();
         let t = &mut self.translator;
-        if t.heat.waits() {
-            t.heat.sample(&[], &[]);
+        if t.heat.passes_over() {
             return 0;
         }
         let blocks = t.heat.sample(shared.records(offset, count), &t.sites);
         let mut tuned = 0;
         for block in blocks {
-            let Some(f) = self.translator.cache.replaceable(block, Tier::Tuned) else { continue };
+            let Some(f) = self.translator.cache.replaceable(block) else { continue };
             let fragment = &self.translator.cache.fragments[f];
-            let (tunings, length) = (fragment.tunings, fragment.blocks as usize);
+            if fragment.tunings == TUNINGS_MAX {
+                continue;
+            }
             let executions = self.executions(f);
-            if tunings < TUNINGS_MAX && self.translator.would_change(f, &executions) {
-                tuned += self.tune(f, &executions[..length]);
+            if self.translator.would_change(f, &executions) {
+                let new = self.translator.tune(f, &executions, &mut self.maps);
+                tuned += u64::from(new.is_some());
             }
         }
         self.translator.heat.sampled(tuned);
         tuned
-    }
-
-    /// The plain fragment that begins with `block` has run often: tunes it, up to where it is usually left.
-    pub(crate) fn tune_hot(&mut self, block: u32) -> u64 {
-        const SHARE: u64 = 8;
-        let Some(f) = self.translator.cache.replaceable(block, Tier::Plain) else { return 0 };
-        let executions = self.executions(f);
-        let entered = executions[0];
-        let usual = executions.iter().take_while(|&&e| e * SHARE >= entered).count().max(1);
-        self.tune(f, &executions[..usual])
-    }
-
-    fn tune(&mut self, f: usize, executions: &[u64]) -> u64 {
-        u64::from(self.translator.tune(f, executions, &mut self.maps).is_some())
     }
 
     /// How often the blocks of fragment `f` ran.

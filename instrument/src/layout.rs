@@ -45,8 +45,6 @@ pub(crate) mod context {
     pub(crate) const OWN_STACK: u32 = 0x130;
     /// Where that stack begins, growing down.
     pub(crate) const STACK_TOP: u32 = 0x1_0000;
-    /// rax while a routine that keeps the flags runs.
-    pub(crate) const ROUTINE_RAX: u32 = 0x138;
     /// Where the filter entry of a page goes that nobody filters.
     pub(crate) const NOWHERE: u32 = 0x128;
     /// 64 bytes for an index vector.

@@ -122,7 +122,6 @@ impl Host {
         self.image_mut().write32(context, context::EXIT, 0);
         match exit {
             crate::cache::EXIT_RING => self.ring_full(tid),
-            crate::cache::EXIT_HOT => self.hot(context),
             exit => {
                 let code = self.serve(context, exit);
                 self.image_mut().write64(context, context::CONTINUE, code);

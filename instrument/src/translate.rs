@@ -10,7 +10,7 @@ use crate::cache::{near, CodeCache, Exit, Fragment};
 use crate::decode::{CodeReader, Decoded, End};
 use crate::emit::draft::Draft;
 use crate::emit::events::Events;
-use crate::heat::{Experience, Heat, Tier, Tuning};
+use crate::heat::{Experience, Heat, Tuning};
 use crate::profile::{Block, Instruction, Module, Site};
 use crate::references::Shapes;
 use crate::tool::{Events as Asked, SharedAsking};
@@ -165,11 +165,7 @@ impl Translator {
 
     fn translate(&mut self, pc: u64, modules: &mut impl Modules, ahead: &mut Ahead) -> Option<usize> {
         let (trust, module) = modules.at(pc)?;
-        let tier = match self.events.stream {
-            Stream::Filtered(_) if self.asking.is_none() => Tier::Plain,
-            _ => Tier::Tuned,
-        };
-        (self.events.tier, self.events.tuning) = (tier, None);
+        self.events.tuning = None;
         let (f, pieces) = self.place(pc, (trust, module), Extent::UpToKnownCode, modules)?;
         self.cache.map.insert(pc, f as u32);
         self.cache.link_pending(f);
@@ -200,7 +196,7 @@ impl Translator {
         let tunings = self.cache.fragments[old].tunings + 1;
         let any = self.heat.any(first_block, executions, &self.sites);
         let tuning = Tuning { first_block, executions: executions.to_vec(), any, tunings };
-        (self.events.tier, self.events.tuning) = (Tier::Tuned, Some(tuning));
+        self.events.tuning = Some(tuning);
         let (new, pieces) = self.place(pc, (trust, module), Extent::Blocks(executions.len()), modules)?;
         self.cache.redirect(old, new);
         self.tell();
@@ -358,12 +354,6 @@ impl Translator {
         self.cache.exits.len() as u32 - 1
     }
 
-    /// A counter that belongs to no exit.
-    pub(crate) fn new_counter(&mut self) -> u32 {
-        self.counters += 1;
-        self.counters - 1
-    }
-
     /// Counters for a fragment of `blocks` blocks; returns the first one's number.
     pub(crate) fn new_counters(&mut self, blocks: usize) -> u32 {
         let first = self.counters;
@@ -396,7 +386,6 @@ pub(crate) fn fragment(pc: u64, zone: usize, pieces: &[Piece], counters: u32, fl
         blocks: pieces.len() as u32,
         counters,
         flags_dead,
-        tier: Tier::Tuned,
         tunings: 0,
         incoming: 0,
         reached_from_far: false,

@@ -5,9 +5,12 @@
 //! fragment; behind it the ring has room for all that one fragment can append. Source: our own.
 
 use super::draft::{pick, slot, Draft, Goal, Part, FLAGS_BIT};
+use super::events::{tables, Group};
+use super::routine::{Entering, Table};
 use crate::assemble::{reg, Address, Assembler};
 use crate::cache::EXIT_RING;
 use crate::layout::context;
+use event::Filter;
 
 /// Records after which the position is written: their displacements stay short.
 const PENDING_MAX: u8 = 7;
@@ -110,6 +113,51 @@ impl Draft {
     }
 }
 
+impl Draft {
+    /// Cold: the records of a group whose check failed, by a shared routine for the registers `a` and `b`: the shortest code there is, for
+    /// code that has not run often yet. The call is made on the context's own stack.
+    pub(crate) fn call_cold(&mut self, group: &Group, a: u8, b: u8, routine: u64) {
+        for member in &group.members {
+            self.cold.lea(a, &member.address);
+            super::add_segment(&mut self.cold, a, &member.address);
+            self.cold.mov_imm(b, u64::from(member.what));
+            self.cold.store(reg::RSP, context::PROGRAM_STACK);
+            self.cold.load(reg::RSP, context::OWN_STACK);
+            let at = self.cold.call();
+            self.link(Part::Cold, at, Goal::Address(routine));
+            self.cold.load(reg::RSP, context::PROGRAM_STACK);
+        }
+    }
+
+    /// Cold: the records of a group whose check failed, and its line as its set's last. `a` and `b` are free, flags too.
+    pub(crate) fn record_cold(&mut self, group: &Group, a: u8, b: u8, filter: &Filter) {
+        let code = &mut self.cold;
+        code.load(b, context::RING_POSITION);
+        for (n, member) in group.members.iter().enumerate() {
+            code.lea(a, &member.address);
+            super::add_segment(code, a, &member.address);
+            code.store_at(a, b, 16 * n as u8);
+            code.store_imm_at(b, 16 * n as u8 + 8, member.what);
+        }
+        code.advance(b, 16 * group.members.len() as i8);
+        code.store(b, context::RING_POSITION);
+        code.compare(b, context::RING_LIMIT);
+        let on = code.jump_if(2);
+        leave(code);
+        let here = code.len();
+        code.patch(on, here);
+        let first = &group.members[0];
+        let mut formed = group.members.len() == 1;
+        for table in tables(filter, first.kind) {
+            if !std::mem::take(&mut formed) {
+                code.lea(a, &first.address);
+                super::add_segment(code, a, &first.address);
+            }
+            remember(code, a, b, first.size_bytes, &table);
+        }
+    }
+}
+
 /// Hands the full segment over; goes on behind.
 fn leave(code: &mut Assembler) {
     code.store_imm32(context::EXIT, EXIT_RING);
@@ -118,18 +166,30 @@ fn leave(code: &mut Assembler) {
 
 /// What an appended reference does to a filter table: its line (page) becomes the set's last, or the set is emptied; where the access crosses
 /// into the next line, that one's set is emptied (first, so that nothing is lost where both are one). `b` is free, flags too.
-pub(crate) fn remember(code: &mut Assembler, a: u8, b: u8, size_bytes: u32, table: &super::routine::Table) {
+pub(crate) fn remember(code: &mut Assembler, a: u8, b: u8, size_bytes: u32, table: &Table) {
+    if size_bytes > table.bytes {
+        return forget_lines(code, a, b, size_bytes, table);
+    }
     if size_bytes > 1 {
         code.lea(b, &Address::based(a, i64::from(size_bytes) - 1));
         code.extract(b, b, table.mask);
         code.clear_table(b, table.at);
     }
     code.extract(b, a, table.mask);
-    if table.entering == super::routine::Entering::Enters {
+    if table.entering == Entering::Enters {
         code.and_imm(a, -(table.bytes as i32));
         code.negate(a);
         code.table(0x89, a, b, table.at);
     } else {
+        code.clear_table(b, table.at);
+    }
+}
+
+/// The same where an access is longer than a line: all that it may touch are emptied.
+pub(crate) fn forget_lines(code: &mut Assembler, a: u8, b: u8, size_bytes: u32, table: &Table) {
+    for offset in (0..size_bytes).step_by(table.bytes as usize).chain([size_bytes - 1]) {
+        code.lea(b, &Address::based(a, i64::from(offset)));
+        code.extract(b, b, table.mask);
         code.clear_table(b, table.at);
     }
 }

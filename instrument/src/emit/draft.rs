@@ -82,8 +82,6 @@ pub(crate) struct Draft {
     pub(crate) held: Option<u8>,
     /// Records behind the position that it holds.
     pub(crate) pending: u8,
-    /// Where the executions of a plain fragment are counted (0: not known yet).
-    pub(crate) heat_at: u32,
 }
 
 impl Draft {
@@ -96,7 +94,7 @@ impl Draft {
         self.bounds.clear();
         (self.hot_base, self.cold_base) = (hot_base, cold_base);
         (self.spilled, self.counted) = (0, false);
-        (self.held, self.pending, self.heat_at) = (None, 0, 0);
+        (self.held, self.pending) = (None, 0);
     }
 
     /// Notes that the displacement at `at` of `part` leads to `goal`.

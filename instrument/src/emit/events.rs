@@ -7,12 +7,11 @@
 
 use super::append;
 use super::draft::{Draft, Goal, Part, FLAGS_BIT};
-use super::plain::Fetch;
-use super::routine::{Entering, RecordRoutine, Routine, Table};
+use super::routine::{Entering, RecordRoutine, Table};
 use super::{add_segment, Facts};
 use crate::assemble::{reg, Address};
 use crate::cache::{AddressMap, EXIT_RING};
-use crate::heat::{Tier, Tuning, Way};
+use crate::heat::{Tuning, Way};
 use crate::layout::context;
 use crate::profile::Site;
 use crate::references::{self, Complex, Shapes};
@@ -54,8 +53,7 @@ pub(crate) struct BlockPlan {
 /// The stream that is asked for, and the numbers of instruction lines and pages.
 pub(crate) struct Events {
     pub(crate) stream: Stream,
-    /// What the next fragment is emitted as, and from which experience.
-    pub(crate) tier: Tier,
+    /// What the next fragment is translated from, if it was known before.
     pub(crate) tuning: Option<Tuning>,
     lines: AddressMap<u32>,
     pages: AddressMap<u32>,
@@ -69,7 +67,6 @@ impl Events {
     pub(crate) fn new(stream: Stream) -> Events {
         Events {
             stream,
-            tier: Tier::Tuned,
             tuning: None,
             lines: AddressMap::default(),
             pages: AddressMap::default(),
@@ -149,7 +146,7 @@ impl Translator {
         let first = plan.groups.first().map_or(usize::MAX, |g| g.index);
         let first = first.min(plan.complex.first().map_or(usize::MAX, |c| c.0));
         // What is recorded in any case needs no flags.
-        let checked = self.events.tier == Tier::Tuned && plan.fetch == Way::Checked;
+        let checked = plan.fetch == Way::Checked;
         let dead = facts.flags_dead.iter().take(first.saturating_add(1)).position(|&d| d || !checked);
         plan.fetch_at = dead.unwrap_or(0);
         plan
@@ -196,15 +193,14 @@ impl Translator {
     pub(crate) fn references(&mut self, d: &mut Draft, z: usize, piece: &Piece, plan: &BlockPlan, k: usize) {
         if k == plan.fetch_at {
             if let Stream::Filtered(filter) = self.events.stream {
-                self.fetch_lines(d, z, piece, &filter, plan.fetch);
+                self.fetch_lines(d, piece, &filter, plan.fetch);
             }
         }
         for group in plan.groups.iter().filter(|g| g.index == k) {
             match self.events.stream {
-                Stream::Filtered(filter) => match (self.events.tier, group.way) {
-                    (Tier::Plain, _) => self.plain_group(d, z, group, &filter),
-                    (Tier::Tuned, Way::Checked) => self.filtered(d, z, group, &filter),
-                    (Tier::Tuned, Way::Always) => remembered(d, group, &filter),
+                Stream::Filtered(filter) => match group.way {
+                    Way::Checked => self.filtered(d, z, group, &filter),
+                    Way::Always => remembered(d, group, &filter),
                 },
                 Stream::Full => recorded(d, group),
                 Stream::Counts => {}
@@ -240,16 +236,16 @@ impl Translator {
     }
 
     /// Checks the instruction lines (and pages) of `piece` that are not known to be their sets' last.
-    fn fetch_lines(&mut self, d: &mut Draft, z: usize, piece: &Piece, filter: &Filter, way: Way) {
+    fn fetch_lines(&mut self, d: &mut Draft, piece: &Piece, filter: &Filter, way: Way) {
         let bytes = u64::from(filter.instruction.line_bytes);
         let mut line = piece.ip & !(bytes - 1);
         while line < piece.end_ip() {
-            self.fetch_line(d, z, piece, filter, line, way);
+            self.fetch_line(d, piece, filter, line, way);
             line += bytes;
         }
     }
 
-    fn fetch_line(&mut self, d: &mut Draft, z: usize, piece: &Piece, filter: &Filter, line: u64, way: Way) {
+    fn fetch_line(&mut self, d: &mut Draft, piece: &Piece, filter: &Filter, line: u64, way: Way) {
         let line_set = set_of(&filter.instruction, line);
         let page = filter.instruction_page.map(|p| (set_of(&p, line), line & !(u64::from(p.line_bytes) - 1)));
         let line_news = learn(&mut self.events.known_lines, line_set, line);
@@ -263,10 +259,6 @@ impl Translator {
         let page = page.map(|(set, page)| (set, intern(&mut self.events.pages, page)));
         let line_at = context::INSTRUCTION_LINES + 4 * line_set;
         let page_at = page.map_or(context::NOWHERE, |(set, _)| context::INSTRUCTION_PAGES + 4 * set);
-        if self.events.tier == Tier::Plain {
-            let page = page.map_or((context::NOWHERE, 0), |(_, page)| (page_at, page));
-            return self.plain_fetch(d, z, &Fetch { line, line_at, number, page, what });
-        }
         if way == Way::Always {
             d.hot.store_imm32(line_at, number);
             if let Some((_, page)) = page {
@@ -351,31 +343,43 @@ impl Translator {
             let at = d.hot.jump_if(7);
             d.link(Part::Hot, at, Goal::Cold(d.cold.len()));
         }
-        let enter = filter.stores == StoreFilter::LikeLoads || first.kind != RecordKind::Store;
-        let key = RecordRoutine {
-            address: a,
-            scratch: set,
-            size_bytes: size,
-            line_bytes: line,
-            page_bytes: filter.data_page.map_or(0, |p| p.line_bytes),
-            entering: if enter { Entering::Enters } else { Entering::Empties },
-        };
-        let routine = self.cache.routine(z, Routine::Record(key));
         d.lend_position();
-        for member in &group.members {
-            d.cold.lea(a, &member.address);
-            add_segment(&mut d.cold, a, &member.address);
-            d.cold.mov_imm(set, u64::from(member.what));
-            d.cold.store(reg::RSP, context::PROGRAM_STACK);
-            d.cold.load(reg::RSP, context::OWN_STACK);
-            let at = d.cold.call();
-            d.link(Part::Cold, at, Goal::Address(routine));
-            d.cold.load(reg::RSP, context::PROGRAM_STACK);
+        if self.events.tuning.is_some() {
+            d.record_cold(group, a, set, filter);
+        } else {
+            let page_bytes = filter.data_page.map_or(0, |p| p.line_bytes);
+            let entering = entering(filter, first.kind);
+            let line_bytes = line;
+            let key = RecordRoutine {
+                address: a,
+                scratch: set,
+                size_bytes: size,
+                line_bytes,
+                page_bytes,
+                entering,
+            };
+            let routine = self.cache.routine(z, key);
+            d.call_cold(group, a, set, routine);
         }
         d.take_position_back();
         let at = d.cold.jump();
         d.link(Part::Cold, at, Goal::Hot(d.hot.len()));
     }
+}
+
+/// What a recorded reference of `kind` does to the filter.
+fn entering(filter: &Filter, kind: RecordKind) -> Entering {
+    if filter.stores == StoreFilter::LikeLoads || kind != RecordKind::Store {
+        Entering::Enters
+    } else {
+        Entering::Empties
+    }
+}
+
+/// The tables of last lines and pages that a reference of `kind` is remembered in.
+pub(crate) fn tables(filter: &Filter, kind: RecordKind) -> impl Iterator<Item = Table> {
+    let lines = Table::lines(filter.data.line_bytes, entering(filter, kind));
+    std::iter::once(lines).chain(filter.data_page.map(|p| Table::pages(p.line_bytes)))
 }
 
 /// A group's records, filters untouched. The register that holds its address, where it has but one.
@@ -406,10 +410,7 @@ fn remembered(d: &mut Draft, group: &Group, filter: &Filter) {
     let mut formed = appended(d, group);
     let a = formed.unwrap_or_else(|| d.scratch(avoid));
     let b = d.scratch(avoid | 1 << a);
-    let enters = filter.stores == StoreFilter::LikeLoads || first.kind != RecordKind::Store;
-    let entering = if enters { Entering::Enters } else { Entering::Empties };
-    let lines = Table::lines(filter.data.line_bytes, entering);
-    for table in std::iter::once(lines).chain(filter.data_page.map(|p| Table::pages(p.line_bytes))) {
+    for table in tables(filter, first.kind) {
         if formed.take().is_none() {
             d.hot.lea(a, &first.address);
             add_segment(&mut d.hot, a, &first.address);

@@ -9,7 +9,6 @@ mod complex;
 pub(crate) mod draft;
 pub(crate) mod events;
 pub(crate) mod lookup;
-mod plain;
 pub(crate) mod routine;
 mod tool;
 mod transfer;
@@ -46,8 +45,7 @@ impl Translator {
         let flags_dead = facts[0].flags_dead.first().copied().unwrap_or(false);
         let mut result = fragment(pieces[0].ip, z, pieces, counters, flags_dead);
         result.body = draft.hot_base;
-        (result.tier, result.tunings) =
-            (self.events.tier, self.events.tuning.as_ref().map_or(0, |t| t.tunings));
+        result.tunings = self.events.tuning.as_ref().map_or(0, |t| t.tunings);
         if trust == Trust::Generated {
             self.emit_check(draft, z, pieces);
         }

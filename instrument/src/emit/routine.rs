@@ -4,34 +4,9 @@
 //! is made on a stack of the context's own, so that the processor predicts the return: returning by a table was measured to cost a
 //! misprediction per record, which is more than all the rest (sqlite 3.5 s against 2.2). The program's stack is never touched.
 
-use super::plain;
-use crate::assemble::{Address, Assembler};
+use crate::assemble::Assembler;
 use crate::cache::EXIT_RING;
 use crate::layout::context;
-
-/// A routine of the code cache.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Routine {
-    /// What tuned code does where a check fails.
-    Record(RecordRoutine),
-    /// What plain code does with a reference.
-    Plain(RecordRoutine),
-    /// What plain code does with an instruction line; the register holds the program's stack pointer.
-    Fetch(u8),
-    /// The same at a fragment's head, which is counted.
-    FetchHead(u8),
-}
-
-impl Routine {
-    pub(crate) fn write(&self, code: &mut Assembler) {
-        match self {
-            Routine::Record(key) => record(code, key),
-            Routine::Plain(key) => plain::reference(code, key),
-            Routine::Fetch(b) => plain::fetch(code, *b, plain::Place::Inside),
-            Routine::FetchHead(b) => plain::fetch(code, *b, plain::Place::Head),
-        }
-    }
-}
 
 /// What a recorded reference does to the filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -80,12 +55,6 @@ impl Table {
 
 /// Appends a record, updates the filter, returns. Flags are free.
 pub(crate) fn record(code: &mut Assembler, key: &RecordRoutine) {
-    append(code, key);
-    code.raw(&[0xc3]); // ret
-}
-
-/// The same as a part of a routine.
-pub(crate) fn append(code: &mut Assembler, key: &RecordRoutine) {
     let (a, b) = (key.address, key.scratch);
     code.store(a, context::TEMP);
     code.store(b, context::TEMP + 8);
@@ -107,39 +76,11 @@ pub(crate) fn append(code: &mut Assembler, key: &RecordRoutine) {
     code.raw(&[0xcc]);
     let here = code.len();
     code.patch(on, here);
+    code.raw(&[0xc3]); // ret
 }
 
-/// Enters the line (page) of the address in TEMP into the filter; the next one's set is emptied where the access crosses.
+/// The address in TEMP becomes its set's last, or its set is emptied.
 fn remember(code: &mut Assembler, key: &RecordRoutine, table: &Table) {
-    let (a, b, size) = (key.address, key.scratch, key.size_bytes);
-    code.load(a, context::TEMP);
-    if size > table.bytes {
-        for offset in (0..size).step_by(table.bytes as usize).chain([size - 1]) {
-            code.lea(b, &Address::based(a, i64::from(offset)));
-            code.extract(b, b, table.mask);
-            code.clear_table(b, table.at);
-        }
-        return;
-    }
-    code.extract(b, a, table.mask);
-    if table.entering == Entering::Enters {
-        code.and_imm(a, -(table.bytes as i32));
-        code.negate(a);
-        code.table(0x89, a, b, table.at);
-        if size > 1 {
-            code.load(a, context::TEMP);
-        }
-    } else {
-        code.clear_table(b, table.at);
-    }
-    if size > 1 {
-        code.lea(b, &Address::based(a, i64::from(size) - 1));
-        code.xor(a, b);
-        code.and_imm(a, -(table.bytes as i32));
-        let same = code.jump_if(4);
-        code.extract(b, b, table.mask);
-        code.clear_table(b, table.at);
-        let here = code.len();
-        code.patch(same, here);
-    }
+    code.load(key.address, context::TEMP);
+    super::append::remember(code, key.address, key.scratch, key.size_bytes, table);
 }
