@@ -97,6 +97,9 @@ impl Check {
         match thread.groups.push(record) {
             Step::Damaged(malformed) | Step::DamagedBefore(malformed) => return Err(Fault::Group(malformed)),
             Step::Part => return Ok(()),
+            Step::Whole(..) if self.stream == Stream::Nothing => {
+                return Err(Fault::Kind(RecordKind::Complex))
+            }
             Step::Whole(site, _) => return self.data(thread, site),
             Step::Plain => {}
         }
@@ -104,7 +107,7 @@ impl Check {
             RecordKind::Block => self.stream == Stream::Full,
             RecordKind::Fetch => matches!(self.stream, Stream::Filtered(_)),
             RecordKind::Tool => true,
-            _ => self.stream != Stream::Counts,
+            _ => matches!(self.stream, Stream::Filtered(_) | Stream::Full),
         };
         if !carried {
             return Err(Fault::Kind(kind));

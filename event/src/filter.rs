@@ -41,6 +41,8 @@ pub enum StoreFilter {
 /// What the engine records of the program's references.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stream {
+    /// Nothing, and nothing is counted either: what translation alone costs. A tool's own events are recorded still.
+    Nothing,
     /// Nothing but complex references whose count cannot be known beforehand (`rep`, gather, scatter, masked).
     Counts,
     /// `Fetch`, `Load`, `Store`, `Modify` records that pass the filter, and all complex ones.

@@ -12,7 +12,7 @@ fn stream() -> impl Strategy<Value = Stream> {
             let stores = if like { StoreFilter::LikeLoads } else { StoreFilter::NeverEnter };
             Stream::Filtered(Filter { data, instruction, data_page, instruction_page, stores })
         });
-    prop_oneof![Just(Stream::Counts), Just(Stream::Full), filter]
+    prop_oneof![Just(Stream::Nothing), Just(Stream::Counts), Just(Stream::Full), filter]
 }
 
 fn batches() -> impl Strategy<Value = Vec<(u32, Vec<Record>)>> {

@@ -1,4 +1,4 @@
-//! Runs a program under the engine and prints its counts: `run [counts|filtered|full] PROG ARGS…`.
+//! Runs a program under the engine and prints its counts: `run [nothing|counts|filtered|full] PROG ARGS…`.
 use event::{Filter, Record, SetFilter, StoreFilter, Stream};
 use instrument::{run, Command, Exit, Observer, Options};
 
@@ -24,6 +24,7 @@ fn main() {
         stores: StoreFilter::LikeLoads,
     };
     let stream = match arguments.next().expect("a stream").to_str() {
+        Some("nothing") => Stream::Nothing,
         Some("counts") => Stream::Counts,
         Some("filtered") => Stream::Filtered(filter),
         _ => Stream::Full,

@@ -6,7 +6,7 @@ use crate::cache::CodeCache;
 use crate::decode::CodeReader;
 use crate::emit::draft::{slot, Bound, FLAGS_BIT};
 use crate::emit::events::Events;
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::layout::{context, Layout, CONTEXTS, CONTEXTS_MAX, LOOKUP_BITS, LOW_BYTES};
 use crate::memory::{self, Shared};
 use crate::modules::{self, Maps};
@@ -133,11 +133,7 @@ impl Image {
             let arguments = [address, bytes, protection as u64, flags, fd as u64, offset];
             let got = self.inject(pid, libc::SYS_mmap as u64, arguments);
             if got as u64 != address {
-                let what = format!(
-                    "cannot map {bytes} bytes at {address:#x} (error {}); is there a 'ulimit -v'?",
-                    -got
-                );
-                return Err(Error::system(&what));
+                return Err(unmapped(bytes, -got as i32));
             }
         }
         self.inject(pid, libc::SYS_close as u64, [fd as u64, 0, 0, 0, 0, 0]);
@@ -258,7 +254,7 @@ impl Image {
     /// Looks at the records just written, and tunes fragments again of which they tell something new; how many.
     pub(crate) fn learn(&mut self, offset: usize, count: usize) -> u64 {
         const TUNINGS_MAX: u8 = 4;
-        if !matches!(self.translator.events.stream, Stream::Filtered(_)) {
+        if !matches!(self.translator.events.stream, Stream::Filtered(_)) || self.translator.asking.is_some() {
             return 0;
         }
         let shared = self.shared.clone();
@@ -366,7 +362,7 @@ impl Image {
         if executing && index < count {
             self.record_repeat(c, r, bound, stop);
         }
-        if index < count {
+        if index < count && self.translator.events.counts() {
             *self.cut.entry((bound.block, index)).or_default() += 1;
             self.record_cut(c, count - index);
         }
@@ -470,8 +466,23 @@ impl Image {
             cut: self.cut.iter().map(|(&(b, k), &n)| (b, k, n)).collect(),
             repeats: Vec::new(),
             complex: Vec::new(),
+            images: Vec::new(),
         }
     }
+}
+
+/// The sentence for an `mmap` in the program's name that failed.
+fn unmapped(bytes: u64, error: i32) -> Error {
+    let remedy = match error {
+        libc::EPERM | libc::EACCES => "a seccomp profile or a security module forbids it: run without it",
+        libc::ENOMEM => "raise the limit of 'ulimit -v'",
+        _ => "lightfoot needs address space of its own in the program",
+    };
+    let why = std::io::Error::from_raw_os_error(error);
+    Error::new(
+        ErrorKind::System,
+        format!("mmap of {bytes} bytes into the program is refused ({why}): {remedy}"),
+    )
 }
 
 /// The auxiliary vector of a process.

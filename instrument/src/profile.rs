@@ -77,6 +77,8 @@ pub struct Profile {
     pub repeats: Vec<(u32, u64)>,
     /// Loads and stores made by complex references: (site, loads, stores).
     pub complex: Vec<(u32, u64, u64)>,
+    /// For each process image, one more after each exec, the first of its sites and of its blocks.
+    pub images: Vec<(u32, u32)>,
 }
 
 impl Profile {
@@ -95,6 +97,7 @@ pub(crate) fn append(all: &mut Profile, p: Profile, image: u32, tally: &crate::r
     let blocks = all.blocks.len() as u32;
     let first = all.instructions.len() as u32;
     let sites = all.sites.len() as u32;
+    all.images.push((sites, blocks));
     all.modules.extend(p.modules);
     all.blocks.extend(p.blocks.into_iter().map(|b| Block {
         module: b.module + modules,

@@ -86,15 +86,26 @@ fn parts(records: &[Record]) -> impl Iterator<Item = &[Record]> {
     })
 }
 
+/// The first complex record of `records` from `at` on. They are rare: eight records are looked at together, without a branch for each.
+fn next_complex(records: &[Record], at: usize) -> Option<usize> {
+    const STEP: usize = 8;
+    let is_complex = |record: &Record| record.what as u8 == event::COMPLEX_CODE;
+    let steps = records[at..].chunks(STEP);
+    let any = |step: &[Record]| match step.first_chunk::<STEP>() {
+        Some(step) => step.iter().fold(0, |any, record| any | u32::from(is_complex(record))) != 0,
+        None => step.iter().any(is_complex),
+    };
+    let skipped = steps.take_while(|step| !any(step)).count() * STEP;
+    let rest = records.get(at + skipped..)?;
+    rest.iter().position(is_complex).map(|index| at + skipped + index)
+}
+
 /// Adds what the complex references of `records` touched to `tally`.
 fn count_complex(records: &[Record], image: u32, layout: &StateLayout, tally: &mut Tally) {
     let mut at = 0;
-    while at < records.len() {
+    while let Some(next) = next_complex(records, at) {
+        at = next;
         let first = &records[at];
-        if first.what as u8 != event::COMPLEX_CODE {
-            at += 1;
-            continue;
-        }
         let count = event::group_shape(first).map_or(1, |s| s.values());
         let end = (at + count).min(records.len());
         if let Ok(complex) = Complex::decode(&records[at..end]) {
@@ -151,6 +162,21 @@ pub(crate) fn segment_start(context_offset: usize, segment: u32) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_complex_record_is_found() {
+        for len in 0..40 {
+            for complex in 0..len {
+                let code = |n: usize| u32::from(if n == complex { event::COMPLEX_CODE } else { 0 });
+                let record = |n: usize| Record { address: 0, what: 0xf00 | code(n), extra: 0 };
+                let records: Vec<Record> = (0..len).map(record).collect();
+                for at in 0..=len {
+                    let expected = (at <= complex).then_some(complex);
+                    assert_eq!(next_complex(&records, at), expected, "{len} {at}");
+                }
+            }
+        }
+    }
 
     #[test]
     fn parts_are_the_whole_and_keep_groups_together() {

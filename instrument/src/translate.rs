@@ -230,7 +230,7 @@ impl Translator {
         extent: Extent,
         modules: &mut impl Modules,
     ) -> Option<(usize, Vec<Piece>)> {
-        let mut pieces = self.superblock(pc, trust, module, extent)?;
+        let mut pieces = self.superblock(pc, (trust, module), extent, modules)?;
         self.ask(&mut pieces, modules);
         if self.counters as usize + pieces.len() + 1 > crate::layout::context::COUNTERS_MAX
             || self.sites.len() + 10_000 > crate::layout::SITES_MAX
@@ -259,7 +259,13 @@ impl Translator {
     }
 
     /// Decodes the superblock at `pc` and enters its blocks into the profile.
-    fn superblock(&mut self, pc: u64, trust: Trust, module: u32, extent: Extent) -> Option<Vec<Piece>> {
+    fn superblock(
+        &mut self,
+        pc: u64,
+        (trust, module): (Trust, u32),
+        extent: Extent,
+        modules: &mut impl Modules,
+    ) -> Option<Vec<Piece>> {
         let mut pieces: Vec<Piece> = Vec::new();
         let mut ip = pc;
         loop {
@@ -285,6 +291,8 @@ impl Translator {
                     && trust == Trust::Text
                     && (extent != Extent::UpToKnownCode || self.cache.find(n).is_none())
                     && near(ip, n)
+                    // A page has one mapping; elsewhere code may not be text, or another module's.
+                    && ((n ^ ip) < 4096 || modules.at(n) == Some((trust, module)))
                     && pieces.iter().all(|p| p.ip != n)
                     && n != ip
             });

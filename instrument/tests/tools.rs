@@ -445,7 +445,7 @@ fn events_stand_among_a_streams_records() {
             run(&command, &mut probe);
             probe.events.len()
         };
-        for stream in [Stream::Full, Stream::Filtered(filter)] {
+        for stream in [Stream::Full, Stream::Filtered(filter), Stream::Nothing] {
             let mut probe = Probe { stream, ..Probe::new(everything) };
             let (outcome, _) = run(&command, &mut probe);
             assert_eq!(outcome.exit, Exit::Code(0), "{name} {stream:?}");

@@ -2,7 +2,7 @@
 //!
 //! `count` and `cache` take everything after their first non-option as the program and its arguments, with or without
 //! `--`, byte for byte (arguments need not be UTF-8). That is why the program is one trailing list: clap then never looks at what
-//! belongs to the program. The price is that a misspelt option would be taken for a program, so [`Run::refuse_option`] catches it.
+//! belongs to the program. The price is that a misspelt option would be taken for a program, so [`refuse_option`] catches it.
 //! Values are only shaped here; whether a preset or a geometry exists is said by `machine`.
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -28,6 +28,9 @@ pub enum Command {
     /// Count a program's misses in a simulated memory hierarchy
     #[command(override_usage = "lightfoot cache [OPTIONS] [--] PROGRAM [ARGUMENTS]...")]
     Cache(Cache),
+    /// List the stock tools, or run a program under one
+    #[command(override_usage = "lightfoot tool [OPTIONS] [NAME [--] PROGRAM [ARGUMENTS]...]")]
+    Tool(Tool),
     /// Build, query and inspect index files of sorted keys
     Index(Index),
     /// List and run the studies that reproduce published experiments on this machine
@@ -58,9 +61,28 @@ pub struct Cache {
     /// The machine to simulate.
     #[command(flatten)]
     pub hierarchy: Hierarchy,
+    /// Also predict conditional branches (gshare, 2^14 counters, 12 outcomes); the run takes about five times as long
+    #[arg(long)]
+    pub branches: bool,
+    /// Also count the dirty lines that caches write back; every reference is then recorded, so the run takes about ten times as long
+    #[arg(long)]
+    pub write_backs: bool,
     /// What every command that runs a program takes.
     #[command(flatten)]
     pub run: Run,
+}
+
+/// Options of `tool`.
+#[derive(Debug, Args)]
+pub struct Tool {
+    /// File that the tool writes, if it writes one
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Tool to run; without one the tools are listed
+    pub name: Option<String>,
+    /// The program and its arguments, passed on untouched
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM [ARGUMENTS]")]
+    pub program: Vec<OsString>,
 }
 
 /// The simulated machine.
@@ -372,24 +394,21 @@ pub enum DoctorFormat {
     Json,
 }
 
-impl Run {
-    /// A misspelt option in the program's place, said as such: `all` is the whole command line.
-    ///
-    /// # Errors
-    /// When the program starts with `-` and no `--` stands before it.
-    pub fn refuse_option(&self, all: &[OsString]) -> anyhow::Result<()> {
-        let program = &self.program[0];
-        let before = all.len().checked_sub(self.program.len() + 1).map(|index| all[index].as_os_str());
-        let announced = before == Some("--".as_ref());
-        if program.as_encoded_bytes().starts_with(b"-") && !announced {
-            anyhow::bail!(
-                "there is no option {}: see 'lightfoot {} --help', or put -- before a program of that name",
-                program.display(),
-                all.get(1).map(|c| c.display().to_string()).unwrap_or_default()
-            );
-        }
-        Ok(())
+/// A misspelt option in the place of `program` (with its arguments), said as such: `all` is the whole command line.
+///
+/// # Errors
+/// When the program starts with `-` and no `--` stands before it.
+pub fn refuse_option(program: &[OsString], all: &[OsString]) -> anyhow::Result<()> {
+    let before = all.len().checked_sub(program.len() + 1).map(|index| all[index].as_os_str());
+    let announced = before == Some("--".as_ref());
+    if program[0].as_encoded_bytes().starts_with(b"-") && !announced {
+        anyhow::bail!(
+            "there is no option {}: see 'lightfoot {} --help', or put -- before a program of that name",
+            program[0].display(),
+            all.get(1).map(|c| c.display().to_string()).unwrap_or_default()
+        );
     }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -419,14 +438,14 @@ mod tests {
         let run = run(&["lightfoot", "count", "--", "-prog", "--help"]);
         assert_eq!(run.program, ["-prog", "--help"]);
         let all = ["lightfoot", "count", "--", "-prog", "--help"].map(OsString::from);
-        assert!(run.refuse_option(&all).is_ok());
+        assert!(refuse_option(&run.program, &all).is_ok());
     }
 
     #[test]
     fn a_misspelt_option_is_not_a_program() {
         let words = ["lightfoot", "count", "--tpo", "prog"];
         let run = run(&words);
-        let said = run.refuse_option(&words.map(OsString::from)).unwrap_err().to_string();
+        let said = refuse_option(&run.program, &words.map(OsString::from)).unwrap_err().to_string();
         assert!(said.contains("--tpo"), "{said}");
     }
 

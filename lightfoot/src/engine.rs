@@ -3,6 +3,7 @@
 use crate::exit::{Failure, FAILURE};
 use crate::report::number::{grouped, seconds};
 use anyhow::Result;
+use instrument::tool::{Report, Tool};
 use instrument::{Command, Observer, Options, Outcome, Unobserved};
 use machine::{Ability, State};
 
@@ -11,10 +12,20 @@ use machine::{Ability, State};
 /// # Errors
 /// A [`Failure`] with the status that goes with it: 127 where there is no such program, 126 where it cannot be run, else 125.
 pub fn run(command: &Command, options: &Options, observer: &mut dyn Observer) -> Result<Outcome> {
-    instrument::run(command, options, observer).map_err(|error| {
-        let status = u8::try_from(error.exit_status()).unwrap_or(FAILURE);
-        Failure { status, sentence: error.to_string() }.into()
-    })
+    instrument::run(command, options, observer).map_err(failure)
+}
+
+/// Runs `command` under a tool.
+///
+/// # Errors
+/// As [`run`]; 125 where the tool itself fails.
+pub fn run_tool(command: &Command, options: &Options, tool: &mut dyn Tool) -> Result<(Outcome, Report)> {
+    instrument::tool::run_tool(command, options, tool).map_err(failure)
+}
+
+fn failure(error: instrument::Error) -> anyhow::Error {
+    let status = u8::try_from(error.exit_status()).unwrap_or(FAILURE);
+    Failure { status, sentence: error.to_string() }.into()
 }
 
 /// What a trial of the engine shows on this machine: rows beside `machine`'s own, which only read files.

@@ -3,11 +3,13 @@
 //! The simulator knows levels by their order, a report by the machine's own numbers: the second level that is simulated may be the machine's
 //! third. What the machine lacks, or the simulator cannot do, is a number that is null with a reason, never 0.
 
+use crate::branches::Predicted;
 use crate::cli;
+use crate::estimate::{estimate, Estimate};
 use crate::tally::{Attribution, Misses};
 use anyhow::Result;
-use machine::{Cache, CacheKind, Machine, Tlb};
-use simulate::{Geometry, Levels, Outer, Sharing, StoreMiss};
+use machine::Machine;
+use simulate::{CycleModel, Levels, Modelled};
 use std::collections::BTreeMap;
 
 /// Levels with the machine they stand for.
@@ -45,40 +47,15 @@ impl Hierarchy {
     /// # Errors
     /// When it cannot be simulated.
     pub fn of(machine: Machine) -> Result<Hierarchy> {
-        let Some(first) = machine.data_cache(1) else {
+        let modelled = Modelled::of(&machine)
+            .map_err(|error| anyhow::anyhow!("machine {} cannot be simulated: {error}", machine.name))?;
+        let Some(Modelled { levels, numbers, left_out }) = modelled else {
             anyhow::bail!(
                 "machine {} has no first-level data cache to simulate: give one with --l1d",
                 machine.name
             )
         };
-        let mut warnings = Vec::new();
-        let instruction = machine.instruction_cache().filter(|cache| cache.kind == CacheKind::Instruction);
-        if first.kind == CacheKind::Unified {
-            warnings.push("the unified first level is simulated for data only".into());
-        }
-        let mut levels = Levels::data_only(cache(first));
-        levels.instruction = instruction.map(cache);
-        let mut numbers = vec![1];
-        for outer in machine.data_path().filter(|cache| cache.level > 1) {
-            if numbers.len() == simulate::CACHES_MAX {
-                warnings.push(format!("{} is not simulated: three levels are the most", outer.name()));
-                continue;
-            }
-            let sharing = if machine.is_private(outer) { Sharing::PerThread } else { Sharing::AllThreads };
-            levels.outer.push(Outer { geometry: cache(outer), sharing });
-            numbers.push(outer.level);
-        }
-        let page_bytes = machine.base_page_bytes();
-        levels.data_tlb = machine.data_tlb(1).map(|t| tlb(t, page_bytes));
-        levels.instruction_tlb =
-            machine.instruction_tlb(1).filter(|_| instruction.is_some()).map(|t| tlb(t, page_bytes));
-        let complete =
-            levels.data_tlb.is_some() && levels.instruction.is_some() == levels.instruction_tlb.is_some();
-        levels.outer_tlb = machine.data_tlb(2).filter(|_| complete).map(|t| tlb(t, page_bytes));
-        levels
-            .check()
-            .map_err(|error| anyhow::anyhow!("machine {} cannot be simulated: {error}", machine.name))?;
-        Ok(Hierarchy { machine, levels, warnings, numbers })
+        Ok(Hierarchy { machine, levels, warnings: left_out, numbers })
     }
 
     /// The simulator's place for the machine's level `number`.
@@ -87,7 +64,7 @@ impl Hierarchy {
     }
 
     /// Misses by site and block, under the names that a report has.
-    pub fn attribution(&self, counts: &simulate::Counts) -> Attribution {
+    pub fn attribution(&self, counts: &simulate::Counts, predicted: Option<&Predicted>) -> Attribution {
         let [second, third] = [self.place(2), self.place(3)];
         let at = |values: &[u64], place: Option<usize>| place.map(|place| values[place]);
         let none = Misses {
@@ -97,6 +74,7 @@ impl Hierarchy {
             l2_misses: second.map(|_| 0),
             l3_misses: third.map(|_| 0),
             dtlb_misses: self.levels.data_tlb.map(|_| 0),
+            branch_mispredictions: predicted.map(|_| 0),
         };
         let site = |site: &simulate::SiteMisses| {
             let both: Vec<u64> =
@@ -108,6 +86,7 @@ impl Hierarchy {
                 l2_misses: at(&both, second),
                 l3_misses: at(&both, third),
                 dtlb_misses: self.levels.data_tlb.map(|_| site.tlbs[0]),
+                branch_mispredictions: None,
             }
         };
         let block = |block: &simulate::BlockMisses| Misses {
@@ -116,7 +95,27 @@ impl Hierarchy {
             l3_misses: at(&block.fetches, third),
             ..Misses::default()
         };
-        Attribution { none, by_site: counted(&counts.sites, site), by_block: counted(&counts.blocks, block) }
+        let mut by_block = counted(&counts.blocks, block);
+        let wrong = |count: &u64| Misses { branch_mispredictions: Some(*count), ..Misses::default() };
+        by_block.extend(predicted.iter().flat_map(|predicted| counted(&predicted.mispredicted, wrong)));
+        Attribution { none, by_site: counted(&counts.sites, site), by_block }
+    }
+
+    /// The lines that each level gave up dirty, under the machine's own numbers.
+    pub fn write_backs(&self, counts: &simulate::Counts) -> Option<BTreeMap<String, u64>> {
+        let counts = counts.write_backs?;
+        Some(self.numbers.iter().zip(counts).map(|(number, count)| (format!("l{number}"), count)).collect())
+    }
+
+    /// Cycles by the machine's declared model; `None` where it declares none.
+    pub fn cycles(
+        &self,
+        counts: &simulate::Counts,
+        instructions: u64,
+        wrong: Option<u64>,
+    ) -> Option<Estimate> {
+        let model = CycleModel::of(&self.machine)?;
+        Some(estimate(&model, instructions, counts, &self.numbers, wrong))
     }
 
     /// Why numbers of the report are null.
@@ -137,18 +136,6 @@ impl Hierarchy {
 fn counted<T: Default + PartialEq>(entries: &[T], misses: impl Fn(&T) -> Misses) -> Vec<(u32, Misses)> {
     let entries = entries.iter().enumerate().filter(|(_, entry)| **entry != T::default());
     entries.map(|(index, entry)| (index as u32, misses(entry))).collect()
-}
-
-fn cache(cache: &Cache) -> Geometry {
-    let geometry = Geometry::cache(cache.size_bytes, cache.ways, cache.line_bytes);
-    match cache.store_miss {
-        machine::StoreMiss::Allocate => Geometry { store_miss: StoreMiss::Allocate, ..geometry },
-        machine::StoreMiss::Bypass => geometry.bypassing(),
-    }
-}
-
-fn tlb(tlb: &Tlb, page_bytes: u64) -> Geometry {
-    Geometry::tlb(tlb.entries, tlb.ways, u32::try_from(page_bytes).unwrap_or(4096))
 }
 
 #[cfg(test)]
@@ -174,7 +161,7 @@ mod tests {
         counts.sites.push(simulate::SiteMisses { loads: [5, 2, 0], stores: [1, 1, 0], tlbs: [0, 0] });
         counts.blocks.resize(3, simulate::BlockMisses::default());
         counts.blocks[2].fetches = [7, 4, 0];
-        let attribution = hierarchy.attribution(&counts);
+        let attribution = hierarchy.attribution(&counts, None);
         assert_eq!(attribution.by_site.len(), 1);
         assert_eq!(attribution.by_block[0].0, 2);
         let site = attribution.by_site[0].1;
@@ -187,7 +174,7 @@ mod tests {
     #[test]
     fn what_a_machine_lacks_has_a_reason() {
         let hierarchy = preset("ladner2002");
-        let attribution = hierarchy.attribution(&simulate::Counts::default());
+        let attribution = hierarchy.attribution(&simulate::Counts::default(), None);
         assert_eq!(attribution.none.l3_misses, None);
         assert!(hierarchy.null_reasons()["l3_misses"].contains("has no L3"));
     }

@@ -4,9 +4,10 @@
 //! string instructions, gather, scatter, masked moves, state saves) arrive as records in every mode, so each observer counts them as it goes.
 
 use crate::progress::Line;
+use crate::simulation::Simulation;
 use event::{Access, Complex, Groups, Record, StateLayout, Step};
 use instrument::{Observer, Profile, Progress};
-use simulate::{Hierarchy, References};
+use simulate::References;
 use std::collections::HashMap;
 
 /// Counts complex references and nothing else.
@@ -57,24 +58,28 @@ impl Observer for Counter {
 /// Feeds the simulator.
 pub struct Simulator {
     line: Line,
-    hierarchy: Hierarchy,
+    simulation: Simulation,
 }
 
 impl Simulator {
-    /// Around an empty hierarchy.
-    pub fn new(hierarchy: Hierarchy) -> Simulator {
-        Simulator { line: Line::new(), hierarchy }
+    /// Around a simulation.
+    pub fn new(simulation: Simulation) -> Simulator {
+        Simulator { line: Line::new(), simulation }
     }
 
-    /// Leaves the terminal as it was, and gives what was counted.
-    pub fn finish(self) -> simulate::Counts {
-        self.hierarchy.counts().clone()
+    /// Leaves the terminal as it was, and gives what was counted, by process image.
+    pub fn finish(self) -> Vec<(u32, simulate::Counts)> {
+        self.simulation.finish()
     }
 }
 
 impl Observer for Simulator {
     fn records(&mut self, thread: u32, records: &[Record]) {
-        self.hierarchy.records(thread, records);
+        self.simulation.records(thread, records);
+    }
+
+    fn image(&mut self, number: u32) {
+        self.simulation.starts(number);
     }
 
     fn progress(&mut self, progress: &Progress) {

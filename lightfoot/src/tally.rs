@@ -46,6 +46,8 @@ pub struct Misses {
     pub l3_misses: Option<u64>,
     /// Data TLB.
     pub dtlb_misses: Option<u64>,
+    /// Conditional branches that the predictor got wrong.
+    pub branch_mispredictions: Option<u64>,
 }
 
 fn is_zero(count: &u64) -> bool {
@@ -65,6 +67,7 @@ impl Misses {
         add(&mut self.l2_misses, other.l2_misses);
         add(&mut self.l3_misses, other.l3_misses);
         add(&mut self.dtlb_misses, other.dtlb_misses);
+        add(&mut self.branch_mispredictions, other.branch_mispredictions);
     }
 
     /// First-level data misses, reads and writes.

@@ -181,7 +181,10 @@ fn a_signal_is_128_and_its_number_with_a_full_report() {
 
 #[test]
 fn an_interrupted_measurement_is_partial_and_130() {
-    let ran = lightfoot().args(["count", "--format", "json", "sleep", "30"]).run_interrupted_after_ms(500);
+    let job =
+        lightfoot().args(["count", "--format", "json", "sh", "-c", "echo ready; exec sleep 30"]).start_job();
+    job.signal("INT");
+    let ran = job.finish();
     ran.ends_with(130);
     let report = json(&ran.stderr);
     assert_eq!(report["partial"], true);
@@ -280,6 +283,68 @@ fn cache_has_every_promised_number_or_its_reason() {
         assert!(value.is_u64() || report["null_reasons"][field].is_string(), "{field}: {value}");
     }
     assert!(report["totals"]["l1d_load_misses"].as_u64() > Some(0));
+}
+
+#[test]
+fn branches_and_write_backs_are_counted_where_asked_for() {
+    let plain = report(&["cache", "--machine", "cachegrind", "--format", "json", "true"]);
+    for field in ["write_backs", "conditional_branches"] {
+        assert!(plain[field].is_null() && plain["null_reasons"][field].is_string(), "{field}");
+    }
+    let asked = report(&[
+        "cache",
+        "--machine",
+        "cachegrind",
+        "--branches",
+        "--write-backs",
+        "--format",
+        "json",
+        "true",
+    ]);
+    let (branches, wrong) = (&asked["conditional_branches"], &asked["totals"]["branch_mispredictions"]);
+    assert!(branches.as_u64() > wrong.as_u64() && wrong.as_u64() > Some(0), "{wrong} of {branches}");
+    assert!(asked["write_backs"]["l1"].as_u64() > Some(0), "{}", asked["write_backs"]);
+    for field in ["instructions", "loads", "stores", "l1i_misses", "l1d_load_misses", "l1d_store_misses"] {
+        assert_eq!(plain["totals"][field], asked["totals"][field], "{field}");
+    }
+}
+
+#[test]
+fn cycles_are_the_declared_sum() {
+    let report = report(&["cache", "--machine", "sapphire-rapids", "--format", "json", "true"]);
+    let terms = report["cycles"]["terms"].as_array().unwrap();
+    let cycles =
+        |term: &serde_json::Value| term["count"].as_f64().unwrap() * term["cycles_each"].as_f64().unwrap();
+    let sum: f64 = terms.iter().map(cycles).sum();
+    assert_eq!(report["cycles"]["total"].as_f64(), Some(sum.round()));
+    assert!(terms.iter().any(|term| term["of"] == "L2 misses"), "{terms:?}");
+}
+
+#[test]
+fn misses_behind_an_exec_are_those_of_the_program_itself() {
+    let rows = |words: &[&str]| {
+        let report = report(words);
+        let ours = |row: &&serde_json::Value| row["name"].as_str().unwrap().ends_with("bin/sort");
+        let row = report["libraries"].as_array().unwrap().iter().find(ours).cloned().unwrap();
+        ["instructions", "l1i_misses"].map(|field| row[field].as_u64().unwrap())
+    };
+    let alone = rows(&["cache", "--machine", "cachegrind", "--format", "json", "sort", "/dev/null"]);
+    let behind =
+        rows(&["cache", "--machine", "cachegrind", "--format", "json", "sh", "-c", "exec sort /dev/null"]);
+    assert!(alone[0].abs_diff(behind[0]) * 50 < alone[0], "{alone:?} {behind:?}");
+    assert!(alone[1].abs_diff(behind[1]) * 10 < alone[1], "{alone:?} {behind:?}");
+}
+
+#[test]
+fn a_stock_tool_runs_by_name() {
+    let listed = lightfoot().args(["tool"]).run();
+    assert!(String::from_utf8_lossy(&listed.ends_with(0).stdout).contains("opcode-mix"));
+    let ran = lightfoot().args(["tool", "instruction-count", "--", "sh", "-c", "exit 6"]).run();
+    ran.ends_with(6).says("  instructions\n");
+    lightfoot().args(["tool", "nothing", "--", "sh", "-c", "kill -TERM $$"]).run().ends_with(143);
+    lightfoot().args(["tool", "no-such-tool", "true"]).run().fails_with(125).says("branch-mix").in_one_line();
+    lightfoot().args(["tool", "opcode-mix"]).run().fails_with(125).says("program").in_one_line();
+    lightfoot().args(["tool", "memory-trace", "true"]).run().fails_with(125).says("-o").in_one_line();
 }
 
 #[test]

@@ -5,7 +5,7 @@
 
 mod bench;
 
-use bench::{json, Bench};
+use bench::{compile, json, Bench};
 use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -68,25 +68,6 @@ fn compiled_alike(name: &str, options: &[&str], source: &str, arguments: &[&str]
     let bench = Bench::new();
     let program = compile(&bench, name, options, source)?;
     alike(&bench, program.to_str().unwrap(), arguments)
-}
-
-fn compile(bench: &Bench, name: &str, options: &[&str], source: &str) -> Option<std::path::PathBuf> {
-    let (file, program) = (bench.file("source.c", source.as_bytes(), 0o644), bench.join(name));
-    let built = Command::new("cc")
-        .args(["-O1", "-w", "-pthread"])
-        .args(options)
-        .arg("-o")
-        .arg(&program)
-        .arg(&file)
-        .output();
-    match built {
-        Ok(output) if output.status.success() => Some(program),
-        Ok(output) => panic!("{name} does not compile: {}", String::from_utf8_lossy(&output.stderr)),
-        Err(_) => {
-            eprintln!("skipped: there is no C compiler (cc) here to compile {name}");
-            None
-        }
-    }
 }
 
 /// Text that compresses and compiles: the same every time.

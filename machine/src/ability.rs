@@ -54,6 +54,8 @@ struct Facts {
     tree: Tree,
     leaves: Leaves,
     machine: Machine,
+    /// CPUs that this process may use, as the scheduler says; `None` for a recorded machine.
+    allowed: Option<u32>,
 }
 
 /// The rows, in the order in which a reader needs them.
@@ -79,7 +81,8 @@ const ROWS: &[fn(&Facts) -> Ability] = &[
 pub fn abilities() -> Vec<Ability> {
     let (tree, leaves) = (Tree::root(), Leaves::of_this_cpu());
     let machine = host::read(&tree, &leaves);
-    of(&Facts { tree, leaves, machine })
+    let allowed = std::thread::available_parallelism().ok().and_then(|cpus| u32::try_from(cpus.get()).ok());
+    of(&Facts { tree, leaves, machine, allowed })
 }
 
 fn of(facts: &Facts) -> Vec<Ability> {

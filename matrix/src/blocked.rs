@@ -134,31 +134,37 @@ impl<T: Element> BlockedMatrix<T> {
     }
 
     /// Rows.
+    #[inline]
     pub fn rows(&self) -> usize {
         self.layout.rows()
     }
 
     /// Columns.
+    #[inline]
     pub fn cols(&self) -> usize {
         self.layout.cols()
     }
 
     /// Shape and addressing.
+    #[inline]
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
 
     /// The kernel whose panels this matrix is made of.
+    #[inline]
     pub fn kernel(&self) -> &'static Kernel {
         self.kernel
     }
 
     /// Everything that is stored, padding included, in storage order.
+    #[inline]
     pub fn storage(&self) -> &[T] {
         &self.storage
     }
 
     /// The same, for writing; [`Layout::offset`] says what lies where.
+    #[inline]
     pub fn storage_mut(&mut self) -> &mut [T] {
         &mut self.storage
     }

@@ -59,21 +59,25 @@ impl Layout {
     }
 
     /// Rows.
+    #[inline]
     pub fn rows(&self) -> usize {
         self.rows
     }
 
     /// Columns.
+    #[inline]
     pub fn cols(&self) -> usize {
         self.cols
     }
 
     /// Rows per panel.
+    #[inline]
     pub fn panel(&self) -> usize {
         self.panel
     }
 
     /// T: columns per strip and rows per tile; a multiple of the panel.
+    #[inline]
     pub fn tile(&self) -> usize {
         self.tile
     }

@@ -108,20 +108,6 @@ unsafe impl<T: Send> Send for StridedMut<'_, T> {}
 unsafe impl<T: Sync> Sync for StridedMut<'_, T> {}
 
 impl<'a, T> Strided<'a, T> {
-    /// Entry (i, j) is `data[i·row_stride + j·col_stride]`.
-    ///
-    /// # Errors
-    /// [`Error::OutOfBounds`] when an entry would lie outside the slice.
-    pub fn new(
-        data: &'a [T],
-        rows: usize,
-        cols: usize,
-        row_stride: isize,
-        col_stride: isize,
-    ) -> Result<Self, Error> {
-        Self::with_origin(data, 0, rows, cols, row_stride, col_stride)
-    }
-
     /// As [`Strided::new`], with entry (0, 0) at `data[origin]`: what negative strides need.
     ///
     /// # Errors
@@ -136,27 +122,6 @@ impl<'a, T> Strided<'a, T> {
     ) -> Result<Self, Error> {
         let shape = Shape { rows, cols, row_stride, col_stride, origin }.checked(data.len())?;
         Ok(Strided { data: data.as_ptr(), shape, borrow: PhantomData })
-    }
-
-    /// Rows one after the other.
-    ///
-    /// # Errors
-    /// As for [`Strided::new`].
-    pub fn row_major(data: &'a [T], rows: usize, cols: usize) -> Result<Self, Error> {
-        Self::new(data, rows, cols, stride(rows, cols)?, 1)
-    }
-
-    /// Columns one after the other.
-    ///
-    /// # Errors
-    /// As for [`Strided::new`].
-    pub fn col_major(data: &'a [T], rows: usize, cols: usize) -> Result<Self, Error> {
-        Self::new(data, rows, cols, 1, stride(cols, rows)?)
-    }
-
-    /// The same array with rows and columns exchanged; nothing moves.
-    pub fn transposed(self) -> Self {
-        Strided { shape: self.shape.transposed(), ..self }
     }
 
     /// First entry, row stride, column stride.
@@ -180,20 +145,6 @@ impl<'a, T> Strided<'a, T> {
 }
 
 impl<'a, T> StridedMut<'a, T> {
-    /// Entry (i, j) is `data[i·row_stride + j·col_stride]`.
-    ///
-    /// # Errors
-    /// [`Error::OutOfBounds`] when an entry would lie outside the slice, [`Error::Overlap`] when two share a place.
-    pub fn new(
-        data: &'a mut [T],
-        rows: usize,
-        cols: usize,
-        row_stride: isize,
-        col_stride: isize,
-    ) -> Result<Self, Error> {
-        Self::with_origin(data, 0, rows, cols, row_stride, col_stride)
-    }
-
     /// As [`StridedMut::new`], with entry (0, 0) at `data[origin]`.
     ///
     /// # Errors
@@ -211,29 +162,6 @@ impl<'a, T> StridedMut<'a, T> {
             return Err(Error::Overlap { shape: (rows, cols), strides: (row_stride, col_stride) });
         }
         Ok(StridedMut { data: data.as_mut_ptr(), shape, borrow: PhantomData })
-    }
-
-    /// Rows one after the other.
-    ///
-    /// # Errors
-    /// As for [`StridedMut::new`].
-    pub fn row_major(data: &'a mut [T], rows: usize, cols: usize) -> Result<Self, Error> {
-        let stride = stride(rows, cols)?;
-        Self::new(data, rows, cols, stride, 1)
-    }
-
-    /// Columns one after the other.
-    ///
-    /// # Errors
-    /// As for [`StridedMut::new`].
-    pub fn col_major(data: &'a mut [T], rows: usize, cols: usize) -> Result<Self, Error> {
-        let stride = stride(cols, rows)?;
-        Self::new(data, rows, cols, 1, stride)
-    }
-
-    /// The same array with rows and columns exchanged; nothing moves.
-    pub fn transposed(self) -> Self {
-        StridedMut { shape: self.shape.transposed(), ..self }
     }
 
     /// First entry, row stride, column stride.
@@ -260,6 +188,54 @@ impl<'a, T> StridedMut<'a, T> {
 fn stride(count: usize, length: usize) -> Result<isize, Error> {
     isize::try_from(length.max(1)).map_err(|_| Error::TooLarge { rows: count, cols: length })
 }
+
+macro_rules! constructors {
+    ($view:ident, $slice:ty, $errors:literal) => {
+        impl<'a, T> $view<'a, T> {
+            /// Entry (i, j) is `data[i·row_stride + j·col_stride]`.
+            ///
+            /// # Errors
+            #[doc = $errors]
+            pub fn new(
+                data: $slice,
+                rows: usize,
+                cols: usize,
+                row_stride: isize,
+                col_stride: isize,
+            ) -> Result<Self, Error> {
+                Self::with_origin(data, 0, rows, cols, row_stride, col_stride)
+            }
+
+            /// Rows one after the other.
+            ///
+            /// # Errors
+            /// As for [`Self::new`].
+            pub fn row_major(data: $slice, rows: usize, cols: usize) -> Result<Self, Error> {
+                Self::new(data, rows, cols, stride(rows, cols)?, 1)
+            }
+
+            /// Columns one after the other.
+            ///
+            /// # Errors
+            /// As for [`Self::new`].
+            pub fn col_major(data: $slice, rows: usize, cols: usize) -> Result<Self, Error> {
+                Self::new(data, rows, cols, 1, stride(cols, rows)?)
+            }
+
+            /// The same array with rows and columns exchanged; nothing moves.
+            pub fn transposed(self) -> Self {
+                $view { shape: self.shape.transposed(), ..self }
+            }
+        }
+    };
+}
+
+constructors!(Strided, &'a [T], "[`Error::OutOfBounds`] when an entry would lie outside the slice.");
+constructors!(
+    StridedMut,
+    &'a mut [T],
+    "[`Error::OutOfBounds`] when an entry would lie outside the slice, [`Error::Overlap`] when two share a place."
+);
 
 macro_rules! accessors {
     ($view:ident) => {

@@ -19,6 +19,7 @@ pub(crate) struct Part {
 }
 
 impl Part {
+    #[inline]
     fn whole(layout: Layout) -> Part {
         Part { layout, first_row: 0, first_col: 0, rows: layout.rows(), cols: layout.cols() }
     }
@@ -73,11 +74,13 @@ pub struct ViewMut<'a, T: Element> {
 
 impl<T: Element> BlockedMatrix<T> {
     /// The whole matrix.
+    #[inline]
     pub fn view(&self) -> View<'_, T> {
         View { part: Part::whole(*self.layout()), storage: self.storage() }
     }
 
     /// The whole matrix, for writing.
+    #[inline]
     pub fn view_mut(&mut self) -> ViewMut<'_, T> {
         let (part, kernel) = (Part::whole(*self.layout()), self.kernel());
         ViewMut { part, kernel, storage: self.storage_mut() }
@@ -119,45 +122,36 @@ impl<T: Element> BlockedMatrix<T> {
     }
 }
 
-impl<T: Element> View<'_, T> {
-    /// Rows.
-    pub fn rows(&self) -> usize {
-        self.part.rows
-    }
+macro_rules! accessors {
+    ($view:ident) => {
+        impl<T: Element> $view<'_, T> {
+            /// Rows.
+            #[inline]
+            pub fn rows(&self) -> usize {
+                self.part.rows
+            }
 
-    /// Columns.
-    pub fn cols(&self) -> usize {
-        self.part.cols
-    }
+            /// Columns.
+            #[inline]
+            pub fn cols(&self) -> usize {
+                self.part.cols
+            }
 
-    /// Entry (`row`, `col`) of the view.
-    ///
-    /// # Panics
-    /// Outside the view.
-    pub fn get(&self, row: usize, col: usize) -> T {
-        self.storage[self.part.offset(row, col)]
-    }
+            /// Entry (`row`, `col`) of the view.
+            ///
+            /// # Panics
+            /// Outside the view.
+            pub fn get(&self, row: usize, col: usize) -> T {
+                self.storage[self.part.offset(row, col)]
+            }
+        }
+    };
 }
 
+accessors!(View);
+accessors!(ViewMut);
+
 impl<T: Element> ViewMut<'_, T> {
-    /// Rows.
-    pub fn rows(&self) -> usize {
-        self.part.rows
-    }
-
-    /// Columns.
-    pub fn cols(&self) -> usize {
-        self.part.cols
-    }
-
-    /// Entry (`row`, `col`) of the view.
-    ///
-    /// # Panics
-    /// Outside the view.
-    pub fn get(&self, row: usize, col: usize) -> T {
-        self.storage[self.part.offset(row, col)]
-    }
-
     /// Writes entry (`row`, `col`) of the view.
     ///
     /// # Panics
@@ -174,12 +168,14 @@ impl<T: Element> ViewMut<'_, T> {
 }
 
 impl<'a, T: Element> From<&'a BlockedMatrix<T>> for View<'a, T> {
+    #[inline]
     fn from(matrix: &'a BlockedMatrix<T>) -> Self {
         matrix.view()
     }
 }
 
 impl<'a, T: Element> From<&'a mut BlockedMatrix<T>> for ViewMut<'a, T> {
+    #[inline]
     fn from(matrix: &'a mut BlockedMatrix<T>) -> Self {
         matrix.view_mut()
     }

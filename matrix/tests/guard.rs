@@ -3,7 +3,7 @@
 
 mod support;
 
-use matrix::kernel::{Micro, Reach, RealKernel};
+use matrix::kernel::{Micro, MicroKernel, Reach, RealKernel};
 use matrix::{Gemm, Kernel, Real, Strided, StridedMut};
 use support::{every_kernel, Random};
 
@@ -59,34 +59,59 @@ impl<T> Drop for Walled<T> {
 
 fn check_kernel<T: Real>(kernel: &'static RealKernel<T>) {
     for wall in [Wall::Before, Wall::Behind] {
-        let whole = kernel.run.iter().enumerate().map(|(i, run)| (i + 1, kernel.columns, run));
-        let half = kernel.half.iter().enumerate().map(|(i, run)| (i + 1, kernel.columns / 2, run));
-        for (panels, columns, run) in whole.chain(half) {
+        let tall = kernel.tall.iter().enumerate().map(|(panels, run)| (panels + 1, 1, *run));
+        let run = kernel.run.iter().enumerate().flat_map(|(panels, runs)| {
+            runs.iter().enumerate().map(move |(columns, run)| (panels + 1, columns + 1, *run))
+        });
+        for (panels, columns, run) in run.chain(tall) {
             for k in [0, 1, 2, 3, 4, 5, 7, 8, 33] {
-                let panel = kernel.panel;
-                let mut a = Walled::new(&vec![T::ONE; panels * panel * k], wall);
-                // The last row of B ends with its group, not with the panel.
-                let b_len = if k == 0 { 0 } else { (k - 1) * panel + columns };
-                let mut b = Walled::new(&vec![T::ONE; b_len], wall);
-                let mut c = Walled::new(&vec![T::ONE; panels * panel * columns], wall);
-                let micro = Micro {
-                    k,
-                    a: a.get().as_ptr(),
-                    a_panel: panel * k,
-                    b: b.get().as_ptr(),
-                    c: c.get().as_mut_ptr(),
-                    c_panel: panel * columns,
-                    c_column: panel,
-                    alpha: T::ONE,
-                    beta: T::ONE,
-                    next: std::ptr::null(),
-                    reach: if k % 2 == 0 { Reach::Near } else { Reach::Far },
-                };
-                // SAFETY: available, and the three arrays are exactly as large as the contract asks for.
-                unsafe { run(&micro) };
-                let sum = (0..k).fold(T::ONE, |sum, _| sum + T::ONE);
-                assert!(c.get().iter().all(|&v| v == sum), "{panels} panels, depth {k}, {wall:?}");
+                check_tile(kernel.panel, (panels, columns, k), run, wall);
             }
+        }
+    }
+}
+
+/// One kernel on panels, and on arrays as they lie: `A` by columns, `B` by rows and by columns, `C` with rows missing.
+fn check_tile<T: Real>(
+    panel: usize,
+    (panels, columns, k): (usize, usize, usize),
+    run: MicroKernel<T>,
+    wall: Wall,
+) {
+    let rows = panels * panel;
+    let in_panels = (panel * k, panel, 1, panel);
+    for (a_panel, a_step, b_column, b_step) in
+        [in_panels, (panel, rows, k.max(1), 1), (panel, rows, 1, columns)]
+    {
+        for last_rows in [1, panel - 1, panel] {
+            let mut a = Walled::new(&vec![T::ONE; rows * k], wall);
+            // The last row of B ends with its group, not with the panel.
+            let b_len = if k == 0 { 0 } else { (k - 1) * b_step + (columns - 1) * b_column + 1 };
+            let mut b = Walled::new(&vec![T::ONE; b_len], wall);
+            let c_rows = rows - panel + last_rows;
+            let mut c = Walled::new(&vec![T::ONE; c_rows * columns], wall);
+            let micro = Micro {
+                k,
+                a: a.get().as_ptr(),
+                a_panel: a_panel as isize,
+                a_step: a_step as isize,
+                b: b.get().as_ptr(),
+                b_column: b_column as isize,
+                b_step: b_step as isize,
+                c: c.get().as_mut_ptr(),
+                c_panel: panel as isize,
+                c_column: c_rows as isize,
+                last_rows,
+                alpha: T::ONE,
+                beta: T::ONE,
+                next: std::ptr::null(),
+                reach: if k % 2 == 0 { Reach::Near } else { Reach::Far },
+            };
+            // SAFETY: available, and the three arrays are exactly as large as the contract asks for.
+            unsafe { run(&micro) };
+            let sum = (0..k).fold(T::ONE, |sum, _| sum + T::ONE);
+            let context = format!("{panels} panels, {columns} columns, depth {k}, {wall:?}");
+            assert!(c.get().iter().all(|&v| v == sum), "{context}");
         }
     }
 }

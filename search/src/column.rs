@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::key::{Exact, Frame, Lane};
 use crate::line::{lanes, lanes_mut, lines_for};
 use crate::memory::{Draft, Memory};
-use crate::plan::{check_sorted, Core, Options};
+use crate::plan::{Core, Options};
 
 /// Queries converted at a time: small enough for the stack and the first cache, large enough that the pipeline stays full.
 const CHUNK: usize = 1024;
@@ -38,6 +38,8 @@ pub(crate) trait Column: Copy {
     fn read(stored: &Stored<Self::Lane>, ranks: Range<usize>, out: &mut Vec<Self>);
     /// Lines of full keys that a file holds for `n` keys.
     fn full_lines(n: usize) -> usize;
+    /// True when the full keys are in order and those of the lanes; there may be none.
+    fn agrees(stored: &Stored<Self::Lane>) -> bool;
     /// Sorts keys in the index's order.
     fn sort(keys: &mut [Self]);
 }
@@ -78,6 +80,10 @@ macro_rules! define_exact_column {
 
             fn full_lines(_n: usize) -> usize {
                 0
+            }
+
+            fn agrees(_stored: &Stored<$lane>) -> bool {
+                true
             }
 
             fn sort(keys: &mut [Self]) {
@@ -137,11 +143,10 @@ impl Column for u128 {
         let (min, max) = (keys.first().copied().unwrap_or(0), keys.last().copied().unwrap_or(0));
         let frame = Frame::new(min, max);
         let prefixes: Vec<u64> = keys.iter().map(|&key| frame.lane(key)).collect();
-        debug_assert!(check_sorted(&prefixes).is_ok());
         let lines = lines_for::<u128>(keys.len());
         let mut full = Draft::new(lines);
         lanes_mut::<u128>(full.lines_mut())[..keys.len()].copy_from_slice(keys);
-        Ok(Stored { core: Core::build_sorted(&prefixes, options)?, full: full.finish(lines), frame })
+        Ok(Stored { core: Core::build(&prefixes, options)?, full: full.finish(lines), frame })
     }
 
     fn rank(stored: &Stored<u64>, q: Self) -> usize {
@@ -168,6 +173,11 @@ impl Column for u128 {
 
     fn full_lines(n: usize) -> usize {
         lines_for::<u128>(n)
+    }
+
+    fn agrees(stored: &Stored<u64>) -> bool {
+        let keys = &lanes::<u128>(stored.full.lines())[..stored.core.n];
+        keys.is_sorted() && stored.core.has_lanes(keys.iter().map(|&key| stored.frame.lane(key)))
     }
 
     fn sort(keys: &mut [Self]) {

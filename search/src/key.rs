@@ -151,7 +151,7 @@ define_lane!(u32, u64, 16, u32s, less_u32);
 define_lane!(u64, u128, 8, u64s, less_u64);
 
 /// A key type whose order a lane keeps exactly: the six types of 32 and 64 bits.
-pub(crate) trait Exact: Copy {
+pub(crate) trait Exact: Copy + Sync {
     /// The lane type.
     type As: Lane;
     /// The key's lane.

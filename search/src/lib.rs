@@ -51,7 +51,6 @@ mod line;
 mod map;
 mod memory;
 pub mod paper;
-#[cfg(feature = "std")]
 mod parallel;
 mod plan;
 #[cfg(feature = "std")]

@@ -69,15 +69,9 @@ impl Draft {
         }
     }
 
-    /// The first `len` lines, finished.
+    /// The first `len` lines, finished. The rest stays allocated: giving it back would copy what is kept, and what was never written takes no pages.
     pub(crate) fn finish(self, len: usize) -> Memory {
-        let mut owner = self.owner;
-        if let Owner::Heap(lines) = &mut owner {
-            lines.truncate(len);
-            lines.shrink_to_fit();
-        }
-        let owner = Arc::new(owner);
-        Memory::of(owner, 0..len)
+        Memory::of(Arc::new(self.owner), 0..len)
     }
 }
 

@@ -1,10 +1,32 @@
 //! Work spread over threads: batches cut into chunks, and a merge sort. Threads are started per call and joined before it returns.
+//! Without `std` there are none, and the caller's own does all the work.
 
 use alloc::vec::Vec;
+#[cfg(feature = "std")]
 use core::cmp::Ordering;
 
 /// Fewest queries or keys that are worth a thread.
 const WORTH_A_THREAD: usize = 4096;
+
+/// Calls `work` on every part, each but the first on a thread of its own; returns what it said, in order.
+pub(crate) fn each<P: Send, R: Send>(parts: Vec<P>, work: impl Fn(P) -> R + Sync) -> Vec<R> {
+    #[cfg(feature = "std")]
+    if parts.len() > 1 {
+        return std::thread::scope(|scope| {
+            let work = &work;
+            let mut parts = parts.into_iter();
+            let own = parts.next();
+            let others: Vec<_> = parts.map(|part| scope.spawn(move || work(part))).collect();
+            let own = own.into_iter().map(work);
+            own.chain(others.into_iter().map(|other| match other.join() {
+                Ok(said) => said,
+                Err(panic) => std::panic::resume_unwind(panic),
+            }))
+            .collect()
+        });
+    }
+    parts.into_iter().map(work).collect()
+}
 
 /// Calls `work` on matching chunks of two slices, on up to `threads` threads.
 ///
@@ -18,17 +40,13 @@ pub(crate) fn zip_chunks<A: Sync, B: Send>(
 ) {
     assert_eq!(a.len(), b.len(), "as many answers as queries");
     let chunk = a.len().div_ceil(threads.max(1)).max(WORTH_A_THREAD);
-    let mut pairs = a.chunks(chunk).zip(b.chunks_mut(chunk));
-    let Some(own) = pairs.next() else { return };
-    std::thread::scope(|scope| {
-        for (a, b) in pairs {
-            let work = &work;
-            scope.spawn(move || work(a, b));
-        }
-        work(own.0, own.1);
-    });
+    if chunk >= a.len() {
+        return work(a, b);
+    }
+    each(a.chunks(chunk).zip(b.chunks_mut(chunk)).collect(), |(a, b)| work(a, b));
 }
 
+#[cfg(feature = "std")]
 /// Sorts `keys`: chunks on threads of their own, then merged pairwise, each merge on a thread.
 pub(crate) fn sort<K: Copy + Send + Sync>(
     keys: &mut Vec<K>,
@@ -61,6 +79,7 @@ pub(crate) fn sort<K: Copy + Send + Sync>(
     }
 }
 
+#[cfg(feature = "std")]
 /// Merges two runs on two threads: the first half of the output from the front, the second from the back.
 fn merge_halves<K: Copy + Send + Sync>(
     from: &[K],
@@ -78,6 +97,7 @@ fn merge_halves<K: Copy + Send + Sync>(
     });
 }
 
+#[cfg(feature = "std")]
 /// How many of the first `count` merged keys come from `a`.
 fn co_rank<K>(a: &[K], b: &[K], count: usize, compare: &impl Fn(&K, &K) -> Ordering) -> usize {
     let (mut low, mut high) = (count.saturating_sub(b.len()), count.min(a.len()));
@@ -92,6 +112,7 @@ fn co_rank<K>(a: &[K], b: &[K], count: usize, compare: &impl Fn(&K, &K) -> Order
     low
 }
 
+#[cfg(feature = "std")]
 fn merge<K: Copy>(a: &[K], b: &[K], to: &mut [K], compare: &impl Fn(&K, &K) -> Ordering) {
     let (mut i, mut j) = (0, 0);
     for slot in to {
@@ -102,7 +123,7 @@ fn merge<K: Copy>(a: &[K], b: &[K], to: &mut [K], compare: &impl Fn(&K, &K) -> O
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "std"))]
 mod tests {
     use super::*;
 

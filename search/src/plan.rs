@@ -11,7 +11,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::error::Error;
-use crate::kernel::{fill_split, Isa, Kernel};
+use crate::kernel::{fill_part, Isa, Kernel};
 use crate::key::{Exact, Lane};
 use crate::layout::*;
 use crate::memory::{Draft, Memory};
@@ -23,6 +23,8 @@ pub struct Options {
     pub layout: Option<Layout>,
     /// An instruction set; the fastest available when `None`.
     pub isa: Option<Isa>,
+    /// Threads that place the keys; the caller's own when `None`. The index is the same for any number.
+    pub threads: Option<usize>,
 }
 
 /// A searchable array of lanes: a plan, the lines it describes, and the kernel chosen for them.
@@ -36,14 +38,8 @@ pub(crate) struct Core<L: Lane> {
 }
 
 impl<L: Lane> Core<L> {
-    /// Plans and builds for sorted keys, which are checked.
+    /// Plans and builds for sorted keys, which are checked: by the layout that places them where it reads them anyway, beforehand elsewhere.
     pub(crate) fn build<K: Exact<As = L>>(keys: &[K], options: &Options) -> Result<Core<L>, Error> {
-        check_sorted(keys)?;
-        Self::build_sorted(keys, options)
-    }
-
-    /// Plans and builds for keys known to be sorted.
-    pub(crate) fn build_sorted<K: Exact<As = L>>(keys: &[K], options: &Options) -> Result<Core<L>, Error> {
         let isa = options.isa.unwrap_or_else(Isa::detect);
         let mut refused = Vec::new();
         let candidates = match options.layout {
@@ -51,11 +47,18 @@ impl<L: Lane> Core<L> {
             None => preference::<L>(keys.len()),
         };
         for &layout in &candidates {
-            match place(layout, isa, keys) {
+            if layout != Layout::Split {
+                check_sorted(keys)?;
+            }
+            match place(layout, isa, keys, options.threads.unwrap_or(1)) {
                 Ok((shape, memory)) => {
                     let kernel = Kernel::choose(layout, isa).ok_or(Error::NoSuchIsa { isa: isa.name() })?;
                     let reason = reason(layout, options, &refused);
                     return Ok(Core { n: keys.len(), shape, memory, kernel, reason });
+                }
+                Err(Refusal::Unsorted) => {
+                    check_sorted(keys)?;
+                    unreachable!("keys that are sorted were found unsorted");
                 }
                 Err(why) if options.layout.is_some() => {
                     return Err(Error::Refused { layout: layout.name(), reason: why.why() });
@@ -67,10 +70,16 @@ impl<L: Lane> Core<L> {
     }
 
     /// The index of lines that were read from a file.
-    pub(crate) fn from_parts(n: usize, shape: Shape<L>, memory: Memory) -> Core<L> {
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] when the lines are not in the layout's order, whatever their checksum says.
+    pub(crate) fn from_parts(n: usize, shape: Shape<L>, memory: Memory) -> Result<Core<L>, Error> {
+        if !shape.holds(memory.lines()) {
+            return Err(Error::Damaged { what: "the contents are not in the order of their layout" });
+        }
         let layout = shape.layout();
         let kernel = Kernel::choose(layout, Isa::detect()).expect("a detected instruction set is available");
-        Core { n, shape, memory, kernel, reason: String::from("as the file says") }
+        Ok(Core { n, shape, memory, kernel, reason: String::from("as the file says") })
     }
 
     /// The number of keys less than `q`.
@@ -105,6 +114,13 @@ impl<L: Lane> Core<L> {
         self.shape.read(self.memory.lines(), ranks, each);
     }
 
+    /// True when the lanes, in order, are those of `expected`.
+    pub(crate) fn has_lanes(&self, mut expected: impl Iterator<Item = L>) -> bool {
+        let mut same = true;
+        self.read(0..self.n, &mut |lane| same &= expected.next() == Some(lane));
+        same
+    }
+
     /// The plan in words: layout, reason, size, kernel and pages.
     pub(crate) fn explain(&self) -> String {
         let layout = self.shape.layout().description();
@@ -130,7 +146,7 @@ impl<L: Lane> Core<L> {
 }
 
 /// The first position whose key is smaller than its predecessor is an error.
-pub(crate) fn check_sorted<K: Exact>(keys: &[K]) -> Result<(), Error> {
+fn check_sorted<K: Exact>(keys: &[K]) -> Result<(), Error> {
     const BLOCK: usize = 1024;
     for start in (1..keys.len()).step_by(BLOCK) {
         let pairs = keys[start - 1..keys.len().min(start + BLOCK)].windows(2);
@@ -171,20 +187,21 @@ fn place<L: Lane, K: Exact<As = L>>(
     layout: Layout,
     isa: Isa,
     keys: &[K],
+    threads: usize,
 ) -> Result<(Shape<L>, Memory), Refusal> {
     let n = keys.len();
     Ok(match layout {
-        Layout::Sorted => filled(Sorted::new::<L>(n), Shape::Sorted, keys),
-        Layout::BranchFree => filled(BranchFree::new::<L>(n), Shape::BranchFree, keys),
-        Layout::Eytzinger => filled(Eytzinger::new::<L>(n), Shape::Eytzinger, keys),
-        Layout::Kary => filled(Kary::new::<L>(n)?, Shape::Kary, keys),
-        Layout::Tree => filled(Tree::new::<L>(n), Shape::Tree, keys),
-        Layout::VanEmdeBoas => filled(VanEmdeBoas::new::<L>(n), Shape::VanEmdeBoas, keys),
+        Layout::Sorted => filled(Sorted::new::<L>(n), Shape::Sorted, keys, threads),
+        Layout::BranchFree => filled(BranchFree::new::<L>(n), Shape::BranchFree, keys, threads),
+        Layout::Eytzinger => filled(Eytzinger::new::<L>(n), Shape::Eytzinger, keys, threads),
+        Layout::Kary => filled(Kary::new::<L>(n)?, Shape::Kary, keys, threads),
+        Layout::Tree => filled(Tree::new::<L>(n), Shape::Tree, keys, threads),
+        Layout::VanEmdeBoas => filled(VanEmdeBoas::new::<L>(n), Shape::VanEmdeBoas, keys, threads),
         Layout::Window => {
             let plan = Window::plan(keys)?;
             let lines = Method::<L>::lines(&plan);
             let mut draft = Draft::new(lines);
-            plan.fill(keys, draft.lines_mut())?;
+            plan.fill(keys, draft.lines_mut(), threads)?;
             (Shape::Window(plan), draft.finish(lines))
         }
         Layout::Packed => {
@@ -197,7 +214,8 @@ fn place<L: Lane, K: Exact<As = L>>(
         Layout::Split => {
             let plan = Split::plan(keys)?;
             let mut draft = Draft::new(plan.lines_max());
-            let plan = fill_split(isa, plan, keys, draft.lines_mut())?;
+            let part = |plan: &Split<L>, keys: &[K], part: Part<'_>| fill_part(isa, plan, keys, part);
+            let plan = plan.fill(keys, draft.lines_mut(), threads, part)?;
             let lines = Method::<L>::lines(&plan);
             (Shape::Split(plan), draft.finish(lines))
         }
@@ -205,7 +223,7 @@ fn place<L: Lane, K: Exact<As = L>>(
 }
 
 /// Places keys in a layout that never refuses.
-fn filled<L, K, M>(method: M, shape: fn(M) -> Shape<L>, keys: &[K]) -> (Shape<L>, Memory)
+fn filled<L, K, M>(method: M, shape: fn(M) -> Shape<L>, keys: &[K], threads: usize) -> (Shape<L>, Memory)
 where
     L: Lane,
     K: Exact<As = L>,
@@ -213,6 +231,6 @@ where
 {
     let lines = method.lines();
     let mut draft = Draft::new(lines);
-    method.fill(keys, draft.lines_mut());
+    method.fill(keys, draft.lines_mut(), threads);
     (shape(method), draft.finish(lines))
 }

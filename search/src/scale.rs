@@ -55,7 +55,8 @@ impl<L: Lane> Scale<L> {
     /// The key of a bucket whose fraction begins with `digit` (left-aligned, the rest 0): the smallest that maps there or above.
     pub(crate) fn key(&self, bucket: usize, digit: u64) -> L {
         let product = ((bucket as u128) << L::BITS) | (digit as u128 >> (64 - L::BITS));
-        L::narrow(self.min.widen() + product.div_ceil((self.multiplier as u128).max(1)) as u64)
+        let distance = product.div_ceil((self.multiplier as u128).max(1)) as u64;
+        L::narrow(self.min.widen().wrapping_add(distance))
     }
 
     /// The numbers that give the map back.

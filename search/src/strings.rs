@@ -87,7 +87,7 @@ impl BytesIndex {
             end += string.len();
             *slot = end as u64;
         }
-        let core = Core::build_sorted(&prefixes, options)?;
+        let core = Core::build(&prefixes, options)?;
         Ok(BytesIndex { core, full: full.finish(lines), ends_lines, total, common })
     }
 
@@ -243,12 +243,19 @@ impl BytesIndex {
         let ends = &lanes::<u64>(&opened.full.lines()[..ends_lines])[..n + 1];
         let ordered = ends.windows(2).all(|pair| pair[0] <= pair[1]);
         let first_bytes = ends.get(1).copied().unwrap_or(0);
-        if ends[0] != 0 || !ordered || ends[n] != total as u64 || common as u64 > first_bytes {
+        if ends[0] != 0 || !ordered || ends[n] != total as u64 || (n > 0 && common as u64 > first_bytes) {
             return Err(DAMAGED);
         }
         let shape = opened.header.shape()?;
-        let core = Core::from_parts(n, shape, opened.core);
-        Ok(BytesIndex { core, full: opened.full, ends_lines, total, common })
+        let core = Core::from_parts(n, shape, opened.core)?;
+        let index = BytesIndex { core, full: opened.full, ends_lines, total, common };
+        let shared = index.get(0).map(|first| &first[..common]);
+        let alike = shared.is_none_or(|shared| index.get(n - 1).is_some_and(|last| last.starts_with(shared)));
+        let prefixes = index.iter().map(|string| prefix(string, common));
+        if !alike || !index.iter().is_sorted() || !index.core.has_lanes(prefixes) {
+            return Err(Error::Damaged { what: "the strings are not those of the prefixes" });
+        }
+        Ok(index)
     }
 
     /// Writes the index file at `path`, whole or not at all.

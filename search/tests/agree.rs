@@ -3,7 +3,7 @@
 //! One runner, many data: sizes around every node size, all distributions, the extremes of each type, each key and its neighbours.
 
 use proptest::prelude::*;
-use search::sample::{Random, DISTRIBUTIONS};
+use search::sample::{Distribution, Random, DISTRIBUTIONS};
 use search::{reference, BytesIndex, Error, Index, Isa, Key, Layout, Options, KERNELS, LAYOUTS};
 
 /// Kernels of this machine.
@@ -13,7 +13,7 @@ fn kernels() -> impl Iterator<Item = Isa> {
 
 /// Builds with one layout and kernel; a refusal is an answer too.
 fn build<K: Key>(keys: &[K], layout: Layout, isa: Isa) -> Option<Index<K>> {
-    let options = Options { layout: Some(layout), isa: Some(isa) };
+    let options = Options { layout: Some(layout), isa: Some(isa), ..Options::default() };
     match Index::build_with(keys, &options) {
         Ok(index) => Some(index),
         Err(Error::Refused { .. }) => None,
@@ -319,5 +319,51 @@ proptest! {
         prop_assert_eq!(index.range(a..=b).collect::<Vec<_>>(), expected(&|k| a <= k && k <= b));
         prop_assert_eq!(index.range(..b).collect::<Vec<_>>(), expected(&|k| k < b));
         prop_assert_eq!(index.range(a..).collect::<Vec<_>>(), expected(&|k| a <= k));
+    }
+}
+
+#[test]
+fn any_number_of_threads_builds_the_same_bytes() {
+    for &(distribution, name) in DISTRIBUTIONS {
+        for (n, max) in [(1000, u64::MAX), (200_000, u64::MAX), (300_000, 1 << 31), (250_000, 1 << 22)] {
+            let keys = distribution.keys(n, max, 5);
+            let built = |threads| {
+                let options = Options { threads: Some(threads), ..Options::default() };
+                Index::build_with(&keys, &options).unwrap().to_bytes()
+            };
+            let alone = built(1);
+            for threads in [2, 3, 7] {
+                assert!(built(threads) == alone, "{name} {n} {threads}");
+            }
+            let mut shuffled = keys.clone();
+            shuffled.rotate_left(n / 3);
+            assert!(Index::build_parallel(shuffled, 2).unwrap().to_bytes() == alone, "{name} {n}");
+        }
+    }
+}
+
+#[test]
+fn the_first_key_out_of_order_is_named_wherever_it_is() {
+    let n = 200_000;
+    let sorted = Distribution::Uniform.keys(n, u64::MAX, 5);
+    for threads in [1, 2, 5] {
+        for at in [1, 2, 63, 64, 65, 99_999, 100_000, 100_001, n - 2, n - 1] {
+            for small in [0, sorted[at - 1] - 1] {
+                let mut keys = sorted.clone();
+                keys[at] = small;
+                let options = Options { threads: Some(threads), ..Options::default() };
+                let error = Index::build_with(&keys, &options).unwrap_err();
+                assert!(
+                    matches!(error, Error::Unsorted { position } if position == at),
+                    "{threads} {at} {error}"
+                );
+            }
+            let mut keys = sorted.clone();
+            keys[at - 1] = u64::MAX;
+            let options = Options { threads: Some(threads), ..Options::default() };
+            assert!(
+                matches!(Index::build_with(&keys, &options), Err(Error::Unsorted { position }) if position == at)
+            );
+        }
     }
 }

@@ -156,3 +156,27 @@ fn misaligned_static_bytes_are_refused() {
     let walled = against_a_wall(&[bytes.as_slice(), &[0]].concat());
     assert!(matches!(Index::<u32>::from_static(&walled[..bytes.len()]), Err(Error::Misaligned)));
 }
+
+#[cfg(unix)]
+#[test]
+fn what_is_not_a_file_stays_what_it_is() {
+    use std::io::Read;
+    use std::os::unix::fs::FileTypeExt;
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe");
+    let name = std::ffi::CString::new(pipe.to_str().unwrap()).unwrap();
+    // SAFETY: the name is a C string that outlives the call.
+    assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
+    let index = Index::build(&keys(3000)).unwrap();
+    let read = std::thread::scope(|scope| {
+        let reader = scope.spawn(|| {
+            let mut bytes = Vec::new();
+            std::fs::File::open(&pipe).unwrap().read_to_end(&mut bytes).unwrap();
+            bytes
+        });
+        index.save(&pipe).unwrap();
+        reader.join().unwrap()
+    });
+    assert!(read == index.to_bytes());
+    assert!(std::fs::metadata(&pipe).unwrap().file_type().is_fifo());
+}

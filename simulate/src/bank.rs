@@ -3,68 +3,86 @@
 //! **What.** A [`Bank`] is one cache, or the two caches of a split level side by side. [`Bank::sweep`] takes touches of single lines in
 //! program order and hands back those that missed, in order; the next level sweeps these.
 //!
-//! **Why this way.** A row holds a set's line numbers, most recent first, so that hit and miss are one operation: shift the lanes up to
-//! where the line was found (or the last way) by one and put the line in front. There is no branch on hit or miss to mispredict, the
-//! miss list grows by 0 or 1, and neither sites nor counters are touched. Which of the two caches a touch goes to comes from a table indexed by the
-//! record's kind, so fetches and data mix freely.
+//! **Why this way.** A row holds a set's line numbers, most recent first, so that hit and miss are one operation: move the lanes up to
+//! where the line was found (or the last way) by one and put the line in front. There is no branch on hit or miss to mispredict: a sweep
+//! finds all rows and tags, touches row after row, and packs what missed. Which of the two caches a touch goes to comes from its
+//! kind, so fetches and data mix freely.
 //!
 //! **Shapes.** Up to 8 ways: rows of 8 lanes of 8 bytes, one line of the host's cache; up to 16 ways: two, or one with lanes of 4 bytes where a
-//! quotient by the number of sets fits (if one day it does not, the rows are widened); more: `any`, a plain search. **Leaves out** dirtiness: see `traffic.rs`. Source: our own; Mattson et al. 1970 for the recency stack.
+//! quotient by the number of sets fits (if one day it does not, the rows are widened); more: `any`, a plain search. **Leaves out** dirtiness: see `traffic`.
+//! Source: our own; Mattson et al. 1970 for the recency stack.
 
-use crate::kernel::{Enters, Fill, Kernel, MayEnter, Row, Tag, TouchRow, Touched, Work, EMPTY};
+use crate::front::Front;
+use crate::kernel::{Enters, Fill, Kernel, Located, MayEnter, Row, Tag, TouchRow, Vectors, Work, EMPTY};
+use crate::touch::{held, lanes, lanes_mut, Step, Touches, STEP, SWEEP};
 use crate::{Geometry, StoreMiss};
-use event::{Record, RecordKind};
+use event::RecordKind;
 
 /// Bytes of a way from which on 32 bits name every line that a program on Linux has (its addresses end at 2^47).
 const NARROW_BYTES: u64 = 1 << 15;
 
-/// Touches of one sweep at most.
-pub(crate) const SWEEP: usize = 1024;
-
-/// A buffer of touches.
-pub(crate) type Touches = Box<[Record; SWEEP]>;
-
-/// An empty buffer.
-pub(crate) fn touches() -> Touches {
-    Box::new([Record::default(); SWEEP])
-}
-
-/// Where touches of one kind go, and what they do.
-#[derive(Clone, Copy, Default)]
-struct Selector {
+/// One of a bank's caches.
+#[derive(Clone, Copy)]
+pub(crate) struct Part {
     /// Logarithm of the line size.
-    line_shift: u32,
+    pub(crate) line_shift: u32,
     /// First row of the cache.
-    base: u32,
+    pub(crate) base: u32,
     /// Number of sets, and its logarithm where it is a power of two.
-    sets: u64,
-    set_shift: u32,
-    /// The last way's bit, and all ones where a missing line enters, else 0.
+    pub(crate) sets: u64,
+    pub(crate) set_shift: u32,
+    /// The last way's bit.
     last: u32,
-    enters: u32,
     ways: u32,
 }
 
 /// One cache or two.
 pub(crate) struct Bank {
-    selectors: [Selector; 16],
+    /// Of data, and of fetches (the same where there is one cache).
+    parts: [Part; 2],
+    store_miss: StoreMiss,
     rows: Rows,
     kernel: Kernel,
 }
 
+/// Where a sweep's touches go: rows and tags, and in which lane each was found. Shared by banks, so that it stays in the host's first level.
+pub(crate) struct Scratch {
+    pub(crate) row: [u32; SWEEP],
+    pub(crate) line: [u64; SWEEP],
+    pub(crate) narrow: [u32; SWEEP],
+    pub(crate) found: [u32; SWEEP],
+}
+
+impl Scratch {
+    pub(crate) fn new() -> Box<Scratch> {
+        Box::new(Scratch { row: [0; SWEEP], line: [0; SWEEP], narrow: [0; SWEEP], found: [0; SWEEP] })
+    }
+}
+
 enum Rows {
-    Eight(Vec<Row<u64, 8>>, Index),
-    Sixteen(Vec<Row<u64, 16>>, Index),
+    Eight(Table<u64, 8>),
+    Sixteen(Table<u64, 16>),
     /// Of one cache, as long as no line number is too large.
-    Narrow(Vec<Row<u32, 16>>, Index),
+    Narrow(Table<u32, 16>),
     Any(Vec<u64>),
 }
 
-/// How far a sweep came.
-struct Swept {
-    /// Touches made; fewer than asked for where a line number did not fit.
-    touched: usize,
-    missed: usize,
+/// Rows of a fixed length, and how a set's is found.
+struct Table<T, const LANES: usize> {
+    rows: Vec<Row<T, LANES>>,
+    index: Index,
+    /// Behind another level, where every line enters.
+    front: Option<Front<T>>,
+}
+
+impl<T: Tag, const LANES: usize> Table<T, LANES> {
+    fn new(sets: usize, index: Index) -> Table<T, LANES> {
+        Table { rows: vec![Row([T::EMPTY; LANES]); sets], index, front: None }
+    }
+
+    fn add_front(&mut self) {
+        self.front = Some(Front::new(self.rows.len()));
+    }
 }
 
 /// How a set is found.
@@ -90,58 +108,56 @@ impl Bank {
         let power = geometries.iter().all(|geometry| geometry.sets.is_power_of_two());
         let index = if power { Index::Mask } else { Index::Modulo };
         let sets: usize = geometries.iter().map(|geometry| geometry.sets as usize).sum();
-        let fetch = instruction.map_or(selector(data, 0), |geometry| selector(geometry, data.sets as u32));
-        let mut selectors = [selector(data, 0); 16];
-        selectors[RecordKind::Fetch as usize] = fetch;
-        if stores == Stores::Write && data.store_miss == StoreMiss::Bypass {
-            selectors[RecordKind::Store as usize].enters = 0;
-        }
+        let first = part(data, 0);
+        let parts = [first, instruction.map_or(first, |geometry| part(geometry, data.sets as u32))];
+        let store_miss = if stores == Stores::Write { data.store_miss } else { StoreMiss::Allocate };
         let rows = match lanes {
-            0..=8 => Rows::Eight(vec![Row([EMPTY; 8]); sets], index),
+            0..=8 => Rows::Eight(Table::new(sets, index)),
             9..=16 if instruction.is_none() && data.sets * u64::from(data.line_bytes) >= NARROW_BYTES => {
-                Rows::Narrow(vec![Row([u32::EMPTY; 16]); sets], index)
+                Rows::Narrow(Table::new(sets, index))
             }
-            9..=16 => Rows::Sixteen(vec![Row([EMPTY; 16]); sets], index),
+            9..=16 => Rows::Sixteen(Table::new(sets, index)),
             _ => {
                 let words = geometries.iter().map(|geometry| geometry.sets as usize * geometry.ways as usize);
                 Rows::Any(vec![EMPTY; words.sum()])
             }
         };
-        Bank { selectors, rows, kernel: Kernel::fastest() }
+        Bank { parts, store_miss, rows, kernel: Kernel::fastest() }
     }
 
-    /// Touches the lines of `touches` in order, copies those that missed to `misses`, and returns how many they are.
-    ///
-    /// # Panics
-    /// When there are more than [`SWEEP`] touches.
-    pub(crate) fn sweep(&mut self, touches: &[Record], misses: &mut [Record; SWEEP]) -> usize {
-        assert!(touches.len() <= SWEEP);
-        if let Rows::Narrow(..) = self.rows {
-            let Swept { touched, missed } = self.sweep_rows(touches, misses, 0);
-            if touched == touches.len() {
-                return missed;
+    /// The same for a level behind another, whose touches often use the line that was used last in their set.
+    pub(crate) fn outer(geometry: Geometry, stores: Stores) -> Bank {
+        let mut bank = Bank::new(geometry, None, stores);
+        if bank.store_miss == StoreMiss::Allocate {
+            match &mut bank.rows {
+                Rows::Eight(table) => table.add_front(),
+                Rows::Sixteen(table) => table.add_front(),
+                Rows::Narrow(table) => table.add_front(),
+                Rows::Any(_) => {}
             }
-            self.widen();
-            return self.sweep_rows(&touches[touched..], misses, missed).missed;
         }
-        self.sweep_rows(touches, misses, 0).missed
+        bank
     }
 
-    /// Sweeps behind `missed` misses that are there already.
-    fn sweep_rows(&mut self, touches: &[Record], misses: &mut [Record; SWEEP], missed: usize) -> Swept {
-        let Bank { selectors, rows, kernel } = self;
+    /// Touches the lines of `touches` in order; `misses` becomes those that missed.
+    pub(crate) fn sweep(&mut self, scratch: &mut Scratch, touches: &Touches, misses: &mut Touches) {
+        misses.len = 0;
+        if self.sweep_rows(scratch, touches, misses) == Fit::TooLarge {
+            self.widen();
+            self.sweep_rows(scratch, touches, misses);
+        }
+    }
+
+    fn sweep_rows(&mut self, scratch: &mut Scratch, touches: &Touches, misses: &mut Touches) -> Fit {
+        let Bank { parts, store_miss, rows, kernel } = self;
+        let place = Place { parts, store_miss: *store_miss };
         match rows {
-            &mut Rows::Eight(ref mut rows, index) => {
-                kernel.run(Sweep { rows, index, selectors, touches, misses, missed })
-            }
-            &mut Rows::Sixteen(ref mut rows, index) => {
-                kernel.run(Sweep { rows, index, selectors, touches, misses, missed })
-            }
-            &mut Rows::Narrow(ref mut rows, index) => {
-                kernel.run(Sweep { rows, index, selectors, touches, misses, missed })
-            }
+            Rows::Eight(table) => kernel.run(Sweep { table, place, touches, scratch, misses }),
+            Rows::Sixteen(table) => kernel.run(Sweep { table, place, touches, scratch, misses }),
+            Rows::Narrow(table) => kernel.run(Sweep { table, place, touches, scratch, misses }),
             Rows::Any(tags) => {
-                Swept { touched: touches.len(), missed: sweep_any(tags, selectors, touches, misses) }
+                sweep_any(tags, place, touches, misses);
+                Fit::Fits
             }
         }
     }
@@ -149,123 +165,190 @@ impl Bank {
     /// Makes room for any line number: narrow tags become line numbers. Happens once, if ever.
     #[cold]
     fn widen(&mut self) {
-        let Rows::Narrow(narrow, index) = &self.rows else { return };
-        let sets = self.selectors[0].sets;
+        let Rows::Narrow(narrow) = &self.rows else { return };
+        let sets = self.parts[0].sets;
         let line = |set: usize, tag: u32| match tag {
             u32::EMPTY => EMPTY,
             tag => u64::from(tag) * sets + set as u64,
         };
-        let rows = narrow.iter().enumerate().map(|(set, row)| Row(row.0.map(|tag| line(set, tag))));
-        self.rows = Rows::Sixteen(rows.collect(), *index);
+        let rows = narrow.rows.iter().enumerate().map(|(set, row)| Row(row.0.map(|tag| line(set, tag))));
+        let front = narrow.front.as_ref().map(|_| Front::new(narrow.rows.len()));
+        self.rows = Rows::Sixteen(Table { rows: rows.collect(), index: narrow.index, front });
     }
 }
 
-fn selector(geometry: Geometry, base: u32) -> Selector {
+/// Whether all line numbers fit into a row's tags; where one does not, nothing was touched.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fit {
+    Fits,
+    TooLarge,
+}
+
+fn part(geometry: Geometry, base: u32) -> Part {
     let Geometry { sets, ways, line_bytes, .. } = geometry;
-    let last = 1 << (ways - 1).min(31);
-    Selector {
-        line_shift: line_bytes.trailing_zeros(),
-        base,
-        sets,
-        set_shift: sets.trailing_zeros(),
-        last,
-        enters: u32::MAX,
-        ways,
-    }
+    let (line_shift, set_shift) = (line_bytes.trailing_zeros(), sets.trailing_zeros());
+    Part { line_shift, base, sets, set_shift, last: 1 << (ways - 1).min(31), ways }
 }
 
-/// Index into the selectors: the record's kind.
 #[inline(always)]
-fn kind(touch: &Record) -> usize {
-    (touch.what >> 4) as usize & 15
+pub(crate) fn is_fetch(what: u32) -> bool {
+    (what >> 4) & 15 == RecordKind::Fetch as u32
+}
+
+#[inline(always)]
+fn is_store(what: u32) -> bool {
+    (what >> 4) & 15 == RecordKind::Store as u32
+}
+
+/// What a bank's caches are like.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    parts: &'a [Part; 2],
+    store_miss: StoreMiss,
 }
 
 /// A sweep over rows of a fixed length, ready to run on a kernel.
 struct Sweep<'a, T, const LANES: usize> {
-    rows: &'a mut [Row<T, LANES>],
-    index: Index,
-    selectors: &'a [Selector; 16],
-    touches: &'a [Record],
-    misses: &'a mut [Record; SWEEP],
-    missed: usize,
+    table: &'a mut Table<T, LANES>,
+    place: Place<'a>,
+    touches: &'a Touches,
+    scratch: &'a mut Scratch,
+    misses: &'a mut Touches,
 }
 
 impl<T: Tag, const LANES: usize> Work<T, LANES> for Sweep<'_, T, LANES> {
-    type Output = Swept;
+    type Output = Fit;
 
     #[inline(always)]
-    fn run<K: TouchRow<T, LANES>>(self, kernel: K) -> Swept {
-        match self.index {
-            Index::Mask => self
-                .split_by(kernel, |line, selector| (line & (selector.sets - 1), line >> selector.set_shift)),
-            Index::Modulo => {
-                self.split_by(kernel, |line, selector| (line % selector.sets, line / selector.sets))
+    fn run<K: TouchRow<T, LANES>>(self, kernel: K) -> Fit {
+        let Sweep { table: Table { rows, index, front }, place, touches, scratch, misses } = self;
+        if locate::<T, K>(kernel, *index, place.parts, touches, scratch) == Fit::TooLarge {
+            return Fit::TooLarge;
+        }
+        let mut remaining = touches;
+        if let Some(front) = front {
+            if front.sifts(touches.len) {
+                remaining = front.sift(kernel, scratch, touches);
+                locate::<T, K>(kernel, *index, place.parts, remaining, scratch);
             }
+        }
+        Rest { rows, place, touches: remaining, scratch, misses }.touch(kernel);
+        Fit::Fits
+    }
+}
+
+/// Finds rows and tags.
+#[inline(always)]
+fn locate<T: Tag, K: Vectors>(
+    kernel: K,
+    index: Index,
+    parts: &[Part; 2],
+    touches: &Touches,
+    scratch: &mut Scratch,
+) -> Fit {
+    let mut beyond = 0;
+    for start in (0..touches.len).step_by(STEP) {
+        let step = touches.step(start);
+        let rows = lanes_mut(&mut scratch.row, start);
+        let located = match index {
+            Index::Mask => kernel.locate(step, parts, rows),
+            Index::Modulo => locate_by_modulo(step, parts, rows),
+        };
+        let tags = T::column(&mut scratch.line, &mut scratch.narrow);
+        beyond |= T::keep(kernel, &located, lanes_mut(tags, start));
+    }
+    if beyond == 0 {
+        Fit::Fits
+    } else {
+        Fit::TooLarge
+    }
+}
+
+/// Touches that were located, and their rows.
+struct Rest<'a, T, const LANES: usize> {
+    rows: &'a mut [Row<T, LANES>],
+    place: Place<'a>,
+    touches: &'a Touches,
+    scratch: &'a mut Scratch,
+    misses: &'a mut Touches,
+}
+
+impl<T: Tag, const LANES: usize> Rest<'_, T, LANES> {
+    #[inline(always)]
+    fn touch<K: TouchRow<T, LANES>>(mut self, kernel: K) {
+        let Place { parts: &[data, code], store_miss } = self.place;
+        let last = |row| if row < code.base { data.last } else { code.last };
+        if store_miss == StoreMiss::Bypass {
+            // A store's line enters where it is there already, and nothing else of it does.
+            self.touch_all(kernel, |row, what| MayEnter {
+                last: last(row),
+                enters: u32::from(!is_store(what)).wrapping_neg(),
+            });
+        } else if data.last == code.last {
+            self.touch_all(kernel, |_, _| Enters { last: data.last });
+        } else {
+            self.touch_all(kernel, |row, _| Enters { last: last(row) });
+        }
+        self.pack(kernel);
+    }
+
+    /// Touches one row after the other.
+    #[inline(always)]
+    fn touch_all<K, F>(&mut self, kernel: K, fill: impl Fn(u32, u32) -> F)
+    where
+        K: TouchRow<T, LANES>,
+        F: Fill,
+    {
+        let Scratch { row, line, narrow, found } = &mut *self.scratch;
+        let tags = T::column(line, narrow);
+        for index in 0..self.touches.len.min(SWEEP) {
+            let set = row[index];
+            let fill = fill(set, self.touches.what[index]);
+            found[index] = kernel.touch_row(&mut self.rows[set as usize], tags[index], fill);
+        }
+    }
+
+    /// Copies what missed.
+    #[inline(always)]
+    fn pack<K: Vectors>(&mut self, kernel: K) {
+        for start in (0..self.touches.len).step_by(STEP) {
+            let missed = kernel.zeros(lanes(&self.scratch.found, start)) & held(self.touches.len, start);
+            kernel.keep(missed, self.touches.step(start), self.misses);
         }
     }
 }
 
-impl<T: Tag, const LANES: usize> Sweep<'_, T, LANES> {
-    /// `split` cuts a line number into set and quotient.
-    #[inline(always)]
-    fn split_by<K, S>(self, kernel: K, split: S) -> Swept
-    where
-        K: TouchRow<T, LANES>,
-        S: Fn(u64, &Selector) -> (u64, u64),
-    {
-        // Where every line enters there is nothing to select, and no branch for the compiler to make of it.
-        if self.selectors.iter().all(|selector| selector.enters == u32::MAX) {
-            self.touch_all(kernel, split, |selector| Enters { last: selector.last })
-        } else {
-            self.touch_all(kernel, split, |&Selector { last, enters, .. }| MayEnter { last, enters })
-        }
+/// Finds rows where the number of sets is no power of two.
+#[inline(always)]
+fn locate_by_modulo(step: Step, parts: &[Part; 2], rows: &mut [u32; STEP]) -> Located {
+    let mut located = Located { line: [0; STEP], quotient: [0; STEP] };
+    for lane in 0..STEP {
+        let part = &parts[usize::from(is_fetch(step.what[lane]))];
+        let line = step.address[lane] >> part.line_shift;
+        rows[lane] = part.base + (line % part.sets) as u32;
+        located.line[lane] = line;
+        located.quotient[lane] = line / part.sets;
     }
-
-    #[inline(always)]
-    fn touch_all<K, S, F>(self, kernel: K, split: S, fill: impl Fn(&Selector) -> F) -> Swept
-    where
-        K: TouchRow<T, LANES>,
-        S: Fn(u64, &Selector) -> (u64, u64),
-        F: Fill,
-    {
-        let mut missed = self.missed;
-        for (touched, touch) in self.touches.iter().enumerate() {
-            let selector = &self.selectors[kind(touch)];
-            let line = touch.address >> selector.line_shift;
-            let (set, quotient) = split(line, selector);
-            let Some(tag) = T::new(line, quotient) else { return Swept { touched, missed } };
-            let row = &mut self.rows[selector.base as usize + set as usize];
-            self.misses[missed & (SWEEP - 1)] = *touch;
-            missed += usize::from(kernel.touch_row(row, tag, fill(selector)) == Touched::Missed);
-        }
-        Swept { touched: self.touches.len(), missed }
-    }
+    located
 }
 
 /// The same for rows of any length: a search, and a rotation.
-fn sweep_any(
-    tags: &mut [u64],
-    selectors: &[Selector; 16],
-    touches: &[Record],
-    misses: &mut [Record; SWEEP],
-) -> usize {
-    let (data, fetch) = (&selectors[0], &selectors[RecordKind::Fetch as usize]);
-    let fetch_base = if fetch.base == 0 { 0 } else { data.sets as usize * data.ways as usize };
-    let mut count = 0;
-    for touch in touches {
-        let selector = &selectors[kind(touch)];
-        let base = if selector.base == 0 { 0 } else { fetch_base };
-        let line = touch.address >> selector.line_shift;
-        let ways = selector.ways as usize;
-        let start = base + (line % selector.sets) as usize * ways;
+fn sweep_any(tags: &mut [u64], place: Place, touches: &Touches, misses: &mut Touches) {
+    let Place { parts: [data, code], store_miss } = place;
+    let code_start = if code.base == 0 { 0 } else { data.sets as usize * data.ways as usize };
+    for index in 0..touches.len {
+        let (address, what) = (touches.address[index], touches.what[index]);
+        let (part, start) = if is_fetch(what) { (code, code_start) } else { (data, 0) };
+        let line = address >> part.line_shift;
+        let ways = part.ways as usize;
+        let start = start + (line % part.sets) as usize * ways;
         let row = &mut tags[start..start + ways];
         let found = row.iter().position(|&tag| tag == line);
         let last = match found {
             Some(way) => way,
             None => {
-                misses[count] = *touch;
-                count += 1;
-                if selector.enters == 0 {
+                misses.push(address, what, touches.reference[index]);
+                if store_miss == StoreMiss::Bypass && is_store(what) {
                     continue;
                 }
                 ways - 1
@@ -274,12 +357,12 @@ fn sweep_any(
         row.copy_within(..last, 1);
         row[0] = line;
     }
-    count
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use event::Record;
     use proptest::prelude::*;
 
     fn geometry() -> impl Strategy<Value = Geometry> {
@@ -302,19 +385,32 @@ mod tests {
             what: (kind as u32) << 4,
             extra: 0,
         });
-        prop::collection::vec(touch, 0..600)
+        prop::collection::vec(touch, 0..1200)
     }
 
     proptest! {
         /// Every kernel, and the search over rows of any length, find the same misses.
         #[test]
-        fn kernels_agree(data in geometry(), instruction in prop::option::of(geometry()), stream in stream()) {
+        fn kernels_agree(data in geometry(), instruction in prop::option::of(geometry()), stream in stream(), batch in 1..=SWEEP) {
             let sweep = |bank: &mut Bank| {
-                let mut misses = touches();
-                let count = bank.sweep(&stream, &mut misses);
-                misses[..count].to_vec()
+                let (mut touches, mut misses, mut scratch) = (Touches::empty(), Touches::empty(), Scratch::new());
+                let mut all = Vec::new();
+                for stream in stream.chunks(batch) {
+                    touches.len = 0;
+                    for (number, touch) in stream.iter().enumerate() {
+                        touches.push(touch.address, touch.what, number as u32);
+                    }
+                    bank.sweep(&mut scratch, &touches, &mut misses);
+                    let len = misses.len;
+                    let whats = misses.what[..len].iter().zip(&misses.reference[..len]);
+                    all.extend(misses.address[..len].iter().zip(whats).map(|(&a, (&w, &r))| (a, w, r)));
+                }
+                all
             };
-            let bank = || Bank::new(data, instruction, Stores::Write);
+            let bank = || match instruction {
+                Some(_) => Bank::new(data, instruction, Stores::Write),
+                None => Bank::outer(data, Stores::Write),
+            };
             let words = data.sets * u64::from(data.ways)
                 + instruction.map_or(0, |geometry| geometry.sets * u64::from(geometry.ways));
             let expected = sweep(&mut Bank { rows: Rows::Any(vec![EMPTY; words as usize]), ..bank() });
@@ -322,7 +418,11 @@ mod tests {
                 prop_assert_eq!(&sweep(&mut Bank { kernel, ..bank() }), &expected, "{:?}", kernel);
                 if instruction.is_none() {
                     let index = if data.sets.is_power_of_two() { Index::Mask } else { Index::Modulo };
-                    let rows = Rows::Narrow(vec![Row([u32::EMPTY; 16]); data.sets as usize], index);
+                    let mut table = Table::new(data.sets as usize, index);
+                    if data.store_miss == StoreMiss::Allocate {
+                        table.add_front();
+                    }
+                    let rows = Rows::Narrow(table);
                     prop_assert_eq!(&sweep(&mut Bank { kernel, rows, ..bank() }), &expected, "{:?}", kernel);
                 }
             }

@@ -9,9 +9,12 @@
 //!
 //! **Cost.** On one core of a 2023 server see `benches/throughput.rs`; memory 8 bytes per way, rounded up to 8 or 16 ways.
 
-use crate::bank::{touches, Bank, Stores, Touches, SWEEP};
+use crate::bank::{Bank, Scratch, Stores};
+use crate::kernel::{Kernel, Pass, Vectors};
 use crate::stage::{Fetches, Stage, FIRST_REFERENCE};
 use crate::tally::{Level, Tally};
+use crate::touch::{held, Touches, STEP};
+use crate::traffic::{SharedTraffic, Traffic};
 use crate::{Counts, GeometryError, Levels, Sharing, StoreMiss, CACHES_MAX, TLBS_MAX};
 use event::{Access, Groups, Record, RecordKind, Sink, StateLayout, Step, CUT_SITE};
 use std::collections::HashMap;
@@ -28,6 +31,8 @@ pub struct Hierarchy {
 struct Shared {
     banks: Vec<Option<Bank>>,
     tally: Tally,
+    /// Where write-backs are counted.
+    traffic: Option<SharedTraffic>,
 }
 
 /// What a thread has of its own.
@@ -38,9 +43,11 @@ struct Core {
     outer: Vec<Option<Bank>>,
     pages: Option<Pages>,
     outer_tlb: Option<Bank>,
+    traffic: Option<Traffic>,
     /// Misses of a level, and of the one behind it.
-    inner_misses: Touches,
-    outer_misses: Touches,
+    inner_misses: Box<Touches>,
+    outer_misses: Box<Touches>,
+    scratch: Box<Scratch>,
     /// By level, the last reference that was counted.
     counted: [u32; CACHES_MAX],
     counted_tlb: [u32; TLBS_MAX],
@@ -50,10 +57,11 @@ struct Core {
 struct Pages {
     bank: Bank,
     shift: [u32; 2],
-    /// Page that was used last, data and instruction: using it again changes nothing.
-    last: [u64; 2],
+    /// Keys of the touches looked at last.
+    last: [u64; STEP],
     fetches: Fetches,
-    news: Touches,
+    news: Box<Touches>,
+    kernel: Kernel,
 }
 
 impl Hierarchy {
@@ -68,8 +76,14 @@ impl Hierarchy {
             levels: levels.clone(),
             layout: StateLayout::default(),
             threads: HashMap::new(),
-            shared: Shared { banks, tally: Tally::default() },
+            shared: Shared { banks, tally: Tally::default(), traffic: None },
         })
+    }
+
+    /// The same, which counts write-backs too: exact for a full stream only, and about twice the work. To be called before the first record.
+    pub fn counting_write_backs(mut self) -> Hierarchy {
+        self.shared.traffic = Some(SharedTraffic::new(&self.levels));
+        self
     }
 
     /// Sets the processor's state layout, which sizes `xsave` areas.
@@ -79,14 +93,17 @@ impl Hierarchy {
 
     /// Takes records of one thread, in program order. Afterwards [`Hierarchy::counts`] includes them.
     pub fn records(&mut self, thread: u32, records: &[Record]) {
-        let core = self.threads.entry(thread).or_insert_with(|| Box::new(Core::new(&self.levels)));
+        let traffic = || self.shared.traffic.is_some().then(|| Traffic::new(&self.levels));
+        let new = || Box::new(Core { traffic: traffic(), ..Core::new(&self.levels) });
+        let core = self.threads.entry(thread).or_insert_with(new);
         let mut run = Run { core, shared: &mut self.shared, layout: &self.layout };
         run.records(records);
     }
 
     /// What was counted so far; tables end at the last site and block with a miss. Cost: a copy of the tables.
     pub fn counts(&self) -> Counts {
-        self.shared.tally.counts()
+        let write_backs = self.shared.traffic.as_ref().map(|traffic| traffic.write_backs);
+        Counts { write_backs, ..self.shared.tally.counts() }
     }
 }
 
@@ -105,7 +122,7 @@ fn outer_banks(levels: &Levels, sharing: Sharing) -> Vec<Option<Bank>> {
         if inner == StoreMiss::Allocate {
             stores = Stores::Fill;
         }
-        banks.push((outer.sharing == sharing).then(|| Bank::new(outer.geometry, None, stores)));
+        banks.push((outer.sharing == sharing).then(|| Bank::outer(outer.geometry, stores)));
         inner = outer.geometry.store_miss;
     }
     banks
@@ -119,9 +136,11 @@ impl Core {
             first: Bank::new(levels.data, levels.instruction, Stores::Write),
             outer: outer_banks(levels, Sharing::PerThread),
             pages: Pages::new(levels),
-            outer_tlb: levels.outer_tlb.map(|geometry| Bank::new(geometry, None, Stores::Fill)),
-            inner_misses: touches(),
-            outer_misses: touches(),
+            outer_tlb: levels.outer_tlb.map(|geometry| Bank::outer(geometry, Stores::Fill)),
+            traffic: None,
+            inner_misses: Touches::empty(),
+            outer_misses: Touches::empty(),
+            scratch: Scratch::new(),
             counted: [0; CACHES_MAX],
             counted_tlb: [0; TLBS_MAX],
         }
@@ -135,42 +154,59 @@ impl Pages {
         Some(Pages {
             bank: Bank::new(data, instruction, Stores::Fill),
             shift: [data, instruction.unwrap_or(data)].map(|geometry| geometry.line_bytes.trailing_zeros()),
-            last: [u64::MAX; 2],
+            last: [u64::MAX; STEP],
             fetches: if instruction.is_some() { Fetches::Simulated } else { Fetches::Ignored },
-            news: touches(),
+            news: Touches::empty(),
+            kernel: Kernel::fastest(),
         })
     }
 
-    /// Sweeps the touches whose page is not the one used last.
-    fn sweep(&mut self, touches: &[Record], misses: &mut Touches) -> usize {
-        let [data, code] = self.shift;
-        let count = if data == code {
-            self.sift(touches, |address| [address >> data; 2])
-        } else {
-            self.sift(touches, |address| [address >> data, address >> code])
-        };
-        self.bank.sweep(&self.news[..count], misses)
+    /// Sweeps the touches whose page is not the one that the touch before used: using it again changes nothing.
+    fn sweep(&mut self, scratch: &mut Scratch, touches: &Touches, misses: &mut Touches) {
+        let Pages { bank, shift, last, fetches, news, kernel } = self;
+        news.len = 0;
+        kernel.pass(Sift { touches, shift: *shift, last, fetches: *fetches, news });
+        bank.sweep(scratch, news, misses);
     }
+}
 
-    /// Copies these touches to `news` and says how many they are; `pages` is an address's page as data and as code.
+/// Copies touches of new pages to `news`.
+struct Sift<'a> {
+    touches: &'a Touches,
+    shift: [u32; 2],
+    last: &'a mut [u64; STEP],
+    fetches: Fetches,
+    news: &'a mut Touches,
+}
+
+impl Pass for Sift<'_> {
+    type Output = ();
+
     #[inline(always)]
-    fn sift(&mut self, touches: &[Record], pages: impl Fn(u64) -> [u64; 2]) -> usize {
-        let mut count = 0;
-        // Two variables and selections instead of an indexed array: what is stored and loaded again in turn would bound the loop.
-        let [mut data, mut code] = self.last;
-        let keep_code = self.fetches == Fetches::Simulated;
-        let news = &mut *self.news;
-        for touch in touches {
-            let is_fetch = (touch.what >> 4) & 15 == RecordKind::Fetch as u32;
-            let [data_page, code_page] = pages(touch.address);
-            let (page, last) = if is_fetch { (code_page, code) } else { (data_page, data) };
-            news[count & (SWEEP - 1)] = *touch;
-            count += usize::from((page != last) & (keep_code | !is_fetch));
-            data = if is_fetch { data } else { page };
-            code = if is_fetch { page } else { code };
+    fn run<K: Vectors>(self, kernel: K) {
+        let [data, code] = self.shift;
+        let len = self.touches.len;
+        for start in (0..len).step_by(STEP) {
+            let step = self.touches.step(start);
+            // A page and the side that uses it.
+            let mut keys = [0; STEP];
+            let mut data_side = [0; STEP];
+            for lane in 0..STEP {
+                let fetch = (step.what[lane] >> 4) & 15 == RecordKind::Fetch as u32;
+                let shift = if fetch { code } else { data };
+                keys[lane] = step.address[lane] >> shift << 1 | u64::from(fetch);
+                data_side[lane] = u32::from(!fetch);
+            }
+            let mut new = kernel.long_changes(self.last, &keys) & held(len, start);
+            if self.fetches == Fetches::Ignored {
+                new &= !kernel.zeros(&data_side);
+            }
+            kernel.keep(new, step, self.news);
         }
-        self.last = [data, code];
-        count
+        if !len.is_multiple_of(STEP) {
+            // Only what was held counts as the step before.
+            *self.last = [self.last[(len - 1) % STEP]; STEP];
+        }
     }
 }
 
@@ -312,30 +348,34 @@ impl Run<'_> {
             outer,
             pages,
             outer_tlb,
+            traffic,
             inner_misses,
             outer_misses,
+            scratch,
             counted,
             counted_tlb,
             ..
         } = &mut *self.core;
-        let Shared { banks, tally } = &mut *self.shared;
-        let staged = &stage.touches[..stage.len];
-        let mut missed = first.sweep(staged, inner_misses);
-        tally.add(Level::Cache(0), &mut counted[0], &inner_misses[..missed]);
+        let Shared { banks, tally, traffic: shared_traffic } = &mut *self.shared;
+        if let (Some(own), Some(shared)) = (traffic, shared_traffic) {
+            own.sweep(shared, &stage.touches);
+        }
+        first.sweep(scratch, &stage.touches, inner_misses);
+        tally.add(Level::Cache(0), &mut counted[0], inner_misses);
         for (index, (own, shared)) in outer.iter_mut().zip(banks).enumerate() {
             let Some(bank) = own.as_mut().or(shared.as_mut()) else { continue };
-            missed = bank.sweep(&inner_misses[..missed], outer_misses);
-            tally.add(Level::Cache(index + 1), &mut counted[index + 1], &outer_misses[..missed]);
+            bank.sweep(scratch, inner_misses, outer_misses);
+            tally.add(Level::Cache(index + 1), &mut counted[index + 1], outer_misses);
             std::mem::swap(inner_misses, outer_misses);
         }
         if let Some(pages) = pages {
-            missed = pages.sweep(staged, inner_misses);
-            tally.add(Level::Tlb(0), &mut counted_tlb[0], &inner_misses[..missed]);
+            pages.sweep(scratch, &stage.touches, inner_misses);
+            tally.add(Level::Tlb(0), &mut counted_tlb[0], inner_misses);
             if let Some(bank) = outer_tlb {
-                missed = bank.sweep(&inner_misses[..missed], outer_misses);
-                tally.add(Level::Tlb(1), &mut counted_tlb[1], &outer_misses[..missed]);
+                bank.sweep(scratch, inner_misses, outer_misses);
+                tally.add(Level::Tlb(1), &mut counted_tlb[1], outer_misses);
             }
         }
-        stage.len = 0;
+        stage.touches.len = 0;
     }
 }

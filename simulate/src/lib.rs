@@ -7,10 +7,12 @@
 //! |---|---|
 //! | `geometry` | sets, ways, lines: what a level is |
 //! | `model` | from a machine's description to levels |
+//! | `touch`, `stage` | touches of single lines, in columns; records → touches |
 //! | `bank` | rows of tags in recency order, searched in sweeps: the hot loops |
-//! | `kernel` | one row of tags, touched: portable, AVX2, AVX-512 |
-//! | `stage` | records → touches of single lines |
+//! | `front` | touches of the line used last in an outer set, which need no row |
+//! | `kernel` | one row of tags, touched, and sixteen touches sifted: portable, AVX2, AVX-512 |
 //! | `hierarchy` | threads, levels, who misses where |
+//! | `traffic` | the same levels with dirty bits: write-backs |
 //! | `tally`, `report` | counters while it runs, and plain numbers |
 //! | `filter` | a model of the filter that generated code runs in line |
 //! | `plan` | when that filter is exact |
@@ -25,6 +27,7 @@
 mod bank;
 mod cycle;
 pub mod filter;
+mod front;
 mod geometry;
 mod hierarchy;
 mod kernel;
@@ -35,6 +38,8 @@ pub mod reference;
 mod report;
 mod stage;
 mod tally;
+mod touch;
+mod traffic;
 
 pub use cycle::{CycleModel, Cycles};
 pub use geometry::{Geometry, GeometryError, Levels, Outer, Sharing, StoreMiss};

@@ -70,7 +70,7 @@ pub struct Counts {
     pub blocks: Vec<BlockMisses>,
     /// Indexed by data site: what complex references did.
     pub complex: Vec<References>,
-    /// Dirty lines that each cache level gave up. So far only the slow twin counts them, from a full stream; the fast hierarchy says `None`.
+    /// Dirty lines that each cache level gave up, where that was asked for; exact for a full stream only.
     pub write_backs: Option<[u64; CACHES_MAX]>,
     /// Records that could not be read (0 in a healthy stream).
     pub damaged: u64,

@@ -1,27 +1,26 @@
 //! Records → touches of single lines, so that the sweeps behind know neither sizes nor kinds that need thought.
 //!
-//! **What.** A touch is a [`Record`] whose kind is `Load`, `Store`, `Modify` or `Fetch`, whose address lies in the one line it touches, and
-//! whose `extra` is the number of the reference it belongs to: touches of one reference have equal numbers, which is how a level
-//! counts it once. **Why this way.** Nearly every record is already a touch: one table look-up and one comparison decide that, and only the others
-//! leave the fast loop. A `Modify` within one line is touched once: its store hits the line that its load has just put in front.
+//! **Why this way.** Nearly every record is already a touch: its code gives the highest offset in a line at which it is, and a vector
+//! compares sixteen at once; only the others leave the fast loop. A `Modify` within one line is touched once: its store hits the line that
+//! its load has just put in front.
 //!
 //! **Leaves out** everything that depends on cache contents.
 
-use crate::bank::{touches, Touches, SWEEP};
+use crate::kernel::{Kernel, Pass, Vectors};
+use crate::touch::{Touches, STEP, SWEEP};
 use crate::Levels;
 use event::{Record, RecordKind, SIZES};
 
 /// Touches waiting to be swept, and what is needed to make them.
 pub(crate) struct Stage {
-    pub(crate) touches: Touches,
-    pub(crate) len: usize,
+    pub(crate) touches: Box<Touches>,
     /// Number of the reference whose touches come next.
     pub(crate) reference: u32,
     pub(crate) line_bytes: u64,
     pub(crate) fetch_line_bytes: u64,
     pub(crate) fetches: Fetches,
-    /// By code: the highest offset in a line at which such a record is a touch, −1 for none.
-    limits: [i32; 256],
+    limits: Limits,
+    kernel: Kernel,
 }
 
 /// Whether instruction lines are simulated.
@@ -34,56 +33,102 @@ pub(crate) enum Fetches {
 /// References are numbered from here after every drain.
 pub(crate) const FIRST_REFERENCE: u32 = 1;
 
+/// Which records are touches: those at an offset in their line that is at most `sizes[size] & masks[kind] | kinds[kind]`.
+pub(crate) struct Limits {
+    pub(crate) offset_mask: u32,
+    pub(crate) sizes: [i32; 16],
+    pub(crate) masks: [i32; 16],
+    pub(crate) kinds: [i32; 16],
+}
+
+impl Limits {
+    fn new(line_bytes: u64, fetches: Fetches) -> Limits {
+        let size = |bytes: u32| (line_bytes as i64 - i64::from(bytes.max(1))).max(-1) as i32;
+        // No offset is −1 or less; every offset is less than the largest number.
+        let (mut masks, mut kinds) = ([0; 16], [-1; 16]);
+        for kind in [RecordKind::Load, RecordKind::Store, RecordKind::Modify] {
+            (masks[kind as usize], kinds[kind as usize]) = (-1, 0);
+        }
+        if fetches == Fetches::Simulated {
+            kinds[RecordKind::Fetch as usize] = i32::MAX;
+        }
+        Limits { offset_mask: line_bytes as u32 - 1, sizes: SIZES.map(size), masks, kinds }
+    }
+
+    /// Whether `record` is a touch.
+    #[inline(always)]
+    pub(crate) fn hold(&self, record: &Record) -> bool {
+        let (size, kind) = (record.what as usize & 15, (record.what >> 4) as usize & 15);
+        let limit = self.sizes[size] & self.masks[kind] | self.kinds[kind];
+        (record.address as u32 & self.offset_mask) as i32 <= limit
+    }
+}
+
 impl Stage {
     pub(crate) fn new(levels: &Levels) -> Stage {
         let line_bytes = u64::from(levels.data.line_bytes);
         let fetches = if levels.instruction.is_some() { Fetches::Simulated } else { Fetches::Ignored };
-        let mut limits = [-1; 256];
-        for (code, limit) in limits.iter_mut().enumerate() {
-            let size_bytes = i64::from(SIZES[code & 15].max(1));
-            let kind = code >> 4;
-            if kind <= RecordKind::Modify as usize {
-                *limit = (line_bytes as i64 - size_bytes).max(-1) as i32;
-            } else if kind == RecordKind::Fetch as usize && fetches == Fetches::Simulated {
-                *limit = i32::MAX;
-            }
-        }
         Stage {
-            touches: touches(),
-            len: 0,
+            touches: Touches::empty(),
             reference: FIRST_REFERENCE,
             line_bytes,
             fetch_line_bytes: levels.instruction.map_or(1, |geometry| geometry.line_bytes.into()),
             fetches,
-            limits,
+            limits: Limits::new(line_bytes, fetches),
+            kernel: Kernel::fastest(),
         }
     }
 
     /// Stages the leading `records` that are touches, as far as there is room, and returns how many they were.
     pub(crate) fn fill(&mut self, records: &[Record]) -> usize {
-        let room = &mut self.touches[self.len..];
-        let mask = self.line_bytes as u32 - 1;
-        let mut count = 0;
-        for (record, touch) in records.iter().zip(room) {
-            let offset = (record.address as u32 & mask) as i32;
-            if offset > self.limits[record.code().0 as usize] {
-                break;
-            }
-            *touch = Record { extra: self.reference.wrapping_add(count as u32), ..*record };
-            count += 1;
-        }
-        self.len += count;
+        let Stage { touches, reference, limits, kernel, .. } = self;
+        let count = kernel.pass(Fill { records, limits, reference: *reference, touches });
         self.reference = self.reference.wrapping_add(count as u32);
         count
     }
 
+    /// Whether there is no room for a step.
     pub(crate) fn is_full(&self) -> bool {
-        self.len == SWEEP
+        self.touches.len > SWEEP - STEP
     }
 
     /// Stages one touch of the current reference; there must be room.
     pub(crate) fn push(&mut self, address: u64, what: u32) {
-        self.touches[self.len] = Record { address, what, extra: self.reference };
-        self.len += 1;
+        self.touches.push(address, what, self.reference);
+    }
+}
+
+struct Fill<'a> {
+    records: &'a [Record],
+    limits: &'a Limits,
+    reference: u32,
+    touches: &'a mut Touches,
+}
+
+impl Pass for Fill<'_> {
+    type Output = usize;
+
+    #[inline(always)]
+    fn run<K: Vectors>(self, kernel: K) -> usize {
+        let Fill { records, limits, reference, touches } = self;
+        let mut count = 0;
+        while touches.len <= SWEEP - STEP {
+            let Some(step) = records[count..].first_chunk() else { break };
+            let good = kernel.stage(step, limits, reference.wrapping_add(count as u32), touches);
+            let leading = good.trailing_ones() as usize;
+            touches.len += leading;
+            count += leading;
+            if leading < STEP {
+                return count;
+            }
+        }
+        for record in &records[count..] {
+            if touches.len > SWEEP - STEP || !limits.hold(record) {
+                break;
+            }
+            touches.push(record.address, record.what, reference.wrapping_add(count as u32));
+            count += 1;
+        }
+        count
     }
 }

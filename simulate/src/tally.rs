@@ -1,27 +1,40 @@
 //! Who missed: counters by site and by block while a simulation runs.
 //!
-//! **Why this way.** One row of 64 bytes per site or block, one line of the host's cache, and a slot computed without a branch: kinds of
-//! misses follow each other unpredictably. [`Tally::counts`] turns the rows into the public tables.
+//! **Why this way.** A column of 4-byte counters per level and kind of miss: sites that miss together are neighbours, so that the counters in use
+//! stay in the host's caches even for a compiler's hundred thousand sites; what a counter cannot hold is carried to a map. Misses of one
+//! site that follow each other, as in loops over arrays, are added at once: adding them one by one would wait for the counter each
+//! time. [`Tally::counts`] turns the columns into the public tables.
 
+use crate::kernel::{Kernel, Pass, Vectors};
+use crate::touch::{held, Touches, STEP};
 use crate::{BlockMisses, Counts, References, SiteMisses, CACHES_MAX, TLBS_MAX};
-use event::{Record, RecordKind};
+use event::RecordKind;
+use std::collections::HashMap;
 
-/// Slots of a row: loads or fetches by cache level, stores by cache level, TLB levels.
-const SLOTS: usize = 8;
-const STORES: usize = CACHES_MAX;
-const TLBS: usize = 2 * CACHES_MAX;
+/// Levels: caches, then TLBs.
+const LEVELS: usize = CACHES_MAX + TLBS_MAX;
 
-type Row = [u64; SLOTS];
+/// Kinds of misses: loads, stores, fetches.
+const LOADS: usize = 0;
+const STORES: usize = 1;
+const FETCHES: usize = 2;
+
+/// Counters by site or block.
+type Column = Vec<u32>;
 
 /// All counters.
-#[derive(Default)]
 pub(crate) struct Tally {
-    /// Rows of data sites, then of blocks.
-    sides: [Vec<Row>; 2],
+    /// By level and kind; in a TLB stores count as loads.
+    columns: [[Column; 3]; LEVELS],
+    /// How often a counter passed 2^32, by level, kind and site.
+    carries: Carries,
     complex: Vec<References>,
     /// Records that could not be read.
     pub(crate) damaged: u64,
+    kernel: Kernel,
 }
+
+type Carries = HashMap<(usize, usize, usize), u64>;
 
 /// A level whose misses are counted.
 #[derive(Clone, Copy)]
@@ -30,25 +43,46 @@ pub(crate) enum Level {
     Tlb(usize),
 }
 
+impl Default for Tally {
+    fn default() -> Tally {
+        Tally {
+            columns: Default::default(),
+            carries: Carries::new(),
+            complex: Vec::new(),
+            damaged: 0,
+            kernel: Kernel::fastest(),
+        }
+    }
+}
+
 impl Tally {
     /// Counts each reference among `misses` of `level` once; `counted` is the reference that was counted last.
-    pub(crate) fn add(&mut self, level: Level, counted: &mut u32, misses: &[Record]) {
-        // In a TLB stores and loads share a slot.
-        let (first, store) = match level {
+    pub(crate) fn add(&mut self, level: Level, counted: &mut u32, misses: &Touches) {
+        let (level, store) = match level {
             Level::Cache(level) => (level, STORES),
-            Level::Tlb(level) => (TLBS + level, 0),
+            Level::Tlb(level) => (CACHES_MAX + level, LOADS),
         };
-        let mut last = *counted;
-        for miss in misses {
-            let is_new = miss.extra != last;
-            last = miss.extra;
-            let kind = (miss.what >> 4) & 15;
-            let side = usize::from(kind == RecordKind::Fetch as u32);
-            let slot = first + store * usize::from(kind == RecordKind::Store as u32);
-            let row = at(&mut self.sides[side], miss.site());
-            row[slot & (SLOTS - 1)] += u64::from(is_new);
+        if misses.len > 0 {
+            let Tally { columns, carries, kernel, .. } = self;
+            let columns = &mut columns[level];
+            kernel.pass(Add { columns, carries, level, store, counted: *counted, misses });
+            *counted = misses.reference[misses.len - 1];
         }
-        *counted = last;
+    }
+
+    /// Misses of `kind` by site at `level`.
+    fn count(&self, level: usize, kind: usize, site: usize) -> u64 {
+        let count = self.columns[level][kind].get(site).copied().unwrap_or(0);
+        // Nearly always empty.
+        let carries =
+            if self.carries.is_empty() { None } else { self.carries.get(&(level, kind, site)).copied() };
+        u64::from(count) + (carries.unwrap_or(0) << 32)
+    }
+
+    /// Sites or blocks with counters of these kinds.
+    fn len(&self, kinds: &[usize]) -> usize {
+        let columns = self.columns.iter().flat_map(|level| kinds.iter().map(|&kind| level[kind].len()));
+        columns.max().unwrap_or(0)
     }
 
     pub(crate) fn complex(&mut self, site: usize) -> &mut References {
@@ -57,20 +91,79 @@ impl Tally {
 
     /// All that was counted.
     pub(crate) fn counts(&self) -> Counts {
-        let levels = |row: &Row, first| std::array::from_fn(|level| row[first + level]);
-        let tlbs = |row: &Row| -> [u64; TLBS_MAX] { std::array::from_fn(|level| row[TLBS + level]) };
-        let [data, code] = &self.sides;
-        let site =
-            |row: &Row| SiteMisses { loads: levels(row, 0), stores: levels(row, STORES), tlbs: tlbs(row) };
-        let block = |row: &Row| BlockMisses { fetches: levels(row, 0), tlbs: tlbs(row) };
+        let caches = |kind, site| std::array::from_fn(|level| self.count(level, kind, site));
+        let tlbs = |kind, site| std::array::from_fn(|level| self.count(CACHES_MAX + level, kind, site));
+        let site = |site| SiteMisses {
+            loads: caches(LOADS, site),
+            stores: caches(STORES, site),
+            tlbs: tlbs(LOADS, site),
+        };
+        let block = |block| BlockMisses { fetches: caches(FETCHES, block), tlbs: tlbs(FETCHES, block) };
         let counts = Counts {
-            sites: data.iter().map(site).collect(),
-            blocks: code.iter().map(block).collect(),
+            sites: (0..self.len(&[LOADS, STORES])).map(site).collect(),
+            blocks: (0..self.len(&[FETCHES])).map(block).collect(),
             complex: self.complex.clone(),
             write_backs: None,
             damaged: self.damaged,
         };
         counts.trimmed()
+    }
+}
+
+/// Adds misses to a level's columns.
+struct Add<'a> {
+    columns: &'a mut [Column; 3],
+    carries: &'a mut Carries,
+    level: usize,
+    /// The kind that stores count as.
+    store: usize,
+    counted: u32,
+    misses: &'a Touches,
+}
+
+impl Pass for Add<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<K: Vectors>(mut self, kernel: K) {
+        let misses = self.misses;
+        let mut references = [self.counted; STEP];
+        let mut whats = [0; STEP];
+        for start in (0..misses.len).step_by(STEP) {
+            let step = misses.step(start);
+            let held = held(misses.len, start);
+            let new = kernel.changes(&mut references, step.reference) & held;
+            // Runs of equal `what`; the sentinel behind the last lane ends the last run.
+            let mut heads = (kernel.changes(&mut whats, step.what) | 1) & held | 1 << STEP;
+            while heads & held != 0 {
+                let head = heads.trailing_zeros();
+                heads &= heads - 1;
+                let run = (1 << heads.trailing_zeros()) - (1 << head);
+                self.run_of(step.what[head as usize & (STEP - 1)], (new & run).count_ones());
+            }
+        }
+    }
+}
+
+impl Add<'_> {
+    #[inline(always)]
+    fn run_of(&mut self, what: u32, count: u32) {
+        let kind = (what >> 4) & 15;
+        let column = self.store * usize::from(kind == RecordKind::Store as u32)
+            + FETCHES * usize::from(kind == RecordKind::Fetch as u32);
+        let site = (what >> 8) as usize;
+        let counter = at(&mut self.columns[column.min(FETCHES)], site);
+        let (sum, carry) = counter.overflowing_add(count);
+        *counter = sum;
+        if carry {
+            self.carry(column, site);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn carry(&mut self, kind: usize, site: usize) {
+        *self.carries.entry((self.level, kind, site)).or_default() += 1;
     }
 }
 
@@ -87,4 +180,21 @@ fn at<T: Clone + Default>(table: &mut Vec<T>, index: usize) -> &mut T {
 #[inline(never)]
 fn grow<T: Clone + Default>(table: &mut Vec<T>, index: usize) {
     table.resize((index + 1).next_power_of_two(), T::default());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_carry_over() {
+        let mut tally = Tally::default();
+        let mut misses = Touches::empty();
+        let what = 5 << 8 | (RecordKind::Store as u32) << 4;
+        (1..=40).for_each(|reference| misses.push(0, what, reference));
+        tally.add(Level::Cache(1), &mut 0, &misses);
+        tally.columns[1][STORES][5] = u32::MAX - 7;
+        tally.add(Level::Cache(1), &mut 0, &misses);
+        assert_eq!(tally.counts().sites[5].stores[1], u64::from(u32::MAX) - 7 + 40);
+    }
 }

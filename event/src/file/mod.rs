@@ -64,6 +64,7 @@ impl Header {
         match self.stream {
             Stream::Counts => {}
             Stream::Full => words[0] = 2,
+            Stream::Nothing => words[0] = 3,
             Stream::Filtered(filter) => {
                 words[0] = 1;
                 let shapes =
@@ -101,6 +102,7 @@ impl Header {
                 stores: if words[9] == 0 { StoreFilter::LikeLoads } else { StoreFilter::NeverEnter },
             }),
             2 => Stream::Full,
+            3 => Stream::Nothing,
             _ => return None,
         };
         let mut layout = StateLayout { components: [StateComponent::default(); 64] };

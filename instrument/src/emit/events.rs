@@ -81,14 +81,25 @@ impl Events {
         self.known_pages.clear();
     }
 
+    /// Whether exits are counted.
+    pub(crate) fn counts(&self) -> bool {
+        self.stream != Stream::Nothing
+    }
+
+    /// Whether references are recorded beside the complex ones.
+    fn references(&self) -> bool {
+        matches!(self.stream, Stream::Filtered(_) | Stream::Full)
+    }
+
     /// Whether `piece` needs the register analysis.
     pub(crate) fn needs_scratch(&self, shapes: &mut Shapes, piece: &Piece) -> bool {
-        self.stream != Stream::Counts
+        self.references()
             || !piece.events.is_empty()
-            || piece.instructions.iter().any(|d| {
-                let shape = shapes.of(&d.i);
-                shapes.get(shape).complex.is_some()
-            })
+            || self.counts()
+                && piece.instructions.iter().any(|d| {
+                    let shape = shapes.of(&d.i);
+                    shapes.get(shape).complex.is_some()
+                })
     }
 }
 
@@ -102,7 +113,7 @@ impl Translator {
     /// Decides what `piece` records and where.
     pub(crate) fn plan_block(&mut self, piece: &Piece, facts: &Facts, nth: u32) -> BlockPlan {
         let mut plan = BlockPlan::default();
-        if facts.uses.is_empty() {
+        if facts.uses.is_empty() || !self.events.counts() {
             return plan;
         }
         let mut open: Option<(Group, i64)> = None;
@@ -203,7 +214,7 @@ impl Translator {
                     Way::Always => remembered(d, group, &filter),
                 },
                 Stream::Full => recorded(d, group),
-                Stream::Counts => {}
+                Stream::Counts | Stream::Nothing => {}
             }
         }
         for &(at, complex, site) in plan.complex.iter().filter(|c| c.0 == k) {

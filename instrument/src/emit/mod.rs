@@ -10,6 +10,8 @@ pub(crate) mod draft;
 pub(crate) mod events;
 pub(crate) mod lookup;
 pub(crate) mod routine;
+#[cfg(test)]
+mod tests;
 mod tool;
 mod transfer;
 
@@ -46,6 +48,8 @@ impl Translator {
         let mut result = fragment(pieces[0].ip, z, pieces, counters, flags_dead);
         result.body = draft.hot_base;
         result.tunings = self.events.tuning.as_ref().map_or(0, |t| t.tunings);
+        // What is not wanted counts as done.
+        draft.counted = !self.events.counts();
         if trust == Trust::Generated {
             self.emit_check(draft, z, pieces);
         }

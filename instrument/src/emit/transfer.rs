@@ -95,7 +95,7 @@ impl Translator {
         self.count_last(d, last);
         d.restore(draft::FLAGS_BIT);
         let target = i.near_branch_target();
-        let counter = Some(taken);
+        let counter = self.events.counts().then_some(taken);
         let jcc = i.is_jcc_short_or_near();
         if jcc {
             d.hot.align_patch(d.hot_base, 2);
@@ -130,7 +130,7 @@ impl Translator {
         let exit = Exit { target, zone: z as u32, patch, counter, restore: d.spilled, next: 0, stale: false };
         if let Some(f) = self.cache.find(target) {
             let body = self.cache.fragments[f].body;
-            if counter.is_none() && near(d.hot_base + at as u64, body) {
+            if counter.is_none() && exit.restore == 0 && near(d.hot_base + at as u64, body) {
                 let offset = self.cache.zones[z].offset + patch as usize;
                 self.cache.arrives(f, offset, d.hot_base + at as u64 + 4);
                 return d.link(Part::Hot, at, Goal::Address(body));

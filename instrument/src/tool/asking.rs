@@ -110,6 +110,11 @@ impl Translator {
                 BlockView { number, instructions, facts: &facts, module, procedure: procedure.as_ref() };
             let mut requests = Requests::new(piece.ip, instructions.len(), view.last().map(|i| i.transfer()));
             (asking.instrument)(&view, &mut requests);
+            if !self.events.counts() && !requests.counters.is_empty() {
+                requests
+                    .fault
+                    .get_or_insert("counters, where its stream says that nothing is counted".into());
+            }
             let from = told.len();
             let events = asking.book(number, requests, &mut told);
             for request in &mut told[from..] {

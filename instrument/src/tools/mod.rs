@@ -5,11 +5,13 @@
 mod branch_mix;
 mod instruction_count;
 mod memory_trace;
+mod nothing;
 mod opcode_mix;
 
 pub use branch_mix::BranchMix;
 pub use instruction_count::InstructionCount;
 pub use memory_trace::MemoryTrace;
+pub use nothing::Nothing;
 pub use opcode_mix::OpcodeMix;
 
 use crate::tool::Tool;
@@ -54,6 +56,11 @@ pub const TOOLS: &[Stock] = &[
         name: "branch-mix",
         description: "conditional branches taken and not, calls, returns, indirect jumps",
         new: |_| Ok(Box::new(BranchMix)),
+    },
+    Stock {
+        name: "nothing",
+        description: "counts nothing: what translation alone costs",
+        new: |_| Ok(Box::new(Nothing)),
     },
 ];
 

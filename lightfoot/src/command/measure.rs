@@ -1,8 +1,10 @@
 //! What `count` and `cache` share: before the run everything that can be refused is refused, after it the report is made and written.
 
 use super::complain;
-use crate::cli::{Format, Rep, Run};
+use crate::branches::Predicted;
+use crate::cli::{self, Format, Rep, Run};
 use crate::exit::{self, FAILURE};
+use crate::hierarchy::Hierarchy;
 use crate::native;
 use crate::report::output::Destination;
 use crate::report::terminal::Page;
@@ -12,6 +14,7 @@ use crate::tally::{tally, Attribution, Tally};
 use anyhow::Result;
 use event::Stream;
 use instrument::{Aslr, Command, Effort, Exit, Options, Outcome};
+use simulate::Counts;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
@@ -36,13 +39,39 @@ pub(super) struct Measured {
 
 /// What a simulation adds.
 pub(super) struct Simulated {
-    pub(super) attribution: Attribution,
-    pub(super) null_reasons: BTreeMap<String, String>,
+    pub(super) hierarchy: Hierarchy,
+    pub(super) counts: Counts,
+    pub(super) predicted: Option<Predicted>,
+}
+
+impl Simulated {
+    fn attribution(&self) -> Attribution {
+        self.hierarchy.attribution(&self.counts, self.predicted.as_ref())
+    }
+
+    /// Puts what belongs to no row into the report, or why it is not there.
+    fn describe(&self, report: &mut Report) {
+        report.null_reasons.extend(self.hierarchy.null_reasons());
+        report.write_backs = self.hierarchy.write_backs(&self.counts);
+        report.conditional_branches = self.predicted.as_ref().map(|predicted| predicted.resolved);
+        let wrong = report.totals.misses.and_then(|misses| misses.branch_mispredictions);
+        report.cycles = self.hierarchy.cycles(&self.counts, report.totals.instructions, wrong);
+        let no_model = format!("machine {} declares no cycle model", self.hierarchy.machine.name);
+        let missing = [
+            ("write_backs", report.write_backs.is_none(), "not counted: run with --write-backs"),
+            ("conditional_branches", self.predicted.is_none(), "not counted: run with --branches"),
+            ("branch_mispredictions", self.predicted.is_none(), "not counted: run with --branches"),
+            ("cycles", report.cycles.is_none(), &no_model),
+        ];
+        for (field, _, reason) in missing.into_iter().filter(|(_, missing, _)| *missing) {
+            report.null_reasons.insert(field.into(), reason.into());
+        }
+    }
 }
 
 /// Refuses what cannot work before the program runs.
 pub(super) fn prepare<'a>(run: &'a Run, all: &[OsString]) -> Result<Prepared<'a>> {
-    run.refuse_option(all)?;
+    cli::refuse_option(&run.program, all)?;
     let destination = Destination::new(run.output.as_deref())?;
     let command = Command { program: run.program[0].clone(), arguments: run.program[1..].to_vec() };
     Ok(Prepared { run, command, destination })
@@ -82,11 +111,14 @@ impl Prepared<'_> {
     fn report(&self, measured: &Measured) -> Report {
         let outcome = &measured.outcome;
         let mut symbols = Symbolizer::new();
-        let attribution = measured.simulated.as_ref().map(|simulated| &simulated.attribution);
-        let tally = tally(&outcome.profile, attribution, self.run.rep, &mut symbols);
+        let attribution = measured.simulated.as_ref().map(Simulated::attribution);
+        let tally = tally(&outcome.profile, attribution.as_ref(), self.run.rep, &mut symbols);
         let mut report = empty(measured, self.run.rep);
         report.command = self.run.program.iter().map(|word| word.to_string_lossy().into_owned()).collect();
         report.fill(&tally, &symbols);
+        if let Some(simulated) = &measured.simulated {
+            simulated.describe(&mut report);
+        }
         report.instructions_per_s = per_second(tally.totals.instructions, report.wall_s);
         report.warnings.clone_from(&outcome.warnings);
         report.warnings.extend(stripped(&tally, &symbols));
@@ -136,11 +168,10 @@ fn empty(measured: &Measured, rep: Rep) -> Report {
         slowdown: None,
         engine: engine(&outcome.effort),
         totals: Default::default(),
-        null_reasons: measured
-            .simulated
-            .as_ref()
-            .map(|simulated| simulated.null_reasons.clone())
-            .unwrap_or_default(),
+        cycles: None,
+        write_backs: None,
+        conditional_branches: None,
+        null_reasons: BTreeMap::new(),
         warnings: Vec::new(),
         functions: Vec::new(),
         libraries: Vec::new(),

@@ -7,6 +7,7 @@ mod index;
 mod measure;
 mod study;
 mod tile;
+mod tool;
 
 use crate::cli::Command;
 use anyhow::Result;
@@ -14,7 +15,7 @@ use std::ffi::OsString;
 use std::io::Write;
 
 /// Commands whose exit status is the program's own.
-const PROGRAM_RUNNERS: &[&str] = &["count", "cache"];
+const PROGRAM_RUNNERS: &[&str] = &["count", "cache", "tool"];
 
 /// Runs a command; `all` is the whole command line.
 ///
@@ -24,6 +25,7 @@ pub fn run(command: &Command, all: &[OsString]) -> Result<u8> {
     match command {
         Command::Count(options) => count::run(options, all),
         Command::Cache(options) => cache::run(options, all),
+        Command::Tool(options) => tool::run(options, all),
         Command::Index(options) => index::run(options),
         Command::Lookups(options) => crate::study::lookups(options),
         Command::Study(options) => study::run(options),

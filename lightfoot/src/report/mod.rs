@@ -11,6 +11,7 @@ pub mod terminal;
 pub mod text;
 
 use crate::cli::{By, Format, Rep};
+use crate::estimate::Estimate;
 use crate::symbol::{demangle, Symbolizer};
 use crate::tally::{Counts, Tally};
 use serde::Serialize;
@@ -63,6 +64,12 @@ pub struct Report {
     pub engine: Engine,
     /// The whole program.
     pub totals: Counts,
+    /// Of `cache`: cycles by the machine's declared model, with its constants.
+    pub cycles: Option<Estimate>,
+    /// Of `cache`: dirty lines that each level gave up.
+    pub write_backs: Option<BTreeMap<String, u64>>,
+    /// Of `cache`: conditional branches that were predicted.
+    pub conditional_branches: Option<u64>,
     /// Why a number is null, by its field's name.
     pub null_reasons: BTreeMap<String, String>,
     /// What the user should know before using the numbers.
@@ -137,6 +144,7 @@ pub const CACHE_METRICS: &[Metric] = &[
     metric("l2_misses", "L2 misses", |c| c.misses?.l2_misses),
     metric("l3_misses", "L3 misses", |c| c.misses?.l3_misses),
     metric("dtlb_misses", "dTLB misses", |c| c.misses?.dtlb_misses),
+    metric("branch_mispredictions", "mispredictions", |c| c.misses?.branch_mispredictions),
 ];
 
 impl Report {

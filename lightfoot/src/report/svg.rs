@@ -104,13 +104,15 @@ fn bar(out: &mut String, (y, colour): (f64, &str), value: Option<f64>, scale: im
     text(out, (LEFT + width + 5.0, y + 10.0), "start", &format!("{value:.1}"));
 }
 
-fn text(out: &mut String, (x, y): (f64, f64), anchor: &str, text: &str) {
+/// Words at a place, anchored at `start`, `middle` or `end`.
+pub(crate) fn text(out: &mut String, (x, y): (f64, f64), anchor: &str, text: &str) {
     let text = escaped(text);
     let _ =
         writeln!(out, "<text class=\"t\" x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{text}</text>");
 }
 
-fn escaped(text: &str) -> String {
+/// With the characters that mean something in XML written as entities.
+pub(crate) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 

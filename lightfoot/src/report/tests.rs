@@ -29,6 +29,9 @@ pub(crate) fn count_report() -> Report {
         slowdown: None,
         engine: Engine::default(),
         totals,
+        cycles: None,
+        write_backs: None,
+        conditional_branches: None,
         null_reasons: BTreeMap::from([("slowdown".into(), "not measured".into())]),
         warnings: vec!["a sentence".into()],
         functions: vec![
@@ -51,6 +54,7 @@ pub(crate) fn cache_report() -> Report {
         l2_misses: Some(5),
         l3_misses: None,
         dtlb_misses: Some(2),
+        branch_mispredictions: None,
     };
     report.totals.misses = Some(misses);
     for row in &mut report.functions {

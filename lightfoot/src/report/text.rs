@@ -42,14 +42,37 @@ fn heading(report: &Report, page: &Page) -> String {
 }
 
 fn totals(report: &Report) -> String {
+    let metrics: Vec<&Metric> = report.metrics().filter(|metric| was_asked_for(report, metric)).collect();
     let values: Vec<String> =
-        report.metrics().map(|m| (m.value)(&report.totals).map_or("-".into(), grouped)).collect();
+        metrics.iter().map(|m| (m.value)(&report.totals).map_or("-".into(), grouped)).collect();
     let width = values.iter().map(String::len).max().unwrap_or(0);
     let mut out = String::new();
-    for (metric, value) in report.metrics().zip(&values) {
+    for (metric, value) in metrics.into_iter().zip(&values) {
         let line = format!("  {:<16} {value:>width$}{}", metric.label, remark(report, metric));
         out += line.trim_end();
         out += "\n";
+    }
+    out + &beside_the_rows(report)
+}
+
+/// What nobody asked for is not missed: JSON says how to ask.
+fn was_asked_for(report: &Report, metric: &Metric) -> bool {
+    metric.field != "branch_mispredictions" || report.conditional_branches.is_some()
+}
+
+/// Write-backs and cycles, which belong to no row.
+fn beside_the_rows(report: &Report) -> String {
+    let mut out = String::new();
+    if let Some(write_backs) = &report.write_backs {
+        let levels: Vec<String> = write_backs
+            .iter()
+            .map(|(level, count)| format!("{} {}", level.to_uppercase(), grouped(*count)))
+            .collect();
+        out += &format!("  {:<16} {}\n", "write-backs", levels.join(", "));
+    }
+    if let Some(cycles) = &report.cycles {
+        let (total, constants) = (grouped(cycles.total), cycles.constants());
+        out += &format!("  {:<16} {total}, a declared sum:\n  {:<16} {constants}\n", "cycles", "");
     }
     out
 }
@@ -65,6 +88,7 @@ fn remark(report: &Report, metric: &Metric) -> String {
         "l1d_load_misses" => (totals.loads, "loads"),
         "l1d_store_misses" => (totals.stores, "stores"),
         "l2_misses" | "l3_misses" | "dtlb_misses" => (totals.loads + totals.stores, "loads and stores"),
+        "branch_mispredictions" => (report.conditional_branches.unwrap_or(0), "conditional branches"),
         _ => return String::new(),
     };
     let part = (metric.value)(totals).unwrap_or(0);
@@ -190,6 +214,7 @@ fn short(metric: &Metric) -> &'static str {
         "l2_misses" => "L2",
         "l3_misses" => "L3",
         "dtlb_misses" => "dTLB",
+        "branch_mispredictions" => "branch",
         _ => metric.label,
     }
 }

@@ -12,6 +12,9 @@ use std::time::{Duration, Instant};
 /// No run may take longer.
 const LIMIT: Duration = Duration::from_secs(1200);
 
+/// Variable that says where a peer was built by hand.
+pub const PEER_HOME: &str = "DYNAMORIO_HOME";
+
 /// A command line, with all that makes it repeat.
 #[derive(Clone, Debug)]
 pub struct Line {
@@ -35,6 +38,12 @@ impl Line {
         let own = std::env::current_exe().unwrap_or_default();
         let words = self.words.iter().map(|word| {
             let word = if *word == own { "lightfoot".into() } else { word.to_string_lossy() };
+            // A peer that was built by hand lies somewhere else on the next machine.
+            let home = std::env::var(PEER_HOME).ok().filter(|home| !home.is_empty());
+            let inside = home.and_then(|home| Some(format!("${PEER_HOME}{}", word.strip_prefix(&home)?)));
+            if let Some(inside) = inside {
+                return inside;
+            }
             let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=,:+@%".contains(c);
             if word.chars().all(plain) && !word.is_empty() {
                 word.into_owned()

@@ -2,6 +2,7 @@
 //!
 //! Both axes are logarithmic. Colours are those of Okabe and Ito (2008); every line also carries its name at its end.
 
+use crate::report::svg::{escaped, text};
 use std::fmt::Write;
 
 /// A line: its name, and a value for each T that has one.
@@ -99,16 +100,6 @@ fn short(value: f64) -> String {
         v => (v, ""),
     };
     format!("{value}{unit}")
-}
-
-fn text(out: &mut String, (x, y): (f64, f64), anchor: &str, text: &str) {
-    let text = escaped(text);
-    let _ =
-        writeln!(out, "<text class=\"t\" x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{text}</text>");
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 #[cfg(test)]

@@ -3,11 +3,11 @@
 #![allow(dead_code, reason = "each test crate uses its own part")]
 
 use std::ffi::OsStr;
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 /// The program under test.
@@ -57,14 +57,53 @@ impl Lightfoot {
         child.wait().unwrap().code()
     }
 
-    /// Ctrl-C, as a terminal sends it: to the whole group.
-    pub(crate) fn run_interrupted_after_ms(mut self, ms: u64) -> Ran {
+    /// Starts it in a process group of its own, as a shell does with a job, and waits for a first line of output.
+    pub(crate) fn start_job(mut self) -> Job {
         let start = Instant::now();
-        let child = self.0.process_group(0).spawn().unwrap();
-        std::thread::sleep(Duration::from_millis(ms));
-        let group = format!("-{}", child.id());
-        Command::new("kill").args(["-s", "INT", "--", &group]).status().unwrap();
-        Ran::new(child.wait_with_output().unwrap(), start)
+        let mut child = self.0.process_group(0).spawn().unwrap();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        let mut first = String::new();
+        stdout.read_line(&mut first).unwrap();
+        Job { child, stdout, first, start }
+    }
+}
+
+/// A run in progress.
+pub(crate) struct Job {
+    child: Child,
+    stdout: BufReader<ChildStdout>,
+    first: String,
+    start: Instant,
+}
+
+impl Job {
+    /// Sends a signal to the whole group, as a terminal does.
+    pub(crate) fn signal(&self, name: &str) {
+        let group = format!("-{}", self.child.id());
+        let sent = Command::new("kill").args(["-s", name, "--", &group]).status().unwrap();
+        assert!(sent.success(), "kill -s {name} -- {group}");
+    }
+
+    /// Waits until the measuring process is (or is not) stopped.
+    pub(crate) fn wait_until_stopped(&self, stopped: bool) {
+        let path = format!("/proc/{}/stat", self.child.id());
+        let state = || std::fs::read_to_string(&path).unwrap().rsplit_once(") ").unwrap().1.chars().next();
+        let late = Instant::now() + Duration::from_secs(20);
+        while (state() == Some('T')) != stopped {
+            assert!(Instant::now() < late, "still {:?}", state());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Waits for its end; the output is all of it, the first line too.
+    pub(crate) fn finish(mut self) -> Ran {
+        let mut stdout = self.first.into_bytes();
+        stdout.extend(self.stdout.buffer());
+        // Both pipes are read at once: a long report must not wait for the end of the output.
+        self.child.stdout = Some(self.stdout.into_inner());
+        let out = self.child.wait_with_output().unwrap();
+        stdout.extend(&out.stdout);
+        Ran::new(Output { stdout, ..out }, self.start)
     }
 }
 
@@ -155,6 +194,26 @@ impl Bench {
         std::fs::set_permissions(&path, PermissionsExt::from_mode(0o4755)).unwrap();
         std::fs::set_permissions(self.path(), PermissionsExt::from_mode(0o755)).unwrap();
         Some(path)
+    }
+}
+
+/// Compiles a C source of ours; `None`, and said, where there is no compiler.
+pub(crate) fn compile(bench: &Bench, name: &str, options: &[&str], source: &str) -> Option<PathBuf> {
+    let (file, program) = (bench.file("source.c", source.as_bytes(), 0o644), bench.join(name));
+    let built = Command::new("cc")
+        .args(["-O1", "-w", "-pthread"])
+        .args(options)
+        .arg("-o")
+        .arg(&program)
+        .arg(&file)
+        .output();
+    match built {
+        Ok(output) if output.status.success() => Some(program),
+        Ok(output) => panic!("{name} does not compile: {}", String::from_utf8_lossy(&output.stderr)),
+        Err(_) => {
+            eprintln!("skipped: there is no C compiler (cc) here to compile {name}");
+            None
+        }
     }
 }
 

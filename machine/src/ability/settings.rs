@@ -140,7 +140,9 @@ pub(super) fn transparent_huge_pages(facts: &Facts) -> Ability {
 pub(super) fn processors(facts: &Facts) -> Ability {
     let name = "a second CPU for the analysis";
     let online = facts.tree.text("sys/devices/system/cpu/online").map_or(0, |list| tree_cpus(&list));
-    let allowed = status(facts, "Cpus_allowed_list").map_or(online, |list| tree_cpus(&list));
+    // A tracer may bind a process more narrowly than it says: the file shows that, the scheduler's answer does not.
+    let listed = || status(facts, "Cpus_allowed_list").map_or(online, |list| tree_cpus(&list));
+    let allowed = facts.allowed.unwrap_or_else(listed);
     let reason = format!("{online} CPUs online, {allowed} allowed to this process");
     match allowed {
         0 => Ability::new(name, State::Partly, "the number of CPUs is unknown"),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 fn facts(root: &Path, leaves: &str) -> Facts {
     let (tree, leaves) = (Tree::at(root), Leaves::recorded(leaves));
     let machine = host::read(&tree, &leaves);
-    Facts { tree, leaves, machine }
+    Facts { tree, leaves, machine, allowed: None }
 }
 
 fn guest() -> Facts {

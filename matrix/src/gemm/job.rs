@@ -12,9 +12,9 @@
 //! Source: Goto and van de Geijn 2008, with storage that already has the packed form.
 
 use super::source::Source;
-use super::tile::{BlockProduct, Edge, Target};
+use super::tile::{last_row_of_tiles, BlockProduct, Edge, Left, Target};
 use crate::buffer::Buffer;
-use crate::kernel::{Reach, RealKernel};
+use crate::kernel::{Reach, RealKernel, MAX_PANELS};
 use crate::panel::Panels;
 use crate::tiling::Tiling;
 use crate::view::Part;
@@ -85,6 +85,17 @@ pub(super) struct Job<T: Element> {
     pub(super) a: Source<T>,
     pub(super) b: Source<T>,
     pub(super) c: Destination<T>,
+    pub(super) reach: Reach,
+}
+
+/// Where the operands of C (m×n) ← A (m×k) · B are expected: up to 2 MB in all lie in the second level of any core of today, or
+/// nearly.
+pub(super) fn reach<T>(m: usize, n: usize, k: usize) -> Reach {
+    let area = |a: usize, b: usize| a.saturating_mul(b).saturating_mul(size_of::<T>());
+    match area(m, k).saturating_add(area(k, n)).saturating_add(area(m, n)) <= NEAR_BYTES {
+        true => Reach::Near,
+        false => Reach::Far,
+    }
 }
 
 impl<T: Element> Job<T> {
@@ -94,9 +105,10 @@ impl<T: Element> Job<T> {
     }
 
     /// Depth of the block that starts at `k`.
+    #[inline]
     fn depth(&self, k: usize) -> usize {
         let limit = self.a.depth_limit(k).min(self.b.depth_limit(k));
-        if self.a.copies() && self.b.copies() {
+        if limit == usize::MAX {
             // Blocks of equal depth rather than a short last one.
             let left = self.k - k;
             return left.div_ceil(left.div_ceil(self.tiling.tile));
@@ -104,24 +116,38 @@ impl<T: Element> Job<T> {
         limit.min(self.tiling.tile.max(1)).min(self.k - k)
     }
 
-    /// Operands of up to 2 MB in all lie in the second level of any core of today, or nearly.
-    fn reach(&self) -> Reach {
-        let elements = self.m * self.k + self.k * self.n + self.m * self.n;
-        if elements * size_of::<T>() <= NEAR_BYTES {
-            Reach::Near
-        } else {
-            Reach::Far
-        }
-    }
-
     /// Scratch elements that [`Self::run`] needs for `A` and for `B`.
     fn scratch_len(&self, rows: usize, cols: usize) -> (usize, usize) {
         let (panel, depth) = (self.panel(), self.tiling.tile.min(self.k));
-        let len = |source: &Source<T>, count: usize| match source.copies() {
-            true => count.next_multiple_of(panel) * depth,
-            false => 0,
+        let len = |count: usize| count.next_multiple_of(panel) * depth;
+        let a = match self.a {
+            Source::Stored { .. } => 0,
+            Source::InPlace(_) if rows.is_multiple_of(panel) => 0,
+            Source::InPlace(_) => len(MAX_PANELS * panel),
+            Source::Copied(_) | Source::Turned { .. } => len(rows.min(self.tiling.rows)),
         };
-        (len(&self.a, rows.min(self.tiling.rows)), len(&self.b, cols.min(self.tiling.cols)))
+        (a, if self.b.copies() { len(cols.min(self.tiling.cols)) } else { 0 })
+    }
+
+    /// The panels of rows (start, length) of `A`; of an array in place, those of a last row of tiles that is not whole are copied.
+    ///
+    /// # Safety
+    /// As for [`Source::block`].
+    unsafe fn left(&self, (row, rows): (usize, usize), k: (usize, usize), scratch: *mut T) -> Left<T> {
+        let panel = self.panel();
+        // SAFETY: the caller's promise; the tail lies inside the block.
+        unsafe {
+            let walk = self.a.block((row, rows), k, panel, scratch);
+            let tail = match self.a {
+                Source::InPlace(plain) if !rows.is_multiple_of(panel) => {
+                    let first = last_row_of_tiles(rows.div_ceil(panel), self.kernel.run.len());
+                    let to = Panels { start: scratch, stride: panel * k.1, panel };
+                    Some((first, plain.copy((row + first * panel, rows - first * panel), k, to)))
+                }
+                _ => None,
+            };
+            Left { walk, tail }
+        }
     }
 
     /// Computes rows `rows` and columns `cols` of `C`. Both start at a multiple of the panel.
@@ -133,22 +159,33 @@ impl<T: Element> Job<T> {
         if rows.is_empty() || cols.is_empty() {
             return Ok(());
         }
+        if self.is_one_block(&rows, &cols) {
+            // Products of a few dozen rows take less time than the loops below.
+            let (rows, cols) = ((rows.start, rows.len()), (cols.start, cols.len()));
+            let scratch = std::ptr::null_mut();
+            // SAFETY: as the caller vouches; nothing is copied, so scratch is not needed.
+            unsafe {
+                let walk = self.a.block(rows, (0, self.k), self.panel(), scratch);
+                self.block(rows, cols, (0, self.k), &Left { walk, tail: None }, scratch);
+            }
+            return Ok(());
+        }
         let (a_len, b_len) = self.scratch_len(rows.len(), cols.len());
         let mut a_scratch = (a_len > 0).then(|| Buffer::<T>::scratch(a_len)).transpose()?;
         let mut b_scratch = (b_len > 0).then(|| Buffer::<T>::scratch(b_len)).transpose()?;
         let a_scratch = a_scratch.as_mut().map_or(std::ptr::null_mut(), |s| s.as_mut_ptr());
         let b_scratch = b_scratch.as_mut().map_or(std::ptr::null_mut(), |s| s.as_mut_ptr());
         let scratch = (a_scratch, b_scratch);
-        if self.a.copies() {
+        if !matches!(self.a, Source::Stored { .. }) {
             // Copies of A are made once for all columns.
             for (k, depth) in self.depths(0..self.k) {
                 for row in rows.clone().step_by(self.tiling.rows) {
                     let count = self.tiling.rows.min(rows.end - row);
                     // SAFETY: a sub-range of what the caller vouches for; scratch was made for the largest block.
-                    let a = unsafe { self.a.block((row, count), (k, depth), self.panel(), scratch.0) };
+                    let a = unsafe { self.left((row, count), (k, depth), scratch.0) };
                     for cols in self.column_blocks(&cols) {
                         // SAFETY: as above.
-                        unsafe { self.block((row, count), cols, (k, depth), a, scratch.1) };
+                        unsafe { self.block((row, count), cols, (k, depth), &a, scratch.1) };
                     }
                 }
             }
@@ -159,13 +196,25 @@ impl<T: Element> Job<T> {
                     let rows = (rows.start, rows.len());
                     // SAFETY: as above.
                     unsafe {
-                        let a = self.a.block(rows, (k, depth), self.panel(), scratch.0);
-                        self.block(rows, cols, (k, depth), a, scratch.1);
+                        let a = self.left(rows, (k, depth), scratch.0);
+                        self.block(rows, cols, (k, depth), &a, scratch.1);
                     }
                 }
             }
         }
         Ok(())
+    }
+
+    /// Whether the loops would go round once, and nothing is copied.
+    #[inline]
+    fn is_one_block(&self, rows: &Range<usize>, cols: &Range<usize>) -> bool {
+        let a_in_place = match self.a {
+            Source::Stored { .. } => true,
+            Source::InPlace(_) => rows.len() & (self.panel() - 1) == 0,
+            _ => false,
+        };
+        let width = self.c.col_limit(cols.start).min(self.tiling.cols);
+        a_in_place && !self.b.copies() && cols.len() <= width && self.depth(0) == self.k
     }
 
     /// Blocks of depth, each (start, length).
@@ -203,7 +252,7 @@ impl<T: Element> Job<T> {
         (row, rows): (usize, usize),
         cols: (usize, usize),
         (k, depth): (usize, usize),
-        a: Panels<*const T>,
+        a: &Left<T>,
         scratch: *mut T,
     ) {
         let (panel, alpha, kernel) = (self.panel(), self.alpha, self.kernel);
@@ -212,8 +261,8 @@ impl<T: Element> Job<T> {
         // SAFETY: the block lies inside the operand, scratch has room; the block of C is part of the range that is ours.
         unsafe {
             let b = self.b.block(cols, (k, depth), panel, scratch);
-            let (cols, reach) = (cols.1, self.reach());
-            BlockProduct { kernel, rows, cols, depth, alpha, beta, a, b, c, reach }.run();
+            let (cols, reach, b, c) = (cols.1, self.reach, &b, &c);
+            BlockProduct { kernel, panel, rows, cols, depth, alpha, beta, a, b, c, reach }.run();
         }
     }
 }

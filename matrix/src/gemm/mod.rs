@@ -19,7 +19,7 @@ use crate::tiling::Tiling;
 use crate::view::{View, ViewMut};
 use crate::{blocked, Element, Error, Real};
 use job::{Destination, Job};
-use source::Source;
+use source::{Plain, Source};
 
 pub use batch::multiply_batch;
 pub(crate) use source::turn_into;
@@ -35,6 +35,7 @@ pub enum Op {
 }
 
 impl Op {
+    #[inline]
     pub(crate) fn shape(self, (rows, cols): (usize, usize)) -> (usize, usize) {
         match self {
             Op::Plain => (rows, cols),
@@ -52,16 +53,19 @@ pub struct Operand<'a, T: Element> {
 
 impl<'a, T: Element> Operand<'a, T> {
     /// `op` applied to a matrix or a view of one.
+    #[inline]
     pub fn new(view: impl Into<View<'a, T>>, op: Op) -> Self {
         Operand { view: view.into(), op }
     }
 
     /// Shape after `op`.
+    #[inline]
     pub fn shape(&self) -> (usize, usize) {
         self.op.shape((self.view.rows(), self.view.cols()))
     }
 
     /// As an operand whose rows run along the panels, when it has shape (rows, k).
+    #[inline]
     fn source(&self) -> Source<T> {
         let (storage, part) = (self.view.storage.as_ptr(), self.view.part);
         match self.op {
@@ -72,6 +76,7 @@ impl<'a, T: Element> Operand<'a, T> {
 }
 
 impl<'a, T: Element, V: Into<View<'a, T>>> From<V> for Operand<'a, T> {
+    #[inline]
     fn from(view: V) -> Self {
         Operand::new(view, Op::Plain)
     }
@@ -151,7 +156,7 @@ impl Gemm {
         let (k, b) = (a.shape().1, Operand { op: turned, ..b });
         let tiling = self.tiling.unwrap_or_else(|| Tiling::default_for::<T>(k));
         let part = c.part;
-        self.run(Job {
+        self.run(&Job {
             kernel: <T::Real as Real>::kernel(c.kernel),
             tiling: tiling.fitted(panel),
             m: part.rows,
@@ -162,6 +167,7 @@ impl Gemm {
             a: a.source(),
             b: b.source(),
             c: Destination::Stored { storage: c.storage.as_mut_ptr(), part },
+            reach: job::reach::<T>(part.rows, part.cols, k),
         })
     }
 
@@ -186,12 +192,13 @@ impl Gemm {
         };
         let plain = |view: Strided<'_, T>| {
             let (start, row_stride, col_stride) = view.raw();
-            Source::Plain { start, row_stride, col_stride }
+            Plain { start, row_stride, col_stride }
         };
         let (m, n, k) = (a.rows(), b.cols(), a.cols());
+        let reach = job::reach::<T>(m, n, k);
         let (start, row_stride, col_stride) = c.raw();
         let tiling = self.tiling.unwrap_or_else(|| Tiling::default_for::<T>(k));
-        self.run(Job {
+        self.run(&Job {
             kernel: <T::Real as Real>::kernel(self.kernel),
             tiling: tiling.fitted(blocked::panel_rows::<T>(self.kernel)),
             m,
@@ -199,13 +206,14 @@ impl Gemm {
             k,
             alpha,
             beta,
-            a: plain(a),
-            b: plain(b.transposed()),
+            a: plain(a).left(reach),
+            b: plain(b.transposed()).right(reach),
             c: Destination::Plain { start, row_stride, col_stride },
+            reach,
         })
     }
 
-    fn run<T: Element>(&self, job: Job<T>) -> Result<(), Error> {
+    fn run<T: Element>(&self, job: &Job<T>) -> Result<(), Error> {
         if job.m == 0 || job.n == 0 {
             return Ok(());
         }
@@ -214,7 +222,7 @@ impl Gemm {
             unsafe { scale::scale(&job.c, job.m, job.n, job.beta) };
             return Ok(());
         }
-        threads::run(&job, self.threads)
+        threads::run(job, self.threads)
     }
 }
 

@@ -1,10 +1,58 @@
-//! Where the panels of an operand come from: blocked storage as it is, or a copy made block by block.
+//! Where the panels of an operand come from: blocked storage or a plain array as it is, or a copy made block by block.
 //!
 //! An operand is always seen with its rows along the panels: `op(A)` for the left, `op(B)ᵀ` for the right.
 
+use crate::kernel::Reach;
 use crate::panel::{self, Block, Panels};
 use crate::view::Part;
 use crate::{BlockedMatrix, Element};
+
+/// How a kernel walks an operand: entry (i, k) is at
+/// `start + (i / panel)·panel_stride + (i % panel)·row_stride + k·step`.
+#[derive(Clone, Copy)]
+pub(super) struct Walk<T> {
+    pub(super) start: *const T,
+    pub(super) panel_stride: isize,
+    pub(super) row_stride: isize,
+    pub(super) step: isize,
+}
+
+/// Columns of a plain array that lie further apart than this are copied even where they could be used in place: every step would
+/// touch another page, and a power of two the same few cache sets.
+const STRIDE_IN_PLACE_BYTES: usize = 4096;
+
+/// A plain array.
+#[derive(Clone, Copy)]
+pub(super) struct Plain<T> {
+    pub(super) start: *const T,
+    pub(super) row_stride: isize,
+    pub(super) col_stride: isize,
+}
+
+impl<T: Element> Plain<T> {
+    /// As the left operand: in place needs adjacent rows.
+    pub(super) fn left(self, reach: Reach) -> Source<T> {
+        match reach == Reach::Near && self.row_stride == 1 && self.is_dense() {
+            true => Source::InPlace(self),
+            false => Source::Copied(self),
+        }
+    }
+
+    /// As the right operand: kernels read single numbers of it, so either stride may be 1; the parts of a complex number have only
+    /// one stride between them.
+    pub(super) fn right(self, reach: Reach) -> Source<T> {
+        let reads = self.row_stride == 1 || T::PARTS == 1 && self.col_stride == 1;
+        match reach == Reach::Near && reads && self.is_dense() {
+            true => Source::InPlace(self),
+            false => Source::Copied(self),
+        }
+    }
+
+    fn is_dense(&self) -> bool {
+        let stride = self.row_stride.unsigned_abs().max(self.col_stride.unsigned_abs());
+        stride < STRIDE_IN_PLACE_BYTES / size_of::<T>()
+    }
+}
 
 /// An operand of `rows` × `k`.
 #[derive(Clone, Copy)]
@@ -13,8 +61,10 @@ pub(super) enum Source<T> {
     Stored { storage: *const T, part: Part },
     /// Blocked, the other way round: blocks of panel × panel are turned.
     Turned { storage: *const T, part: Part },
-    /// A plain array.
-    Plain { start: *const T, row_stride: isize, col_stride: isize },
+    /// A plain array, used in place.
+    InPlace(Plain<T>),
+    /// A plain array, copied.
+    Copied(Plain<T>),
 }
 
 // SAFETY: a `Source` only reads, and lives no longer than the borrows it was made from (`Job` is built from them
@@ -26,7 +76,7 @@ unsafe impl<T: Sync> Send for Source<T> {}
 impl<T: Element> Source<T> {
     /// Whether blocks are copied into scratch memory.
     pub(super) fn copies(&self) -> bool {
-        !matches!(self, Source::Stored { .. })
+        matches!(self, Source::Turned { .. } | Source::Copied(_))
     }
 
     /// How far a block that starts at depth `k` may reach.
@@ -47,27 +97,63 @@ impl<T: Element> Source<T> {
         (k, depth): (usize, usize),
         panel: usize,
         scratch: *mut T,
-    ) -> Panels<*const T> {
+    ) -> Walk<T> {
         let packed = Panels { start: scratch, stride: panel * depth, panel };
         match *self {
             Source::Stored { storage, part } => {
                 let strip = part.layout.strip_of(part.first_col + k).0;
                 let start =
                     storage.wrapping_add(part.layout.offset(part.first_row + row, part.first_col + k));
-                return Panels { start, stride: part.layout.panel_stride(strip), panel };
+                let panel_stride = part.layout.panel_stride(strip) as isize;
+                return Walk { start, panel_stride, row_stride: 1, step: panel as isize };
             }
-            Source::Plain { start, row_stride, col_stride } => {
-                let start = start.wrapping_offset(row as isize * row_stride + k as isize * col_stride);
-                let block = Block { start, row_stride, col_stride, rows, cols: depth };
-                // SAFETY: the block lies in the operand, scratch has room for its panels.
-                unsafe { panel::pack(block, packed, T::ZERO) };
+            Source::InPlace(plain) => {
+                let Plain { row_stride, col_stride, .. } = plain;
+                let start = plain.start.wrapping_offset(row as isize * row_stride + k as isize * col_stride);
+                return Walk {
+                    start,
+                    panel_stride: panel as isize * row_stride,
+                    row_stride,
+                    step: col_stride,
+                };
+            }
+            Source::Copied(plain) => {
+                // SAFETY: the caller's promise.
+                unsafe { plain.copy((row, rows), (k, depth), packed) };
             }
             Source::Turned { storage, part } => {
                 // SAFETY: as above.
                 unsafe { turn_block(storage, part, (row, rows), (k, depth), packed) };
             }
         }
-        Panels { start: scratch, stride: packed.stride, panel }
+        Walk::of(packed)
+    }
+}
+
+impl<T: Element> Plain<T> {
+    /// Rows `row..row + rows`, depth `k..k + depth`, in panels.
+    ///
+    /// # Safety
+    /// The rectangle lies in the array, whose memory is alive; `to` has room for it.
+    pub(super) unsafe fn copy(
+        self,
+        (row, rows): (usize, usize),
+        (k, depth): (usize, usize),
+        to: Panels<*mut T>,
+    ) -> Walk<T> {
+        let Plain { row_stride, col_stride, .. } = self;
+        let start = self.start.wrapping_offset(row as isize * row_stride + k as isize * col_stride);
+        let block = Block { start, row_stride, col_stride, rows, cols: depth };
+        // SAFETY: the block lies in the array, `to` has room for its panels.
+        unsafe { panel::pack(block, to, T::ZERO) };
+        Walk::of(to)
+    }
+}
+
+impl<T> Walk<T> {
+    fn of(panels: Panels<*mut T>) -> Walk<T> {
+        let Panels { start, stride, panel } = panels;
+        Walk { start, panel_stride: stride as isize, row_stride: 1, step: panel as isize }
     }
 }
 

@@ -1,12 +1,13 @@
 //! The two innermost loops: register tiles over one block of `A` and one block of `B`.
 //!
-//! Full tiles go straight to `C` when its rows are adjacent; edges of plain arrays, other strides and complex
+//! Tiles go straight to `C` when its rows are adjacent, edges by kernels of their width; other strides and complex
 //! numbers pass through a tile on the stack, by the same kernel and the same arithmetic, so that an entry does not
 //! depend on the way it was written.
 
+use super::source::Walk;
 use crate::kernel::{Micro, MicroKernel, Reach, RealKernel, MAX_PANELS};
-use crate::panel::Panels;
 use crate::Element;
+use std::ops::Range;
 
 /// Where a block of `C` lies. Entry (i, j) is at
 /// `start + (i / panel)·panel_stride + (i % panel)·row_stride + j·col_stride`.
@@ -29,18 +30,29 @@ pub(super) enum Edge {
     Foreign,
 }
 
-/// One block product: `C ← β·C + α·A·Bᵀ`, `A` of `rows`×`depth`, `B` of `cols`×`depth`.
+/// Panels of `A`.
 #[derive(Clone, Copy)]
-pub(super) struct BlockProduct<T: Element> {
+pub(super) struct Left<T> {
+    pub(super) walk: Walk<T>,
+    /// Where the last row of tiles lies elsewhere: its first panel, and its place.
+    pub(super) tail: Option<(usize, Walk<T>)>,
+}
+
+/// One block product: `C ← β·C + α·A·Bᵀ`, `A` of `rows`×`depth`, `B` of `cols`×`depth`. The places are borrowed, not copied: copying
+/// what was written a moment ago, in larger pieces, stalls for as long as a small product takes.
+#[derive(Clone, Copy)]
+pub(super) struct BlockProduct<'a, T: Element> {
     pub(super) kernel: &'static RealKernel<T::Real>,
+    /// Rows of a panel, in elements.
+    pub(super) panel: usize,
     pub(super) rows: usize,
     pub(super) cols: usize,
     pub(super) depth: usize,
     pub(super) alpha: T,
     pub(super) beta: T,
-    pub(super) a: Panels<*const T>,
-    pub(super) b: Panels<*const T>,
-    pub(super) c: Target<T>,
+    pub(super) a: &'a Left<T>,
+    pub(super) b: &'a Walk<T>,
+    pub(super) c: &'a Target<T>,
     pub(super) reach: Reach,
 }
 
@@ -50,7 +62,7 @@ const TILE_REALS: usize = 384;
 #[repr(align(64))]
 struct TileBuffer<R>([R; TILE_REALS]);
 
-impl<T: Element> BlockProduct<T> {
+impl<T: Element> BlockProduct<'_, T> {
     /// Column group of the kernel, in elements.
     fn group(&self) -> usize {
         self.kernel.columns / T::PARTS
@@ -61,91 +73,121 @@ impl<T: Element> BlockProduct<T> {
     /// # Safety
     /// The kernel's features are there; the panels hold `rows`, `cols` rows and `depth` columns; the block of `C` is
     /// writable by this thread alone, up to whole panels and column groups when its edge is `Padded`.
+    #[inline(always)]
     pub(super) unsafe fn run(&self) {
-        let (panel, most) = (self.a.panel, self.kernel.run.len());
-        let panels = (self.rows + panel - 1) >> panel.trailing_zeros();
+        let panels = (self.rows + self.panel - 1) >> self.panel.trailing_zeros();
+        let (tall, direct) = (self.kernel.tall, self.is_direct());
+        let lone = direct && !tall.is_empty() && self.cols % self.group() == 1;
+        let most = self.kernel.run.len();
+        // SAFETY: the caller's promise; panels and columns are among those of the block.
+        unsafe {
+            let cols = self.cols - usize::from(lone);
+            self.deal(
+                panels,
+                |left| take(left, most),
+                |first, count| {
+                    self.run_row((first, count), 0..cols, self.kernel.run[count - 1], direct);
+                },
+            );
+            if lone {
+                self.deal(
+                    panels,
+                    |left| left.min(tall.len()),
+                    |first, count| {
+                        self.run_row(
+                            (first, count),
+                            cols..cols + 1,
+                            std::slice::from_ref(&tall[count - 1]),
+                            direct,
+                        );
+                    },
+                );
+            }
+        }
+    }
+
+    /// Calls `row` with the first and the number of panels of every row of tiles; none reaches over the start of the tail.
+    #[inline]
+    fn deal(&self, panels: usize, take: impl Fn(usize) -> usize, mut row: impl FnMut(usize, usize)) {
         let mut first = 0;
         while first < panels {
-            let count = take(panels - first, most);
-            // SAFETY: panels `first..first + count` are among those of the block.
-            unsafe { self.run_row(first, count) };
+            let most = match self.a.tail {
+                Some((tail, _)) if first < tail => tail - first,
+                _ => panels - first,
+            };
+            let count = take(panels - first).min(most);
+            row(first, count);
             first += count;
         }
     }
 
-    /// All column groups against `count` panels of `A`, which stay in the first-level cache meanwhile.
+    /// Whether kernels write to `C` themselves.
+    #[inline]
+    fn is_direct(&self) -> bool {
+        T::PARTS == 1 && self.c.row_stride == 1
+    }
+
+    /// The column groups `cols` against `count` panels of `A`, which stay in the first-level cache meanwhile.
     ///
     /// # Safety
     /// As for [`Self::run`].
-    unsafe fn run_row(&self, first: usize, count: usize) {
-        let (panel, group) = (self.a.panel, self.group());
-        let shift = panel.trailing_zeros();
-        let a = self.a.start.wrapping_add(first * self.a.stride);
-        let mut next = a.wrapping_add(count * self.a.stride);
-        let rows = (self.rows - first * panel).min(count * panel);
-        for col in (0..self.cols).step_by(group) {
-            let cols = group.min(self.cols - col);
-            let b = self.b.start.wrapping_add((col >> shift) * self.b.stride + (col & (panel - 1)));
-            let c = self
-                .c
-                .start
-                .wrapping_offset(first as isize * self.c.panel_stride + col as isize * self.c.col_stride);
-            let whole = rows == count * panel && cols == group;
-            let direct = T::PARTS == 1 && self.c.row_stride == 1 && (whole || self.c.edge == Edge::Padded);
-            // SAFETY: pointers to this tile of the block; direct only where a whole tile may be written.
-            unsafe {
-                if direct {
-                    let (panel_stride, column) = (self.c.panel_stride as usize, self.c.col_stride as usize);
-                    let run = self.runs(count, cols);
-                    self.micro(run, a, b, c.cast(), (panel_stride, column), (self.alpha, self.beta), next);
-                } else {
-                    self.by_way_of_stack(count, a, b, c, (rows, cols), next);
-                }
-            }
-            next = next.wrapping_add(self.depth / 4 * panel);
-        }
-    }
-
-    /// The kernel for `count` panels and `cols` columns of a group: half a group has kernels of its own.
     #[inline]
-    fn runs(&self, count: usize, cols: usize) -> MicroKernel<T::Real> {
-        match self.kernel.half.get(count - 1) {
-            Some(&half) if 2 * cols <= self.group() => half,
-            _ => self.kernel.run[count - 1],
-        }
-    }
-
-    /// One call of the kernel, on reals.
-    ///
-    /// # Safety
-    /// As for [`crate::kernel::MicroKernel`].
-    #[inline]
-    #[allow(clippy::too_many_arguments, reason = "the inner loop hands over one register tile")]
-    unsafe fn micro(
+    unsafe fn run_row(
         &self,
-        run: MicroKernel<T::Real>,
-        a: *const T,
-        b: *const T,
-        c: *mut T::Real,
-        (c_panel, c_column): (usize, usize),
-        (alpha, beta): (T, T),
-        next: *const T,
+        (first, count): (usize, usize),
+        cols: Range<usize>,
+        runs: &[MicroKernel<T::Real>],
+        direct: bool,
     ) {
-        let micro = Micro {
+        let (walk, at) = match &self.a.tail {
+            Some((tail, walk)) if first >= *tail => (walk, first - tail),
+            _ => (&self.a.walk, first),
+        };
+        let a = walk.start.wrapping_offset(at as isize * walk.panel_stride);
+        let (panel, group) = (self.panel, self.group());
+        let shift = panel.trailing_zeros();
+        let parts = T::PARTS as isize;
+        let rows = (self.rows - first * panel).min(count * panel);
+        let here = rows - (count - 1) * panel;
+        let c = self.c.start.wrapping_offset(first as isize * self.c.panel_stride);
+        let mut micro = Micro {
             k: self.depth,
             a: a.cast::<T::Real>(),
-            a_panel: self.a.stride * T::PARTS,
-            b: b.cast::<T::Real>(),
-            c,
-            c_panel,
-            c_column,
-            alpha: alpha.re(),
-            beta: beta.re(),
-            next: next.cast::<T::Real>(),
+            a_panel: walk.panel_stride * parts,
+            a_step: walk.step * parts,
+            b: self.b.start.cast::<T::Real>(),
+            b_column: if parts == 1 { self.b.row_stride } else { 1 },
+            b_step: self.b.step * parts,
+            c: c.cast::<T::Real>(),
+            c_panel: self.c.panel_stride,
+            c_column: self.c.col_stride,
+            last_rows: if self.c.edge == Edge::Padded { panel } else { here },
+            alpha: self.alpha.re(),
+            beta: self.beta.re(),
+            next: a.wrapping_offset(count as isize * walk.panel_stride).cast::<T::Real>(),
             reach: self.reach,
         };
-        // SAFETY: the caller vouches for the pointers; a `Kernel` is chosen only where its features are present.
-        unsafe { run(&micro) }
+        let ahead = self.depth / 4 * self.kernel.panel;
+        let Range { start: mut col, end } = cols;
+        while col < end {
+            let cols = group.min(end - col);
+            let (high, low) = ((col >> shift) as isize, (col & (panel - 1)) as isize);
+            let b = self.b.start.wrapping_offset(high * self.b.panel_stride + low * self.b.row_stride);
+            let c = c.wrapping_offset(col as isize * self.c.col_stride);
+            micro.b = b.cast::<T::Real>();
+            micro.c = c.cast::<T::Real>();
+            let run = runs[cols * T::PARTS - 1];
+            // SAFETY: pointers to this tile of the block; a `Kernel` is chosen only where its features are present.
+            unsafe {
+                if direct {
+                    run(&micro);
+                } else {
+                    self.by_way_of_stack(run, micro, c, (rows, cols));
+                }
+            }
+            micro.next = micro.next.wrapping_add(ahead);
+            col += group;
+        }
     }
 
     /// The product of one tile on the stack, and from there into `C`.
@@ -154,19 +196,17 @@ impl<T: Element> BlockProduct<T> {
     /// As for [`Self::run`].
     unsafe fn by_way_of_stack(
         &self,
-        count: usize,
-        a: *const T,
-        b: *const T,
+        run: MicroKernel<T::Real>,
+        mut micro: Micro<T::Real>,
         c: *mut T,
         shape: (usize, usize),
-        next: *const T,
     ) {
         let mut tile = TileBuffer([T::Real::ZERO; TILE_REALS]);
-        debug_assert!(
-            count <= MAX_PANELS && MAX_PANELS * self.kernel.panel * self.kernel.columns <= TILE_REALS
-        );
+        debug_assert!(MAX_PANELS * self.kernel.panel * self.kernel.columns <= TILE_REALS);
         let strides = (self.kernel.panel * self.kernel.columns, self.kernel.panel);
-        let (out, run) = (tile.0.as_mut_ptr(), self.runs(count, shape.1));
+        let out = tile.0.as_mut_ptr();
+        (micro.c, micro.c_panel, micro.c_column) = (out, strides.0 as isize, strides.1 as isize);
+        micro.last_rows = self.kernel.panel;
         // SAFETY: the tile on the stack is as large as the largest register tile; `shape` lies within `C`.
         unsafe {
             if T::PARTS == 1 {
@@ -174,10 +214,11 @@ impl<T: Element> BlockProduct<T> {
                 if self.beta != T::ZERO {
                     self.each(c, shape, |at, place| *real.add(place.on_stack(strides)) = *at);
                 }
-                self.micro(run, a, b, out, strides, (self.alpha, self.beta), next);
+                run(&micro);
                 self.each(c, shape, |at, place| *at = *real.add(place.on_stack(strides)));
             } else {
-                self.micro(run, a, b, out, strides, (T::ONE, T::ZERO), next);
+                (micro.alpha, micro.beta) = (T::Real::ONE, T::Real::ZERO);
+                run(&micro);
                 self.each(c, shape, |at, place| {
                     let product = self.alpha * T::from_products(place.products(out, strides));
                     *at = if self.beta == T::ZERO { product } else { product + self.beta * *at };
@@ -195,10 +236,10 @@ impl<T: Element> BlockProduct<T> {
             let mut panel = 0;
             while left > 0 {
                 let top = column.wrapping_offset(panel as isize * self.c.panel_stride);
-                for row in 0..left.min(self.a.panel) {
+                for row in 0..left.min(self.panel) {
                     f(top.wrapping_offset(row as isize * self.c.row_stride), Place { panel, row, col });
                 }
-                left = left.saturating_sub(self.a.panel);
+                left = left.saturating_sub(self.panel);
                 panel += 1;
             }
         }
@@ -243,9 +284,18 @@ fn take(left: usize, most: usize) -> usize {
     }
 }
 
+/// The first of the panels in the last row of tiles.
+pub(super) fn last_row_of_tiles(panels: usize, most: usize) -> usize {
+    let mut first = 0;
+    while panels - first > take(panels - first, most) {
+        first += take(panels - first, most);
+    }
+    first
+}
+
 #[cfg(test)]
 mod tests {
-    use super::take;
+    use super::{last_row_of_tiles, take};
 
     #[test]
     fn panels_are_dealt_without_leaving_single_ones() {
@@ -261,5 +311,6 @@ mod tests {
         assert_eq!(deal(7), [3, 2, 2]);
         assert_eq!(deal(8), [3, 3, 2]);
         assert_eq!(deal(1), [1]);
+        assert_eq!([1, 3, 4, 7, 8].map(|panels| last_row_of_tiles(panels, 3)), [0, 0, 2, 5, 6]);
     }
 }

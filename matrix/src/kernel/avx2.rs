@@ -9,8 +9,8 @@ use std::arch::x86_64::*;
 pub(super) const KERNEL: Kernel = Kernel {
     name: "avx2",
     is_available: || is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma"),
-    f32: RealKernel { panel: 8, columns: 4, run: &[tile_f32::<1>, tile_f32::<2>, tile_f32::<3>], half: &[] },
-    f64: RealKernel { panel: 4, columns: 4, run: &[tile_f64::<1>, tile_f64::<2>, tile_f64::<3>], half: &[] },
+    f32: RealKernel { panel: 8, columns: 4, run: table!(tile_f32), tall: &[] },
+    f64: RealKernel { panel: 4, columns: 4, run: table!(tile_f64), tall: &[] },
 };
 
 macro_rules! tile {
@@ -18,43 +18,44 @@ macro_rules! tile {
      $mul:ident) => {
         // SAFETY: see `MicroKernel`; every pointer below is one of those that its contract lists.
         #[target_feature(enable = "avx2,fma")]
-        unsafe fn $name<const P: usize>(m: &Micro<$real>) {
-            let mut acc = [[$zero(); P]; 4];
+        unsafe fn $name<const P: usize, const C: usize>(m: &Micro<$real>) {
+            let mut acc = [[$zero(); P]; C];
             let (mut a, mut b) = (m.a, m.b);
-            // SAFETY: `k` columns are readable in each panel of `a`, `k` rows at `b`; `wrapping_add` may step past.
+            // SAFETY: `k` columns are readable in each panel of `a`, `k` rows at `b`; the pointers may step past.
             unsafe {
-                for j in 0..4 {
+                for j in 0..C {
                     for p in 0..P {
-                        _mm_prefetch::<_MM_HINT_T0>(m.c.wrapping_add(p * m.c_panel + j * m.c_column).cast());
+                        _mm_prefetch::<_MM_HINT_T0>(m.c_at(p, j).cast_const().cast());
                     }
                 }
                 for _ in 0..m.k {
                     let mut column = [$zero(); P];
                     for p in 0..P {
-                        column[p] = $load(a.add(p * m.a_panel));
+                        column[p] = $load(a.wrapping_offset(p as isize * m.a_panel));
                     }
-                    for j in 0..4 {
-                        let b = $set(*b.add(j));
+                    for j in 0..C {
+                        let b = $set(*b.wrapping_offset(j as isize * m.b_column));
                         for p in 0..P {
                             acc[j][p] = $fma(column[p], b, acc[j][p]);
                         }
                     }
-                    a = a.wrapping_add($panel);
-                    b = b.wrapping_add($panel);
+                    a = a.wrapping_offset(m.a_step);
+                    b = b.wrapping_offset(m.b_step);
                 }
             }
             let (alpha, beta) = ($set(m.alpha), $set(m.beta));
-            for j in 0..4 {
+            for j in 0..C {
                 for p in 0..P {
-                    // SAFETY: `panel` numbers are writable, and initialised unless `beta` is zero.
+                    // SAFETY: the rows of this panel are writable, and initialised unless `beta` is zero.
                     unsafe {
-                        let c = m.c.add(p * m.c_panel + j * m.c_column);
-                        let sum = if m.beta == 0.0 {
-                            $mul(alpha, acc[j][p])
-                        } else {
-                            $fma(alpha, acc[j][p], $mul(beta, $load(c)))
-                        };
-                        $store(c, sum);
+                        m.through::<P, $panel>(p, j, |c| {
+                            let sum = if m.beta == 0.0 {
+                                $mul(alpha, acc[j][p])
+                            } else {
+                                $fma(alpha, acc[j][p], $mul(beta, $load(c)))
+                            };
+                            $store(c, sum);
+                        });
                     }
                 }
             }

@@ -5,10 +5,11 @@
 //! are separate instructions: folded into the FMA each would take a load slot of its own, three times over.
 //! **Why assembly.** The loop over `k` is written out so that registers of `A` and `B` alternate and the order
 //! of the multiplications stays as it is (1 to 2 % over what the compiler makes of intrinsics); what surrounds it is
-//! intrinsics. A single panel is bound by loads either way and has no assembly.
+//! intrinsics, as are tiles of fewer columns and of a single panel (bound by loads either way). Those loops count indices:
+//! iterators over register arrays were not always inlined, and an edge then cost more than the rest of the product.
 //! **Prefetch.** The tile of `C` at entry; one line of what comes next (`next`) per four steps.
 
-use super::{Kernel, Micro, Reach, RealKernel};
+use super::{Kernel, Micro, MicroKernel, Reach, RealKernel};
 use std::arch::asm;
 use std::arch::x86_64::*;
 
@@ -18,14 +19,14 @@ pub(super) const KERNEL: Kernel = Kernel {
     f32: RealKernel {
         panel: 16,
         columns: 8,
-        run: &[single::tile1, single::tile2, single::tile3],
-        half: &[single::half::<1>, single::half::<2>, single::half::<3>],
+        run: &[single::ONE, single::TWO, single::THREE],
+        tall: single::TALL,
     },
     f64: RealKernel {
         panel: 8,
         columns: 8,
-        run: &[double::tile1, double::tile2, double::tile3],
-        half: &[double::half::<1>, double::half::<2>, double::half::<3>],
+        run: &[double::ONE, double::TWO, double::THREE],
+        tall: double::TALL,
     },
 };
 
@@ -36,26 +37,26 @@ macro_rules! fma {
     };
 }
 
-/// Broadcast of entry (k + `u`, `j`) of `B`.
+/// Broadcast of a number of `B`; column 4 lies at `{b4}`.
 macro_rules! broadcast {
-    ($s:literal, $e:literal, $u:literal, $j:literal, $b:literal) => {
-        concat!("vbroadcast", $s, " zmm", $b, ", [{b} + 64*", $u, " + ", $e, "*", $j, "]\n")
+    ($s:literal, $at:literal, $b:literal) => {
+        concat!("vbroadcast", $s, " zmm", $b, ", [", $at, "]\n")
     };
 }
 
-/// Load of column k + `u` of a panel of `A`.
+/// Load of a column of a panel of `A`.
 macro_rules! load {
-    ($p:literal, $a:literal, $panel:literal, $u:literal) => {
-        concat!("vmovu", $p, " zmm", $a, ", [", $panel, " + 64*", $u, "]\n")
+    ($p:literal, $a:literal, $at:literal) => {
+        concat!("vmovu", $p, " zmm", $a, ", [", $at, "]\n")
     };
 }
 
 /// Column `j` of `C` with three panels.
 macro_rules! column3 {
-    ($p:literal $s:literal $e:literal, $u:literal, $j:literal, $b:literal, $c0:literal $c1:literal $c2:literal,
+    ($p:literal $s:literal, $at:literal, $b:literal, $c0:literal $c1:literal $c2:literal,
      $a0:literal $a1:literal $a2:literal) => {
         concat!(
-            broadcast!($s, $e, $u, $j, $b),
+            broadcast!($s, $at, $b),
             fma!($p, $c0, $a0, $b),
             fma!($p, $c1, $a1, $b),
             fma!($p, $c2, $a2, $b)
@@ -65,102 +66,108 @@ macro_rules! column3 {
 
 /// Column `j` of `C` with two panels.
 macro_rules! column2 {
-    ($p:literal $s:literal $e:literal, $u:literal, $j:literal, $b:literal, $c0:literal $c1:literal,
-     $a0:literal $a1:literal) => {
-        concat!(broadcast!($s, $e, $u, $j, $b), fma!($p, $c0, $a0, $b), fma!($p, $c1, $a1, $b))
+    ($p:literal $s:literal, $at:literal, $b:literal, $c0:literal $c1:literal, $a0:literal $a1:literal) => {
+        concat!(broadcast!($s, $at, $b), fma!($p, $c0, $a0, $b), fma!($p, $c1, $a1, $b))
     };
 }
 
 /// One step of `k` with three panels, by way of registers `a0`, `a1`, `a2`.
 macro_rules! step3 {
-    ($p:literal $s:literal $e:literal, $u:literal, $a0:literal $a1:literal $a2:literal) => {
+    ($p:literal $s:literal, $a0:literal $a1:literal $a2:literal) => {
         concat!(
-            load!($p, $a0, "{a}", $u),
-            load!($p, $a1, "{a} + {stride}", $u),
-            load!($p, $a2, "{a} + 2*{stride}", $u),
-            column3!($p $s $e, $u, "0", "6", "8" "9" "10", $a0 $a1 $a2),
-            column3!($p $s $e, $u, "1", "7", "11" "12" "13", $a0 $a1 $a2),
-            column3!($p $s $e, $u, "2", "6", "14" "15" "16", $a0 $a1 $a2),
-            column3!($p $s $e, $u, "3", "7", "17" "18" "19", $a0 $a1 $a2),
-            column3!($p $s $e, $u, "4", "6", "20" "21" "22", $a0 $a1 $a2),
-            column3!($p $s $e, $u, "5", "7", "23" "24" "25", $a0 $a1 $a2),
-            column3!($p $s $e, $u, "6", "6", "26" "27" "28", $a0 $a1 $a2),
-            column3!($p $s $e, $u, "7", "7", "29" "30" "31", $a0 $a1 $a2)
+            load!($p, $a0, "{a}"),
+            load!($p, $a1, "{a} + {panel}"),
+            load!($p, $a2, "{a} + 2*{panel}"),
+            "add {a}, {a_step}\n",
+            column3!($p $s, "{b}", "6", "8" "9" "10", $a0 $a1 $a2),
+            column3!($p $s, "{b} + {column}", "7", "11" "12" "13", $a0 $a1 $a2),
+            column3!($p $s, "{b} + 2*{column}", "6", "14" "15" "16", $a0 $a1 $a2),
+            column3!($p $s, "{b} + {column3}", "7", "17" "18" "19", $a0 $a1 $a2),
+            "add {b}, {b_step}\n",
+            column3!($p $s, "{b4}", "6", "20" "21" "22", $a0 $a1 $a2),
+            column3!($p $s, "{b4} + {column}", "7", "23" "24" "25", $a0 $a1 $a2),
+            column3!($p $s, "{b4} + 2*{column}", "6", "26" "27" "28", $a0 $a1 $a2),
+            column3!($p $s, "{b4} + {column3}", "7", "29" "30" "31", $a0 $a1 $a2),
+            "add {b4}, {b_step}\n"
         )
     };
 }
 
 /// One step of `k` with two panels.
 macro_rules! step2 {
-    ($p:literal $s:literal $e:literal, $u:literal, $a0:literal $a1:literal) => {
+    ($p:literal $s:literal, $a0:literal $a1:literal) => {
         concat!(
-            load!($p, $a0, "{a}", $u),
-            load!($p, $a1, "{a} + {stride}", $u),
-            column2!($p $s $e, $u, "0", "6", "8" "9", $a0 $a1),
-            column2!($p $s $e, $u, "1", "7", "10" "11", $a0 $a1),
-            column2!($p $s $e, $u, "2", "6", "12" "13", $a0 $a1),
-            column2!($p $s $e, $u, "3", "7", "14" "15", $a0 $a1),
-            column2!($p $s $e, $u, "4", "6", "16" "17", $a0 $a1),
-            column2!($p $s $e, $u, "5", "7", "18" "19", $a0 $a1),
-            column2!($p $s $e, $u, "6", "6", "20" "21", $a0 $a1),
-            column2!($p $s $e, $u, "7", "7", "22" "23", $a0 $a1)
+            load!($p, $a0, "{a}"),
+            load!($p, $a1, "{a} + {panel}"),
+            "add {a}, {a_step}\n",
+            column2!($p $s, "{b}", "6", "8" "9", $a0 $a1),
+            column2!($p $s, "{b} + {column}", "7", "10" "11", $a0 $a1),
+            column2!($p $s, "{b} + 2*{column}", "6", "12" "13", $a0 $a1),
+            column2!($p $s, "{b} + {column3}", "7", "14" "15", $a0 $a1),
+            "add {b}, {b_step}\n",
+            column2!($p $s, "{b4}", "6", "16" "17", $a0 $a1),
+            column2!($p $s, "{b4} + {column}", "7", "18" "19", $a0 $a1),
+            column2!($p $s, "{b4} + 2*{column}", "6", "20" "21", $a0 $a1),
+            column2!($p $s, "{b4} + {column3}", "7", "22" "23", $a0 $a1),
+            "add {b4}, {b_step}\n"
         )
     };
 }
 
 /// Four steps per turn, `{turns}` turns.
 macro_rules! turns {
-    ($s0:expr, $s1:expr, $s2:expr, $s3:expr) => {
+    ($even:expr, $odd:expr) => {
         concat!(
             ".p2align 6\n2:\n",
-            $s0,
-            $s1,
-            $s2,
-            $s3,
-            "prefetcht1 [{next}]\nadd {next}, {ahead}\nadd {a}, 256\nadd {b}, 256\ndec {turns}\njnz 2b"
+            $even,
+            $odd,
+            $even,
+            $odd,
+            "prefetcht1 [{next}]\nadd {next}, {ahead}\ndec {turns}\njnz 2b"
         )
     };
 }
 
 macro_rules! real {
-    ($module:ident, $real:ty, $vector:ty, $panel:literal, $p:literal $s:literal $e:literal,
-     $load:ident, $store:ident, $set:ident, $zero:ident, $fma:ident, $mul:ident) => {
+    ($module:ident, $real:ty, $vector:ty, $panel:literal, $p:literal $s:literal,
+     $load:ident, $store:ident, $set:ident, $zero:ident, $fma:ident, $mul:ident, $mask:ty, $masked_load:ident, $masked_store:ident) => {
         mod $module {
             use super::*;
 
+            type Run = MicroKernel<$real>;
+            pub(super) const ONE: &[Run] = &[
+                edge::<1, 1>, edge::<1, 2>, edge::<1, 3>, edge::<1, 4>, edge::<1, 5>, edge::<1, 6>, edge::<1, 7>, edge::<1, 8>,
+            ];
+            pub(super) const TWO: &[Run] =
+                &[edge::<2, 1>, edge::<2, 2>, edge::<2, 3>, edge::<2, 4>, edge::<2, 5>, edge::<2, 6>, edge::<2, 7>, two];
+            pub(super) const THREE: &[Run] =
+                &[edge::<3, 1>, edge::<3, 2>, edge::<3, 3>, edge::<3, 4>, edge::<3, 5>, edge::<3, 6>, edge::<3, 7>, three];
+
+            pub(super) const TALL: &[Run] = &[
+                edge::<1, 1>, edge::<2, 1>, edge::<3, 1>, edge::<4, 1>, edge::<5, 1>, edge::<6, 1>, edge::<7, 1>, edge::<8, 1>,
+            ];
+
             /// Accumulators of a register tile of P panels and C columns: column, panel.
             type Tile<const P: usize, const C: usize> = [[$vector; P]; C];
+            const BYTES: isize = size_of::<$real>() as isize;
 
             /// # Safety
-            /// As for [`super::super::MicroKernel`], with one panel.
+            /// As for [`super::super::MicroKernel`], with `P` panels and `C` columns.
             #[target_feature(enable = "avx512f")]
-            pub(super) unsafe fn tile1(m: &Micro<$real>) {
+            unsafe fn edge<const P: usize, const C: usize>(m: &Micro<$real>) {
                 // SAFETY: the caller's promise, handed on.
                 unsafe {
-                    let mut tile = [[$zero(); 1]; 8];
-                    let _ = fetch::<1, 8>(m);
-                    steps::<1, 8>(m, 0, &mut tile);
-                    store::<1, 8>(m, &tile);
+                    let mut tile = [[$zero(); P]; C];
+                    let _ = fetch::<P, C>(m);
+                    steps::<P, C>(m, 0, &mut tile);
+                    store::<P, C>(m, &tile);
                 }
             }
 
             /// # Safety
-            /// As for [`super::super::MicroKernel`], with `P` panels and half a column group.
+            /// As for [`super::super::MicroKernel`], with two panels and eight columns.
             #[target_feature(enable = "avx512f")]
-            pub(super) unsafe fn half<const P: usize>(m: &Micro<$real>) {
-                // SAFETY: the caller's promise, handed on.
-                unsafe {
-                    let mut tile = [[$zero(); P]; 4];
-                    let _ = fetch::<P, 4>(m);
-                    steps::<P, 4>(m, 0, &mut tile);
-                    store::<P, 4>(m, &tile);
-                }
-            }
-
-            /// # Safety
-            /// As for [`super::super::MicroKernel`], with two panels.
-            #[target_feature(enable = "avx512f")]
-            pub(super) unsafe fn tile2(m: &Micro<$real>) {
+            unsafe fn two(m: &Micro<$real>) {
                 let mut c = [[$zero(); 2]; 8];
                 let turns = m.k / 4;
                 // SAFETY: the caller's promise; the loop reads the first 4·turns ≤ k columns.
@@ -168,14 +175,12 @@ macro_rules! real {
                     let (next, ahead) = fetch::<2, 8>(m);
                     if turns > 0 {
                         asm!(
-                            turns!(
-                                step2!($p $s $e, "0", "0" "1"),
-                                step2!($p $s $e, "1", "3" "4"),
-                                step2!($p $s $e, "2", "0" "1"),
-                                step2!($p $s $e, "3", "3" "4")
-                            ),
-                            turns = inout(reg) turns => _, a = inout(reg) m.a => _, b = inout(reg) m.b => _,
-                            next = inout(reg) next => _, ahead = in(reg) ahead, stride = in(reg) m.a_panel * size_of::<$real>(),
+                            turns!(step2!($p $s, "0" "1"), step2!($p $s, "3" "4")),
+                            turns = inout(reg) turns => _, next = inout(reg) next => _, ahead = in(reg) ahead,
+                            a = inout(reg) m.a => _, a_step = in(reg) m.a_step * BYTES, panel = in(reg) m.a_panel * BYTES,
+                            b = inout(reg) m.b => _, b4 = inout(reg) m.b.wrapping_offset(4 * m.b_column) => _,
+                            b_step = in(reg) m.b_step * BYTES, column = in(reg) m.b_column * BYTES,
+                            column3 = in(reg) 3 * m.b_column * BYTES,
                             out("zmm0") _, out("zmm1") _, out("zmm3") _, out("zmm4") _, out("zmm6") _, out("zmm7") _,
                             inout("zmm8") c[0][0], inout("zmm9") c[0][1], inout("zmm10") c[1][0],
                             inout("zmm11") c[1][1], inout("zmm12") c[2][0], inout("zmm13") c[2][1],
@@ -192,9 +197,9 @@ macro_rules! real {
             }
 
             /// # Safety
-            /// As for [`super::super::MicroKernel`], with three panels.
+            /// As for [`super::super::MicroKernel`], with three panels and eight columns.
             #[target_feature(enable = "avx512f")]
-            pub(super) unsafe fn tile3(m: &Micro<$real>) {
+            unsafe fn three(m: &Micro<$real>) {
                 let mut c = [[$zero(); 3]; 8];
                 let turns = m.k / 4;
                 // SAFETY: the caller's promise; the loop reads the first 4·turns ≤ k columns.
@@ -202,14 +207,12 @@ macro_rules! real {
                     let (next, ahead) = fetch::<3, 8>(m);
                     if turns > 0 {
                         asm!(
-                            turns!(
-                                step3!($p $s $e, "0", "0" "1" "2"),
-                                step3!($p $s $e, "1", "3" "4" "5"),
-                                step3!($p $s $e, "2", "0" "1" "2"),
-                                step3!($p $s $e, "3", "3" "4" "5")
-                            ),
-                            turns = inout(reg) turns => _, a = inout(reg) m.a => _, b = inout(reg) m.b => _,
-                            next = inout(reg) next => _, ahead = in(reg) ahead, stride = in(reg) m.a_panel * size_of::<$real>(),
+                            turns!(step3!($p $s, "0" "1" "2"), step3!($p $s, "3" "4" "5")),
+                            turns = inout(reg) turns => _, next = inout(reg) next => _, ahead = in(reg) ahead,
+                            a = inout(reg) m.a => _, a_step = in(reg) m.a_step * BYTES, panel = in(reg) m.a_panel * BYTES,
+                            b = inout(reg) m.b => _, b4 = inout(reg) m.b.wrapping_offset(4 * m.b_column) => _,
+                            b_step = in(reg) m.b_step * BYTES, column = in(reg) m.b_column * BYTES,
+                            column3 = in(reg) 3 * m.b_column * BYTES,
                             out("zmm0") _, out("zmm1") _, out("zmm2") _, out("zmm3") _, out("zmm4") _, out("zmm5") _,
                             out("zmm6") _, out("zmm7") _,
                             inout("zmm8") c[0][0], inout("zmm9") c[0][1], inout("zmm10") c[0][2],
@@ -238,8 +241,7 @@ macro_rules! real {
                 }
                 for j in 0..C {
                     for p in 0..P {
-                        let c = m.c.wrapping_add(p * m.c_panel + j * m.c_column);
-                        _mm_prefetch::<_MM_HINT_T0>(c.cast());
+                        _mm_prefetch::<_MM_HINT_T0>(m.c_at(p, j).cast_const().cast());
                     }
                 }
                 (m.next, 64)
@@ -253,24 +255,28 @@ macro_rules! real {
             #[inline]
             unsafe fn steps<const P: usize, const C: usize>(m: &Micro<$real>, first: usize, tile: &mut Tile<P, C>) {
                 let mut c = *tile;
-                for k in first..m.k {
+                let mut a_at = m.a.wrapping_offset(first as isize * m.a_step);
+                let mut b_at = m.b.wrapping_offset(first as isize * m.b_step);
+                for _ in first..m.k {
                     let mut a = [$zero(); P];
-                    for (p, a) in a.iter_mut().enumerate() {
+                    for p in 0..P {
                         // SAFETY: column `k` of panel `p`.
-                        *a = unsafe { $load(m.a.add(p * m.a_panel + k * $panel)) };
+                        a[p] = unsafe { $load(a_at.wrapping_offset(p as isize * m.a_panel)) };
                     }
-                    for (j, c) in c.iter_mut().enumerate() {
+                    for j in 0..C {
                         // SAFETY: entry `j` of row `k` of the group.
-                        let b = $set(unsafe { *m.b.add(k * $panel + j) });
-                        for (c, &a) in c.iter_mut().zip(&a) {
-                            *c = $fma(a, b, *c);
+                        let b = $set(unsafe { *b_at.wrapping_offset(j as isize * m.b_column) });
+                        for p in 0..P {
+                            c[j][p] = $fma(a[p], b, c[j][p]);
                         }
                     }
+                    a_at = a_at.wrapping_offset(m.a_step);
+                    b_at = b_at.wrapping_offset(m.b_step);
                 }
                 *tile = c;
             }
 
-            /// `C ← β·C + α·tile`.
+            /// `C ← β·C + α·tile`; of the last panel, the rows that are there.
             ///
             /// # Safety
             /// As for the kernel.
@@ -278,19 +284,29 @@ macro_rules! real {
             #[inline]
             unsafe fn store<const P: usize, const C: usize>(m: &Micro<$real>, tile: &Tile<P, C>) {
                 let (alpha, beta) = ($set(m.alpha), $set(m.beta));
-                for (j, column) in tile.iter().enumerate() {
-                    for (p, &sum) in column.iter().enumerate() {
-                        // SAFETY: `panel` numbers are writable, and initialised unless `beta` is zero.
+                let (whole, mask) = (m.last_rows == $panel, ((1u32 << m.last_rows) - 1) as $mask);
+                for j in 0..C {
+                    for p in 0..P {
+                        let (at, sum) = (m.c_at(p, j), tile[j][p]);
+                        // SAFETY: the numbers that `mask` leaves are writable, and initialised unless `beta` is zero.
                         unsafe {
-                            let c = m.c.add(p * m.c_panel + j * m.c_column);
-                            let value = if m.beta != 0.0 {
-                                $fma(alpha, sum, $mul(beta, $load(c)))
-                            } else if m.alpha == 1.0 {
-                                sum
+                            if p + 1 < P || whole {
+                                let value = if m.beta != 0.0 {
+                                    $fma(alpha, sum, $mul(beta, $load(at)))
+                                } else if m.alpha == 1.0 {
+                                    sum
+                                } else {
+                                    $mul(alpha, sum)
+                                };
+                                $store(at, value);
                             } else {
-                                $mul(alpha, sum)
-                            };
-                            $store(c, value);
+                                let value = if m.beta != 0.0 {
+                                    $fma(alpha, sum, $mul(beta, $masked_load(mask, at)))
+                                } else {
+                                    $mul(alpha, sum)
+                                };
+                                $masked_store(at, mask, value);
+                            }
                         }
                     }
                 }
@@ -300,10 +316,12 @@ macro_rules! real {
 }
 
 real!(
-    double, f64, __m512d, 8, "pd" "sd" "8",
-    _mm512_loadu_pd, _mm512_storeu_pd, _mm512_set1_pd, _mm512_setzero_pd, _mm512_fmadd_pd, _mm512_mul_pd
+    double, f64, __m512d, 8, "pd" "sd",
+    _mm512_loadu_pd, _mm512_storeu_pd, _mm512_set1_pd, _mm512_setzero_pd, _mm512_fmadd_pd, _mm512_mul_pd,
+    __mmask8, _mm512_maskz_loadu_pd, _mm512_mask_storeu_pd
 );
 real!(
-    single, f32, __m512, 16, "ps" "ss" "4",
-    _mm512_loadu_ps, _mm512_storeu_ps, _mm512_set1_ps, _mm512_setzero_ps, _mm512_fmadd_ps, _mm512_mul_ps
+    single, f32, __m512, 16, "ps" "ss",
+    _mm512_loadu_ps, _mm512_storeu_ps, _mm512_set1_ps, _mm512_setzero_ps, _mm512_fmadd_ps, _mm512_mul_ps,
+    __mmask16, _mm512_maskz_loadu_ps, _mm512_mask_storeu_ps
 );

@@ -8,11 +8,26 @@
 //! multiplications. Every entry of `C` is one chain of fused multiply-adds in the order of `k`, whichever shape of
 //! register tile it falls into: results do not depend on the number of threads or on the place of an entry.
 //!
-//! **Left out.** Edges. Panels are padded, a kernel always computes whole ones, and `gemm` sees to it that what lies
-//! in the padding is never copied out. Complex numbers: they use the real kernels (see [`crate::Element`]).
+//! Operands need not be panels: with steps of their own, a plain array whose rows are adjacent serves as `A`, and any as `B`.
+//!
+//! **Edges.** There is a kernel for every number of columns up to a group. Of the last panel of `C` only the rows that are there are
+//! touched; `A` is always read in whole panels (the padding of storage, or a copy).
+//! **Left out.** Complex numbers: they use the real kernels (see [`crate::Element`]).
 //!
 //! Source: Goto and van de Geijn 2008 (register tile in the middle of blocked loops); Frison et al. 2018
 //! (panel-major operands).
+
+/// The table of a kernel that takes one to three panels and one to four columns.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+macro_rules! table {
+    ($tile:ident) => {
+        &[
+            &[$tile::<1, 1>, $tile::<1, 2>, $tile::<1, 3>, $tile::<1, 4>],
+            &[$tile::<2, 1>, $tile::<2, 2>, $tile::<2, 3>, $tile::<2, 4>],
+            &[$tile::<3, 1>, $tile::<3, 2>, $tile::<3, 3>, $tile::<3, 4>],
+        ]
+    };
+}
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -41,18 +56,26 @@ pub enum Reach {
 pub struct Micro<T> {
     /// Depth of the product: columns of `A`, rows of `B`. Zero is allowed.
     pub k: usize,
-    /// First panel of `A`: `panel` rows of column 0, then column 1, …
+    /// First panel of `A`: `panel` adjacent rows of column 0.
     pub a: *const T,
     /// From one panel of `A` to the next.
-    pub a_panel: usize,
-    /// The column group of `B`: `columns` numbers of row 0; row 1 follows `panel` elements later.
+    pub a_panel: isize,
+    /// From one column of `A` to the next.
+    pub a_step: isize,
+    /// The column group of `B`: the first number of row 0.
     pub b: *const T,
+    /// From one column of `B` to the next.
+    pub b_column: isize,
+    /// From one row of `B` to the next.
+    pub b_step: isize,
     /// First entry of the tile of `C`.
     pub c: *mut T,
     /// From one panel of `C` to the next.
-    pub c_panel: usize,
+    pub c_panel: isize,
     /// From one column of `C` to the next.
-    pub c_column: usize,
+    pub c_column: isize,
+    /// Rows of the last panel of `C` that are there, 1 to `panel`.
+    pub last_rows: usize,
     /// Factor of the product.
     pub alpha: T,
     /// Factor of what `C` held; zero means that `C` is not read.
@@ -63,12 +86,45 @@ pub struct Micro<T> {
     pub reach: Reach,
 }
 
-/// A kernel for one number of panels.
+impl<T: Copy + Default> Micro<T> {
+    /// Column `j` of panel `p` of `C`.
+    #[inline(always)]
+    fn c_at(&self, p: usize, j: usize) -> *mut T {
+        self.c.wrapping_offset(p as isize * self.c_panel + j as isize * self.c_column)
+    }
+
+    /// Calls `change` with column `j` of panel `p` of `P`; where rows are missing, with a copy whose rows are then taken over.
+    ///
+    /// # Safety
+    /// As for [`MicroKernel`]; `ROWS` is the panel.
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+    #[inline(always)]
+    unsafe fn through<const P: usize, const ROWS: usize>(
+        &self,
+        p: usize,
+        j: usize,
+        change: impl FnOnce(*mut T),
+    ) {
+        let at = self.c_at(p, j);
+        if p + 1 < P || self.last_rows == ROWS {
+            return change(at);
+        }
+        let mut copy = [T::default(); ROWS];
+        // SAFETY: the first `last_rows` rows of the last panel are there. What is read where β = 0 is not used.
+        unsafe {
+            copy.as_mut_ptr().copy_from_nonoverlapping(at, self.last_rows);
+            change(copy.as_mut_ptr());
+            at.copy_from_nonoverlapping(copy.as_ptr(), self.last_rows);
+        }
+    }
+}
+
+/// A kernel for one number of panels and of columns.
 ///
 /// # Safety
-/// The processor has the kernel's features; for every panel `p` of the kernel, `k` columns of `panel` numbers are
-/// readable at `a + p·a_panel`; `k` rows are readable at `b` (`panel` apart, `columns` long, or half of
-/// that); every `c + p·c_panel + j·c_column`, `j < columns` (or half), starts `panel` writable numbers (initialised unless `beta` is 0).
+/// The processor has the kernel's features; `panel` numbers are readable at `a + p·a_panel + i·a_step` for every panel `p` of the
+/// kernel and `i < k`, and one at `b + j·b_column + i·b_step` for every column `j`; every `c + p·c_panel + j·c_column` starts
+/// `panel` writable numbers, or `last_rows` in the last panel (initialised unless `beta` is 0).
 pub type MicroKernel<T> = unsafe fn(&Micro<T>);
 
 /// The kernels of one instruction set for one real type.
@@ -76,12 +132,13 @@ pub type MicroKernel<T> = unsafe fn(&Micro<T>);
 pub struct RealKernel<T: 'static> {
     /// Rows of a panel.
     pub panel: usize,
-    /// Columns of `C` that one call computes; divides `panel`.
+    /// Columns of `C` that one call computes at most; divides `panel`.
     pub columns: usize,
-    /// `run[p - 1]` takes `p` panels.
-    pub run: &'static [MicroKernel<T>],
-    /// The same for the first half of a column group, where an instruction set gains by it; may be empty.
-    pub half: &'static [MicroKernel<T>],
+    /// `run[p - 1][c - 1]` takes `p` panels and `c` columns.
+    pub run: &'static [&'static [MicroKernel<T>]],
+    /// `tall[p - 1]` takes `p` panels and a single column, where an instruction set has registers for more of them; may be empty. (One
+    /// column of three panels is bound by the latency of three sums, not by their number.)
+    pub tall: &'static [MicroKernel<T>],
 }
 
 /// The kernels of one instruction set.

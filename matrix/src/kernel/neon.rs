@@ -9,8 +9,8 @@ use std::arch::aarch64::*;
 pub(super) const KERNEL: Kernel = Kernel {
     name: "neon",
     is_available: || std::arch::is_aarch64_feature_detected!("neon"),
-    f32: RealKernel { panel: 8, columns: 4, run: &[tile_f32::<1>, tile_f32::<2>, tile_f32::<3>], half: &[] },
-    f64: RealKernel { panel: 4, columns: 4, run: &[tile_f64::<1>, tile_f64::<2>, tile_f64::<3>], half: &[] },
+    f32: RealKernel { panel: 8, columns: 4, run: table!(tile_f32), tall: &[] },
+    f64: RealKernel { panel: 4, columns: 4, run: table!(tile_f64), tall: &[] },
 };
 
 macro_rules! tile {
@@ -18,43 +18,45 @@ macro_rules! tile {
      $mul:ident) => {
         // SAFETY: see `MicroKernel`; every pointer below is one of those that its contract lists.
         #[target_feature(enable = "neon")]
-        unsafe fn $name<const P: usize>(m: &Micro<$real>) {
-            let mut acc = [[[$set(0.0); 2]; P]; 4];
+        unsafe fn $name<const P: usize, const C: usize>(m: &Micro<$real>) {
+            let mut acc = [[[$set(0.0); 2]; P]; C];
             let (mut a, mut b) = (m.a, m.b);
             for _ in 0..m.k {
                 let mut column = [[$set(0.0); 2]; P];
                 for p in 0..P {
                     // SAFETY: `k` columns of `panel` numbers are readable in each panel of `a`.
                     unsafe {
-                        column[p][0] = $load(a.add(p * m.a_panel));
-                        column[p][1] = $load(a.add(p * m.a_panel + $lanes));
+                        column[p][0] = $load(a.wrapping_offset(p as isize * m.a_panel));
+                        column[p][1] = $load(a.wrapping_offset(p as isize * m.a_panel).add($lanes));
                     }
                 }
-                for j in 0..4 {
-                    // SAFETY: each of the `k` rows at `b` has four numbers.
-                    let b = $set(unsafe { *b.add(j) });
+                for j in 0..C {
+                    // SAFETY: each of the `k` rows at `b` has `C` numbers.
+                    let b = $set(unsafe { *b.wrapping_offset(j as isize * m.b_column) });
                     for p in 0..P {
                         acc[j][p][0] = $fma(acc[j][p][0], column[p][0], b);
                         acc[j][p][1] = $fma(acc[j][p][1], column[p][1], b);
                     }
                 }
-                a = a.wrapping_add($panel);
-                b = b.wrapping_add($panel);
+                a = a.wrapping_offset(m.a_step);
+                b = b.wrapping_offset(m.b_step);
             }
             let (alpha, beta) = ($set(m.alpha), $set(m.beta));
-            for j in 0..4 {
+            for j in 0..C {
                 for p in 0..P {
-                    for half in 0..2 {
-                        // SAFETY: `panel` numbers are writable, and initialised unless `beta` is zero.
-                        unsafe {
-                            let c = m.c.add(p * m.c_panel + j * m.c_column + half * $lanes);
-                            let sum = if m.beta == 0.0 {
-                                $mul(alpha, acc[j][p][half])
-                            } else {
-                                $fma($mul(beta, $load(c)), alpha, acc[j][p][half])
-                            };
-                            $store(c, sum);
-                        }
+                    // SAFETY: the rows of this panel are writable, and initialised unless `beta` is zero.
+                    unsafe {
+                        m.through::<P, $panel>(p, j, |c| {
+                            for half in 0..2 {
+                                let c = c.add(half * $lanes);
+                                let sum = if m.beta == 0.0 {
+                                    $mul(alpha, acc[j][p][half])
+                                } else {
+                                    $fma($mul(beta, $load(c)), alpha, acc[j][p][half])
+                                };
+                                $store(c, sum);
+                            }
+                        });
                     }
                 }
             }

@@ -7,29 +7,42 @@ use super::{Kernel, Micro, RealKernel};
 pub(super) const KERNEL: Kernel = Kernel {
     name: "scalar",
     is_available: || true,
-    f32: RealKernel { panel: 4, columns: 4, run: &[tile_f32], half: &[] },
-    f64: RealKernel { panel: 4, columns: 4, run: &[tile_f64], half: &[] },
+    f32: RealKernel {
+        panel: 4,
+        columns: 4,
+        run: &[&[tile_f32::<1>, tile_f32::<2>, tile_f32::<3>, tile_f32::<4>]],
+        tall: &[],
+    },
+    f64: RealKernel {
+        panel: 4,
+        columns: 4,
+        run: &[&[tile_f64::<1>, tile_f64::<2>, tile_f64::<3>, tile_f64::<4>]],
+        tall: &[],
+    },
 };
 
 macro_rules! tile {
     ($name:ident, $real:ty) => {
-        unsafe fn $name(m: &Micro<$real>) {
-            let mut acc = [[0.0; 4]; 4];
-            for k in 0..m.k {
+        unsafe fn $name<const C: usize>(m: &Micro<$real>) {
+            let mut acc = [[0.0; 4]; C];
+            let (mut a_at, mut b_at) = (m.a, m.b);
+            for _ in 0..m.k {
                 // SAFETY: the caller promises `k` columns of four numbers at `a` (see `MicroKernel`).
-                let a = unsafe { *m.a.add(4 * k).cast::<[$real; 4]>() };
-                // SAFETY: and `k` rows of four at `b`.
-                let b = unsafe { *m.b.add(4 * k).cast::<[$real; 4]>() };
-                for (column, b) in acc.iter_mut().zip(b) {
+                let a = unsafe { *a_at.cast::<[$real; 4]>() };
+                for (j, column) in acc.iter_mut().enumerate() {
+                    // SAFETY: and `k` rows of `C` at `b`.
+                    let b = unsafe { *b_at.wrapping_offset(j as isize * m.b_column) };
                     for (sum, a) in column.iter_mut().zip(a) {
                         *sum += a * b;
                     }
                 }
+                a_at = a_at.wrapping_offset(m.a_step);
+                b_at = b_at.wrapping_offset(m.b_step);
             }
             for (j, column) in acc.iter().enumerate() {
-                // SAFETY: the caller promises four writable numbers in each of the four columns of `c`.
-                let c = unsafe { &mut *m.c.add(j * m.c_column).cast::<[$real; 4]>() };
-                for (c, sum) in c.iter_mut().zip(column) {
+                for (i, sum) in column.iter().enumerate().take(m.last_rows) {
+                    // SAFETY: the caller promises these rows of `C` columns of `c`.
+                    let c = unsafe { &mut *m.c_at(0, j).add(i) };
                     *c = if m.beta == 0.0 { m.alpha * sum } else { m.alpha * sum + m.beta * *c };
                 }
             }

@@ -72,7 +72,10 @@ pub fn contestants<T: Number>(n: usize, threads: usize) -> Vec<(String, Run)> {
     let a: Vec<T> = (0..n * n).map(|_| T::random(&mut state)).collect();
     let b: Vec<T> = (0..n * n).map(|_| T::random(&mut state)).collect();
     let mut all = blocked(n, threads, &a, &b);
-    all.push(("plain".into(), plain(n, threads, &a, &b)));
+    all.push(("plain".into(), plain((n, n), threads, &a, &b)));
+    if WIDE.contains(&n) {
+        all.push((format!("plain-ld{WIDE_COLUMN}"), plain((n, WIDE_COLUMN), threads, &a, &b)));
+    }
     if let Some(mut blasfeo) = (threads == 1).then(|| Blasfeo::new(T::LETTER, n, &a, &b)).flatten() {
         all.push(("blasfeo-nt".into(), Box::new(move || blasfeo.multiply(n, T::ONE, T::ZERO))));
     }
@@ -119,13 +122,24 @@ fn blocked<T: Number>(n: usize, threads: usize, a: &[T], b: &[T]) -> Vec<(String
         .collect()
 }
 
-/// Ours, on plain column-major arrays, conversion inside.
-fn plain<T: Number>(n: usize, threads: usize, a: &[T], b: &[T]) -> Run {
-    let (a, b, mut c) = (a.to_vec(), b.to_vec(), vec![T::ZERO; n * n]);
+/// A leading dimension just beyond a power of two, where columns compete for the same sets and each lies on its own page.
+const WIDE_COLUMN: usize = 4096 + 8;
+/// Sizes for which that is run as well: smaller ones lie in one page set either way, larger ones take gigabytes.
+const WIDE: std::ops::RangeInclusive<usize> = 250..=1100;
+
+/// Ours, on plain column-major arrays with leading dimension `ld`, conversion inside.
+fn plain<T: Number>((n, ld): (usize, usize), threads: usize, a: &[T], b: &[T]) -> Run {
+    let spread = |data: &[T]| {
+        let mut out = vec![T::ZERO; n * ld];
+        out.chunks_mut(ld).zip(data.chunks(n)).for_each(|(to, from)| to[..n].copy_from_slice(from));
+        out
+    };
+    let (a, b, mut c) = (spread(a), spread(b), vec![T::ZERO; n * ld]);
+    let stride = ld as isize;
     Box::new(move || {
-        let a = Strided::col_major(&a, n, n).expect("n² numbers");
-        let b = Strided::col_major(&b, n, n).expect("n² numbers");
-        let c = StridedMut::col_major(&mut c, n, n).expect("n² numbers");
+        let a = Strided::new(&a, n, n, 1, stride).expect("n columns of ld numbers");
+        let b = Strided::new(&b, n, n, 1, stride).expect("n columns of ld numbers");
+        let c = StridedMut::new(&mut c, n, n, 1, stride).expect("n columns of ld numbers");
         Gemm::new().threads(threads).multiply_strided(T::ONE, a, b, T::ZERO, c).expect("shapes fit");
     })
 }

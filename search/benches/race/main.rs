@@ -67,8 +67,10 @@ fn keys_u32(kib: usize, distribution: Distribution) -> Vec<u32> {
 
 /// Medians of building the planned index and the tree, and of a batch on one thread and on two.
 fn build<K: Key>(kib: usize, keys: &[K]) {
+    // Small arrays take microseconds: as many runs as last some milliseconds.
+    let runs = ((1 << 21) / keys.len().max(1)).max(7);
     let median = |mut work: Box<dyn FnMut() + '_>| {
-        let mut times: Vec<f64> = (0..7)
+        let mut times: Vec<f64> = (0..runs)
             .map(|_| {
                 let start = std::time::Instant::now();
                 work();
@@ -76,7 +78,7 @@ fn build<K: Key>(kib: usize, keys: &[K]) {
             })
             .collect();
         times.sort_by(f64::total_cmp);
-        times[3]
+        times[runs / 2]
     };
     let built = |layout| {
         let options = Options { layout, ..Options::default() };

@@ -3,9 +3,7 @@
 
 use core::arch::x86_64::*;
 
-use super::Simd;
-use crate::key::{Exact, Lane};
-use crate::layout::{Method, Refusal, Shape, Split};
+use super::define_kernel;
 use crate::line::{Line, LINE_BYTES};
 
 /// Proof that the processor has AVX2, BMI1/2 and POPCNT.
@@ -33,42 +31,6 @@ fn available() -> bool {
         target_feature = "bmi2",
         target_feature = "popcnt"
     ))
-}
-
-/// One query with method `M`.
-///
-/// # Safety
-/// The processor must have what [`Avx2`] proves.
-#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-pub(crate) unsafe fn one<L: Lane, M: Method<L>>(shape: &Shape<L>, lines: &[Line], q: L) -> usize {
-    M::of(shape).rank(Avx2(()), lines, q)
-}
-
-/// Many queries with method `M`.
-///
-/// # Safety
-/// The processor must have what [`Avx2`] proves.
-#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-pub(crate) unsafe fn many<L: Lane, M: Method<L>>(
-    shape: &Shape<L>,
-    lines: &[Line],
-    qs: &[L],
-    out: &mut [usize],
-) {
-    M::of(shape).ranks(Avx2(()), lines, qs, out);
-}
-
-/// Fills a split layout.
-///
-/// # Safety
-/// The processor must have what [`Avx2`] proves.
-#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-pub(crate) unsafe fn fill_split<L: Lane, K: Exact<As = L>>(
-    plan: Split<L>,
-    keys: &[K],
-    lines: &mut [Line],
-) -> Result<Split<L>, Refusal> {
-    plan.fill(keys, lines)
 }
 
 /// Asks for line `index` of `lines`.
@@ -144,39 +106,9 @@ fn mask_less_u16(lanes: &[u16; 32], q: u16) -> u32 {
     !(_mm256_movemask_epi8(not_less) as u32)
 }
 
-impl Simd for Avx2 {
-    #[inline(always)]
-    fn mask_less_u16(self, lanes: &[u16; 32], q: u16) -> u32 {
-        // SAFETY: the token proves the instructions.
-        unsafe { mask_less_u16(lanes, q) }
-    }
-
-    #[inline(always)]
-    fn less_u8<const SKIP: usize>(self, lanes: &[u8; 64], q: u8) -> usize {
-        // SAFETY: the token proves the instructions.
-        unsafe { less_u8::<SKIP>(lanes, q) }
-    }
-
-    #[inline(always)]
-    fn less_u16<const SKIP: usize>(self, lanes: &[u16; 32], q: u16) -> usize {
-        // SAFETY: the token proves the instructions.
-        unsafe { less_u16::<SKIP>(lanes, q) }
-    }
-
-    #[inline(always)]
-    fn less_u32<const SKIP: usize>(self, lanes: &[u32; 16], q: u32) -> usize {
-        // SAFETY: the token proves the instructions.
-        unsafe { less_u32::<SKIP>(lanes, q) }
-    }
-
-    #[inline(always)]
-    fn less_u64<const SKIP: usize>(self, lanes: &[u64; 8], q: u64) -> usize {
-        // SAFETY: the token proves the instructions.
-        unsafe { less_u64::<SKIP>(lanes, q) }
-    }
-
+define_kernel!(Avx2, "avx2,bmi1,bmi2,popcnt", {
     #[inline(always)]
     fn prefetch(self, lines: &[Line], index: usize) {
         prefetch(lines, index);
     }
-}
+});

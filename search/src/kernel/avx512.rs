@@ -4,9 +4,7 @@
 
 use core::arch::x86_64::*;
 
-use super::{Simd, MARKS};
-use crate::key::{Exact, Lane};
-use crate::layout::{Method, Refusal, Shape, Split};
+use super::{define_kernel, MARKS};
 use crate::line::Line;
 
 /// Proof that the processor has AVX-512 F, BW, VL and DQ, BMI1/2 and POPCNT.
@@ -36,42 +34,6 @@ fn available() -> bool {
 fn available() -> bool {
     cfg!(all(target_feature = "avx512f", target_feature = "avx512bw", target_feature = "avx512vl"))
         && cfg!(all(target_feature = "avx512dq", target_feature = "bmi2", target_feature = "popcnt"))
-}
-
-/// One query with method `M`.
-///
-/// # Safety
-/// The processor must have what [`Avx512`] proves.
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,bmi1,bmi2,popcnt")]
-pub(crate) unsafe fn one<L: Lane, M: Method<L>>(shape: &Shape<L>, lines: &[Line], q: L) -> usize {
-    M::of(shape).rank(Avx512(()), lines, q)
-}
-
-/// Many queries with method `M`.
-///
-/// # Safety
-/// The processor must have what [`Avx512`] proves.
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,bmi1,bmi2,popcnt")]
-pub(crate) unsafe fn many<L: Lane, M: Method<L>>(
-    shape: &Shape<L>,
-    lines: &[Line],
-    qs: &[L],
-    out: &mut [usize],
-) {
-    M::of(shape).ranks(Avx512(()), lines, qs, out);
-}
-
-/// Fills a split layout.
-///
-/// # Safety
-/// The processor must have what [`Avx512`] proves.
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,bmi1,bmi2,popcnt")]
-pub(crate) unsafe fn fill_split<L: Lane, K: Exact<As = L>>(
-    plan: Split<L>,
-    keys: &[K],
-    lines: &mut [Line],
-) -> Result<Split<L>, Refusal> {
-    plan.fill(keys, lines)
 }
 
 #[inline]
@@ -123,13 +85,7 @@ fn marked(words: &[usize; MARKS], mask: u32) -> u64 {
         .fold(0, |marks, eight| marks << 8 | u64::from(_mm512_test_epi64_mask(load(eight), mask)))
 }
 
-impl Simd for Avx512 {
-    #[inline(always)]
-    fn mask_less_u16(self, lanes: &[u16; 32], q: u16) -> u32 {
-        // SAFETY: the token proves the instructions.
-        unsafe { mask_less_u16(lanes, q) }
-    }
-
+define_kernel!(Avx512, "avx512f,avx512bw,avx512vl,avx512dq,bmi1,bmi2,popcnt", {
     #[inline(always)]
     fn marked(self, words: &[usize; MARKS], mask: u32) -> u64 {
         // SAFETY: the token proves the instructions.
@@ -137,31 +93,7 @@ impl Simd for Avx512 {
     }
 
     #[inline(always)]
-    fn less_u8<const SKIP: usize>(self, lanes: &[u8; 64], q: u8) -> usize {
-        // SAFETY: the token proves the instructions.
-        unsafe { less_u8::<SKIP>(lanes, q) }
-    }
-
-    #[inline(always)]
-    fn less_u16<const SKIP: usize>(self, lanes: &[u16; 32], q: u16) -> usize {
-        // SAFETY: the token proves the instructions.
-        unsafe { less_u16::<SKIP>(lanes, q) }
-    }
-
-    #[inline(always)]
-    fn less_u32<const SKIP: usize>(self, lanes: &[u32; 16], q: u32) -> usize {
-        // SAFETY: the token proves the instructions.
-        unsafe { less_u32::<SKIP>(lanes, q) }
-    }
-
-    #[inline(always)]
-    fn less_u64<const SKIP: usize>(self, lanes: &[u64; 8], q: u64) -> usize {
-        // SAFETY: the token proves the instructions.
-        unsafe { less_u64::<SKIP>(lanes, q) }
-    }
-
-    #[inline(always)]
     fn prefetch(self, lines: &[Line], index: usize) {
         super::avx2::prefetch(lines, index);
     }
-}
+});

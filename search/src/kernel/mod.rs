@@ -17,7 +17,7 @@ mod neon;
 mod scalar;
 
 use crate::key::{Exact, Lane};
-use crate::layout::{Layout, Method, Refusal, Shape, Split};
+use crate::layout::{Filled, Layout, Method, Part, Refusal, Shape, Split};
 use crate::line::Line;
 
 /// An instruction set that searches a line: a zero-sized proof that the processor has it.
@@ -42,6 +42,88 @@ pub(crate) trait Simd: Copy {
     /// Asks for line `index` early. Any index is allowed: a prefetch never faults.
     fn prefetch(self, lines: &[Line], index: usize);
 }
+
+/// Defines what every vector kernel has alike: its entry functions, which carry the instruction set so that everything generic is inlined under it, and its [`Simd`], which
+/// forwards to the file's own functions. A macro, because an attribute cannot take a generic parameter.
+macro_rules! define_kernel {
+    ($token:ident, $features:literal, { $($own:tt)* }) => {
+        /// One query with method `M`.
+        ///
+        /// # Safety
+        /// The processor must have what the token proves.
+        #[target_feature(enable = $features)]
+        pub(crate) unsafe fn one<L: $crate::key::Lane, M: $crate::layout::Method<L>>(
+            shape: &$crate::layout::Shape<L>,
+            lines: &[$crate::line::Line],
+            q: L,
+        ) -> usize {
+            M::of(shape).rank($token(()), lines, q)
+        }
+
+        /// Many queries with method `M`.
+        ///
+        /// # Safety
+        /// The processor must have what the token proves.
+        #[target_feature(enable = $features)]
+        pub(crate) unsafe fn many<L: $crate::key::Lane, M: $crate::layout::Method<L>>(
+            shape: &$crate::layout::Shape<L>,
+            lines: &[$crate::line::Line],
+            qs: &[L],
+            out: &mut [usize],
+        ) {
+            M::of(shape).ranks($token(()), lines, qs, out);
+        }
+
+        /// Fills a part of a split layout.
+        ///
+        /// # Safety
+        /// The processor must have what the token proves.
+        #[target_feature(enable = $features)]
+        pub(crate) unsafe fn fill_part<L: $crate::key::Lane, K: $crate::key::Exact<As = L>>(
+            plan: &$crate::layout::Split<L>,
+            keys: &[K],
+            part: $crate::layout::Part<'_>,
+        ) -> Result<$crate::layout::Filled, $crate::layout::Refusal> {
+            plan.fill_part(keys, part)
+        }
+
+        impl $crate::kernel::Simd for $token {
+            #[inline(always)]
+            fn less_u8<const SKIP: usize>(self, lanes: &[u8; 64], q: u8) -> usize {
+                // SAFETY: the token proves the instructions.
+                unsafe { less_u8::<SKIP>(lanes, q) }
+            }
+
+            #[inline(always)]
+            fn less_u16<const SKIP: usize>(self, lanes: &[u16; 32], q: u16) -> usize {
+                // SAFETY: the token proves the instructions.
+                unsafe { less_u16::<SKIP>(lanes, q) }
+            }
+
+            #[inline(always)]
+            fn less_u32<const SKIP: usize>(self, lanes: &[u32; 16], q: u32) -> usize {
+                // SAFETY: the token proves the instructions.
+                unsafe { less_u32::<SKIP>(lanes, q) }
+            }
+
+            #[inline(always)]
+            fn less_u64<const SKIP: usize>(self, lanes: &[u64; 8], q: u64) -> usize {
+                // SAFETY: the token proves the instructions.
+                unsafe { less_u64::<SKIP>(lanes, q) }
+            }
+
+            #[inline(always)]
+            fn mask_less_u16(self, lanes: &[u16; 32], q: u16) -> u32 {
+                // SAFETY: the token proves the instructions.
+                unsafe { mask_less_u16(lanes, q) }
+            }
+
+            $($own)*
+        }
+    };
+}
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+use define_kernel;
 
 /// Words that [`Simd::marked`] looks at.
 pub(crate) const MARKS: usize = 32;
@@ -100,24 +182,27 @@ impl Isa {
     }
 }
 
-/// Fills a split layout with the vectors of `isa`: placing keys is arithmetic that a compiler turns into them.
+/// Fills a part of a split layout with the vectors of `isa`: placing keys is arithmetic that a compiler turns into them.
 ///
 /// # Errors
 /// As [`Split::fill`].
-pub(crate) fn fill_split<L: Lane, K: Exact<As = L>>(
+pub(crate) fn fill_part<L: Lane, K: Exact<As = L>>(
     isa: Isa,
-    plan: Split<L>,
+    plan: &Split<L>,
     keys: &[K],
-    lines: &mut [Line],
-) -> Result<Split<L>, Refusal> {
+    part: Part<'_>,
+) -> Result<Filled, Refusal> {
     match isa {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: this arm is taken only when the processor has the instructions.
-        Isa::Avx512 if isa.is_available() => unsafe { avx512::fill_split(plan, keys, lines) },
+        Isa::Avx512 if isa.is_available() => unsafe { avx512::fill_part(plan, keys, part) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: this arm is taken only when the processor has the instructions.
-        Isa::Avx2 if isa.is_available() => unsafe { avx2::fill_split(plan, keys, lines) },
-        _ => plan.fill(keys, lines),
+        Isa::Avx2 if isa.is_available() => unsafe { avx2::fill_part(plan, keys, part) },
+        #[cfg(target_arch = "aarch64")]
+        // SAFETY: this arm is taken only when the processor has the instructions.
+        Isa::Neon if isa.is_available() => unsafe { neon::fill_part(plan, keys, part) },
+        _ => plan.fill_part(keys, part),
     }
 }
 

@@ -2,9 +2,7 @@
 
 use core::arch::aarch64::*;
 
-use super::Simd;
-use crate::key::Lane;
-use crate::layout::{Method, Shape};
+use super::define_kernel;
 use crate::line::Line;
 
 /// Proof that the processor has NEON, which the AArch64 targets of Rust take as given.
@@ -16,29 +14,6 @@ impl Neon {
     pub(crate) fn new() -> Option<Neon> {
         cfg!(target_feature = "neon").then_some(Neon(()))
     }
-}
-
-/// One query with method `M`.
-///
-/// # Safety
-/// The processor must have NEON.
-#[target_feature(enable = "neon")]
-pub(crate) unsafe fn one<L: Lane, M: Method<L>>(shape: &Shape<L>, lines: &[Line], q: L) -> usize {
-    M::of(shape).rank(Neon(()), lines, q)
-}
-
-/// Many queries with method `M`.
-///
-/// # Safety
-/// The processor must have NEON.
-#[target_feature(enable = "neon")]
-pub(crate) unsafe fn many<L: Lane, M: Method<L>>(
-    shape: &Shape<L>,
-    lines: &[Line],
-    qs: &[L],
-    out: &mut [usize],
-) {
-    M::of(shape).ranks(Neon(()), lines, qs, out);
 }
 
 /// Defines one counting function: the quarters of a line compared with `q`, the skipped lanes taken off again.
@@ -89,37 +64,14 @@ define_less!(less_u16, u16, 32, 8, vld1q_u16, vdupq_n_u16, vcltq_u16, ones_u16);
 define_less!(less_u32, u32, 16, 4, vld1q_u32, vdupq_n_u32, vcltq_u32, ones_u32);
 define_less!(less_u64, u64, 8, 2, vld1q_u64, vdupq_n_u64, vcltq_u64, ones_u64);
 
-impl Simd for Neon {
-    #[inline(always)]
-    fn mask_less_u16(self, lanes: &[u16; 32], q: u16) -> u32 {
-        lanes.iter().rev().fold(0, |mask, &lane| mask << 1 | u32::from(lane < q))
-    }
+#[inline]
+#[target_feature(enable = "neon")]
+fn mask_less_u16(lanes: &[u16; 32], q: u16) -> u32 {
+    lanes.iter().rev().fold(0, |mask, &lane| mask << 1 | u32::from(lane < q))
+}
 
-    #[inline(always)]
-    fn less_u8<const SKIP: usize>(self, lanes: &[u8; 64], q: u8) -> usize {
-        // SAFETY: the token proves the instructions.
-        unsafe { less_u8::<SKIP>(lanes, q) }
-    }
-
-    #[inline(always)]
-    fn less_u16<const SKIP: usize>(self, lanes: &[u16; 32], q: u16) -> usize {
-        // SAFETY: the token proves the instructions.
-        unsafe { less_u16::<SKIP>(lanes, q) }
-    }
-
-    #[inline(always)]
-    fn less_u32<const SKIP: usize>(self, lanes: &[u32; 16], q: u32) -> usize {
-        // SAFETY: the token proves the instructions.
-        unsafe { less_u32::<SKIP>(lanes, q) }
-    }
-
-    #[inline(always)]
-    fn less_u64<const SKIP: usize>(self, lanes: &[u64; 8], q: u64) -> usize {
-        // SAFETY: the token proves the instructions.
-        unsafe { less_u64::<SKIP>(lanes, q) }
-    }
-
+define_kernel!(Neon, "neon", {
     /// The prefetch instruction is not a stable intrinsic on this target; out-of-order execution must do.
     #[inline(always)]
     fn prefetch(self, _lines: &[Line], _index: usize) {}
-}
+});

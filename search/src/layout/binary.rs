@@ -43,14 +43,20 @@ impl BranchFree {
 }
 
 /// Writes keys in order; the rest of the last line becomes padding.
-pub(super) fn fill_sorted<K: Exact>(keys: &[K], lines: &mut [Line]) {
+pub(super) fn fill_sorted<K: Exact>(keys: &[K], lines: &mut [Line], threads: usize) {
     let flat = lanes_mut::<K::As>(lines);
     let (head, tail) = flat.split_at_mut(keys.len());
-    match K::as_lanes(keys) {
+    crate::parallel::zip_chunks(keys, head, threads, |keys, head| match K::as_lanes(keys) {
         Some(own) => head.copy_from_slice(own),
         None => head.iter_mut().zip(keys).for_each(|(lane, key)| *lane = key.to_lane()),
-    }
+    });
     tail.fill(K::As::MAX);
+}
+
+/// True when lines hold n keys in order, and padding behind them.
+pub(super) fn holds_sorted<L: Lane>(n: usize, lines: &[Line]) -> bool {
+    let flat = lanes::<L>(lines);
+    n <= flat.len() && flat[..n].is_sorted() && flat[n..].iter().all(|&lane| lane == L::MAX)
 }
 
 impl<L: Lane> Method<L> for Sorted {
@@ -76,11 +82,15 @@ impl<L: Lane> Method<L> for Sorted {
     fn key(&self, lines: &[Line], rank: usize) -> L {
         lanes::<L>(lines)[rank]
     }
+
+    fn holds(&self, lines: &[Line]) -> bool {
+        holds_sorted::<L>(self.n, lines)
+    }
 }
 
 impl<L: Lane> Fill<L> for Sorted {
-    fn fill<K: Exact<As = L>>(&self, keys: &[K], lines: &mut [Line]) {
-        fill_sorted(keys, lines);
+    fn fill<K: Exact<As = L>>(&self, keys: &[K], lines: &mut [Line], threads: usize) {
+        fill_sorted(keys, lines, threads);
     }
 }
 
@@ -136,10 +146,14 @@ impl<L: Lane> Method<L> for BranchFree {
     fn key(&self, lines: &[Line], rank: usize) -> L {
         lanes::<L>(lines)[rank]
     }
+
+    fn holds(&self, lines: &[Line]) -> bool {
+        holds_sorted::<L>(self.n, lines)
+    }
 }
 
 impl<L: Lane> Fill<L> for BranchFree {
-    fn fill<K: Exact<As = L>>(&self, keys: &[K], lines: &mut [Line]) {
-        fill_sorted(keys, lines);
+    fn fill<K: Exact<As = L>>(&self, keys: &[K], lines: &mut [Line], threads: usize) {
+        fill_sorted(keys, lines, threads);
     }
 }

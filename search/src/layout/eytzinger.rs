@@ -100,10 +100,14 @@ impl<L: Lane> Method<L> for Eytzinger {
     fn key(&self, lines: &[Line], rank: usize) -> L {
         lanes::<L>(lines)[self.slot_of_rank(rank)]
     }
+
+    fn holds(&self, lines: &[Line]) -> bool {
+        (0..self.n).map(|rank| -> L { self.key(lines, rank) }).is_sorted()
+    }
 }
 
 impl<L: Lane> Fill<L> for Eytzinger {
-    fn fill<K: Exact<As = L>>(&self, keys: &[K], lines: &mut [Line]) {
+    fn fill<K: Exact<As = L>>(&self, keys: &[K], lines: &mut [Line], _threads: usize) {
         let slots = lanes_mut::<L>(lines);
         for (rank, key) in keys.iter().enumerate() {
             slots[self.slot_of_rank(rank)] = key.to_lane();

@@ -56,30 +56,20 @@ impl Kary {
         lanes::<u32>(&lines[self.nodes..]).get(slot).map_or(self.n, |&rank| rank as usize)
     }
 
-    /// Writes the keys of the subtree at `node` in order from `next` on.
-    fn place<K: Exact>(
-        &self,
-        keys: &[K],
-        node: usize,
-        next: &mut usize,
-        flat: &mut [K::As],
-        ranks: &mut [u32],
-    ) {
-        let per = <K::As as Lane>::PER_LINE;
+    /// Visits the slots of the subtree at `node` in the order of their keys.
+    fn visit(&self, per: usize, node: usize, each: &mut impl FnMut(usize)) {
         if node >= self.nodes {
             return;
         }
         let first = node * (per + 1) + 1;
         for j in 0..per {
-            self.place(keys, first + j, next, flat, ranks);
+            self.visit(per, first + j, each);
             let slot = node * per + j;
             if slot < self.n {
-                flat[slot] = keys[*next].to_lane();
-                ranks[slot] = *next as u32;
-                *next += 1;
+                each(slot);
             }
         }
-        self.place(keys, first + per, next, flat, ranks);
+        self.visit(per, first + per, each);
     }
 }
 
@@ -138,13 +128,30 @@ impl<L: Lane> Method<L> for Kary {
             node = node * (per + 1) + 1 + less;
         }
     }
+
+    fn holds(&self, lines: &[Line]) -> bool {
+        let (nodes, ranks) = lines.split_at(self.nodes);
+        let (flat, ranks) = (lanes::<L>(nodes), lanes::<u32>(ranks));
+        let (mut next, mut last, mut ordered) = (0, L::MIN, true);
+        self.visit(L::PER_LINE, 0, &mut |slot| {
+            ordered &= flat[slot] >= last && ranks[slot] == next;
+            (next, last) = (next + 1, flat[slot]);
+        });
+        ordered && flat[self.n..].iter().all(|&lane| lane == L::MAX)
+    }
 }
 
 impl<L: Lane> Fill<L> for Kary {
-    fn fill<K: Exact<As = L>>(&self, keys: &[K], lines: &mut [Line]) {
+    fn fill<K: Exact<As = L>>(&self, keys: &[K], lines: &mut [Line], _threads: usize) {
         let (nodes, ranks) = lines.split_at_mut(self.nodes);
         nodes.fill(Line::PADDING);
         ranks.fill(Line::PADDING);
-        self.place(keys, 0, &mut 0, lanes_mut::<L>(nodes), lanes_mut::<u32>(ranks));
+        let (flat, ranks) = (lanes_mut::<L>(nodes), lanes_mut::<u32>(ranks));
+        let mut next = 0;
+        self.visit(L::PER_LINE, 0, &mut |slot| {
+            flat[slot] = keys[next].to_lane();
+            ranks[slot] = next as u32;
+            next += 1;
+        });
     }
 }

@@ -17,7 +17,7 @@ pub(crate) use binary::{BranchFree, Sorted};
 pub(crate) use eytzinger::Eytzinger;
 pub(crate) use kary::Kary;
 pub(crate) use packed::Packed;
-pub(crate) use split::Split;
+pub(crate) use split::{Filled, Part, Split};
 pub(crate) use tree::Tree;
 pub(crate) use veb::VanEmdeBoas;
 pub(crate) use window::Window;
@@ -157,6 +157,8 @@ pub(crate) enum Refusal {
     Crowded,
     /// More keys than the layout's counters can number.
     TooMany,
+    /// The keys are not sorted, which was found out while they were placed.
+    Unsorted,
 }
 
 impl Refusal {
@@ -165,6 +167,7 @@ impl Refusal {
         match self {
             Refusal::Crowded => "the keys are too unevenly spread or repeated too often",
             Refusal::TooMany => "there are more keys than its counters can number",
+            Refusal::Unsorted => "the keys are not sorted",
         }
     }
 }
@@ -188,6 +191,8 @@ pub(crate) trait Method<L: Lane>: Copy {
     fn read(&self, lines: &[Line], ranks: Range<usize>, each: &mut dyn FnMut(L)) {
         ranks.for_each(|rank| each(self.key(lines, rank)));
     }
+    /// True when `lines`, which may come from anywhere, are in the order that searches rely on: then no query leaves them and no answer exceeds n.
+    fn holds(&self, lines: &[Line]) -> bool;
     /// Numbers that, with layout and n, give the shape back.
     fn words(&self) -> [u64; 6] {
         [0; 6]
@@ -196,8 +201,8 @@ pub(crate) trait Method<L: Lane>: Copy {
 
 /// A layout that keys are written into when its shape is known beforehand.
 pub(crate) trait Fill<L: Lane>: Method<L> {
-    /// Writes the sorted `keys` into zeroed `lines`.
-    fn fill<K: Exact<As = L>>(&self, keys: &[K], lines: &mut [Line]);
+    /// Writes the sorted `keys` into zeroed `lines`, on up to `threads` threads where that pays.
+    fn fill<K: Exact<As = L>>(&self, keys: &[K], lines: &mut [Line], threads: usize);
 }
 
 /// The plan of an index: a layout and its numbers.
@@ -261,6 +266,11 @@ impl<L: Lane> Shape<L> {
     /// Hands out the keys of a range of ranks in order.
     pub(crate) fn read(&self, lines: &[Line], ranks: Range<usize>, each: &mut dyn FnMut(L)) {
         each!(self, inner => inner.read(lines, ranks, each));
+    }
+
+    /// True when the lines are in this layout's order.
+    pub(crate) fn holds(&self, lines: &[Line]) -> bool {
+        each!(self, inner => Method::<L>::holds(inner, lines))
     }
 
     /// The numbers that a file keeps.

@@ -346,6 +346,17 @@ impl<L: Lane> Method<L> for Packed<L> {
         }
     }
 
+    fn holds(&self, lines: &[Line]) -> bool {
+        let (table, digits) = lines.split_at(self.table_lines);
+        let (table, digits) = (lanes::<u32>(table), lanes::<u16>(digits));
+        let starts = &table[..=self.scale.buckets()];
+        let whole = starts[0] == 0 && starts.is_sorted() && starts[starts.len() - 1] as usize == self.n;
+        whole
+            && starts.windows(2).all(|pair| digits[pair[0] as usize..pair[1] as usize].is_sorted())
+            && digits[self.n..].iter().all(|&digit| digit == u16::MAX)
+            && self.error_lines(table, digits) <= ERROR_LINES_MAX
+    }
+
     fn words(&self) -> [u64; 6] {
         let [min, beyond, multiplier, buckets] = self.scale.words();
         [min, beyond, multiplier, buckets, 0, 0]

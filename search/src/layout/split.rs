@@ -18,12 +18,14 @@
 //! Leaves out: values beside keys, more than 2^31 keys, keys whose spread is not roughly even.
 //! Source: the prefix partition of Groot Koerkamp 2024 and the bucketed layouts of hash joins, taken to one line.
 
+use alloc::vec::Vec;
 use core::ops::Range;
 
 use super::{Method, Refusal, Shape};
 use crate::kernel::{Simd, MARKS};
 use crate::key::{Exact, Lane};
 use crate::line::{lanes, lanes_mut, Line, Plain, LINE_BYTES};
+use crate::memory::Draft;
 use crate::scale::Scale;
 
 /// n keys in `scale.buckets()` lines, then `blocks` overflow blocks.
@@ -154,6 +156,88 @@ impl<D: Digit> Located<D> {
     }
 }
 
+/// A stretch of keys and the lines that they fill.
+pub(crate) struct Part<'a> {
+    ranks: Range<usize>,
+    /// The number of the first of `lines`.
+    first_line: usize,
+    lines: &'a mut [Line],
+    /// Where crowded lines' blocks go, numbered from 0.
+    blocks: &'a mut [Line],
+}
+
+/// What was used of a part's blocks, and the numbers of the lines that refer to them.
+pub(crate) struct Filled {
+    blocks: usize,
+    directories: Vec<usize>,
+}
+
+/// The line that keys are being placed in, and the rank of its first key.
+struct Open {
+    start: usize,
+    line: u32,
+}
+
+/// How far placing a run came.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Placed {
+    All,
+    UntilCrowded,
+}
+
+/// Where a part begins.
+struct Bound {
+    rank: usize,
+    line: usize,
+}
+
+/// Fewest keys that are worth a thread to place them.
+const WORTH_A_PART: usize = 1 << 15;
+
+/// Keys that are placed together.
+const RUN: usize = 64;
+
+/// Where the keys of a run go.
+struct Run<D> {
+    buckets: [u32; RUN],
+    digits: [D; RUN],
+}
+
+impl<D: Digit> Run<D> {
+    const EMPTY: Run<D> = Run { buckets: [0; RUN], digits: [D::ZERO; RUN] };
+
+    #[inline(always)]
+    fn locate<L: Lane, K: Exact<As = L>>(&mut self, scale: &Scale<L>, first_line: u32, keys: &[K]) {
+        for ((key, bucket), digit) in keys.iter().zip(&mut self.buckets).zip(&mut self.digits) {
+            let (at, fraction) = scale.locate_key(key.to_lane());
+            *bucket = (at as u32).wrapping_sub(first_line);
+            *digit = D::of(fraction);
+        }
+    }
+
+    /// Places the keys `range` of a run that begins at `rank`, up to the first that its line has no place for.
+    #[inline(always)]
+    fn place(&self, open: &mut Open, lines: &mut [Line], rank: usize, range: Range<usize>) -> Placed {
+        let Open { mut start, mut line } = *open;
+        let buckets = self.buckets[range.clone()].iter();
+        let mut placed = Placed::All;
+        for ((&at, &digit), i) in buckets.zip(&self.digits[range.clone()]).zip(range) {
+            start = if at == line { start } else { rank + i };
+            line = at;
+            let place = rank + i - start;
+            if place >= D::CAPACITY {
+                placed = Placed::UntilCrowded;
+                break;
+            }
+            let slot = core::slice::from_mut(&mut lines[at as usize]);
+            lanes_mut::<u32>(slot)[0] = start as u32;
+            lanes_mut::<D>(slot)[D::HEAD + place] = digit;
+        }
+        *open = Open { start, line };
+        placed
+    }
+}
+
 /// Queries of the group before that wait for their blocks: place in the group, block, rank of the block's first key, digit.
 struct PutOff<D> {
     queries: [(u32, u32, usize, D); GROUP],
@@ -210,7 +294,24 @@ fn first_rank(line: &Line) -> usize {
 
 /// The number of a directory's first block.
 fn first_block<D: Digit>(line: &Line) -> usize {
-    line.u32s()[D::HEAD * size_of::<D>() / 4] as usize
+    line.u32s()[block_word::<D>()] as usize
+}
+
+/// The 32-bit word of a directory that holds the number of its first block.
+const fn block_word<D: Digit>() -> usize {
+    D::HEAD * size_of::<D>() / 4
+}
+
+/// Checks that the `count` keys from `rank` on are in order behind the key before them, and none is larger than the key before `end`, whose line is the last to be filled.
+#[inline(always)]
+fn check_run<K: Exact>(keys: &[K], rank: usize, count: usize, end: usize) -> Result<(), Refusal> {
+    let run = &keys[rank.saturating_sub(1)..rank + count];
+    let descents = run.windows(2).map(|pair| u32::from(pair[0].to_lane() > pair[1].to_lane())).sum::<u32>();
+    let beyond = keys[rank + count - 1].to_lane() > keys[end - 1].to_lane();
+    if descents > 0 || beyond {
+        return Err(Refusal::Unsorted);
+    }
+    Ok(())
 }
 
 impl<L: Lane> Split<L> {
@@ -241,67 +342,108 @@ impl<L: Lane> Split<L> {
         self.scale.buckets() / 6 + 16
     }
 
-    /// Writes the sorted `keys` into `lines` (as many as `lines_max`) and returns the finished shape.
+    /// Writes the sorted `keys` into `lines` (as many as `lines_max`), each part with `fill_part` on a thread of its own, and returns the finished shape. The bytes are the
+    /// same for any number of parts. That the keys are sorted is checked on the way, so that they are read once.
     ///
     /// # Errors
-    /// [`Refusal::Crowded`] as soon as the keys turn out too unevenly spread.
-    #[inline(always)]
+    /// [`Refusal::Unsorted`]; [`Refusal::Crowded`] as soon as the keys turn out too unevenly spread.
     pub(crate) fn fill<K: Exact<As = L>>(
         mut self,
         keys: &[K],
         lines: &mut [Line],
+        threads: usize,
+        fill_part: impl Fn(&Split<L>, &[K], Part<'_>) -> Result<Filled, Refusal> + Sync,
     ) -> Result<Split<L>, Refusal> {
-        let (buckets, blocks) = lines.split_at_mut(self.scale.buckets());
-        self.blocks = with_digit!(self.digit, D => self.fill_as::<D, K>(keys, buckets, blocks)?);
+        let bounds = self.bounds(keys, threads);
+        let (mut rest, blocks) = lines.split_at_mut(self.scale.buckets());
+        let blocks_max = blocks.len();
+        // The first part's blocks are written where they stay, the others' are moved behind them.
+        let mut drafts: Vec<Draft> = bounds[2..].iter().map(|_| Draft::new(self.blocks_max())).collect();
+        let areas = core::iter::once(blocks).chain(drafts.iter_mut().map(Draft::lines_mut));
+        let mut parts = Vec::new();
+        for (pair, blocks) in bounds.windows(2).zip(areas) {
+            let (lines, later) = core::mem::take(&mut rest).split_at_mut(pair[1].line - pair[0].line);
+            parts.push(Part { ranks: pair[0].rank..pair[1].rank, first_line: pair[0].line, lines, blocks });
+            rest = later;
+        }
+        let filled = crate::parallel::each(parts, |part| fill_part(&self, keys, part));
+        for (i, filled) in filled.into_iter().enumerate() {
+            let filled = filled?;
+            if self.blocks + filled.blocks > blocks_max {
+                return Err(Refusal::Crowded);
+            }
+            if i > 0 {
+                let moved = &drafts[i - 1].lines_mut()[..filled.blocks];
+                let to = self.scale.buckets() + self.blocks;
+                lines[to..to + filled.blocks].copy_from_slice(moved);
+                for line in filled.directories {
+                    let directory = core::slice::from_mut(&mut lines[line]);
+                    with_digit!(self.digit, D => lanes_mut::<u32>(directory)[block_word::<D>()] += self.blocks as u32);
+                }
+            }
+            self.blocks += filled.blocks;
+        }
         Ok(self)
     }
 
-    /// Line by line: a line's worth of keys is located at once (vector arithmetic) and as many as share the first one's bucket are its keys. How many that is stays data:
-    /// a branch on it would be mispredicted once a line.
-    #[inline(always)]
-    fn fill_as<D: Digit, K: Exact<As = L>>(
-        &self,
-        keys: &[K],
-        lines: &mut [Line],
-        blocks: &mut [Line],
-    ) -> Result<usize, Refusal> {
-        let (mut used, mut rank, mut next) = (0, 0, 0);
-        while rank < keys.len() {
-            let (bucket, count, mut line) = match keys.get(rank..rank + D::PER_LINE) {
-                Some(window) => self.take_line::<D, K>(window, rank),
-                None => self.take_line::<D, K>(&keys[rank..], rank),
-            };
-            let mut end = rank + count;
-            if count > D::CAPACITY {
-                (line, end) = self.crowd::<D, K>(keys, rank, bucket, blocks, &mut used)?;
+    /// Where the parts for `threads` threads begin, and the end: in the middle of nothing, between two lines.
+    fn bounds<K: Exact<As = L>>(&self, keys: &[K], threads: usize) -> Vec<Bound> {
+        let (n, mut bounds) = (keys.len(), alloc::vec![Bound { rank: 0, line: 0 }]);
+        let parts = threads.clamp(1, n.div_ceil(WORTH_A_PART).max(1));
+        for part in 1..parts {
+            let from = n / parts * part;
+            let begins = |rank: &usize| self.bucket(keys[*rank]) > self.bucket(keys[*rank - 1]);
+            let Some(rank) = (from..n.min(from + WORTH_A_PART / 2)).find(begins) else { continue };
+            let line = self.bucket(keys[rank]);
+            if line > bounds[bounds.len() - 1].line {
+                bounds.push(Bound { rank, line });
             }
-            if bucket > next {
-                lines[next..bucket].fill(empty_line::<D>(rank));
-            }
-            lines[bucket] = line;
-            (rank, next) = (end, bucket + 1);
         }
-        lines[next..].fill(empty_line::<D>(rank));
-        Ok(used)
+        bounds.push(Bound { rank: n, line: self.scale.buckets() });
+        bounds
     }
 
-    /// The bucket of the first of some keys, how many of them are in it, and the line that they make when they fit.
+    /// Fills one part.
     #[inline(always)]
-    fn take_line<D: Digit, K: Exact<As = L>>(&self, window: &[K], rank: usize) -> (usize, usize, Line) {
-        let bucket = self.scale.locate_key(window[0].to_lane()).0;
-        let mut line = empty_line::<D>(rank);
-        let digits = &mut lanes_mut::<D>(core::slice::from_mut(&mut line))[D::HEAD..];
-        let mut count = 0;
-        for (key, digit) in window.iter().zip(&mut *digits) {
-            let (at, fraction) = self.scale.locate_key(key.to_lane());
-            let inside = at as u32 == bucket as u32;
-            *digit = if inside { D::of(fraction) } else { D::LARGEST };
-            count += u32::from(inside);
+    pub(crate) fn fill_part<K: Exact<As = L>>(&self, keys: &[K], part: Part<'_>) -> Result<Filled, Refusal> {
+        with_digit!(self.digit, D => self.fill_as::<D, K>(keys, part))
+    }
+
+    /// Some keys at a time: they are located together (vector arithmetic) and their lines are opened; then each is placed by data alone. A branch on whether a key begins
+    /// a line would be mispredicted once a line, and finding a line's end before the next line's beginning would make every line wait for the one before.
+    #[inline(always)]
+    fn fill_as<D: Digit, K: Exact<As = L>>(&self, keys: &[K], part: Part<'_>) -> Result<Filled, Refusal> {
+        let Part { ranks, first_line, lines, blocks } = part;
+        let mut filled = Filled { blocks: 0, directories: Vec::new() };
+        let (mut rank, mut opened) = (ranks.start, 0);
+        let mut open = Open { start: rank, line: u32::MAX };
+        let mut run = Run::<D>::EMPTY;
+        while rank < ranks.end {
+            let some = &keys[rank..ranks.end.min(rank + RUN)];
+            check_run(keys, rank, some.len(), ranks.end)?;
+            run.locate(&self.scale, first_line as u32, some);
+            let last = run.buckets[some.len() - 1] as usize;
+            if last >= opened {
+                lines[opened..=last].fill(opened_line::<D>());
+            }
+            let mut i = 0;
+            while i < some.len() {
+                if run.place(&mut open, lines, rank, i..some.len()) == Placed::All {
+                    i = some.len();
+                    break;
+                }
+                let at = open.line;
+                let (line, end) = self.crowd::<D, K>(keys, open.start, blocks, &mut filled)?;
+                filled.directories.push(first_line + at as usize);
+                lines[at as usize] = line;
+                i = end - rank;
+            }
+            let done = open.line as usize + 1;
+            number_empty_lines(&mut lines[opened.min(done)..done]);
+            (rank, opened) = (rank + i, done);
         }
-        // One key more than fits tells whether the line is crowded.
-        let more =
-            window.get(D::CAPACITY).is_some_and(|key| self.scale.locate_key(key.to_lane()).0 == bucket);
-        (bucket, count as usize + usize::from(more), line)
+        lines[opened..].fill(empty_line::<D>(ranks.end));
+        Ok(filled)
     }
 
     #[inline(always)]
@@ -315,23 +457,24 @@ impl<L: Lane> Split<L> {
         &self,
         keys: &[K],
         rank: usize,
-        bucket: usize,
         blocks: &mut [Line],
-        used: &mut usize,
+        filled: &mut Filled,
     ) -> Result<(Line, usize), Refusal> {
+        let bucket = self.bucket(keys[rank]);
         let reach = keys.len().min(rank + D::CROWD + 1);
         let count = keys[rank..reach].iter().take_while(|&&key| self.bucket(key) == bucket).count();
         let needed = count.div_ceil(D::PER_LINE);
-        if count > D::CROWD || *used + needed > blocks.len() {
+        check_run(keys, rank, count, rank + count)?;
+        if count > D::CROWD || filled.blocks + needed > blocks.len() {
             return Err(Refusal::Crowded);
         }
         let mut line = Line::PADDING;
         let directory = core::slice::from_mut(&mut line);
-        lanes_mut::<u32>(directory)[..2 * D::HEAD * size_of::<D>() / 4].fill(0);
+        lanes_mut::<u32>(directory)[..2 * block_word::<D>()].fill(0);
         lanes_mut::<u32>(directory)[0] = rank as u32 | DIRECTORY;
-        lanes_mut::<u32>(directory)[D::HEAD * size_of::<D>() / 4] = *used as u32;
+        lanes_mut::<u32>(directory)[block_word::<D>()] = filled.blocks as u32;
         for (i, keys) in keys[rank..rank + count].chunks(D::PER_LINE).enumerate() {
-            let block = &mut blocks[*used + i..=*used + i];
+            let block = &mut blocks[filled.blocks + i..=filled.blocks + i];
             block.fill(Line::PADDING);
             let digits = lanes_mut::<D>(block);
             digits
@@ -342,7 +485,7 @@ impl<L: Lane> Split<L> {
                 lanes_mut::<D>(directory)[2 * D::HEAD + i] = digits[D::PER_LINE - 1];
             }
         }
-        *used += needed;
+        filled.blocks += needed;
         Ok((line, rank + count))
     }
 
@@ -469,6 +612,32 @@ impl<L: Lane> Split<L> {
         }
     }
 
+    /// True when every line holds as many digits in order as the next line's first rank says, and the blocks follow one another.
+    fn holds_as<D: Digit>(&self, lines: &[Line]) -> bool {
+        let (buckets, blocks) = lines.split_at(self.scale.buckets());
+        let (mut rank, mut used) = (0, 0);
+        for (i, line) in buckets.iter().enumerate() {
+            let end = buckets.get(i + 1).map_or(self.n, first_rank);
+            if first_rank(line) != rank || end < rank {
+                return false;
+            }
+            let whole = if head(line) & DIRECTORY == 0 {
+                padded(&lanes::<D>(core::slice::from_ref(line))[D::HEAD..], end - rank)
+            } else {
+                let blocks = &blocks[used..];
+                let needed = (end - rank).div_ceil(D::PER_LINE);
+                let numbered = first_block::<D>(line) == used && needed <= blocks.len();
+                used += needed;
+                numbered && directory_holds::<D>(line, &blocks[..needed], end - rank)
+            };
+            if !whole {
+                return false;
+            }
+            rank = end;
+        }
+        rank == self.n && used == blocks.len()
+    }
+
     /// The shape of a file's numbers.
     pub(crate) fn from_words(n: usize, words: [u64; 6]) -> Option<Split<L>> {
         let scale = Scale::from_words([words[0], words[1], words[2], words[3]])?;
@@ -485,11 +654,51 @@ impl<L: Lane> Split<L> {
     }
 }
 
+/// True when `count` digits in order and padding are all there is.
+fn padded<D: Digit>(digits: &[D], count: usize) -> bool {
+    count <= digits.len()
+        && digits[..count].is_sorted()
+        && digits[count..].iter().all(|&digit| digit == D::LARGEST)
+}
+
+/// True when the blocks hold `count` digits in order and the directory their largest ones.
+fn directory_holds<D: Digit>(line: &Line, blocks: &[Line], count: usize) -> bool {
+    let largest = &lanes::<D>(core::slice::from_ref(line))[2 * D::HEAD..];
+    let digits = lanes::<D>(blocks);
+    (1..=D::CROWD).contains(&count)
+        && padded(digits, count)
+        && padded(largest, blocks.len() - 1)
+        && (1..blocks.len()).all(|i| largest[i - 1] == digits[i * D::PER_LINE - 1])
+}
+
+/// The head of a line that was opened and has no key yet: no rank, because ranks are below 2^31 − 1.
+const NO_RANK: u32 = u32::MAX;
+
+/// A line ready to take keys.
+#[inline(always)]
+fn opened_line<D: Digit>() -> Line {
+    let mut line = empty_line::<D>(0);
+    lanes_mut::<u32>(core::slice::from_mut(&mut line))[0] = NO_RANK;
+    line
+}
+
+/// Gives the lines that stayed without keys the rank of the line behind them. The last line has keys.
+#[inline(always)]
+fn number_empty_lines(lines: &mut [Line]) {
+    let mut behind = 0;
+    for line in lines.iter_mut().rev() {
+        let own = head(line);
+        behind = if own == NO_RANK { behind } else { own & !DIRECTORY };
+        let number = if own == NO_RANK { behind } else { own };
+        lanes_mut::<u32>(core::slice::from_mut(line))[0] = number;
+    }
+}
+
 /// A line without keys whose first rank is `rank`.
 fn empty_line<D: Digit>(rank: usize) -> Line {
     let mut line = Line::PADDING;
     let words = lanes_mut::<u32>(core::slice::from_mut(&mut line));
-    words[..D::HEAD * size_of::<D>() / 4].fill(0);
+    words[..block_word::<D>()].fill(0);
     words[0] = rank as u32;
     line
 }
@@ -523,6 +732,10 @@ impl<L: Lane> Method<L> for Split<L> {
 
     fn read(&self, lines: &[Line], ranks: Range<usize>, each: &mut dyn FnMut(L)) {
         with_digit!(self.digit, D => self.read_as::<D>(lines, ranks, each));
+    }
+
+    fn holds(&self, lines: &[Line]) -> bool {
+        with_digit!(self.digit, D => self.holds_as::<D>(lines))
     }
 
     fn words(&self) -> [u64; 6] {

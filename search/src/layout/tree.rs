@@ -8,10 +8,12 @@
 //! Lines read: 1 + ⌈log(k+1) ⌈n/k⌉⌉. Memory: keys · (1 + 1/k + …) ≈ 1.06 (u32), 1.14 (u64).
 //! Source: the S+tree of Algorithmica (Slotin) and of Groot Koerkamp 2024 ("left-max"), with unsigned compares and ranks instead of values.
 
+use core::ops::Range;
+
 use super::{Fill, Method, Shape};
 use crate::kernel::Simd;
 use crate::key::{Exact, Lane};
-use crate::layout::binary::fill_sorted;
+use crate::layout::binary::{fill_sorted, holds_sorted};
 use crate::line::{lanes, lanes_mut, lines_for, Line};
 
 /// Most levels of any tree: 9^21 > 2^64.
@@ -59,16 +61,26 @@ impl Tree {
         (levels, self.depth)
     }
 
-    /// Fills the separators of level `d`, whose leaves-per-child is `span`.
-    fn separate<L: Lane>(&self, d: usize, span: usize, upper: &mut [Line], leaves: &[L]) {
-        let end = self.first[d + 1];
+    /// The i-th separator of a level of which a child spans `span` leaves.
+    fn separator<L: Lane>(&self, i: usize, span: usize, leaves: &[L]) -> L {
         let per = L::PER_LINE;
-        let separators = lanes_mut::<L>(&mut upper[self.first[d]..end]);
-        for (i, separator) in separators.iter_mut().enumerate() {
-            let child = i / per * (per + 1) + i % per;
-            let last = (child + 1) * span * per;
-            *separator = if last < self.n { leaves[last - 1] } else { L::MAX };
+        let child = i / per * (per + 1) + i % per;
+        let last = (child + 1) * span * per;
+        if last < self.n {
+            leaves[last - 1]
+        } else {
+            L::MAX
         }
+    }
+
+    /// The levels above the leaves, lowest first: their lines, and the leaves that a child spans.
+    fn upper_levels<L: Lane>(&self) -> impl Iterator<Item = (Range<usize>, usize)> + '_ {
+        let levels = (0..self.depth.saturating_sub(1)).rev();
+        levels.scan(1, |span, d| {
+            let level = (self.first[d]..self.first[d + 1], *span);
+            *span *= L::PER_LINE + 1;
+            Some(level)
+        })
     }
 }
 
@@ -106,6 +118,17 @@ impl<L: Lane> Method<L> for Tree {
     fn key(&self, lines: &[Line], rank: usize) -> L {
         lanes::<L>(&lines[self.first[self.depth - 1]..])[rank]
     }
+
+    fn holds(&self, lines: &[Line]) -> bool {
+        let Some(leaves) = self.depth.checked_sub(1) else { return true };
+        let (upper, leaf_lines) = lines.split_at(self.first[leaves]);
+        let flat = lanes::<L>(leaf_lines);
+        holds_sorted::<L>(self.n, leaf_lines)
+            && self.upper_levels::<L>().all(|(level, span)| {
+                let mut separators = lanes::<L>(&upper[level]).iter().enumerate();
+                separators.all(|(i, &separator)| separator == self.separator(i, span, flat))
+            })
+    }
 }
 
 /// Takes a group of queries down all levels in step; `out` holds their nodes on the way and their ranks at the end.
@@ -125,14 +148,14 @@ fn descend<L: Lane, S: Simd>(simd: S, levels: &[&[Line]], qs: &[L], out: &mut [u
 }
 
 impl<L: Lane> Fill<L> for Tree {
-    fn fill<K: Exact<As = L>>(&self, keys: &[K], lines: &mut [Line]) {
+    fn fill<K: Exact<As = L>>(&self, keys: &[K], lines: &mut [Line], threads: usize) {
         let Some(leaves) = self.depth.checked_sub(1) else { return };
         let (upper, leaf_lines) = lines.split_at_mut(self.first[leaves]);
-        fill_sorted(keys, leaf_lines);
-        let mut span = 1;
-        for d in (0..leaves).rev() {
-            self.separate(d, span, upper, lanes::<L>(leaf_lines));
-            span *= L::PER_LINE + 1;
+        fill_sorted(keys, leaf_lines, threads);
+        for (level, span) in self.upper_levels::<L>() {
+            for (i, separator) in lanes_mut::<L>(&mut upper[level]).iter_mut().enumerate() {
+                *separator = self.separator(i, span, lanes::<L>(leaf_lines));
+            }
         }
     }
 }

@@ -55,10 +55,16 @@ impl<L: Lane> Method<L> for VanEmdeBoas {
     fn key(&self, lines: &[Line], rank: usize) -> L {
         lanes::<L>(lines)[self.cuts.slot_of_rank(rank)]
     }
+
+    fn holds(&self, lines: &[Line]) -> bool {
+        let key = |rank| -> L { self.key(lines, rank) };
+        let slots = (1 << self.cuts.height()) - 1;
+        (0..self.n).map(key).is_sorted() && (self.n..slots).map(key).all(|lane| lane == L::MAX)
+    }
 }
 
 impl<L: Lane> Fill<L> for VanEmdeBoas {
-    fn fill<K: Exact<As = L>>(&self, keys: &[K], lines: &mut [Line]) {
+    fn fill<K: Exact<As = L>>(&self, keys: &[K], lines: &mut [Line], _threads: usize) {
         lines.fill(Line::PADDING);
         let slots = lanes_mut::<L>(lines);
         for (rank, key) in keys.iter().enumerate() {

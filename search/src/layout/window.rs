@@ -9,7 +9,7 @@
 use super::{Method, Refusal, Shape};
 use crate::kernel::Simd;
 use crate::key::{Exact, Lane};
-use crate::layout::binary::fill_sorted;
+use crate::layout::binary::{fill_sorted, holds_sorted};
 use crate::line::{lanes, lanes_mut, lines_for, Line};
 use crate::scale::Scale;
 
@@ -45,7 +45,12 @@ impl<L: Lane> Window<L> {
     ///
     /// # Errors
     /// [`Refusal::Crowded`] when a bucket needs too many windows.
-    pub(crate) fn fill<K: Exact<As = L>>(&self, keys: &[K], lines: &mut [Line]) -> Result<(), Refusal> {
+    pub(crate) fn fill<K: Exact<As = L>>(
+        &self,
+        keys: &[K],
+        lines: &mut [Line],
+        threads: usize,
+    ) -> Result<(), Refusal> {
         let (table, array) = lines.split_at_mut(self.table_lines);
         let table = &mut lanes_mut::<u32>(table)[..self.scale.buckets()];
         let mut next = 0;
@@ -59,7 +64,7 @@ impl<L: Lane> Window<L> {
             }
         }
         table[next..].fill(keys.len() as u32);
-        fill_sorted(keys, array);
+        fill_sorted(keys, array, threads);
         Ok(())
     }
 
@@ -124,6 +129,22 @@ impl<L: Lane> Method<L> for Window<L> {
 
     fn key(&self, lines: &[Line], rank: usize) -> L {
         lanes::<L>(&lines[self.table_lines..])[rank]
+    }
+
+    fn holds(&self, lines: &[Line]) -> bool {
+        let (table, array) = lines.split_at(self.table_lines);
+        let starts = &lanes::<u32>(table)[..self.scale.buckets()];
+        let mut next = 0;
+        let placed = lanes::<L>(array)[..self.n].iter().enumerate().all(|(rank, &key)| {
+            let bucket = self.scale.locate(key).0;
+            let begins = next;
+            next = next.max(bucket + 1);
+            starts[begins.min(next)..next].iter().all(|&start| start as usize == rank)
+                && rank.wrapping_sub(starts[bucket] as usize) < WINDOWS_MAX * L::PER_LINE - 1
+        });
+        holds_sorted::<L>(self.n, array)
+            && placed
+            && starts[next..].iter().all(|&start| start as usize == self.n)
     }
 
     fn words(&self) -> [u64; 6] {

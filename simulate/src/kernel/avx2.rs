@@ -1,26 +1,28 @@
 //! The kernel for AVX2: a row is two or four registers; masks come from comparing lane numbers.
 
-use super::{touched, Fill, Row, TouchRow, Touched};
+use super::{Fill, Row, TouchRow, Vectors};
 use pulp::bytemuck::cast;
 use pulp::x86::V3;
 
+impl Vectors for V3 {}
+
 impl TouchRow<u64, 8> for V3 {
     #[inline(always)]
-    fn touch_row<F: Fill>(self, row: &mut Row<u64, 8>, line: u64, fill: F) -> Touched {
+    fn touch_row<F: Fill>(self, row: &mut Row<u64, 8>, line: u64, fill: F) -> u32 {
         touch(self, row, line, fill)
     }
 }
 
 impl TouchRow<u64, 16> for V3 {
     #[inline(always)]
-    fn touch_row<F: Fill>(self, row: &mut Row<u64, 16>, line: u64, fill: F) -> Touched {
+    fn touch_row<F: Fill>(self, row: &mut Row<u64, 16>, line: u64, fill: F) -> u32 {
         touch(self, row, line, fill)
     }
 }
 
 impl TouchRow<u32, 16> for V3 {
     #[inline(always)]
-    fn touch_row<F: Fill>(self, row: &mut Row<u32, 16>, tag: u32, fill: F) -> Touched {
+    fn touch_row<F: Fill>(self, row: &mut Row<u32, 16>, tag: u32, fill: F) -> u32 {
         let (avx, avx2) = (self.avx, self.avx2);
         let tag = avx._mm256_set1_epi32(tag as i32);
         let halves: [[u32; 8]; 2] = cast(row.0);
@@ -32,30 +34,36 @@ impl TouchRow<u32, 16> for V3 {
         let limit = avx._mm256_set1_epi32(fill.moved(found).count_ones() as i32);
         let rotation = cast([7u32, 0, 1, 2, 3, 4, 5, 6]);
         let mut carry = tag;
-        let new = std::array::from_fn::<[u32; 8], 2, _>(|half| {
+        let mut new = halves;
+        for half in 0..2 {
             let tags = cast(halves[half]);
             let rotated = avx2._mm256_permutevar8x32_epi32(tags, rotation);
             let shifted = avx2._mm256_blend_epi32::<1>(rotated, carry);
             carry = rotated;
-            let numbers: [i32; 8] = std::array::from_fn(|lane| (half * 8 + lane) as i32);
-            let moves = avx2._mm256_cmpgt_epi32(limit, cast(numbers));
-            cast(avx2._mm256_blendv_epi8(tags, shifted, moves))
-        });
+            let moves = avx2._mm256_cmpgt_epi32(limit, cast(NUMBERS[half]));
+            new[half] = cast(avx2._mm256_blendv_epi8(tags, shifted, moves));
+        }
         row.0 = cast(new);
-        touched(found)
+        found
     }
 }
 
+/// Lane numbers.
+const NUMBERS: [[i32; 8]; 2] = [[0, 1, 2, 3, 4, 5, 6, 7], [8, 9, 10, 11, 12, 13, 14, 15]];
+
 #[inline(always)]
-fn touch<F: Fill, const LANES: usize>(v3: V3, row: &mut Row<u64, LANES>, line: u64, fill: F) -> Touched {
+fn quarter_of<const LANES: usize>(tags: &[u64; LANES], quarter: usize) -> [u64; 4] {
+    let first = quarter * 4;
+    [tags[first], tags[first + 1], tags[first + 2], tags[first + 3]]
+}
+
+#[inline(always)]
+fn touch<F: Fill, const LANES: usize>(v3: V3, row: &mut Row<u64, LANES>, line: u64, fill: F) -> u32 {
     let (avx, avx2) = (v3.avx, v3.avx2);
     let tag = avx._mm256_set1_epi64x(line as i64);
-    let load = |tags: &[u64; LANES], quarter: usize| -> [u64; 4] {
-        std::array::from_fn(|lane| tags[quarter * 4 + lane])
-    };
     let mut found = 0;
     for quarter in 0..LANES / 4 {
-        let equal = avx2._mm256_cmpeq_epi64(cast(load(&row.0, quarter)), tag);
+        let equal = avx2._mm256_cmpeq_epi64(cast(quarter_of(&row.0, quarter)), tag);
         found |= (avx._mm256_movemask_pd(cast(equal)) as u32) << (quarter * 4);
     }
     // Lanes below this one move.
@@ -64,7 +72,7 @@ fn touch<F: Fill, const LANES: usize>(v3: V3, row: &mut Row<u64, LANES>, line: u
     // The lane that moves into a register's lowest one stands on top of what was rotated before it.
     let mut carry = tag;
     for quarter in 0..LANES / 4 {
-        let tags = cast(load(&row.0, quarter));
+        let tags = cast(quarter_of(&row.0, quarter));
         let rotated = avx2._mm256_permute4x64_epi64::<0b10_01_00_11>(tags);
         let shifted = avx2._mm256_blend_epi32::<0b0000_0011>(rotated, carry);
         carry = rotated;
@@ -72,7 +80,8 @@ fn touch<F: Fill, const LANES: usize>(v3: V3, row: &mut Row<u64, LANES>, line: u
         let numbers = cast([number, number + 1, number + 2, number + 3]);
         let moves = avx2._mm256_cmpgt_epi64(limit, numbers);
         let new: [u64; 4] = cast(avx2._mm256_blendv_epi8(tags, shifted, moves));
-        row.0[quarter * 4..quarter * 4 + 4].copy_from_slice(&new);
+        let first = quarter * 4;
+        [row.0[first], row.0[first + 1], row.0[first + 2], row.0[first + 3]] = new;
     }
-    touched(found)
+    found
 }

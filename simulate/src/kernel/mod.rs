@@ -1,4 +1,4 @@
-//! One row of tags, touched: the innermost operation, in a version per instruction set.
+//! One row of tags, touched, and sixteen touches sifted: the innermost operations, in a version per instruction set.
 //!
 //! **What.** [`TouchRow`] finds a line among a row's lanes and puts it in front. **Why this way.** The set is stored in recency order, so the same
 //! shift serves hit and miss, without a branch. `Kernel` is chosen once; holding one proves that the processor has the instructions,
@@ -10,6 +10,10 @@ mod avx2;
 mod avx512;
 mod portable;
 
+use crate::bank::{is_fetch, Part};
+use crate::stage::Limits;
+use crate::touch::{lanes_mut, Step, Touches, STEP};
+use event::Record;
 use pulp::x86::{V3, V4};
 use pulp::NullaryFnOnce;
 use std::marker::PhantomData;
@@ -26,16 +30,30 @@ pub(crate) struct Row<T, const LANES: usize>(pub(crate) [T; LANES]);
 pub(crate) trait Tag: Copy + Eq {
     /// No line has it.
     const EMPTY: Self;
-    /// What is kept of a line number that is `quotient` times the number of sets, plus the set; `None` where that does not fit.
-    fn new(line: u64, quotient: u64) -> Option<Self>;
+    /// What is kept of lines, written to `tags`; answers 0, or something else where one does not fit.
+    fn keep<K: Vectors>(kernel: K, located: &Located, tags: &mut [Self; STEP]) -> u32;
+    /// The one of two columns that holds such tags.
+    fn column<'a, const LEN: usize>(
+        wide: &'a mut [u64; LEN],
+        narrow: &'a mut [u32; LEN],
+    ) -> &'a mut [Self; LEN];
 }
 
 impl Tag for u64 {
     const EMPTY: u64 = EMPTY;
 
     #[inline(always)]
-    fn new(line: u64, _quotient: u64) -> Option<u64> {
-        Some(line)
+    fn keep<K: Vectors>(_kernel: K, located: &Located, tags: &mut [u64; STEP]) -> u32 {
+        *tags = located.line;
+        0
+    }
+
+    #[inline(always)]
+    fn column<'a, const LEN: usize>(
+        wide: &'a mut [u64; LEN],
+        _narrow: &'a mut [u32; LEN],
+    ) -> &'a mut [u64; LEN] {
+        wide
     }
 }
 
@@ -43,28 +61,123 @@ impl Tag for u32 {
     const EMPTY: u32 = u32::MAX;
 
     #[inline(always)]
-    fn new(_line: u64, quotient: u64) -> Option<u32> {
-        (quotient < u64::from(u32::MAX)).then_some(quotient as u32)
+    fn keep<K: Vectors>(kernel: K, located: &Located, tags: &mut [u32; STEP]) -> u32 {
+        kernel.narrow(&located.quotient, tags)
+    }
+
+    #[inline(always)]
+    fn column<'a, const LEN: usize>(
+        _wide: &'a mut [u64; LEN],
+        narrow: &'a mut [u32; LEN],
+    ) -> &'a mut [u32; LEN] {
+        narrow
     }
 }
 
-/// What a touch found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Touched {
-    Hit,
-    Missed,
+/// Touches rows of `LANES` tags.
+pub(crate) trait TouchRow<T, const LANES: usize>: Vectors {
+    /// Finds `tag` and moves it to the front; when it is missing, `fill` says what happens. Answers with the bit of the lane where the
+    /// tag was, 0 where it was missing.
+    fn touch_row<F: Fill>(self, row: &mut Row<T, LANES>, tag: T, fill: F) -> u32;
 }
 
-/// Touches rows of `LANES` tags.
-pub(crate) trait TouchRow<T, const LANES: usize>: Copy {
-    /// Finds `tag` and moves it to the front; when it is missing, `fill` says what happens.
-    fn touch_row<F: Fill>(self, row: &mut Row<T, LANES>, tag: T, fill: F) -> Touched;
+/// What is done with sixteen touches at once; masks have a bit per touch. The provided versions are plain code.
+pub(crate) trait Vectors: Copy {
+    /// Writes sixteen touches behind the last one of `touches`, as if all `records` were touches of references numbered from `reference`,
+    /// and answers which of them are.
+    #[inline(always)]
+    fn stage(self, records: &[Record; STEP], limits: &Limits, reference: u32, touches: &mut Touches) -> u32 {
+        let Touches { address, what, reference: references, len } = touches;
+        let address: &mut [u64; STEP] = lanes_mut(address, *len);
+        let what: &mut [u32; STEP] = lanes_mut(what, *len);
+        let references: &mut [u32; STEP] = lanes_mut(references, *len);
+        let mut are = 0;
+        for (lane, record) in records.iter().enumerate() {
+            address[lane] = record.address;
+            what[lane] = record.what;
+            references[lane] = reference.wrapping_add(lane as u32);
+            are |= u32::from(limits.hold(record)) << lane;
+        }
+        are
+    }
+
+    /// Which are 0.
+    #[inline(always)]
+    fn zeros(self, found: &[u32; STEP]) -> u32 {
+        found.iter().enumerate().fold(0, |zeros, (lane, &found)| zeros | u32::from(found == 0) << lane)
+    }
+
+    /// Which differ from the one before; `before` holds the step before, and becomes this one.
+    #[inline(always)]
+    fn changes(self, before: &mut [u32; STEP], now: &[u32; STEP]) -> u32 {
+        changes(before, now)
+    }
+
+    /// The same for longer numbers.
+    #[inline(always)]
+    fn long_changes(self, before: &mut [u64; STEP], now: &[u64; STEP]) -> u32 {
+        changes(before, now)
+    }
+
+    /// Finds the rows of touches in caches whose sets are a power of two.
+    #[inline(always)]
+    fn locate(self, step: Step, parts: &[Part; 2], rows: &mut [u32; STEP]) -> Located {
+        let mut located = Located { line: [0; STEP], quotient: [0; STEP] };
+        for lane in 0..STEP {
+            let part = &parts[usize::from(is_fetch(step.what[lane]))];
+            let line = step.address[lane] >> part.line_shift;
+            rows[lane] = part.base + (line & (part.sets - 1)) as u32;
+            located.line[lane] = line;
+            located.quotient[lane] = line >> part.set_shift;
+        }
+        located
+    }
+
+    /// Writes narrow tags, and answers which do not fit. The largest number is `EMPTY`, and does not fit either.
+    #[inline(always)]
+    fn narrow(self, quotients: &[u64; STEP], tags: &mut [u32; STEP]) -> u32 {
+        let mut beyond = 0;
+        for lane in 0..STEP {
+            tags[lane] = quotients[lane] as u32;
+            beyond |= u32::from(quotients[lane] >= u64::from(u32::MAX)) << lane;
+        }
+        beyond
+    }
+
+    /// Appends the touches of `step` that `kept` names.
+    #[inline(always)]
+    fn keep(self, kept: u32, step: Step, touches: &mut Touches) {
+        let mut kept = kept;
+        while kept != 0 {
+            let lane = kept.trailing_zeros() as usize & (STEP - 1);
+            kept &= kept - 1;
+            touches.push(step.address[lane], step.what[lane], step.reference[lane]);
+        }
+    }
+}
+
+/// Line numbers, and their quotients by the number of sets.
+pub(crate) struct Located {
+    pub(crate) line: [u64; STEP],
+    pub(crate) quotient: [u64; STEP],
+}
+
+#[inline(always)]
+fn changes<T: Copy + PartialEq>(before: &mut [T; STEP], now: &[T; STEP]) -> u32 {
+    let mut changes = u32::from(now[0] != before[STEP - 1]);
+    for lane in 1..STEP {
+        changes |= u32::from(now[lane] != now[lane - 1]) << lane;
+    }
+    *before = *now;
+    changes
 }
 
 /// What a touch does to its row when the line is missing.
 pub(crate) trait Fill: Copy {
     /// Lanes that move: up to and with the lowest one of `found`; where none is, all ways, or none if nothing enters.
     fn moved(self, found: u32) -> u32;
+    /// The highest lane that moves, 16 where none does.
+    fn highest_moved(self, found: u32) -> u32;
 }
 
 /// The line always enters. `last` is the last way's bit.
@@ -86,6 +199,11 @@ impl Fill for Enters {
         let last = found | self.last;
         last ^ (last - 1)
     }
+
+    #[inline(always)]
+    fn highest_moved(self, found: u32) -> u32 {
+        (found | self.last).trailing_zeros()
+    }
 }
 
 impl Fill for MayEnter {
@@ -94,14 +212,13 @@ impl Fill for MayEnter {
         let hit = (found as i32).wrapping_neg() >> 31;
         Enters { last: self.last }.moved(found) & (self.enters | hit as u32)
     }
-}
 
-#[inline(always)]
-fn touched(found: u32) -> Touched {
-    if found != 0 {
-        Touched::Hit
-    } else {
-        Touched::Missed
+    #[inline(always)]
+    fn highest_moved(self, found: u32) -> u32 {
+        match self.moved(found) {
+            0 => 16,
+            _ => Enters { last: self.last }.highest_moved(found),
+        }
     }
 }
 
@@ -109,6 +226,12 @@ fn touched(found: u32) -> Touched {
 pub(crate) trait Work<T, const LANES: usize> {
     type Output;
     fn run<K: TouchRow<T, LANES>>(self, kernel: K) -> Self::Output;
+}
+
+/// A loop over touches, generic over the kernel that it is compiled for.
+pub(crate) trait Pass {
+    type Output;
+    fn run<K: Vectors>(self, kernel: K) -> Self::Output;
 }
 
 /// The kernel in use.
@@ -145,6 +268,30 @@ impl Kernel {
             Kernel::Avx2(avx2) => avx2.vectorize(Compiled { kernel: avx2, work, tags }),
             Kernel::Portable => work.run(portable::Portable),
         }
+    }
+
+    /// Runs `pass`, compiled for this kernel.
+    pub(crate) fn pass<P: Pass>(self, pass: P) -> P::Output {
+        match self {
+            Kernel::Avx512(avx512) => avx512.vectorize(Passing { kernel: avx512, pass }),
+            Kernel::Avx2(avx2) => avx2.vectorize(Passing { kernel: avx2, pass }),
+            Kernel::Portable => pass.run(portable::Portable),
+        }
+    }
+}
+
+/// `pass` on `kernel`, inlined likewise.
+struct Passing<K, P> {
+    kernel: K,
+    pass: P,
+}
+
+impl<K: Vectors, P: Pass> NullaryFnOnce for Passing<K, P> {
+    type Output = P::Output;
+
+    #[inline(always)]
+    fn call(self) -> P::Output {
+        self.pass.run(self.kernel)
     }
 }
 

@@ -1,20 +1,22 @@
 //! The kernel for any processor: search, then shift.
 
-use super::{Fill, Row, Tag, TouchRow, Touched};
+use super::{Fill, Row, Tag, TouchRow, Vectors};
 
 /// Plain code.
 #[derive(Clone, Copy)]
 pub(crate) struct Portable;
 
+impl Vectors for Portable {}
+
 impl<T: Tag, const LANES: usize> TouchRow<T, LANES> for Portable {
     #[inline(always)]
-    fn touch_row<F: Fill>(self, row: &mut Row<T, LANES>, tag: T, fill: F) -> Touched {
+    fn touch_row<F: Fill>(self, row: &mut Row<T, LANES>, tag: T, fill: F) -> u32 {
         let tags = &mut row.0;
-        let (last, touched) = match tags.iter().position(|&other| other == tag) {
-            Some(way) => (way, Touched::Hit),
+        let (last, found) = match tags.iter().position(|&other| other == tag) {
+            Some(way) => (way, 1 << way),
             None => match fill.moved(0) {
-                0 => return Touched::Missed,
-                lanes => (31 - lanes.leading_zeros() as usize, Touched::Missed),
+                0 => return 0,
+                lanes => (31 - lanes.leading_zeros() as usize, 0),
             },
         };
         for lane in (1..LANES).rev() {
@@ -23,6 +25,6 @@ impl<T: Tag, const LANES: usize> TouchRow<T, LANES> for Portable {
             }
         }
         tags[0] = tag;
-        touched
+        found
     }
 }

@@ -41,34 +41,46 @@ define_readable!(u32, i32, u64, i64, f32, f64, u128);
 
 /// Everything in a file, or on standard input when `path` is `-`; what it is called goes with it.
 pub(super) fn contents(path: &Path) -> Result<(String, Vec<u8>)> {
-    let mut bytes = Vec::new();
+    let available = available_bytes().unwrap_or(u64::MAX);
     if path.as_os_str() == "-" {
-        std::io::stdin().lock().read_to_end(&mut bytes).context("cannot read standard input")?;
-        return Ok(("standard input".into(), bytes));
+        let name = String::from("standard input");
+        let bytes = whole(&name, std::io::stdin().lock(), available)?;
+        return Ok((name, bytes));
     }
     let name = path.display().to_string();
-    let mut file = File::open(path).with_context(|| format!("cannot read {name}"))?;
-    refuse_more_than_memory(&name, &file)?;
-    file.read_to_end(&mut bytes).with_context(|| format!("cannot read {name}"))?;
+    let file = File::open(path).with_context(|| format!("cannot read {name}"))?;
+    let promised = file.metadata().map_or(0, |about| about.len());
+    if promised > available / HELD_AT_ONCE {
+        return Err(too_much(&name, promised.saturating_mul(HELD_AT_ONCE), available));
+    }
+    let bytes = whole(&name, file, available)?;
     Ok((name, bytes))
 }
 
-/// A build holds the file, the keys and the index at once; what cannot fit is said before work begins.
-fn refuse_more_than_memory(name: &str, file: &File) -> Result<()> {
-    let needed = file.metadata().map_or(0, |about| about.len()).saturating_mul(3);
-    let available = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| {
-        let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-        line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok()
-    });
-    match available {
-        Some(kib) if needed > kib << 10 => {
-            let (needed, available) = (needed >> 20, kib >> 10);
-            Err(anyhow!(
-                "{name}: an index of it needs about {needed} MiB of memory and {available} MiB are available"
-            ))
-        }
-        _ => Ok(()),
+/// A build holds the input, the keys and the index at once.
+const HELD_AT_ONCE: u64 = 3;
+
+/// Reads to the end, but not more than a build has memory for: a pipe does not say beforehand how much will come.
+fn whole(name: &str, input: impl Read, available: u64) -> Result<Vec<u8>> {
+    let (mut bytes, most) = (Vec::new(), available / HELD_AT_ONCE);
+    let read = input.take(most.saturating_add(1)).read_to_end(&mut bytes);
+    read.with_context(|| format!("cannot read {name}"))?;
+    if bytes.len() as u64 > most {
+        return Err(too_much(name, (bytes.len() as u64).saturating_mul(HELD_AT_ONCE), available));
     }
+    Ok(bytes)
+}
+
+fn too_much(name: &str, needed: u64, available: u64) -> anyhow::Error {
+    let (needed, available) = (needed >> 20, available >> 20);
+    anyhow!("{name}: an index of it needs at least {needed} MiB of memory and {available} MiB are available")
+}
+
+/// Memory that the system could give, where it says so.
+fn available_bytes() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok().map(|kib| kib << 10)
 }
 
 /// What a text line should have been.
@@ -155,6 +167,16 @@ mod tests {
         assert_eq!(keys, [1, -2, 3]);
         let error = parse_lines("f", b"1\n4294967296\n", 1, &mut Vec::<u32>::new()).unwrap_err();
         assert_eq!(error.to_string(), "f, line 2: \"4294967296\" is not a u32 key");
+    }
+
+    #[test]
+    fn more_than_memory_is_said_before_it_is_read() {
+        let error = whole("pipe", std::io::repeat(1), 3 << 20).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "pipe: an index of it needs at least 3 MiB of memory and 3 MiB are available"
+        );
+        assert_eq!(whole("pipe", &b"12\n"[..], 9).unwrap(), b"12\n");
     }
 
     #[test]

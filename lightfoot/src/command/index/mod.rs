@@ -25,35 +25,14 @@ pub(super) fn run(options: &Index) -> Result<u8> {
 /// Calls `$body` with `$key` standing for the Rust type of a key type; `bytes` and what the command does not take go to `$other`.
 macro_rules! with_key {
     ($kind:expr, $key:ident => $body:expr, $other:expr) => {
+        with_key!($kind, $key => $body, $other; U32 u32, I32 i32, U64 u64, I64 i64, F32 f32, F64 f64, U128 u128)
+    };
+    ($kind:expr, $key:ident => $body:expr, $other:expr; $($name:ident $type:ty),*) => {
         match $kind {
-            KeyType::U32 => {
-                type $key = u32;
+            $(KeyType::$name => {
+                type $key = $type;
                 $body
-            }
-            KeyType::I32 => {
-                type $key = i32;
-                $body
-            }
-            KeyType::U64 => {
-                type $key = u64;
-                $body
-            }
-            KeyType::I64 => {
-                type $key = i64;
-                $body
-            }
-            KeyType::F32 => {
-                type $key = f32;
-                $body
-            }
-            KeyType::F64 => {
-                type $key = f64;
-                $body
-            }
-            KeyType::U128 => {
-                type $key = u128;
-                $body
-            }
+            })*
             _ => $other,
         }
     };

@@ -3,7 +3,7 @@
 //! Cachegrind simulates the geometry that `cache` is given: 32 KiB, 8 ways for both first levels, 8 MiB, 16 ways behind them, 64-byte
 //! lines. A peer that is not installed is "not measured", with what would provide it.
 
-use crate::study::race::Line;
+use crate::study::race::{Line, PEER_HOME};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -32,6 +32,7 @@ pub(super) struct Contender {
 }
 
 pub(super) const NATIVE: &str = "native";
+pub(super) const EMPTY: &str = "translation alone";
 pub(super) const COUNT: &str = "count";
 pub(super) const CACHE: &str = "cache";
 pub(super) const CACHE_PINNED: &str = "cache, one core";
@@ -43,6 +44,7 @@ pub(super) const BBCOUNT: &str = "DynamoRIO bbcount";
 /// All of them.
 pub(super) const CONTENDERS: &[Contender] = &[
     Contender { name: NATIVE, pace: Pace::Every, line: |_, program| Ok(program.clone()) },
+    Contender { name: EMPTY, pace: Pace::Most, line: |tools, program| Ok(tools.empty(program)) },
     Contender { name: COUNT, pace: Pace::Every, line: |tools, program| Ok(tools.count(program, &[])) },
     Contender { name: CACHE, pace: Pace::Most, line: |tools, program| Ok(tools.cache(program)) },
     Contender {
@@ -104,6 +106,11 @@ impl Tools {
         self.lightfoot("cache", HIERARCHY, "cache.json", program)
     }
 
+    /// The empty tool.
+    fn empty(&self, program: &Line) -> Line {
+        program.under([self.lightfoot.clone().into(), "tool".into(), "nothing".into(), "--".into()])
+    }
+
     fn lightfoot(&self, command: &str, options: &[&str], report: &str, program: &Line) -> Line {
         let mut words: Vec<OsString> = vec![self.lightfoot.clone().into(), command.into()];
         words.extend(options.iter().map(OsString::from));
@@ -134,7 +141,7 @@ impl Tools {
 
 /// DynamoRIO's launcher and its basic-block counter.
 fn dynamorio() -> Option<(PathBuf, PathBuf)> {
-    let home = std::env::var_os("DYNAMORIO_HOME").map(PathBuf::from);
+    let home = std::env::var_os(PEER_HOME).map(PathBuf::from);
     let drrun = home.as_ref().map(|home| home.join("bin64/drrun")).filter(|path| path.exists());
     let drrun = drrun.or_else(|| found("drrun"))?;
     let home = home.or_else(|| Some(drrun.canonicalize().ok()?.parent()?.parent()?.to_owned()))?;

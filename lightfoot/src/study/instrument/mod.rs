@@ -14,7 +14,7 @@ use super::race::{race, Entrant, Line, Times};
 use super::{date, Effort, Options};
 use crate::report::output::print;
 use anyhow::Result;
-use contender::{Contender, Pace, Tools, CACHEGRIND, CONTENDERS, COUNT, NATIVE};
+use contender::{Contender, Pace, Tools, BBCOUNT, CACHEGRIND, CONTENDERS, COUNT, EMPTY, NATIVE};
 use program::{Program, PROGRAMS};
 use result::{Findings, ProgramFindings, Timing};
 use std::path::Path;
@@ -70,7 +70,7 @@ fn one(program: &Program, tools: &Tools, effort: Effort) -> ProgramFindings {
 
 fn steady(program: &Program, tools: &Tools) -> ProgramFindings {
     let some: Vec<Contender> =
-        CONTENDERS.iter().filter(|c| [NATIVE, COUNT].contains(&c.name)).copied().collect();
+        CONTENDERS.iter().filter(|c| [NATIVE, EMPTY, COUNT, BBCOUNT].contains(&c.name)).copied().collect();
     with_line(program, tools, program.steady, |line| (timings(&some, tools, line, |_| 3), None))
 }
 

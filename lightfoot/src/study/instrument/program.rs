@@ -28,11 +28,11 @@ pub(super) struct Program {
 pub(super) const PROGRAMS: &[Program] = &[
     Program { name: "bzip2", package: "bzip2", steady: 40, prepare: bzip2 },
     Program { name: "xz", package: "xz-utils", steady: 32, prepare: xz },
-    Program { name: "python3", package: "python3", steady: 120, prepare: python },
+    Program { name: "python3", package: "python3", steady: 180, prepare: python },
     Program { name: "sqlite3", package: "sqlite3", steady: 70, prepare: sqlite },
-    Program { name: "cc1", package: "gcc", steady: 60, prepare: cc1 },
-    Program { name: "binary search", package: "gcc", steady: 30, prepare: search },
-    Program { name: "scalar matmul", package: "gcc", steady: 42, prepare: matmul },
+    Program { name: "cc1", package: "gcc", steady: 80, prepare: cc1 },
+    Program { name: "binary search", package: "gcc", steady: 64, prepare: search },
+    Program { name: "scalar matmul", package: "gcc", steady: 46, prepare: matmul },
 ];
 
 impl Program {

@@ -1,7 +1,7 @@
 //! What the study found, as plain data, and the figures that follow from it.
 
 use super::contender::{
-    BBCOUNT, CACHE, CACHEGRIND, CACHEGRIND_PINNED, CACHEGRIND_SIM, CACHE_PINNED, COUNT, NATIVE,
+    BBCOUNT, CACHE, CACHEGRIND, CACHEGRIND_PINNED, CACHEGRIND_SIM, CACHE_PINNED, COUNT, EMPTY, NATIVE,
 };
 use crate::study::race::{geometric_mean, median, Times};
 use serde::Serialize;
@@ -135,9 +135,16 @@ impl Findings {
             figure(&self.programs, (above, below), over, bar, stretch)
         });
         self.figures = ratios.into();
-        let mut steady = figure(&self.steady, (COUNT, NATIVE), Over::Mean, "", "");
-        steady.name += ", long inputs";
-        self.figures.push(steady);
+        let steady = [
+            (EMPTY, NATIVE, Over::Mean, "<= 1.6", "<= 1.25"),
+            (COUNT, NATIVE, Over::Mean, "", ""),
+            (COUNT, BBCOUNT, Over::Most, "<= 1.1", "<= 1"),
+        ];
+        for (above, below, over, bar, stretch) in steady {
+            let mut figure = figure(&self.steady, (above, below), over, bar, stretch);
+            figure.name += ", long inputs";
+            self.figures.push(figure);
+        }
         self.figures.push(self.start_up_figure());
     }
 

@@ -65,13 +65,14 @@ fn say(what: &str) {
 }
 
 fn counted(effort: Effort, folder: &std::path::Path) -> Result<Vec<counted::Counted>> {
-    let (sizes, trials): (Vec<u32>, usize) = match effort {
-        Effort::Quick => (vec![7, 10, 13, 16], 1),
-        Effort::Full => ((7..=21).collect(), 10),
+    let (sizes, of_other_blocks, trials): (Vec<u32>, &[u32], usize) = match effort {
+        Effort::Quick => (vec![7, 10, 13, 16], &[10, 16], 1),
+        Effort::Full => ((7..=21).collect(), &[7, 10, 13, 16, 19], 10),
     };
     let mut results = Vec::new();
     for block_bytes in BLOCKS_BYTES {
-        for &log in sizes.iter().filter(|&&log| block_bytes == BLOCKS_BYTES[0] || log % 3 == 1) {
+        for &log in sizes.iter().filter(|log| block_bytes == BLOCKS_BYTES[0] || of_other_blocks.contains(log))
+        {
             say(&format!("counting lookups among {} items, blocks of {block_bytes} bytes", 1usize << log));
             let trials = if block_bytes == BLOCKS_BYTES[0] { trials } else { 1 };
             results.extend(counted::measure(1 << log, block_bytes, trials, folder)?);

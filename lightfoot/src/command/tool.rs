@@ -1,0 +1,54 @@
+//! `lightfoot tool`: lists the stock tools, or runs a program under one (ATOM's third argument).
+//!
+//! **Leaves out** tables by function and machine-readable reports: a tool's totals and rows are printed as it made them. What needs more is a
+//! program of its own that calls `instrument::tool::run_tool`.
+
+use crate::cli::Tool;
+use crate::engine;
+use crate::exit::{self, Failure};
+use crate::report::output::print;
+use anyhow::{Context, Result};
+use instrument::tools::{find, Setting, Stock, TOOLS};
+use instrument::{Command, Options};
+use std::ffi::OsString;
+use std::fmt::Write;
+
+pub(super) fn run(options: &Tool, all: &[OsString]) -> Result<u8> {
+    let Some(name) = &options.name else {
+        print(&list())?;
+        return Ok(0);
+    };
+    let stock = find(name).ok_or_else(|| unknown(name))?;
+    let Some((program, arguments)) = options.program.split_first() else {
+        anyhow::bail!("tool {name} needs a program to run: lightfoot tool {name} -- PROGRAM ARGUMENTS");
+    };
+    crate::cli::refuse_option(&options.program, all)?;
+    let command = Command { program: program.clone(), arguments: arguments.to_vec() };
+    measure(stock, &command, options)
+}
+
+fn measure(stock: &Stock, command: &Command, options: &Tool) -> Result<u8> {
+    let setting = Setting { output: options.output.clone() };
+    let mut tool = (stock.new)(&setting).with_context(|| match &setting.output {
+        Some(path) => format!("cannot write {}", path.display()),
+        None => format!("tool {}: say where with -o FILE", stock.name),
+    })?;
+    let (outcome, report) = engine::run_tool(command, &Options::default(), &mut *tool)?;
+    let said = outcome.warnings.iter().map(|warning| format!("warning: {warning}\n"));
+    let text = format!("lightfoot tool {}\n{report}{}", stock.name, said.collect::<String>());
+    crate::report::output::Destination::Stderr.write(&text)?;
+    Ok(if outcome.interrupted { exit::INTERRUPTED } else { exit::of_program(outcome.exit) })
+}
+
+fn list() -> String {
+    TOOLS.iter().fold(String::new(), |mut text, tool| {
+        let _ = writeln!(text, "{:20} {}", tool.name, tool.description);
+        text
+    })
+}
+
+fn unknown(name: &str) -> Failure {
+    let names: Vec<&str> = TOOLS.iter().map(|tool| tool.name).collect();
+    let sentence = format!("there is no tool {name}: the tools are {}", names.join(", "));
+    Failure { status: exit::FAILURE, sentence }
+}

@@ -1,0 +1,36 @@
+//! Why an expression has no program.
+
+use std::fmt;
+
+/// What cannot be expressed exactly. Nothing is ever approximated silently: a caller that has another engine may confirm or fall back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CompileError {
+    /// The program would have more operations than [`super::CompileOptions::operations`] allows.
+    TooLarge {
+        /// The limit.
+        limit: usize,
+    },
+    /// A Unicode word boundary whose next character may or may not be of a word: its class lies ahead of the marker.
+    WordAhead {
+        /// The assertion, as it is written.
+        look: &'static str,
+    },
+}
+
+impl fmt::Display for CompileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CompileError::TooLarge { limit } => {
+                write!(f, "the expression needs more than {limit} bit-stream operations; a higher limit admits it")
+            }
+            CompileError::WordAhead { look } => write!(
+                f,
+                "the Unicode assertion {look} stands before something that may or may not be a word character; \
+                 (?-u:{look}) has no such bound"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for CompileError {}

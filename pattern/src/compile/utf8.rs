@@ -1,0 +1,261 @@
+//! Unicode classes as streams: the class bit stands on the last byte of each character.
+//!
+//! Characters of different lengths are different streams. The code point's bits are basis streams: six of the last byte, six of the byte before, and so on
+//! (delayed bases); a class is a decision diagram over them, one choice per node. Diagrams stand in bodies that are skipped in blocks without characters
+//! of that length, those for three bytes once more by the lead byte, and all of it vanishes from the program for ASCII.
+//!
+//! **Exactness.** A diagram covers exactly the code points that a length encodes (no overlong forms, no surrogates), below structural tests
+//! of lead and continuation bytes. So a class bit is set exactly where a valid encoding of a member ends, and
+//! `advance(m ∧ lead₃, 2) ∧ class₃` moves exactly over valid characters, wherever the markers are and whatever else the text holds.
+//! Runs (`\w+`) use one addition: a marker passes members' last bytes and all leads and middles; where a sequence breaks off, the byte that should
+//! have continued it is taken out of the run, and what stops inside a character is masked off.
+
+use super::class::{self, ByteSet};
+use crate::program::{Builder, Value};
+use std::collections::HashMap;
+
+/// Code points as sorted ranges that do not touch.
+pub(super) type Ranges = Vec<(u32, u32)>;
+
+/// The streams that the structure of UTF-8 gives, whatever the classes.
+#[derive(Clone, Copy)]
+pub(super) struct Structure {
+    /// Leads of sequences of 2, 3, 4 bytes.
+    pub(super) lead: [Value; 3],
+    /// Last bytes of well-formed sequences of 2, 3, 4 bytes; overlong forms and surrogates included.
+    last: [Value; 3],
+    /// Continuation bytes that are not the last one.
+    pub(super) middle: Value,
+    /// The byte before is part of a sequence that it does not end.
+    pub(super) expected: Value,
+    /// Continuation bytes here, and one and two bytes before.
+    continues: [Value; 3],
+}
+
+/// The streams of one class.
+#[derive(Clone, Copy)]
+pub(super) struct ClassStreams {
+    /// Members of one byte.
+    pub(super) ascii: Value,
+    /// Last bytes of members of 2, 3, 4 bytes.
+    pub(super) last: [Value; 3],
+}
+
+/// Code points that sequences of 2, 3 and 4 bytes encode, cut where UTF-8 has no form.
+const LENGTHS: [&[(u32, u32)]; 3] =
+    [&[(0x80, 0x7FF)], &[(0x800, 0xD7FF), (0xE000, 0xFFFF)], &[(0x1_0000, 0x10_FFFF)]];
+/// Bits of a code point by length of its encoding.
+const BITS: [u32; 3] = [11, 16, 21];
+
+impl Structure {
+    pub(super) fn build(builder: &mut Builder) -> Structure {
+        let continues = [0, 1, 2].map(|delay| Self::prefix(builder, &[7], 6, delay));
+        let lead_at = |builder: &mut Builder, length: usize, delay: u8| match length {
+            0 => Self::prefix(builder, &[7, 6], 5, delay),
+            1 => Self::prefix(builder, &[7, 6, 5], 4, delay),
+            _ => Self::prefix(builder, &[7, 6, 5, 4], 3, delay),
+        };
+        let lead = [0, 1, 2].map(|length| lead_at(builder, length, 0));
+        let at_one = [0, 1, 2].map(|length| lead_at(builder, length, 1));
+        let at_two = [1, 2].map(|length| lead_at(builder, length, 2));
+        let at_three = lead_at(builder, 2, 3);
+        let two_continue = builder.and(continues[0], continues[1]);
+        let three_continue = builder.and(two_continue, continues[2]);
+        let last = [(at_one[0], continues[0]), (at_two[0], two_continue), (at_three, three_continue)];
+        let last = last.map(|(lead, rest)| builder.and(lead, rest));
+        let long_before = builder.or(at_one[1], at_one[2]);
+        let any_before = builder.or(at_one[0], long_before);
+        let second_of_long = builder.and(long_before, continues[0]);
+        let third_of_four = builder.and(at_two[1], two_continue);
+        let middle = builder.or(second_of_long, third_of_four);
+        let after_second = builder.or(at_two[0], at_two[1]);
+        let after_second = builder.and(after_second, continues[1]);
+        let both_before = builder.and(continues[1], continues[2]);
+        let after_third = builder.and(at_three, both_before);
+        let expected = builder.or(any_before, after_second);
+        let expected = builder.or(expected, after_third);
+        Structure { lead, last, middle, expected, continues }
+    }
+
+    /// Bytes with the given bits set and one clear, some bytes before.
+    fn prefix(builder: &mut Builder, set: &[u8], clear: u8, delay: u8) -> Value {
+        let mut stream = builder.basis(clear, delay);
+        stream = builder.not(stream);
+        for &bit in set.iter().rev() {
+            let bit = builder.basis(bit, delay);
+            stream = builder.and(bit, stream);
+        }
+        stream
+    }
+
+    /// Any lead.
+    pub(super) fn any_lead(&self, builder: &mut Builder) -> Value {
+        let long = builder.or(self.lead[1], self.lead[2]);
+        builder.or(self.lead[0], long)
+    }
+}
+
+/// Where decoding backwards finds a member of the class, given its streams: on its last byte, and on up to three continuation bytes too many after
+/// it, four bytes in all, over which such decoders step without a look.
+pub(super) fn found_backwards(
+    builder: &mut Builder,
+    structure: &Structure,
+    class: &ClassStreams,
+    ascii: ByteSet,
+) -> Value {
+    let [here, one, two] = structure.continues;
+    let stray = builder.and_not(here, structure.expected);
+    let after_ascii = builder.if_any_list(stray, |builder| {
+        let mut strays = stray;
+        let mut union = builder.zero();
+        for (delay, next) in [(1, Some(one)), (2, Some(two)), (3, None)] {
+            let member = class::delayed(builder, ascii, delay);
+            let found = builder.and(strays, member);
+            union = builder.or(union, found);
+            strays = next.map_or(strays, |next| builder.and(strays, next));
+        }
+        vec![union]
+    });
+    let two_or_three = builder.or(class.last[0], class.last[1]);
+    let one_after = builder.advance(two_or_three, 1);
+    let two_after = builder.advance(class.last[0], 2);
+    let two_after = builder.and(two_after, one);
+    let after_long = builder.or(one_after, two_after);
+    let after_long = builder.and(after_long, stray);
+    let strays = builder.or(after_ascii[0], after_long);
+    class.last.iter().fold(builder.or(class.ascii, strays), |union, &last| builder.or(union, last))
+}
+
+/// Streams of several classes at once, which share their diagrams' nodes and their skipped bodies.
+pub(super) fn classes(
+    builder: &mut Builder,
+    structure: &Structure,
+    classes: &[Ranges],
+    terminator: u8,
+) -> Vec<ClassStreams> {
+    let ascii: Vec<Value> =
+        classes.iter().map(|ranges| class::stream(builder, ascii_set(ranges).without(terminator))).collect();
+    let last = [0, 1, 2].map(|length| long_members(builder, structure, classes, length));
+    let streams =
+        |at: usize| ClassStreams { ascii: ascii[at], last: [last[0][at], last[1][at], last[2][at]] };
+    (0..classes.len()).map(streams).collect()
+}
+
+/// Members below 0x80.
+pub(super) fn ascii_set(ranges: &Ranges) -> ByteSet {
+    let ascii = ranges.iter().filter(|(first, _)| *first < 0x80);
+    ascii.fold(ByteSet::EMPTY, |set, &(first, last)| set.with(first as u8..=last.min(0x7F) as u8))
+}
+
+fn cut(ranges: &Ranges, to: &[(u32, u32)]) -> Ranges {
+    let mut cut = Vec::new();
+    for &(first, last) in ranges {
+        for &(low, high) in to {
+            if first.max(low) <= last.min(high) {
+                cut.push((first.max(low), last.min(high)));
+            }
+        }
+    }
+    cut
+}
+
+/// Last bytes of the members of each class that take `length + 2` bytes.
+fn long_members(
+    builder: &mut Builder,
+    structure: &Structure,
+    classes: &[Ranges],
+    length: usize,
+) -> Vec<Value> {
+    let members: Vec<Ranges> = classes.iter().map(|ranges| cut(ranges, LENGTHS[length])).collect();
+    let last = structure.last[length];
+    if members.iter().all(Vec::is_empty) {
+        return vec![builder.zero(); classes.len()];
+    }
+    builder.if_any_list(last, |builder| {
+        let groups = if length == 1 { 16 } else { 1 };
+        let mut union = vec![builder.zero(); classes.len()];
+        for group in 0..groups {
+            let part = group_members(builder, &members, length, group, groups, last);
+            for (union, part) in union.iter_mut().zip(part) {
+                *union = builder.or(*union, part);
+            }
+        }
+        union
+    })
+}
+
+/// The part of [`long_members`] whose code points start with the bits of `group`: for three bytes, those with one lead byte.
+fn group_members(
+    builder: &mut Builder,
+    members: &[Ranges],
+    length: usize,
+    group: u32,
+    groups: u32,
+    last: Value,
+) -> Vec<Value> {
+    let bits = BITS[length] - groups.trailing_zeros();
+    let base = group << bits;
+    let own: Vec<Ranges> =
+        members.iter().map(|ranges| cut(ranges, &[(base, base + (1 << bits) - 1)])).collect();
+    let diagrams = |builder: &mut Builder, last: Value| {
+        let mut known = HashMap::new();
+        let mut stream = |ranges: &Ranges| {
+            let diagram = diagram(
+                builder,
+                &mut known,
+                bits,
+                ranges.iter().map(|&(a, b)| (a - base, b - base)).collect(),
+            );
+            builder.and(diagram, last)
+        };
+        own.iter().map(&mut stream).collect::<Vec<Value>>()
+    };
+    if own.iter().all(Vec::is_empty) {
+        return vec![builder.zero(); members.len()];
+    }
+    if groups == 1 {
+        return diagrams(builder, last);
+    }
+    let whole = |ranges: &Ranges| ranges.is_empty() || ranges[..] == [(base, base + (1 << bits) - 1)];
+    let lead = (0..4).fold(last, |stream, bit| {
+        let basis = builder.basis(bit, 2);
+        if group >> bit & 1 == 1 {
+            builder.and(stream, basis)
+        } else {
+            builder.and_not(stream, basis)
+        }
+    });
+    if own.iter().all(whole) {
+        return diagrams(builder, lead);
+    }
+    builder.if_any_list(lead, |builder| diagrams(builder, lead))
+}
+
+/// The stream of code points in `ranges`, as a decision diagram over bits `bits - 1` to 0.
+fn diagram(
+    builder: &mut Builder,
+    known: &mut HashMap<(u32, Ranges), Value>,
+    bits: u32,
+    ranges: Ranges,
+) -> Value {
+    let top = (1u32 << bits) - 1;
+    match ranges[..] {
+        [] => return builder.zero(),
+        [(0, last)] if last == top => return builder.ones(),
+        _ => {}
+    }
+    let key = (bits, ranges);
+    if let Some(&known) = known.get(&key) {
+        return known;
+    }
+    let half = 1u32 << (bits - 1);
+    let low = cut(&key.1, &[(0, half - 1)]);
+    let high = cut(&key.1, &[(half, top)]).into_iter().map(|(a, b)| (a - half, b - half)).collect();
+    let no = diagram(builder, known, bits - 1, low);
+    let yes = diagram(builder, known, bits - 1, high);
+    // Six bits per continuation byte, the last byte lowest.
+    let bit = builder.basis(((bits - 1) % 6) as u8, ((bits - 1) / 6) as u8);
+    let stream = builder.choose(bit, yes, no);
+    known.insert(key, stream);
+    stream
+}

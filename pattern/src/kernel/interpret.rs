@@ -1,0 +1,541 @@
+//! The interpreter: each operation over a whole chunk of a stream before the next one.
+//!
+//! A chunk is up to 128 words, so that the price of dispatch is paid once per 16 vectors of 512 bits or 32 of 256. Code is plain Rust over
+//! slices of words, translated once for each instruction set that [`Isa`] names; the compiler makes vectors of the logic. Values share
+//! the memory of those that are no longer needed, so the streams of usual programs stay in the first-level cache.
+//!
+//! Carries follow the blocks: an advance keeps the last word of its operand, an addition one bit. In a loop every iteration's carries are united into
+//! what the next block receives, and only the first iteration receives anything.
+//! What it leaves out: three-input logic is slow here, so programs are interpreted before they are fused.
+
+use super::liveness::Uses;
+use crate::program::{BitProgram, Carry, Instruction, Op, Value};
+use crate::transpose::{Basis, CHUNK_WORDS};
+
+/// For which vectors the loops are translated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Isa {
+    Portable,
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+    #[cfg(target_arch = "x86_64")]
+    Avx512,
+}
+
+type Words = [u64; CHUNK_WORDS];
+
+#[repr(C, align(64))]
+#[derive(Clone)]
+struct Stream(Words);
+
+/// An operation on slots: 0 to 7 are the basis streams, the others own memory.
+#[derive(Debug)]
+enum Step {
+    Fill {
+        to: usize,
+        word: u64,
+    },
+    Delay {
+        to: usize,
+        bit: usize,
+        by: u32,
+    },
+    Not {
+        to: usize,
+        of: usize,
+    },
+    Two {
+        kind: Two,
+        to: usize,
+        of: [usize; 2],
+    },
+    Ternary {
+        table: u8,
+        to: usize,
+        of: [usize; 3],
+    },
+    Advance {
+        by: u32,
+        to: usize,
+        of: usize,
+        carry: usize,
+    },
+    Sum {
+        kind: Sum,
+        to: usize,
+        of: [usize; 2],
+        carry: usize,
+    },
+    If {
+        condition: usize,
+        body: Vec<Step>,
+        yields: Vec<(usize, usize)>,
+    },
+    While {
+        initial: usize,
+        frontier: usize,
+        to: usize,
+        next: usize,
+        body: Vec<Step>,
+        carries: Vec<usize>,
+        outermost: bool,
+    },
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Two {
+    And,
+    Or,
+    Xor,
+    AndNot,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Sum {
+    MatchStar,
+    ScanThru,
+    Plain,
+}
+
+/// A program ready to be interpreted.
+#[derive(Debug)]
+pub(crate) struct Interpreter {
+    steps: Vec<Step>,
+    slots: usize,
+    output: usize,
+    has_loop: bool,
+}
+
+/// The streams of one scan. Shapes: a chunk per slot.
+pub(crate) struct Arena {
+    #[allow(clippy::vec_box, reason = "streams change places with the spare one, by pointer")]
+    streams: Vec<Box<Stream>>,
+    /// Absent only while it is written.
+    spare: Option<Box<Stream>>,
+}
+
+impl Arena {
+    fn grow(&mut self, slots: usize) {
+        self.streams.resize_with(slots.saturating_sub(8).max(self.streams.len()), || {
+            Box::new(Stream([0; CHUNK_WORDS]))
+        });
+    }
+
+    pub(crate) fn new() -> Arena {
+        Arena { streams: Vec::new(), spare: None }
+    }
+}
+
+/// What blocks hand on: for an advance the last word of its operand, for an addition one bit.
+#[derive(Clone, Debug)]
+pub(crate) struct Carries {
+    pub(crate) received: Vec<u64>,
+    handed_on: Vec<u64>,
+}
+
+impl Carries {
+    pub(crate) fn new(program: &BitProgram) -> Carries {
+        let received = program.carries.iter().map(|&starts| u64::from(starts) << 63).collect::<Vec<_>>();
+        Carries { handed_on: vec![0; received.len()], received }
+    }
+}
+
+// --- from programs to steps
+
+struct Allocator<'p> {
+    uses: &'p Uses,
+    slot: Vec<usize>,
+    free: Vec<usize>,
+    slots: usize,
+    at: u32,
+    loops: usize,
+    has_loop: bool,
+}
+
+impl Interpreter {
+    pub(crate) fn new(program: &BitProgram) -> Interpreter {
+        let uses = Uses::of(program);
+        let slot = vec![usize::MAX; program.values as usize];
+        let mut allocator =
+            Allocator { uses: &uses, slot, free: vec![], slots: 8, at: 0, loops: 0, has_loop: false };
+        let steps = allocator.body(&program.body);
+        let output = allocator.of(program.output);
+        Interpreter { steps, slots: allocator.slots, output, has_loop: allocator.has_loop }
+    }
+
+    /// Words that are best computed at once: loops repeat as often as the longest chain in a chunk, so theirs are short.
+    pub(crate) fn chunk_words(&self) -> usize {
+        if self.has_loop {
+            16
+        } else {
+            CHUNK_WORDS
+        }
+    }
+}
+
+impl Allocator<'_> {
+    fn of(&self, value: Value) -> usize {
+        self.slot[value.0 as usize]
+    }
+
+    fn take(&mut self, value: Value) -> usize {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.slots += 1;
+            self.slots - 1
+        });
+        self.slot[value.0 as usize] = slot;
+        slot
+    }
+
+    /// Gives back the memory of a value that instruction `at` is the last to read.
+    fn release(&mut self, value: Value) {
+        let slot = self.of(value);
+        if self.uses.last(value) <= self.at && slot >= 8 && slot != usize::MAX {
+            self.free.push(slot);
+            self.slot[value.0 as usize] = usize::MAX;
+        }
+    }
+
+    fn body(&mut self, body: &[Instruction]) -> Vec<Step> {
+        let mut steps = Vec::with_capacity(body.len());
+        for one in body {
+            self.at += 1;
+            steps.extend(self.step(one));
+            one.op.operands(|value| self.release(value));
+            self.release(one.result);
+        }
+        steps
+    }
+
+    fn step(&mut self, one: &Instruction) -> Option<Step> {
+        let carry = one.op.carry().map_or(0, |Carry(number)| number as usize);
+        Some(match &one.op {
+            Op::Basis { bit, delay: 0 } => {
+                self.slot[one.result.0 as usize] = usize::from(*bit);
+                return None;
+            }
+            Op::Zero => Step::Fill { to: self.take(one.result), word: 0 },
+            Op::Ones => Step::Fill { to: self.take(one.result), word: u64::MAX },
+            Op::Basis { bit, delay } => {
+                Step::Delay { to: self.take(one.result), bit: usize::from(*bit), by: u32::from(*delay) }
+            }
+            Op::Not(a) => Step::Not { of: self.of(*a), to: self.take(one.result) },
+            Op::And(a, b) => self.two(Two::And, *a, *b, one.result),
+            Op::Or(a, b) => self.two(Two::Or, *a, *b, one.result),
+            Op::Xor(a, b) => self.two(Two::Xor, *a, *b, one.result),
+            Op::AndNot(a, b) => self.two(Two::AndNot, *a, *b, one.result),
+            Op::Ternary { table, of } => {
+                Step::Ternary { table: *table, of: of.map(|value| self.of(value)), to: self.take(one.result) }
+            }
+            Op::Advance { by, of, .. } => {
+                Step::Advance { by: u32::from(*by), of: self.of(*of), to: self.take(one.result), carry }
+            }
+            Op::MatchStar { markers, class, .. } => {
+                self.sum(Sum::MatchStar, *markers, *class, one.result, carry)
+            }
+            Op::ScanThru { markers, class, .. } => {
+                self.sum(Sum::ScanThru, *markers, *class, one.result, carry)
+            }
+            Op::Add { a, b, .. } => self.sum(Sum::Plain, *a, *b, one.result, carry),
+            Op::IfAny { condition, body, yields } => {
+                let condition = self.of(*condition);
+                let to: Vec<usize> = yields.iter().map(|one| self.take(one.outer)).collect();
+                let body = self.body(body);
+                self.at += 1;
+                let from: Vec<usize> = yields.iter().map(|one| self.of(one.inner)).collect();
+                yields.iter().for_each(|one| self.release(one.inner));
+                Step::If { condition, body, yields: to.into_iter().zip(from).collect() }
+            }
+            Op::WhileAny { initial, frontier, body, next } => {
+                let initial = self.of(*initial);
+                let (to, frontier_slot) = (self.take(one.result), self.take(*frontier));
+                let carries = carries(body);
+                let outermost = self.loops == 0;
+                (self.has_loop, self.loops) = (true, self.loops + 1);
+                let steps = self.body(body);
+                self.loops -= 1;
+                self.at += 1;
+                let next_slot = self.of(*next);
+                self.release(*next);
+                self.release(*frontier);
+                self.release_outside(body);
+                Step::While {
+                    initial,
+                    frontier: frontier_slot,
+                    to,
+                    next: next_slot,
+                    body: steps,
+                    carries,
+                    outermost,
+                }
+            }
+        })
+    }
+
+    /// Values from before a loop whose last use its end is.
+    fn release_outside(&mut self, body: &[Instruction]) {
+        for one in body {
+            one.op.operands(|value| {
+                if self.uses.last(value) == self.at {
+                    self.release(value);
+                }
+            });
+            self.release_outside(one.op.body().unwrap_or_default());
+        }
+    }
+
+    fn two(&mut self, kind: Two, a: Value, b: Value, result: Value) -> Step {
+        Step::Two { kind, of: [self.of(a), self.of(b)], to: self.take(result) }
+    }
+
+    fn sum(&mut self, kind: Sum, a: Value, b: Value, result: Value, carry: usize) -> Step {
+        Step::Sum { kind, of: [self.of(a), self.of(b)], to: self.take(result), carry }
+    }
+}
+
+/// The carries of a body, bodies inside included.
+fn carries(body: &[Instruction]) -> Vec<usize> {
+    let mut all = Vec::new();
+    for one in body {
+        all.extend(one.op.carry().map(|Carry(number)| number as usize));
+        all.extend(one.op.body().map(carries).unwrap_or_default());
+    }
+    all
+}
+
+// --- running
+
+struct Run<'r> {
+    basis: &'r Basis,
+    arena: &'r mut Arena,
+    carries: &'r mut Carries,
+    first: usize,
+    words: usize,
+    in_loop: bool,
+}
+
+impl Interpreter {
+    /// Computes the output's words `first..first + words` of a chunk, after those before have been computed, into `output`.
+    pub(crate) fn run(
+        &self,
+        isa: Isa,
+        basis: &Basis,
+        range: std::ops::Range<usize>,
+        arena: &mut Arena,
+        carries: &mut Carries,
+        output: &mut [u64],
+    ) {
+        arena.grow(self.slots);
+        let mut run = Run { basis, arena, carries, first: range.start, words: range.len(), in_loop: false };
+        match isa {
+            Isa::Portable => run.body(&self.steps),
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: a kernel with this instruction set exists only where the processor has it.
+            Isa::Avx2 => unsafe { run.body_avx2(&self.steps) },
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: a kernel with this instruction set exists only where the processor has it.
+            Isa::Avx512 => unsafe { run.body_avx512(&self.steps) },
+        }
+        let words = run.words;
+        output[..words].copy_from_slice(&run.stream(self.output)[..words]);
+    }
+}
+
+/// A body's loop over its steps, once per instruction set: the same source, other vectors.
+macro_rules! translate {
+    ($name:ident $(, $features:literal)?) => {
+        $(#[target_feature(enable = $features)])?
+        fn $name(&mut self, steps: &[Step]) {
+            for step in steps {
+                match step {
+                    Step::If { condition, body, yields } => {
+                        if self.any(*condition) {
+                            self.$name(body);
+                            yields.iter().for_each(|&(to, from)| self.copy(to, from));
+                        } else {
+                            yields.iter().for_each(|&(to, _)| self.fill(to, 0));
+                        }
+                    }
+                    Step::While { initial, frontier, to, next, body, carries, outermost } => {
+                        let was_in_loop = std::mem::replace(&mut self.in_loop, true);
+                        if *outermost {
+                            carries.iter().for_each(|&carry| self.carries.handed_on[carry] = 0);
+                        }
+                        self.copy(*to, *initial);
+                        self.copy(*frontier, *initial);
+                        loop {
+                            self.$name(body);
+                            carries.iter().for_each(|&carry| self.carries.received[carry] = 0);
+                            if !self.advance_frontier(*to, *frontier, *next) {
+                                break;
+                            }
+                        }
+                        self.in_loop = was_in_loop;
+                        if *outermost {
+                            carries.iter().for_each(|&carry| {
+                                self.carries.received[carry] = self.carries.handed_on[carry];
+                            });
+                        }
+                    }
+                    step => self.flat(step),
+                }
+            }
+        }
+    };
+}
+
+impl Run<'_> {
+    translate!(body);
+    #[cfg(target_arch = "x86_64")]
+    translate!(body_avx2, "avx2,bmi2");
+    #[cfg(target_arch = "x86_64")]
+    translate!(body_avx512, "avx512f,avx512bw,avx512dq,avx512vl,bmi2");
+
+    #[inline(always)]
+    fn stream(&self, slot: usize) -> &[u64] {
+        match slot.checked_sub(8) {
+            None => &self.basis.stream(slot)[self.first..self.first + self.words],
+            Some(own) => &self.arena.streams[own].0[..self.words],
+        }
+    }
+
+    /// Zips streams into `to`: into the spare memory, which then changes places with what `to` had.
+    #[inline(always)]
+    fn map<const N: usize>(&mut self, to: usize, of: [usize; N], f: impl Fn([u64; N]) -> u64) {
+        let mut spare = self.arena.spare.take().unwrap_or_else(|| Box::new(Stream([0; CHUNK_WORDS])));
+        let operands = of.map(|slot| self.stream(slot));
+        let out = &mut spare.0[..self.words];
+        let operands = operands.map(|operand| &operand[..out.len()]);
+        for (at, word) in out.iter_mut().enumerate() {
+            *word = f(operands.map(|operand| operand[at]));
+        }
+        self.put(to, spare);
+    }
+
+    /// The same from the lowest word on, with a word that goes from one to the next.
+    #[inline(always)]
+    fn scan<const N: usize>(
+        &mut self,
+        to: usize,
+        of: [usize; N],
+        mut state: u64,
+        f: impl Fn(&mut u64, [u64; N]) -> u64,
+    ) -> u64 {
+        let mut spare = self.arena.spare.take().unwrap_or_else(|| Box::new(Stream([0; CHUNK_WORDS])));
+        let operands = of.map(|slot| self.stream(slot));
+        let out = &mut spare.0[..self.words];
+        let operands = operands.map(|operand| &operand[..out.len()]);
+        for (at, word) in out.iter_mut().enumerate() {
+            *word = f(&mut state, operands.map(|operand| operand[at]));
+        }
+        self.put(to, spare);
+        state
+    }
+
+    #[inline(always)]
+    fn put(&mut self, to: usize, written: Box<Stream>) {
+        self.arena.spare = Some(std::mem::replace(&mut self.arena.streams[to - 8], written));
+    }
+
+    #[inline(always)]
+    fn copy(&mut self, to: usize, from: usize) {
+        self.map(to, [from], |[word]| word);
+    }
+
+    #[inline(always)]
+    fn fill(&mut self, to: usize, word: u64) {
+        self.map(to, [], |[]| word);
+    }
+
+    #[inline(always)]
+    fn any(&self, slot: usize) -> bool {
+        self.stream(slot).iter().fold(0, |all, word| all | word) != 0
+    }
+
+    #[inline(always)]
+    fn hand_on(&mut self, carry: usize, word: u64) {
+        if self.in_loop {
+            self.carries.handed_on[carry] |= word;
+        } else {
+            self.carries.received[carry] = word;
+        }
+    }
+
+    /// One round of a loop: what is new becomes the frontier and joins the rest. Whether there is anything new.
+    #[inline(always)]
+    fn advance_frontier(&mut self, all: usize, frontier: usize, next: usize) -> bool {
+        self.map(frontier, [next, all], |[next, all]| next & !all);
+        self.map(all, [all, frontier], |[all, new]| all | new);
+        self.any(frontier)
+    }
+
+    /// `of` moved by `by`, with the last word of the block before.
+    #[inline(always)]
+    fn moved(&mut self, to: usize, of: usize, by: u32, before: u64) {
+        self.scan(to, [of], before, |before, [word]| {
+            let moved = word << by | *before >> (64 - by);
+            *before = word;
+            moved
+        });
+    }
+
+    #[inline(always)]
+    fn flat(&mut self, step: &Step) {
+        match *step {
+            Step::Fill { to, word } => self.fill(to, word),
+            Step::Delay { to, bit, by } => {
+                let before = match self.first.checked_sub(1) {
+                    None => self.basis.history(bit),
+                    Some(last) => self.basis.stream(bit)[last],
+                };
+                self.moved(to, bit, by, before);
+            }
+            Step::Not { to, of } => self.map(to, [of], |[a]| !a),
+            Step::Two { kind: Two::And, to, of } => self.map(to, of, |[a, b]| a & b),
+            Step::Two { kind: Two::Or, to, of } => self.map(to, of, |[a, b]| a | b),
+            Step::Two { kind: Two::Xor, to, of } => self.map(to, of, |[a, b]| a ^ b),
+            Step::Two { kind: Two::AndNot, to, of } => self.map(to, of, |[a, b]| a & !b),
+            Step::Ternary { table: 0xCA, to, of } => self.map(to, of, |[a, b, c]| (a & b) | (!a & c)),
+            Step::Ternary { table, to, of } => self.map(to, of, |of| ternary(table, of)),
+            Step::Advance { by, to, of, carry } => {
+                let last = self.stream(of)[self.words - 1];
+                self.moved(to, of, by, self.carries.received[carry]);
+                self.hand_on(carry, last);
+            }
+            Step::Sum { kind, to, of, carry } => {
+                let received = self.carries.received[carry];
+                let carried = match kind {
+                    Sum::MatchStar => {
+                        self.scan(to, of, received, |carry, [m, c]| add(carry, m & c, c) ^ c | m)
+                    }
+                    Sum::ScanThru => {
+                        self.scan(to, of, received, |carry, [m, c]| (add(carry, m & c, c) | m) & !c)
+                    }
+                    Sum::Plain => self.scan(to, of, received, |carry, [a, b]| add(carry, a, b)),
+                };
+                self.hand_on(carry, carried);
+            }
+            Step::If { .. } | Step::While { .. } => {}
+        }
+    }
+}
+
+/// One digit of a long addition.
+#[inline(always)]
+fn add(carry: &mut u64, a: u64, b: u64) -> u64 {
+    let (sum, first) = a.overflowing_add(b);
+    let (sum, second) = sum.overflowing_add(*carry);
+    *carry = u64::from(first | second);
+    sum
+}
+
+/// A truth table on 64 triples of bits: the union of its rows.
+#[inline(always)]
+fn ternary(table: u8, [a, b, c]: [u64; 3]) -> u64 {
+    let row = |index: u8| {
+        let literal = |bit: u8, word: u64| if index >> bit & 1 == 1 { word } else { !word };
+        let mask = 0u64.wrapping_sub(u64::from(table >> index & 1));
+        mask & literal(2, a) & literal(1, b) & literal(0, c)
+    };
+    (0..8).fold(0, |union, index| union | row(index))
+}

@@ -1,0 +1,356 @@
+//! Agreement: the compiler with the `regex` crate line by line, every kernel with the reference and with each other.
+//!
+//! One runner, many data: patterns and texts drawn from small alphabets that contain what is delicate (characters of all lengths, invalid
+//! UTF-8, carriage returns, NUL), matches of every length across every boundary, and the worst texts that are known.
+
+use pattern::compile::{compile, CompileError, CompileOptions, Lines};
+use pattern::kernel::{Kernel, Scanner, KERNELS};
+use pattern::program::BitProgram;
+use pattern::reference;
+use proptest::prelude::*;
+use regex::bytes::{Regex, RegexBuilder};
+use std::ops::ControlFlow;
+
+fn kernels() -> impl Iterator<Item = Kernel> {
+    KERNELS.iter().copied().filter(|kernel| kernel.is_available())
+}
+
+fn options(terminator: u8) -> CompileOptions {
+    CompileOptions { terminator, ..CompileOptions::default() }
+}
+
+fn parse(pattern: &str) -> regex_syntax::hir::Hir {
+    parse_for(pattern, b'\n')
+}
+
+fn parse_for(pattern: &str, terminator: u8) -> regex_syntax::hir::Hir {
+    let mut parser = regex_syntax::ParserBuilder::new().utf8(false).line_terminator(terminator).build();
+    parser.parse(pattern).unwrap_or_else(|error| panic!("{pattern}: {error}"))
+}
+
+fn regex(pattern: &str, terminator: u8) -> Regex {
+    RegexBuilder::new(pattern)
+        .line_terminator(terminator)
+        .build()
+        .unwrap_or_else(|error| panic!("{pattern}: {error}"))
+}
+
+/// Positions of the terminators of matching lines, by the definition.
+fn expected(regex: &Regex, text: &[u8], terminator: u8) -> Vec<usize> {
+    let mut ends = Vec::new();
+    let mut start = 0;
+    for line in text.split_inclusive(|&byte| byte == terminator) {
+        let end = start + line.len() - usize::from(line.last() == Some(&terminator));
+        if regex.is_match(&text[start..end]) {
+            ends.push(end);
+        }
+        start += line.len();
+    }
+    ends
+}
+
+fn line_ends(scanner: &Scanner, text: &[u8]) -> Vec<usize> {
+    let mut ends = Vec::new();
+    let _ = scanner.for_each_line_end(text, |end| {
+        ends.push(end);
+        ControlFlow::Continue(())
+    });
+    ends
+}
+
+/// All kernels find the same lines, and say the same in each of their ways.
+fn check_kernels(program: &BitProgram, text: &[u8], expected: &[usize], what: &str) {
+    for kernel in kernels() {
+        let scanner = Scanner::with_kernel(program, kernel).unwrap();
+        let what = format!("{what} on {}", kernel.name());
+        assert_eq!(line_ends(&scanner, text), expected, "{what}\n{program}");
+        assert_eq!(scanner.count_lines(text), expected.len() as u64, "{what}: count");
+        assert_eq!(scanner.is_match(text), !expected.is_empty(), "{what}: is_match");
+    }
+}
+
+fn check(pattern: &str, text: &[u8], terminator: u8) {
+    let program = compile(&parse_for(pattern, terminator), &options(terminator))
+        .unwrap_or_else(|e| panic!("{pattern}: {e}"));
+    let ends = expected(&regex(pattern, terminator), text, terminator);
+    check_kernels(
+        &program,
+        text,
+        &ends,
+        &format!("{pattern:?} in {:?}", String::from_utf8_lossy(&text[..text.len().min(400)])),
+    );
+}
+
+// --- random patterns and texts
+
+fn piece() -> impl Strategy<Value = String> {
+    let fixed = prop::sample::select(vec![
+        "a",
+        "b",
+        "ab",
+        "[ab]",
+        "[^a]",
+        ".",
+        "[a-c0-9]",
+        r"\w",
+        r"\W",
+        r"\d",
+        r"\s",
+        r"\S",
+        "é",
+        "я",
+        "漢",
+        "😀",
+        "[а-я]",
+        r"\p{Lu}",
+        "(?i:k)",
+        "(?i:ß)",
+        r"(?-u:\xff)",
+        r"(?-u:\w)",
+        r"(?-u:[^a])",
+        r"(?-u:\xC3)",
+        r"\x00",
+        r"\r",
+        "[é-漢]",
+        "[^é]",
+        "[😀-😂]",
+        "",
+    ]);
+    fixed.prop_map(str::to_string)
+}
+
+fn look() -> impl Strategy<Value = String> {
+    let looks = vec![
+        "^",
+        "$",
+        r"\A",
+        r"\z",
+        "(?m:^)",
+        "(?m:$)",
+        r"(?-u:\b)",
+        r"(?-u:\B)",
+        r"\b",
+        r"\B",
+        r"\b{start}",
+        r"\b{end}",
+        r"\b{start-half}",
+        r"\b{end-half}",
+        r"(?-u:\b{start})",
+        r"(?-u:\b{end-half})",
+    ];
+    prop::sample::select(looks).prop_map(str::to_string)
+}
+
+fn pattern() -> impl Strategy<Value = String> {
+    let leaf = prop_oneof![6 => piece(), 2 => look()];
+    leaf.prop_recursive(4, 24, 4, |inner| {
+        prop_oneof![
+            4 => prop::collection::vec(inner.clone(), 1..4).prop_map(|parts| parts.concat()),
+            2 => prop::collection::vec(inner.clone(), 2..4).prop_map(|parts| format!("(?:{})", parts.join("|"))),
+            3 => (inner, prop::sample::select(vec!["*", "+", "?", "{2}", "{0,3}", "{2,5}", "{3,}", "*?", "{7}"]))
+                .prop_map(|(part, times)| format!("(?:{part}){times}")),
+        ]
+    })
+}
+
+fn text() -> impl Strategy<Value = Vec<u8>> {
+    let piece = prop::sample::select(vec![
+        &b"a"[..],
+        b"b",
+        b"ab",
+        b"aab",
+        b"c",
+        b" ",
+        b"0",
+        b"_",
+        b"k",
+        b"K",
+        b"\n",
+        b"\n",
+        b"\n",
+        b"\r\n",
+        b"\r",
+        b"\0",
+        "é".as_bytes(),
+        "я".as_bytes(),
+        "Я".as_bytes(),
+        "漢".as_bytes(),
+        "😀".as_bytes(),
+        "\u{212a}".as_bytes(),
+        "ß".as_bytes(),
+        b"\xff",
+        b"\xc3",
+        b"\xa9",
+        b"\xe6\xbc",
+        b"\xf0\x9f\x98",
+        b"\xed\xa0\x80",
+        b"\xc0\x80",
+        b"\xe0\x80\x80",
+        b"\xf4\x90\x80\x80",
+    ]);
+    prop::collection::vec(piece, 0..60).prop_map(|pieces| pieces.concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 3000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn random_patterns_match_what_regex_matches(pattern in pattern(), text in text(), nul in any::<bool>()) {
+        let terminator = if nul { 0 } else { b'\n' };
+        match compile(&parse_for(&pattern, terminator), &options(terminator)) {
+            Ok(program) => {
+                let ends = expected(&regex(&pattern, terminator), &text, terminator);
+                let whole = reference::terminated(&text, terminator);
+                let slow: Vec<usize> = (0..whole.len()).filter(|&at| reference::evaluate(&program, &whole)[at]).collect();
+                prop_assert_eq!(&slow, &ends, "reference, {:?}\n{}", pattern, program);
+                check_kernels(&program, &text, &ends, &format!("{pattern:?}"));
+            }
+            Err(CompileError::WordAhead { .. }) => {}
+            Err(error) => prop_assert!(false, "{}: {}", pattern, error),
+        }
+    }
+}
+
+#[test]
+fn most_random_patterns_compile() {
+    use proptest::strategy::ValueTree;
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    let patterns: Vec<String> =
+        (0..500).map(|_| pattern().new_tree(&mut runner).unwrap().current()).collect();
+    let refused =
+        patterns.iter().filter(|pattern| compile(&parse(pattern), &options(b'\n')).is_err()).count();
+    assert!(refused < 50, "{refused} of 500 were refused");
+}
+
+#[test]
+fn other_lines_are_the_complement() {
+    let hir = parse("a+b");
+    let program =
+        compile(&hir, &CompileOptions { lines: Lines::Others, ..CompileOptions::default() }).unwrap();
+    check_kernels(&program, b"ab\nb\n\naab\nx", &[4, 5, 11], "other lines");
+}
+
+// --- boundaries
+
+#[test]
+fn matches_cross_every_boundary() {
+    let lengths = [1, 2, 3, 63, 64, 65, 127, 128, 129, 511, 512, 513, 1023, 1024, 1100];
+    let boundaries = [64, 512, 1024, 4096, 8192, 16384];
+    let patterns = ["xa*y", "x(?:a|bc)*y", "xa{1,1100}y", r"\bx\w*y\b", "^x[^b]*y$"];
+    for pattern in patterns {
+        let program = compile(&parse(pattern), &options(b'\n')).unwrap();
+        let scanners: Vec<Scanner> =
+            kernels().map(|kernel| Scanner::with_kernel(&program, kernel).unwrap()).collect();
+        for boundary in boundaries {
+            for length in lengths {
+                for before in [0, 1, length / 2, length, length + 1] {
+                    let Some(start) = usize::checked_sub(boundary, before) else { continue };
+                    let mut text = vec![b'\n'; start];
+                    text.push(b'x');
+                    text.extend(std::iter::repeat_n(b'a', length));
+                    text.extend_from_slice(b"y\nxay");
+                    let ends = [start + length + 2, start + length + 6];
+                    for scanner in &scanners {
+                        let what = format!("{pattern}, {length} at {start}, {}", scanner.kernel().name());
+                        assert_eq!(line_ends(scanner, &text), ends, "{what}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn characters_cross_every_boundary() {
+    for pattern in [r"\p{Lu}\w+ \p{Lu}\w+", "Я", r"\bяя\b", "[漢字]+x", "😀.😀", r"\W\w{5}\W", r"(?i)ПРИВЕТ"]
+    {
+        for boundary in [64, 512, 8192] {
+            for before in 0..12 {
+                let mut text = vec![b' '; boundary - before];
+                text.extend_from_slice("Яя Ёж 漢字x привет яя 😀漢😀\nяяя\n".as_bytes());
+                text.extend_from_slice(&[b'.'; 700]);
+                check(pattern, &text, b'\n');
+            }
+        }
+    }
+}
+
+#[test]
+fn one_letter_for_sixteen_megabytes() {
+    let text = vec![b'a'; 16 << 20];
+    for (pattern, expected) in [("a*b", 0), ("a*$", 1), ("^a*$", 1), ("^(?:aa)*b", 0)] {
+        let program = compile(&parse(pattern), &options(b'\n')).unwrap();
+        // Loops over a run this long are the slow side's worst case: a smaller part will do.
+        let text = if pattern.contains("(?:") { &text[..1 << 14] } else { &text[..] };
+        for kernel in kernels() {
+            assert_eq!(
+                Scanner::with_kernel(&program, kernel).unwrap().count_lines(text),
+                expected,
+                "{pattern}"
+            );
+        }
+    }
+}
+
+#[test]
+fn ends_of_texts() {
+    for text in
+        [&b""[..], b"\n", b"a", b"a\n", b"\n\n", b"b\na", b"\0", b"a\0b", b"a\r\nb\r\n", b"\xff", b"a\xff\n"]
+    {
+        for pattern in ["", "a", "^$", "$", "^", "a$", "[^b]", r"\b", r"\B", "(?-u:.)", "."] {
+            check(pattern, text, b'\n');
+            check(pattern, text, 0);
+        }
+    }
+    // Continuation bytes too many, over which the crate's backward decoder steps.
+    for text in [
+        &b"x\xa9c"[..],
+        b"x\xa9\xa9c",
+        b"x\xa9\xa9\xa9c",
+        b"x\xa9\xa9\xa9\xa9c",
+        b"\xa9c",
+        b"\xc3\xa9\xa9\xa9c",
+        b"\xc3\xa9\xa9\xa9\xa9c",
+        b"-\xa9c",
+    ] {
+        for pattern in [r"\bc", r"\Bc", r"\b{start-half}c", r"\b{start}c", r"(?-u:\xa9)\b$"] {
+            check(pattern, text, b'\n');
+        }
+    }
+    for length in [511, 512, 513, 8191, 8192, 8193, 16384] {
+        let mut text = vec![b'x'; length];
+        check("x$", &text, b'\n');
+        check("^x+$", &text, b'\n');
+        text[length - 1] = b'\n';
+        check("x$", &text, b'\n');
+    }
+}
+
+#[test]
+fn pieces_are_as_good_as_the_whole() {
+    let line = "some words, and more of them; Ωμέγα\n";
+    let text = line.repeat(2000);
+    let program = compile(&parse(r"[a-z]+ \w+;.*α$"), &options(b'\n')).unwrap();
+    for kernel in kernels() {
+        let scanner = Scanner::with_kernel(&program, kernel).unwrap();
+        let mut count = 0;
+        let mut scan = scanner.scan();
+        let (first, rest) = text.as_bytes().split_at(3 * pattern::transpose::CHUNK_BYTES);
+        let mut add = |_: usize, ends: &[u64]| {
+            count += ends.iter().map(|word| word.count_ones()).sum::<u32>();
+            ControlFlow::Continue(())
+        };
+        assert!(scan.feed(first, &mut add).is_continue() && scan.finish(rest, &mut add).is_continue());
+        assert_eq!(count, 2000, "{}", kernel.name());
+    }
+}
+
+#[test]
+fn limits_are_kept() {
+    let hir = parse("x(?:a{0,100}b?){0,100}y");
+    assert!(compile(&hir, &options(b'\n')).is_ok());
+    let small = CompileOptions { operations: 500, ..CompileOptions::default() };
+    assert_eq!(compile(&hir, &small), Err(CompileError::TooLarge { limit: 500 }));
+    check("(?:a{0,100}){0,100}", b"a\n\nb", b'\n');
+    check("^(?:a{0,100}){0,100}$", b"aaaa\n\nb\naab", b'\n');
+}

@@ -1,0 +1,85 @@
+//! Which touches use the line that was used last in their set: they hit, and change nothing in a row of recency order.
+//!
+//! **What.** The last tag of each set, in a table of its own, looked at before the rows. **Why this way.** A walk down a column misses the
+//! first level at every step and hits the same line of each outer set as before; its rows are many host lines, its last tags few. Where
+//! most touches are not of that kind the look costs more than it saves, so it is taken on trial, and given up for a while.
+//!
+//! **Leaves out** stores that do not allocate. Source: Mattson et al. 1970 (a re-reference of a stack's top changes nothing).
+
+use crate::bank::Scratch;
+use crate::kernel::{Tag, Vectors};
+use crate::touch::{held, lanes, Touches, STEP, SWEEP};
+
+/// Touches of a trial (few in tests, so that their streams see many), and how often as many, or as there are sets, pass without one after it
+/// failed.
+const TRIAL: usize = if cfg!(test) { 64 } else { 1 << 13 };
+const REST: usize = 8;
+
+/// The last tag of each set.
+pub(crate) struct Front<T> {
+    last: Vec<T>,
+    trial: Trial,
+    /// Touches that remain.
+    news: Box<Touches>,
+}
+
+/// Whether the table is looked at.
+#[derive(Clone, Copy)]
+enum Trial {
+    On { touches: usize, hits: usize },
+    Off { touches: usize },
+}
+
+impl<T: Tag> Front<T> {
+    pub(crate) fn new(sets: usize) -> Front<T> {
+        Front { last: vec![T::EMPTY; sets], trial: Trial::On { touches: 0, hits: 0 }, news: Touches::empty() }
+    }
+
+    /// Whether the next `count` touches are to be sifted. A table that was not kept for a while begins anew.
+    pub(crate) fn sifts(&mut self, count: usize) -> bool {
+        match &mut self.trial {
+            Trial::On { touches, hits } if *touches >= TRIAL => {
+                self.trial = if *hits * 2 >= *touches {
+                    Trial::On { touches: 0, hits: 0 }
+                } else {
+                    Trial::Off { touches: 0 }
+                };
+            }
+            Trial::Off { touches } if *touches >= REST * TRIAL.max(self.last.len()) => {
+                self.last.fill(T::EMPTY);
+                self.trial = Trial::On { touches: 0, hits: 0 };
+            }
+            Trial::Off { touches } => *touches += count,
+            Trial::On { .. } => {}
+        }
+        matches!(self.trial, Trial::On { .. })
+    }
+
+    /// The touches, found in `scratch`, that do not use their set's last line.
+    #[inline(always)]
+    pub(crate) fn sift<K: Vectors>(
+        &mut self,
+        kernel: K,
+        scratch: &mut Scratch,
+        touches: &Touches,
+    ) -> &Touches {
+        let Scratch { row, line, narrow, found } = scratch;
+        let tags = T::column(line, narrow);
+        let lasts = &mut self.last[..];
+        for index in 0..touches.len.min(SWEEP) {
+            let tag = tags[index];
+            let last = std::mem::replace(&mut lasts[row[index] as usize], tag);
+            found[index] = u32::from(last == tag);
+        }
+        self.news.len = 0;
+        for start in (0..touches.len).step_by(STEP) {
+            let new = kernel.zeros(lanes(found, start)) & held(touches.len, start);
+            kernel.keep(new, touches.step(start), &mut self.news);
+        }
+        if let Trial::On { touches: all, hits } = &mut self.trial {
+            *all += touches.len;
+            *hits += touches.len - self.news.len;
+        }
+        &self.news
+    }
+}
