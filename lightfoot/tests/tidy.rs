@@ -29,6 +29,8 @@ const UNSAFE_FILES: &[&str] = &[
     "instrument/src/ptrace.rs",
     "instrument/src/reference/trace.rs",
     "pattern/src/kernel/interpret.rs",
+    "pattern/src/kernel/jit/memory.rs",
+    "pattern/src/kernel/jit/mod.rs",
     "pattern/src/transpose/avx2.rs",
     "pattern/src/transpose/avx512.rs",
     "pattern/src/transpose/neon.rs",

@@ -27,6 +27,7 @@
 //! Source: R. D. Cameron and others, Bitwise data parallelism in regular expression matching, 2014.
 #![deny(unsafe_op_in_unsafe_fn)]
 
+pub mod addition;
 pub mod compile;
 pub mod kernel;
 pub mod program;

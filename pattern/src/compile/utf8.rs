@@ -2,7 +2,7 @@
 //!
 //! Characters of different lengths are different streams. The code point's bits are basis streams: six of the last byte, six of the byte before, and so on
 //! (delayed bases); a class is a decision diagram over them, one choice per node. Diagrams stand in bodies that are skipped in blocks without characters
-//! of that length, those for three bytes once more by the lead byte, and all of it vanishes from the program for ASCII.
+//! of that length, those for three and four bytes once more by groups of 4,096 code points, and all of it vanishes from the program for ASCII.
 //!
 //! **Exactness.** A diagram covers exactly the code points that a length encodes (no overlong forms, no surrogates), below structural tests
 //! of lead and continuation bytes. So a class bit is set exactly where a valid encoding of a member ends, and
@@ -159,6 +159,35 @@ fn cut(ranges: &Ranges, to: &[(u32, u32)]) -> Ranges {
     cut
 }
 
+/// A block of code points: the first one, and how many low bits vary.
+#[derive(Clone, Copy)]
+struct Group {
+    base: u32,
+    bits: u32,
+}
+
+impl Group {
+    fn ranges(self) -> [(u32, u32); 1] {
+        [(self.base, self.base + (1 << self.bits) - 1)]
+    }
+
+    /// Whether a class, cut to the group, has all of it or nothing.
+    fn is_plain(self, own: &Ranges) -> bool {
+        own.is_empty() || own[..] == self.ranges()
+    }
+}
+
+/// The groups by which members of `length + 2` bytes are skipped: three bytes by their lead, four by 4,096 code points of the first
+/// supplementary plane, where scripts and symbols lie mixed, and by whole planes behind it.
+fn groups(length: usize) -> Vec<Group> {
+    let small = |base: u32| (0..16).map(move |group| Group { base: base + (group << 12), bits: 12 });
+    match length {
+        0 => vec![Group { base: 0, bits: 11 }],
+        1 => small(0).collect(),
+        _ => small(0x1_0000).chain((2..=16).map(|plane| Group { base: plane << 16, bits: 16 })).collect(),
+    }
+}
+
 /// Last bytes of the members of each class that take `length + 2` bytes.
 fn long_members(
     builder: &mut Builder,
@@ -172,10 +201,19 @@ fn long_members(
         return vec![builder.zero(); classes.len()];
     }
     builder.if_any_list(last, |builder| {
-        let groups = if length == 1 { 16 } else { 1 };
-        let mut union = vec![builder.zero(); classes.len()];
-        for group in 0..groups {
-            let part = group_members(builder, &members, length, group, groups, last);
+        let cut_to =
+            |group: Group| members.iter().map(|ranges| cut(ranges, &group.ranges())).collect::<Vec<_>>();
+        let all = groups(length).into_iter().map(|group| (group, cut_to(group)));
+        let (plain, mixed): (Vec<_>, Vec<_>) =
+            all.partition(|(group, own)| length == 0 || own.iter().all(|own| group.is_plain(own)));
+        // Groups that a class has entirely or not at all are one small diagram.
+        let rest: Vec<Ranges> = (0..classes.len())
+            .map(|at| plain.iter().flat_map(|(_, own)| own[at].clone()).collect())
+            .collect();
+        let whole = Group { base: 0, bits: BITS[length] };
+        let mut union = diagrams(builder, whole, &rest, last);
+        for (group, own) in mixed {
+            let part = mixed_group(builder, group, BITS[length], &own, last);
             for (union, part) in union.iter_mut().zip(part) {
                 *union = builder.or(*union, part);
             }
@@ -184,51 +222,32 @@ fn long_members(
     })
 }
 
-/// The part of [`long_members`] whose code points start with the bits of `group`: for three bytes, those with one lead byte.
-fn group_members(
-    builder: &mut Builder,
-    members: &[Ranges],
-    length: usize,
-    group: u32,
-    groups: u32,
-    last: Value,
-) -> Vec<Value> {
-    let bits = BITS[length] - groups.trailing_zeros();
-    let base = group << bits;
-    let own: Vec<Ranges> =
-        members.iter().map(|ranges| cut(ranges, &[(base, base + (1 << bits) - 1)])).collect();
-    let diagrams = |builder: &mut Builder, last: Value| {
-        let mut known = HashMap::new();
-        let mut stream = |ranges: &Ranges| {
-            let diagram = diagram(
-                builder,
-                &mut known,
-                bits,
-                ranges.iter().map(|&(a, b)| (a - base, b - base)).collect(),
-            );
-            builder.and(diagram, last)
-        };
-        own.iter().map(&mut stream).collect::<Vec<Value>>()
-    };
-    if own.iter().all(Vec::is_empty) {
-        return vec![builder.zero(); members.len()];
-    }
-    if groups == 1 {
-        return diagrams(builder, last);
-    }
-    let whole = |ranges: &Ranges| ranges.is_empty() || ranges[..] == [(base, base + (1 << bits) - 1)];
-    let lead = (0..4).fold(last, |stream, bit| {
-        let basis = builder.basis(bit, 2);
-        if group >> bit & 1 == 1 {
+/// The members within one group, in a body that is skipped where no character of the group ends.
+fn mixed_group(builder: &mut Builder, group: Group, bits: u32, own: &[Ranges], last: Value) -> Vec<Value> {
+    let inside = (group.bits..bits).fold(last, |stream, bit| {
+        let basis = code_bit(builder, bit);
+        if group.base >> bit & 1 == 1 {
             builder.and(stream, basis)
         } else {
             builder.and_not(stream, basis)
         }
     });
-    if own.iter().all(whole) {
-        return diagrams(builder, lead);
-    }
-    builder.if_any_list(lead, |builder| diagrams(builder, lead))
+    builder.if_any_list(inside, |builder| diagrams(builder, group, own, inside))
+}
+
+fn diagrams(builder: &mut Builder, group: Group, own: &[Ranges], inside: Value) -> Vec<Value> {
+    let mut known = HashMap::new();
+    let mut stream = |ranges: &Ranges| {
+        let ranges = ranges.iter().map(|&(first, last)| (first - group.base, last - group.base)).collect();
+        let diagram = diagram(builder, &mut known, group.bits, ranges);
+        builder.and(diagram, inside)
+    };
+    own.iter().map(&mut stream).collect()
+}
+
+/// Bit `bit` of the code point of the character that ends here: six bits per continuation byte, the last byte lowest.
+fn code_bit(builder: &mut Builder, bit: u32) -> Value {
+    builder.basis((bit % 6) as u8, (bit / 6) as u8)
 }
 
 /// The stream of code points in `ranges`, as a decision diagram over bits `bits - 1` to 0.
@@ -253,8 +272,7 @@ fn diagram(
     let high = cut(&key.1, &[(half, top)]).into_iter().map(|(a, b)| (a - half, b - half)).collect();
     let no = diagram(builder, known, bits - 1, low);
     let yes = diagram(builder, known, bits - 1, high);
-    // Six bits per continuation byte, the last byte lowest.
-    let bit = builder.basis(((bits - 1) % 6) as u8, ((bits - 1) / 6) as u8);
+    let bit = code_bit(builder, bits - 1);
     let stream = builder.choose(bit, yes, no);
     known.insert(key, stream);
     stream

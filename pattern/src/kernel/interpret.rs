@@ -401,35 +401,47 @@ impl Run<'_> {
 
     /// Zips streams into `to`: into the spare memory, which then changes places with what `to` had.
     #[inline(always)]
-    fn map<const N: usize>(&mut self, to: usize, of: [usize; N], f: impl Fn([u64; N]) -> u64) {
-        let mut spare = self.arena.spare.take().unwrap_or_else(|| Box::new(Stream([0; CHUNK_WORDS])));
-        let operands = of.map(|slot| self.stream(slot));
-        let out = &mut spare.0[..self.words];
-        let operands = operands.map(|operand| &operand[..out.len()]);
-        for (at, word) in out.iter_mut().enumerate() {
-            *word = f(operands.map(|operand| operand[at]));
+    fn zip(&mut self, to: usize, a: usize, b: usize, f: impl Fn(u64, u64) -> u64) {
+        let mut spare = self.spare();
+        let (a, b) = (self.stream(a), self.stream(b));
+        for ((word, &a), &b) in spare.0[..self.words].iter_mut().zip(a).zip(b) {
+            *word = f(a, b);
         }
         self.put(to, spare);
     }
 
-    /// The same from the lowest word on, with a word that goes from one to the next.
+    /// The same for three streams.
     #[inline(always)]
-    fn scan<const N: usize>(
-        &mut self,
-        to: usize,
-        of: [usize; N],
-        mut state: u64,
-        f: impl Fn(&mut u64, [u64; N]) -> u64,
-    ) -> u64 {
-        let mut spare = self.arena.spare.take().unwrap_or_else(|| Box::new(Stream([0; CHUNK_WORDS])));
-        let operands = of.map(|slot| self.stream(slot));
-        let out = &mut spare.0[..self.words];
-        let operands = operands.map(|operand| &operand[..out.len()]);
-        for (at, word) in out.iter_mut().enumerate() {
-            *word = f(&mut state, operands.map(|operand| operand[at]));
+    fn zip3(&mut self, to: usize, [a, b, c]: [usize; 3], f: impl Fn(u64, u64, u64) -> u64) {
+        let mut spare = self.spare();
+        let (a, b, c) = (self.stream(a), self.stream(b), self.stream(c));
+        for (((word, &a), &b), &c) in spare.0[..self.words].iter_mut().zip(a).zip(b).zip(c) {
+            *word = f(a, b, c);
         }
         self.put(to, spare);
-        state
+    }
+
+    #[inline(always)]
+    fn spare(&mut self) -> Box<Stream> {
+        self.arena.spare.take().unwrap_or_else(|| Box::new(Stream([0; CHUNK_WORDS])))
+    }
+
+    /// The same for two streams from the lowest word on, with a carry that goes from one to the next; returns the last one.
+    #[inline(always)]
+    fn scan(
+        &mut self,
+        to: usize,
+        [a, b]: [usize; 2],
+        mut carry: u64,
+        f: impl Fn(&mut u64, u64, u64) -> u64,
+    ) -> u64 {
+        let mut spare = self.spare();
+        let (a, b) = (self.stream(a), self.stream(b));
+        for ((word, &a), &b) in spare.0[..self.words].iter_mut().zip(a).zip(b) {
+            *word = f(&mut carry, a, b);
+        }
+        self.put(to, spare);
+        carry
     }
 
     #[inline(always)]
@@ -439,12 +451,14 @@ impl Run<'_> {
 
     #[inline(always)]
     fn copy(&mut self, to: usize, from: usize) {
-        self.map(to, [from], |[word]| word);
+        self.zip(to, from, from, |word, _| word);
     }
 
     #[inline(always)]
     fn fill(&mut self, to: usize, word: u64) {
-        self.map(to, [], |[]| word);
+        let mut spare = self.spare();
+        spare.0[..self.words].fill(word);
+        self.put(to, spare);
     }
 
     #[inline(always)]
@@ -464,19 +478,22 @@ impl Run<'_> {
     /// One round of a loop: what is new becomes the frontier and joins the rest. Whether there is anything new.
     #[inline(always)]
     fn advance_frontier(&mut self, all: usize, frontier: usize, next: usize) -> bool {
-        self.map(frontier, [next, all], |[next, all]| next & !all);
-        self.map(all, [all, frontier], |[all, new]| all | new);
+        self.zip(frontier, next, all, |next, all| next & !all);
+        self.zip(all, all, frontier, |all, new| all | new);
         self.any(frontier)
     }
 
     /// `of` moved by `by`, with the last word of the block before.
     #[inline(always)]
     fn moved(&mut self, to: usize, of: usize, by: u32, before: u64) {
-        self.scan(to, [of], before, |before, [word]| {
-            let moved = word << by | *before >> (64 - by);
-            *before = word;
-            moved
-        });
+        let mut spare = self.spare();
+        let of = self.stream(of);
+        let out = &mut spare.0[..self.words];
+        out[0] = of[0] << by | before >> (64 - by);
+        for (word, pair) in out[1..].iter_mut().zip(of.windows(2)) {
+            *word = pair[1] << by | pair[0] >> (64 - by);
+        }
+        self.put(to, spare);
     }
 
     #[inline(always)]
@@ -490,13 +507,13 @@ impl Run<'_> {
                 };
                 self.moved(to, bit, by, before);
             }
-            Step::Not { to, of } => self.map(to, [of], |[a]| !a),
-            Step::Two { kind: Two::And, to, of } => self.map(to, of, |[a, b]| a & b),
-            Step::Two { kind: Two::Or, to, of } => self.map(to, of, |[a, b]| a | b),
-            Step::Two { kind: Two::Xor, to, of } => self.map(to, of, |[a, b]| a ^ b),
-            Step::Two { kind: Two::AndNot, to, of } => self.map(to, of, |[a, b]| a & !b),
-            Step::Ternary { table: 0xCA, to, of } => self.map(to, of, |[a, b, c]| (a & b) | (!a & c)),
-            Step::Ternary { table, to, of } => self.map(to, of, |of| ternary(table, of)),
+            Step::Not { to, of } => self.zip(to, of, of, |a, _| !a),
+            Step::Two { kind: Two::And, to, of: [a, b] } => self.zip(to, a, b, |a, b| a & b),
+            Step::Two { kind: Two::Or, to, of: [a, b] } => self.zip(to, a, b, |a, b| a | b),
+            Step::Two { kind: Two::Xor, to, of: [a, b] } => self.zip(to, a, b, |a, b| a ^ b),
+            Step::Two { kind: Two::AndNot, to, of: [a, b] } => self.zip(to, a, b, |a, b| a & !b),
+            Step::Ternary { table: 0xCA, to, of } => self.zip3(to, of, |a, b, c| (a & b) | (!a & c)),
+            Step::Ternary { table, to, of } => self.zip3(to, of, |a, b, c| ternary(table, [a, b, c])),
             Step::Advance { by, to, of, carry } => {
                 let last = self.stream(of)[self.words - 1];
                 self.moved(to, of, by, self.carries.received[carry]);
@@ -505,13 +522,11 @@ impl Run<'_> {
             Step::Sum { kind, to, of, carry } => {
                 let received = self.carries.received[carry];
                 let carried = match kind {
-                    Sum::MatchStar => {
-                        self.scan(to, of, received, |carry, [m, c]| add(carry, m & c, c) ^ c | m)
-                    }
+                    Sum::MatchStar => self.scan(to, of, received, |carry, m, c| add(carry, m & c, c) ^ c | m),
                     Sum::ScanThru => {
-                        self.scan(to, of, received, |carry, [m, c]| (add(carry, m & c, c) | m) & !c)
+                        self.scan(to, of, received, |carry, m, c| (add(carry, m & c, c) | m) & !c)
                     }
-                    Sum::Plain => self.scan(to, of, received, |carry, [a, b]| add(carry, a, b)),
+                    Sum::Plain => self.scan(to, of, received, add),
                 };
                 self.hand_on(carry, carried);
             }

@@ -8,6 +8,14 @@ use crate::program::{BitProgram, Instruction, Op, Value};
 /// The numbers of the instructions that read each value, ascending. The program's output is read at `u32::MAX`.
 pub(crate) struct Uses(Vec<Vec<u32>>);
 
+impl Uses {
+    /// The first instruction after `at` that reads `value`.
+    pub(crate) fn next(&self, value: Value, at: u32) -> Option<u32> {
+        let uses = &self.0[value.0 as usize];
+        uses.get(uses.partition_point(|&used| used <= at)).copied()
+    }
+}
+
 struct Walk {
     uses: Vec<Vec<u32>>,
     defined: Vec<u32>,

@@ -7,9 +7,12 @@
 //! Every kernel gives the same bits; `tests/agree.rs` holds them against [`crate::reference`].
 
 mod interpret;
+#[cfg(all(target_arch = "x86_64", unix))]
+mod jit;
 mod liveness;
 
-use crate::program::BitProgram;
+use crate::program::pass::for_ascii;
+use crate::program::{BitProgram, Instruction, Op};
 use crate::transpose::{Basis, Transposer, BLOCK_BYTES, CHUNK_BYTES, CHUNK_WORDS};
 use interpret::{Arena, Carries, Interpreter, Isa};
 use std::ops::{ControlFlow, Range};
@@ -18,6 +21,8 @@ use std::ops::{ControlFlow, Range};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Kernel {
+    /// Translated to machine code, with AVX-512.
+    JitAvx512,
     /// Interpreted, with AVX-512.
     Avx512,
     /// Interpreted, with AVX2.
@@ -31,12 +36,14 @@ pub enum Kernel {
 }
 
 /// Every kernel, fastest first; not all of them run on one machine.
-pub const KERNELS: &[Kernel] = &[Kernel::Avx512, Kernel::Avx2, Kernel::Sse2, Kernel::Neon, Kernel::Portable];
+pub const KERNELS: &[Kernel] =
+    &[Kernel::JitAvx512, Kernel::Avx512, Kernel::Avx2, Kernel::Sse2, Kernel::Neon, Kernel::Portable];
 
 impl Kernel {
     /// The name that `--explain` prints and that selects it.
     pub fn name(self) -> &'static str {
         match self {
+            Kernel::JitAvx512 => "jit-avx512",
             Kernel::Avx512 => "avx512",
             Kernel::Avx2 => "avx2",
             Kernel::Sse2 => "sse2",
@@ -53,6 +60,7 @@ impl Kernel {
     fn transposer(self) -> Option<Transposer> {
         match self {
             Kernel::Portable => Transposer::named("scalar"),
+            Kernel::JitAvx512 => Transposer::named("avx512"),
             other => Transposer::named(other.name()),
         }
     }
@@ -60,7 +68,7 @@ impl Kernel {
     fn isa(self) -> Isa {
         match self {
             #[cfg(target_arch = "x86_64")]
-            Kernel::Avx512 => Isa::Avx512,
+            Kernel::JitAvx512 | Kernel::Avx512 => Isa::Avx512,
             #[cfg(target_arch = "x86_64")]
             Kernel::Avx2 => Isa::Avx2,
             _ => Isa::Portable,
@@ -70,6 +78,10 @@ impl Kernel {
     /// Whether this machine can run it.
     pub fn is_available(self) -> bool {
         let has_isa = match self {
+            #[cfg(not(all(target_arch = "x86_64", unix)))]
+            Kernel::JitAvx512 => false,
+            #[cfg(all(target_arch = "x86_64", unix))]
+            Kernel::JitAvx512 => Kernel::Avx512.is_available() && is_x86_feature_detected!("avx512vbmi2"),
             #[cfg(target_arch = "x86_64")]
             Kernel::Avx512 => {
                 is_x86_feature_detected!("avx512dq")
@@ -89,6 +101,9 @@ impl Kernel {
     }
 }
 
+/// Texts below this many bytes are interpreted unless a kernel was asked for: translating costs more than it saves.
+const TRANSLATE_FROM_BYTES: usize = 64 << 10;
+
 /// A program on a kernel, to be run over any number of texts, by any number of threads at once.
 #[derive(Debug)]
 pub struct Scanner {
@@ -96,15 +111,22 @@ pub struct Scanner {
     kernel: Kernel,
     transposer: Transposer,
     interpreter: Interpreter,
+    /// For programs that look back: what is left of them where the text is ASCII.
+    for_ascii: Option<Interpreter>,
+    translate_from_bytes: usize,
+    #[cfg(all(target_arch = "x86_64", unix))]
+    translation: std::sync::OnceLock<Option<jit::Translation>>,
 }
 
 impl Scanner {
-    /// On the best kernel of this machine.
+    /// On the best kernel of this machine; short texts are interpreted.
     ///
     /// # Panics
     /// When the program breaks a rule of [`BitProgram::verify`].
     pub fn new(program: &BitProgram) -> Scanner {
-        Scanner::with_kernel(program, Kernel::detect()).expect("the portable kernel runs everywhere")
+        let scanner =
+            Scanner::with_kernel(program, Kernel::detect()).expect("the portable kernel runs everywhere");
+        Scanner { translate_from_bytes: TRANSLATE_FROM_BYTES, ..scanner }
     }
 
     /// On a given kernel; nothing where this machine cannot run it.
@@ -116,7 +138,16 @@ impl Scanner {
             panic!("a program that breaks a rule cannot run: {fault}");
         }
         let transposer = kernel.transposer().filter(|_| kernel.is_available())?;
-        Some(Scanner { interpreter: Interpreter::new(program), program: program.clone(), kernel, transposer })
+        Some(Scanner {
+            interpreter: Interpreter::new(program),
+            for_ascii: looks_back(program).then(|| Interpreter::new(&for_ascii(program))),
+            program: program.clone(),
+            kernel,
+            transposer,
+            translate_from_bytes: 0,
+            #[cfg(all(target_arch = "x86_64", unix))]
+            translation: std::sync::OnceLock::new(),
+        })
     }
 
     /// What it runs on.
@@ -131,20 +162,36 @@ impl Scanner {
 
     /// A fresh pass, to be fed the text piece by piece.
     pub fn scan(&self) -> Scan<'_> {
+        self.scan_for(usize::MAX)
+    }
+
+    /// A fresh pass over a text of about this length.
+    pub fn scan_for(&self, bytes: usize) -> Scan<'_> {
         Scan {
             scanner: self,
             basis: Basis::new(self.program.terminator),
-            arena: Arena::new(),
-            carries: Carries::new(&self.program),
+            engine: self.engine(bytes),
             ends: [0; CHUNK_WORDS],
             last: None,
         }
     }
 
+    fn engine(&self, bytes: usize) -> Engine<'_> {
+        #[cfg(all(target_arch = "x86_64", unix))]
+        if self.kernel == Kernel::JitAvx512 && bytes >= self.translate_from_bytes {
+            // Where the system forbids executable memory, the interpreter does it.
+            if let Some(translation) = self.translation.get_or_init(|| jit::Translation::new(&self.program)) {
+                return Engine::Translated(translation, translation.frame());
+            }
+        }
+        let _ = (bytes, self.translate_from_bytes);
+        Engine::Interpreted(Arena::new(), Carries::new(&self.program))
+    }
+
     /// How many lines match.
     pub fn count_lines(&self, text: &[u8]) -> u64 {
         let mut count = 0;
-        let _ = self.scan().finish(text, |_, ends| {
+        let _ = self.scan_for(text.len()).finish(text, |_, ends| {
             count += ends.iter().map(|word| u64::from(word.count_ones())).sum::<u64>();
             ControlFlow::Continue(())
         });
@@ -153,10 +200,11 @@ impl Scanner {
 
     /// Whether any line matches; reads no further than the chunk with the first one.
     pub fn is_match(&self, text: &[u8]) -> bool {
-        let found = self.scan().finish(text, |_, ends| match ends.iter().any(|&word| word != 0) {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        });
+        let found =
+            self.scan_for(text.len()).finish(text, |_, ends| match ends.iter().any(|&word| word != 0) {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            });
         found.is_break()
     }
 
@@ -179,7 +227,7 @@ impl Scanner {
         text: &[u8],
         mut visit: impl FnMut(usize) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
-        self.scan().finish(text, |offset, ends| {
+        self.scan_for(text.len()).finish(text, |offset, ends| {
             for (at, &word) in ends.iter().enumerate() {
                 let mut left = word;
                 while left != 0 {
@@ -192,12 +240,21 @@ impl Scanner {
     }
 }
 
+/// What runs the program, with its streams and carries.
+enum Engine<'s> {
+    Interpreted(Arena, Carries),
+    #[cfg(all(target_arch = "x86_64", unix))]
+    Translated(&'s jit::Translation, jit::Frame),
+    #[cfg(not(all(target_arch = "x86_64", unix)))]
+    #[allow(dead_code, reason = "the lifetime is used on other machines")]
+    Never(std::marker::PhantomData<&'s ()>),
+}
+
 /// One pass over one text. What it keeps between pieces is bounded, whatever the length of lines.
 pub struct Scan<'s> {
     scanner: &'s Scanner,
     basis: Box<Basis>,
-    arena: Arena,
-    carries: Carries,
+    engine: Engine<'s>,
     ends: [u64; CHUNK_WORDS],
     /// The last byte that was fed.
     last: Option<u8>,
@@ -254,15 +311,43 @@ impl Scan<'_> {
     fn chunk(&mut self, text: &[u8]) -> &[u64] {
         let words = text.len() / 64;
         self.scanner.transposer.run(text, &mut self.basis);
-        let interpreter = &self.scanner.interpreter;
-        let step = interpreter.chunk_words();
-        for first in (0..words).step_by(step) {
-            let range = first..words.min(first + step);
-            let ends = &mut self.ends[range.clone()];
-            let isa = self.scanner.kernel.isa();
-            interpreter.run(isa, &self.basis, range, &mut self.arena, &mut self.carries, ends);
+        let ends = &mut self.ends[..words];
+        match &mut self.engine {
+            Engine::Interpreted(arena, carries) => self.scanner.interpret(&self.basis, arena, carries, ends),
+            #[cfg(all(target_arch = "x86_64", unix))]
+            Engine::Translated(translation, frame) => translation.run(&self.basis, frame, ends),
+            #[cfg(not(all(target_arch = "x86_64", unix)))]
+            Engine::Never(_) => {}
         }
         self.basis.forget(words);
         &self.ends[..words]
     }
+}
+
+impl Scanner {
+    /// Interprets a chunk, part by part where the program has loops.
+    fn interpret(&self, basis: &Basis, arena: &mut Arena, carries: &mut Carries, ends: &mut [u64]) {
+        let words = ends.len();
+        let step = self.interpreter.chunk_words();
+        for first in (0..words).step_by(step) {
+            let range = first..words.min(first + step);
+            let part = &mut ends[range.clone()];
+            let before = if first == 0 { basis.history(7) } else { basis.stream(7)[first - 1] };
+            let is_ascii = before == 0 && basis.stream(7)[range.clone()].iter().all(|&word| word == 0);
+            let interpreter = match &self.for_ascii {
+                Some(for_ascii) if is_ascii => for_ascii,
+                _ => &self.interpreter,
+            };
+            interpreter.run(self.kernel.isa(), basis, range, arena, carries, part);
+        }
+    }
+}
+
+/// Whether a program has delayed bases: only those of Unicode classes have.
+fn looks_back(program: &BitProgram) -> bool {
+    fn any(body: &[Instruction]) -> bool {
+        body.iter()
+            .any(|one| matches!(one.op, Op::Basis { delay: 1.., .. }) || one.op.body().is_some_and(any))
+    }
+    any(&program.body)
 }

@@ -1,0 +1,384 @@
+//! The encoder: the few instructions that translated programs are made of, straight to bytes.
+//!
+//! AVX-512 in EVEX form on 512-bit registers, mask moves in VEX form, and a handful of integer instructions. A general assembler's tables
+//! cost half a millisecond at their first use; this costs nanoseconds per instruction. Its tests decode every form with such an assembler's decoder.
+//! Source: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2, sections 2.3, 2.7.
+
+/// A general register by number; `rsp`, `rbp`, `r12` and `r13` as a base would need other forms and are not used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Gpr(pub(crate) u8);
+
+pub(crate) const RAX: Gpr = Gpr(0);
+pub(crate) const RDX: Gpr = Gpr(2);
+pub(crate) const RSI: Gpr = Gpr(6);
+pub(crate) const RDI: Gpr = Gpr(7);
+pub(crate) const R8: Gpr = Gpr(8);
+pub(crate) const R9: Gpr = Gpr(9);
+pub(crate) const R10: Gpr = Gpr(10);
+
+/// A place of 64 bytes in memory: base register plus distance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) base: Gpr,
+    pub(crate) bytes: i32,
+}
+
+/// The operand that may be a vector register or memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Operand {
+    Register(u8),
+    Memory(Place),
+}
+
+/// An instruction of EVEX form by prefix, map and opcode; all have W set and vectors of 512 bits.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Evex {
+    prefix: u8,
+    map: u8,
+    opcode: u8,
+}
+
+const fn evex(prefix: u8, map: u8, opcode: u8) -> Evex {
+    Evex { prefix, map, opcode }
+}
+
+pub(crate) const VPANDQ: Evex = evex(1, 1, 0xDB);
+pub(crate) const VPANDNQ: Evex = evex(1, 1, 0xDF);
+pub(crate) const VPORQ: Evex = evex(1, 1, 0xEB);
+pub(crate) const VPXORQ: Evex = evex(1, 1, 0xEF);
+pub(crate) const VPADDQ: Evex = evex(1, 1, 0xD4);
+pub(crate) const VPSUBQ: Evex = evex(1, 1, 0xFB);
+pub(crate) const VPTERNLOGQ: Evex = evex(1, 3, 0x25);
+pub(crate) const VALIGNQ: Evex = evex(1, 3, 0x03);
+pub(crate) const VPSHLDQ: Evex = evex(1, 3, 0x71);
+const VMOVDQU64_LOAD: Evex = evex(2, 1, 0x6F);
+const VMOVDQU64_STORE: Evex = evex(2, 1, 0x7F);
+const VPCMPUQ: Evex = evex(1, 3, 0x1E);
+const VPCMPEQQ: Evex = evex(1, 2, 0x29);
+const VPTESTMQ: Evex = evex(1, 2, 0x27);
+
+/// A jump whose target is not known yet.
+#[must_use]
+pub(crate) struct Jump(usize);
+
+/// When a jump is taken.
+#[derive(Clone, Copy)]
+pub(crate) enum When {
+    Always,
+    Zero,
+    NotZero,
+}
+
+/// Machine code under construction.
+#[derive(Default)]
+pub(crate) struct Code {
+    bytes: Vec<u8>,
+}
+
+impl Code {
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+
+    pub(crate) fn here(&self) -> usize {
+        self.bytes.len()
+    }
+
+    fn put(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    fn modrm(&mut self, reg: u8, operand: Operand, scale: i32) {
+        let reg = (reg & 7) << 3;
+        match operand {
+            Operand::Register(register) => self.put(&[0xC0 | reg | register & 7]),
+            Operand::Memory(Place { base, bytes }) => match i8::try_from(bytes / scale) {
+                Ok(short) if bytes % scale == 0 => self.put(&[0x40 | reg | base.0 & 7, short as u8]),
+                _ => {
+                    self.put(&[0x80 | reg | base.0 & 7]);
+                    self.put(&bytes.to_le_bytes());
+                }
+            },
+        }
+    }
+
+    fn evex(&mut self, what: Evex, reg: u8, first: u8, second: Operand, mask: u8) {
+        let bit = |number: u8, at: u8| number >> at & 1 ^ 1;
+        let (x, b) = match second {
+            Operand::Register(register) => (bit(register, 4), bit(register, 3)),
+            Operand::Memory(place) => (1, bit(place.base.0, 3)),
+        };
+        let p0 = bit(reg, 3) << 7 | x << 6 | b << 5 | bit(reg, 4) << 4 | what.map;
+        let p1 = 0x80 | (!first & 15) << 3 | 4 | what.prefix;
+        let p2 = 2 << 5 | bit(first, 4) << 3 | mask;
+        self.put(&[0x62, p0, p1, p2, what.opcode]);
+        self.modrm(reg, second, 64);
+    }
+
+    /// `to ← first op second`.
+    pub(crate) fn vector(&mut self, what: Evex, to: u8, first: u8, second: Operand) {
+        self.evex(what, to, first, second, 0);
+    }
+
+    /// The same with an immediate.
+    pub(crate) fn vector_immediate(&mut self, what: Evex, to: u8, first: u8, second: Operand, immediate: u8) {
+        self.evex(what, to, first, second, 0);
+        self.put(&[immediate]);
+    }
+
+    /// The same where mask register `mask` has a bit; other words stay.
+    pub(crate) fn vector_masked(&mut self, what: Evex, to: u8, first: u8, second: Operand, mask: u8) {
+        self.evex(what, to, first, second, mask);
+    }
+
+    pub(crate) fn load(&mut self, to: u8, from: Operand) {
+        self.evex(VMOVDQU64_LOAD, to, 0, from, 0);
+    }
+
+    pub(crate) fn store(&mut self, to: Place, from: u8) {
+        self.evex(VMOVDQU64_STORE, from, 0, Operand::Memory(to), 0);
+    }
+
+    /// Mask `to` ← words of `first` below those of `second`, unsigned.
+    pub(crate) fn less(&mut self, to: u8, first: u8, second: Operand) {
+        self.evex(VPCMPUQ, to, first, second, 0);
+        self.put(&[1]);
+    }
+
+    pub(crate) fn equal(&mut self, to: u8, first: u8, second: Operand) {
+        self.evex(VPCMPEQQ, to, first, second, 0);
+    }
+
+    /// Sets the zero flag when `vector` has no bit. Uses mask register 1.
+    pub(crate) fn test_any(&mut self, vector: u8) {
+        self.evex(VPTESTMQ, 1, vector, Operand::Register(vector), 0);
+        self.put(&[0xC5, 0xF9, 0x98, 0xC9]); // kortestb k1, k1
+    }
+
+    /// `to ← mask`, eight bits.
+    pub(crate) fn move_from_mask(&mut self, to: Gpr, mask: u8) {
+        let r = (to.0 >> 3 ^ 1) << 7;
+        self.put(&[0xC5, r | 0x79, 0x93, 0xC0 | (to.0 & 7) << 3 | mask]);
+    }
+
+    /// `mask ← eax`, eight bits.
+    pub(crate) fn move_to_mask(&mut self, mask: u8) {
+        self.put(&[0xC5, 0xF9, 0x92, 0xC0 | mask << 3]);
+    }
+
+    fn integer(&mut self, opcode: u8, reg: Gpr, operand: Operand) {
+        let base = match operand {
+            Operand::Register(register) => register,
+            Operand::Memory(place) => place.base.0,
+        };
+        let rex = 0x40 | (reg.0 >> 3) << 2 | base >> 3;
+        if rex != 0x40 {
+            self.put(&[rex]);
+        }
+        self.put(&[opcode]);
+        self.modrm(reg.0, operand, 1);
+    }
+
+    /// 32 bits from memory.
+    pub(crate) fn load_integer(&mut self, to: Gpr, from: Place) {
+        self.integer(0x8B, to, Operand::Memory(from));
+    }
+
+    /// 32 bits to memory.
+    pub(crate) fn store_integer(&mut self, to: Place, from: Gpr) {
+        self.integer(0x89, from, Operand::Memory(to));
+    }
+
+    /// 32 bits of memory are united with a register.
+    pub(crate) fn unite_integer(&mut self, to: Place, from: Gpr) {
+        self.integer(0x09, from, Operand::Memory(to));
+    }
+
+    pub(crate) fn add(&mut self, to: Gpr, from: Gpr) {
+        self.integer(0x03, to, Operand::Register(from.0));
+    }
+
+    pub(crate) fn xor(&mut self, to: Gpr, from: Gpr) {
+        self.integer(0x33, to, Operand::Register(from.0));
+    }
+
+    /// `eax ← 2·eax + r10d`.
+    pub(crate) fn double_and_add(&mut self) {
+        self.put(&[0x41, 0x8D, 0x04, 0x42]); // lea eax, [r10 + rax*2]
+    }
+
+    /// `eax ← eax >> 8`.
+    pub(crate) fn shift_out_byte(&mut self) {
+        self.put(&[0xC1, 0xE8, 0x08]);
+    }
+
+    /// 64 bits of a pointer register.
+    pub(crate) fn add_bytes(&mut self, to: Gpr, bytes: u8) {
+        self.put(&[0x48, 0x83, 0xC0 | to.0, bytes]);
+    }
+
+    /// Compares 64 bits of memory with zero.
+    pub(crate) fn compare_zero(&mut self, place: Place) {
+        self.put(&[0x48 | place.base.0 >> 3, 0x83]);
+        self.modrm(7, Operand::Memory(place), 1);
+        self.put(&[0]);
+    }
+
+    /// Counts `rcx` down and sets the zero flag.
+    pub(crate) fn count_down(&mut self) {
+        self.put(&[0x48, 0xFF, 0xC9]);
+    }
+
+    pub(crate) fn jump(&mut self, when: When) -> Jump {
+        match when {
+            When::Always => self.put(&[0xE9]),
+            When::Zero => self.put(&[0x0F, 0x84]),
+            When::NotZero => self.put(&[0x0F, 0x85]),
+        }
+        self.put(&[0; 4]);
+        Jump(self.here())
+    }
+
+    /// The jump lands here.
+    pub(crate) fn land(&mut self, jump: Jump) {
+        self.land_at(jump, self.here());
+    }
+
+    pub(crate) fn land_at(&mut self, jump: Jump, target: usize) {
+        let distance = (target as i64 - jump.0 as i64) as i32;
+        self.bytes[jump.0 - 4..jump.0].copy_from_slice(&distance.to_le_bytes());
+    }
+
+    pub(crate) fn return_to_caller(&mut self) {
+        self.put(&[0xC5, 0xF8, 0x77, 0xC3]); // vzeroupper; ret
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iced_x86::{Decoder, DecoderOptions, Formatter, IntelFormatter};
+
+    fn decoded(code: Code) -> Vec<String> {
+        let bytes = code.into_bytes();
+        let mut formatter = IntelFormatter::new();
+        formatter.options_mut().set_space_after_operand_separator(true);
+        let instructions = Decoder::with_ip(64, &bytes, 0, DecoderOptions::NONE).into_iter();
+        let written = instructions.map(|instruction| {
+            let mut text = String::new();
+            formatter.format(&instruction, &mut text);
+            text
+        });
+        written.collect()
+    }
+
+    fn one(emit: impl FnOnce(&mut Code)) -> String {
+        let mut code = Code::default();
+        emit(&mut code);
+        decoded(code).join("; ")
+    }
+
+    const NAMED: &[(Evex, &str)] = &[
+        (VPANDQ, "vpandq"),
+        (VPANDNQ, "vpandnq"),
+        (VPORQ, "vporq"),
+        (VPXORQ, "vpxorq"),
+        (VPADDQ, "vpaddq"),
+        (VPSUBQ, "vpsubq"),
+    ];
+
+    #[test]
+    fn registers_and_places_are_all_encoded() {
+        for &(what, name) in NAMED {
+            for register in [0, 1, 7, 8, 15, 16, 23, 24, 31] {
+                let other = 31 - register;
+                let text = one(|code| code.vector(what, register, other, Operand::Register(register)));
+                assert_eq!(text, format!("{name} zmm{register}, zmm{other}, zmm{register}"));
+            }
+        }
+        for (base, name) in [(RAX, "rax"), (RDX, "rdx"), (RSI, "rsi"), (RDI, "rdi"), (R8, "r8"), (R9, "r9")] {
+            for bytes in [0, 8, -8, 64, -64, 127 * 64, 128 * 64, 1088 * 7 - 8, 1 << 20] {
+                let place = Place { base, bytes };
+                let sign = if bytes < 0 { "-" } else { "+" };
+                let written = match bytes {
+                    0 => format!("[{name}]"),
+                    _ => format!("[{name}{sign}{}]", hexadecimal(bytes.unsigned_abs())),
+                };
+                let text = one(|code| code.vector(VPANDQ, 3, 17, Operand::Memory(place)));
+                assert_eq!(text, format!("vpandq zmm3, zmm17, {written}"));
+                let text = one(|code| code.load(30, Operand::Memory(place)));
+                assert_eq!(text, format!("vmovdqu64 zmm30, {written}"));
+                let text = one(|code| code.store(place, 9));
+                assert_eq!(text, format!("vmovdqu64 {written}, zmm9"));
+                let text = one(|code| code.load_integer(R10, place));
+                assert_eq!(text, format!("mov r10d, {written}"));
+                let text = one(|code| code.compare_zero(place));
+                assert_eq!(text, format!("cmp qword ptr {written}, 0"));
+                let text = one(|code| {
+                    code.store_integer(place, RAX);
+                    code.unite_integer(place, RAX);
+                });
+                assert_eq!(text, format!("mov {written}, eax; or {written}, eax"));
+            }
+        }
+    }
+
+    /// As the decoder writes numbers.
+    fn hexadecimal(number: u32) -> String {
+        let digits = format!("{number:X}");
+        match number {
+            0..=9 => digits,
+            _ if digits.starts_with(|c: char| c.is_ascii_alphabetic()) => format!("0{digits}h"),
+            _ => format!("{digits}h"),
+        }
+    }
+
+    #[test]
+    fn each_form_is_what_it_says() {
+        let register = Operand::Register(20);
+        type Case<'c> = (&'c dyn Fn(&mut Code), &'c str);
+        let cases: &[Case<'_>] = &[
+            (
+                &|code| code.vector_immediate(VPTERNLOGQ, 1, 18, register, 0xCA),
+                "vpternlogq zmm1, zmm18, zmm20, 0CAh",
+            ),
+            (&|code| code.vector_immediate(VALIGNQ, 29, 5, register, 7), "valignq zmm29, zmm5, zmm20, 7"),
+            (&|code| code.vector_immediate(VPSHLDQ, 2, 3, register, 63), "vpshldq zmm2, zmm3, zmm20, 3Fh"),
+            (
+                &|code| code.vector_masked(VPSUBQ, 2, 2, Operand::Register(31), 1),
+                "vpsubq zmm2{k1}, zmm2, zmm31",
+            ),
+            (&|code| code.less(1, 19, register), "vpcmpltuq k1, zmm19, zmm20"),
+            (&|code| code.equal(2, 19, register), "vpcmpeqq k2, zmm19, zmm20"),
+            (&|code| code.test_any(30), "vptestmq k1, zmm30, zmm30; kortestb k1, k1"),
+            (&|code| code.move_from_mask(RAX, 1), "kmovb eax, k1"),
+            (&|code| code.move_from_mask(R9, 2), "kmovb r9d, k2"),
+            (&|code| code.move_to_mask(1), "kmovb k1, eax"),
+            (&|code| code.add(RAX, R9), "add eax, r9d"),
+            (&|code| code.xor(RAX, R9), "xor eax, r9d"),
+            (&|code| code.double_and_add(), "lea eax, [r10+rax*2]"),
+            (&|code| code.shift_out_byte(), "shr eax, 8"),
+            (&|code| code.add_bytes(RDI, 64), "add rdi, 40h"),
+            (&|code| code.count_down(), "dec rcx"),
+            (&|code| code.return_to_caller(), "vzeroupper; ret"),
+        ];
+        for (emit, expected) in cases {
+            assert_eq!(&one(emit), expected);
+        }
+    }
+
+    #[test]
+    fn jumps_land_where_they_should() {
+        let mut code = Code::default();
+        let top = code.here();
+        let ahead = code.jump(When::Zero);
+        let back = code.jump(When::NotZero);
+        code.land_at(back, top);
+        let over = code.jump(When::Always);
+        code.land(ahead);
+        code.land(over);
+        code.return_to_caller();
+        let text = decoded(code).join("; ");
+        assert_eq!(text, "je 0000000000000011h; jne 0; jmp 0000000000000011h; vzeroupper; ret");
+    }
+}

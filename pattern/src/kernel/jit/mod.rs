@@ -1,0 +1,424 @@
+//! The translator: a program becomes machine code for AVX-512 that keeps its streams in registers.
+//!
+//! One pass of the code is one block of 512 positions: it reads the basis streams that the transposition left in the first-level cache, and writes the output's
+//! eight words. Three-input logic is one instruction ([`crate::program::pass::with_ternaries`]); an advance is `valignq` and `vpshldq` on the
+//! operand and what it was one block before; an addition is the paper's long-stream addition on eight words:
+//!
+//! ```text
+//! r = m + c;   g = r < c;   b = r = 111…1;   i = (2g + carry) + b ⊕ b;   r −= −1 where i;   carry = i >> 8
+//! ```
+//!
+//! Programs with Unicode classes are translated twice: blocks of ASCII behind 64 bytes of ASCII run the program for those.
+//! Carries are 64 bytes each, so that loads and stores are whole vectors; a second bank collects those of loops.
+//! Left out: AVX2 (interpreted), and two blocks at a time: the processor overlaps blocks by itself, only carries tie them.
+//! Source: Cameron et al. 2014, section 3.
+
+mod allocate;
+mod encode;
+mod memory;
+
+use super::liveness::Uses;
+use crate::program::pass::{for_ascii, with_ternaries};
+use crate::program::{BitProgram, Carry, Instruction, Op, Value};
+use crate::transpose::{Basis, HISTORY_WORDS};
+use allocate::{basis_place, Allocator, ONES, SCRATCH, SCRATCH_2};
+use encode::*;
+use memory::Executable;
+
+/// `basis` (first block of stream 0), `carries`, `output`, number of blocks, `frame`.
+type Entry = unsafe extern "sysv64" fn(*const u64, *mut Line, *mut u64, u64, *mut Line);
+
+/// One vector in memory.
+#[repr(C, align(64))]
+#[derive(Clone, Copy)]
+struct Line([u64; 8]);
+
+/// A translated program.
+#[derive(Debug)]
+pub(crate) struct Translation {
+    memory: Executable,
+    carries: usize,
+    frames: usize,
+    starts: Vec<bool>,
+}
+
+/// What one pass over a text needs: carries in two banks, and memory for values that lack a register.
+pub(crate) struct Frame {
+    carries: Vec<Line>,
+    values: Vec<Line>,
+}
+
+impl Translation {
+    /// Translates; nothing where the system refuses executable memory. The machine must have AVX-512 with VBMI2.
+    pub(crate) fn new(program: &BitProgram) -> Option<Translation> {
+        let full = with_ternaries(program);
+        let ascii = super::looks_back(program).then(|| with_ternaries(&for_ascii(program)));
+        let (code, frames) = translate(&full, ascii.as_ref());
+        let memory = Executable::new(&code).ok()?;
+        Some(Translation {
+            memory,
+            carries: program.carries.len(),
+            frames: frames as usize,
+            starts: program.carries.clone(),
+        })
+    }
+
+    pub(crate) fn frame(&self) -> Frame {
+        let mut carries = vec![Line([0; 8]); 2 * self.carries + 1];
+        for (line, &starts) in carries.iter_mut().zip(&self.starts) {
+            line.0[7] = u64::from(starts) << 63;
+        }
+        Frame { carries, values: vec![Line([0; 8]); self.frames + 1] }
+    }
+
+    /// Computes the output of a chunk of whole blocks.
+    pub(crate) fn run(&self, basis: &Basis, frame: &mut Frame, output: &mut [u64]) {
+        assert!(
+            output.len().is_multiple_of(8)
+                && frame.carries.len() > 2 * self.carries
+                && frame.values.len() > self.frames
+        );
+        assert!(output.len() <= basis.stream(0).len());
+        if output.is_empty() {
+            return;
+        }
+        let blocks = output.len() as u64 / 8;
+        // SAFETY: the mapping holds a function of this type; it reads `blocks` vectors of each basis stream and one word before, and writes as many of the output, the carries and
+        // the frame, all of which are as long as asserted above. A translation exists only where the processor has the instructions.
+        unsafe {
+            let entry: Entry = std::mem::transmute(self.memory.entry());
+            let first = basis.streams.as_ptr().cast::<u64>().add(HISTORY_WORDS);
+            entry(first, frame.carries.as_mut_ptr(), output.as_mut_ptr(), blocks, frame.values.as_mut_ptr());
+        }
+    }
+}
+
+/// The function's code, and the frame slots that it needs.
+fn translate(full: &BitProgram, ascii: Option<&BitProgram>) -> (Vec<u8>, u32) {
+    let mut code = Code::default();
+    code.vector_immediate(VPTERNLOGQ, ONES, ONES, Operand::Register(ONES), 0xFF);
+    let top = code.here();
+    let mut frames = 0;
+    let mut after_ascii = None;
+    if let Some(ascii) = ascii {
+        let high = basis_place(7);
+        code.load(SCRATCH, Operand::Memory(high));
+        code.test_any(SCRATCH);
+        let here = code.jump(When::NotZero);
+        code.compare_zero(Place { bytes: high.bytes - 8, ..high });
+        let before = code.jump(When::NotZero);
+        frames = emit_program(&mut code, ascii, frames);
+        after_ascii = Some(code.jump(When::Always));
+        code.land(here);
+        code.land(before);
+    }
+    frames = emit_program(&mut code, full, frames);
+    if let Some(jump) = after_ascii {
+        code.land(jump);
+    }
+    code.add_bytes(RDI, 64);
+    code.add_bytes(RDX, 64);
+    code.count_down();
+    let again = code.jump(When::NotZero);
+    code.land_at(again, top);
+    code.return_to_caller();
+    (code.into_bytes(), frames)
+}
+
+fn emit_program(code: &mut Code, program: &BitProgram, frames: u32) -> u32 {
+    let uses = Uses::of(program);
+    let allocator = Allocator::new(&uses, program.values as usize, frames);
+    let mut emitter = Emitter { code, allocator, carries: program.carries.len(), loops: 0 };
+    emitter.body(&program.body);
+    let output = emitter.in_register(program.output);
+    emitter.code.store(Place { base: RDX, bytes: 0 }, output);
+    emitter.allocator.frames()
+}
+
+struct Emitter<'c, 'p> {
+    code: &'c mut Code,
+    allocator: Allocator<'p>,
+    carries: usize,
+    loops: u32,
+}
+
+/// The vector of a carry, and the second one that collects what a loop hands on.
+fn received(carry: Carry) -> Place {
+    Place { base: RSI, bytes: carry.0 as i32 * 64 }
+}
+
+impl Emitter<'_, '_> {
+    fn in_register(&mut self, value: Value) -> u8 {
+        self.allocator.register(self.code, value)
+    }
+
+    fn handed_on(&self, carry: Carry) -> Place {
+        Place { base: RSI, bytes: (self.carries as i32 + carry.0 as i32) * 64 }
+    }
+
+    fn body(&mut self, body: &[Instruction]) {
+        for one in body {
+            self.allocator.at += 1;
+            self.instruction(one);
+            self.allocator.finish();
+            one.op.operands(|value| self.allocator.release(value));
+        }
+    }
+
+    fn instruction(&mut self, one: &Instruction) {
+        let to = one.result;
+        if self.allocator.is_unused(to) && one.op.carry().is_none() && one.op.body().is_none() {
+            return;
+        }
+        match &one.op {
+            Op::Basis { bit, delay: 0 } => self.allocator.set_basis(to, *bit),
+            Op::Basis { bit, delay } => self.delayed(to, *bit, *delay),
+            Op::Ones => self.allocator.set_ones(to),
+            Op::Zero => {
+                let register = self.allocator.result(self.code, to);
+                self.code.vector(VPXORQ, register, register, Operand::Register(register));
+            }
+            Op::Not(a) => {
+                let a = self.allocator.operand(*a);
+                let register = self.allocator.result(self.code, to);
+                self.code.vector(VPXORQ, register, ONES, a);
+            }
+            Op::And(a, b) => self.commutative(VPANDQ, to, *a, *b),
+            Op::Or(a, b) => self.commutative(VPORQ, to, *a, *b),
+            Op::Xor(a, b) => self.commutative(VPXORQ, to, *a, *b),
+            Op::AndNot(a, b) => self.two(VPANDNQ, to, *b, *a),
+            Op::Ternary { table, of } => self.ternary(to, *table, *of),
+            Op::Advance { by, of, carry } => self.advance(to, *by, *of, *carry),
+            Op::MatchStar { markers, class, carry } => {
+                let register = self.sum(to, Some(*markers), *class, None, *carry);
+                self.combine(register, *markers, *class, 0xBE);
+            }
+            Op::ScanThru { markers, class, carry } => {
+                let register = self.sum(to, Some(*markers), *class, None, *carry);
+                self.combine(register, *markers, *class, 0x32);
+            }
+            Op::Add { a, b, carry } => {
+                self.sum(to, None, *a, Some(*b), *carry);
+            }
+            Op::IfAny { condition, body, yields } => {
+                let pairs: Vec<(Value, Value)> = yields.iter().map(|one| (one.outer, one.inner)).collect();
+                self.if_any(*condition, body, &pairs);
+            }
+            Op::WhileAny { initial, frontier, body, next } => {
+                self.while_any(to, *initial, *frontier, body, *next)
+            }
+        }
+    }
+
+    // --- logic
+
+    fn delayed(&mut self, to: Value, bit: u8, delay: u8) {
+        let place = basis_place(bit);
+        self.code.load(SCRATCH, Operand::Memory(Place { bytes: place.bytes - 8, ..place }));
+        let register = self.allocator.result(self.code, to);
+        self.code.load(register, Operand::Memory(place));
+        self.code.vector_immediate(VPSHLDQ, register, register, Operand::Register(SCRATCH), delay);
+    }
+
+    fn commutative(&mut self, what: Evex, to: Value, a: Value, b: Value) {
+        match self.allocator.operand(a) {
+            Operand::Register(_) => self.two(what, to, a, b),
+            Operand::Memory(_) => self.two(what, to, b, a),
+        }
+    }
+
+    fn two(&mut self, what: Evex, to: Value, first: Value, second: Value) {
+        let first_register = self.in_register(first);
+        let second_operand = self.allocator.operand(second);
+        let register = self.result_over(to, &[first, second]);
+        self.code.vector(what, register, first_register, second_operand);
+    }
+
+    /// A register for the result: that of an operand that dies here, if there is one.
+    fn result_over(&mut self, to: Value, operands: &[Value]) -> u8 {
+        match operands.iter().find(|&&value| self.allocator.is_last_use_in_register(value)) {
+            Some(&value) => self.allocator.take_over(value, to),
+            None => self.allocator.result(self.code, to),
+        }
+    }
+
+    /// The first operand of `vpternlogq` is overwritten: one that dies, or a copy of one in memory, or of any.
+    fn ternary(&mut self, to: Value, table: u8, of: [Value; 3]) {
+        let is_memory = |operand: Operand| matches!(operand, Operand::Memory(_));
+        let operands = of.map(|value| self.allocator.operand(value));
+        let dying = (0..3).find(|&at| {
+            self.allocator.is_last_use_in_register(of[at])
+                && (0..3).all(|other| other == at || of[other] != of[at])
+        });
+        let first = dying.or_else(|| (0..3).find(|&at| is_memory(operands[at]))).unwrap_or(0);
+        let (mut second, mut third) = ((first + 1) % 3, (first + 2) % 3);
+        if is_memory(operands[second]) {
+            (second, third) = (third, second);
+        }
+        let second_register = self.in_register(of[second]);
+        let third_operand = self.allocator.operand(of[third]);
+        let register = match dying {
+            Some(_) => self.allocator.take_over(of[first], to),
+            None => {
+                let source = self.allocator.operand(of[first]);
+                let register = self.allocator.result(self.code, to);
+                self.code.load(register, source);
+                register
+            }
+        };
+        let table = permuted(table, [first, second, third]);
+        self.code.vector_immediate(VPTERNLOGQ, register, second_register, third_operand, table);
+    }
+
+    // --- what carries
+
+    fn advance(&mut self, to: Value, by: u8, of: Value, carry: Carry) {
+        let source = self.in_register(of);
+        let is_unused = self.allocator.is_unused(to);
+        if !is_unused {
+            self.code.vector_immediate(VALIGNQ, SCRATCH, source, Operand::Memory(received(carry)), 7);
+        }
+        if self.loops == 0 {
+            self.code.store(received(carry), source);
+        } else {
+            let bank = self.handed_on(carry);
+            self.code.vector(VPORQ, SCRATCH_2, source, Operand::Memory(bank));
+            self.code.store(bank, SCRATCH_2);
+        }
+        if !is_unused {
+            let register = self.result_over(to, &[of]);
+            self.code.vector_immediate(VPSHLDQ, register, source, Operand::Register(SCRATCH), by);
+        }
+    }
+
+    /// `(markers ∧ a) + a`, or `a + b`, with carry, into a register of the result.
+    fn sum(&mut self, to: Value, markers: Option<Value>, a: Value, b: Option<Value>, carry: Carry) -> u8 {
+        let addend = self.in_register(a);
+        let other =
+            markers.or(b).map(|value| self.allocator.operand(value)).expect("an addition has two operands");
+        let register = match self.allocator.is_unused(to) {
+            true => SCRATCH,
+            false => self.allocator.result(self.code, to),
+        };
+        if markers.is_some() {
+            self.code.vector(VPANDQ, register, addend, other);
+            self.code.vector(VPADDQ, register, register, Operand::Register(addend));
+        } else {
+            self.code.vector(VPADDQ, register, addend, other);
+        }
+        self.code.less(1, register, Operand::Register(addend));
+        self.code.equal(2, register, Operand::Register(ONES));
+        self.code.move_from_mask(RAX, 1);
+        self.code.move_from_mask(R9, 2);
+        self.code.load_integer(R10, received(carry));
+        self.code.double_and_add();
+        self.code.add(RAX, R9);
+        self.code.xor(RAX, R9);
+        self.code.move_to_mask(1);
+        self.code.shift_out_byte();
+        match self.loops {
+            0 => self.code.store_integer(received(carry), RAX),
+            _ => self.code.unite_integer(self.handed_on(carry), RAX),
+        }
+        self.code.vector_masked(VPSUBQ, register, register, Operand::Register(ONES), 1);
+        register
+    }
+
+    fn combine(&mut self, register: u8, markers: Value, class: Value, table: u8) {
+        let class = self.in_register(class);
+        let markers = self.allocator.operand(markers);
+        self.code.vector_immediate(VPTERNLOGQ, register, class, markers, table);
+    }
+
+    // --- bodies
+
+    fn if_any(&mut self, condition: Value, body: &[Instruction], yields: &[(Value, Value)]) {
+        let condition_register = self.in_register(condition);
+        self.code.test_any(condition_register);
+        self.allocator.finish();
+        let skip = self.code.jump(When::Zero);
+        let fork = self.allocator.fork();
+        self.body(body);
+        self.allocator.at += 1;
+        let mut places = Vec::new();
+        for &(outer, inner) in yields {
+            let register = self.in_register(inner);
+            let place = self.allocator.set_frame(outer);
+            self.code.store(place, register);
+            self.allocator.finish();
+            places.push(place);
+        }
+        self.allocator.join(self.code, &fork);
+        let done = self.code.jump(When::Always);
+        self.code.land(skip);
+        self.code.vector(VPXORQ, SCRATCH, SCRATCH, Operand::Register(SCRATCH));
+        places.iter().for_each(|&place| self.code.store(place, SCRATCH));
+        self.code.land(done);
+        yields.iter().for_each(|&(outer, _)| {
+            self.allocator.set_frame(outer);
+        });
+    }
+
+    fn while_any(&mut self, to: Value, initial: Value, frontier: Value, body: &[Instruction], next: Value) {
+        let carries = carries_of(body);
+        let start = self.in_register(initial);
+        let (all, front) = (self.allocator.set_frame(to), self.allocator.set_frame(frontier));
+        self.code.store(all, start);
+        self.code.store(front, start);
+        self.allocator.finish();
+        if self.loops == 0 {
+            self.clear(carries.iter().map(|&carry| self.handed_on(carry)).collect());
+        }
+        self.loops += 1;
+        let head = self.code.here();
+        let fork = self.allocator.fork();
+        self.body(body);
+        self.allocator.at += 1;
+        let new = self.in_register(next);
+        self.code.load(SCRATCH, Operand::Memory(all));
+        self.code.vector(VPANDNQ, SCRATCH_2, SCRATCH, Operand::Register(new));
+        self.code.vector(VPORQ, SCRATCH, SCRATCH, Operand::Register(SCRATCH_2));
+        self.code.store(all, SCRATCH);
+        self.code.store(front, SCRATCH_2);
+        self.allocator.finish();
+        self.clear(carries.iter().map(|&carry| received(carry)).collect());
+        self.code.test_any(SCRATCH_2);
+        self.allocator.join(self.code, &fork);
+        let again = self.code.jump(When::NotZero);
+        self.code.land_at(again, head);
+        self.loops -= 1;
+        if self.loops == 0 {
+            for carry in carries {
+                self.code.load(SCRATCH, Operand::Memory(self.handed_on(carry)));
+                self.code.store(received(carry), SCRATCH);
+            }
+        }
+        self.allocator.set_frame(to);
+    }
+
+    fn clear(&mut self, places: Vec<Place>) {
+        self.code.vector(VPXORQ, SCRATCH, SCRATCH, Operand::Register(SCRATCH));
+        places.into_iter().for_each(|place| self.code.store(place, SCRATCH));
+    }
+}
+
+/// The carries of a body, bodies inside included.
+fn carries_of(body: &[Instruction]) -> Vec<Carry> {
+    let mut all = Vec::new();
+    for one in body {
+        all.extend(one.op.carry());
+        all.extend(one.op.body().map(carries_of).unwrap_or_default());
+    }
+    all
+}
+
+/// The table of the same function with its operands in another order: new operand `k` is old operand `order[k]`.
+fn permuted(table: u8, order: [usize; 3]) -> u8 {
+    (0..8u8).fold(0, |permuted, index| {
+        let mut old = 0;
+        for (new_place, &old_place) in order.iter().enumerate() {
+            old |= (index >> (2 - new_place) & 1) << (2 - old_place);
+        }
+        permuted | (table >> old & 1) << index
+    })
+}
