@@ -31,6 +31,9 @@ pub enum Command {
     /// List the stock tools, or run a program under one
     #[command(override_usage = "lightfoot tool [OPTIONS] [NAME [--] PROGRAM [ARGUMENTS]...]")]
     Tool(Tool),
+    /// Search files for lines that match a pattern, with ripgrep's flags and output
+    #[command(disable_help_flag = true)]
+    Grep(Grep),
     /// Build, query and inspect index files of sorted keys
     Index(Index),
     /// List and run the studies that reproduce published experiments on this machine
@@ -137,6 +140,14 @@ pub struct Run {
         value_name = "PROGRAM [ARGUMENTS]"
     )]
     pub program: Vec<OsString>,
+}
+
+/// Options of `grep`, which parses them itself: they override each other in their order.
+#[derive(Debug, Args)]
+pub struct Grep {
+    /// Everything behind the command's name
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub words: Vec<OsString>,
 }
 
 /// Options of `study`.

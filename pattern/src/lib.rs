@@ -30,6 +30,14 @@
 pub mod addition;
 pub mod compile;
 pub mod kernel;
+pub mod line;
+mod literal;
+pub mod map;
+pub mod plan;
 pub mod program;
 pub mod reference;
+pub mod regex;
 pub mod transpose;
+mod words;
+
+pub use regex::{Regex, RegexBuilder, RegexSet};

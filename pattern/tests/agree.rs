@@ -83,6 +83,13 @@ fn check(pattern: &str, text: &[u8], terminator: u8) {
 
 // --- random patterns and texts
 
+/// The same cases each time; `PATTERN_SEED` asks for others.
+fn config(cases: u32) -> ProptestConfig {
+    let seed = std::env::var("PATTERN_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(2014);
+    let rng_seed = proptest::test_runner::RngSeed::Fixed(seed);
+    ProptestConfig { cases, rng_seed, failure_persistence: None, ..ProptestConfig::default() }
+}
+
 fn piece() -> impl Strategy<Value = String> {
     let fixed = prop::sample::select(vec![
         "a",
@@ -192,7 +199,7 @@ fn text() -> impl Strategy<Value = Vec<u8>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 3000, ..ProptestConfig::default() })]
+    #![proptest_config(config(3000))]
 
     #[test]
     fn random_patterns_match_what_regex_matches(pattern in pattern(), text in text(), nul in any::<bool>()) {
@@ -207,6 +214,29 @@ proptest! {
             }
             Err(CompileError::WordAhead { .. }) => {}
             Err(error) => prop_assert!(false, "{}: {}", pattern, error),
+        }
+    }
+}
+
+/// Texts of many blocks, in which stretches of ASCII and of other characters take turns and lines are long.
+fn long_text() -> impl Strategy<Value = Vec<u8>> {
+    let stretch = prop_oneof![
+        4 => text(),
+        2 => (prop::sample::select(vec!["a", "ab", "b", " ", "x", "a ", "é", "aя", "漢", "😀"]), 1usize..700)
+            .prop_map(|(piece, times)| piece.repeat(times).into_bytes()),
+        1 => prop::collection::vec(any::<u8>(), 0..80),
+    ];
+    prop::collection::vec(stretch, 1..12).prop_map(|stretches| stretches.concat())
+}
+
+proptest! {
+    #![proptest_config(config(700))]
+
+    #[test]
+    fn random_patterns_match_across_blocks(pattern in pattern(), text in long_text()) {
+        if let Ok(program) = compile(&parse(&pattern), &options(b'\n')) {
+            let ends = expected(&regex(&pattern, b'\n'), &text, b'\n');
+            check_kernels(&program, &text, &ends, &format!("{pattern:?} across blocks"));
         }
     }
 }
@@ -343,6 +373,25 @@ fn pieces_are_as_good_as_the_whole() {
         assert!(scan.feed(first, &mut add).is_continue() && scan.finish(rest, &mut add).is_continue());
         assert_eq!(count, 2000, "{}", kernel.name());
     }
+}
+
+#[test]
+fn one_line_of_a_gigabyte_needs_no_more_memory_than_a_short_one() {
+    let piece = b"all work and no play ".repeat(pattern::transpose::CHUNK_BYTES * 8);
+    let program = compile(&parse(r"^all .* 7 times$"), &options(b'\n')).unwrap();
+    let scanner = Scanner::new(&program);
+    let (mut count, mut bytes) = (0, 0);
+    let mut add = |_: usize, ends: &[u64]| {
+        count += ends.iter().map(|word| word.count_ones()).sum::<u32>();
+        ControlFlow::Continue(())
+    };
+    let mut scan = scanner.scan();
+    while bytes < 1 << 30 {
+        assert!(scan.feed(&piece, &mut add).is_continue());
+        bytes += piece.len();
+    }
+    assert!(scan.finish(b"or 7 times", &mut add).is_continue());
+    assert_eq!(count, 1);
 }
 
 #[test]

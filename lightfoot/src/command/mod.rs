@@ -3,11 +3,14 @@
 mod cache;
 mod count;
 mod doctor;
+mod grep;
 mod index;
 mod measure;
 mod study;
 mod tile;
 mod tool;
+
+pub use grep::main as grep;
 
 use crate::cli::Command;
 use anyhow::Result;
@@ -26,6 +29,7 @@ pub fn run(command: &Command, all: &[OsString]) -> Result<u8> {
         Command::Count(options) => count::run(options, all),
         Command::Cache(options) => cache::run(options, all),
         Command::Tool(options) => tool::run(options, all),
+        Command::Grep(options) => Ok(grep::main(&options.words)),
         Command::Index(options) => index::run(options),
         Command::Lookups(options) => crate::study::lookups(options),
         Command::Study(options) => study::run(options),

@@ -6,6 +6,7 @@ mod date;
 mod gemm;
 mod instrument;
 pub mod race;
+mod regex;
 mod search_trees;
 mod tiling;
 mod workshop;
@@ -43,6 +44,11 @@ pub const STUDIES: &[Study] = &[
         name: "tiling",
         about: "tile sizes of Athanasaki et al. 2006: formula, simulation, real loops, times",
         run: tiling::run,
+    },
+    Study {
+        name: "regex",
+        about: "Cameron et al. 2014 in kind: pattern families beside other greps, instructions and branches per byte",
+        run: regex::run,
     },
     Study {
         name: "gemm",

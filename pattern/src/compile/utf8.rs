@@ -238,8 +238,7 @@ fn mixed_group(builder: &mut Builder, group: Group, bits: u32, own: &[Ranges], l
 fn diagrams(builder: &mut Builder, group: Group, own: &[Ranges], inside: Value) -> Vec<Value> {
     let mut known = HashMap::new();
     let mut stream = |ranges: &Ranges| {
-        let ranges = ranges.iter().map(|&(first, last)| (first - group.base, last - group.base)).collect();
-        let diagram = diagram(builder, &mut known, group.bits, ranges);
+        let diagram = diagram(builder, &mut known, group, ranges);
         builder.and(diagram, inside)
     };
     own.iter().map(&mut stream).collect()
@@ -250,30 +249,51 @@ fn code_bit(builder: &mut Builder, bit: u32) -> Value {
     builder.basis((bit % 6) as u8, (bit / 6) as u8)
 }
 
-/// The stream of code points in `ranges`, as a decision diagram over bits `bits - 1` to 0.
+/// The stream of code points in `ranges`, as a decision diagram over the bits that vary in the group.
 fn diagram(
     builder: &mut Builder,
-    known: &mut HashMap<(u32, Ranges), Value>,
-    bits: u32,
-    ranges: Ranges,
+    known: &mut HashMap<u64, Value>,
+    Group { base, bits }: Group,
+    ranges: &[(u32, u32)],
 ) -> Value {
-    let top = (1u32 << bits) - 1;
-    match ranges[..] {
+    let end = base + (1 << bits) - 1;
+    let from = ranges.partition_point(|&(_, last)| last < base);
+    let to = ranges.partition_point(|&(first, _)| first <= end);
+    let own = &ranges[from..to];
+    match own {
         [] => return builder.zero(),
-        [(0, last)] if last == top => return builder.ones(),
+        &[(first, last)] if first <= base && end <= last => return builder.ones(),
         _ => {}
     }
-    let key = (bits, ranges);
-    if let Some(&known) = known.get(&key) {
-        return known;
+    if bits == 6 {
+        let bit = |code: u32| u64::from(own.iter().any(|&(first, last)| first <= code && code <= last));
+        let members = (base..=end).fold(0, |members, code| members | bit(code) << (code - base));
+        return match known.get(&members) {
+            Some(&known) => known,
+            None => {
+                let stream = small_diagram(builder, 6, members);
+                known.insert(members, stream);
+                stream
+            }
+        };
     }
-    let half = 1u32 << (bits - 1);
-    let low = cut(&key.1, &[(0, half - 1)]);
-    let high = cut(&key.1, &[(half, top)]).into_iter().map(|(a, b)| (a - half, b - half)).collect();
-    let no = diagram(builder, known, bits - 1, low);
-    let yes = diagram(builder, known, bits - 1, high);
+    let no = diagram(builder, known, Group { base, bits: bits - 1 }, own);
+    let yes = diagram(builder, known, Group { base: base + (1 << (bits - 1)), bits: bits - 1 }, own);
     let bit = code_bit(builder, bits - 1);
-    let stream = builder.choose(bit, yes, no);
-    known.insert(key, stream);
-    stream
+    builder.choose(bit, yes, no)
+}
+
+/// The same over at most six bits, for members given as a mask.
+fn small_diagram(builder: &mut Builder, bits: u32, members: u64) -> Value {
+    let all = u64::MAX >> (64 - (1 << bits));
+    if members & all == 0 {
+        return builder.zero();
+    }
+    if members & all == all {
+        return builder.ones();
+    }
+    let no = small_diagram(builder, bits - 1, members);
+    let yes = small_diagram(builder, bits - 1, members >> (1 << (bits - 1)));
+    let bit = code_bit(builder, bits - 1);
+    builder.choose(bit, yes, no)
 }

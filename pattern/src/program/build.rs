@@ -6,6 +6,7 @@
 
 use super::{BitProgram, Carry, Instruction, Op, Value, Yield};
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
@@ -17,7 +18,37 @@ enum Kind {
 struct Scope {
     kind: Kind,
     code: Vec<Instruction>,
-    known: HashMap<Op, Value>,
+    known: HashMap<Op, Value, BuildHasherDefault<Mixer>>,
+}
+
+/// A hash for small operations: multiply and rotate. Expressions come from users, but what they can make collide is their own compilation.
+#[derive(Default)]
+struct Mixer(u64);
+
+impl Hasher for Mixer {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&byte| self.write_u64(u64::from(byte)));
+    }
+
+    fn write_u8(&mut self, number: u8) {
+        self.write_u64(u64::from(number));
+    }
+
+    fn write_u32(&mut self, number: u32) {
+        self.write_u64(u64::from(number));
+    }
+
+    fn write_isize(&mut self, number: isize) {
+        self.write_u64(number as u64);
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = (self.0.rotate_left(5) ^ number).wrapping_mul(0x517C_C1B7_2722_0A95);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0 ^ self.0 >> 32
+    }
 }
 
 /// A program under construction.
@@ -36,7 +67,7 @@ const ONES: Value = Value(1);
 
 impl Builder {
     pub(crate) fn new(terminator: u8) -> Builder {
-        let outermost = Scope { kind: Kind::Outermost, code: Vec::new(), known: HashMap::new() };
+        let outermost = Scope { kind: Kind::Outermost, code: Vec::new(), known: HashMap::default() };
         let mut new =
             Builder { scopes: vec![outermost], ops: vec![], depth: vec![], carries: vec![], terminator };
         new.place(Op::Zero, 0);
@@ -220,12 +251,12 @@ impl Builder {
     ) -> Vec<Value> {
         if condition == ZERO {
             let depth = self.scopes.len();
-            self.scopes.push(Scope { kind: Kind::If, code: vec![], known: HashMap::new() });
+            self.scopes.push(Scope { kind: Kind::If, code: vec![], known: HashMap::default() });
             let none = body(self).len();
             self.scopes.truncate(depth);
             return vec![ZERO; none];
         }
-        self.scopes.push(Scope { kind: Kind::If, code: vec![], known: HashMap::new() });
+        self.scopes.push(Scope { kind: Kind::If, code: vec![], known: HashMap::default() });
         let inner = body(self);
         let scope = self.scopes.pop().expect("the scope was pushed above");
         let depth = self.scopes.len() - 1;
@@ -261,7 +292,7 @@ impl Builder {
         step: impl FnOnce(&mut Builder, Value) -> Result<Value, E>,
     ) -> Result<Value, E> {
         let depth = self.scopes.len();
-        self.scopes.push(Scope { kind: Kind::While, code: vec![], known: HashMap::new() });
+        self.scopes.push(Scope { kind: Kind::While, code: vec![], known: HashMap::default() });
         let frontier = self.fresh(None, depth);
         let next = step(self, frontier);
         let scope = self.scopes.pop().expect("the scope was pushed above");

@@ -5,26 +5,66 @@
 //! swallowed by all of its users, because it costs nothing in a table.
 
 use super::{without_dead_code_same_carries, BitProgram, Instruction, Op, Value};
-use std::collections::HashMap;
 
-/// A function of up to three streams: bit `4a + 2b + c` of the table.
-#[derive(Clone)]
+/// A function of up to three streams: bit `4a + 2b + c` of the table. Unused leaves repeat nothing and are ignored.
+#[derive(Clone, Copy)]
 struct Function {
     table: u8,
-    leaves: Vec<Value>,
+    leaves: Leaves,
+}
+
+/// Up to three different streams.
+#[derive(Clone, Copy)]
+struct Leaves {
+    values: [Value; 3],
+    count: usize,
+}
+
+/// Truth values of the three leaves over the eight rows of a table.
+const COLUMNS: [u8; 3] = [0xF0, 0xCC, 0xAA];
+
+impl Leaves {
+    const NONE: Leaves = Leaves { values: [Value(0); 3], count: 0 };
+
+    fn as_slice(&self) -> &[Value] {
+        &self.values[..self.count]
+    }
+
+    /// With one more, unless it is there; nothing if there is no room.
+    fn with(mut self, value: Value) -> Option<Leaves> {
+        if !self.as_slice().contains(&value) {
+            *self.values.get_mut(self.count)? = value;
+            self.count += 1;
+        }
+        Some(self)
+    }
+
+    fn column(&self, value: Value) -> u8 {
+        self.as_slice().iter().position(|&leaf| leaf == value).map_or(0, |at| COLUMNS[at])
+    }
 }
 
 struct Fuser {
     uses: Vec<u32>,
+    /// What logic operations compute, and the body that they stand in.
+    functions: Vec<Option<(u32, Function)>>,
+    bodies: u32,
 }
 
 /// Fuses logic into [`Op::Ternary`]. Carries keep their numbers.
 pub fn with_ternaries(program: &BitProgram) -> BitProgram {
-    let mut fuser = Fuser { uses: vec![0; program.values as usize] };
+    let values = program.values as usize;
+    let mut fuser = Fuser { uses: vec![0; values], functions: vec![None; values], bodies: 0 };
     fuser.count(&program.body);
     fuser.uses[program.output.0 as usize] += 1;
     let body = fuser.body(&program.body);
-    without_dead_code_same_carries(BitProgram { body, ..program.clone() })
+    without_dead_code_same_carries(BitProgram {
+        body,
+        output: program.output,
+        values: program.values,
+        carries: program.carries.clone(),
+        terminator: program.terminator,
+    })
 }
 
 impl Fuser {
@@ -42,12 +82,13 @@ impl Fuser {
         }
     }
 
-    fn body(&self, body: &[Instruction]) -> Vec<Instruction> {
-        let mut local: HashMap<Value, Function> = HashMap::new();
-        body.iter().map(|one| self.instruction(one, &mut local)).collect()
+    fn body(&mut self, body: &[Instruction]) -> Vec<Instruction> {
+        self.bodies += 1;
+        let own = self.bodies;
+        body.iter().map(|one| self.instruction(one, own)).collect()
     }
 
-    fn instruction(&self, one: &Instruction, local: &mut HashMap<Value, Function>) -> Instruction {
+    fn instruction(&mut self, one: &Instruction, own: u32) -> Instruction {
         let op = match &one.op {
             Op::IfAny { condition, body, yields } => {
                 Op::IfAny { condition: *condition, body: self.body(body), yields: yields.clone() }
@@ -57,8 +98,8 @@ impl Fuser {
             }
             op => match function(op) {
                 Some(plain) => {
-                    let fused = self.swallow(plain, local);
-                    local.insert(one.result, fused.clone());
+                    let fused = self.swallow(plain, own);
+                    self.functions[one.result.0 as usize] = Some((own, fused));
                     operation(&fused)
                 }
                 None => op.clone(),
@@ -67,51 +108,56 @@ impl Fuser {
         Instruction { result: one.result, op }
     }
 
+    /// What an operand computes and what swallowing it is worth, if it may be swallowed in this body.
+    fn inner(&self, value: Value, own: u32) -> Option<(u32, Function)> {
+        let (body, inner) = self.functions[value.0 as usize]?;
+        match () {
+            () if body != own => None,
+            () if self.uses[value.0 as usize] == 1 => Some((2, inner)),
+            () if inner.leaves.count == 1 => Some((1, inner)),
+            () => None,
+        }
+    }
+
     /// The function with as many of its operands swallowed as three leaves allow.
-    fn swallow(&self, plain: Function, local: &HashMap<Value, Function>) -> Function {
-        let worth = |value: &Value| match local.get(value) {
-            Some(_) if self.uses[value.0 as usize] == 1 => 2,
-            Some(inner) if inner.leaves.len() == 1 => 1,
-            _ => 0,
-        };
-        let mut best: Option<(u32, Function)> = None;
-        for chosen in 1u32..1 << plain.leaves.len() {
-            let parts: Vec<Option<&Function>> = (0..plain.leaves.len())
-                .map(|at| (chosen >> at & 1 == 1).then(|| local.get(&plain.leaves[at])).flatten())
-                .collect();
-            let gain: u32 =
-                (0..parts.len()).filter(|&at| chosen >> at & 1 == 1).map(|at| worth(&plain.leaves[at])).sum();
-            let useless = (0..parts.len()).any(|at| chosen >> at & 1 == 1 && worth(&plain.leaves[at]) == 0);
-            if useless || best.as_ref().is_some_and(|(best, _)| *best >= gain) {
+    fn swallow(&self, plain: Function, own: u32) -> Function {
+        let mut inner = [None; 3];
+        for (at, &leaf) in plain.leaves.as_slice().iter().enumerate() {
+            inner[at] = self.inner(leaf, own);
+        }
+        let mut best = (0, plain);
+        for chosen in 1u32..8 {
+            if (0..3).any(|at| chosen >> at & 1 == 1 && inner[at].is_none()) {
                 continue;
             }
-            if let Some(fused) = substitute(&plain, &parts) {
-                best = Some((gain, fused));
+            let parts: [Option<(u32, Function)>; 3] =
+                std::array::from_fn(|at| inner[at].filter(|_| chosen >> at & 1 == 1));
+            let gain = parts.iter().flatten().map(|(worth, _)| worth).sum();
+            if gain > best.0 {
+                if let Some(fused) = substitute(&plain, &parts) {
+                    best = (gain, fused);
+                }
             }
         }
-        best.map_or(plain, |(_, fused)| fused)
+        best.1
     }
 }
 
 /// An operation as a truth table, if it is pure logic over other streams.
 fn function(op: &Op) -> Option<Function> {
-    let (a, b, c) = (0xF0u8, 0xCCu8, 0xAAu8);
+    let [a, b, _] = COLUMNS;
+    let of = |values: &[Value]| values.iter().try_fold(Leaves::NONE, |leaves, &value| leaves.with(value));
     let (table, leaves) = match *op {
-        Op::Not(x) => (!a, vec![x]),
-        Op::And(x, y) => (a & b, vec![x, y]),
-        Op::Or(x, y) => (a | b, vec![x, y]),
-        Op::Xor(x, y) => (a ^ b, vec![x, y]),
-        Op::AndNot(x, y) => (a & !b, vec![x, y]),
-        Op::Ternary { table, of } => {
-            let mut leaves: Vec<Value> = Vec::new();
-            of.iter().for_each(|leaf| {
-                if !leaves.contains(leaf) {
-                    leaves.push(*leaf);
-                }
-            });
-            let columns = [a, b, c];
-            let place = |leaf: Value| columns[leaves.iter().position(|&known| known == leaf).unwrap_or(0)];
-            (apply(table, place(of[0]), place(of[1]), place(of[2])), leaves)
+        Op::Not(x) => (!a, of(&[x])?),
+        Op::And(x, y) if x == y => (a, of(&[x])?),
+        Op::And(x, y) => (a & b, of(&[x, y])?),
+        Op::Or(x, y) => (a | b, of(&[x, y])?),
+        Op::Xor(x, y) => (a ^ b, of(&[x, y])?),
+        Op::AndNot(x, y) => (a & !b, of(&[x, y])?),
+        Op::Ternary { table, of: values } => {
+            let leaves = of(&values)?;
+            let [x, y, z] = values.map(|value| leaves.column(value));
+            (apply(table, x, y, z), leaves)
         }
         _ => return None,
     };
@@ -127,28 +173,28 @@ fn apply(table: u8, a: u8, b: u8, c: u8) -> u8 {
 }
 
 /// `plain` with some leaves replaced by what they compute; nothing if that needs more than three leaves.
-fn substitute(plain: &Function, parts: &[Option<&Function>]) -> Option<Function> {
-    let mut leaves: Vec<Value> = Vec::new();
-    for (leaf, part) in plain.leaves.iter().zip(parts) {
-        for &value in part.map_or(std::slice::from_ref(leaf), |part| &part.leaves) {
-            if !leaves.contains(&value) {
-                leaves.push(value);
+fn substitute(plain: &Function, parts: &[Option<(u32, Function)>; 3]) -> Option<Function> {
+    let mut leaves = Leaves::NONE;
+    for (&leaf, part) in plain.leaves.as_slice().iter().zip(parts) {
+        match part {
+            None => leaves = leaves.with(leaf)?,
+            Some((_, part)) => {
+                for &value in part.leaves.as_slice() {
+                    leaves = leaves.with(value)?;
+                }
             }
         }
     }
-    if leaves.len() > 3 {
-        return None;
-    }
-    let column =
-        |value: &Value| [0xF0u8, 0xCC, 0xAA][leaves.iter().position(|leaf| leaf == value).unwrap_or(0)];
     let mut columns = [0u8; 3];
-    for (at, (leaf, part)) in plain.leaves.iter().zip(parts).enumerate() {
+    for (at, (&leaf, part)) in plain.leaves.as_slice().iter().zip(parts).enumerate() {
         columns[at] = match part {
-            None => column(leaf),
-            Some(part) => {
-                let of: Vec<u8> = part.leaves.iter().map(column).collect();
-                let get = |at: usize| of.get(at).copied().unwrap_or(0);
-                apply(part.table, get(0), get(1), get(2))
+            None => leaves.column(leaf),
+            Some((_, part)) => {
+                let mut of = [0u8; 3];
+                for (column, &value) in of.iter_mut().zip(part.leaves.as_slice()) {
+                    *column = leaves.column(value);
+                }
+                apply(part.table, of[0], of[1], of[2])
             }
         };
     }
@@ -157,7 +203,7 @@ fn substitute(plain: &Function, parts: &[Option<&Function>]) -> Option<Function>
 
 /// The simplest operation that computes a function.
 fn operation(function: &Function) -> Op {
-    let (a, b) = (0xF0u8, 0xCCu8);
+    let [a, b, _] = COLUMNS;
     match (function.table, function.leaves.as_slice()) {
         (0x00, _) => Op::Zero,
         (0xFF, _) => Op::Ones,

@@ -1,0 +1,137 @@
+//! Flags about what to look for.
+
+use super::super::arguments::{Boundary, Case, Engine, PatternSource};
+use super::Flag;
+
+pub(super) const FLAGS: &[Flag] = &[
+    Flag::taking(
+        "and",
+        "PATTERN",
+        "Only lines that also match this pattern; may be repeated.",
+        |a, given| {
+            a.and.push(given.text()?);
+            Ok(())
+        },
+    ),
+    Flag::switch("auto-hybrid-regex", "Use PCRE2 where the pattern needs it.", |a, given| {
+        a.engine = if given.on() { Engine::Auto } else { Engine::Default };
+        Ok(())
+    })
+    .negated("no-auto-hybrid-regex"),
+    Flag::switch("case-sensitive", "Upper and lower case differ (the default).", |a, _| {
+        a.case = Case::Sensitive;
+        Ok(())
+    })
+    .short('s'),
+    Flag::switch("crlf", "Lines may end with a carriage return and a line feed.", |a, given| {
+        a.crlf = given.on();
+        a.null_data &= !given.on();
+        Ok(())
+    })
+    .negated("no-crlf"),
+    Flag::taking("dfa-size-limit", "SIZE", "Most memory for the automaton's cache.", |a, given| {
+        a.dfa_size_limit = Some(usize::try_from(given.size()?)?);
+        Ok(())
+    }),
+    Flag::taking("engine", "ENGINE", "Who matches: default, pcre2 or auto.", |a, given| {
+        a.engine = match given.text()?.as_str() {
+            "default" => Engine::Default,
+            "pcre2" => Engine::Pcre2,
+            "auto" => Engine::Auto,
+            other => anyhow::bail!("unrecognized engine {other:?}: default, pcre2 or auto"),
+        };
+        Ok(())
+    })
+    .choices(&["default", "pcre2", "auto"]),
+    Flag::taking(
+        "file",
+        "FILE",
+        "Take patterns from this file, one a line; - is standard input.",
+        |a, given| {
+            a.patterns.push(PatternSource::File(given.path()));
+            Ok(())
+        },
+    )
+    .short('f'),
+    Flag::switch("fixed-strings", "Patterns are strings, not regular expressions.", |a, given| {
+        a.fixed_strings = given.on();
+        Ok(())
+    })
+    .short('F')
+    .negated("no-fixed-strings"),
+    Flag::switch("ignore-case", "Upper and lower case do not differ.", |a, _| {
+        a.case = Case::Insensitive;
+        Ok(())
+    })
+    .short('i'),
+    Flag::switch("line-regexp", "A match must be a whole line.", |a, _| {
+        a.boundary = Boundary::Line;
+        Ok(())
+    })
+    .short('x'),
+    Flag::switch("multiline", "A match may span lines.", |a, given| {
+        a.multiline = given.on();
+        Ok(())
+    })
+    .short('U')
+    .negated("no-multiline"),
+    Flag::switch("multiline-dotall", "With -U, a dot matches the end of a line as well.", |a, given| {
+        a.multiline_dotall = given.on();
+        Ok(())
+    })
+    .negated("no-multiline-dotall"),
+    Flag::switch("no-unicode", "Classes, case and boundaries are ASCII's.", |a, given| {
+        a.no_unicode = given.on();
+        Ok(())
+    })
+    .negated("unicode"),
+    Flag::switch("no-pcre2-unicode", "The same as --no-unicode.", |a, given| {
+        a.no_unicode = given.on();
+        Ok(())
+    })
+    .negated("pcre2-unicode"),
+    Flag::taking(
+        "not",
+        "PATTERN",
+        "Only lines that do not match this pattern; may be repeated.",
+        |a, given| {
+            a.not.push(given.text()?);
+            Ok(())
+        },
+    ),
+    Flag::switch("null-data", "Lines end with a NUL byte.", |a, _| {
+        a.null_data = true;
+        a.crlf = false;
+        Ok(())
+    }),
+    Flag::switch("pcre2", "Match with PCRE2: look-around and back-references.", |a, given| {
+        a.engine = if given.on() { Engine::Pcre2 } else { Engine::Default };
+        Ok(())
+    })
+    .short('P')
+    .negated("no-pcre2"),
+    Flag::taking("regex-size-limit", "SIZE", "Most memory for a compiled pattern.", |a, given| {
+        a.regex_size_limit = Some(usize::try_from(given.size()?)?);
+        Ok(())
+    }),
+    Flag::taking(
+        "regexp",
+        "PATTERN",
+        "A pattern; may be repeated, and may begin with a dash.",
+        |a, given| {
+            a.patterns.push(PatternSource::Given(given.text()?));
+            Ok(())
+        },
+    )
+    .short('e'),
+    Flag::switch("smart-case", "Case differs where a pattern has an upper-case letter.", |a, _| {
+        a.case = Case::Smart;
+        Ok(())
+    })
+    .short('S'),
+    Flag::switch("word-regexp", "A match must begin and end at words' ends.", |a, _| {
+        a.boundary = Boundary::Word;
+        Ok(())
+    })
+    .short('w'),
+];

@@ -1,0 +1,72 @@
+//! Flags that ask for something other than a search, and about messages.
+
+use super::super::arguments::{Generated, Mode, Special};
+use super::Flag;
+use anyhow::bail;
+
+pub(super) const FLAGS: &[Flag] = &[
+    Flag::switch("debug", "Say on standard error how the search is done.", |a, _| {
+        a.debug = true;
+        Ok(())
+    }),
+    Flag::taking(
+        "debug-program",
+        "STAGE",
+        "Print a stage of the pattern's bit-stream program, or all of them.",
+        |a, given| {
+            a.program_stage = given.text()?;
+            a.set_mode(Mode::Program);
+            Ok(())
+        },
+    ),
+    Flag::switch("explain", "Say how the pattern would be searched, and search nothing.", |a, _| {
+        a.explain = true;
+        a.set_mode(Mode::Explain);
+        Ok(())
+    }),
+    Flag::switch("files", "Print the paths of the files that would be searched.", |a, _| {
+        a.set_mode(Mode::Files);
+        Ok(())
+    }),
+    Flag::taking("generate", "KIND", "Write a manual page or the completions of a shell.", |a, given| {
+        let kind = match given.text()?.as_str() {
+            "man" => Generated::Man,
+            "complete-bash" => Generated::Bash,
+            "complete-zsh" => Generated::Zsh,
+            "complete-fish" => Generated::Fish,
+            "complete-powershell" => Generated::PowerShell,
+            other => bail!("choice {other:?} is unrecognized: {}", KINDS.join(", ")),
+        };
+        a.set_mode(Mode::Generate(kind));
+        Ok(())
+    })
+    .choices(KINDS),
+    Flag::switch("no-config", "Read no configuration file.", |a, _| {
+        a.no_config = true;
+        Ok(())
+    }),
+    Flag::switch("no-ignore-messages", "Do not complain about ignore files.", |a, given| {
+        a.no_ignore.messages = given.on();
+        Ok(())
+    })
+    .negated("ignore-messages"),
+    Flag::switch("no-messages", "Do not complain about files that cannot be read.", |a, given| {
+        a.no_messages = given.on();
+        Ok(())
+    })
+    .negated("messages"),
+    Flag::switch("pcre2-version", "Print the version of PCRE2.", |a, _| {
+        a.special = Some(Special::Pcre2Version);
+        Ok(())
+    }),
+    Flag::switch("trace", "The same as --debug.", |a, _| {
+        a.debug = true;
+        Ok(())
+    }),
+    Flag::switch("type-list", "Print the known file types and their globs.", |a, _| {
+        a.set_mode(Mode::Types);
+        Ok(())
+    }),
+];
+
+const KINDS: &[&str] = &["man", "complete-bash", "complete-zsh", "complete-fish", "complete-powershell"];

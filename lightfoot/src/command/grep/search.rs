@@ -1,0 +1,179 @@
+//! Runs the search: one thread or several over the haystacks, results in one piece per file.
+
+use super::arguments::{Buffering, Color, Output};
+use super::query::Matching;
+use super::say;
+use super::settings::Settings;
+use super::walk::{self, Haystack};
+use super::worker::Worker;
+use anyhow::Result;
+use grep_printer::Stats;
+use ignore::WalkState;
+use std::io::{self, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Mutex;
+use std::time::Instant;
+use termcolor::BufferWriter;
+
+/// Whether anything matched.
+///
+/// # Errors
+/// What cannot be built: pattern, globs, preprocessor. What goes wrong with a file is said and the search goes on.
+pub(super) fn run(settings: &Settings) -> Result<bool> {
+    let start = Instant::now();
+    let matching = Matching::new(settings)?;
+    if settings.said.debug {
+        say::warning(super::explain::sentence(&matching));
+    }
+    if !settings.can_match() {
+        return Ok(false);
+    }
+    if settings.threads == 1 {
+        one_thread(settings, matching, start)
+    } else {
+        many_threads(settings, matching, start)
+    }
+}
+
+fn one_thread(settings: &Settings, matching: Matching, start: Instant) -> Result<bool> {
+    let entries = walk::builder(settings)?.build();
+    let haystacks = entries.filter_map(|entry| Haystack::new(entry, settings.implicit_path));
+    let mut worker = Worker::new(settings, matching, stdout(settings))?;
+    let (mut matched, mut searched) = (false, false);
+    let mut stats = settings.stats.then(Stats::new);
+    for haystack in walk::sorted(haystacks, settings.sort()) {
+        searched = true;
+        match worker.search(&haystack) {
+            Ok(found) => {
+                matched |= found.any;
+                add(stats.as_mut(), found.stats.as_ref());
+            }
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => break,
+            Err(error) => say::error(format_args!("{}: {error}", haystack.path.display())),
+        }
+        if matched && settings.quit_after_match {
+            break;
+        }
+    }
+    nothing_searched(settings, searched);
+    if let Some(stats) = stats {
+        // A closed pipe is no reason to fail.
+        let _ = print_stats(settings, &stats, start, worker.writer());
+    }
+    Ok(matched)
+}
+
+fn many_threads(settings: &Settings, matching: Matching, start: Instant) -> Result<bool> {
+    let mut out = BufferWriter::stdout(color_choice(settings.color));
+    out.separator(settings.file_separator.clone());
+    let matched = AtomicBool::new(false);
+    let searched = AtomicBool::new(false);
+    let stats = Mutex::new(settings.stats.then(Stats::new));
+    let worker = Worker::new(settings, matching, out.buffer())?;
+    walk::builder(settings)?.build_parallel().run(|| {
+        let (out, matched, searched, stats) = (&out, &matched, &searched, &stats);
+        let mut worker = worker.clone();
+        Box::new(move |entry| {
+            let Some(haystack) = Haystack::new(entry, settings.implicit_path) else {
+                return WalkState::Continue;
+            };
+            searched.store(true, Ordering::Relaxed);
+            worker.writer().clear();
+            match worker.search(&haystack) {
+                Ok(found) => {
+                    matched.fetch_or(found.any, Ordering::Relaxed);
+                    if found.stats.is_some() {
+                        add(lock(stats).as_mut(), found.stats.as_ref());
+                    }
+                }
+                Err(error) => {
+                    say::error(format_args!("{}: {error}", haystack.path.display()));
+                    return WalkState::Continue;
+                }
+            }
+            match out.print(worker.writer()) {
+                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return WalkState::Quit,
+                Err(error) => say::error(format_args!("{}: {error}", haystack.path.display())),
+                Ok(()) => (),
+            }
+            if settings.quit_after_match && matched.load(Ordering::Relaxed) {
+                WalkState::Quit
+            } else {
+                WalkState::Continue
+            }
+        })
+    });
+    nothing_searched(settings, searched.load(Ordering::Relaxed));
+    if let Some(stats) = lock(&stats).as_ref() {
+        let mut buffer = out.buffer();
+        out.separator(None);
+        let _ = print_stats(settings, stats, start, &mut buffer);
+        let _ = out.print(&buffer);
+    }
+    Ok(matched.load(Ordering::Relaxed))
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+fn add(sum: Option<&mut Stats>, found: Option<&Stats>) {
+    if let (Some(sum), Some(found)) = (sum, found) {
+        *sum += found;
+    }
+}
+
+fn nothing_searched(settings: &Settings, searched: bool) {
+    if settings.implicit_path && !searched {
+        say::error(
+            "no files were searched: ignore files, hidden files, globs or types may have excluded them all; \
+             --files lists what would be searched, -uu lifts most rules",
+        );
+    }
+}
+
+/// Standard output, buffered as was asked for.
+pub(super) fn stdout(settings: &Settings) -> grep_cli::StandardStream {
+    let color = color_choice(settings.color);
+    match settings.said.buffering {
+        Buffering::Line => grep_cli::stdout_buffered_line(color),
+        Buffering::Auto if settings.terminal => grep_cli::stdout_buffered_line(color),
+        Buffering::Auto | Buffering::Block => grep_cli::stdout_buffered_block(color),
+    }
+}
+
+fn color_choice(color: Color) -> termcolor::ColorChoice {
+    match color {
+        Color::Never => termcolor::ColorChoice::Never,
+        Color::Auto => termcolor::ColorChoice::Auto,
+        Color::Always => termcolor::ColorChoice::Always,
+        Color::Ansi => termcolor::ColorChoice::AlwaysAnsi,
+    }
+}
+
+fn print_stats(settings: &Settings, stats: &Stats, start: Instant, out: &mut dyn Write) -> io::Result<()> {
+    let elapsed = start.elapsed();
+    if settings.output == Output::Json {
+        let total = serde_json::json!({
+            "secs": elapsed.as_secs(),
+            "nanos": elapsed.subsec_nanos(),
+            "human": format!("{:0.6}s", elapsed.as_secs_f64()),
+        });
+        let summary =
+            serde_json::json!({ "data": { "elapsed_total": total, "stats": stats }, "type": "summary" });
+        return writeln!(out, "{summary}");
+    }
+    writeln!(out)?;
+    for (number, what) in [
+        (stats.matches(), "matches"),
+        (stats.matched_lines(), "matched lines"),
+        (stats.searches_with_match(), "files contained matches"),
+        (stats.searches(), "files searched"),
+        (stats.bytes_printed(), "bytes printed"),
+        (stats.bytes_searched(), "bytes searched"),
+    ] {
+        writeln!(out, "{number} {what}")?;
+    }
+    writeln!(out, "{:0.6} seconds spent searching", stats.elapsed().as_secs_f64())?;
+    writeln!(out, "{:0.6} seconds total", elapsed.as_secs_f64())
+}

@@ -1,0 +1,60 @@
+//! Lines of a text: where they begin and end.
+//!
+//! A line runs up to and including its terminator byte; the last one may lack it. Pure and scalar but for `memchr`.
+
+use std::ops::Range;
+
+/// The end of the line that holds byte `at`, terminator included.
+pub fn end_of(text: &[u8], at: usize, terminator: u8) -> usize {
+    memchr::memchr(terminator, &text[at..]).map_or(text.len(), |offset| at + offset + 1)
+}
+
+/// The start of the line that holds byte `at`.
+pub fn start_of(text: &[u8], at: usize, terminator: u8) -> usize {
+    memchr::memrchr(terminator, &text[..at]).map_or(0, |before| before + 1)
+}
+
+/// The line that holds byte `at`, terminator included.
+pub fn around(text: &[u8], at: usize, terminator: u8) -> Range<usize> {
+    start_of(text, at, terminator)..end_of(text, at, terminator)
+}
+
+/// Length of a line without its terminator.
+pub fn content(line: &[u8], terminator: u8) -> usize {
+    line.len() - usize::from(line.last() == Some(&terminator))
+}
+
+/// The lines of a text, terminators included.
+pub fn each(text: &[u8], terminator: u8) -> impl Iterator<Item = Range<usize>> + '_ {
+    let mut start = 0;
+    std::iter::from_fn(move || {
+        (start < text.len()).then(|| {
+            let line = start..end_of(text, start, terminator);
+            start = line.end;
+            line
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_cover_the_text() {
+        for text in [&b""[..], b"a", b"a\n", b"\n", b"\n\na\n", b"ab\ncd"] {
+            let lines: Vec<_> = each(text, b'\n').collect();
+            assert_eq!(lines.iter().map(Range::len).sum::<usize>(), text.len());
+            for line in lines {
+                for at in line.clone() {
+                    assert_eq!(around(text, at, b'\n'), line);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn content_leaves_the_terminator_out() {
+        assert_eq!((content(b"ab\n", b'\n'), content(b"ab", b'\n'), content(b"\n", b'\n')), (2, 2, 0));
+    }
+}

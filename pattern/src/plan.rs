@@ -1,0 +1,371 @@
+//! Which engine a pattern gets.
+//!
+//! An engine answers one question about a text: which of its lines match. [`ENGINES`] lists them with the question whether they take a
+//! pattern; the first that does is chosen, so the order of the list is the order of preference. All engines give the same answers,
+//! which the agreement test holds them to.
+//!
+//! | pattern | engine | because |
+//! |---|---|---|
+//! | one string | `literal` | its rarest bytes are looked for; where it is dense, bit streams |
+//! | many strings | `words` | windows of all of them are hashed and looked up at once |
+//! | what has a bit-stream program of bounded size | `streams` | a cost per byte that no text changes |
+//! | anything else | `automaton` | a lazy automaton needs no more than a look at each byte |
+//!
+//! Programs are compiled when the first text comes that is large enough to repay it; smaller ones go through the automaton.
+
+use crate::compile::{self, CompileError, CompileOptions};
+use crate::kernel::Scanner;
+use crate::line;
+use crate::literal::Literal;
+use crate::program::BitProgram;
+use crate::regex::{Options, Terminator, Unit};
+use crate::words::Words;
+use regex_automata::{meta, Input};
+use regex_syntax::hir::{Class, Hir, HirKind};
+use std::fmt::Write;
+use std::ops::{ControlFlow, Range};
+use std::sync::{Arc, OnceLock};
+
+/// Receives lines.
+pub(crate) type Push<'p> = dyn FnMut(Range<usize>) -> ControlFlow<()> + 'p;
+
+/// Texts below this go through the automaton: setting up streams costs more.
+const STREAM_BYTES: usize = 4 << 10;
+
+/// Programs may have no more operations. Most of a large one is for characters beyond ASCII and skipped where there are none.
+pub const MOST_OPERATIONS: usize = 20_000;
+
+/// Expressions with more bytes in their strings have programs that are slower than the automaton on any text.
+const LITERAL_BYTES: usize = 1500;
+
+/// A way to find matching lines.
+#[derive(Debug)]
+pub struct EngineKind {
+    /// As `--explain` says it.
+    pub name: &'static str,
+    /// What it does, in one sentence.
+    pub about: &'static str,
+    /// The engine for a pattern, where it takes it.
+    build: fn(&Hir, &Options) -> Option<Engine>,
+}
+
+/// All engines, the preferred ones first.
+pub const ENGINES: &[EngineKind] = &[
+    EngineKind {
+        name: "records",
+        about:
+            "the automaton on one record after the other, as ^ also matches behind line feeds within a record",
+        build: |_, options| (options.terminator == Terminator::Nul).then_some(Engine::Records),
+    },
+    EngineKind {
+        name: "literal",
+        about: "substring search by rare bytes; bit streams where the string is dense",
+        build: |hir, options| match hir.kind() {
+            HirKind::Literal(literal) => {
+                Some(Engine::Literal(Arc::new(Literal::new(&literal.0)), Streams::new(hir, options)?))
+            }
+            _ => None,
+        },
+    },
+    EngineKind {
+        name: "words",
+        about: "hashed windows of many strings at once, then a table",
+        build: |hir, options| {
+            let HirKind::Alternation(parts) = hir.kind() else { return None };
+            let literals = parts.iter().map(|part| match part.kind() {
+                HirKind::Literal(literal) => Some(&*literal.0),
+                _ => None,
+            });
+            let all_are = literals.clone().all(|literal| literal.is_some());
+            let words = all_are.then(|| Words::new(literals.flatten())).flatten()?;
+            (options.unit == Unit::Line).then(|| Engine::Words(Arc::new(words)))
+        },
+    },
+    EngineKind {
+        name: "streams",
+        about: "a bit-stream program over all bytes at once",
+        build: |hir, options| Some(Engine::Streams(Streams::new(hir, options)?)),
+    },
+    EngineKind {
+        name: "automaton",
+        about: "regex-automata on the whole text, then on from the next line",
+        build: |_, _| Some(Engine::Automaton),
+    },
+];
+
+/// A chosen engine.
+#[derive(Clone, Debug)]
+enum Engine {
+    Records,
+    Literal(Arc<Literal>, Streams),
+    Words(Arc<Words>),
+    Streams(Streams),
+    Automaton,
+}
+
+/// The engine of a pattern, and why.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    name: &'static str,
+    about: &'static str,
+    engine: Engine,
+    terminator: u8,
+    /// Smaller texts go through the automaton.
+    small_bytes: usize,
+}
+
+impl Plan {
+    /// The first engine of the list that takes the pattern; `wanted` first of all, and then for every text.
+    pub(crate) fn new(hir: &Hir, options: &Options, wanted: Option<&str>) -> Plan {
+        let preferred = ENGINES.iter().filter(|kind| Some(kind.name) == wanted);
+        let usable = preferred.chain(ENGINES).filter(|_| options.unit == Unit::Line);
+        let chosen = usable.filter_map(|kind| Some((kind, (kind.build)(hir, options)?))).next();
+        let terminator = options.terminator.byte();
+        let small_bytes = if wanted.is_some() { 0 } else { STREAM_BYTES };
+        match chosen {
+            Some((kind, engine)) => {
+                Plan { name: kind.name, about: kind.about, engine, terminator, small_bytes }
+            }
+            None => Plan {
+                name: "text",
+                about: "regex-automata on the whole text, as matches may span lines",
+                engine: Engine::Automaton,
+                terminator,
+                small_bytes,
+            },
+        }
+    }
+
+    pub(crate) fn engine(&self) -> &'static str {
+        self.name
+    }
+
+    pub(crate) fn explain(&self) -> String {
+        let mut out = format!("engine: {} ({})\n", self.name, self.about);
+        if let Some(streams) = self.streams() {
+            out += &streams.explain();
+        }
+        out
+    }
+
+    /// The program that the engine runs, where it runs one.
+    pub(crate) fn program(&self) -> Option<&BitProgram> {
+        Some(self.streams()?.compiled()?.scanner.program())
+    }
+
+    fn streams(&self) -> Option<&Streams> {
+        match &self.engine {
+            Engine::Literal(_, streams) | Engine::Streams(streams) => Some(streams),
+            Engine::Records | Engine::Words(_) | Engine::Automaton => None,
+        }
+    }
+
+    pub(crate) fn count(&self, spans: &meta::Regex, text: &[u8]) -> u64 {
+        match &self.engine {
+            Engine::Literal(literal, _) => {
+                let (count, at) = literal.count(text, self.terminator);
+                count + if at < text.len() { self.count_streams(spans, &text[at..]) } else { 0 }
+            }
+            Engine::Streams(_) => self.count_streams(spans, text),
+            Engine::Records | Engine::Words(_) | Engine::Automaton => self.count_pushed(spans, text),
+        }
+    }
+
+    fn count_streams(&self, spans: &meta::Regex, text: &[u8]) -> u64 {
+        match self.compiled(text) {
+            Some(compiled) if compiled.exact => compiled.scanner.count_lines(text),
+            _ => self.count_pushed(spans, text),
+        }
+    }
+
+    fn count_pushed(&self, spans: &meta::Regex, text: &[u8]) -> u64 {
+        let mut count = 0;
+        let _ = self.lines(spans, text, &mut |_| {
+            count += 1;
+            ControlFlow::Continue(())
+        });
+        count
+    }
+
+    pub(crate) fn lines(&self, spans: &meta::Regex, text: &[u8], push: &mut Push<'_>) -> ControlFlow<()> {
+        match &self.engine {
+            Engine::Records => records(spans, text, self.terminator, push),
+            Engine::Automaton => automaton(spans, text, self.terminator, push),
+            Engine::Words(words) => words.lines(text, self.terminator, push),
+            Engine::Streams(_) => self.lines_by_streams(spans, text, push),
+            Engine::Literal(literal, _) => match literal.lines(text, self.terminator, push) {
+                ControlFlow::Break(()) => ControlFlow::Break(()),
+                ControlFlow::Continue(at) if at == text.len() => ControlFlow::Continue(()),
+                ControlFlow::Continue(at) => self
+                    .lines_by_streams(spans, &text[at..], &mut |line| push(at + line.start..at + line.end)),
+            },
+        }
+    }
+
+    /// The same lines without any preparation, for texts of a few lines.
+    pub(crate) fn lines_nearby(
+        &self,
+        spans: &meta::Regex,
+        text: &[u8],
+        push: &mut Push<'_>,
+    ) -> ControlFlow<()> {
+        match self.engine {
+            Engine::Records => records(spans, text, self.terminator, push),
+            _ => automaton(spans, text, self.terminator, push),
+        }
+    }
+
+    /// The program, where the text is large enough for it and there is one.
+    fn compiled(&self, text: &[u8]) -> Option<&Compiled> {
+        if text.len() < self.small_bytes {
+            return None;
+        }
+        self.streams()?.compiled()
+    }
+
+    fn lines_by_streams(&self, spans: &meta::Regex, text: &[u8], push: &mut Push<'_>) -> ControlFlow<()> {
+        let Some(compiled) = self.compiled(text) else {
+            return automaton(spans, text, self.terminator, push);
+        };
+        let mut past = 0;
+        compiled.scanner.for_each_line_end(text, |end| {
+            let start = past + line::start_of(&text[past..], end - past, self.terminator);
+            past = text.len().min(end + 1);
+            let content = &text[start..end];
+            if compiled.exact || spans.is_match(content) {
+                push(start..past)?;
+            }
+            ControlFlow::Continue(())
+        })
+    }
+}
+
+/// A bit-stream program that is compiled when it is needed first.
+#[derive(Clone, Debug)]
+struct Streams {
+    hir: Arc<Hir>,
+    terminator: u8,
+    compiled: Arc<OnceLock<Option<Compiled>>>,
+}
+
+/// A program on a kernel.
+#[derive(Debug)]
+struct Compiled {
+    scanner: Scanner,
+    /// It marks the matching lines and no others; else they are candidates.
+    exact: bool,
+}
+
+impl Streams {
+    /// Streams for a pattern whose program is likely to be small enough.
+    fn new(hir: &Hir, options: &Options) -> Option<Streams> {
+        // A character class behind half a character: left to the automaton, which decides such cases byte by byte.
+        if !hir.properties().is_utf8() && has_long_characters(hir) {
+            return None;
+        }
+        // Alternations of hundreds of words have as many operations as letters: not even tried.
+        let literal_bytes = literal_bytes(hir);
+        let terminator = options.terminator.byte();
+        let compiled = Arc::new(OnceLock::new());
+        (literal_bytes <= LITERAL_BYTES).then(|| Streams { hir: Arc::new(hir.clone()), terminator, compiled })
+    }
+
+    fn compiled(&self) -> Option<&Compiled> {
+        self.compiled.get_or_init(|| self.compile()).as_ref()
+    }
+
+    fn compile(&self) -> Option<Compiled> {
+        let options =
+            CompileOptions { terminator: self.terminator, operations: MOST_OPERATIONS, ..Default::default() };
+        let (program, exact) = match compile::compile(&self.hir, &options) {
+            Ok(program) => (program, true),
+            Err(CompileError::WordAhead { .. }) => {
+                (compile::compile(&without_word_boundaries(&self.hir), &options).ok()?, false)
+            }
+            Err(_) => return None,
+        };
+        Some(Compiled { scanner: Scanner::new(&program), exact })
+    }
+
+    fn explain(&self) -> String {
+        let mut out = String::new();
+        let _ = match self.compiled() {
+            None => writeln!(
+                out,
+                "program: more than {MOST_OPERATIONS} operations, so the automaton runs instead"
+            ),
+            Some(Compiled { scanner, exact }) => writeln!(
+                out,
+                "kernel: {}\nlines: {}\ntexts below {STREAM_BYTES} bytes: automaton",
+                scanner.kernel().name(),
+                if *exact { "exact" } else { "candidates, confirmed by the automaton" }
+            ),
+        };
+        out
+    }
+}
+
+/// Whether a class holds characters of several bytes.
+fn has_long_characters(hir: &Hir) -> bool {
+    match hir.kind() {
+        HirKind::Class(Class::Unicode(class)) => class.maximum_len().is_some_and(|bytes| bytes > 1),
+        HirKind::Repetition(repetition) => has_long_characters(&repetition.sub),
+        HirKind::Capture(capture) => has_long_characters(&capture.sub),
+        HirKind::Concat(subs) | HirKind::Alternation(subs) => subs.iter().any(has_long_characters),
+        HirKind::Empty | HirKind::Literal(_) | HirKind::Look(_) | HirKind::Class(Class::Bytes(_)) => false,
+    }
+}
+
+/// Bytes of all literals.
+fn literal_bytes(hir: &Hir) -> usize {
+    match hir.kind() {
+        HirKind::Literal(literal) => literal.0.len(),
+        HirKind::Repetition(repetition) => literal_bytes(&repetition.sub),
+        HirKind::Capture(capture) => literal_bytes(&capture.sub),
+        HirKind::Concat(subs) | HirKind::Alternation(subs) => subs.iter().map(literal_bytes).sum(),
+        HirKind::Empty | HirKind::Class(_) | HirKind::Look(_) => 0,
+    }
+}
+
+/// What matches wherever `hir` does, without assertions about words.
+fn without_word_boundaries(hir: &Hir) -> Hir {
+    let all = |subs: &[Hir]| subs.iter().map(without_word_boundaries).collect();
+    match hir.kind() {
+        HirKind::Look(look) if regex_syntax::hir::LookSet::singleton(*look).contains_word() => Hir::empty(),
+        HirKind::Repetition(repetition) => {
+            let sub = Box::new(without_word_boundaries(&repetition.sub));
+            Hir::repetition(regex_syntax::hir::Repetition { sub, ..repetition.clone() })
+        }
+        HirKind::Capture(capture) => without_word_boundaries(&capture.sub),
+        HirKind::Concat(subs) => Hir::concat(all(subs)),
+        HirKind::Alternation(subs) => Hir::alternation(all(subs)),
+        _ => hir.clone(),
+    }
+}
+
+fn records(spans: &meta::Regex, text: &[u8], terminator: u8, push: &mut Push<'_>) -> ControlFlow<()> {
+    for record in line::each(text, terminator) {
+        let content = line::content(&text[record.clone()], terminator);
+        if spans.is_match(&text[record.start..record.start + content]) {
+            push(record)?;
+        }
+    }
+    ControlFlow::Continue(())
+}
+
+fn automaton(spans: &meta::Regex, text: &[u8], terminator: u8, push: &mut Push<'_>) -> ControlFlow<()> {
+    let mut at = 0;
+    while at < text.len() {
+        let input = Input::new(text).span(at..text.len()).earliest(true);
+        let Some(half) = spans.search_half(&input) else { break };
+        // An empty match behind the last terminator lies in no line.
+        if half.offset() == text.len() && text.last() == Some(&terminator) {
+            break;
+        }
+        let end = line::end_of(text, half.offset(), terminator);
+        let start = at + line::start_of(&text[at..], half.offset() - at, terminator);
+        at = end;
+        push(start..end)?;
+    }
+    ControlFlow::Continue(())
+}

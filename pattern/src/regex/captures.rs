@@ -1,0 +1,15 @@
+//! Groups of one match, for whoever needs more than its span.
+
+use regex_automata::util::captures;
+use std::ops::Range;
+
+/// The spans of a match and its groups; memory that is used again and again.
+#[derive(Clone, Debug)]
+pub struct Captures(pub(super) captures::Captures);
+
+impl Captures {
+    /// The span of a group; group 0 is the match.
+    pub fn group(&self, index: usize) -> Option<Range<usize>> {
+        self.0.get_group(index).map(|span| span.range())
+    }
+}

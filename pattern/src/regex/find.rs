@@ -1,0 +1,94 @@
+//! Spans: all matches of a text in order.
+
+use super::{Regex, Unit};
+use std::collections::VecDeque;
+use std::ops::{ControlFlow, Range};
+
+/// Lines are asked of the engine for this many bytes at a time.
+const WINDOW: usize = 64 << 10;
+
+/// Iterator over matches; made by [`Regex::find_iter`].
+#[derive(Debug)]
+pub struct Matches<'r, 't> {
+    regex: &'r Regex,
+    text: &'t [u8],
+    /// Matching lines that were not resolved yet.
+    lines: VecDeque<Range<usize>>,
+    /// Up to here the engine was asked for lines.
+    asked: usize,
+    /// Where the next match may begin, and the end of the last one, which an empty match must not touch.
+    at: usize,
+    last_end: Option<usize>,
+}
+
+impl<'r, 't> Matches<'r, 't> {
+    pub(super) fn new(regex: &'r Regex, text: &'t [u8]) -> Matches<'r, 't> {
+        Matches { regex, text, lines: VecDeque::new(), asked: 0, at: 0, last_end: None }
+    }
+
+    /// The next match within `end`, by the rules of `regex`: an empty match right behind a match is skipped.
+    fn within(&mut self, end: usize) -> Option<Range<usize>> {
+        while self.at <= end {
+            let input = regex_automata::Input::new(self.text).span(self.at..end);
+            let found = self.regex.spans().search(&input)?.range();
+            if found.is_empty() && self.last_end == Some(found.end) {
+                // With UTF-8 semantics the automaton itself skips the rest of a character.
+                self.at = found.end + 1;
+                continue;
+            }
+            self.at = found.end;
+            self.last_end = Some(found.end);
+            return Some(found);
+        }
+        None
+    }
+
+    /// Asks for more lines; false at the end of the text.
+    fn refill(&mut self) -> bool {
+        let terminator = self.regex.options.terminator.byte();
+        while self.lines.is_empty() {
+            if self.asked >= self.text.len() {
+                return false;
+            }
+            let from = self.asked;
+            let wish = (from + WINDOW).min(self.text.len());
+            let end = crate::line::end_of(self.text, wish - 1, terminator);
+            let lines = &mut self.lines;
+            let _ = self.regex.matching_lines(&self.text[from..end], |line| {
+                lines.push_back(from + line.start..from + line.end);
+                ControlFlow::Continue(())
+            });
+            self.asked = end;
+        }
+        true
+    }
+}
+
+impl Iterator for Matches<'_, '_> {
+    type Item = Range<usize>;
+
+    fn next(&mut self) -> Option<Range<usize>> {
+        if self.regex.options.unit == Unit::Text {
+            return self.within(self.text.len());
+        }
+        loop {
+            if self.lines.is_empty() && !self.refill() {
+                return None;
+            }
+            let line = self.lines.front()?.clone();
+            let content =
+                crate::line::content(&self.text[line.clone()], self.regex.options.terminator.byte());
+            if self.at < line.start {
+                (self.at, self.last_end) = (line.start, None);
+            }
+            match self.within(line.start + content) {
+                Some(found) => return Some(found),
+                None => {
+                    self.lines.pop_front();
+                    self.at = self.at.max(line.end);
+                    self.last_end = None;
+                }
+            }
+        }
+    }
+}

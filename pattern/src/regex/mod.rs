@@ -1,0 +1,187 @@
+//! Regular expressions over lines: what a program that searches text asks for.
+//!
+//! [`Regex`] answers about lines (is there one, how many, which) with the engine that [`crate::plan`] chose, and about places in a line with
+//! `regex-automata`, which resolves leftmost-first spans inside lines that are known to match. So spans are those of the `regex`
+//! crate, and its cost is paid only where somebody asks for a span.
+//! A [`Unit::Text`] expression instead treats the whole text as one haystack, as the `regex` crate does; lines are then no engine's business.
+//! Left out: replacement and splitting, which `regex` has.
+
+mod builder;
+mod captures;
+mod error;
+mod find;
+mod matcher;
+mod parse;
+mod set;
+
+pub use builder::{Boundary, Case, Options, RegexBuilder, Terminator, Unit};
+pub use captures::Captures;
+pub use error::{Error, ErrorKind};
+pub use find::Matches;
+pub use set::RegexSet;
+
+use crate::plan::Plan;
+use regex_automata::meta;
+use std::fmt;
+use std::ops::{ControlFlow, Range};
+
+/// [`Regex::first_line`] looks this far before it sets anything up.
+const NEAR_BYTES: usize = 2 << 10;
+
+/// A compiled expression.
+///
+/// A clone is cheap and should be made for each thread, as clones do not share scratch memory.
+#[derive(Clone)]
+pub struct Regex {
+    spans: meta::Regex,
+    plan: Plan,
+    options: Options,
+    /// A byte that no match contains and that ends lines, where matches lie within lines.
+    within_lines: bool,
+    can_be_empty: bool,
+    hir: std::sync::Arc<regex_syntax::hir::Hir>,
+}
+
+impl Regex {
+    /// Compiles one pattern with the default options: lines end with a line feed.
+    ///
+    /// # Errors
+    /// The pattern does not parse, asks for a line's end, or is too large.
+    pub fn new(pattern: &str) -> Result<Regex, Error> {
+        RegexBuilder::new().build(pattern)
+    }
+
+    /// The options it was built with.
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// Whether any line of `text` matches.
+    pub fn is_match(&self, text: &[u8]) -> bool {
+        match self.options.unit {
+            Unit::Text => self.spans.is_match(text),
+            Unit::Line => self.matching_lines(text, |_| ControlFlow::Break(())).is_break(),
+        }
+    }
+
+    /// The number of lines of `text` that match. A last line without terminator counts; the empty text has no line.
+    pub fn count_lines(&self, text: &[u8]) -> u64 {
+        if self.options.unit == Unit::Line {
+            return self.plan.count(&self.spans, text);
+        }
+        let mut count = 0;
+        let _ = self.matching_lines(text, |_| {
+            count += 1;
+            ControlFlow::Continue(())
+        });
+        count
+    }
+
+    /// Pushes each matching line, its terminator included, in order, until `push` breaks.
+    ///
+    /// With [`Unit::Text`] a line matches when a match begins in it.
+    pub fn matching_lines(
+        &self,
+        text: &[u8],
+        mut push: impl FnMut(Range<usize>) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        match self.options.unit {
+            Unit::Line => self.plan.lines(&self.spans, text, &mut push),
+            Unit::Text => self.lines_of_matches(text, &mut push),
+        }
+    }
+
+    /// The first matching line, its terminator included.
+    ///
+    /// For callers that ask again behind each answer: where lines match often, a look at the next [`NEAR_BYTES`] by the automaton is much cheaper
+    /// than setting up streams.
+    pub fn first_line(&self, text: &[u8]) -> Option<Range<usize>> {
+        let near = text.len().min(NEAR_BYTES);
+        let near =
+            if near == 0 { 0 } else { crate::line::end_of(text, near - 1, self.options.terminator.byte()) };
+        let mut found = None;
+        let mut first = |line: Range<usize>| {
+            found = Some(line);
+            ControlFlow::Break(())
+        };
+        let near_has = match self.options.unit {
+            Unit::Line => self.plan.lines_nearby(&self.spans, &text[..near], &mut first),
+            Unit::Text => self.lines_of_matches(text, &mut first),
+        };
+        if near_has.is_continue() && self.options.unit == Unit::Line {
+            let _ = self
+                .plan
+                .lines(&self.spans, &text[near..], &mut |line| first(near + line.start..near + line.end));
+        }
+        found
+    }
+
+    fn lines_of_matches(
+        &self,
+        text: &[u8],
+        push: &mut dyn FnMut(Range<usize>) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let mut past = 0;
+        for found in self.find_iter(text) {
+            if found.start >= past && found.start < text.len() {
+                let line = crate::line::around(text, found.start, self.options.terminator.byte());
+                past = line.end;
+                push(line)?;
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// All matches in order: leftmost, earlier alternatives first, none overlapping.
+    pub fn find_iter<'r, 't>(&'r self, text: &'t [u8]) -> Matches<'r, 't> {
+        Matches::new(self, text)
+    }
+
+    /// The first match at or after `at`; what lies before `at` is seen by look-behind such as `\b`.
+    pub fn find_at(&self, text: &[u8], at: usize) -> Option<Range<usize>> {
+        let input = regex_automata::Input::new(text).span(at..text.len());
+        self.spans.search(&input).map(|found| found.range())
+    }
+
+    /// Pushes the matches of one line, given without its terminator, in order.
+    pub fn matches_of_line(&self, line: &[u8], mut push: impl FnMut(Range<usize>)) {
+        for found in self.spans.find_iter(line) {
+            push(found.range());
+        }
+    }
+
+    /// Whether an empty string can be a match.
+    pub fn can_be_empty(&self) -> bool {
+        self.can_be_empty
+    }
+
+    /// What was chosen for this pattern and why, in lines for people.
+    pub fn explain(&self) -> String {
+        self.plan.explain()
+    }
+
+    /// What the patterns came to, options applied.
+    pub fn hir(&self) -> &regex_syntax::hir::Hir {
+        &self.hir
+    }
+
+    /// The bit-stream program that the engine runs, where it runs one.
+    pub fn program(&self) -> Option<&crate::program::BitProgram> {
+        self.plan.program()
+    }
+
+    /// The engine's name.
+    pub fn engine(&self) -> &'static str {
+        self.plan.engine()
+    }
+
+    pub(crate) fn spans(&self) -> &meta::Regex {
+        &self.spans
+    }
+}
+
+impl fmt::Debug for Regex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Regex").field("engine", &self.engine()).field("options", &self.options).finish()
+    }
+}

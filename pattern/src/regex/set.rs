@@ -1,0 +1,74 @@
+//! Which of several patterns match: one pass over the text, then one answer per pattern for the lines that hold any.
+
+use super::{Error, Regex, RegexBuilder, Unit};
+use std::ops::{ControlFlow, Range};
+
+/// A set of patterns.
+///
+/// One pass finds the lines that any pattern matches; only those are looked at again, pattern by pattern.
+#[derive(Clone, Debug)]
+pub struct RegexSet {
+    any: Regex,
+    each: Vec<Regex>,
+}
+
+impl RegexSet {
+    /// Compiles the patterns with the default options.
+    ///
+    /// # Errors
+    /// As [`RegexBuilder::build`], for the first pattern that is refused.
+    pub fn new(patterns: &[String]) -> Result<RegexSet, Error> {
+        RegexSet::with(&RegexBuilder::new(), patterns)
+    }
+
+    /// Compiles the patterns with a builder's options.
+    ///
+    /// # Errors
+    /// As [`RegexBuilder::build`], for the first pattern that is refused.
+    pub fn with(builder: &RegexBuilder, patterns: &[String]) -> Result<RegexSet, Error> {
+        let each = patterns.iter().map(|pattern| builder.build(pattern)).collect::<Result<_, _>>()?;
+        Ok(RegexSet { any: builder.build_many(patterns)?, each })
+    }
+
+    /// The number of patterns.
+    pub fn len(&self) -> usize {
+        self.each.len()
+    }
+
+    /// Whether there is no pattern.
+    pub fn is_empty(&self) -> bool {
+        self.each.is_empty()
+    }
+
+    /// Which patterns match anywhere in `text`, by index.
+    pub fn matches(&self, text: &[u8]) -> Vec<usize> {
+        let mut missing: Vec<usize> = (0..self.each.len()).collect();
+        let _ = self.matching_lines(text, |_, found| {
+            missing.retain(|index| !found.contains(index));
+            if missing.is_empty() {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
+        });
+        (0..self.each.len()).filter(|index| !missing.contains(index)).collect()
+    }
+
+    /// Pushes each line that any pattern matches, with the indices of those that do.
+    pub fn matching_lines(
+        &self,
+        text: &[u8],
+        mut push: impl FnMut(Range<usize>, &[usize]) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let mut found = Vec::new();
+        self.any.matching_lines(text, |line| {
+            found.clear();
+            let haystack = match self.any.options().unit {
+                Unit::Line => &text[line.clone()],
+                Unit::Text => text,
+            };
+            found.extend((0..self.each.len()).filter(|&index| self.each[index].is_match(haystack)));
+            push(line, &found)
+        })
+    }
+}

@@ -1,0 +1,244 @@
+//! Every engine of the plan against the `regex` crate, line by line: which lines match, how many, and all spans.
+
+use pattern::plan::ENGINES;
+use pattern::regex::{Boundary, Case, Options, RegexBuilder, RegexSet, Terminator};
+use pattern::Regex;
+use proptest::prelude::*;
+use std::ops::{ControlFlow, Range};
+
+/// The truth: each line by itself, with `regex`.
+fn naive(pattern: &str, text: &[u8]) -> (Vec<Range<usize>>, Vec<Range<usize>>) {
+    let regex = regex::bytes::RegexBuilder::new(pattern).build().unwrap();
+    let (mut lines, mut spans) = (Vec::new(), Vec::new());
+    for line in pattern::line::each(text, b'\n') {
+        let content = &text[line.start..line.start + pattern::line::content(&text[line.clone()], b'\n')];
+        let found: Vec<_> =
+            regex.find_iter(content).map(|m| line.start + m.start()..line.start + m.end()).collect();
+        if !found.is_empty() {
+            lines.push(line);
+        }
+        spans.extend(found);
+    }
+    (lines, spans)
+}
+
+fn lines(regex: &Regex, text: &[u8]) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
+    let flow = regex.matching_lines(text, |line| {
+        found.push(line);
+        ControlFlow::Continue(())
+    });
+    assert!(flow.is_continue());
+    found
+}
+
+/// Holds all engines against the truth, the planned one included.
+fn check(pattern: &str, text: &[u8]) {
+    let (expected, spans) = naive(pattern, text);
+    let planned = Regex::new(pattern).unwrap();
+    let forced = ENGINES.iter().map(|kind| RegexBuilder::new().engine(kind.name).build(pattern).unwrap());
+    for regex in forced.chain([planned]) {
+        let engine = regex.engine();
+        assert_eq!(lines(&regex, text), expected, "{pattern:?} by {engine}");
+        assert_eq!(regex.count_lines(text), expected.len() as u64, "{pattern:?} by {engine}");
+        assert_eq!(regex.is_match(text), !expected.is_empty(), "{pattern:?} by {engine}");
+        let mut first = Vec::new();
+        while let Some(line) =
+            regex.first_line(&text[first.last().map_or(0, |line: &Range<usize>| line.end)..])
+        {
+            let base = first.last().map_or(0, |line: &Range<usize>| line.end);
+            first.push(base + line.start..base + line.end);
+        }
+        assert_eq!(first, expected, "{pattern:?} by {engine}, one by one");
+        assert_eq!(regex.find_iter(text).collect::<Vec<_>>(), spans, "{pattern:?} by {engine}");
+    }
+}
+
+const PATTERNS: &[&str] = &[
+    "a",
+    "ab",
+    " ",
+    "[a-c]+b",
+    "a*",
+    "",
+    "^a",
+    "b$",
+    "^$",
+    r"\bab\b",
+    r"\w+ \w+",
+    r"a{2,3}b",
+    "ab|cd|é",
+    r"\p{Lu}\w*",
+    "é+",
+    r"(?i)Ab",
+    "(a|b)*c",
+    ".",
+    r"[^a]b",
+    r"\s+$",
+    r"\Bb",
+    r"(?-u:\xC3)(?:ß)*[^a]",
+    "foo|bar|bazaar|quux|corge",
+    r"[0-9]{1,3}(\.[0-9]{1,3}){3}",
+    r"(ab)+\b.",
+];
+
+#[test]
+fn engines_agree_on_small_texts() {
+    let texts: &[&[u8]] = &[
+        b"",
+        b"\n",
+        b"a",
+        b"ab\n",
+        b"\n\n",
+        b"ab\ncd\n",
+        b"x ab y\nAB\n\naab b",
+        b"a\r\nb\r\n",
+        b"\xff\xfea\n\xc3",
+        "é ÉA été\n".as_bytes(),
+        b"1.2.3.4\n300.1\nabab.\n",
+        b"a\0b\n\0\n",
+        b"\xc3\x9fc\n\xc3\xc3\x9fb\n",
+    ];
+    for pattern in PATTERNS {
+        for text in texts {
+            check(pattern, text);
+        }
+    }
+}
+
+#[test]
+fn matches_of_any_length_are_found_across_all_boundaries() {
+    for length in [1, 2, 63, 64, 65, 511, 512, 513, 1100] {
+        for boundary in [64, 512, 4096, 8192, 16384] {
+            for back in [0, 1, length / 2, length] {
+                let before = boundary - back.min(boundary - 1);
+                let text = [&b"x".repeat(before)[..], &b"a".repeat(length), b"\nxx\n"].concat();
+                let pattern = format!("xa{{{length}}}$");
+                let regex = RegexBuilder::new().engine("streams").build(&pattern).unwrap();
+                assert_eq!(regex.count_lines(&text), 1, "{length} at {before}");
+                assert_eq!(
+                    lines(&regex, &text),
+                    std::slice::from_ref(&(0..before + length + 1)),
+                    "{length} at {before}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn one_long_line_of_one_letter_takes_linear_time() {
+    let mut text = b"a".repeat(4 << 20);
+    let regex = Regex::new("a*b").unwrap();
+    assert_eq!(regex.count_lines(&text), 0);
+    text.push(b'b');
+    assert_eq!(lines(&regex, &text), std::slice::from_ref(&(0..text.len())));
+}
+
+#[test]
+fn a_dense_string_is_searched_by_both_engines_in_one_text() {
+    let text = [&b"a b c\nd\n".repeat(9000)[..], b" "].concat();
+    check(" ", &text);
+}
+
+#[test]
+fn many_words_are_found() {
+    let words: Vec<String> = (0..3000u32).map(|n| format!("{:x}", n.wrapping_mul(2_654_435_761))).collect();
+    let mut text = Vec::new();
+    for n in 0..20_000u32 {
+        text.extend_from_slice(format!("{:x} {}\n", n.wrapping_mul(2_246_822_519), n % 7).as_bytes());
+        if n % 997 == 0 {
+            text.extend_from_slice(format!("x{}y\n", words[n as usize % words.len()]).as_bytes());
+        }
+    }
+    for count in [2, 20, 500, 3000] {
+        check(&words[..count].join("|"), &text);
+    }
+}
+
+#[test]
+fn options_change_what_matches() {
+    let count = |change: &dyn Fn(&mut Options), patterns: &[&str], text: &str| {
+        let patterns: Vec<String> = patterns.iter().map(|p| p.to_string()).collect();
+        RegexBuilder::new().with(change).build_many(&patterns).unwrap().count_lines(text.as_bytes())
+    };
+    let text = "foo\nFOO bar\nfoobar\na.c\nabc\n";
+    assert_eq!(count(&|_| (), &["foo"], text), 2);
+    assert_eq!(count(&|o| o.case = Case::Insensitive, &["foo"], text), 3);
+    assert_eq!(count(&|o| o.case = Case::Smart, &["foo"], text), 3);
+    assert_eq!(count(&|o| o.case = Case::Smart, &["Foo"], text), 0);
+    assert_eq!(count(&|o| o.case = Case::Smart, &["foo", "X"], text), 2);
+    assert_eq!(count(&|o| o.boundary = Boundary::Word, &["foo"], text), 1);
+    assert_eq!(count(&|o| o.boundary = Boundary::Line, &["foo", "ab."], text), 2);
+    assert_eq!(count(&|o| o.fixed_strings = true, &["a.c"], text), 1);
+    assert_eq!(count(&|o| o.terminator = Terminator::CrLf, &["o$"], "foo\r\nfob\r\n"), 1);
+    assert_eq!(count(&|o| o.terminator = Terminator::Nul, &["^b"], "ab\0b\0a\nb\0"), 2);
+    assert_eq!(count(&|_| (), &[], text), 0);
+}
+
+#[test]
+fn groups_of_several_patterns_are_numbered_on() {
+    use grep_matcher::{Captures, Matcher};
+    let regex = RegexBuilder::new().build_many(&["(a)x".into(), "(b)(c)".into()]).unwrap();
+    let mut captures = regex.new_captures().unwrap();
+    assert!(regex.captures(b"-bc", &mut captures).unwrap());
+    let groups: Vec<_> = (0..4).map(|index| captures.get(index).map(|m| (m.start(), m.end()))).collect();
+    assert_eq!(groups, [Some((1, 3)), None, Some((1, 2)), Some((2, 3))]);
+}
+
+#[test]
+fn a_set_says_which_patterns_match() {
+    let set = RegexSet::new(&["a".into(), "b+c".into(), "^z".into()]).unwrap();
+    assert_eq!(set.matches(b"xa\nq\n"), [0]);
+    assert_eq!(set.matches(b"zbbc\na\n"), [0, 1, 2]);
+    assert!(set.matches(b"").is_empty());
+    let mut seen = Vec::new();
+    let _ = set.matching_lines(b"abc\nx\nz\n", |line, which| {
+        seen.push((line, which.to_vec()));
+        ControlFlow::Continue(())
+    });
+    assert_eq!(seen, [(0..4, vec![0, 1]), (6..8, vec![2])]);
+}
+
+#[test]
+fn what_is_refused_shows_the_place() {
+    let said = |pattern: &str| Regex::new(pattern).unwrap_err().to_string();
+    assert_eq!(said("ab(c"), "regex parse error:\n    ab(c\n      ^\nerror: unclosed group");
+    assert!(said(r"a\nb").contains("    a\\nb\n     ^^\n"), "{}", said(r"a\nb"));
+    assert!(said(r"(a)\1").contains("backreferences are not supported"));
+    let small = RegexBuilder::new().with(|o| o.size_limit = 1000).build(r"\w{50}").unwrap_err();
+    assert_eq!(small.kind, pattern::regex::ErrorKind::TooLarge(1000));
+}
+
+#[test]
+fn bounded_repetitions_of_bounded_repetitions_are_run_or_refused() {
+    match RegexBuilder::new().build("(a{0,100}){0,100}b") {
+        Ok(regex) => assert_eq!(regex.count_lines(b"aaab\nc\n"), 1),
+        Err(error) => assert!(matches!(error.kind, pattern::regex::ErrorKind::TooLarge(_))),
+    }
+}
+
+/// Patterns of a small grammar over a few characters.
+fn some_pattern() -> impl Strategy<Value = String> {
+    let leaf = prop::sample::select(vec![
+        "a", "b", "c", "é", ".", "[ab]", "[^a]", r"\w", r"\s", r"\b", "^", "$", "ab", r"\d", "x",
+    ]);
+    leaf.prop_map(String::from).prop_recursive(4, 24, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 1..4).prop_map(|parts| parts.concat()),
+            prop::collection::vec(inner.clone(), 2..4).prop_map(|parts| format!("(?:{})", parts.join("|"))),
+            (inner, prop::sample::select(vec!["*", "+", "?", "{2}", "{1,3}", "*?"]))
+                .prop_map(|(part, repeat)| format!("(?:{part}){repeat}")),
+        ]
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    #[test]
+    fn engines_agree_with_regex(pattern in some_pattern(), text in prop::collection::vec(
+        prop::sample::select(b"aabbcx 1\n\r\xc3\xa9\xff".to_vec()), 0..200)) {
+        check(&pattern, &text);
+    }
+}
