@@ -128,11 +128,6 @@ impl Assembler {
         self.raw(&[0x48 | r >> 3, 0xf7, 0xd0 | (r & 7)]);
     }
 
-    /// `xor to, from`
-    pub(crate) fn xor(&mut self, to: u8, from: u8) {
-        self.raw(&[0x48 | (from >> 3) << 2 | to >> 3, 0x31, 0xc0 | (from & 7) << 3 | (to & 7)]);
-    }
-
     /// `mov qword gs:[index*8 + offset], 0`
     pub(crate) fn clear_table(&mut self, index: u8, offset: u32) {
         self.raw(&[0x65, 0x48 | (index >> 3) << 1, 0xc7, 0x04, 0xc5 | (index & 7) << 3]);
@@ -228,6 +223,23 @@ impl Assembler {
     pub(crate) fn store_at(&mut self, r: u8, at: u8, displacement: u8) {
         self.raw(&[0x65, 0x48 | (r >> 3) << 2 | at >> 3, 0x89]);
         self.memory(r, &Address::based(at, i64::from(displacement)));
+    }
+
+    /// `prefetchw gs:[at + displacement]`
+    pub(crate) fn prefetch_write(&mut self, at: u8, displacement: i32) {
+        self.raw(&[0x65]);
+        if at >= 8 {
+            self.raw(&[0x41]);
+        }
+        self.raw(&[0x0f, 0x0d]);
+        self.memory(1, &Address::based(at, i64::from(displacement)));
+    }
+
+    /// `mov qword gs:[at + displacement], sign-extended value`
+    pub(crate) fn store_imm64_at(&mut self, at: u8, displacement: u8, value: i32) {
+        self.raw(&[0x65, 0x48 | at >> 3, 0xc7]);
+        self.memory(0, &Address::based(at, i64::from(displacement)));
+        self.imm32(value as u32);
     }
 
     /// `mov dword gs:[at + displacement], value`

@@ -10,6 +10,7 @@ use crate::emit::lookup::{self, Hash};
 use crate::emit::routine::{self, RecordRoutine};
 use crate::layout::{context, Layout, LOOKUP_BITS, LOOKUP_PROBES};
 use crate::memory::{Shared, HUGE_BYTES};
+use event::{Filter, SetFilter};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
@@ -55,7 +56,7 @@ pub(crate) struct Zone {
     pub(crate) routines: Routines,
     pub(crate) routine_used: u64,
     /// Record routines by what they are for.
-    pub(crate) records: HashMap<RecordRoutine, u64>,
+    pub(crate) routines_written: HashMap<RecordRoutine, u64>,
 }
 
 /// Addresses of a zone's shared routines.
@@ -105,6 +106,12 @@ pub(crate) struct Fragment {
     pub(crate) counters: u32,
     /// Nothing at its head needs the status flags.
     pub(crate) flags_dead: bool,
+    /// How often it was tuned before it became this.
+    pub(crate) tunings: u8,
+    /// The last place that leads to its body; the others follow by [`Incoming::next`].
+    pub(crate) incoming: u32,
+    /// A place that is not noted leads there too.
+    pub(crate) reached_from_far: bool,
 }
 
 /// A way out of a fragment that may be linked.
@@ -124,6 +131,16 @@ pub(crate) struct Exit {
     pub(crate) stale: bool,
 }
 
+/// A displacement that leads to a fragment's body.
+#[derive(Clone, Copy)]
+pub(crate) struct Incoming {
+    /// Where it is in the shared file, and the address behind it.
+    pub(crate) offset: usize,
+    pub(crate) from: u64,
+    /// The one noted before it (0: none).
+    pub(crate) next: u32,
+}
+
 /// Zones, fragments, exits.
 pub(crate) struct CodeCache {
     pub(crate) shared: Arc<Shared>,
@@ -132,6 +149,7 @@ pub(crate) struct CodeCache {
     pub(crate) fragments: Vec<Fragment>,
     pub(crate) map: AddressMap<u32>,
     pub(crate) exits: Vec<Exit>,
+    incoming: Vec<Incoming>,
     /// For each target without code, the last exit that waits for it; the others follow by [`Exit::next`].
     pub(crate) pending: AddressMap<u32>,
     /// Code of the stub being written.
@@ -144,7 +162,7 @@ pub(crate) struct CodeCache {
 }
 
 impl CodeCache {
-    pub(crate) fn new(shared: Arc<Shared>, layout: Layout, filter_sets: u32) -> CodeCache {
+    pub(crate) fn new(shared: Arc<Shared>, layout: Layout, filter: Option<&Filter>) -> CodeCache {
         let mut cache = CodeCache {
             zones: Vec::new(),
             fragments: Vec::new(),
@@ -158,6 +176,7 @@ impl CodeCache {
                 next: 0,
                 stale: false,
             }],
+            incoming: vec![Incoming { offset: 0, from: 0, next: 0 }],
             pending: AddressMap::default(),
             scratch: Assembler::default(),
             hash: Hash::of_host(),
@@ -180,14 +199,14 @@ impl CodeCache {
                 bounds: Vec::new(),
                 routines: Routines::default(),
                 routine_used: 0,
-                records: HashMap::new(),
+                routines_written: HashMap::new(),
             });
-            cache.write_routines(z, filter_sets);
+            cache.write_routines(z, filter);
         }
         cache
     }
 
-    fn write_routines(&mut self, z: usize, filter_sets: u32) {
+    fn write_routines(&mut self, z: usize, filter: Option<&Filter>) {
         let mut code = Assembler::default();
         let base = self.zones[z].cold_address();
         let mut routines = Routines { hand_over: base, ..Routines::default() };
@@ -196,9 +215,8 @@ impl CodeCache {
         routines.probe = base + code.len() as u64;
         lookup::probe_routine(&mut code, self.layout.low, EXIT_LOOKUP);
         routines.clear_filter = base + code.len() as u64;
-        for set in 0..filter_sets {
-            code.store_imm64(context::DATA_LINES + 8 * set, 0);
-        }
+        let sets = |filter: Option<SetFilter>| filter.map_or(0, |f| f.sets);
+        empty(&mut code, context::DATA_LINES, 8, sets(filter.map(|f| f.data)));
         code.jump_context(context::RETURN);
         let zone = &mut self.zones[z];
         zone.routines = routines;
@@ -208,8 +226,8 @@ impl CodeCache {
     }
 
     /// Address of the routine that records a data reference as `key` says, made when first asked for.
-    pub(crate) fn record_routine(&mut self, z: usize, key: RecordRoutine) -> u64 {
-        if let Some(&known) = self.zones[z].records.get(&key) {
+    pub(crate) fn routine(&mut self, z: usize, key: RecordRoutine) -> u64 {
+        if let Some(&known) = self.zones[z].routines_written.get(&key) {
             return known;
         }
         let mut code = Assembler::default();
@@ -222,7 +240,7 @@ impl CodeCache {
         );
         self.shared.write(zone.cold_offset() + zone.routine_used as usize, &code.bytes);
         zone.routine_used = (zone.routine_used + code.len() as u64 + 63) & !63;
-        zone.records.insert(key, address);
+        zone.routines_written.insert(key, address);
         address
     }
 
@@ -277,12 +295,14 @@ impl CodeCache {
         let body = self.fragments[f].body;
         let at = self.zones[z].address + u64::from(exit.patch);
         let goal = if exit.counter.is_none() && exit.restore == 0 && near(at + 4, body) {
+            self.arrives(f, self.zones[z].offset + exit.patch as usize, at + 4);
             body
         } else {
             let mut code = std::mem::take(&mut self.scratch);
             code.bytes.clear();
             let here = self.zones[z].address + self.zones[z].hot_used;
-            self.stub(&mut code, here, &exit, f);
+            let at = self.stub(&mut code, here, &exit, f);
+            self.arrives_by_stub(f, z, here, at);
             self.place(z, &code.bytes, &[]);
             self.scratch = code;
             here
@@ -291,22 +311,65 @@ impl CodeCache {
         self.shared.patch32(self.zones[z].offset + exit.patch as usize, displacement as i32);
     }
 
-    /// The linked form of an exit: restore, count, jump. `here` is the final address of the code's end so far.
-    pub(crate) fn stub(&self, code: &mut Assembler, here: u64, exit: &Exit, f: usize) {
+    /// Notes a displacement that leads to fragment `f`.
+    pub(crate) fn arrives(&mut self, f: usize, offset: usize, from: u64) {
+        let next = std::mem::replace(&mut self.fragments[f].incoming, self.incoming.len() as u32);
+        self.incoming.push(Incoming { offset, from, next });
+    }
+
+    /// The same for a stub's jump that is placed at `here + at`, if it is a near one.
+    pub(crate) fn arrives_by_stub(&mut self, f: usize, z: usize, here: u64, at: Option<usize>) {
+        match at {
+            Some(at) => {
+                let address = here + at as u64;
+                let offset = self.zones[z].offset + (address - self.zones[z].address) as usize;
+                self.arrives(f, offset, address + 4);
+            }
+            None => self.fragments[f].reached_from_far = true,
+        }
+    }
+
+    /// The fragment that `block` belongs to, if it is the one in use and can be replaced.
+    pub(crate) fn replaceable(&self, block: u32) -> Option<usize> {
+        let f = self.fragments.partition_point(|f| f.first_block <= block).checked_sub(1)?;
+        let fragment = &self.fragments[f];
+        (self.find(fragment.pc) == Some(f) && !fragment.reached_from_far).then_some(f)
+    }
+
+    /// Everything that leads to fragment `old` leads to `new` from now on. Each displacement changes at once: threads may run.
+    pub(crate) fn redirect(&mut self, old: usize, new: usize) {
+        let mut n = std::mem::take(&mut self.fragments[old].incoming);
+        while n != 0 {
+            let incoming = self.incoming[n as usize];
+            let goal = self.fragments[new].body;
+            self.shared.patch32(incoming.offset, goal.wrapping_sub(incoming.from) as i32);
+            let rest = std::mem::replace(&mut self.fragments[new].incoming, n);
+            self.incoming[n as usize].next = rest;
+            n = incoming.next;
+        }
+        self.fragments[new].entry = self.fragments[old].entry.take();
+        self.map.insert(self.fragments[new].pc, new as u32);
+    }
+
+    /// The linked form of an exit: restore, count, jump. `here` is the final address of the code's end so far. Returns where the
+    /// displacement is, if it is a near one.
+    pub(crate) fn stub(&self, code: &mut Assembler, here: u64, exit: &Exit, f: usize) -> Option<usize> {
         let start = code.len();
         restore_registers(code, exit.restore);
         if let Some(counter) = exit.counter {
             count(code, counter, self.fragments[f].flags_dead);
         }
         let body = self.fragments[f].body;
+        code.align_patch(here - start as u64, 1);
         let from = here + (code.len() - start) as u64 + 5;
         if near(from, body) {
             code.raw(&[0xe9]);
             code.imm32(body.wrapping_sub(from) as u32);
-        } else {
-            code.raw(&[0xff, 0x25, 0, 0, 0, 0]); // jmp [rip]
-            code.raw(&body.to_le_bytes());
+            return Some(code.len() - 4 - start);
         }
+        code.raw(&[0xff, 0x25, 0, 0, 0, 0]); // jmp [rip]
+        code.raw(&body.to_le_bytes());
+        None
     }
 
     /// The address by which lookups enter fragment `f`; makes an entry where there is none.
@@ -318,9 +381,11 @@ impl CodeCache {
         let here = self.zones[z].address + self.zones[z].hot_used;
         let mut code = Assembler::default();
         lookup::entry(&mut code);
+        code.align_patch(here, 1);
         let from = here + code.len() as u64 + 5;
         code.raw(&[0xe9]);
         code.imm32(self.fragments[f].body.wrapping_sub(from) as u32);
+        self.arrives_by_stub(f, z, here, Some(code.len() - 4));
         self.place(z, &code.bytes, &[]);
         self.fragments[f].entry = Some(here);
         here
@@ -422,6 +487,13 @@ impl CodeCache {
     /// Whether `rip` lies in generated code.
     pub(crate) fn contains(&self, rip: u64) -> bool {
         self.zones.iter().any(|z| rip >= z.address && rip < z.address + z.hot_bytes + z.cold_bytes)
+    }
+}
+
+/// Empties `sets` entries of `bytes` bytes; touches no flags.
+fn empty(code: &mut Assembler, at: u32, bytes: u32, sets: u32) {
+    for word in 0..(sets * bytes).div_ceil(8) {
+        code.store_imm64(at + 8 * word, 0);
     }
 }
 

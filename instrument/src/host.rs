@@ -228,7 +228,7 @@ impl Host {
         let thread = &self.threads[&tid];
         let context = thread.context;
         let image = self.image.as_ref().expect("a thread has an image");
-        let (segment, ..) = image.written(context);
+        let (segment, offset, count) = image.written(context);
         let next = (segment + 1) % context::RING_SEGMENTS;
         while self.lent.contains(&(context, next)) {
             match self.returned.recv() {
@@ -240,6 +240,9 @@ impl Host {
         }
         image.start_segment(context, next);
         self.effort.waiting += started.elapsed();
+        let started = Instant::now();
+        self.effort.tuned += self.image_mut().learn(offset, count);
+        self.effort.translating += started.elapsed();
     }
 
     /// Gives what the thread has written to the observer.

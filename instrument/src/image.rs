@@ -76,8 +76,8 @@ impl Image {
         let layout = Layout::plan(&modules::ranges(pid), entry)
             .ok_or_else(|| Error::system("no room for generated code in the program's address space"))?;
         let shared = Arc::new(Shared::new(layout.file_bytes() as usize)?);
-        let sets = if let Stream::Filtered(f) = stream { f.data.sets } else { 0 };
-        let cache = CodeCache::new(shared.clone(), layout.clone(), sets);
+        let filter = if let Stream::Filtered(f) = &stream { Some(f) } else { None };
+        let cache = CodeCache::new(shared.clone(), layout.clone(), filter);
         let table = (layout.low_offset() + layout.system_call_table() - layout.low) as usize;
         for n in number::ALL {
             shared.write(table + n as usize, &[1]);
@@ -251,6 +251,50 @@ impl Image {
         Some(body)
     }
 
+    /// Looks at the records just written, and tunes fragments again of which they tell something new; how many.
+    pub(crate) fn learn(&mut self, offset: usize, count: usize) -> u64 {
+        const TUNINGS_MAX: u8 = 4;
+        if !matches!(self.translator.events.stream, Stream::Filtered(_)) || self.translator.asking.is_some() {
+            return 0;
+        }
+        let shared = self.shared.clone();
+        let t = &mut self.translator;
+        if t.heat.passes_over() {
+            return 0;
+        }
+        let blocks = t.heat.sample(shared.records(offset, count), &t.sites);
+        let mut tuned = 0;
+        for block in blocks {
+            let Some(f) = self.translator.cache.replaceable(block) else { continue };
+            let fragment = &self.translator.cache.fragments[f];
+            if fragment.tunings == TUNINGS_MAX {
+                continue;
+            }
+            let executions = self.executions(f);
+            if self.translator.would_change(f, &executions) {
+                let new = self.translator.tune(f, &executions, &mut self.maps);
+                tuned += u64::from(new.is_some());
+            }
+        }
+        self.translator.heat.sampled(tuned);
+        tuned
+    }
+
+    /// How often the blocks of fragment `f` ran.
+    fn executions(&self, f: usize) -> Vec<u64> {
+        let fragment = &self.translator.cache.fragments[f];
+        let sum = |n: u32| -> u64 {
+            let at = context::COUNTERS + 8 * (fragment.counters + n);
+            (0..self.used).map(|c| self.read64(c, at)).sum()
+        };
+        let mut executions = vec![sum(fragment.blocks)];
+        for n in (0..fragment.blocks - 1).rev() {
+            executions.push(executions[executions.len() - 1] + sum(n));
+        }
+        executions.reverse();
+        executions
+    }
+
     /// The program is about to change its mappings in `[start, start + bytes)`.
     pub(crate) fn memory_changes(&mut self, start: u64, bytes: u64) {
         let end = start.saturating_add(bytes);
@@ -293,6 +337,9 @@ impl Image {
     /// Turns the registers of a thread stopped at `bound` into the program's own, and books what its traversal has done so far.
     pub(crate) fn leave(&mut self, c: usize, r: &mut Registers, bound: &Bound, stop: Stop) {
         let executing = stop != Stop::Before;
+        let pending = if executing { bound.pending_executing } else { bound.pending };
+        let position = self.read64(c, context::RING_POSITION) + 16 * u64::from(pending);
+        self.write64(c, context::RING_POSITION, position);
         let mask = if executing { bound.executing } else { bound.spilled };
         self.unspill(c, r, mask);
         let block = &self.translator.blocks[bound.block as usize];

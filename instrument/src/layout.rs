@@ -66,8 +66,8 @@ pub(crate) mod context {
     pub(crate) const RING: u32 = 0x1_0000;
     pub(crate) const RING_SEGMENT_BYTES: u32 = 1 << 20;
     pub(crate) const RING_SEGMENTS: u32 = 4;
-    /// Bytes behind a segment's limit that one check may still use.
-    pub(crate) const RING_SLACK_BYTES: u32 = 16 << 10;
+    /// Bytes behind a segment's limit that one check may still use: more than the records of a superblock.
+    pub(crate) const RING_SLACK_BYTES: u32 = 64 << 10;
     /// Exit counters, 8 bytes each.
     pub(crate) const COUNTERS: u32 = RING + RING_SEGMENTS * RING_SEGMENT_BYTES;
     /// Size of a context.

@@ -16,6 +16,7 @@ mod decode;
 mod emit;
 mod error;
 mod executable;
+mod heat;
 mod host;
 mod image;
 mod interrupt;

@@ -74,6 +74,8 @@ pub struct Effort {
     pub signals: u64,
     /// Fragments translated.
     pub fragments: u64,
+    /// Of these, fragments translated again because they run often.
+    pub tuned: u64,
     /// Bytes of generated code.
     pub code_bytes: u64,
     /// Time spent translating.

@@ -10,9 +10,11 @@ use crate::cache::{near, CodeCache, Exit, Fragment};
 use crate::decode::{CodeReader, Decoded, End};
 use crate::emit::draft::Draft;
 use crate::emit::events::Events;
+use crate::heat::{Experience, Heat, Tuning};
 use crate::profile::{Block, Instruction, Module, Site};
 use crate::references::Shapes;
 use crate::tool::{Events as Asked, SharedAsking};
+use event::Stream;
 use iced_x86::{FlowControl, InstructionInfoFactory};
 use std::collections::VecDeque;
 
@@ -75,6 +77,7 @@ pub(crate) struct Translator {
     pub(crate) blocks: Vec<Block>,
     pub(crate) instructions: Vec<Instruction>,
     pub(crate) sites: Vec<Site>,
+    pub(crate) heat: Heat,
     pub(crate) counters: u32,
     /// Why translation failed for good, once it did.
     pub(crate) refusal: Option<String>,
@@ -83,6 +86,15 @@ pub(crate) struct Translator {
     draft: Draft,
     /// The run's tool, if it has one.
     pub(crate) asking: Option<SharedAsking>,
+}
+
+/// How far a superblock goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// Up to a block that begins a fragment, or a few blocks.
+    UpToKnownCode,
+    /// This many blocks.
+    Blocks(usize),
 }
 
 /// What a translation wants translated next.
@@ -103,7 +115,10 @@ pub(crate) enum Role {
 
 impl Translator {
     pub(crate) fn new(cache: CodeCache, reader: CodeReader, events: Events) -> Translator {
+        let filter = if let Stream::Filtered(filter) = &events.stream { Some(filter) } else { None };
+        let heat = Heat::new(filter);
         Translator {
+            heat,
             cache,
             reader,
             events,
@@ -150,7 +165,72 @@ impl Translator {
 
     fn translate(&mut self, pc: u64, modules: &mut impl Modules, ahead: &mut Ahead) -> Option<usize> {
         let (trust, module) = modules.at(pc)?;
-        let mut pieces = self.superblock(pc, trust, module, modules)?;
+        self.events.tuning = None;
+        let (f, pieces) = self.place(pc, (trust, module), Extent::UpToKnownCode, modules)?;
+        self.cache.map.insert(pc, f as u32);
+        self.cache.link_pending(f);
+        self.note_targets(&pieces, ahead);
+        self.tell();
+        for piece in pieces {
+            self.spare.push(piece.instructions);
+        }
+        Some(f)
+    }
+
+    /// Translates fragment `old` again, those of its blocks of which executions are given,
+    /// by what was learned of them; everything leads there from now on.
+    pub(crate) fn tune(
+        &mut self,
+        old: usize,
+        executions: &[u64],
+        modules: &mut impl Modules,
+    ) -> Option<usize> {
+        let Fragment { pc, zone, first_block, .. } = self.cache.fragments[old];
+        let (trust, module) = modules.at(pc)?;
+        if self.cache.zone_for(pc) != zone as usize {
+            return None;
+        }
+        if trust == Trust::Generated {
+            self.reader.forget(pc & !0xfff, pc + 0x1000);
+        }
+        let tunings = self.cache.fragments[old].tunings + 1;
+        let any = self.heat.any(first_block, executions, &self.sites);
+        let tuning = Tuning { first_block, executions: executions.to_vec(), any, tunings };
+        self.events.tuning = Some(tuning);
+        let (new, pieces) = self.place(pc, (trust, module), Extent::Blocks(executions.len()), modules)?;
+        self.cache.redirect(old, new);
+        self.tell();
+        for piece in pieces {
+            self.spare.push(piece.instructions);
+        }
+        Some(new)
+    }
+
+    /// Whether fragment `f`, after so many executions of its blocks, would be tuned to something else than it is.
+    pub(crate) fn would_change(&self, f: usize, executions: &[u64]) -> bool {
+        let first = self.cache.fragments[f].first_block;
+        self.heat.changes(first, executions, &self.sites)
+    }
+
+    /// What was seen of block `nth` of the fragment that is being tuned.
+    pub(crate) fn experience(&self, nth: u32) -> Experience {
+        let seen = self.events.tuning.as_ref().map(|tuning| {
+            let block = tuning.first_block + nth;
+            let site = self.sites.partition_point(|s| s.block < block) as u32;
+            (block, site, tuning.executions[nth as usize])
+        });
+        Experience { seen }
+    }
+
+    /// Emits the superblock at `pc` and puts it into its zone; nothing leads to it yet.
+    fn place(
+        &mut self,
+        pc: u64,
+        (trust, module): (Trust, u32),
+        extent: Extent,
+        modules: &mut impl Modules,
+    ) -> Option<(usize, Vec<Piece>)> {
+        let mut pieces = self.superblock(pc, (trust, module), extent, modules)?;
         self.ask(&mut pieces, modules);
         if self.counters as usize + pieces.len() + 1 > crate::layout::context::COUNTERS_MAX
             || self.sites.len() + 10_000 > crate::layout::SITES_MAX
@@ -174,24 +254,16 @@ impl Translator {
         zone.bounds.extend(draft.bounds.iter().map(|b| crate::emit::draft::Bound { at: b.at + at, ..*b }));
         self.cache.place(z, &draft.hot.bytes, &draft.cold.bytes);
         self.draft = draft;
-        let f = self.cache.fragments.len();
         self.cache.fragments.push(fragment);
-        self.cache.map.insert(pc, f as u32);
-        self.cache.link_pending(f);
-        self.note_targets(&pieces, ahead);
-        self.tell();
-        for piece in pieces {
-            self.spare.push(piece.instructions);
-        }
-        Some(f)
+        Some((self.cache.fragments.len() - 1, pieces))
     }
 
     /// Decodes the superblock at `pc` and enters its blocks into the profile.
     fn superblock(
         &mut self,
         pc: u64,
-        trust: Trust,
-        module: u32,
+        (trust, module): (Trust, u32),
+        extent: Extent,
         modules: &mut impl Modules,
     ) -> Option<Vec<Piece>> {
         let mut pieces: Vec<Piece> = Vec::new();
@@ -210,12 +282,14 @@ impl Translator {
             let number = self.enter_block(ip, module, &instructions);
             let mut piece = Piece { ip, instructions, end, number, next: None, events: Asked::default() };
             let next = follow(&piece);
-            let full = pieces.len() + 1 == BLOCKS_MAX;
+            let room = match extent {
+                Extent::UpToKnownCode => pieces.len() + 1 < BLOCKS_MAX,
+                Extent::Blocks(blocks) => pieces.len() + 1 < blocks,
+            };
             piece.next = next.filter(|&n| {
-                !full
-                    && n != pc
+                room && n != pc
                     && trust == Trust::Text
-                    && self.cache.find(n).is_none()
+                    && (extent != Extent::UpToKnownCode || self.cache.find(n).is_none())
                     && near(ip, n)
                     // A page has one mapping; elsewhere code may not be text, or another module's.
                     && ((n ^ ip) < 4096 || modules.at(n) == Some((trust, module)))
@@ -320,5 +394,8 @@ pub(crate) fn fragment(pc: u64, zone: usize, pieces: &[Piece], counters: u32, fl
         blocks: pieces.len() as u32,
         counters,
         flags_dead,
+        tunings: 0,
+        incoming: 0,
+        reached_from_far: false,
     }
 }

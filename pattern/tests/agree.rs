@@ -376,6 +376,25 @@ fn pieces_are_as_good_as_the_whole() {
 }
 
 #[test]
+fn one_line_of_a_gigabyte_needs_no_more_memory_than_a_short_one() {
+    let piece = b"all work and no play ".repeat(pattern::transpose::CHUNK_BYTES * 8);
+    let program = compile(&parse(r"^all .* 7 times$"), &options(b'\n')).unwrap();
+    let scanner = Scanner::new(&program);
+    let (mut count, mut bytes) = (0, 0);
+    let mut add = |_: usize, ends: &[u64]| {
+        count += ends.iter().map(|word| word.count_ones()).sum::<u32>();
+        ControlFlow::Continue(())
+    };
+    let mut scan = scanner.scan();
+    while bytes < 1 << 30 {
+        assert!(scan.feed(&piece, &mut add).is_continue());
+        bytes += piece.len();
+    }
+    assert!(scan.finish(b"or 7 times", &mut add).is_continue());
+    assert_eq!(count, 1);
+}
+
+#[test]
 fn limits_are_kept() {
     let hir = parse("x(?:a{0,100}b?){0,100}y");
     assert!(compile(&hir, &options(b'\n')).is_ok());

@@ -30,6 +30,7 @@ impl Translator {
     ) {
         let i = &decoded.i;
         let needs = operand_registers(i) | implicit_registers(complex);
+        d.let_go();
         d.free_flags();
         d.restore(needs & !FLAGS_BIT);
         let position = d.scratch(needs);

@@ -50,6 +50,9 @@ pub(crate) struct Bound {
     pub(crate) executing: u16,
     /// Up to the next bound nothing happens that could not happen again: a stop there counts as one at `at`.
     pub(crate) retreat: bool,
+    /// Records behind the ring's position in memory at `at`, and where the program's own instruction executes.
+    pub(crate) pending: u8,
+    pub(crate) pending_executing: u8,
 }
 
 /// Code of one fragment before it has a place.
@@ -75,6 +78,10 @@ pub(crate) struct Draft {
     pub(crate) touched: u16,
     /// Status flags are dead at the current instruction.
     pub(crate) flags_dead: bool,
+    /// The register that holds the ring's position, while one does.
+    pub(crate) held: Option<u8>,
+    /// Records behind the position that it holds.
+    pub(crate) pending: u8,
 }
 
 impl Draft {
@@ -87,6 +94,7 @@ impl Draft {
         self.bounds.clear();
         (self.hot_base, self.cold_base) = (hot_base, cold_base);
         (self.spilled, self.counted) = (0, false);
+        (self.held, self.pending) = (None, 0);
     }
 
     /// Notes that the displacement at `at` of `part` leads to `goal`.
@@ -121,8 +129,7 @@ impl Draft {
 
     /// A register to use freely until the current program instruction; never one of `avoid`.
     pub(crate) fn scratch(&mut self, avoid: u16) -> u8 {
-        let avoid = avoid | 1 << reg::RSP;
-        let pick = |mask: u16| (mask != 0).then(|| mask.trailing_zeros() as u8);
+        let avoid = avoid | 1 << reg::RSP | self.held.map_or(0, |r| 1 << r);
         if let Some(r) = pick(self.dead & !avoid & !FLAGS_BIT) {
             return r;
         }
@@ -137,6 +144,9 @@ impl Draft {
 
     /// Gives the program its values back in `mask` (registers and flags) before it needs them.
     pub(crate) fn restore(&mut self, mask: u16) {
+        if self.held.is_some_and(|r| mask >> r & 1 != 0) {
+            self.let_go();
+        }
         if mask & self.spilled & FLAGS_BIT != 0 {
             self.restore_flags();
         }
@@ -180,6 +190,11 @@ impl Draft {
     pub(crate) fn flags_free(&self) -> bool {
         self.flags_dead || self.spilled & FLAGS_BIT != 0
     }
+}
+
+/// The lowest register of a mask.
+pub(crate) fn pick(mask: u16) -> Option<u8> {
+    (mask != 0).then(|| mask.trailing_zeros() as u8)
 }
 
 /// Context offset of a register's slot.

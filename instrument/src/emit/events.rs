@@ -5,11 +5,13 @@
 //! next": the common case costs five instructions. Everything else is out of line. Records of what would not have
 //! needed one are allowed, a filter entry that is untrue is not; whatever bypasses the filter empties it.
 
+use super::append;
 use super::draft::{Draft, Goal, Part, FLAGS_BIT};
-use super::routine::{Entering, RecordRoutine};
+use super::routine::{Entering, RecordRoutine, Table};
 use super::{add_segment, Facts};
 use crate::assemble::{reg, Address};
 use crate::cache::{AddressMap, EXIT_RING};
+use crate::heat::{Tuning, Way};
 use crate::layout::context;
 use crate::profile::Site;
 use crate::references::{self, Complex, Shapes};
@@ -33,6 +35,8 @@ pub(crate) struct Group {
     /// Instruction before which the check stands.
     pub(crate) index: usize,
     pub(crate) members: Vec<Member>,
+    /// How it is recorded in tuned code.
+    pub(crate) way: Way,
 }
 
 /// What a block records.
@@ -42,11 +46,15 @@ pub(crate) struct BlockPlan {
     pub(crate) complex: Vec<(usize, Complex, u32)>,
     /// Instruction before which the block's instruction lines are checked.
     pub(crate) fetch_at: usize,
+    /// How instruction lines are recorded in tuned code.
+    pub(crate) fetch: Way,
 }
 
 /// The stream that is asked for, and the numbers of instruction lines and pages.
 pub(crate) struct Events {
     pub(crate) stream: Stream,
+    /// What the next fragment is translated from, if it was known before.
+    pub(crate) tuning: Option<Tuning>,
     lines: AddressMap<u32>,
     pages: AddressMap<u32>,
     known_lines: Vec<(u32, u64)>,
@@ -59,6 +67,7 @@ impl Events {
     pub(crate) fn new(stream: Stream) -> Events {
         Events {
             stream,
+            tuning: None,
             lines: AddressMap::default(),
             pages: AddressMap::default(),
             known_lines: Vec::new(),
@@ -102,12 +111,16 @@ impl Translator {
     }
 
     /// Decides what `piece` records and where.
-    pub(crate) fn plan_block(&mut self, piece: &Piece, facts: &Facts) -> BlockPlan {
+    pub(crate) fn plan_block(&mut self, piece: &Piece, facts: &Facts, nth: u32) -> BlockPlan {
         let mut plan = BlockPlan::default();
         if facts.uses.is_empty() || !self.events.counts() {
             return plan;
         }
         let mut open: Option<(Group, i64)> = None;
+        let experience = self.experience(nth);
+        plan.fetch = experience.fetch(&self.heat);
+        self.heat.fetch(piece.number).way = plan.fetch;
+        let first_site = self.sites.len() as u32;
         for (k, decoded) in piece.instructions.iter().enumerate() {
             let number = self.shapes.of(&decoded.i);
             let shape = self.shapes.get(number).clone();
@@ -131,19 +144,41 @@ impl Translator {
                 let code = Code::new(t.kind, t.size_bytes).map_or(0, |c| u32::from(c.0));
                 let member =
                     Member { address, kind: t.kind, size_bytes: t.size_bytes, what: site << 8 | code };
-                self.join(&mut open, &mut plan, member, k);
+                let way = match t.size_bytes > self.line_bytes() {
+                    true => Way::Checked,
+                    false => experience.data(&self.heat, site - first_site),
+                };
+                self.heat.site(site).way = way;
+                self.join(&mut open, &mut plan, member, way, k);
             }
             close_if_moved(&mut open, &mut plan, decoded, facts, k);
         }
         plan.groups.extend(open.take().map(|o| o.0));
         let first = plan.groups.first().map_or(usize::MAX, |g| g.index);
         let first = first.min(plan.complex.first().map_or(usize::MAX, |c| c.0));
-        plan.fetch_at = facts.flags_dead.iter().take(first.saturating_add(1)).position(|&d| d).unwrap_or(0);
+        // What is recorded in any case needs no flags.
+        let checked = plan.fetch == Way::Checked;
+        let dead = facts.flags_dead.iter().take(first.saturating_add(1)).position(|&d| d || !checked);
+        plan.fetch_at = dead.unwrap_or(0);
         plan
     }
 
+    fn line_bytes(&self) -> u32 {
+        match self.events.stream {
+            Stream::Filtered(filter) => filter.data.line_bytes,
+            _ => u32::MAX,
+        }
+    }
+
     /// Adds `member` to the open group if one check covers both, else starts a new group.
-    fn join(&self, open: &mut Option<(Group, i64)>, plan: &mut BlockPlan, member: Member, k: usize) {
+    fn join(
+        &self,
+        open: &mut Option<(Group, i64)>,
+        plan: &mut BlockPlan,
+        member: Member,
+        way: Way,
+        k: usize,
+    ) {
         if let (Some((group, moved)), Stream::Filtered(filter)) = (open.as_mut(), self.events.stream) {
             let first = group.members[0];
             let mut shifted = member;
@@ -162,19 +197,22 @@ impl Translator {
             }
         }
         plan.groups.extend(open.take().map(|o| o.0));
-        *open = Some((Group { index: k, members: vec![member] }, 0));
+        *open = Some((Group { index: k, members: vec![member], way }, 0));
     }
 
     /// Everything that stands before instruction `k` of `piece`.
     pub(crate) fn references(&mut self, d: &mut Draft, z: usize, piece: &Piece, plan: &BlockPlan, k: usize) {
         if k == plan.fetch_at {
             if let Stream::Filtered(filter) = self.events.stream {
-                self.fetch_lines(d, piece, &filter);
+                self.fetch_lines(d, piece, &filter, plan.fetch);
             }
         }
         for group in plan.groups.iter().filter(|g| g.index == k) {
             match self.events.stream {
-                Stream::Filtered(filter) => self.filtered(d, z, group, &filter),
+                Stream::Filtered(filter) => match group.way {
+                    Way::Checked => self.filtered(d, z, group, &filter),
+                    Way::Always => remembered(d, group, &filter),
+                },
                 Stream::Full => recorded(d, group),
                 Stream::Counts | Stream::Nothing => {}
             }
@@ -209,16 +247,16 @@ impl Translator {
     }
 
     /// Checks the instruction lines (and pages) of `piece` that are not known to be their sets' last.
-    fn fetch_lines(&mut self, d: &mut Draft, piece: &Piece, filter: &Filter) {
+    fn fetch_lines(&mut self, d: &mut Draft, piece: &Piece, filter: &Filter, way: Way) {
         let bytes = u64::from(filter.instruction.line_bytes);
         let mut line = piece.ip & !(bytes - 1);
         while line < piece.end_ip() {
-            self.fetch_line(d, piece, filter, line);
+            self.fetch_line(d, piece, filter, line, way);
             line += bytes;
         }
     }
 
-    fn fetch_line(&mut self, d: &mut Draft, piece: &Piece, filter: &Filter, line: u64) {
+    fn fetch_line(&mut self, d: &mut Draft, piece: &Piece, filter: &Filter, line: u64, way: Way) {
         let line_set = set_of(&filter.instruction, line);
         let page = filter.instruction_page.map(|p| (set_of(&p, line), line & !(u64::from(p.line_bytes) - 1)));
         let line_news = learn(&mut self.events.known_lines, line_set, line);
@@ -226,10 +264,19 @@ impl Translator {
         if !line_news && !page_news {
             return;
         }
+        let code = Code::new(RecordKind::Fetch, filter.instruction.line_bytes).map_or(0x40, |c| c.0);
+        let what = piece.number << 8 | u32::from(code);
         let number = intern(&mut self.events.lines, line);
         let page = page.map(|(set, page)| (set, intern(&mut self.events.pages, page)));
         let line_at = context::INSTRUCTION_LINES + 4 * line_set;
         let page_at = page.map_or(context::NOWHERE, |(set, _)| context::INSTRUCTION_PAGES + 4 * set);
+        if way == Way::Always {
+            d.hot.store_imm32(line_at, number);
+            if let Some((_, page)) = page {
+                d.hot.store_imm32(page_at, page);
+            }
+            return d.append_constant(line, what);
+        }
         d.free_flags();
         if line_news {
             d.hot.compare_imm32(line_at, number);
@@ -242,7 +289,7 @@ impl Translator {
             d.link(Part::Hot, at, Goal::Cold(d.cold.len()));
         }
         let back = d.hot.len();
-        let code = Code::new(RecordKind::Fetch, filter.instruction.line_bytes).map_or(0x40, |c| c.0);
+        d.lend_position();
         d.cold.store_imm32(line_at, number);
         if let Some((_, page)) = page {
             d.cold.store_imm32(page_at, page);
@@ -250,16 +297,34 @@ impl Translator {
         let r = reg::RAX;
         d.cold.store(r, context::TEMP);
         d.cold.load(r, context::RING_POSITION);
+        d.cold.prefetch_write(r, 512);
         d.cold.store_imm_at(r, 0, line as u32);
         d.cold.store_imm_at(r, 4, (line >> 32) as u32);
-        d.cold.store_imm_at(r, 8, piece.number << 8 | u32::from(code));
+        d.cold.store_imm_at(r, 8, what);
         d.cold.advance(r, 16);
         d.cold.store(r, context::RING_POSITION);
         d.cold.compare(r, context::RING_LIMIT);
         d.cold.load(r, context::TEMP);
-        let at = d.cold.jump_if(2);
+        if d.held.is_none() {
+            let at = d.cold.jump_if(2);
+            d.link(Part::Cold, at, Goal::Hot(back));
+            return leave_ring(d, back);
+        }
+        let on = d.cold.jump_if(2);
+        d.cold.store_imm32(context::EXIT, EXIT_RING);
+        d.cold.raw(&[0xcc]);
+        let here = d.cold.len();
+        d.cold.patch(on, here);
+        d.take_position_back();
+        let at = d.cold.jump();
         d.link(Part::Cold, at, Goal::Hot(back));
-        leave_ring(d, back);
+    }
+
+    /// The head of a fragment that records anything always: there is room for all of it.
+    pub(crate) fn head(&mut self, d: &mut Draft) {
+        if self.events.tuning.as_ref().is_some_and(|tuning| tuning.any == Way::Always) {
+            d.check_limit();
+        }
     }
 
     /// The check of a group against the filter, and its records by routines out of line.
@@ -289,28 +354,79 @@ impl Translator {
             let at = d.hot.jump_if(7);
             d.link(Part::Hot, at, Goal::Cold(d.cold.len()));
         }
-        let enter = filter.stores == StoreFilter::LikeLoads || first.kind != RecordKind::Store;
-        let key = RecordRoutine {
-            address: a,
-            scratch: set,
-            size_bytes: size,
-            line_bytes: line,
-            page_bytes: filter.data_page.map_or(0, |p| p.line_bytes),
-            entering: if enter { Entering::Enters } else { Entering::Empties },
-        };
-        let routine = self.cache.record_routine(z, key);
-        for member in &group.members {
-            d.cold.lea(a, &member.address);
-            add_segment(&mut d.cold, a, &member.address);
-            d.cold.mov_imm(set, u64::from(member.what));
-            d.cold.store(reg::RSP, context::PROGRAM_STACK);
-            d.cold.load(reg::RSP, context::OWN_STACK);
-            let at = d.cold.call();
-            d.link(Part::Cold, at, Goal::Address(routine));
-            d.cold.load(reg::RSP, context::PROGRAM_STACK);
+        d.lend_position();
+        if self.events.tuning.is_some() {
+            d.record_cold(group, a, set, filter);
+        } else {
+            let page_bytes = filter.data_page.map_or(0, |p| p.line_bytes);
+            let entering = entering(filter, first.kind);
+            let line_bytes = line;
+            let key = RecordRoutine {
+                address: a,
+                scratch: set,
+                size_bytes: size,
+                line_bytes,
+                page_bytes,
+                entering,
+            };
+            let routine = self.cache.routine(z, key);
+            d.call_cold(group, a, set, routine);
         }
+        d.take_position_back();
         let at = d.cold.jump();
         d.link(Part::Cold, at, Goal::Hot(d.hot.len()));
+    }
+}
+
+/// What a recorded reference of `kind` does to the filter.
+fn entering(filter: &Filter, kind: RecordKind) -> Entering {
+    if filter.stores == StoreFilter::LikeLoads || kind != RecordKind::Store {
+        Entering::Enters
+    } else {
+        Entering::Empties
+    }
+}
+
+/// The tables of last lines and pages that a reference of `kind` is remembered in.
+pub(crate) fn tables(filter: &Filter, kind: RecordKind) -> impl Iterator<Item = Table> {
+    let lines = Table::lines(filter.data.line_bytes, entering(filter, kind));
+    std::iter::once(lines).chain(filter.data_page.map(|p| Table::pages(p.line_bytes)))
+}
+
+/// A group's records, filters untouched. The register that holds its address, where it has but one.
+fn appended(d: &mut Draft, group: &Group) -> Option<u8> {
+    let avoid = group.members[0].address.registers();
+    d.restore(avoid & !FLAGS_BIT);
+    if group.members[0].address.fs {
+        d.free_flags();
+    }
+    d.position(avoid);
+    for member in &group.members {
+        let a = d.scratch(avoid);
+        d.hot.lea(a, &member.address);
+        add_segment(&mut d.hot, a, &member.address);
+        d.append(a, member.what);
+        if group.members.len() == 1 {
+            return Some(a);
+        }
+    }
+    None
+}
+
+/// A group's records, and its line (and page) as its set's last.
+fn remembered(d: &mut Draft, group: &Group, filter: &Filter) {
+    let first = group.members[0];
+    let avoid = first.address.registers();
+    d.free_flags();
+    let mut formed = appended(d, group);
+    let a = formed.unwrap_or_else(|| d.scratch(avoid));
+    let b = d.scratch(avoid | 1 << a);
+    for table in tables(filter, first.kind) {
+        if formed.take().is_none() {
+            d.hot.lea(a, &first.address);
+            add_segment(&mut d.hot, a, &first.address);
+        }
+        append::remember(&mut d.hot, a, b, first.size_bytes, &table);
     }
 }
 

@@ -4,6 +4,7 @@
 //! instruction set runs. Around them goes what `events` asks for. The program's stack is never touched (red zone), its return
 //! addresses are its own, its flags and registers are as natively at every instruction that could look.
 
+mod append;
 mod complex;
 pub(crate) mod draft;
 pub(crate) mod events;
@@ -46,17 +47,22 @@ impl Translator {
         let flags_dead = facts[0].flags_dead.first().copied().unwrap_or(false);
         let mut result = fragment(pieces[0].ip, z, pieces, counters, flags_dead);
         result.body = draft.hot_base;
+        result.tunings = self.events.tuning.as_ref().map_or(0, |t| t.tunings);
         // What is not wanted counts as done.
         draft.counted = !self.events.counts();
         if trust == Trust::Generated {
             self.emit_check(draft, z, pieces);
         }
         self.events.start_fragment();
+        draft.flags_dead = flags_dead;
+        draft.dead = facts[0].dead.first().copied().unwrap_or(0);
+        draft.touched = facts[0].touched.first().copied().unwrap_or(0xffff);
+        self.head(draft);
         for (n, piece) in pieces.iter().enumerate() {
             let last = n + 1 == pieces.len();
             self.emit_block(draft, z, piece, &facts[n], counters, n, last.then_some(pieces.len()));
         }
-        self.finish_tails(draft);
+        self.finish_tails(draft, z);
         result
     }
 
@@ -95,7 +101,7 @@ impl Translator {
         n: usize,
         last_of: Option<usize>,
     ) {
-        let plan = self.plan_block(piece, facts);
+        let plan = self.plan_block(piece, facts, n as u32);
         if facts.uses.is_empty() {
             d.restore(!0);
         }
@@ -107,6 +113,7 @@ impl Translator {
             let at = d.hot.len() as u32;
             let spilled = d.spilled;
             let counted = d.counted;
+            let pending = d.pending;
             if k == 0 {
                 self.block_starts(d, z, piece);
             }
@@ -121,6 +128,12 @@ impl Translator {
             if let Some(u) = facts.uses.get(k) {
                 let flags = if needs_flags(decoded) { FLAGS_BIT } else { 0 };
                 d.restore((u.needs | u.writes & !u.kills) & !FLAGS_BIT | flags);
+                if d.held.is_some_and(|r| u.kills >> r & 1 != 0) {
+                    d.let_go();
+                }
+            }
+            if k + 1 == size {
+                d.commit();
             }
             let index = k as u8;
             // A stop at `at` is before the counter of this instruction's own prologue.
@@ -133,6 +146,8 @@ impl Translator {
                 spilled,
                 executing: d.spilled,
                 retreat: false,
+                pending,
+                pending_executing: d.pending,
             });
             if k + 1 == size && piece.end == End::Transfer {
                 self.transfer(
@@ -281,6 +296,8 @@ impl Translator {
             spilled: 0,
             executing: 0,
             retreat: true,
+            pending: 0,
+            pending_executing: 0,
         });
         d.hot.raw(&[0x0f, 0xb7, 0xc8, 0x0f, 0xb6, 0x89]); // movzx ecx, ax; movzx ecx, byte [rcx + table]
         d.hot.imm32(self.cache.layout.system_call_table() as u32);
@@ -297,6 +314,8 @@ impl Translator {
             spilled: 0,
             executing: 0,
             retreat: false,
+            pending: 0,
+            pending_executing: 0,
         });
         d.hot.mov_imm(reg::RCX, next);
         self.direct_exit(d, z, next);

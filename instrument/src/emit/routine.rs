@@ -4,7 +4,7 @@
 //! is made on a stack of the context's own, so that the processor predicts the return: returning by a table was measured to cost a
 //! misprediction per record, which is more than all the rest (sqlite 3.5 s against 2.2). The program's stack is never touched.
 
-use crate::assemble::{Address, Assembler};
+use crate::assemble::Assembler;
 use crate::cache::EXIT_RING;
 use crate::layout::context;
 
@@ -33,11 +33,24 @@ pub(crate) struct RecordRoutine {
 
 /// One of the two tables of last lines and last pages.
 #[derive(Clone, Copy)]
-struct Table {
-    at: u32,
-    mask: u32,
-    bytes: u32,
-    entering: Entering,
+pub(crate) struct Table {
+    pub(crate) at: u32,
+    pub(crate) mask: u32,
+    pub(crate) bytes: u32,
+    pub(crate) entering: Entering,
+}
+
+impl Table {
+    /// Last lines of the data side.
+    pub(crate) fn lines(bytes: u32, entering: Entering) -> Table {
+        Table { at: context::DATA_LINES, mask: context::MASK_SET, bytes, entering }
+    }
+
+    /// Last pages of the data side.
+    pub(crate) fn pages(bytes: u32) -> Table {
+        let (at, mask) = (context::DATA_PAGES, context::MASK_PAGE_SET);
+        Table { at, mask, bytes, entering: Entering::Enters }
+    }
 }
 
 /// Appends a record, updates the filter, returns. Flags are free.
@@ -47,25 +60,14 @@ pub(crate) fn record(code: &mut Assembler, key: &RecordRoutine) {
     code.store(b, context::TEMP + 8);
     code.load(b, context::RING_POSITION);
     code.store_at(a, b, 0);
+    code.prefetch_write(b, 512);
     code.load32(a, context::TEMP + 8);
     code.store32_at(a, b, 8);
     code.advance(b, 16);
     code.store(b, context::RING_POSITION);
-    let lines = Table {
-        at: context::DATA_LINES,
-        mask: context::MASK_SET,
-        bytes: key.line_bytes,
-        entering: key.entering,
-    };
-    remember(code, key, &lines);
+    remember(code, key, &Table::lines(key.line_bytes, key.entering));
     if key.page_bytes != 0 {
-        let pages = Table {
-            at: context::DATA_PAGES,
-            mask: context::MASK_PAGE_SET,
-            bytes: key.page_bytes,
-            entering: Entering::Enters,
-        };
-        remember(code, key, &pages);
+        remember(code, key, &Table::pages(key.page_bytes));
     }
     code.load(b, context::RING_POSITION);
     code.compare(b, context::RING_LIMIT);
@@ -77,37 +79,8 @@ pub(crate) fn record(code: &mut Assembler, key: &RecordRoutine) {
     code.raw(&[0xc3]); // ret
 }
 
-/// Enters the line (page) of the address in TEMP into the filter; the next one's set is emptied where the access crosses.
+/// The address in TEMP becomes its set's last, or its set is emptied.
 fn remember(code: &mut Assembler, key: &RecordRoutine, table: &Table) {
-    let (a, b, size) = (key.address, key.scratch, key.size_bytes);
-    code.load(a, context::TEMP);
-    if size > table.bytes {
-        for offset in (0..size).step_by(table.bytes as usize).chain([size - 1]) {
-            code.lea(b, &Address::based(a, i64::from(offset)));
-            code.extract(b, b, table.mask);
-            code.clear_table(b, table.at);
-        }
-        return;
-    }
-    code.extract(b, a, table.mask);
-    if table.entering == Entering::Enters {
-        code.and_imm(a, -(table.bytes as i32));
-        code.negate(a);
-        code.table(0x89, a, b, table.at);
-        if size > 1 {
-            code.load(a, context::TEMP);
-        }
-    } else {
-        code.clear_table(b, table.at);
-    }
-    if size > 1 {
-        code.lea(b, &Address::based(a, i64::from(size) - 1));
-        code.xor(a, b);
-        code.and_imm(a, -(table.bytes as i32));
-        let same = code.jump_if(4);
-        code.extract(b, b, table.mask);
-        code.clear_table(b, table.at);
-        let here = code.len();
-        code.patch(same, here);
-    }
+    code.load(key.address, context::TEMP);
+    super::append::remember(code, key.address, key.scratch, key.size_bytes, table);
 }

@@ -62,10 +62,10 @@ fn translator(code: u64, stream: Stream, near: bool) -> Translator {
         low: 0x6000_0000,
     };
     let shared = Arc::new(Shared::new(layout.file_bytes() as usize).unwrap());
-    let sets = if let Stream::Filtered(filter) = stream { filter.data.sets } else { 0 };
+    let filter = if let Stream::Filtered(filter) = &stream { Some(filter) } else { None };
     // The process reads its own memory as it reads a target's.
     let reader = CodeReader::new(std::process::id() as i32);
-    Translator::new(CodeCache::new(shared, layout, sets), reader, Events::new(stream))
+    Translator::new(CodeCache::new(shared, layout, filter), reader, Events::new(stream))
 }
 
 fn streams() -> [Stream; 4] {

@@ -70,6 +70,8 @@ impl Translator {
                     spilled: 0,
                     executing: 0,
                     retreat: false,
+                    pending: 0,
+                    pending_executing: 0,
                 });
                 self.direct_exit(d, z, i.next_ip());
             }
@@ -129,6 +131,8 @@ impl Translator {
         if let Some(f) = self.cache.find(target) {
             let body = self.cache.fragments[f].body;
             if counter.is_none() && exit.restore == 0 && near(d.hot_base + at as u64, body) {
+                let offset = self.cache.zones[z].offset + patch as usize;
+                self.cache.arrives(f, offset, d.hot_base + at as u64 + 4);
                 return d.link(Part::Hot, at, Goal::Address(body));
             }
             return d.tails.push((at, exit, f));
@@ -211,11 +215,12 @@ fn far_return(code: Code) -> bool {
 
 impl Translator {
     /// Appends the stubs of side exits whose targets have code already.
-    pub(crate) fn finish_tails(&mut self, d: &mut Draft) {
+    pub(crate) fn finish_tails(&mut self, d: &mut Draft, z: usize) {
         for (at, exit, f) in std::mem::take(&mut d.tails) {
             let here = d.hot_base + d.hot.len() as u64;
             let mut stub = Assembler::default();
-            self.cache.stub(&mut stub, here, &exit, f);
+            let jump = self.cache.stub(&mut stub, here, &exit, f);
+            self.cache.arrives_by_stub(f, z, here, jump);
             d.link(Part::Hot, at, Goal::Hot(d.hot.len()));
             d.hot.raw(&stub.bytes);
         }

@@ -103,7 +103,6 @@ pub(crate) struct Interpreter {
     steps: Vec<Step>,
     slots: usize,
     output: usize,
-    has_loop: bool,
 }
 
 /// The streams of one scan. Shapes: a chunk per slot.
@@ -149,27 +148,24 @@ struct Allocator<'p> {
     slots: usize,
     at: u32,
     loops: usize,
-    has_loop: bool,
 }
 
 impl Interpreter {
     pub(crate) fn new(program: &BitProgram) -> Interpreter {
         let uses = Uses::of(program);
         let slot = vec![usize::MAX; program.values as usize];
-        let mut allocator =
-            Allocator { uses: &uses, slot, free: vec![], slots: 8, at: 0, loops: 0, has_loop: false };
+        let mut allocator = Allocator { uses: &uses, slot, free: vec![], slots: 8, at: 0, loops: 0 };
         let steps = allocator.body(&program.body);
         let output = allocator.of(program.output);
-        Interpreter { steps, slots: allocator.slots, output, has_loop: allocator.has_loop }
+        Interpreter { steps, slots: allocator.slots, output }
     }
+}
 
-    /// Words that are best computed at once: loops repeat as often as the longest chain in a chunk, so theirs are short.
-    pub(crate) fn chunk_words(&self) -> usize {
-        if self.has_loop {
-            16
-        } else {
-            CHUNK_WORDS
-        }
+/// Words that are best computed at once: loops repeat as often as the longest chain in a chunk, so theirs are short.
+pub(crate) fn chunk_words(program: &BitProgram) -> usize {
+    match program.body.iter().any(|one| matches!(one.op, Op::WhileAny { .. })) {
+        true => 16,
+        false => CHUNK_WORDS,
     }
 }
 
@@ -251,7 +247,7 @@ impl Allocator<'_> {
                 let (to, frontier_slot) = (self.take(one.result), self.take(*frontier));
                 let carries = carries(body);
                 let outermost = self.loops == 0;
-                (self.has_loop, self.loops) = (true, self.loops + 1);
+                self.loops += 1;
                 let steps = self.body(body);
                 self.loops -= 1;
                 self.at += 1;

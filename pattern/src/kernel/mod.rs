@@ -16,6 +16,7 @@ use crate::program::{BitProgram, Instruction, Op};
 use crate::transpose::{Basis, Transposer, BLOCK_BYTES, CHUNK_BYTES, CHUNK_WORDS};
 use interpret::{Arena, Carries, Interpreter, Isa};
 use std::ops::{ControlFlow, Range};
+use std::sync::OnceLock;
 
 /// A way to run programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -110,12 +111,13 @@ pub struct Scanner {
     program: BitProgram,
     kernel: Kernel,
     transposer: Transposer,
-    interpreter: Interpreter,
+    /// Prepared when first needed.
+    interpreter: OnceLock<Interpreter>,
     /// For programs that look back: what is left of them where the text is ASCII.
     for_ascii: Option<Interpreter>,
     translate_from_bytes: usize,
     #[cfg(all(target_arch = "x86_64", unix))]
-    translation: std::sync::OnceLock<Option<jit::Translation>>,
+    translation: OnceLock<Option<jit::Translation>>,
 }
 
 impl Scanner {
@@ -139,14 +141,14 @@ impl Scanner {
         }
         let transposer = kernel.transposer().filter(|_| kernel.is_available())?;
         Some(Scanner {
-            interpreter: Interpreter::new(program),
+            interpreter: OnceLock::new(),
             for_ascii: looks_back(program).then(|| Interpreter::new(&for_ascii(program))),
             program: program.clone(),
             kernel,
             transposer,
             translate_from_bytes: 0,
             #[cfg(all(target_arch = "x86_64", unix))]
-            translation: std::sync::OnceLock::new(),
+            translation: OnceLock::new(),
         })
     }
 
@@ -330,7 +332,7 @@ impl Scanner {
         let words = ends.len();
         // Short parts where Unicode costs much, so that more of them are ASCII.
         let short = if self.for_ascii.is_some() { 32 } else { CHUNK_WORDS };
-        let step = self.interpreter.chunk_words().min(short);
+        let step = interpret::chunk_words(&self.program).min(short);
         for first in (0..words).step_by(step) {
             let range = first..words.min(first + step);
             let part = &mut ends[range.clone()];
@@ -338,7 +340,7 @@ impl Scanner {
             let is_ascii = before == 0 && basis.stream(7)[range.clone()].iter().all(|&word| word == 0);
             let interpreter = match &self.for_ascii {
                 Some(for_ascii) if is_ascii => for_ascii,
-                _ => &self.interpreter,
+                _ => self.interpreter.get_or_init(|| Interpreter::new(&self.program)),
             };
             interpreter.run(self.kernel.isa(), basis, range, arena, carries, part);
         }

@@ -1,0 +1,118 @@
+//! The whole chain on programs long enough for their code to be tuned: the engine's filtered stream through the fast simulator against its full stream
+//! through the naive one. Fragments are translated again while they run, references recorded always and checked again; not one miss may differ.
+
+mod bench;
+
+use bench::{compile, Bench};
+use event::{Record, Stream};
+use instrument::{run, Command, Observer, Options};
+use machine::Machine;
+use simulate::reference::Naive;
+use simulate::{plan_levels, Counts, Hierarchy, Levels, Modelled, WriteBacks, CACHES_MAX, TLBS_MAX};
+use std::path::Path;
+
+/// Walks down columns and along rows by turns, in phases, so that what was learned in one is wrong in the next; lines and pages are
+/// crossed, flags live over references, `fs` is used, stores miss, a repeat and a handler's frame come in between.
+const PHASES: &str = r#"
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+enum { N = 96 };
+static double a[N][N], b[N][N];
+static char bytes[1 << 16];
+static __thread long own;
+static volatile long handled;
+static void handle(int signal) { handled += signal + bytes[handled & 0xfff]; }
+__attribute__((noinline)) static long chase(uint32_t *next, long steps) {
+  long at = 0, sum = 0;
+  while (steps--) { at = next[at]; sum += at > 500 ? at : -at; own++; }
+  return sum;
+}
+__attribute__((noinline)) static double columns(int times) {
+  double sum = 0;
+  while (times--) for (int j = 0; j < N; j++) for (int i = 0; i < N; i++) sum += a[i][j] * b[j][i];
+  return sum;
+}
+__attribute__((noinline)) static double rows(double (*m)[N], int times) {
+  double sum = 0;
+  while (times--) for (int i = 0; i < N; i++) for (int j = 0; j < N; j++) { m[i][j] += 1; sum += m[i][j]; }
+  return sum;
+}
+__attribute__((noinline)) static long unaligned(int stride, int times) {
+  long sum = 0, value;
+  while (times--) for (int at = 0; at + 8 < (int)sizeof bytes; at += stride) {
+    memcpy(&value, bytes + at, 8); sum += value; value++; memcpy(bytes + at + 1, &value, 7);
+  }
+  return sum;
+}
+static uint32_t next[1 << 14];
+int main(void) {
+  long check = 0; double sum = 0;
+  for (uint32_t i = 0; i < 1 << 14; i++) next[i] = (i * 5 + 12345) & ((1 << 14) - 1);
+  signal(SIGUSR1, handle);
+  for (int phase = 0; phase < 4; phase++) {
+    sum += columns(6); sum += rows(phase & 1 ? a : b, 6);
+    check += chase(next, 60000) + unaligned(phase & 1 ? 3 : 61, 2);
+    raise(SIGUSR1);
+    memmove(bytes + 64 * phase, bytes + 5, 3000);
+  }
+  printf("%ld %g %ld %ld\n", check, sum, own, handled); return 0;
+}
+"#;
+
+/// Feeds a simulator.
+struct Fed<F>(F, u64);
+
+impl<F: FnMut(u32, &[Record]) + Send> Observer for Fed<F> {
+    fn records(&mut self, thread: u32, records: &[Record]) {
+        self.1 += records.len() as u64;
+        (self.0)(thread, records);
+    }
+}
+
+/// Misses of every level, all sites together: sites are numbered anew where code is translated again.
+fn totals(counts: &Counts) -> Vec<[u64; 3]> {
+    let caches = (0..CACHES_MAX).map(|level| counts.cache(level));
+    let buffers = (0..TLBS_MAX).map(|level| counts.tlb(level));
+    caches.chain(buffers).map(|m| [m.loads, m.stores, m.instructions]).collect()
+}
+
+/// Records, fragments tuned, misses of the filtered stream.
+fn filtered(program: &Path, levels: &Levels) -> (u64, u64, Counts) {
+    let mut hierarchy = Hierarchy::new(levels).expect("levels that fit");
+    let stream = plan_levels(levels, WriteBacks::Ignored).stream;
+    assert!(matches!(stream, Stream::Filtered(_)));
+    let mut observer = Fed(|thread, records: &[Record]| hierarchy.records(thread, records), 0);
+    let tuned = observe(program, stream, &mut observer);
+    (observer.1, tuned, hierarchy.counts())
+}
+
+fn full(program: &Path, levels: &Levels) -> (u64, Counts) {
+    let mut naive = Naive::new(levels);
+    let mut observer = Fed(|thread, records: &[Record]| naive.records(thread, records), 0);
+    observe(program, Stream::Full, &mut observer);
+    (observer.1, naive.counts())
+}
+
+fn observe(program: &Path, stream: Stream, observer: &mut dyn Observer) -> u64 {
+    let command = Command { program: program.into(), arguments: Vec::new() };
+    let outcome = run(&command, &Options { stream, ..Options::default() }, observer).expect("it runs");
+    assert_eq!(outcome.exit, instrument::Exit::Code(0));
+    outcome.effort.tuned
+}
+
+#[test]
+fn tuned_code_misses_what_the_naive_simulator_misses() {
+    let bench = Bench::new();
+    let Some(program) = compile(&bench, "phases", &["-O2"], PHASES) else { return };
+    for name in ["cachegrind", "ladner2002", "sapphire-rapids"] {
+        let machine = Machine::preset(name).expect("a preset");
+        let levels = Modelled::of(&machine).expect("it fits").expect("a cache").levels;
+        let (few, tuned, fast) = filtered(&program, &levels);
+        let (many, slow) = full(&program, &levels);
+        assert!(tuned > 0, "{name}: nothing was tuned in {few} records");
+        assert!(few * 3 < many * 2, "{name}: {few} of {many} records");
+        assert_eq!(totals(&fast), totals(&slow), "{name}");
+    }
+}
