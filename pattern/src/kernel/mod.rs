@@ -24,6 +24,8 @@ use std::sync::OnceLock;
 pub enum Kernel {
     /// Translated to machine code, with AVX-512.
     JitAvx512,
+    /// Translated to machine code, with AVX2.
+    JitAvx2,
     /// Interpreted, with AVX-512.
     Avx512,
     /// Interpreted, with AVX2.
@@ -37,14 +39,22 @@ pub enum Kernel {
 }
 
 /// Every kernel, fastest first; not all of them run on one machine.
-pub const KERNELS: &[Kernel] =
-    &[Kernel::JitAvx512, Kernel::Avx512, Kernel::Avx2, Kernel::Sse2, Kernel::Neon, Kernel::Portable];
+pub const KERNELS: &[Kernel] = &[
+    Kernel::JitAvx512,
+    Kernel::JitAvx2,
+    Kernel::Avx512,
+    Kernel::Avx2,
+    Kernel::Sse2,
+    Kernel::Neon,
+    Kernel::Portable,
+];
 
 impl Kernel {
     /// The name that `--explain` prints and that selects it.
     pub fn name(self) -> &'static str {
         match self {
             Kernel::JitAvx512 => "jit-avx512",
+            Kernel::JitAvx2 => "jit-avx2",
             Kernel::Avx512 => "avx512",
             Kernel::Avx2 => "avx2",
             Kernel::Sse2 => "sse2",
@@ -62,6 +72,7 @@ impl Kernel {
         match self {
             Kernel::Portable => Transposer::named("scalar"),
             Kernel::JitAvx512 => Transposer::named("avx512"),
+            Kernel::JitAvx2 => Transposer::named("avx2"),
             other => Transposer::named(other.name()),
         }
     }
@@ -71,7 +82,7 @@ impl Kernel {
             #[cfg(target_arch = "x86_64")]
             Kernel::JitAvx512 | Kernel::Avx512 => Isa::Avx512,
             #[cfg(target_arch = "x86_64")]
-            Kernel::Avx2 => Isa::Avx2,
+            Kernel::JitAvx2 | Kernel::Avx2 => Isa::Avx2,
             _ => Isa::Portable,
         }
     }
@@ -80,9 +91,11 @@ impl Kernel {
     pub fn is_available(self) -> bool {
         let has_isa = match self {
             #[cfg(not(all(target_arch = "x86_64", unix)))]
-            Kernel::JitAvx512 => false,
+            Kernel::JitAvx512 | Kernel::JitAvx2 => false,
             #[cfg(all(target_arch = "x86_64", unix))]
             Kernel::JitAvx512 => Kernel::Avx512.is_available() && is_x86_feature_detected!("avx512vbmi2"),
+            #[cfg(all(target_arch = "x86_64", unix))]
+            Kernel::JitAvx2 => Kernel::Avx2.is_available(),
             #[cfg(target_arch = "x86_64")]
             Kernel::Avx512 => {
                 is_x86_feature_detected!("avx512dq")
@@ -178,11 +191,21 @@ impl Scanner {
         }
     }
 
+    #[cfg(all(target_arch = "x86_64", unix))]
+    fn target(&self) -> Option<jit::Target> {
+        match self.kernel {
+            Kernel::JitAvx512 => Some(jit::Target::Avx512),
+            Kernel::JitAvx2 => Some(jit::Target::Avx2),
+            _ => None,
+        }
+    }
+
     fn engine(&self, bytes: usize) -> Engine<'_> {
         #[cfg(all(target_arch = "x86_64", unix))]
-        if self.kernel == Kernel::JitAvx512 && bytes >= self.translate_from_bytes {
+        if let Some(target) = self.target().filter(|_| bytes >= self.translate_from_bytes) {
             // Where the system forbids executable memory, the interpreter does it.
-            if let Some(translation) = self.translation.get_or_init(|| jit::Translation::new(&self.program)) {
+            let translate = || jit::Translation::new(&self.program, target);
+            if let Some(translation) = self.translation.get_or_init(translate) {
                 return Engine::Translated(translation, translation.frame());
             }
         }

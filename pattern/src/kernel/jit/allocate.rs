@@ -3,18 +3,29 @@
 //! What has to go is the value whose next use is farthest (Belady); it is stored once, in a frame slot of its own. Basis streams are in memory anyway. Where
 //! control flow joins, the registers are brought back to what they were at the fork.
 
-use super::encode::{Code, Gpr, Operand, Place, R8, RDI};
+use super::encode::{Code, Gpr, Operand, Place, Target, R8, RDI};
 use crate::kernel::liveness::Uses;
 use crate::program::Value;
 use crate::transpose::{CHUNK_WORDS, HISTORY_WORDS};
 
-/// Registers for values; the last three are all ones and scratch.
-const REGISTERS: u8 = 29;
-/// Scratch registers, free between operations.
-pub(super) const SCRATCH: u8 = 29;
-pub(super) const SCRATCH_2: u8 = 30;
-/// Holds all ones.
-pub(super) const ONES: u8 = 31;
+/// The registers of a target: those for values come first, then two that are free between operations, then all ones.
+#[derive(Clone, Copy)]
+pub(super) struct Registers {
+    values: u8,
+    pub(super) scratch: u8,
+    pub(super) scratch_2: u8,
+    pub(super) ones: u8,
+}
+
+impl Registers {
+    pub(super) fn of(target: Target) -> Registers {
+        let count = if target == Target::Avx512 { 32 } else { 16 };
+        Registers { values: count - 3, scratch: count - 3, scratch_2: count - 2, ones: count - 1 }
+    }
+}
+
+/// Most registers that hold values.
+const MOST: usize = 29;
 const STREAM_BYTES: i32 = ((HISTORY_WORDS + CHUNK_WORDS) * 8) as i32;
 
 /// A basis stream's place in the current block.
@@ -43,11 +54,12 @@ struct Location {
 #[derive(Clone)]
 pub(super) struct State {
     locations: Vec<Location>,
-    held: [Option<Value>; REGISTERS as usize],
+    held: [Option<Value>; MOST],
 }
 
 pub(super) struct Allocator<'p> {
     uses: &'p Uses,
+    pub(super) registers: Registers,
     state: State,
     locked: u32,
     frame_of: Vec<Option<u32>>,
@@ -60,9 +72,9 @@ const FRAME: Gpr = R8;
 
 impl<'p> Allocator<'p> {
     /// `frames` slots are in use already.
-    pub(super) fn new(uses: &'p Uses, values: usize, frames: u32) -> Allocator<'p> {
-        let state = State { locations: vec![Location::default(); values], held: [None; REGISTERS as usize] };
-        Allocator { uses, state, locked: 0, frame_of: vec![None; values], frames, at: 0 }
+    pub(super) fn new(uses: &'p Uses, registers: Registers, values: usize, frames: u32) -> Allocator<'p> {
+        let state = State { locations: vec![Location::default(); values], held: [None; MOST] };
+        Allocator { uses, registers, state, locked: 0, frame_of: vec![None; values], frames, at: 0 }
     }
 
     pub(super) fn frames(&self) -> u32 {
@@ -108,7 +120,7 @@ impl<'p> Allocator<'p> {
             return Operand::Register(register);
         }
         match location.memory {
-            Memory::Ones => Operand::Register(ONES),
+            Memory::Ones => Operand::Register(self.registers.ones),
             Memory::Basis(bit) => Operand::Memory(basis_place(bit)),
             Memory::Frame(frame) => Operand::Memory(frame_place(frame)),
             Memory::None => unreachable!("{value} is nowhere"),
@@ -137,14 +149,17 @@ impl<'p> Allocator<'p> {
     /// A register that holds nothing, locked.
     fn take(&mut self, code: &mut Code) -> u8 {
         let is_locked = |register: u8| self.locked >> register & 1 == 1;
-        let free = (0..REGISTERS)
+        let free = (0..self.registers.values)
             .find(|&register| self.state.held[register as usize].is_none() && !is_locked(register));
         let register = free.unwrap_or_else(|| {
             let next = |register: &u8| {
                 let value = self.state.held[*register as usize].expect("no register is free");
                 self.uses.next(value, self.at).unwrap_or(u32::MAX)
             };
-            (0..REGISTERS).filter(|&register| !is_locked(register)).max_by_key(next).expect("few are locked")
+            (0..self.registers.values)
+                .filter(|&register| !is_locked(register))
+                .max_by_key(next)
+                .expect("few are locked")
         });
         if let Some(value) = self.state.held[register as usize].take() {
             self.store(code, value, register);
@@ -200,7 +215,7 @@ impl<'p> Allocator<'p> {
 
     /// Brings the registers back to what they were at the fork, values that are dead by now left out.
     pub(super) fn join(&mut self, code: &mut Code, fork: &State) {
-        for register in 0..REGISTERS {
+        for register in 0..self.registers.values {
             let Some(value) = fork.held[register as usize] else { continue };
             if self.state.held[register as usize] == Some(value) || self.is_dead(value) {
                 continue;
@@ -213,7 +228,7 @@ impl<'p> Allocator<'p> {
             };
             code.load(register, Operand::Memory(place));
         }
-        let dead: Vec<usize> = (0..REGISTERS as usize)
+        let dead: Vec<usize> = (0..MOST)
             .filter(|&register| fork.held[register].is_some_and(|value| self.is_dead(value)))
             .collect();
         self.state = fork.clone();

@@ -57,6 +57,21 @@ const VPCMPUQ: Evex = evex(1, 3, 0x1E);
 const VPCMPEQQ: Evex = evex(1, 2, 0x29);
 const VPTESTMQ: Evex = evex(1, 2, 0x27);
 
+/// An instruction of VEX form.
+#[derive(Clone, Copy, Debug)]
+struct Vex {
+    prefix: u8,
+    map: u8,
+    opcode: u8,
+    wide: u8,
+}
+
+const VPERMQ: Vex = Vex { prefix: 1, map: 3, opcode: 0x00, wide: 1 };
+const VPBLENDD: Vex = Vex { prefix: 1, map: 3, opcode: 0x02, wide: 0 };
+const VPTEST: Vex = Vex { prefix: 1, map: 2, opcode: 0x17, wide: 0 };
+const SHIFT_WORDS: Vex = Vex { prefix: 1, map: 1, opcode: 0x73, wide: 0 };
+const VMOVMSKPD: Vex = Vex { prefix: 1, map: 1, opcode: 0x50, wide: 0 };
+
 /// A jump whose target is not known yet.
 #[must_use]
 pub(crate) struct Jump(usize);
@@ -69,13 +84,28 @@ pub(crate) enum When {
     NotZero,
 }
 
+/// The vectors that code is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Target {
+    /// 512 bits, EVEX forms.
+    #[default]
+    Avx512,
+    /// 256 bits, VEX forms.
+    Avx2,
+}
+
 /// Machine code under construction.
 #[derive(Default)]
 pub(crate) struct Code {
     bytes: Vec<u8>,
+    target: Target,
 }
 
 impl Code {
+    pub(crate) fn new(target: Target) -> Code {
+        Code { bytes: Vec::new(), target }
+    }
+
     pub(crate) fn into_bytes(self) -> Vec<u8> {
         self.bytes
     }
@@ -102,7 +132,24 @@ impl Code {
         }
     }
 
+    /// The VEX form of the same instruction, on 256 bits.
+    fn vex(&mut self, what: Vex, reg: u8, first: u8, second: Operand) {
+        let bit = |number: u8| number >> 3 & 1 ^ 1;
+        let base = match second {
+            Operand::Register(register) => register,
+            Operand::Memory(place) => place.base.0,
+        };
+        let p1 = bit(reg) << 7 | 1 << 6 | bit(base) << 5 | what.map;
+        let p2 = what.wide << 7 | (!first & 15) << 3 | 4 | what.prefix;
+        self.put(&[0xC4, p1, p2, what.opcode]);
+        self.modrm(reg, second, 1);
+    }
+
     fn evex(&mut self, what: Evex, reg: u8, first: u8, second: Operand, mask: u8) {
+        if self.target == Target::Avx2 {
+            let Evex { prefix, map, opcode } = what;
+            return self.vex(Vex { prefix, map, opcode, wide: 0 }, reg, first, second);
+        }
         let bit = |number: u8, at: u8| number >> at & 1 ^ 1;
         let (x, b) = match second {
             Operand::Register(register) => (bit(register, 4), bit(register, 3)),
@@ -151,8 +198,49 @@ impl Code {
 
     /// Sets the zero flag when `vector` has no bit. Uses mask register 1.
     pub(crate) fn test_any(&mut self, vector: u8) {
+        if self.target == Target::Avx2 {
+            return self.vex(VPTEST, vector, 0, Operand::Register(vector));
+        }
         self.evex(VPTESTMQ, 1, vector, Operand::Register(vector), 0);
         self.put(&[0xC5, 0xF9, 0x98, 0xC9]); // kortestb k1, k1
+    }
+
+    /// Words moved up by one, the last one to the front.
+    pub(crate) fn rotate_words(&mut self, to: u8, from: u8) {
+        self.vex(VPERMQ, to, 0, Operand::Register(from));
+        self.put(&[0x93]);
+    }
+
+    /// `to ← from` with its first word from memory.
+    pub(crate) fn replace_first_word(&mut self, to: u8, from: u8, first: Place) {
+        self.vex(VPBLENDD, to, from, Operand::Memory(first));
+        self.put(&[3]);
+    }
+
+    /// Each word `<< by`.
+    pub(crate) fn shift_left(&mut self, to: u8, from: u8, by: u8) {
+        self.vex(SHIFT_WORDS, 6, to, Operand::Register(from));
+        self.put(&[by]);
+    }
+
+    /// Each word `>> by`.
+    pub(crate) fn shift_right(&mut self, to: u8, from: u8, by: u8) {
+        self.vex(SHIFT_WORDS, 2, to, Operand::Register(from));
+        self.put(&[by]);
+    }
+
+    /// The high bits of four words.
+    pub(crate) fn high_bits(&mut self, to: Gpr, from: u8) {
+        self.vex(VMOVMSKPD, to.0, 0, Operand::Register(from));
+    }
+
+    /// `r9 ← r8 + 64·(eax & 15)`, then `eax ← eax >> 4`.
+    pub(crate) fn address_by_nibble(&mut self) {
+        self.put(&[0x41, 0x89, 0xC1]); // mov r9d, eax
+        self.put(&[0x41, 0x83, 0xE1, 0x0F]); // and r9d, 15
+        self.put(&[0x41, 0xC1, 0xE1, 0x06]); // shl r9d, 6
+        self.put(&[0x4D, 0x01, 0xC1]); // add r9, r8
+        self.put(&[0xC1, 0xE8, 0x04]); // shr eax, 4
     }
 
     /// `to ← mask`, eight bits.
@@ -365,6 +453,31 @@ mod tests {
         for (emit, expected) in cases {
             assert_eq!(&one(emit), expected);
         }
+    }
+
+    #[test]
+    fn the_narrow_forms_are_what_they_say() {
+        let mut code = Code::new(Target::Avx2);
+        let memory = Operand::Memory(Place { base: R8, bytes: 64 });
+        code.vector(VPANDQ, 1, 9, Operand::Register(14));
+        code.vector(VPANDNQ, 9, 1, memory);
+        code.vector(VPSUBQ, 12, 13, Operand::Memory(Place { base: R9, bytes: 0 }));
+        code.load(15, memory);
+        code.store(Place { base: RDI, bytes: -8 }, 8);
+        code.equal(2, 10, Operand::Register(15));
+        code.test_any(13);
+        code.rotate_words(13, 4);
+        code.replace_first_word(14, 13, Place { base: RSI, bytes: 128 });
+        code.shift_left(13, 4, 5);
+        code.shift_right(14, 14, 59);
+        code.high_bits(RAX, 13);
+        code.high_bits(R9, 2);
+        code.address_by_nibble();
+        let expected = "vpand ymm1, ymm9, ymm14; vpandn ymm9, ymm1, [r8+40h]; vpsubq ymm12, ymm13, [r9]; vmovdqu ymm15, [r8+40h]; \
+                        vmovdqu [rdi-8], ymm8; vpcmpeqq ymm2, ymm10, ymm15; vptest ymm13, ymm13; vpermq ymm13, ymm4, 93h; \
+                        vpblendd ymm14, ymm13, [rsi+80h], 3; vpsllq ymm13, ymm4, 5; vpsrlq ymm14, ymm14, 3Bh; vmovmskpd eax, ymm13; \
+                        vmovmskpd r9d, ymm2; mov r9d, eax; and r9d, 0Fh; shl r9d, 6; add r9, r8; shr eax, 4";
+        assert_eq!(decoded(code).join("; "), expected);
     }
 
     #[test]

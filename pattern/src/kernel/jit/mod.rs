@@ -1,7 +1,7 @@
-//! The translator: a program becomes machine code for AVX-512 that keeps its streams in registers.
+//! The translator: a program becomes machine code for AVX-512 or AVX2 that keeps its streams in registers.
 //!
-//! One pass of the code is one block of 512 positions: it reads the basis streams that the transposition left in the first-level cache, and writes the output's
-//! eight words. Three-input logic is one instruction ([`crate::program::pass::with_ternaries`]); an advance is `valignq` and `vpshldq` on the
+//! One pass of the code is one block of 512 positions (256 with AVX2): it reads the basis streams that the transposition left in the first-level cache, and writes the output's
+//! eight (four) words. With AVX-512 three-input logic is one instruction ([`crate::program::pass::with_ternaries`]); an advance is `valignq` and `vpshldq` on the
 //! operand and what it was one block before; an addition is the paper's long-stream addition on eight words:
 //!
 //! ```text
@@ -10,7 +10,8 @@
 //!
 //! Programs with Unicode classes are translated twice: blocks of ASCII behind 64 bytes of ASCII run the program for those.
 //! Carries are 64 bytes each, so that loads and stores are whole vectors; a second bank collects those of loops.
-//! Left out: AVX2 (interpreted), and two blocks at a time: the processor overlaps blocks by itself, only carries tie them.
+//! AVX2 has neither masks nor three-input logic: overflow is a sign bit of `m ∧ c ∨ c ∧ ¬r`, increments come from a table of sixteen vectors at the
+//! start of the frame, and an advance puts together shifted words. Left out: two blocks at a time: the processor overlaps blocks by itself, only carries tie them.
 //! Source: Cameron et al. 2014, section 3.
 
 mod allocate;
@@ -21,7 +22,8 @@ use super::liveness::Uses;
 use crate::program::pass::{for_ascii, with_ternaries};
 use crate::program::{BitProgram, Carry, Instruction, Op, Value};
 use crate::transpose::{Basis, HISTORY_WORDS};
-use allocate::{basis_place, Allocator, ONES, SCRATCH, SCRATCH_2};
+use allocate::{basis_place, Allocator, Registers};
+pub(crate) use encode::Target;
 use encode::*;
 use memory::Executable;
 
@@ -37,6 +39,7 @@ struct Line([u64; 8]);
 #[derive(Debug)]
 pub(crate) struct Translation {
     memory: Executable,
+    target: Target,
     carries: usize,
     frames: usize,
     starts: Vec<bool>,
@@ -49,26 +52,37 @@ pub(crate) struct Frame {
 }
 
 impl Translation {
-    /// Translates; nothing where the system refuses executable memory. The machine must have AVX-512 with VBMI2.
-    pub(crate) fn new(program: &BitProgram) -> Option<Translation> {
-        let full = with_ternaries(program);
-        let ascii = super::looks_back(program).then(|| with_ternaries(&for_ascii(program)));
-        let (code, frames) = translate(&full, ascii.as_ref());
+    /// Translates; nothing where the system refuses executable memory, or for logic that the target lacks. The machine must have the target's
+    /// instructions: AVX-512 with VBMI2, or AVX2.
+    pub(crate) fn new(program: &BitProgram, target: Target) -> Option<Translation> {
+        let suited = |program: &BitProgram| match target {
+            Target::Avx512 => Some(with_ternaries(program)),
+            Target::Avx2 => only_choices(&program.body).then(|| program.clone()),
+        };
+        let full = suited(program)?;
+        let ascii = match super::looks_back(program) {
+            true => Some(suited(&for_ascii(program))?),
+            false => None,
+        };
+        let (code, frames) = translate(&full, ascii.as_ref(), target);
         let memory = Executable::new(&code).ok()?;
-        Some(Translation {
-            memory,
-            carries: program.carries.len(),
-            frames: frames as usize,
-            starts: program.carries.clone(),
-        })
+        let starts = program.carries.clone();
+        Some(Translation { memory, target, carries: starts.len(), frames: frames as usize, starts })
     }
 
     pub(crate) fn frame(&self) -> Frame {
         let mut carries = vec![Line([0; 8]); 2 * self.carries + 1];
+        let last_word = if self.target == Target::Avx512 { 7 } else { 0 };
         for (line, &starts) in carries.iter_mut().zip(&self.starts) {
-            line.0[7] = u64::from(starts) << 63;
+            line.0[last_word] = u64::from(starts) << 63;
         }
-        Frame { carries, values: vec![Line([0; 8]); self.frames + 1] }
+        let mut values = vec![Line([0; 8]); self.frames + 1];
+        if self.target == Target::Avx2 {
+            for (nibble, line) in values.iter_mut().take(INCREMENTS as usize).enumerate() {
+                *line = Line(std::array::from_fn(|word| 0u64.wrapping_sub((nibble >> word & 1) as u64)));
+            }
+        }
+        Frame { carries, values }
     }
 
     /// Computes the output of a chunk of whole blocks.
@@ -82,7 +96,7 @@ impl Translation {
         if output.is_empty() {
             return;
         }
-        let blocks = output.len() as u64 / 8;
+        let blocks = output.len() as u64 * 8 / u64::from(vector_bytes(self.target));
         // SAFETY: the mapping holds a function of this type; it reads `blocks` vectors of each basis stream and one word before, and writes as many of the output, the carries and
         // the frame, all of which are as long as asserted above. A translation exists only where the processor has the instructions.
         unsafe {
@@ -93,31 +107,59 @@ impl Translation {
     }
 }
 
+/// Vectors at the start of an AVX2 frame: minus one in each word whose bit the vector's number has.
+const INCREMENTS: u32 = 16;
+
+fn vector_bytes(target: Target) -> u8 {
+    match target {
+        Target::Avx512 => 64,
+        Target::Avx2 => 32,
+    }
+}
+
+/// Whether choices are the only three-input logic.
+fn only_choices(body: &[Instruction]) -> bool {
+    body.iter().all(|one| {
+        !matches!(one.op, Op::Ternary { table, .. } if table != CHOICE)
+            && one.op.body().is_none_or(only_choices)
+    })
+}
+
+/// `a ? b : c`.
+const CHOICE: u8 = 0xCA;
+
 /// The function's code, and the frame slots that it needs.
-fn translate(full: &BitProgram, ascii: Option<&BitProgram>) -> (Vec<u8>, u32) {
-    let mut code = Code::default();
-    code.vector_immediate(VPTERNLOGQ, ONES, ONES, Operand::Register(ONES), 0xFF);
-    let top = code.here();
+fn translate(full: &BitProgram, ascii: Option<&BitProgram>, target: Target) -> (Vec<u8>, u32) {
+    let mut code = Code::new(target);
+    let Registers { ones, scratch, .. } = Registers::of(target);
     let mut frames = 0;
+    match target {
+        Target::Avx512 => code.vector_immediate(VPTERNLOGQ, ones, ones, Operand::Register(ones), 0xFF),
+        Target::Avx2 => {
+            frames = INCREMENTS;
+            code.equal(ones, ones, Operand::Register(ones));
+        }
+    }
+    let top = code.here();
     let mut after_ascii = None;
     if let Some(ascii) = ascii {
         let high = basis_place(7);
-        code.load(SCRATCH, Operand::Memory(high));
-        code.test_any(SCRATCH);
+        code.load(scratch, Operand::Memory(high));
+        code.test_any(scratch);
         let here = code.jump(When::NotZero);
         code.compare_zero(Place { bytes: high.bytes - 8, ..high });
         let before = code.jump(When::NotZero);
-        frames = emit_program(&mut code, ascii, frames);
+        frames = emit_program(&mut code, ascii, target, frames);
         after_ascii = Some(code.jump(When::Always));
         code.land(here);
         code.land(before);
     }
-    frames = emit_program(&mut code, full, frames);
+    frames = emit_program(&mut code, full, target, frames);
     if let Some(jump) = after_ascii {
         code.land(jump);
     }
-    code.add_bytes(RDI, 64);
-    code.add_bytes(RDX, 64);
+    code.add_bytes(RDI, vector_bytes(target));
+    code.add_bytes(RDX, vector_bytes(target));
     code.count_down();
     let again = code.jump(When::NotZero);
     code.land_at(again, top);
@@ -125,10 +167,12 @@ fn translate(full: &BitProgram, ascii: Option<&BitProgram>) -> (Vec<u8>, u32) {
     (code.into_bytes(), frames)
 }
 
-fn emit_program(code: &mut Code, program: &BitProgram, frames: u32) -> u32 {
+fn emit_program(code: &mut Code, program: &BitProgram, target: Target, frames: u32) -> u32 {
     let uses = Uses::of(program);
-    let allocator = Allocator::new(&uses, program.values as usize, frames);
-    let mut emitter = Emitter { code, allocator, carries: program.carries.len(), loops: 0 };
+    let registers = Registers::of(target);
+    let allocator = Allocator::new(&uses, registers, program.values as usize, frames);
+    let mut emitter =
+        Emitter { code, allocator, registers, target, carries: program.carries.len(), loops: 0 };
     emitter.body(&program.body);
     let output = emitter.in_register(program.output);
     emitter.code.store(Place { base: RDX, bytes: 0 }, output);
@@ -138,9 +182,16 @@ fn emit_program(code: &mut Code, program: &BitProgram, frames: u32) -> u32 {
 struct Emitter<'c, 'p> {
     code: &'c mut Code,
     allocator: Allocator<'p>,
+    registers: Registers,
+    target: Target,
     carries: usize,
     loops: u32,
 }
+
+/// `(sum ⊕ class) ∨ markers` of sum, class and markers.
+const MATCH_STAR: u8 = 0xBE;
+/// `(sum ∨ markers) ∧ ¬class`.
+const SCAN_THRU: u8 = 0x32;
 
 /// The vector of a carry, and the second one that collects what a loop hands on.
 fn received(carry: Carry) -> Place {
@@ -162,6 +213,7 @@ impl Emitter<'_, '_> {
             self.instruction(one);
             self.allocator.finish();
             one.op.operands(|value| self.allocator.release(value));
+            self.allocator.release(one.result);
         }
     }
 
@@ -181,7 +233,7 @@ impl Emitter<'_, '_> {
             Op::Not(a) => {
                 let a = self.allocator.operand(*a);
                 let register = self.allocator.result(self.code, to);
-                self.code.vector(VPXORQ, register, ONES, a);
+                self.code.vector(VPXORQ, register, self.registers.ones, a);
             }
             Op::And(a, b) => self.commutative(VPANDQ, to, *a, *b),
             Op::Or(a, b) => self.commutative(VPORQ, to, *a, *b),
@@ -191,11 +243,11 @@ impl Emitter<'_, '_> {
             Op::Advance { by, of, carry } => self.advance(to, *by, *of, *carry),
             Op::MatchStar { markers, class, carry } => {
                 let register = self.sum(to, Some(*markers), *class, None, *carry);
-                self.combine(register, *markers, *class, 0xBE);
+                self.combine(register, *markers, *class, MATCH_STAR);
             }
             Op::ScanThru { markers, class, carry } => {
                 let register = self.sum(to, Some(*markers), *class, None, *carry);
-                self.combine(register, *markers, *class, 0x32);
+                self.combine(register, *markers, *class, SCAN_THRU);
             }
             Op::Add { a, b, carry } => {
                 self.sum(to, None, *a, Some(*b), *carry);
@@ -214,10 +266,22 @@ impl Emitter<'_, '_> {
 
     fn delayed(&mut self, to: Value, bit: u8, delay: u8) {
         let place = basis_place(bit);
-        self.code.load(SCRATCH, Operand::Memory(Place { bytes: place.bytes - 8, ..place }));
+        self.code.load(self.registers.scratch, Operand::Memory(Place { bytes: place.bytes - 8, ..place }));
         let register = self.allocator.result(self.code, to);
         self.code.load(register, Operand::Memory(place));
-        self.code.vector_immediate(VPSHLDQ, register, register, Operand::Register(SCRATCH), delay);
+        self.shift_in(register, register, self.registers.scratch, delay);
+    }
+
+    /// `to ← from << by | before >> (64 - by)` in each word; `before` is scratch.
+    fn shift_in(&mut self, to: u8, from: u8, before: u8, by: u8) {
+        match self.target {
+            Target::Avx512 => self.code.vector_immediate(VPSHLDQ, to, from, Operand::Register(before), by),
+            Target::Avx2 => {
+                self.code.shift_right(before, before, 64 - by);
+                self.code.shift_left(to, from, by);
+                self.code.vector(VPORQ, to, to, Operand::Register(before));
+            }
+        }
     }
 
     fn commutative(&mut self, what: Evex, to: Value, a: Value, b: Value) {
@@ -244,6 +308,9 @@ impl Emitter<'_, '_> {
 
     /// The first operand of `vpternlogq` is overwritten: one that dies, or a copy of one in memory, or of any.
     fn ternary(&mut self, to: Value, table: u8, of: [Value; 3]) {
+        if self.target == Target::Avx2 {
+            return self.choice(to, of);
+        }
         let is_memory = |operand: Operand| matches!(operand, Operand::Memory(_));
         let operands = of.map(|value| self.allocator.operand(value));
         let dying = (0..3).find(|&at| {
@@ -274,21 +341,49 @@ impl Emitter<'_, '_> {
 
     fn advance(&mut self, to: Value, by: u8, of: Value, carry: Carry) {
         let source = self.in_register(of);
-        let is_unused = self.allocator.is_unused(to);
-        if !is_unused {
-            self.code.vector_immediate(VALIGNQ, SCRATCH, source, Operand::Memory(received(carry)), 7);
+        let before = self.words_before(source, carry);
+        if !self.allocator.is_unused(to) {
+            let register = self.result_over(to, &[of]);
+            self.shift_in(register, source, before, by);
         }
+    }
+
+    /// The words one place earlier, the first one from the block before, in scratch; the last one is kept for the next block.
+    fn words_before(&mut self, source: u8, carry: Carry) -> u8 {
+        let Registers { scratch, scratch_2, .. } = self.registers;
+        let (before, kept) = match self.target {
+            Target::Avx512 => {
+                self.code.vector_immediate(VALIGNQ, scratch, source, Operand::Memory(received(carry)), 7);
+                (scratch, source)
+            }
+            Target::Avx2 => {
+                self.code.rotate_words(scratch, source);
+                self.code.replace_first_word(scratch_2, scratch, received(carry));
+                (scratch_2, scratch)
+            }
+        };
         if self.loops == 0 {
-            self.code.store(received(carry), source);
+            self.code.store(received(carry), kept);
         } else {
             let bank = self.handed_on(carry);
-            self.code.vector(VPORQ, SCRATCH_2, source, Operand::Memory(bank));
-            self.code.store(bank, SCRATCH_2);
+            let united = if before == scratch { scratch_2 } else { scratch };
+            self.code.vector(VPORQ, united, kept, Operand::Memory(bank));
+            self.code.store(bank, united);
         }
-        if !is_unused {
-            let register = self.result_over(to, &[of]);
-            self.code.vector_immediate(VPSHLDQ, register, source, Operand::Register(SCRATCH), by);
-        }
+        before
+    }
+
+    /// `of[0] ? of[1] : of[2]` without three-input logic: `no ⊕ (condition ∧ (yes ⊕ no))`.
+    fn choice(&mut self, to: Value, of: [Value; 3]) {
+        let [condition, yes, no] = of;
+        let no_register = self.in_register(no);
+        let scratch = self.registers.scratch;
+        let yes = self.allocator.operand(yes);
+        self.code.vector(VPXORQ, scratch, no_register, yes);
+        let condition = self.allocator.operand(condition);
+        self.code.vector(VPANDQ, scratch, scratch, condition);
+        let register = self.result_over(to, &of);
+        self.code.vector(VPXORQ, register, scratch, Operand::Register(no_register));
     }
 
     /// `(markers ∧ a) + a`, or `a + b`, with carry, into a register of the result.
@@ -296,38 +391,89 @@ impl Emitter<'_, '_> {
         let addend = self.in_register(a);
         let other =
             markers.or(b).map(|value| self.allocator.operand(value)).expect("an addition has two operands");
-        let register = match self.allocator.is_unused(to) {
-            true => SCRATCH,
-            false => self.allocator.result(self.code, to),
-        };
-        if markers.is_some() {
+        let register = self.allocator.result(self.code, to);
+        match self.target {
+            Target::Avx512 => self.sum_with_masks(register, addend, other, markers.is_some(), carry),
+            Target::Avx2 => self.sum_with_signs(register, addend, other, markers.is_some(), carry),
+        }
+        register
+    }
+
+    fn sum_with_masks(&mut self, register: u8, addend: u8, other: Operand, within: bool, carry: Carry) {
+        let ones = Operand::Register(self.registers.ones);
+        if within {
             self.code.vector(VPANDQ, register, addend, other);
             self.code.vector(VPADDQ, register, register, Operand::Register(addend));
         } else {
             self.code.vector(VPADDQ, register, addend, other);
         }
         self.code.less(1, register, Operand::Register(addend));
-        self.code.equal(2, register, Operand::Register(ONES));
+        self.code.equal(2, register, ones);
         self.code.move_from_mask(RAX, 1);
         self.code.move_from_mask(R9, 2);
+        self.increments(carry);
+        self.code.move_to_mask(1);
+        self.code.shift_out_byte();
+        self.keep_bit(carry);
+        self.code.vector_masked(VPSUBQ, register, register, ones, 1);
+    }
+
+    /// A word overflows where both addends have the high bit, or one has and the sum has not.
+    fn sum_with_signs(&mut self, register: u8, addend: u8, other: Operand, within: bool, carry: Carry) {
+        let Registers { scratch, scratch_2, ones, .. } = self.registers;
+        let sum = Operand::Register(scratch);
+        if within {
+            // One addend is part of the other: both, either, are that part and the other.
+            self.code.vector(VPANDQ, register, addend, other);
+            self.code.vector(VPADDQ, scratch, addend, Operand::Register(register));
+            self.code.vector(VPANDNQ, scratch_2, scratch, Operand::Register(addend));
+        } else {
+            self.code.vector(VPADDQ, scratch, addend, other);
+            self.code.vector(VPORQ, register, addend, other);
+            self.code.vector(VPANDNQ, scratch_2, scratch, Operand::Register(register));
+            self.code.vector(VPANDQ, register, addend, other);
+        }
+        self.code.vector(VPORQ, scratch_2, scratch_2, Operand::Register(register));
+        self.code.high_bits(RAX, scratch_2);
+        self.code.equal(scratch_2, ones, sum);
+        self.code.high_bits(R9, scratch_2);
+        self.increments(carry);
+        self.code.address_by_nibble();
+        self.keep_bit(carry);
+        self.code.vector(VPSUBQ, register, scratch, Operand::Memory(Place { base: R9, bytes: 0 }));
+    }
+
+    /// `eax ← (2·eax + carry) + r9 ⊕ r9`.
+    fn increments(&mut self, carry: Carry) {
         self.code.load_integer(R10, received(carry));
         self.code.double_and_add();
         self.code.add(RAX, R9);
         self.code.xor(RAX, R9);
-        self.code.move_to_mask(1);
-        self.code.shift_out_byte();
+    }
+
+    /// The carry-out in `eax` goes to the next block.
+    fn keep_bit(&mut self, carry: Carry) {
         match self.loops {
             0 => self.code.store_integer(received(carry), RAX),
             _ => self.code.unite_integer(self.handed_on(carry), RAX),
         }
-        self.code.vector_masked(VPSUBQ, register, register, Operand::Register(ONES), 1);
-        register
     }
 
+    /// MatchStar or ScanThru (by their tables) from the sum of markers and class.
     fn combine(&mut self, register: u8, markers: Value, class: Value, table: u8) {
         let class = self.in_register(class);
         let markers = self.allocator.operand(markers);
-        self.code.vector_immediate(VPTERNLOGQ, register, class, markers, table);
+        match (self.target, table) {
+            (Target::Avx512, _) => self.code.vector_immediate(VPTERNLOGQ, register, class, markers, table),
+            (Target::Avx2, MATCH_STAR) => {
+                self.code.vector(VPXORQ, register, register, Operand::Register(class));
+                self.code.vector(VPORQ, register, register, markers);
+            }
+            (Target::Avx2, _) => {
+                self.code.vector(VPORQ, register, register, markers);
+                self.code.vector(VPANDNQ, register, class, Operand::Register(register));
+            }
+        }
     }
 
     // --- bodies
@@ -351,8 +497,13 @@ impl Emitter<'_, '_> {
         self.allocator.join(self.code, &fork);
         let done = self.code.jump(When::Always);
         self.code.land(skip);
-        self.code.vector(VPXORQ, SCRATCH, SCRATCH, Operand::Register(SCRATCH));
-        places.iter().for_each(|&place| self.code.store(place, SCRATCH));
+        self.code.vector(
+            VPXORQ,
+            self.registers.scratch,
+            self.registers.scratch,
+            Operand::Register(self.registers.scratch),
+        );
+        places.iter().for_each(|&place| self.code.store(place, self.registers.scratch));
         self.code.land(done);
         yields.iter().for_each(|&(outer, _)| {
             self.allocator.set_frame(outer);
@@ -375,30 +526,40 @@ impl Emitter<'_, '_> {
         self.body(body);
         self.allocator.at += 1;
         let new = self.in_register(next);
-        self.code.load(SCRATCH, Operand::Memory(all));
-        self.code.vector(VPANDNQ, SCRATCH_2, SCRATCH, Operand::Register(new));
-        self.code.vector(VPORQ, SCRATCH, SCRATCH, Operand::Register(SCRATCH_2));
-        self.code.store(all, SCRATCH);
-        self.code.store(front, SCRATCH_2);
+        self.code.load(self.registers.scratch, Operand::Memory(all));
+        self.code.vector(VPANDNQ, self.registers.scratch_2, self.registers.scratch, Operand::Register(new));
+        self.code.vector(
+            VPORQ,
+            self.registers.scratch,
+            self.registers.scratch,
+            Operand::Register(self.registers.scratch_2),
+        );
+        self.code.store(all, self.registers.scratch);
+        self.code.store(front, self.registers.scratch_2);
         self.allocator.finish();
         self.clear(carries.iter().map(|&carry| received(carry)).collect());
-        self.code.test_any(SCRATCH_2);
+        self.code.test_any(self.registers.scratch_2);
         self.allocator.join(self.code, &fork);
         let again = self.code.jump(When::NotZero);
         self.code.land_at(again, head);
         self.loops -= 1;
         if self.loops == 0 {
             for carry in carries {
-                self.code.load(SCRATCH, Operand::Memory(self.handed_on(carry)));
-                self.code.store(received(carry), SCRATCH);
+                self.code.load(self.registers.scratch, Operand::Memory(self.handed_on(carry)));
+                self.code.store(received(carry), self.registers.scratch);
             }
         }
         self.allocator.set_frame(to);
     }
 
     fn clear(&mut self, places: Vec<Place>) {
-        self.code.vector(VPXORQ, SCRATCH, SCRATCH, Operand::Register(SCRATCH));
-        places.into_iter().for_each(|place| self.code.store(place, SCRATCH));
+        self.code.vector(
+            VPXORQ,
+            self.registers.scratch,
+            self.registers.scratch,
+            Operand::Register(self.registers.scratch),
+        );
+        places.into_iter().for_each(|place| self.code.store(place, self.registers.scratch));
     }
 }
 
