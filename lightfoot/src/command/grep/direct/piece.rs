@@ -205,13 +205,18 @@ impl Direct {
         printed: &mut Printed,
     ) {
         let part = &text[piece.clone()];
-        let (mut number, mut counted) = (first_line, 0);
+        let (mut next, mut counted) = (first_line, 0);
         let Printed { bytes, lines, binary } = printed;
         let _ = self.lines(part, |line| {
             if self.format.line_number {
-                number += line_ends(&part[counted..line.start]);
-                counted = line.start;
+                // Lines that follow each other have nothing between them to be counted.
+                if counted < line.start {
+                    next += line_ends(&part[counted..line.start]);
+                }
+                counted = line.end;
             }
+            let number = next;
+            next += 1;
             let offset = (piece.start + line.start) as u64;
             let line = &part[line];
             *lines += 1;
