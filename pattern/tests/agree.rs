@@ -394,6 +394,34 @@ fn one_line_of_a_gigabyte_needs_no_more_memory_than_a_short_one() {
     assert_eq!(count, 1);
 }
 
+/// In CRLF mode `^` and `$` look at two bytes, so the whole text is searched and each match counted for the line that it starts in.
+#[test]
+fn crlf_anchors_are_those_of_the_whole_text() {
+    let text = b"a\r\nb\nc\rd\r\n\r\n\nab\r\r\n\rb\n";
+    for pattern in [
+        "(?mR)a$",
+        "(?mR)b$",
+        "(?mR)c$",
+        "(?mR)^b",
+        "(?mR)^d",
+        "(?mR)^$",
+        "(?mR)^[a-d]+$",
+        "(?mR)^.$",
+        "(?mR)$",
+    ] {
+        let starts: Vec<usize> = regex(pattern, b'\n').find_iter(text).map(|found| found.start()).collect();
+        let mut ends: Vec<usize> = starts
+            .iter()
+            .filter_map(|&start| {
+                text[start..].iter().position(|&byte| byte == b'\n').map(|length| start + length)
+            })
+            .collect();
+        ends.dedup();
+        let program = compile(&parse(pattern), &options(b'\n')).unwrap();
+        check_kernels(&program, text, &ends, pattern);
+    }
+}
+
 #[test]
 fn limits_are_kept() {
     let hir = parse("x(?:a{0,100}b?){0,100}y");
