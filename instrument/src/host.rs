@@ -340,15 +340,20 @@ impl Host {
             self.gone(other);
         }
         self.finish_image();
-        // The exec's system call must be over before calls can be made in the program's name.
-        if !ptrace::step(tid, 0) {
-            return;
+        // The exec's system call must be over before calls can be made in the program's name. A signal that arrives meanwhile is sent again.
+        let mut missed = Vec::new();
+        loop {
+            if !ptrace::step(tid, 0) {
+                return;
+            }
+            match ptrace::wait(tid) {
+                Ok(Some((_, Wait::Signal(libc::SIGTRAP)))) => break,
+                Ok(Some((_, Wait::Signal(signal)))) => missed.push(signal),
+                Ok(Some((_, what))) => return self.stopped(tid, what),
+                _ => return,
+            }
         }
-        match ptrace::wait(tid) {
-            Ok(Some((_, Wait::Signal(_)))) => {}
-            Ok(Some((_, what))) => return self.stopped(tid, what),
-            _ => return,
-        }
+        missed.into_iter().for_each(|signal| ptrace::kill(tid, signal));
         match Image::new(tid, self.images, self.stream) {
             Ok(mut image) => {
                 if let Some(asking) = &self.asking {
