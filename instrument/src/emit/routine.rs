@@ -1,4 +1,5 @@
-//! Shared routines of the code cache: what a failed check does, once per register pair instead of once per site.
+//! Shared routines of the code cache: what a failed check does, once per register pair instead of once per site. Code that is tuned
+//! because it runs often has the same in line (`append.rs`).
 //!
 //! Code out of line is cold, and cold code costs instruction cache and TLB misses: a site's own part is address, site and call. The call
 //! is made on a stack of the context's own, so that the processor predicts the return: returning by a table was measured to cost a
