@@ -156,6 +156,13 @@ impl Assembler {
         self.imm32(value);
     }
 
+    /// `cmp qword gs:[offset], 0`
+    pub(crate) fn compare_zero(&mut self, offset: u32) {
+        self.raw(&[0x65, 0x48, 0x83, 0x3c, 0x25]);
+        self.imm32(offset);
+        self.raw(&[0]);
+    }
+
     /// `add qword gs:[offset], 1`
     pub(crate) fn increment(&mut self, offset: u32) {
         self.raw(&[0x65, 0x48, 0x83, 0x04, 0x25]);

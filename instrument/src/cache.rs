@@ -6,6 +6,7 @@
 
 use crate::assemble::Assembler;
 use crate::emit::draft::{restore_registers, Bound};
+use crate::emit::kept;
 use crate::emit::lookup::{self, Hash};
 use crate::emit::routine::{self, RecordRoutine};
 use crate::layout::{context, Layout, LOOKUP_BITS, LOOKUP_PROBES};
@@ -57,6 +58,8 @@ pub(crate) struct Zone {
     pub(crate) routine_used: u64,
     /// Record routines by what they are for.
     pub(crate) routines_written: HashMap<RecordRoutine, u64>,
+    /// Routines behind misses of the instruction side, by ways.
+    miss_routines: Vec<(u32, u64)>,
 }
 
 /// Addresses of a zone's shared routines.
@@ -200,6 +203,7 @@ impl CodeCache {
                 routines: Routines::default(),
                 routine_used: 0,
                 routines_written: HashMap::new(),
+                miss_routines: Vec::new(),
             });
             cache.write_routines(z, filter);
         }
@@ -232,6 +236,24 @@ impl CodeCache {
         }
         let mut code = Assembler::default();
         routine::record(&mut code, &key);
+        let address = self.write_routine(z, &code);
+        self.zones[z].routines_written.insert(key, address);
+        address
+    }
+
+    /// Address of the routine behind a miss in a set of so many `ways`, made when first asked for.
+    pub(crate) fn miss_routine(&mut self, z: usize, ways: u32) -> u64 {
+        if let Some(&(_, known)) = self.zones[z].miss_routines.iter().find(|routine| routine.0 == ways) {
+            return known;
+        }
+        let mut code = Assembler::default();
+        kept::miss(&mut code, ways);
+        let address = self.write_routine(z, &code);
+        self.zones[z].miss_routines.push((ways, address));
+        address
+    }
+
+    fn write_routine(&mut self, z: usize, code: &Assembler) -> u64 {
         let zone = &mut self.zones[z];
         let address = zone.cold_address() + zone.routine_used;
         assert!(
@@ -240,7 +262,6 @@ impl CodeCache {
         );
         self.shared.write(zone.cold_offset() + zone.routine_used as usize, &code.bytes);
         zone.routine_used = (zone.routine_used + code.len() as u64 + 63) & !63;
-        zone.routines_written.insert(key, address);
         address
     }
 

@@ -12,7 +12,7 @@
 //! hot code again as in dynamic optimisers (Bala et al. 2000, Dynamo).
 
 use crate::profile::Site;
-use event::{Filter, Record, RecordKind, SetFilter};
+use event::{FetchFilter, Filter, Record, RecordKind, SetFilter};
 
 /// How a reference is recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -114,10 +114,13 @@ pub(crate) struct Heat {
     data: Vec<Seen>,
     fetches: Vec<Seen>,
     data_lines: Lasts,
-    instruction_lines: Lasts,
+    /// `None` where the instruction side is kept whole: checks that fail are counted, not recorded.
+    instruction_lines: Option<Lasts>,
     /// Segments to pass over until the next sample, and how many were passed over before the last one.
     wait: u32,
     waited: u32,
+    /// Samples so far.
+    samples: u64,
 }
 
 /// Records of a segment that are looked at.
@@ -131,7 +134,8 @@ impl Heat {
         let Some(filter) = filter else { return Heat::default() };
         Heat {
             data_lines: Lasts::new(filter.data),
-            instruction_lines: Lasts::new(filter.instruction),
+            instruction_lines: (filter.fetches == FetchFilter::LastOfSet)
+                .then(|| Lasts::new(filter.instruction)),
             ..Heat::default()
         }
     }
@@ -144,6 +148,14 @@ impl Heat {
     /// What is known of a block's instruction lines.
     pub(crate) fn fetch(&mut self, block: u32) -> &mut Seen {
         entry(&mut self.fetches, block as usize)
+    }
+
+    /// Takes note of a block's checks of instruction lines that failed, where these are counted.
+    pub(crate) fn failed(&mut self, block: u32, failures: u64) {
+        let looked = u16::try_from(failures).unwrap_or(u16::MAX);
+        let stands_for = u32::try_from(failures).unwrap_or(u32::MAX);
+        let seen = self.fetch(block);
+        *seen = Seen { way: seen.way, looked, news: looked, stands_for };
     }
 
     /// Whether anything of these blocks is to be recorded always.
@@ -188,7 +200,8 @@ impl Heat {
                     entry(&mut self.data, record.site()).note(news, stands_for)
                 }
                 RecordKind::Fetch => {
-                    let news = self.instruction_lines.is_news(record.address);
+                    let Some(lines) = &mut self.instruction_lines else { continue };
+                    let news = lines.is_news(record.address);
                     entry(&mut self.fetches, record.site()).note(news, stands_for)
                 }
                 _ => continue,
@@ -207,6 +220,12 @@ impl Heat {
     pub(crate) fn sampled(&mut self, changes: u64) {
         self.waited = if changes > 0 { WAIT_MIN } else { (self.waited * 2 + 1).min(WAIT_MAX) };
         self.wait = self.waited;
+    }
+
+    /// Whether to read all counters of checks that failed: at the first segment, and whenever as many again have passed.
+    pub(crate) fn is_time_to_read(&mut self) -> bool {
+        self.samples += 1;
+        self.samples.is_power_of_two()
     }
 
     /// Whether this segment is passed over.
@@ -247,6 +266,7 @@ mod tests {
             data_page: None,
             instruction_page: None,
             stores: StoreFilter::LikeLoads,
+            fetches: FetchFilter::LastOfSet,
         }))
     }
 

@@ -7,6 +7,7 @@
 
 use super::append;
 use super::draft::{Draft, Goal, Part, FLAGS_BIT};
+use super::kept::{Kept, Numbers, Use};
 use super::routine::{Entering, RecordRoutine, Table};
 use super::{add_segment, Facts};
 use crate::assemble::{reg, Address};
@@ -48,6 +49,8 @@ pub(crate) struct BlockPlan {
     pub(crate) fetch_at: usize,
     /// How instruction lines are recorded in tuned code.
     pub(crate) fetch: Way,
+    /// Counter of their checks that fail.
+    pub(crate) failures: u32,
 }
 
 /// The stream that is asked for, and the numbers of instruction lines and pages.
@@ -57,6 +60,10 @@ pub(crate) struct Events {
     pub(crate) tuning: Option<Tuning>,
     lines: AddressMap<u32>,
     pages: AddressMap<u32>,
+    /// The same where the instruction side is kept whole.
+    pub(crate) numbers: Numbers,
+    /// First counter of the fragment's checks of instruction lines that fail.
+    checks: u32,
     known_lines: Vec<(u32, u64)>,
     known_pages: Vec<(u32, u64)>,
 }
@@ -70,13 +77,16 @@ impl Events {
             tuning: None,
             lines: AddressMap::default(),
             pages: AddressMap::default(),
+            numbers: Numbers::default(),
+            checks: 0,
             known_lines: Vec::new(),
             known_pages: Vec::new(),
         }
     }
 
     /// A fragment may be entered from anywhere: nothing is known of the filter.
-    pub(crate) fn start_fragment(&mut self) {
+    pub(crate) fn start_fragment(&mut self, checks: u32) {
+        self.checks = checks;
         self.known_lines.clear();
         self.known_pages.clear();
     }
@@ -84,6 +94,11 @@ impl Events {
     /// Whether exits are counted.
     pub(crate) fn counts(&self) -> bool {
         self.stream != Stream::Nothing
+    }
+
+    /// Whether the first level of the instruction side is kept whole.
+    pub(crate) fn keeps_fetches(&self) -> bool {
+        matches!(&self.stream, Stream::Filtered(filter) if Kept::of(filter).is_some())
     }
 
     /// Whether references are recorded beside the complex ones.
@@ -112,7 +127,8 @@ impl Translator {
 
     /// Decides what `piece` records and where.
     pub(crate) fn plan_block(&mut self, piece: &Piece, facts: &Facts, nth: u32) -> BlockPlan {
-        let mut plan = BlockPlan::default();
+        let failures = self.events.checks + nth;
+        let mut plan = BlockPlan { failures, ..BlockPlan::default() };
         if facts.uses.is_empty() || !self.events.counts() {
             return plan;
         }
@@ -157,7 +173,7 @@ impl Translator {
         let first = plan.groups.first().map_or(usize::MAX, |g| g.index);
         let first = first.min(plan.complex.first().map_or(usize::MAX, |c| c.0));
         // What is recorded in any case needs no flags.
-        let checked = plan.fetch == Way::Checked;
+        let checked = plan.fetch == Way::Checked || self.events.keeps_fetches();
         let dead = facts.flags_dead.iter().take(first.saturating_add(1)).position(|&d| d || !checked);
         plan.fetch_at = dead.unwrap_or(0);
         plan
@@ -204,7 +220,10 @@ impl Translator {
     pub(crate) fn references(&mut self, d: &mut Draft, z: usize, piece: &Piece, plan: &BlockPlan, k: usize) {
         if k == plan.fetch_at {
             if let Stream::Filtered(filter) = self.events.stream {
-                self.fetch_lines(d, piece, &filter, plan.fetch);
+                match Kept::of(&filter) {
+                    Some((lines, pages)) => self.use_lines(d, z, piece, lines, pages, plan),
+                    None => self.fetch_lines(d, piece, &filter, plan.fetch),
+                }
             }
         }
         for group in plan.groups.iter().filter(|g| g.index == k) {
@@ -252,6 +271,34 @@ impl Translator {
         let mut line = piece.ip & !(bytes - 1);
         while line < piece.end_ip() {
             self.fetch_line(d, piece, filter, line, way);
+            line += bytes;
+        }
+    }
+
+    /// The same where the instruction side is kept whole.
+    fn use_lines(
+        &mut self,
+        d: &mut Draft,
+        z: usize,
+        piece: &Piece,
+        lines: Kept,
+        pages: Option<Kept>,
+        plan: &BlockPlan,
+    ) {
+        let counter = plan.failures;
+        let bytes = u64::from(lines.shape.line_bytes);
+        let mut line = piece.ip & !(bytes - 1);
+        while line < piece.end_ip() {
+            let page = pages.map_or(0, |kept| line & !(u64::from(kept.shape.line_bytes) - 1));
+            let line_news = learn(&mut self.events.known_lines, lines.set(line), line);
+            let pages = pages.filter(|kept| learn(&mut self.events.known_pages, kept.set(page), page));
+            let used = |kept, address| Use { kept, address, block: piece.number, way: plan.fetch, counter };
+            if line_news {
+                self.use_kept(d, z, &used(lines, line));
+            }
+            if let Some(pages) = pages {
+                self.use_kept(d, z, &used(pages, page));
+            }
             line += bytes;
         }
     }

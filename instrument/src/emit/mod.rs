@@ -8,6 +8,7 @@ mod append;
 mod complex;
 pub(crate) mod draft;
 pub(crate) mod events;
+pub(crate) mod kept;
 pub(crate) mod lookup;
 pub(crate) mod routine;
 #[cfg(test)]
@@ -53,7 +54,7 @@ impl Translator {
         if trust == Trust::Generated {
             self.emit_check(draft, z, pieces);
         }
-        self.events.start_fragment();
+        self.events.start_fragment(counters + pieces.len() as u32 + 1);
         draft.flags_dead = flags_dead;
         draft.dead = facts[0].dead.first().copied().unwrap_or(0);
         draft.touched = facts[0].touched.first().copied().unwrap_or(0xffff);
