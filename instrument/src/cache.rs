@@ -57,9 +57,9 @@ pub(crate) struct Zone {
     pub(crate) routines: Routines,
     pub(crate) routine_used: u64,
     /// Record routines by what they are for.
-    pub(crate) routines_written: HashMap<RecordRoutine, u64>,
-    /// Routines behind misses of the instruction side, by ways.
-    miss_routines: Vec<(u32, u64)>,
+    pub(crate) routines_written: HashMap<RecordRoutine, u64, BuildHasherDefault<AddressHasher>>,
+    /// Routines of uses of the instruction side, by ways and code.
+    use_routines: Vec<((u32, u8), u64)>,
 }
 
 /// Addresses of a zone's shared routines.
@@ -202,8 +202,8 @@ impl CodeCache {
                 bounds: Vec::new(),
                 routines: Routines::default(),
                 routine_used: 0,
-                routines_written: HashMap::new(),
-                miss_routines: Vec::new(),
+                routines_written: HashMap::default(),
+                use_routines: Vec::new(),
             });
             cache.write_routines(z, filter);
         }
@@ -241,15 +241,16 @@ impl CodeCache {
         address
     }
 
-    /// Address of the routine behind a miss in a set of so many `ways`, made when first asked for.
-    pub(crate) fn miss_routine(&mut self, z: usize, ways: u32) -> u64 {
-        if let Some(&(_, known)) = self.zones[z].miss_routines.iter().find(|routine| routine.0 == ways) {
+    /// Address of the routine of uses of a first level of so many `ways`, whose misses are recorded as `code`; made when first asked for.
+    pub(crate) fn use_routine(&mut self, z: usize, ways: u32, code: u8) -> u64 {
+        let key = (ways, code);
+        if let Some(&(_, known)) = self.zones[z].use_routines.iter().find(|routine| routine.0 == key) {
             return known;
         }
-        let mut code = Assembler::default();
-        kept::miss(&mut code, ways);
-        let address = self.write_routine(z, &code);
-        self.zones[z].miss_routines.push((ways, address));
+        let mut routine = Assembler::default();
+        kept::routine(&mut routine, ways, code);
+        let address = self.write_routine(z, &routine);
+        self.zones[z].use_routines.push((key, address));
         address
     }
 

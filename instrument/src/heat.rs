@@ -20,6 +20,8 @@ pub(crate) enum Way {
     /// Where the filter does not know its line.
     #[default]
     Checked,
+    /// The same, without a branch.
+    Branchless,
     /// Always.
     Always,
 }
@@ -30,7 +32,7 @@ pub(crate) struct Tuning {
     /// First block of the fragment that it replaces, and how often its blocks ran.
     pub(crate) first_block: u32,
     pub(crate) executions: Vec<u64>,
-    /// Whether anything in it is recorded always.
+    /// Whether anything in it is recorded without a check.
     pub(crate) any: Way,
     /// How often it has been tuned.
     pub(crate) tunings: u8,
@@ -71,21 +73,28 @@ pub(crate) struct Seen {
 
 /// Records of a reference after which its way is thought over, and again after twice as many.
 const LOOKED_MIN: u16 = 256;
-/// Percentage of records among references from which on recording always is cheaper than checking; and of news among records
-/// below which it is not.
-const RECORDED_PERCENT: u64 = 40;
-const NEWS_PERCENT: u64 = 20;
+/// Percentage of news among references from which on a check costs more than it saves, from which on recording always is cheaper than asking
+/// without a branch, and below which a check does again.
+const CHECKED_PERCENT_MAX: u64 = 40;
+const ALWAYS_PERCENT_MIN: u64 = 85;
+const BRANCHLESS_PERCENT_MIN: u64 = 8;
 
 /// The way that is best for what was seen in so many executions.
 fn way(seen: Option<&Seen>, executions: u64) -> Way {
-    let Some(seen) = seen else { return Way::Checked };
+    let Some(seen) = seen.filter(|seen| seen.looked >= LOOKED_MIN / 4) else {
+        return seen.map_or(Way::Checked, |seen| seen.way);
+    };
     let percent = |part: u64, whole: u64| part * 100 / whole.max(1);
-    let often = percent(seen.stands_for.into(), executions) >= RECORDED_PERCENT;
-    let rarely_news = percent(seen.news.into(), seen.looked.into()) < NEWS_PERCENT;
+    let news = match seen.way {
+        Way::Always => percent(seen.news.into(), seen.looked.into()),
+        Way::Checked | Way::Branchless => percent(seen.stands_for.into(), executions),
+    };
     match seen.way {
-        Way::Checked if seen.looked >= LOOKED_MIN / 4 && often => Way::Always,
-        Way::Always if seen.looked >= LOOKED_MIN / 4 && rarely_news => Way::Checked,
-        way => way,
+        Way::Checked if news < CHECKED_PERCENT_MAX => Way::Checked,
+        Way::Branchless | Way::Always if news < BRANCHLESS_PERCENT_MIN => Way::Checked,
+        Way::Always if news >= ALWAYS_PERCENT_MIN - 10 => Way::Always,
+        _ if news >= ALWAYS_PERCENT_MIN => Way::Always,
+        _ => Way::Branchless,
     }
 }
 
@@ -158,9 +167,9 @@ impl Heat {
         *seen = Seen { way: seen.way, looked, news: looked, stands_for };
     }
 
-    /// Whether anything of these blocks is to be recorded always.
+    /// Whether anything of these blocks is to be recorded without a check.
     pub(crate) fn any(&self, first_block: u32, executions: &[u64], sites: &[Site]) -> Way {
-        let is = |s: &Seen, executions| way(Some(s), executions) == Way::Always;
+        let is = |s: &Seen, executions| way(Some(s), executions) != Way::Checked;
         if self.some(first_block, executions, sites, is) {
             Way::Always
         } else {

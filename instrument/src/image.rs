@@ -6,6 +6,7 @@ use crate::cache::{count_address, CodeCache};
 use crate::decode::CodeReader;
 use crate::emit::draft::{slot, Bound, FLAGS_BIT};
 use crate::emit::events::Events;
+use crate::emit::kept::COUNTED_EVERY;
 use crate::error::{Error, ErrorKind};
 use crate::layout::{context, Layout, CONTEXTS, CONTEXTS_MAX, LOOKUP_BITS, LOW_BYTES};
 use crate::memory::{self, Shared};
@@ -46,7 +47,7 @@ pub(crate) enum Stop {
 }
 
 /// Checks of a block's instruction lines that failed, from which on it is thought over.
-const FAILURES_MIN: u64 = 256;
+const FAILURES_MIN: u64 = 4096;
 
 /// One process image.
 pub(crate) struct Image {
@@ -308,7 +309,7 @@ impl Image {
         for fragment in &self.translator.cache.fragments {
             let first = fragment.counters + fragment.blocks + 1;
             for n in 0..fragment.blocks {
-                let failures = self.counted(first + n);
+                let failures = self.counted(first + n) * u64::from(COUNTED_EVERY);
                 if failures >= FAILURES_MIN {
                     blocks.push((fragment.first_block + n, failures));
                 }

@@ -51,9 +51,8 @@ pub(crate) mod context {
     pub(crate) const VECTOR: u32 = 0x140;
     /// 16 addresses that wait for their instruction's end, for a tool.
     pub(crate) const WAITING: u32 = 0x180;
-    /// Instruction side kept whole: its clock, the line and the record of a miss, registers while the miss's routine runs.
+    /// Instruction side kept whole: its clock, the record of a miss, registers while the routine runs.
     pub(crate) const KEPT_CLOCK: u32 = 0x200;
-    pub(crate) const KEPT_NUMBER: u32 = 0x208;
     pub(crate) const KEPT_WHAT: u32 = 0x20c;
     pub(crate) const KEPT_SAVED: u32 = 0x210;
     /// Page filters: data (8 bytes a set), instructions (4 bytes a set).

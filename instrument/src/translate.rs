@@ -10,6 +10,7 @@ use crate::cache::{near, CodeCache, Exit, Fragment};
 use crate::decode::{CodeReader, Decoded, End};
 use crate::emit::draft::Draft;
 use crate::emit::events::Events;
+use crate::emit::Facts;
 use crate::heat::{Experience, Heat, Tuning};
 use crate::profile::{Block, Instruction, Module, Site};
 use crate::references::Shapes;
@@ -82,8 +83,9 @@ pub(crate) struct Translator {
     /// Why translation failed for good, once it did.
     pub(crate) refusal: Option<String>,
     pub(crate) spare: Vec<Vec<Decoded>>,
-    /// Room for the next draft.
+    /// Room for the next draft, and for what is known of its blocks.
     draft: Draft,
+    pub(crate) facts: Vec<Facts>,
     /// The run's tool, if it has one.
     pub(crate) asking: Option<SharedAsking>,
 }
@@ -131,6 +133,7 @@ impl Translator {
             refusal: None,
             spare: Vec::new(),
             draft: Draft::default(),
+            facts: Vec::new(),
             asking: None,
         }
     }

@@ -450,6 +450,10 @@ impl Run<'_> {
         if let Some(pages) = pages {
             if *fetch_records == FetchRecords::Misses {
                 pages.fetches = if sides.is_some() { Fetches::Simulated } else { Fetches::Ignored };
+                if sides.is_some() {
+                    // A line's page, which is ignored, may be the one that missed.
+                    pages.last = [u64::MAX; STEP];
+                }
             }
             let touches = sides.as_ref().map_or(&*stage.touches, |(_, pages)| pages);
             pages.sweep(scratch, touches, inner_misses);

@@ -35,9 +35,36 @@ pub(crate) struct Member {
 pub(crate) struct Group {
     /// Instruction before which the check stands.
     pub(crate) index: usize,
-    pub(crate) members: Vec<Member>,
+    pub(crate) members: Members,
     /// How it is recorded in tuned code.
     pub(crate) way: Way,
+}
+
+/// The references of a group, at least one, in the group itself: one allocation per reference would be a tenth of a translation.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Members {
+    list: [Member; GROUP_MAX],
+    len: usize,
+}
+
+impl Members {
+    fn of(first: Member) -> Members {
+        Members { list: [first; GROUP_MAX], len: 1 }
+    }
+
+    /// Adds one; there must be room.
+    fn push(&mut self, member: Member) {
+        self.list[self.len] = member;
+        self.len += 1;
+    }
+}
+
+impl std::ops::Deref for Members {
+    type Target = [Member];
+
+    fn deref(&self) -> &[Member] {
+        &self.list[..self.len]
+    }
 }
 
 /// What a block records.
@@ -139,7 +166,8 @@ impl Translator {
         let first_site = self.sites.len() as u32;
         for (k, decoded) in piece.instructions.iter().enumerate() {
             let number = self.shapes.of(&decoded.i);
-            let shape = self.shapes.get(number).clone();
+            let shape = self.shapes.get(number);
+            let references = shape.simple.len();
             let skipped = shape.complex == Some(Complex::BitOffset) && self.events.stream == Stream::Counts;
             if let Some(complex) = shape.complex.filter(|_| !skipped) {
                 plan.groups.extend(open.take().map(|o| o.0));
@@ -147,11 +175,12 @@ impl Translator {
                 plan.complex.push((k, complex, site));
                 continue;
             }
-            if self.events.stream == Stream::Counts || shape.simple.is_empty() {
+            if self.events.stream == Stream::Counts || references == 0 {
                 close_if_moved(&mut open, &mut plan, decoded, facts, k);
                 continue;
             }
-            for t in &shape.simple {
+            for n in 0..references {
+                let t = self.shapes.get(number).simple[n];
                 if t.kind == RecordKind::Prefetch && self.events.stream != Stream::Full {
                     continue;
                 }
@@ -213,7 +242,7 @@ impl Translator {
             }
         }
         plan.groups.extend(open.take().map(|o| o.0));
-        *open = Some((Group { index: k, members: vec![member], way }, 0));
+        *open = Some((Group { index: k, members: Members::of(member), way }, 0));
     }
 
     /// Everything that stands before instruction `k` of `piece`.
@@ -230,6 +259,7 @@ impl Translator {
             match self.events.stream {
                 Stream::Filtered(filter) => match group.way {
                     Way::Checked => self.filtered(d, z, group, &filter),
+                    Way::Branchless => written(d, group, &filter),
                     Way::Always => remembered(d, group, &filter),
                 },
                 Stream::Full => recorded(d, group),
@@ -317,7 +347,7 @@ impl Translator {
         let page = page.map(|(set, page)| (set, intern(&mut self.events.pages, page)));
         let line_at = context::INSTRUCTION_LINES + 4 * line_set;
         let page_at = page.map_or(context::NOWHERE, |(set, _)| context::INSTRUCTION_PAGES + 4 * set);
-        if way == Way::Always {
+        if way != Way::Checked {
             d.hot.store_imm32(line_at, number);
             if let Some((_, page)) = page {
                 d.hot.store_imm32(page_at, page);
@@ -369,7 +399,7 @@ impl Translator {
 
     /// The head of a fragment that records anything always: there is room for all of it.
     pub(crate) fn head(&mut self, d: &mut Draft) {
-        if self.events.tuning.as_ref().is_some_and(|tuning| tuning.any == Way::Always) {
+        if self.events.tuning.as_ref().is_some_and(|tuning| tuning.any != Way::Checked) {
             d.check_limit();
         }
     }
@@ -448,7 +478,7 @@ fn appended(d: &mut Draft, group: &Group) -> Option<u8> {
         d.free_flags();
     }
     d.position(avoid);
-    for member in &group.members {
+    for member in group.members.iter() {
         let a = d.scratch(avoid);
         d.hot.lea(a, &member.address);
         add_segment(&mut d.hot, a, &member.address);
@@ -474,6 +504,59 @@ fn remembered(d: &mut Draft, group: &Group, filter: &Filter) {
             add_segment(&mut d.hot, a, &first.address);
         }
         append::remember(&mut d.hot, a, b, first.size_bytes, &table);
+    }
+}
+
+/// A group's records without a branch: they are written behind the ring's position in any case, which moves on only where the filter does not know
+/// the line (and page). Afterwards it does. The position in memory is the true one.
+fn written(d: &mut Draft, group: &Group, filter: &Filter) {
+    let first = group.members[0];
+    let avoid = first.address.registers();
+    d.free_flags();
+    d.restore(avoid & !FLAGS_BIT);
+    d.commit();
+    let position = d.position(avoid);
+    let a = d.scratch(avoid);
+    let b = d.scratch(avoid | 1 << a);
+    for (n, member) in group.members.iter().enumerate().rev() {
+        d.hot.lea(a, &member.address);
+        add_segment(&mut d.hot, a, &member.address);
+        d.hot.store_at(a, position, 16 * n as u8);
+        d.hot.store_imm_at(position, 16 * n as u8 + 8, member.what);
+    }
+    let line = filter.data.line_bytes as i32 - first.size_bytes as i32;
+    d.known(a, b, context::MASK_SET, context::DATA_LINES, line);
+    if let Some(page) = filter.data_page {
+        let c = d.scratch(avoid | 1 << a | 1 << b);
+        d.known(a, c, context::MASK_PAGE_SET, context::DATA_PAGES, page.line_bytes as i32 - 1);
+        d.hot.registers(AND, b, c);
+    }
+    let bytes = 16 * group.members.len() as i32;
+    d.hot.and_imm(b, -bytes);
+    let on = Address { index: Some(b), ..Address::based(position, bytes.into()) };
+    d.hot.lea(position, &on);
+    d.hot.store(position, context::RING_POSITION);
+    let mut formed = true;
+    for table in tables(filter, first.kind) {
+        if !std::mem::take(&mut formed) {
+            d.hot.lea(a, &first.address);
+            add_segment(&mut d.hot, a, &first.address);
+        }
+        append::remember(&mut d.hot, a, b, first.size_bytes, &table);
+    }
+}
+
+const ADD: u8 = 0x01;
+const AND: u8 = 0x21;
+
+impl Draft {
+    /// All bits of `b`: whether the address in `a` is at most `offset_max` behind the start of its set's last line.
+    fn known(&mut self, a: u8, b: u8, mask: u32, table: u32, offset_max: i32) {
+        self.hot.extract(b, a, mask);
+        self.hot.table(0x8b, b, b, table);
+        self.hot.registers(ADD, b, a);
+        self.hot.compare_imm(b, offset_max + 1);
+        self.hot.spread_carry(b);
     }
 }
 

@@ -10,7 +10,7 @@
 
 use super::draft::{pick, Draft, Goal, Part, FLAGS_BIT};
 use crate::assemble::{reg, Assembler};
-use crate::cache::{count_address, AddressMap, EXIT_RING};
+use crate::cache::{AddressMap, EXIT_RING};
 use crate::heat::Way;
 use crate::layout::{context, CONTEXTS};
 use crate::memory::Shared;
@@ -61,14 +61,14 @@ impl Kept {
         first + 4 * set * self.ways
     }
 
-    /// `site << 8 | code` of a miss by `block`.
-    fn what(&self, block: u32) -> u32 {
+    /// The code of a miss's record.
+    fn code(&self) -> u8 {
         let kind = match self.side {
             Side::Lines => RecordKind::Fetch,
             Side::Pages => RecordKind::FetchPage,
         };
         let sized = Code::new(kind, self.shape.line_bytes).filter(|_| kind == RecordKind::Fetch);
-        block << 8 | u32::from(sized.map_or((kind as u8) << 4, |code| code.0))
+        sized.map_or((kind as u8) << 4, |code| code.0)
     }
 }
 
@@ -115,15 +115,15 @@ pub(crate) struct Use {
 impl crate::translate::Translator {
     /// Code for a use of an instruction line or page in zone `z`.
     pub(crate) fn use_kept(&mut self, d: &mut Draft, z: usize, used: &Use) {
-        let Use { kept, address, block, .. } = *used;
+        let Use { kept, address, way, .. } = *used;
         let shared = self.cache.shared.clone();
         let contexts_offset = self.cache.layout.contexts_offset() as usize;
         let number = self.events.numbers.number(&kept, address, &shared, contexts_offset);
-        let routine = self.cache.miss_routine(z, kept.ways);
+        let routine = self.cache.use_routine(z, kept.ways, kept.code());
         let last = kept.last(kept.set(address));
         d.free_flags();
-        let miss = match used.way {
-            Way::Always => {
+        let checked = match way {
+            Way::Branchless | Way::Always => {
                 let r = d.scratch(0);
                 d.hot.store_imm32(last, number);
                 let miss = tick(&mut d.hot, r, number);
@@ -135,29 +135,30 @@ impl crate::translate::Translator {
                 d.hot.compare_imm32(last, number);
                 let at = d.hot.jump_if(5);
                 d.link(Part::Hot, at, Goal::Cold(d.cold.len()));
-                Some(d.use_cold(last, number, used.counter))
+                // Code that has run often has the common case in line, other code is as short as can be.
+                self.events.tuning.is_some().then(|| d.use_cold(last, number))
             }
         };
-        let back = d.hot.len();
-        let saved = miss.as_ref().is_some_and(|m| m.saved);
-        if let Some(miss) = miss {
-            d.link(Part::Cold, miss.back, Goal::Hot(back));
+        let back = Goal::Hot(d.hot.len());
+        if let Some(Behind { absent, back: jump, .. }) = checked {
+            d.link(Part::Cold, jump, back);
             let here = d.cold.len();
-            d.cold.patch(miss.at, here);
+            d.cold.patch(absent, here);
         }
-        d.miss_cold(number, kept.what(block), routine);
-        if saved {
+        if checked.is_some_and(|behind| behind.saved) {
             d.cold.load(reg::RAX, context::TEMP);
         }
+        d.call_use([number, used.block, used.counter, last], routine);
         let at = d.cold.jump();
-        d.link(Part::Cold, at, Goal::Hot(back));
+        d.link(Part::Cold, at, back);
     }
 }
 
 /// Places in the cold code of a check that failed.
+#[derive(Clone, Copy)]
 struct Behind {
     /// The jump to where the line is not in the cache.
-    at: usize,
+    absent: usize,
     /// The jump back.
     back: usize,
     /// rax waits in the context.
@@ -166,32 +167,32 @@ struct Behind {
 
 impl Draft {
     /// Cold: the set's last line is another one now. Flags are free.
-    fn use_cold(&mut self, last: u32, number: u32, counter: u32) -> Behind {
-        let free = (self.dead | self.spilled) & !FLAGS_BIT & !self.held.map_or(0, |r| 1 << r);
-        let r = pick(free);
+    fn use_cold(&mut self, last: u32, number: u32) -> Behind {
+        let r = pick((self.dead | self.spilled) & !FLAGS_BIT & !self.held.map_or(0, |r| 1 << r));
+        let (r, saved) = (r.unwrap_or(reg::RAX), r.is_none());
         self.cold.store_imm32(last, number);
-        self.cold.increment(count_address(counter));
-        if r.is_none() {
-            self.cold.store(reg::RAX, context::TEMP);
+        if saved {
+            self.cold.store(r, context::TEMP);
         }
-        let at = tick(&mut self.cold, r.unwrap_or(reg::RAX), number);
-        self.cold.store(r.unwrap_or(reg::RAX), time(number));
-        if r.is_none() {
-            self.cold.load(reg::RAX, context::TEMP);
+        let absent = tick(&mut self.cold, r, number);
+        self.cold.store(r, time(number));
+        if saved {
+            self.cold.load(r, context::TEMP);
         }
         let back = self.cold.jump();
-        Behind { at, back, saved: r.is_none() }
+        Behind { absent, back, saved }
     }
 
-    /// Cold: the line enters its set and is recorded. Flags are free.
-    fn miss_cold(&mut self, number: u32, what: u32, routine: u64) {
+    /// Cold: a use by the shared routine, which finds what it needs to know behind the call, in instructions that do nothing else.
+    fn call_use(&mut self, words: [u32; 4], routine: u64) {
         self.lend_position();
-        self.cold.store_imm32(context::KEPT_NUMBER, number);
-        self.cold.store_imm32(context::KEPT_WHAT, what);
         self.cold.store(reg::RSP, context::PROGRAM_STACK);
         self.cold.load(reg::RSP, context::OWN_STACK);
         let at = self.cold.call();
         self.link(Part::Cold, at, Goal::Address(routine));
+        for word in words {
+            self.cold.test_eax(word);
+        }
         self.cold.load(reg::RSP, context::PROGRAM_STACK);
         self.take_position_back();
     }
@@ -211,34 +212,82 @@ fn tick(code: &mut Assembler, r: u8, number: u32) -> usize {
     code.jump_if(4)
 }
 
+/// Of so many uses one is counted: a counter of a block that seldom runs is in no cache.
+pub(crate) const COUNTED_EVERY: u8 = 16;
+
 const RSI: u8 = 6;
 const RDI: u8 = 7;
 const R8: u8 = 8;
 const R9: u8 = 9;
 
-/// The shared routine behind a miss: the line whose number is in the context takes the place of the least recently used one of its set
-/// of so many `ways`, and is recorded. A place that is still empty holds number 0, whose time is 0 always. Registers are
-/// preserved, flags are free.
-pub(crate) fn miss(code: &mut Assembler, ways: u32) {
-    let saved = [reg::RAX, reg::RCX, reg::RDX, RSI, RDI, R8, R9];
-    let slot = |n: usize| context::KEPT_SAVED + 8 * n as u32;
+fn slot(n: usize) -> u32 {
+    context::KEPT_SAVED + 8 * n as u32
+}
+
+/// The shared routine of uses: counts, makes the line its set's last, notes the time; a line that was not in the cache enters, and is recorded
+/// with `code` as the low byte of `what`. Registers are preserved, flags are free.
+pub(crate) fn routine(code: &mut Assembler, ways: u32, low: u8) {
+    let saved = [reg::RAX, reg::RCX, reg::RDX];
+    let more = [RSI, RDI, R8, R9];
     saved.iter().enumerate().for_each(|(n, &r)| code.store(r, slot(n)));
-    code.load32(reg::RAX, context::KEPT_NUMBER);
+    code.raw(&[0x48, 0x8b, 0x0c, 0x24]); // mov rcx, [rsp]
+    code.raw(&[0x8b, 0x41, 1]); // mov eax, [rcx + 1]: number
+    code.raw(&[0x8b, 0x51, 16]); // mov edx, [rcx + 16]: where the set's last is
+    code.raw(&[0x65, 0x89, 0x02]); // mov gs:[rdx], eax
+    code.load(reg::RDX, context::KEPT_CLOCK);
+    code.advance(reg::RDX, 1);
+    code.store(reg::RDX, context::KEPT_CLOCK);
+    code.raw(&[0xf6, 0xc2, COUNTED_EVERY - 1]); // test dl, imm8
+    let most = code.jump_if(5);
+    code.raw(&[0x8b, 0x51, 11]); // mov edx, [rcx + 11]: counter
+    code.raw(&[0x65, 0x48, 0x83, 0x04, 0xd5]); // add qword gs:[rdx*8 + counters], 1
+    code.imm32(context::COUNTERS);
+    code.raw(&[1]);
+    code.load(reg::RDX, context::KEPT_CLOCK);
+    let here = code.len();
+    code.patch(most, here);
+    code.raw(&[0x65, 0x48, 0x83, 0x3c, 0xc5]); // cmp qword gs:[rax*8 + times], 0
+    code.imm32(context::KEPT_TIMES);
+    code.raw(&[0]);
+    let absent = code.jump_if(4);
+    code.table(0x89, reg::RDX, reg::RAX, context::KEPT_TIMES);
+    finish(code, &saved);
+    let here = code.len();
+    code.patch(absent, here);
+    more.iter().zip(3..).for_each(|(&r, n)| code.store(r, slot(n)));
+    code.raw(&[0x8b, 0x49, 6]); // mov ecx, [rcx + 6]: block
+    code.raw(&[0xc1, 0xe1, 8]); // shl ecx, 8
+    code.raw(&[0x81, 0xc9]); // or ecx, low
+    code.imm32(low.into());
+    code.raw(&[0x65, 0x89, 0x0c, 0x25]); // mov gs:[what], ecx
+    code.imm32(context::KEPT_WHAT);
     code.mov_imm(R8, CONTEXTS + u64::from(context::KEPT_PLACES));
-    code.mov(reg::RCX, reg::RAX);
-    code.raw(&[0x48, 0xc1, 0xe1, 4]); // shl rcx, 4
-    code.raw(&[0x49, 0x01, 0xc8]); // add r8, rcx
+    code.raw(&[0x48, 0x8d, 0x14, 0x00]); // lea rdx, [rax + rax]
+    code.raw(&[0x4d, 0x8d, 0x04, 0xd0]); // lea r8, [r8 + rdx*8]
+    enter(code, ways);
+    record(code);
+    more.iter().zip(3..).for_each(|(&r, n)| code.load(r, slot(n)));
+    finish(code, &saved);
+}
+
+fn finish(code: &mut Assembler, saved: &[u8]) {
+    saved.iter().enumerate().for_each(|(n, &r)| code.load(r, slot(n)));
+    code.raw(&[0xc3]); // ret
+}
+
+/// The line whose number is in eax and whose place is at r8 takes the way of its set's least recently used one. A way that is still empty
+/// holds number 0, whose time is 0 always. Its address is in r9 afterwards.
+fn enter(code: &mut Assembler, ways: u32) {
     code.raw(&[0x4d, 0x8b, 0x08]); // mov r9, [r8]
-    code.raw(&[0x41, 0x8b, 0x50, 8]); // mov edx, [r8 + 8]
+    code.raw(&[0x41, 0x8b, 0x50, 8]); // mov edx, [r8 + 8]: the set's row
     code.raw(&[0x48, 0xc7, 0xc6, 0xff, 0xff, 0xff, 0xff]); // mov rsi, -1
     code.mov_imm(reg::RCX, ways.into());
     let again = code.len();
     code.raw(&[0x65, 0x44, 0x8b, 0x44, 0x8a, 0xfc]); // mov r8d, gs:[rdx + rcx*4 - 4]
     code.table(0x8b, R8, R8, context::KEPT_TIMES);
     code.raw(&[0x49, 0x39, 0xf0]); // cmp r8, rsi
-    code.raw(&[0x73, 5]); // jae over the next two
-    code.mov(RSI, R8);
-    code.raw(&[0x89, 0xcf]); // mov edi, ecx
+    code.raw(&[0x49, 0x0f, 0x42, 0xf0]); // cmovb rsi, r8
+    code.raw(&[0x0f, 0x42, 0xf9]); // cmovb edi, ecx
     code.raw(&[0xff, 0xc9]); // dec ecx
     let at = code.jump_if(5);
     code.patch(at, again);
@@ -247,6 +296,10 @@ pub(crate) fn miss(code: &mut Assembler, ways: u32) {
     code.raw(&[0x65, 0x89, 0x44, 0xba, 0xfc]); // mov gs:[rdx + rdi*4 - 4], eax
     code.load(reg::RCX, context::KEPT_CLOCK);
     code.table(0x89, reg::RCX, reg::RAX, context::KEPT_TIMES);
+}
+
+/// Appends the record of the line at r9.
+fn record(code: &mut Assembler) {
     code.load(reg::RDX, context::RING_POSITION);
     code.store_at(R9, reg::RDX, 0);
     code.load32(reg::RCX, context::KEPT_WHAT);
@@ -259,6 +312,4 @@ pub(crate) fn miss(code: &mut Assembler, ways: u32) {
     code.raw(&[0xcc]);
     let here = code.len();
     code.patch(on, here);
-    saved.iter().enumerate().for_each(|(n, &r)| code.load(r, slot(n)));
-    code.raw(&[0xc3]); // ret
 }
