@@ -3,9 +3,10 @@
 //! A check in line pays where a reference mostly stays on its line. Where it mostly does not (a walk down a column, a block that is entered from
 //! afar), the check is followed by a misprediction now and then and by the way out of line, and costs more than all the records that it saves. So
 //! fragments are translated with checks first, and the host looks at samples of the records as segments pass through its hands. Where a site's
-//! records stand for most of its executions, its fragment is translated again and records that reference always: in line, without a branch. And
-//! back, where such records turn out to be no news to the filter. What is recorded oftener than the filter would is as exact (see
-//! `event::Filter`).
+//! records stand for much of its executions, its fragment is translated again and the reference recorded in line without a branch: written behind
+//! the ring's position, which moves on if it was news; or, where nearly all are news, recorded always. And back, where few are. What is
+//! recorded oftener than the filter would is as exact (see `event::Filter`). Checks of instruction lines that fail leave no records where that side is kept
+//! whole: they are counted, one in [`crate::emit::kept::COUNTED_EVERY`], and their counters read ever more seldom.
 //!
 //! **Tried and left out:** a first tier of code without checks in line at all, each reference a call of a shared routine, because most
 //! code runs a few times only: a tenth faster on a compiler that runs for 0.1 s, slower on what runs longer. Source: our own; translating

@@ -4,8 +4,9 @@
 //! true one: cold paths write it before they call, a stop adds what its bound says is pending. The limit is checked once per
 //! fragment; behind it the ring has room for all that one fragment can append. Source: our own.
 
+use super::data::tables;
 use super::draft::{pick, slot, Draft, Goal, Part, FLAGS_BIT};
-use super::events::{tables, Group};
+use super::events::Group;
 use super::routine::{Entering, Table};
 use crate::assemble::{reg, Address, Assembler};
 use crate::cache::EXIT_RING;

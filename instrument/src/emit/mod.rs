@@ -6,6 +6,7 @@
 
 mod append;
 mod complex;
+mod data;
 pub(crate) mod draft;
 pub(crate) mod events;
 pub(crate) mod kept;
