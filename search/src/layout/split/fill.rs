@@ -13,7 +13,7 @@ use super::Split;
 use crate::kernel::{Simd, DIFFERS};
 use crate::key::{Exact, Lane};
 use crate::layout::Refusal;
-use crate::line::{lanes_mut, Line, LINE_BYTES};
+use crate::line::{lanes, lanes_mut, Line, LINE_BYTES};
 use crate::memory::Draft;
 use crate::scale::Scale;
 
@@ -256,7 +256,9 @@ impl<L: Lane> Split<L> {
         if start > 0 {
             return Ok(rank + start);
         }
-        self.write_crowded::<D, K>(filling, run.buckets[0] as usize, rank)
+        let end = self.line_end::<D, K>(filling.keys, rank)?;
+        self.write_crowded::<D, K>(filling, run.buckets[0] as usize, rank..end)?;
+        Ok(end)
     }
 
     /// Writes the line of the keys `keys` of a run that begins at `rank`, and the empty lines before it.
@@ -270,8 +272,7 @@ impl<L: Lane> Split<L> {
     ) -> Result<(), Refusal> {
         let (at, first) = (run.buckets[keys.start] as usize, rank + keys.start);
         if keys.len() > D::CAPACITY {
-            self.write_crowded::<D, K>(filling, at, first)?;
-            return Ok(());
+            return self.write_crowded::<D, K>(filling, at, first..first + keys.len());
         }
         if at > filling.next {
             filling.lines[filling.next..at].fill(empty_line::<D>(first));
@@ -281,20 +282,38 @@ impl<L: Lane> Split<L> {
         Ok(())
     }
 
-    /// Writes a directory as line `at`, and the empty lines before it; returns the rank behind its keys.
+    /// Writes the keys `ranks`, which are more than a line holds, into blocks and their directory as line `at`, and the empty lines before it.
     #[cold]
     fn write_crowded<D: Digit, K: Exact<As = L>>(
         &self,
         filling: &mut Filling<'_, K>,
         at: usize,
-        rank: usize,
-    ) -> Result<usize, Refusal> {
-        filling.lines[filling.next..at].fill(empty_line::<D>(rank));
-        let (line, end) = self.crowd::<D, K>(filling.keys, rank, filling.blocks, &mut filling.filled)?;
-        filling.filled.directories.push(filling.first_line + at);
-        filling.lines[at] = line;
-        filling.next = at + 1;
-        Ok(end)
+        ranks: Range<usize>,
+    ) -> Result<(), Refusal> {
+        let Filling { keys, lines, next, blocks, filled, .. } = filling;
+        let needed = ranks.len().div_ceil(D::PER_LINE);
+        if ranks.len() > D::CROWD || filled.blocks + needed > blocks.len() {
+            return Err(Refusal::Crowded);
+        }
+        lines[*next..at].fill(empty_line::<D>(ranks.start));
+        let blocks = &mut blocks[filled.blocks..filled.blocks + needed];
+        lines[at] = self.crowd::<D, K>(&keys[ranks.clone()], blocks);
+        let words = lanes_mut::<u32>(&mut lines[at..=at]);
+        words[0] = ranks.start as u32 | DIRECTORY;
+        words[block_word::<D>()] = filled.blocks as u32;
+        filled.blocks += needed;
+        filled.directories.push(filling.first_line + at);
+        *next = at + 1;
+        Ok(())
+    }
+
+    /// The rank behind the keys that share a line with the key of rank `rank`, as far as a line may reach; they are checked.
+    fn line_end<D: Digit, K: Exact<As = L>>(&self, keys: &[K], rank: usize) -> Result<usize, Refusal> {
+        let bucket = self.bucket(keys[rank]);
+        let reach = keys.len().min(rank + D::CROWD + 1);
+        let count = keys[rank..reach].iter().take_while(|&&key| self.bucket(key) == bucket).count();
+        check_run(keys, rank, count, rank + count)?;
+        Ok(rank + count)
     }
 
     #[inline(always)]
@@ -302,41 +321,18 @@ impl<L: Lane> Split<L> {
         self.scale.locate(key.to_lane()).0
     }
 
-    /// Puts the keys of a crowded bucket, from `rank` on, into blocks; returns the directory and the first rank behind them.
-    #[cold]
-    fn crowd<D: Digit, K: Exact<As = L>>(
-        &self,
-        keys: &[K],
-        rank: usize,
-        blocks: &mut [Line],
-        filled: &mut Filled,
-    ) -> Result<(Line, usize), Refusal> {
-        let bucket = self.bucket(keys[rank]);
-        let reach = keys.len().min(rank + D::CROWD + 1);
-        let count = keys[rank..reach].iter().take_while(|&&key| self.bucket(key) == bucket).count();
-        let needed = count.div_ceil(D::PER_LINE);
-        check_run(keys, rank, count, rank + count)?;
-        if count > D::CROWD || filled.blocks + needed > blocks.len() {
-            return Err(Refusal::Crowded);
+    /// Puts the keys of a crowded line into blocks; returns their directory, but for its head.
+    fn crowd<D: Digit, K: Exact<As = L>>(&self, keys: &[K], blocks: &mut [Line]) -> Line {
+        blocks.fill(Line::PADDING);
+        for (digit, key) in lanes_mut::<D>(blocks).iter_mut().zip(keys) {
+            *digit = D::of(self.scale.locate(key.to_lane()).1);
         }
         let mut line = Line::PADDING;
         let directory = core::slice::from_mut(&mut line);
         lanes_mut::<u32>(directory)[..2 * block_word::<D>()].fill(0);
-        lanes_mut::<u32>(directory)[0] = rank as u32 | DIRECTORY;
-        lanes_mut::<u32>(directory)[block_word::<D>()] = filled.blocks as u32;
-        for (i, keys) in keys[rank..rank + count].chunks(D::PER_LINE).enumerate() {
-            let block = &mut blocks[filled.blocks + i..=filled.blocks + i];
-            block.fill(Line::PADDING);
-            let digits = lanes_mut::<D>(block);
-            digits
-                .iter_mut()
-                .zip(keys)
-                .for_each(|(digit, key)| *digit = D::of(self.scale.locate(key.to_lane()).1));
-            if i + 1 < needed {
-                lanes_mut::<D>(directory)[2 * D::HEAD + i] = digits[D::PER_LINE - 1];
-            }
-        }
-        filled.blocks += needed;
-        Ok((line, rank + count))
+        let largest = lanes::<D>(blocks).iter().skip(D::PER_LINE - 1).step_by(D::PER_LINE);
+        let but_the_last = &mut lanes_mut::<D>(directory)[2 * D::HEAD..];
+        but_the_last.iter_mut().zip(largest).take(blocks.len() - 1).for_each(|(to, &digit)| *to = digit);
+        line
     }
 }

@@ -26,7 +26,7 @@ impl<D: Digit> Located<D> {
     #[inline(always)]
     fn locate<L: Lane>(&mut self, scale: &Scale<L>, qs: &[L; GROUP]) {
         for ((&q, bucket), digit) in qs.iter().zip(&mut self.buckets).zip(&mut self.digits) {
-            let (at, fraction) = scale.locate(q);
+            let (at, fraction) = scale.locate_abreast(q);
             *bucket = at as u32;
             *digit = D::of(fraction);
         }
