@@ -12,8 +12,10 @@
 //!
 //! A line with too many keys becomes a directory of blocks; that is the second and last line any query reads. Keys that would need more, or too
 //! many directories, are refused, and the planner takes the tree: skew costs a plan, never a slow query. Duplicates are stored as often
-//! as they occur. Memory: u32 keys spread evenly take 1.5 (dense) to 3.1 bytes each, 64-bit digits 15; no copy of the sorted array is kept, a
+//! as they occur. Memory: u32 keys spread evenly take 1.5 (dense) to 7.3 bytes each, u64 keys of a wide range 17; no copy of the sorted array is kept, a
 //! key is computed back from line and digit.
+//!
+//! Building: `fill`; ranks: `query`; bytes from outside: `check`; what a line holds: `digit`.
 //!
 //! Leaves out: values beside keys, more than 2^31 keys, keys whose spread is not roughly even.
 //! Source: the prefix partition of Groot Koerkamp 2024 and the bucketed layouts of hash joins, taken to one line.
