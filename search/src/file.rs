@@ -213,7 +213,11 @@ pub fn inspect_file(path: impl AsRef<std::path::Path>) -> Result<Inspection, Err
 #[cfg(feature = "std")]
 pub(crate) fn map(path: &std::path::Path) -> Result<(Memory, usize), Error> {
     let file = std::fs::File::open(path)?;
-    let bytes = file.metadata()?.len();
+    let about = file.metadata()?;
+    if !about.is_file() {
+        return Err(std::io::Error::other("not a regular file, and only those can be mapped").into());
+    }
+    let bytes = about.len();
     let memory = crate::memory::map_file(&file)?;
     Ok((memory, usize::try_from(bytes).map_err(std::io::Error::other)?))
 }
