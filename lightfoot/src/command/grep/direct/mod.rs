@@ -5,8 +5,10 @@
 //! general path everything else, and every file with a NUL byte or a byte order mark where that would matter: [`Direct::search`] then
 //! answers nothing and has printed nothing. Both paths print the same bytes.
 
+mod dense;
 mod format;
 mod piece;
+mod printed;
 mod turn;
 
 use super::arguments::{Binary, Color, Encoding, Output};
@@ -14,11 +16,13 @@ use super::query::{Matching, Query};
 use super::settings::Settings;
 use super::walk::Haystack;
 use super::worker::Found;
+use dense::Dense;
 use format::Format;
 use pattern::map::Map;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::ops::ControlFlow;
+use std::sync::{Arc, OnceLock};
 
 /// A NUL byte is looked for in this many first bytes of a mapped file.
 const PROBE_BYTES: usize = 64 << 10;
@@ -52,6 +56,8 @@ pub(super) struct Direct {
     sniff: bool,
     include_zero: bool,
     threads: usize,
+    /// Programs for texts in which many lines match.
+    dense: Arc<OnceLock<Option<Dense>>>,
     buffer: Vec<u8>,
 }
 
@@ -97,6 +103,7 @@ impl Direct {
             sniff: matches!(said.encoding, Encoding::Auto),
             include_zero: said.include_zero,
             threads: if settings.one_file { settings.file_threads } else { 1 },
+            dense: Arc::default(),
             buffer: Vec::new(),
         })
     }
