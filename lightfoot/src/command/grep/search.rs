@@ -37,12 +37,14 @@ pub(super) fn run(settings: &Settings) -> Result<bool> {
 }
 
 fn one_thread(settings: &Settings, matching: Matching, start: Instant) -> Result<bool> {
-    let entries = walk::builder(settings)?.build();
-    let haystacks = entries.filter_map(|entry| Haystack::new(entry, settings.implicit_path));
+    let haystacks = match walk::alone(settings) {
+        Some(haystack) => Box::new(std::iter::once(haystack)),
+        None => walked(settings)?,
+    };
     let mut worker = Worker::new(settings, matching, Stdout::new(settings))?;
     let (mut matched, mut searched) = (false, false);
     let mut stats = settings.stats.then(Stats::new);
-    for haystack in walk::sorted(haystacks, settings.sort()) {
+    for haystack in haystacks {
         searched = true;
         match worker.search(&haystack) {
             Ok(found) => {
@@ -66,6 +68,12 @@ fn one_thread(settings: &Settings, matching: Matching, start: Instant) -> Result
         let _ = print_stats(settings, &stats, start, worker.writer());
     }
     Ok(matched)
+}
+
+fn walked(settings: &Settings) -> Result<Box<dyn Iterator<Item = Haystack> + '_>> {
+    let entries = walk::builder(settings)?.build();
+    let haystacks = entries.filter_map(|entry| Haystack::new(entry, settings.implicit_path));
+    Ok(walk::sorted(haystacks, settings.sort()))
 }
 
 fn many_threads(settings: &Settings, matching: Matching, start: Instant) -> Result<bool> {

@@ -17,6 +17,9 @@ use termcolor::{Ansi, ColorSpec, HyperlinkSpec, WriteColor};
 /// Results wait until there are so many bytes.
 const BUFFER_BYTES: usize = 64 << 10;
 
+/// Written at a time, and a line more where lines are long.
+const BLOCK_BYTES: usize = 256 << 10;
+
 /// A pipe holds so much where writes are large and the system permits it: fewer changes between writer and reader.
 const PIPE_BYTES: usize = 256 << 10;
 
@@ -92,7 +95,7 @@ impl Stdout {
         if let Some(&last) = bytes.last() {
             self.within_line = !matches!(last, b'\n' | 0);
         }
-        if bytes.len() >= PIPE_BYTES && !self.sized {
+        if bytes.len() >= PIPE_BYTES / 2 && !self.sized {
             self.sized = true;
             // Not a pipe, or not permitted: it works as well, only slower.
             let _ = rustix::pipe::fcntl_setpipe_size(rustix::stdio::stdout(), PIPE_BYTES);
@@ -124,11 +127,14 @@ impl Write for Stdout {
             self.waiting.extend_from_slice(bytes);
             return Ok(bytes.len());
         }
-        // Up to the end of a line; all of it where none ends.
-        let whole = memchr::memrchr(b'\n', bytes).map_or(bytes.len(), |at| at + 1);
+        // Up to the end of a line, of a long one where it must be; a signal may come in between.
+        let near = &bytes[..bytes.len().min(BLOCK_BYTES)];
+        let whole = match memchr::memrchr(b'\n', near) {
+            Some(at) => at + 1,
+            None => memchr::memchr(b'\n', bytes).map_or(bytes.len(), |at| at + 1),
+        };
         self.write_through(&bytes[..whole])?;
-        self.waiting.extend_from_slice(&bytes[whole..]);
-        Ok(bytes.len())
+        Ok(whole)
     }
 
     fn flush(&mut self) -> io::Result<()> {

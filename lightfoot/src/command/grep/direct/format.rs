@@ -1,8 +1,6 @@
 //! How a result is written: path, number and offset in front of a line.
 
 use super::super::settings::Settings;
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 
 /// The fields of a line, and what separates them.
 #[derive(Clone, Debug)]
@@ -30,11 +28,6 @@ impl Format {
     /// Behind a number.
     pub(super) fn separator(&self) -> &[u8] {
         &self.separator
-    }
-
-    /// The bytes of a path.
-    pub(super) fn path(&self, path: &Path) -> Vec<u8> {
-        path.as_os_str().as_bytes().to_vec()
     }
 
     /// What stands above a file's lines.

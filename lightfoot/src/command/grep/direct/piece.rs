@@ -57,7 +57,7 @@ impl Direct {
         if text.len() < SHARED_BYTES || self.max_count.is_some() {
             1
         } else {
-            self.threads
+            self.threads.unwrap_or_else(super::super::settings::cores)
         }
     }
 
