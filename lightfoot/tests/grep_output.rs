@@ -35,8 +35,8 @@ fn dense(lines: usize) -> String {
     for number in 0..lines {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(number as u64);
         let roll = (seed >> 40) as usize;
-        let length = if roll % 500 == 0 { 3000 } else { roll % 90 };
-        text.extend(std::iter::repeat_n(if roll % 7 == 0 { '-' } else { 'x' }, length));
+        let length = if roll.is_multiple_of(500) { 3000 } else { roll % 90 };
+        text.extend(std::iter::repeat_n(if roll.is_multiple_of(7) { '-' } else { 'x' }, length));
         text.push('\n');
     }
     text.push_str("the last one, x");
