@@ -64,6 +64,7 @@ struct TileBuffer<R>([R; TILE_REALS]);
 
 impl<T: Element> BlockProduct<'_, T> {
     /// Column group of the kernel, in elements.
+    #[inline]
     fn group(&self) -> usize {
         self.kernel.columns / T::PARTS
     }
