@@ -108,7 +108,7 @@ impl<T: Element> BlockProduct<'_, T> {
     }
 
     /// Calls `row` with the first and the number of panels of every row of tiles; none reaches over the start of the tail.
-    #[inline]
+    #[inline(always)]
     fn deal(&self, panels: usize, take: impl Fn(usize) -> usize, mut row: impl FnMut(usize, usize)) {
         let mut first = 0;
         while first < panels {
@@ -132,7 +132,7 @@ impl<T: Element> BlockProduct<'_, T> {
     ///
     /// # Safety
     /// As for [`Self::run`].
-    #[inline]
+    #[inline(always)]
     unsafe fn run_row(
         &self,
         (first, count): (usize, usize),
