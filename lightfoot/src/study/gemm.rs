@@ -42,7 +42,8 @@ const FULL: &[usize] = &[
 ];
 
 /// What a page says that was made by a program built without the peer crates.
-const WITHOUT_PEERS: &str = "\nNot measured: crates gemm, faer and matrixmultiply, which this program was built without; \
+const WITHOUT_PEERS: &str =
+    "\nNot measured: crates gemm, faer and matrixmultiply, which this program was built without; \
     `cargo run --release --features peers -- study gemm` has them.\n";
 
 /// Runs the study and writes its results.

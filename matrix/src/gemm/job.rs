@@ -265,7 +265,11 @@ impl<T: Element> Job<T> {
         unsafe {
             let b = self.b.block(cols, (k, depth), panel, scratch);
             let (cols, reach, b, c) = (cols.1, self.reach, &b, &c);
-            BlockProduct { kernel, panel, rows, cols, depth, alpha, beta, a, b, c, reach }.run();
+            let b_edge = match self.b {
+                Source::InPlace(_) => Edge::Foreign,
+                _ => Edge::Padded,
+            };
+            BlockProduct { kernel, panel, rows, cols, depth, alpha, beta, a, b, b_edge, c, reach }.run();
         }
     }
 }

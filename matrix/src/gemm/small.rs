@@ -43,10 +43,10 @@ pub(super) fn run<T: Element>(
     let a = &Left { walk: walk(left, a.view.storage.as_ptr()), tail: None };
     let b = &walk(right, b.view.storage.as_ptr());
     let c = &Target { start, panel_stride, row_stride: 1, col_stride, edge: Edge::Padded };
-    let reach = Reach::Near;
+    let (reach, b_edge) = (Reach::Near, Edge::Padded);
     // SAFETY: the operands are as large as their parts say and borrowed here, `C` mutably; a matrix holds a kernel only
     // where its features are present.
-    unsafe { BlockProduct { kernel, panel, rows, cols, depth, alpha, beta, a, b, c, reach }.run() };
+    unsafe { BlockProduct { kernel, panel, rows, cols, depth, alpha, beta, a, b, b_edge, c, reach }.run() };
     true
 }
 

@@ -211,13 +211,21 @@ impl<T> Micro<T> {
     /// What the loop over `k` fetches; a line that is there anyway when the operands are near.
     #[inline(always)]
     fn next_line(&self) -> *const T {
-        if self.reach == Reach::Near { self.b } else { self.next }
+        if self.reach == Reach::Near {
+            self.b
+        } else {
+            self.next
+        }
     }
 
     /// How far on from turn to turn.
     #[inline(always)]
     fn ahead_bytes(&self) -> usize {
-        if self.reach == Reach::Near { 0 } else { 64 }
+        if self.reach == Reach::Near {
+            0
+        } else {
+            64
+        }
     }
 }
 
