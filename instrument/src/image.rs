@@ -109,13 +109,7 @@ impl Image {
     }
 
     /// An image that is not mapped anywhere.
-    fn empty(
-        maps: Maps,
-        number: u32,
-        stream: Stream,
-        layout: Layout,
-        gadget: u64,
-    ) -> Result<Image, Error> {
+    fn empty(maps: Maps, number: u32, stream: Stream, layout: Layout, gadget: u64) -> Result<Image, Error> {
         let shared = Arc::new(Shared::new(layout.file_bytes() as usize)?);
         let filter = if let Stream::Filtered(f) = &stream { Some(f) } else { None };
         let cache = CodeCache::new(shared.clone(), layout.clone(), filter);

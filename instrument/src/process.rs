@@ -239,7 +239,9 @@ impl Host {
     }
 
     fn spread_if_busy(&mut self) {
-        if self.binding.hidden().is_some() && self.living.keys().filter(|&&pid| is_busy(pid)).count() > BUSY_MAX {
+        if self.binding.hidden().is_some()
+            && self.living.keys().filter(|&&pid| is_busy(pid)).count() > BUSY_MAX
+        {
             self.spread();
         }
     }
