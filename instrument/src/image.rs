@@ -154,7 +154,9 @@ impl Image {
         let fd = self.inject(pid, libc::SYS_openat as u64, [AT_FDCWD, at, libc::O_RDWR as u64, 0, 0, 0]);
         memory::write_target(pid, at, &old);
         if fd < 0 {
-            return Err(Error::system(&format!("the program cannot open the shared memory (error {})", -fd)));
+            let why = std::io::Error::from_raw_os_error(-fd as i32);
+            let sentence = format!("the program cannot open the shared memory ({why})");
+            return Err(Error::new(ErrorKind::System, sentence));
         }
         let (read, write, run) = (libc::PROT_READ, libc::PROT_WRITE, libc::PROT_EXEC);
         let mut parts: Vec<(u64, u64, i32, u64)> = Vec::new();

@@ -16,7 +16,7 @@ use crate::run::{Children, Exit, Process};
 use crate::{Error, ErrorKind};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
-use std::path::Path;
+use std::path::PathBuf;
 
 /// A process that has not ended.
 pub(crate) struct Living {
@@ -195,7 +195,9 @@ impl Host {
     fn execute(&mut self, pid: i32) -> Result<Image, Error> {
         let before = ptrace::registers(pid);
         if pid != self.root {
-            executable::check_header(Path::new(&format!("/proc/{pid}/exe")))?;
+            let link = PathBuf::from(format!("/proc/{pid}/exe"));
+            let named = std::fs::read_link(&link).ok().filter(|path| path.exists());
+            executable::check_header(&named.unwrap_or(link))?;
         }
         let number = self.images_seen;
         let mut image = match Image::new(pid, number, self.stream) {

@@ -145,7 +145,10 @@ fn lines(
 fn processes(report: &Report, page: &Page) -> String {
     let Some(processes) = &report.processes else { return String::new() };
     let rows: Vec<Row> = processes.iter().map(process).collect();
-    let name = |row: &Row, room: usize| middle_cut(&row.name, room);
+    let name = |row: &Row, room: usize| match row.name.char_indices().nth(room.saturating_sub(1)) {
+        Some((at, _)) if row.name.chars().count() > room => format!("{}…", row.name[..at].trim_end()),
+        _ => row.name.trim_end().to_owned(),
+    };
     lines(report, &rows, "process", page, name) + "  (the totals are the sum of these)\n"
 }
 
@@ -156,7 +159,12 @@ fn process(process: &ProcessRow) -> Row {
         (None, Some(status)) => format!("exit {status}"),
         (None, None) => "not counted to its end".into(),
     };
-    let command = printable(&process.command.join(" "));
+    // Of what was executed the file is told: folders would leave no room for arguments.
+    let mut words = process.command.clone();
+    if let Some(first) = words.first_mut() {
+        *first = first.rsplit('/').next().unwrap_or_default().to_owned();
+    }
+    let command = printable(&words.join(" "));
     let name = format!("#{}{of}, {end}: {command}", process.place);
     Row { name, library: None, address: None, counts: process.counts }
 }
