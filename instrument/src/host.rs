@@ -319,12 +319,13 @@ impl Host {
     pub(crate) fn gone(&mut self, tid: i32) {
         self.pass_on(tid);
         let Some(Thread { context, image: number, .. }) = self.threads.remove(&tid) else { return };
+        if self.image_of(number).threads == 1 {
+            return self.finish_image(number);
+        }
+        // The next thread of this context writes where the observer may still read.
         self.wait_for(|token| (token.0, token.1) == (number, context));
         let image = self.image_of(number);
         image.left(context);
-        if image.threads == 0 {
-            return self.finish_image(number);
-        }
         if image.pid == tid {
             let other = self.threads.iter().find(|(_, thread)| thread.image == number);
             let other = other.map(|(&tid, _)| tid).expect("somebody else runs in it");

@@ -55,6 +55,9 @@ enum Ground {
     Inherited,
 }
 
+/// Many a forked child only prepares an exec, or leaves at once.
+const HESITANT_FRAGMENTS: usize = 100;
+
 /// Checks of a block's instruction lines that failed, from which on it is thought over.
 const FAILURES_MIN: u64 = 4096;
 
@@ -101,7 +104,8 @@ impl Image {
     pub(crate) fn fork(&self, pid: i32, number: u32, c: usize) -> Result<Image, Error> {
         let layout = self.translator.cache.layout.clone();
         let stream = self.translator.events.stream;
-        let image = Image::empty(self.maps.of_child(pid), number, stream, layout, self.gadget)?;
+        let mut image = Image::empty(self.maps.of_child(pid), number, stream, layout, self.gadget)?;
+        image.translator.hesitant_fragments = HESITANT_FRAGMENTS;
         // The parent's thread stands at its system call: what it keeps for one instruction is unused.
         let scratch = CONTEXTS + c as u64 * context::BYTES + u64::from(context::VECTOR);
         image.map_into(pid, Ground::Inherited, scratch)?;

@@ -241,9 +241,8 @@ impl Host {
     }
 
     fn spread_if_busy(&mut self) {
-        if self.binding.hidden().is_some()
-            && self.living.keys().filter(|&&pid| is_busy(pid)).count() > BUSY_MAX
-        {
+        let may_be = self.binding.hidden().is_some() && self.living.len() > BUSY_MAX;
+        if may_be && self.living.keys().filter(|&&pid| is_busy(pid)).count() > BUSY_MAX {
             self.spread();
         }
     }
