@@ -70,7 +70,7 @@ impl List {
                     let folds = byte.is_ascii_lowercase() && has(byte.to_ascii_uppercase());
                     words.push(Spelling { bytes: vec![byte], folds: vec![if folds { CASE_BIT } else { 0 }] });
                 }
-                Member::Long(long) if long_form_of(long).is_some_and(|letter| has(letter)) => {
+                Member::Long(long) if long_form_of(long).is_some_and(has) => {
                     self.has_long_forms = true;
                 }
                 Member::Long(long) => {

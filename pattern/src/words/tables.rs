@@ -6,8 +6,6 @@
 //! With case folded, all bytes of windows have the case bit set, in the text and in the tables; that this joins other bytes too costs nothing but
 //! a few more marks.
 
-use super::list::CASE_BIT;
-
 /// One filter passes too much beyond this many words.
 const WORDS_OF_ONE_FILTER: usize = 60;
 /// Two filters pass too much beyond this many words.
@@ -24,7 +22,7 @@ type Map = [u64; 4];
 pub(super) struct Tables {
     /// Bytes of a window, as a mask.
     pub(super) mask: u32,
-    /// [`CASE_BIT`] where case is folded, else 0.
+    /// The case bit where case is folded, else 0.
     pub(super) fold: u8,
     /// None, one or two.
     pub(super) filters: Vec<Filter>,
@@ -46,8 +44,8 @@ impl Tables {
     /// Tables for windows of `length` bytes of this many words, still empty.
     pub(super) fn new(length: usize, words: usize, fold: u8) -> Tables {
         let filters = match words {
-            0..=WORDS_OF_ONE_FILTER => 1,
-            ..=WORDS_OF_TWO_FILTERS => 2,
+            _ if words <= WORDS_OF_ONE_FILTER => 1,
+            _ if words <= WORDS_OF_TWO_FILTERS => 2,
             _ => 0,
         };
         let bitmap_bits = if words > WORDS_OF_TWO_FILTERS { 17 } else { 16 };
@@ -64,7 +62,7 @@ impl Tables {
 
     /// A window as the sieves know it.
     pub(super) fn folded(&self, window: u32) -> u32 {
-        (window | u32::from(self.fold) * 0x0101_0101) & self.mask
+        (window | (u32::from(self.fold) * 0x0101_0101)) & self.mask
     }
 
     /// Adds a folded window.
@@ -142,5 +140,3 @@ pub(super) fn window_at(text: &[u8], at: usize) -> u32 {
         None => value(&text[at..]),
     }
 }
-
-const _: () = assert!(CASE_BIT == 0x20);
