@@ -121,6 +121,15 @@ fn what_is_not_understood_or_matches_everywhere_has_none() {
 }
 
 #[test]
+fn groups_are_numbered_through_all_patterns() {
+    let patterns: Vec<String> = vec!["(xx)z".into(), r"(a)(b)\2".into()];
+    let exact = RegexMatcherBuilder::new().utf(true).ucp(true).build_many(&patterns).unwrap();
+    let superset = superset(&patterns, &options(Case::Sensitive));
+    assert!(superset.is_some());
+    assert_eq!(Candidates::new(exact, superset).count_lines(b"abb\naba\nxxz\n").unwrap(), 2);
+}
+
+#[test]
 fn a_superset_leaves_lines_out() {
     let few = |pattern: &str| {
         let regex = superset(&[pattern.to_string()], &options(Case::Sensitive)).unwrap();

@@ -14,7 +14,7 @@ use crate::Regex;
 use grep_matcher::{ByteSet, LineMatchKind, LineTerminator, Match, Matcher};
 
 /// An expression that matches wherever one of these Perl-compatible patterns does, within lines; none where that cannot be said
-/// or every line would match. Of the options the case, fixed strings, the terminator and Unicode are read; without Unicode there is none.
+/// or every line would match. Several patterns are one alternation, `(?:first)|(?:second)`. Of the options the case, fixed strings, the terminator and Unicode are read; without Unicode there is none.
 pub fn superset(patterns: &[String], options: &Options) -> Option<Regex> {
     let is_understood = options.unit == Unit::Line
         && options.terminator == Terminator::LineFeed
@@ -29,8 +29,13 @@ pub fn superset(patterns: &[String], options: &Options) -> Option<Regex> {
         true if folds && !patterns.iter().all(|pattern| pattern.is_ascii()) => return None,
         true => patterns.iter().map(|pattern| regex_syntax::escape(pattern)).collect(),
         false => {
-            folds |= patterns.iter().any(|pattern| rewrite::sets_flags(pattern));
-            patterns.iter().map(|pattern| rewrite::rewritten(pattern, folds)).collect::<Option<_>>()?
+            // Groups are numbered through all patterns, so they are rewritten as the one that the exact engine makes of them.
+            let joined = match patterns {
+                [one] => one.clone(),
+                many => format!("(?:{})", many.join(")|(?:")),
+            };
+            folds |= rewrite::sets_flags(&joined);
+            vec![rewrite::rewritten(&joined, folds)?]
         }
     };
     let case = if folds { Case::Insensitive } else { Case::Sensitive };
