@@ -1,6 +1,7 @@
 //! `--files` and `--type-list`: what would be searched, and by which names.
 
 use super::settings::Settings;
+use super::stdout::Stdout;
 use super::walk::{self, Haystack};
 use anyhow::Result;
 use grep_printer::{PathPrinter, PathPrinterBuilder};
@@ -15,7 +16,7 @@ use termcolor::WriteColor;
 /// # Errors
 /// What cannot be built, or output that cannot be written.
 pub(super) fn files(settings: &Settings) -> Result<bool> {
-    let printer = printer(settings).build(super::search::stdout(settings));
+    let printer = printer(settings).build(Stdout::new(settings));
     if settings.threads == 1 {
         let entries = walk::builder(settings)?.build();
         let haystacks = entries.filter_map(|entry| Haystack::new(entry, settings.implicit_path));
@@ -88,9 +89,10 @@ fn printer(settings: &Settings) -> PathPrinterBuilder {
 /// A malformed change of the types, or output that cannot be written.
 pub(super) fn types(settings: &Settings) -> Result<bool> {
     let types = walk::types(&settings.said.type_changes)?;
-    let mut out = super::search::stdout(settings);
+    let mut out = Stdout::new(settings);
     for definition in types.definitions() {
         writeln!(out, "{}: {}", definition.name(), definition.globs().join(", "))?;
     }
+    out.flush()?;
     Ok(!types.definitions().is_empty())
 }

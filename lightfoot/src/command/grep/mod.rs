@@ -16,6 +16,7 @@ mod query;
 mod say;
 mod search;
 mod settings;
+mod stdout;
 mod walk;
 mod worker;
 

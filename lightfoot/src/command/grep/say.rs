@@ -45,8 +45,8 @@ pub(super) fn erred() -> bool {
 
 fn line(sentence: &dyn std::fmt::Display) {
     let text = format!("{PREFIX}{sentence}\n");
-    let out = std::io::stdout().lock();
+    let turn = super::stdout::turn();
     // Nobody is left to be told that standard error is closed.
     let _ = std::io::stderr().write_all(text.as_bytes());
-    drop(out);
+    drop(turn);
 }

@@ -1,9 +1,10 @@
 //! Runs the search: one thread or several over the haystacks, results in one piece per file.
 
-use super::arguments::{Buffering, Color, Output};
+use super::arguments::Output;
 use super::query::Matching;
 use super::say;
 use super::settings::Settings;
+use super::stdout::Stdout;
 use super::walk::{self, Haystack};
 use super::worker::Worker;
 use anyhow::Result;
@@ -13,7 +14,7 @@ use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Mutex;
 use std::time::Instant;
-use termcolor::BufferWriter;
+use termcolor::{Buffer, WriteColor};
 
 /// Whether anything matched.
 ///
@@ -36,12 +37,14 @@ pub(super) fn run(settings: &Settings) -> Result<bool> {
 }
 
 fn one_thread(settings: &Settings, matching: Matching, start: Instant) -> Result<bool> {
-    let entries = walk::builder(settings)?.build();
-    let haystacks = entries.filter_map(|entry| Haystack::new(entry, settings.implicit_path));
-    let mut worker = Worker::new(settings, matching, stdout(settings))?;
+    let haystacks = match walk::alone(settings) {
+        Some(haystack) => Box::new(std::iter::once(haystack)),
+        None => walked(settings)?,
+    };
+    let mut worker = Worker::new(settings, matching, Stdout::new(settings))?;
     let (mut matched, mut searched) = (false, false);
     let mut stats = settings.stats.then(Stats::new);
-    for haystack in walk::sorted(haystacks, settings.sort()) {
+    for haystack in haystacks {
         searched = true;
         match worker.search(&haystack) {
             Ok(found) => {
@@ -56,6 +59,10 @@ fn one_thread(settings: &Settings, matching: Matching, start: Instant) -> Result
         }
     }
     nothing_searched(settings, searched);
+    match worker.writer().flush() {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => return Err(error.into()),
+        _ => {}
+    }
     if let Some(stats) = stats {
         // A closed pipe is no reason to fail.
         let _ = print_stats(settings, &stats, start, worker.writer());
@@ -63,13 +70,18 @@ fn one_thread(settings: &Settings, matching: Matching, start: Instant) -> Result
     Ok(matched)
 }
 
+fn walked(settings: &Settings) -> Result<Box<dyn Iterator<Item = Haystack> + '_>> {
+    let entries = walk::builder(settings)?.build();
+    let haystacks = entries.filter_map(|entry| Haystack::new(entry, settings.implicit_path));
+    Ok(walk::sorted(haystacks, settings.sort()))
+}
+
 fn many_threads(settings: &Settings, matching: Matching, start: Instant) -> Result<bool> {
-    let mut out = BufferWriter::stdout(color_choice(settings.color));
-    out.separator(settings.file_separator.clone());
+    let out = Mutex::new(Results::new(settings));
     let matched = AtomicBool::new(false);
     let searched = AtomicBool::new(false);
     let stats = Mutex::new(settings.stats.then(Stats::new));
-    let worker = Worker::new(settings, matching, out.buffer())?;
+    let worker = Worker::new(settings, matching, lock(&out).buffer())?;
     walk::builder(settings)?.build_parallel().run(|| {
         let (out, matched, searched, stats) = (&out, &matched, &searched, &stats);
         let mut worker = worker.clone();
@@ -91,7 +103,7 @@ fn many_threads(settings: &Settings, matching: Matching, start: Instant) -> Resu
                     return WalkState::Continue;
                 }
             }
-            match out.print(worker.writer()) {
+            match lock(out).print(worker.writer().as_slice()) {
                 Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return WalkState::Quit,
                 Err(error) => say::error(format_args!("{}: {error}", haystack.path.display())),
                 Ok(()) => (),
@@ -105,12 +117,46 @@ fn many_threads(settings: &Settings, matching: Matching, start: Instant) -> Resu
     });
     nothing_searched(settings, searched.load(Ordering::Relaxed));
     if let Some(stats) = lock(&stats).as_ref() {
-        let mut buffer = out.buffer();
-        out.separator(None);
-        let _ = print_stats(settings, stats, start, &mut buffer);
-        let _ = out.print(&buffer);
+        // A closed pipe is no reason to fail.
+        let _ = print_stats(settings, stats, start, &mut lock(&out).out);
     }
     Ok(matched.load(Ordering::Relaxed))
+}
+
+/// Results of several threads, one file after the other.
+struct Results<'s> {
+    out: Stdout,
+    separator: Option<&'s [u8]>,
+    any: bool,
+}
+
+impl<'s> Results<'s> {
+    fn new(settings: &'s Settings) -> Results<'s> {
+        let separator = settings.file_separator.as_deref();
+        Results { out: Stdout::new(settings), separator, any: false }
+    }
+
+    /// A buffer for the results of one file.
+    fn buffer(&self) -> Buffer {
+        if self.out.supports_color() {
+            Buffer::ansi()
+        } else {
+            Buffer::no_color()
+        }
+    }
+
+    fn print(&mut self, results: &[u8]) -> io::Result<()> {
+        if results.is_empty() {
+            return Ok(());
+        }
+        if let Some(separator) = self.separator.filter(|_| self.any) {
+            self.out.write_all(separator)?;
+            self.out.write_all(b"\n")?;
+        }
+        self.any = true;
+        self.out.write_all(results)?;
+        self.out.flush()
+    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
@@ -129,25 +175,6 @@ fn nothing_searched(settings: &Settings, searched: bool) {
             "no files were searched: ignore files, hidden files, globs or types may have excluded them all; \
              --files lists what would be searched, -uu lifts most rules",
         );
-    }
-}
-
-/// Standard output, buffered as was asked for.
-pub(super) fn stdout(settings: &Settings) -> grep_cli::StandardStream {
-    let color = color_choice(settings.color);
-    match settings.said.buffering {
-        Buffering::Line => grep_cli::stdout_buffered_line(color),
-        Buffering::Auto if settings.terminal => grep_cli::stdout_buffered_line(color),
-        Buffering::Auto | Buffering::Block => grep_cli::stdout_buffered_block(color),
-    }
-}
-
-fn color_choice(color: Color) -> termcolor::ColorChoice {
-    match color {
-        Color::Never => termcolor::ColorChoice::Never,
-        Color::Auto => termcolor::ColorChoice::Auto,
-        Color::Always => termcolor::ColorChoice::Always,
-        Color::Ansi => termcolor::ColorChoice::AlwaysAnsi,
     }
 }
 

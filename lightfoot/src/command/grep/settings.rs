@@ -48,8 +48,8 @@ pub(super) struct Settings {
     pub(super) quit_after_match: bool,
     /// Threads of the walk.
     pub(super) threads: usize,
-    /// Threads that may search one large file.
-    pub(super) file_threads: usize,
+    /// Threads that may search one large file; as many as the system offers where nothing was said.
+    pub(super) file_threads: Option<usize>,
     /// Files are mapped.
     pub(super) map: bool,
     pub(super) terminal: bool,
@@ -71,7 +71,6 @@ impl Settings {
         let stats = matches!(said.mode, Mode::Search(_)) && (said.stats || output == Output::Json);
         let heading = !said.vimgrep && said.heading.unwrap_or(terminal);
         let column = said.column.unwrap_or(said.vimgrep);
-        let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get()).min(12);
         let context_separator = said.context_separator.clone().unwrap_or(Some(b"--".to_vec()));
         Ok(Settings {
             output,
@@ -93,8 +92,8 @@ impl Settings {
             path_terminator: said.null.then_some(0),
             stats,
             quit_after_match: !stats && said.quiet,
-            threads: if said.sort.is_some() || one_file { 1 } else { said.threads.unwrap_or(cores) },
-            file_threads: said.threads.unwrap_or(cores),
+            threads: if said.sort.is_some() || one_file { 1 } else { said.threads.unwrap_or_else(cores) },
+            file_threads: said.threads,
             map: maps(&said, &paths),
             terminal,
             paths,
@@ -158,6 +157,11 @@ impl Settings {
         options.dfa_size_limit = said.dfa_size_limit.unwrap_or(options.dfa_size_limit);
         options
     }
+}
+
+/// Threads where nobody said how many. Asking the system costs a dozen calls.
+pub(super) fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, |cores| cores.get()).min(12)
 }
 
 /// Whether standard input is still to be had.

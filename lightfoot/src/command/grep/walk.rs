@@ -56,6 +56,20 @@ fn is_folder(entry: &DirEntry) -> bool {
     kind.is_dir() || (entry.path_is_symlink() && entry.path().is_dir())
 }
 
+/// The haystack of a search that names one file, or standard input, and no rules: no walk is needed, nor any ignore file.
+pub(super) fn alone(settings: &Settings) -> Option<Haystack> {
+    let said = &settings.said;
+    let ruled = !(said.globs.is_empty()
+        && said.iglobs.is_empty()
+        && said.type_changes.is_empty()
+        && said.ignore_files.is_empty());
+    let [path] = settings.paths.as_slice() else { return None };
+    let stdin = path == Path::new("-");
+    // Whatever else the path may be is for the walk to say.
+    let is_plain = stdin || path.metadata().is_ok_and(|about| about.is_file());
+    (!ruled && is_plain).then(|| Haystack { path: path.clone(), named: true, stdin })
+}
+
 /// The walk that the settings ask for.
 ///
 /// # Errors

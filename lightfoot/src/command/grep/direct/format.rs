@@ -1,8 +1,6 @@
 //! How a result is written: path, number and offset in front of a line.
 
 use super::super::settings::Settings;
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 
 /// The fields of a line, and what separates them.
 #[derive(Clone, Debug)]
@@ -27,9 +25,9 @@ impl Format {
         }
     }
 
-    /// The bytes of a path.
-    pub(super) fn path(&self, path: &Path) -> Vec<u8> {
-        path.as_os_str().as_bytes().to_vec()
+    /// Behind a number.
+    pub(super) fn separator(&self) -> &[u8] {
+        &self.separator
     }
 
     /// What stands above a file's lines.
@@ -90,6 +88,92 @@ impl Format {
     }
 }
 
+/// Digits of a [`Counter`]'s largest number, and bytes of its longest separator.
+const WORD_BYTES: usize = 8;
+
+/// The numbers that a [`Counter`] can write.
+const COUNTER_END: u64 = 100_000_000;
+
+/// A line number with the separator behind it, kept as text: the next one is mostly one digit away.
+///
+/// Text and separator are words, not arrays: a load of an array right behind a store of one digit waits for that store.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Counter {
+    value: u64,
+    /// Eight digits, the last one in the highest byte.
+    digits: u64,
+    /// Digits without leading zeros.
+    length: usize,
+    separator: u64,
+    separator_bytes: usize,
+}
+
+impl Counter {
+    /// Begins at `value`, and will go no further than `last`; none where a number or the separator is too long.
+    pub(super) fn new(value: u64, last: u64, separator: &[u8]) -> Option<Counter> {
+        if last >= COUNTER_END || separator.len() > WORD_BYTES {
+            return None;
+        }
+        let mut word = [0; WORD_BYTES];
+        word[..separator.len()].copy_from_slice(separator);
+        let (separator, separator_bytes) = (u64::from_le_bytes(word), separator.len());
+        let mut counter = Counter { value, digits: 0, length: 0, separator, separator_bytes };
+        counter.write();
+        Some(counter)
+    }
+
+    fn write(&mut self) {
+        let mut left = self.value;
+        let mut digits = [b'0'; WORD_BYTES];
+        for pair in digits.rchunks_exact_mut(2) {
+            pair.copy_from_slice(&PAIRS[(left % 100) as usize]);
+            left /= 100;
+        }
+        self.digits = u64::from_le_bytes(digits);
+        let zeros = (self.digits ^ u64::from_le_bytes([b'0'; WORD_BYTES])).trailing_zeros() as usize / 8;
+        self.length = WORD_BYTES - zeros.min(WORD_BYTES - 1);
+    }
+
+    /// Goes to a value that is not smaller.
+    #[inline]
+    pub(super) fn set(&mut self, value: u64) {
+        let more = value - self.value;
+        self.value = value;
+        if more < 10 {
+            self.add(more);
+        } else {
+            self.write();
+        }
+    }
+
+    /// Adds less than ten: to one digit, and a carry where there is one.
+    #[inline]
+    fn add(&mut self, more: u64) {
+        let mut bit = 56;
+        self.digits += more << bit;
+        while self.digits >> bit & 0xff > u64::from(b'9') {
+            self.digits -= 10 << bit;
+            bit -= 8;
+            self.digits += 1 << bit;
+            self.length = self.length.max(WORD_BYTES - bit / 8);
+        }
+    }
+
+    /// Writes number and separator at the front of `out`, and anything up to [`Counter::BYTES`]; how many bytes count.
+    #[inline]
+    pub(super) fn put(&self, out: &mut [u8; Counter::BYTES]) -> usize {
+        let digits = self.digits >> (8 * (WORD_BYTES - self.length));
+        out[..WORD_BYTES].copy_from_slice(&digits.to_le_bytes());
+        if let Some(out) = out[self.length..].first_chunk_mut() {
+            *out = self.separator.to_le_bytes();
+        }
+        self.length + self.separator_bytes
+    }
+
+    /// What [`Counter::put`] may write.
+    pub(super) const BYTES: usize = 2 * WORD_BYTES;
+}
+
 /// Two digits of each number below 100.
 static PAIRS: [[u8; 2]; 100] = {
     let mut pairs = [[0; 2]; 100];
@@ -134,5 +218,29 @@ mod tests {
             decimal(&mut out, number);
             assert_eq!(String::from_utf8(out).unwrap(), number.to_string());
         }
+    }
+
+    fn shown(counter: &Counter) -> String {
+        let mut out = [0; Counter::BYTES];
+        let length = counter.put(&mut out);
+        String::from_utf8(out[..length].to_vec()).unwrap()
+    }
+
+    #[test]
+    fn a_counter_writes_what_it_counts() {
+        let steps = [(1, 1200), (9, 300), (99, 120), (1000, 40), (1, 1100), (4_567_890, 20), (0, 3)];
+        let mut value = 0;
+        let mut counter = Counter::new(value, COUNTER_END - 1, b": ").unwrap();
+        for (step, times) in steps {
+            for _ in 0..times {
+                value += step;
+                counter.set(value);
+                assert_eq!(shown(&counter), format!("{value}: "));
+            }
+        }
+        let mut last = Counter::new(COUNTER_END - 2, COUNTER_END - 1, b"12345678").unwrap();
+        last.set(COUNTER_END - 1);
+        assert_eq!(shown(&last), "9999999912345678");
+        assert!(Counter::new(1, 1, b"123456789").is_none() && Counter::new(1, COUNTER_END, b":").is_none());
     }
 }

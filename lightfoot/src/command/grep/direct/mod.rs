@@ -5,8 +5,10 @@
 //! general path everything else, and every file with a NUL byte or a byte order mark where that would matter: [`Direct::search`] then
 //! answers nothing and has printed nothing. Both paths print the same bytes.
 
+mod dense;
 mod format;
 mod piece;
+mod printed;
 mod turn;
 
 use super::arguments::{Binary, Color, Encoding, Output};
@@ -14,13 +16,16 @@ use super::query::{Matching, Query};
 use super::settings::Settings;
 use super::walk::Haystack;
 use super::worker::Found;
+use dense::Dense;
 use format::Format;
 use pattern::map::Map;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::ops::ControlFlow;
+use std::os::unix::ffi::OsStrExt;
+use std::sync::{Arc, OnceLock};
 
-/// A NUL byte is looked for in this many first bytes of a mapped file.
+/// A NUL byte is looked for in this many first bytes of a mapped file, and so many are read of one that was found in a folder.
 const PROBE_BYTES: usize = 64 << 10;
 
 /// Files from this size on are mapped even where reading is asked for by default: one copy less.
@@ -49,9 +54,14 @@ pub(super) struct Direct {
     max_count: Option<u64>,
     map: bool,
     text: bool,
+    /// Files that were found end at their first NUL byte.
+    quits: bool,
     sniff: bool,
     include_zero: bool,
-    threads: usize,
+    /// As many as the system offers where nothing is said.
+    threads: Option<usize>,
+    /// Programs for texts in which many lines match.
+    dense: Arc<OnceLock<Option<Dense>>>,
     buffer: Vec<u8>,
 }
 
@@ -94,9 +104,12 @@ impl Direct {
             max_count: said.max_count,
             map: settings.map,
             text: said.binary == Binary::Text,
+            quits: said.binary == Binary::Auto
+                && !matches!(answer, Answer::PathWithout | Answer::QuietWithout),
             sniff: matches!(said.encoding, Encoding::Auto),
             include_zero: said.include_zero,
-            threads: if settings.one_file { settings.file_threads } else { 1 },
+            threads: if settings.one_file { settings.file_threads } else { Some(1) },
+            dense: Arc::default(),
             buffer: Vec::new(),
         })
     }
@@ -106,53 +119,80 @@ impl Direct {
         if haystack.stdin {
             return None;
         }
-        let file = match File::open(&haystack.path) {
+        let mut file = match File::open(&haystack.path) {
             Ok(file) => file,
             Err(error) => return Some(Err(error)),
         };
-        let length = file.metadata().ok().filter(|about| about.is_file()).map_or(0, |about| about.len());
-        let map = (self.map || length >= MAP_BYTES).then(|| Map::new(&file)).flatten();
-        match map {
-            Some(map) => {
-                // A file that was named and mapped is text until a line to be printed says otherwise.
-                let checks_lines = self.map && haystack.named;
-                let probe = if checks_lines { &map[..map.len().min(PROBE_BYTES)] } else { &map };
-                self.permitted(probe).then(|| self.text(haystack, &map, checks_lines, out))
-            }
-            None => {
-                let mut buffer = std::mem::take(&mut self.buffer);
-                let found = self.read(haystack, file, length, &mut buffer, out);
-                self.buffer = buffer;
-                found
-            }
-        }
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let content = self.content(haystack, &mut file, &mut buffer);
+        let found = match content {
+            Ok(Content::Mapped(map)) => self.content_of(haystack, &map, out),
+            Ok(Content::Read(length)) => self.content_of(haystack, &buffer[..length], out),
+            Ok(Content::Unknown) => None,
+            Err(error) => Some(Err(error)),
+        };
+        self.buffer = buffer;
+        found
     }
 
-    fn read(
-        &mut self,
-        haystack: &Haystack,
-        mut file: File,
-        length: u64,
-        buffer: &mut Vec<u8>,
-        out: &mut impl Write,
-    ) -> Option<io::Result<Found>> {
+    /// Maps a file or reads all of it into `buffer`.
+    fn content(&self, haystack: &Haystack, file: &mut File, buffer: &mut Vec<u8>) -> io::Result<Content> {
+        let mut filled = 0;
+        if !self.map && !haystack.named {
+            // Most files of a tree are small: two calls, and nothing to ask before.
+            buffer.resize(buffer.len().max(PROBE_BYTES), 0);
+            filled = fill(file, &mut buffer[..PROBE_BYTES])?;
+            if filled < PROBE_BYTES {
+                return Ok(Content::Read(filled));
+            }
+            if self.quits(haystack) && memchr::memchr(0, &buffer[..filled]).is_some() {
+                return Ok(Content::Read(filled));
+            }
+        }
+        let length = file.metadata().ok().filter(|about| about.is_file()).map_or(0, |about| about.len());
+        if self.map || length >= MAP_BYTES {
+            if let Some(map) = Map::new(file) {
+                return Ok(Content::Mapped(map));
+            }
+        }
         // Something without a length may never end: a pipe, a device.
         if length == 0 || length >= MAP_BYTES {
-            return None;
+            return Ok(Content::Unknown);
         }
-        if let Err(error) = fill(&mut file, length as usize, buffer) {
-            return Some(Err(error));
+        // One byte more than expected, so that the end is seen without another call for a larger buffer.
+        buffer.resize(buffer.len().max(length as usize + 1), 0);
+        loop {
+            filled += fill(file, &mut buffer[filled..])?;
+            if filled < buffer.len() {
+                return Ok(Content::Read(filled));
+            }
+            buffer.resize(2 * filled, 0);
         }
-        self.permitted(buffer).then(|| self.text(haystack, buffer, false, out))
     }
 
-    /// Whether the general path is not needed for what these first bytes hold.
-    fn permitted(&self, text: &[u8]) -> bool {
-        let marked = text.starts_with(b"\xef\xbb\xbf")
-            || text.starts_with(b"\xff\xfe")
-            || text.starts_with(b"\xfe\xff");
-        let marked = self.sniff && marked;
-        !marked && (self.text || memchr::memchr(0, text).is_none())
+    /// Whether the search of a file ends at its first NUL byte.
+    fn quits(&self, haystack: &Haystack) -> bool {
+        self.quits && !haystack.named
+    }
+
+    fn content_of(
+        &self,
+        haystack: &Haystack,
+        text: &[u8],
+        out: &mut impl Write,
+    ) -> Option<io::Result<Found>> {
+        if self.sniff && is_marked(text) {
+            return None;
+        }
+        // A file that was named and mapped is text until a line to be printed says otherwise.
+        let checks_lines = self.map && haystack.named;
+        let probe = if checks_lines { &text[..text.len().min(PROBE_BYTES)] } else { text };
+        match memchr::memchr(0, probe).filter(|_| !self.text) {
+            None => Some(self.text(haystack, text, checks_lines, out)),
+            // Without a match in front of the NUL byte nothing is said of the file.
+            Some(at) if self.quits(haystack) && !self.any(&text[..at]) => Some(Ok(Found::default())),
+            Some(_) => None,
+        }
     }
 
     /// Searches a text. With `checks_lines`, a line to be printed may still hold a NUL byte, and is then not printed.
@@ -163,20 +203,20 @@ impl Direct {
         checks_lines: bool,
         out: &mut impl Write,
     ) -> io::Result<Found> {
-        let path = self.format.path(&haystack.path);
+        let path = haystack.path.as_os_str().as_bytes();
         let any = match self.answer {
-            Answer::Lines | Answer::Matches => self.print(&path, text, checks_lines && !self.text, out)?,
+            Answer::Lines | Answer::Matches => self.print(path, text, checks_lines && !self.text, out)?,
             Answer::Count | Answer::CountMatches => {
                 let count = self.count(text);
                 if count > 0 || self.include_zero {
-                    out.write_all(&self.format.count(&path, count))?;
+                    out.write_all(&self.format.count(path, count))?;
                 }
                 count > 0
             }
             Answer::Path | Answer::PathWithout => {
                 let any = self.any(text) == (self.answer == Answer::Path);
                 if any {
-                    out.write_all(&self.format.path_line(&path))?;
+                    out.write_all(&self.format.path_line(path))?;
                 }
                 any
             }
@@ -234,22 +274,30 @@ fn answer(settings: &Settings) -> Option<Answer> {
     })
 }
 
-/// Reads all of a file whose length was `length` a moment ago.
-fn fill(file: &mut File, length: usize, buffer: &mut Vec<u8>) -> io::Result<()> {
-    // One byte more than expected, so that the end is seen without another call for a larger buffer.
-    buffer.resize(length + 1, 0);
+/// A file's content, as far as it is needed.
+enum Content {
+    Mapped(Map),
+    /// So many first bytes of the buffer.
+    Read(usize),
+    /// It may have no end.
+    Unknown,
+}
+
+/// Whether a text begins with a byte order mark.
+fn is_marked(text: &[u8]) -> bool {
+    [&b"\xef\xbb\xbf"[..], b"\xff\xfe", b"\xfe\xff"].iter().any(|mark| text.starts_with(mark))
+}
+
+/// Reads until the buffer is full or the file ends.
+fn fill(file: &mut File, buffer: &mut [u8]) -> io::Result<usize> {
     let mut filled = 0;
-    loop {
+    while filled < buffer.len() {
         match file.read(&mut buffer[filled..]) {
             Ok(0) => break,
             Ok(more) => filled += more,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => (),
             Err(error) => return Err(error),
         }
-        if filled == buffer.len() {
-            buffer.resize(2 * filled, 0);
-        }
     }
-    buffer.truncate(filled);
-    Ok(())
+    Ok(filled)
 }

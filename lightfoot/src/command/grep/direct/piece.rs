@@ -3,24 +3,34 @@
 //! A piece is small enough for the second-level cache: counting its line ends, finding its lines and copying them then cost memory once. Line numbers
 //! of a piece need the line ends of all pieces before it; a thread counts those of its piece first of all, so the next never waits long.
 
+use super::dense::{is_dense, Bits};
+use super::printed::Printed;
 use super::turn::Turns;
 use super::{Answer, Direct};
 use std::io::{self, Write};
 use std::ops::{ControlFlow, Range};
 
 /// Bytes of a piece, but for the line that it ends in.
-const PIECE_BYTES: usize = 1 << 20;
+const PIECE_BYTES: usize = 256 << 10;
 
 /// Texts from this size on are searched by several threads.
 const SHARED_BYTES: usize = 4 << 20;
 
-/// What one piece gave.
-#[derive(Default)]
-pub(super) struct Printed {
-    bytes: Vec<u8>,
-    lines: u64,
-    /// Where the first line that was not printed for its NUL byte has it.
-    binary: Option<usize>,
+/// Bytes of the first piece: it tells whether the text is dense.
+const FIRST_BYTES: usize = 64 << 10;
+
+/// A piece to be printed.
+#[derive(Clone, Debug)]
+pub(super) struct Ticket<'t> {
+    pub(super) piece: Range<usize>,
+    /// The number of its first line.
+    pub(super) first_line: u64,
+    /// What every line begins with.
+    pub(super) prefix: &'t [u8],
+    /// Lines with NUL bytes are not printed.
+    pub(super) checks_lines: bool,
+    /// At most so many lines, where there is a limit.
+    pub(super) most: Option<u64>,
 }
 
 /// The pieces of a text.
@@ -28,7 +38,8 @@ pub(super) fn pieces(text: &[u8]) -> impl Iterator<Item = Range<usize>> + Send +
     let mut start = 0;
     std::iter::from_fn(move || {
         (start < text.len()).then(|| {
-            let wish = (start + PIECE_BYTES).min(text.len());
+            let bytes = if start == 0 { FIRST_BYTES } else { PIECE_BYTES };
+            let wish = (start + bytes).min(text.len());
             let piece = start..pattern::line::end_of(text, wish - 1, b'\n');
             start = piece.end;
             piece
@@ -46,7 +57,7 @@ impl Direct {
         if text.len() < SHARED_BYTES || self.max_count.is_some() {
             1
         } else {
-            self.threads
+            self.threads.unwrap_or_else(super::super::settings::cores)
         }
     }
 
@@ -125,24 +136,32 @@ impl Direct {
         out: &mut impl Write,
     ) -> io::Result<bool> {
         let prefix = self.format.prefix(path);
-        let mut sink = Output { direct: self, path, out, any: false };
-        let threads = self.threads_for(text);
-        if threads > 1 {
-            return self.print_shared(text, &prefix, checks_lines, threads, sink);
+        let ticket =
+            Ticket { piece: 0..0, first_line: 1, prefix: &prefix, checks_lines, most: self.max_count };
+        let sink = Output { direct: self, path, text, out, any: false };
+        match self.threads_for(text) {
+            1 => self.print_alone(text, ticket, sink),
+            threads => self.print_shared(text, &ticket, threads, sink),
         }
-        let mut line_number = 1;
-        let mut left = self.max_count.unwrap_or(u64::MAX);
+    }
+
+    fn print_alone<W: Write>(
+        &self,
+        text: &[u8],
+        mut ticket: Ticket<'_>,
+        mut sink: Output<'_, W>,
+    ) -> io::Result<bool> {
         let mut printed = Printed::default();
+        let mut bench = Bench::default();
         for piece in pieces(text) {
-            printed.bytes.clear();
-            printed.lines = 0;
-            self.print_piece(text, piece.clone(), line_number, &prefix, checks_lines, left, &mut printed);
-            left -= printed.lines;
-            if sink.write(&printed)?.is_break() || left == 0 {
+            ticket.piece = piece;
+            let ends = self.print_piece(text, &ticket, &mut bench, &mut printed);
+            ticket.most = ticket.most.map(|most| most - printed.lines);
+            if sink.write(&printed)?.is_break() || ticket.most == Some(0) {
                 break;
             }
             if self.format.line_number {
-                line_number += line_ends(&text[piece]);
+                ticket.first_line += ends.unwrap_or_else(|| line_ends(&text[ticket.piece.clone()]));
             }
         }
         Ok(sink.any)
@@ -151,33 +170,25 @@ impl Direct {
     fn print_shared<W: Write>(
         &self,
         text: &[u8],
-        prefix: &[u8],
-        checks_lines: bool,
+        ticket: &Ticket<'_>,
         threads: usize,
         mut sink: Output<'_, W>,
     ) -> io::Result<bool> {
         let turns = Turns::new(pieces(text), threads);
+        let work = || {
+            let mut bench = Bench::default();
+            while let Some((number, piece)) = turns.next() {
+                let lines = if self.format.line_number { line_ends(&text[piece.clone()]) } else { 0 };
+                let before = turns.lines_before(number, lines);
+                let mut printed = turns.buffer();
+                let ticket = Ticket { piece, first_line: before + 1, ..ticket.clone() };
+                self.print_piece(text, &ticket, &mut bench, &mut printed);
+                turns.hand_in(number, printed);
+            }
+        };
         std::thread::scope(|scope| {
             for _ in 0..threads {
-                scope.spawn(|| {
-                    while let Some((number, piece)) = turns.next() {
-                        let lines = if self.format.line_number { line_ends(&text[piece.clone()]) } else { 0 };
-                        let before = turns.lines_before(number, lines);
-                        let mut printed = turns.buffer();
-                        printed.bytes.clear();
-                        (printed.lines, printed.binary) = (0, None);
-                        self.print_piece(
-                            text,
-                            piece,
-                            before + 1,
-                            prefix,
-                            checks_lines,
-                            u64::MAX,
-                            &mut printed,
-                        );
-                        turns.hand_in(number, printed);
-                    }
-                });
+                scope.spawn(work);
             }
             while let Some(printed) = turns.take() {
                 let written = sink.write(&printed);
@@ -192,21 +203,42 @@ impl Direct {
         })
     }
 
-    /// Formats the reported lines of a piece, at most `most`, into `printed`.
-    #[allow(clippy::too_many_arguments, reason = "the hot loop, with everything it reads spelt out")]
+    /// Formats the reported lines of a piece into `printed`; its line ends, where they were counted on the way.
     fn print_piece(
         &self,
         text: &[u8],
-        piece: Range<usize>,
-        first_line: u64,
-        prefix: &[u8],
-        checks_lines: bool,
-        most: u64,
+        ticket: &Ticket<'_>,
+        bench: &mut Bench,
         printed: &mut Printed,
-    ) {
-        let part = &text[piece.clone()];
-        let (mut next, mut counted) = (first_line, 0);
-        let Printed { bytes, lines, binary } = printed;
+    ) -> Option<u64> {
+        let part = &text[ticket.piece.clone()];
+        printed.clear();
+        let any_nul = ticket.checks_lines && memchr::memchr(0, part).is_some();
+        let ends = if bench.dense && ticket.most.is_none() && !any_nul {
+            self.print_bits(text, ticket, &mut bench.bits, printed)
+        } else {
+            None
+        };
+        if ends.is_none() {
+            self.print_lines(text, ticket, any_nul, printed);
+        }
+        bench.dense = is_dense(printed.lines, part.len());
+        ends
+    }
+
+    /// The same line by line.
+    fn print_lines(&self, text: &[u8], ticket: &Ticket<'_>, checks_lines: bool, printed: &mut Printed) {
+        let base = ticket.piece.start;
+        let part = &text[ticket.piece.clone()];
+        let (mut next, mut counted) = (ticket.first_line, 0);
+        let mut fields = ticket.prefix.to_vec();
+        let mut report = |number: u64, content: Range<usize>| {
+            fields.truncate(ticket.prefix.len());
+            self.format.numbers(&mut fields, number, content.start as u64);
+            printed.push(&fields);
+            printed.content(text, content);
+        };
+        let (mut lines, mut binary) = (0, None);
         let _ = self.lines(part, |line| {
             if self.format.line_number {
                 // Lines that follow each other have nothing between them to be counted.
@@ -217,42 +249,46 @@ impl Direct {
             }
             let number = next;
             next += 1;
-            let offset = (piece.start + line.start) as u64;
+            lines += 1;
+            let start = base + line.start;
             let line = &part[line];
-            *lines += 1;
             if checks_lines {
-                if let Some(at) = memchr::memchr(0, line) {
-                    *binary = Some(offset as usize + at);
+                binary = memchr::memchr(0, line).map(|at| start + at);
+                if binary.is_some() {
                     return ControlFlow::Break(());
                 }
             }
             let content = &line[..pattern::line::content(line, b'\n')];
             if self.answer == Answer::Matches {
-                self.query.main().matches_of_line(content, |span| {
-                    bytes.extend_from_slice(prefix);
-                    self.format.numbers(bytes, number, offset + span.start as u64);
-                    bytes.extend_from_slice(&content[span]);
-                    bytes.push(b'\n');
-                });
+                self.query
+                    .main()
+                    .matches_of_line(content, |span| report(number, start + span.start..start + span.end));
             } else {
-                bytes.extend_from_slice(prefix);
-                self.format.numbers(bytes, number, offset);
-                bytes.extend_from_slice(content);
-                bytes.push(b'\n');
+                report(number, start..start + content.len());
             }
-            if *lines == most {
+            if Some(lines) == ticket.most {
                 ControlFlow::Break(())
             } else {
                 ControlFlow::Continue(())
             }
         });
+        (printed.lines, printed.binary) = (lines, binary);
     }
+}
+
+/// What a thread keeps from piece to piece.
+#[derive(Debug, Default)]
+struct Bench {
+    bits: Bits,
+    /// Many lines of the last piece were reported.
+    dense: bool,
 }
 
 /// Where results go, and what stands above and below them.
 struct Output<'o, W> {
     direct: &'o Direct,
     path: &'o [u8],
+    text: &'o [u8],
     out: &'o mut W,
     any: bool,
 }
@@ -262,11 +298,11 @@ impl<W: Write> Output<'_, W> {
     fn write(&mut self, printed: &Printed) -> io::Result<ControlFlow<()>> {
         if printed.lines > 0 && !self.any {
             self.any = true;
-            if !printed.bytes.is_empty() {
+            if !printed.is_empty() {
                 self.out.write_all(&self.direct.format.above(self.path))?;
             }
         }
-        self.out.write_all(&printed.bytes)?;
+        printed.write(self.text, self.out)?;
         let Some(at) = printed.binary else { return Ok(ControlFlow::Continue(())) };
         self.out.write_all(&self.direct.format.binary(self.path, at))?;
         Ok(ControlFlow::Break(()))

@@ -2,7 +2,7 @@
 //!
 //! At most a few results wait, so that memory stays bounded when the reader of the output is slow.
 
-use super::piece::Printed;
+use super::printed::Printed;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
