@@ -5,7 +5,7 @@
 
 use super::dense::{is_dense, Bits};
 use super::printed::Printed;
-use super::turn::Turns;
+use super::turn::{Turn, Turns};
 use super::{Answer, Direct};
 use std::io::{self, Write};
 use std::ops::{ControlFlow, Range};
@@ -175,31 +175,39 @@ impl Direct {
         mut sink: Output<'_, W>,
     ) -> io::Result<bool> {
         let turns = Turns::new(pieces(text), threads);
-        let work = || {
+        let work = |number, piece: Range<usize>, bench: &mut Bench| {
+            let lines = if self.format.line_number { line_ends(&text[piece.clone()]) } else { 0 };
+            let before = turns.lines_before(number, lines);
+            let mut printed = turns.buffer();
+            let ticket = Ticket { piece, first_line: before + 1, ..ticket.clone() };
+            self.print_piece(text, &ticket, bench, &mut printed);
+            turns.hand_in(number, printed);
+        };
+        let worker = || {
             let mut bench = Bench::default();
             while let Some((number, piece)) = turns.next() {
-                let lines = if self.format.line_number { line_ends(&text[piece.clone()]) } else { 0 };
-                let before = turns.lines_before(number, lines);
-                let mut printed = turns.buffer();
-                let ticket = Ticket { piece, first_line: before + 1, ..ticket.clone() };
-                self.print_piece(text, &ticket, &mut bench, &mut printed);
-                turns.hand_in(number, printed);
+                work(number, piece, &mut bench);
             }
         };
         std::thread::scope(|scope| {
-            for _ in 0..threads {
-                scope.spawn(work);
+            for _ in 1..threads {
+                scope.spawn(worker);
             }
-            while let Some(printed) = turns.take() {
-                let written = sink.write(&printed);
-                if !matches!(written, Ok(ControlFlow::Continue(()))) {
-                    turns.stop();
-                    let _ = written?;
-                    break;
+            let mut bench = Bench::default();
+            loop {
+                match turns.turn() {
+                    Turn::Work(number, piece) => work(number, piece, &mut bench),
+                    Turn::Finished => return Ok(sink.any),
+                    Turn::Write(printed) => {
+                        let written = sink.write(&printed);
+                        if !matches!(written, Ok(ControlFlow::Continue(()))) {
+                            turns.stop();
+                            return written.map(|_| sink.any);
+                        }
+                        turns.give_back(printed);
+                    }
                 }
-                turns.give_back(printed);
             }
-            Ok(sink.any)
         })
     }
 
