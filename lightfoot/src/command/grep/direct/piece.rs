@@ -19,6 +19,12 @@ const SHARED_BYTES: usize = 4 << 20;
 /// Bytes of the first piece: it tells whether the text is dense.
 const FIRST_BYTES: usize = 64 << 10;
 
+/// Bytes of a long line that are looked at first.
+const EARLY_BYTES: usize = 64 << 10;
+
+/// Bytes behind a match that may decide whether it is one: a character.
+const AHEAD_BYTES: usize = 4;
+
 /// A piece to be printed.
 #[derive(Clone, Debug)]
 pub(super) struct Ticket<'t> {
@@ -112,8 +118,28 @@ impl Direct {
                 let open = u64::from(text.last().is_some_and(|&last| last != b'\n'));
                 line_ends(text) + open - self.query.count_lines(text)
             }
+            _ if text.len() > 2 * PIECE_BYTES => self.count_with_long_line(text),
             _ => self.query.count_lines(text),
         }
+    }
+
+    /// The same where the last line is long: a match near its start spares the rest of it.
+    fn count_with_long_line(&self, text: &[u8]) -> u64 {
+        let start = pattern::line::start_of(text, PIECE_BYTES, b'\n');
+        let (others, line) = text.split_at(start);
+        let long = if self.matches_early(line) { 1 } else { self.query.count_lines(line) };
+        self.query.count_lines(others) + long
+    }
+
+    /// Whether a long line is seen to match by a part of it.
+    fn matches_early(&self, line: &[u8]) -> bool {
+        let part = &line[..line.len().min(EARLY_BYTES)];
+        if !self.query.is_plain() || !self.query.main().is_match(part) {
+            return false;
+        }
+        // What is asserted at the end of a match looks at one character behind it, which must be seen whole.
+        let found = self.query.main().find_at(part, 0);
+        found.is_some_and(|found| found.end + AHEAD_BYTES <= part.len())
     }
 
     /// What a reported line adds to the count.
