@@ -16,7 +16,7 @@ const PIECE_BYTES: usize = 256 << 10;
 /// Texts from this size on are searched by several threads.
 const SHARED_BYTES: usize = 4 << 20;
 
-/// Bytes of the first piece: it tells whether the text is dense.
+/// Bytes of the first piece that is printed: it tells whether the text is dense.
 const FIRST_BYTES: usize = 64 << 10;
 
 /// Bytes of a long line that are looked at first.
@@ -39,12 +39,12 @@ pub(super) struct Ticket<'t> {
     pub(super) most: Option<u64>,
 }
 
-/// The pieces of a text.
-pub(super) fn pieces(text: &[u8]) -> impl Iterator<Item = Range<usize>> + Send + '_ {
+/// The pieces of a text, the first one of about so many bytes.
+pub(super) fn pieces(text: &[u8], first_bytes: usize) -> impl Iterator<Item = Range<usize>> + Send + '_ {
     let mut start = 0;
     std::iter::from_fn(move || {
         (start < text.len()).then(|| {
-            let bytes = if start == 0 { FIRST_BYTES } else { PIECE_BYTES };
+            let bytes = if start == 0 { first_bytes } else { PIECE_BYTES };
             let wish = (start + bytes).min(text.len());
             let piece = start..pattern::line::end_of(text, wish - 1, b'\n');
             start = piece.end;
@@ -70,7 +70,7 @@ impl Direct {
     /// Lines or matches of a text, at most `max_count`.
     pub(super) fn count(&self, text: &[u8]) -> u64 {
         let threads = self.threads_for(text);
-        let next = std::sync::Mutex::new(pieces(text));
+        let next = std::sync::Mutex::new(pieces(text, PIECE_BYTES));
         let work = || {
             let mut sum = 0;
             while let Some(piece) = super::turn::lock(&next).next() {
@@ -179,7 +179,7 @@ impl Direct {
     ) -> io::Result<bool> {
         let mut printed = Printed::default();
         let mut bench = Bench::default();
-        for piece in pieces(text) {
+        for piece in pieces(text, FIRST_BYTES) {
             ticket.piece = piece;
             let ends = self.print_piece(text, &ticket, &mut bench, &mut printed);
             ticket.most = ticket.most.map(|most| most - printed.lines);
@@ -200,7 +200,7 @@ impl Direct {
         threads: usize,
         mut sink: Output<'_, W>,
     ) -> io::Result<bool> {
-        let turns = Turns::new(pieces(text), threads);
+        let turns = Turns::new(pieces(text, FIRST_BYTES), threads);
         let work = |number, piece: Range<usize>, bench: &mut Bench| {
             let lines = if self.format.line_number { line_ends(&text[piece.clone()]) } else { 0 };
             let before = turns.lines_before(number, lines);
