@@ -5,7 +5,7 @@
 //! come before the one of the reference before it. **Why this way.** It is just another sink, so that it runs on live rings and files alike.
 //! **Leaves out** what needs the program itself: whether addresses are true. Source: the idea is DynamoRIO's invariant checker.
 
-use crate::{Groups, Malformed, Record, RecordKind, Sink, Sites, Step, Stream, CUT_SITE, SIZES};
+use crate::{FetchFilter, Groups, Malformed, Record, RecordKind, Sink, Sites, Step, Stream, CUT_SITE, SIZES};
 use std::collections::HashMap;
 
 /// Violations that are kept in full; more are only counted.
@@ -106,6 +106,10 @@ impl Check {
         let carried = match kind {
             RecordKind::Block => self.stream == Stream::Full,
             RecordKind::Fetch => matches!(self.stream, Stream::Filtered(_)),
+            RecordKind::FetchPage => {
+                let Stream::Filtered(filter) = self.stream else { return Err(Fault::Kind(kind)) };
+                filter.instruction_page.is_some() && filter.fetches != FetchFilter::LastOfSet
+            }
             RecordKind::Tool => true,
             _ => matches!(self.stream, Stream::Filtered(_) | Stream::Full),
         };
@@ -114,7 +118,7 @@ impl Check {
         }
         match kind {
             RecordKind::Block => self.block(thread, record),
-            RecordKind::Fetch => self.fetch(record),
+            RecordKind::Fetch | RecordKind::FetchPage => self.fetch(record),
             RecordKind::Tool => Ok(()),
             _ if SIZES[(record.code().0 & 15) as usize] == 0 => Err(Fault::Size(record.code().0)),
             _ => self.data(thread, record.site()),
@@ -123,7 +127,8 @@ impl Check {
 
     fn fetch(&self, record: &Record) -> Result<(), Fault> {
         let Stream::Filtered(filter) = self.stream else { return Ok(()) };
-        if !record.address.is_multiple_of(filter.instruction.line_bytes.into()) {
+        let page = filter.instruction_page.filter(|_| record.code().kind() == RecordKind::FetchPage);
+        if !record.address.is_multiple_of(page.unwrap_or(filter.instruction).line_bytes.into()) {
             return Err(Fault::Unaligned);
         }
         self.known_block(record.site())

@@ -26,7 +26,30 @@ pub struct Filter {
     pub instruction_page: Option<SetFilter>,
     /// What stores do.
     pub stores: StoreFilter,
+    /// How much of the instruction side is known.
+    pub fetches: FetchFilter,
 }
+
+/// How much is known of instruction lines and pages where the program runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FetchFilter {
+    /// Each set's last one, as of data: a `Fetch` record where line or page is another.
+    LastOfSet,
+    /// All of the first level, with true LRU: a `Fetch` record is a miss of an instruction cache of `instruction`'s sets (any number) and
+    /// `line_ways` ways, a `FetchPage` record one of an instruction TLB of `instruction_page`'s sets and `page_ways` ways. Exact, because both
+    /// see nothing but instructions, and code lines are known when code is translated.
+    FirstLevel {
+        /// Ways of the instruction cache, at least 2.
+        line_ways: u32,
+        /// Ways of the instruction TLB, at least 2; 0 without one.
+        page_ways: u32,
+    },
+}
+
+/// Most lines (or pages) of a first level that a [`FetchFilter`] keeps.
+pub const KEPT_LINES_MAX: u32 = 1 << 14;
+/// Most sets of a first level that a [`FetchFilter`] keeps.
+pub const KEPT_SETS_MAX: u32 = 256;
 
 /// What a store does to the filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +68,7 @@ pub enum Stream {
     Nothing,
     /// Nothing but complex references whose count cannot be known beforehand (`rep`, gather, scatter, masked).
     Counts,
-    /// `Fetch`, `Load`, `Store`, `Modify` records that pass the filter, and all complex ones.
+    /// `Fetch`, `FetchPage`, `Load`, `Store`, `Modify` records that pass the filter, and all complex ones.
     Filtered(Filter),
     /// A `Block` record per block and every reference.
     Full,

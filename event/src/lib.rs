@@ -48,7 +48,7 @@ mod state;
 pub use check::{Check, Fault, Violation};
 pub use complex::{group_shape, Complex};
 pub use decode::{Decoder, Reference, ReferenceKind};
-pub use filter::{Filter, SetFilter, StoreFilter, Stream};
+pub use filter::{FetchFilter, Filter, SetFilter, StoreFilter, Stream, KEPT_LINES_MAX, KEPT_SETS_MAX};
 pub use group::{Groups, Step};
 pub use record::{Access, Code, Record, RecordKind, CUT_SITE, SIZES};
 pub use shape::{

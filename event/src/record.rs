@@ -60,6 +60,9 @@ pub enum RecordKind {
     Payload = 7,
     /// A tool's own event: `address` is the value it asked for.
     Tool = 8,
+    /// The page of an instruction line missed the first-level TLB that is kept where the program runs: `address` is the page's first byte, `site` the
+    /// block's number. Only in streams under [`FetchFilter::FirstLevel`](crate::FetchFilter::FirstLevel).
+    FetchPage = 9,
 }
 
 /// The site number, never given to a block, by which a `Block` record takes instructions back after a fault or signal.
@@ -89,7 +92,8 @@ impl Code {
     /// The kind.
     pub fn kind(self) -> RecordKind {
         use RecordKind::*;
-        [Load, Store, Modify, Prefetch, Fetch, Block, Complex, Payload, Tool][(self.0 >> 4).min(8) as usize]
+        let kinds = [Load, Store, Modify, Prefetch, Fetch, Block, Complex, Payload, Tool, FetchPage];
+        kinds.get(usize::from(self.0 >> 4)).copied().unwrap_or(Tool)
     }
 
     /// Bytes touched (0 where the kind has none).

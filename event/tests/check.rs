@@ -1,8 +1,9 @@
 //! The checker finds each fault, and none where there is none; the decoder counts instructions.
 
 use event::{
-    Access, Block, Check, Complex, Decoder, Direction, Fault, Filter, Malformed, Record, RecordKind,
-    ReferenceKind, SetFilter, Shape, Sink, Site, Sites, StateLayout, StoreFilter, Stream, CUT_SITE,
+    Access, Block, Check, Complex, Decoder, Direction, Fault, FetchFilter, Filter, Malformed, Record,
+    RecordKind, ReferenceKind, SetFilter, Shape, Sink, Site, Sites, StateLayout, StoreFilter, Stream,
+    CUT_SITE,
 };
 
 const SHAPE: SetFilter = SetFilter { sets: 8, line_bytes: 64 };
@@ -12,6 +13,7 @@ const FILTERED: Stream = Stream::Filtered(Filter {
     data_page: None,
     instruction_page: None,
     stores: StoreFilter::LikeLoads,
+    fetches: FetchFilter::LastOfSet,
 });
 
 /// Two blocks of three instructions; sites 0 and 1 in the first (instructions 0 and 2), site 2 in the second.
@@ -56,6 +58,14 @@ fn every_fault_is_found() {
     assert_eq!(faults(FILTERED, &[block(0, 0x100)]), [Fault::Kind(RecordKind::Block)]);
     assert_eq!(faults(Stream::Counts, &[load(0)]), [Fault::Kind(RecordKind::Load)]);
     assert_eq!(faults(FILTERED, &[fetch(0x201)]), [Fault::Unaligned]);
+    let page = |address| Record::new(RecordKind::FetchPage, 0, 1, address).unwrap();
+    assert_eq!(faults(FILTERED, &[page(0x1000)]), [Fault::Kind(RecordKind::FetchPage)]);
+    assert_eq!(faults(Stream::Full, &[page(0x1000)]), [Fault::Kind(RecordKind::FetchPage)]);
+    let Stream::Filtered(filter) = FILTERED else { unreachable!("it is filtered") };
+    let fetches = FetchFilter::FirstLevel { line_ways: 8, page_ways: 4 };
+    let pages = Some(SetFilter { sets: 3, line_bytes: 4096 });
+    let kept = Stream::Filtered(Filter { fetches, instruction_page: pages, ..filter });
+    assert_eq!(faults(kept, &[fetch(0x240), page(0x1000), page(0x1040)]), [Fault::Unaligned]);
     assert_eq!(faults(FILTERED, &[load(3)]), [Fault::Unknown(3)]);
     let sizeless = Record { what: 0x0f, ..load(0) };
     assert_eq!(faults(FILTERED, &[sizeless]), [Fault::Size(0x0f)]);

@@ -1,17 +1,29 @@
 //! Stream files: round trips, cuts, damage.
 
 use event::file::{Ending, FileError, Header, Reader, Writer};
-use event::{Block, Collector, Filter, Record, SetFilter, Site, Sites, StateLayout, StoreFilter, Stream};
+use event::{
+    Block, Collector, FetchFilter, Filter, Record, SetFilter, Site, Sites, StateLayout, StoreFilter, Stream,
+};
 use proptest::prelude::*;
 
 fn stream() -> impl Strategy<Value = Stream> {
     let shape =
         || (0u32..12, 4u32..13).prop_map(|(sets, line)| SetFilter { sets: 1 << sets, line_bytes: 1 << line });
-    let filter = (shape(), shape(), prop::option::of(shape()), prop::option::of(shape()), any::<bool>())
-        .prop_map(|(data, instruction, data_page, instruction_page, like)| {
+    let pages = || prop::option::of(shape());
+    let fetches = prop_oneof![
+        Just(FetchFilter::LastOfSet),
+        (2u32..3000, 0u32..3000)
+            .prop_map(|(line_ways, page_ways)| FetchFilter::FirstLevel { line_ways, page_ways })
+    ];
+    let filter = (shape(), shape(), pages(), pages(), any::<bool>(), fetches).prop_map(
+        |(data, mut instruction, data_page, instruction_page, like, fetches)| {
             let stores = if like { StoreFilter::LikeLoads } else { StoreFilter::NeverEnter };
-            Stream::Filtered(Filter { data, instruction, data_page, instruction_page, stores })
-        });
+            if fetches != FetchFilter::LastOfSet {
+                instruction.sets += 1;
+            }
+            Stream::Filtered(Filter { data, instruction, data_page, instruction_page, stores, fetches })
+        },
+    );
     prop_oneof![Just(Stream::Nothing), Just(Stream::Counts), Just(Stream::Full), filter]
 }
 

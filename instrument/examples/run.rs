@@ -1,5 +1,5 @@
 //! Runs a program under the engine and prints its counts: `run [nothing|counts|filtered|full] PROG ARGS…`.
-use event::{Filter, Record, SetFilter, StoreFilter, Stream};
+use event::{FetchFilter, Filter, Record, SetFilter, StoreFilter, Stream};
 use instrument::{run, Command, Exit, Observer, Options};
 
 #[derive(Default)]
@@ -22,6 +22,7 @@ fn main() {
         data_page: None,
         instruction_page: None,
         stores: StoreFilter::LikeLoads,
+        fetches: FetchFilter::FirstLevel { line_ways: 8, page_ways: 0 },
     };
     let stream = match arguments.next().expect("a stream").to_str() {
         Some("nothing") => Stream::Nothing,

@@ -118,6 +118,16 @@ impl Assembler {
         self.imm32(value as u32);
     }
 
+    /// `sbb r, r`: all bits are the carry flag.
+    pub(crate) fn spread_carry(&mut self, r: u8) {
+        self.raw(&[0x48 | ((r >> 3) * 5), 0x19, 0xc0 | ((r & 7) * 9)]);
+    }
+
+    /// `op to, from` for the plain one-byte opcodes of 64-bit registers.
+    pub(crate) fn registers(&mut self, opcode: u8, to: u8, from: u8) {
+        self.raw(&[0x48 | (from >> 3) << 2 | to >> 3, opcode, 0xc0 | (from & 7) << 3 | (to & 7)]);
+    }
+
     /// `neg r`
     pub(crate) fn negate(&mut self, r: u8) {
         self.raw(&[0x48 | r >> 3, 0xf7, 0xd8 | (r & 7)]);
@@ -154,6 +164,19 @@ impl Assembler {
         self.raw(&[0x65, 0x81, 0x3c, 0x25]);
         self.imm32(offset);
         self.imm32(value);
+    }
+
+    /// `test eax, value`
+    pub(crate) fn test_eax(&mut self, value: u32) {
+        self.raw(&[0xa9]);
+        self.imm32(value);
+    }
+
+    /// `cmp qword gs:[offset], 0`
+    pub(crate) fn compare_zero(&mut self, offset: u32) {
+        self.raw(&[0x65, 0x48, 0x83, 0x3c, 0x25]);
+        self.imm32(offset);
+        self.raw(&[0]);
     }
 
     /// `add qword gs:[offset], 1`
@@ -415,6 +438,9 @@ mod tests {
             assert_eq!(text(|a| a.load(r, 0x40)), format!("mov {n}, gs:[40h]"));
             assert_eq!(text(|a| a.compare(r, 0x40)), format!("cmp {n}, gs:[40h]"));
             assert_eq!(text(|a| a.mov(r, 3)), format!("mov {n}, rbx"));
+            assert_eq!(text(|a| a.spread_carry(r)), format!("sbb {n}, {n}"));
+            assert_eq!(text(|a| a.registers(0x01, r, 3)), format!("add {n}, rbx"));
+            assert_eq!(text(|a| a.registers(0x21, 9, r)), format!("and r9, {n}"));
             assert_eq!(text(|a| a.mov(9, r)), format!("mov r9, {n}"));
             assert_eq!(text(|a| a.advance(r, 16)), format!("lea {n}, [{n}+10h]"));
             assert_eq!(text(|a| a.store_at(r, 13, 8)), format!("mov gs:[r13+8], {n}"));
@@ -428,6 +454,11 @@ mod tests {
             }
             assert_eq!(text(|a| a.table(0x89, r, 1, 0x100)), format!("mov gs:[rcx*8+100h], {n}"));
         }
+    }
+
+    #[test]
+    fn a_word_is_compared_with_zero() {
+        assert_eq!(text(|a| a.compare_zero(0x40)), "cmp qword ptr gs:[40h], 0");
     }
 
     #[test]

@@ -6,6 +6,7 @@
 
 use crate::assemble::Assembler;
 use crate::emit::draft::{restore_registers, Bound};
+use crate::emit::kept;
 use crate::emit::lookup::{self, Hash};
 use crate::emit::routine::{self, RecordRoutine};
 use crate::layout::{context, Layout, LOOKUP_BITS, LOOKUP_PROBES};
@@ -56,7 +57,9 @@ pub(crate) struct Zone {
     pub(crate) routines: Routines,
     pub(crate) routine_used: u64,
     /// Record routines by what they are for.
-    pub(crate) routines_written: HashMap<RecordRoutine, u64>,
+    pub(crate) routines_written: HashMap<RecordRoutine, u64, BuildHasherDefault<AddressHasher>>,
+    /// Routines of uses of the instruction side, by ways and code.
+    use_routines: Vec<((u32, u8), u64)>,
 }
 
 /// Addresses of a zone's shared routines.
@@ -199,7 +202,8 @@ impl CodeCache {
                 bounds: Vec::new(),
                 routines: Routines::default(),
                 routine_used: 0,
-                routines_written: HashMap::new(),
+                routines_written: HashMap::default(),
+                use_routines: Vec::new(),
             });
             cache.write_routines(z, filter);
         }
@@ -232,6 +236,25 @@ impl CodeCache {
         }
         let mut code = Assembler::default();
         routine::record(&mut code, &key);
+        let address = self.write_routine(z, &code);
+        self.zones[z].routines_written.insert(key, address);
+        address
+    }
+
+    /// Address of the routine of uses of a first level of so many `ways`, whose misses are recorded as `code`; made when first asked for.
+    pub(crate) fn use_routine(&mut self, z: usize, ways: u32, code: u8) -> u64 {
+        let key = (ways, code);
+        if let Some(&(_, known)) = self.zones[z].use_routines.iter().find(|routine| routine.0 == key) {
+            return known;
+        }
+        let mut routine = Assembler::default();
+        kept::routine(&mut routine, ways, code);
+        let address = self.write_routine(z, &routine);
+        self.zones[z].use_routines.push((key, address));
+        address
+    }
+
+    fn write_routine(&mut self, z: usize, code: &Assembler) -> u64 {
         let zone = &mut self.zones[z];
         let address = zone.cold_address() + zone.routine_used;
         assert!(
@@ -240,7 +263,6 @@ impl CodeCache {
         );
         self.shared.write(zone.cold_offset() + zone.routine_used as usize, &code.bytes);
         zone.routine_used = (zone.routine_used + code.len() as u64 + 63) & !63;
-        zone.routines_written.insert(key, address);
         address
     }
 

@@ -3,16 +3,17 @@
 //! A check in line pays where a reference mostly stays on its line. Where it mostly does not (a walk down a column, a block that is entered from
 //! afar), the check is followed by a misprediction now and then and by the way out of line, and costs more than all the records that it saves. So
 //! fragments are translated with checks first, and the host looks at samples of the records as segments pass through its hands. Where a site's
-//! records stand for most of its executions, its fragment is translated again and records that reference always: in line, without a branch. And
-//! back, where such records turn out to be no news to the filter. What is recorded oftener than the filter would is as exact (see
-//! `event::Filter`).
+//! records stand for much of its executions, its fragment is translated again and the reference recorded in line without a branch: written behind
+//! the ring's position, which moves on if it was news; or, where nearly all are news, recorded always. And back, where few are. What is
+//! recorded oftener than the filter would is as exact (see `event::Filter`). Checks of instruction lines that fail leave no records where that side is kept
+//! whole: they are counted, one in [`crate::emit::kept::COUNTED_EVERY`], and their counters read ever more seldom.
 //!
 //! **Tried and left out:** a first tier of code without checks in line at all, each reference a call of a shared routine, because most
 //! code runs a few times only: a tenth faster on a compiler that runs for 0.1 s, slower on what runs longer. Source: our own; translating
 //! hot code again as in dynamic optimisers (Bala et al. 2000, Dynamo).
 
 use crate::profile::Site;
-use event::{Filter, Record, RecordKind, SetFilter};
+use event::{FetchFilter, Filter, Record, RecordKind, SetFilter};
 
 /// How a reference is recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,6 +21,8 @@ pub(crate) enum Way {
     /// Where the filter does not know its line.
     #[default]
     Checked,
+    /// The same, without a branch.
+    Branchless,
     /// Always.
     Always,
 }
@@ -30,7 +33,7 @@ pub(crate) struct Tuning {
     /// First block of the fragment that it replaces, and how often its blocks ran.
     pub(crate) first_block: u32,
     pub(crate) executions: Vec<u64>,
-    /// Whether anything in it is recorded always.
+    /// Whether anything in it is recorded without a check.
     pub(crate) any: Way,
     /// How often it has been tuned.
     pub(crate) tunings: u8,
@@ -71,21 +74,28 @@ pub(crate) struct Seen {
 
 /// Records of a reference after which its way is thought over, and again after twice as many.
 const LOOKED_MIN: u16 = 256;
-/// Percentage of records among references from which on recording always is cheaper than checking; and of news among records
-/// below which it is not.
-const RECORDED_PERCENT: u64 = 40;
-const NEWS_PERCENT: u64 = 20;
+/// Percentage of news among references from which on a check costs more than it saves, from which on recording always is cheaper than asking
+/// without a branch, and below which a check does again.
+const CHECKED_PERCENT_MAX: u64 = 40;
+const ALWAYS_PERCENT_MIN: u64 = 85;
+const BRANCHLESS_PERCENT_MIN: u64 = 8;
 
 /// The way that is best for what was seen in so many executions.
 fn way(seen: Option<&Seen>, executions: u64) -> Way {
-    let Some(seen) = seen else { return Way::Checked };
+    let Some(seen) = seen.filter(|seen| seen.looked >= LOOKED_MIN / 4) else {
+        return seen.map_or(Way::Checked, |seen| seen.way);
+    };
     let percent = |part: u64, whole: u64| part * 100 / whole.max(1);
-    let often = percent(seen.stands_for.into(), executions) >= RECORDED_PERCENT;
-    let rarely_news = percent(seen.news.into(), seen.looked.into()) < NEWS_PERCENT;
+    let news = match seen.way {
+        Way::Always => percent(seen.news.into(), seen.looked.into()),
+        Way::Checked | Way::Branchless => percent(seen.stands_for.into(), executions),
+    };
     match seen.way {
-        Way::Checked if seen.looked >= LOOKED_MIN / 4 && often => Way::Always,
-        Way::Always if seen.looked >= LOOKED_MIN / 4 && rarely_news => Way::Checked,
-        way => way,
+        Way::Checked if news < CHECKED_PERCENT_MAX => Way::Checked,
+        Way::Branchless | Way::Always if news < BRANCHLESS_PERCENT_MIN => Way::Checked,
+        Way::Always if news >= ALWAYS_PERCENT_MIN - 10 => Way::Always,
+        _ if news >= ALWAYS_PERCENT_MIN => Way::Always,
+        _ => Way::Branchless,
     }
 }
 
@@ -114,10 +124,13 @@ pub(crate) struct Heat {
     data: Vec<Seen>,
     fetches: Vec<Seen>,
     data_lines: Lasts,
-    instruction_lines: Lasts,
+    /// `None` where the instruction side is kept whole: checks that fail are counted, not recorded.
+    instruction_lines: Option<Lasts>,
     /// Segments to pass over until the next sample, and how many were passed over before the last one.
     wait: u32,
     waited: u32,
+    /// Samples so far.
+    samples: u64,
 }
 
 /// Records of a segment that are looked at.
@@ -131,7 +144,8 @@ impl Heat {
         let Some(filter) = filter else { return Heat::default() };
         Heat {
             data_lines: Lasts::new(filter.data),
-            instruction_lines: Lasts::new(filter.instruction),
+            instruction_lines: (filter.fetches == FetchFilter::LastOfSet)
+                .then(|| Lasts::new(filter.instruction)),
             ..Heat::default()
         }
     }
@@ -146,9 +160,17 @@ impl Heat {
         entry(&mut self.fetches, block as usize)
     }
 
-    /// Whether anything of these blocks is to be recorded always.
+    /// Takes note of a block's checks of instruction lines that failed, where these are counted.
+    pub(crate) fn failed(&mut self, block: u32, failures: u64) {
+        let looked = u16::try_from(failures).unwrap_or(u16::MAX);
+        let stands_for = u32::try_from(failures).unwrap_or(u32::MAX);
+        let seen = self.fetch(block);
+        *seen = Seen { way: seen.way, looked, news: looked, stands_for };
+    }
+
+    /// Whether anything of these blocks is to be recorded without a check.
     pub(crate) fn any(&self, first_block: u32, executions: &[u64], sites: &[Site]) -> Way {
-        let is = |s: &Seen, executions| way(Some(s), executions) == Way::Always;
+        let is = |s: &Seen, executions| way(Some(s), executions) != Way::Checked;
         if self.some(first_block, executions, sites, is) {
             Way::Always
         } else {
@@ -188,7 +210,8 @@ impl Heat {
                     entry(&mut self.data, record.site()).note(news, stands_for)
                 }
                 RecordKind::Fetch => {
-                    let news = self.instruction_lines.is_news(record.address);
+                    let Some(lines) = &mut self.instruction_lines else { continue };
+                    let news = lines.is_news(record.address);
                     entry(&mut self.fetches, record.site()).note(news, stands_for)
                 }
                 _ => continue,
@@ -207,6 +230,12 @@ impl Heat {
     pub(crate) fn sampled(&mut self, changes: u64) {
         self.waited = if changes > 0 { WAIT_MIN } else { (self.waited * 2 + 1).min(WAIT_MAX) };
         self.wait = self.waited;
+    }
+
+    /// Whether to read all counters of checks that failed: at the first segment, and whenever as many again have passed.
+    pub(crate) fn is_time_to_read(&mut self) -> bool {
+        self.samples += 1;
+        self.samples.is_power_of_two()
     }
 
     /// Whether this segment is passed over.
@@ -247,6 +276,7 @@ mod tests {
             data_page: None,
             instruction_page: None,
             stores: StoreFilter::LikeLoads,
+            fetches: FetchFilter::LastOfSet,
         }))
     }
 

@@ -2,10 +2,11 @@
 //!
 //! An image begins with an exec and ends with the last thread or the next exec; what it counted is then turned into a profile.
 
-use crate::cache::CodeCache;
+use crate::cache::{count_address, CodeCache};
 use crate::decode::CodeReader;
 use crate::emit::draft::{slot, Bound, FLAGS_BIT};
 use crate::emit::events::Events;
+use crate::emit::kept::COUNTED_EVERY;
 use crate::error::{Error, ErrorKind};
 use crate::layout::{context, Layout, CONTEXTS, CONTEXTS_MAX, LOOKUP_BITS, LOW_BYTES};
 use crate::memory::{self, Shared};
@@ -44,6 +45,9 @@ pub(crate) enum Stop {
     /// In a repeated string instruction, between two iterations.
     Repeating,
 }
+
+/// Checks of a block's instruction lines that failed, from which on it is thought over.
+const FAILURES_MIN: u64 = 4096;
 
 /// One process image.
 pub(crate) struct Image {
@@ -189,6 +193,7 @@ impl Image {
     /// A context for a new thread with that `fs` base; its address goes into `gs`.
     pub(crate) fn enter(&mut self, fs_base: u64) -> Option<usize> {
         let c = self.free.pop()?;
+        let is_new = c >= self.used;
         self.used = self.used.max(c + 1);
         self.threads += 1;
         self.write32(c, context::EXIT, 0);
@@ -198,6 +203,9 @@ impl Image {
         self.write64(c, context::MASK_LOOKUP, (1 << LOOKUP_BITS) - 1);
         if let Stream::Filtered(filter) = self.translator.events.stream {
             self.empty_filters(c, &filter);
+            if !is_new {
+                self.empty_kept(c);
+            }
         }
         self.start_segment(c, 0);
         Some(c)
@@ -214,6 +222,14 @@ impl Image {
         }
         let zeros = vec![0u8; (context::RING - context::DATA_PAGES) as usize];
         self.shared.write(self.context(c) + context::DATA_PAGES as usize, &zeros);
+    }
+
+    /// Empties what an earlier thread of the context kept of the instruction side.
+    fn empty_kept(&self, c: usize) {
+        let numbers = self.translator.events.numbers.count() + 1;
+        let rows = (context::KEPT_TIMES - context::KEPT_LINES) as usize;
+        let zeros = vec![0u8; rows + 8 * numbers];
+        self.shared.write(self.context(c) + context::KEPT_LINES as usize, &zeros);
     }
 
     /// Points the ring of context `c` at the beginning of a segment.
@@ -253,7 +269,6 @@ impl Image {
 
     /// Looks at the records just written, and tunes fragments again of which they tell something new; how many.
     pub(crate) fn learn(&mut self, offset: usize, count: usize) -> u64 {
-        const TUNINGS_MAX: u8 = 4;
         if !matches!(self.translator.events.stream, Stream::Filtered(_)) || self.translator.asking.is_some() {
             return 0;
         }
@@ -265,28 +280,56 @@ impl Image {
         let blocks = t.heat.sample(shared.records(offset, count), &t.sites);
         let mut tuned = 0;
         for block in blocks {
-            let Some(f) = self.translator.cache.replaceable(block) else { continue };
-            let fragment = &self.translator.cache.fragments[f];
-            if fragment.tunings == TUNINGS_MAX {
-                continue;
-            }
-            let executions = self.executions(f);
-            if self.translator.would_change(f, &executions) {
-                let new = self.translator.tune(f, &executions, &mut self.maps);
-                tuned += u64::from(new.is_some());
-            }
+            tuned += self.tune_again(block);
         }
         self.translator.heat.sampled(tuned);
-        tuned
+        tuned + self.learn_failures()
+    }
+
+    /// Tunes the fragment of a block again, if what is known of it by now changes anything; how many were.
+    fn tune_again(&mut self, block: u32) -> u64 {
+        const TUNINGS_MAX: u8 = 4;
+        let Some(f) = self.translator.cache.replaceable(block) else { return 0 };
+        if self.translator.cache.fragments[f].tunings == TUNINGS_MAX {
+            return 0;
+        }
+        let executions = self.executions(f);
+        if !self.translator.would_change(f, &executions) {
+            return 0;
+        }
+        u64::from(self.translator.tune(f, &executions, &mut self.maps).is_some())
+    }
+
+    /// Looks at the counters of checks of instruction lines that failed, ever more seldom: all of them are read.
+    fn learn_failures(&mut self) -> u64 {
+        if !self.translator.events.keeps_fetches() || !self.translator.heat.is_time_to_read() {
+            return 0;
+        }
+        let mut blocks = Vec::new();
+        for fragment in &self.translator.cache.fragments {
+            let first = fragment.counters + fragment.blocks + 1;
+            for n in 0..fragment.blocks {
+                let failures = self.counted(first + n) * u64::from(COUNTED_EVERY);
+                if failures >= FAILURES_MIN {
+                    blocks.push((fragment.first_block + n, failures));
+                }
+            }
+        }
+        for &(block, failures) in &blocks {
+            self.translator.heat.failed(block, failures);
+        }
+        blocks.into_iter().map(|(block, _)| self.tune_again(block)).sum()
+    }
+
+    /// A counter's value, all contexts together.
+    fn counted(&self, counter: u32) -> u64 {
+        (0..self.used).map(|c| self.read64(c, count_address(counter))).sum()
     }
 
     /// How often the blocks of fragment `f` ran.
     fn executions(&self, f: usize) -> Vec<u64> {
         let fragment = &self.translator.cache.fragments[f];
-        let sum = |n: u32| -> u64 {
-            let at = context::COUNTERS + 8 * (fragment.counters + n);
-            (0..self.used).map(|c| self.read64(c, at)).sum()
-        };
+        let sum = |n: u32| self.counted(fragment.counters + n);
         let mut executions = vec![sum(fragment.blocks)];
         for n in (0..fragment.blocks - 1).rev() {
             executions.push(executions[executions.len() - 1] + sum(n));

@@ -51,6 +51,10 @@ pub(crate) mod context {
     pub(crate) const VECTOR: u32 = 0x140;
     /// 16 addresses that wait for their instruction's end, for a tool.
     pub(crate) const WAITING: u32 = 0x180;
+    /// Instruction side kept whole: its clock, the record of a miss, registers while the routine runs.
+    pub(crate) const KEPT_CLOCK: u32 = 0x200;
+    pub(crate) const KEPT_WHAT: u32 = 0x20c;
+    pub(crate) const KEPT_SAVED: u32 = 0x210;
     /// Page filters: data (8 bytes a set), instructions (4 bytes a set).
     pub(crate) const DATA_PAGES: u32 = 0x400;
     pub(crate) const INSTRUCTION_PAGES: u32 = 0xc00;
@@ -68,10 +72,19 @@ pub(crate) mod context {
     pub(crate) const RING_SEGMENTS: u32 = 4;
     /// Bytes behind a segment's limit that one check may still use: more than the records of a superblock.
     pub(crate) const RING_SLACK_BYTES: u32 = 64 << 10;
+    /// Rows of the instruction side kept whole: numbers of the lines, and of the pages, in each set, 4 bytes each.
+    pub(crate) const KEPT_LINES: u32 = RING + RING_SEGMENTS * RING_SEGMENT_BYTES;
+    pub(crate) const KEPT_PAGES: u32 = KEPT_LINES + 4 * event::KEPT_LINES_MAX;
+    /// By number, the time of the last use, 8 bytes; 0: not in its set.
+    pub(crate) const KEPT_TIMES: u32 = KEPT_PAGES + 4 * event::KEPT_LINES_MAX;
+    /// By number, address and row, 16 bytes; the first context's serves all.
+    pub(crate) const KEPT_PLACES: u32 = KEPT_TIMES + 8 * NUMBERS_MAX as u32;
+    /// Most lines and pages that code touches.
+    pub(crate) const NUMBERS_MAX: usize = 2 << 20;
     /// Exit counters, 8 bytes each.
-    pub(crate) const COUNTERS: u32 = RING + RING_SEGMENTS * RING_SEGMENT_BYTES;
+    pub(crate) const COUNTERS: u32 = KEPT_PLACES + 16 * NUMBERS_MAX as u32;
     /// Size of a context.
-    pub(crate) const BYTES: u64 = 64 << 20;
+    pub(crate) const BYTES: u64 = 128 << 20;
     /// Most exit counters.
     pub(crate) const COUNTERS_MAX: usize = (BYTES as usize - COUNTERS as usize) / 8;
 }

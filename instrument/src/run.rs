@@ -9,7 +9,7 @@ use crate::profile::Profile;
 use crate::ptrace::{self, Spawn};
 use crate::ring::{self, Desk};
 use crate::tool::SharedAsking;
-use event::{Record, SetFilter, Stream};
+use event::{FetchFilter, Record, SetFilter, Stream, KEPT_LINES_MAX, KEPT_SETS_MAX};
 use std::ffi::{CString, OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -194,8 +194,20 @@ fn bounded(stream: Stream) -> Stream {
     }
     let at_most = |f: SetFilter, sets: u32| SetFilter { sets: f.sets.min(sets), ..f };
     filter.data = at_most(filter.data, context::LINE_SETS_MAX);
-    filter.instruction = at_most(filter.instruction, context::LINE_SETS_MAX);
     filter.data_page = filter.data_page.map(|f| at_most(f, context::PAGE_SETS_MAX));
+    if let FetchFilter::FirstLevel { line_ways, page_ways } = filter.fetches {
+        let fits = |shape: SetFilter, ways: u32| {
+            ways > 1 && shape.sets <= KEPT_SETS_MAX && shape.sets * ways <= KEPT_LINES_MAX
+        };
+        let pages_fit = filter.instruction_page.is_none_or(|shape| fits(shape, page_ways));
+        // What cannot be kept whole is recorded whole.
+        return if fits(filter.instruction, line_ways) && pages_fit {
+            Stream::Filtered(filter)
+        } else {
+            Stream::Full
+        };
+    }
+    filter.instruction = at_most(filter.instruction, context::LINE_SETS_MAX);
     filter.instruction_page = filter.instruction_page.map(|f| at_most(f, context::PAGE_SETS_MAX));
     Stream::Filtered(filter)
 }

@@ -10,6 +10,7 @@ use crate::cache::{near, CodeCache, Exit, Fragment};
 use crate::decode::{CodeReader, Decoded, End};
 use crate::emit::draft::Draft;
 use crate::emit::events::Events;
+use crate::emit::Facts;
 use crate::heat::{Experience, Heat, Tuning};
 use crate::profile::{Block, Instruction, Module, Site};
 use crate::references::Shapes;
@@ -82,8 +83,9 @@ pub(crate) struct Translator {
     /// Why translation failed for good, once it did.
     pub(crate) refusal: Option<String>,
     pub(crate) spare: Vec<Vec<Decoded>>,
-    /// Room for the next draft.
+    /// Room for the next draft, and for what is known of its blocks.
     draft: Draft,
+    pub(crate) facts: Vec<Facts>,
     /// The run's tool, if it has one.
     pub(crate) asking: Option<SharedAsking>,
 }
@@ -131,6 +133,7 @@ impl Translator {
             refusal: None,
             spare: Vec::new(),
             draft: Draft::default(),
+            facts: Vec::new(),
             asking: None,
         }
     }
@@ -232,9 +235,10 @@ impl Translator {
     ) -> Option<(usize, Vec<Piece>)> {
         let mut pieces = self.superblock(pc, (trust, module), extent, modules)?;
         self.ask(&mut pieces, modules);
-        if self.counters as usize + pieces.len() + 1 > crate::layout::context::COUNTERS_MAX
+        if self.counters as usize + 2 * pieces.len() + 1 > crate::layout::context::COUNTERS_MAX
             || self.sites.len() + 10_000 > crate::layout::SITES_MAX
             || self.blocks.len() + 100 > crate::layout::SITES_MAX
+            || self.events.numbers.count() + 10_000 > crate::layout::context::NUMBERS_MAX
         {
             self.refusal = Some("the program executes more code than the engine has counters for".into());
             return None;
@@ -362,10 +366,12 @@ impl Translator {
         self.cache.exits.len() as u32 - 1
     }
 
-    /// Counters for a fragment of `blocks` blocks; returns the first one's number.
+    /// Counters for a fragment of `blocks` blocks; returns the first one's number. Behind those of its exits stand, where the
+    /// instruction side is kept whole, those of its blocks' checks that fail.
     pub(crate) fn new_counters(&mut self, blocks: usize) -> u32 {
         let first = self.counters;
-        self.counters += blocks as u32 + 1;
+        let checks = if self.events.keeps_fetches() { blocks } else { 0 };
+        self.counters += (blocks + 1 + checks) as u32;
         first
     }
 }

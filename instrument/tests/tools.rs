@@ -4,8 +4,8 @@
 
 use event::file::{Ending, Reader};
 use event::{
-    Access, Check, Decoder, Filter, Record, RecordKind, ReferenceKind, SetFilter, Sink, Sites, StateLayout,
-    StoreFilter, Stream,
+    Access, Check, Decoder, FetchFilter, Filter, Record, RecordKind, ReferenceKind, SetFilter, Sink, Sites,
+    StateLayout, StoreFilter, Stream,
 };
 use instrument::reference::{self, Ending as StepEnding, Reference};
 use instrument::tool::{
@@ -437,6 +437,7 @@ fn events_stand_among_a_streams_records() {
         data_page: None,
         instruction_page: None,
         stores: StoreFilter::LikeLoads,
+        fetches: FetchFilter::FirstLevel { line_ways: 8, page_ways: 0 },
     };
     for name in ["refs_string.s", "strings.s", "signals.s", "flags.s"] {
         let command = build(name);

@@ -5,7 +5,7 @@
 
 use anyhow::{anyhow, Result};
 use event::Record;
-use simulate::{Counts, Hierarchy, Levels, WriteBacks};
+use simulate::{plan_levels, Counts, Hierarchy, Levels, WriteBacks};
 
 /// Hierarchies of one run, one after the other.
 pub struct Simulation {
@@ -17,7 +17,7 @@ pub struct Simulation {
 }
 
 impl Simulation {
-    /// Empty caches.
+    /// Empty caches, for the stream that is planned for them.
     ///
     /// # Errors
     /// When the levels cannot be simulated.
@@ -50,7 +50,8 @@ impl Simulation {
 }
 
 fn empty(levels: &Levels, write_backs: WriteBacks) -> Hierarchy {
-    let hierarchy = Hierarchy::new(levels).expect("the levels were checked");
+    let stream = plan_levels(levels, write_backs).stream;
+    let hierarchy = Hierarchy::of_stream(levels, &stream).expect("the levels were checked");
     match write_backs {
         WriteBacks::Counted => hierarchy.counting_write_backs(),
         WriteBacks::Ignored => hierarchy,

@@ -80,8 +80,8 @@ fn totals(counts: &Counts) -> Vec<[u64; 3]> {
 
 /// Records, fragments tuned, misses of the filtered stream.
 fn filtered(program: &Path, levels: &Levels) -> (u64, u64, Counts) {
-    let mut hierarchy = Hierarchy::new(levels).expect("levels that fit");
     let stream = plan_levels(levels, WriteBacks::Ignored).stream;
+    let mut hierarchy = Hierarchy::of_stream(levels, &stream).expect("levels that fit");
     assert!(matches!(stream, Stream::Filtered(_)));
     let mut observer = Fed(|thread, records: &[Record]| hierarchy.records(thread, records), 0);
     let tuned = observe(program, stream, &mut observer);

@@ -94,6 +94,7 @@ impl<T: Element> Clone for Buffer<T> {
 
 impl<T> Deref for Buffer<T> {
     type Target = [T];
+    #[inline]
     fn deref(&self) -> &[T] {
         // SAFETY: the allocation holds `len` elements, zeroed at first, and zero bytes are a valid `Element`.
         unsafe { std::slice::from_raw_parts(self.bytes.start.as_ptr().cast(), self.len) }
@@ -101,6 +102,7 @@ impl<T> Deref for Buffer<T> {
 }
 
 impl<T> DerefMut for Buffer<T> {
+    #[inline]
     fn deref_mut(&mut self) -> &mut [T] {
         // SAFETY: as above, and `&mut self` makes the access unique.
         unsafe { std::slice::from_raw_parts_mut(self.bytes.start.as_ptr().cast(), self.len) }

@@ -34,7 +34,8 @@
 //!
 //! # Features
 //!
-//! `ndarray` and `faer`: their views as [`Strided`], in module `interop`.
+//! `ndarray` and `faer`: their views as [`Strided`], in module `interop`. `race`: the race against BLAS libraries found at
+//! run time; `peers`: against crates `gemm`, `faer` and `matrixmultiply` as well (minutes to build, hence apart).
 
 mod blocked;
 mod buffer;

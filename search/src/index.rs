@@ -25,6 +25,18 @@ use crate::plan::{Core, Options};
 /// assert_eq!(ranks, [0, 3, 4]);
 /// # Ok::<(), search::Error>(())
 /// ```
+///
+/// A rank is a position in whatever else is sorted alike: rows, offsets, timestamps.
+///
+/// ```
+/// let started_s = [10u32, 25, 25, 70];
+/// let task = ["boot", "login", "sync", "idle"];
+/// let index = search::Index::build(&started_s)?;
+/// let running_at = |second| index.upper_bound(second).checked_sub(1).map(|rank| task[rank]);
+/// assert_eq!(running_at(30), Some("sync"));
+/// assert_eq!(running_at(9), None);
+/// # Ok::<(), search::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 #[allow(private_bounds, reason = "Key is sealed: its workings are the crate's own")]
 pub struct Index<K: Key> {
@@ -32,8 +44,16 @@ pub struct Index<K: Key> {
 }
 
 impl<K: Key> Index<K> {
-    /// Builds from sorted keys. Cost: about 2 ns per 32-bit key, 4 to 6 per 64-bit key of a wide range (half of them the system clearing pages), and
-    /// 0.4 to 2.2 times the keys' bytes (`explain` tells).
+    /// Builds from sorted keys. Cost: about 1 ns per 32-bit key and 2 ns per 64-bit key while keys and index fit the caches; beyond them the system's clearing of new pages
+    /// decides (1.5 to 2 ns, and 6 to 7). Memory: 0.4 to 2.2 times the keys' bytes (`explain` tells). The keys may be dropped afterwards.
+    ///
+    /// ```
+    /// let index = search::Index::build(&[1.5f64, 2.0, 2.0, f64::INFINITY])?;
+    /// assert_eq!(index.range(1.0..=2.0).collect::<Vec<_>>(), [1.5, 2.0, 2.0]);
+    /// let error = search::Index::build(&[1, 3, 2]).unwrap_err();
+    /// assert!(matches!(error, search::Error::Unsorted { position: 2 }));
+    /// # Ok::<(), search::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::Unsorted`] with the first offending position.
@@ -78,7 +98,8 @@ impl<K: Key> Index<K> {
         self.len() == 0
     }
 
-    /// The number of keys less than `key`: the position of the first key that is not less.
+    /// The number of keys less than `key`: the position of the first key that is not less. Cost: the lines that `explain` states, one after another: some 10 ns in near
+    /// caches, one memory access beyond them. Many queries: [`Index::batch`].
     #[inline]
     pub fn lower_bound(&self, key: K) -> usize {
         K::rank(&self.stored, key)
@@ -122,7 +143,7 @@ impl<K: Key> Index<K> {
         start..end.max(start)
     }
 
-    /// The keys inside `bounds`, in order.
+    /// The keys inside `bounds`, in order. Cost: two ranks, then a few nanoseconds a key, 256 keys decoded at a time.
     pub fn range(&self, bounds: impl RangeBounds<K>) -> Iter<'_, K> {
         Iter::new(self, self.range_ranks(bounds))
     }

@@ -97,6 +97,20 @@ pub(crate) trait Lane: Plain + Ord + Debug + Send + Sync {
     /// `self · multiplier` as a whole number and a fraction: `(product >> BITS, product mod 2^BITS)`, the fraction left-aligned in 64 bits.
     /// The multiplier fits a lane: for u32 the product is one 32-by-32-bit multiplication, which vectors have.
     fn scale(self, multiplier: u64) -> (usize, u64);
+    /// [`Lane::scale`] from multiplications of 32 by 32 bits: more of them, but vectors have those. For loops over many lanes.
+    #[inline(always)]
+    fn scale_abreast(self, multiplier: u64) -> (usize, u64) {
+        if Self::BITS == 32 {
+            return self.scale(multiplier);
+        }
+        let low = |wide: u64| wide & 0xFFFF_FFFF;
+        let (a, b) = (self.widen(), multiplier);
+        let lowest = low(a) * low(b);
+        let middle = (a >> 32) * low(b) + (lowest >> 32);
+        let other = low(a) * (b >> 32) + low(middle);
+        let whole = (a >> 32) * (b >> 32) + (middle >> 32) + (other >> 32);
+        (whole as usize, other << 32 | low(lowest))
+    }
 }
 
 macro_rules! define_lane {
@@ -306,6 +320,18 @@ mod tests {
         assert!(frame.lane(0) <= frame.lane(5));
         assert!(frame.lane(u128::MAX) > frame.lane(1 << 100));
         assert_eq!(Frame::new(1 << 100, (1 << 100) + 9).lane((1 << 100) + 7), 7);
+    }
+
+    #[test]
+    fn products_of_halves_are_the_product() {
+        let some = [0, 1, 2, 0xFFFF_FFFF, 1 << 32, 0x1234_5678_9ABC_DEF0, u64::MAX - 1, u64::MAX];
+        for a in some {
+            for b in some {
+                assert_eq!(a.scale_abreast(b), a.scale(b), "{a} {b}");
+            }
+            let (a, b) = (a as u32, 0x89AB_CDEF);
+            assert_eq!(a.scale_abreast(b), a.scale(b), "{a}");
+        }
     }
 
     #[test]

@@ -15,6 +15,21 @@
 //! # Ok::<(), search::Error>(())
 //! ```
 //!
+//! Sorted or not, few or many, one at a time or a million at once:
+//!
+//! | you have | you want | call | cost |
+//! |---|---|---|---|
+//! | sorted keys | an index | [`Index::build`] | a nanosecond or two a key while they fit the caches, beyond it what the system takes to hand out pages |
+//! | keys in any order | an index | [`Index::build_unsorted`], [`Index::build_parallel`] | a sort, then the same |
+//! | a query | its position | [`Index::lower_bound`], [`Index::equal_range`], [`Index::contains`] | one line of memory for evenly spread keys, else one per level of a 17-ary (64-bit keys: 9-ary) tree |
+//! | many queries | their positions | [`Index::batch`], [`Index::batch_parallel`] | the same lines, but their misses overlap: a tenth of the time |
+//! | bounds | the keys between | [`Index::range`], [`Index::range_ranks`] | two queries, then reading in order |
+//! | values beside keys | look-ups | [`Map`] | a query, and the value's own line |
+//! | byte strings | all of this, and prefixes | [`BytesIndex`] | a query of their first eight differing bytes, then a binary search among those alike |
+//! | an index in memory | a file that opens without a copy | [`Index::save`], [`Index::open`] | one pass that checks it |
+//!
+//! An index never changes; build another one beside it, and swap. It is `Send` and `Sync`, and cloning it shares its memory.
+//!
 //! # How to read this crate
 //!
 //! | given | plan | kernel | result |

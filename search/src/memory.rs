@@ -56,7 +56,7 @@ impl Draft {
                 return Draft { owner: Owner::Mapped(mapping), len };
             }
         }
-        Draft { owner: Owner::Heap(alloc::vec![Line::ZERO; len]), len }
+        Draft { owner: Owner::Heap(zeroed(len)), len }
     }
 
     /// The lines, to be written.
@@ -73,6 +73,21 @@ impl Draft {
     pub(crate) fn finish(self, len: usize) -> Memory {
         Memory::of(Arc::new(self.owner), 0..len)
     }
+}
+
+/// `len` zeroed lines on the heap, cleared by the allocator: `vec!` would do it with the build's narrowest vectors.
+fn zeroed(len: usize) -> Vec<Line> {
+    let layout = core::alloc::Layout::array::<Line>(len).expect("an index fits the address space");
+    if layout.size() == 0 {
+        return Vec::new();
+    }
+    // SAFETY: the layout has a size.
+    let start = unsafe { alloc::alloc::alloc_zeroed(layout) }.cast::<Line>();
+    if start.is_null() {
+        alloc::alloc::handle_alloc_error(layout);
+    }
+    // SAFETY: the global allocator gave memory for exactly `len` lines, and zeroed bytes are lines.
+    unsafe { Vec::from_raw_parts(start, len, len) }
 }
 
 /// Finished lines, shared and immutable.
@@ -200,7 +215,11 @@ mod mapped {
     impl Mapping {
         /// `len` zeroed lines on a 2 MiB boundary, huge pages asked for; `None` when the system has no memory.
         pub(super) fn anonymous(len: usize) -> Option<Mapping> {
-            let bytes = len.checked_mul(LINE_BYTES)?.checked_next_multiple_of(HUGE_BYTES)?;
+            let bytes = len.checked_mul(LINE_BYTES)?;
+            // A huge page is cleared whole when it is first touched. A last one that would stay mostly empty is not worth that: the mapping then
+            // ends before it does, and the system takes small pages for the rest.
+            let rest = bytes % HUGE_BYTES;
+            let bytes = if rest > HUGE_BYTES / 4 { bytes - rest + HUGE_BYTES } else { bytes };
             let mapped_bytes = bytes.checked_add(HUGE_BYTES)?;
             let protection = libc::PROT_READ | libc::PROT_WRITE;
             let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;

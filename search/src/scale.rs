@@ -41,10 +41,16 @@ impl<L: Lane> Scale<L> {
         q.minus(self.min).min(self.beyond).scale(self.multiplier)
     }
 
-    /// [`Scale::locate`] of one of the keys that the map was made for: nothing to clamp.
+    /// [`Scale::locate`] for loops over many queries, which it lets vectors do.
+    #[inline(always)]
+    pub(crate) fn locate_abreast(&self, q: L) -> (usize, u64) {
+        q.minus(self.min).min(self.beyond).scale_abreast(self.multiplier)
+    }
+
+    /// [`Scale::locate_abreast`] of one of the keys that the map was made for: nothing to clamp.
     #[inline(always)]
     pub(crate) fn locate_key(&self, key: L) -> (usize, u64) {
-        L::narrow(key.widen().wrapping_sub(self.min.widen())).scale(self.multiplier)
+        L::narrow(key.widen().wrapping_sub(self.min.widen())).scale_abreast(self.multiplier)
     }
 
     /// True when `bits` leading bits of the fraction tell all keys of a bucket apart.

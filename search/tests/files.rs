@@ -40,6 +40,13 @@ fn every_layout_survives_the_way_through_a_file() {
 }
 
 #[test]
+fn a_directory_is_no_index() {
+    let folder = tempfile::tempdir().unwrap();
+    let said = Index::<u32>::open(folder.path()).unwrap_err().to_string();
+    assert!(said.contains("not a regular file"), "{said}");
+}
+
+#[test]
 fn every_truncation_is_an_error() {
     for entry in LAYOUTS {
         let Some(index) = laid_out(&keys(300), entry.layout) else { continue };

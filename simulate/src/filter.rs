@@ -12,12 +12,13 @@
 //! | over two lines | always | first line as above, then the second's set is empty; if pages differ, the second page's set too |
 //! | over more lines; complex | always | line and page sets of the data side are all empty |
 //! | instruction line | unless its set's last line and its page set's last page are these | both are |
+//! | the same under `FirstLevel` | line and page by themselves, each where it is not among its set's last `ways` | both are their sets' last |
 //! | prefetch | never | – |
 //!
 //! Emptying more than this, or recording more, is always exact: an empty set remembers nothing, and a recorded reference is simulated.
 //! **Source:** Mattson et al. 1970 (a re-reference of a stack's top changes nothing); DESIGN's truth table.
 
-use event::{Filter, Groups, Record, RecordKind, SetFilter, Step, StoreFilter, CUT_SITE};
+use event::{FetchFilter, Filter, Groups, Record, RecordKind, SetFilter, Step, StoreFilter, CUT_SITE};
 
 const EMPTY: u64 = u64::MAX;
 
@@ -58,6 +59,35 @@ impl Lasts {
     }
 }
 
+/// The last lines of each set, most recent first: a cache with true LRU.
+struct Kept {
+    sets: Vec<Vec<u64>>,
+    ways: usize,
+    line_bytes: u64,
+}
+
+impl Kept {
+    fn new(shape: SetFilter, ways: u32) -> Kept {
+        Kept {
+            sets: vec![Vec::new(); shape.sets as usize],
+            ways: ways as usize,
+            line_bytes: shape.line_bytes.into(),
+        }
+    }
+
+    /// Uses the line of `address`; its first byte where it was not there.
+    fn miss(&mut self, address: u64) -> Option<u64> {
+        let number = address / self.line_bytes;
+        let count = self.sets.len() as u64;
+        let set = &mut self.sets[(number % count) as usize];
+        let found = set.iter().position(|&line| line == number);
+        found.map(|way| set.remove(way));
+        set.insert(0, number);
+        set.truncate(self.ways);
+        found.is_none().then_some(number * self.line_bytes)
+    }
+}
+
 /// Whether a reference is recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
@@ -67,13 +97,59 @@ pub enum Verdict {
     Dropped,
 }
 
+/// The instruction side.
+enum Fetches {
+    LastOfSet { lines: Lasts, pages: Option<Lasts> },
+    FirstLevel { lines: Kept, pages: Option<Kept> },
+}
+
+impl Fetches {
+    fn new(filter: &Filter) -> Fetches {
+        let Filter { instruction, instruction_page, fetches, .. } = *filter;
+        match fetches {
+            FetchFilter::LastOfSet => {
+                Fetches::LastOfSet { lines: Lasts::new(instruction), pages: instruction_page.map(Lasts::new) }
+            }
+            FetchFilter::FirstLevel { line_ways, page_ways } => Fetches::FirstLevel {
+                lines: Kept::new(instruction, line_ways),
+                pages: instruction_page.map(|shape| Kept::new(shape, page_ways)),
+            },
+        }
+    }
+
+    fn line_bytes(&self) -> u64 {
+        match self {
+            Fetches::LastOfSet { lines, .. } => lines.line_bytes,
+            Fetches::FirstLevel { lines, .. } => lines.line_bytes,
+        }
+    }
+
+    /// An instruction line is used: what is recorded of it.
+    fn line(&mut self, address: u64, block: u32, out: &mut Vec<Record>) {
+        let record = |kind, address| Record::new(kind, 0, block, address);
+        match self {
+            Fetches::LastOfSet { lines, pages } => {
+                let line = lines.is_last(address);
+                let page = pages.as_mut().is_none_or(|pages| pages.is_last(address));
+                if !(line && page) {
+                    out.extend(record(RecordKind::Fetch, address));
+                }
+            }
+            Fetches::FirstLevel { lines, pages } => {
+                out.extend(lines.miss(address).and_then(|line| record(RecordKind::Fetch, line)));
+                let page = pages.as_mut().and_then(|pages| pages.miss(address));
+                out.extend(page.and_then(|page| record(RecordKind::FetchPage, page)));
+            }
+        }
+    }
+}
+
 /// The filter of one thread.
 pub struct FilterModel {
     stores: StoreFilter,
     data: Lasts,
-    instruction: Lasts,
     data_page: Option<Lasts>,
-    instruction_page: Option<Lasts>,
+    fetches: Fetches,
     groups: Groups,
     group: Vec<Record>,
 }
@@ -84,9 +160,8 @@ impl FilterModel {
         FilterModel {
             stores: filter.stores,
             data: Lasts::new(filter.data),
-            instruction: Lasts::new(filter.instruction),
             data_page: filter.data_page.map(Lasts::new),
-            instruction_page: filter.instruction_page.map(Lasts::new),
+            fetches: Fetches::new(filter),
             groups: Groups::default(),
             group: Vec::new(),
         }
@@ -126,24 +201,10 @@ impl FilterModel {
 
     /// The lines of a block, ascending.
     fn block(&mut self, record: &Record, out: &mut Vec<Record>) {
-        let first = self.instruction.number(record.address);
+        let line_bytes = self.fetches.line_bytes();
         let end = record.address.saturating_add(u64::from(record.extra.max(1)) - 1);
-        for line in first..=self.instruction.number(end) {
-            let address = line * self.instruction.line_bytes;
-            if self.fetch(address) == Verdict::Recorded {
-                out.extend(Record::new(RecordKind::Fetch, 0, record.site() as u32, address));
-            }
-        }
-    }
-
-    /// An instruction line is used.
-    pub fn fetch(&mut self, address: u64) -> Verdict {
-        let line = self.instruction.is_last(address);
-        let page = self.instruction_page.as_mut().is_none_or(|pages| pages.is_last(address));
-        if line && page {
-            Verdict::Dropped
-        } else {
-            Verdict::Recorded
+        for line in record.address / line_bytes..=end / line_bytes {
+            self.fetches.line(line * line_bytes, record.site() as u32, out);
         }
     }
 

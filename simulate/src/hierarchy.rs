@@ -15,16 +15,28 @@ use crate::stage::{Fetches, Stage, FIRST_REFERENCE};
 use crate::tally::{Level, Tally};
 use crate::touch::{held, Touches, STEP};
 use crate::traffic::{SharedTraffic, Traffic};
-use crate::{Counts, GeometryError, Levels, Sharing, StoreMiss, CACHES_MAX, TLBS_MAX};
-use event::{Access, Groups, Record, RecordKind, Sink, StateLayout, Step, CUT_SITE};
+use crate::{Counts, Geometry, GeometryError, Levels, Sharing, StoreMiss, CACHES_MAX, TLBS_MAX};
+use event::{
+    Access, FetchFilter, Filter, Groups, Record, RecordKind, Sink, StateLayout, Step, Stream, CUT_SITE,
+};
 use std::collections::HashMap;
 
 /// A simulated memory hierarchy that counts misses by site and block.
 pub struct Hierarchy {
     levels: Levels,
+    fetch_records: FetchRecords,
     layout: StateLayout,
     threads: HashMap<u32, Box<Core>>,
     shared: Shared,
+}
+
+/// What `Fetch` records say.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum FetchRecords {
+    /// Lines that are used.
+    Uses,
+    /// Misses of a first level that is kept where the program runs.
+    Misses,
 }
 
 /// What threads share.
@@ -48,6 +60,9 @@ struct Core {
     inner_misses: Box<Touches>,
     outer_misses: Box<Touches>,
     scratch: Box<Scratch>,
+    fetch_records: FetchRecords,
+    /// Touches of instruction pages are among those that are staged.
+    page_touches: bool,
     /// By level, the last reference that was counted.
     counted: [u32; CACHES_MAX],
     counted_tlb: [u32; TLBS_MAX],
@@ -74,10 +89,24 @@ impl Hierarchy {
         let banks = outer_banks(levels, Sharing::AllThreads);
         Ok(Hierarchy {
             levels: levels.clone(),
+            fetch_records: FetchRecords::Uses,
             layout: StateLayout::default(),
             threads: HashMap::new(),
             shared: Shared { banks, tally: Tally::default(), traffic: None },
         })
+    }
+
+    /// An empty hierarchy for a stream that was planned for `levels`: where its `Fetch` and `FetchPage` records are misses of a first level that is
+    /// kept elsewhere, they are counted and go on to the outer levels. A full stream in its place is simulated all the same.
+    ///
+    /// # Errors
+    /// When the levels cannot be simulated.
+    pub fn of_stream(levels: &Levels, stream: &Stream) -> Result<Hierarchy, GeometryError> {
+        let mut hierarchy = Hierarchy::new(levels)?;
+        if let Stream::Filtered(Filter { fetches: FetchFilter::FirstLevel { .. }, .. }) = stream {
+            hierarchy.fetch_records = FetchRecords::Misses;
+        }
+        Ok(hierarchy)
     }
 
     /// The same, which counts write-backs too: exact for a full stream only, and about twice the work. To be called before the first record.
@@ -94,7 +123,14 @@ impl Hierarchy {
     /// Takes records of one thread, in program order. Afterwards [`Hierarchy::counts`] includes them.
     pub fn records(&mut self, thread: u32, records: &[Record]) {
         let traffic = || self.shared.traffic.is_some().then(|| Traffic::new(&self.levels));
-        let new = || Box::new(Core { traffic: traffic(), ..Core::new(&self.levels) });
+        let is_full = records.first().is_some_and(|record| record.code().kind() == RecordKind::Block);
+        let misses = self.fetch_records == FetchRecords::Misses && !is_full;
+        let new = || match misses {
+            true => {
+                Box::new(Core { fetch_records: FetchRecords::Misses, ..Core::new(&passing(&self.levels)) })
+            }
+            false => Box::new(Core { traffic: traffic(), ..Core::new(&self.levels) }),
+        };
         let core = self.threads.entry(thread).or_insert_with(new);
         let mut run = Run { core, shared: &mut self.shared, layout: &self.layout };
         run.records(records);
@@ -111,6 +147,14 @@ impl Sink for Hierarchy {
     fn records(&mut self, thread: u32, records: &[Record]) {
         Hierarchy::records(self, thread, records);
     }
+}
+
+/// The same levels, but that each record of the instruction side misses the first: of one line, which never is used twice running by a
+/// stream of misses.
+fn passing(levels: &Levels) -> Levels {
+    let one = |geometry: Geometry| Geometry { sets: 1, ways: 1, ..geometry };
+    let (instruction, instruction_tlb) = (levels.instruction.map(one), levels.instruction_tlb.map(one));
+    Levels { instruction, instruction_tlb, ..levels.clone() }
 }
 
 /// The outer levels that are shared as asked, `None` in the others' places.
@@ -138,6 +182,8 @@ impl Core {
             pages: Pages::new(levels),
             outer_tlb: levels.outer_tlb.map(|geometry| Bank::outer(geometry, Stores::Fill)),
             traffic: None,
+            fetch_records: FetchRecords::Uses,
+            page_touches: false,
             inner_misses: Touches::empty(),
             outer_misses: Touches::empty(),
             scratch: Scratch::new(),
@@ -210,6 +256,25 @@ impl Pass for Sift<'_> {
     }
 }
 
+/// Touches for the caches, and touches for the TLBs: of instructions, the former are lines, the latter pages.
+fn split(touches: &Touches) -> (Box<Touches>, Box<Touches>) {
+    let (mut lines, mut pages) = (Touches::empty(), Touches::empty());
+    for n in 0..touches.len {
+        let (address, what, reference) = (touches.address[n], touches.what[n], touches.reference[n]);
+        let kind = (what >> 4) & 15;
+        let is = |other: RecordKind| kind == other as u32;
+        if !is(RecordKind::FetchPage) {
+            lines.push(address, what, reference);
+        }
+        if is(RecordKind::FetchPage) {
+            pages.push(address, what & !0xff | (RecordKind::Fetch as u32) << 4, reference);
+        } else if !is(RecordKind::Fetch) {
+            pages.push(address, what, reference);
+        }
+    }
+    (lines, pages)
+}
+
 /// One thread's records on their way through the levels.
 struct Run<'a> {
     core: &'a mut Core,
@@ -280,6 +345,7 @@ impl Run<'_> {
                 self.data(site, record.address, size_bytes, RecordKind::Store);
             }
             RecordKind::Fetch => self.fetch(site, record.address, 1),
+            RecordKind::FetchPage => self.page(site, record.address),
             RecordKind::Block if record.site() != CUT_SITE => self.fetch(site, record.address, record.extra),
             _ => {}
         }
@@ -315,6 +381,15 @@ impl Run<'_> {
                 break;
             }
             line += line_bytes;
+        }
+    }
+
+    /// A miss of an instruction page.
+    fn page(&mut self, block: u32, address: u64) {
+        if self.core.fetch_records == FetchRecords::Misses {
+            self.line(address, block << 8 | (RecordKind::FetchPage as u32) << 4);
+            self.core.page_touches = true;
+            self.next_reference();
         }
     }
 
@@ -354,13 +429,17 @@ impl Run<'_> {
             scratch,
             counted,
             counted_tlb,
+            fetch_records,
+            page_touches,
             ..
         } = &mut *self.core;
         let Shared { banks, tally, traffic: shared_traffic } = &mut *self.shared;
         if let (Some(own), Some(shared)) = (traffic, shared_traffic) {
             own.sweep(shared, &stage.touches);
         }
-        first.sweep(scratch, &stage.touches, inner_misses);
+        let sides = std::mem::take(page_touches).then(|| split(&stage.touches));
+        let lines = sides.as_ref().map_or(&*stage.touches, |(lines, _)| lines);
+        first.sweep(scratch, lines, inner_misses);
         tally.add(Level::Cache(0), &mut counted[0], inner_misses);
         for (index, (own, shared)) in outer.iter_mut().zip(banks).enumerate() {
             let Some(bank) = own.as_mut().or(shared.as_mut()) else { continue };
@@ -369,7 +448,15 @@ impl Run<'_> {
             std::mem::swap(inner_misses, outer_misses);
         }
         if let Some(pages) = pages {
-            pages.sweep(scratch, &stage.touches, inner_misses);
+            if *fetch_records == FetchRecords::Misses {
+                pages.fetches = if sides.is_some() { Fetches::Simulated } else { Fetches::Ignored };
+                if sides.is_some() {
+                    // A line's page, which is ignored, may be the one that missed.
+                    pages.last = [u64::MAX; STEP];
+                }
+            }
+            let touches = sides.as_ref().map_or(&*stage.touches, |(_, pages)| pages);
+            pages.sweep(scratch, touches, inner_misses);
             tally.add(Level::Tlb(0), &mut counted_tlb[0], inner_misses);
             if let Some(bank) = outer_tlb {
                 bank.sweep(scratch, inner_misses, outer_misses);

@@ -11,13 +11,14 @@
 //! | stores bypass L1D | filter, stores never enter it |
 //! | set count s, also no power of two | filter with the largest power of two that divides s |
 //! | a TLB of s sets | page filter with the largest power of two that divides s (one entry where it is fully associative) |
+//! | an instruction cache, and TLB if any, of 2 ways and more | the engine keeps both whole: they see instructions only, and it knows the lines beforehand |
 //! | write-back traffic wanted | full stream: which store made a line dirty is not recorded |
 //!
 //! **Leaves out** inclusion, prefetchers and other policies, which `Levels` cannot express; when it can, they belong here.
 //! Source: the truth table of DESIGN's system description; every row is held by `tests/filter.rs`.
 
 use crate::{Geometry, Levels, StoreMiss};
-use event::{Filter, SetFilter, StoreFilter, Stream};
+use event::{FetchFilter, Filter, SetFilter, StoreFilter, Stream, KEPT_LINES_MAX, KEPT_SETS_MAX};
 
 /// Sets of a filter at most: 8 bytes each, in the program's own first-level cache.
 pub const FILTER_SETS_MAX: u32 = 1024;
@@ -52,14 +53,20 @@ pub fn plan_levels(levels: &Levels, write_backs: WriteBacks) -> StreamPlan {
         StoreMiss::Bypass => StoreFilter::NeverEnter,
     };
     let data = set_filter(levels.data);
+    let fetches = fetch_filter(levels);
+    let instruction_filter = match fetches {
+        FetchFilter::LastOfSet => set_filter,
+        FetchFilter::FirstLevel { .. } => whole,
+    };
     // Fetches are not simulated without an instruction cache; the data filter's shape then keeps them few.
-    let instruction = levels.instruction.map_or(data, set_filter);
+    let instruction = levels.instruction.map_or(data, instruction_filter);
     let filter = Filter {
         data,
         instruction,
         data_page: levels.data_tlb.map(set_filter),
-        instruction_page: levels.instruction_tlb.map(set_filter),
+        instruction_page: levels.instruction_tlb.map(instruction_filter),
         stores,
+        fetches,
     };
     StreamPlan { stream: Stream::Filtered(filter), why: reason(&filter) }
 }
@@ -68,6 +75,26 @@ pub fn plan_levels(levels: &Levels, write_backs: WriteBacks) -> StreamPlan {
 fn set_filter(geometry: Geometry) -> SetFilter {
     let power = 1u64 << geometry.sets.trailing_zeros();
     SetFilter { sets: power.min(FILTER_SETS_MAX.into()) as u32, line_bytes: geometry.line_bytes }
+}
+
+/// All of the instruction side's first level, where the engine has room for it.
+fn fetch_filter(levels: &Levels) -> FetchFilter {
+    let fits = |geometry: Geometry| {
+        let lines = geometry.sets * u64::from(geometry.ways);
+        geometry.ways > 1 && geometry.sets <= KEPT_SETS_MAX.into() && lines <= KEPT_LINES_MAX.into()
+    };
+    match (levels.instruction, levels.instruction_tlb) {
+        (Some(lines), None) if fits(lines) => FetchFilter::FirstLevel { line_ways: lines.ways, page_ways: 0 },
+        (Some(lines), Some(pages)) if fits(lines) && fits(pages) => {
+            FetchFilter::FirstLevel { line_ways: lines.ways, page_ways: pages.ways }
+        }
+        _ => FetchFilter::LastOfSet,
+    }
+}
+
+/// A cache or TLB that is kept whole.
+fn whole(geometry: Geometry) -> SetFilter {
+    SetFilter { sets: geometry.sets as u32, line_bytes: geometry.line_bytes }
 }
 
 fn reason(filter: &Filter) -> String {
@@ -81,6 +108,10 @@ fn reason(filter: &Filter) -> String {
         if let Some(pages) = pages {
             why += &format!(", {name} {}", shape(pages));
         }
+    }
+    if let FetchFilter::FirstLevel { .. } = filter.fetches {
+        why +=
+            "; the first level of the instruction side is kept beside the program, which records its misses";
     }
     if filter.stores == StoreFilter::NeverEnter {
         why += "; stores that miss do not allocate, so stores never enter the filter";

@@ -6,7 +6,7 @@
 //! |---|---|
 //! | 8 | magic `lfstream` |
 //! | 4 | version |
-//! | 44 | stream: kind (0 counts, 1 filtered, 2 full), then sets and line bytes of the data, instruction, data page and instruction page filters (0, 0: none), stores (0 like loads, 1 never enter), 0 |
+//! | 44 | stream: kind (0 counts, 1 filtered, 2 full), then sets and line bytes of the data, instruction, data page and instruction page filters (0, 0: none), stores (0 like loads, 1 never enter), ways of the first-level instruction cache and, times 65,536, TLB (0: last of set) |
 //! | 768 | 64 state components: size, offset, alignment (0, 1) |
 //!
 //! then chunks: tag (4), thread (4), payload bytes (4), checksum of tag, thread and payload (4), payload. Tags: `SITE` (ip 8, block 4, index 4), `BLCK` (ip 8, bytes 4, instructions
@@ -22,7 +22,9 @@ mod write;
 pub use read::{Batch, Ending, FileError, Reader};
 pub use write::Writer;
 
-use crate::{Filter, SetFilter, StateAlignment, StateComponent, StateLayout, StoreFilter, Stream};
+use crate::{
+    FetchFilter, Filter, SetFilter, StateAlignment, StateComponent, StateLayout, StoreFilter, Stream,
+};
 
 const MAGIC: [u8; 8] = *b"lfstream";
 const VERSION: u32 = 1;
@@ -74,6 +76,9 @@ impl Header {
                     words[2 + 2 * index] = shape.map_or(0, |shape| shape.line_bytes);
                 }
                 words[9] = u32::from(filter.stores == StoreFilter::NeverEnter);
+                if let FetchFilter::FirstLevel { line_ways, page_ways } = filter.fetches {
+                    words[10] = line_ways | page_ways << 16;
+                }
             }
         }
         for component in &self.layout.components {
@@ -88,10 +93,15 @@ impl Header {
         let mut shapes = [None; 4];
         for (index, shape) in shapes.iter_mut().enumerate() {
             let (sets, line_bytes) = (words[1 + 2 * index], words[2 + 2 * index]);
-            if sets.is_power_of_two() && line_bytes.is_power_of_two() {
+            let any_number = index % 2 == 1 && words[10] != 0;
+            if (sets.is_power_of_two() || any_number && sets > 0) && line_bytes.is_power_of_two() {
                 *shape = Some(SetFilter { sets, line_bytes });
             }
         }
+        let fetches = match words[10] {
+            0 => FetchFilter::LastOfSet,
+            ways => FetchFilter::FirstLevel { line_ways: ways & 0xffff, page_ways: ways >> 16 },
+        };
         let stream = match words[0] {
             0 => Stream::Counts,
             1 => Stream::Filtered(Filter {
@@ -100,6 +110,7 @@ impl Header {
                 data_page: shapes[2],
                 instruction_page: shapes[3],
                 stores: if words[9] == 0 { StoreFilter::LikeLoads } else { StoreFilter::NeverEnter },
+                fetches,
             }),
             2 => Stream::Full,
             3 => Stream::Nothing,

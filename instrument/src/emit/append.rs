@@ -4,8 +4,9 @@
 //! true one: cold paths write it before they call, a stop adds what its bound says is pending. The limit is checked once per
 //! fragment; behind it the ring has room for all that one fragment can append. Source: our own.
 
+use super::data::tables;
 use super::draft::{pick, slot, Draft, Goal, Part, FLAGS_BIT};
-use super::events::{tables, Group};
+use super::events::Group;
 use super::routine::{Entering, Table};
 use crate::assemble::{reg, Address, Assembler};
 use crate::cache::EXIT_RING;
@@ -117,7 +118,7 @@ impl Draft {
     /// Cold: the records of a group whose check failed, by a shared routine for the registers `a` and `b`: the shortest code there is, for
     /// code that has not run often yet. The call is made on the context's own stack.
     pub(crate) fn call_cold(&mut self, group: &Group, a: u8, b: u8, routine: u64) {
-        for member in &group.members {
+        for member in group.members.iter() {
             self.cold.lea(a, &member.address);
             super::add_segment(&mut self.cold, a, &member.address);
             self.cold.mov_imm(b, u64::from(member.what));

@@ -4,8 +4,8 @@
 //! None of this is fast and none of it needs to be. Afterwards the data filter is emptied, because these references bypass it.
 
 use super::add_segment;
+use super::data::check_ring;
 use super::draft::{Draft, Goal, Part, FLAGS_BIT};
-use super::events::check_ring;
 use crate::assemble::{reg, Address, VectorWidth, Vex};
 use crate::decode::{number, Decoded};
 use crate::layout::context;

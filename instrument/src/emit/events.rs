@@ -1,14 +1,12 @@
 //! What generated code records: instruction lines, data references, complex references, per stream.
 //!
-//! The filter (see `event::Filter`) keeps minus the address of each set's last line. One `add` against it yields the offset of the
-//! access in that line, and one unsigned comparison with `line − size` answers both "another line" and "crosses into the
-//! next": the common case costs five instructions. Everything else is out of line. Records of what would not have
-//! needed one are allowed, a filter entry that is untrue is not; whatever bypasses the filter empties it.
+//! A block is planned first: which references one check covers, where instruction lines are used, how each is recorded. The code
+//! itself is in `data`, `kept` and `complex`.
 
-use super::append;
-use super::draft::{Draft, Goal, Part, FLAGS_BIT};
-use super::routine::{Entering, RecordRoutine, Table};
-use super::{add_segment, Facts};
+use super::data::{check_ring, leave_ring, recorded, remembered, written};
+use super::draft::{Draft, Goal, Part};
+use super::kept::{Kept, Numbers, Use};
+use super::Facts;
 use crate::assemble::{reg, Address};
 use crate::cache::{AddressMap, EXIT_RING};
 use crate::heat::{Tuning, Way};
@@ -34,9 +32,36 @@ pub(crate) struct Member {
 pub(crate) struct Group {
     /// Instruction before which the check stands.
     pub(crate) index: usize,
-    pub(crate) members: Vec<Member>,
+    pub(crate) members: Members,
     /// How it is recorded in tuned code.
     pub(crate) way: Way,
+}
+
+/// The references of a group, at least one, in the group itself: one allocation per reference would be a tenth of a translation.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Members {
+    list: [Member; GROUP_MAX],
+    len: usize,
+}
+
+impl Members {
+    fn of(first: Member) -> Members {
+        Members { list: [first; GROUP_MAX], len: 1 }
+    }
+
+    /// Adds one; there must be room.
+    fn push(&mut self, member: Member) {
+        self.list[self.len] = member;
+        self.len += 1;
+    }
+}
+
+impl std::ops::Deref for Members {
+    type Target = [Member];
+
+    fn deref(&self) -> &[Member] {
+        &self.list[..self.len]
+    }
 }
 
 /// What a block records.
@@ -48,6 +73,8 @@ pub(crate) struct BlockPlan {
     pub(crate) fetch_at: usize,
     /// How instruction lines are recorded in tuned code.
     pub(crate) fetch: Way,
+    /// Counter of their checks that fail.
+    pub(crate) failures: u32,
 }
 
 /// The stream that is asked for, and the numbers of instruction lines and pages.
@@ -57,6 +84,10 @@ pub(crate) struct Events {
     pub(crate) tuning: Option<Tuning>,
     lines: AddressMap<u32>,
     pages: AddressMap<u32>,
+    /// The same where the instruction side is kept whole.
+    pub(crate) numbers: Numbers,
+    /// First counter of the fragment's checks of instruction lines that fail.
+    checks: u32,
     known_lines: Vec<(u32, u64)>,
     known_pages: Vec<(u32, u64)>,
 }
@@ -70,13 +101,16 @@ impl Events {
             tuning: None,
             lines: AddressMap::default(),
             pages: AddressMap::default(),
+            numbers: Numbers::default(),
+            checks: 0,
             known_lines: Vec::new(),
             known_pages: Vec::new(),
         }
     }
 
     /// A fragment may be entered from anywhere: nothing is known of the filter.
-    pub(crate) fn start_fragment(&mut self) {
+    pub(crate) fn start_fragment(&mut self, checks: u32) {
+        self.checks = checks;
         self.known_lines.clear();
         self.known_pages.clear();
     }
@@ -84,6 +118,11 @@ impl Events {
     /// Whether exits are counted.
     pub(crate) fn counts(&self) -> bool {
         self.stream != Stream::Nothing
+    }
+
+    /// Whether the first level of the instruction side is kept whole.
+    pub(crate) fn keeps_fetches(&self) -> bool {
+        matches!(&self.stream, Stream::Filtered(filter) if Kept::of(filter).is_some())
     }
 
     /// Whether references are recorded beside the complex ones.
@@ -112,7 +151,8 @@ impl Translator {
 
     /// Decides what `piece` records and where.
     pub(crate) fn plan_block(&mut self, piece: &Piece, facts: &Facts, nth: u32) -> BlockPlan {
-        let mut plan = BlockPlan::default();
+        let failures = self.events.checks + nth;
+        let mut plan = BlockPlan { failures, ..BlockPlan::default() };
         if facts.uses.is_empty() || !self.events.counts() {
             return plan;
         }
@@ -123,7 +163,8 @@ impl Translator {
         let first_site = self.sites.len() as u32;
         for (k, decoded) in piece.instructions.iter().enumerate() {
             let number = self.shapes.of(&decoded.i);
-            let shape = self.shapes.get(number).clone();
+            let shape = self.shapes.get(number);
+            let references = shape.simple.len();
             let skipped = shape.complex == Some(Complex::BitOffset) && self.events.stream == Stream::Counts;
             if let Some(complex) = shape.complex.filter(|_| !skipped) {
                 plan.groups.extend(open.take().map(|o| o.0));
@@ -131,11 +172,12 @@ impl Translator {
                 plan.complex.push((k, complex, site));
                 continue;
             }
-            if self.events.stream == Stream::Counts || shape.simple.is_empty() {
+            if self.events.stream == Stream::Counts || references == 0 {
                 close_if_moved(&mut open, &mut plan, decoded, facts, k);
                 continue;
             }
-            for t in &shape.simple {
+            for n in 0..references {
+                let t = self.shapes.get(number).simple[n];
                 if t.kind == RecordKind::Prefetch && self.events.stream != Stream::Full {
                     continue;
                 }
@@ -157,7 +199,7 @@ impl Translator {
         let first = plan.groups.first().map_or(usize::MAX, |g| g.index);
         let first = first.min(plan.complex.first().map_or(usize::MAX, |c| c.0));
         // What is recorded in any case needs no flags.
-        let checked = plan.fetch == Way::Checked;
+        let checked = plan.fetch == Way::Checked || self.events.keeps_fetches();
         let dead = facts.flags_dead.iter().take(first.saturating_add(1)).position(|&d| d || !checked);
         plan.fetch_at = dead.unwrap_or(0);
         plan
@@ -197,20 +239,24 @@ impl Translator {
             }
         }
         plan.groups.extend(open.take().map(|o| o.0));
-        *open = Some((Group { index: k, members: vec![member], way }, 0));
+        *open = Some((Group { index: k, members: Members::of(member), way }, 0));
     }
 
     /// Everything that stands before instruction `k` of `piece`.
     pub(crate) fn references(&mut self, d: &mut Draft, z: usize, piece: &Piece, plan: &BlockPlan, k: usize) {
         if k == plan.fetch_at {
             if let Stream::Filtered(filter) = self.events.stream {
-                self.fetch_lines(d, piece, &filter, plan.fetch);
+                match Kept::of(&filter) {
+                    Some((lines, pages)) => self.use_lines(d, z, piece, lines, pages, plan),
+                    None => self.fetch_lines(d, piece, &filter, plan.fetch),
+                }
             }
         }
         for group in plan.groups.iter().filter(|g| g.index == k) {
             match self.events.stream {
                 Stream::Filtered(filter) => match group.way {
                     Way::Checked => self.filtered(d, z, group, &filter),
+                    Way::Branchless => written(d, group, &filter),
                     Way::Always => remembered(d, group, &filter),
                 },
                 Stream::Full => recorded(d, group),
@@ -256,6 +302,34 @@ impl Translator {
         }
     }
 
+    /// The same where the instruction side is kept whole.
+    fn use_lines(
+        &mut self,
+        d: &mut Draft,
+        z: usize,
+        piece: &Piece,
+        lines: Kept,
+        pages: Option<Kept>,
+        plan: &BlockPlan,
+    ) {
+        let counter = plan.failures;
+        let bytes = u64::from(lines.shape.line_bytes);
+        let mut line = piece.ip & !(bytes - 1);
+        while line < piece.end_ip() {
+            let page = pages.map_or(0, |kept| line & !(u64::from(kept.shape.line_bytes) - 1));
+            let line_news = learn(&mut self.events.known_lines, lines.set(line), line);
+            let pages = pages.filter(|kept| learn(&mut self.events.known_pages, kept.set(page), page));
+            let used = |kept, address| Use { kept, address, block: piece.number, way: plan.fetch, counter };
+            if line_news {
+                self.use_kept(d, z, &used(lines, line));
+            }
+            if let Some(pages) = pages {
+                self.use_kept(d, z, &used(pages, page));
+            }
+            line += bytes;
+        }
+    }
+
     fn fetch_line(&mut self, d: &mut Draft, piece: &Piece, filter: &Filter, line: u64, way: Way) {
         let line_set = set_of(&filter.instruction, line);
         let page = filter.instruction_page.map(|p| (set_of(&p, line), line & !(u64::from(p.line_bytes) - 1)));
@@ -270,7 +344,7 @@ impl Translator {
         let page = page.map(|(set, page)| (set, intern(&mut self.events.pages, page)));
         let line_at = context::INSTRUCTION_LINES + 4 * line_set;
         let page_at = page.map_or(context::NOWHERE, |(set, _)| context::INSTRUCTION_PAGES + 4 * set);
-        if way == Way::Always {
+        if way != Way::Checked {
             d.hot.store_imm32(line_at, number);
             if let Some((_, page)) = page {
                 d.hot.store_imm32(page_at, page);
@@ -322,111 +396,9 @@ impl Translator {
 
     /// The head of a fragment that records anything always: there is room for all of it.
     pub(crate) fn head(&mut self, d: &mut Draft) {
-        if self.events.tuning.as_ref().is_some_and(|tuning| tuning.any == Way::Always) {
+        if self.events.tuning.as_ref().is_some_and(|tuning| tuning.any != Way::Checked) {
             d.check_limit();
         }
-    }
-
-    /// The check of a group against the filter, and its records by routines out of line.
-    fn filtered(&mut self, d: &mut Draft, z: usize, group: &Group, filter: &Filter) {
-        let first = group.members[0];
-        let size = first.size_bytes;
-        let line = filter.data.line_bytes;
-        d.free_flags();
-        let avoid = first.address.registers();
-        d.restore(avoid & !FLAGS_BIT);
-        let a = d.scratch(avoid);
-        let set = d.scratch(avoid | 1 << a);
-        d.hot.lea(a, &first.address);
-        add_segment(&mut d.hot, a, &first.address);
-        d.hot.extract(set, a, context::MASK_SET);
-        d.hot.table(0x03, a, set, context::DATA_LINES);
-        d.hot.compare_imm(a, line as i32 - size.min(line) as i32);
-        // An access longer than a line is always recorded.
-        let at = if size > line { d.hot.jump() } else { d.hot.jump_if(7) };
-        d.link(Part::Hot, at, Goal::Cold(d.cold.len()));
-        if let Some(page) = filter.data_page {
-            d.hot.lea(a, &first.address);
-            add_segment(&mut d.hot, a, &first.address);
-            d.hot.extract(set, a, context::MASK_PAGE_SET);
-            d.hot.table(0x03, a, set, context::DATA_PAGES);
-            d.hot.compare_imm(a, page.line_bytes as i32 - 1);
-            let at = d.hot.jump_if(7);
-            d.link(Part::Hot, at, Goal::Cold(d.cold.len()));
-        }
-        d.lend_position();
-        if self.events.tuning.is_some() {
-            d.record_cold(group, a, set, filter);
-        } else {
-            let page_bytes = filter.data_page.map_or(0, |p| p.line_bytes);
-            let entering = entering(filter, first.kind);
-            let line_bytes = line;
-            let key = RecordRoutine {
-                address: a,
-                scratch: set,
-                size_bytes: size,
-                line_bytes,
-                page_bytes,
-                entering,
-            };
-            let routine = self.cache.routine(z, key);
-            d.call_cold(group, a, set, routine);
-        }
-        d.take_position_back();
-        let at = d.cold.jump();
-        d.link(Part::Cold, at, Goal::Hot(d.hot.len()));
-    }
-}
-
-/// What a recorded reference of `kind` does to the filter.
-fn entering(filter: &Filter, kind: RecordKind) -> Entering {
-    if filter.stores == StoreFilter::LikeLoads || kind != RecordKind::Store {
-        Entering::Enters
-    } else {
-        Entering::Empties
-    }
-}
-
-/// The tables of last lines and pages that a reference of `kind` is remembered in.
-pub(crate) fn tables(filter: &Filter, kind: RecordKind) -> impl Iterator<Item = Table> {
-    let lines = Table::lines(filter.data.line_bytes, entering(filter, kind));
-    std::iter::once(lines).chain(filter.data_page.map(|p| Table::pages(p.line_bytes)))
-}
-
-/// A group's records, filters untouched. The register that holds its address, where it has but one.
-fn appended(d: &mut Draft, group: &Group) -> Option<u8> {
-    let avoid = group.members[0].address.registers();
-    d.restore(avoid & !FLAGS_BIT);
-    if group.members[0].address.fs {
-        d.free_flags();
-    }
-    d.position(avoid);
-    for member in &group.members {
-        let a = d.scratch(avoid);
-        d.hot.lea(a, &member.address);
-        add_segment(&mut d.hot, a, &member.address);
-        d.append(a, member.what);
-        if group.members.len() == 1 {
-            return Some(a);
-        }
-    }
-    None
-}
-
-/// A group's records, and its line (and page) as its set's last.
-fn remembered(d: &mut Draft, group: &Group, filter: &Filter) {
-    let first = group.members[0];
-    let avoid = first.address.registers();
-    d.free_flags();
-    let mut formed = appended(d, group);
-    let a = formed.unwrap_or_else(|| d.scratch(avoid));
-    let b = d.scratch(avoid | 1 << a);
-    for table in tables(filter, first.kind) {
-        if formed.take().is_none() {
-            d.hot.lea(a, &first.address);
-            add_segment(&mut d.hot, a, &first.address);
-        }
-        append::remember(&mut d.hot, a, b, first.size_bytes, &table);
     }
 }
 
@@ -474,44 +446,4 @@ fn close_if_moved(
     if registers & written != 0 {
         plan.groups.extend(open.take().map(|o| o.0));
     }
-}
-
-/// Appends one record per member; leaves the new position in the context.
-fn record_members(code: &mut crate::assemble::Assembler, group: &Group, a: u8, position: u8) {
-    code.load(position, context::RING_POSITION);
-    for (n, member) in group.members.iter().enumerate() {
-        code.lea(a, &member.address);
-        add_segment(code, a, &member.address);
-        code.store_at(a, position, 16 * n as u8);
-        code.store_imm_at(position, 16 * n as u8 + 8, member.what);
-    }
-    code.advance(position, 16 * group.members.len() as i8);
-    code.store(position, context::RING_POSITION);
-}
-
-/// A group's records in line, for full streams.
-fn recorded(d: &mut Draft, group: &Group) {
-    d.free_flags();
-    let avoid = group.members[0].address.registers();
-    d.restore(avoid & !FLAGS_BIT);
-    let a = d.scratch(avoid);
-    let position = d.scratch(avoid | 1 << a);
-    record_members(&mut d.hot, group, a, position);
-    check_ring(d, position);
-}
-
-/// Leaves for the host when the position in `r` has passed the segment's limit. Needs free flags.
-pub(crate) fn check_ring(d: &mut Draft, r: u8) {
-    d.hot.compare(r, context::RING_LIMIT);
-    let at = d.hot.jump_if(3);
-    d.link(Part::Hot, at, Goal::Cold(d.cold.len()));
-    let back = d.hot.len();
-    leave_ring(d, back);
-}
-
-fn leave_ring(d: &mut Draft, back: usize) {
-    d.cold.store_imm32(context::EXIT, EXIT_RING);
-    d.cold.raw(&[0xcc]);
-    let at = d.cold.jump();
-    d.link(Part::Cold, at, Goal::Hot(back));
 }

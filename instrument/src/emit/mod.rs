@@ -6,8 +6,10 @@
 
 mod append;
 mod complex;
+mod data;
 pub(crate) mod draft;
 pub(crate) mod events;
+pub(crate) mod kept;
 pub(crate) mod lookup;
 pub(crate) mod routine;
 #[cfg(test)]
@@ -39,11 +41,23 @@ pub(crate) struct Facts {
     pub(crate) touched: Vec<u16>,
 }
 
+impl Facts {
+    /// Knows nothing; its tables keep their room.
+    fn clear(&mut self) {
+        self.flags_dead.clear();
+        self.uses.clear();
+        self.dead.clear();
+        self.touched.clear();
+    }
+}
+
 impl Translator {
     /// Emits `pieces` into `draft`, which will lie at the end of zone `z`.
     pub(crate) fn emit(&mut self, draft: &mut Draft, z: usize, pieces: &[Piece], trust: Trust) -> Fragment {
         let counters = self.new_counters(pieces.len());
-        let facts: Vec<Facts> = pieces.iter().map(|p| self.facts(p)).collect();
+        let mut facts = std::mem::take(&mut self.facts);
+        facts.resize_with(facts.len().max(pieces.len()), Facts::default);
+        pieces.iter().zip(&mut facts).for_each(|(piece, facts)| self.learn_facts(piece, facts));
         let flags_dead = facts[0].flags_dead.first().copied().unwrap_or(false);
         let mut result = fragment(pieces[0].ip, z, pieces, counters, flags_dead);
         result.body = draft.hot_base;
@@ -53,7 +67,7 @@ impl Translator {
         if trust == Trust::Generated {
             self.emit_check(draft, z, pieces);
         }
-        self.events.start_fragment();
+        self.events.start_fragment(counters + pieces.len() as u32 + 1);
         draft.flags_dead = flags_dead;
         draft.dead = facts[0].dead.first().copied().unwrap_or(0);
         draft.touched = facts[0].touched.first().copied().unwrap_or(0xffff);
@@ -63,20 +77,21 @@ impl Translator {
             self.emit_block(draft, z, piece, &facts[n], counters, n, last.then_some(pieces.len()));
         }
         self.finish_tails(draft, z);
+        self.facts = facts;
         result
     }
 
-    fn facts(&mut self, piece: &Piece) -> Facts {
-        let mut facts = Facts::default();
+    fn learn_facts(&mut self, piece: &Piece, facts: &mut Facts) {
+        facts.clear();
         liveness::dead_flags(&piece.instructions, &mut facts.flags_dead);
         if !self.events.needs_scratch(&mut self.shapes, piece) {
-            return facts;
+            return;
         }
         let n = piece.instructions.len();
-        facts.uses =
-            piece.instructions.iter().map(|d| liveness::register_use(&mut self.factory, d)).collect();
-        facts.dead = vec![0; n];
-        facts.touched = vec![0; n + 1];
+        let uses = piece.instructions.iter().map(|d| liveness::register_use(&mut self.factory, d));
+        facts.uses.extend(uses);
+        facts.dead.resize(n, 0);
+        facts.touched.resize(n + 1, 0);
         let mut live = 0xffffu16;
         for k in (0..n).rev() {
             let u = facts.uses[k];
@@ -84,7 +99,6 @@ impl Translator {
             facts.dead[k] = !live;
             facts.touched[k] = facts.touched[k + 1] | u.needs | u.kills;
         }
-        facts
     }
 
     #[allow(

@@ -19,7 +19,7 @@ pub(crate) enum Entering {
 }
 
 /// What a record routine is specialised for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RecordRoutine {
     /// Holds the linear address.
     pub(crate) address: u8,
@@ -30,6 +30,16 @@ pub(crate) struct RecordRoutine {
     /// 0: no page filter.
     pub(crate) page_bytes: u32,
     pub(crate) entering: Entering,
+}
+
+impl std::hash::Hash for RecordRoutine {
+    /// One word: every reference of a translation looks its routine up.
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        let registers = u64::from(self.address) << 4 | u64::from(self.scratch);
+        let sizes =
+            u64::from(self.page_bytes) << 32 | u64::from(self.line_bytes) << 16 | u64::from(self.size_bytes);
+        state.write_u64(sizes ^ registers << 56 ^ (self.entering as u64) << 52);
+    }
 }
 
 /// One of the two tables of last lines and last pages.

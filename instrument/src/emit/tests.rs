@@ -12,7 +12,7 @@ use crate::layout::{Layout, ZonePlace};
 use crate::memory::Shared;
 use crate::profile::Module;
 use crate::translate::Modules;
-use event::{Filter, SetFilter, StoreFilter, Stream};
+use event::{FetchFilter, Filter, SetFilter, StoreFilter, Stream};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction};
 use std::sync::Arc;
 
@@ -68,7 +68,7 @@ fn translator(code: u64, stream: Stream, near: bool) -> Translator {
     Translator::new(CodeCache::new(shared, layout, filter), reader, Events::new(stream))
 }
 
-fn streams() -> [Stream; 4] {
+fn streams() -> [Stream; 5] {
     let sets = SetFilter { sets: 64, line_bytes: 64 };
     let pages = SetFilter { sets: 4, line_bytes: 4096 };
     let filter = Filter {
@@ -77,8 +77,11 @@ fn streams() -> [Stream; 4] {
         data_page: Some(pages),
         instruction_page: Some(pages),
         stores: StoreFilter::NeverEnter,
+        fetches: FetchFilter::LastOfSet,
     };
-    [Stream::Nothing, Stream::Counts, Stream::Filtered(filter), Stream::Full]
+    let fetches = FetchFilter::FirstLevel { line_ways: 8, page_ways: 6 };
+    let whole = Stream::Filtered(Filter { fetches, ..filter });
+    [Stream::Nothing, Stream::Counts, Stream::Filtered(filter), whole, Stream::Full]
 }
 
 /// The bytes of a zone from `offset` on.

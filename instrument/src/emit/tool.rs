@@ -5,8 +5,8 @@
 //! is formed before (the instruction may change its registers) and waits in the context. Signals are delivered at an
 //! instruction's bound only, hence never between the two. **Leaves out** deciding what is asked (`tool`).
 
+use super::data::check_ring;
 use super::draft::{Draft, FLAGS_BIT};
-use super::events::check_ring;
 use super::{add_segment, Facts};
 use crate::assemble::{Address, Assembler};
 use crate::layout::context;

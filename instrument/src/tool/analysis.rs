@@ -88,7 +88,7 @@ impl Tables {
     fn renumber(&self, record: &Record) -> Option<Record> {
         let first = match record.code().kind() {
             RecordKind::Block if record.site() == CUT_SITE => 0,
-            RecordKind::Block | RecordKind::Fetch => self.first_block,
+            RecordKind::Block | RecordKind::Fetch | RecordKind::FetchPage => self.first_block,
             RecordKind::Tool => self.first_request,
             _ => self.first_site,
         };

@@ -1,4 +1,4 @@
-//! `lightfoot study gemm`: multiplication beside other crates, and OpenBLAS, MKL, BLIS and BLASFEO where their shared libraries are found.
+//! `lightfoot study gemm`: multiplication beside other crates (feature `peers`), and OpenBLAS, MKL, BLIS and BLASFEO where their shared libraries are found.
 //!
 //! Everything runs in this process on the same numbers, in interleaved passes with the FMA peak sampled beside every run; the medians of
 //! paired ratios are what counts. Libraries are looked for in the usual places and where `LIGHTFOOT_OPENBLAS`, `LIGHTFOOT_MKL`,
@@ -40,6 +40,11 @@ const FULL: &[usize] = &[
     32, 33, 64, 100, 127, 128, 129, 200, 255, 256, 257, 500, 511, 512, 513, 1000, 1023, 1024, 1025, 2048,
     4096,
 ];
+
+/// What a page says that was made by a program built without the peer crates.
+const WITHOUT_PEERS: &str =
+    "\nNot measured: crates gemm, faer and matrixmultiply, which this program was built without; \
+    `cargo run --release --features peers -- study gemm` has them.\n";
 
 /// Runs the study and writes its results.
 pub(super) fn run(options: &Options) -> Result<()> {
@@ -98,6 +103,9 @@ fn page(findings: &Findings) -> String {
          `blocked-nt`: operands kept blocked, B transposed; `blocked-nn`: B turned on the way; `plain`: conversion inside the call.\n",
         findings.date, findings.version, findings.effort, findings.kernel
     );
+    if !cfg!(feature = "peers") {
+        out += WITHOUT_PEERS;
+    }
     for element in ["f64", "f32"] {
         let rows: Vec<&Row> = findings.rows.iter().filter(|row| row.element == element).collect();
         let mut names: Vec<&str> = Vec::new();

@@ -50,17 +50,7 @@ impl<T: Element> Destination<T> {
     /// The block that starts at (`row`, `col`).
     fn target(&self, row: usize, col: usize, panel: usize) -> Target<T> {
         match *self {
-            Destination::Stored { storage, part } => {
-                let (row, col) = (part.first_row + row, part.first_col + col);
-                let strip = part.layout.strip_of(col).0;
-                Target {
-                    start: storage.wrapping_add(part.layout.offset(row, col)),
-                    panel_stride: part.layout.panel_stride(strip) as isize,
-                    row_stride: 1,
-                    col_stride: panel as isize,
-                    edge: Edge::Padded,
-                }
-            }
+            Destination::Stored { storage, ref part } => stored(storage, part, (row, col)),
             Destination::Plain { start, row_stride, col_stride } => Target {
                 start: start.wrapping_offset(row as isize * row_stride + col as isize * col_stride),
                 panel_stride: panel as isize * row_stride,
@@ -69,6 +59,19 @@ impl<T: Element> Destination<T> {
                 edge: Edge::Foreign,
             },
         }
+    }
+}
+
+/// The block of a blocked C that starts at (`row`, `col`) of `part`.
+#[inline]
+pub(super) fn stored<T: Element>(storage: *mut T, part: &Part, (row, col): (usize, usize)) -> Target<T> {
+    let (row, col) = (part.first_row + row, part.first_col + col);
+    Target {
+        start: storage.wrapping_add(part.layout.offset(row, col)),
+        panel_stride: part.layout.panel_stride(part.layout.strip_of(col).0) as isize,
+        row_stride: 1,
+        col_stride: part.layout.panel() as isize,
+        edge: Edge::Padded,
     }
 }
 
@@ -262,7 +265,11 @@ impl<T: Element> Job<T> {
         unsafe {
             let b = self.b.block(cols, (k, depth), panel, scratch);
             let (cols, reach, b, c) = (cols.1, self.reach, &b, &c);
-            BlockProduct { kernel, panel, rows, cols, depth, alpha, beta, a, b, c, reach }.run();
+            let b_edge = match self.b {
+                Source::InPlace(_) => Edge::Foreign,
+                _ => Edge::Padded,
+            };
+            BlockProduct { kernel, panel, rows, cols, depth, alpha, beta, a, b, b_edge, c, reach }.run();
         }
     }
 }

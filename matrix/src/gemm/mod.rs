@@ -9,6 +9,7 @@ mod batch;
 mod job;
 mod pool;
 mod scale;
+mod small;
 mod source;
 mod threads;
 mod tile;
@@ -132,6 +133,7 @@ impl Gemm {
     ///
     /// # Errors
     /// [`Error::Shape`] when shapes do not fit, [`Error::Panels`] when operands were stored for different kernels.
+    #[inline]
     pub fn multiply<'a, T: Element>(
         &self,
         alpha: T,
@@ -140,20 +142,34 @@ impl Gemm {
         beta: T,
         c: impl Into<ViewMut<'a, T>>,
     ) -> Result<(), Error> {
-        let (a, b, c) = (a.into(), b.into(), c.into());
+        self.multiply_views(alpha, &a.into(), &b.into(), beta, &mut c.into())
+    }
+
+    /// By reference: views that are copied a moment after they were written cost as much as a small product.
+    fn multiply_views<T: Element>(
+        &self,
+        alpha: T,
+        a: &Operand<'_, T>,
+        b: &Operand<'_, T>,
+        beta: T,
+        c: &mut ViewMut<'_, T>,
+    ) -> Result<(), Error> {
         check_shapes(a.shape(), b.shape(), (c.rows(), c.cols()))?;
         let panel = c.part.layout.panel();
-        for operand in [&a, &b] {
+        for operand in [a, b] {
             let other = operand.view.part.layout.panel();
             if other != panel {
                 return Err(Error::Panels { left: other, right: panel });
             }
         }
+        if small::run(self.tiling, alpha, a, b, beta, c) {
+            return Ok(());
+        }
         let turned = match b.op {
             Op::Plain => Op::Transposed,
             Op::Transposed => Op::Plain,
         };
-        let (k, b) = (a.shape().1, Operand { op: turned, ..b });
+        let (k, b) = (a.shape().1, Operand { op: turned, ..*b });
         let tiling = self.tiling.unwrap_or_else(|| Tiling::default_for::<T>(k));
         let part = c.part;
         self.run(&Job {
@@ -226,14 +242,21 @@ impl Gemm {
     }
 }
 
+#[inline]
 fn check_shapes(a: (usize, usize), b: (usize, usize), c: (usize, usize)) -> Result<(), Error> {
+    match a.1 == b.0 && (a.0, b.1) == c {
+        true => Ok(()),
+        false => Err(misfit(a, b, c)),
+    }
+}
+
+/// What does not fit.
+#[cold]
+fn misfit(a: (usize, usize), b: (usize, usize), c: (usize, usize)) -> Error {
     if a.1 != b.0 {
-        return Err(Error::Shape { what: "columns of op(A) and rows of op(B)", left: a, right: b });
+        return Error::Shape { what: "columns of op(A) and rows of op(B)", left: a, right: b };
     }
-    if (a.0, b.1) != c {
-        return Err(Error::Shape { what: "the shapes of op(A)·op(B) and of C", left: (a.0, b.1), right: c });
-    }
-    Ok(())
+    Error::Shape { what: "the shapes of op(A)·op(B) and of C", left: (a.0, b.1), right: c }
 }
 
 /// `C ← α·A·B + β·C` on plain arrays: `C` is m×n, `A` m×k, `B` k×n; `rs…` and `cs…` are row and column strides.

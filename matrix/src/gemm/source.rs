@@ -100,13 +100,7 @@ impl<T: Element> Source<T> {
     ) -> Walk<T> {
         let packed = Panels { start: scratch, stride: panel * depth, panel };
         match *self {
-            Source::Stored { storage, part } => {
-                let strip = part.layout.strip_of(part.first_col + k).0;
-                let start =
-                    storage.wrapping_add(part.layout.offset(part.first_row + row, part.first_col + k));
-                let panel_stride = part.layout.panel_stride(strip) as isize;
-                return Walk { start, panel_stride, row_stride: 1, step: panel as isize };
-            }
+            Source::Stored { storage, ref part } => return stored(storage, part, (row, k)),
             Source::InPlace(plain) => {
                 let Plain { row_stride, col_stride, .. } = plain;
                 let start = plain.start.wrapping_offset(row as isize * row_stride + k as isize * col_stride);
@@ -127,6 +121,18 @@ impl<T: Element> Source<T> {
             }
         }
         Walk::of(packed)
+    }
+}
+
+/// Where row `row`, depth `k` of a stored operand lies, and how to go on from there.
+#[inline]
+pub(super) fn stored<T: Element>(storage: *const T, part: &Part, (row, k): (usize, usize)) -> Walk<T> {
+    let (row, col) = (part.first_row + row, part.first_col + k);
+    Walk {
+        start: storage.wrapping_add(part.layout.offset(row, col)),
+        panel_stride: part.layout.panel_stride(part.layout.strip_of(col).0) as isize,
+        row_stride: 1,
+        step: part.layout.panel() as isize,
     }
 }
 

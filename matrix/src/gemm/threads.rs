@@ -11,7 +11,7 @@ use std::ops::Range;
 use std::sync::Mutex;
 
 /// Below this many multiply-adds a second thread costs more than it brings.
-const WORTH_A_THREAD: usize = 1 << 20;
+pub(super) const WORTH_A_THREAD: usize = 1 << 20;
 
 /// Runs the whole job on up to `threads` threads.
 pub(super) fn run<T: Element>(job: &Job<T>, threads: usize) -> Result<(), Error> {

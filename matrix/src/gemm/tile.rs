@@ -52,6 +52,8 @@ pub(super) struct BlockProduct<'a, T: Element> {
     pub(super) beta: T,
     pub(super) a: &'a Left<T>,
     pub(super) b: &'a Walk<T>,
+    /// Whether whole panels of `b` may be read beyond its last row.
+    pub(super) b_edge: Edge,
     pub(super) c: &'a Target<T>,
     pub(super) reach: Reach,
 }
@@ -64,6 +66,7 @@ struct TileBuffer<R>([R; TILE_REALS]);
 
 impl<T: Element> BlockProduct<'_, T> {
     /// Column group of the kernel, in elements.
+    #[inline]
     fn group(&self) -> usize {
         self.kernel.columns / T::PARTS
     }
@@ -74,7 +77,12 @@ impl<T: Element> BlockProduct<'_, T> {
     /// The kernel's features are there; the panels hold `rows`, `cols` rows and `depth` columns; the block of `C` is
     /// writable by this thread alone, up to whole panels and column groups when its edge is `Padded`.
     #[inline(always)]
-    pub(super) unsafe fn run(&self) {
+    pub(super) unsafe fn run(mut self) {
+        if self.turns_last_row() {
+            // SAFETY: the caller's promise, handed on.
+            unsafe { self.run_last_row() };
+            self.rows -= 1;
+        }
         let panels = (self.rows + self.panel - 1) >> self.panel.trailing_zeros();
         let (tall, direct) = (self.kernel.tall, self.is_direct());
         let lone = direct && !tall.is_empty() && self.cols % self.group() == 1;
@@ -106,8 +114,66 @@ impl<T: Element> BlockProduct<'_, T> {
         }
     }
 
-    /// Calls `row` with the first and the number of panels of every row of tiles; none reaches over the start of the tail.
+    /// Whether a last panel holds a single row that is computed with the operands' roles exchanged: a register then holds entries
+    /// of that row, and nothing is computed for the padding (7 % at N = 97). The sums are the same, term by term.
     #[inline]
+    fn turns_last_row(&self) -> bool {
+        let in_panels = self.b_edge == Edge::Padded && self.b.row_stride == 1 && self.a.tail.is_none();
+        T::PARTS == 1 && self.rows & (self.panel - 1) == 1 && in_panels
+    }
+
+    /// The last row, with panels of `B` as the left operand.
+    ///
+    /// # Safety
+    /// As for [`Self::run`], where [`Self::turns_last_row`].
+    #[inline(never)]
+    unsafe fn run_last_row(&self) {
+        let (panel, walk, kernel) = (self.panel, &self.a.walk, self.kernel);
+        let at = ((self.rows - 1) >> panel.trailing_zeros()) as isize;
+        let row = walk.start.wrapping_offset(at * walk.panel_stride);
+        let most = kernel.tall.len().max(kernel.run.len());
+        let mut tile = TileBuffer([T::Real::ZERO; TILE_REALS]);
+        debug_assert!(most * panel <= TILE_REALS);
+        let out = tile.0.as_mut_ptr();
+        for first in (0..self.cols).step_by(most * panel) {
+            let cols = (self.cols - first).min(most * panel);
+            let panels = cols.div_ceil(panel);
+            let start = self.b.start.wrapping_offset((first / panel) as isize * self.b.panel_stride);
+            let micro = Micro {
+                k: self.depth,
+                a: start.cast::<T::Real>(),
+                a_panel: self.b.panel_stride,
+                a_step: self.b.step,
+                b: row.cast::<T::Real>(),
+                b_column: 0,
+                b_step: walk.step,
+                c: out,
+                c_panel: panel as isize,
+                c_column: 0,
+                last_rows: panel,
+                alpha: self.alpha.re(),
+                beta: self.beta.re(),
+                next: start.cast::<T::Real>(),
+                reach: self.reach,
+            };
+            let run = kernel.tall.get(panels - 1).unwrap_or_else(|| &kernel.run[panels - 1][0]);
+            let c =
+                self.c.start.wrapping_offset(at * self.c.panel_stride + first as isize * self.c.col_stride);
+            let entry = |col: usize| c.wrapping_offset(col as isize * self.c.col_stride);
+            let tile = out.cast::<T>();
+            // SAFETY: whole panels of `B` are readable, the tile has room for them; entries of `C` as the caller vouches.
+            unsafe {
+                if self.beta != T::ZERO {
+                    (0..cols).for_each(|col| *tile.add(col) = *entry(col));
+                }
+                run(&micro);
+                (0..cols).for_each(|col| *entry(col) = *tile.add(col));
+            }
+        }
+    }
+
+    /// Calls `row` with the first and the number of panels of every row of tiles; none reaches over the start of the tail.
+    #[inline(always)]
     fn deal(&self, panels: usize, take: impl Fn(usize) -> usize, mut row: impl FnMut(usize, usize)) {
         let mut first = 0;
         while first < panels {
@@ -131,7 +197,7 @@ impl<T: Element> BlockProduct<'_, T> {
     ///
     /// # Safety
     /// As for [`Self::run`].
-    #[inline]
+    #[inline(always)]
     unsafe fn run_row(
         &self,
         (first, count): (usize, usize),

@@ -39,21 +39,21 @@ macro_rules! fma {
 
 /// Broadcast of a number of `B`; column 4 lies at `{b4}`.
 macro_rules! broadcast {
-    ($s:literal, $at:literal, $b:literal) => {
+    ($s:literal, $at:expr, $b:literal) => {
         concat!("vbroadcast", $s, " zmm", $b, ", [", $at, "]\n")
     };
 }
 
 /// Load of a column of a panel of `A`.
 macro_rules! load {
-    ($p:literal, $a:literal, $at:literal) => {
+    ($p:literal, $a:literal, $at:expr) => {
         concat!("vmovu", $p, " zmm", $a, ", [", $at, "]\n")
     };
 }
 
 /// Column `j` of `C` with three panels.
 macro_rules! column3 {
-    ($p:literal $s:literal, $at:literal, $b:literal, $c0:literal $c1:literal $c2:literal,
+    ($p:literal $s:literal, $at:expr, $b:literal, $c0:literal $c1:literal $c2:literal,
      $a0:literal $a1:literal $a2:literal) => {
         concat!(
             broadcast!($s, $at, $b),
@@ -66,7 +66,7 @@ macro_rules! column3 {
 
 /// Column `j` of `C` with two panels.
 macro_rules! column2 {
-    ($p:literal $s:literal, $at:literal, $b:literal, $c0:literal $c1:literal, $a0:literal $a1:literal) => {
+    ($p:literal $s:literal, $at:expr, $b:literal, $c0:literal $c1:literal, $a0:literal $a1:literal) => {
         concat!(broadcast!($s, $at, $b), fma!($p, $c0, $a0, $b), fma!($p, $c1, $a1, $b))
     };
 }
@@ -84,6 +84,7 @@ macro_rules! step3 {
             column3!($p $s, "{b} + 2*{column}", "6", "14" "15" "16", $a0 $a1 $a2),
             column3!($p $s, "{b} + {column3}", "7", "17" "18" "19", $a0 $a1 $a2),
             "add {b}, {b_step}\n",
+            "prefetcht0 [{b} + 4*{b_step}]\n",
             column3!($p $s, "{b4}", "6", "20" "21" "22", $a0 $a1 $a2),
             column3!($p $s, "{b4} + {column}", "7", "23" "24" "25", $a0 $a1 $a2),
             column3!($p $s, "{b4} + 2*{column}", "6", "26" "27" "28", $a0 $a1 $a2),
@@ -105,6 +106,7 @@ macro_rules! step2 {
             column2!($p $s, "{b} + 2*{column}", "6", "12" "13", $a0 $a1),
             column2!($p $s, "{b} + {column3}", "7", "14" "15", $a0 $a1),
             "add {b}, {b_step}\n",
+            "prefetcht0 [{b} + 4*{b_step}]\n",
             column2!($p $s, "{b4}", "6", "16" "17", $a0 $a1),
             column2!($p $s, "{b4} + {column}", "7", "18" "19", $a0 $a1),
             column2!($p $s, "{b4} + 2*{column}", "6", "20" "21", $a0 $a1),
@@ -114,22 +116,121 @@ macro_rules! step2 {
     };
 }
 
-/// Four steps per turn, `{turns}` turns.
+/// Step `$k` of a turn with three panels, both operands in panels: columns one register apart, numbers of `B` `$bytes` apart.
+macro_rules! packed3 {
+    ($p:literal $s:literal $bytes:literal, $k:literal, $a0:literal $a1:literal $a2:literal) => {
+        concat!(
+            load!($p, $a0, concat!("{a} + 64*", $k)),
+            load!($p, $a1, concat!("{a} + {panel} + 64*", $k)),
+            load!($p, $a2, concat!("{a} + 2*{panel} + 64*", $k)),
+            column3!($p $s, concat!("{b} + 64*", $k), "6", "8" "9" "10", $a0 $a1 $a2),
+            column3!($p $s, concat!("{b} + 64*", $k, " + ", $bytes), "7", "11" "12" "13", $a0 $a1 $a2),
+            column3!($p $s, concat!("{b} + 64*", $k, " + 2*", $bytes), "6", "14" "15" "16", $a0 $a1 $a2),
+            column3!($p $s, concat!("{b} + 64*", $k, " + 3*", $bytes), "7", "17" "18" "19", $a0 $a1 $a2),
+            column3!($p $s, concat!("{b} + 64*", $k, " + 4*", $bytes), "6", "20" "21" "22", $a0 $a1 $a2),
+            column3!($p $s, concat!("{b} + 64*", $k, " + 5*", $bytes), "7", "23" "24" "25", $a0 $a1 $a2),
+            column3!($p $s, concat!("{b} + 64*", $k, " + 6*", $bytes), "6", "26" "27" "28", $a0 $a1 $a2),
+            column3!($p $s, concat!("{b} + 64*", $k, " + 7*", $bytes), "7", "29" "30" "31", $a0 $a1 $a2),
+        )
+    };
+}
+
+/// The same with two panels.
+macro_rules! packed2 {
+    ($p:literal $s:literal $bytes:literal, $k:literal, $a0:literal $a1:literal) => {
+        concat!(
+            load!($p, $a0, concat!("{a} + 64*", $k)),
+            load!($p, $a1, concat!("{a} + {panel} + 64*", $k)),
+            column2!($p $s, concat!("{b} + 64*", $k), "6", "8" "9", $a0 $a1),
+            column2!($p $s, concat!("{b} + 64*", $k, " + ", $bytes), "7", "10" "11", $a0 $a1),
+            column2!($p $s, concat!("{b} + 64*", $k, " + 2*", $bytes), "6", "12" "13", $a0 $a1),
+            column2!($p $s, concat!("{b} + 64*", $k, " + 3*", $bytes), "7", "14" "15", $a0 $a1),
+            column2!($p $s, concat!("{b} + 64*", $k, " + 4*", $bytes), "6", "16" "17", $a0 $a1),
+            column2!($p $s, concat!("{b} + 64*", $k, " + 5*", $bytes), "7", "18" "19", $a0 $a1),
+            column2!($p $s, concat!("{b} + 64*", $k, " + 6*", $bytes), "6", "20" "21", $a0 $a1),
+            column2!($p $s, concat!("{b} + 64*", $k, " + 7*", $bytes), "7", "22" "23", $a0 $a1),
+        )
+    };
+}
+
+/// `{turns}` turns of four steps.
 macro_rules! turns {
-    ($even:expr, $odd:expr) => {
+    ($($step:expr),*) => {
         concat!(
             ".p2align 6\n2:\n",
-            $even,
-            $odd,
-            $even,
-            $odd,
+            $($step,)*
             "prefetcht1 [{next}]\nadd {next}, {ahead}\ndec {turns}\njnz 2b"
         )
     };
 }
 
+/// A loop with two panels: its text and the operands that only it has.
+macro_rules! loop2 {
+    ($m:ident, $c:ident, $turns:ident, $text:expr, $($own:tt)*) => {{
+        let (next, ahead) = ($m.next_line(), $m.ahead_bytes());
+        asm!(
+            $text,
+            turns = inout(reg) $turns => _, next = inout(reg) next => _, ahead = in(reg) ahead,
+            a = inout(reg) $m.a => _, panel = in(reg) $m.a_panel * BYTES, b = inout(reg) $m.b => _, $($own)*
+            out("zmm0") _, out("zmm1") _, out("zmm3") _, out("zmm4") _, out("zmm6") _, out("zmm7") _,
+            inout("zmm8") $c[0][0], inout("zmm9") $c[0][1], inout("zmm10") $c[1][0],
+            inout("zmm11") $c[1][1], inout("zmm12") $c[2][0], inout("zmm13") $c[2][1],
+            inout("zmm14") $c[3][0], inout("zmm15") $c[3][1], inout("zmm16") $c[4][0],
+            inout("zmm17") $c[4][1], inout("zmm18") $c[5][0], inout("zmm19") $c[5][1],
+            inout("zmm20") $c[6][0], inout("zmm21") $c[6][1], inout("zmm22") $c[7][0],
+            inout("zmm23") $c[7][1],
+            options(nostack, readonly),
+        )
+    }};
+}
+
+/// A loop with three panels.
+macro_rules! loop3 {
+    ($m:ident, $c:ident, $turns:ident, $text:expr, $($own:tt)*) => {{
+        let (next, ahead) = ($m.next_line(), $m.ahead_bytes());
+        asm!(
+            $text,
+            turns = inout(reg) $turns => _, next = inout(reg) next => _, ahead = in(reg) ahead,
+            a = inout(reg) $m.a => _, panel = in(reg) $m.a_panel * BYTES, b = inout(reg) $m.b => _, $($own)*
+            out("zmm0") _, out("zmm1") _, out("zmm2") _, out("zmm3") _, out("zmm4") _, out("zmm5") _,
+            out("zmm6") _, out("zmm7") _,
+            inout("zmm8") $c[0][0], inout("zmm9") $c[0][1], inout("zmm10") $c[0][2],
+            inout("zmm11") $c[1][0], inout("zmm12") $c[1][1], inout("zmm13") $c[1][2],
+            inout("zmm14") $c[2][0], inout("zmm15") $c[2][1], inout("zmm16") $c[2][2],
+            inout("zmm17") $c[3][0], inout("zmm18") $c[3][1], inout("zmm19") $c[3][2],
+            inout("zmm20") $c[4][0], inout("zmm21") $c[4][1], inout("zmm22") $c[4][2],
+            inout("zmm23") $c[5][0], inout("zmm24") $c[5][1], inout("zmm25") $c[5][2],
+            inout("zmm26") $c[6][0], inout("zmm27") $c[6][1], inout("zmm28") $c[6][2],
+            inout("zmm29") $c[7][0], inout("zmm30") $c[7][1], inout("zmm31") $c[7][2],
+            options(nostack, readonly),
+        )
+    }};
+}
+
+impl<T> Micro<T> {
+    /// What the loop over `k` fetches; a line that is there anyway when the operands are near.
+    #[inline(always)]
+    fn next_line(&self) -> *const T {
+        if self.reach == Reach::Near {
+            self.b
+        } else {
+            self.next
+        }
+    }
+
+    /// How far on from turn to turn.
+    #[inline(always)]
+    fn ahead_bytes(&self) -> usize {
+        if self.reach == Reach::Near {
+            0
+        } else {
+            64
+        }
+    }
+}
+
 macro_rules! real {
-    ($module:ident, $real:ty, $vector:ty, $panel:literal, $p:literal $s:literal,
+    ($module:ident, $real:ty, $vector:ty, $panel:literal, $p:literal $s:literal $bytes:literal,
      $load:ident, $store:ident, $set:ident, $zero:ident, $fma:ident, $mul:ident, $mask:ty, $masked_load:ident, $masked_store:ident) => {
         mod $module {
             use super::*;
@@ -158,7 +259,7 @@ macro_rules! real {
                 // SAFETY: the caller's promise, handed on.
                 unsafe {
                     let mut tile = [[$zero(); P]; C];
-                    let _ = fetch::<P, C>(m);
+                    fetch::<P, C>(m);
                     steps::<P, C>(m, 0, &mut tile);
                     store::<P, C>(m, &tile);
                 }
@@ -170,25 +271,28 @@ macro_rules! real {
             unsafe fn two(m: &Micro<$real>) {
                 let mut c = [[$zero(); 2]; 8];
                 let turns = m.k / 4;
-                // SAFETY: the caller's promise; the loop reads the first 4·turns ≤ k columns.
+                fetch::<2, 8>(m);
+                // SAFETY: the caller's promise; the loops read the first 4·turns ≤ k columns.
                 unsafe {
-                    let (next, ahead) = fetch::<2, 8>(m);
-                    if turns > 0 {
-                        asm!(
-                            turns!(step2!($p $s, "0" "1"), step2!($p $s, "3" "4")),
-                            turns = inout(reg) turns => _, next = inout(reg) next => _, ahead = in(reg) ahead,
-                            a = inout(reg) m.a => _, a_step = in(reg) m.a_step * BYTES, panel = in(reg) m.a_panel * BYTES,
-                            b = inout(reg) m.b => _, b4 = inout(reg) m.b.wrapping_offset(4 * m.b_column) => _,
-                            b_step = in(reg) m.b_step * BYTES, column = in(reg) m.b_column * BYTES,
-                            column3 = in(reg) 3 * m.b_column * BYTES,
-                            out("zmm0") _, out("zmm1") _, out("zmm3") _, out("zmm4") _, out("zmm6") _, out("zmm7") _,
-                            inout("zmm8") c[0][0], inout("zmm9") c[0][1], inout("zmm10") c[1][0],
-                            inout("zmm11") c[1][1], inout("zmm12") c[2][0], inout("zmm13") c[2][1],
-                            inout("zmm14") c[3][0], inout("zmm15") c[3][1], inout("zmm16") c[4][0],
-                            inout("zmm17") c[4][1], inout("zmm18") c[5][0], inout("zmm19") c[5][1],
-                            inout("zmm20") c[6][0], inout("zmm21") c[6][1], inout("zmm22") c[7][0],
-                            inout("zmm23") c[7][1],
-                            options(nostack, readonly),
+                    if turns > 0 && is_packed(m) {
+                        loop2!(
+                            m, c, turns,
+                            turns!(
+                                packed2!($p $s $bytes, "0", "0" "1"), packed2!($p $s $bytes, "1", "3" "4"),
+                                packed2!($p $s $bytes, "2", "0" "1"), packed2!($p $s $bytes, "3", "3" "4"),
+                                "add {a}, 256\nadd {b}, 256\n"
+                            ),
+                        );
+                    } else if turns > 0 {
+                        loop2!(
+                            m, c, turns,
+                            turns!(
+                                step2!($p $s, "0" "1"), step2!($p $s, "3" "4"),
+                                step2!($p $s, "0" "1"), step2!($p $s, "3" "4")
+                            ),
+                            b4 = inout(reg) m.b.wrapping_offset(4 * m.b_column) => _,
+                            a_step = in(reg) m.a_step * BYTES, b_step = in(reg) m.b_step * BYTES,
+                            column = in(reg) m.b_column * BYTES, column3 = in(reg) 3 * m.b_column * BYTES,
                         );
                     }
                     steps::<2, 8>(m, 4 * turns, &mut c);
@@ -202,28 +306,28 @@ macro_rules! real {
             unsafe fn three(m: &Micro<$real>) {
                 let mut c = [[$zero(); 3]; 8];
                 let turns = m.k / 4;
-                // SAFETY: the caller's promise; the loop reads the first 4·turns ≤ k columns.
+                fetch::<3, 8>(m);
+                // SAFETY: the caller's promise; the loops read the first 4·turns ≤ k columns.
                 unsafe {
-                    let (next, ahead) = fetch::<3, 8>(m);
-                    if turns > 0 {
-                        asm!(
-                            turns!(step3!($p $s, "0" "1" "2"), step3!($p $s, "3" "4" "5")),
-                            turns = inout(reg) turns => _, next = inout(reg) next => _, ahead = in(reg) ahead,
-                            a = inout(reg) m.a => _, a_step = in(reg) m.a_step * BYTES, panel = in(reg) m.a_panel * BYTES,
-                            b = inout(reg) m.b => _, b4 = inout(reg) m.b.wrapping_offset(4 * m.b_column) => _,
-                            b_step = in(reg) m.b_step * BYTES, column = in(reg) m.b_column * BYTES,
-                            column3 = in(reg) 3 * m.b_column * BYTES,
-                            out("zmm0") _, out("zmm1") _, out("zmm2") _, out("zmm3") _, out("zmm4") _, out("zmm5") _,
-                            out("zmm6") _, out("zmm7") _,
-                            inout("zmm8") c[0][0], inout("zmm9") c[0][1], inout("zmm10") c[0][2],
-                            inout("zmm11") c[1][0], inout("zmm12") c[1][1], inout("zmm13") c[1][2],
-                            inout("zmm14") c[2][0], inout("zmm15") c[2][1], inout("zmm16") c[2][2],
-                            inout("zmm17") c[3][0], inout("zmm18") c[3][1], inout("zmm19") c[3][2],
-                            inout("zmm20") c[4][0], inout("zmm21") c[4][1], inout("zmm22") c[4][2],
-                            inout("zmm23") c[5][0], inout("zmm24") c[5][1], inout("zmm25") c[5][2],
-                            inout("zmm26") c[6][0], inout("zmm27") c[6][1], inout("zmm28") c[6][2],
-                            inout("zmm29") c[7][0], inout("zmm30") c[7][1], inout("zmm31") c[7][2],
-                            options(nostack, readonly),
+                    if turns > 0 && is_packed(m) {
+                        loop3!(
+                            m, c, turns,
+                            turns!(
+                                packed3!($p $s $bytes, "0", "0" "1" "2"), packed3!($p $s $bytes, "1", "3" "4" "5"),
+                                packed3!($p $s $bytes, "2", "0" "1" "2"), packed3!($p $s $bytes, "3", "3" "4" "5"),
+                                "add {a}, 256\nadd {b}, 256\n"
+                            ),
+                        );
+                    } else if turns > 0 {
+                        loop3!(
+                            m, c, turns,
+                            turns!(
+                                step3!($p $s, "0" "1" "2"), step3!($p $s, "3" "4" "5"),
+                                step3!($p $s, "0" "1" "2"), step3!($p $s, "3" "4" "5")
+                            ),
+                            b4 = inout(reg) m.b.wrapping_offset(4 * m.b_column) => _,
+                            a_step = in(reg) m.a_step * BYTES, b_step = in(reg) m.b_step * BYTES,
+                            column = in(reg) m.b_column * BYTES, column3 = in(reg) 3 * m.b_column * BYTES,
                         );
                     }
                     steps::<3, 8>(m, 4 * turns, &mut c);
@@ -231,20 +335,24 @@ macro_rules! real {
                 }
             }
 
-            /// Fetches the tile of `C`; what the loop is to fetch, and how far apart, in bytes. Near operands are
-            /// not fetched: the loop then touches a line that it has anyway.
+            /// Whether both operands are in panels.
+            #[inline(always)]
+            fn is_packed(m: &Micro<$real>) -> bool {
+                (m.a_step, m.b_step, m.b_column) == ($panel, $panel, 1)
+            }
+
+            /// Fetches the tile of `C` when it is far.
             #[target_feature(enable = "avx512f")]
             #[inline]
-            fn fetch<const P: usize, const C: usize>(m: &Micro<$real>) -> (*const $real, usize) {
+            fn fetch<const P: usize, const C: usize>(m: &Micro<$real>) {
                 if m.reach == Reach::Near {
-                    return (m.b, 0);
+                    return;
                 }
                 for j in 0..C {
                     for p in 0..P {
                         _mm_prefetch::<_MM_HINT_T0>(m.c_at(p, j).cast_const().cast());
                     }
                 }
-                (m.next, 64)
             }
 
             /// Steps `first..k`.
@@ -316,12 +424,12 @@ macro_rules! real {
 }
 
 real!(
-    double, f64, __m512d, 8, "pd" "sd",
+    double, f64, __m512d, 8, "pd" "sd" "8",
     _mm512_loadu_pd, _mm512_storeu_pd, _mm512_set1_pd, _mm512_setzero_pd, _mm512_fmadd_pd, _mm512_mul_pd,
     __mmask8, _mm512_maskz_loadu_pd, _mm512_mask_storeu_pd
 );
 real!(
-    single, f32, __m512, 16, "ps" "ss",
+    single, f32, __m512, 16, "ps" "ss" "4",
     _mm512_loadu_ps, _mm512_storeu_ps, _mm512_set1_ps, _mm512_setzero_ps, _mm512_fmadd_ps, _mm512_mul_ps,
     __mmask16, _mm512_maskz_loadu_ps, _mm512_mask_storeu_ps
 );

@@ -6,13 +6,23 @@
 //! may be compared, and a share of "peak" means the peak sampled beside the run.
 //! **Left out.** Several threads for peers that bring their own pool.
 //!
-//! Behind feature `race`: it draws in the peers.
+//! Behind feature `race`; the crates are drawn in by feature `peers`, libraries are found at run time.
 
 mod contest;
+#[cfg(feature = "peers")]
+mod crates;
+/// Built without them.
+#[cfg(not(feature = "peers"))]
+mod crates {
+    use super::registry::Crate;
+
+    pub(super) const F32: &[Crate<f32>] = &[];
+    pub(super) const F64: &[Crate<f64>] = &[];
+}
 mod dynamic;
 mod peak;
 mod registry;
 
 pub use contest::{Contest, Run};
 pub use peak::f64_gflops;
-pub use registry::{contestants, Number};
+pub use registry::{contestants, Crate, Number, Threads};

@@ -2,12 +2,14 @@
 
 use super::contest::Run;
 use super::dynamic::{self, Blasfeo};
-use super::peak;
+use super::{crates, peak};
 use crate::{BlockedMatrix, Gemm, Op, Operand, Strided, StridedMut};
 use std::ffi::c_int;
 
 /// The element types of the race.
-pub trait Number: crate::Real + Peer {
+pub trait Number: crate::Real {
+    /// The crates that take part; none without feature `peers`.
+    const CRATES: &'static [Crate<Self>];
     /// In the names of BLAS functions.
     const LETTER: char;
     /// The ruler.
@@ -17,6 +19,7 @@ pub trait Number: crate::Real + Peer {
 }
 
 impl Number for f64 {
+    const CRATES: &'static [Crate<f64>] = crates::F64;
     const LETTER: char = 'd';
     fn peak_gflops() -> f64 {
         peak::f64_gflops()
@@ -28,6 +31,7 @@ impl Number for f64 {
 }
 
 impl Number for f32 {
+    const CRATES: &'static [Crate<f32>] = crates::F32;
     const LETTER: char = 's';
     fn peak_gflops() -> f64 {
         2.0 * peak::f64_gflops()
@@ -37,34 +41,25 @@ impl Number for f32 {
     }
 }
 
-/// What the peer crates ask of a type.
-pub trait Peer: Sized + Copy + 'static {
-    /// `matrixmultiply`, column-major n×n.
-    fn matrixmultiply(n: usize, a: &[Self], b: &[Self], c: &mut [Self]);
-    /// `faer`, column-major n×n.
-    fn faer(n: usize, threads: usize, a: &[Self], b: &[Self], c: &mut [Self]);
+/// A crate that takes part.
+#[derive(Debug)]
+pub struct Crate<T: 'static> {
+    /// As printed.
+    pub name: &'static str,
+    /// Whether it is asked for more threads than one.
+    pub threads: Threads,
+    /// `C ← A·B`, column-major n×n, on a number of threads: n, threads, A, B, C.
+    pub multiply: fn(usize, usize, &[T], &[T], &mut [T]),
 }
-macro_rules! peer {
-    ($real:ty, $function:ident) => {
-        impl Peer for $real {
-            fn matrixmultiply(n: usize, a: &[$real], b: &[$real], c: &mut [$real]) {
-                let (a, b, c, ld) = (a.as_ptr(), b.as_ptr(), c.as_mut_ptr(), n as isize);
-                // SAFETY: three arrays of n² numbers.
-                unsafe { matrixmultiply::$function(n, n, n, 1.0, a, 1, ld, b, 1, ld, 0.0, c, 1, ld) }
-            }
-            fn faer(n: usize, threads: usize, a: &[$real], b: &[$real], c: &mut [$real]) {
-                let a = faer::MatRef::from_column_major_slice(a, n, n);
-                let b = faer::MatRef::from_column_major_slice(b, n, n);
-                let c = faer::MatMut::from_column_major_slice_mut(c, n, n);
-                assert_eq!(threads, 1, "faer is built without its thread pool");
-                let (replace, par) = (faer::Accum::Replace, faer::Par::Seq);
-                faer::linalg::matmul::matmul(c, replace, a, b, 1.0, par);
-            }
-        }
-    };
+
+/// How many threads a crate is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Threads {
+    /// One only.
+    One,
+    /// Any number.
+    Any,
 }
-peer!(f32, sgemm);
-peer!(f64, dgemm);
 
 /// Everybody, ready to run on the same n×n numbers; the first is what the others are compared with.
 pub fn contestants<T: Number>(n: usize, threads: usize) -> Vec<(String, Run)> {
@@ -79,15 +74,9 @@ pub fn contestants<T: Number>(n: usize, threads: usize) -> Vec<(String, Run)> {
     if let Some(mut blasfeo) = (threads == 1).then(|| Blasfeo::new(T::LETTER, n, &a, &b)).flatten() {
         all.push(("blasfeo-nt".into(), Box::new(move || blasfeo.multiply(n, T::ONE, T::ZERO))));
     }
-    if threads == 1 {
+    for peer in T::CRATES.iter().filter(|peer| threads == 1 || peer.threads == Threads::Any) {
         let (a, b, mut c) = (a.clone(), b.clone(), vec![T::ZERO; n * n]);
-        all.push(("matrixmultiply".into(), Box::new(move || T::matrixmultiply(n, &a, &b, &mut c))));
-    }
-    let (a1, b1, mut c1) = (a.clone(), b.clone(), vec![T::ZERO; n * n]);
-    all.push(("gemm-crate".into(), Box::new(move || gemm_crate(n, threads, &a1, &b1, &mut c1))));
-    if threads == 1 {
-        let (a, b, mut c) = (a.clone(), b.clone(), vec![T::ZERO; n * n]);
-        all.push(("faer".into(), Box::new(move || T::faer(n, threads, &a, &b, &mut c))));
+        all.push((peer.name.into(), Box::new(move || (peer.multiply)(n, threads, &a, &b, &mut c))));
     }
     for (name, function) in dynamic::cblas::<T>(&format!("cblas_{}gemm\0", T::LETTER), threads) {
         let (a, b, mut c) = (a.clone(), b.clone(), vec![T::ZERO; n * n]);
@@ -142,34 +131,4 @@ fn plain<T: Number>((n, ld): (usize, usize), threads: usize, a: &[T], b: &[T]) -
         let c = StridedMut::new(&mut c, n, n, 1, stride).expect("n columns of ld numbers");
         Gemm::new().threads(threads).multiply_strided(T::ONE, a, b, T::ZERO, c).expect("shapes fit");
     })
-}
-
-/// Crate `gemm`.
-fn gemm_crate<T: Number>(n: usize, threads: usize, a: &[T], b: &[T], c: &mut [T]) {
-    let parallelism = if threads > 1 { gemm::Parallelism::Rayon(threads) } else { gemm::Parallelism::None };
-    let ld = n as isize;
-    // SAFETY: three arrays of n² numbers, column-major.
-    unsafe {
-        gemm::gemm(
-            n,
-            n,
-            n,
-            c.as_mut_ptr(),
-            ld,
-            1,
-            false,
-            a.as_ptr(),
-            ld,
-            1,
-            b.as_ptr(),
-            ld,
-            1,
-            T::ZERO,
-            T::ONE,
-            false,
-            false,
-            false,
-            parallelism,
-        );
-    }
 }

@@ -3,7 +3,7 @@
 
 use core::arch::x86_64::*;
 
-use super::define_kernel;
+use super::{define_kernel, DIFFERS};
 use crate::line::{Line, LINE_BYTES};
 
 /// Proof that the processor has AVX2, BMI1/2 and POPCNT.
@@ -106,7 +106,25 @@ fn mask_less_u16(lanes: &[u16; 32], q: u16) -> u32 {
     !(_mm256_movemask_epi8(not_less) as u32)
 }
 
+#[inline]
+#[target_feature(enable = "avx2")]
+fn differs(a: &[u32; DIFFERS], b: &[u32; DIFFERS]) -> u64 {
+    let ((a, _), (b, _)) = (a.as_chunks::<16>(), b.as_chunks::<16>());
+    let same = a.iter().zip(b).map(|(a, b)| {
+        let ([a, c], [b, d]) = (load(a), load(b));
+        let eight = |a, b| _mm256_movemask_ps(_mm256_castsi256_ps(_mm256_cmpeq_epi32(a, b))) as u64;
+        eight(a, b) | eight(c, d) << 8
+    });
+    !same.rev().fold(0, |bits, sixteen| bits << 16 | sixteen)
+}
+
 define_kernel!(Avx2, "avx2,bmi1,bmi2,popcnt", {
+    #[inline(always)]
+    fn differs(self, a: &[u32; DIFFERS], b: &[u32; DIFFERS]) -> u64 {
+        // SAFETY: the token proves the instructions.
+        unsafe { differs(a, b) }
+    }
+
     #[inline(always)]
     fn prefetch(self, lines: &[Line], index: usize) {
         prefetch(lines, index);

@@ -4,7 +4,7 @@
 
 use core::arch::x86_64::*;
 
-use super::{define_kernel, MARKS};
+use super::{define_kernel, DIFFERS, MARKS};
 use crate::line::Line;
 
 /// Proof that the processor has AVX-512 F, BW, VL and DQ, BMI1/2 and POPCNT.
@@ -85,11 +85,25 @@ fn marked(words: &[usize; MARKS], mask: u32) -> u64 {
         .fold(0, |marks, eight| marks << 8 | u64::from(_mm512_test_epi64_mask(load(eight), mask)))
 }
 
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn differs(a: &[u32; DIFFERS], b: &[u32; DIFFERS]) -> u64 {
+    let ((a, _), (b, _)) = (a.as_chunks::<16>(), b.as_chunks::<16>());
+    let differs = |(a, b)| u64::from(_mm512_cmpneq_epi32_mask(load::<[u32; 16]>(a), load::<[u32; 16]>(b)));
+    a.iter().zip(b).map(differs).rev().fold(0, |bits, sixteen| bits << 16 | sixteen)
+}
+
 define_kernel!(Avx512, "avx512f,avx512bw,avx512vl,avx512dq,bmi1,bmi2,popcnt", {
     #[inline(always)]
     fn marked(self, words: &[usize; MARKS], mask: u32) -> u64 {
         // SAFETY: the token proves the instructions.
         unsafe { marked(words, mask) }
+    }
+
+    #[inline(always)]
+    fn differs(self, a: &[u32; DIFFERS], b: &[u32; DIFFERS]) -> u64 {
+        // SAFETY: the token proves the instructions.
+        unsafe { differs(a, b) }
     }
 
     #[inline(always)]

@@ -39,6 +39,11 @@ pub(crate) trait Simd: Copy {
     fn marked(self, words: &[usize; MARKS], mask: u32) -> u64 {
         words.iter().rev().fold(0, |marks, &word| marks << 1 | u64::from(word as u32 & mask != 0))
     }
+    /// Which of the numbers of `a` are others in `b`, the first number's answer lowest.
+    #[inline(always)]
+    fn differs(self, a: &[u32; DIFFERS], b: &[u32; DIFFERS]) -> u64 {
+        a.iter().zip(b).rev().fold(0, |bits, (a, b)| bits << 1 | u64::from(a != b))
+    }
     /// Asks for line `index` early. Any index is allowed: a prefetch never faults.
     fn prefetch(self, lines: &[Line], index: usize);
 }
@@ -84,7 +89,7 @@ macro_rules! define_kernel {
             keys: &[K],
             part: $crate::layout::Part<'_>,
         ) -> Result<$crate::layout::Filled, $crate::layout::Refusal> {
-            plan.fill_part(keys, part)
+            plan.fill_part($token(()), keys, part)
         }
 
         impl $crate::kernel::Simd for $token {
@@ -127,6 +132,9 @@ use define_kernel;
 
 /// Words that [`Simd::marked`] looks at.
 pub(crate) const MARKS: usize = 32;
+
+/// Numbers that [`Simd::differs`] compares.
+pub(crate) const DIFFERS: usize = 64;
 
 /// Instruction sets that kernels are written for, fastest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -202,7 +210,7 @@ pub(crate) fn fill_part<L: Lane, K: Exact<As = L>>(
         #[cfg(target_arch = "aarch64")]
         // SAFETY: this arm is taken only when the processor has the instructions.
         Isa::Neon if isa.is_available() => unsafe { neon::fill_part(plan, keys, part) },
-        _ => plan.fill_part(keys, part),
+        _ => plan.fill_part(scalar::Scalar, keys, part),
     }
 }
 

@@ -47,19 +47,20 @@ impl Lookup for ClassicImplicit {
     }
 }
 
-/// Nodes of item, left and right in sorted order; a pointer is the word where a node starts.
+/// Nodes of item, left and right; a pointer is the word where a node starts. Classic and cache-oblivious search with explicit pointers are this one search: only the order
+/// in which nodes stand differs, and with it the constructor.
 #[derive(Debug)]
-pub struct ClassicExplicit {
-    nodes: Words,
-    root: u32,
+pub struct BinaryExplicit {
+    pub(super) nodes: Words,
+    pub(super) root: u32,
 }
 
-impl ClassicExplicit {
-    /// Builds the tree of the middles that the implicit search visits.
-    pub fn build(items: &[u32], block_bytes: usize) -> ClassicExplicit {
+impl BinaryExplicit {
+    /// The tree of the middles that the implicit search visits, its nodes in sorted order.
+    pub fn in_order(items: &[u32], block_bytes: usize) -> BinaryExplicit {
         let mut nodes = Words::new(3 * items.len(), block_bytes);
         let root = link(items, 0, items.len(), nodes.get_mut());
-        ClassicExplicit { nodes, root }
+        BinaryExplicit { nodes, root }
     }
 }
 
@@ -75,10 +76,20 @@ fn link(items: &[u32], low: usize, high: usize, words: &mut [u32]) -> u32 {
     3 * middle as u32
 }
 
-impl Lookup for ClassicExplicit {
+impl Lookup for BinaryExplicit {
     #[inline]
     fn find(&self, item: u32) -> Option<u32> {
-        find_in_nodes(self.nodes.get(), self.root, item)
+        let words = self.nodes.get();
+        let mut at = self.root;
+        while at != NIL {
+            let node: &[u32; 3] = words[at as usize..].first_chunk()?;
+            match item.cmp(&node[0]) {
+                Ordering::Equal => return Some(at),
+                Ordering::Less => at = node[1],
+                Ordering::Greater => at = node[2],
+            }
+        }
+        None
     }
 
     fn item(&self, slot: u32) -> u32 {
@@ -88,19 +99,4 @@ impl Lookup for ClassicExplicit {
     fn bytes(&self) -> usize {
         4 * self.nodes.len
     }
-}
-
-/// Follows the stored pointers of nodes of item, left, right from `root`.
-#[inline(always)]
-pub(super) fn find_in_nodes(words: &[u32], root: u32, item: u32) -> Option<u32> {
-    let mut at = root;
-    while at != NIL {
-        let node: &[u32; 3] = words[at as usize..].first_chunk()?;
-        match item.cmp(&node[0]) {
-            Ordering::Equal => return Some(at),
-            Ordering::Less => at = node[1],
-            Ordering::Greater => at = node[2],
-        }
-    }
-    None
 }

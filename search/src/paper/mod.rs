@@ -14,8 +14,8 @@ mod oblivious;
 
 pub use aware::{AwareExplicit, AwareImplicit};
 pub use brodal::ObliviousBrodal;
-pub use classic::{ClassicExplicit, ClassicImplicit};
-pub use oblivious::{ObliviousExplicit, ObliviousImplicit};
+pub use classic::{BinaryExplicit, ClassicImplicit};
+pub use oblivious::ObliviousImplicit;
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -58,7 +58,7 @@ pub const ALGORITHMS: &[Algorithm] = &[
     Algorithm {
         name: "classic-explicit",
         title: "classic binary search, explicit pointers",
-        build: |items, block_bytes| Box::new(ClassicExplicit::build(items, block_bytes)),
+        build: |items, block_bytes| Box::new(BinaryExplicit::in_order(items, block_bytes)),
     },
     Algorithm {
         name: "aware-implicit",
@@ -78,7 +78,7 @@ pub const ALGORITHMS: &[Algorithm] = &[
     Algorithm {
         name: "oblivious-explicit",
         title: "cache oblivious search, explicit pointers",
-        build: |items, block_bytes| Box::new(ObliviousExplicit::build(items, block_bytes)),
+        build: |items, block_bytes| Box::new(BinaryExplicit::van_emde_boas(items, block_bytes)),
     },
     Algorithm {
         name: "oblivious-brodal",

@@ -15,8 +15,7 @@
 use alloc::vec::Vec;
 use core::cmp::Ordering;
 
-use super::classic::find_in_nodes;
-use super::{Lookup, Words, NIL};
+use super::{BinaryExplicit, Lookup, Words, NIL};
 use crate::paper::brodal::Cuts;
 
 /// The full tree that implicit pointers calculate in, and what hangs below it.
@@ -196,16 +195,9 @@ impl Lookup for ObliviousImplicit {
     }
 }
 
-/// Nodes of item, left and right in van Emde Boas order; a pointer is the word where a node starts.
-#[derive(Debug)]
-pub struct ObliviousExplicit {
-    nodes: Words,
-    root: u32,
-}
-
-impl ObliviousExplicit {
-    /// Lays the sorted `items` out; `block_bytes` only aligns the first node.
-    pub fn build(items: &[u32], block_bytes: usize) -> ObliviousExplicit {
+impl BinaryExplicit {
+    /// The complete tree, its nodes in van Emde Boas order; `block_bytes` only aligns the first node.
+    pub fn van_emde_boas(items: &[u32], block_bytes: usize) -> BinaryExplicit {
         let n = items.len();
         let mut numbers = Vec::with_capacity(n);
         recurse(1, usize::BITS - n.leading_zeros(), n, &mut numbers);
@@ -219,7 +211,7 @@ impl ObliviousExplicit {
         for (&number, node) in numbers.iter().zip(nodes.get_mut().chunks_exact_mut(3)) {
             node.copy_from_slice(&[items[order[number]], at(2 * number), at(2 * number + 1)]);
         }
-        ObliviousExplicit { nodes, root: if n > 0 { 0 } else { NIL } }
+        BinaryExplicit { nodes, root: if n > 0 { 0 } else { NIL } }
     }
 }
 
@@ -235,21 +227,6 @@ fn recurse(number: usize, height: u32, n: usize, out: &mut Vec<usize>) {
     recurse(number, above, n, out);
     for i in 0..1 << above {
         recurse((number << above) + i, below, n, out);
-    }
-}
-
-impl Lookup for ObliviousExplicit {
-    #[inline]
-    fn find(&self, item: u32) -> Option<u32> {
-        find_in_nodes(self.nodes.get(), self.root, item)
-    }
-
-    fn item(&self, slot: u32) -> u32 {
-        self.nodes.get()[slot as usize]
-    }
-
-    fn bytes(&self) -> usize {
-        4 * self.nodes.len
     }
 }
 

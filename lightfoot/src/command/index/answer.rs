@@ -158,7 +158,9 @@ fn parse_pairs<K: Readable>(text: &[u8], first_line: usize, keys: &mut Vec<K>) -
         match pair {
             Some(pair) if pair.len() == 2 => keys.extend(pair),
             _ if trimmed.is_empty() => {}
-            _ => return Err(not_a_key(NAME, line, trimmed, format_args!("pair of {}", K::TYPE.name()))),
+            _ => {
+                return Err(not_a_key(NAME, line, trimmed, format_args!("a pair of {} keys", K::TYPE.name())))
+            }
         }
         line += 1;
     }
@@ -198,7 +200,7 @@ fn tabbed<'a>(lines: &[&'a [u8]], line: &mut usize) -> Result<Vec<&'a [u8]>> {
     for text in lines {
         *line += 1;
         let tab = text.iter().position(|&byte| byte == b'\t');
-        let tab = tab.ok_or_else(|| not_a_key(NAME, *line, text, "pair (with a tab between) of bytes"))?;
+        let tab = tab.ok_or_else(|| not_a_key(NAME, *line, text, "a pair of strings with a tab between"))?;
         queries.extend([&text[..tab], &text[tab + 1..]]);
     }
     Ok(queries)
@@ -223,6 +225,6 @@ mod tests {
         assert_eq!(parse_pairs(b"1 2\n\n3\t4\n", 1, &mut keys).unwrap(), 4);
         assert_eq!(keys, [1, 2, 3, 4]);
         let error = parse_pairs::<u64>(b"1 2\n5\n", 1, &mut keys).unwrap_err();
-        assert_eq!(error.to_string(), "standard input, line 2: \"5\" is not a pair of u64 key");
+        assert_eq!(error.to_string(), "standard input, line 2: \"5\" is not a pair of u64 keys");
     }
 }

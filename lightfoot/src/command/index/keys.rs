@@ -83,12 +83,18 @@ fn available_bytes() -> Option<u64> {
     line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok().map(|kib| kib << 10)
 }
 
-/// What a text line should have been.
-pub(super) fn not_a_key(name: &str, line: usize, text: &[u8], kind: impl Display) -> anyhow::Error {
+/// What a text line should have been: `wanted` with its article.
+pub(super) fn not_a_key(name: &str, line: usize, text: &[u8], wanted: impl Display) -> anyhow::Error {
     const SHOWN: usize = 60;
     let shown = String::from_utf8_lossy(&text[..text.len().min(SHOWN)]);
     let more = if text.len() > SHOWN { "..." } else { "" };
-    anyhow!("{name}, line {line}: {shown:?}{more} is not a {kind} key")
+    anyhow!("{name}, line {line}: {shown:?}{more} is not {wanted}")
+}
+
+/// A key of type `kind` with its article: a u32 key, an i32 key.
+fn a_key(kind: &str) -> String {
+    let article = if kind.starts_with(['i', 'f']) { "an" } else { "a" };
+    format!("{article} {kind} key")
 }
 
 /// The keys of text lines; lines are counted from `first_line`.
@@ -103,7 +109,7 @@ pub(super) fn parse_lines<K: Readable>(
         let trimmed = bytes.trim_ascii();
         if !trimmed.is_empty() {
             let key = std::str::from_utf8(trimmed).ok().and_then(K::parse);
-            keys.push(key.ok_or_else(|| not_a_key(name, line, trimmed, K::TYPE.name()))?);
+            keys.push(key.ok_or_else(|| not_a_key(name, line, trimmed, a_key(K::TYPE.name())))?);
         }
         line += 1;
     }
@@ -167,6 +173,12 @@ mod tests {
         assert_eq!(keys, [1, -2, 3]);
         let error = parse_lines("f", b"1\n4294967296\n", 1, &mut Vec::<u32>::new()).unwrap_err();
         assert_eq!(error.to_string(), "f, line 2: \"4294967296\" is not a u32 key");
+    }
+
+    #[test]
+    fn key_types_have_their_articles() {
+        let error = parse_lines("f", b"x", 1, &mut Vec::<i32>::new()).unwrap_err();
+        assert_eq!(error.to_string(), "f, line 1: \"x\" is not an i32 key");
     }
 
     #[test]

@@ -60,7 +60,7 @@ fn measure(options: &Options, folder: &Path) -> Result<Findings> {
 
 /// Races everybody on one program.
 fn one(program: &Program, tools: &Tools, effort: Effort) -> ProgramFindings {
-    let scale = if effort == Effort::Quick { 1 } else { 5 };
+    let scale = if effort == Effort::Quick { 1 } else { program.full };
     with_line(program, tools, scale, |line| {
         let timings = timings(CONTENDERS, tools, line, |pace| rounds(pace, effort));
         let exactness = Some(exactness::measure(tools, line, &timings));

@@ -96,9 +96,11 @@ pub(super) fn lines(plot: &Lines) -> String {
         let places: Vec<(f64, f64)> = series.points.iter().map(|&point| view.place(point)).collect();
         let path: Vec<String> = places.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
         let colour = COLOURS[i % COLOURS.len()];
+        // When the colours are used up they begin again, dashed.
+        let dash = if i < COLOURS.len() { "" } else { " stroke-dasharray=\"6 4\"" };
         let _ = writeln!(
             out,
-            "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\"/>",
+            "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\"{dash}/>",
             path.join(" ")
         );
         for (x, y) in &places {

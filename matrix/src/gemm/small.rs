@@ -1,0 +1,61 @@
+//! Products that are one block of register tiles: nothing is copied, no loop around the tiles would go round twice.
+//!
+//! A product of 8×8×8 takes 30 ns; describing a [`Job`](super::job::Job) takes longer than that. Blocked operands of one strip
+//! whose product is not worth a second thread therefore go straight to the tiles. The arithmetic is the same.
+
+use super::source::Walk;
+use super::threads::WORTH_A_THREAD;
+use super::tile::{BlockProduct, Edge, Left, Target};
+use super::{Op, Operand};
+use crate::kernel::Reach;
+use crate::tiling::Tiling;
+use crate::view::{Part, ViewMut};
+use crate::{Element, Real};
+
+/// Computes `C ← α·A·op(B) + β·C` when it is one block; otherwise touches nothing and says no. The shapes fit.
+#[inline]
+pub(super) fn run<T: Element>(
+    tiling: Option<Tiling>,
+    alpha: T,
+    a: &Operand<'_, T>,
+    b: &Operand<'_, T>,
+    beta: T,
+    c: &mut ViewMut<'_, T>,
+) -> bool {
+    let (left, right, to) = (&a.view.part, &b.view.part, &c.part);
+    let (rows, cols, depth) = (to.rows, to.cols, left.cols);
+    let in_place = (a.op, b.op) == (Op::Plain, Op::Transposed) && tiling.is_none();
+    let empty = rows == 0 || cols == 0 || depth == 0 || alpha == T::ZERO;
+    if !in_place || empty || !(is_near(left) && is_near(right) && is_near(to)) {
+        return false;
+    }
+    if rows * cols * depth >= 2 * WORTH_A_THREAD {
+        return false;
+    }
+    let panel = to.layout.panel();
+    let kernel = <T::Real as Real>::kernel(c.kernel);
+    let walk = |part: &Part, start: *const T| {
+        let panel_stride = part.layout.panel_stride(0) as isize;
+        Walk { start, panel_stride, row_stride: 1, step: panel as isize }
+    };
+    let (start, col_stride) = (c.storage.as_mut_ptr(), panel as isize);
+    let panel_stride = to.layout.panel_stride(0) as isize;
+    let a = &Left { walk: walk(left, a.view.storage.as_ptr()), tail: None };
+    let b = &walk(right, b.view.storage.as_ptr());
+    let c = &Target { start, panel_stride, row_stride: 1, col_stride, edge: Edge::Padded };
+    let (reach, b_edge) = (Reach::Near, Edge::Padded);
+    // SAFETY: the operands are as large as their parts say and borrowed here, `C` mutably; a matrix holds a kernel only
+    // where its features are present.
+    unsafe { BlockProduct { kernel, panel, rows, cols, depth, alpha, beta, a, b, b_edge, c, reach }.run() };
+    true
+}
+
+/// Most rows and columns of an operand here: three such operands are near, one block of columns is as wide, and products of
+/// the three do not overflow.
+const MOST: usize = 128;
+
+/// Whether `part` begins where its matrix does, is small and lies in one strip.
+#[inline]
+fn is_near(part: &Part) -> bool {
+    part.first_row | part.first_col == 0 && part.rows <= MOST && part.cols <= MOST.min(part.layout.tile())
+}

@@ -1,0 +1,143 @@
+//! The digits of a split layout: how wide they are, and how a line's words are read. The width is chosen once per index, and code that handles digits is compiled for each.
+
+use crate::kernel::Simd;
+use crate::line::{Line, Plain, LINE_BYTES};
+
+/// How many bits of a key are stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Width {
+    Bits8,
+    Bits16,
+    Bits32,
+    Bits64,
+}
+
+/// Every width, with the average number of keys to put in a line: as full as leaves few lines crowded.
+pub(super) const WIDTHS: [(Width, usize); 4] =
+    [(Width::Bits8, 44), (Width::Bits16, 21), (Width::Bits32, 9), (Width::Bits64, 4)];
+
+/// The top bit of a line's first rank: the line is a directory.
+pub(super) const DIRECTORY: u32 = 1 << 31;
+
+impl Width {
+    pub(super) fn bits(self) -> u32 {
+        match self {
+            Width::Bits8 => 8,
+            Width::Bits16 => 16,
+            Width::Bits32 => 32,
+            Width::Bits64 => 64,
+        }
+    }
+}
+
+/// A stored digit: the leading bits of a fraction.
+pub(super) trait Digit: Plain + Ord {
+    /// Digits of a line.
+    const PER_LINE: usize = LINE_BYTES / size_of::<Self>();
+    /// Lanes that the first rank takes, and again that a directory's block number takes.
+    const HEAD: usize;
+    /// Keys that a line holds.
+    const CAPACITY: usize = Self::PER_LINE - Self::HEAD;
+    /// Keys that a directory's blocks hold.
+    const CROWD: usize = (Self::PER_LINE - 2 * Self::HEAD + 1) * Self::PER_LINE;
+    /// No digit in particular.
+    const ZERO: Self;
+    /// The digit that pads: no digit is larger.
+    const LARGEST: Self;
+    /// The leading bits of a left-aligned fraction.
+    fn of(fraction: u64) -> Self;
+    /// The digit as a left-aligned fraction.
+    fn left(self) -> u64;
+    /// Digits of `line` less than `q`, the first rank left out.
+    fn less_in_line<S: Simd>(simd: S, line: &Line, q: Self) -> usize;
+    /// Digits of a directory less than `q`.
+    fn less_in_directory<S: Simd>(simd: S, line: &Line, q: Self) -> usize;
+    /// Digits of a block less than `q`.
+    fn less_in_block<S: Simd>(simd: S, line: &Line, q: Self) -> usize;
+}
+
+macro_rules! define_digit {
+    ($digit:ty, $head:literal, $lanes:ident, $less:ident) => {
+        impl Digit for $digit {
+            const HEAD: usize = $head;
+            const ZERO: Self = 0;
+            const LARGEST: Self = <$digit>::MAX;
+
+            #[inline(always)]
+            fn of(fraction: u64) -> Self {
+                (fraction >> (64 - <$digit>::BITS)) as $digit
+            }
+
+            #[inline(always)]
+            fn left(self) -> u64 {
+                (self as u64) << (64 - <$digit>::BITS)
+            }
+
+            #[inline(always)]
+            fn less_in_line<S: Simd>(simd: S, line: &Line, q: Self) -> usize {
+                simd.$less::<$head>(line.$lanes(), q)
+            }
+
+            #[inline(always)]
+            fn less_in_directory<S: Simd>(simd: S, line: &Line, q: Self) -> usize {
+                simd.$less::<{ 2 * $head }>(line.$lanes(), q)
+            }
+
+            #[inline(always)]
+            fn less_in_block<S: Simd>(simd: S, line: &Line, q: Self) -> usize {
+                simd.$less::<0>(line.$lanes(), q)
+            }
+        }
+    };
+}
+
+define_digit!(u8, 4, u8s, less_u8);
+define_digit!(u16, 2, u16s, less_u16);
+define_digit!(u32, 1, u32s, less_u32);
+define_digit!(u64, 1, u64s, less_u64);
+
+/// Calls `$body` with `$digit` standing for the type of the shape's digits.
+macro_rules! with_digit {
+    ($width:expr, $digit:ident => $body:expr) => {
+        match $width {
+            Width::Bits8 => {
+                type $digit = u8;
+                $body
+            }
+            Width::Bits16 => {
+                type $digit = u16;
+                $body
+            }
+            Width::Bits32 => {
+                type $digit = u32;
+                $body
+            }
+            Width::Bits64 => {
+                type $digit = u64;
+                $body
+            }
+        }
+    };
+}
+pub(super) use with_digit;
+
+/// The first rank in a line's head, its top bit telling a directory.
+#[inline(always)]
+pub(super) fn head(line: &Line) -> u32 {
+    line.u32s()[0]
+}
+
+/// The rank of a line's first key.
+pub(super) fn first_rank(line: &Line) -> usize {
+    (head(line) & !DIRECTORY) as usize
+}
+
+/// The number of a directory's first block.
+pub(super) fn first_block<D: Digit>(line: &Line) -> usize {
+    line.u32s()[block_word::<D>()] as usize
+}
+
+/// The 32-bit word of a directory that holds the number of its first block.
+pub(super) const fn block_word<D: Digit>() -> usize {
+    D::HEAD * size_of::<D>() / 4
+}

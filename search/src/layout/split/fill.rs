@@ -1,0 +1,338 @@
+//! Placing keys in a split layout: a line is composed in registers and written once.
+//!
+//! Some keys at a time are located together, which is vector arithmetic. Where one's line differs from the next one's, a line ends: one compare of the line numbers with
+//! themselves, one place further on, gives the ends as bits of a word. A line's digits stand together in the run, so a line is one unaligned load, padding blended in behind
+//! its count, its first rank, and one store. Nothing is read back, no branch depends on where keys fall but for lines that are crowded or empty, which are rare, and
+//! no line waits for the one before. Cost: about one nanosecond a key while keys and lines are in the caches.
+
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use super::digit::{block_word, with_digit, Digit, Width, DIRECTORY};
+use super::Split;
+use crate::kernel::{Simd, DIFFERS};
+use crate::key::{Exact, Lane};
+use crate::layout::Refusal;
+use crate::line::{lanes, lanes_mut, Line, LINE_BYTES};
+use crate::memory::Draft;
+use crate::scale::Scale;
+
+/// A stretch of keys and the lines that they fill.
+pub(crate) struct Part<'a> {
+    ranks: Range<usize>,
+    /// The number of the first of `lines`.
+    first_line: usize,
+    lines: &'a mut [Line],
+    /// Where crowded lines' blocks go, numbered from 0.
+    blocks: &'a mut [Line],
+}
+
+/// What was used of a part's blocks, and the numbers of the lines that refer to them.
+pub(crate) struct Filled {
+    blocks: usize,
+    directories: Vec<usize>,
+}
+
+/// Where a part begins.
+struct Bound {
+    rank: usize,
+    line: usize,
+}
+
+/// Fewest keys that are worth a thread to place them.
+const WORTH_A_PART: usize = 1 << 15;
+
+/// Keys that are located together. The last line of a run is located again with the next run, so runs are long beside lines.
+const RUN: usize = 4 * DIFFERS;
+
+/// Where the keys of a run go.
+struct Run<D> {
+    /// Lines, numbered from the part's first; the last entry is there to be compared with.
+    buckets: [u32; RUN + 1],
+    /// Digits from place `D::HEAD` on, and room for a whole line to be loaded from any of them.
+    digits: [D; RUN + LINE_BYTES],
+}
+
+impl<D: Digit> Run<D> {
+    const EMPTY: Run<D> = Run { buckets: [0; RUN + 1], digits: [D::ZERO; RUN + LINE_BYTES] };
+
+    #[inline(always)]
+    fn locate<L: Lane, K: Exact<As = L>>(&mut self, scale: &Scale<L>, first_line: u32, keys: &[K]) {
+        let digits = &mut self.digits[D::HEAD..];
+        for ((key, bucket), digit) in keys.iter().zip(&mut self.buckets).zip(digits) {
+            let (at, fraction) = scale.locate_key(key.to_lane());
+            *bucket = (at as u32).wrapping_sub(first_line);
+            *digit = D::of(fraction);
+        }
+    }
+
+    /// For each of some keys from `from` on, whether its line ends with it.
+    #[inline(always)]
+    fn line_ends<S: Simd>(&self, simd: S, from: usize) -> u64 {
+        let these = self.buckets[from..].first_chunk().expect("a run is a multiple");
+        let next = self.buckets[from + 1..].first_chunk().expect("a run is a multiple, and one more");
+        simd.differs(these, next)
+    }
+
+    /// The line of the keys `keys` of the run, the first of which has rank `rank`.
+    #[inline(always)]
+    fn line(&self, keys: Range<usize>, rank: usize) -> Line {
+        let digits = &self.digits[keys.start..keys.start + D::PER_LINE];
+        let end = D::HEAD + keys.len();
+        let mut line = Line::PADDING;
+        for (i, (to, &digit)) in
+            lanes_mut::<D>(core::slice::from_mut(&mut line)).iter_mut().zip(digits).enumerate()
+        {
+            *to = if i < end { digit } else { D::LARGEST };
+        }
+        set_head::<D>(&mut line, rank as u32);
+        line
+    }
+}
+
+/// Checks that the `count` keys from `rank` on are in order behind the key before them, and none is larger than the key before `end`, whose line is the last to be filled.
+#[inline(always)]
+fn check_run<K: Exact>(keys: &[K], rank: usize, count: usize, end: usize) -> Result<(), Refusal> {
+    let run = &keys[rank.saturating_sub(1)..rank + count];
+    let descents = run.windows(2).map(|pair| u32::from(pair[0].to_lane() > pair[1].to_lane())).sum::<u32>();
+    let beyond = keys[rank + count - 1].to_lane() > keys[end - 1].to_lane();
+    if descents > 0 || beyond {
+        return Err(Refusal::Unsorted);
+    }
+    Ok(())
+}
+
+/// Writes a line's first rank.
+#[inline(always)]
+fn set_head<D: Digit>(line: &mut Line, head: u32) {
+    let words = lanes_mut::<u32>(core::slice::from_mut(line));
+    words[..block_word::<D>()].fill(0);
+    words[0] = head;
+}
+
+/// A line without keys whose first rank is `rank`.
+#[inline(always)]
+fn empty_line<D: Digit>(rank: usize) -> Line {
+    let mut line = Line::PADDING;
+    set_head::<D>(&mut line, rank as u32);
+    line
+}
+
+/// A part while it is being filled.
+struct Filling<'a, K> {
+    keys: &'a [K],
+    first_line: usize,
+    lines: &'a mut [Line],
+    /// The first line that is not written yet.
+    next: usize,
+    blocks: &'a mut [Line],
+    filled: Filled,
+}
+
+impl<L: Lane> Split<L> {
+    /// Writes the sorted `keys` into `lines` (as many as `lines_max`), each part with `fill_part` on a thread of its own, and returns the finished shape. The bytes are the
+    /// same for any number of parts. That the keys are sorted is checked on the way, so that they are read once.
+    ///
+    /// # Errors
+    /// [`Refusal::Unsorted`]; [`Refusal::Crowded`] as soon as the keys turn out too unevenly spread.
+    pub(crate) fn fill<K: Exact<As = L>>(
+        mut self,
+        keys: &[K],
+        lines: &mut [Line],
+        threads: usize,
+        fill_part: impl Fn(&Split<L>, &[K], Part<'_>) -> Result<Filled, Refusal> + Sync,
+    ) -> Result<Split<L>, Refusal> {
+        let bounds = self.bounds(keys, threads);
+        let (mut rest, blocks) = lines.split_at_mut(self.scale.buckets());
+        let blocks_max = blocks.len();
+        // The first part's blocks are written where they stay, the others' are moved behind them.
+        let mut drafts: Vec<Draft> = bounds[2..].iter().map(|_| Draft::new(self.blocks_max())).collect();
+        let areas = core::iter::once(blocks).chain(drafts.iter_mut().map(Draft::lines_mut));
+        let mut parts = Vec::new();
+        for (pair, blocks) in bounds.windows(2).zip(areas) {
+            let (lines, later) = core::mem::take(&mut rest).split_at_mut(pair[1].line - pair[0].line);
+            parts.push(Part { ranks: pair[0].rank..pair[1].rank, first_line: pair[0].line, lines, blocks });
+            rest = later;
+        }
+        let filled = crate::parallel::each(parts, |part| fill_part(&self, keys, part));
+        for (i, filled) in filled.into_iter().enumerate() {
+            let filled = filled?;
+            if self.blocks + filled.blocks > blocks_max {
+                return Err(Refusal::Crowded);
+            }
+            if i > 0 {
+                let moved = &drafts[i - 1].lines_mut()[..filled.blocks];
+                let to = self.scale.buckets() + self.blocks;
+                lines[to..to + filled.blocks].copy_from_slice(moved);
+                for line in filled.directories {
+                    let directory = core::slice::from_mut(&mut lines[line]);
+                    with_digit!(self.digit, D => lanes_mut::<u32>(directory)[block_word::<D>()] += self.blocks as u32);
+                }
+            }
+            self.blocks += filled.blocks;
+        }
+        Ok(self)
+    }
+
+    /// Where the parts for `threads` threads begin, and the end: in the middle of nothing, between two lines.
+    fn bounds<K: Exact<As = L>>(&self, keys: &[K], threads: usize) -> Vec<Bound> {
+        let (n, mut bounds) = (keys.len(), alloc::vec![Bound { rank: 0, line: 0 }]);
+        let parts = threads.clamp(1, n.div_ceil(WORTH_A_PART).max(1));
+        for part in 1..parts {
+            let from = n / parts * part;
+            let begins = |rank: &usize| self.bucket(keys[*rank]) > self.bucket(keys[*rank - 1]);
+            let Some(rank) = (from..n.min(from + WORTH_A_PART / 2)).find(begins) else { continue };
+            let line = self.bucket(keys[rank]);
+            if line > bounds[bounds.len() - 1].line {
+                bounds.push(Bound { rank, line });
+            }
+        }
+        bounds.push(Bound { rank: n, line: self.scale.buckets() });
+        bounds
+    }
+
+    /// Fills one part.
+    #[inline(always)]
+    pub(crate) fn fill_part<K: Exact<As = L>, S: Simd>(
+        &self,
+        simd: S,
+        keys: &[K],
+        part: Part<'_>,
+    ) -> Result<Filled, Refusal> {
+        with_digit!(self.digit, D => self.fill_as::<D, K, S>(simd, keys, part))
+    }
+
+    #[inline(always)]
+    fn fill_as<D: Digit, K: Exact<As = L>, S: Simd>(
+        &self,
+        simd: S,
+        keys: &[K],
+        part: Part<'_>,
+    ) -> Result<Filled, Refusal> {
+        let Part { ranks, first_line, lines, blocks } = part;
+        let filled = Filled { blocks: 0, directories: Vec::new() };
+        let mut filling = Filling { keys, first_line, lines, next: 0, blocks, filled };
+        let (mut rank, mut run) = (ranks.start, Run::<D>::EMPTY);
+        while rank < ranks.end {
+            let some = &keys[rank..ranks.end.min(rank + RUN)];
+            check_run(keys, rank, some.len(), ranks.end)?;
+            run.locate(&self.scale, first_line as u32, some);
+            let is_last = rank + some.len() == ranks.end;
+            rank = self.place(simd, &mut filling, &run, rank..rank + some.len(), is_last)?;
+        }
+        let Filling { lines, next, filled, .. } = filling;
+        lines[next..].fill(empty_line::<D>(ranks.end));
+        Ok(filled)
+    }
+
+    /// Writes the lines of a run; the last one, whose end is behind the run, only when no key `follow`s. Returns the rank behind the keys that were placed.
+    #[inline(always)]
+    fn place<D: Digit, K: Exact<As = L>, S: Simd>(
+        &self,
+        simd: S,
+        filling: &mut Filling<'_, K>,
+        run: &Run<D>,
+        ranks: Range<usize>,
+        is_last: bool,
+    ) -> Result<usize, Refusal> {
+        let (rank, count) = (ranks.start, ranks.len());
+        let mut start = 0;
+        for from in (0..count - 1).step_by(DIFFERS) {
+            let mut ends = run.line_ends(simd, from);
+            // What stands behind the run's last key is of no run.
+            let compared = count - 1 - from;
+            ends &= if compared < DIFFERS { (1 << compared) - 1 } else { u64::MAX };
+            while ends != 0 {
+                let end = from + ends.trailing_zeros() as usize + 1;
+                ends &= ends - 1;
+                self.write(filling, run, rank, start..end)?;
+                start = end;
+            }
+        }
+        if is_last {
+            self.write(filling, run, rank, start..count)?;
+            return Ok(ranks.end);
+        }
+        if start > 0 {
+            return Ok(rank + start);
+        }
+        let end = self.line_end::<D, K>(filling.keys, rank)?;
+        self.write_crowded::<D, K>(filling, run.buckets[0] as usize, rank..end)?;
+        Ok(end)
+    }
+
+    /// Writes the line of the keys `keys` of a run that begins at `rank`, and the empty lines before it.
+    #[inline(always)]
+    fn write<D: Digit, K: Exact<As = L>>(
+        &self,
+        filling: &mut Filling<'_, K>,
+        run: &Run<D>,
+        rank: usize,
+        keys: Range<usize>,
+    ) -> Result<(), Refusal> {
+        let (at, first) = (run.buckets[keys.start] as usize, rank + keys.start);
+        if keys.len() > D::CAPACITY {
+            return self.write_crowded::<D, K>(filling, at, first..first + keys.len());
+        }
+        if at > filling.next {
+            filling.lines[filling.next..at].fill(empty_line::<D>(first));
+        }
+        filling.lines[at] = run.line(keys, first);
+        filling.next = at + 1;
+        Ok(())
+    }
+
+    /// Writes the keys `ranks`, which are more than a line holds, into blocks and their directory as line `at`, and the empty lines before it.
+    #[cold]
+    fn write_crowded<D: Digit, K: Exact<As = L>>(
+        &self,
+        filling: &mut Filling<'_, K>,
+        at: usize,
+        ranks: Range<usize>,
+    ) -> Result<(), Refusal> {
+        let Filling { keys, lines, next, blocks, filled, .. } = filling;
+        let needed = ranks.len().div_ceil(D::PER_LINE);
+        if ranks.len() > D::CROWD || filled.blocks + needed > blocks.len() {
+            return Err(Refusal::Crowded);
+        }
+        lines[*next..at].fill(empty_line::<D>(ranks.start));
+        let blocks = &mut blocks[filled.blocks..filled.blocks + needed];
+        lines[at] = self.crowd::<D, K>(&keys[ranks.clone()], blocks);
+        let words = lanes_mut::<u32>(&mut lines[at..=at]);
+        words[0] = ranks.start as u32 | DIRECTORY;
+        words[block_word::<D>()] = filled.blocks as u32;
+        filled.blocks += needed;
+        filled.directories.push(filling.first_line + at);
+        *next = at + 1;
+        Ok(())
+    }
+
+    /// The rank behind the keys that share a line with the key of rank `rank`, as far as a line may reach; they are checked.
+    fn line_end<D: Digit, K: Exact<As = L>>(&self, keys: &[K], rank: usize) -> Result<usize, Refusal> {
+        let bucket = self.bucket(keys[rank]);
+        let reach = keys.len().min(rank + D::CROWD + 1);
+        let count = keys[rank..reach].iter().take_while(|&&key| self.bucket(key) == bucket).count();
+        check_run(keys, rank, count, rank + count)?;
+        Ok(rank + count)
+    }
+
+    #[inline(always)]
+    fn bucket<K: Exact<As = L>>(&self, key: K) -> usize {
+        self.scale.locate(key.to_lane()).0
+    }
+
+    /// Puts the keys of a crowded line into blocks; returns their directory, but for its head.
+    fn crowd<D: Digit, K: Exact<As = L>>(&self, keys: &[K], blocks: &mut [Line]) -> Line {
+        blocks.fill(Line::PADDING);
+        for (digit, key) in lanes_mut::<D>(blocks).iter_mut().zip(keys) {
+            *digit = D::of(self.scale.locate(key.to_lane()).1);
+        }
+        let mut line = Line::PADDING;
+        let directory = core::slice::from_mut(&mut line);
+        lanes_mut::<u32>(directory)[..2 * block_word::<D>()].fill(0);
+        let largest = lanes::<D>(blocks).iter().skip(D::PER_LINE - 1).step_by(D::PER_LINE);
+        let but_the_last = &mut lanes_mut::<D>(directory)[2 * D::HEAD..];
+        but_the_last.iter_mut().zip(largest).take(blocks.len() - 1).for_each(|(to, &digit)| *to = digit);
+        line
+    }
+}
