@@ -143,6 +143,23 @@ fn a_long_line_needs_no_memory_of_its_length() {
     }
 }
 
+#[test]
+fn long_lines_are_counted_wherever_they_match() {
+    let letters = "q".repeat(1_500_000);
+    let with = |at: usize, word: &str| format!("{}{word}{}\n", &letters[..at], &letters[at..]);
+    let places = [0, 1, 60_000, 65_530, 65_533, 65_536, 70_000, 1_000_000, 1_500_000];
+    let text: String = places.iter().flat_map(|&at| [with(at, " sing "), String::from("x\n")]).collect();
+    let folder = place(&[("a", format!("{text}{}", with(7, "no")).as_bytes())]);
+    for (pattern, lines) in
+        [("sing", 9), (r"ing\b", 9), ("s[a-z]ng", 9), ("ing $", 1), ("^ sing", 1), ("^q+$", 0), ("x", 9)]
+    {
+        for threads in ["-j1", "-j2"] {
+            let out = printed(folder.path(), &["-c", threads, "--include-zero", pattern, "a"]);
+            assert_eq!(out, format!("{lines}\n"), "{pattern}");
+        }
+    }
+}
+
 /// Ends a search whose reader is slow; what it printed, and the signal that it died of.
 fn interrupted(folder: &Path, words: &[&str]) -> (String, Option<i32>) {
     use std::os::unix::process::ExitStatusExt;

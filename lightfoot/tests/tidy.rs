@@ -36,6 +36,7 @@ const UNSAFE_FILES: &[&str] = &[
     "pattern/src/transpose/avx512.rs",
     "pattern/src/transpose/neon.rs",
     "pattern/src/transpose/sse2.rs",
+    "pattern/src/words/avx2.rs",
     "pattern/src/words/avx512.rs",
     "search/src/kernel/avx2.rs",
     "search/src/kernel/avx512.rs",

@@ -37,6 +37,7 @@ pub mod plan;
 pub mod program;
 pub mod reference;
 pub mod regex;
+pub mod superset;
 pub mod transpose;
 mod words;
 

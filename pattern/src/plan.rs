@@ -35,8 +35,11 @@ const STREAM_BYTES: usize = 4 << 10;
 /// Programs may have no more operations. Most of a large one is for characters beyond ASCII and skipped where there are none.
 pub const MOST_OPERATIONS: usize = 20_000;
 
-/// Expressions with more bytes in their strings have programs that are slower than the automaton on any text.
-const LITERAL_BYTES: usize = 1500;
+/// Expressions with more letters have programs that are slower than the automaton on any text.
+const MOST_LETTERS: usize = 1500;
+
+/// Words with fewer letters in all have programs that are faster than the engine for words.
+const FEW_LETTERS: usize = 40;
 
 /// A way to find matching lines.
 #[derive(Debug)]
@@ -47,6 +50,8 @@ pub struct EngineKind {
     pub about: &'static str,
     /// The engine for a pattern, where it takes it.
     build: fn(&Hir, &Options) -> Option<Engine>,
+    /// Whether it is likely to be faster than those behind it.
+    suits: fn(&Hir) -> bool,
 }
 
 /// All engines, the preferred ones first.
@@ -56,6 +61,7 @@ pub const ENGINES: &[EngineKind] = &[
         about:
             "the automaton on one record after the other, as ^ also matches behind line feeds within a record",
         build: |_, options| (options.terminator == Terminator::Nul).then_some(Engine::Records),
+        suits: |_| true,
     },
     EngineKind {
         name: "literal",
@@ -66,30 +72,31 @@ pub const ENGINES: &[EngineKind] = &[
             }
             _ => None,
         },
+        suits: |_| true,
     },
     EngineKind {
         name: "words",
         about: "hashed windows of many strings at once, then a table",
         build: |hir, options| {
-            let HirKind::Alternation(parts) = hir.kind() else { return None };
-            let literals = parts.iter().map(|part| match part.kind() {
-                HirKind::Literal(literal) => Some(&*literal.0),
-                _ => None,
-            });
-            let all_are = literals.clone().all(|literal| literal.is_some());
-            let words = all_are.then(|| Words::new(literals.flatten())).flatten()?;
-            (options.unit == Unit::Line).then(|| Engine::Words(Arc::new(words)))
+            let by_line = options.unit == Unit::Line && options.terminator != Terminator::Nul;
+            by_line
+                .then(|| Words::new(hir, letters(hir)))
+                .flatten()
+                .map(|words| Engine::Words(Arc::new(words)))
         },
+        suits: |hir| letters(hir) > FEW_LETTERS,
     },
     EngineKind {
         name: "streams",
         about: "a bit-stream program over all bytes at once",
         build: |hir, options| Some(Engine::Streams(Streams::new(hir, options)?)),
+        suits: |_| true,
     },
     EngineKind {
         name: "automaton",
         about: "regex-automata on the whole text, then on from the next line",
         build: |_, _| Some(Engine::Automaton),
+        suits: |_| true,
     },
 ];
 
@@ -118,7 +125,8 @@ impl Plan {
     /// The first engine of the list that takes the pattern; `wanted` first of all, and then for every text.
     pub(crate) fn new(hir: &Hir, options: &Options, wanted: Option<&str>) -> Plan {
         let preferred = ENGINES.iter().filter(|kind| Some(kind.name) == wanted);
-        let usable = preferred.chain(ENGINES).filter(|_| options.unit == Unit::Line);
+        let usable = preferred.chain(ENGINES.iter().filter(|kind| (kind.suits)(hir)));
+        let usable = usable.filter(|_| options.unit == Unit::Line);
         let chosen = usable.filter_map(|kind| Some((kind, (kind.build)(hir, options)?))).next();
         let terminator = options.terminator.byte();
         let small_bytes = if wanted.is_some() { 0 } else { STREAM_BYTES };
@@ -145,6 +153,9 @@ impl Plan {
         if let Some(streams) = self.streams() {
             out += &streams.explain();
         }
+        if let Engine::Words(words) = &self.engine {
+            let _ = writeln!(out, "kernel: {}", words.kernel());
+        }
         out
     }
 
@@ -167,7 +178,8 @@ impl Plan {
                 count + if at < text.len() { self.count_streams(spans, &text[at..]) } else { 0 }
             }
             Engine::Streams(_) => self.count_streams(spans, text),
-            Engine::Records | Engine::Words(_) | Engine::Automaton => self.count_pushed(spans, text),
+            Engine::Words(words) => words.count(spans, text, self.terminator),
+            Engine::Records | Engine::Automaton => self.count_pushed(spans, text),
         }
     }
 
@@ -191,7 +203,7 @@ impl Plan {
         match &self.engine {
             Engine::Records => records(spans, text, self.terminator, push),
             Engine::Automaton => automaton(spans, text, self.terminator, push),
-            Engine::Words(words) => words.lines(text, self.terminator, push),
+            Engine::Words(words) => words.lines(spans, text, self.terminator, push),
             Engine::Streams(_) => self.lines_by_streams(spans, text, push),
             Engine::Literal(literal, _) => match literal.lines(text, self.terminator, push) {
                 ControlFlow::Break(()) => ControlFlow::Break(()),
@@ -264,10 +276,9 @@ impl Streams {
             return None;
         }
         // Alternations of hundreds of words have as many operations as letters: not even tried.
-        let literal_bytes = literal_bytes(hir);
         let terminator = options.terminator.byte();
         let compiled = Arc::new(OnceLock::new());
-        (literal_bytes <= LITERAL_BYTES).then(|| Streams { hir: Arc::new(hir.clone()), terminator, compiled })
+        (letters(hir) <= MOST_LETTERS).then(|| Streams { hir: Arc::new(hir.clone()), terminator, compiled })
     }
 
     fn compiled(&self) -> Option<&Compiled> {
@@ -316,14 +327,15 @@ fn has_long_characters(hir: &Hir) -> bool {
     }
 }
 
-/// Bytes of all literals.
-fn literal_bytes(hir: &Hir) -> usize {
+/// Letters of all literals and classes.
+fn letters(hir: &Hir) -> usize {
     match hir.kind() {
         HirKind::Literal(literal) => literal.0.len(),
-        HirKind::Repetition(repetition) => literal_bytes(&repetition.sub),
-        HirKind::Capture(capture) => literal_bytes(&capture.sub),
-        HirKind::Concat(subs) | HirKind::Alternation(subs) => subs.iter().map(literal_bytes).sum(),
-        HirKind::Empty | HirKind::Class(_) | HirKind::Look(_) => 0,
+        HirKind::Class(_) => 1,
+        HirKind::Repetition(repetition) => letters(&repetition.sub),
+        HirKind::Capture(capture) => letters(&capture.sub),
+        HirKind::Concat(subs) | HirKind::Alternation(subs) => subs.iter().map(letters).sum(),
+        HirKind::Empty | HirKind::Look(_) => 0,
     }
 }
 

@@ -78,6 +78,8 @@ const PATTERNS: &[&str] = &[
     r"\Bb",
     r"(?-u:\xC3)(?:ß)*[^a]",
     "foo|bar|bazaar|quux|corge",
+    "(?i)foo|kab|asb|a b|b a",
+    "[ax]b|[bk]\u{212a}|abc",
     r"[0-9]{1,3}(\.[0-9]{1,3}){3}",
     r"(ab)+\b.",
 ];
@@ -97,6 +99,7 @@ fn engines_agree_on_small_texts() {
         "é ÉA été\n".as_bytes(),
         b"1.2.3.4\n300.1\nabab.\n",
         b"a\0b\n\0\n",
+        "x \u{212a}Ab \na\u{17f}B\nka\nb\u{212a}\n".as_bytes(),
         b"\xc3\x9fc\n\xc3\xc3\x9fb\n",
     ];
     for pattern in PATTERNS {
@@ -153,6 +156,9 @@ fn many_words_are_found() {
     }
     for count in [2, 20, 500, 3000] {
         check(&words[..count].join("|"), &text);
+        if count < 1000 {
+            check(&format!("(?i){}", words[..count].join("|")), &text);
+        }
     }
 }
 

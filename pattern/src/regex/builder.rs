@@ -178,7 +178,9 @@ impl RegexBuilder {
         let within_lines =
             self.options.unit == Unit::Line || !can_match(&hir, self.options.terminator.byte());
         let can_be_empty = hir.properties().minimum_len() == Some(0);
-        Ok(Regex { spans, plan, options: self.options.clone(), within_lines, can_be_empty, hir: hir.into() })
+        let hir = std::sync::Arc::new(hir);
+        let spans = super::spans::Spans::new(spans, hir.clone(), &self.options);
+        Ok(Regex { spans, plan, options: self.options.clone(), within_lines, can_be_empty, hir })
     }
 
     fn automaton(&self, hir: &Hir, patterns: &[String]) -> Result<meta::Regex, Error> {

@@ -4,8 +4,11 @@ use super::{Regex, Unit};
 use std::collections::VecDeque;
 use std::ops::{ControlFlow, Range};
 
-/// Lines are asked of the engine for this many bytes at a time.
-const WINDOW: usize = 64 << 10;
+/// Lines are asked of the engine for this many bytes at first, so that the first match comes soon.
+const FIRST_WINDOW: usize = 16 << 10;
+/// And for this many once the text turns out to be long: what the engine prepares for each window is paid back, and the text is
+/// still in the second-level cache when its spans are resolved.
+const WINDOW: usize = 512 << 10;
 
 /// Iterator over matches; made by [`Regex::find_iter`].
 #[derive(Debug)]
@@ -26,21 +29,12 @@ impl<'r, 't> Matches<'r, 't> {
         Matches { regex, text, lines: VecDeque::new(), asked: 0, at: 0, last_end: None }
     }
 
-    /// The next match within `end`, by the rules of `regex`: an empty match right behind a match is skipped.
+    /// The next match within `end`.
     fn within(&mut self, end: usize) -> Option<Range<usize>> {
-        while self.at <= end {
-            let input = regex_automata::Input::new(self.text).span(self.at..end);
-            let found = self.regex.spans().search(&input)?.range();
-            if found.is_empty() && self.last_end == Some(found.end) {
-                // With UTF-8 semantics the automaton itself skips the rest of a character.
-                self.at = found.end + 1;
-                continue;
-            }
-            self.at = found.end;
-            self.last_end = Some(found.end);
-            return Some(found);
-        }
-        None
+        let found = self.regex.next_match(self.text, self.at, end, self.last_end)?;
+        self.at = found.end;
+        self.last_end = Some(found.end);
+        Some(found)
     }
 
     /// Asks for more lines; false at the end of the text.
@@ -51,7 +45,8 @@ impl<'r, 't> Matches<'r, 't> {
                 return false;
             }
             let from = self.asked;
-            let wish = (from + WINDOW).min(self.text.len());
+            let window = from.clamp(FIRST_WINDOW, WINDOW);
+            let wish = (from + window).min(self.text.len());
             let end = crate::line::end_of(self.text, wish - 1, terminator);
             let lines = &mut self.lines;
             let _ = self.regex.matching_lines(&self.text[from..end], |line| {

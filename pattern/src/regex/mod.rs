@@ -13,6 +13,7 @@ mod find;
 mod matcher;
 mod parse;
 mod set;
+mod spans;
 
 pub use builder::{Boundary, Case, Options, RegexBuilder, Terminator, Unit};
 pub use captures::Captures;
@@ -33,7 +34,7 @@ const NEAR_BYTES: usize = 2 << 10;
 /// A clone is cheap and should be made for each thread, as clones do not share scratch memory.
 #[derive(Clone)]
 pub struct Regex {
-    spans: meta::Regex,
+    spans: spans::Spans,
     plan: Plan,
     options: Options,
     /// A byte that no match contains and that ends lines, where matches lie within lines.
@@ -59,7 +60,7 @@ impl Regex {
     /// Whether any line of `text` matches.
     pub fn is_match(&self, text: &[u8]) -> bool {
         match self.options.unit {
-            Unit::Text => self.spans.is_match(text),
+            Unit::Text => self.spans().is_match(text),
             Unit::Line => self.matching_lines(text, |_| ControlFlow::Break(())).is_break(),
         }
     }
@@ -67,7 +68,7 @@ impl Regex {
     /// The number of lines of `text` that match. A last line without terminator counts; the empty text has no line.
     pub fn count_lines(&self, text: &[u8]) -> u64 {
         if self.options.unit == Unit::Line {
-            return self.plan.count(&self.spans, text);
+            return self.plan.count(self.spans(), text);
         }
         let mut count = 0;
         let _ = self.matching_lines(text, |_| {
@@ -86,7 +87,7 @@ impl Regex {
         mut push: impl FnMut(Range<usize>) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         match self.options.unit {
-            Unit::Line => self.plan.lines(&self.spans, text, &mut push),
+            Unit::Line => self.plan.lines(self.spans(), text, &mut push),
             Unit::Text => self.lines_of_matches(text, &mut push),
         }
     }
@@ -105,13 +106,13 @@ impl Regex {
             ControlFlow::Break(())
         };
         let near_has = match self.options.unit {
-            Unit::Line => self.plan.lines_nearby(&self.spans, &text[..near], &mut first),
+            Unit::Line => self.plan.lines_nearby(self.spans(), &text[..near], &mut first),
             Unit::Text => self.lines_of_matches(text, &mut first),
         };
         if near_has.is_continue() && self.options.unit == Unit::Line {
             let _ = self
                 .plan
-                .lines(&self.spans, &text[near..], &mut |line| first(near + line.start..near + line.end));
+                .lines(self.spans(), &text[near..], &mut |line| first(near + line.start..near + line.end));
         }
         found
     }
@@ -139,15 +140,36 @@ impl Regex {
 
     /// The first match at or after `at`; what lies before `at` is seen by look-behind such as `\b`.
     pub fn find_at(&self, text: &[u8], at: usize) -> Option<Range<usize>> {
-        let input = regex_automata::Input::new(text).span(at..text.len());
-        self.spans.search(&input).map(|found| found.range())
+        self.spans.search(text, at..text.len())
     }
 
     /// Pushes the matches of one line, given without its terminator, in order.
     pub fn matches_of_line(&self, line: &[u8], mut push: impl FnMut(Range<usize>)) {
-        for found in self.spans.find_iter(line) {
-            push(found.range());
+        let (mut at, mut last_end) = (0, None);
+        while let Some(found) = self.next_match(line, at, line.len(), last_end) {
+            (at, last_end) = (found.end, Some(found.end));
+            push(found);
         }
+    }
+
+    /// The next match within `at..end`, by the rules of `regex`: an empty match right behind a match is skipped.
+    #[inline]
+    fn next_match(
+        &self,
+        text: &[u8],
+        mut at: usize,
+        end: usize,
+        last_end: Option<usize>,
+    ) -> Option<Range<usize>> {
+        while at <= end {
+            let found = self.spans.search(text, at..end)?;
+            if !found.is_empty() || last_end != Some(found.end) {
+                return Some(found);
+            }
+            // With UTF-8 semantics the automaton itself skips the rest of a character.
+            at = found.end + 1;
+        }
+        None
     }
 
     /// Whether an empty string can be a match.
@@ -176,7 +198,7 @@ impl Regex {
     }
 
     pub(crate) fn spans(&self) -> &meta::Regex {
-        &self.spans
+        self.spans.general()
     }
 }
 

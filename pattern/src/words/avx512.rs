@@ -1,9 +1,11 @@
 //! Marks the windows of 64 positions at a time: AVX-512 with VBMI, VBMI2 and GFNI.
 //!
 //! Shapes: positions `from..end`, a multiple of 64 and at most a chunk; marks are offsets from `from`, ascending. Reads up to 67 bytes behind the
-//! last position. Cost: about 25 instructions for 64 positions that the filter drops, a gather of 16 lanes for each 16 that it does not.
+//! last position. Cost: about 30 instructions for 64 positions that one filter drops, 45 with two, two gathers of 16 lanes for each 16 that
+//! they do not; without filters, four gathers for 64 positions.
 
-use super::{Tables, CHUNK_BYTES, MARGIN_BYTES, MULTIPLIER};
+use super::tables::{Filter, Tables, MULTIPLIERS};
+use super::{Marks, CHUNK_BYTES, MARGIN_BYTES};
 use core::arch::x86_64::*;
 
 /// How far ahead of the positions the text is asked for.
@@ -22,139 +24,192 @@ pub(super) fn is_available() -> bool {
 ///
 /// # Panics
 /// When the range is not a chunk with its margin, as the comment above has it.
-pub(super) fn mark(
-    tables: &Tables,
-    text: &[u8],
-    from: usize,
-    end: usize,
-    marked: &mut [u16; CHUNK_BYTES + 64],
-) -> usize {
+pub(super) fn mark(tables: &Tables, text: &[u8], from: usize, end: usize, marks: &mut Marks) -> usize {
     assert!(from <= end && (end - from).is_multiple_of(64) && end - from <= CHUNK_BYTES);
-    assert!(end + MARGIN_BYTES <= text.len() && tables.bitmap.len() == 1 << (tables.bitmap_bits - 5));
-    // SAFETY: `Words::new` made the tables after `is_available`, and the ranges were checked just now.
+    assert!(end + MARGIN_BYTES <= text.len());
+    assert!(tables.bitmaps.iter().all(|bitmap| bitmap.len() == 1 << (tables.bitmap_bits - 5)));
+    // SAFETY: kernels are chosen after `is_available`, and the ranges were checked just now.
     unsafe {
-        match &tables.filter {
-            Some(filter) => filtered(tables, filter, text, from, end, marked),
-            None => hashed(tables, text, from, end, marked),
+        match (&tables.filters[..], tables.fold) {
+            ([], _) => hashed(tables, text, from, end, marks),
+            ([one], 0) => filtered::<1, 0>(tables, [one, one], text, from, end, marks),
+            ([one], _) => filtered::<1, 0x20>(tables, [one, one], text, from, end, marks),
+            ([one, two, ..], 0) => filtered::<2, 0>(tables, [one, two], text, from, end, marks),
+            ([one, two, ..], _) => filtered::<2, 0x20>(tables, [one, two], text, from, end, marks),
         }
     }
 }
 
-/// Filter first, then the bitmap for what passed.
+/// Filters first, then the bitmaps for what passed.
 ///
 /// # Safety
 /// As `mark` checks.
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,gfni")]
-unsafe fn filtered(
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,gfni,popcnt")]
+unsafe fn filtered<const FILTERS: usize, const FOLD: u8>(
     tables: &Tables,
-    filter: &[u8; 256],
+    filters: [&Filter; 2],
     text: &[u8],
     from: usize,
     end: usize,
-    marked: &mut [u16; CHUNK_BYTES + 64],
+    marks: &mut Marks,
 ) -> usize {
-    let mut passed = [0u16; CHUNK_BYTES + 64];
     let mut count = 0;
-    let quarter = |at: usize| load(&filter[64 * at..]);
-    let quarters = [quarter(0), quarter(1), quarter(2), quarter(3)];
-    let rows = tables.rows.map(|matrix| _mm512_set1_epi64(matrix.cast_signed()));
-    let bits = tables.bits.map(|matrix| _mm512_set1_epi64(matrix.cast_signed()));
-    let places: [u8; 64] = std::array::from_fn(|at| at as u8);
-    let (places, powers) = (load(&places), _mm512_set1_epi64(0x8040_2010_0804_0201_u64.cast_signed()));
+    let quarters = filters.map(|filter| quarters(&filter.bytes));
+    let rows = filters.map(|filter| filter.rows.map(|matrix| _mm512_set1_epi64(matrix.cast_signed())));
+    let place_map = tables.places.map(|matrix| _mm512_set1_epi64(matrix.cast_signed()));
+    let fold = _mm512_set1_epi8(FOLD.cast_signed());
+    let (powers, seven) = (_mm512_set1_epi64(0x8040_2010_0804_0201_u64.cast_signed()), _mm512_set1_epi8(7));
     for at in (from..end).step_by(64) {
         _mm_prefetch(text.as_ptr().wrapping_add(at + AHEAD_BYTES).cast(), _MM_HINT_T0);
-        let bytes = [load(&text[at..]), load(&text[at + 1..]), load(&text[at + 2..]), load(&text[at + 3..])];
-        let row = sum(bytes, rows);
-        let bit = _mm512_and_si512(sum(bytes, bits), _mm512_set1_epi8(7));
-        let low = _mm512_permutex2var_epi8(quarters[0], row, quarters[1]);
-        let high = _mm512_permutex2var_epi8(quarters[2], row, quarters[3]);
-        let found = _mm512_mask_blend_epi8(_mm512_movepi8_mask(row), low, high);
-        let mask = _mm512_test_epi8_mask(found, _mm512_shuffle_epi8(powers, bit));
-        if mask == 0 {
-            continue;
+        let mut bytes =
+            [load(&text[at..]), load(&text[at + 1..]), load(&text[at + 2..]), load(&text[at + 3..])];
+        if FOLD != 0 {
+            for bytes in &mut bytes {
+                *bytes = _mm512_or_si512(*bytes, fold);
+            }
         }
-        let offsets = _mm512_maskz_compress_epi8(mask, places);
-        let base = _mm512_set1_epi16((at - from) as i16);
-        let words = |half| _mm512_add_epi16(base, _mm512_cvtepu8_epi16(half));
-        store(&mut passed[count..], words(_mm512_castsi512_si256(offsets)));
-        let number = mask.count_ones() as usize;
-        if number > 32 {
-            store(&mut passed[count + 32..], words(_mm512_extracti64x4_epi64::<1>(offsets)));
+        let places = sum(bytes, place_map);
+        let bit = _mm512_shuffle_epi8(powers, _mm512_and_si512(places, seven));
+        let mut mask = _mm512_test_epi8_mask(row_at(quarters[0], sum(bytes, rows[0])), bit);
+        if FILTERS == 2 {
+            let bit = _mm512_shuffle_epi8(powers, _mm512_and_si512(_mm512_srli_epi16::<4>(places), seven));
+            mask = _mm512_mask_test_epi8_mask(mask, row_at(quarters[1], sum(bytes, rows[1])), bit);
         }
-        count += number;
+        // Not asked whether there are any: that cannot be predicted and costs more than it saves.
+        count = append(marks, count, (at - from) as i16, mask);
     }
-    let mut kept = 0;
-    for first in (0..count).step_by(16) {
-        // SAFETY: 16 entries from `first` on lie within the array, which has 64 more than a chunk.
-        let offsets = unsafe { _mm256_loadu_si256(passed.as_ptr().add(first).cast()) };
-        let wide = _mm512_cvtepu16_epi32(offsets);
-        // Entries behind the last one may be stale; they are offsets all the same.
-        let wide = _mm512_min_epu32(wide, _mm512_set1_epi32((end - from) as i32));
-        // SAFETY: each lane reads four bytes at an offset within the chunk or right behind it, inside the margin.
-        let windows = unsafe { _mm512_i32gather_epi32::<1>(wide, text.as_ptr().add(from).cast()) };
-        let left = u32::MAX >> (32 - (count - first).min(16));
-        let mask = hash_passes(tables, windows) & left as u16;
-        let compressed = _mm256_maskz_compress_epi16(mask, offsets);
-        // SAFETY: `kept` never exceeds `first`, so 16 entries fit as above.
-        unsafe { _mm256_storeu_si256(marked.as_mut_ptr().add(kept).cast(), compressed) };
-        kept += mask.count_ones() as usize;
-    }
-    kept
+    // SAFETY: the marks are those of windows in the chunk, `count` of them.
+    unsafe { looked_up::<true>(tables, text, from, marks, count) }
 }
 
-/// The bitmap for every position: with thousands of words the filter would pass nearly everything.
+/// A filter's bytes in four vectors.
+#[target_feature(enable = "avx512f")]
+#[inline]
+fn quarters(bytes: &[u8; 256]) -> [__m512i; 4] {
+    [load(&bytes[..]), load(&bytes[64..]), load(&bytes[128..]), load(&bytes[192..])]
+}
+
+/// A filter's byte for each row.
+#[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
+#[inline]
+fn row_at(quarters: [__m512i; 4], row: __m512i) -> __m512i {
+    let low = _mm512_permutex2var_epi8(quarters[0], row, quarters[1]);
+    let high = _mm512_permutex2var_epi8(quarters[2], row, quarters[3]);
+    _mm512_mask_blend_epi8(_mm512_movepi8_mask(row), low, high)
+}
+
+/// The first bitmap for every position, the second for what passed: with thousands of words filters would pass nearly everything.
 ///
 /// # Safety
 /// As `mark` checks.
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,gfni")]
-unsafe fn hashed(
-    tables: &Tables,
-    text: &[u8],
-    from: usize,
-    end: usize,
-    marked: &mut [u16; CHUNK_BYTES + 64],
-) -> usize {
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,gfni,popcnt")]
+unsafe fn hashed(tables: &Tables, text: &[u8], from: usize, end: usize, marks: &mut Marks) -> usize {
     // Lane k of 16 gets bytes k to k + 3.
     let spread: [u8; 64] = std::array::from_fn(|at| (at / 4 + at % 4) as u8);
-    let places: [u8; 64] = std::array::from_fn(|at| at as u8);
-    let (spread, places) = (load(&spread), load(&places));
-    let mut kept = 0;
+    let spread = load(&spread);
+    let mut count = 0;
     for at in (from..end).step_by(64) {
         _mm_prefetch(text.as_ptr().wrapping_add(at + AHEAD_BYTES).cast(), _MM_HINT_T0);
         let mut mask = 0u64;
         for quarter in 0..4 {
             let bytes = load(&text[at + 16 * quarter..]);
             let windows = _mm512_permutexvar_epi8(spread, bytes);
-            mask |= u64::from(hash_passes(tables, windows)) << (16 * quarter);
+            let passed = bitmap_passes::<0>(tables, folded(tables, windows), u16::MAX);
+            mask |= u64::from(passed) << (16 * quarter);
         }
-        if mask == 0 {
-            continue;
+        count = append(marks, count, (at - from) as i16, mask);
+    }
+    // SAFETY: the marks are those of windows in the chunk, `count` of them.
+    unsafe { looked_up::<false>(tables, text, from, marks, count) }
+}
+
+/// Keeps of the first `count` marks those whose windows the bitmaps have, the second one only unless `BOTH`; how many.
+///
+/// # Safety
+/// As `mark` checks, and marks are offsets within the chunk.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,gfni,popcnt")]
+#[inline]
+unsafe fn looked_up<const BOTH: bool>(
+    tables: &Tables,
+    text: &[u8],
+    from: usize,
+    marks: &mut Marks,
+    count: usize,
+) -> usize {
+    let mut kept = 0;
+    for first in (0..count).step_by(16) {
+        // SAFETY: 16 entries from `first` on lie within the array, which has 64 more than a chunk.
+        let offsets = unsafe { _mm256_loadu_si256(marks.as_ptr().add(first).cast()) };
+        // Entries behind the last one may be stale or written over; as offsets they are below a chunk's length all the same.
+        let wide =
+            _mm512_min_epu32(_mm512_cvtepu16_epi32(offsets), _mm512_set1_epi32(CHUNK_BYTES as i32 - 1));
+        let left = (u32::MAX >> (32 - (count - first).min(16))) as u16;
+        // SAFETY: lanes in `left` read four bytes at an offset within the chunk, inside the margin; no others read.
+        let windows = unsafe {
+            let none = _mm512_setzero_si512();
+            _mm512_mask_i32gather_epi32::<1>(none, left, wide, text.as_ptr().add(from).cast())
+        };
+        let windows = folded(tables, windows);
+        let mut mask = left;
+        if BOTH {
+            mask = bitmap_passes::<0>(tables, windows, mask);
         }
-        let offsets = _mm512_maskz_compress_epi8(mask, places);
-        let base = _mm512_set1_epi16((at - from) as i16);
-        let words = |half| _mm512_add_epi16(base, _mm512_cvtepu8_epi16(half));
-        store(&mut marked[kept..], words(_mm512_castsi512_si256(offsets)));
-        let number = mask.count_ones() as usize;
-        if number > 32 {
-            store(&mut marked[kept + 32..], words(_mm512_extracti64x4_epi64::<1>(offsets)));
+        if mask != 0 {
+            mask = bitmap_passes::<1>(tables, windows, mask);
         }
-        kept += number;
+        let compressed = _mm256_maskz_compress_epi16(mask, offsets);
+        // SAFETY: `kept` never exceeds `first`, so 16 entries fit as above, and only such are written over as were read.
+        unsafe { _mm256_storeu_si256(marks.as_mut_ptr().add(kept).cast(), compressed) };
+        kept += mask.count_ones() as usize;
     }
     kept
 }
 
-/// Which of 16 windows the bitmap has.
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,gfni")]
+/// Windows as the tables know them.
+#[target_feature(enable = "avx512f")]
 #[inline]
-fn hash_passes(tables: &Tables, windows: __m512i) -> __mmask16 {
-    let windows = _mm512_and_si512(windows, _mm512_set1_epi32(tables.mask.cast_signed()));
-    let hash = _mm512_mullo_epi32(windows, _mm512_set1_epi32(MULTIPLIER.cast_signed()));
+fn folded(tables: &Tables, windows: __m512i) -> __m512i {
+    let fold = _mm512_set1_epi32((u32::from(tables.fold) * 0x0101_0101).cast_signed());
+    _mm512_and_si512(_mm512_or_si512(windows, fold), _mm512_set1_epi32(tables.mask.cast_signed()))
+}
+
+/// Which of the asked of 16 folded windows a bitmap has.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+#[inline]
+fn bitmap_passes<const NUMBER: usize>(tables: &Tables, windows: __m512i, asked: __mmask16) -> __mmask16 {
+    let hash = _mm512_mullo_epi32(windows, _mm512_set1_epi32(MULTIPLIERS[NUMBER].cast_signed()));
     let hash = _mm512_srl_epi32(hash, _mm_cvtsi32_si128(32 - tables.bitmap_bits as i32));
-    // SAFETY: a hash has `bitmap_bits` bits, and the bitmap a word for each 32 of them.
-    let words =
-        unsafe { _mm512_i32gather_epi32::<4>(_mm512_srli_epi32::<5>(hash), tables.bitmap.as_ptr().cast()) };
+    // SAFETY: a hash has `bitmap_bits` bits, and a bitmap a word for each 32 of them.
+    let words = unsafe {
+        let (none, bitmap) = (_mm512_setzero_si512(), tables.bitmaps[NUMBER].as_ptr());
+        _mm512_mask_i32gather_epi32::<4>(none, asked, _mm512_srli_epi32::<5>(hash), bitmap.cast())
+    };
     let bit = _mm512_sllv_epi32(_mm512_set1_epi32(1), _mm512_and_si512(hash, _mm512_set1_epi32(31)));
     _mm512_test_epi32_mask(words, bit)
+}
+
+/// Appends the offsets of a mask's bits to the marks; the new number of marks.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,popcnt")]
+#[inline]
+fn append(marks: &mut Marks, count: usize, base: i16, mask: u64) -> usize {
+    const PLACES: [u8; 64] = {
+        let mut places = [0; 64];
+        let mut at = 0;
+        while at < 64 {
+            places[at] = at as u8;
+            at += 1;
+        }
+        places
+    };
+    let offsets = _mm512_maskz_compress_epi8(mask, load(&PLACES));
+    let base = _mm512_set1_epi16(base);
+    store(&mut marks[count..], _mm512_add_epi16(base, _mm512_cvtepu8_epi16(_mm512_castsi512_si256(offsets))));
+    let number = mask.count_ones() as usize;
+    if number > 32 {
+        let upper = _mm512_cvtepu8_epi16(_mm512_extracti64x4_epi64::<1>(offsets));
+        store(&mut marks[count + 32..], _mm512_add_epi16(base, upper));
+    }
+    count + number
 }
 
 /// The sum of four matrices times four bytes, in each lane.

@@ -17,8 +17,12 @@ pub(super) fn run(settings: &Settings) -> Result<()> {
 pub(super) fn sentence(matching: &Matching) -> String {
     match matching {
         Matching::Query(query) => query.main().explain(),
-        Matching::Pcre2(_) => {
-            String::from("engine: pcre2 (compiled to machine code where that is possible)\n")
+        Matching::Pcre2(candidates) => {
+            let lines = match candidates.superset() {
+                Some(superset) => format!("candidate lines:\n{}", superset.explain()),
+                None => String::from("candidate lines: all\n"),
+            };
+            format!("engine: pcre2 (compiled to machine code where that is possible)\n{lines}")
         }
     }
 }

@@ -7,6 +7,7 @@ use super::settings::Settings;
 use anyhow::{bail, Result};
 use grep_matcher::{ByteSet, LineMatchKind, LineTerminator, Match, Matcher, NoError};
 use pattern::regex::{Captures, RegexBuilder};
+use pattern::superset::{superset, Candidates};
 use pattern::Regex;
 use std::ops::{ControlFlow, Range};
 
@@ -24,7 +25,7 @@ pub(super) enum Matching {
     /// Ours.
     Query(Query),
     /// PCRE2.
-    Pcre2(grep_pcre2::RegexMatcher),
+    Pcre2(Candidates<grep_pcre2::RegexMatcher>),
 }
 
 impl Matching {
@@ -123,7 +124,8 @@ fn advised(error: &pattern::regex::Error) -> anyhow::Error {
     anyhow::anyhow!("{error}{advice}")
 }
 
-fn pcre2(settings: &Settings) -> Result<grep_pcre2::RegexMatcher> {
+/// PCRE2, asked about the lines that our engine finds by what the patterns cannot do without, where that can be said.
+fn pcre2(settings: &Settings) -> Result<Candidates<grep_pcre2::RegexMatcher>> {
     use super::arguments::{Boundary, Case};
     let said = &settings.said;
     if !(said.and.is_empty() && said.not.is_empty()) {
@@ -153,7 +155,8 @@ fn pcre2(settings: &Settings) -> Result<grep_pcre2::RegexMatcher> {
     if said.multiline {
         builder.dotall(said.multiline_dotall);
     }
-    Ok(builder.build_many(&settings.patterns)?)
+    let exact = builder.build_many(&settings.patterns)?;
+    Ok(Candidates::new(exact, superset(&settings.patterns, &settings.expression())))
 }
 
 impl Matcher for Query {

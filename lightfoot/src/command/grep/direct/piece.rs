@@ -5,7 +5,7 @@
 
 use super::dense::{is_dense, Bits};
 use super::printed::Printed;
-use super::turn::Turns;
+use super::turn::{Turn, Turns};
 use super::{Answer, Direct};
 use std::io::{self, Write};
 use std::ops::{ControlFlow, Range};
@@ -16,8 +16,14 @@ const PIECE_BYTES: usize = 256 << 10;
 /// Texts from this size on are searched by several threads.
 const SHARED_BYTES: usize = 4 << 20;
 
-/// Bytes of the first piece: it tells whether the text is dense.
+/// Bytes of the first piece that is printed: it tells whether the text is dense.
 const FIRST_BYTES: usize = 64 << 10;
+
+/// Bytes of a long line that are looked at first.
+const EARLY_BYTES: usize = 64 << 10;
+
+/// Bytes behind a match that may decide whether it is one: a character.
+const AHEAD_BYTES: usize = 4;
 
 /// A piece to be printed.
 #[derive(Clone, Debug)]
@@ -33,12 +39,12 @@ pub(super) struct Ticket<'t> {
     pub(super) most: Option<u64>,
 }
 
-/// The pieces of a text.
-pub(super) fn pieces(text: &[u8]) -> impl Iterator<Item = Range<usize>> + Send + '_ {
+/// The pieces of a text, the first one of about so many bytes.
+pub(super) fn pieces(text: &[u8], first_bytes: usize) -> impl Iterator<Item = Range<usize>> + Send + '_ {
     let mut start = 0;
     std::iter::from_fn(move || {
         (start < text.len()).then(|| {
-            let bytes = if start == 0 { FIRST_BYTES } else { PIECE_BYTES };
+            let bytes = if start == 0 { first_bytes } else { PIECE_BYTES };
             let wish = (start + bytes).min(text.len());
             let piece = start..pattern::line::end_of(text, wish - 1, b'\n');
             start = piece.end;
@@ -64,7 +70,7 @@ impl Direct {
     /// Lines or matches of a text, at most `max_count`.
     pub(super) fn count(&self, text: &[u8]) -> u64 {
         let threads = self.threads_for(text);
-        let next = std::sync::Mutex::new(pieces(text));
+        let next = std::sync::Mutex::new(pieces(text, PIECE_BYTES));
         let work = || {
             let mut sum = 0;
             while let Some(piece) = super::turn::lock(&next).next() {
@@ -112,8 +118,28 @@ impl Direct {
                 let open = u64::from(text.last().is_some_and(|&last| last != b'\n'));
                 line_ends(text) + open - self.query.count_lines(text)
             }
+            _ if text.len() > 2 * PIECE_BYTES => self.count_with_long_line(text),
             _ => self.query.count_lines(text),
         }
+    }
+
+    /// The same where the last line is long: a match near its start spares the rest of it.
+    fn count_with_long_line(&self, text: &[u8]) -> u64 {
+        let start = pattern::line::start_of(text, PIECE_BYTES, b'\n');
+        let (others, line) = text.split_at(start);
+        let long = if self.matches_early(line) { 1 } else { self.query.count_lines(line) };
+        self.query.count_lines(others) + long
+    }
+
+    /// Whether a long line is seen to match by a part of it.
+    fn matches_early(&self, line: &[u8]) -> bool {
+        let part = &line[..line.len().min(EARLY_BYTES)];
+        if !self.query.is_plain() || !self.query.main().is_match(part) {
+            return false;
+        }
+        // What is asserted at the end of a match looks at one character behind it, which must be seen whole.
+        let found = self.query.main().find_at(part, 0);
+        found.is_some_and(|found| found.end + AHEAD_BYTES <= part.len())
     }
 
     /// What a reported line adds to the count.
@@ -153,7 +179,7 @@ impl Direct {
     ) -> io::Result<bool> {
         let mut printed = Printed::default();
         let mut bench = Bench::default();
-        for piece in pieces(text) {
+        for piece in pieces(text, FIRST_BYTES) {
             ticket.piece = piece;
             let ends = self.print_piece(text, &ticket, &mut bench, &mut printed);
             ticket.most = ticket.most.map(|most| most - printed.lines);
@@ -174,32 +200,40 @@ impl Direct {
         threads: usize,
         mut sink: Output<'_, W>,
     ) -> io::Result<bool> {
-        let turns = Turns::new(pieces(text), threads);
-        let work = || {
+        let turns = Turns::new(pieces(text, FIRST_BYTES), threads);
+        let work = |number, piece: Range<usize>, bench: &mut Bench| {
+            let lines = if self.format.line_number { line_ends(&text[piece.clone()]) } else { 0 };
+            let before = turns.lines_before(number, lines);
+            let mut printed = turns.buffer();
+            let ticket = Ticket { piece, first_line: before + 1, ..ticket.clone() };
+            self.print_piece(text, &ticket, bench, &mut printed);
+            turns.hand_in(number, printed);
+        };
+        let worker = || {
             let mut bench = Bench::default();
             while let Some((number, piece)) = turns.next() {
-                let lines = if self.format.line_number { line_ends(&text[piece.clone()]) } else { 0 };
-                let before = turns.lines_before(number, lines);
-                let mut printed = turns.buffer();
-                let ticket = Ticket { piece, first_line: before + 1, ..ticket.clone() };
-                self.print_piece(text, &ticket, &mut bench, &mut printed);
-                turns.hand_in(number, printed);
+                work(number, piece, &mut bench);
             }
         };
         std::thread::scope(|scope| {
-            for _ in 0..threads {
-                scope.spawn(work);
+            for _ in 1..threads {
+                scope.spawn(worker);
             }
-            while let Some(printed) = turns.take() {
-                let written = sink.write(&printed);
-                if !matches!(written, Ok(ControlFlow::Continue(()))) {
-                    turns.stop();
-                    let _ = written?;
-                    break;
+            let mut bench = Bench::default();
+            loop {
+                match turns.turn() {
+                    Turn::Work(number, piece) => work(number, piece, &mut bench),
+                    Turn::Finished => return Ok(sink.any),
+                    Turn::Write(printed) => {
+                        let written = sink.write(&printed);
+                        if !matches!(written, Ok(ControlFlow::Continue(()))) {
+                            turns.stop();
+                            return written.map(|_| sink.any);
+                        }
+                        turns.give_back(printed);
+                    }
                 }
-                turns.give_back(printed);
             }
-            Ok(sink.any)
         })
     }
 

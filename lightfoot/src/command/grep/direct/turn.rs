@@ -28,6 +28,13 @@ struct State<I> {
     stopped: bool,
 }
 
+/// What is to be done by the thread that writes.
+pub(super) enum Turn {
+    Write(Printed),
+    Work(usize, Range<usize>),
+    Finished,
+}
+
 /// Hands out pieces and puts results in order.
 pub(super) struct Turns<I> {
     state: Mutex<State<I>>,
@@ -63,10 +70,17 @@ impl<I: Iterator<Item = Range<usize>>> Turns<I> {
         state
     }
 
+    /// Whether a piece may be taken, or the end may be found.
+    fn has_room(&self, state: &State<I>) -> bool {
+        !state.exhausted && (state.stopped || state.taken < state.out + self.window)
+    }
+
     /// The next piece and its number; none at the end.
     pub(super) fn next(&self) -> Option<(usize, Range<usize>)> {
-        let window = self.window;
-        let mut state = self.wait(lock(&self.state), |s| !s.stopped && s.taken >= s.out + window);
+        self.piece(self.wait(lock(&self.state), |s| !(s.exhausted || self.has_room(s))))
+    }
+
+    fn piece(&self, mut state: MutexGuard<'_, State<I>>) -> Option<(usize, Range<usize>)> {
         let piece = if state.stopped { None } else { state.pieces.next() };
         match piece {
             Some(piece) => {
@@ -108,17 +122,26 @@ impl<I: Iterator<Item = Range<usize>>> Turns<I> {
         self.changed.notify_all();
     }
 
-    /// The next result in order; none when all are out.
-    pub(super) fn take(&self) -> Option<Printed> {
-        let state = lock(&self.state);
-        let mut state =
-            self.wait(state, |s| !(s.ready.contains_key(&s.out) || s.exhausted && s.out == s.taken));
+    /// What the thread that writes should do next: write the next result in order, or else work on a piece like the others.
+    pub(super) fn turn(&self) -> Turn {
+        let mut state = self.wait(lock(&self.state), |s| {
+            let finished = s.exhausted && s.out == s.taken;
+            !(s.ready.contains_key(&s.out) || finished || self.has_room(s))
+        });
         let number = state.out;
-        let printed = state.ready.remove(&number)?;
-        state.out += 1;
-        drop(state);
-        self.changed.notify_all();
-        Some(printed)
+        if let Some(printed) = state.ready.remove(&number) {
+            state.out += 1;
+            drop(state);
+            self.changed.notify_all();
+            return Turn::Write(printed);
+        }
+        if state.exhausted {
+            return Turn::Finished;
+        }
+        match self.piece(state) {
+            Some((number, piece)) => Turn::Work(number, piece),
+            None => self.turn(),
+        }
     }
 
     /// No piece is handed out any more.

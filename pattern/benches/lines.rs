@@ -1,0 +1,119 @@
+//! Rates of a planned [`pattern::Regex`] on a file: counting lines, pushing lines, all spans.
+//!
+//! `cargo bench -p pattern --bench lines -- TEXT [-i] [--engine NAME] (-e PATTERN | -f LIST)...`. Each pattern or list of words is one row; a list has a word
+//! a line. Figures are the best of five passes in GB/s of text; counts are held against the `regex` crate on the first megabyte. The last
+//! column is the time to build the expression.
+
+use pattern::regex::{Case, RegexBuilder};
+use pattern::Regex;
+use std::hint::black_box;
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+
+struct Row {
+    name: String,
+    patterns: Vec<String>,
+    words: bool,
+}
+
+#[derive(Default)]
+struct Arguments {
+    text: Vec<u8>,
+    case: Case,
+    engine: Option<&'static str>,
+    rows: Vec<Row>,
+}
+
+fn read(path: &str) -> Vec<u8> {
+    std::fs::read(path).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+fn arguments() -> Arguments {
+    let mut found = Arguments::default();
+    let mut words = std::env::args().skip(1).filter(|word| word != "--bench");
+    while let Some(word) = words.next() {
+        let mut value = || words.next().unwrap_or_else(|| panic!("{word} needs a value"));
+        match word.as_str() {
+            "-i" => found.case = Case::Insensitive,
+            "--engine" => found.engine = Some(value().leak()),
+            "-e" => {
+                let pattern = value();
+                found.rows.push(Row { name: pattern.clone(), patterns: vec![pattern], words: false });
+            }
+            "-f" => {
+                let name = value();
+                let list = String::from_utf8(read(&name)).expect("a list is UTF-8");
+                let patterns = list.lines().map(str::to_string).collect();
+                found.rows.push(Row { name, patterns, words: true });
+            }
+            _ => found.text = read(&word),
+        }
+    }
+    found
+}
+
+fn main() {
+    let arguments = arguments();
+    println!(
+        "{:<36} {:>10} {:>9} {:>8} {:>8} {:>8} {:>9}",
+        "pattern", "engine", "lines", "count", "push", "spans", "build µs"
+    );
+    for row in &arguments.rows {
+        let start = Instant::now();
+        let mut builder = RegexBuilder::new().with(|options| {
+            options.case = arguments.case;
+            options.fixed_strings = row.words;
+        });
+        if let Some(engine) = arguments.engine {
+            builder = builder.engine(engine);
+        }
+        let regex = builder.build_many(&row.patterns).expect("the pattern parses");
+        let built = start.elapsed().as_secs_f64() * 1e6;
+        verify(row, arguments.case, &regex, &arguments.text[..arguments.text.len().min(1 << 20)]);
+        let text = &arguments.text[..];
+        let lines = regex.count_lines(text);
+        let rate = |best: Duration| text.len() as f64 / best.as_secs_f64() / 1e9;
+        let count = rate(best(|| regex.count_lines(black_box(text))));
+        let push = rate(best(|| pushed(&regex, black_box(text))));
+        let spans = rate(best(|| regex.find_iter(black_box(text)).count() as u64));
+        let name: String = row.name.chars().take(36).collect();
+        println!(
+            "{name:<36} {:>10} {lines:>9} {count:>8.2} {push:>8.2} {spans:>8.2} {built:>9.0}",
+            regex.engine()
+        );
+    }
+}
+
+fn pushed(regex: &Regex, text: &[u8]) -> u64 {
+    let mut bytes = 0;
+    let _ = regex.matching_lines(text, |line| {
+        bytes += line.len() as u64;
+        ControlFlow::Continue(())
+    });
+    bytes
+}
+
+fn best(mut pass: impl FnMut() -> u64) -> Duration {
+    let mut best = Duration::MAX;
+    for _ in 0..5 {
+        let start = Instant::now();
+        black_box(pass());
+        best = best.min(start.elapsed());
+    }
+    best
+}
+
+fn verify(row: &Row, case: Case, regex: &Regex, text: &[u8]) {
+    let escaped: Vec<String> = match row.words {
+        true => row.patterns.iter().map(|word| regex_syntax::escape(word)).collect(),
+        false => row.patterns.clone(),
+    };
+    let other = regex::bytes::RegexBuilder::new(&escaped.join("|"))
+        .case_insensitive(case == Case::Insensitive)
+        .size_limit(1 << 30)
+        .build()
+        .expect("the pattern parses");
+    let lines = text.split_inclusive(|&byte| byte == b'\n');
+    let expected = lines.filter(|line| other.is_match(line.strip_suffix(b"\n").unwrap_or(line))).count();
+    assert_eq!(regex.count_lines(text), expected as u64, "{}", row.name);
+}

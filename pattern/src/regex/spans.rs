@@ -1,0 +1,101 @@
+//! Spans inside lines: small deterministic automata where they can be had, the `meta` engine of `regex-automata` where not.
+//!
+//! A line that matches is short, and what a general engine prepares for each search costs several times what the search does. Tables for a forward and a reverse
+//! automaton need no preparation. They are made when so many spans were asked for that it pays, are given up where they would be large
+//! (most Unicode classes), and hand a search back where they cannot decide it (a Unicode `\b` beside a character beyond ASCII).
+//! Spans are those of leftmost-first search either way.
+
+use super::Options;
+use regex_automata::dfa::{dense, regex, StartKind};
+use regex_automata::nfa::thompson;
+use regex_automata::util::look::LookMatcher;
+use regex_automata::{meta, Input, MatchKind};
+use regex_syntax::hir::Hir;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
+
+/// Tables are made after this many searches.
+const PATIENCE: u32 = 200;
+/// Longer parts are searched by the general engine, which skips to rare literals.
+const LONG_BYTES: usize = 16 << 10;
+/// Larger tables would not stay in the caches, and making them takes longer than it saves.
+const TABLE_BYTES: usize = 512 << 10;
+
+/// Both engines for one expression. A clone shares the tables.
+#[derive(Clone)]
+pub(super) struct Spans {
+    general: meta::Regex,
+    tables: Arc<Tables>,
+}
+
+struct Tables {
+    hir: Arc<Hir>,
+    /// What ends a line for `(?m)^` and `(?m)$`; none where tables would not do.
+    line_end: Option<u8>,
+    searches: AtomicU32,
+    both: OnceLock<Option<regex::Regex>>,
+}
+
+impl Spans {
+    pub(super) fn new(general: meta::Regex, hir: Arc<Hir>, options: &Options) -> Spans {
+        let line_end = (!options.utf8).then_some(options.text_line_end);
+        let tables = Tables { hir, line_end, searches: AtomicU32::new(0), both: OnceLock::new() };
+        Spans { general, tables: Arc::new(tables) }
+    }
+
+    /// The engine that answers everything.
+    pub(super) fn general(&self) -> &meta::Regex {
+        &self.general
+    }
+
+    /// The leftmost-first match within a part of a text.
+    #[inline]
+    pub(super) fn search(&self, text: &[u8], part: Range<usize>) -> Option<Range<usize>> {
+        let is_short = part.len() <= LONG_BYTES;
+        let input = Input::new(text).range(part);
+        if let Some(both) = self.tables.get().filter(|_| is_short) {
+            if let Ok(found) = both.try_search(&input) {
+                return found.map(|found| found.range());
+            }
+        }
+        self.general.search(&input).map(|found| found.range())
+    }
+}
+
+impl Tables {
+    #[inline]
+    fn get(&self) -> Option<&regex::Regex> {
+        match self.both.get() {
+            Some(both) => both.as_ref(),
+            None if self.searches.fetch_add(1, Ordering::Relaxed) < PATIENCE => None,
+            None => self.both.get_or_init(|| self.make()).as_ref(),
+        }
+    }
+
+    fn make(&self) -> Option<regex::Regex> {
+        let mut look = LookMatcher::new();
+        look.set_line_terminator(self.line_end?);
+        let nfa = |reverse| {
+            let config = thompson::Config::new()
+                .utf8(false)
+                .reverse(reverse)
+                .which_captures(thompson::WhichCaptures::None)
+                .look_matcher(look.clone())
+                .nfa_size_limit(Some(TABLE_BYTES));
+            thompson::Compiler::new().configure(config).build_from_hir(&self.hir).ok()
+        };
+        let table = |nfa: thompson::NFA, kind, start| {
+            let config = dense::Config::new()
+                .match_kind(kind)
+                .start_kind(start)
+                .unicode_word_boundary(true)
+                .dfa_size_limit(Some(TABLE_BYTES))
+                .determinize_size_limit(Some(2 * TABLE_BYTES));
+            dense::Builder::new().configure(config).build_from_nfa(&nfa).ok()
+        };
+        let forward = table(nfa(false)?, MatchKind::LeftmostFirst, StartKind::Unanchored)?;
+        let reverse = table(nfa(true)?, MatchKind::All, StartKind::Anchored)?;
+        Some(regex::Builder::new().build_from_dfas(forward, reverse))
+    }
+}

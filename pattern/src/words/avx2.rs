@@ -1,0 +1,74 @@
+//! Marks the windows of eight positions at a time: AVX2.
+//!
+//! Shapes as those of the AVX-512 kernel. There are no linear maps here, so each position is hashed and asked of the first bitmap by a gather;
+//! what passes is asked of the second and of the filters one by one. Cost: about 12 instructions and a gather for eight positions.
+
+use super::tables::{window_at, Tables, MULTIPLIERS};
+use super::{Marks, CHUNK_BYTES, MARGIN_BYTES};
+use core::arch::x86_64::*;
+
+/// How far ahead of the positions the text is asked for.
+const AHEAD_BYTES: usize = 4096;
+
+pub(super) fn is_available() -> bool {
+    is_x86_feature_detected!("avx2")
+}
+
+/// Marks the windows at `from..end` that the tables let pass; their number.
+///
+/// # Panics
+/// When the range is not a chunk with its margin.
+pub(super) fn mark(tables: &Tables, text: &[u8], from: usize, end: usize, marks: &mut Marks) -> usize {
+    assert!(from <= end && (end - from).is_multiple_of(64) && end - from <= CHUNK_BYTES);
+    assert!(end + MARGIN_BYTES <= text.len());
+    assert!(tables.bitmaps[0].len() == 1 << (tables.bitmap_bits - 5));
+    let mut count = 0;
+    for at in (from..end).step_by(64) {
+        // SAFETY: kernels are chosen after `is_available`, and the ranges were checked just now.
+        let mut mask = unsafe { passed(tables, text, at) };
+        while mask != 0 {
+            let place = at + mask.trailing_zeros() as usize;
+            mask &= mask - 1;
+            let window = tables.folded(window_at(text, place));
+            if tables.passes_bitmaps(window) && tables.passes_filters(window) {
+                marks[count] = (place - from) as u16;
+                count += 1;
+            }
+        }
+    }
+    count
+}
+
+/// Which of the windows at `at..at + 64` the first bitmap lets pass.
+///
+/// # Safety
+/// AVX2, and 72 bytes from `at` on.
+#[target_feature(enable = "avx2")]
+unsafe fn passed(tables: &Tables, text: &[u8], at: usize) -> u64 {
+    _mm_prefetch(text.as_ptr().wrapping_add(at + AHEAD_BYTES).cast(), _MM_HINT_T0);
+    // Lane k of eight gets bytes k to k + 3; the upper half begins at byte 4.
+    let spread = _mm256_setr_epi8(
+        0, 1, 2, 3, 1, 2, 3, 4, 2, 3, 4, 5, 3, 4, 5, 6, 4, 5, 6, 7, 5, 6, 7, 8, 6, 7, 8, 9, 7, 8, 9, 10,
+    );
+    let fold = _mm256_set1_epi8(tables.fold.cast_signed());
+    let window_mask = _mm256_set1_epi32(tables.mask.cast_signed());
+    let multiplier = _mm256_set1_epi32(MULTIPLIERS[0].cast_signed());
+    let shift = _mm_cvtsi32_si128(32 - tables.bitmap_bits as i32);
+    let mut mask = 0;
+    for group in 0..8 {
+        // SAFETY: 16 bytes from `at + 56` on at most, within the 72 that the caller vouches for.
+        let bytes = unsafe { _mm_loadu_si128(text.as_ptr().add(at + 8 * group).cast()) };
+        let windows = _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(bytes), spread);
+        let windows = _mm256_and_si256(_mm256_or_si256(windows, fold), window_mask);
+        let hash = _mm256_srl_epi32(_mm256_mullo_epi32(windows, multiplier), shift);
+        // SAFETY: a hash has `bitmap_bits` bits, and the bitmap a word for each 32 of them.
+        let words = unsafe {
+            _mm256_i32gather_epi32::<4>(tables.bitmaps[0].as_ptr().cast(), _mm256_srli_epi32::<5>(hash))
+        };
+        // The asked bit goes to the sign: shifts take 31 minus its number, the lower five bits inverted.
+        let to_sign = _mm256_andnot_si256(hash, _mm256_set1_epi32(31));
+        let signs = _mm256_castsi256_ps(_mm256_sllv_epi32(words, to_sign));
+        mask |= (_mm256_movemask_ps(signs) as u64) << (8 * group);
+    }
+    mask
+}

@@ -1,0 +1,17 @@
+//! Marks one window after the other: the slow twin, and what runs where a text ends.
+
+use super::tables::{window_at, Tables};
+use super::Marks;
+
+/// Marks the windows at `from..end` that the tables let pass; how many.
+pub(super) fn mark(tables: &Tables, text: &[u8], from: usize, end: usize, marks: &mut Marks) -> usize {
+    let mut count = 0;
+    for at in from..end {
+        let window = tables.folded(window_at(text, at));
+        if tables.passes_bitmaps(window) && tables.passes_filters(window) {
+            marks[count] = (at - from) as u16;
+            count += 1;
+        }
+    }
+    count
+}
