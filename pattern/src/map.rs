@@ -1,7 +1,7 @@
 //! Files mapped read-only.
 //!
-//! A map is read-only and shared: a private writable one would copy every page that is populated. [`populate`] maps a stretch
-//! in one call right before it is read, which costs less than a fault for each few pages and lets prefetches across them work. Left out: whatever cannot be mapped (pipes, devices, most of
+//! A map is read-only and shared: a private writable one would copy every page that is populated. Pages are not populated ahead: kernels that prefetch
+//! touch them in order, and the kernel maps those around a fault at once. Left out: whatever cannot be mapped (pipes, devices, most of
 //! `/proc`), which callers read instead.
 
 use std::fs::File;
@@ -40,21 +40,6 @@ impl Map {
     }
 }
 
-/// Maps the pages of `text` that are not mapped yet, where it lies in a [`Map`] and the system can (Linux 5.14); nothing else changes. For
-/// memory of other kinds it costs a walk over its pages.
-pub fn populate(text: &[u8]) {
-    #[cfg(target_os = "linux")]
-    {
-        const PAGE_BYTES: usize = 4096;
-        let before = text.as_ptr().addr() % PAGE_BYTES;
-        let start = text.as_ptr().wrapping_sub(before).cast_mut().cast();
-        // SAFETY: only pages that hold bytes of `text`, which are readable, are made present; their content stays what it is. A failure is harmless.
-        unsafe { libc::madvise(start, before + text.len(), libc::MADV_POPULATE_READ) };
-    }
-    #[cfg(not(target_os = "linux"))]
-    let _ = text;
-}
-
 impl Deref for Map {
     type Target = [u8];
 
@@ -86,8 +71,6 @@ mod tests {
         let map = Map::new(&File::open(&path).unwrap()).unwrap();
         assert_eq!(&map[..4], b"\x7fELF");
         assert_eq!(map.len() as u64, path.metadata().unwrap().len());
-        populate(&map[1..map.len() / 2]);
-        assert_eq!(&map[..4], b"\x7fELF");
         assert!(Map::new(&File::open("/dev/null").unwrap()).is_none());
         assert!(Map::new(&File::open("/").unwrap()).is_none());
     }

@@ -17,7 +17,8 @@
 use crate::compile::{self, CompileError, CompileOptions};
 use crate::kernel::Scanner;
 use crate::line;
-use crate::literal::{Literal, Required};
+use crate::literal::required::{self, Required};
+use crate::literal::Literal;
 use crate::program::BitProgram;
 use crate::regex::{Automaton, Options, Terminator, Unit};
 use crate::words::Words;
@@ -42,8 +43,8 @@ const MOST_LETTERS: usize = 1500;
 /// Words with fewer letters in all have programs that are faster than the engine for words.
 const FEW_LETTERS: usize = 40;
 
-/// Streams without Unicode classes are nearly as fast as memory: only strings of this length are rare enough to be looked for first.
-const LONG_BYTES: usize = 3;
+/// Streams without Unicode classes are nearly as fast as memory: only strings with pairs of bytes that are this rare are looked for first.
+const RARE_PAIR: u32 = 11;
 
 /// A confirmed line costs what streams need for so many bytes.
 const SPARSE_BYTES: usize = 8 << 10;
@@ -101,10 +102,10 @@ pub const ENGINES: &[EngineKind] = &[
         about: "a string that every match contains, its lines confirmed by the automaton; bit streams where the string is dense",
         build: |hir, options| {
             let by_line = options.unit == Unit::Line && options.terminator != Terminator::Nul;
-            let required = by_line.then(|| Required::of(hir, 1, sparse_bytes(hir))).flatten()?;
+            let required = by_line.then(|| Required::of(hir, sparse_bytes(hir))).flatten()?;
             Some(Engine::Required(Arc::new(required), Streams::new(hir, options)?))
         },
-        suits: |hir| Required::of(hir, least_bytes(hir), 0).is_some(),
+        suits: has_rare_string,
     },
     EngineKind {
         name: "streams",
@@ -403,23 +404,17 @@ fn has_long_characters(hir: &Hir) -> bool {
     }
 }
 
-/// Whether streams need Unicode classes, which cost several times what others do.
-fn is_unicode(hir: &Hir) -> bool {
-    hir.properties().look_set().contains_word_unicode() || has_long_characters(hir)
-}
-
-/// A string that every match contains is looked for from this length on.
-fn least_bytes(hir: &Hir) -> usize {
-    if is_unicode(hir) {
-        2
-    } else {
-        LONG_BYTES
-    }
+/// Whether a string that every match contains is likely to be found faster than streams run.
+fn has_rare_string(hir: &Hir) -> bool {
+    required::rarest(hir).is_some_and(|string| match has_long_characters(hir) {
+        true => string.len() > 1,
+        false => string.len() > 2 && required::rarest_pair(string) <= RARE_PAIR,
+    })
 }
 
 /// With fewer bytes to a hit, streams are faster than confirming its line.
 fn sparse_bytes(hir: &Hir) -> usize {
-    if is_unicode(hir) {
+    if has_long_characters(hir) {
         UNICODE_SPARSE_BYTES
     } else {
         SPARSE_BYTES

@@ -4,9 +4,7 @@
 //! Where it is dense, each hit costs tens of nanoseconds and the bit streams, which do not care, are faster: a text begins with the first and
 //! changes to the second when a sample shows more than one hit in [`SPARSE_BYTES`] bytes.
 
-mod required;
-
-pub(crate) use required::Required;
+pub(crate) mod required;
 
 use crate::line;
 use crate::plan::Push;

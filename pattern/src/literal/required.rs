@@ -2,7 +2,7 @@
 //!
 //! `[а-яё]+ость\b` cannot match without `ость`: looking for that string costs less than computing Unicode classes for every byte, as long as
 //! it is rare. [`Required::of`] reads the string off the expression: a literal on the way through all concatenations, captures and
-//! repetitions of at least once. Of several it takes the one whose rarest pair of neighbouring bytes is rarest ([`commonness`], a rough
+//! repetitions of at least once. Of several it is the one whose rarest pair of neighbouring bytes is rarest ([`commonness`], a rough
 //! table in place of statistics of a text that is not known yet). Where a text shows more than one hit in [`Required::sparse_bytes`] bytes the search
 //! is given up, for this text and the next few, and bit streams go on. Left out: sets of strings, one of which every match contains.
 
@@ -18,7 +18,7 @@ const SLACK_HITS: usize = 64;
 /// Automata look at a byte of a line while streams look at so many.
 const CONFIRM_BYTES: usize = 4;
 /// Longer lines are left to the streams.
-const LONG_LINE_BYTES: usize = 64 << 10;
+const LONG_LINE_BYTES: usize = 16 << 10;
 /// So many texts behind a dense one are taken for dense.
 const DENSE_TEXTS: u32 = 31;
 
@@ -33,10 +33,9 @@ pub(crate) struct Required {
 }
 
 impl Required {
-    /// A string of at least `least_bytes` bytes that each match contains, where the expression has one.
-    pub(crate) fn of(hir: &Hir, least_bytes: usize, sparse_bytes: usize) -> Option<Required> {
-        let string = rarest(hir).filter(|string| string.len() >= least_bytes)?;
-        let finder = Finder::new(string).into_owned();
+    /// A string that each match contains, where the expression has one.
+    pub(crate) fn of(hir: &Hir, sparse_bytes: usize) -> Option<Required> {
+        let finder = Finder::new(rarest(hir)?).into_owned();
         Some(Required { finder, sparse_bytes, dense_texts: AtomicU32::new(0) })
     }
 
@@ -83,7 +82,7 @@ impl Required {
 }
 
 /// The string of the expression that is likely to be rarest in a text.
-fn rarest(hir: &Hir) -> Option<&[u8]> {
+pub(crate) fn rarest(hir: &Hir) -> Option<&[u8]> {
     match hir.kind() {
         HirKind::Literal(literal) => Some(&literal.0),
         HirKind::Capture(capture) => rarest(&capture.sub),
@@ -95,8 +94,13 @@ fn rarest(hir: &Hir) -> Option<&[u8]> {
 
 /// Less is rarer: the rarest pair of the string, a single byte behind all pairs; of equals the longer one.
 fn rank(string: &[u8]) -> (u32, usize) {
+    (rarest_pair(string), usize::MAX - string.len())
+}
+
+/// How common the rarest two neighbouring bytes of a string are, from 4 to 18; more than that for a single byte.
+pub(crate) fn rarest_pair(string: &[u8]) -> u32 {
     let pairs = string.windows(2).map(|pair| commonness(pair[0]) + commonness(pair[1]));
-    (pairs.min().unwrap_or(u32::MAX), usize::MAX - string.len())
+    pairs.min().unwrap_or(u32::MAX)
 }
 
 /// How common a byte is in texts and programs, from 0 to 9: about the logarithm of its share.
@@ -119,7 +123,7 @@ mod tests {
 
     fn string_of(pattern: &str) -> Option<String> {
         let hir = regex_syntax::parse(pattern).unwrap();
-        Required::of(&hir, 2, 1024).map(|required| String::from_utf8_lossy(required.string()).into_owned())
+        Required::of(&hir, 1024).map(|required| String::from_utf8_lossy(required.string()).into_owned())
     }
 
     #[test]
@@ -130,7 +134,7 @@ mod tests {
             (r"(\w+zoo)+\d", Some("zoo")),
             (r"the .* quiz", Some(" quiz")),
             (r"a+://b", Some("://b")),
-            (r"(?:ab)*c", None),
+            (r"(?:ab)*c", Some("c")),
             (r"ab|cd", None),
             (r"(?:ab){0,3}\w", None),
             (r"(?i)привет", None),
@@ -143,7 +147,7 @@ mod tests {
     #[test]
     fn a_dense_string_is_given_up_for_some_texts() {
         let hir = regex_syntax::parse(r"\w+ab").unwrap();
-        let required = Required::of(&hir, 2, 100).unwrap();
+        let required = Required::of(&hir, 100).unwrap();
         let lines = |text: &[u8]| {
             let mut count = 0;
             let flow = required.lines(text, b'\n', |line| line.len() > 3, &mut |_| {

@@ -65,7 +65,7 @@ fn transpose_block(bytes: &[u8; 512]) -> [__m512i; 8] {
     let identity = _mm512_set1_epi64(0x8040_2010_0804_0201_u64 as i64);
     let mut rows = [_mm512_setzero_si512(); 8];
     for (at, row) in rows.iter_mut().enumerate() {
-        let ahead = bytes.as_ptr().wrapping_add(8192 + 64 * at);
+        let ahead = bytes.as_ptr().wrapping_add(4096 + 64 * at);
         _mm_prefetch::<_MM_HINT_T0>(ahead.cast());
         let vector = load(bytes[64 * at..64 * at + 64].try_into().expect("64 bytes"));
         let turned = _mm512_permutexvar_epi8(reversed, vector);

@@ -16,9 +16,6 @@ const PIECE_BYTES: usize = 256 << 10;
 /// Texts from this size on are searched by several threads.
 const SHARED_BYTES: usize = 4 << 20;
 
-/// One thread has the system map so much of a text at once, beginning with a piece's length.
-const MAPPED_BYTES: usize = 2 << 20;
-
 /// Bytes of the first piece that is printed: it tells whether the text is dense.
 const FIRST_BYTES: usize = 64 << 10;
 
@@ -56,26 +53,6 @@ pub(super) fn pieces(text: &[u8], first_bytes: usize) -> impl Iterator<Item = Ra
     })
 }
 
-/// Has the system map the pages of a text before they are read, in steps that grow; a search that ends early has asked for little in vain.
-#[derive(Debug, Default)]
-struct Ahead {
-    mapped: usize,
-    step: usize,
-}
-
-impl Ahead {
-    /// Before a piece is read.
-    fn read(&mut self, text: &[u8], piece: &Range<usize>) {
-        if text.len() < SHARED_BYTES || piece.end <= self.mapped {
-            return;
-        }
-        self.step = (2 * self.step).clamp(PIECE_BYTES, MAPPED_BYTES);
-        let end = text.len().min(piece.end.max(self.mapped + self.step));
-        pattern::map::populate(&text[self.mapped..end]);
-        self.mapped = end;
-    }
-}
-
 /// Line ends of a text.
 fn line_ends(text: &[u8]) -> u64 {
     memchr::memchr_iter(b'\n', text).count() as u64
@@ -105,12 +82,7 @@ impl Direct {
             return self.count_up_to(text, most);
         }
         if threads == 1 {
-            let mut ahead = Ahead::default();
-            let counted = |piece: Range<usize>| {
-                ahead.read(text, &piece);
-                self.count_piece(&text[piece])
-            };
-            return pieces(text, PIECE_BYTES).map(counted).sum();
+            return work();
         }
         std::thread::scope(|scope| {
             let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
@@ -207,9 +179,7 @@ impl Direct {
     ) -> io::Result<bool> {
         let mut printed = Printed::default();
         let mut bench = Bench::default();
-        let mut ahead = Ahead::default();
         for piece in pieces(text, FIRST_BYTES) {
-            ahead.read(text, &piece);
             ticket.piece = piece;
             let ends = self.print_piece(text, &ticket, &mut bench, &mut printed);
             ticket.most = ticket.most.map(|most| most - printed.lines);
