@@ -1,6 +1,6 @@
-//! Runs a program under the engine and prints its counts: `run [nothing|counts|filtered|full] PROG ARGS…`.
+//! Runs a program under the engine and prints its counts: `run [nothing|counts|filtered|full] PROG ARGS…`; its children's too with FOLLOW set.
 use event::{FetchFilter, Filter, Record, SetFilter, StoreFilter, Stream};
-use instrument::{run, Command, Exit, Observer, Options};
+use instrument::{run, Children, Command, Exit, Observer, Options};
 
 #[derive(Default)]
 struct Count(u64, [u64; 9]);
@@ -33,7 +33,9 @@ fn main() {
     let program = arguments.next().expect("a program");
     let command = Command { program, arguments: arguments.collect() };
     let mut records = Count::default();
-    match run(&command, &Options { stream, ..Options::default() }, &mut records) {
+    let follow = std::env::var_os("FOLLOW").is_some();
+    let children = if follow { Children::Followed } else { Children::Released };
+    match run(&command, &Options { stream, children, ..Options::default() }, &mut records) {
         Ok(o) => {
             let p = &o.profile;
             eprintln!(
@@ -45,6 +47,8 @@ fn main() {
                 o.exit
             );
             eprintln!("{:?} {:?}", o.effort, records.1);
+            o.processes.iter().filter(|_| follow).for_each(|process| eprintln!("{process:?}"));
+            o.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
             if let Exit::Code(code) = o.exit {
                 std::process::exit(code);
             }

@@ -75,7 +75,7 @@ fn find(program: &OsStr) -> Result<PathBuf, Error> {
     refused.ok_or_else(|| not_found(program, "no such program in PATH"))
 }
 
-fn check_header(path: &Path) -> Result<(), Error> {
+pub(crate) fn check_header(path: &Path) -> Result<(), Error> {
     let path = path.to_path_buf();
     let mut file = File::open(&path)
         .map_err(|e| Error::program(ErrorKind::NotExecutable, &path, &format!("it cannot be read ({e})")))?;

@@ -2,7 +2,7 @@
 //!
 //! An exit without code, an indirect target that the table misses, a full ring, a special system call: each is an `int3` behind an exit
 //! number in the thread's context, answered through shared memory and continued without touching registers. Signals, new
-//! tasks and execs are ptrace's own stops. Forked children run natively (they leave the code cache where they were born).
+//! tasks and execs are ptrace's own stops (`process.rs`).
 
 use crate::affinity::Binding;
 use crate::cache::{count_address, EXIT_LOOKUP, EXIT_RING, EXIT_SYSTEM_CALL};
@@ -10,14 +10,14 @@ use crate::error::{Error, ErrorKind};
 use crate::image::Image;
 use crate::interrupt::{self, Echo};
 use crate::layout::context;
-use crate::profile::Profile;
+use crate::process::Living;
+use crate::profile::{self, Profile};
 use crate::ptrace::{self, SignalInfo, Wait};
-use crate::ring::{Segment, Tally};
-use crate::run::{Effort, Exit};
+use crate::ring::{Given, Segment, Tally, Token};
+use crate::run::{Children, Effort, Exit, Process};
 use crate::tool::SharedAsking;
-use crate::{layout, profile};
 use event::Stream;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
 use std::sync::Arc;
@@ -28,6 +28,10 @@ pub(crate) struct Thread {
     pub(crate) context: usize,
     /// Running number over the whole run.
     pub(crate) number: u32,
+    /// Process that it belongs to.
+    pub(crate) process: i32,
+    /// Image that it runs in, which may be its process' parent's.
+    pub(crate) image: u32,
     /// Signals that arrived while it was being stepped.
     pub(crate) held: Vec<(i32, SignalInfo)>,
 }
@@ -38,15 +42,16 @@ pub(crate) struct Ended {
     pub(crate) interrupted: bool,
     pub(crate) warnings: Vec<String>,
     pub(crate) effort: Effort,
-    profiles: Vec<Profile>,
+    pub(crate) processes: Vec<Process>,
+    profiles: BTreeMap<u32, Profile>,
 }
 
 impl Ended {
     /// One profile of all images, with what the observer's side tallied.
-    pub(crate) fn profile(self, tally: &Tally) -> Profile {
+    pub(crate) fn profile(&mut self, tally: &Tally) -> Profile {
         let mut all = Profile::default();
-        for (image, p) in self.profiles.into_iter().enumerate() {
-            profile::append(&mut all, p, image as u32, tally);
+        for (image, p) in std::mem::take(&mut self.profiles) {
+            profile::append(&mut all, p, image, tally);
         }
         all
     }
@@ -54,21 +59,27 @@ impl Ended {
 
 /// The host of one run.
 pub(crate) struct Host {
-    root: i32,
-    stream: Stream,
-    pub(crate) image: Option<Image>,
-    images: u32,
+    pub(crate) root: i32,
+    pub(crate) stream: Stream,
+    pub(crate) children: Children,
+    pub(crate) images: HashMap<u32, Image>,
+    pub(crate) images_seen: u32,
     pub(crate) threads: HashMap<i32, Thread>,
-    threads_seen: u32,
-    early: HashSet<i32>,
-    give: Option<Sender<Segment>>,
-    returned: Receiver<(usize, u32)>,
-    /// Segments that the observer holds, by (context, segment).
-    lent: HashSet<(usize, u32)>,
+    pub(crate) threads_seen: u32,
+    /// Tasks whose first stop came before the event of the one that made them.
+    pub(crate) early: HashSet<i32>,
+    /// All processes, as they were born.
+    pub(crate) processes: Vec<Process>,
+    pub(crate) living: HashMap<i32, Living>,
+    give: Option<Sender<Given>>,
+    returned: Receiver<Token>,
+    /// Segments that the observer holds.
+    lent: HashSet<Token>,
     blocks: Arc<AtomicUsize>,
-    profiles: Vec<Profile>,
+    pub(crate) profiles: BTreeMap<u32, Profile>,
     exit: Option<Exit>,
     pub(crate) failure: Option<Error>,
+    pub(crate) warnings: Vec<String>,
     pub(crate) effort: Effort,
     pub(crate) binding: Binding,
     pub(crate) echo: Echo,
@@ -80,31 +91,37 @@ impl Host {
     pub(crate) fn new(
         root: i32,
         stream: Stream,
-        give: Sender<Segment>,
-        returned: Receiver<(usize, u32)>,
+        give: Sender<Given>,
+        returned: Receiver<Token>,
         blocks: Arc<AtomicUsize>,
         binding: Binding,
     ) -> Host {
-        Host {
+        let mut host = Host {
             root,
             stream,
-            image: None,
-            images: 0,
+            children: Children::Released,
+            images: HashMap::new(),
+            images_seen: 0,
             threads: HashMap::new(),
             threads_seen: 0,
             early: HashSet::new(),
+            processes: Vec::new(),
+            living: HashMap::new(),
             give: Some(give),
             returned,
             lent: HashSet::new(),
             blocks,
-            profiles: Vec::new(),
+            profiles: BTreeMap::new(),
             exit: None,
             failure: None,
+            warnings: Vec::new(),
             effort: Effort::default(),
             binding,
             echo: Echo::default(),
             asking: None,
-        }
+        };
+        host.born(root, None);
+        host
     }
 
     /// Hangs up on the observer's side.
@@ -114,7 +131,7 @@ impl Host {
 
     /// Runs the program to its end.
     pub(crate) fn control(&mut self) -> Result<Ended, Error> {
-        let guard = interrupt::Guard::new(self.root);
+        let mut guard = interrupt::Guard::new(self.root);
         loop {
             match ptrace::wait(-1) {
                 Ok(Some((tid, what))) => self.stopped(tid, what),
@@ -122,13 +139,21 @@ impl Host {
                 Err(()) => break,
             }
             if self.failure.is_some() {
-                ptrace::kill(self.root, libc::SIGKILL);
+                self.end_all(libc::SIGKILL);
             }
-            if self.exit.is_some() && self.threads.is_empty() {
-                break;
+            if self.exit.is_some() {
+                if self.threads.is_empty() {
+                    break;
+                }
+                // Children that outlive the program are followed to their ends, unless somebody asks for an end.
+                if let Some(signal) = guard.end_of_children() {
+                    self.end_all(signal);
+                }
             }
         }
-        self.finish_image();
+        for image in self.images.keys().copied().collect::<Vec<_>>() {
+            self.finish_image(image);
+        }
         if let Some(failure) = self.failure.take() {
             return Err(failure);
         }
@@ -137,8 +162,9 @@ impl Host {
         Ok(Ended {
             exit,
             interrupted,
-            warnings: Vec::new(),
+            warnings: std::mem::take(&mut self.warnings),
             effort: self.effort,
+            processes: std::mem::take(&mut self.processes),
             profiles: std::mem::take(&mut self.profiles),
         })
     }
@@ -150,8 +176,7 @@ impl Host {
             Wait::Event(event, signal) => self.event(tid, event, signal),
             Wait::Signal(libc::SIGTRAP) if self.threads.contains_key(&tid) => {
                 let context = self.threads[&tid].context;
-                let image = self.image.as_ref().expect("a thread has an image");
-                match image.read32(context, context::EXIT) {
+                match self.image_mut(tid).read32(context, context::EXIT) {
                     0 => self.signal(tid, libc::SIGTRAP, None),
                     exit => self.left_cache(tid, context, exit),
                 }
@@ -163,37 +188,43 @@ impl Host {
 
     /// The thread stands behind an `int3` of ours.
     fn left_cache(&mut self, tid: i32, context: usize, exit: u32) {
-        self.image_mut().write32(context, context::EXIT, 0);
+        self.image_mut(tid).write32(context, context::EXIT, 0);
         match exit {
             EXIT_RING => self.ring_full(tid),
             EXIT_SYSTEM_CALL => return self.system_call(tid),
             exit => {
-                let code = self.serve(context, exit);
-                self.image_mut().write64(context, context::CONTINUE, code);
+                let code = self.serve(tid, exit);
+                self.image_mut(tid).write64(context, context::CONTINUE, code);
             }
         }
-        if self.check_refusal() {
+        if self.check_refusal(tid) {
             return;
         }
         ptrace::resume(tid, 0);
     }
 
-    pub(crate) fn image_mut(&mut self) -> &mut Image {
-        self.image.as_mut().expect("a thread has an image")
+    /// The image that thread `tid` runs in.
+    pub(crate) fn image_mut(&mut self, tid: i32) -> &mut Image {
+        self.image_of(self.threads[&tid].image)
+    }
+
+    pub(crate) fn image_of(&mut self, number: u32) -> &mut Image {
+        self.images.get_mut(&number).expect("an image lives as long as its threads")
     }
 
     /// Kills the program where the translator met what it cannot do.
-    pub(crate) fn check_refusal(&mut self) -> bool {
-        let Some(why) = self.image_mut().translator.refusal.take() else { return false };
+    pub(crate) fn check_refusal(&mut self, tid: i32) -> bool {
+        let Some(why) = self.image_mut(tid).translator.refusal.take() else { return false };
         self.failure =
             Some(Error::new(ErrorKind::Unsupported, format!("lightfoot cannot run this program: {why}")));
-        ptrace::kill(self.root, libc::SIGKILL);
+        self.end_all(libc::SIGKILL);
         true
     }
 
     /// Answers an exit: where the thread is to continue.
-    pub(crate) fn serve(&mut self, context: usize, exit: u32) -> u64 {
-        let image = self.image.as_mut().expect("a thread has an image");
+    pub(crate) fn serve(&mut self, tid: i32, exit: u32) -> u64 {
+        let Thread { context, image, .. } = self.threads[&tid];
+        let image = self.images.get_mut(&image).expect("an image lives as long as its threads");
         let started = Instant::now();
         let (target, indirect) = if exit == EXIT_LOOKUP {
             self.effort.lookups += 1;
@@ -225,23 +256,14 @@ impl Host {
         self.effort.segments += 1;
         self.pass_on(tid);
         let started = Instant::now();
-        let thread = &self.threads[&tid];
-        let context = thread.context;
-        let image = self.image.as_ref().expect("a thread has an image");
-        let (segment, offset, count) = image.written(context);
+        let Thread { context, image: number, .. } = self.threads[&tid];
+        let (segment, offset, count) = self.image_of(number).written(context);
         let next = (segment + 1) % context::RING_SEGMENTS;
-        while self.lent.contains(&(context, next)) {
-            match self.returned.recv() {
-                Ok(token) => {
-                    self.lent.remove(&token);
-                }
-                Err(_) => break,
-            }
-        }
-        image.start_segment(context, next);
+        self.wait_for(|token| *token == (number, context, next));
+        self.image_of(number).start_segment(context, next);
         self.effort.waiting += started.elapsed();
         let started = Instant::now();
-        self.effort.tuned += self.image_mut().learn(offset, count);
+        self.effort.tuned += self.image_of(number).learn(offset, count);
         self.effort.translating += started.elapsed();
     }
 
@@ -250,9 +272,10 @@ impl Host {
         while let Ok(token) = self.returned.try_recv() {
             self.lent.remove(&token);
         }
-        let (Some(thread), Some(image)) = (self.threads.get(&tid), self.image.as_ref()) else { return };
+        let Some(thread) = self.threads.get(&tid) else { return };
+        let image = &self.images[&thread.image];
         let (segment, offset, count) = image.written(thread.context);
-        let token = (thread.context, segment);
+        let token = (thread.image, thread.context, segment);
         if count == 0 {
             return;
         }
@@ -266,13 +289,13 @@ impl Host {
             token,
         };
         if let Some(give) = &self.give {
-            let _ = give.send(segment);
+            let _ = give.send(Given::Segment(segment));
         }
     }
 
-    /// Waits until the observer has returned everything of a context that is about to be used again.
-    fn settle(&mut self, context: usize) {
-        while (0..layout::context::RING_SEGMENTS).any(|s| self.lent.contains(&(context, s))) {
+    /// Waits until the observer has returned every segment that `is_wanted`.
+    fn wait_for(&mut self, is_wanted: impl Fn(&Token) -> bool) {
+        while self.lent.iter().any(&is_wanted) {
             match self.returned.recv() {
                 Ok(token) => {
                     self.lent.remove(&token);
@@ -285,29 +308,39 @@ impl Host {
     fn ended(&mut self, tid: i32, exit: Exit) {
         self.early.remove(&tid);
         self.gone(tid);
+        self.died(tid, exit);
         if tid == self.root {
             self.exit = Some(exit);
+            interrupt::root_ended();
         }
     }
 
-    /// The thread will not run again.
-    fn gone(&mut self, tid: i32) {
-        if !self.threads.contains_key(&tid) {
-            return;
-        }
+    /// The thread will not run again; with the last one its image ends.
+    pub(crate) fn gone(&mut self, tid: i32) {
         self.pass_on(tid);
-        if let Some(thread) = self.threads.remove(&tid) {
-            self.settle(thread.context);
-            self.image_mut().left(thread.context);
+        let Some(Thread { context, image: number, .. }) = self.threads.remove(&tid) else { return };
+        if self.image_of(number).threads == 1 {
+            return self.finish_image(number);
+        }
+        // The next thread of this context writes where the observer may still read.
+        self.wait_for(|token| (token.0, token.1) == (number, context));
+        let image = self.image_of(number);
+        image.left(context);
+        if image.pid == tid {
+            let other = self.threads.iter().find(|(_, thread)| thread.image == number);
+            let other = other.map(|(&tid, _)| tid).expect("somebody else runs in it");
+            self.image_of(number).looked_at_through(other);
         }
     }
 
-    fn finish_image(&mut self) {
-        if let Some(mut image) = self.image.take() {
-            let cache = &image.translator.cache;
-            self.effort.fragments += cache.fragments.len() as u64;
-            self.effort.code_bytes += cache.zones.iter().map(|z| z.hot_used + z.cold_used).sum::<u64>();
-            self.profiles.push(image.profile());
+    fn finish_image(&mut self, number: u32) {
+        let Some(mut image) = self.images.remove(&number) else { return };
+        let cache = &image.translator.cache;
+        self.effort.fragments += cache.fragments.len() as u64;
+        self.effort.code_bytes += cache.zones.iter().map(|z| z.hot_used + z.cold_used).sum::<u64>();
+        self.profiles.insert(number, image.profile());
+        if let Some(give) = &self.give {
+            let _ = give.send(Given::Ended(number));
         }
     }
 
@@ -331,76 +364,15 @@ impl Host {
         }
     }
 
-    /// A new program image: all other threads are gone, the old image's counts are final.
-    fn executed(&mut self, tid: i32) {
-        let former = ptrace::event_message(tid) as i32;
-        self.gone(former);
-        self.gone(tid);
-        for other in self.threads.keys().copied().collect::<Vec<_>>() {
-            self.gone(other);
-        }
-        self.finish_image();
-        // The exec's system call must be over before calls can be made in the program's name. A signal that arrives meanwhile is sent again.
-        let mut missed = Vec::new();
-        loop {
-            if !ptrace::step(tid, 0) {
-                return;
-            }
-            match ptrace::wait(tid) {
-                Ok(Some((_, Wait::Signal(libc::SIGTRAP)))) => break,
-                Ok(Some((_, Wait::Signal(signal)))) => missed.push(signal),
-                Ok(Some((_, what))) => return self.stopped(tid, what),
-                _ => return,
-            }
-        }
-        missed.into_iter().for_each(|signal| ptrace::kill(tid, signal));
-        match Image::new(tid, self.images, self.stream) {
-            Ok(mut image) => {
-                if let Some(asking) = &self.asking {
-                    let blocks = self.profiles.iter().map(|p| p.blocks.len()).sum();
-                    asking.borrow_mut().starts(self.images, tid, blocks);
-                }
-                image.translator.asking = self.asking.clone();
-                self.images += 1;
-                self.image = Some(image);
-                self.adopt(tid);
-            }
-            Err(error) => self.fail(error),
-        }
-    }
-
-    fn fail(&mut self, error: Error) {
+    pub(crate) fn fail(&mut self, error: Error) {
         self.failure.get_or_insert(error);
-        ptrace::kill(self.root, libc::SIGKILL);
-    }
-
-    /// Takes the stopped task in: a context in `gs`, and on in the code cache.
-    fn adopt(&mut self, tid: i32) {
-        let Some(mut r) = ptrace::registers(tid) else { return };
-        let number = self.threads_seen;
-        let Some(context) = self.image_mut().enter(r.fs_base) else {
-            let why = format!("the program has more than {} threads at a time", layout::CONTEXTS_MAX);
-            return self.fail(Error::new(ErrorKind::Unsupported, why));
-        };
-        self.threads_seen += 1;
-        self.threads.insert(tid, Thread { context, number, held: Vec::new() });
-        r.gs_base = layout::CONTEXTS + context as u64 * context::BYTES;
-        let parallel = self.threads.len() > 1;
-        if parallel {
-            self.binding.dissolve(self.threads.keys().copied());
-        }
-        self.image_mut().translator.cache.parallel |= parallel;
-        ptrace::set_registers(tid, &r);
-        self.redirect(tid);
-        if !self.check_refusal() {
-            ptrace::resume(tid, 0);
-        }
+        self.end_all(libc::SIGKILL);
     }
 
     /// Sends a thread that stands at an address of the program to its translation.
     pub(crate) fn redirect(&mut self, tid: i32) {
         let Some(mut r) = ptrace::registers(tid) else { return };
-        let image = self.image_mut();
+        let image = self.image_mut(tid);
         if image.translator.cache.contains(r.rip) {
             return;
         }
@@ -409,41 +381,4 @@ impl Host {
             ptrace::set_registers(tid, &r);
         }
     }
-
-    /// A task was born: a thread is taken in, a process is let go to run natively.
-    fn cloned(&mut self, tid: i32) {
-        let new = ptrace::event_message(tid) as i32;
-        if !self.early.remove(&new) {
-            match ptrace::wait(new) {
-                Ok(Some((_, Wait::Event(..) | Wait::Signal(_)))) => {}
-                _ => return ptrace::resume(tid, 0),
-            }
-        }
-        if is_thread_of(new, self.root) {
-            self.adopt(new);
-        } else {
-            self.release(new);
-        }
-        ptrace::resume(tid, 0);
-    }
-
-    /// Lets a forked child run natively from the program's own next instruction.
-    fn release(&mut self, tid: i32) {
-        if let (Some(mut r), Some(image)) = (ptrace::registers(tid), self.image.as_ref()) {
-            if let Some((bound, _)) = image.translator.cache.bound(r.rip) {
-                let block = &image.translator.blocks[bound.block as usize];
-                r.rip = block.ip + u64::from(block.len);
-                r.rcx = r.rip;
-                r.gs_base = 0;
-                ptrace::set_registers(tid, &r);
-            }
-        }
-        self.binding.free(tid);
-        ptrace::detach(tid, 0);
-    }
-}
-
-/// Whether `tid` is a thread of process `pid` (and not a process of its own).
-fn is_thread_of(tid: i32, pid: i32) -> bool {
-    std::fs::metadata(format!("/proc/{pid}/task/{tid}")).is_ok()
 }

@@ -46,6 +46,18 @@ pub(crate) enum Stop {
     Repeating,
 }
 
+/// What already lies where the engine's memory is mapped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ground {
+    /// Nothing.
+    Free,
+    /// The engine's memory of the process that this one was forked off.
+    Inherited,
+}
+
+/// Many a forked child only prepares an exec, or leaves at once.
+const HESITANT_FRAGMENTS: usize = 100;
+
 /// Checks of a block's instruction lines that failed, from which on it is thought over.
 const FAILURES_MIN: u64 = 4096;
 
@@ -63,8 +75,6 @@ pub(crate) struct Image {
     pub(crate) threads: usize,
     /// Signals that arrived while calls were made in the program's name; sent again afterwards.
     missed: std::cell::RefCell<Vec<i32>>,
-    /// Signals with handlers, as last read.
-    pub(crate) caught: Option<u64>,
     /// Executions that no counter saw, by block.
     extra: HashMap<u32, u64>,
     /// Executions cut short: (block, instructions retired).
@@ -79,6 +89,31 @@ impl Image {
         let vdso = vector.get(&33).copied().unwrap_or(0);
         let layout = Layout::plan(&modules::ranges(pid), entry)
             .ok_or_else(|| Error::system("no room for generated code in the program's address space"))?;
+        let gadget = system_call_in(pid, vdso).ok_or_else(|| {
+            Error::system(
+                "cannot read the program's vdso (process_vm_readv refused, or boot parameter vdso=0)",
+            )
+        })?;
+        let image = Image::empty(Maps::new(pid), number, stream, layout, gadget)?;
+        let stack = ptrace::registers(pid).ok_or_else(|| Error::system("the program vanished"))?.rsp;
+        image.map_into(pid, Ground::Free, (stack - 4096) & !15)?;
+        Ok(image)
+    }
+
+    /// The image of process `pid`, which the thread of context `c` has just forked: the same addresses, nothing translated.
+    pub(crate) fn fork(&self, pid: i32, number: u32, c: usize) -> Result<Image, Error> {
+        let layout = self.translator.cache.layout.clone();
+        let stream = self.translator.events.stream;
+        let mut image = Image::empty(self.maps.of_child(pid), number, stream, layout, self.gadget)?;
+        image.translator.hesitant_fragments = HESITANT_FRAGMENTS;
+        // The parent's thread stands at its system call: what it keeps for one instruction is unused.
+        let scratch = CONTEXTS + c as u64 * context::BYTES + u64::from(context::VECTOR);
+        image.map_into(pid, Ground::Inherited, scratch)?;
+        Ok(image)
+    }
+
+    /// An image that is not mapped anywhere.
+    fn empty(maps: Maps, number: u32, stream: Stream, layout: Layout, gadget: u64) -> Result<Image, Error> {
         let shared = Arc::new(Shared::new(layout.file_bytes() as usize)?);
         let filter = if let Stream::Filtered(f) = &stream { Some(f) } else { None };
         let cache = CodeCache::new(shared.clone(), layout.clone(), filter);
@@ -86,35 +121,36 @@ impl Image {
         for n in number::ALL {
             shared.write(table + n as usize, &[1]);
         }
-        let gadget = system_call_in(pid, vdso).ok_or_else(|| {
-            Error::system(
-                "cannot read the program's vdso (process_vm_readv refused, or boot parameter vdso=0)",
-            )
-        })?;
-        let image = Image {
+        let pid = maps.pid;
+        Ok(Image {
             pid,
             number,
             shared,
             translator: Translator::new(cache, CodeReader::new(pid), Events::new(stream)),
-            maps: Maps::new(pid),
+            maps,
             gadget,
             free: (0..CONTEXTS_MAX).rev().collect(),
             used: 0,
             threads: 0,
             missed: std::cell::RefCell::new(Vec::new()),
-            caught: None,
             extra: HashMap::new(),
             cut: HashMap::new(),
-        };
-        image.map_into(pid, &layout)?;
-        Ok(image)
+        })
+    }
+
+    /// Reads the memory through another task from now on: the one it was read through is about to be gone.
+    pub(crate) fn looked_at_through(&mut self, tid: i32) {
+        self.pid = tid;
+        self.maps.pid = tid;
+        self.translator.reader.pid = tid;
     }
 
     /// Maps the shared file into the stopped target by system calls made in its name; registers are put back.
-    fn map_into(&self, pid: i32, layout: &Layout) -> Result<(), Error> {
+    /// `at` is where a path fits for a while.
+    fn map_into(&self, pid: i32, ground: Ground, at: u64) -> Result<(), Error> {
+        let layout = &self.translator.cache.layout;
         let before = ptrace::registers(pid).ok_or_else(|| Error::system("the program vanished"))?;
         let path = format!("/proc/{}/fd/{}\0", ptrace::own_pid(), self.shared.fd());
-        let at = (before.rsp - 4096) & !15;
         let mut old = vec![0u8; path.len()];
         memory::read_target(pid, at, &mut old);
         memory::write_target(pid, at, path.as_bytes());
@@ -122,7 +158,9 @@ impl Image {
         let fd = self.inject(pid, libc::SYS_openat as u64, [AT_FDCWD, at, libc::O_RDWR as u64, 0, 0, 0]);
         memory::write_target(pid, at, &old);
         if fd < 0 {
-            return Err(Error::system(&format!("the program cannot open the shared memory (error {})", -fd)));
+            let why = std::io::Error::from_raw_os_error(-fd as i32);
+            let sentence = format!("the program cannot open the shared memory ({why})");
+            return Err(Error::new(ErrorKind::System, sentence));
         }
         let (read, write, run) = (libc::PROT_READ, libc::PROT_WRITE, libc::PROT_EXEC);
         let mut parts: Vec<(u64, u64, i32, u64)> = Vec::new();
@@ -132,7 +170,11 @@ impl Image {
         parts.push((layout.low, (LOW_BYTES + 0xfff) & !0xfff, read, layout.low_offset()));
         let contexts = context::BYTES * CONTEXTS_MAX as u64;
         parts.push((CONTEXTS, contexts, read | write, layout.contexts_offset()));
-        let flags = (libc::MAP_SHARED | libc::MAP_FIXED_NOREPLACE | libc::MAP_NORESERVE) as u64;
+        let place = match ground {
+            Ground::Free => libc::MAP_FIXED_NOREPLACE,
+            Ground::Inherited => libc::MAP_FIXED,
+        };
+        let flags = (libc::MAP_SHARED | place | libc::MAP_NORESERVE) as u64;
         for (address, bytes, protection, offset) in parts {
             let arguments = [address, bytes, protection as u64, flags, fd as u64, offset];
             let got = self.inject(pid, libc::SYS_mmap as u64, arguments);

@@ -11,6 +11,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 static ROOT: AtomicI32 = AtomicI32::new(0);
 static SEEN: AtomicU64 = AtomicU64::new(0);
 static LAST_S: AtomicU64 = AtomicU64::new(0);
+/// Requests to end that came after the program's end, or were meant for more than the program.
+static ENDS: AtomicU64 = AtomicU64::new(0);
 
 const SIGNALS: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
 /// A program that ends this long after the interrupt ended because of it.
@@ -26,6 +28,7 @@ extern "C" fn note(signal: i32, info: *mut libc::siginfo_t, _context: *mut libc:
         unsafe { libc::clock_gettime(libc::CLOCK_REALTIME, &mut now) };
         LAST_S.store(now.tv_sec as u64, Ordering::SeqCst);
     }
+    ENDS.fetch_add(1, Ordering::SeqCst);
     let root = ROOT.load(Ordering::SeqCst);
     if from_user && root > 0 {
         // SAFETY: integers only.
@@ -37,12 +40,21 @@ extern "C" fn note(signal: i32, info: *mut libc::siginfo_t, _context: *mut libc:
 pub(crate) struct Guard {
     former: Vec<libc::sigaction>,
     seen_before: u64,
+    ends_before: u64,
+    /// Requests to end that were answered.
+    answered: u64,
+}
+
+/// The program has ended: its number may soon be another's.
+pub(crate) fn root_ended() {
+    ROOT.store(0, Ordering::SeqCst);
 }
 
 impl Guard {
     pub(crate) fn new(root: i32) -> Guard {
         ROOT.store(root, Ordering::SeqCst);
         let seen_before = SEEN.load(Ordering::SeqCst);
+        let ends_before = ENDS.load(Ordering::SeqCst);
         let mut former = Vec::new();
         for signal in SIGNALS {
             // SAFETY: zeroes are a valid sigaction; the handler above is async-signal-safe.
@@ -58,7 +70,17 @@ impl Guard {
                 former.push(old);
             }
         }
-        Guard { former, seen_before }
+        Guard { former, seen_before, ends_before, answered: 0 }
+    }
+
+    /// What to send to the processes that have outlived the program, if somebody wants an end: first `SIGTERM`, which they may answer, then
+    /// `SIGKILL`.
+    pub(crate) fn end_of_children(&mut self) -> Option<i32> {
+        let asked = ENDS.load(Ordering::SeqCst) - self.ends_before;
+        let is_new = asked > self.answered;
+        let first = self.answered == 0;
+        self.answered = asked;
+        is_new.then_some(if first { libc::SIGTERM } else { libc::SIGKILL })
     }
 
     /// Whether Ctrl-C came shortly before now.

@@ -92,7 +92,7 @@ pub(crate) mod context {
 /// First context's address; the others follow.
 pub(crate) const CONTEXTS: u64 = 0x1000_0000_0000;
 /// Most threads of one process at a time.
-pub(crate) const CONTEXTS_MAX: usize = 64;
+pub(crate) const CONTEXTS_MAX: usize = 512;
 /// Bits that select a slot of the lookup table.
 pub(crate) const LOOKUP_BITS: u32 = 18;
 /// Slots probed one after the other.

@@ -25,6 +25,7 @@ mod liveness;
 mod masking;
 mod memory;
 mod modules;
+mod process;
 pub mod profile;
 mod ptrace;
 pub mod reference;
@@ -39,4 +40,6 @@ mod translate;
 
 pub use error::{Error, ErrorKind};
 pub use profile::{Block, Instruction, Module, Profile, Site};
-pub use run::{run, Aslr, Command, Effort, Exit, Observer, Options, Outcome, Progress, Unobserved};
+pub use run::{
+    run, Aslr, Children, Command, Effort, Exit, Observer, Options, Outcome, Process, Progress, Unobserved,
+};

@@ -50,7 +50,7 @@ pub(crate) fn ranges(pid: i32) -> Vec<Range> {
 
 /// The modules of one process image.
 pub(crate) struct Maps {
-    pid: i32,
+    pub(crate) pid: i32,
     /// Current text: start, end, module.
     text: Vec<(u64, u64, u32)>,
     last: (u64, u64, u32),
@@ -62,6 +62,12 @@ pub(crate) struct Maps {
 impl Maps {
     pub(crate) fn new(pid: i32) -> Maps {
         Maps { pid, text: Vec::new(), last: (0, 0, 0), generated: HashSet::new(), modules: Vec::new() }
+    }
+
+    /// The same text in a process that was forked off this one.
+    pub(crate) fn of_child(&self, pid: i32) -> Maps {
+        let generated = self.generated.clone();
+        Maps { pid, text: self.text.clone(), last: (0, 0, 0), generated, modules: self.modules.clone() }
     }
 
     /// Whether a change of `[start, end)` concerns known text.

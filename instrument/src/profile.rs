@@ -77,7 +77,7 @@ pub struct Profile {
     pub repeats: Vec<(u32, u64)>,
     /// Loads and stores made by complex references: (site, loads, stores).
     pub complex: Vec<(u32, u64, u64)>,
-    /// For each process image, one more after each exec, the first of its sites and of its blocks.
+    /// For each process image (one more after each exec, and for each forked child that is followed) the first of its sites and of its blocks.
     pub images: Vec<(u32, u32)>,
 }
 

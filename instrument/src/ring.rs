@@ -18,13 +18,24 @@ use std::time::{Duration, Instant};
 pub(crate) struct Segment {
     pub(crate) shared: Arc<Shared>,
     pub(crate) thread: u32,
-    /// First site number of the image, added to what records say.
+    /// Number of the image.
     pub(crate) image: u32,
     /// Byte offset in the shared file.
     pub(crate) offset: usize,
     pub(crate) count: usize,
-    /// (context, segment), reported back.
-    pub(crate) token: (usize, u32),
+    /// Reported back.
+    pub(crate) token: Token,
+}
+
+/// A segment's image, context and number.
+pub(crate) type Token = (u32, usize, u32);
+
+/// What the observer's side is given.
+pub(crate) enum Given {
+    /// Records.
+    Segment(Segment),
+    /// Nothing follows of this image.
+    Ended(u32),
 }
 
 /// (loads, stores, iterations beyond one per execution) by (image, site).
@@ -32,8 +43,8 @@ pub(crate) type Tally = HashMap<(u32, u32), (u64, u64, u64)>;
 
 /// What the observer's side needs beside the observer.
 pub(crate) struct Desk {
-    pub(crate) incoming: Receiver<Segment>,
-    pub(crate) done: Sender<(usize, u32)>,
+    pub(crate) incoming: Receiver<Given>,
+    pub(crate) done: Sender<Token>,
     pub(crate) blocks: Arc<AtomicUsize>,
     pub(crate) started: Instant,
 }
@@ -47,7 +58,8 @@ pub(crate) fn observe(desk: Desk, observer: &mut dyn Observer) -> Tally {
     const PERIOD: Duration = Duration::from_millis(100);
     loop {
         match desk.incoming.recv_timeout(PERIOD) {
-            Ok(segment) => {
+            Ok(Given::Ended(image)) => observer.image_ended(image),
+            Ok(Given::Segment(segment)) => {
                 let records = segment.shared.records(segment.offset, segment.count);
                 if std::mem::replace(&mut image, segment.image) != image {
                     observer.image(image);

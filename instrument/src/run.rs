@@ -35,6 +35,15 @@ pub enum Aslr {
     On,
 }
 
+/// What becomes of the processes that the program starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Children {
+    /// They run natively, uncounted.
+    Released,
+    /// They are counted, and so are theirs; the run ends when the last of them has ended.
+    Followed,
+}
+
 /// How to run.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -42,11 +51,13 @@ pub struct Options {
     pub aslr: Aslr,
     /// What is recorded.
     pub stream: Stream,
+    /// What becomes of child processes. Tools see the program alone, whatever this says.
+    pub children: Children,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { aslr: Aslr::Off, stream: Stream::Counts }
+        Options { aslr: Aslr::Off, stream: Stream::Counts, children: Children::Released }
     }
 }
 
@@ -84,6 +95,22 @@ pub struct Effort {
     pub waiting: Duration,
 }
 
+/// A process of the run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Process {
+    /// Its number in the system while it lived.
+    pub pid: i32,
+    /// Index of the process that started it; `None` for the program itself.
+    pub parent: Option<usize>,
+    /// Arguments of its last exec, or of its parent's.
+    pub command: Vec<OsString>,
+    /// How it ended; `None` where it ran on without being counted.
+    pub exit: Option<Exit>,
+    /// Its images, by index into [`Profile::images`]: one more after each exec. None for a child that shared its parent's memory all
+    /// its life: what it did is the parent's.
+    pub images: Vec<u32>,
+}
+
 /// What happened.
 #[derive(Debug)]
 pub struct Outcome {
@@ -93,8 +120,10 @@ pub struct Outcome {
     pub interrupted: bool,
     /// Wall time from exec to end.
     pub wall: Duration,
-    /// Counts.
+    /// Counts, of all processes.
     pub profile: Profile,
+    /// The program, and what it started if that was followed, as they were born.
+    pub processes: Vec<Process>,
     /// What the engine did.
     pub effort: Effort,
     /// Sentences that the user should see (fallbacks, refused features).
@@ -114,8 +143,11 @@ pub struct Progress {
 pub trait Observer: Send {
     /// Records of one thread, in program order.
     fn records(&mut self, thread: u32, records: &[Record]);
-    /// The records that follow are those of this process image: 0 at first, one more after each exec.
+    /// The records that follow are those of this process image: 0 at first, a new number after each exec. Images of several processes take
+    /// turns; threads are numbered over all of them.
     fn image(&mut self, _number: u32) {}
+    /// This image has ended: it will have no more records.
+    fn image_ended(&mut self, _number: u32) {}
     /// Called about ten times a second.
     fn progress(&mut self, _progress: &Progress) {}
 }
@@ -171,6 +203,9 @@ pub(crate) fn run_asking(
             ring::observe(desk, observer)
         });
         let mut host = Host::new(pid, bounded(options.stream), give, returned, blocks, binding);
+        if asking.is_none() {
+            host.children = options.children;
+        }
         host.asking = asking;
         let ended = host.control();
         host.close();
@@ -182,7 +217,8 @@ pub(crate) fn run_asking(
     warnings.append(&mut ended.warnings);
     let (exit, interrupted, effort) = (ended.exit, ended.interrupted, ended.effort);
     let wall = started.elapsed();
-    Ok(Outcome { exit, interrupted, wall, profile: ended.profile(&tally), effort, warnings })
+    let profile = ended.profile(&tally);
+    Ok(Outcome { exit, interrupted, wall, profile, processes: ended.processes, effort, warnings })
 }
 
 /// The stream with filters that a context has room for. Fewer sets drop fewer references, which is as exact. The in-line

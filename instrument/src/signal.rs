@@ -32,7 +32,8 @@ impl Host {
             return ptrace::resume(tid, signal);
         }
         let mut held = std::mem::take(&mut self.thread(tid).held);
-        if self.echo.repeats(signal, &info) {
+        // What was sent to the host is passed on to the root alone.
+        if self.thread(tid).process == self.root && self.echo.repeats(signal, &info) {
             return self.next_signal(tid, held);
         }
         match self.bring_to_boundary(tid, fault, &mut held) {
@@ -69,13 +70,16 @@ impl Host {
 
     /// Bit mask of the signals that have handlers.
     fn caught(&mut self, tid: i32) -> u64 {
-        if let Some(mask) = self.image_mut().caught {
+        let process = self.thread(tid).process;
+        if let Some(mask) = self.living.get(&process).and_then(|living| living.caught) {
             return mask;
         }
         let status = std::fs::read_to_string(format!("/proc/{tid}/status")).unwrap_or_default();
         let field = status.lines().find_map(|l| l.strip_prefix("SigCgt:"));
         let mask = field.and_then(|f| u64::from_str_radix(f.trim(), 16).ok()).unwrap_or(0);
-        self.image_mut().caught = Some(mask);
+        if let Some(living) = self.living.get_mut(&process) {
+            living.caught = Some(mask);
+        }
         mask
     }
 
@@ -84,7 +88,7 @@ impl Host {
         let context = self.thread(tid).context;
         for _ in 0..STEPS_MAX {
             let Some(mut r) = ptrace::registers(tid) else { return Boundary::Gone };
-            let image = self.image_mut();
+            let image = self.image_mut(tid);
             if !image.translator.cache.contains(r.rip) {
                 return Boundary::Reached;
             }
@@ -113,18 +117,18 @@ impl Host {
 
     /// If the step just made was an `int3` of ours, answers it.
     fn answer_in_step(&mut self, tid: i32, context: usize) {
-        let exit = self.image_mut().read32(context, context::EXIT);
+        let exit = self.image_mut(tid).read32(context, context::EXIT);
         let Some(r) = ptrace::registers(tid).filter(|_| exit != 0) else { return };
         let mut byte = [0u8];
         if memory::read_target(tid, r.rip.wrapping_sub(1), &mut byte) != 1 || byte[0] != 0xcc {
             return;
         }
-        self.image_mut().write32(context, context::EXIT, 0);
+        self.image_mut(tid).write32(context, context::EXIT, 0);
         match exit {
             crate::cache::EXIT_RING => self.ring_full(tid),
             exit => {
-                let code = self.serve(context, exit);
-                self.image_mut().write64(context, context::CONTINUE, code);
+                let code = self.serve(tid, exit);
+                self.image_mut(tid).write64(context, context::CONTINUE, code);
             }
         }
     }

@@ -18,32 +18,34 @@ impl Host {
         let Some(r) = ptrace::registers(tid) else { return };
         self.effort.system_calls += 1;
         match r.rax & 0xffff_ffff {
-            number::SIGACTION => self.image_mut().caught = None,
+            number::SIGACTION => {
+                let process = self.threads[&tid].process;
+                if let Some(living) = self.living.get_mut(&process) {
+                    living.caught = None;
+                }
+            }
             number::SIGRETURN => return self.signal_return(tid, r),
             number::RSEQ => return self.skip(tid, r, -i64::from(libc::ENOSYS)),
             number::ARCH_PRCTL if r.rdi == ARCH_SET_FS => {
                 let context = self.threads[&tid].context;
-                self.image_mut().write64(context, context::FS_BASE, r.rsi);
+                self.image_mut(tid).write64(context, context::FS_BASE, r.rsi);
             }
             number::ARCH_PRCTL if r.rdi == ARCH_SET_GS => {
-                self.image_mut().translator.refusal =
+                self.image_mut(tid).translator.refusal =
                     Some("the program sets the gs register, which lightfoot needs".into());
             }
-            number::SET_AFFINITY => {
-                let tids: Vec<i32> = self.threads.keys().copied().collect();
-                self.binding.dissolve(tids.into_iter());
-            }
+            number::SET_AFFINITY => self.spread(),
             number::GET_AFFINITY => {
                 if let Some(result) = self.get_affinity(tid, &r) {
                     return self.skip(tid, r, result);
                 }
             }
             number::MMAP | number::MUNMAP | number::MPROTECT | number::MREMAP => {
-                self.image_mut().memory_changes(r.rdi, r.rsi);
+                self.image_mut(tid).memory_changes(r.rdi, r.rsi);
             }
             _ => {}
         }
-        if !self.check_refusal() {
+        if !self.check_refusal(tid) {
             ptrace::resume(tid, 0);
         }
     }

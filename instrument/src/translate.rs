@@ -23,6 +23,8 @@ use std::collections::VecDeque;
 const BLOCKS_MAX: usize = 8;
 /// Fragments translated ahead of one miss.
 const AHEAD_MAX: usize = 5;
+/// The same, where the program may well end before it would run them.
+const AHEAD_HESITANT_MAX: usize = 1;
 /// Return addresses that enter the lookup table before they are used, so that the first return does not stop. Beyond this
 /// many, only used ones do: a full table costs every lookup more than a stop costs once.
 const PUBLISHED_AHEAD_MAX: usize = 16 << 10;
@@ -82,6 +84,8 @@ pub(crate) struct Translator {
     pub(crate) counters: u32,
     /// Why translation failed for good, once it did.
     pub(crate) refusal: Option<String>,
+    /// Fragments up to which little is translated ahead.
+    pub(crate) hesitant_fragments: usize,
     pub(crate) spare: Vec<Vec<Decoded>>,
     /// Room for the next draft, and for what is known of its blocks.
     draft: Draft,
@@ -131,6 +135,7 @@ impl Translator {
             sites: Vec::new(),
             counters: 0,
             refusal: None,
+            hesitant_fragments: 0,
             spare: Vec::new(),
             draft: Draft::default(),
             facts: Vec::new(),
@@ -148,7 +153,8 @@ impl Translator {
         let mut queue: VecDeque<(u64, Role)> = ahead.targets.into();
         let mut done = 0;
         while let Some((target, role)) = queue.pop_front() {
-            if done == AHEAD_MAX {
+            let hesitant = self.cache.fragments.len() < self.hesitant_fragments;
+            if done == if hesitant { AHEAD_HESITANT_MAX } else { AHEAD_MAX } {
                 break;
             }
             if self.cache.find(target).is_some() || !matches!(modules.at(target), Some((Trust::Text, _))) {

@@ -73,7 +73,9 @@ impl BranchSimulator {
         self.predicted.hidden +=
             self.threads.values().filter(|thread| thread.pending.is_some()).count() as u64;
         let mut images = self.simulation.finish();
-        images[0].1.damaged += self.lost;
+        if let Some((_, counts)) = images.first_mut() {
+            counts.damaged += self.lost;
+        }
         (images, self.predicted)
     }
 }

@@ -120,6 +120,9 @@ pub struct Run {
     /// Leave address randomisation on (runs then no longer repeat exactly)
     #[arg(long)]
     pub aslr: bool,
+    /// Count the processes that the program starts as well, and those that they start: one report for each, and their sum
+    #[arg(long)]
+    pub follow_children: bool,
     /// Run the program a second time, natively and with its output discarded, to report the slowdown
     #[arg(long)]
     pub compare_native: bool,

@@ -27,6 +27,14 @@ pub fn of_program(exit: Exit) -> u8 {
     }
 }
 
+/// The signal that ended a program, if one did.
+pub fn signal(exit: Exit) -> Option<i32> {
+    match exit {
+        Exit::Signal(signal) => Some(signal),
+        Exit::Code(_) => None,
+    }
+}
+
 /// A sentence for the user, and the exit status that goes with it.
 #[derive(Debug)]
 pub struct Failure {

@@ -82,6 +82,10 @@ impl Observer for Simulator {
         self.simulation.starts(number);
     }
 
+    fn image_ended(&mut self, number: u32) {
+        self.simulation.ends(number);
+    }
+
     fn progress(&mut self, progress: &Progress) {
         self.line.draw(progress);
     }

@@ -1,18 +1,23 @@
 //! The simulation of a run: a hierarchy for each process image, and what all of them counted.
 //!
-//! An exec gives the program a new address space: the same address is other memory, so caches start empty. Sites and blocks are numbered anew in each
+//! An exec gives the program a new address space: the same address is other memory, so caches start empty; so they do in a forked child, whose
+//! memory is a copy. Images of several processes take turns, each in its own caches. Sites and blocks are numbered anew in each
 //! image; the run's profile says where its numbers begin, and [`join`] puts the counts there.
 
 use anyhow::{anyhow, Result};
 use event::Record;
 use simulate::{plan_levels, Counts, Hierarchy, Levels, WriteBacks};
+use std::collections::HashMap;
 
-/// Hierarchies of one run, one after the other.
+/// Hierarchies of one run.
 pub struct Simulation {
     levels: Levels,
     write_backs: WriteBacks,
-    hierarchy: Hierarchy,
+    /// Of the image whose records come, from its first one on.
+    hierarchy: Option<Hierarchy>,
     image: u32,
+    /// Of the other images that have not ended.
+    waiting: HashMap<u32, Hierarchy>,
     ended: Vec<(u32, Counts)>,
 }
 
@@ -23,13 +28,22 @@ impl Simulation {
     /// When the levels cannot be simulated.
     pub fn new(levels: &Levels, write_backs: WriteBacks) -> Result<Simulation> {
         levels.check().map_err(|error| anyhow!("{error}"))?;
-        let hierarchy = empty(levels, write_backs);
-        Ok(Simulation { levels: levels.clone(), write_backs, hierarchy, image: 0, ended: Vec::new() })
+        let hierarchy = Some(empty(levels, write_backs));
+        let levels = levels.clone();
+        Ok(Simulation {
+            levels,
+            write_backs,
+            hierarchy,
+            image: 0,
+            waiting: HashMap::new(),
+            ended: Vec::new(),
+        })
     }
 
     /// Takes records of one thread.
     pub fn records(&mut self, thread: u32, records: &[Record]) {
-        self.hierarchy.records(thread, records);
+        let hierarchy = self.hierarchy.get_or_insert_with(|| empty(&self.levels, self.write_backs));
+        hierarchy.records(thread, records);
     }
 
     /// The records that follow are those of this image.
@@ -37,14 +51,23 @@ impl Simulation {
         if image == self.image {
             return;
         }
-        let new = empty(&self.levels, self.write_backs);
-        let former = std::mem::replace(&mut self.hierarchy, new);
-        self.ended.push((std::mem::replace(&mut self.image, image), former.counts()));
+        let next = self.waiting.remove(&image);
+        let former = std::mem::replace(&mut self.hierarchy, next);
+        let number = std::mem::replace(&mut self.image, image);
+        self.waiting.extend(former.map(|former| (number, former)));
     }
 
-    /// What was counted, by image.
+    /// No more records of this image follow: its caches are given back.
+    pub fn ends(&mut self, image: u32) {
+        let hierarchy = if image == self.image { self.hierarchy.take() } else { self.waiting.remove(&image) };
+        self.ended.extend(hierarchy.map(|hierarchy| (image, hierarchy.counts())));
+    }
+
+    /// What was counted, by image; those that recorded nothing may be missing.
     pub fn finish(mut self) -> Vec<(u32, Counts)> {
-        self.ended.push((self.image, self.hierarchy.counts()));
+        let left = self.waiting.into_iter().chain(self.hierarchy.map(|hierarchy| (self.image, hierarchy)));
+        self.ended.extend(left.map(|(image, hierarchy)| (image, hierarchy.counts())));
+        self.ended.sort_unstable_by_key(|(image, _)| *image);
         self.ended
     }
 }
@@ -104,6 +127,26 @@ mod tests {
         let misses: Vec<u64> = counts.sites.iter().map(|site| site.loads[0]).collect();
         assert_eq!((misses[3], misses[13], misses.iter().sum::<u64>()), (1, 1, 2));
         assert_eq!(counts.write_backs, Some([0; 3]));
+    }
+
+    #[test]
+    fn images_that_take_turns_keep_their_caches() {
+        let levels = Levels::data_only(Geometry::cache(4096, 4, 64));
+        let mut simulation = Simulation::new(&levels, WriteBacks::Ignored).unwrap();
+        let load = |address| [Record::new(RecordKind::Load, 8, 0, address).unwrap()];
+        for (image, address) in [(0, 0x1000), (2, 0x1000), (0, 0x1000), (1, 0x1000), (2, 0x1000), (2, 0x2000)]
+        {
+            simulation.starts(image);
+            simulation.records(image, &load(address));
+            if image == 1 {
+                simulation.ends(1);
+            }
+        }
+        simulation.ends(2);
+        let counts = simulation.finish();
+        let misses: Vec<(u32, u64)> =
+            counts.iter().map(|(image, counts)| (*image, counts.sites[0].loads[0])).collect();
+        assert_eq!(misses, [(0, 1), (1, 1), (2, 2)]);
     }
 
     #[test]

@@ -103,6 +103,8 @@ pub struct Attribution {
 /// Counts by every key a report can ask for.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
+    /// Nothing, with a 0 for every level that exists.
+    pub none: Counts,
     /// The whole program.
     pub totals: Counts,
     /// By index into [`Symbolizer::functions`].
@@ -111,12 +113,15 @@ pub struct Tally {
     pub libraries: Vec<(usize, Counts)>,
     /// By mnemonic, in lower case.
     pub opcodes: Vec<(String, Counts)>,
+    /// By index into [`Profile::images`].
+    pub images: Vec<Counts>,
 }
 
 /// Counts a profile.
 pub fn tally(profile: &Profile, misses: Option<&Attribution>, rep: Rep, symbols: &mut Symbolizer) -> Tally {
     let mut tallying = Tallying { profile, symbols, empty: Counts::default(), rows: Rows::default() };
     tallying.empty.misses = misses.map(|attribution| attribution.none);
+    tallying.rows.images = vec![tallying.empty; profile.images.len()];
     let cuts = cuts(profile);
     for (index, block) in profile.blocks.iter().enumerate() {
         tallying.block(index, block, cuts.get(&(index as u32)).map_or(&[], Vec::as_slice));
@@ -151,6 +156,7 @@ struct Rows {
     owners: Vec<Owner>,
     functions: Vec<Option<Counts>>,
     opcodes: Vec<Option<Counts>>,
+    images: Vec<Counts>,
 }
 
 struct Tallying<'a> {
@@ -175,11 +181,13 @@ impl Tallying<'_> {
             let lost: u64 = cuts.iter().filter(|(k, _)| *k as usize <= offset).map(|(_, n)| n).sum();
             let counts = retired(instruction, block.executions.saturating_sub(lost));
             self.opcode(instruction.code).add(&counts);
+            self.image(index, &counts);
             match owner {
                 Owner::One(_) => whole.add(&counts),
                 Owner::Each => self.function_of(index, offset).add(&counts),
             }
         }
+        self.image(index, &Counts { blocks: block.executions, ..Counts::default() });
         match owner {
             Owner::One(function) => self.function(function).add(&whole),
             Owner::Each => self.function_of(index, 0).add(&whole),
@@ -222,12 +230,21 @@ impl Tallying<'_> {
         slot(&mut self.rows.opcodes, mnemonic as usize, self.empty)
     }
 
-    /// Adds `counts` to the function and the opcode of a site.
+    /// Adds `counts` to the image that a block is of.
+    fn image(&mut self, block: usize, counts: &Counts) {
+        let image = self.profile.images.partition_point(|(_, first)| *first as usize <= block);
+        if let Some(image) = image.checked_sub(1) {
+            self.rows.images[image].add(counts);
+        }
+    }
+
+    /// Adds `counts` to the function, the opcode and the image of a site.
     fn site(&mut self, site: u32, counts: &Counts) {
         let Some(site) = self.profile.sites.get(site as usize) else { return };
         let block = &self.profile.blocks[site.block as usize];
         let code = self.profile.instructions[(block.first + site.index) as usize].code;
         self.opcode(code).add(counts);
+        self.image(site.block as usize, counts);
         self.function_of(site.block as usize, site.index as usize).add(counts);
     }
 
@@ -253,12 +270,14 @@ impl Tallying<'_> {
             };
             let counts = Counts { misses: Some(*misses), ..Counts::default() };
             self.opcode(self.profile.instructions[first].code).add(&counts);
+            self.image(*block as usize, &counts);
             self.function_of(*block as usize, 0).add(&counts);
         }
     }
 
     fn finish(self) -> Tally {
-        let mut tally = Tally { totals: self.empty, ..Tally::default() };
+        let mut tally =
+            Tally { none: self.empty, totals: self.empty, images: self.rows.images, ..Tally::default() };
         let mut libraries: Vec<Option<Counts>> = Vec::new();
         for (function, counts) in self.rows.functions.into_iter().enumerate() {
             let Some(counts) = counts else { continue };

@@ -50,10 +50,10 @@ fn a_job_stops_twice_and_is_interrupted() {
 #[test]
 fn more_threads_than_there_is_room_for_are_refused() {
     let source = "#include <pthread.h>\n#include <unistd.h>\nstatic void*f(void*p){pause();return 0;}\n\
-        int main(){pthread_t t[100];for(int i=0;i<100;i++)pthread_create(t+i,0,f,0);return 0;}";
+        int main(){pthread_t t[600];for(int i=0;i<600;i++)pthread_create(t+i,0,f,0);return 0;}";
     let bench = Bench::new();
     let Some(program) = compile(&bench, "threads", &[], source) else { return };
-    lightfoot().arg("count").arg(&program).run().fails_with(125).says("more than 64 threads").in_one_line();
+    lightfoot().arg("count").arg(&program).run().fails_with(125).says("more than 512 threads").in_one_line();
 }
 
 /// Runs what follows with system call `v[1]` refused (EPERM), where argument `v[2]` has all bits of `v[3]`.

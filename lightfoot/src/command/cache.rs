@@ -15,6 +15,9 @@ use std::ffi::OsString;
 
 pub(super) fn run(options: &Cache, all: &[OsString]) -> Result<u8> {
     let prepared = measure::prepare(&options.run, all)?;
+    if options.branches && options.run.follow_children {
+        anyhow::bail!("--branches follows the program alone: leave out --follow-children, or --branches");
+    }
     let hierarchy = Hierarchy::new(&options.hierarchy)?;
     let Found { mut outcome, counts, predicted } = simulate(options, &prepared, &hierarchy)?;
     complete(&mut outcome.profile, &counts.complex);

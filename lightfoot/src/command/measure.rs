@@ -8,12 +8,12 @@ use crate::hierarchy::Hierarchy;
 use crate::native;
 use crate::report::output::Destination;
 use crate::report::terminal::Page;
-use crate::report::{number, Engine, Kind, Report, View, SCHEMA};
+use crate::report::{number, Engine, Kind, ProcessRow, Report, View, SCHEMA};
 use crate::symbol::Symbolizer;
 use crate::tally::{tally, Attribution, Tally};
 use anyhow::Result;
 use event::Stream;
-use instrument::{Aslr, Command, Effort, Exit, Options, Outcome};
+use instrument::{Aslr, Children, Command, Effort, Options, Outcome, Process};
 use simulate::Counts;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -80,7 +80,8 @@ pub(super) fn prepare<'a>(run: &'a Run, all: &[OsString]) -> Result<Prepared<'a>
 impl Prepared<'_> {
     /// How the engine is to run the program.
     pub(super) fn options(&self, stream: Stream) -> Options {
-        Options { aslr: if self.run.aslr { Aslr::On } else { Aslr::Off }, stream }
+        let children = if self.run.follow_children { Children::Followed } else { Children::Released };
+        Options { aslr: if self.run.aslr { Aslr::On } else { Aslr::Off }, stream, children }
     }
 
     /// Makes the report, writes it, and gives the exit status.
@@ -116,6 +117,9 @@ impl Prepared<'_> {
         let mut report = empty(measured, self.run.rep);
         report.command = self.run.program.iter().map(|word| word.to_string_lossy().into_owned()).collect();
         report.fill(&tally, &symbols);
+        if self.run.follow_children {
+            report.processes = Some(processes(&outcome.processes, &tally));
+        }
         if let Some(simulated) = &measured.simulated {
             simulated.describe(&mut report);
         }
@@ -155,10 +159,7 @@ fn empty(measured: &Measured, rep: Rep) -> Report {
         kind: measured.kind,
         command: Vec::new(),
         exit_status: if outcome.interrupted { exit::INTERRUPTED } else { exit::of_program(outcome.exit) },
-        signal: match outcome.exit {
-            Exit::Signal(signal) => Some(signal),
-            Exit::Code(_) => None,
-        },
+        signal: exit::signal(outcome.exit),
         partial: outcome.interrupted,
         rep,
         machine: measured.machine.clone(),
@@ -176,7 +177,31 @@ fn empty(measured: &Measured, rep: Rep) -> Report {
         functions: Vec::new(),
         libraries: Vec::new(),
         opcodes: Vec::new(),
+        processes: None,
     }
+}
+
+/// What each process counted, over all that it executed.
+fn processes(processes: &[Process], tally: &Tally) -> Vec<ProcessRow> {
+    let row = |(index, process): (usize, &Process)| {
+        let mut counts = tally.none;
+        process
+            .images
+            .iter()
+            .filter_map(|&image| tally.images.get(image as usize))
+            .for_each(|image| counts.add(image));
+        ProcessRow {
+            pid: process.pid,
+            parent: process.parent.map(|parent| processes[parent].pid),
+            place: index + 1,
+            parent_place: process.parent.map(|parent| parent + 1),
+            command: process.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+            exit_status: process.exit.map(exit::of_program),
+            signal: process.exit.and_then(exit::signal),
+            counts,
+        }
+    };
+    processes.iter().enumerate().map(row).collect()
 }
 
 fn engine(effort: &Effort) -> Engine {

@@ -1,6 +1,6 @@
-//! The table for spreadsheets: a header, the totals, one line per row; RFC 4180 quoting, empty where a number is null.
+//! The table for spreadsheets: a header, the totals, one line per process that was followed and per row; RFC 4180 quoting, empty where a number is null.
 
-use super::{Report, Row};
+use super::{ProcessRow, Report, Row};
 use crate::cli::By;
 use crate::tally::Counts;
 
@@ -12,10 +12,18 @@ pub fn show(report: &Report, by: By, rows: usize) -> String {
         .collect();
     let mut out = header.join(",") + "\r\n";
     let total = Row { name: "(total)".into(), library: None, address: None, counts: report.totals };
-    for row in std::iter::once(&total).chain(report.rows(by).iter().take(rows)) {
+    let processes: Vec<Row> = report.processes.iter().flatten().map(process).collect();
+    for row in std::iter::once(&total).chain(&processes).chain(report.rows(by).iter().take(rows)) {
         out += &line(report, row);
     }
     out
+}
+
+/// A process stands between the total, which is the sum of all of them, and the rows.
+fn process(process: &ProcessRow) -> Row {
+    let of = process.parent_place.map(|parent| format!(" of {parent}")).unwrap_or_default();
+    let name = format!("(process {}{of})", process.place);
+    Row { name, library: process.command.first().cloned(), address: None, counts: process.counts }
 }
 
 fn line(report: &Report, row: &Row) -> String {

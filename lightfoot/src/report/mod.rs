@@ -80,6 +80,31 @@ pub struct Report {
     pub libraries: Vec<Row>,
     /// By mnemonic, most first.
     pub opcodes: Vec<Row>,
+    /// Where child processes were followed: each process as it was born, the program first. The totals are their sum.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub processes: Option<Vec<ProcessRow>>,
+}
+
+/// One process of a run.
+#[derive(Clone, Debug, Serialize)]
+pub struct ProcessRow {
+    /// Its number in the system.
+    pub pid: i32,
+    /// Its parent's; null for the program itself.
+    pub parent: Option<i32>,
+    /// Its place and its parent's among the processes, from 1.
+    pub place: usize,
+    /// As above.
+    pub parent_place: Option<usize>,
+    /// What it executed last; of a child that executed nothing, its parent's.
+    pub command: Vec<String>,
+    /// As a shell would say it; null where it ran on without being counted.
+    pub exit_status: Option<u8>,
+    /// The signal that ended it, if one did.
+    pub signal: Option<i32>,
+    /// What it did, over all programs that it executed.
+    #[serde(flatten)]
+    pub counts: Counts,
 }
 
 /// What the measuring itself did: where a slow run spent its time.

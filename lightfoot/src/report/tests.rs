@@ -40,7 +40,40 @@ pub(crate) fn count_report() -> Report {
         ],
         libraries: Vec::new(),
         opcodes: Vec::new(),
+        processes: None,
     }
+}
+
+/// With a child.
+fn family_report() -> Report {
+    let mut report = count_report();
+    let process = |place: usize, parent_place: Option<usize>, counts| ProcessRow {
+        pid: 4000 + place as i32,
+        parent: parent_place.map(|place| 4000 + place as i32),
+        place,
+        parent_place,
+        command: vec!["/usr/lib/a/rather/long/path/to/prog".into(), "--an-argument".into(), "-x\n".repeat(9)],
+        exit_status: (place != 2).then_some(0),
+        signal: None,
+        counts,
+    };
+    let [main, rest] = [report.functions[0].counts, report.functions[1].counts];
+    report.processes = Some(vec![process(1, None, main), process(2, Some(1), rest)]);
+    report
+}
+
+#[test]
+fn each_process_has_a_line_in_every_shape() {
+    let report = family_report();
+    let text = text::show(&report, By::Function, 20, &Page::PLAIN);
+    assert!(text.contains("#2 of #1, not counted to its end: "), "{text}");
+    assert!(text.contains("#1, exit 0: "), "{text}");
+    let json = serde_json::to_value(&report).unwrap();
+    assert_eq!(json["processes"][1]["parent"], json["processes"][0]["pid"]);
+    assert_eq!(json["processes"][1]["instructions"], 234_567);
+    let csv = csv::show(&report, By::Function, 1);
+    assert!(csv.contains("\r\n(process 2 of 1),/usr/lib/a/rather/long/path/to/prog,,234567,"), "{csv}");
+    assert!(serde_json::to_value(count_report()).unwrap().get("processes").is_none());
 }
 
 /// A small report of `cache` on a machine without a third level.
@@ -87,7 +120,7 @@ fn a_count_has_no_misses_at_all() {
 
 #[test]
 fn text_fits_eighty_columns() {
-    for report in [count_report(), cache_report()] {
+    for report in [count_report(), cache_report(), family_report()] {
         let text = text::show(&report, By::Function, 20, &Page::PLAIN);
         for line in text.lines() {
             assert!(line.chars().count() <= 80, "{} columns: {line}", line.chars().count());

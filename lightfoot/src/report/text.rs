@@ -5,7 +5,7 @@
 
 use super::number::{brief, compact, grouped, percent, rate, seconds};
 use super::terminal::{middle_cut, printable, Page};
-use super::{weight, Kind, Metric, Report, Row, CACHE_METRICS, COUNT_METRICS};
+use super::{weight, Kind, Metric, ProcessRow, Report, Row, CACHE_METRICS, COUNT_METRICS};
 use crate::cli::By;
 use std::path::Path;
 
@@ -20,6 +20,7 @@ pub fn show(report: &Report, by: By, rows: usize, page: &Page) -> String {
     out += &totals(report);
     out += &timing(report);
     out += &table(report, by, rows, page);
+    out += &processes(report, page);
     for warning in &report.warnings {
         out += &format!("warning: {}\n", printable(warning));
     }
@@ -111,21 +112,61 @@ fn table(report: &Report, by: By, rows: usize, page: &Page) -> String {
     if shown.is_empty() {
         return String::new();
     }
-    let width = page.width.max(40);
-    let columns = columns(report);
-    let full = Numbers::new(&columns, shown, grouped);
-    let fits = full.width() + SHARE_WIDTH + NAME_WIDTH_MIN <= width;
-    let numbers = if fits { full } else { Numbers::new(&columns, shown, brief) };
-    let room = width.saturating_sub(numbers.width() + SHARE_WIDTH).max(NAME_WIDTH_MIN / 2);
-    let (label, whole) = (by_label(by), weight(report.kind, &report.totals).0);
-    let mut out = format!("\n{}\n", page.bold(&format!("{:>7}{}  {label}", "share", numbers.heading)));
-    for (row, cells) in shown.iter().zip(&numbers.lines) {
-        let share = percent(weight(report.kind, &row.counts).0, whole);
-        out += &format!("{share:>7}{cells}  {}\n", name(row, by, room));
-    }
+    let out = lines(report, shown, by_label(by), page, |row, room| name(row, by, room));
     let rest = all.len() - shown.len();
     let more = if rest > 0 { format!("{} more with --top 0; ", grouped(rest as u64)) } else { String::new() };
     out + &format!("  ({more}share: of {})\n", share_of(report.kind))
+}
+
+/// Shares, numbers and names of `rows`, under a heading.
+fn lines(
+    report: &Report,
+    rows: &[Row],
+    label: &str,
+    page: &Page,
+    name: impl Fn(&Row, usize) -> String,
+) -> String {
+    let width = page.width.max(40);
+    let columns = columns(report);
+    let full = Numbers::new(&columns, rows, grouped);
+    let fits = full.width() + SHARE_WIDTH + NAME_WIDTH_MIN <= width;
+    let numbers = if fits { full } else { Numbers::new(&columns, rows, brief) };
+    let room = width.saturating_sub(numbers.width() + SHARE_WIDTH).max(NAME_WIDTH_MIN / 2);
+    let whole = weight(report.kind, &report.totals).0;
+    let mut out = format!("\n{}\n", page.bold(&format!("{:>7}{}  {label}", "share", numbers.heading)));
+    for (row, cells) in rows.iter().zip(&numbers.lines) {
+        let share = percent(weight(report.kind, &row.counts).0, whole);
+        out += &format!("{share:>7}{cells}  {}\n", name(row, room));
+    }
+    out
+}
+
+/// One line per process that was followed, as they were born.
+fn processes(report: &Report, page: &Page) -> String {
+    let Some(processes) = &report.processes else { return String::new() };
+    let rows: Vec<Row> = processes.iter().map(process).collect();
+    let name = |row: &Row, room: usize| match row.name.char_indices().nth(room.saturating_sub(1)) {
+        Some((at, _)) if row.name.chars().count() > room => format!("{}…", row.name[..at].trim_end()),
+        _ => row.name.trim_end().to_owned(),
+    };
+    lines(report, &rows, "process", page, name) + "  (the totals are the sum of these)\n"
+}
+
+fn process(process: &ProcessRow) -> Row {
+    let of = process.parent_place.map(|parent| format!(" of #{parent}")).unwrap_or_default();
+    let end = match (process.signal, process.exit_status) {
+        (Some(signal), _) => format!("signal {signal}"),
+        (None, Some(status)) => format!("exit {status}"),
+        (None, None) => "not counted to its end".into(),
+    };
+    // Of what was executed the file is told: folders would leave no room for arguments.
+    let mut words = process.command.clone();
+    if let Some(first) = words.first_mut() {
+        *first = first.rsplit('/').next().unwrap_or_default().to_owned();
+    }
+    let command = printable(&words.join(" "));
+    let name = format!("#{}{of}, {end}: {command}", process.place);
+    Row { name, library: None, address: None, counts: process.counts }
 }
 
 fn share_of(kind: Kind) -> &'static str {
