@@ -297,7 +297,7 @@ fn an_interrupt_leaves_no_orphan() {
             "--",
             "sh",
             "-c",
-            "trap '' INT; sleep 97 & echo $!; trap - INT; while :; do :; done",
+            "trap '' INT; sleep 97 & trap - INT; echo $!; while :; do :; done",
         ])
         .start_job();
     job.signal("INT");

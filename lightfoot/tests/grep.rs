@@ -249,6 +249,7 @@ fn the_plan_is_explained() {
     let said = |words: &[&str]| String::from_utf8(place.run(words).stdout).unwrap();
     assert!(said(&["--explain", "needle"]).starts_with("engine: literal"));
     assert!(said(&["--explain", "[a-z]+ing"]).starts_with("engine: streams"));
+    assert!(said(&["--explain", r"\w+://"]).contains("looked for: \"://\""));
     assert!(said(&["--explain", "-U", "a.b"]).starts_with("engine: text"));
     assert!(said(&["--explain", "-P", "a"]).starts_with("engine: pcre2"));
 }

@@ -8,6 +8,7 @@
 //! |---|---|---|
 //! | one string | `literal` | its rarest bytes are looked for; where it is dense, bit streams |
 //! | many strings | `words` | windows of all of them are hashed and looked up at once |
+//! | what cannot match without some string | `required` | that string is looked for and its lines confirmed; where it is dense, bit streams |
 //! | what has a bit-stream program of bounded size | `streams` | a cost per byte that no text changes |
 //! | anything else | `automaton` | a lazy automaton needs no more than a look at each byte |
 //!
@@ -16,11 +17,12 @@
 use crate::compile::{self, CompileError, CompileOptions};
 use crate::kernel::Scanner;
 use crate::line;
+use crate::literal::required::{self, Required};
 use crate::literal::Literal;
 use crate::program::BitProgram;
-use crate::regex::{Options, Terminator, Unit};
+use crate::regex::{Automaton, Options, Terminator, Unit};
 use crate::words::Words;
-use regex_automata::{meta, Input};
+use regex_automata::Input;
 use regex_syntax::hir::{Class, Hir, HirKind};
 use std::fmt::Write;
 use std::ops::{ControlFlow, Range};
@@ -40,6 +42,15 @@ const MOST_LETTERS: usize = 1500;
 
 /// Words with fewer letters in all have programs that are faster than the engine for words.
 const FEW_LETTERS: usize = 40;
+
+/// Streams without Unicode classes are nearly as fast as memory: only strings with pairs of bytes that are this rare are looked for first.
+const RARE_PAIR: u32 = 11;
+
+/// A confirmed line costs what streams need for so many bytes.
+const SPARSE_BYTES: usize = 8 << 10;
+
+/// The same where they need Unicode classes.
+const UNICODE_SPARSE_BYTES: usize = 2 << 10;
 
 /// A way to find matching lines.
 #[derive(Debug)]
@@ -87,6 +98,16 @@ pub const ENGINES: &[EngineKind] = &[
         suits: |hir| letters(hir) > FEW_LETTERS,
     },
     EngineKind {
+        name: "required",
+        about: "a string that every match contains, its lines confirmed by the automaton; bit streams where the string is dense",
+        build: |hir, options| {
+            let by_line = options.unit == Unit::Line && options.terminator != Terminator::Nul;
+            let required = by_line.then(|| Required::of(hir, sparse_bytes(hir))).flatten()?;
+            Some(Engine::Required(Arc::new(required), Streams::new(hir, options)?))
+        },
+        suits: has_rare_string,
+    },
+    EngineKind {
         name: "streams",
         about: "a bit-stream program over all bytes at once",
         build: |hir, options| Some(Engine::Streams(Streams::new(hir, options)?)),
@@ -106,6 +127,7 @@ enum Engine {
     Records,
     Literal(Arc<Literal>, Streams),
     Words(Arc<Words>),
+    Required(Arc<Required>, Streams),
     Streams(Streams),
     Automaton,
 }
@@ -153,6 +175,14 @@ impl Plan {
         if let Some(streams) = self.streams() {
             out += &streams.explain();
         }
+        if let Engine::Required(required, _) = &self.engine {
+            let string = String::from_utf8_lossy(required.string());
+            let _ = writeln!(
+                out,
+                "looked for: {string:?}, unless a text has it more than once in {} bytes",
+                required.sparse_bytes()
+            );
+        }
         if let Engine::Words(words) = &self.engine {
             let _ = writeln!(out, "kernel: {}", words.kernel());
         }
@@ -166,16 +196,31 @@ impl Plan {
 
     fn streams(&self) -> Option<&Streams> {
         match &self.engine {
-            Engine::Literal(_, streams) | Engine::Streams(streams) => Some(streams),
+            Engine::Literal(_, streams) | Engine::Required(_, streams) | Engine::Streams(streams) => {
+                Some(streams)
+            }
             Engine::Records | Engine::Words(_) | Engine::Automaton => None,
         }
     }
 
-    pub(crate) fn count(&self, spans: &meta::Regex, text: &[u8]) -> u64 {
+    pub(crate) fn count(&self, spans: &Automaton, text: &[u8]) -> u64 {
         match &self.engine {
             Engine::Literal(literal, _) => {
                 let (count, at) = literal.count(text, self.terminator);
                 count + if at < text.len() { self.count_streams(spans, &text[at..]) } else { 0 }
+            }
+            Engine::Required(required, _) => {
+                let mut count = 0;
+                let at = self.lines_by_required(required, spans, text, &mut |_| {
+                    count += 1;
+                    ControlFlow::Continue(())
+                });
+                match at {
+                    ControlFlow::Continue(at) if at < text.len() => {
+                        count + self.count_streams(spans, &text[at..])
+                    }
+                    _ => count,
+                }
             }
             Engine::Streams(_) => self.count_streams(spans, text),
             Engine::Words(words) => words.count(spans, text, self.terminator),
@@ -183,14 +228,14 @@ impl Plan {
         }
     }
 
-    fn count_streams(&self, spans: &meta::Regex, text: &[u8]) -> u64 {
+    fn count_streams(&self, spans: &Automaton, text: &[u8]) -> u64 {
         match self.compiled(text) {
             Some(compiled) if compiled.exact => compiled.scanner.count_lines(text),
             _ => self.count_pushed(spans, text),
         }
     }
 
-    fn count_pushed(&self, spans: &meta::Regex, text: &[u8]) -> u64 {
+    fn count_pushed(&self, spans: &Automaton, text: &[u8]) -> u64 {
         let mut count = 0;
         let _ = self.lines(spans, text, &mut |_| {
             count += 1;
@@ -199,25 +244,57 @@ impl Plan {
         count
     }
 
-    pub(crate) fn lines(&self, spans: &meta::Regex, text: &[u8], push: &mut Push<'_>) -> ControlFlow<()> {
+    pub(crate) fn lines(&self, spans: &Automaton, text: &[u8], push: &mut Push<'_>) -> ControlFlow<()> {
         match &self.engine {
             Engine::Records => records(spans, text, self.terminator, push),
             Engine::Automaton => automaton(spans, text, self.terminator, push),
             Engine::Words(words) => words.lines(spans, text, self.terminator, push),
             Engine::Streams(_) => self.lines_by_streams(spans, text, push),
-            Engine::Literal(literal, _) => match literal.lines(text, self.terminator, push) {
-                ControlFlow::Break(()) => ControlFlow::Break(()),
-                ControlFlow::Continue(at) if at == text.len() => ControlFlow::Continue(()),
-                ControlFlow::Continue(at) => self
-                    .lines_by_streams(spans, &text[at..], &mut |line| push(at + line.start..at + line.end)),
-            },
+            Engine::Literal(literal, _) => {
+                let at = literal.lines(text, self.terminator, push)?;
+                self.rest_by_streams(spans, text, at, push)
+            }
+            Engine::Required(required, _) => {
+                let at = self.lines_by_required(required, spans, text, push)?;
+                self.rest_by_streams(spans, text, at, push)
+            }
         }
+    }
+
+    /// The lines up to where the string is dense, and that place.
+    fn lines_by_required(
+        &self,
+        required: &Required,
+        spans: &Automaton,
+        text: &[u8],
+        push: &mut Push<'_>,
+    ) -> ControlFlow<(), usize> {
+        let confirm = |line: Range<usize>| {
+            let content = line.start + line::content(&text[line.clone()], self.terminator);
+            // Not `is_match`: where the earliest end of a match is asked for, the fastest engine for Unicode's `\b` is left out.
+            spans.search_half(&Input::new(&text[line.start..content])).is_some()
+        };
+        required.lines(text, self.terminator, confirm, push)
+    }
+
+    /// The lines from `at` on, the start of a line or the end of the text.
+    fn rest_by_streams(
+        &self,
+        spans: &Automaton,
+        text: &[u8],
+        at: usize,
+        push: &mut Push<'_>,
+    ) -> ControlFlow<()> {
+        if at == text.len() {
+            return ControlFlow::Continue(());
+        }
+        self.lines_by_streams(spans, &text[at..], &mut |line| push(at + line.start..at + line.end))
     }
 
     /// The same lines without any preparation, for texts of a few lines.
     pub(crate) fn lines_nearby(
         &self,
-        spans: &meta::Regex,
+        spans: &Automaton,
         text: &[u8],
         push: &mut Push<'_>,
     ) -> ControlFlow<()> {
@@ -235,7 +312,7 @@ impl Plan {
         self.streams()?.compiled()
     }
 
-    fn lines_by_streams(&self, spans: &meta::Regex, text: &[u8], push: &mut Push<'_>) -> ControlFlow<()> {
+    fn lines_by_streams(&self, spans: &Automaton, text: &[u8], push: &mut Push<'_>) -> ControlFlow<()> {
         let Some(compiled) = self.compiled(text) else {
             return automaton(spans, text, self.terminator, push);
         };
@@ -327,6 +404,23 @@ fn has_long_characters(hir: &Hir) -> bool {
     }
 }
 
+/// Whether a string that every match contains is likely to be found faster than streams run.
+fn has_rare_string(hir: &Hir) -> bool {
+    required::rarest(hir).is_some_and(|string| match has_long_characters(hir) {
+        true => string.len() > 1,
+        false => string.len() > 2 && required::rarest_pair(string) <= RARE_PAIR,
+    })
+}
+
+/// With fewer bytes to a hit, streams are faster than confirming its line.
+fn sparse_bytes(hir: &Hir) -> usize {
+    if has_long_characters(hir) {
+        UNICODE_SPARSE_BYTES
+    } else {
+        SPARSE_BYTES
+    }
+}
+
 /// Letters of all literals and classes.
 fn letters(hir: &Hir) -> usize {
     match hir.kind() {
@@ -355,7 +449,7 @@ fn without_word_boundaries(hir: &Hir) -> Hir {
     }
 }
 
-fn records(spans: &meta::Regex, text: &[u8], terminator: u8, push: &mut Push<'_>) -> ControlFlow<()> {
+fn records(spans: &Automaton, text: &[u8], terminator: u8, push: &mut Push<'_>) -> ControlFlow<()> {
     for record in line::each(text, terminator) {
         let content = line::content(&text[record.clone()], terminator);
         if spans.is_match(&text[record.start..record.start + content]) {
@@ -365,7 +459,7 @@ fn records(spans: &meta::Regex, text: &[u8], terminator: u8, push: &mut Push<'_>
     ControlFlow::Continue(())
 }
 
-fn automaton(spans: &meta::Regex, text: &[u8], terminator: u8, push: &mut Push<'_>) -> ControlFlow<()> {
+fn automaton(spans: &Automaton, text: &[u8], terminator: u8, push: &mut Push<'_>) -> ControlFlow<()> {
     let mut at = 0;
     while at < text.len() {
         let input = Input::new(text).span(at..text.len()).earliest(true);

@@ -82,6 +82,10 @@ const PATTERNS: &[&str] = &[
     "[ax]b|[bk]\u{212a}|abc",
     r"[0-9]{1,3}(\.[0-9]{1,3}){3}",
     r"(ab)+\b.",
+    r"\w*ab\b",
+    r"^[a-c]+ab.?$",
+    r"[é-ü]t\w*é\b|tt",
+    r"\p{Lu}?té\b",
 ];
 
 #[test]
@@ -142,6 +146,7 @@ fn one_long_line_of_one_letter_takes_linear_time() {
 fn a_dense_string_is_searched_by_both_engines_in_one_text() {
     let text = [&b"a b c\nd\n".repeat(9000)[..], b" "].concat();
     check(" ", &text);
+    check("x*a b", &text);
 }
 
 #[test]

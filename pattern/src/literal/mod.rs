@@ -4,6 +4,8 @@
 //! Where it is dense, each hit costs tens of nanoseconds and the bit streams, which do not care, are faster: a text begins with the first and
 //! changes to the second when a sample shows more than one hit in [`SPARSE_BYTES`] bytes.
 
+pub(crate) mod required;
+
 use crate::line;
 use crate::plan::Push;
 use memchr::memmem::Finder;

@@ -1,5 +1,6 @@
 //! Options of an expression, and its construction.
 
+use super::automaton::Automaton;
 use super::error::Error;
 use super::{parse, Regex};
 use crate::plan::Plan;
@@ -172,25 +173,23 @@ impl RegexBuilder {
     /// # Errors
     /// As [`RegexBuilder::build`].
     pub fn build_many(&self, patterns: &[String]) -> Result<Regex, Error> {
-        let hir = parse::parse(patterns, &self.options)?;
-        let spans = self.automaton(&hir, patterns)?;
+        let hir = std::sync::Arc::new(parse::parse(patterns, &self.options)?);
+        let automaton = self.automaton(hir.clone(), patterns)?;
         let plan = Plan::new(&hir, &self.options, self.engine);
         let within_lines =
             self.options.unit == Unit::Line || !can_match(&hir, self.options.terminator.byte());
         let can_be_empty = hir.properties().minimum_len() == Some(0);
-        let hir = std::sync::Arc::new(hir);
-        let spans = super::spans::Spans::new(spans, hir.clone(), &self.options);
+        let spans = super::spans::Spans::new(automaton, hir.clone(), &self.options);
         Ok(Regex { spans, plan, options: self.options.clone(), within_lines, can_be_empty, hir })
     }
 
-    fn automaton(&self, hir: &Hir, patterns: &[String]) -> Result<meta::Regex, Error> {
+    fn automaton(&self, hir: std::sync::Arc<Hir>, patterns: &[String]) -> Result<Automaton, Error> {
         let limit = self.options.size_limit;
         let config = meta::Regex::config()
             .utf8_empty(self.options.utf8)
             .line_terminator(self.options.text_line_end)
-            .nfa_size_limit(Some(limit))
             .hybrid_cache_capacity(self.options.dfa_size_limit);
-        meta::Regex::builder().configure(config).build_from_hir(hir).map_err(|error| {
+        Automaton::new(hir, config, limit).map_err(|error| {
             let whole = patterns.join("\n");
             match error.size_limit() {
                 Some(limit) => Error::too_large(&whole, limit),
@@ -198,7 +197,7 @@ impl RegexBuilder {
                     kind: super::ErrorKind::Syntax,
                     pattern: whole,
                     place: None,
-                    said: deepest(&error),
+                    said: deepest(&*error),
                 },
             }
         })

@@ -6,6 +6,7 @@
 //! A [`Unit::Text`] expression instead treats the whole text as one haystack, as the `regex` crate does; lines are then no engine's business.
 //! Left out: replacement and splitting, which `regex` has.
 
+mod automaton;
 mod builder;
 mod captures;
 mod error;
@@ -15,6 +16,7 @@ mod parse;
 mod set;
 mod spans;
 
+pub(crate) use automaton::Automaton;
 pub use builder::{Boundary, Case, Options, RegexBuilder, Terminator, Unit};
 pub use captures::Captures;
 pub use error::{Error, ErrorKind};
@@ -22,7 +24,6 @@ pub use find::Matches;
 pub use set::RegexSet;
 
 use crate::plan::Plan;
-use regex_automata::meta;
 use std::fmt;
 use std::ops::{ControlFlow, Range};
 
@@ -197,7 +198,7 @@ impl Regex {
         self.plan.engine()
     }
 
-    pub(crate) fn spans(&self) -> &meta::Regex {
+    pub(crate) fn spans(&self) -> &Automaton {
         self.spans.general()
     }
 }

@@ -5,11 +5,12 @@
 //! (most Unicode classes), and hand a search back where they cannot decide it (a Unicode `\b` beside a character beyond ASCII).
 //! Spans are those of leftmost-first search either way.
 
+use super::automaton::Automaton;
 use super::Options;
 use regex_automata::dfa::{dense, regex, StartKind};
 use regex_automata::nfa::thompson;
 use regex_automata::util::look::LookMatcher;
-use regex_automata::{meta, Input, MatchKind};
+use regex_automata::{Input, MatchKind};
 use regex_syntax::hir::Hir;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -25,7 +26,7 @@ const TABLE_BYTES: usize = 512 << 10;
 /// Both engines for one expression. A clone shares the tables.
 #[derive(Clone)]
 pub(super) struct Spans {
-    general: meta::Regex,
+    general: Automaton,
     tables: Arc<Tables>,
 }
 
@@ -38,14 +39,14 @@ struct Tables {
 }
 
 impl Spans {
-    pub(super) fn new(general: meta::Regex, hir: Arc<Hir>, options: &Options) -> Spans {
+    pub(super) fn new(general: Automaton, hir: Arc<Hir>, options: &Options) -> Spans {
         let line_end = (!options.utf8).then_some(options.text_line_end);
         let tables = Tables { hir, line_end, searches: AtomicU32::new(0), both: OnceLock::new() };
         Spans { general, tables: Arc::new(tables) }
     }
 
     /// The engine that answers everything.
-    pub(super) fn general(&self) -> &meta::Regex {
+    pub(super) fn general(&self) -> &Automaton {
         &self.general
     }
 

@@ -18,9 +18,9 @@ mod tables;
 
 use crate::line;
 use crate::plan::Push;
+use crate::regex::Automaton;
 use index::Index;
 use list::List;
-use regex_automata::meta;
 use regex_syntax::hir::Hir;
 use std::ops::ControlFlow;
 use std::sync::OnceLock;
@@ -84,7 +84,7 @@ impl Words {
     }
 
     /// The number of lines that contain a word. `spans` is the automaton of the same words.
-    pub(crate) fn count(&self, spans: &meta::Regex, text: &[u8], terminator: u8) -> u64 {
+    pub(crate) fn count(&self, spans: &Automaton, text: &[u8], terminator: u8) -> u64 {
         let mut count = 0;
         let _ = self.hits(spans, text, terminator, |_, _, _| {
             count += 1;
@@ -96,7 +96,7 @@ impl Words {
     /// Pushes the lines that contain a word. `spans` is the automaton of the same words.
     pub(crate) fn lines(
         &self,
-        spans: &meta::Regex,
+        spans: &Automaton,
         text: &[u8],
         terminator: u8,
         push: &mut Push<'_>,
@@ -109,7 +109,7 @@ impl Words {
     /// Tells of each line with a word: the end of the line told before, a position in this one, its end.
     fn hits(
         &self,
-        spans: &meta::Regex,
+        spans: &Automaton,
         text: &[u8],
         terminator: u8,
         mut tell: impl FnMut(usize, usize, usize) -> ControlFlow<()>,
@@ -173,7 +173,7 @@ fn with_others(marks: &mut Marks, count: usize, others: &[u16]) -> usize {
     all.len()
 }
 
-fn matches_around(spans: &meta::Regex, text: &[u8], at: usize, terminator: u8) -> bool {
+fn matches_around(spans: &Automaton, text: &[u8], at: usize, terminator: u8) -> bool {
     let line = line::around(text, at, terminator);
     let content = line::content(&text[line.clone()], terminator);
     spans.is_match(&text[line.start..line.start + content])

@@ -2,6 +2,7 @@
 
 use super::*;
 use proptest::prelude::*;
+use regex_automata::meta;
 
 fn list(words: &[String], case: &str) -> List {
     let escaped: Vec<String> = words.iter().map(|word| regex_syntax::escape(word)).collect();
@@ -54,7 +55,7 @@ fn naive(list: &List, text: &[u8]) -> Vec<usize> {
     line::each(text, b'\n').filter(|line| holds(&text[line.clone()])).map(|line| line.end).collect()
 }
 
-fn ends(words: &Words, spans: &meta::Regex, text: &[u8]) -> Vec<usize> {
+fn ends(words: &Words, spans: &Automaton, text: &[u8]) -> Vec<usize> {
     let mut ends = Vec::new();
     let _ = words.lines(spans, text, b'\n', &mut |line| {
         ends.push(line.end);
@@ -66,7 +67,7 @@ fn ends(words: &Words, spans: &meta::Regex, text: &[u8]) -> Vec<usize> {
 
 #[test]
 fn words_are_found_at_both_ends_of_a_text() {
-    let spans = meta::Regex::new("needle|pin").unwrap();
+    let spans = Automaton::from(meta::Regex::new("needle|pin").unwrap());
     for kernel in kernels() {
         let words = ["needle".to_string(), "pin".to_string()];
         let search = Words::with_kernel(list(&words, ""), kernel).unwrap();
@@ -81,7 +82,7 @@ fn words_are_found_at_both_ends_of_a_text() {
 #[test]
 fn long_forms_of_letters_are_asked_of_the_automaton() {
     let words = ["kelvin".to_string(), "mass".to_string(), "unit".to_string()];
-    let spans = meta::Regex::new("(?i)kelvin|mass|unit").unwrap();
+    let spans = Automaton::from(meta::Regex::new("(?i)kelvin|mass|unit").unwrap());
     let line = "é Ｋ; \u{212a} elvin\n".repeat(300);
     let text = format!("{line}\u{212a}ELVIN\n{line}ma\u{17f}S{line}Unit\u{17f}");
     let expected: Vec<usize> = line::each(text.as_bytes(), b'\n')
@@ -114,7 +115,7 @@ proptest! {
         let text = pieces.concat().repeat(times).into_bytes();
         let list = list(&words, if folds { "(?i-u)" } else { "" });
         let expected = naive(&list, &text);
-        let spans = meta::Regex::new("never asked").unwrap();
+        let spans = Automaton::from(meta::Regex::new("never asked").unwrap());
         for kernel in kernels() {
             let search = Words::with_kernel(list.clone(), kernel).unwrap();
             prop_assert_eq!(&ends(&search, &spans, &text), &expected, "{}", kernel.name);

@@ -44,7 +44,7 @@ pub(super) fn is_dense(lines: u64, bytes: usize) -> bool {
 impl Dense {
     /// The programs of an expression, where it has an exact one.
     pub(super) fn new(regex: &Regex) -> Option<Dense> {
-        if !matches!(regex.engine(), "streams" | "literal") {
+        if !matches!(regex.engine(), "streams" | "literal" | "required") {
             return None;
         }
         let scanner = |regex: &Regex| {
