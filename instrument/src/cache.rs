@@ -57,7 +57,7 @@ pub(crate) struct Zone {
     pub(crate) routines: Routines,
     pub(crate) routine_used: u64,
     /// Record routines by what they are for.
-    pub(crate) routines_written: HashMap<RecordRoutine, u64, BuildHasherDefault<AddressHasher>>,
+    pub(crate) routines_written: AddressMap<u64>,
     /// Routines of uses of the instruction side, by ways and code.
     use_routines: Vec<((u32, u8), u64)>,
 }
@@ -202,7 +202,7 @@ impl CodeCache {
                 bounds: Vec::new(),
                 routines: Routines::default(),
                 routine_used: 0,
-                routines_written: HashMap::default(),
+                routines_written: AddressMap::default(),
                 use_routines: Vec::new(),
             });
             cache.write_routines(z, filter);
@@ -231,13 +231,13 @@ impl CodeCache {
 
     /// Address of the routine that records a data reference as `key` says, made when first asked for.
     pub(crate) fn routine(&mut self, z: usize, key: RecordRoutine) -> u64 {
-        if let Some(&known) = self.zones[z].routines_written.get(&key) {
+        if let Some(&known) = self.zones[z].routines_written.get(&key.key()) {
             return known;
         }
         let mut code = Assembler::default();
         routine::record(&mut code, &key);
         let address = self.write_routine(z, &code);
-        self.zones[z].routines_written.insert(key, address);
+        self.zones[z].routines_written.insert(key.key(), address);
         address
     }
 

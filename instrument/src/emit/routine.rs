@@ -32,13 +32,13 @@ pub(crate) struct RecordRoutine {
     pub(crate) entering: Entering,
 }
 
-impl std::hash::Hash for RecordRoutine {
-    /// One word: every reference of a translation looks its routine up.
-    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+impl RecordRoutine {
+    /// All of it in one word: every reference of a translation looks its routine up.
+    pub(crate) fn key(&self) -> u64 {
         let registers = u64::from(self.address) << 4 | u64::from(self.scratch);
-        let sizes =
-            u64::from(self.page_bytes) << 32 | u64::from(self.line_bytes) << 16 | u64::from(self.size_bytes);
-        state.write_u64(sizes ^ registers << 56 ^ (self.entering as u64) << 52);
+        let sizes = u64::from(self.size_bytes) << 16 | u64::from(self.line_bytes.trailing_zeros()) << 8;
+        let page = u64::from(self.page_bytes.checked_ilog2().unwrap_or(0));
+        registers << 56 | sizes | page << 1 | self.entering as u64
     }
 }
 
