@@ -1,7 +1,7 @@
 //! The processes of a run: how they are born, what they execute, when nothing of an image runs any more.
 //!
 //! A forked child has the parent's memory, and with it the parent's code cache; both would count into the same words. So it gets an
-//! image of its own at the same addresses, empty: what it runs is translated again (under a millisecond for a child that leaves soon). A child that shares
+//! image of its own at the same addresses, empty: what it runs is translated again (about a millisecond for a child that leaves soon). A child that shares
 //! the parent's memory until it executes a program (`vfork`, `posix_spawn`) runs in the parent's image as a thread does. Each exec starts a new image.
 //! Without [`Children::Followed`], children are sent back to the program's own code and run natively.
 //! Leaves out sharing translations between parent and child.
