@@ -87,7 +87,7 @@ fn build<K: Key>(kib: usize, keys: &[K]) {
     };
     let (planned, tree) = (built(None), built(Some(Layout::Tree)));
     let index = Index::build(keys).expect("sorted keys");
-    let queries = search::sample::hits(keys, 64 * CHUNK, 5);
+    let queries = search::sample::hits(keys, 512 * CHUNK, 5);
     let mut ranks = vec![0; queries.len()];
     index.batch(&queries, &mut ranks);
     let one = median(Box::new(|| index.batch(&queries, &mut ranks)));
