@@ -44,6 +44,10 @@ impl Line {
             if let Some(inside) = inside {
                 return inside;
             }
+            // Nor does anybody else have the folder in which it ran.
+            let relative = std::path::Path::new(&*word).strip_prefix(&self.folder).ok();
+            let relative = relative.filter(|_| self.folder.parent().is_some()).and_then(|path| path.to_str());
+            let word = relative.map_or(word.clone(), |path| path.to_owned().into());
             let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=,:+@%".contains(c);
             if word.chars().all(plain) && !word.is_empty() {
                 word.into_owned()
@@ -157,6 +161,8 @@ mod tests {
             line(&["true"]).under(["taskset".into(), "-c".into(), "0".into()]).shown(),
             "A=1 taskset -c 0 true"
         );
+        let inside = Line { folder: "/here/now".into(), ..line(&["cat", "/here/now/text", "/here/other"]) };
+        assert_eq!(inside.shown(), "A=1 cat text /here/other");
     }
 
     #[test]

@@ -71,9 +71,11 @@ impl Direct {
     pub(super) fn count(&self, text: &[u8]) -> u64 {
         let threads = self.threads_for(text);
         let next = std::sync::Mutex::new(pieces(text, PIECE_BYTES));
+        // In the head of the loop itself the lock would be held while the piece is searched.
+        let take = || super::turn::lock(&next).next();
         let work = || {
             let mut sum = 0;
-            while let Some(piece) = super::turn::lock(&next).next() {
+            while let Some(piece) = take() {
                 sum += self.count_piece(&text[piece]);
             }
             sum
