@@ -110,6 +110,62 @@ impl Complex {
         }
     }
 
+    /// The same references, in stretches: calls `emit(references, times)` where `references` follow each other `times` over, each of them always
+    /// within the same aligned block of `line_bytes`, a power of two. Where an iteration of a string instruction leaves its blocks, or a reference
+    /// crosses from one to the next, a stretch of its own begins. Cost: one call per block that a string instruction walks over, not per element.
+    pub fn stretches(
+        &self,
+        layout: &StateLayout,
+        line_bytes: u64,
+        mut emit: impl FnMut(&[(u64, u32, Access)], u64),
+    ) {
+        let Shape::String { operation, element_bytes, .. } = self.shape else {
+            return self.references(layout, |address, size_bytes, access| {
+                emit(&[(address, size_bytes, access)], 1);
+            });
+        };
+        let (step, iterations) = self.string_walk();
+        let size_bytes = u32::from(element_bytes);
+        let mut iteration = 0;
+        while iteration < iterations {
+            let (source, destination) = self.string_addresses(step, iteration);
+            let source = (source, size_bytes, Access::Load);
+            use StringOperation::*;
+            let (pair, count) = match operation {
+                Movs => ([source, (destination, size_bytes, Access::Store)], 2),
+                Cmps => ([source, (destination, size_bytes, Access::Load)], 2),
+                Stos => ([(destination, size_bytes, Access::Store); 2], 1),
+                Scas => ([(destination, size_bytes, Access::Load); 2], 1),
+                Lods => ([source; 2], 1),
+            };
+            let references = &pair[..count];
+            let stay = references.iter().map(|&(address, ..)| self.stay(address, step, line_bytes)).min();
+            let times = stay.unwrap_or(1).min(iterations - iteration);
+            emit(references, times);
+            iteration += times;
+        }
+    }
+
+    /// Iterations, this one included, in which the reference at `address` stays within its block; 1 where it crosses into the next.
+    fn stay(&self, address: u64, step: u64, line_bytes: u64) -> u64 {
+        let Shape::String { element_bytes, width: AddressWidth::Bits64, .. } = self.shape else { return 1 };
+        let (offset, bytes) = (address & (line_bytes - 1), u64::from(element_bytes));
+        match (line_bytes - offset).checked_sub(bytes) {
+            None => 1,
+            Some(_) if (step as i64) < 0 => offset / bytes + 1,
+            Some(behind) => behind / bytes + 1,
+        }
+    }
+
+    /// Source and destination of an iteration.
+    fn string_addresses(&self, step: u64, iteration: u64) -> (u64, u64) {
+        let Shape::String { width, segment, .. } = self.shape else { return (0, 0) };
+        let base = if segment == Segment::Based { self.values[3] } else { 0 };
+        let (offset, mask) = (step.wrapping_mul(iteration), width.mask());
+        let source = (self.values[0].wrapping_add(offset) & mask).wrapping_add(base);
+        (source, self.values[1].wrapping_add(offset) & mask)
+    }
+
     /// Step of an iteration and number of iterations.
     fn string_walk(&self) -> (u64, u64) {
         let Shape::String { operation, element_bytes, width, .. } = self.shape else { return (0, 0) };
@@ -124,15 +180,11 @@ impl Complex {
     }
 
     fn string(&self, emit: &mut impl FnMut(u64, u32, Access)) {
-        let Shape::String { operation, element_bytes, width, segment } = self.shape else { return };
+        let Shape::String { operation, element_bytes, .. } = self.shape else { return };
         let (step, iterations) = self.string_walk();
-        let base = if segment == Segment::Based { self.values[3] } else { 0 };
         let size_bytes = u32::from(element_bytes);
-        let mask = width.mask();
         for iteration in 0..iterations {
-            let offset = step.wrapping_mul(iteration);
-            let source = (self.values[0].wrapping_add(offset) & mask).wrapping_add(base);
-            let destination = self.values[1].wrapping_add(offset) & mask;
+            let (source, destination) = self.string_addresses(step, iteration);
             use StringOperation::*;
             if matches!(operation, Movs | Lods | Cmps) {
                 emit(source, size_bytes, Access::Load);

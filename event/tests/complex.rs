@@ -157,3 +157,43 @@ fn damage_is_named() {
     assert_eq!(Complex::decode(&group), Err(Malformed::UnknownShape(0xff)));
     assert_eq!(Complex::decode(&[Record::default()]), Err(Malformed::NotComplex));
 }
+
+/// What a reference touches: its first and last block, its size and direction.
+fn blocks(line_bytes: u64) -> impl Fn(&(u64, u32, Access)) -> (u64, u64, u32, Access) {
+    move |&(address, size_bytes, access)| {
+        let last = address.wrapping_add(u64::from(size_bytes.max(1)) - 1);
+        (address / line_bytes, last / line_bytes, size_bytes, access)
+    }
+}
+
+proptest! {
+    /// Stretches are the references, block by block; only references within one block are put together.
+    #[test]
+    fn stretches_are_the_references(
+        shape in shape(), source in any::<u64>(), destination in any::<u64>(), iterations in -300i64..300,
+        base in any::<u64>(), line in 2u32..9,
+    ) {
+        let mut values = [source, destination, 0, base, base, 0, 0, 0, 0, 0];
+        if let Shape::String { operation, element_bytes, .. } = shape {
+            let start = if operation == StringOperation::Lods { source } else { destination };
+            values[2] = start.wrapping_add((iterations * i64::from(element_bytes)) as u64);
+        }
+        let complex = Complex::new(shape, &values[..shape.values()]);
+        let (layout, line_bytes) = (StateLayout::default(), 1 << line);
+        let of = blocks(line_bytes);
+        let (mut expected, mut found) = (Vec::new(), Vec::new());
+        complex.references(&layout, |address, size, access| expected.push(of(&(address, size, access))));
+        let mut calls = 0u64;
+        let mut together = true;
+        complex.stretches(&layout, line_bytes, |references, times| {
+            calls += 1;
+            together &= times == 1 || references.iter().map(&of).all(|(first, last, ..)| first == last);
+            (0..times).for_each(|_| found.extend(references.iter().map(&of)));
+        });
+        prop_assert_eq!(found, expected);
+        prop_assert!(together);
+        if let Shape::String { element_bytes: 1, width: AddressWidth::Bits64, .. } = shape {
+            prop_assert!(calls <= 2 * (300 / line_bytes + 2), "{} calls", calls);
+        }
+    }
+}

@@ -2,8 +2,9 @@
 //!
 //! Sizes and set counts need not be powers of two: 48 KiB in 12 ways and last levels of 11 or 15 ways exist. Only the line size is a
 //! power of two, because an address is cut into lines by a shift. A fully associative cache is one with a single set.
-//! **Leaves out** the replacement policy: the simulator's is least recently used throughout. Source: Hill and Smith 1989 for the terms.
+//! Source: Hill and Smith 1989 for the terms.
 
+use crate::Behaviour;
 use serde::Serialize;
 
 /// What a cache holds.
@@ -60,6 +61,9 @@ pub struct Cache {
     pub penalty_cycles: Option<u32>,
     /// Logical CPUs that share one such cache.
     pub shared_by_cpus: u32,
+    /// Replacement, inclusion and prefetching.
+    #[serde(flatten)]
+    pub behaviour: Behaviour,
 }
 
 impl Cache {

@@ -1,6 +1,9 @@
 //! Whether a machine fits together. Every way into the crate ends here, so that consumers need no checks of their own.
 
-use crate::{Cache, Error, Geometry, Machine, Tlb};
+use crate::{Cache, Error, Geometry, Inclusion, Machine, Prefetch, Replacement, StoreMiss, Tlb};
+
+/// Ways of a tree of bits at most.
+const PLRU_WAYS_MAX: u32 = 64;
 
 impl Machine {
     /// Checks all that the fields promise: whole sets, powers of two where addresses are cut, one cache per level and kind, lines that do
@@ -12,6 +15,7 @@ impl Machine {
         self.check_pages()?;
         self.caches.iter().try_for_each(check_cache)?;
         self.check_levels()?;
+        self.check_inclusion()?;
         self.tlbs.iter().try_for_each(|tlb| self.check_tlb(tlb))?;
         if self.threads_per_core == 0 {
             return Err(wrong("threads_per_core", "0", "at least 1"));
@@ -51,6 +55,33 @@ impl Machine {
         Ok(())
     }
 
+    /// First levels have none inside; what an exclusive level holds comes from the level inside.
+    fn check_inclusion(&self) -> Result<(), Error> {
+        for cache in self.caches.iter().filter(|cache| cache.behaviour.inclusion != Inclusion::Independent) {
+            let field = |name: &str| format!("cache.{}.{name}", cache.name());
+            let inside = self.caches.iter().filter(|inner| inner.level < cache.level);
+            let Some(next) = inside.clone().map(|inner| inner.level).max() else {
+                let problem = format!("{} has no level inside", cache.name());
+                return Err(wrong(&field("inclusion"), &problem, "an outer level"));
+            };
+            if cache.behaviour.inclusion != Inclusion::Exclusive {
+                continue;
+            }
+            for inner in inside.filter(|inner| inner.level == next) {
+                if inner.line_bytes != cache.line_bytes || inner.store_miss == StoreMiss::Bypass {
+                    let problem = format!("exclusive behind {}", inner.name());
+                    let expected = "a level inside with lines of the same length that allocates for stores";
+                    return Err(wrong(&field("inclusion"), &problem, expected));
+                }
+            }
+            if cache.behaviour.prefetch != Prefetch::None || cache.store_miss == StoreMiss::Bypass {
+                let problem = "an exclusive level is filled by the level inside";
+                return Err(wrong(&field("inclusion"), problem, "no prefetcher and no bypass beside it"));
+            }
+        }
+        Ok(())
+    }
+
     fn check_tlb(&self, tlb: &Tlb) -> Result<(), Error> {
         let field = |name: &str| format!("tlb.{}.{name}", tlb.name());
         if !(1..=2).contains(&tlb.level) {
@@ -62,6 +93,14 @@ impl Machine {
         check_page_list(&field("page_bytes"), &tlb.page_bytes)?;
         if tlb.entries == 0 {
             return Err(wrong(&field("entries"), "0", "at least 1"));
+        }
+        if tlb.replacement == Replacement::Plru && tlb.ways > PLRU_WAYS_MAX {
+            let problem = format!("plru of {} ways", tlb.ways);
+            return Err(wrong(
+                &field("replacement"),
+                &problem,
+                &format!("at most {PLRU_WAYS_MAX} ways, or lru"),
+            ));
         }
         if tlb.ways == 0 || !tlb.entries.is_multiple_of(tlb.ways) {
             let problem = format!("{} does not divide {} entries", tlb.ways, tlb.entries);
@@ -99,6 +138,10 @@ fn check_cache(cache: &Cache) -> Result<(), Error> {
     }
     if cache.shared_by_cpus == 0 {
         return Err(wrong(&field("shared_by_cpus"), "0", "at least 1"));
+    }
+    if cache.behaviour.replacement == Replacement::Plru && cache.ways > PLRU_WAYS_MAX {
+        let problem = format!("plru of {} ways", cache.ways);
+        return Err(wrong(&field("replacement"), &problem, &format!("at most {PLRU_WAYS_MAX} ways, or lru")));
     }
     let shape = Geometry::new(cache.size_bytes, cache.ways, cache.line_bytes);
     shape.map(|_| ()).map_err(|problem| {

@@ -82,7 +82,7 @@ impl fmt::Display for Error {
             Error::Override { level, text, problem } => {
                 write!(
                     f,
-                    "--{level} {text}: {problem}; expected SIZE,WAYS,LINE such as 32K,8,64, full for ways, or none"
+                    "--{level} {text}: {problem}; expected SIZE,WAYS,LINE such as 32K,8,64, full for ways, then words such as plru, inclusive or stride; or none"
                 )
             }
             Error::Unknown { name } => {

@@ -13,11 +13,12 @@
 //! A field's origin is part of the value ([`Machine::source_of`]): what the host reported and what had to be assumed is never mixed up.
 //! [`abilities`] says what the host can measure, as far as files and CPUID tell.
 //!
-//! **Leaves out** behaviour: replacement, prefetching and timing belong to the simulator. No unsafe code.
+//! **Leaves out** timing beyond declared penalties; what the words for replacement, inclusion and prefetching mean is the simulator's. No unsafe code.
 
 #![forbid(unsafe_code)]
 
 pub mod ability;
+mod behaviour;
 mod cache;
 mod check;
 mod error;
@@ -31,6 +32,7 @@ mod source;
 mod tlb;
 
 pub use ability::{abilities, Ability, State};
+pub use behaviour::{Behaviour, Inclusion, Prefetch, Replacement, INCLUSIONS, PREFETCHES, REPLACEMENTS};
 pub use cache::{Cache, CacheKind, StoreMiss, WritePolicy};
 pub use error::Error;
 pub use feature::FEATURES;

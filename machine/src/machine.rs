@@ -2,7 +2,9 @@
 //!
 //! Fields are public because a machine is data; whoever builds one by hand calls [`Machine::check`] before passing it on.
 
-use crate::{Cache, CacheKind, Error, FieldSource, Geometry, Origin, StoreMiss, Tlb, TlbKind, WritePolicy};
+use crate::{
+    Behaviour, Cache, CacheKind, Error, FieldSource, Geometry, Origin, StoreMiss, Tlb, TlbKind, WritePolicy,
+};
 use serde::Serialize;
 use std::ffi::OsStr;
 use std::path::Path;
@@ -164,7 +166,8 @@ impl Machine {
     }
 
     /// The same machine with one cache replaced or, by `none`, removed. `level` is `l1d`, `l1i`, `l2` or `l3`; `text`
-    /// is `SIZE,WAYS,LINE`. What the level did with stores, its penalty and its sharing stay; a new level allocates and writes back.
+    /// is `SIZE,WAYS,LINE` and any words of [`Behaviour`]: `32K,8,64,plru`. What the level did with stores, its penalty, its sharing and what no word
+    /// changes stay; a new level allocates and writes back.
     ///
     /// # Errors
     /// When level or text cannot be read, or the hierarchy no longer fits together.
@@ -181,9 +184,14 @@ impl Machine {
         if text.trim().eq_ignore_ascii_case("none") {
             place.map(|index| self.caches.remove(index));
         } else {
-            let geometry: Geometry = text.parse().map_err(wrong)?;
+            let (shape, words) = split(text);
+            let geometry: Geometry = shape.parse().map_err(wrong)?;
             let index = place.unwrap_or_else(|| self.insert(number, kind));
             self.caches[index].shape(geometry);
+            for word in words {
+                let behaviour = self.caches[index].behaviour.with_word(word).map_err(wrong)?;
+                self.caches[index].behaviour = behaviour;
+            }
         }
         self.check().map_err(|error| wrong(error.to_string()))?;
         self.note_override(number, kind, level, text);
@@ -205,6 +213,7 @@ impl Machine {
             write,
             penalty_cycles,
             shared_by_cpus,
+            behaviour: Behaviour::default(),
         };
         self.caches.push(cache);
         self.sort_caches();
@@ -214,7 +223,9 @@ impl Machine {
     fn note_override(&mut self, level: u8, kind: CacheKind, option: &str, text: &str) {
         let Some(cache) = self.caches.iter().find(|c| c.level == level && c.kind == kind) else { return };
         let name = cache.name();
-        for field in ["size_bytes", "ways", "line_bytes"] {
+        let fields = ["size_bytes", "ways", "line_bytes", "replacement", "inclusion", "prefetch"];
+        let said = if split(text).1.is_empty() { &fields[..3] } else { &fields };
+        for field in said {
             let field = format!("cache.{name}.{field}");
             self.sources.retain(|source| source.field != field);
             self.sources.push(FieldSource::new(field, Origin::Declared, format!("--{option} {text}")));
@@ -225,6 +236,13 @@ impl Machine {
     pub(crate) fn sort_caches(&mut self) {
         self.caches.sort_by_key(|cache| (cache.level, cache.kind as u8));
     }
+}
+
+/// `SIZE,WAYS,LINE` and the words behind it.
+fn split(text: &str) -> (&str, Vec<&str>) {
+    let third = text.match_indices(',').nth(2).map_or(text.len(), |(place, _)| place);
+    let words = text[third..].split(',').skip(1).map(str::trim);
+    (&text[..third], words.collect())
 }
 
 impl Cache {

@@ -56,6 +56,15 @@ pub const PRESETS: &[Preset] = &[
     ),
     preset!("zen4", "AMD Zen 4 core with the 32 MiB last level of its complex"),
     preset!(
+        "zen4-victim",
+        "AMD Zen 4 core whose second level includes the first, and whose 32 MiB last level holds its victims"
+    ),
+    preset!(
+        "sandy-bridge",
+        "Intel Sandy Bridge core with an inclusive 8 MiB last level, stride and next-line prefetchers"
+    ),
+    preset!("cortex-a53", "Arm Cortex-A53 with 32K/32K first levels that replace at random, and 512K"),
+    preset!(
         "m1",
         "Apple M1 performance core, as far as it is public: lines of 128 bytes from the second level on"
     ),

@@ -9,7 +9,8 @@ mod section;
 use crate::geometry::ways_of;
 use crate::source::Origin;
 use crate::{
-    Cache, CacheKind, CycleModel, Error, FieldSource, Machine, StoreMiss, Tlb, TlbKind, WritePolicy,
+    Behaviour, Cache, CacheKind, CycleModel, Error, FieldSource, Machine, StoreMiss, Tlb, TlbKind,
+    WritePolicy, INCLUSIONS, PREFETCHES, REPLACEMENTS,
 };
 use section::{Lines, Section};
 use std::path::Path;
@@ -87,6 +88,11 @@ fn cache(mut section: Section, threads_per_core: u32, lines: &mut Lines) -> Resu
             Some(cpus) => cpus as u32,
             None => threads_per_core,
         },
+        behaviour: Behaviour {
+            replacement: section.choice("replacement", REPLACEMENTS)?.unwrap_or_default(),
+            inclusion: section.choice("inclusion", INCLUSIONS)?.unwrap_or_default(),
+            prefetch: section.choice("prefetch", PREFETCHES)?.unwrap_or_default(),
+        },
     };
     section.finish(lines, &format!("cache.{}", cache.name()))?;
     Ok(cache)
@@ -103,6 +109,7 @@ fn tlb(mut section: Section, lines: &mut Lines) -> Result<Tlb, Error> {
         entries,
         ways: section.required_ways("ways", |text| ways_of(text, entries.into(), 1))?,
         penalty_cycles: section.number("penalty_cycles", 0, 1_000_000)?.map(|n| n as u32),
+        replacement: section.choice("replacement", REPLACEMENTS)?.unwrap_or_default(),
     };
     section.finish(lines, &format!("tlb.{}", tlb.name()))?;
     Ok(tlb)

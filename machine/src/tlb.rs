@@ -3,6 +3,7 @@
 //! A buffer names the page sizes whose translations it keeps; real cores have separate ones per size, and then several stand at the same
 //! level and kind. **Leaves out** the walk: its cost is one declared number.
 
+use crate::Replacement;
 use serde::Serialize;
 
 /// Whose translations it keeps.
@@ -33,6 +34,9 @@ pub struct Tlb {
     /// Cycles that a miss here costs on top of a hit; `None` where nobody declares them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub penalty_cycles: Option<u32>,
+    /// Which translation of a full set leaves.
+    #[serde(skip_serializing_if = "crate::behaviour::is_default")]
+    pub replacement: Replacement,
 }
 
 impl Tlb {

@@ -1,6 +1,8 @@
 //! What consumers rely on, through the public interface only.
 
-use machine::{abilities, CacheKind, Error, Machine, Origin, StoreMiss, PRESETS};
+use machine::{
+    abilities, CacheKind, Error, Inclusion, Machine, Origin, Prefetch, Replacement, StoreMiss, PRESETS,
+};
 use proptest::prelude::*;
 use std::ffi::OsStr;
 use std::path::Path;
@@ -18,6 +20,32 @@ fn an_override_changes_shape_and_nothing_else() {
     let source = machine.source_of("cache.L1D.ways").unwrap();
     assert_eq!((source.origin, source.note.as_str()), (Origin::Declared, "--l1d 16K,2,32"));
     assert_eq!(machine.source_of("cache.L1D.write").unwrap().origin, Origin::Assumed);
+}
+
+#[test]
+fn words_behind_a_shape_say_how_a_cache_behaves() {
+    let machine = preset("zen4").with_override("l1d", "32K,8,64,plru").unwrap();
+    let machine = machine.with_override("l2", "1M, 8, 64, Inclusive, stride").unwrap();
+    assert_eq!(machine.data_cache(1).unwrap().behaviour.replacement, Replacement::Plru);
+    let outer = machine.data_cache(2).unwrap().behaviour;
+    assert_eq!((outer.inclusion, outer.prefetch), (Inclusion::Inclusive, Prefetch::Stride));
+    assert_eq!(machine.source_of("cache.L1D.replacement").unwrap().note, "--l1d 32K,8,64,plru");
+    let again = Machine::from_toml(&machine.to_toml(), Path::new("again")).unwrap();
+    assert_eq!(again.caches, machine.caches);
+    // A shape alone leaves them as they are.
+    let machine = machine.with_override("l1d", "48K,12,64").unwrap();
+    assert_eq!(machine.data_cache(1).unwrap().behaviour.words(), ["plru"]);
+    assert!(machine
+        .with_override("l1d", "48K,12,64,lru")
+        .unwrap()
+        .data_cache(1)
+        .unwrap()
+        .behaviour
+        .words()
+        .is_empty());
+    let error = |text: &str| preset("zen4").with_override("l1d", text).unwrap_err().to_string();
+    assert!(error("32K,8,64,mru").starts_with("--l1d 32K,8,64,mru: \"mru\" is none of lru, fifo, plru"));
+    assert!(error("32K,8,64,exclusive").contains("L1D has no level inside"));
 }
 
 #[test]

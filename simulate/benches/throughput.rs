@@ -60,8 +60,7 @@ fn cachegrind() -> Levels {
 }
 
 fn server() -> Levels {
-    let outer =
-        |size_bytes, ways, sharing| Outer { geometry: Geometry::cache(size_bytes, ways, 64), sharing };
+    let outer = |size_bytes, ways, sharing| Outer::new(Geometry::cache(size_bytes, ways, 64), sharing);
     Levels {
         instruction: Some(Geometry::cache(32 << 10, 8, 64)),
         data: Geometry::cache(48 << 10, 12, 64),
@@ -69,6 +68,7 @@ fn server() -> Levels {
         instruction_tlb: Some(Geometry::tlb(256, 8, 4096)),
         data_tlb: Some(Geometry::tlb(96, 6, 4096)),
         outer_tlb: Some(Geometry::tlb(2048, 16, 4096)),
+        large_pages: None,
     }
 }
 

@@ -6,7 +6,8 @@
 //! **Why this way.** A row holds a set's line numbers, most recent first, so that hit and miss are one operation: move the lanes up to
 //! where the line was found (or the last way) by one and put the line in front. There is no branch on hit or miss to mispredict: a sweep
 //! finds all rows and tags, touches row after row, and packs what missed. Which of the two caches a touch goes to comes from its
-//! kind, so fetches and data mix freely.
+//! kind, so fetches and data mix freely. The records that come next lie in another core's cache: they are prefetched while rows are touched, because
+//! a read of them, even one whose value nobody needs, holds up the row touches behind it.
 //!
 //! **Shapes.** Up to 8 ways: rows of 8 lanes of 8 bytes, one line of the host's cache; up to 16 ways: two, or one with lanes of 4 bytes where a
 //! quotient by the number of sets fits (if one day it does not, the rows are widened); more: `any`, a plain search. **Leaves out** dirtiness: see `traffic`.
@@ -16,10 +17,16 @@ use crate::front::Front;
 use crate::kernel::{Enters, Fill, Kernel, Located, MayEnter, Row, Tag, TouchRow, Vectors, Work, EMPTY};
 use crate::touch::{held, lanes, lanes_mut, Step, Touches, STEP, SWEEP};
 use crate::{Geometry, StoreMiss};
-use event::RecordKind;
+use event::{Record, RecordKind};
+
+/// Most touches whose rows are noted for [`Bank::empty`]: beyond these all rows are emptied. Few in tests, so that their streams see both.
+const NOTED_MAX: usize = if cfg!(test) { 256 } else { 16 << 10 };
 
 /// Bytes of a way from which on 32 bits name every line that a program on Linux has (its addresses end at 2^47).
 const NARROW_BYTES: u64 = 1 << 15;
+
+/// Records in a line of the host's cache.
+const RECORDS_OF_LINE: usize = 64 / size_of::<Record>();
 
 /// One of a bank's caches.
 #[derive(Clone, Copy)]
@@ -43,6 +50,8 @@ pub(crate) struct Bank {
     store_miss: StoreMiss,
     rows: Rows,
     kernel: Kernel,
+    /// Rows that were touched; of no use once there are more than [`NOTED_MAX`].
+    noted: Vec<u32>,
 }
 
 /// Where a sweep's touches go: rows and tags, and in which lane each was found. Shared by banks, so that it stays in the host's first level.
@@ -55,7 +64,8 @@ pub(crate) struct Scratch {
 
 impl Scratch {
     pub(crate) fn new() -> Box<Scratch> {
-        Box::new(Scratch { row: [0; SWEEP], line: [0; SWEEP], narrow: [0; SWEEP], found: [0; SWEEP] })
+        let (row, narrow, found) = ([0; SWEEP], [0; SWEEP], [0; SWEEP]);
+        Box::new(Scratch { row, line: [0; SWEEP], narrow, found })
     }
 }
 
@@ -82,6 +92,16 @@ impl<T: Tag, const LANES: usize> Table<T, LANES> {
 
     fn add_front(&mut self) {
         self.front = Some(Front::new(self.rows.len()));
+    }
+
+    /// As new, where no other rows than `noted` were touched (`None`: any may have been).
+    fn empty(&mut self, noted: Option<&[u32]>) {
+        let empty = Row([T::EMPTY; LANES]);
+        match noted {
+            Some(noted) => noted.iter().for_each(|&row| self.rows[row as usize] = empty),
+            None => self.rows.fill(empty),
+        }
+        self.front.iter_mut().for_each(|front| front.empty(noted));
     }
 }
 
@@ -122,7 +142,7 @@ impl Bank {
                 Rows::Any(vec![EMPTY; words.sum()])
             }
         };
-        Bank { parts, store_miss, rows, kernel: Kernel::fastest() }
+        Bank { parts, store_miss, rows, kernel: Kernel::fastest(), noted: Vec::new() }
     }
 
     /// The same for a level behind another, whose touches often use the line that was used last in their set.
@@ -141,20 +161,53 @@ impl Bank {
 
     /// Touches the lines of `touches` in order; `misses` becomes those that missed.
     pub(crate) fn sweep(&mut self, scratch: &mut Scratch, touches: &Touches, misses: &mut Touches) {
+        self.sweep_reading(scratch, touches, misses, &[]);
+    }
+
+    /// The same, while the records that are staged next come into this core's cache: another core has written them.
+    pub(crate) fn sweep_reading(
+        &mut self,
+        scratch: &mut Scratch,
+        touches: &Touches,
+        misses: &mut Touches,
+        ahead: &[Record],
+    ) {
         misses.len = 0;
-        if self.sweep_rows(scratch, touches, misses) == Fit::TooLarge {
+        if self.sweep_rows(scratch, touches, misses, ahead) == Fit::TooLarge {
             self.widen();
-            self.sweep_rows(scratch, touches, misses);
+            self.sweep_rows(scratch, touches, misses, ahead);
+        }
+        if self.noted.len() <= NOTED_MAX {
+            self.noted.extend_from_slice(&scratch.row[..touches.len.min(SWEEP)]);
         }
     }
 
-    fn sweep_rows(&mut self, scratch: &mut Scratch, touches: &Touches, misses: &mut Touches) -> Fit {
-        let Bank { parts, store_miss, rows, kernel } = self;
+    /// Forgets every line. A large bank of which little was used costs little to empty; a new one costs memory that nobody has touched yet.
+    pub(crate) fn empty(&mut self) {
+        let few = self.noted.len() <= NOTED_MAX;
+        let noted = few.then_some(&self.noted[..]);
+        match &mut self.rows {
+            Rows::Eight(table) => table.empty(noted),
+            Rows::Sixteen(table) => table.empty(noted),
+            Rows::Narrow(table) => table.empty(noted),
+            Rows::Any(tags) => tags.fill(EMPTY),
+        }
+        self.noted.clear();
+    }
+
+    fn sweep_rows(
+        &mut self,
+        scratch: &mut Scratch,
+        touches: &Touches,
+        misses: &mut Touches,
+        ahead: &[Record],
+    ) -> Fit {
+        let Bank { parts, store_miss, rows, kernel, .. } = self;
         let place = Place { parts, store_miss: *store_miss };
         match rows {
-            Rows::Eight(table) => kernel.run(Sweep { table, place, touches, scratch, misses }),
-            Rows::Sixteen(table) => kernel.run(Sweep { table, place, touches, scratch, misses }),
-            Rows::Narrow(table) => kernel.run(Sweep { table, place, touches, scratch, misses }),
+            Rows::Eight(table) => kernel.run(Sweep { table, place, touches, scratch, misses, ahead }),
+            Rows::Sixteen(table) => kernel.run(Sweep { table, place, touches, scratch, misses, ahead }),
+            Rows::Narrow(table) => kernel.run(Sweep { table, place, touches, scratch, misses, ahead }),
             Rows::Any(tags) => {
                 sweep_any(tags, place, touches, misses);
                 Fit::Fits
@@ -214,6 +267,7 @@ struct Sweep<'a, T, const LANES: usize> {
     touches: &'a Touches,
     scratch: &'a mut Scratch,
     misses: &'a mut Touches,
+    ahead: &'a [Record],
 }
 
 impl<T: Tag, const LANES: usize> Work<T, LANES> for Sweep<'_, T, LANES> {
@@ -221,7 +275,7 @@ impl<T: Tag, const LANES: usize> Work<T, LANES> for Sweep<'_, T, LANES> {
 
     #[inline(always)]
     fn run<K: TouchRow<T, LANES>>(self, kernel: K) -> Fit {
-        let Sweep { table: Table { rows, index, front }, place, touches, scratch, misses } = self;
+        let Sweep { table: Table { rows, index, front }, place, touches, scratch, misses, ahead } = self;
         if locate::<T, K>(kernel, *index, place.parts, touches, scratch) == Fit::TooLarge {
             return Fit::TooLarge;
         }
@@ -232,7 +286,7 @@ impl<T: Tag, const LANES: usize> Work<T, LANES> for Sweep<'_, T, LANES> {
                 locate::<T, K>(kernel, *index, place.parts, remaining, scratch);
             }
         }
-        Rest { rows, place, touches: remaining, scratch, misses }.touch(kernel);
+        Rest { rows, place, touches: remaining, scratch, misses, ahead }.touch(kernel);
         Fit::Fits
     }
 }
@@ -271,6 +325,7 @@ struct Rest<'a, T, const LANES: usize> {
     touches: &'a Touches,
     scratch: &'a mut Scratch,
     misses: &'a mut Touches,
+    ahead: &'a [Record],
 }
 
 impl<T: Tag, const LANES: usize> Rest<'_, T, LANES> {
@@ -300,11 +355,21 @@ impl<T: Tag, const LANES: usize> Rest<'_, T, LANES> {
         F: Fill,
     {
         let Scratch { row, line, narrow, found } = &mut *self.scratch;
-        let tags = T::column(line, narrow);
-        for index in 0..self.touches.len.min(SWEEP) {
-            let set = row[index];
-            let fill = fill(set, self.touches.what[index]);
-            found[index] = kernel.touch_row(&mut self.rows[set as usize], tags[index], fill);
+        let (tags, whats) = (T::column(line, narrow), &self.touches.what);
+        let len = self.touches.len.min(SWEEP);
+        let whole = len - len % RECORDS_OF_LINE;
+        for start in (0..whole).step_by(RECORDS_OF_LINE) {
+            if let Some(record) = self.ahead.get(start) {
+                kernel.prefetch(record);
+            }
+            for index in start..start + RECORDS_OF_LINE {
+                let fill = fill(row[index], whats[index]);
+                found[index] = kernel.touch_row(&mut self.rows[row[index] as usize], tags[index], fill);
+            }
+        }
+        for index in whole..len {
+            let fill = fill(row[index], whats[index]);
+            found[index] = kernel.touch_row(&mut self.rows[row[index] as usize], tags[index], fill);
         }
     }
 
@@ -362,7 +427,6 @@ fn sweep_any(tags: &mut [u64], place: Place, touches: &Touches, misses: &mut Tou
 #[cfg(test)]
 mod tests {
     use super::*;
-    use event::Record;
     use proptest::prelude::*;
 
     fn geometry() -> impl Strategy<Value = Geometry> {
@@ -388,31 +452,56 @@ mod tests {
         prop::collection::vec(touch, 0..1200)
     }
 
+    /// What misses.
+    fn swept(bank: &mut Bank, stream: &[Record], batch: usize) -> Vec<(u64, u32, u32)> {
+        let (mut touches, mut misses, mut scratch) = (Touches::empty(), Touches::empty(), Scratch::new());
+        let mut all = Vec::new();
+        for stream in stream.chunks(batch) {
+            touches.len = 0;
+            for (number, touch) in stream.iter().enumerate() {
+                touches.push(touch.address, touch.what, number as u32);
+            }
+            bank.sweep(&mut scratch, &touches, &mut misses);
+            let len = misses.len;
+            let whats = misses.what[..len].iter().zip(&misses.reference[..len]);
+            all.extend(misses.address[..len].iter().zip(whats).map(|(&a, (&w, &r))| (a, w, r)));
+        }
+        all
+    }
+
     proptest! {
+        /// A bank that was emptied misses what a new one misses.
+        #[test]
+        fn an_emptied_bank_is_as_new(data in geometry(), instruction in prop::option::of(geometry()), former in stream(), stream in stream(), batch in 1..=SWEEP) {
+            let bank = || match instruction {
+                Some(_) => Bank::new(data, instruction, Stores::Write),
+                None => Bank::outer(data, Stores::Write),
+            };
+            let index = if data.sets.is_power_of_two() { Index::Mask } else { Index::Modulo };
+            let mut table = Table::new(data.sets as usize, index);
+            if data.store_miss == StoreMiss::Allocate {
+                table.add_front();
+            }
+            let narrow = Bank { rows: Rows::Narrow(table), ..Bank::outer(data, Stores::Write) };
+            let mut banks = vec![bank()];
+            banks.extend(instruction.is_none().then_some(narrow));
+            for mut used in banks {
+                swept(&mut used, &former, batch);
+                used.empty();
+                prop_assert_eq!(swept(&mut used, &stream, batch), swept(&mut bank(), &stream, batch));
+            }
+        }
+
         /// Every kernel, and the search over rows of any length, find the same misses.
         #[test]
         fn kernels_agree(data in geometry(), instruction in prop::option::of(geometry()), stream in stream(), batch in 1..=SWEEP) {
-            let sweep = |bank: &mut Bank| {
-                let (mut touches, mut misses, mut scratch) = (Touches::empty(), Touches::empty(), Scratch::new());
-                let mut all = Vec::new();
-                for stream in stream.chunks(batch) {
-                    touches.len = 0;
-                    for (number, touch) in stream.iter().enumerate() {
-                        touches.push(touch.address, touch.what, number as u32);
-                    }
-                    bank.sweep(&mut scratch, &touches, &mut misses);
-                    let len = misses.len;
-                    let whats = misses.what[..len].iter().zip(&misses.reference[..len]);
-                    all.extend(misses.address[..len].iter().zip(whats).map(|(&a, (&w, &r))| (a, w, r)));
-                }
-                all
-            };
             let bank = || match instruction {
                 Some(_) => Bank::new(data, instruction, Stores::Write),
                 None => Bank::outer(data, Stores::Write),
             };
             let words = data.sets * u64::from(data.ways)
                 + instruction.map_or(0, |geometry| geometry.sets * u64::from(geometry.ways));
+            let sweep = |bank: &mut Bank| swept(bank, &stream, batch);
             let expected = sweep(&mut Bank { rows: Rows::Any(vec![EMPTY; words as usize]), ..bank() });
             for kernel in Kernel::all() {
                 prop_assert_eq!(&sweep(&mut Bank { kernel, ..bank() }), &expected, "{:?}", kernel);

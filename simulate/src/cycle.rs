@@ -7,7 +7,7 @@
 //! **Leaves out** overlap: misses that a real processor hides behind each other or behind work count in full, so the estimate is an upper bound where
 //! memory parallelism is high.
 
-use crate::{Counts, CACHES_MAX, TLBS_MAX};
+use crate::{Counts, Totals, CACHES_MAX, TLBS_MAX};
 
 /// The model's numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -57,11 +57,20 @@ impl Default for CycleModel {
 impl CycleModel {
     /// Cycles for `instructions` that missed as `counts` says and mispredicted `mispredictions` branches.
     pub fn estimate(&self, instructions: u64, counts: &Counts, mispredictions: u64) -> Cycles {
+        let totals = Totals {
+            caches: std::array::from_fn(|level| counts.cache(level)),
+            tlbs: std::array::from_fn(|level| counts.tlb(level)),
+        };
+        self.cycles(instructions, &totals, mispredictions)
+    }
+
+    /// The same from sums.
+    pub fn cycles(&self, instructions: u64, totals: &Totals, mispredictions: u64) -> Cycles {
         let cost = |misses: u64, penalty: f64| misses as f64 * penalty;
         Cycles {
             base: cost(instructions, self.per_instruction),
-            caches: std::array::from_fn(|level| cost(counts.cache(level).total(), self.cache_miss[level])),
-            tlbs: std::array::from_fn(|level| cost(counts.tlb(level).total(), self.tlb_miss[level])),
+            caches: std::array::from_fn(|level| cost(totals.caches[level].total(), self.cache_miss[level])),
+            tlbs: std::array::from_fn(|level| cost(totals.tlbs[level].total(), self.tlb_miss[level])),
             branches: cost(mispredictions, self.misprediction),
         }
     }

@@ -35,6 +35,15 @@ impl<T: Tag> Front<T> {
         Front { last: vec![T::EMPTY; sets], trial: Trial::On { touches: 0, hits: 0 }, news: Touches::empty() }
     }
 
+    /// As new, where no other sets than `noted` were touched (`None`: any may have been).
+    pub(crate) fn empty(&mut self, noted: Option<&[u32]>) {
+        match noted {
+            Some(noted) => noted.iter().for_each(|&set| self.last[set as usize] = T::EMPTY),
+            None => self.last.fill(T::EMPTY),
+        }
+        self.trial = Trial::On { touches: 0, hits: 0 };
+    }
+
     /// Whether the next `count` touches are to be sifted. A table that was not kept for a while begins anew.
     pub(crate) fn sifts(&mut self, count: usize) -> bool {
         match &mut self.trial {
@@ -63,7 +72,7 @@ impl<T: Tag> Front<T> {
         scratch: &mut Scratch,
         touches: &Touches,
     ) -> &Touches {
-        let Scratch { row, line, narrow, found } = scratch;
+        let Scratch { row, line, narrow, found, .. } = scratch;
         let tags = T::column(line, narrow);
         let lasts = &mut self.last[..];
         for index in 0..touches.len.min(SWEEP) {

@@ -4,6 +4,8 @@
 //! shared. Records are staged as touches and swept level by level: the misses of one sweep are the touches of the next, in
 //! program order, instruction and data sides together. **Why this way.** A site's counters are touched only when it missed.
 //!
+//! A string instruction is simulated once for each pair of lines that it passes: making the same references again changes nothing there.
+//!
 //! **Order between threads** is the order in which batches arrive: with several threads, shared levels see an interleaving that is
 //! one of many. **Leaves out** coherence: a line that one core writes stays valid in others.
 //!
@@ -15,7 +17,7 @@ use crate::stage::{Fetches, Stage, FIRST_REFERENCE};
 use crate::tally::{Level, Tally};
 use crate::touch::{held, Touches, STEP};
 use crate::traffic::{SharedTraffic, Traffic};
-use crate::{Counts, Geometry, GeometryError, Levels, Sharing, StoreMiss, CACHES_MAX, TLBS_MAX};
+use crate::{Counts, Geometry, GeometryError, Levels, Sharing, StoreMiss, Totals, CACHES_MAX, TLBS_MAX};
 use event::{
     Access, FetchFilter, Filter, Groups, Record, RecordKind, Sink, StateLayout, Step, Stream, CUT_SITE,
 };
@@ -28,6 +30,16 @@ pub struct Hierarchy {
     layout: StateLayout,
     threads: HashMap<u32, Box<Core>>,
     shared: Shared,
+    tallies: Tallies,
+}
+
+/// Where misses are counted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Tallies {
+    /// Together.
+    Shared,
+    /// Thread by thread.
+    PerThread,
 }
 
 /// What `Fetch` records say.
@@ -51,11 +63,14 @@ struct Shared {
 struct Core {
     stage: Stage,
     groups: Groups,
+    repeats: Repeats,
     first: Bank,
     outer: Vec<Option<Bank>>,
     pages: Option<Pages>,
     outer_tlb: Option<Bank>,
     traffic: Option<Traffic>,
+    /// Where its misses are counted, if not with those of the others.
+    tally: Option<Tally>,
     /// Misses of a level, and of the one behind it.
     inner_misses: Box<Touches>,
     outer_misses: Box<Touches>,
@@ -66,6 +81,35 @@ struct Core {
     /// By level, the last reference that was counted.
     counted: [u32; CACHES_MAX],
     counted_tlb: [u32; TLBS_MAX],
+}
+
+/// What it changes that the one or two references of a string instruction's iteration are made again, each in the same block.
+#[derive(Clone, Copy)]
+struct Repeats {
+    /// Of a block: it lies in one line and one page.
+    line_bytes: u64,
+    change: Change,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Change {
+    /// Nothing: two lines stay where every line enters sets of two ways and more, and end in the order they had.
+    Nothing,
+    /// It may change something.
+    Something,
+}
+
+impl Repeats {
+    fn new(levels: &Levels) -> Repeats {
+        let keeps = |geometry: Geometry| geometry.ways > 1;
+        let first = keeps(levels.data) && levels.data.store_miss == StoreMiss::Allocate;
+        let change = match first && levels.data_tlb.is_none_or(keeps) {
+            true => Change::Nothing,
+            false => Change::Something,
+        };
+        let page_bytes = levels.data_tlb.map_or(u32::MAX, |geometry| geometry.line_bytes);
+        Repeats { line_bytes: levels.data.line_bytes.min(page_bytes).into(), change }
+    }
 }
 
 /// The first-level TLBs.
@@ -86,6 +130,10 @@ impl Hierarchy {
     /// When the levels cannot be simulated.
     pub fn new(levels: &Levels) -> Result<Hierarchy, GeometryError> {
         levels.check()?;
+        if !levels.is_plain() {
+            let fault = "this simulation has LRU, independent levels, no prefetchers and one page size";
+            return Err(GeometryError { level: "L1D", geometry: levels.data, fault });
+        }
         let banks = outer_banks(levels, Sharing::AllThreads);
         Ok(Hierarchy {
             levels: levels.clone(),
@@ -93,6 +141,7 @@ impl Hierarchy {
             layout: StateLayout::default(),
             threads: HashMap::new(),
             shared: Shared { banks, tally: Tally::default(), traffic: None },
+            tallies: Tallies::Shared,
         })
     }
 
@@ -115,6 +164,24 @@ impl Hierarchy {
         self
     }
 
+    /// The same, which counts thread by thread. To be called before the first record. Cost: a table of sites and blocks for each thread.
+    pub fn by_thread(mut self) -> Hierarchy {
+        self.tallies = Tallies::PerThread;
+        self
+    }
+
+    /// An empty hierarchy that counts the same, in the room of this one's shared levels: cheap where little of them was used.
+    #[must_use]
+    pub fn emptied(mut self) -> Hierarchy {
+        self.threads.clear();
+        self.shared.tally = Tally::default();
+        self.shared.banks.iter_mut().flatten().for_each(Bank::empty);
+        if self.shared.traffic.is_some() {
+            self.shared.traffic = Some(SharedTraffic::new(&self.levels));
+        }
+        self
+    }
+
     /// Sets the processor's state layout, which sizes `xsave` areas.
     pub fn set_state_layout(&mut self, layout: StateLayout) {
         self.layout = layout;
@@ -131,7 +198,10 @@ impl Hierarchy {
             }
             false => Box::new(Core { traffic: traffic(), ..Core::new(&self.levels) }),
         };
-        let core = self.threads.entry(thread).or_insert_with(new);
+        let core = self.threads.entry(thread).or_insert_with(|| {
+            let tally = (self.tallies == Tallies::PerThread).then(Tally::default);
+            Box::new(Core { tally, ..*new() })
+        });
         let mut run = Run { core, shared: &mut self.shared, layout: &self.layout };
         run.records(records);
     }
@@ -139,7 +209,23 @@ impl Hierarchy {
     /// What was counted so far; tables end at the last site and block with a miss. Cost: a copy of the tables.
     pub fn counts(&self) -> Counts {
         let write_backs = self.shared.traffic.as_ref().map(|traffic| traffic.write_backs);
-        Counts { write_backs, ..self.shared.tally.counts() }
+        let mut counts = Counts { write_backs, ..self.shared.tally.counts() };
+        self.counts_of_threads().iter().for_each(|(_, own)| counts.add(own));
+        counts
+    }
+
+    /// The same thread by thread, by number; empty where threads are not counted apart. Write-backs are counted together.
+    pub fn counts_of_threads(&self) -> Vec<(u32, Counts)> {
+        let own = |(thread, core): (u32, &Core)| Some((thread, core.tally.as_ref()?.counts()));
+        let mut all: Vec<(u32, Counts)> =
+            self.threads.iter().map(|(thread, core)| (*thread, &**core)).filter_map(own).collect();
+        all.sort_unstable_by_key(|(thread, _)| *thread);
+        all
+    }
+
+    /// The same of all sites and blocks together. Cost: the tables are added up, 15 words for each site, so a few hundred microseconds for a compiler.
+    pub fn totals(&self) -> Totals {
+        self.shared.tally.totals()
     }
 }
 
@@ -177,11 +263,13 @@ impl Core {
         Core {
             stage: Stage::new(levels),
             groups: Groups::default(),
+            repeats: Repeats::new(levels),
             first: Bank::new(levels.data, levels.instruction, Stores::Write),
             outer: outer_banks(levels, Sharing::PerThread),
             pages: Pages::new(levels),
             outer_tlb: levels.outer_tlb.map(|geometry| Bank::outer(geometry, Stores::Fill)),
             traffic: None,
+            tally: None,
             fetch_records: FetchRecords::Uses,
             page_touches: false,
             inner_misses: Touches::empty(),
@@ -289,7 +377,7 @@ impl Run<'_> {
                 let staged = self.core.stage.fill(records);
                 records = &records[staged..];
                 if self.core.stage.is_full() {
-                    self.drain();
+                    self.drain(records);
                     continue;
                 }
             }
@@ -297,7 +385,7 @@ impl Run<'_> {
             self.record(record);
             records = rest;
         }
-        self.drain();
+        self.drain(&[]);
     }
 
     /// A record that is not simply a touch.
@@ -315,22 +403,45 @@ impl Run<'_> {
             }
             Step::Plain => self.plain(record),
             Step::Whole(site, complex) => {
-                let counts = self.shared.tally.complex(site);
-                counts.executions += 1;
-                counts.iterations += complex.iterations();
+                let counts = self.tally().complex(site);
+                let iterations = complex.iterations();
+                counts.executions += u64::from(iterations > 0);
+                counts.iterations += iterations;
                 let layout = *self.layout;
-                complex.references(&layout, |address, size_bytes, access| {
-                    let counts = self.shared.tally.complex(site);
-                    match access {
-                        Access::Load => counts.loads += 1,
-                        Access::Store => counts.stores += 1,
-                        Access::Prefetch => return,
-                    }
-                    let kind = if access == Access::Load { RecordKind::Load } else { RecordKind::Store };
-                    self.data(site as u32, address, size_bytes, kind);
+                let Repeats { line_bytes, change } = self.core.repeats;
+                complex.stretches(&layout, line_bytes, |references, times| {
+                    self.stretch(site, references, times, change);
                 });
             }
         }
+    }
+
+    /// `references`, so many times over.
+    fn stretch(&mut self, site: usize, references: &[(u64, u32, Access)], times: u64, change: Change) {
+        let counts = self.tally().complex(site);
+        for (.., access) in references {
+            match access {
+                Access::Load => counts.loads += times,
+                Access::Store => counts.stores += times,
+                Access::Prefetch => {}
+            }
+        }
+        let simulated = if change == Change::Nothing { 1 } else { times };
+        for _ in 0..simulated {
+            for &(address, size_bytes, access) in references {
+                let kind = match access {
+                    Access::Load => RecordKind::Load,
+                    Access::Store => RecordKind::Store,
+                    Access::Prefetch => continue,
+                };
+                self.data(site as u32, address, size_bytes, kind);
+            }
+        }
+    }
+
+    /// Where the thread's misses are counted.
+    fn tally(&mut self) -> &mut Tally {
+        self.core.tally.as_mut().unwrap_or(&mut self.shared.tally)
     }
 
     fn plain(&mut self, record: &Record) {
@@ -395,7 +506,7 @@ impl Run<'_> {
 
     fn line(&mut self, address: u64, what: u32) {
         if self.core.stage.is_full() {
-            self.sweep();
+            self.sweep(&[]);
         }
         self.core.stage.push(address, what);
     }
@@ -403,20 +514,20 @@ impl Run<'_> {
     fn next_reference(&mut self) {
         self.core.stage.reference += 1;
         if self.core.stage.is_full() {
-            self.drain();
+            self.drain(&[]);
         }
     }
 
-    /// Sweeps between references; numbering starts anew.
-    fn drain(&mut self) {
-        self.sweep();
+    /// Sweeps between references, `ahead` of which are staged next; numbering starts anew.
+    fn drain(&mut self, ahead: &[Record]) {
+        self.sweep(ahead);
         self.core.stage.reference = FIRST_REFERENCE;
         self.core.counted = [0; CACHES_MAX];
         self.core.counted_tlb = [0; TLBS_MAX];
     }
 
     /// All staged touches through all levels.
-    fn sweep(&mut self) {
+    fn sweep(&mut self, ahead: &[Record]) {
         let Core {
             stage,
             first,
@@ -431,15 +542,17 @@ impl Run<'_> {
             counted_tlb,
             fetch_records,
             page_touches,
+            tally: own_tally,
             ..
         } = &mut *self.core;
         let Shared { banks, tally, traffic: shared_traffic } = &mut *self.shared;
+        let tally = own_tally.as_mut().unwrap_or(tally);
         if let (Some(own), Some(shared)) = (traffic, shared_traffic) {
             own.sweep(shared, &stage.touches);
         }
         let sides = std::mem::take(page_touches).then(|| split(&stage.touches));
         let lines = sides.as_ref().map_or(&*stage.touches, |(lines, _)| lines);
-        first.sweep(scratch, lines, inner_misses);
+        first.sweep_reading(scratch, lines, inner_misses, ahead);
         tally.add(Level::Cache(0), &mut counted[0], inner_misses);
         for (index, (own, shared)) in outer.iter_mut().zip(banks).enumerate() {
             let Some(bank) = own.as_mut().or(shared.as_mut()) else { continue };

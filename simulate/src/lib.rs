@@ -16,26 +16,34 @@
 //! | `tally`, `report` | counters while it runs, and plain numbers |
 //! | `filter` | a model of the filter that generated code runs in line |
 //! | `plan` | when that filter is exact |
-//! | `reference` | the slow twin, obviously right |
-//! | `predict`, `cycle` | a branch predictor; from misses to estimated cycles |
+//! | `distance` | miss curves: many sizes from one pass |
+//! | `reference` | the slow twins, obviously right |
+//! | `policy`, `refined` | other policies, prefetchers, inclusion, large pages: a walk touch by touch |
+//! | `simulator` | the one of the two that levels ask for |
+//! | `predict`, `perceptron`, `cycle` | branch predictors; from misses to estimated cycles |
 //!
-//! **Deliberately absent:** other replacement policies than true LRU, inclusion, prefetchers and coherence (a later issue);
-//! the kernel's and other processes' references; wrong-path and out-of-order effects.
+//! **Deliberately absent:** coherence; write-backs of hierarchies that are not plain LRU; the kernel's and other processes' references;
+//! wrong-path and out-of-order effects.
 
 #![forbid(unsafe_code)]
 
 mod bank;
 mod cycle;
+pub mod distance;
 pub mod filter;
 mod front;
 mod geometry;
 mod hierarchy;
 mod kernel;
 mod model;
+mod perceptron;
 mod plan;
+mod policy;
 mod predict;
 pub mod reference;
+mod refined;
 mod report;
+mod simulator;
 mod stage;
 mod tally;
 mod touch;
@@ -45,6 +53,12 @@ pub use cycle::{CycleModel, Cycles};
 pub use geometry::{Geometry, GeometryError, Levels, Outer, Sharing, StoreMiss};
 pub use hierarchy::Hierarchy;
 pub use model::{plan_stream, Modelled};
+pub use perceptron::Perceptron;
 pub use plan::{plan_levels, StreamPlan, WriteBacks, FILTER_SETS_MAX};
-pub use predict::{Gshare, Outcome, Prediction};
-pub use report::{BlockMisses, Counts, Misses, References, SiteMisses, CACHES_MAX, TLBS_MAX};
+pub use policy::{
+    Inclusion, LargePages, PageBuffer, PageRange, Policy, Prefetch, INCLUSIONS, POLICIES, PREFETCHES,
+};
+pub use predict::{Gshare, NamedPredictor, Outcome, Prediction, Predictor, PREDICTORS};
+pub use refined::Refined;
+pub use report::{BlockMisses, Counts, Misses, References, SiteMisses, Totals, CACHES_MAX, TLBS_MAX};
+pub use simulator::Simulator;

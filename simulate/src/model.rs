@@ -2,13 +2,13 @@
 //!
 //! **What.** [`Modelled::of`] takes the split or data-only first level, up to two further levels on the data path, and the TLBs for base pages.
 //! **Why this way.** What cannot be simulated is said in sentences, not silently dropped. **Leaves out** a fourth level, the
-//! instruction side of a unified first level, large pages, write-through (it changes traffic, no miss).
+//! instruction side of a unified first level, write-through (it changes traffic, no miss).
 
 use crate::{
-    plan_levels, CycleModel, Geometry, GeometryError, Levels, Outer, Sharing, StoreMiss, StreamPlan,
+    plan_levels, CycleModel, Geometry, GeometryError, Inclusion, LargePages, Levels, Outer, PageBuffer,
+    PageRange, Policy, Prefetch, Sharing, StoreMiss, StreamPlan, WriteBacks, CACHES_MAX, TLBS_MAX,
 };
-use crate::{WriteBacks, CACHES_MAX, TLBS_MAX};
-use machine::{Cache, CacheKind, Machine, Tlb};
+use machine::{Cache, CacheKind, Machine, Tlb, TlbKind};
 
 /// Levels, and what they stand for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,7 +41,10 @@ impl Modelled {
                 continue;
             }
             let sharing = if machine.is_private(outer) { Sharing::PerThread } else { Sharing::AllThreads };
-            levels.outer.push(Outer { geometry: cache(outer), sharing });
+            levels.outer.push(Outer {
+                inclusion: inclusion(outer.behaviour.inclusion),
+                ..Outer::new(cache(outer), sharing)
+            });
             numbers.push(outer.level);
         }
         add_tlbs(&mut levels, machine, &mut left_out);
@@ -65,7 +68,9 @@ fn add_tlbs(levels: &mut Levels, machine: &Machine, left_out: &mut Vec<String>) 
 }
 
 fn cache(cache: &Cache) -> Geometry {
-    let geometry = Geometry::cache(cache.size_bytes, cache.ways, cache.line_bytes);
+    let geometry = Geometry::cache(cache.size_bytes, cache.ways, cache.line_bytes)
+        .with_policy(policy(cache.behaviour.replacement))
+        .with_prefetch(prefetch(cache.behaviour.prefetch));
     match cache.store_miss {
         machine::StoreMiss::Allocate => Geometry { store_miss: StoreMiss::Allocate, ..geometry },
         machine::StoreMiss::Bypass => geometry.bypassing(),
@@ -74,6 +79,66 @@ fn cache(cache: &Cache) -> Geometry {
 
 fn tlb(tlb: &Tlb, page_bytes: u64) -> Geometry {
     Geometry::tlb(tlb.entries, tlb.ways, u32::try_from(page_bytes).unwrap_or(4096))
+        .with_policy(policy(tlb.replacement))
+}
+
+fn policy(replacement: machine::Replacement) -> Policy {
+    match replacement {
+        machine::Replacement::Lru => Policy::Lru,
+        machine::Replacement::Fifo => Policy::Fifo,
+        machine::Replacement::Plru => Policy::TreePlru,
+        machine::Replacement::Random => Policy::Random,
+    }
+}
+
+fn prefetch(prefetch: machine::Prefetch) -> Prefetch {
+    match prefetch {
+        machine::Prefetch::None => Prefetch::None,
+        machine::Prefetch::NextLine => Prefetch::NextLine,
+        machine::Prefetch::Stride => Prefetch::Stride,
+    }
+}
+
+fn inclusion(inclusion: machine::Inclusion) -> Inclusion {
+    match inclusion {
+        machine::Inclusion::Independent => Inclusion::Independent,
+        machine::Inclusion::Inclusive => Inclusion::Inclusive,
+        machine::Inclusion::Exclusive => Inclusion::Exclusive,
+    }
+}
+
+impl Modelled {
+    /// The same, but that addresses of `ranges` lie on large pages; as it was where there are none.
+    ///
+    /// # Errors
+    /// When the machine has no TLB, or its buffers do not fit together.
+    pub fn with_large_pages(
+        mut self,
+        machine: &Machine,
+        ranges: Vec<PageRange>,
+    ) -> Result<Modelled, GeometryError> {
+        if ranges.is_empty() {
+            return Ok(self);
+        }
+        let buffers = |level: u8, kind: TlbKind| -> Vec<PageBuffer> {
+            let here = machine.tlbs.iter().filter(|tlb| tlb.level == level);
+            let here = here.filter(|tlb| tlb.kind == kind || tlb.kind == TlbKind::Unified);
+            let buffer = |buffer: &Tlb| PageBuffer {
+                page_bytes: buffer.page_bytes.iter().copied().filter(|&bytes| bytes <= 1 << 30).collect(),
+                geometry: tlb(buffer, buffer.page_bytes[0]),
+            };
+            here.map(buffer).filter(|buffer| !buffer.page_bytes.is_empty()).collect()
+        };
+        let present = |base: Option<Geometry>, buffers| if base.is_some() { buffers } else { Vec::new() };
+        self.levels.large_pages = Some(LargePages {
+            ranges,
+            data: present(self.levels.data_tlb, buffers(1, TlbKind::Data)),
+            instruction: present(self.levels.instruction_tlb, buffers(1, TlbKind::Instruction)),
+            outer: present(self.levels.outer_tlb, buffers(2, TlbKind::Data)),
+        });
+        self.levels.check()?;
+        Ok(self)
+    }
 }
 
 /// What the engine is to record for `machine`, and why; nothing for a machine without a first level.

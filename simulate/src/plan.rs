@@ -12,12 +12,15 @@
 //! | set count s, also no power of two | filter with the largest power of two that divides s |
 //! | a TLB of s sets | page filter with the largest power of two that divides s (one entry where it is fully associative) |
 //! | an instruction cache, and TLB if any, of 2 ways and more | the engine keeps both whole: they see instructions only, and it knows the lines beforehand |
+//! | FIFO, tree-PLRU, random in place of LRU | the same filters, but none of `FirstLevel`: using a set's last line again changes nothing |
+//! | a next-line prefetcher in an outer level | the same: it sees misses only, and what it enters is behind the first level |
+//! | large pages | a page filter of one entry |
+//! | a prefetcher in a first level; strides; inclusive and exclusive levels | full stream |
 //! | write-back traffic wanted | full stream: which store made a line dirty is not recorded |
 //!
-//! **Leaves out** inclusion, prefetchers and other policies, which `Levels` cannot express; when it can, they belong here.
 //! Source: the truth table of DESIGN's system description; every row is held by `tests/filter.rs`.
 
-use crate::{Geometry, Levels, StoreMiss};
+use crate::{Geometry, Inclusion, Levels, Outer, Prefetch, StoreMiss};
 use event::{FetchFilter, Filter, SetFilter, StoreFilter, Stream, KEPT_LINES_MAX, KEPT_SETS_MAX};
 
 /// Sets of a filter at most: 8 bytes each, in the program's own first-level cache.
@@ -48,6 +51,9 @@ pub fn plan_levels(levels: &Levels, write_backs: WriteBacks) -> StreamPlan {
             "full stream: write-back traffic depends on the first store to each line, which the filter drops";
         return StreamPlan { stream: Stream::Full, why: why.into() };
     }
+    if let Some(why) = needs_all(levels) {
+        return StreamPlan { stream: Stream::Full, why: format!("full stream: {why}") };
+    }
     let stores = match levels.data.store_miss {
         StoreMiss::Allocate => StoreFilter::LikeLoads,
         StoreMiss::Bypass => StoreFilter::NeverEnter,
@@ -60,15 +66,40 @@ pub fn plan_levels(levels: &Levels, write_backs: WriteBacks) -> StreamPlan {
     };
     // Fetches are not simulated without an instruction cache; the data filter's shape then keeps them few.
     let instruction = levels.instruction.map_or(data, instruction_filter);
+    // A page's neighbours in a set depend on its size; the page that was used last is alone in that.
+    let page = |geometry: Geometry, filter: fn(Geometry) -> SetFilter| match levels.large_pages {
+        Some(_) => SetFilter { sets: 1, line_bytes: geometry.line_bytes },
+        None => filter(geometry),
+    };
     let filter = Filter {
         data,
         instruction,
-        data_page: levels.data_tlb.map(set_filter),
-        instruction_page: levels.instruction_tlb.map(instruction_filter),
+        data_page: levels.data_tlb.map(|geometry| page(geometry, set_filter)),
+        instruction_page: levels.instruction_tlb.map(|geometry| page(geometry, instruction_filter)),
         stores,
         fetches,
     };
     StreamPlan { stream: Stream::Filtered(filter), why: reason(&filter) }
+}
+
+/// Why a dropped reference would have changed something.
+fn needs_all(levels: &Levels) -> Option<&'static str> {
+    let inclusion = |inclusion| levels.outer.iter().any(|outer| outer.inclusion == inclusion);
+    let prefetches = |geometry: Geometry| geometry.prefetch != Prefetch::None;
+    let strides = |outer: &Outer| outer.geometry.prefetch == Prefetch::Stride;
+    if levels.instruction.is_some_and(prefetches) || prefetches(levels.data) {
+        Some(
+            "a first level that prefetches has lines that no reference entered, and strides are seen in hits",
+        )
+    } else if levels.outer.iter().any(strides) {
+        Some("strides are learnt by site, and code that is translated again, as the filter's may be, has new sites")
+    } else if inclusion(Inclusion::Inclusive) {
+        Some("an inclusive level takes lines from the first one, so that its last line may be gone")
+    } else if inclusion(Inclusion::Exclusive) {
+        Some("an exclusive level moves lines")
+    } else {
+        None
+    }
 }
 
 /// The filter in front of one cache or TLB.
@@ -83,6 +114,9 @@ fn fetch_filter(levels: &Levels) -> FetchFilter {
         let lines = geometry.sets * u64::from(geometry.ways);
         geometry.ways > 1 && geometry.sets <= KEPT_SETS_MAX.into() && lines <= KEPT_LINES_MAX.into()
     };
+    if !levels.is_plain() {
+        return FetchFilter::LastOfSet;
+    }
     match (levels.instruction, levels.instruction_tlb) {
         (Some(lines), None) if fits(lines) => FetchFilter::FirstLevel { line_ways: lines.ways, page_ways: 0 },
         (Some(lines), Some(pages)) if fits(lines) && fits(pages) => {
@@ -100,7 +134,7 @@ fn whole(geometry: Geometry) -> SetFilter {
 fn reason(filter: &Filter) -> String {
     let shape = |filter: SetFilter| format!("{} × {} B", filter.sets, filter.line_bytes);
     let mut why = format!(
-        "filtered stream: with LRU, using a set's last line again changes nothing (data {}, instructions {}",
+        "filtered stream: using a set's last line again changes nothing (data {}, instructions {}",
         shape(filter.data),
         shape(filter.instruction)
     );

@@ -1,4 +1,4 @@
-//! A branch predictor: gshare.
+//! Branch predictors: gshare here, perceptrons beside it.
 //!
 //! **What.** `2^bits` two-bit counters, indexed by the branch's address exclusive-or the outcomes of the last `history` conditional branches.
 //! **Why this way.** It is the simplest predictor whose misses fall where a modern one's do (correlated branches are learnt, random ones are not), and
@@ -54,6 +54,40 @@ impl Gshare {
             Prediction::Right
         } else {
             Prediction::Wrong
+        }
+    }
+}
+
+/// Any predictor.
+#[derive(Clone, Debug)]
+pub enum Predictor {
+    /// Two-bit counters by address and history.
+    Gshare(Gshare),
+    /// Perceptrons.
+    Perceptron(crate::Perceptron),
+}
+
+/// A predictor by name.
+#[derive(Clone, Copy, Debug)]
+pub struct NamedPredictor {
+    /// What `--predictor` accepts.
+    pub name: &'static str,
+    /// A new one.
+    pub new: fn() -> Predictor,
+}
+
+/// All predictors; the first is the default.
+pub const PREDICTORS: &[NamedPredictor] = &[
+    NamedPredictor { name: "gshare", new: || Predictor::Gshare(Gshare::default()) },
+    NamedPredictor { name: "perceptron", new: || Predictor::Perceptron(crate::Perceptron::default()) },
+];
+
+impl Predictor {
+    /// The conditional branch at `ip` is executed.
+    pub fn branch(&mut self, ip: u64, outcome: Outcome) -> Prediction {
+        match self {
+            Predictor::Gshare(gshare) => gshare.branch(ip, outcome),
+            Predictor::Perceptron(perceptron) => perceptron.branch(ip, outcome),
         }
     }
 }

@@ -39,7 +39,7 @@ pub struct References {
     pub stores: u64,
     /// Iterations of repeated string instructions.
     pub iterations: u64,
-    /// Executions of the complex instruction.
+    /// Executions of the complex instruction, without those that were to repeat 0 times.
     pub executions: u64,
 }
 
@@ -77,6 +77,33 @@ pub struct Counts {
 }
 
 impl Counts {
+    /// Adds what another thread counted, site by site and block by block.
+    pub fn add(&mut self, other: &Counts) {
+        fn each<T: Clone + Default>(to: &mut Vec<T>, from: &[T], add: impl Fn(&mut T, &T)) {
+            if to.len() < from.len() {
+                to.resize(from.len(), T::default());
+            }
+            to.iter_mut().zip(from).for_each(|(to, from)| add(to, from));
+        }
+        let sum = |to: &mut [u64], from: &[u64]| to.iter_mut().zip(from).for_each(|(to, from)| *to += from);
+        each(&mut self.sites, &other.sites, |to, from| {
+            sum(&mut to.loads, &from.loads);
+            sum(&mut to.stores, &from.stores);
+            sum(&mut to.tlbs, &from.tlbs);
+        });
+        each(&mut self.blocks, &other.blocks, |to, from| {
+            sum(&mut to.fetches, &from.fetches);
+            sum(&mut to.tlbs, &from.tlbs);
+        });
+        each(&mut self.complex, &other.complex, |to, from| {
+            to.executions += from.executions;
+            to.iterations += from.iterations;
+            to.loads += from.loads;
+            to.stores += from.stores;
+        });
+        self.damaged += other.damaged;
+    }
+
     /// Misses of cache level `level` (0 is the first).
     pub fn cache(&self, level: usize) -> Misses {
         let mut misses = Misses::default();
@@ -98,16 +125,24 @@ impl Counts {
     }
 
     /// The same without empty entries at the tables' ends, so that equal results compare equal.
-    pub fn trimmed(&self) -> Counts {
-        let mut counts = self.clone();
-        trim(&mut counts.sites);
-        trim(&mut counts.blocks);
-        trim(&mut counts.complex);
-        counts
+    pub fn trimmed(mut self) -> Counts {
+        trim(&mut self.sites);
+        trim(&mut self.blocks);
+        trim(&mut self.complex);
+        self
     }
 }
 
 fn trim<T: Default + PartialEq>(table: &mut Vec<T>) {
     let used = table.iter().rposition(|entry| *entry != T::default()).map_or(0, |last| last + 1);
     table.truncate(used);
+}
+
+/// Misses of every level, of all sites and blocks together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// By cache level.
+    pub caches: [Misses; CACHES_MAX],
+    /// By TLB level.
+    pub tlbs: [Misses; TLBS_MAX],
 }

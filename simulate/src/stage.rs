@@ -1,7 +1,7 @@
 //! Records → touches of single lines, so that the sweeps behind know neither sizes nor kinds that need thought.
 //!
 //! **Why this way.** Nearly every record is already a touch: its code gives the highest offset in a line at which it is, and a vector
-//! compares sixteen at once; only the others leave the fast loop. A `Modify` within one line is touched once: its store hits the line that
+//! compares sixteen at once; only the others leave the fast loop, and those that cross into the next line come back to it at once. A `Modify` within one line is touched once: its store hits the line that
 //! its load has just put in front.
 //!
 //! **Leaves out** everything that depends on cache contents.
@@ -62,6 +62,16 @@ impl Limits {
         let limit = self.sizes[size] & self.masks[kind] | self.kinds[kind];
         (record.address as u32 & self.offset_mask) as i32 <= limit
     }
+
+    /// The line that `record` touches behind its first one, where it is a load or a store that touches two.
+    #[inline(always)]
+    fn second_line(&self, record: &Record) -> Option<u64> {
+        let plain = [RecordKind::Load, RecordKind::Store].contains(&record.code().kind());
+        let line_bytes = u64::from(self.offset_mask) + 1;
+        let last = record.address.checked_add(u64::from(record.code().size_bytes().max(1)) - 1)?;
+        let second = (record.address & !(line_bytes - 1)).checked_add(line_bytes)?;
+        (plain && (second..=second + (line_bytes - 1)).contains(&last)).then_some(second)
+    }
 }
 
 impl Stage {
@@ -119,7 +129,16 @@ impl Pass for Fill<'_> {
             touches.len += leading;
             count += leading;
             if leading < STEP {
-                return count;
+                // The next record is none; that it only crosses into the next line is common.
+                let Some(second) = limits.second_line(&records[count]) else { return count };
+                if touches.len + 2 > SWEEP {
+                    return count;
+                }
+                let Record { address, what, .. } = records[count];
+                let reference = reference.wrapping_add(count as u32);
+                touches.push(address, what, reference);
+                touches.push(second, what, reference);
+                count += 1;
             }
         }
         for record in &records[count..] {

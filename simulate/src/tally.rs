@@ -7,7 +7,7 @@
 
 use crate::kernel::{Kernel, Pass, Vectors};
 use crate::touch::{held, Touches, STEP};
-use crate::{BlockMisses, Counts, References, SiteMisses, CACHES_MAX, TLBS_MAX};
+use crate::{BlockMisses, Counts, Misses, References, SiteMisses, Totals, CACHES_MAX, TLBS_MAX};
 use event::RecordKind;
 use std::collections::HashMap;
 
@@ -79,14 +79,32 @@ impl Tally {
         u64::from(count) + (carries.unwrap_or(0) << 32)
     }
 
-    /// Sites or blocks with counters of these kinds.
+    /// Sites or blocks up to the last one with a miss of these kinds.
     fn len(&self, kinds: &[usize]) -> usize {
-        let columns = self.columns.iter().flat_map(|level| kinds.iter().map(|&kind| level[kind].len()));
-        columns.max().unwrap_or(0)
+        let used = |column: &Column| column.iter().rposition(|&count| count > 0).map_or(0, |last| last + 1);
+        let columns = self.columns.iter().flat_map(|level| kinds.iter().map(|&kind| used(&level[kind])));
+        let carried = self.carries.keys().map(|&(_, _, site)| site + 1);
+        columns.chain(carried).max().unwrap_or(0)
     }
 
     pub(crate) fn complex(&mut self, site: usize) -> &mut References {
         at(&mut self.complex, site)
+    }
+
+    /// The sums over all sites and blocks.
+    pub(crate) fn totals(&self) -> Totals {
+        let level = |level: usize| {
+            let sum = |kind: usize| {
+                let carried = self.carries.iter().filter(|((l, k, _), _)| (*l, *k) == (level, kind));
+                let carried: u64 = carried.map(|(_, times)| times << 32).sum();
+                self.columns[level][kind].iter().map(|&count| u64::from(count)).sum::<u64>() + carried
+            };
+            Misses { loads: sum(LOADS), stores: sum(STORES), instructions: sum(FETCHES) }
+        };
+        Totals {
+            caches: std::array::from_fn(level),
+            tlbs: std::array::from_fn(|number| level(CACHES_MAX + number)),
+        }
     }
 
     /// All that was counted.
@@ -196,5 +214,6 @@ mod tests {
         tally.columns[1][STORES][5] = u32::MAX - 7;
         tally.add(Level::Cache(1), &mut 0, &misses);
         assert_eq!(tally.counts().sites[5].stores[1], u64::from(u32::MAX) - 7 + 40);
+        assert_eq!(tally.totals().caches[1], tally.counts().cache(1));
     }
 }

@@ -5,10 +5,15 @@ use machine::{Machine, PRESETS};
 use simulate::{plan_stream, CycleModel, Modelled, Sharing, WriteBacks};
 
 #[test]
-fn every_preset_can_be_simulated_from_a_filtered_stream() {
+fn every_preset_can_be_simulated_from_its_stream() {
     for preset in PRESETS {
         let machine = preset.machine();
         let modelled = Modelled::of(&machine).unwrap().unwrap();
+        if ["zen4-victim", "sandy-bridge"].contains(&preset.name) {
+            let plan = plan_stream(&machine, WriteBacks::Ignored).unwrap();
+            assert_eq!(plan.stream, Stream::Full, "{}", plan.why);
+            continue;
+        }
         let first = machine.data_cache(1).unwrap();
         assert_eq!(modelled.levels.data.size_bytes(), first.size_bytes, "{}", preset.name);
         let plan = plan_stream(&machine, WriteBacks::Ignored).unwrap();

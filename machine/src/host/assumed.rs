@@ -4,7 +4,7 @@
 //! after the vendors' optimisation manuals; every one is marked as assumed in the machine that carries it.
 
 use super::Leaves;
-use crate::{Cache, CacheKind, CycleModel, StoreMiss, Tlb, TlbKind, WritePolicy};
+use crate::{Behaviour, Cache, CacheKind, CycleModel, Replacement, StoreMiss, Tlb, TlbKind, WritePolicy};
 
 /// A family of cores with the same assumptions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,7 +87,15 @@ impl Core {
     pub(crate) fn tlbs(self, page_bytes: u64) -> Vec<Tlb> {
         let tlb = |&(level, kind, entries, ways): &(u8, TlbKind, u32, u32)| {
             let penalty_cycles = Some(self.translation_cycles(level));
-            Tlb { level, kind, page_bytes: vec![page_bytes], entries, ways, penalty_cycles }
+            Tlb {
+                level,
+                kind,
+                page_bytes: vec![page_bytes],
+                entries,
+                ways,
+                penalty_cycles,
+                replacement: Replacement::Lru,
+            }
         };
         self.tlb_shapes().iter().map(tlb).collect()
     }
@@ -110,6 +118,7 @@ impl Core {
             write: WritePolicy::Back,
             penalty_cycles: Some(self.miss_cycles(level)),
             shared_by_cpus: 1,
+            behaviour: Behaviour::default(),
         };
         shapes.into_iter().map(cache).collect()
     }

@@ -5,7 +5,7 @@
 //! **Leaves out** the descriptor bytes of leaf 2, which say nothing on any CPU of the last ten years that leaf 4 does not.
 //! Source: Intel SDM volume 2A, CPUID; AMD APM volume 3, appendix E.
 
-use crate::{Cache, CacheKind, Geometry, StoreMiss, Tlb, TlbKind, WritePolicy};
+use crate::{Behaviour, Cache, CacheKind, Geometry, Replacement, StoreMiss, Tlb, TlbKind, WritePolicy};
 use std::collections::BTreeMap;
 
 /// `eax, ebx, ecx, edx` of a leaf.
@@ -187,6 +187,7 @@ fn cache([a, b, c, _]: Registers) -> Option<Cache> {
         write: WritePolicy::Back,
         penalty_cycles: None,
         shared_by_cpus: bits(a, 14, 25) + 1,
+        behaviour: Behaviour::default(),
     })
 }
 
@@ -203,7 +204,8 @@ fn intel_tlb([_, b, sets, d]: Registers) -> Option<Tlb> {
     let entries = bits(b, 16, 31).checked_mul(sets)?;
     let ways = if d & 1 << 8 != 0 { entries } else { bits(b, 16, 31) };
     let level = bits(d, 5, 7) as u8;
-    let tlb = Tlb { level, kind, page_bytes, entries, ways, penalty_cycles: None };
+    let tlb =
+        Tlb { level, kind, page_bytes, entries, ways, penalty_cycles: None, replacement: Replacement::Lru };
     (entries > 0 && (1..=2).contains(&level) && !tlb.page_bytes.is_empty()).then_some(tlb)
 }
 
@@ -241,7 +243,15 @@ fn tlb(level: u8, kind: TlbKind, page_bytes: u64, entries: u32, ways: u32) -> Op
         return None;
     }
     let ways = (1..=ways.min(entries)).rev().find(|&ways| entries.is_multiple_of(ways))?;
-    Some(Tlb { level, kind, page_bytes: vec![page_bytes], entries, ways, penalty_cycles: None })
+    Some(Tlb {
+        level,
+        kind,
+        page_bytes: vec![page_bytes],
+        entries,
+        ways,
+        penalty_cycles: None,
+        replacement: Replacement::Lru,
+    })
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 
 use super::tree::{cpus, Tree};
 use crate::geometry::bytes;
-use crate::{Cache, CacheKind, Geometry, StoreMiss, WritePolicy};
+use crate::{Behaviour, Cache, CacheKind, Geometry, StoreMiss, WritePolicy};
 
 const FOLDER: &str = "sys/devices/system/cpu/cpu0/cache";
 
@@ -44,5 +44,6 @@ fn cache(tree: &Tree, folder: &str) -> Option<Cache> {
         write: WritePolicy::Back,
         penalty_cycles: None,
         shared_by_cpus: text("shared_cpu_list").map_or(1, |list| cpus(&list).max(1)),
+        behaviour: Behaviour::default(),
     })
 }

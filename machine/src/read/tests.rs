@@ -161,6 +161,31 @@ fn every_error_names_line_and_field() {
         ),
         ("[[tlb]]", "[tlb]", "toy.toml:26: tlb: a value of type table; expected tables [[tlb]]"),
         ("ways = 12", "ways = = 12", "toy.toml:13: not valid TOML: "),
+        (
+            "penalty_cycles = 4",
+            "replacement = \"mru\"",
+            "toy.toml:17: cache.replacement: \"mru\"; expected \"lru\" or \"fifo\" or \"plru\" or \"random\"",
+        ),
+        (
+            "penalty_cycles = 4",
+            "inclusion = \"inclusive\"",
+            "toy.toml:17: cache.L1D.inclusion: L1D has no level inside; expected an outer level",
+        ),
+        (
+            "size_bytes = 0x100_000",
+            "size_bytes = 0x100_000\ninclusion = \"exclusive\"",
+            "toy.toml:23: cache.L2.inclusion: exclusive behind L1D; expected a level inside with lines",
+        ),
+        (
+            "size_bytes = 0x100_000",
+            "size_bytes = 0x100_000\nreplacement = \"plru\"",
+            "toy.toml:23: cache.L2.replacement: plru of 16384 ways; expected at most 64 ways, or lru",
+        ),
+        (
+            "size_bytes = 0x100_000",
+            "size_bytes = 0x100_000\nprefetch = \"next_line\"",
+            "toy.toml:23: cache.prefetch: \"next_line\"; expected \"none\" or \"next-line\" or \"stride\"",
+        ),
     ];
     for (old, new, expected) in cases {
         let error = error_after(old, new);

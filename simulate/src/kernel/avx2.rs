@@ -3,8 +3,14 @@
 use super::{Fill, Row, TouchRow, Vectors};
 use pulp::bytemuck::cast;
 use pulp::x86::V3;
+use std::arch::x86_64::_MM_HINT_T0;
 
-impl Vectors for V3 {}
+impl Vectors for V3 {
+    #[inline(always)]
+    fn prefetch<T>(self, item: &T) {
+        self.sse._mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(item).cast());
+    }
+}
 
 impl TouchRow<u64, 8> for V3 {
     #[inline(always)]

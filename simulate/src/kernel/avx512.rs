@@ -1,4 +1,4 @@
-//! The kernel for AVX-512: a row is one register, or two; compare, permute by a table, store. Sixteen touches are staged, located and packed at once.
+//! The kernel for AVX-512: a row is one register, or two; compare, permute, store. Sixteen touches are staged, located and packed at once.
 //!
 //! **Cost.** About fifteen instructions for a row of 8 lanes; touches of different sets overlap.
 
@@ -9,7 +9,7 @@ use crate::touch::{lanes_mut, Step, Touches, STEP};
 use event::{Record, RecordKind};
 use pulp::bytemuck::cast;
 use pulp::x86::V4;
-use std::arch::x86_64::__m512i;
+use std::arch::x86_64::{__m512i, _MM_HINT_T0};
 
 impl Vectors for V4 {
     #[inline(always)]
@@ -45,6 +45,11 @@ impl Vectors for V4 {
         let reference: [u32; STEP] = cast(f._mm512_add_epi32(first, numbers));
         *lanes_mut(&mut touches.reference, at) = reference;
         u32::from(compared)
+    }
+
+    #[inline(always)]
+    fn prefetch<T>(self, item: &T) {
+        self.sse._mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(item).cast());
     }
 
     #[inline(always)]
@@ -153,71 +158,18 @@ fn payloads(record: Record) -> u64 {
     u64::from(record.what) | u64::from(record.extra) << 32
 }
 
-// Lanes are moved by a permutation whose indices are chosen, not by a shift under a mask: that would become a store under a mask, and a load
-// of the same row soon after would wait until it has left the store buffer.
+// Lanes are moved by a permutation whose indices are chosen, not by a choice between lanes as they were and lanes that have moved: that would become a
+// store under a mask, and a load of the same row soon after would wait until it has left the store buffer. Touches of one row follow each other in
+// many programs (a binary search does not leave one set for half of its steps), so what counts is the time from a row's load to its store.
 
-/// A register for each highest lane.
-#[repr(align(64))]
-struct Moves<T, const LANES: usize>([[T; LANES]; 32]);
-
-/// By the highest lane that moves, where each lane of eight comes from: the lane below, lane 0 from the second operand's first.
-static MOVES: Moves<u64, 8> = Moves({
-    let mut moves = [[0; 8]; 32];
-    let mut highest = 0;
-    while highest < 32 {
-        let mut lane = 0;
-        while lane < 8 {
-            let moved = highest < 16 && lane <= highest;
-            moves[highest][lane] = if !moved {
-                lane as u64
-            } else if lane == 0 {
-                8
-            } else {
-                lane as u64 - 1
-            };
-            lane += 1;
-        }
-        highest += 1;
-    }
-    moves
-});
-
-/// The same for lanes 8 to 15; the lane below them is the second operand's last.
-static MOVES_HIGH: Moves<u64, 8> = Moves({
-    let mut moves = [[0, 1, 2, 3, 4, 5, 6, 7]; 32];
-    let mut highest = 8;
-    while highest < 16 {
-        let mut lane = 0;
-        while lane <= highest - 8 {
-            moves[highest][lane] = if lane == 0 { 15 } else { lane as u64 - 1 };
-            lane += 1;
-        }
-        highest += 1;
-    }
-    moves
-});
-
-/// The same for sixteen lanes.
-static NARROW_MOVES: Moves<u32, 16> = Moves({
-    let mut moves = [[0; 16]; 32];
-    let mut highest = 0;
-    while highest < 32 {
-        let mut lane = 0;
-        while lane < 16 {
-            let moved = highest < 16 && lane <= highest;
-            moves[highest][lane] = if !moved {
-                lane as u32
-            } else if lane == 0 {
-                16
-            } else {
-                lane as u32 - 1
-            };
-            lane += 1;
-        }
-        highest += 1;
-    }
-    moves
-});
+/// Where lanes of eight come from that stay.
+const STAY: [u64; 8] = [0, 1, 2, 3, 4, 5, 6, 7];
+/// That move up by one: the lowest from the second operand's first lane, or from its last.
+const MOVE: [u64; 8] = [8, 0, 1, 2, 3, 4, 5, 6];
+const MOVE_HIGH: [u64; 8] = [15, 0, 1, 2, 3, 4, 5, 6];
+/// The same of sixteen.
+const NARROW_STAY: [u32; 16] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
+const NARROW_MOVE: [u32; 16] = [16, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14];
 
 impl TouchRow<u64, 8> for V4 {
     #[inline(always)]
@@ -226,7 +178,7 @@ impl TouchRow<u64, 8> for V4 {
         let tag = f._mm512_set1_epi64(line as i64);
         let tags = cast(row.0);
         let found = u32::from(f._mm512_cmpeq_epi64_mask(tags, tag));
-        let from = cast(MOVES.0[fill.highest_moved(found) as usize & 31]);
+        let from = f._mm512_mask_blend_epi64(fill.moved(found) as u8, cast(STAY), cast(MOVE));
         row.0 = cast(f._mm512_permutex2var_epi64(tags, from, tag));
         found
     }
@@ -241,8 +193,9 @@ impl TouchRow<u64, 16> for V4 {
         let (low, high) = (cast(low), cast(high));
         let found = u32::from(f._mm512_cmpeq_epi64_mask(low, tag))
             | u32::from(f._mm512_cmpeq_epi64_mask(high, tag)) << 8;
-        let highest = fill.highest_moved(found) as usize & 31;
-        let (from_low, from_high) = (cast(MOVES.0[highest]), cast(MOVES_HIGH.0[highest]));
+        let moved = fill.moved(found);
+        let from_low = f._mm512_mask_blend_epi64(moved as u8, cast(STAY), cast(MOVE));
+        let from_high = f._mm512_mask_blend_epi64((moved >> 8) as u8, cast(STAY), cast(MOVE_HIGH));
         let new_low: [u64; 8] = cast(f._mm512_permutex2var_epi64(low, from_low, tag));
         let new_high: [u64; 8] = cast(f._mm512_permutex2var_epi64(high, from_high, low));
         row.0 = cast([new_low, new_high]);
@@ -257,7 +210,8 @@ impl TouchRow<u32, 16> for V4 {
         let tag = f._mm512_set1_epi32(tag as i32);
         let tags = cast(row.0);
         let found = u32::from(f._mm512_cmpeq_epi32_mask(tags, tag));
-        let from = cast(NARROW_MOVES.0[fill.highest_moved(found) as usize & 31]);
+        let moved = fill.moved(found) as u16;
+        let from = f._mm512_mask_blend_epi32(moved, cast(NARROW_STAY), cast(NARROW_MOVE));
         row.0 = cast(f._mm512_permutex2var_epi32(tags, from, tag));
         found
     }

@@ -101,6 +101,10 @@ pub(crate) trait Vectors: Copy {
         are
     }
 
+    /// Has the line of the host's cache that holds `_item` brought in; nothing waits for it.
+    #[inline(always)]
+    fn prefetch<T>(self, _item: &T) {}
+
     /// Which are 0.
     #[inline(always)]
     fn zeros(self, found: &[u32; STEP]) -> u32 {
@@ -176,8 +180,6 @@ fn changes<T: Copy + PartialEq>(before: &mut [T; STEP], now: &[T; STEP]) -> u32 
 pub(crate) trait Fill: Copy {
     /// Lanes that move: up to and with the lowest one of `found`; where none is, all ways, or none if nothing enters.
     fn moved(self, found: u32) -> u32;
-    /// The highest lane that moves, 16 where none does.
-    fn highest_moved(self, found: u32) -> u32;
 }
 
 /// The line always enters. `last` is the last way's bit.
@@ -199,11 +201,6 @@ impl Fill for Enters {
         let last = found | self.last;
         last ^ (last - 1)
     }
-
-    #[inline(always)]
-    fn highest_moved(self, found: u32) -> u32 {
-        (found | self.last).trailing_zeros()
-    }
 }
 
 impl Fill for MayEnter {
@@ -211,14 +208,6 @@ impl Fill for MayEnter {
     fn moved(self, found: u32) -> u32 {
         let hit = (found as i32).wrapping_neg() >> 31;
         Enters { last: self.last }.moved(found) & (self.enters | hit as u32)
-    }
-
-    #[inline(always)]
-    fn highest_moved(self, found: u32) -> u32 {
-        match self.moved(found) {
-            0 => 16,
-            _ => Enters { last: self.last }.highest_moved(found),
-        }
     }
 }
 

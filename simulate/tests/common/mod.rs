@@ -39,7 +39,7 @@ fn pages() -> impl Strategy<Value = u32> {
 /// Any levels that can be simulated.
 pub(crate) fn levels() -> impl Strategy<Value = Levels> {
     let outer =
-        (geometry(20, Just(64)), sharing()).prop_map(|(geometry, sharing)| Outer { geometry, sharing });
+        (geometry(20, Just(64)), sharing()).prop_map(|(geometry, sharing)| Outer::new(geometry, sharing));
     let outer = prop::collection::vec(outer, 0..=2);
     let first = (prop::option::of(geometry(18, lines())), geometry(18, lines()));
     let tlbs =
@@ -49,7 +49,7 @@ pub(crate) fn levels() -> impl Strategy<Value = Levels> {
             let instruction_tlb = instruction.and(data_tlb).and(instruction_tlb);
             let whole = data_tlb.is_some() && instruction_tlb.is_some() == instruction.is_some();
             let outer_tlb = (second && whole).then_some(outer_tlb);
-            Levels { instruction, data, outer, instruction_tlb, data_tlb, outer_tlb }
+            Levels { instruction, outer, instruction_tlb, data_tlb, outer_tlb, ..Levels::data_only(data) }
         },
     )
 }
@@ -89,16 +89,20 @@ fn address() -> impl Strategy<Value = u64> {
 fn complex() -> impl Strategy<Value = Complex> {
     use StringOperation::*;
     let direction = || prop::sample::select(vec![Direction::Load, Direction::Store]);
-    let string =
-        (prop::sample::select(vec![Movs, Stos, Lods, Scas, Cmps]), 0u32..4, address(), address(), -20i64..20)
-            .prop_map(|(operation, power, source, destination, iterations)| {
-                let width = event::AddressWidth::Bits64;
-                let shape =
-                    Shape::String { operation, element_bytes: 1 << power, width, segment: Segment::Flat };
-                let start = if operation == Lods { source } else { destination };
-                let end = start.wrapping_add((iterations << power) as u64);
-                Complex::new(shape, &[source, destination, end])
-            });
+    let string = (
+        prop::sample::select(vec![Movs, Stos, Lods, Scas, Cmps]),
+        0u32..4,
+        address(),
+        address(),
+        prop_oneof![4 => -20i64..20, 1 => -300i64..300],
+    )
+        .prop_map(|(operation, power, source, destination, iterations)| {
+            let width = event::AddressWidth::Bits64;
+            let shape = Shape::String { operation, element_bytes: 1 << power, width, segment: Segment::Flat };
+            let start = if operation == Lods { source } else { destination };
+            let end = start.wrapping_add((iterations << power) as u64);
+            Complex::new(shape, &[source, destination, end])
+        });
     let masked = (direction(), address(), any::<u64>()).prop_map(|(direction, base, mask)| {
         let shape = Shape::Masked { direction, layout: MaskedLayout::InPlace, element_bytes: 4, count: 16 };
         Complex::new(shape, &[base, mask])

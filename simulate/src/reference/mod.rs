@@ -7,6 +7,14 @@
 //! Write-backs: a line is dirty in the level that a store entered. A dirty victim is counted, then marks its line dirty in the next outer
 //! level that holds it; it allocates nothing and moves nothing. It leaves before the missing line is asked for further out.
 
+mod distance;
+mod perceptron;
+mod refined;
+
+pub use distance::NaiveDistances;
+pub use perceptron::NaivePerceptron;
+pub use refined::NaiveRefined;
+
 use crate::report::{CACHES_MAX, TLBS_MAX};
 use crate::{Counts, Geometry, Levels, Sharing, StoreMiss};
 use event::{Access, Decoder, Record, Reference, ReferenceKind, Sites, StateLayout};
@@ -147,7 +155,7 @@ impl Naive {
 
     /// What was counted, write-backs included; complex references are not counted apart.
     pub fn counts(&self) -> Counts {
-        Counts { write_backs: Some(self.write_backs), ..self.counts.trimmed() }
+        Counts { write_backs: Some(self.write_backs), ..self.counts.clone().trimmed() }
     }
 
     fn reference(&mut self, thread: &mut Thread, reference: &Reference) {

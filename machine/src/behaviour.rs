@@ -1,0 +1,145 @@
+//! What a cache does beyond size and ways, in words: `plru`, `inclusive`, `stride`.
+//!
+//! The same words stand in TOML files and behind a geometry on the command line; each names its kind by itself. Definitions are the simulator's.
+//! **Leaves out** adaptive policies (DRRIP and kin), which no vendor describes.
+
+use serde::Serialize;
+
+/// Which line of a full set leaves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Replacement {
+    /// The least recently used one.
+    #[default]
+    Lru,
+    /// The one that came first.
+    Fifo,
+    /// The one that a binary tree of bits points to.
+    Plru,
+    /// Any.
+    Random,
+}
+
+/// What a level knows of those inside.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Inclusion {
+    /// Nothing.
+    #[default]
+    Independent,
+    /// What it gives up leaves them too.
+    Inclusive,
+    /// It holds what the level inside gave up.
+    Exclusive,
+}
+
+/// What is fetched unasked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Prefetch {
+    /// Nothing.
+    #[default]
+    None,
+    /// The line behind one that is missed.
+    NextLine,
+    /// The line at the distance that an instruction keeps.
+    Stride,
+}
+
+/// Words for replacement.
+pub const REPLACEMENTS: &[(&str, Replacement)] = &[
+    ("lru", Replacement::Lru),
+    ("fifo", Replacement::Fifo),
+    ("plru", Replacement::Plru),
+    ("random", Replacement::Random),
+];
+
+/// Words for inclusion.
+pub const INCLUSIONS: &[(&str, Inclusion)] = &[
+    ("independent", Inclusion::Independent),
+    ("inclusive", Inclusion::Inclusive),
+    ("exclusive", Inclusion::Exclusive),
+];
+
+/// Words for prefetchers.
+pub const PREFETCHES: &[(&str, Prefetch)] =
+    &[("none", Prefetch::None), ("next-line", Prefetch::NextLine), ("stride", Prefetch::Stride)];
+
+/// All of it; in files the three fields stand with the cache's own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+pub struct Behaviour {
+    /// Which line of a full set leaves.
+    #[serde(skip_serializing_if = "is_default")]
+    pub replacement: Replacement,
+    /// What the level knows of those inside.
+    #[serde(skip_serializing_if = "is_default")]
+    pub inclusion: Inclusion,
+    /// What it fetches unasked.
+    #[serde(skip_serializing_if = "is_default")]
+    pub prefetch: Prefetch,
+}
+
+pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+impl Behaviour {
+    /// The same, changed by one word.
+    ///
+    /// # Errors
+    /// A sentence that names the word and what would be accepted.
+    pub(crate) fn with_word(self, word: &str) -> Result<Behaviour, String> {
+        let lower = word.to_ascii_lowercase();
+        if let Some(replacement) = named(REPLACEMENTS, &lower) {
+            return Ok(Behaviour { replacement, ..self });
+        }
+        if let Some(inclusion) = named(INCLUSIONS, &lower) {
+            return Ok(Behaviour { inclusion, ..self });
+        }
+        if let Some(prefetch) = named(PREFETCHES, &lower) {
+            return Ok(Behaviour { prefetch, ..self });
+        }
+        Err(format!("\"{word}\" is none of {}", words().join(", ")))
+    }
+
+    /// The words that differ from the default: `plru, inclusive`.
+    pub fn words(&self) -> Vec<&'static str> {
+        let replacement = name(REPLACEMENTS, self.replacement).filter(|_| !is_default(&self.replacement));
+        let inclusion = name(INCLUSIONS, self.inclusion).filter(|_| !is_default(&self.inclusion));
+        let prefetch = name(PREFETCHES, self.prefetch).filter(|_| !is_default(&self.prefetch));
+        [replacement, inclusion, prefetch].into_iter().flatten().collect()
+    }
+}
+
+fn named<T: Copy>(names: &[(&str, T)], word: &str) -> Option<T> {
+    names.iter().find(|(name, _)| *name == word).map(|(_, value)| *value)
+}
+
+fn name<T: Copy + PartialEq>(names: &[(&'static str, T)], value: T) -> Option<&'static str> {
+    names.iter().find(|(_, other)| *other == value).map(|(name, _)| *name)
+}
+
+/// All words.
+fn words() -> Vec<&'static str> {
+    let replacements = REPLACEMENTS.iter().map(|(name, _)| *name);
+    let inclusions = INCLUSIONS.iter().map(|(name, _)| *name);
+    replacements.chain(inclusions).chain(PREFETCHES.iter().map(|(name, _)| *name)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_read_and_said() {
+        let mut behaviour = Behaviour::default();
+        for word in ["PLRU", "exclusive", "stride"] {
+            behaviour = behaviour.with_word(word).unwrap();
+        }
+        assert_eq!(behaviour.words(), ["plru", "exclusive", "stride"]);
+        let error = behaviour.with_word("mru").unwrap_err();
+        assert!(error.starts_with("\"mru\" is none of lru, fifo, plru, random, independent"), "{error}");
+        let all = words();
+        assert_eq!(all.iter().collect::<std::collections::BTreeSet<_>>().len(), all.len());
+    }
+}

@@ -1,0 +1,115 @@
+//! When each line was used last: a number per line, in blocks of 64 neighbours.
+//!
+//! **Why this way.** Neighbours are used together, so that one look-up serves a page of lines and sixteen numbers share a line of the host. **Cost.**
+//! 256 bytes per page that was touched, 64 lines each.
+
+/// Lines of a page.
+const PAGE_LINES: usize = 64;
+const PAGE_SHIFT: u32 = PAGE_LINES.trailing_zeros();
+
+/// No page has this number.
+const NONE: u64 = u64::MAX;
+
+/// Which of two walks through memory a line is met on: each has its own page at hand.
+#[derive(Clone, Copy)]
+pub(super) enum Use {
+    /// It is used.
+    Comes,
+    /// It makes room.
+    Goes,
+}
+
+/// Numbers of lines, 0 where a line has none.
+#[derive(Clone)]
+pub(super) struct Pages {
+    /// An open hash table of page numbers and places in `times`; its length is a power of two.
+    table: Vec<(u64, u32)>,
+    /// Page by page.
+    times: Vec<u32>,
+    /// The page number of each block of `times`.
+    numbers: Vec<u64>,
+    last: [(u64, u32); 2],
+}
+
+impl Pages {
+    pub(super) fn new() -> Pages {
+        Pages { table: vec![(NONE, 0); 64], times: Vec::new(), numbers: Vec::new(), last: [(NONE, 0); 2] }
+    }
+
+    /// The number of a line.
+    #[inline(always)]
+    pub(super) fn time(&mut self, line: u64, walk: Use) -> &mut u32 {
+        let page = line >> PAGE_SHIFT;
+        if self.last[walk as usize].0 != page {
+            self.last[walk as usize] = (page, self.find(page));
+        }
+        let place = self.last[walk as usize].1 as usize * PAGE_LINES + (line as usize & (PAGE_LINES - 1));
+        &mut self.times[place]
+    }
+
+    /// Lines that have room.
+    pub(super) fn lines(&self) -> usize {
+        self.times.len()
+    }
+
+    /// Visits the numbers of all lines of set `set` of `sets`.
+    #[inline(always)]
+    pub(super) fn of_set(&mut self, set: u64, sets: u64, mut visit: impl FnMut(&mut u32)) {
+        if sets == 1 {
+            return self.times.iter_mut().for_each(visit);
+        }
+        for (number, times) in self.numbers.iter().zip(self.times.chunks_exact_mut(PAGE_LINES)) {
+            let start = (number << PAGE_SHIFT) % sets;
+            let first = if set >= start { set - start } else { set + sets - start };
+            for place in (first as usize..PAGE_LINES).step_by(sets as usize) {
+                visit(&mut times[place]);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn find(&mut self, page: u64) -> u32 {
+        let mask = self.table.len() - 1;
+        let mut at = hash(page, mask);
+        loop {
+            match self.table[at] {
+                (number, place) if number == page => return place,
+                (NONE, _) => return self.enter(page),
+                _ => at = (at + 1) & mask,
+            }
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn enter(&mut self, page: u64) -> u32 {
+        let place = self.numbers.len() as u32;
+        self.numbers.push(page);
+        self.times.resize(self.times.len() + PAGE_LINES, 0);
+        if self.numbers.len() * 2 > self.table.len() {
+            self.table = vec![(NONE, 0); self.table.len() * 2];
+            let numbers = std::mem::take(&mut self.numbers);
+            numbers.iter().zip(0..).for_each(|(&number, place)| self.place(number, place));
+            self.numbers = numbers;
+        } else {
+            self.place(page, place);
+        }
+        place
+    }
+
+    /// Enters a page into the table, which has room.
+    fn place(&mut self, page: u64, place: u32) {
+        let mask = self.table.len() - 1;
+        let mut at = hash(page, mask);
+        while self.table[at].0 != NONE {
+            at = (at + 1) & mask;
+        }
+        self.table[at] = (page, place);
+    }
+}
+
+/// Fibonacci hashing: the product's upper half.
+#[inline(always)]
+fn hash(page: u64, mask: usize) -> usize {
+    (page.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize & mask
+}

@@ -1,0 +1,61 @@
+//! Translations of one level: a buffer per group of page sizes.
+
+use super::cache::PolicyCache;
+use crate::{Geometry, LargePages, PageBuffer};
+
+/// The buffers of a level.
+pub(super) struct Buffers {
+    buffers: Vec<(Vec<u64>, PolicyCache)>,
+    /// Bytes of the smallest page.
+    smallest: u64,
+}
+
+/// A translation that a level was asked for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Translation {
+    Hit,
+    Miss,
+}
+
+impl Buffers {
+    /// The level that `base` is when all pages are small; nothing without it.
+    pub(super) fn new(base: Option<Geometry>, large: Option<&[PageBuffer]>) -> Option<Buffers> {
+        let base = base?;
+        let one = [PageBuffer { page_bytes: vec![base.line_bytes.into()], geometry: base }];
+        let buffers = large.unwrap_or(&one).iter();
+        let buffers = buffers.map(|buffer| (buffer.page_bytes.clone(), PolicyCache::new(buffer.geometry)));
+        Some(Buffers { buffers: buffers.collect(), smallest: base.line_bytes.into() })
+    }
+
+    /// Asks for the translation of `address` on a page of `page_bytes`, and enters it where it is missing.
+    pub(super) fn translate(&mut self, address: u64, page_bytes: u64) -> Translation {
+        // The largest size that is taken and not larger than the page; the smallest of a level that takes none.
+        let taken = |page_bytes: u64| {
+            let sizes = self
+                .buffers
+                .iter()
+                .enumerate()
+                .flat_map(|(place, (sizes, _))| sizes.iter().zip([place].into_iter().cycle()));
+            sizes
+                .filter(move |(size, _)| **size <= page_bytes)
+                .map(|(size, place)| (*size, place))
+                .max_by_key(|(size, _)| *size)
+        };
+        let Some((size, place)) = taken(page_bytes.max(self.smallest)) else { return Translation::Hit };
+        let cache = &mut self.buffers[place].1;
+        let number = address / size;
+        // The size is part of the tag: pages of two sizes may have the same number.
+        let (set, tag) =
+            ((number % cache.geometry.sets) as usize, number << 6 | u64::from(size.trailing_zeros()));
+        if cache.touch_tag(set, tag) {
+            return Translation::Hit;
+        }
+        cache.fill_tag(set, tag);
+        Translation::Miss
+    }
+}
+
+/// Bytes of the page that holds `address`.
+pub(super) fn page_bytes(large: Option<&LargePages>, base: Geometry, address: u64) -> u64 {
+    large.and_then(|large| large.page_bytes(address)).unwrap_or(base.line_bytes.into())
+}

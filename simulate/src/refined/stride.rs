@@ -1,0 +1,55 @@
+//! Strides: which distance an instruction keeps between its references.
+//!
+//! A table of 256 entries, by the low bits of the site; another site takes an entry at once. Source: Chen and Baer 1995, without their transient states.
+
+use crate::policy::Prefetch;
+
+/// Entries of a table.
+const ENTRIES: usize = 256;
+
+/// Equal distances in a row before a line is fetched.
+const SURE: u8 = 2;
+
+#[derive(Clone, Copy)]
+pub(super) struct Entry {
+    site: u32,
+    last: u64,
+    stride: u64,
+    equal: u8,
+}
+
+/// The prefetcher of a level.
+pub(super) enum Prefetcher {
+    None,
+    NextLine,
+    Stride(Vec<Entry>),
+}
+
+impl Prefetcher {
+    pub(super) fn new(prefetch: Prefetch) -> Prefetcher {
+        match prefetch {
+            Prefetch::None => Prefetcher::None,
+            Prefetch::NextLine => Prefetcher::NextLine,
+            Prefetch::Stride => {
+                Prefetcher::Stride(vec![Entry { site: u32::MAX, last: 0, stride: 0, equal: 0 }; ENTRIES])
+            }
+        }
+    }
+
+    /// The site refers to `address`: where it will be next, once that is sure.
+    pub(super) fn train(&mut self, site: u32, address: u64) -> Option<u64> {
+        let Prefetcher::Stride(table) = self else { return None };
+        let entry = &mut table[site as usize % ENTRIES];
+        if entry.site != site {
+            *entry = Entry { site, last: address, stride: 0, equal: 0 };
+            return None;
+        }
+        let stride = address.wrapping_sub(std::mem::replace(&mut entry.last, address));
+        if stride == entry.stride {
+            entry.equal = (entry.equal + 1).min(SURE);
+        } else {
+            (entry.stride, entry.equal) = (stride, 0);
+        }
+        (entry.equal == SURE && stride != 0).then(|| address.wrapping_add(stride))
+    }
+}

@@ -1,0 +1,85 @@
+//! The simulator that levels ask for: the fast one where they are plain, else the one that can do everything.
+
+use crate::{Counts, GeometryError, Hierarchy, Levels, Refined, WriteBacks};
+use event::{Record, Sink, Stream};
+
+/// A hierarchy of any levels.
+pub enum Simulator {
+    /// LRU, independent levels, no prefetchers, pages of one size.
+    Plain(Box<Hierarchy>),
+    /// Anything.
+    Refined(Box<Refined>),
+}
+
+impl Simulator {
+    /// An empty hierarchy for a stream that was planned for `levels`.
+    ///
+    /// # Errors
+    /// When the levels cannot be simulated, or write-backs are wanted of levels that are not plain.
+    pub fn of_stream(
+        levels: &Levels,
+        stream: &Stream,
+        write_backs: WriteBacks,
+    ) -> Result<Simulator, GeometryError> {
+        if levels.is_plain() {
+            let hierarchy = Hierarchy::of_stream(levels, stream)?;
+            return Ok(Simulator::Plain(Box::new(match write_backs {
+                WriteBacks::Counted => hierarchy.counting_write_backs(),
+                WriteBacks::Ignored => hierarchy,
+            })));
+        }
+        if write_backs == WriteBacks::Counted {
+            let fault =
+                "write-backs are counted with LRU, independent levels, no prefetchers and one page size";
+            return Err(GeometryError { level: "L1D", geometry: levels.data, fault });
+        }
+        Ok(Simulator::Refined(Box::new(Refined::new(levels)?)))
+    }
+
+    /// The same, which counts thread by thread where it is a plain one. To be called before the first record.
+    #[must_use]
+    pub fn by_thread(self) -> Simulator {
+        match self {
+            Simulator::Plain(hierarchy) => Simulator::Plain(Box::new(hierarchy.by_thread())),
+            refined @ Simulator::Refined(_) => refined,
+        }
+    }
+
+    /// An empty one that counts the same, where this one's room can be used again; cheap where little of it was used.
+    pub fn emptied(self) -> Option<Simulator> {
+        match self {
+            Simulator::Plain(hierarchy) => Some(Simulator::Plain(Box::new(hierarchy.emptied()))),
+            Simulator::Refined(_) => None,
+        }
+    }
+
+    /// What was counted so far thread by thread, by number; empty where threads are not told apart.
+    pub fn counts_of_threads(&self) -> Vec<(u32, Counts)> {
+        match self {
+            Simulator::Plain(hierarchy) => hierarchy.counts_of_threads(),
+            Simulator::Refined(_) => Vec::new(),
+        }
+    }
+
+    /// Takes records of one thread, in program order.
+    pub fn records(&mut self, thread: u32, records: &[Record]) {
+        match self {
+            Simulator::Plain(hierarchy) => hierarchy.records(thread, records),
+            Simulator::Refined(refined) => refined.records(thread, records),
+        }
+    }
+
+    /// What was counted so far.
+    pub fn counts(&self) -> Counts {
+        match self {
+            Simulator::Plain(hierarchy) => hierarchy.counts(),
+            Simulator::Refined(refined) => refined.counts(),
+        }
+    }
+}
+
+impl Sink for Simulator {
+    fn records(&mut self, thread: u32, records: &[Record]) {
+        Simulator::records(self, thread, records);
+    }
+}

@@ -1,0 +1,273 @@
+//! Policies, prefetchers, inclusion and large pages against their slow twins, and under the stream that is planned for them.
+
+mod common;
+
+use common::{deeds, full, levels};
+use event::{Record, RecordKind, Stream};
+use proptest::prelude::*;
+use simulate::filter::FilterModel;
+use simulate::reference::{Naive, NaivePerceptron, NaiveRefined};
+use simulate::*;
+
+/// What a description may add to plain levels.
+#[derive(Clone, Debug)]
+struct Additions {
+    policies: [Policy; 8],
+    prefetches: [Prefetch; 4],
+    inclusions: [Inclusion; 2],
+    ranges: Vec<PageRange>,
+    /// Bits that say which buffers take which sizes.
+    buffers: u8,
+}
+
+fn additions() -> impl Strategy<Value = Additions> {
+    let policies = prop::array::uniform8(prop::sample::select(POLICIES.to_vec()));
+    let prefetches = prop::array::uniform4(prop::sample::select(PREFETCHES.to_vec()));
+    let inclusions = prop::array::uniform2(prop::sample::select(INCLUSIONS.to_vec()));
+    let range = (0u64..5000, 0u64..4000, prop::sample::select(vec![1024u64, 4096]))
+        .prop_map(|(start, len, page_bytes)| PageRange { start, last: start + len, page_bytes });
+    let ranges = prop_oneof![Just(Vec::new()), prop::collection::vec(range, 1..4)];
+    (policies, prefetches, inclusions, ranges, any::<u8>()).prop_map(
+        |(policies, prefetches, inclusions, ranges, buffers)| Additions {
+            policies,
+            prefetches,
+            inclusions,
+            ranges,
+            buffers,
+        },
+    )
+}
+
+/// One buffer for all sizes, or one for base pages and one for the larger ones.
+fn buffers(base: Option<Geometry>, all: bool) -> Vec<PageBuffer> {
+    let Some(base) = base else { return Vec::new() };
+    let buffer = |sizes: &[u64], geometry: Geometry| PageBuffer { page_bytes: sizes.to_vec(), geometry };
+    let small = u64::from(base.line_bytes);
+    if all {
+        return vec![buffer(&[small, 1024, 4096], base)];
+    }
+    let large = Geometry { sets: 2, ways: 2, line_bytes: 1024, ..base };
+    vec![buffer(&[small], base), buffer(&[1024], large)]
+}
+
+/// `levels` with what `additions` has; where a combination is impossible the addition is left out.
+fn refine(mut levels: Levels, additions: &Additions) -> Levels {
+    let [p0, p1, p2, p3, p4, p5, p6, ..] = additions.policies;
+    let [f0, f1, f2, f3] = additions.prefetches;
+    levels.data = levels.data.with_policy(p0).with_prefetch(f0);
+    levels.instruction = levels.instruction.map(|first| first.with_policy(p1).with_prefetch(f1));
+    levels.data_tlb = levels.data_tlb.map(|tlb| tlb.with_policy(p2));
+    levels.instruction_tlb = levels.instruction_tlb.map(|tlb| tlb.with_policy(p3));
+    levels.outer_tlb = levels.outer_tlb.map(|tlb| tlb.with_policy(p4));
+    for (outer, (policy, prefetch)) in levels.outer.iter_mut().zip([(p5, f2), (p6, f3)]) {
+        outer.geometry = outer.geometry.with_policy(policy).with_prefetch(prefetch);
+    }
+    for (place, inclusion) in additions.inclusions.into_iter().enumerate().take(levels.outer.len()) {
+        let before = levels.outer[place];
+        levels.outer[place].inclusion = inclusion;
+        if inclusion == Inclusion::Exclusive {
+            levels.outer[place].geometry.prefetch = Prefetch::None;
+        }
+        if levels.check().is_err() {
+            levels.outer[place] = before;
+        }
+    }
+    if !additions.ranges.is_empty() && levels.data_tlb.is_some() {
+        let bit = |bit: u8| additions.buffers >> bit & 1 != 0;
+        levels.large_pages = Some(LargePages {
+            ranges: additions.ranges.clone(),
+            data: buffers(levels.data_tlb, bit(0)),
+            instruction: buffers(levels.instruction_tlb, bit(1)),
+            outer: buffers(levels.outer_tlb, bit(2)),
+        });
+    }
+    levels
+}
+
+fn any_levels() -> impl Strategy<Value = Levels> {
+    (levels(), additions()).prop_map(|(levels, additions)| refine(levels, &additions))
+}
+
+/// The twin does not count complex references apart.
+fn misses(counts: &Counts) -> Counts {
+    Counts { complex: Vec::new(), write_backs: None, ..counts.clone() }
+}
+
+fn walked(levels: &Levels, records: &[Record]) -> Counts {
+    let mut refined = Refined::new(levels).unwrap();
+    refined.records(0, records);
+    misses(&refined.counts())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(700))]
+
+    #[test]
+    fn the_walk_is_the_twin(levels in any_levels(), one in deeds(), two in deeds(), batch in 1usize..200) {
+        prop_assert!(levels.check().is_ok());
+        let mut fast = Refined::new(&levels).unwrap();
+        let mut slow = NaiveRefined::new(&levels);
+        let (one, two) = (full(&one), full(&two));
+        let (mut first, mut second) = (one.chunks(batch), two.chunks(batch));
+        loop {
+            let batches = [first.next(), second.next()];
+            if batches == [None, None] {
+                break;
+            }
+            for (thread, batch) in batches.into_iter().enumerate() {
+                let batch = batch.unwrap_or_default();
+                fast.records(thread as u32, batch);
+                slow.records(thread as u32, batch);
+            }
+        }
+        prop_assert_eq!(misses(&fast.counts()), misses(&slow.counts()));
+    }
+
+    #[test]
+    fn plain_levels_walk_as_they_sweep(levels in levels(), deeds in deeds()) {
+        let records = full(&deeds);
+        let mut naive = Naive::new(&levels);
+        naive.records(0, &records);
+        prop_assert_eq!(walked(&levels, &records), misses(&naive.counts()));
+    }
+
+    /// The rows of the truth table: whatever is planned gives the misses of the full stream.
+    #[test]
+    fn the_planned_stream_changes_no_miss(levels in any_levels(), deeds in deeds()) {
+        let full = full(&deeds);
+        let plan = plan_levels(&levels, WriteBacks::Ignored);
+        let mut records = Vec::new();
+        match plan.stream {
+            Stream::Filtered(filter) => FilterModel::new(&filter).apply(&full, &mut records),
+            _ => records.clone_from(&full),
+        }
+        let mut simulator = Simulator::of_stream(&levels, &plan.stream, WriteBacks::Ignored).unwrap();
+        simulator.records(0, &records);
+        let mut naive = NaiveRefined::new(&levels);
+        naive.records(0, &full);
+        prop_assert_eq!(misses(&simulator.counts()), misses(&naive.counts()), "{}", plan.why);
+    }
+
+    #[test]
+    fn perceptrons_agree(bits in 0u32..4, branches in prop::collection::vec((0u64..20, any::<bool>(), 1usize..60), 1..20)) {
+        let (mut fast, mut slow) = (Perceptron::new(bits), NaivePerceptron::new(bits));
+        for (ip, taken, period) in branches {
+            for round in 0..120 {
+                let outcome = if (round % period == 0) == taken { Outcome::Taken } else { Outcome::NotTaken };
+                let ip = ip + round as u64 % 3;
+                prop_assert_eq!(fast.branch(ip, outcome), slow.branch(ip, outcome));
+            }
+        }
+    }
+}
+
+/// Which row of the table a machine is in.
+#[test]
+fn the_stream_follows_the_table() {
+    let first = Geometry::cache(1024, 4, 64);
+    let outer =
+        |inclusion| Outer { inclusion, ..Outer::new(Geometry::cache(8192, 8, 64), Sharing::AllThreads) };
+    let with = |data: Geometry, inclusion| Levels {
+        instruction: Some(first),
+        outer: vec![outer(inclusion)],
+        ..Levels::data_only(data)
+    };
+    let is_full = |levels: &Levels| plan_levels(levels, WriteBacks::Ignored).stream == Stream::Full;
+    for &policy in POLICIES {
+        let levels = with(first.with_policy(policy), Inclusion::Independent);
+        assert!(!is_full(&levels), "{policy:?} changes nothing on a hit of the last line");
+        assert_eq!(levels.is_plain(), policy == Policy::Lru);
+    }
+    for &prefetch in PREFETCHES {
+        let levels = with(first.with_prefetch(prefetch), Inclusion::Independent);
+        assert_eq!(is_full(&levels), prefetch != Prefetch::None);
+        let mut behind = with(first, Inclusion::Independent);
+        behind.outer[0].geometry.prefetch = prefetch;
+        assert_eq!(
+            is_full(&behind),
+            prefetch == Prefetch::Stride,
+            "the next line of a miss needs misses only"
+        );
+    }
+    for &inclusion in INCLUSIONS {
+        assert_eq!(is_full(&with(first, inclusion)), inclusion != Inclusion::Independent);
+    }
+}
+
+fn load(site: u32, address: u64) -> Record {
+    Record::new(RecordKind::Load, 8, site, address).unwrap()
+}
+
+/// What each thing is for, on a stream that shows it.
+#[test]
+fn each_does_what_it_is_for() {
+    let first = Geometry::cache(4096, 4, 64);
+    let loads = |levels: &Levels, records: &[Record]| walked(levels, records).cache(0).loads;
+    let scan: Vec<Record> = (0..64).map(|n| load(0, n * 64)).collect();
+    assert_eq!(loads(&Levels::data_only(first), &scan), 64);
+    // Every second line is there when it is asked for.
+    assert_eq!(loads(&Levels::data_only(first.with_prefetch(Prefetch::NextLine)), &scan), 32);
+    // Three equal distances are seen by the fourth load.
+    assert_eq!(loads(&Levels::data_only(first.with_prefetch(Prefetch::Stride)), &scan), 4);
+    // A cycle of five lines in four ways: recency order loses all, chance some.
+    let cycle: Vec<Record> = (0..500).map(|n| load(0, n % 5 * 1024)).collect();
+    let random = loads(&Levels::data_only(first.with_policy(Policy::Random)), &cycle);
+    assert_eq!(loads(&Levels::data_only(first), &cycle), 500);
+    assert!((100..400).contains(&random), "{random}");
+    // A line that is used all the time leaves a first level whose outer level gives it up.
+    let behind = |inclusion| Levels {
+        outer: vec![Outer { inclusion, ..Outer::new(Geometry::cache(256, 4, 64), Sharing::PerThread) }],
+        ..Levels::data_only(Geometry::cache(1024, 16, 64))
+    };
+    let hot: Vec<Record> = (1..200).flat_map(|n| [load(0, 0), load(1, n % 9 * 64)]).collect();
+    let misses = |inclusion| loads(&behind(inclusion), &hot);
+    assert_eq!(misses(Inclusion::Independent), 9);
+    assert!(misses(Inclusion::Inclusive) > 100);
+    // Exclusive levels hold together what neither holds alone.
+    let exclusive = |inclusion| Levels {
+        outer: vec![Outer { inclusion, ..Outer::new(first, Sharing::PerThread) }],
+        ..Levels::data_only(first)
+    };
+    let sweep: Vec<Record> = (0..10).flat_map(|_| (0..128).map(|n| load(0, n * 64))).collect();
+    let memory = |inclusion| walked(&exclusive(inclusion), &sweep).cache(1).loads;
+    assert_eq!((memory(Inclusion::Independent), memory(Inclusion::Exclusive)), (1280, 128));
+    // One large page in the place of many small ones.
+    let tlb = Geometry::tlb(4, 4, 4096);
+    let large = |ranges| LargePages {
+        ranges,
+        data: vec![
+            PageBuffer { page_bytes: vec![4096], geometry: tlb },
+            PageBuffer { page_bytes: vec![2 << 20], geometry: Geometry::tlb(1, 1, 2 << 20) },
+        ],
+        ..LargePages::default()
+    };
+    let pages: Vec<Record> = (0..100).map(|n| load(0, n % 50 * 4096)).collect();
+    let tlb_misses = |large_pages| {
+        let levels = Levels { data_tlb: Some(tlb), large_pages, ..Levels::data_only(first) };
+        walked(&levels, &pages).tlb(0).total()
+    };
+    let whole = PageRange { start: 0, last: (2 << 20) - 1, page_bytes: 2 << 20 };
+    let part = PageRange { last: (2 << 20) - 2, ..whole };
+    assert_eq!(tlb_misses(None), 100);
+    assert_eq!(tlb_misses(Some(large(vec![part]))), 100, "a page that is not whole is not large");
+    assert_eq!(tlb_misses(Some(large(vec![whole]))), 1);
+}
+
+#[test]
+fn what_cannot_be_simulated_is_said() {
+    let first = Geometry::cache(4096, 4, 64);
+    let fault = |levels: &Levels| Refined::new(levels).err().expect("refused").to_string();
+    let exclusive = |data: Geometry, geometry: Geometry| Levels {
+        outer: vec![Outer { inclusion: Inclusion::Exclusive, ..Outer::new(geometry, Sharing::PerThread) }],
+        ..Levels::data_only(data)
+    };
+    assert!(fault(&exclusive(first, Geometry::cache(8192, 4, 128))).contains("lines as long as"));
+    assert!(fault(&exclusive(first.bypassing(), first)).contains("allocates for stores"));
+    assert!(fault(&exclusive(first, first.with_prefetch(Prefetch::Stride))).contains("no prefetcher"));
+    let wide = Geometry::cache(8192, 128, 64).with_policy(Policy::TreePlru);
+    assert!(fault(&Levels::data_only(wide)).contains("at most 64 ways"));
+    let levels = Levels::data_only(first.with_policy(Policy::Random));
+    assert!(Hierarchy::new(&levels).is_err());
+    let plan = plan_levels(&levels, WriteBacks::Counted);
+    assert!(Simulator::of_stream(&levels, &plan.stream, WriteBacks::Counted).is_err());
+}
