@@ -4,6 +4,8 @@
 //! encoder fifty. `tests/assembler` in this file decodes every form again with `iced-x86`. Registers are hardware numbers 0–15.
 //! All context accesses are `gs:[offset]` with a 32-bit absolute offset and naturally aligned (a program may set EFLAGS.AC).
 
+use crate::decode::Decoded;
+
 /// A growing fragment of machine code.
 #[derive(Default)]
 pub(crate) struct Assembler {
@@ -69,10 +71,20 @@ impl Assembler {
         self.bytes.len()
     }
 
+    /// Bytes as they are. In line, because nearly all are of a constant number: a store or two instead of a call.
+    #[inline(always)]
     pub(crate) fn raw(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
     }
 
+    /// An instruction as the program has it.
+    pub(crate) fn copy(&mut self, decoded: &Decoded) {
+        let end = self.len() + decoded.i.len();
+        self.raw(&decoded.bytes);
+        self.bytes.truncate(end);
+    }
+
+    #[inline(always)]
     pub(crate) fn imm32(&mut self, value: u32) {
         self.bytes.extend_from_slice(&value.to_le_bytes());
     }
@@ -233,6 +245,26 @@ impl Assembler {
             0x25,
         ]);
         self.imm32(offset);
+    }
+
+    /// `rorx to32, from32, by` (BMI2; changes no flags)
+    pub(crate) fn rotate(&mut self, to: u8, from: u8, by: u8) {
+        let inverted = |r: u8| (!r >> 3) & 1;
+        self.raw(&[0xc4, inverted(to) << 7 | 0x43 | inverted(from) << 5, 0x7b, 0xf0]);
+        self.raw(&[0xc0 | (to & 7) << 3 | (from & 7), by]);
+    }
+
+    /// `and r32, value`, at most 127.
+    pub(crate) fn and_small(&mut self, r: u8, value: u8) {
+        if r >= 8 {
+            self.raw(&[0x41]);
+        }
+        self.raw(&[0x83, 0xe0 | (r & 7), value]);
+    }
+
+    /// `pop rsp`
+    pub(crate) fn pop_stack(&mut self) {
+        self.raw(&[0x5c]);
     }
 
     /// `op r, gs:[index*8 + offset]` (0x03 add, 0x8b mov, 0x89 store)
@@ -425,6 +457,10 @@ mod tests {
         out
     }
 
+    const NAMES_32: [&str; 16] = [
+        "eax", "ecx", "edx", "ebx", "esp", "ebp", "esi", "edi", "r8d", "r9d", "r10d", "r11d", "r12d", "r13d",
+        "r14d", "r15d",
+    ];
     const NAMES: [&str; 16] = [
         "rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13",
         "r14", "r15",
@@ -449,6 +485,10 @@ mod tests {
             assert_eq!(text(|a| a.mov_imm(r, 1 << 40)), format!("mov {n}, 10000000000h"));
             assert_eq!(text(|a| a.extract(r, 9, 0x40)), format!("pext {n}, r9, gs:[40h]"));
             assert_eq!(text(|a| a.extract(9, r, 0x40)), format!("pext r9, {n}, gs:[40h]"));
+            let (low, r9) = (text(|a| a.rotate(r, 9, 6)), text(|a| a.rotate(9, r, 6)));
+            let half = NAMES_32[r as usize];
+            assert_eq!((low, r9), (format!("rorx {half}, r9d, 6"), format!("rorx r9d, {half}, 6")));
+            assert_eq!(text(|a| a.and_small(r, 127)), format!("and {half}, 7Fh"));
             if r != 4 {
                 assert_eq!(text(|a| a.table(0x03, 9, r, 0x100)), format!("add r9, gs:[{n}*8+100h]"));
             }

@@ -4,14 +4,14 @@
 //! host; when the target is translated, every exit that waits for it is linked by rewriting one displacement (atomic: it
 //! never crosses a line). Table slots are written code first, tag second. Leaves out: eviction; a full zone spills into the far one.
 
+mod routines;
+
 use crate::assemble::Assembler;
 use crate::emit::draft::{restore_registers, Bound};
-use crate::emit::kept;
 use crate::emit::lookup::{self, Hash};
-use crate::emit::routine::{self, RecordRoutine};
 use crate::layout::{context, Layout, LOOKUP_BITS, LOOKUP_PROBES};
 use crate::memory::{Shared, HUGE_BYTES};
-use event::{Filter, SetFilter};
+use event::Filter;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
@@ -59,7 +59,7 @@ pub(crate) struct Zone {
     /// Record routines by what they are for.
     pub(crate) routines_written: AddressMap<u64>,
     /// Routines of uses of the instruction side, by ways and code.
-    use_routines: Vec<((u32, u8), u64)>,
+    pub(crate) use_routines: Vec<((u32, u8), u64)>,
 }
 
 /// Addresses of a zone's shared routines.
@@ -79,14 +79,14 @@ const HUGE_WORTHWHILE: u64 = 700 << 10;
 const HUGE_TARGETS: usize = 4096;
 
 /// Bytes at the beginning of a zone's cold part that are kept for routines.
-const ROUTINE_BYTES: u64 = 512 << 10;
+pub(crate) const ROUTINE_BYTES: u64 = 512 << 10;
 
 impl Zone {
     pub(crate) fn cold_address(&self) -> u64 {
         self.address + self.hot_bytes
     }
 
-    fn cold_offset(&self) -> usize {
+    pub(crate) fn cold_offset(&self) -> usize {
         self.offset + self.hot_bytes as usize
     }
 
@@ -113,8 +113,6 @@ pub(crate) struct Fragment {
     pub(crate) tunings: u8,
     /// The last place that leads to its body; the others follow by [`Incoming::next`].
     pub(crate) incoming: u32,
-    /// A place that is not noted leads there too.
-    pub(crate) reached_from_far: bool,
 }
 
 /// A way out of a fragment that may be linked.
@@ -134,14 +132,24 @@ pub(crate) struct Exit {
     pub(crate) stale: bool,
 }
 
-/// A displacement that leads to a fragment's body.
+/// A place that leads to a fragment's body.
 #[derive(Clone, Copy)]
 pub(crate) struct Incoming {
-    /// Where it is in the shared file, and the address behind it.
+    /// Where it is in the shared file.
     pub(crate) offset: usize,
+    /// The address behind a displacement; 0 where the place holds the body's address.
     pub(crate) from: u64,
     /// The one noted before it (0: none).
     pub(crate) next: u32,
+}
+
+/// Where in a stub the place is that leads on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// A displacement.
+    Near(usize),
+    /// An address, aligned.
+    Far(usize),
 }
 
 /// Zones, fragments, exits.
@@ -152,7 +160,7 @@ pub(crate) struct CodeCache {
     pub(crate) fragments: Vec<Fragment>,
     pub(crate) map: AddressMap<u32>,
     pub(crate) exits: Vec<Exit>,
-    incoming: Vec<Incoming>,
+    pub(crate) incoming: Vec<Incoming>,
     /// For each target without code, the last exit that waits for it; the others follow by [`Exit::next`].
     pub(crate) pending: AddressMap<u32>,
     /// Code of the stub being written.
@@ -210,62 +218,6 @@ impl CodeCache {
         cache
     }
 
-    fn write_routines(&mut self, z: usize, filter: Option<&Filter>) {
-        let mut code = Assembler::default();
-        let base = self.zones[z].cold_address();
-        let mut routines = Routines { hand_over: base, ..Routines::default() };
-        code.raw(&[0xcc]);
-        code.jump_context(context::CONTINUE);
-        routines.probe = base + code.len() as u64;
-        lookup::probe_routine(&mut code, self.layout.low, EXIT_LOOKUP);
-        routines.clear_filter = base + code.len() as u64;
-        let sets = |filter: Option<SetFilter>| filter.map_or(0, |f| f.sets);
-        empty(&mut code, context::DATA_LINES, 8, sets(filter.map(|f| f.data)));
-        code.jump_context(context::RETURN);
-        let zone = &mut self.zones[z];
-        zone.routines = routines;
-        zone.routine_used = (code.len() as u64 + 63) & !63;
-        zone.cold_used = ROUTINE_BYTES;
-        self.shared.write(zone.cold_offset(), &code.bytes);
-    }
-
-    /// Address of the routine that records a data reference as `key` says, made when first asked for.
-    pub(crate) fn routine(&mut self, z: usize, key: RecordRoutine) -> u64 {
-        if let Some(&known) = self.zones[z].routines_written.get(&key.key()) {
-            return known;
-        }
-        let mut code = Assembler::default();
-        routine::record(&mut code, &key);
-        let address = self.write_routine(z, &code);
-        self.zones[z].routines_written.insert(key.key(), address);
-        address
-    }
-
-    /// Address of the routine of uses of a first level of so many `ways`, whose misses are recorded as `code`; made when first asked for.
-    pub(crate) fn use_routine(&mut self, z: usize, ways: u32, code: u8) -> u64 {
-        let key = (ways, code);
-        if let Some(&(_, known)) = self.zones[z].use_routines.iter().find(|routine| routine.0 == key) {
-            return known;
-        }
-        let mut routine = Assembler::default();
-        kept::routine(&mut routine, ways, code);
-        let address = self.write_routine(z, &routine);
-        self.zones[z].use_routines.push((key, address));
-        address
-    }
-
-    fn write_routine(&mut self, z: usize, code: &Assembler) -> u64 {
-        let zone = &mut self.zones[z];
-        let address = zone.cold_address() + zone.routine_used;
-        assert!(
-            zone.routine_used + (code.len() as u64) < ROUTINE_BYTES,
-            "a few hundred routines of 200 bytes"
-        );
-        self.shared.write(zone.cold_offset() + zone.routine_used as usize, &code.bytes);
-        zone.routine_used = (zone.routine_used + code.len() as u64 + 63) & !63;
-        address
-    }
-
     /// The zone for code of `pc`: the one within reach that is nearest, the last one where none is.
     pub(crate) fn zone_for(&self, pc: u64) -> usize {
         let reach = |z: &Zone| {
@@ -290,11 +242,17 @@ impl CodeCache {
         self.shared.write(zone.cold_offset() + zone.cold_used as usize, cold);
         zone.hot_used = (zone.hot_used + hot.len() as u64 + 15) & !15;
         zone.cold_used = (zone.cold_used + cold.len() as u64 + 15) & !15;
+        self.grow(z);
+    }
+
+    /// Puts the part of zone `z` that is in use on huge pages.
+    pub(crate) fn grow(&mut self, z: usize) {
+        let zone = &mut self.zones[z];
         let (offset, cold_offset) = (zone.offset, zone.cold_offset());
         for (start, used, huge) in
             [(offset, zone.hot_used, &mut zone.hot_huge), (cold_offset, zone.cold_used, &mut zone.cold_huge)]
         {
-            if used > *huge + HUGE_WORTHWHILE || *huge > 0 && used > *huge {
+            while used > *huge + HUGE_WORTHWHILE || *huge > 0 && used > *huge {
                 self.shared.collapse(start + *huge as usize);
                 *huge += HUGE_BYTES as u64;
             }
@@ -339,43 +297,54 @@ impl CodeCache {
         self.incoming.push(Incoming { offset, from, next });
     }
 
-    /// The same for a stub's jump that is placed at `here + at`, if it is a near one.
-    pub(crate) fn arrives_by_stub(&mut self, f: usize, z: usize, here: u64, at: Option<usize>) {
-        match at {
-            Some(at) => {
-                let address = here + at as u64;
-                let offset = self.zones[z].offset + (address - self.zones[z].address) as usize;
-                self.arrives(f, offset, address + 4);
-            }
-            None => self.fragments[f].reached_from_far = true,
+    /// The same for a stub that is placed at `here`.
+    pub(crate) fn arrives_by_stub(&mut self, f: usize, z: usize, here: u64, way: Way) {
+        let offset = |at| self.zones[z].offset + (here - self.zones[z].address) as usize + at;
+        match way {
+            Way::Near(at) => self.arrives(f, offset(at), here + at as u64 + 4),
+            Way::Far(at) => self.arrives(f, offset(at), 0),
         }
     }
 
     /// The fragment that `block` belongs to, if it is the one in use and can be replaced.
     pub(crate) fn replaceable(&self, block: u32) -> Option<usize> {
         let f = self.fragments.partition_point(|f| f.first_block <= block).checked_sub(1)?;
-        let fragment = &self.fragments[f];
-        (self.find(fragment.pc) == Some(f) && !fragment.reached_from_far).then_some(f)
+        (self.find(self.fragments[f].pc) == Some(f)).then_some(f)
     }
 
-    /// Everything that leads to fragment `old` leads to `new` from now on. Each displacement changes at once: threads may run.
+    /// Everything that leads to fragment `old` leads to `new` from now on, but for what `new` is too far from. Each place changes at once:
+    /// threads may run.
     pub(crate) fn redirect(&mut self, old: usize, new: usize) {
+        let goal = self.fragments[new].body;
         let mut n = std::mem::take(&mut self.fragments[old].incoming);
         while n != 0 {
-            let incoming = self.incoming[n as usize];
-            let goal = self.fragments[new].body;
-            self.shared.patch32(incoming.offset, goal.wrapping_sub(incoming.from) as i32);
-            let rest = std::mem::replace(&mut self.fragments[new].incoming, n);
+            let next = self.incoming[n as usize].next;
+            let owner = if self.lead(n, goal) { new } else { old };
+            let rest = std::mem::replace(&mut self.fragments[owner].incoming, n);
             self.incoming[n as usize].next = rest;
-            n = incoming.next;
+            n = next;
         }
-        self.fragments[new].entry = self.fragments[old].entry.take();
+        if let Some(entry) = self.fragments[old].entry.take() {
+            self.fragments[new].entry.get_or_insert(entry);
+        }
         self.map.insert(self.fragments[new].pc, new as u32);
     }
 
-    /// The linked form of an exit: restore, count, jump. `here` is the final address of the code's end so far. Returns where the
-    /// displacement is, if it is a near one.
-    pub(crate) fn stub(&self, code: &mut Assembler, here: u64, exit: &Exit, f: usize) -> Option<usize> {
+    /// Makes a place lead to `goal`, if it can.
+    fn lead(&self, incoming: u32, goal: u64) -> bool {
+        let Incoming { offset, from, .. } = self.incoming[incoming as usize];
+        if from == 0 {
+            self.shared.write64(offset, goal);
+        } else if near(from, goal) {
+            self.shared.patch32(offset, goal.wrapping_sub(from) as i32);
+        } else {
+            return false;
+        }
+        true
+    }
+
+    /// The linked form of an exit: restore, count, jump. `here` is the final address of the code's end so far.
+    pub(crate) fn stub(&self, code: &mut Assembler, here: u64, exit: &Exit, f: usize) -> Way {
         let start = code.len();
         restore_registers(code, exit.restore);
         if let Some(counter) = exit.counter {
@@ -387,11 +356,15 @@ impl CodeCache {
         if near(from, body) {
             code.raw(&[0xe9]);
             code.imm32(body.wrapping_sub(from) as u32);
-            return Some(code.len() - 4 - start);
+            return Way::Near(code.len() - 4 - start);
         }
-        code.raw(&[0xff, 0x25, 0, 0, 0, 0]); // jmp [rip]
+        const JUMP: [u8; 6] = [0xff, 0x25, 0, 0, 0, 0]; // jmp [rip]
+        while !(here + (code.len() - start + JUMP.len()) as u64).is_multiple_of(8) {
+            code.raw(&[0x90]);
+        }
+        code.raw(&JUMP);
         code.raw(&body.to_le_bytes());
-        None
+        Way::Far(code.len() - 8 - start)
     }
 
     /// The address by which lookups enter fragment `f`; makes an entry where there is none.
@@ -407,7 +380,7 @@ impl CodeCache {
         let from = here + code.len() as u64 + 5;
         code.raw(&[0xe9]);
         code.imm32(self.fragments[f].body.wrapping_sub(from) as u32);
-        self.arrives_by_stub(f, z, here, Some(code.len() - 4));
+        self.arrives_by_stub(f, z, here, Way::Near(code.len() - 4));
         self.place(z, &code.bytes, &[]);
         self.fragments[f].entry = Some(here);
         here
@@ -454,16 +427,19 @@ impl CodeCache {
         }
     }
 
-    /// Forgets fragment `f`: nothing new leads to it.
+    /// Forgets fragment `f`: nothing new leads to it. Where threads run, its slot in the lookup table stays: another one may stand between reading
+    /// its tag and its code. What is behind it checks itself, or leads to the host.
     pub(crate) fn forget(&mut self, f: usize) {
         let pc = self.fragments[f].pc;
         if self.map.get(&pc) == Some(&(f as u32)) {
             self.map.remove(&pc);
-            self.unpublish(pc);
+            if !self.parallel {
+                self.unpublish(pc);
+            }
         }
     }
 
-    /// Forgets fragment `f` and makes its head lead to the host, who translates again.
+    /// Forgets fragment `f` and makes all that leads to it lead to the host, who translates again.
     pub(crate) fn retire(&mut self, f: usize) {
         self.forget(f);
         let pc = self.fragments[f].pc;
@@ -475,10 +451,17 @@ impl CodeCache {
         lookup::leave(&mut code, exit);
         let stub = self.zones[z].cold_address() + self.zones[z].cold_used;
         self.place(z, &[], &code.bytes);
-        self.jump_from_head(f, stub);
+        if !self.parallel {
+            return self.jump_from_head(f, stub);
+        }
+        let mut n = self.fragments[f].incoming;
+        while n != 0 {
+            self.lead(n, stub);
+            n = self.incoming[n as usize].next;
+        }
     }
 
-    /// Rewrites the head of fragment `f`, which is no longer valid, into a jump.
+    /// Rewrites the head of fragment `f`, which is no longer valid, into a jump. No thread may be about to run it.
     pub(crate) fn jump_from_head(&mut self, f: usize, to: u64) {
         let body = self.fragments[f].body;
         let mut jump = Vec::new();
@@ -506,16 +489,41 @@ impl CodeCache {
         None
     }
 
+    /// What does not hold together, in debug builds when an image ends: every fragment that can be reached is what it is found as, lies in the used part of
+    /// its zone, and every place that leads to it does so; bounds are in order; no exit waits for what is there.
+    pub(crate) fn inconsistency(&self) -> Option<String> {
+        for (&pc, &f) in &self.map {
+            let Some(fragment) = self.fragments.get(f as usize) else {
+                return Some(format!("{pc:#x} is no fragment"));
+            };
+            let zone = &self.zones[fragment.zone as usize];
+            let inside = |at: u64| at >= zone.address && at < zone.address + zone.hot_used;
+            if fragment.pc != pc || !inside(fragment.body) || !fragment.entry.is_none_or(inside) {
+                return Some(format!("fragment {f} is not that of {pc:#x}"));
+            }
+            if self.pending.contains_key(&pc) {
+                return Some(format!("exits wait for {pc:#x}, which is there"));
+            }
+            let mut n = fragment.incoming;
+            while n != 0 {
+                let Incoming { offset, from, next } = self.incoming[n as usize];
+                let leads_to = match from {
+                    0 => self.shared.read64(offset),
+                    _ => from.wrapping_add(self.shared.displacement(offset)),
+                };
+                if leads_to != fragment.body {
+                    return Some(format!("a place that leads to {leads_to:#x} is noted for {pc:#x}"));
+                }
+                n = next;
+            }
+        }
+        let disordered = self.zones.iter().find(|zone| !zone.bounds.is_sorted_by_key(|bound| bound.at));
+        disordered.map(|zone| format!("bounds of the zone at {:#x} are out of order", zone.address))
+    }
+
     /// Whether `rip` lies in generated code.
     pub(crate) fn contains(&self, rip: u64) -> bool {
         self.zones.iter().any(|z| rip >= z.address && rip < z.address + z.hot_bytes + z.cold_bytes)
-    }
-}
-
-/// Empties `sets` entries of `bytes` bytes; touches no flags.
-fn empty(code: &mut Assembler, at: u32, bytes: u32, sets: u32) {
-    for word in 0..(sets * bytes).div_ceil(8) {
-        code.store_imm64(at + 8 * word, 0);
     }
 }
 

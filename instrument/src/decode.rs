@@ -23,6 +23,8 @@ pub(crate) fn number(r: Register) -> Option<u8> {
 pub(crate) struct Decoded {
     pub(crate) i: Instruction,
     pub(crate) bytes: [u8; 16],
+    /// Which memory it touches: its number among the translator's shapes.
+    pub(crate) shape: u32,
 }
 
 impl Decoded {
@@ -46,7 +48,7 @@ pub(crate) enum End {
 #[derive(Default)]
 pub(crate) struct CodeReader {
     pub(crate) pid: i32,
-    numbers: HashMap<u64, Option<u32>>,
+    numbers: HashMap<u64, u32>,
     pages: Vec<Box<[u8; PAGE as usize]>>,
     last: (u64, Option<u32>),
 }
@@ -54,6 +56,12 @@ pub(crate) struct CodeReader {
 impl CodeReader {
     pub(crate) fn new(pid: i32) -> CodeReader {
         CodeReader { pid, last: (u64::MAX, None), ..CodeReader::default() }
+    }
+
+    /// A page as it was read, if it was.
+    pub(crate) fn known_page(&self, page: u64) -> Option<&[u8; PAGE as usize]> {
+        let number = *self.numbers.get(&page)?;
+        Some(&*self.pages[number as usize])
     }
 
     /// Forgets the pages of `[start, end)`.
@@ -75,7 +83,8 @@ impl CodeReader {
             if !self.numbers.contains_key(&page) {
                 self.read_ahead(page);
             }
-            self.last = (page, self.numbers[&page]);
+            // What cannot be read now may be mapped later.
+            self.last = (page, Some(*self.numbers.get(&page)?));
         }
         self.last.1.map(|number| &*self.pages[number as usize])
     }
@@ -86,9 +95,6 @@ impl CodeReader {
         if got == 0 {
             got = memory::read_target(self.pid, page, &mut buffer[..PAGE as usize]);
         }
-        if got < PAGE as usize {
-            self.numbers.insert(page, None);
-        }
         for (k, bytes) in buffer[..got].chunks_exact(PAGE as usize).enumerate() {
             let at = page + k as u64 * PAGE;
             if self.numbers.contains_key(&at) {
@@ -97,7 +103,7 @@ impl CodeReader {
             let mut copy = Box::new([0u8; PAGE as usize]);
             copy.copy_from_slice(bytes);
             self.pages.push(copy);
-            self.numbers.insert(at, Some(self.pages.len() as u32 - 1));
+            self.numbers.insert(at, self.pages.len() as u32 - 1);
         }
     }
 
@@ -125,21 +131,51 @@ impl CodeReader {
         into.clear();
         let mut at = ip;
         loop {
+            if let Some(end) = self.within_page(&mut at, into) {
+                return end;
+            }
             let (bytes, n) = self.fetch(at);
             let i = Decoder::with_ip(64, &bytes[..n], at, DecoderOptions::NONE).decode();
             if n == 0 || i.is_invalid() {
                 return if into.is_empty() { End::Unreadable } else { End::Limit };
             }
-            into.push(Decoded { i, bytes });
+            into.push(Decoded { i, bytes, shape: 0 });
             at = i.next_ip();
-            if ends_block(&i) {
-                return End::Transfer;
-            }
-            if into.len() == event::BLOCK_INSTRUCTIONS_MAX {
-                return End::Limit;
+            if let Some(end) = end_behind(into) {
+                return end;
             }
         }
     }
+
+    /// The same for instructions that certainly lie in one page, by one decoder; `None` where the block may go on at `at`.
+    fn within_page(&mut self, at: &mut u64, into: &mut Vec<Decoded>) -> Option<End> {
+        let offset = (*at % PAGE) as usize;
+        let rest = &self.page(*at & !(PAGE - 1))?[offset..];
+        let mut decoder = Decoder::with_ip(64, rest, *at, DecoderOptions::NONE);
+        while let Some(bytes) = rest.get(decoder.position()..decoder.position() + 16) {
+            let bytes = bytes.try_into().expect("sixteen bytes");
+            into.push(Decoded { i: Instruction::default(), bytes, shape: 0 });
+            let decoded = into.last_mut().expect("just pushed");
+            decoder.decode_out(&mut decoded.i);
+            if decoded.i.is_invalid() {
+                into.pop();
+                return Some(if into.is_empty() { End::Unreadable } else { End::Limit });
+            }
+            *at = decoded.i.next_ip();
+            if let Some(end) = end_behind(into) {
+                return Some(end);
+            }
+        }
+        None
+    }
+}
+
+/// How the block ends with the last instruction of `block`, if it does.
+fn end_behind(block: &[Decoded]) -> Option<End> {
+    if block.last().is_some_and(|last| ends_block(&last.i)) {
+        return Some(End::Transfer);
+    }
+    (block.len() == event::BLOCK_INSTRUCTIONS_MAX).then_some(End::Limit)
 }
 
 /// Whether control may go elsewhere after `i` (faults aside).

@@ -18,7 +18,10 @@ const EM_386: u16 = 3;
 const EM_X86_64: u16 = 62;
 
 /// Finds `program` as `execvp` would and checks that the engine can run it.
-pub(crate) fn check(program: &OsStr) -> Result<PathBuf, Error> {
+///
+/// # Errors
+/// When there is no such program, or it cannot be run.
+pub fn locate(program: &OsStr) -> Result<PathBuf, Error> {
     let path = find(program)?;
     let meta = std::fs::metadata(&path).map_err(|e| not_found(program, &e.to_string()))?;
     if meta.is_dir() {

@@ -78,6 +78,8 @@ const LOOKED_MIN: u16 = 256;
 /// without a branch, and below which a check does again.
 const CHECKED_PERCENT_MAX: u64 = 40;
 const ALWAYS_PERCENT_MIN: u64 = 85;
+/// The same for a reference that is recorded always: less, so that none goes to and fro.
+const STILL_ALWAYS_PERCENT_MIN: u64 = 75;
 const BRANCHLESS_PERCENT_MIN: u64 = 8;
 
 /// The way that is best for what was seen in so many executions.
@@ -93,7 +95,7 @@ fn way(seen: Option<&Seen>, executions: u64) -> Way {
     match seen.way {
         Way::Checked if news < CHECKED_PERCENT_MAX => Way::Checked,
         Way::Branchless | Way::Always if news < BRANCHLESS_PERCENT_MIN => Way::Checked,
-        Way::Always if news >= ALWAYS_PERCENT_MIN - 10 => Way::Always,
+        Way::Always if news >= STILL_ALWAYS_PERCENT_MIN => Way::Always,
         _ if news >= ALWAYS_PERCENT_MIN => Way::Always,
         _ => Way::Branchless,
     }

@@ -10,14 +10,17 @@ use crate::error::{Error, ErrorKind};
 use crate::image::Image;
 use crate::interrupt::{self, Echo};
 use crate::layout::context;
+use crate::probe::SharedProbes;
 use crate::process::Living;
 use crate::profile::{self, Profile};
-use crate::ptrace::{self, SignalInfo, Wait};
+use crate::ptrace::{self, Wait};
 use crate::ring::{Given, Segment, Tally, Token};
-use crate::run::{Children, Effort, Exit, Process};
+use crate::run::{self, Children, Effort, Exit, Process, Threads};
+use crate::signal::Signal;
 use crate::tool::SharedAsking;
 use event::Stream;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
 use std::sync::Arc;
@@ -32,8 +35,8 @@ pub(crate) struct Thread {
     pub(crate) process: i32,
     /// Image that it runs in, which may be its process' parent's.
     pub(crate) image: u32,
-    /// Signals that arrived while it was being stepped.
-    pub(crate) held: Vec<(i32, SignalInfo)>,
+    /// Signals that it takes as soon as it can.
+    pub(crate) held: VecDeque<Signal>,
 }
 
 /// How everything ended.
@@ -43,6 +46,7 @@ pub(crate) struct Ended {
     pub(crate) warnings: Vec<String>,
     pub(crate) effort: Effort,
     pub(crate) processes: Vec<Process>,
+    pub(crate) threads: Vec<run::Thread>,
     profiles: BTreeMap<u32, Profile>,
 }
 
@@ -57,11 +61,19 @@ impl Ended {
     }
 }
 
+/// Files whose opening is looked at, a stop each: runtimes ask for processors when they start.
+const OPENS_WATCHED: u32 = 500;
+
+/// While more images live than this, none is kept for the next child: each takes a descriptor and memory.
+const IMAGES_WITH_SPARES_MAX: usize = 32;
+
 /// The host of one run.
 pub(crate) struct Host {
     pub(crate) root: i32,
     pub(crate) stream: Stream,
     pub(crate) children: Children,
+    /// Where translations are kept from run to run, if they are.
+    pub(crate) translations: Option<PathBuf>,
     pub(crate) images: HashMap<u32, Image>,
     pub(crate) images_seen: u32,
     pub(crate) threads: HashMap<i32, Thread>,
@@ -83,8 +95,15 @@ pub(crate) struct Host {
     pub(crate) effort: Effort,
     pub(crate) binding: Binding,
     pub(crate) echo: Echo,
+    /// How often the program may still open a file before nobody looks at it.
+    pub(crate) opens_left: u32,
+    /// Whether threads are told apart, and what those did that have ended.
+    pub(crate) told: Threads,
+    thread_counts: Vec<run::Thread>,
     /// The run's tool, if it has one.
     pub(crate) asking: Option<SharedAsking>,
+    /// Functions that count their calls, if the program is to run with probes.
+    pub(crate) probes: Option<SharedProbes>,
 }
 
 impl Host {
@@ -100,6 +119,7 @@ impl Host {
             root,
             stream,
             children: Children::Released,
+            translations: None,
             images: HashMap::new(),
             images_seen: 0,
             threads: HashMap::new(),
@@ -118,7 +138,11 @@ impl Host {
             effort: Effort::default(),
             binding,
             echo: Echo::default(),
+            opens_left: OPENS_WATCHED,
+            told: Threads::Together,
+            thread_counts: Vec::new(),
             asking: None,
+            probes: None,
         };
         host.born(root, None);
         host
@@ -138,6 +162,7 @@ impl Host {
                 Ok(None) => {}
                 Err(()) => break,
             }
+            debug_assert_eq!(self.inconsistency(), None);
             if self.failure.is_some() {
                 self.end_all(libc::SIGKILL);
             }
@@ -165,8 +190,29 @@ impl Host {
             warnings: std::mem::take(&mut self.warnings),
             effort: self.effort,
             processes: std::mem::take(&mut self.processes),
+            threads: std::mem::take(&mut self.thread_counts),
             profiles: std::mem::take(&mut self.profiles),
         })
+    }
+
+    /// What of the host's own state does not hold together, in debug builds after every stop.
+    fn inconsistency(&self) -> Option<String> {
+        let mut taken = HashSet::new();
+        for (tid, thread) in &self.threads {
+            let Thread { context, image, process, .. } = thread;
+            let Some(own) = self.images.get(image) else {
+                return Some(format!("thread {tid} runs in no image"));
+            };
+            if !taken.insert((*image, *context)) || !own.is_taken(*context) {
+                return Some(format!("thread {tid}: context {context} of image {image} is not its own"));
+            }
+            if !self.living.contains_key(process) {
+                return Some(format!("thread {tid} belongs to no process"));
+            }
+        }
+        let threads_of = |number: u32| self.threads.values().filter(|thread| thread.image == number).count();
+        let miscounted = self.images.values().find(|image| image.threads != threads_of(image.number));
+        miscounted.map(|image| format!("image {} has not {} threads", image.number, image.threads))
     }
 
     pub(crate) fn stopped(&mut self, tid: i32, what: Wait) {
@@ -177,11 +223,11 @@ impl Host {
             Wait::Signal(libc::SIGTRAP) if self.threads.contains_key(&tid) => {
                 let context = self.threads[&tid].context;
                 match self.image_mut(tid).read32(context, context::EXIT) {
-                    0 => self.signal(tid, libc::SIGTRAP, None),
+                    0 => self.signal(tid, libc::SIGTRAP),
                     exit => self.left_cache(tid, context, exit),
                 }
             }
-            Wait::Signal(signal) if self.threads.contains_key(&tid) => self.signal(tid, signal, None),
+            Wait::Signal(signal) if self.threads.contains_key(&tid) => self.signal(tid, signal),
             Wait::Signal(signal) => ptrace::resume(tid, signal),
         }
     }
@@ -205,7 +251,10 @@ impl Host {
 
     /// The image that thread `tid` runs in.
     pub(crate) fn image_mut(&mut self, tid: i32) -> &mut Image {
-        self.image_of(self.threads[&tid].image)
+        let image = self.image_of(self.threads[&tid].image);
+        // A leader that has ended before its threads has no memory any more; whoever has just stopped has.
+        image.looked_at_through(tid);
+        image
     }
 
     pub(crate) fn image_of(&mut self, number: u32) -> &mut Image {
@@ -225,6 +274,7 @@ impl Host {
     pub(crate) fn serve(&mut self, tid: i32, exit: u32) -> u64 {
         let Thread { context, image, .. } = self.threads[&tid];
         let image = self.images.get_mut(&image).expect("an image lives as long as its threads");
+        image.looked_at_through(tid);
         let started = Instant::now();
         let (target, indirect) = if exit == EXIT_LOOKUP {
             self.effort.lookups += 1;
@@ -269,9 +319,7 @@ impl Host {
 
     /// Gives what the thread has written to the observer.
     fn pass_on(&mut self, tid: i32) {
-        while let Ok(token) = self.returned.try_recv() {
-            self.lent.remove(&token);
-        }
+        self.take_back();
         let Some(thread) = self.threads.get(&tid) else { return };
         let image = &self.images[&thread.image];
         let (segment, offset, count) = image.written(thread.context);
@@ -291,6 +339,22 @@ impl Host {
         if let Some(give) = &self.give {
             let _ = give.send(Given::Segment(segment));
         }
+    }
+
+    /// Notes what the observer has returned.
+    fn take_back(&mut self) {
+        while let Ok(token) = self.returned.try_recv() {
+            self.lent.remove(&token);
+        }
+    }
+
+    /// The image of process `pid`, which thread `parent` has just forked.
+    pub(crate) fn child_image(&mut self, pid: i32, parent: i32) -> Result<Image, Error> {
+        self.take_back();
+        let Thread { context, image, .. } = self.threads[&parent];
+        let image = self.images.get_mut(&image).expect("an image lives as long as its threads");
+        let is_idle = |number: u32| self.lent.iter().all(|token| token.0 != number);
+        image.child(pid, self.images_seen, context, is_idle)
     }
 
     /// Waits until the observer has returned every segment that `is_wanted`.
@@ -318,27 +382,40 @@ impl Host {
     /// The thread will not run again; with the last one its image ends.
     pub(crate) fn gone(&mut self, tid: i32) {
         self.pass_on(tid);
-        let Some(Thread { context, image: number, .. }) = self.threads.remove(&tid) else { return };
+        let Some(thread) = self.threads.remove(&tid) else { return };
+        let Thread { context, image: number, .. } = thread;
+        self.tell(tid, &thread);
         if self.image_of(number).threads == 1 {
             return self.finish_image(number);
         }
         // The next thread of this context writes where the observer may still read.
         self.wait_for(|token| (token.0, token.1) == (number, context));
-        let image = self.image_of(number);
-        image.left(context);
-        if image.pid == tid {
-            let other = self.threads.iter().find(|(_, thread)| thread.image == number);
-            let other = other.map(|(&tid, _)| tid).expect("somebody else runs in it");
-            self.image_of(number).looked_at_through(other);
+        self.image_of(number).left(context);
+    }
+
+    /// Notes what a thread did, where threads are told apart.
+    fn tell(&mut self, tid: i32, thread: &Thread) {
+        if self.told == Threads::Together {
+            return;
         }
+        let Some(process) = self.living.get(&thread.process).map(Living::index) else { return };
+        let [instructions, blocks, loads, stores] = self.image_of(thread.image).thread_counts(thread.context);
+        let number = thread.number;
+        self.thread_counts.push(run::Thread { number, tid, process, instructions, blocks, loads, stores });
     }
 
     fn finish_image(&mut self, number: u32) {
         let Some(mut image) = self.images.remove(&number) else { return };
-        let cache = &image.translator.cache;
-        self.effort.fragments += cache.fragments.len() as u64;
-        self.effort.code_bytes += cache.zones.iter().map(|z| z.hot_used + z.cold_used).sum::<u64>();
+        debug_assert_eq!(image.translator.cache.inconsistency(), None);
+        let ((fragments, bytes), (former_fragments, former_bytes)) = (image.size(), image.taken_over);
+        self.effort.fragments += (fragments - former_fragments - image.translator.dormant.fragments) as u64;
+        self.effort.code_bytes += bytes - former_bytes;
+        image.keep();
         self.profiles.insert(number, image.profile());
+        let parent = image.parent.filter(|_| self.images.len() < IMAGES_WITH_SPARES_MAX);
+        if let Some(parent) = parent.and_then(|(parent, _)| self.images.get_mut(&parent)) {
+            parent.keep_for_children(image);
+        }
         if let Some(give) = &self.give {
             let _ = give.send(Given::Ended(number));
         }
@@ -356,6 +433,8 @@ impl Host {
                 let group = matches!(signal, libc::SIGSTOP | libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU);
                 if group {
                     ptrace::listen(tid);
+                } else if self.threads.contains_key(&tid) {
+                    self.go_on(tid);
                 } else {
                     ptrace::resume(tid, 0);
                 }

@@ -2,25 +2,33 @@
 //!
 //! An image begins with an exec and ends with the last thread or the next exec; what it counted is then turned into a profile.
 
-use crate::cache::{count_address, CodeCache};
+mod again;
+mod counted;
+
+use crate::cache::CodeCache;
 use crate::decode::CodeReader;
 use crate::emit::draft::{slot, Bound, FLAGS_BIT};
 use crate::emit::events::Events;
 use crate::emit::kept::COUNTED_EVERY;
-use crate::error::{Error, ErrorKind};
+use crate::error::Error;
+use crate::inject::{Injector, Mapping};
 use crate::layout::{context, Layout, CONTEXTS, CONTEXTS_MAX, LOOKUP_BITS, LOW_BYTES};
 use crate::memory::{self, Shared};
 use crate::modules::{self, Maps};
-use crate::profile::Profile;
 use crate::ptrace::{self, Registers};
 use crate::ring::segment_start;
+use crate::signal;
+use crate::store::snapshot::{self, Snapshot};
+use crate::store::{self, Store};
 use crate::translate::Translator;
 use event::{Filter, SetFilter, Stream};
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::Arc;
 
 /// System calls that stop for the host before they are made.
 pub(crate) mod number {
+    pub(crate) const OPEN: u64 = 2;
     pub(crate) const MMAP: u64 = 9;
     pub(crate) const MPROTECT: u64 = 10;
     pub(crate) const MUNMAP: u64 = 11;
@@ -30,9 +38,20 @@ pub(crate) mod number {
     pub(crate) const ARCH_PRCTL: u64 = 158;
     pub(crate) const SET_AFFINITY: u64 = 203;
     pub(crate) const GET_AFFINITY: u64 = 204;
+    pub(crate) const OPENAT: u64 = 257;
     pub(crate) const RSEQ: u64 = 334;
+    pub(crate) const OPENAT2: u64 = 437;
     pub(crate) const ALL: [u64; 10] =
         [MMAP, MPROTECT, MUNMAP, SIGACTION, SIGRETURN, MREMAP, ARCH_PRCTL, SET_AFFINITY, GET_AFFINITY, RSEQ];
+    /// Those that matter while the program is bound to a processor.
+    pub(crate) const OPENS: [u64; 3] = [OPEN, OPENAT, OPENAT2];
+}
+
+/// Whether the program stops before it opens a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Opens {
+    Watched,
+    Ignored,
 }
 
 /// Where in an instruction's translation a thread stopped.
@@ -73,12 +92,20 @@ pub(crate) struct Image {
     free: Vec<usize>,
     used: usize,
     pub(crate) threads: usize,
-    /// Signals that arrived while calls were made in the program's name; sent again afterwards.
-    missed: std::cell::RefCell<Vec<i32>>,
     /// Executions that no counter saw, by block.
     extra: HashMap<u32, u64>,
     /// Executions cut short: (block, instructions retired).
     cut: HashMap<(u32, u32), u64>,
+    /// By context, its counters when its last thread ended, and what of the present one is not in them: instructions, blocks, loads, stores.
+    told: HashMap<usize, (Vec<u64>, [i64; 4])>,
+    /// Where its translations are kept, if they are.
+    store: Option<Store>,
+    /// Of a forked child: its parent's number, and the changes that the parent's text had seen.
+    pub(crate) parent: Option<(u32, u64)>,
+    /// What ended children of its own left.
+    spares: again::Spares,
+    /// Fragments and bytes of code that it has from the image that it was before.
+    pub(crate) taken_over: (usize, u64),
 }
 
 impl Image {
@@ -106,10 +133,15 @@ impl Image {
         let stream = self.translator.events.stream;
         let mut image = Image::empty(self.maps.of_child(pid), number, stream, layout, self.gadget)?;
         image.translator.hesitant_fragments = HESITANT_FRAGMENTS;
+        image.replace_inherited(pid, c)?;
+        Ok(image)
+    }
+
+    /// Maps the engine's memory over that which process `pid` has from its parent, whose thread of context `c` forked it.
+    fn replace_inherited(&self, pid: i32, c: usize) -> Result<(), Error> {
         // The parent's thread stands at its system call: what it keeps for one instruction is unused.
         let scratch = CONTEXTS + c as u64 * context::BYTES + u64::from(context::VECTOR);
-        image.map_into(pid, Ground::Inherited, scratch)?;
-        Ok(image)
+        self.map_into(pid, Ground::Inherited, scratch)
     }
 
     /// An image that is not mapped anywhere.
@@ -117,12 +149,8 @@ impl Image {
         let shared = Arc::new(Shared::new(layout.file_bytes() as usize)?);
         let filter = if let Stream::Filtered(f) = &stream { Some(f) } else { None };
         let cache = CodeCache::new(shared.clone(), layout.clone(), filter);
-        let table = (layout.low_offset() + layout.system_call_table() - layout.low) as usize;
-        for n in number::ALL {
-            shared.write(table + n as usize, &[1]);
-        }
         let pid = maps.pid;
-        Ok(Image {
+        let image = Image {
             pid,
             number,
             shared,
@@ -132,13 +160,75 @@ impl Image {
             free: (0..CONTEXTS_MAX).rev().collect(),
             used: 0,
             threads: 0,
-            missed: std::cell::RefCell::new(Vec::new()),
             extra: HashMap::new(),
             cut: HashMap::new(),
-        })
+            told: HashMap::new(),
+            store: None,
+            parent: None,
+            spares: again::Spares::default(),
+            taken_over: (0, 0),
+        };
+        image.mark(&number::ALL, 1);
+        Ok(image)
     }
 
-    /// Reads the memory through another task from now on: the one it was read through is about to be gone.
+    /// Whether these system calls stop for the host.
+    fn mark(&self, calls: &[u64], stops: u8) {
+        let layout = &self.translator.cache.layout;
+        let table = (layout.low_offset() + layout.system_call_table() - layout.low) as usize;
+        calls.iter().for_each(|&n| self.shared.write(table + n as usize, &[stops]));
+    }
+
+    /// Whether opening a file stops for the host.
+    pub(crate) fn watch(&self, opens: Opens) {
+        self.mark(&number::OPENS, u8::from(opens == Opens::Watched));
+    }
+
+    /// Takes over what a former run of the same program left in `folder`, and will leave there what this one translates.
+    pub(crate) fn remember(&mut self, folder: &Path) {
+        let Some(mut identity) = store::generator() else { return };
+        // The program's first page: its headers, and with them its build-id.
+        let mut page = [0u8; 4096];
+        let headers = auxiliary(self.pid).get(&3).copied().unwrap_or(0) & !0xfff;
+        if memory::read_target(self.pid, headers, &mut page) != page.len() {
+            return;
+        }
+        identity.extend(page);
+        let t = &mut self.translator;
+        identity.extend(format!("{headers:x} {:?} {:?}", t.events.stream, t.cache.layout).bytes());
+        let store = Store::new(folder, &identity);
+        if let Some(bytes) = store.read() {
+            match Snapshot::decode(&bytes, &t.cache) {
+                Some(snapshot) => snapshot.restore(t, &mut self.maps),
+                None => store.remove(),
+            }
+        }
+        self.store = Some(store);
+    }
+
+    /// Leaves the translations on disk, where enough of them are new. A file of which a part did not hold any more is given up.
+    pub(crate) fn keep(&self) {
+        const NEW_FRAGMENTS_MIN: usize = 32;
+        const SHARE: usize = 16;
+        let Some(store) = &self.store else { return };
+        let dormant = &self.translator.dormant;
+        if dormant.mismatch {
+            return store.remove();
+        }
+        let live = snapshot::text_fragments(&self.translator);
+        let new = live.iter().filter(|&&f| f as usize >= dormant.fragments).count();
+        let enough = if dormant.fragments == 0 { 1 } else { NEW_FRAGMENTS_MIN + dormant.fragments / SHARE };
+        if new < enough || self.translator.refusal.is_some() {
+            return;
+        }
+        // What cannot be used again is written too, because numbers stay.
+        if live.len() < self.translator.cache.fragments.len() / 4 {
+            return store.remove();
+        }
+        store.write(&snapshot::encode(&self.translator, &self.maps, &live));
+    }
+
+    /// Reads the memory through this task from now on.
     pub(crate) fn looked_at_through(&mut self, tid: i32) {
         self.pid = tid;
         self.maps.pid = tid;
@@ -148,20 +238,18 @@ impl Image {
     /// Maps the shared file into the stopped target by system calls made in its name; registers are put back.
     /// `at` is where a path fits for a while.
     fn map_into(&self, pid: i32, ground: Ground, at: u64) -> Result<(), Error> {
+        let mut injector = Injector::at(pid, self.gadget)?;
+        let mask = signal::block(pid);
+        let mapped = self.map_parts(&mut injector, ground, at);
+        injector.finish(None);
+        signal::unblock(pid, mask);
+        mapped
+    }
+
+    /// The calls of [`Image::map_into`].
+    fn map_parts(&self, injector: &mut Injector, ground: Ground, at: u64) -> Result<(), Error> {
         let layout = &self.translator.cache.layout;
-        let before = ptrace::registers(pid).ok_or_else(|| Error::system("the program vanished"))?;
-        let path = format!("/proc/{}/fd/{}\0", ptrace::own_pid(), self.shared.fd());
-        let mut old = vec![0u8; path.len()];
-        memory::read_target(pid, at, &mut old);
-        memory::write_target(pid, at, path.as_bytes());
-        const AT_FDCWD: u64 = -100i64 as u64;
-        let fd = self.inject(pid, libc::SYS_openat as u64, [AT_FDCWD, at, libc::O_RDWR as u64, 0, 0, 0]);
-        memory::write_target(pid, at, &old);
-        if fd < 0 {
-            let why = std::io::Error::from_raw_os_error(-fd as i32);
-            let sentence = format!("the program cannot open the shared memory ({why})");
-            return Err(Error::new(ErrorKind::System, sentence));
-        }
+        let fd = injector.open(self.shared.fd(), at)?;
         let (read, write, run) = (libc::PROT_READ, libc::PROT_WRITE, libc::PROT_EXEC);
         let mut parts: Vec<(u64, u64, i32, u64)> = Vec::new();
         for (z, place) in layout.zones.iter().enumerate() {
@@ -174,41 +262,12 @@ impl Image {
             Ground::Free => libc::MAP_FIXED_NOREPLACE,
             Ground::Inherited => libc::MAP_FIXED,
         };
-        let flags = (libc::MAP_SHARED | place | libc::MAP_NORESERVE) as u64;
+        let flags = libc::MAP_SHARED | place | libc::MAP_NORESERVE;
         for (address, bytes, protection, offset) in parts {
-            let arguments = [address, bytes, protection as u64, flags, fd as u64, offset];
-            let got = self.inject(pid, libc::SYS_mmap as u64, arguments);
-            if got as u64 != address {
-                return Err(unmapped(bytes, -got as i32));
-            }
+            injector.map(Mapping { address, bytes, protection, flags, fd, offset })?;
         }
-        self.inject(pid, libc::SYS_close as u64, [fd as u64, 0, 0, 0, 0, 0]);
-        ptrace::set_registers(pid, &Registers { orig_rax: u64::MAX, ..before });
-        self.missed.take().into_iter().for_each(|signal| ptrace::kill(pid, signal));
+        injector.close(fd);
         Ok(())
-    }
-
-    /// Makes one system call in the name of the stopped thread `tid`.
-    fn inject(&self, tid: i32, number: u64, a: [u64; 6]) -> i64 {
-        let Some(mut r) = ptrace::registers(tid) else { return -1 };
-        r.rip = self.gadget;
-        r.rax = number;
-        r.orig_rax = u64::MAX;
-        (r.rdi, r.rsi, r.rdx, r.r10, r.r8, r.r9) = (a[0], a[1], a[2], a[3], a[4], a[5]);
-        ptrace::set_registers(tid, &r);
-        if !ptrace::step(tid, 0) {
-            return -1;
-        }
-        while let Ok(Some((_, ptrace::Wait::Signal(signal)))) = ptrace::wait(tid) {
-            if signal == libc::SIGTRAP {
-                break;
-            }
-            self.missed.borrow_mut().push(signal);
-            if !ptrace::step(tid, 0) {
-                break;
-            }
-        }
-        ptrace::registers(tid).map_or(-1, |r| r.rax as i64)
     }
 
     /// Offset of context `c` in the shared file.
@@ -241,7 +300,7 @@ impl Image {
         self.write32(c, context::EXIT, 0);
         self.write64(c, context::FS_BASE, fs_base);
         let address = CONTEXTS + c as u64 * context::BYTES;
-        self.write64(c, context::OWN_STACK, address + u64::from(context::STACK_TOP));
+        self.write64(c, context::OWN_STACK, address + u64::from(context::PROGRAM_STACK));
         self.write64(c, context::MASK_LOOKUP, (1 << LOOKUP_BITS) - 1);
         if let Stream::Filtered(filter) = self.translator.events.stream {
             self.empty_filters(c, &filter);
@@ -253,14 +312,16 @@ impl Image {
         Some(c)
     }
 
+    /// Whether a thread has context `c`.
+    pub(crate) fn is_taken(&self, c: usize) -> bool {
+        c < self.used && !self.free.contains(&c)
+    }
+
     fn empty_filters(&self, c: usize, filter: &Filter) {
         let bits = |f: SetFilter| u64::from(f.sets - 1) * u64::from(f.line_bytes);
-        let above = |f: SetFilter| !u64::from(f.line_bytes - 1);
         self.write64(c, context::MASK_SET, bits(filter.data));
-        self.write64(c, context::MASK_LINE, above(filter.data));
         if let Some(page) = filter.data_page {
             self.write64(c, context::MASK_PAGE_SET, bits(page));
-            self.write64(c, context::MASK_PAGE, above(page));
         }
         let zeros = vec![0u8; (context::RING - context::DATA_PAGES) as usize];
         self.shared.write(self.context(c) + context::DATA_PAGES as usize, &zeros);
@@ -297,7 +358,8 @@ impl Image {
         self.threads -= 1;
     }
 
-    /// Translates the code of fragment `old` anew, because it changed; the old head leads there. Where to continue.
+    /// Translates the code of fragment `old` anew, because it changed, and what led to the old one leads there; where to continue. Other threads may
+    /// be running the old one: then it is left as it is.
     pub(crate) fn replace(&mut self, old: usize) -> Option<u64> {
         let t = &mut self.translator;
         let pc = t.cache.fragments[old].pc;
@@ -305,7 +367,11 @@ impl Image {
         t.reader.forget(pc & !0xfff, pc + 0x1000);
         let new = t.fragment(pc, &mut self.maps)?;
         let body = t.cache.fragments[new].body;
-        t.cache.jump_from_head(old, body);
+        if t.cache.parallel {
+            t.cache.redirect(old, new);
+        } else {
+            t.cache.jump_from_head(old, body);
+        }
         Some(body)
     }
 
@@ -361,23 +427,6 @@ impl Image {
             self.translator.heat.failed(block, failures);
         }
         blocks.into_iter().map(|(block, _)| self.tune_again(block)).sum()
-    }
-
-    /// A counter's value, all contexts together.
-    fn counted(&self, counter: u32) -> u64 {
-        (0..self.used).map(|c| self.read64(c, count_address(counter))).sum()
-    }
-
-    /// How often the blocks of fragment `f` ran.
-    fn executions(&self, f: usize) -> Vec<u64> {
-        let fragment = &self.translator.cache.fragments[f];
-        let sum = |n: u32| self.counted(fragment.counters + n);
-        let mut executions = vec![sum(fragment.blocks)];
-        for n in (0..fragment.blocks - 1).rev() {
-            executions.push(executions[executions.len() - 1] + sum(n));
-        }
-        executions.reverse();
-        executions
     }
 
     /// The program is about to change its mappings in `[start, start + bytes)`.
@@ -442,6 +491,7 @@ impl Image {
             let f = fragments.partition_point(|f| f.first_block <= bound.block) - 1;
             for b in fragments[f].first_block..=bound.block {
                 *self.extra.entry(b).or_default() += 1;
+                self.adjust(c, b, 0, 1);
             }
         }
         if executing && index < count {
@@ -449,6 +499,7 @@ impl Image {
         }
         if index < count && self.translator.events.counts() {
             *self.cut.entry((bound.block, index)).or_default() += 1;
+            self.adjust(c, bound.block, index, -1);
             self.record_cut(c, count - index);
         }
     }
@@ -514,71 +565,17 @@ impl Image {
             r.eflags = r.eflags & !0x8d5 | status;
         }
     }
-
-    /// What the image counted.
-    pub(crate) fn profile(&mut self) -> Profile {
-        let t = &mut self.translator;
-        let mut counters = vec![0u64; t.counters as usize];
-        let base = t.cache.layout.contexts_offset() as usize;
-        for c in 0..self.used {
-            let at = base + c * context::BYTES as usize + context::COUNTERS as usize;
-            for (n, counter) in counters.iter_mut().enumerate() {
-                *counter += self.shared.read64(at + 8 * n);
-            }
-        }
-        let mut blocks = std::mem::take(&mut t.blocks);
-        for f in &t.cache.fragments {
-            let first = f.counters as usize;
-            let last = f.blocks as usize - 1;
-            let mut executions = counters[first + f.blocks as usize];
-            for n in (0..=last).rev() {
-                let block = &mut blocks[f.first_block as usize + n];
-                block.taken = counters[first + n];
-                if n < last {
-                    executions += block.taken;
-                }
-                block.executions = executions;
-            }
-        }
-        for (block, times) in &self.extra {
-            blocks[*block as usize].executions += times;
-        }
-        Profile {
-            modules: std::mem::take(&mut self.maps.modules),
-            blocks,
-            instructions: std::mem::take(&mut t.instructions),
-            sites: std::mem::take(&mut t.sites),
-            cut: self.cut.iter().map(|(&(b, k), &n)| (b, k, n)).collect(),
-            repeats: Vec::new(),
-            complex: Vec::new(),
-            images: Vec::new(),
-        }
-    }
-}
-
-/// The sentence for an `mmap` in the program's name that failed.
-fn unmapped(bytes: u64, error: i32) -> Error {
-    let remedy = match error {
-        libc::EPERM | libc::EACCES => "a seccomp profile or a security module forbids it: run without it",
-        libc::ENOMEM => "raise the limit of 'ulimit -v'",
-        _ => "lightfoot needs address space of its own in the program",
-    };
-    let why = std::io::Error::from_raw_os_error(error);
-    Error::new(
-        ErrorKind::System,
-        format!("mmap of {bytes} bytes into the program is refused ({why}): {remedy}"),
-    )
 }
 
 /// The auxiliary vector of a process.
-fn auxiliary(pid: i32) -> HashMap<u64, u64> {
+pub(crate) fn auxiliary(pid: i32) -> HashMap<u64, u64> {
     let bytes = std::fs::read(format!("/proc/{pid}/auxv")).unwrap_or_default();
     let word = |b: &[u8]| u64::from_le_bytes(b.try_into().expect("eight bytes"));
     bytes.chunks_exact(16).map(|pair| (word(&pair[..8]), word(&pair[8..]))).collect()
 }
 
 /// Address of a `syscall` instruction in the vdso.
-fn system_call_in(pid: i32, vdso: u64) -> Option<u64> {
+pub(crate) fn system_call_in(pid: i32, vdso: u64) -> Option<u64> {
     let mut code = vec![0u8; 8192];
     let mut got = memory::read_target(pid, vdso, &mut code);
     if got == 0 {

@@ -26,25 +26,22 @@ pub(crate) mod context {
     pub(crate) const FS_BASE: u32 = 0x0d0;
     /// Bits of an address that select the data filter's set.
     pub(crate) const MASK_SET: u32 = 0x0d8;
-    /// Bits of an address above the line offset.
-    pub(crate) const MASK_LINE: u32 = 0x0e0;
     /// Bits of a target address that select its slot in the lookup table.
     pub(crate) const MASK_LOOKUP: u32 = 0x0e8;
     /// Bits of an address that select the page filter's set.
     pub(crate) const MASK_PAGE_SET: u32 = 0x0f0;
-    /// Bits of an address above the page offset.
-    pub(crate) const MASK_PAGE: u32 = 0x0f8;
     /// Target of an indirect transfer that missed the lookup table.
     pub(crate) const TARGET: u32 = 0x100;
     /// Return address of shared out-of-line routines.
     pub(crate) const RETURN: u32 = 0x108;
     /// Registers before a repeated string instruction: rsi, rdi.
     pub(crate) const REPEAT: u32 = 0x110;
-    /// The program's stack pointer while a routine runs, and the stack that routines use.
-    pub(crate) const PROGRAM_STACK: u32 = 0x120;
+    /// Address of the top of the stack that routines use.
     pub(crate) const OWN_STACK: u32 = 0x130;
     /// Where that stack begins, growing down.
     pub(crate) const STACK_TOP: u32 = 0x1_0000;
+    /// The program's stack pointer while a routine runs: on top of that stack, from where one byte of code brings it back.
+    pub(crate) const PROGRAM_STACK: u32 = STACK_TOP - 8;
     /// Where the filter entry of a page goes that nobody filters.
     pub(crate) const NOWHERE: u32 = 0x128;
     /// 64 bytes for an index vector.

@@ -19,12 +19,14 @@ mod executable;
 mod heat;
 mod host;
 mod image;
+mod inject;
 mod interrupt;
 mod layout;
 mod liveness;
 mod masking;
 mod memory;
 mod modules;
+pub mod probe;
 mod process;
 pub mod profile;
 mod ptrace;
@@ -33,13 +35,16 @@ mod references;
 mod ring;
 mod run;
 mod signal;
+mod store;
 mod system_call;
 pub mod tool;
 pub mod tools;
 mod translate;
 
 pub use error::{Error, ErrorKind};
+pub use executable::locate;
 pub use profile::{Block, Instruction, Module, Profile, Site};
 pub use run::{
-    run, Aslr, Children, Command, Effort, Exit, Observer, Options, Outcome, Process, Progress, Unobserved,
+    run, Aslr, Children, Command, ComplexCounts, Effort, Exit, Observer, Options, Outcome, Process, Progress,
+    Thread, Threads, Unobserved,
 };

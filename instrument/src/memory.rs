@@ -93,11 +93,59 @@ impl Shared {
         self.half(offset).store(value, Ordering::Release);
     }
 
+    /// Replaces a word if it is `from`.
+    pub(crate) fn exchange32(&self, offset: usize, from: u32, to: u32) -> bool {
+        self.half(offset).compare_exchange(from, to, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+    }
+
+    /// Sleeps until somebody wakes those who wait for the word, it is no longer `value`, or time is up.
+    pub(crate) fn futex_wait(&self, offset: usize, value: u32, longest: std::time::Duration) {
+        let word = std::ptr::from_ref(self.half(offset));
+        let time =
+            libc::timespec { tv_sec: longest.as_secs() as i64, tv_nsec: longest.subsec_nanos().into() };
+        // SAFETY: a live aligned word of the mapping and a live time; the kernel only reads them.
+        unsafe { libc::syscall(libc::SYS_futex, word, libc::FUTEX_WAIT, value, std::ptr::from_ref(&time)) };
+    }
+
+    /// Wakes everybody who waits for the word, in any process.
+    pub(crate) fn futex_wake(&self, offset: usize) {
+        let word = std::ptr::from_ref(self.half(offset));
+        // SAFETY: a live aligned word of the mapping, of which only the address counts.
+        unsafe { libc::syscall(libc::SYS_futex, word, libc::FUTEX_WAKE, i32::MAX) };
+    }
+
     /// Copies code or data in; the target does not use these bytes yet.
     pub(crate) fn write(&self, offset: usize, bytes: &[u8]) {
         let to = self.at(offset, bytes.len());
         // SAFETY: `to` has room for `bytes`, and a shared mapping never overlaps a Rust slice of ours.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) }
+    }
+
+    /// A copy of `bytes` bytes that the target does not write any more.
+    pub(crate) fn read(&self, offset: usize, bytes: usize) -> Vec<u8> {
+        let from = self.at(offset, bytes);
+        let mut copy = Vec::with_capacity(bytes);
+        // SAFETY: in bounds, and `copy` has room for `bytes` bytes, all of which are written.
+        unsafe {
+            std::ptr::copy_nonoverlapping(from, copy.as_mut_ptr(), bytes);
+            copy.set_len(bytes);
+        }
+        copy
+    }
+
+    /// [`Shared::write`] of much at once: through the file, which spares a fault for each page. What cannot be written so is copied.
+    pub(crate) fn fill(&self, offset: usize, bytes: &[u8]) {
+        self.at(offset, bytes.len());
+        // SAFETY: reads `bytes`, writes a file of ours.
+        let put = unsafe { libc::pwrite(self.fd, bytes.as_ptr().cast(), bytes.len(), offset as i64) };
+        let put = put.max(0) as usize;
+        self.write(offset + put, &bytes[put..]);
+    }
+
+    /// A branch displacement, as a number to be added.
+    pub(crate) fn displacement(&self, offset: usize) -> u64 {
+        let bytes: [u8; 4] = self.read(offset, 4).try_into().expect("four bytes");
+        i64::from(i32::from_le_bytes(bytes)) as u64
     }
 
     /// Replaces a branch displacement that other threads may be executing; it must not cross a 64-byte line.

@@ -1,19 +1,21 @@
 //! The processes of a run: how they are born, what they execute, when nothing of an image runs any more.
 //!
 //! A forked child has the parent's memory, and with it the parent's code cache; both would count into the same words. So it gets an
-//! image of its own at the same addresses, empty: what it runs is translated again (about a millisecond for a child that leaves soon). A child that shares
+//! image of its own at the same addresses, which is empty or that of a former child (`image/again.rs`). A child that shares
 //! the parent's memory until it executes a program (`vfork`, `posix_spawn`) runs in the parent's image as a thread does. Each exec starts a new image.
 //! Without [`Children::Followed`], children are sent back to the program's own code and run natively.
-//! Leaves out sharing translations between parent and child.
+//! Leaves out sharing translations between processes that live at the same time.
 
 use crate::executable;
 use crate::host::{Host, Thread};
-use crate::image::Image;
+use crate::image::{Image, Opens};
 use crate::layout::{self, context};
 use crate::memory;
 use crate::ptrace::{self, Registers, Wait};
 use crate::run::{Children, Exit, Process};
+use crate::signal::{self, Step};
 use crate::{Error, ErrorKind};
+use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
@@ -24,6 +26,14 @@ pub(crate) struct Living {
     index: usize,
     /// Signals with handlers, as last read.
     pub(crate) caught: Option<u64>,
+    /// Signals whose handlers are for one signal only.
+    pub(crate) reset: u64,
+}
+
+impl Living {
+    pub(crate) fn index(&self) -> usize {
+        self.index
+    }
 }
 
 /// What a new task shares with the one that made it.
@@ -46,11 +56,13 @@ const BUSY_MAX: usize = 3;
 impl Host {
     /// Notes a process that was born.
     pub(crate) fn born(&mut self, pid: i32, parent: Option<i32>) {
-        let parent = parent.and_then(|pid| self.living.get(&pid)).map(|living| living.index);
+        let parent = parent.and_then(|pid| self.living.get(&pid));
+        let reset = parent.map_or(0, |living| living.reset);
+        let parent = parent.map(|living| living.index);
         let command = parent.map_or_else(Vec::new, |n| self.processes[n].command.clone());
         let index = self.processes.len();
         self.processes.push(Process { pid, parent, command, exit: None, images: Vec::new() });
-        self.living.insert(pid, Living { index, caught: None });
+        self.living.insert(pid, Living { index, caught: None, reset });
     }
 
     /// Notes that a process ended.
@@ -103,9 +115,8 @@ impl Host {
     /// Gives a forked child an image of its own.
     fn forked(&mut self, tid: i32, parent: i32) {
         self.to_own_code(tid, parent);
-        let Thread { context, image, .. } = self.threads[&parent];
         let number = self.images_seen;
-        match self.images[&image].fork(tid, number, context) {
+        match self.child_image(tid, parent) {
             Ok(new) => {
                 self.begins(tid, new);
                 self.adopt(tid, tid, number);
@@ -117,6 +128,8 @@ impl Host {
     /// An image starts.
     fn begins(&mut self, pid: i32, image: Image) {
         let number = image.number;
+        let watched = self.binding.hidden().is_some() && self.opens_left > 0;
+        image.watch(if watched { Opens::Watched } else { Opens::Ignored });
         self.images_seen = number + 1;
         self.images.insert(number, image);
         if let Some(living) = self.living.get(&pid) {
@@ -162,22 +175,18 @@ impl Host {
         let own = |(&other, thread): (&i32, &Thread)| (thread.process == tid).then_some(other);
         let gone: Vec<i32> = self.threads.iter().filter_map(own).chain([former]).collect();
         gone.into_iter().for_each(|other| self.gone(other));
-        // The exec's system call must be over before calls can be made in the program's name. A signal that arrives meanwhile is sent again.
-        let mut missed = Vec::new();
+        // The exec's system call must be over before calls can be made in the program's name.
+        let mask = signal::block(tid);
         loop {
-            if !ptrace::step(tid, 0) {
-                return;
-            }
-            match ptrace::wait(tid) {
-                Ok(Some((_, Wait::Signal(libc::SIGTRAP)))) => break,
-                Ok(Some((_, Wait::Signal(signal)))) => missed.push(signal),
-                Ok(Some((_, what))) => return self.stopped(tid, what),
-                _ => return,
+            match self.step(tid, 0) {
+                Step::Done => break signal::unblock(tid, mask),
+                Step::Other(Wait::Event(..)) => {}
+                Step::Other(what) => return self.stopped(tid, what),
+                Step::Signal(_) | Step::Gone => return,
             }
         }
-        missed.into_iter().for_each(|signal| ptrace::kill(tid, signal));
         if let Some(living) = self.living.get_mut(&tid) {
-            living.caught = None;
+            (living.caught, living.reset) = (None, 0);
             self.processes[living.index].command = arguments(tid);
         }
         match self.execute(tid) {
@@ -209,11 +218,18 @@ impl Host {
                 return Err(error);
             }
         };
+        if let Some(folder) = &self.translations {
+            image.remember(folder);
+        }
         if let Some(asking) = &self.asking {
             let blocks = self.profiles.values().map(|p| p.blocks.len()).sum();
             asking.borrow_mut().starts(number, pid, blocks);
         }
         image.translator.asking = self.asking.clone();
+        if let Some(probes) = &self.probes {
+            probes.borrow_mut().install(pid)?;
+            image.maps.probes = self.probes.clone();
+        }
         Ok(image)
     }
 
@@ -226,7 +242,7 @@ impl Host {
             return self.fail(Error::new(ErrorKind::Unsupported, why));
         };
         self.threads_seen += 1;
-        self.threads.insert(tid, Thread { context, number, process, image, held: Vec::new() });
+        self.threads.insert(tid, Thread { context, number, process, image, held: VecDeque::new() });
         r.gs_base = layout::CONTEXTS + context as u64 * context::BYTES;
         ptrace::set_registers(tid, &r);
         self.redirect(tid);
@@ -237,7 +253,10 @@ impl Host {
 
     /// Nobody is bound to one processor any longer.
     pub(crate) fn spread(&mut self) {
-        self.binding.dissolve(self.threads.keys().copied());
+        if self.binding.hidden().is_some() {
+            self.binding.dissolve(self.threads.keys().copied());
+            self.images.values().for_each(|image| image.watch(Opens::Ignored));
+        }
     }
 
     fn spread_if_busy(&mut self) {

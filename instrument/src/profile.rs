@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 /// A file that was mapped executable (or anonymous code).
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Module {
     /// Path as in `/proc/PID/maps`; `[vdso]`; `[anonymous]` for generated code.
     pub path: PathBuf,

@@ -6,6 +6,7 @@
 
 use crate::error::{Error, ErrorKind};
 use std::ffi::CString;
+use std::mem::size_of;
 use std::os::raw::c_void;
 
 pub(crate) use libc::user_regs_struct as Registers;
@@ -25,6 +26,10 @@ pub(crate) enum Wait {
     /// A ptrace event (`PTRACE_EVENT_*`) with the stop's signal.
     Event(i32, i32),
 }
+
+// The `libc` crate lacks these two.
+const GETSIGMASK: u32 = 0x420a;
+const SETSIGMASK: u32 = 0x420b;
 
 fn request(kind: u32, tid: i32, address: usize, data: usize) -> i64 {
     // SAFETY: every caller passes either integers or a pointer to a live value of the size the request writes.
@@ -48,6 +53,22 @@ pub(crate) fn seize(tid: i32) -> Result<(), Error> {
         ErrorKind::PtraceRefused,
         format!("the system refuses to trace a child (ptrace: {why}); {remedy}"),
     ))
+}
+
+/// Attaches to a thread that is about to execute another program; it goes on alone when its tracer ends.
+pub(crate) fn seize_until_exec(tid: i32) -> bool {
+    let options = libc::PTRACE_O_TRACEEXEC | libc::PTRACE_O_TRACESYSGOOD;
+    request(libc::PTRACE_SEIZE, tid, 0, options as usize) == 0
+}
+
+/// Stops a seized thread.
+pub(crate) fn interrupt(tid: i32) {
+    request(libc::PTRACE_INTERRUPT, tid, 0, 0);
+}
+
+/// Lets `tid` run on to the next beginning or end of a system call, delivering `signal` (0: none).
+pub(crate) fn to_system_call(tid: i32, signal: i32) {
+    request(libc::PTRACE_SYSCALL, tid, 0, signal as usize);
 }
 
 /// Lets `tid` run on, delivering `signal` (0: none).
@@ -94,6 +115,18 @@ pub(crate) fn set_signal_info(tid: i32, info: &SignalInfo) {
     request(libc::PTRACE_SETSIGINFO, tid, 0, info.as_ptr() as usize);
 }
 
+/// Signals that the stopped `tid` blocks (once a wait with a mask of its own is over, where it is in one).
+pub(crate) fn signal_mask(tid: i32) -> u64 {
+    let mut mask = 0u64;
+    request(GETSIGMASK, tid, size_of::<u64>(), std::ptr::from_mut(&mut mask) as usize);
+    mask
+}
+
+/// Sets them.
+pub(crate) fn set_signal_mask(tid: i32, mask: u64) {
+    request(SETSIGMASK, tid, size_of::<u64>(), std::ptr::from_ref(&mask) as usize);
+}
+
 /// The message of the last ptrace event.
 pub(crate) fn event_message(tid: i32) -> u64 {
     let mut message = 0u64;
@@ -120,6 +153,23 @@ pub(crate) fn wait(tid: i32) -> Result<Option<(i32, Wait)>, ()> {
         Wait::Signal(libc::WSTOPSIG(status))
     };
     Ok(Some((got, what)))
+}
+
+/// Sleeps until a child has ended, without taking its status; stops do not count. Where the system cannot say, it returns at once.
+pub(crate) fn until_ended(pid: i32) {
+    // SAFETY: integers only.
+    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) } as i32;
+    if fd < 0 {
+        return;
+    }
+    let mut ready = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+    // SAFETY: one live element, and a descriptor of ours.
+    unsafe {
+        while libc::poll(&raw mut ready, 1, -1) < 0
+            && std::io::Error::last_os_error().raw_os_error() == Some(libc::EINTR)
+        {}
+        libc::close(fd);
+    }
 }
 
 /// Sends a signal to a process.

@@ -83,6 +83,7 @@ pub(crate) struct Shapes {
     index: Vec<u32>,
     prefixed: HashMap<(Code, u8), u32>,
     shapes: Vec<Shape>,
+    counts: Vec<(u8, u8)>,
 }
 
 impl Default for Shapes {
@@ -92,6 +93,7 @@ impl Default for Shapes {
             index: vec![0; iced_x86::Code::values().len() * 2],
             prefixed: HashMap::new(),
             shapes: vec![Shape::default()],
+            counts: vec![(0, 0)],
         }
     }
 }
@@ -126,8 +128,14 @@ impl Shapes {
         &self.shapes[number as usize]
     }
 
+    /// [`Shape::counts`] of it.
+    pub(crate) fn counts(&self, number: u32) -> (u8, u8) {
+        self.counts[number as usize]
+    }
+
     fn add(&mut self, i: &Instruction) -> u32 {
         let shape = self.work_out(i);
+        self.counts.push(shape.counts());
         self.shapes.push(shape);
         self.shapes.len() as u32 - 1
     }

@@ -6,7 +6,7 @@
 
 use crate::layout::context;
 use crate::memory::Shared;
-use crate::run::{Observer, Progress};
+use crate::run::{ComplexCounts, Observer, Progress};
 use event::{Complex, Record, StateLayout};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -55,6 +55,7 @@ pub(crate) fn observe(desk: Desk, observer: &mut dyn Observer) -> Tally {
     let layout = crate::emit::state_layout();
     let mut last = Instant::now();
     let mut image = 0;
+    let counts = observer.complex_counts();
     const PERIOD: Duration = Duration::from_millis(100);
     loop {
         match desk.incoming.recv_timeout(PERIOD) {
@@ -64,9 +65,12 @@ pub(crate) fn observe(desk: Desk, observer: &mut dyn Observer) -> Tally {
                 if std::mem::replace(&mut image, segment.image) != image {
                     observer.image(image);
                 }
-                for part in parts(records) {
-                    count_complex(part, segment.image, &layout, &mut tally);
-                    observer.records(segment.thread, part);
+                match counts {
+                    ComplexCounts::ByObserver => observer.records(segment.thread, records),
+                    ComplexCounts::ByEngine => parts(records).for_each(|part| {
+                        count_complex(part, segment.image, &layout, &mut tally);
+                        observer.records(segment.thread, part);
+                    }),
                 }
                 let _ = desk.done.send(segment.token);
             }

@@ -5,6 +5,7 @@ use crate::error::{Error, ErrorKind};
 use crate::executable;
 use crate::host::Host;
 use crate::layout::context;
+use crate::probe::SharedProbes;
 use crate::profile::Profile;
 use crate::ptrace::{self, Spawn};
 use crate::ring::{self, Desk};
@@ -12,7 +13,7 @@ use crate::tool::SharedAsking;
 use event::{FetchFilter, Record, SetFilter, Stream, KEPT_LINES_MAX, KEPT_SETS_MAX};
 use std::ffi::{CString, OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicUsize;
 use std::sync::{mpsc, Arc};
 use std::time::{Duration, Instant};
@@ -44,6 +45,15 @@ pub enum Children {
     Followed,
 }
 
+/// Whether threads are told apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Threads {
+    /// They are counted together.
+    Together,
+    /// Each is counted by itself too. Costs a look at all counters when a thread ends.
+    Apart,
+}
+
 /// How to run.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -53,11 +63,22 @@ pub struct Options {
     pub stream: Stream,
     /// What becomes of child processes. Tools see the program alone, whatever this says.
     pub children: Children,
+    /// Folder in which translations are kept from run to run, of at most a gigabyte, so that a program that ran before starts faster; `None`: they
+    /// are not kept. It is made when it is needed; whatever happens to it, runs are right. Not used for tools, full streams and random addresses.
+    pub translations: Option<PathBuf>,
+    /// Whether threads are told apart.
+    pub threads: Threads,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { aslr: Aslr::Off, stream: Stream::Counts, children: Children::Released }
+        Options {
+            aslr: Aslr::Off,
+            stream: Stream::Counts,
+            children: Children::Released,
+            translations: None,
+            threads: Threads::Together,
+        }
     }
 }
 
@@ -111,6 +132,25 @@ pub struct Process {
     pub images: Vec<u32>,
 }
 
+/// What a thread did by itself, from the exec or the birth that it began with. A child that shares its parent's memory is one too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Thread {
+    /// Its number in records.
+    pub number: u32,
+    /// Its number in the system.
+    pub tid: i32,
+    /// Index of its process.
+    pub process: usize,
+    /// Instructions retired; a repeated string instruction counts once.
+    pub instructions: u64,
+    /// Blocks entered.
+    pub blocks: u64,
+    /// Loads, but for those of complex references.
+    pub loads: u64,
+    /// Stores likewise.
+    pub stores: u64,
+}
+
 /// What happened.
 #[derive(Debug)]
 pub struct Outcome {
@@ -124,6 +164,8 @@ pub struct Outcome {
     pub profile: Profile,
     /// The program, and what it started if that was followed, as they were born.
     pub processes: Vec<Process>,
+    /// The threads as they were born, where they were told apart.
+    pub threads: Vec<Thread>,
     /// What the engine did.
     pub effort: Effort,
     /// Sentences that the user should see (fallbacks, refused features).
@@ -139,10 +181,23 @@ pub struct Progress {
     pub blocks: usize,
 }
 
+/// Who counts what complex references touched, which block counts cannot know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ComplexCounts {
+    /// The engine, for [`Profile::complex`] and [`Profile::repeats`]: a pass over all records before the observer's.
+    ByEngine,
+    /// The observer, on its own pass: the profile has none.
+    ByObserver,
+}
+
 /// Receives what the program emits, on a thread of the host, while the program runs on.
 pub trait Observer: Send {
     /// Records of one thread, in program order.
     fn records(&mut self, thread: u32, records: &[Record]);
+    /// Asked once, before the first record.
+    fn complex_counts(&self) -> ComplexCounts {
+        ComplexCounts::ByEngine
+    }
     /// The records that follow are those of this process image: 0 at first, a new number after each exec. Images of several processes take
     /// turns; threads are numbered over all of them.
     fn image(&mut self, _number: u32) {}
@@ -167,17 +222,19 @@ impl Observer for Unobserved {
 /// # Errors
 /// When the program cannot be started or traced, or does what the engine does not support; the program is then killed.
 pub fn run(command: &Command, options: &Options, observer: &mut dyn Observer) -> Result<Outcome, Error> {
-    run_asking(command, options, observer, None)
+    run_asking(command, options, observer, None, None)
 }
 
-/// [`run`] with a tool's instrumentation code.
+/// [`run`] with a tool's instrumentation code, and with probes.
 pub(crate) fn run_asking(
     command: &Command,
     options: &Options,
     observer: &mut dyn Observer,
     asking: Option<SharedAsking>,
+    probes: Option<SharedProbes>,
 ) -> Result<Outcome, Error> {
-    let path = executable::check(&command.program)?;
+    let path = executable::locate(&command.program)?;
+    let mut translations = options.translations.clone();
     let started = Instant::now();
     let mut warnings = Vec::new();
     let pid = match spawn(&path, command, options)? {
@@ -186,6 +243,7 @@ pub(crate) fn run_asking(
                 let why = "the system refuses personality(ADDR_NO_RANDOMIZE) (a container's seccomp profile?), so addresses are \
                            randomised and runs do not repeat exactly";
                 warnings.push(why.to_string());
+                translations = None;
             }
             pid
         }
@@ -202,11 +260,17 @@ pub(crate) fn run_asking(
             elsewhere.iter().for_each(affinity::move_here);
             ring::observe(desk, observer)
         });
+        let threads = options.threads;
         let mut host = Host::new(pid, bounded(options.stream), give, returned, blocks, binding);
         if asking.is_none() {
             host.children = options.children;
+            let kept =
+                matches!(options.stream, Stream::Counts | Stream::Filtered(_)) && options.aslr == Aslr::Off;
+            host.translations = translations.filter(|_| kept);
         }
         host.asking = asking;
+        host.told = threads;
+        host.probes = probes;
         let ended = host.control();
         host.close();
         (ended, watcher.join())
@@ -218,7 +282,9 @@ pub(crate) fn run_asking(
     let (exit, interrupted, effort) = (ended.exit, ended.interrupted, ended.effort);
     let wall = started.elapsed();
     let profile = ended.profile(&tally);
-    Ok(Outcome { exit, interrupted, wall, profile, processes: ended.processes, effort, warnings })
+    let (processes, mut threads) = (ended.processes, ended.threads);
+    threads.sort_unstable_by_key(|thread| thread.number);
+    Ok(Outcome { exit, interrupted, wall, profile, processes, threads, effort, warnings })
 }
 
 /// The stream with filters that a context has room for. Fewer sets drop fewer references, which is as exact. The in-line
@@ -248,7 +314,7 @@ fn bounded(stream: Stream) -> Stream {
     Stream::Filtered(filter)
 }
 
-fn spawn(path: &Path, command: &Command, options: &Options) -> Result<Spawn, Error> {
+pub(crate) fn spawn(path: &Path, command: &Command, options: &Options) -> Result<Spawn, Error> {
     let text = |s: &OsStr| {
         let nul = "arguments cannot contain a NUL byte";
         CString::new(s.as_bytes()).map_err(|_| Error::new(ErrorKind::NotExecutable, nul))
@@ -260,7 +326,7 @@ fn spawn(path: &Path, command: &Command, options: &Options) -> Result<Spawn, Err
     ptrace::spawn(&text(path.as_os_str())?, &argv, options.aslr == Aslr::On)
 }
 
-fn exec_failed(path: &Path, error: i32) -> Error {
+pub(crate) fn exec_failed(path: &Path, error: i32) -> Error {
     let why = std::io::Error::from_raw_os_error(error);
     let kind = if error == libc::ENOENT { ErrorKind::NotFound } else { ErrorKind::NotExecutable };
     Error::program(kind, path, &format!("the system refuses to execute it ({why})"))

@@ -1,16 +1,20 @@
 //! System calls that the engine must know of: the stop is before the call, at the `nop` that precedes the `syscall`.
 
+use crate::cache::EXIT_SYSTEM_CALL;
 use crate::host::Host;
-use crate::image::number;
+use crate::image::{number, Opens};
 use crate::layout::context;
 use crate::memory;
 use crate::ptrace::{self, Registers};
+use crate::signal::{self, Step};
 
 const ARCH_SET_GS: u64 = 0x1001;
 const ARCH_SET_FS: u64 = 0x1002;
 /// From the stop (behind the `int3`): over the `nop`; over the `syscall`.
 const NOP_BYTES: u64 = 1;
 const CALL_BYTES: u64 = 2;
+/// Where a signal's frame holds the interrupted address, seen from the stack pointer at `rt_sigreturn` (`struct ucontext`).
+const FRAME_RIP: u64 = 168;
 
 impl Host {
     /// Answers the stop before a special system call and lets the thread go on.
@@ -18,12 +22,7 @@ impl Host {
         let Some(r) = ptrace::registers(tid) else { return };
         self.effort.system_calls += 1;
         match r.rax & 0xffff_ffff {
-            number::SIGACTION => {
-                let process = self.threads[&tid].process;
-                if let Some(living) = self.living.get_mut(&process) {
-                    living.caught = None;
-                }
-            }
+            number::SIGACTION => return self.set_handler(tid, r),
             number::SIGRETURN => return self.signal_return(tid, r),
             number::RSEQ => return self.skip(tid, r, -i64::from(libc::ENOSYS)),
             number::ARCH_PRCTL if r.rdi == ARCH_SET_FS => {
@@ -35,18 +34,41 @@ impl Host {
                     Some("the program sets the gs register, which lightfoot needs".into());
             }
             number::SET_AFFINITY => self.spread(),
+            number::OPEN => self.opens(tid, r.rdi),
+            number::OPENAT | number::OPENAT2 => self.opens(tid, r.rsi),
             number::GET_AFFINITY => {
                 if let Some(result) = self.get_affinity(tid, &r) {
                     return self.skip(tid, r, result);
                 }
             }
-            number::MMAP | number::MUNMAP | number::MPROTECT | number::MREMAP => {
+            // Elsewhere the kernel looks for room: nothing is replaced.
+            number::MMAP if r.r10 & libc::MAP_FIXED as u64 == 0 => {}
+            number::MMAP | number::MUNMAP | number::MPROTECT => {
+                self.image_mut(tid).memory_changes(r.rdi, r.rsi)
+            }
+            number::MREMAP => {
                 self.image_mut(tid).memory_changes(r.rdi, r.rsi);
+                if r.r10 & libc::MREMAP_FIXED as u64 != 0 {
+                    self.image_mut(tid).memory_changes(r.r8, r.rdx);
+                }
             }
             _ => {}
         }
         if !self.check_refusal(tid) {
             ptrace::resume(tid, 0);
+        }
+    }
+
+    /// The program opens a file: one that tells of processors tells of those that it has natively.
+    fn opens(&mut self, tid: i32, path: u64) {
+        let mut bytes = [0u8; 64];
+        let got = memory::read_target(tid, path, &mut bytes);
+        if names_a_status(&bytes[..got]) {
+            self.spread();
+        }
+        self.opens_left = self.opens_left.saturating_sub(1);
+        if self.opens_left == 0 {
+            self.images.values().for_each(|image| image.watch(Opens::Ignored));
         }
     }
 
@@ -75,16 +97,97 @@ impl Host {
         ptrace::resume(tid, 0);
     }
 
-    /// The return from a handler is made by a step: the stop after it is at the program's own address.
+    /// The return from a handler leads to the translation, whose address is written into the signal's frame, which is dead after the call. Where that
+    /// cannot be done it is made by a step: the stop after it is at the program's own address.
     fn signal_return(&mut self, tid: i32, r: Registers) {
-        ptrace::set_registers(tid, &Registers { rip: r.rip + NOP_BYTES, ..r });
-        let mut held = Vec::new();
-        if !self.step(tid, 0, &mut held) {
+        if self.leads_to_translation(tid, r.rsp) {
+            // The call gives the thread the frame's own mask; until then nothing may come between.
+            ptrace::set_signal_mask(tid, !signal::FAULTS);
+            if !self.check_refusal(tid) {
+                ptrace::resume(tid, 0);
+            }
             return;
         }
-        self.redirect(tid);
-        self.next_signal(tid, held);
+        ptrace::set_registers(tid, &Registers { rip: r.rip + NOP_BYTES, ..r });
+        match self.step(tid, 0) {
+            Step::Done => {
+                self.redirect(tid);
+                self.go_on(tid);
+            }
+            other => self.not_made(tid, r, other),
+        }
     }
+
+    /// Makes a frame return to the translation of its address.
+    fn leads_to_translation(&mut self, tid: i32, frame: u64) -> bool {
+        let (mut word, at) = ([0u8; 8], frame.wrapping_add(FRAME_RIP));
+        if !self.threads[&tid].held.is_empty() || memory::read_target(tid, at, &mut word) != word.len() {
+            return false;
+        }
+        let pc = u64::from_le_bytes(word);
+        let image = self.image_mut(tid);
+        if image.translator.cache.contains(pc) {
+            return false;
+        }
+        let Some(f) = image.translator.fragment(pc, &mut image.maps) else { return false };
+        let body = image.translator.cache.fragments[f].body;
+        memory::write_target(tid, at, &body.to_le_bytes()) == word.len()
+    }
+
+    /// A step that did not make the system call of `r`.
+    fn not_made(&mut self, tid: i32, r: Registers, step: Step) {
+        match step {
+            // Before the call, which is made again after the handler.
+            Step::Signal((signal, _)) => self.signal(tid, signal),
+            Step::Other(what) => {
+                self.ask_again(tid, r);
+                self.stopped(tid, what);
+            }
+            Step::Done | Step::Gone => {}
+        }
+    }
+
+    /// `sigaction`: what is known of handlers is known from before. Among threads the call is made by a step, so that nobody asks in between.
+    fn set_handler(&mut self, tid: i32, r: Registers) {
+        const RESET: u32 = 0x8000_0000;
+        let process = self.threads[&tid].process;
+        let mut flags = [0u8; 4];
+        let given = r.rsi != 0 && memory::read_target(tid, r.rsi + 8, &mut flags) == flags.len();
+        if let Some(living) = self.living.get_mut(&process) {
+            if given && (1..=64).contains(&r.rdi) {
+                let resets = u64::from(u32::from_le_bytes(flags) & RESET != 0);
+                living.reset = living.reset & !(1 << (r.rdi - 1)) | resets << (r.rdi - 1);
+            }
+            living.caught = None;
+        }
+        if self.image_mut(tid).threads == 1 {
+            return ptrace::resume(tid, 0);
+        }
+        ptrace::set_registers(tid, &Registers { rip: r.rip + NOP_BYTES, ..r });
+        let mask = signal::block(tid);
+        let stepped = self.step(tid, 0);
+        signal::unblock(tid, mask);
+        match stepped {
+            Step::Done => self.go_on(tid),
+            other => self.not_made(tid, r, other),
+        }
+    }
+
+    /// Puts the thread back before its stop for a system call that was not made.
+    fn ask_again(&mut self, tid: i32, r: Registers) {
+        if ptrace::registers(tid).is_none_or(|now| now.rip != r.rip + NOP_BYTES) {
+            return;
+        }
+        ptrace::set_registers(tid, &Registers { rip: r.rip - 1, ..r });
+        let context = self.threads[&tid].context;
+        self.image_mut(tid).write32(context, context::EXIT, EXIT_SYSTEM_CALL);
+    }
+}
+
+/// Whether a path, which ends with a NUL, is that of a task's status.
+fn names_a_status(path: &[u8]) -> bool {
+    path.starts_with(b"/proc/")
+        && path.split(|&b| b == 0).next().is_some_and(|path| path.ends_with(b"/status"))
 }
 
 /// Processors that the kernel's masks have bits for: the highest possible one and those below.

@@ -69,7 +69,11 @@ fn be_a_child(arguments: &[OsString]) {
     let report = match machine.to_str() {
         Some("twin") => machines::twin(program.clone()),
         Some("engine") => machines::engine(program.clone()),
-        Some("counting") => machines::counting_engine(program.clone()),
+        Some("counting") => machines::counting_engine(program.clone(), None),
+        Some("keeping") => {
+            let folder = Path::new(program).with_extension("translations");
+            machines::counting_engine(program.clone(), Some(folder))
+        }
         _ => panic!("no such machine: {machine:?}"),
     };
     report.write(Path::new(report_path));
@@ -109,7 +113,7 @@ fn check(target: &Target, processor: Processor, scope: Scope) -> Result<String, 
     Ok(summary(&report))
 }
 
-/// The engine, twice with every reference and once only counting, against the native run and the twin.
+/// The engine, twice with every reference, once only counting, and twice counting with translations kept on disk, against the native run and the twin.
 fn against_engine(
     target: &Target,
     program: &Path,
@@ -127,13 +131,16 @@ fn against_engine(
             Runs::Unlike => Ok(()),
         }
     };
-    let complaints: Vec<String> =
-        [("engine", "engine", twin), ("again", "engine", twin), ("counting", "counting", &counts)]
-            .into_iter()
-            .filter_map(|(what, machine, wanted)| {
-                one(what, machine, wanted).err().map(|e| format!("[{what}] {e}"))
-            })
-            .collect();
+    let complaints: Vec<String> = [
+        ("engine", "engine", twin),
+        ("again", "engine", twin),
+        ("counting", "counting", &counts),
+        ("keeping", "keeping", &counts),
+        ("warm", "keeping", &counts),
+    ]
+    .into_iter()
+    .filter_map(|(what, machine, wanted)| one(what, machine, wanted).err().map(|e| format!("[{what}] {e}")))
+    .collect();
     if complaints.is_empty() {
         Ok(())
     } else {

@@ -6,7 +6,7 @@
 
 use super::data::tables;
 use super::draft::{pick, slot, Draft, Goal, Part, FLAGS_BIT};
-use super::events::Group;
+use super::group::Member;
 use super::routine::{Entering, Table};
 use crate::assemble::{reg, Address, Assembler};
 use crate::cache::EXIT_RING;
@@ -115,40 +115,55 @@ impl Draft {
 }
 
 impl Draft {
-    /// Cold: the records of a group whose check failed, by a shared routine for the registers `a` and `b`: the shortest code there is, for
+    /// Cold: the record of a reference whose check failed, by a shared routine for the registers `a` and `b`: the shortest code there is, for
     /// code that has not run often yet. The call is made on the context's own stack.
-    pub(crate) fn call_cold(&mut self, group: &Group, a: u8, b: u8, routine: u64) {
-        for member in group.members.iter() {
+    pub(crate) fn call_cold(&mut self, member: &Member, a: u8, b: u8, routine: u64) {
+        self.cold.lea(a, &member.address);
+        super::add_segment(&mut self.cold, a, &member.address);
+        self.cold.mov_imm(b, u64::from(member.what));
+        self.cold.store(reg::RSP, context::PROGRAM_STACK);
+        self.cold.load(reg::RSP, context::OWN_STACK);
+        let at = self.cold.call();
+        self.link(Part::Cold, at, Goal::Address(routine));
+        self.cold.pop_stack();
+    }
+
+    /// Cold: the records of references of which the filter does not know all, one after the other: it may know one of them only after that of
+    /// another. `a` and `b` are free, flags too.
+    pub(crate) fn record_news(&mut self, members: &[Member], a: u8, b: u8, filter: &Filter) {
+        for member in members {
             self.cold.lea(a, &member.address);
             super::add_segment(&mut self.cold, a, &member.address);
-            self.cold.mov_imm(b, u64::from(member.what));
-            self.cold.store(reg::RSP, context::PROGRAM_STACK);
-            self.cold.load(reg::RSP, context::OWN_STACK);
-            let at = self.cold.call();
-            self.link(Part::Cold, at, Goal::Address(routine));
-            self.cold.load(reg::RSP, context::PROGRAM_STACK);
+            let sizes = (filter.data.line_bytes, filter.data_page.map(|page| page.line_bytes));
+            let known = self.cold.jump_if_known((a, b), member.size_bytes, sizes, |code| {
+                code.lea(a, &member.address);
+                super::add_segment(code, a, &member.address);
+            });
+            self.record_cold(std::slice::from_ref(member), a, b, filter);
+            let here = self.cold.len();
+            known.into_iter().for_each(|at| self.cold.patch(at, here));
         }
     }
 
     /// Cold: the records of a group whose check failed, and its line as its set's last. `a` and `b` are free, flags too.
-    pub(crate) fn record_cold(&mut self, group: &Group, a: u8, b: u8, filter: &Filter) {
+    pub(crate) fn record_cold(&mut self, members: &[Member], a: u8, b: u8, filter: &Filter) {
         let code = &mut self.cold;
         code.load(b, context::RING_POSITION);
-        for (n, member) in group.members.iter().enumerate() {
+        for (n, member) in members.iter().enumerate() {
             code.lea(a, &member.address);
             super::add_segment(code, a, &member.address);
             code.store_at(a, b, 16 * n as u8);
             code.store_imm_at(b, 16 * n as u8 + 8, member.what);
         }
-        code.advance(b, 16 * group.members.len() as i8);
+        code.advance(b, 16 * members.len() as i8);
         code.store(b, context::RING_POSITION);
         code.compare(b, context::RING_LIMIT);
         let on = code.jump_if(2);
         leave(code);
         let here = code.len();
         code.patch(on, here);
-        let first = &group.members[0];
-        let mut formed = group.members.len() == 1;
+        let first = &members[0];
+        let mut formed = members.len() == 1;
         for table in tables(filter, first.kind) {
             if !std::mem::take(&mut formed) {
                 code.lea(a, &first.address);
@@ -156,6 +171,33 @@ impl Draft {
             }
             remember(code, a, b, first.size_bytes, &table);
         }
+    }
+}
+
+impl Assembler {
+    /// The displacement of a jump that is taken where the filter knows `size_bytes` at the address in `a`; none where it never can. `again`
+    /// puts the address into `a` once more. `a` and `b` are free afterwards, flags too.
+    pub(super) fn jump_if_known(
+        &mut self,
+        (a, b): (u8, u8),
+        size_bytes: u32,
+        (line, page): (u32, Option<u32>),
+        again: impl FnOnce(&mut Assembler),
+    ) -> Option<usize> {
+        if size_bytes > line {
+            return None;
+        }
+        self.behind_last(a, b, &Table::lines(line, Entering::Enters));
+        self.compare_imm(a, line as i32 - size_bytes as i32);
+        let Some(page) = page else { return Some(self.jump_if(6)) };
+        let news = self.jump_if(7);
+        again(self);
+        self.behind_last(a, b, &Table::pages(page));
+        self.compare_imm(a, page as i32 - 1);
+        let known = self.jump_if(6);
+        let here = self.len();
+        self.patch(news, here);
+        Some(known)
     }
 }
 

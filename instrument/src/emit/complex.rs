@@ -1,10 +1,12 @@
 //! Records of references that need more than an address: repeats, masks, gathers, state areas, tiles.
 //!
 //! The values of `event::Shape` are written by general registers only; vector registers go by way of the context's memory.
-//! None of this is fast and none of it needs to be. Afterwards the data filter is emptied, because these references bypass it.
+//! These references bypass the data filter. Afterwards it is emptied: the sets of the few bytes that a masked or a computed reference may touch (string
+//! functions of a C library compare under masks; emptying all sets made a sixth of an interpreter's records), all of it behind the others.
 
 use super::add_segment;
-use super::data::check_ring;
+use super::append::forget_lines;
+use super::data::{check_ring, tables};
 use super::draft::{Draft, Goal, Part, FLAGS_BIT};
 use crate::assemble::{reg, Address, VectorWidth, Vex};
 use crate::decode::{number, Decoded};
@@ -55,9 +57,19 @@ impl Translator {
             Complex::Repeat => {}
         }
         let written = group.written;
+        let near = near_bytes(i, complex).filter(|_| matches!(self.events.stream, Stream::Filtered(_)));
+        if near.is_some() && complex != Complex::BitOffset {
+            group.address(i);
+        }
         d.hot.lea(position, &Address::based(position, 16 * i64::from(written)));
         d.hot.store(position, context::RING_POSITION);
-        self.empty_filter(d, z);
+        match (near, self.events.stream) {
+            (Some(bytes), Stream::Filtered(filter)) => {
+                let touched = |table| forget_lines(&mut d.hot, a, position, bytes, &table);
+                tables(&filter, RecordKind::Load).for_each(touched);
+            }
+            _ => self.empty_filter(d, z),
+        }
     }
 
     /// After a repeat: its group, from the registers before and after. Touches no flags.
@@ -366,6 +378,21 @@ impl Values<'_> {
         self.address(i);
         self.write(self.a, shape);
     }
+}
+
+/// Most bytes of a reference behind which only their own sets are emptied.
+const NEAR_BYTES_MAX: usize = 128;
+
+/// Bytes from the address of a reference on that hold all that it touches, where these are few.
+fn near_bytes(i: &Instruction, complex: Complex) -> Option<u32> {
+    let bytes = match complex {
+        Complex::Masked => i.memory_size().size().max(64),
+        Complex::VectorMask => 32,
+        Complex::BitOffset => 8,
+        Complex::Sized => i.memory_size().size().max(1),
+        Complex::Gather | Complex::State | Complex::Tile | Complex::Repeat => return None,
+    };
+    (bytes <= NEAR_BYTES_MAX).then_some(bytes as u32)
 }
 
 /// Elements of the result over which a broadcast spreads one.

@@ -9,8 +9,8 @@
 use super::add_segment;
 use super::append;
 use super::draft::{Draft, Goal, Part, FLAGS_BIT};
-use super::events::Group;
-use super::routine::{Entering, RecordRoutine, Table};
+use super::group::{Cover, Group, Member};
+use super::routine::{Entering, RecordRoutine, Table, When};
 use crate::assemble::{Address, Assembler};
 use crate::cache::EXIT_RING;
 use crate::layout::context;
@@ -21,51 +21,94 @@ impl Translator {
     /// The check of a group against the filter, and its records by routines out of line.
     pub(super) fn filtered(&mut self, d: &mut Draft, z: usize, group: &Group, filter: &Filter) {
         let first = group.members[0];
-        let size = first.size_bytes;
-        let line = filter.data.line_bytes;
         d.free_flags();
         let avoid = first.address.registers();
         d.restore(avoid & !FLAGS_BIT);
         let a = d.scratch(avoid);
         let set = d.scratch(avoid | 1 << a);
-        d.hot.lea(a, &first.address);
-        add_segment(&mut d.hot, a, &first.address);
-        d.hot.extract(set, a, context::MASK_SET);
-        d.hot.table(0x03, a, set, context::DATA_LINES);
-        d.hot.compare_imm(a, line as i32 - size.min(line) as i32);
-        // An access longer than a line is always recorded.
-        let at = if size > line { d.hot.jump() } else { d.hot.jump_if(7) };
-        d.link(Part::Hot, at, Goal::Cold(d.cold.len()));
-        if let Some(page) = filter.data_page {
-            d.hot.lea(a, &first.address);
-            add_segment(&mut d.hot, a, &first.address);
-            d.hot.extract(set, a, context::MASK_PAGE_SET);
-            d.hot.table(0x03, a, set, context::DATA_PAGES);
-            d.hot.compare_imm(a, page.line_bytes as i32 - 1);
-            let at = d.hot.jump_if(7);
-            d.link(Part::Hot, at, Goal::Cold(d.cold.len()));
+        match group.cover {
+            Cover::First => d.check(&first.address, first.size_bytes, (a, set), filter),
+            Cover::Ends(low, high) => {
+                d.check(&first.at(low), 1, (a, set), filter);
+                d.check(&first.at(high), 1, (a, set), filter);
+            }
         }
         d.lend_position();
         if self.events.tuning.is_some() {
-            d.record_cold(group, a, set, filter);
+            match group.cover {
+                Cover::First => d.record_cold(group.members, a, set, filter),
+                Cover::Ends(..) => d.record_news(group.members, a, set, filter),
+            }
         } else {
-            let page_bytes = filter.data_page.map_or(0, |p| p.line_bytes);
-            let entering = entering(filter, first.kind);
-            let line_bytes = line;
-            let key = RecordRoutine {
-                address: a,
-                scratch: set,
-                size_bytes: size,
-                line_bytes,
-                page_bytes,
-                entering,
-            };
-            let routine = self.cache.routine(z, key);
-            d.call_cold(group, a, set, routine);
+            for member in group.members {
+                let routine = self.record_routine(z, member, group.cover, (a, set), filter);
+                d.call_cold(member, a, set, routine);
+            }
         }
         d.take_position_back();
         let at = d.cold.jump();
         d.link(Part::Cold, at, Goal::Hot(d.hot.len()));
+    }
+
+    /// The routine that records `member`: in any case, or where the filter does not know it.
+    fn record_routine(
+        &mut self,
+        z: usize,
+        member: &Member,
+        cover: Cover,
+        (address, scratch): (u8, u8),
+        filter: &Filter,
+    ) -> u64 {
+        let key = RecordRoutine {
+            address,
+            scratch,
+            size_bytes: member.size_bytes,
+            line_bytes: filter.data.line_bytes,
+            page_bytes: filter.data_page.map_or(0, |p| p.line_bytes),
+            entering: entering(filter, member.kind),
+            when: if cover == Cover::First { When::Always } else { When::News },
+        };
+        self.cache.routine(z, key)
+    }
+}
+
+impl Draft {
+    /// Leaves for the cold code that comes next unless the filter knows `size_bytes` at `address`. Flags and both registers are free.
+    fn check(&mut self, address: &Address, size_bytes: u32, (a, set): (u8, u8), filter: &Filter) {
+        let line = filter.data.line_bytes;
+        self.hot.lea(a, address);
+        add_segment(&mut self.hot, a, address);
+        let lines = Table { sets: filter.data.sets, ..Table::lines(line, Entering::Enters) };
+        self.hot.behind_last(a, set, &lines);
+        self.hot.compare_imm(a, line as i32 - size_bytes.min(line) as i32);
+        // An access longer than a line is always recorded.
+        let at = if size_bytes > line { self.hot.jump() } else { self.hot.jump_if(7) };
+        self.link(Part::Hot, at, Goal::Cold(self.cold.len()));
+        if let Some(page) = filter.data_page {
+            self.hot.lea(a, address);
+            add_segment(&mut self.hot, a, address);
+            self.hot.behind_last(a, set, &Table { sets: page.sets, ..Table::pages(page.line_bytes) });
+            self.hot.compare_imm(a, page.line_bytes as i32 - 1);
+            let at = self.hot.jump_if(7);
+            self.link(Part::Hot, at, Goal::Cold(self.cold.len()));
+        }
+    }
+}
+
+/// Sets that a signed byte numbers.
+const SMALL_SETS_MAX: u32 = 128;
+
+impl Assembler {
+    /// What the address in `a` is behind the start of its set's last line or page. Flags are free.
+    pub(super) fn behind_last(&mut self, a: u8, set: u8, table: &Table) {
+        if (1..=SMALL_SETS_MAX).contains(&table.sets) {
+            // Shorter than the other form, and one load less.
+            self.rotate(set, a, table.bytes.trailing_zeros() as u8);
+            self.and_small(set, (table.sets - 1) as u8);
+        } else {
+            self.extract(set, a, table.mask);
+        }
+        self.table(0x03, a, set, table.at);
     }
 }
 

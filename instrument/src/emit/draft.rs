@@ -144,6 +144,9 @@ impl Draft {
 
     /// Gives the program its values back in `mask` (registers and flags) before it needs them.
     pub(crate) fn restore(&mut self, mask: u16) {
+        if self.spilled == 0 && self.held.is_none() {
+            return;
+        }
         if self.held.is_some_and(|r| mask >> r & 1 != 0) {
             self.let_go();
         }
@@ -203,8 +206,9 @@ pub(crate) fn slot(r: u8) -> u32 {
 }
 
 /// Loads the registers of `mask` from their slots.
-pub(crate) fn restore_registers(code: &mut Assembler, mask: u16) {
-    for r in (0..16u8).filter(|r| mask >> r & 1 != 0) {
+pub(crate) fn restore_registers(code: &mut Assembler, mut mask: u16) {
+    while let Some(r) = pick(mask) {
         code.load(r, slot(r));
+        mask &= mask - 1;
     }
 }

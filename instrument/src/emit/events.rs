@@ -5,69 +5,22 @@
 
 use super::data::{check_ring, leave_ring, recorded, remembered, written};
 use super::draft::{Draft, Goal, Part};
+use super::group::{Groups, Member};
 use super::kept::{Kept, Numbers, Use};
 use super::Facts;
-use crate::assemble::{reg, Address};
+use crate::assemble::reg;
 use crate::cache::{AddressMap, EXIT_RING};
 use crate::heat::{Tuning, Way};
 use crate::layout::context;
 use crate::profile::Site;
 use crate::references::{self, Complex, Shapes};
 use crate::translate::{Piece, Translator};
-use event::{Code, Filter, RecordKind, SetFilter, StoreFilter, Stream};
-
-/// One reference of a group.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Member {
-    /// Relative to the registers at the group's first instruction.
-    pub(crate) address: Address,
-    pub(crate) kind: RecordKind,
-    pub(crate) size_bytes: u32,
-    /// `site << 8 | code`.
-    pub(crate) what: u32,
-}
-
-/// References that one check covers: all inside the first one's bytes.
-#[derive(Clone, Debug)]
-pub(crate) struct Group {
-    /// Instruction before which the check stands.
-    pub(crate) index: usize,
-    pub(crate) members: Members,
-    /// How it is recorded in tuned code.
-    pub(crate) way: Way,
-}
-
-/// The references of a group, at least one, in the group itself: one allocation per reference would be a tenth of a translation.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Members {
-    list: [Member; GROUP_MAX],
-    len: usize,
-}
-
-impl Members {
-    fn of(first: Member) -> Members {
-        Members { list: [first; GROUP_MAX], len: 1 }
-    }
-
-    /// Adds one; there must be room.
-    fn push(&mut self, member: Member) {
-        self.list[self.len] = member;
-        self.len += 1;
-    }
-}
-
-impl std::ops::Deref for Members {
-    type Target = [Member];
-
-    fn deref(&self) -> &[Member] {
-        &self.list[..self.len]
-    }
-}
+use event::{Code, Filter, RecordKind, SetFilter, Stream};
 
 /// What a block records.
 #[derive(Debug, Default)]
 pub(crate) struct BlockPlan {
-    pub(crate) groups: Vec<Group>,
+    pub(crate) groups: Groups,
     pub(crate) complex: Vec<(usize, Complex, u32)>,
     /// Instruction before which the block's instruction lines are checked.
     pub(crate) fetch_at: usize,
@@ -75,6 +28,15 @@ pub(crate) struct BlockPlan {
     pub(crate) fetch: Way,
     /// Counter of their checks that fail.
     pub(crate) failures: u32,
+}
+
+impl BlockPlan {
+    /// Records nothing; its lists keep their room.
+    fn clear(&mut self) {
+        self.groups.clear();
+        self.complex.clear();
+        (self.fetch_at, self.fetch, self.failures) = (0, Way::default(), 0);
+    }
 }
 
 /// The stream that is asked for, and the numbers of instruction lines and pages.
@@ -92,8 +54,6 @@ pub(crate) struct Events {
     known_pages: Vec<(u32, u64)>,
 }
 
-const GROUP_MAX: usize = 6;
-
 impl Events {
     pub(crate) fn new(stream: Stream) -> Events {
         Events {
@@ -106,6 +66,14 @@ impl Events {
             known_lines: Vec::new(),
             known_pages: Vec::new(),
         }
+    }
+
+    /// Lines and pages with their numbers: those that are checked, then those that are kept whole.
+    pub(crate) fn numbered(&self) -> [Vec<(u64, u32)>; 4] {
+        let list =
+            |numbers: &AddressMap<u32>| numbers.iter().map(|(&address, &number)| (address, number)).collect();
+        let [lines, pages] = self.numbers.numbered();
+        [list(&self.lines), list(&self.pages), lines, pages]
     }
 
     /// A fragment may be entered from anywhere: nothing is known of the filter.
@@ -126,23 +94,26 @@ impl Events {
     }
 
     /// Whether references are recorded beside the complex ones.
-    fn references(&self) -> bool {
+    pub(crate) fn references(&self) -> bool {
         matches!(self.stream, Stream::Filtered(_) | Stream::Full)
     }
 
     /// Whether `piece` needs the register analysis.
-    pub(crate) fn needs_scratch(&self, shapes: &mut Shapes, piece: &Piece) -> bool {
+    pub(crate) fn needs_scratch(&self, shapes: &Shapes, piece: &Piece) -> bool {
         self.references()
             || !piece.events.is_empty()
-            || self.counts()
-                && piece.instructions.iter().any(|d| {
-                    let shape = shapes.of(&d.i);
-                    shapes.get(shape).complex.is_some()
-                })
+            || self.counts() && piece.instructions.iter().any(|d| shapes.get(d.shape).complex.is_some())
     }
 }
 
 impl Translator {
+    /// Undoes [`Events::numbered`].
+    pub(crate) fn renumber(&mut self, numbered: &[Vec<(u64, u32)>; 4]) {
+        self.events.lines.extend(numbered[0].iter().copied());
+        self.events.pages.extend(numbered[1].iter().copied());
+        self.renumber_kept(&numbered[2], &numbered[3]);
+    }
+
     fn site(&mut self, piece: &Piece, index: usize) -> u32 {
         let ip = piece.instructions[index].i.ip();
         self.sites.push(Site { ip, block: piece.number, index: index as u32 });
@@ -151,29 +122,31 @@ impl Translator {
 
     /// Decides what `piece` records and where.
     pub(crate) fn plan_block(&mut self, piece: &Piece, facts: &Facts, nth: u32) -> BlockPlan {
-        let failures = self.events.checks + nth;
-        let mut plan = BlockPlan { failures, ..BlockPlan::default() };
+        let mut plan = std::mem::take(&mut self.plan);
+        plan.clear();
+        plan.failures = self.events.checks + nth;
         if facts.uses.is_empty() || !self.events.counts() {
             return plan;
         }
-        let mut open: Option<(Group, i64)> = None;
+        let stream = self.events.stream;
+        let filter = if let Stream::Filtered(filter) = &stream { Some(filter) } else { None };
         let experience = self.experience(nth);
         plan.fetch = experience.fetch(&self.heat);
         self.heat.fetch(piece.number).way = plan.fetch;
         let first_site = self.sites.len() as u32;
         for (k, decoded) in piece.instructions.iter().enumerate() {
-            let number = self.shapes.of(&decoded.i);
+            let number = decoded.shape;
             let shape = self.shapes.get(number);
             let references = shape.simple.len();
             let skipped = shape.complex == Some(Complex::BitOffset) && self.events.stream == Stream::Counts;
             if let Some(complex) = shape.complex.filter(|_| !skipped) {
-                plan.groups.extend(open.take().map(|o| o.0));
+                plan.groups.close();
                 let site = self.site(piece, k);
                 plan.complex.push((k, complex, site));
                 continue;
             }
             if self.events.stream == Stream::Counts || references == 0 {
-                close_if_moved(&mut open, &mut plan, decoded, facts, k);
+                plan.groups.pass(decoded, facts.uses[k].writes);
                 continue;
             }
             for n in 0..references {
@@ -184,19 +157,18 @@ impl Translator {
                 let Some(address) = references::address(&decoded.i, t.place) else { continue };
                 let site = self.site(piece, k);
                 let code = Code::new(t.kind, t.size_bytes).map_or(0, |c| u32::from(c.0));
-                let member =
-                    Member { address, kind: t.kind, size_bytes: t.size_bytes, what: site << 8 | code };
                 let way = match t.size_bytes > self.line_bytes() {
                     true => Way::Checked,
                     false => experience.data(&self.heat, site - first_site),
                 };
                 self.heat.site(site).way = way;
-                self.join(&mut open, &mut plan, member, way, k);
+                let what = site << 8 | code;
+                plan.groups.add(Member::new((address, t.kind, t.size_bytes), what, k, way), filter);
             }
-            close_if_moved(&mut open, &mut plan, decoded, facts, k);
+            plan.groups.pass(decoded, facts.uses[k].writes);
         }
-        plan.groups.extend(open.take().map(|o| o.0));
-        let first = plan.groups.first().map_or(usize::MAX, |g| g.index);
+        plan.groups.close();
+        let first = plan.groups.first().unwrap_or(usize::MAX);
         let first = first.min(plan.complex.first().map_or(usize::MAX, |c| c.0));
         // What is recorded in any case needs no flags.
         let checked = plan.fetch == Way::Checked || self.events.keeps_fetches();
@@ -212,36 +184,6 @@ impl Translator {
         }
     }
 
-    /// Adds `member` to the open group if one check covers both, else starts a new group.
-    fn join(
-        &self,
-        open: &mut Option<(Group, i64)>,
-        plan: &mut BlockPlan,
-        member: Member,
-        way: Way,
-        k: usize,
-    ) {
-        if let (Some((group, moved)), Stream::Filtered(filter)) = (open.as_mut(), self.events.stream) {
-            let first = group.members[0];
-            let mut shifted = member;
-            if shifted.address.base == Some(reg::RSP) {
-                shifted.address.displacement += *moved;
-            }
-            let start = shifted.address.displacement - first.address.displacement;
-            let same = Address { displacement: 0, ..shifted.address }
-                == Address { displacement: 0, ..first.address };
-            let inside = start >= 0 && start + i64::from(member.size_bytes) <= i64::from(first.size_bytes);
-            let kinds = filter.stores == StoreFilter::LikeLoads
-                || (member.kind == RecordKind::Store) == (first.kind == RecordKind::Store);
-            if same && inside && kinds && group.members.len() < GROUP_MAX {
-                group.members.push(shifted);
-                return;
-            }
-        }
-        plan.groups.extend(open.take().map(|o| o.0));
-        *open = Some((Group { index: k, members: Members::of(member), way }, 0));
-    }
-
     /// Everything that stands before instruction `k` of `piece`.
     pub(crate) fn references(&mut self, d: &mut Draft, z: usize, piece: &Piece, plan: &BlockPlan, k: usize) {
         if k == plan.fetch_at {
@@ -252,14 +194,14 @@ impl Translator {
                 }
             }
         }
-        for group in plan.groups.iter().filter(|g| g.index == k) {
+        for group in plan.groups.at(k) {
             match self.events.stream {
-                Stream::Filtered(filter) => match group.way {
-                    Way::Checked => self.filtered(d, z, group, &filter),
-                    Way::Branchless => written(d, group, &filter),
-                    Way::Always => remembered(d, group, &filter),
+                Stream::Filtered(filter) => match group.members[0].way {
+                    Way::Checked => self.filtered(d, z, &group, &filter),
+                    Way::Branchless => written(d, &group, &filter),
+                    Way::Always => remembered(d, &group, &filter),
                 },
-                Stream::Full => recorded(d, group),
+                Stream::Full => recorded(d, &group),
                 Stream::Counts | Stream::Nothing => {}
             }
         }
@@ -424,26 +366,4 @@ fn intern(numbers: &mut AddressMap<u32>, key: u64) -> u32 {
 
 fn set_of(filter: &SetFilter, address: u64) -> u32 {
     ((address / u64::from(filter.line_bytes)) as u32) & (filter.sets - 1)
-}
-
-/// Ends the open group where its registers change; follows rsp through pushes and pops.
-fn close_if_moved(
-    open: &mut Option<(Group, i64)>,
-    plan: &mut BlockPlan,
-    decoded: &crate::decode::Decoded,
-    facts: &Facts,
-    k: usize,
-) {
-    let Some((group, moved)) = open.as_mut() else { return };
-    let registers = group.members[0].address.registers();
-    let mut written = facts.uses[k].writes;
-    let i = &decoded.i;
-    let simple_stack = matches!(i.mnemonic(), iced_x86::Mnemonic::Push | iced_x86::Mnemonic::Pop);
-    if written & 1 << reg::RSP != 0 && simple_stack && i.op0_register() != iced_x86::Register::RSP {
-        *moved += i64::from(i.stack_pointer_increment());
-        written &= !(1 << reg::RSP);
-    }
-    if registers & written != 0 {
-        plan.groups.extend(open.take().map(|o| o.0));
-    }
 }

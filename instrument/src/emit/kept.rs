@@ -14,7 +14,7 @@ use crate::cache::{AddressMap, EXIT_RING};
 use crate::heat::Way;
 use crate::layout::{context, CONTEXTS};
 use crate::memory::Shared;
-use event::{Code, FetchFilter, Filter, RecordKind, SetFilter};
+use event::{Code, FetchFilter, Filter, RecordKind, SetFilter, Stream};
 
 /// Instruction cache or instruction TLB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,6 +80,12 @@ pub(crate) struct Numbers {
 }
 
 impl Numbers {
+    /// All of them: lines, then pages, each with its number.
+    pub(crate) fn numbered(&self) -> [Vec<(u64, u32)>; 2] {
+        [&self.lines, &self.pages]
+            .map(|numbers| numbers.iter().map(|(&address, &number)| (address, number)).collect())
+    }
+
     /// How many there are.
     pub(crate) fn count(&self) -> usize {
         self.lines.len() + self.pages.len()
@@ -98,6 +104,24 @@ impl Numbers {
             shared.write32(at + 8, kept.row(kept.set(address)));
             next
         })
+    }
+}
+
+impl crate::translate::Translator {
+    /// Numbers lines and pages as they were numbered before: those that are kept whole, in the order of their numbers.
+    pub(super) fn renumber_kept(&mut self, lines: &[(u64, u32)], pages: &[(u64, u32)]) {
+        let Stream::Filtered(filter) = self.events.stream else { return };
+        let Some((line, page)) = Kept::of(&filter) else { return };
+        let contexts_offset = self.cache.layout.contexts_offset() as usize;
+        let of = |kept: Option<Kept>, list: &[(u64, u32)]| {
+            list.iter().filter_map(|&(address, number)| Some((number, kept?, address))).collect::<Vec<_>>()
+        };
+        let mut all = of(Some(line), lines);
+        all.extend(of(page, pages));
+        all.sort_unstable_by_key(|numbered| numbered.0);
+        for (_, kept, address) in all {
+            self.events.numbers.number(&kept, address, &self.cache.shared, contexts_offset);
+        }
     }
 }
 
@@ -148,7 +172,7 @@ impl crate::translate::Translator {
         if checked.is_some_and(|behind| behind.saved) {
             d.cold.load(reg::RAX, context::TEMP);
         }
-        d.call_use([number, used.block, used.counter, last], routine);
+        d.call_use((last, number), [used.block, used.counter], routine);
         let at = d.cold.jump();
         d.link(Part::Cold, at, back);
     }
@@ -183,9 +207,13 @@ impl Draft {
         Behind { absent, back, saved }
     }
 
-    /// Cold: a use by the shared routine, which finds what it needs to know behind the call, in instructions that do nothing else.
-    fn call_use(&mut self, words: [u32; 4], routine: u64) {
+    /// Cold: a use by the shared routine. It is given the number; what it seldom needs to know it finds behind the call, in instructions that do
+    /// nothing else: code that is read as data comes from afar.
+    fn call_use(&mut self, (last, number): (u32, u32), words: [u32; 2], routine: u64) {
         self.lend_position();
+        self.cold.store_imm32(last, number);
+        self.cold.store(reg::RAX, slot(0));
+        self.cold.mov_imm(reg::RAX, number.into());
         self.cold.store(reg::RSP, context::PROGRAM_STACK);
         self.cold.load(reg::RSP, context::OWN_STACK);
         let at = self.cold.call();
@@ -193,7 +221,7 @@ impl Draft {
         for word in words {
             self.cold.test_eax(word);
         }
-        self.cold.load(reg::RSP, context::PROGRAM_STACK);
+        self.cold.pop_stack();
         self.take_position_back();
     }
 }
@@ -224,22 +252,19 @@ fn slot(n: usize) -> u32 {
     context::KEPT_SAVED + 8 * n as u32
 }
 
-/// The shared routine of uses: counts, makes the line its set's last, notes the time; a line that was not in the cache enters, and is recorded
-/// with `code` as the low byte of `what`. Registers are preserved, flags are free.
+/// The shared routine of uses of the line whose number is in eax, which is its set's last by now: counts, notes the time; a line that was not in the
+/// cache enters, and is recorded with `code` as the low byte of `what`. rax comes back from its slot, other registers are preserved, flags are free.
 pub(crate) fn routine(code: &mut Assembler, ways: u32, low: u8) {
-    let saved = [reg::RAX, reg::RCX, reg::RDX];
-    let more = [RSI, RDI, R8, R9];
-    saved.iter().enumerate().for_each(|(n, &r)| code.store(r, slot(n)));
-    code.raw(&[0x48, 0x8b, 0x0c, 0x24]); // mov rcx, [rsp]
-    code.raw(&[0x8b, 0x41, 1]); // mov eax, [rcx + 1]: number
-    code.raw(&[0x8b, 0x51, 16]); // mov edx, [rcx + 16]: where the set's last is
-    code.raw(&[0x65, 0x89, 0x02]); // mov gs:[rdx], eax
+    let saved = [reg::RAX, reg::RDX];
+    let more = [reg::RCX, RSI, RDI, R8, R9];
+    code.store(reg::RDX, slot(1));
     code.load(reg::RDX, context::KEPT_CLOCK);
     code.advance(reg::RDX, 1);
     code.store(reg::RDX, context::KEPT_CLOCK);
     code.raw(&[0xf6, 0xc2, COUNTED_EVERY - 1]); // test dl, imm8
     let most = code.jump_if(5);
-    code.raw(&[0x8b, 0x51, 11]); // mov edx, [rcx + 11]: counter
+    code.raw(&[0x48, 0x8b, 0x14, 0x24]); // mov rdx, [rsp]
+    code.raw(&[0x8b, 0x52, 6]); // mov edx, [rdx + 6]: counter
     code.raw(&[0x65, 0x48, 0x83, 0x04, 0xd5]); // add qword gs:[rdx*8 + counters], 1
     code.imm32(context::COUNTERS);
     code.raw(&[1]);
@@ -254,8 +279,9 @@ pub(crate) fn routine(code: &mut Assembler, ways: u32, low: u8) {
     finish(code, &saved);
     let here = code.len();
     code.patch(absent, here);
-    more.iter().zip(3..).for_each(|(&r, n)| code.store(r, slot(n)));
-    code.raw(&[0x8b, 0x49, 6]); // mov ecx, [rcx + 6]: block
+    more.iter().zip(2..).for_each(|(&r, n)| code.store(r, slot(n)));
+    code.raw(&[0x48, 0x8b, 0x0c, 0x24]); // mov rcx, [rsp]
+    code.raw(&[0x8b, 0x49, 1]); // mov ecx, [rcx + 1]: block
     code.raw(&[0xc1, 0xe1, 8]); // shl ecx, 8
     code.raw(&[0x81, 0xc9]); // or ecx, low
     code.imm32(low.into());
@@ -266,7 +292,7 @@ pub(crate) fn routine(code: &mut Assembler, ways: u32, low: u8) {
     code.raw(&[0x4d, 0x8d, 0x04, 0xd0]); // lea r8, [r8 + rdx*8]
     enter(code, ways);
     record(code);
-    more.iter().zip(3..).for_each(|(&r, n)| code.load(r, slot(n)));
+    more.iter().zip(2..).for_each(|(&r, n)| code.load(r, slot(n)));
     finish(code, &saved);
 }
 

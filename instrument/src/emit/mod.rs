@@ -9,6 +9,7 @@ mod complex;
 mod data;
 pub(crate) mod draft;
 pub(crate) mod events;
+mod group;
 pub(crate) mod kept;
 pub(crate) mod lookup;
 pub(crate) mod routine;
@@ -84,7 +85,7 @@ impl Translator {
     fn learn_facts(&mut self, piece: &Piece, facts: &mut Facts) {
         facts.clear();
         liveness::dead_flags(&piece.instructions, &mut facts.flags_dead);
-        if !self.events.needs_scratch(&mut self.shapes, piece) {
+        if !self.events.needs_scratch(&self.shapes, piece) {
             return;
         }
         let n = piece.instructions.len();
@@ -172,7 +173,7 @@ impl Translator {
                     counters + n as u32,
                     last_of.map(|b| counters + b as u32),
                 );
-                return;
+                break;
             }
             self.copy(d, decoded, facts.uses.get(k));
             if let Some(u) = facts.uses.get(k) {
@@ -184,11 +185,12 @@ impl Translator {
             self.after(d, z, piece, &plan, k);
             tool::after(d, piece, facts, k);
         }
-        if piece.next.is_none() {
+        if piece.end != End::Transfer && piece.next.is_none() {
             self.count_last(d, last_of.map(|b| counters + b as u32));
             d.restore(!0);
             self.direct_exit(d, z, piece.end_ip());
         }
+        self.plan = plan;
     }
 
     /// The last counter, where no instruction of the last block offered dead flags.
@@ -209,7 +211,7 @@ impl Translator {
         if let Some(why) = unsupported(i.mnemonic()) {
             self.refusal.get_or_insert_with(|| format!("at {:#x}: {why}", i.ip()));
         }
-        d.hot.raw(decoded.raw());
+        d.hot.copy(decoded);
         if matches!(i.mnemonic(), Mnemonic::Wrfsbase) {
             let r = number(i.op0_register()).unwrap_or(reg::RAX);
             d.hot.store(r, context::FS_BASE);
@@ -225,7 +227,7 @@ impl Translator {
         let constants = iced_x86::Decoder::with_ip(64, decoded.raw(), i.ip(), 0).decode_with_offsets();
         if let (Ok(value), Some(offset)) = (i32::try_from(displacement), constants) {
             let at = d.hot.len() + offset;
-            d.hot.raw(decoded.raw());
+            d.hot.copy(decoded);
             d.hot.bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
             return;
         }

@@ -18,6 +18,15 @@ pub(crate) enum Entering {
     Empties,
 }
 
+/// When a routine records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum When {
+    /// In any case.
+    Always,
+    /// Where the filter does not know the reference.
+    News,
+}
+
 /// What a record routine is specialised for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RecordRoutine {
@@ -30,15 +39,14 @@ pub(crate) struct RecordRoutine {
     /// 0: no page filter.
     pub(crate) page_bytes: u32,
     pub(crate) entering: Entering,
+    pub(crate) when: When,
 }
 
 impl RecordRoutine {
-    /// All of it in one word: every reference of a translation looks its routine up.
+    /// What differs within an image, in few low bits: every reference of a translation looks its routine up, and the hash is a simple one.
     pub(crate) fn key(&self) -> u64 {
         let registers = u64::from(self.address) << 4 | u64::from(self.scratch);
-        let sizes = u64::from(self.size_bytes) << 16 | u64::from(self.line_bytes.trailing_zeros()) << 8;
-        let page = u64::from(self.page_bytes.checked_ilog2().unwrap_or(0));
-        registers << 56 | sizes | page << 1 | self.entering as u64
+        u64::from(self.size_bytes) << 10 | registers << 2 | (self.when as u64) << 1 | self.entering as u64
     }
 }
 
@@ -49,18 +57,20 @@ pub(crate) struct Table {
     pub(crate) mask: u32,
     pub(crate) bytes: u32,
     pub(crate) entering: Entering,
+    /// Sets, where the code that looks one up shall name them itself; 0: the context's mask does.
+    pub(crate) sets: u32,
 }
 
 impl Table {
     /// Last lines of the data side.
     pub(crate) fn lines(bytes: u32, entering: Entering) -> Table {
-        Table { at: context::DATA_LINES, mask: context::MASK_SET, bytes, entering }
+        Table { at: context::DATA_LINES, mask: context::MASK_SET, bytes, entering, sets: 0 }
     }
 
     /// Last pages of the data side.
     pub(crate) fn pages(bytes: u32) -> Table {
         let (at, mask) = (context::DATA_PAGES, context::MASK_PAGE_SET);
-        Table { at, mask, bytes, entering: Entering::Enters }
+        Table { at, mask, bytes, entering: Entering::Enters, sets: 0 }
     }
 }
 
@@ -69,6 +79,7 @@ pub(crate) fn record(code: &mut Assembler, key: &RecordRoutine) {
     let (a, b) = (key.address, key.scratch);
     code.store(a, context::TEMP);
     code.store(b, context::TEMP + 8);
+    let known = if key.when == When::News { jump_if_known(code, key) } else { None };
     code.load(b, context::RING_POSITION);
     code.store_at(a, b, 0);
     code.prefetch_write(b, 512);
@@ -87,7 +98,18 @@ pub(crate) fn record(code: &mut Assembler, key: &RecordRoutine) {
     code.raw(&[0xcc]);
     let here = code.len();
     code.patch(on, here);
+    known.into_iter().for_each(|at| code.patch(at, here));
     code.raw(&[0xc3]); // ret
+}
+
+/// Where the filter knows the reference, the displacement of a jump; else its address is in the register again.
+fn jump_if_known(code: &mut Assembler, key: &RecordRoutine) -> Option<usize> {
+    let &RecordRoutine { address: a, scratch: b, size_bytes, line_bytes, page_bytes, .. } = key;
+    let pages = (page_bytes != 0).then_some(page_bytes);
+    let known =
+        code.jump_if_known((a, b), size_bytes, (line_bytes, pages), |code| code.load(a, context::TEMP));
+    code.load(a, context::TEMP);
+    known
 }
 
 /// The address in TEMP becomes its set's last, or its set is emptied.

@@ -67,6 +67,7 @@ pub(crate) use asking::SharedAsking;
 pub(crate) use request::{Asked, Events, Source};
 
 use crate::error::{Error, ErrorKind};
+use crate::probe::{self, Probes, SharedProbes};
 use crate::run::{self, Command, Options, Outcome};
 use analysis::Analysis;
 use asking::Asking;
@@ -158,11 +159,46 @@ pub fn run_named(
     procedures: Box<dyn Procedures>,
     tool: &mut dyn Tool,
 ) -> Result<(Outcome, Report), Error> {
+    run_with(command, options, procedures, tool, None)
+}
+
+/// What probes came to in a run under the engine.
+#[derive(Debug)]
+pub struct Probed {
+    /// The counters; children that the program released count into them too.
+    pub counters: probe::Counters,
+    /// What became of each.
+    pub states: Vec<probe::State>,
+}
+
+/// [`run_tool`] of the program with probes in it: the patched code runs under the engine, so the tool sees what probes execute and touch.
+///
+/// # Errors
+/// As [`run_tool`]; when there is no room for probes.
+pub fn run_probed(
+    command: &Command,
+    options: &Options,
+    tool: &mut dyn Tool,
+    plan: probe::Plan,
+) -> Result<(Outcome, Probed), Error> {
+    let probes = Rc::new(RefCell::new(Probes::locked(plan)?));
+    let (outcome, _) = run_with(command, options, Box::new(Unnamed), tool, Some(probes.clone()))?;
+    let probes = probes.borrow();
+    Ok((outcome, Probed { counters: probes.counters(), states: probes.states().to_vec() }))
+}
+
+fn run_with(
+    command: &Command,
+    options: &Options,
+    procedures: Box<dyn Procedures>,
+    tool: &mut dyn Tool,
+    probes: Option<SharedProbes>,
+) -> Result<(Outcome, Report), Error> {
     let (give, news) = mpsc::channel();
     let asking = Rc::new(RefCell::new(Asking::new(tool.instrumenter(), procedures, give)));
     let options = Options { stream: tool.stream(), ..options.clone() };
     let mut analysis = Analysis::new(tool, news);
-    let outcome = run::run_asking(command, &options, &mut analysis, Some(asking.clone()));
+    let outcome = run::run_asking(command, &options, &mut analysis, Some(asking.clone()), probes);
     analysis.finish();
     let asking = asking.borrow();
     if let Some(why) = &asking.fault {

@@ -3,16 +3,20 @@
 //! To add one: a file, and a line in [`TOOLS`]. **Leaves out** cache simulation, which joins this crate and the simulator a floor above.
 
 mod branch_mix;
+mod coverage;
 mod instruction_count;
 mod memory_trace;
 mod nothing;
 mod opcode_mix;
+mod working_set;
 
 pub use branch_mix::BranchMix;
+pub use coverage::Coverage;
 pub use instruction_count::InstructionCount;
 pub use memory_trace::MemoryTrace;
 pub use nothing::Nothing;
 pub use opcode_mix::OpcodeMix;
+pub use working_set::WorkingSet;
 
 use crate::tool::Tool;
 use std::io;
@@ -56,6 +60,16 @@ pub const TOOLS: &[Stock] = &[
         name: "branch-mix",
         description: "conditional branches taken and not, calls, returns, indirect jumps",
         new: |_| Ok(Box::new(BranchMix)),
+    },
+    Stock {
+        name: "coverage",
+        description: "code that ran, by module: bytes, instructions, blocks",
+        new: |_| Ok(Box::new(Coverage)),
+    },
+    Stock {
+        name: "working-set",
+        description: "different lines and pages touched, in all and over time",
+        new: |_| Ok(Box::<WorkingSet>::default()),
     },
     Stock {
         name: "nothing",

@@ -5,6 +5,7 @@ use event::{Decoder, Record, ReferenceKind, Sites, StateLayout, Stream};
 use instrument::reference::{self, Reference};
 use instrument::{Command, Observer, Options};
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 /// Bytes of an instruction line.
 const LINE_BYTES: u32 = 64;
@@ -49,10 +50,10 @@ pub(crate) fn engine(program: OsString) -> Report {
     }
 }
 
-/// Runs `program` under the engine, counting only: the instructions that the counters say, and nothing else.
-pub(crate) fn counting_engine(program: OsString) -> Report {
+/// Runs `program` under the engine, counting only: the instructions that the counters say, and nothing else. Translations may be kept in a folder.
+pub(crate) fn counting_engine(program: OsString, translations: Option<PathBuf>) -> Report {
     let command = Command { program, arguments: Vec::new() };
-    let options = Options { stream: Stream::Counts, ..Options::default() };
+    let options = Options { stream: Stream::Counts, translations, ..Options::default() };
     let outcome =
         instrument::run(&command, &options, &mut Seen::default()).unwrap_or_else(|error| panic!("{error}"));
     Report {

@@ -1,0 +1,94 @@
+//! An image of a forked child that has ended, for the next child of the same parent.
+//!
+//! Shells, servers and build tools fork again and again, and their children run the same few hundred blocks until they leave or execute a program. So what was translated
+//! for one is kept for the next one: its memory is mapped into that child, with all counters at zero. It may be as long as both found the same text
+//! where their parent has it; generated code compares itself anyway. Only small images are kept, because each child's counts name all blocks that its image has.
+//! **Leaves out** sharing between processes that live at the same time.
+
+use super::Image;
+use crate::cache::count_address;
+use crate::decode::CodeReader;
+use crate::error::Error;
+use crate::heat::Heat;
+use crate::layout::CONTEXTS_MAX;
+use event::Stream;
+
+/// Most blocks of an image that is kept.
+const BLOCKS_MAX: u32 = 2000;
+/// Most images that are kept of one parent's children: more of them live, or are looked at by the observer, at a time.
+const SPARES_MAX: usize = 8;
+
+/// Images of ended children, by the changes that their parent's text had seen when they were forked.
+#[derive(Default)]
+pub(crate) struct Spares {
+    images: Vec<(u64, Image)>,
+}
+
+impl Image {
+    /// Whether another child of its parent may run what was translated for this one.
+    pub(super) fn is_reusable(&self) -> bool {
+        let t = &self.translator;
+        self.maps.changes == 0
+            && self.parent.is_some()
+            && t.cache.fragments.iter().map(|f| f.blocks).sum::<u32>() <= BLOCKS_MAX
+            && t.refusal.is_none()
+            && t.cache.fragments.iter().all(|f| f.tunings == 0)
+    }
+
+    /// Makes an image that has ended the one of process `pid`, which its parent's thread of context `c` has just forked.
+    fn renew(&mut self, pid: i32, number: u32, c: usize) -> Result<(), Error> {
+        let t = &mut self.translator;
+        debug_assert_eq!(t.blocks.is_empty(), t.cache.fragments.is_empty(), "its counts' tables were taken");
+        t.reader = CodeReader::new(pid);
+        t.heat = Heat::new(if let Stream::Filtered(filter) = &t.events.stream { Some(filter) } else { None });
+        let zeros = vec![0u8; 8 * t.counters as usize];
+        for c in 0..self.used {
+            self.shared.write(self.context(c) + count_address(0) as usize, &zeros);
+        }
+        (self.pid, self.maps.pid, self.number) = (pid, pid, number);
+        (self.free, self.threads) = ((0..CONTEXTS_MAX).rev().collect(), 0);
+        self.extra.clear();
+        self.cut.clear();
+        self.told.clear();
+        self.taken_over = self.size();
+        self.replace_inherited(pid, c)
+    }
+
+    /// Fragments, and bytes of code.
+    pub(crate) fn size(&self) -> (usize, u64) {
+        let cache = &self.translator.cache;
+        (cache.fragments.len(), cache.zones.iter().map(|z| z.hot_used + z.cold_used).sum())
+    }
+
+    /// An image for process `pid`, which the thread of context `c` has just forked: a spare one that `is_idle`, or a new one.
+    pub(crate) fn child(
+        &mut self,
+        pid: i32,
+        number: u32,
+        c: usize,
+        is_idle: impl Fn(u32) -> bool,
+    ) -> Result<Image, Error> {
+        let changes = self.maps.changes;
+        self.spares.images.retain(|spare| spare.0 == changes);
+        let spare = self.spares.images.iter().rposition(|(_, image)| is_idle(image.number));
+        let mut image = match spare {
+            Some(n) => {
+                let (_, mut image) = self.spares.images.swap_remove(n);
+                image.renew(pid, number, c)?;
+                image
+            }
+            None => self.fork(pid, number, c)?,
+        };
+        image.parent = Some((self.number, changes));
+        Ok(image)
+    }
+
+    /// Keeps the image of a child that has ended, if another one may use it.
+    pub(crate) fn keep_for_children(&mut self, mut image: Image) {
+        let Some((_, changes)) = image.parent else { return };
+        if image.is_reusable() && changes == self.maps.changes && self.spares.images.len() < SPARES_MAX {
+            image.spares = Spares::default();
+            self.spares.images.push((changes, image));
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! What an image counted: of a block, of a thread that ends, and of everything as a profile.
+//!
+//! Counters stand in every thread's context, one for each way out of a fragment; executions are sums of them from a fragment's end to its start. What was done
+//! beside generated code (steps, instructions repeated in the middle) is added to a thread's own sums by [`Image::adjust`]. **Leaves out** references that
+//! only records tell of.
+
+use super::Image;
+use crate::cache::count_address;
+use crate::layout::context;
+use crate::profile::{Block, Instruction, Module, Profile, Site};
+use std::mem::take;
+
+impl Image {
+    /// A counter's value, all contexts together.
+    pub(super) fn counted(&self, counter: u32) -> u64 {
+        (0..self.used).map(|c| self.read64(c, count_address(counter))).sum()
+    }
+
+    /// How often the blocks of fragment `f` ran.
+    pub(super) fn executions(&self, f: usize) -> Vec<u64> {
+        let fragment = &self.translator.cache.fragments[f];
+        let sum = |n: u32| self.counted(fragment.counters + n);
+        let mut executions = vec![sum(fragment.blocks)];
+        for n in (0..fragment.blocks - 1).rev() {
+            executions.push(executions[executions.len() - 1] + sum(n));
+        }
+        executions.reverse();
+        executions
+    }
+
+    /// Adds to what the thread of context `c` did, beside its counters, the instructions of a block from `first` on, `times` times.
+    pub(super) fn adjust(&mut self, c: usize, block: u32, first: u32, times: i64) {
+        let block = &self.translator.blocks[block as usize];
+        let sums = self.sums(block, first).map(|n| n as i64 * times);
+        let whole = i64::from(first == 0 && times > 0);
+        let own = &mut self.told.entry(c).or_default().1;
+        own.iter_mut().zip([sums[0], whole, sums[1], sums[2]]).for_each(|(own, more)| *own += more);
+    }
+
+    /// Instructions, loads and stores of a block from its instruction `first` on.
+    pub(super) fn sums(&self, block: &Block, first: u32) -> [u64; 3] {
+        let instructions = &self.translator.instructions
+            [(block.first + first) as usize..(block.first + block.count) as usize];
+        instructions.iter().fold([0; 3], |[n, loads, stores], i| {
+            [n + 1, loads + u64::from(i.loads), stores + u64::from(i.stores)]
+        })
+    }
+
+    /// Instructions, blocks, loads and stores of the thread that ends in context `c`.
+    pub(crate) fn thread_counts(&mut self, c: usize) -> [u64; 4] {
+        let now: Vec<u64> = (0..self.translator.counters).map(|n| self.read64(c, count_address(n))).collect();
+        let (mut before, beside) = self.told.remove(&c).unwrap_or_default();
+        before.resize(now.len(), 0);
+        let mut all = beside;
+        for fragment in &self.translator.cache.fragments {
+            let counter =
+                |n: u32| now[(fragment.counters + n) as usize] - before[(fragment.counters + n) as usize];
+            let mut executions = counter(fragment.blocks);
+            for n in (0..fragment.blocks).rev() {
+                if n + 1 < fragment.blocks {
+                    executions += counter(n);
+                }
+                if executions > 0 {
+                    let [instructions, loads, stores] =
+                        self.sums(&self.translator.blocks[(fragment.first_block + n) as usize], 0);
+                    let times = executions as i64;
+                    let sums = [instructions, 1, loads, stores];
+                    all.iter_mut().zip(sums).for_each(|(all, sum)| *all += sum as i64 * times);
+                }
+            }
+        }
+        self.told.insert(c, (now, [0; 4]));
+        all.map(|n| n.max(0) as u64)
+    }
+
+    /// What the counts are of; copies, where the image may be used again.
+    fn tables(&mut self) -> (Vec<Module>, Vec<Block>, Vec<Instruction>, Vec<Site>) {
+        let reusable = self.is_reusable();
+        let (maps, t) = (&mut self.maps, &mut self.translator);
+        if reusable {
+            return (maps.modules.clone(), t.blocks.clone(), t.instructions.clone(), t.sites.clone());
+        }
+        (take(&mut maps.modules), take(&mut t.blocks), take(&mut t.instructions), take(&mut t.sites))
+    }
+
+    /// What the image counted.
+    pub(crate) fn profile(&mut self) -> Profile {
+        let (modules, mut blocks, instructions, sites) = self.tables();
+        let t = &self.translator;
+        let mut counters = vec![0u64; t.counters as usize];
+        let base = t.cache.layout.contexts_offset() as usize;
+        for c in 0..self.used {
+            let at = base + c * context::BYTES as usize + context::COUNTERS as usize;
+            for (n, counter) in counters.iter_mut().enumerate() {
+                *counter += self.shared.read64(at + 8 * n);
+            }
+        }
+        for f in &t.cache.fragments {
+            let first = f.counters as usize;
+            let last = f.blocks as usize - 1;
+            let mut executions = counters[first + f.blocks as usize];
+            for n in (0..=last).rev() {
+                let block = &mut blocks[f.first_block as usize + n];
+                block.taken = counters[first + n];
+                if n < last {
+                    executions += block.taken;
+                }
+                block.executions = executions;
+            }
+        }
+        for (block, times) in &self.extra {
+            blocks[*block as usize].executions += times;
+        }
+        Profile {
+            modules,
+            blocks,
+            instructions,
+            sites,
+            cut: self.cut.iter().map(|(&(b, k), &n)| (b, k, n)).collect(),
+            repeats: Vec::new(),
+            complex: Vec::new(),
+            images: Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! What a probed process executes instead of itself.
+//!
+//! The probe of `execve` knocks; while the thread waits for the answer, the host attaches to it, and then lets it go on from system call to system call: a call that fails ends that again, one
+//! that succeeds stops behind the exec, where the new image is patched like the first one. In between a signal costs two switches more; nobody else is traced, and for no longer.
+//! **Leaves out** programs that gain rights by being executed: under a tracer the kernel withholds them, here for the moment of the exec.
+
+use crate::ptrace::{self, Wait};
+use crate::run::Exit;
+
+/// `SIGTRAP` of a system call's beginning or end, told apart.
+const SYSTEM_CALL: i32 = libc::SIGTRAP | 0x80;
+/// Beginnings and ends of calls between the answer and the exec's failure: that of waiting, that of the exec, and those of a signal handler.
+const STOPS_MAX: u32 = 64;
+
+/// How it went on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Followed {
+    /// This process stands at its first instruction, attached.
+    Executed(i32),
+    /// It goes on as before, alone.
+    Remains,
+    /// It is gone; its end was seen here.
+    Ended(i32, Exit),
+}
+
+/// Follows thread `tid` into the program that it is about to execute; `answer` lets it go on.
+pub(super) fn follow(tid: i32, answer: impl FnOnce()) -> Followed {
+    if !ptrace::seize_until_exec(tid) {
+        answer();
+        return Followed::Remains;
+    }
+    ptrace::interrupt(tid);
+    let mut answer = Some(answer);
+    let mut stops = 0;
+    loop {
+        // The only tracee of this thread; an exec by another thread than the first changes its number.
+        let (at, what) = match ptrace::wait(-1) {
+            Ok(Some(got)) => got,
+            Ok(None) => continue,
+            Err(()) => {
+                answer.into_iter().for_each(|answer| answer());
+                return Followed::Remains;
+            }
+        };
+        let first = answer.take();
+        match what {
+            Wait::Exited(code) => return Followed::Ended(at, Exit::Code(code)),
+            Wait::Signaled(signal) => return Followed::Ended(at, Exit::Signal(signal)),
+            Wait::Event(libc::PTRACE_EVENT_EXEC, _) => return executed(at),
+            Wait::Event(_, libc::SIGTRAP) => ptrace::to_system_call(at, 0),
+            // A group stop: it stays stopped until it is continued.
+            Wait::Event(..) => ptrace::listen(at),
+            Wait::Signal(SYSTEM_CALL) => {
+                stops += 1;
+                if stops == STOPS_MAX || has_failed(at) {
+                    ptrace::detach(at, 0);
+                    return Followed::Remains;
+                }
+                ptrace::to_system_call(at, 0);
+            }
+            Wait::Signal(signal) => ptrace::to_system_call(at, signal),
+        }
+        first.into_iter().for_each(|answer| answer());
+    }
+}
+
+/// Whether the thread stands at the end of an exec, which only a failed one has.
+fn has_failed(tid: i32) -> bool {
+    let Some(r) = ptrace::registers(tid) else { return true };
+    let is_exec = [libc::SYS_execve, libc::SYS_execveat].contains(&(r.orig_rax as i64));
+    // At the beginning of a call the result is ENOSYS.
+    is_exec && r.rax as i64 != -i64::from(libc::ENOSYS)
+}
+
+/// Out of the exec, to the first instruction.
+fn executed(pid: i32) -> Followed {
+    while ptrace::step(pid, 0) {
+        match ptrace::wait(pid) {
+            Ok(Some((_, Wait::Signal(libc::SIGTRAP)))) => return Followed::Executed(pid),
+            Ok(Some((_, Wait::Signal(signal)))) => ptrace::kill(pid, signal),
+            Ok(Some((_, Wait::Exited(code)))) => return Followed::Ended(pid, Exit::Code(code)),
+            Ok(Some((_, Wait::Signaled(signal)))) => return Followed::Ended(pid, Exit::Signal(signal)),
+            Ok(_) => {}
+            Err(()) => break,
+        }
+    }
+    Followed::Remains
+}

@@ -1,0 +1,321 @@
+//! Writes jumps over entries, and the trampolines they lead to.
+//!
+//! Trampolines are filled in order into two zones, near the executable and near the libraries; `/proc/PID/mem` writes where the program may only read. A module is
+//! patched before any of its code runs: at exec, or when the dynamic linker has mapped it and has not called it. A module that was unmapped and mapped again lost its
+//! jumps; looking at one entry tells. An increment of a block of the thread's own becomes a locked one of the common block by two bytes, its prefixes, one after the
+//! other: each of the three instructions that threads may meet meanwhile counts exactly.
+
+use super::birth::Births;
+use super::prologue::{jump, Prologue, PATCH_BYTES, READ_BYTES};
+use super::sweep::Sweep;
+use super::{Finder, Known, Reason};
+use crate::memory;
+use crate::profile::Module;
+use std::collections::{BTreeMap, HashMap};
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+/// An operand-size prefix, which means nothing beside REX.W, and `lock`.
+const IDLE: u8 = 0x66;
+const LOCK: u8 = 0xf0;
+/// `gs`, and `ds`, which means nothing in 64-bit code.
+const OWN_BLOCK: u8 = 0x65;
+const COMMON_BLOCK: u8 = 0x3e;
+/// Modules whose facts are kept, of programs that are executed again and again.
+const SHELF_MAX: usize = 512;
+/// Trampolines begin at multiples of this.
+const ALIGN: u64 = 16;
+/// More than any takes.
+const TRAMPOLINE_BYTES_MAX: u64 = 2048;
+
+/// What became of a counter.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum State {
+    /// Its function's module was never seen.
+    #[default]
+    Absent,
+    /// It counts.
+    Patched,
+    /// It cannot.
+    Refused(Reason),
+}
+
+/// A stretch of the target's memory for trampolines.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Zone {
+    pub(super) start: u64,
+    pub(super) next: u64,
+    pub(super) end: u64,
+}
+
+/// How increments are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Increment {
+    /// In a block that is the thread's own.
+    Own,
+    /// In the common block, by any number of threads.
+    Locked,
+}
+
+/// What is known of a module where it lies.
+pub(super) struct Facts {
+    pub(super) known: Known,
+    pub(super) births: OnceLock<Births>,
+    sweep: OnceLock<Sweep>,
+}
+
+/// Facts of all images of a run, and who finds them.
+pub(super) struct Shelf {
+    finder: Box<dyn Finder>,
+    facts: HashMap<(PathBuf, u64), Arc<Facts>>,
+}
+
+impl Shelf {
+    pub(super) fn new(finder: Box<dyn Finder>) -> SharedShelf {
+        Arc::new(Mutex::new(Shelf { finder, facts: HashMap::new() }))
+    }
+
+    fn facts(&mut self, module: &Module) -> Arc<Facts> {
+        if self.facts.len() > SHELF_MAX {
+            self.facts.clear();
+        }
+        let key = (module.path.clone(), module.start);
+        let finder = &mut self.finder;
+        let read = || {
+            let known = finder.known(module);
+            Arc::new(Facts { known, births: OnceLock::new(), sweep: OnceLock::new() })
+        };
+        self.facts.entry(key).or_insert_with(read).clone()
+    }
+}
+
+/// Between the images of a run.
+pub(super) type SharedShelf = Arc<Mutex<Shelf>>;
+
+/// All patches of one process image.
+pub(super) struct Patcher {
+    pub(super) shelf: SharedShelf,
+    /// Address of the counters in the target, and each one's offset.
+    base: u64,
+    offsets: Arc<[u32]>,
+    zones: Vec<Zone>,
+    pub(super) states: Vec<State>,
+    pub(super) increment: Increment,
+    /// First bytes of the increments of own blocks.
+    prefixes: Vec<u64>,
+    /// By module, an entry that was patched.
+    patched: HashMap<(PathBuf, u64), Option<u64>>,
+}
+
+impl Patcher {
+    pub(super) fn new(shelf: SharedShelf, offsets: Arc<[u32]>, increment: Increment) -> Patcher {
+        let states = vec![State::Absent; offsets.len()];
+        let (zones, prefixes, patched) = (Vec::new(), Vec::new(), HashMap::new());
+        Patcher { shelf, base: 0, offsets, zones, states, increment, prefixes, patched }
+    }
+
+    /// A new address space, with counters at `base`: nothing is patched yet.
+    pub(super) fn begin(&mut self, base: u64, zones: Vec<Zone>) {
+        (self.base, self.zones) = (base, zones);
+        self.prefixes.clear();
+        self.patched.clear();
+    }
+
+    /// The entry of an exported function of `module`.
+    pub(super) fn entry(&mut self, module: &Module, name: &str) -> Option<u64> {
+        self.shelf.lock().unwrap_or_else(PoisonError::into_inner).finder.entry(module, name)
+    }
+
+    /// What is known of `module`.
+    pub(super) fn facts(&mut self, module: &Module) -> Arc<Facts> {
+        self.shelf.lock().unwrap_or_else(PoisonError::into_inner).facts(module)
+    }
+
+    /// Patches what is wanted of `module`, unless it is patched already.
+    pub(super) fn module(&mut self, pid: i32, module: &Module) {
+        let facts = self.facts(module);
+        let wanted = &facts.known.wanted;
+        let key = (module.path.clone(), module.start);
+        let patched = self.patched.get(&key).copied().flatten();
+        if wanted.is_empty() || patched.is_some_and(|entry| is_jump(pid, entry)) {
+            return;
+        }
+        let first = match open(pid) {
+            Ok(memory) => self.functions(pid, &memory, module, &facts),
+            Err(error) => {
+                let why = error.to_string();
+                wanted.iter().for_each(|w| self.refuse(w.counter, Reason::NotWritable(why.clone())));
+                None
+            }
+        };
+        self.patched.insert(key, first);
+    }
+
+    /// Patches the functions of one module; an entry that was.
+    fn functions(&mut self, pid: i32, memory: &File, module: &Module, facts: &Facts) -> Option<u64> {
+        let known = &facts.known;
+        let mut code = vec![0; (module.end - module.start) as usize];
+        let got = memory::read_target(pid, module.start, &mut code);
+        code.truncate(got);
+        // Functions of one address share a probe: the first counter has it.
+        let wanted: BTreeMap<u64, usize> = known.wanted.iter().rev().map(|w| (w.entry, w.counter)).collect();
+        let entries: Vec<u64> = wanted.keys().copied().collect();
+        let sweep = facts.sweep.get_or_init(|| sweep(&code, module, known, &entries));
+        let mut first = None;
+        for (&entry, &counter) in &wanted {
+            let offset = self.offsets[counter];
+            let increment = increment(self.increment, self.base + u64::from(offset));
+            match self.patch(memory, &code, module, known, sweep, entry, &increment) {
+                Ok(trampoline) => {
+                    if self.increment == Increment::Own {
+                        self.prefixes.push(trampoline);
+                    }
+                    self.states[counter] = State::Patched;
+                    first = Some(entry);
+                }
+                Err(reason) => self.refuse(counter, reason),
+            }
+        }
+        first
+    }
+
+    fn refuse(&mut self, counter: usize, reason: Reason) {
+        self.states[counter] = State::Refused(reason);
+    }
+
+    /// Writes one probe; where its trampoline is.
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "one function in the middle of a module, and what is done there"
+    )]
+    fn patch(
+        &mut self,
+        memory: &File,
+        code: &[u8],
+        module: &Module,
+        known: &Known,
+        sweep: &Sweep,
+        entry: u64,
+        before: &[u8],
+    ) -> Result<u64, Reason> {
+        let at = entry.checked_sub(module.start).map_or(usize::MAX, |at| at as usize);
+        let bytes = code.get(at..).filter(|bytes| bytes.len() >= PATCH_BYTES).ok_or(Reason::OutOfReach)?;
+        let mut head = bytes[..bytes.len().min(READ_BYTES)].to_vec();
+        head.resize(READ_BYTES, 0);
+        let prologue = Prologue::read(&head, entry, room(known, module, entry))?;
+        if let Some(&from) = sweep.inside.get(&entry) {
+            return Err(Reason::JumpInside(from));
+        }
+        if sweep.indirect.contains(&entry) && !prologue.runs_once {
+            return Err(Reason::IndirectJump);
+        }
+        self.redirect(memory, entry, before, &prologue)
+    }
+
+    /// Writes a trampoline of `before` and the prologue, then the jump to it.
+    pub(super) fn redirect(
+        &mut self,
+        memory: &File,
+        entry: u64,
+        before: &[u8],
+        prologue: &Prologue,
+    ) -> Result<u64, Reason> {
+        let zone = self
+            .zones
+            .iter_mut()
+            .filter(|zone| zone.end - zone.next > TRAMPOLINE_BYTES_MAX)
+            .min_by_key(|zone| zone.start.abs_diff(entry));
+        let zone = zone.ok_or(Reason::OutOfReach)?;
+        let trampoline = zone.next;
+        let mut out = before.to_vec();
+        prologue.emit(&mut out, trampoline)?;
+        let mut there = Vec::new();
+        jump(&mut there, entry, trampoline)?;
+        let failed = |error: std::io::Error| Reason::NotWritable(error.to_string());
+        memory.write_all_at(&out, trampoline).map_err(failed)?;
+        memory.write_all_at(&there, entry).map_err(failed)?;
+        zone.next += (out.len() as u64).next_multiple_of(ALIGN);
+        Ok(trampoline)
+    }
+
+    /// Increments of process `pid` are locked from now on, and new ones of the image.
+    pub(super) fn lock(&mut self, pid: i32) {
+        self.increment = Increment::Locked;
+        if let Ok(memory) = open(pid) {
+            for &prefix in &self.prefixes {
+                // A process that is gone counts no more.
+                let _ = memory.write_all_at(&[LOCK], prefix);
+                let _ = memory.write_all_at(&[COMMON_BLOCK], prefix + 1);
+            }
+        }
+    }
+}
+
+/// The target's memory, for writing where it may only read.
+pub(super) fn open(pid: i32) -> std::io::Result<File> {
+    OpenOptions::new().read(true).write(true).open(format!("/proc/{pid}/mem"))
+}
+
+fn is_jump(pid: i32, entry: u64) -> bool {
+    let mut byte = [0];
+    memory::read_target(pid, entry, &mut byte) == 1 && byte == [0xe9]
+}
+
+/// Bytes from `entry` to the next function or section, or to the module's end. Between sections there is padding.
+fn room(known: &Known, module: &Module, entry: u64) -> u64 {
+    let next = known.starts.get(known.starts.partition_point(|&start| start <= entry)).copied();
+    let sections = known.text.iter().map(|text| text.start).filter(|&start| start > entry);
+    sections.chain(next).min().unwrap_or(module.end) - entry
+}
+
+/// Looks at each section of code.
+fn sweep(code: &[u8], module: &Module, known: &Known, entries: &[u64]) -> Sweep {
+    let mut all = Sweep::default();
+    let end = module.start + code.len() as u64;
+    for text in &known.text {
+        let (from, to) = (text.start.max(module.start), text.end.min(end));
+        if from < to {
+            let piece = &code[(from - module.start) as usize..(to - module.start) as usize];
+            let found = Sweep::new(piece, from, &known.starts, entries);
+            all.inside.extend(found.inside);
+            all.indirect.extend(found.indirect);
+        }
+    }
+    all
+}
+
+/// `inc qword gs:[address]` or `lock inc qword [address]`, with an address below 2 GB.
+fn increment(how: Increment, address: u64) -> Vec<u8> {
+    let mut bytes = match how {
+        Increment::Own => vec![IDLE, OWN_BLOCK],
+        Increment::Locked => vec![LOCK],
+    };
+    bytes.extend_from_slice(&[0x48, 0xff, 0x04, 0x25]);
+    bytes.extend_from_slice(&(address as u32).to_le_bytes());
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iced_x86::{Decoder, DecoderOptions, Mnemonic, Register};
+
+    #[test]
+    fn an_increment_is_one_instruction_also_while_it_is_being_changed() {
+        let decoded = |bytes: &[u8]| {
+            let i = Decoder::with_ip(64, bytes, 0, DecoderOptions::NONE).decode();
+            assert_eq!((i.len(), i.mnemonic()), (bytes.len(), Mnemonic::Inc));
+            assert_eq!((i.memory_displacement64(), i.memory_size().size()), (0x5000_1000, 8));
+            (i.has_lock_prefix(), i.segment_prefix() == Register::GS)
+        };
+        assert_eq!(decoded(&increment(Increment::Locked, 0x5000_1000)), (true, false));
+        let mut own = increment(Increment::Own, 0x5000_1000);
+        assert_eq!(decoded(&own), (false, true));
+        own[0] = LOCK;
+        assert_eq!(decoded(&own), (true, true));
+        own[1] = COMMON_BLOCK;
+        assert_eq!(decoded(&own), (true, false));
+    }
+}

@@ -1,0 +1,70 @@
+//! Where counters lie: as decisive for what they disturb as their number.
+//!
+//! Offsets from the start of the counters' memory, which begins at a page. Source: Mytkowicz et al. 2007 on interactions that depend on more than the number of
+//! metrics; our own measurements of counters that share a set of a cache.
+
+use std::collections::HashSet;
+
+const LINE_BYTES: u32 = 64;
+const PAGE_BYTES: u32 = 4096;
+
+/// How counters are spread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Placement {
+    /// One after the other.
+    Packed,
+    /// One per 64-byte line.
+    Line,
+    /// One per page, all at its beginning: in one set of a cache.
+    Page,
+    /// At random, decided by this seed, in room for a line each (64 KiB at least).
+    Seed(u64),
+}
+
+impl Placement {
+    /// Offsets of `count` counters of eight bytes.
+    pub fn offsets(self, count: usize) -> Vec<u32> {
+        let numbers = 0..count as u32;
+        match self {
+            Placement::Packed => numbers.map(|n| n * 8).collect(),
+            Placement::Line => numbers.map(|n| n * LINE_BYTES).collect(),
+            Placement::Page => numbers.map(|n| n * PAGE_BYTES).collect(),
+            Placement::Seed(seed) => scattered(seed, count),
+        }
+    }
+}
+
+fn scattered(mut seed: u64, count: usize) -> Vec<u32> {
+    let slots = (count as u64 * 8).next_power_of_two().max(8192);
+    let mut taken = HashSet::new();
+    let mut offsets = Vec::with_capacity(count);
+    while offsets.len() < count {
+        // SplitMix64. Source: Steele, Lea, Flood 2014.
+        seed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = seed;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        let slot = ((z ^ (z >> 31)) & (slots - 1)) as u32;
+        if taken.insert(slot) {
+            offsets.push(slot * 8);
+        }
+    }
+    offsets
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_counters_share_a_word() {
+        for placement in [Placement::Packed, Placement::Line, Placement::Page, Placement::Seed(3)] {
+            let offsets = placement.offsets(1000);
+            assert_eq!(offsets.iter().collect::<HashSet<_>>().len(), 1000, "{placement:?}");
+            assert!(offsets.iter().all(|offset| offset % 8 == 0));
+        }
+        assert_eq!(Placement::Seed(1).offsets(9), Placement::Seed(1).offsets(9));
+        assert_ne!(Placement::Seed(1).offsets(9), Placement::Seed(2).offsets(9));
+        assert_eq!(Placement::Page.offsets(3), [0, 4096, 8192]);
+    }
+}

@@ -1,0 +1,268 @@
+//! The first instructions of a function, and how they run elsewhere.
+//!
+//! **What.** A probe overwrites five bytes with a jump; the instructions that stood there move into a trampoline behind the counter. Most are copied byte for
+//! byte; operands and branches relative to `rip` get new displacements; a call pushes the address that the program expects and jumps, so that return
+//! addresses, and with them backtraces and exceptions, are those of an unprobed run. **What cannot move is refused with the reason**: nothing is patched that
+//! might behave differently. Flags are dead at the entry of a function by the System V ABI, and so is nothing else: the counter touches memory and flags only.
+//! **Leaves out** code whose entry other code reads as data.
+
+use super::Reason;
+use iced_x86::{Code, ConditionCode, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, Register};
+
+/// Bytes of the jump that is written over an entry.
+pub(super) const PATCH_BYTES: usize = 5;
+/// Bytes to read at an entry: the instructions that five bytes can touch, and a prologue behind them.
+pub(super) const READ_BYTES: usize = 64;
+
+/// One instruction, ready to move.
+#[derive(Clone, Debug)]
+enum Piece {
+    /// Anywhere as it is.
+    Plain(Vec<u8>),
+    /// With a displacement at this place, relative to its end, that shall reach this address.
+    Relative(Vec<u8>, usize, u64),
+    /// A jump to there.
+    Jump(u64),
+    /// A conditional jump (by its condition's number) to there.
+    Conditional(u8, u64),
+    /// A call of the function there, which returns to the second address.
+    Call(u64, u64),
+}
+
+/// What moves out of the way of a jump.
+#[derive(Clone, Debug)]
+pub(super) struct Prologue {
+    pieces: Vec<Piece>,
+    /// Where the program goes on, if what moved falls through.
+    back: Option<u64>,
+    /// No jump of the function can lead to an instruction below the jump's end other than the first: there is none, or the stack grows behind it, which
+    /// happens once in an activation.
+    pub(super) runs_once: bool,
+}
+
+impl Prologue {
+    /// Reads what stands at `entry`; `code` starts there, and `room` bytes belong to the function.
+    pub(super) fn read(code: &[u8], entry: u64, room: u64) -> Result<Prologue, Reason> {
+        let mut decoder = Decoder::with_ip(64, code, entry, DecoderOptions::NONE);
+        let (mut pieces, mut inner) = (Vec::new(), None);
+        let mut moved = 0;
+        let mut ends = false;
+        while moved < PATCH_BYTES && !ends {
+            let i = decoder.decode();
+            if i.is_invalid() {
+                return Err(Reason::Undecodable(i.ip()));
+            }
+            inner = (moved > 0).then_some(moved);
+            let bytes = &code[moved..moved + i.len()];
+            let displacement = decoder.get_constant_offsets(&i).displacement_offset();
+            pieces.push(piece(&i, bytes, displacement)?);
+            moved += i.len();
+            ends = ends_here(&i);
+        }
+        // A function that ends sooner may be followed by padding, which nobody runs.
+        let padded = moved >= PATCH_BYTES || code[moved..].iter().take(PATCH_BYTES - moved).all(is_padding);
+        if room < PATCH_BYTES as u64 || !padded || (moved as u64 > room) {
+            return Err(Reason::TooShort(room.min(moved as u64)));
+        }
+        let end = entry + moved as u64;
+        let prologue = Prologue {
+            pieces,
+            back: (!ends).then_some(end),
+            runs_once: inner.is_none_or(|at| grows(&code[at..], entry + at as u64)),
+        };
+        let overwritten = entry + 1..entry + PATCH_BYTES as u64;
+        let into = prologue.targets().any(|target| overwritten.contains(&target));
+        if into {
+            return Err(Reason::JumpInside(entry));
+        }
+        Ok(prologue)
+    }
+
+    /// Without its first instruction.
+    pub(super) fn without_first(mut self) -> Prologue {
+        self.pieces.remove(0);
+        self
+    }
+
+    fn targets(&self) -> impl Iterator<Item = u64> + '_ {
+        self.pieces.iter().filter_map(|piece| match piece {
+            Piece::Jump(to) | Piece::Conditional(_, to) => Some(*to),
+            _ => None,
+        })
+    }
+
+    /// Appends the moved instructions to `out`, which starts at address `start`, and the way back.
+    pub(super) fn emit(&self, out: &mut Vec<u8>, start: u64) -> Result<(), Reason> {
+        for piece in &self.pieces {
+            match piece {
+                Piece::Plain(bytes) => out.extend_from_slice(bytes),
+                Piece::Relative(bytes, at, to) => {
+                    let from = out.len();
+                    out.extend_from_slice(bytes);
+                    let reach = relative(start + out.len() as u64, *to)?;
+                    out[from + at..from + at + 4].copy_from_slice(&reach.to_le_bytes());
+                }
+                Piece::Jump(to) => jump(out, start, *to)?,
+                Piece::Conditional(condition, to) => {
+                    out.extend_from_slice(&[0x0f, 0x80 | condition]);
+                    let reach = relative(start + out.len() as u64 + 4, *to)?;
+                    out.extend_from_slice(&reach.to_le_bytes());
+                }
+                Piece::Call(to, returns) => {
+                    out.push(0x68);
+                    out.extend_from_slice(&(*returns as u32).to_le_bytes());
+                    out.extend_from_slice(&[0xc7, 0x44, 0x24, 0x04]);
+                    out.extend_from_slice(&((*returns >> 32) as u32).to_le_bytes());
+                    jump(out, start, *to)?;
+                }
+            }
+        }
+        self.back.map_or(Ok(()), |back| jump(out, start, back))
+    }
+}
+
+/// `jmp to`, appended to code that starts at `start`.
+pub(super) fn jump(out: &mut Vec<u8>, start: u64, to: u64) -> Result<(), Reason> {
+    let reach = relative(start + out.len() as u64 + PATCH_BYTES as u64, to)?;
+    out.push(0xe9);
+    out.extend_from_slice(&reach.to_le_bytes());
+    Ok(())
+}
+
+fn relative(from: u64, to: u64) -> Result<i32, Reason> {
+    i32::try_from(to.wrapping_sub(from) as i64).map_err(|_| Reason::OutOfReach)
+}
+
+fn piece(i: &Instruction, bytes: &[u8], displacement: usize) -> Result<Piece, Reason> {
+    let unmovable = || Reason::Unmovable(i.ip(), format!("{:?}", i.mnemonic()).to_lowercase());
+    if i.is_ip_rel_memory_operand() {
+        if i.flow_control() == FlowControl::IndirectCall {
+            return Err(unmovable());
+        }
+        return Ok(Piece::Relative(bytes.to_vec(), displacement, i.ip_rel_memory_address()));
+    }
+    match i.flow_control() {
+        FlowControl::Next | FlowControl::Return | FlowControl::IndirectBranch | FlowControl::Exception => {}
+        FlowControl::UnconditionalBranch if i.is_jmp_short_or_near() => {
+            return Ok(Piece::Jump(i.near_branch_target()))
+        }
+        FlowControl::ConditionalBranch if i.is_jcc_short_or_near() => {
+            let condition = i.condition_code() as u8 - ConditionCode::o as u8;
+            return Ok(Piece::Conditional(condition, i.near_branch_target()));
+        }
+        FlowControl::Call if i.code() == Code::Call_rel32_64 => {
+            return Ok(Piece::Call(i.near_branch_target(), i.next_ip()));
+        }
+        FlowControl::Call if i.code() == Code::Syscall => {}
+        _ => return Err(unmovable()),
+    }
+    Ok(Piece::Plain(bytes.to_vec()))
+}
+
+/// Nothing behind it runs in its turn.
+fn ends_here(i: &Instruction) -> bool {
+    matches!(
+        i.flow_control(),
+        FlowControl::Return
+            | FlowControl::UnconditionalBranch
+            | FlowControl::IndirectBranch
+            | FlowControl::Exception
+    ) || i.code() == Code::Call_rel32_64
+}
+
+/// Whether what runs from `at` on makes the stack grow before it branches.
+fn grows(code: &[u8], at: u64) -> bool {
+    for i in &mut Decoder::with_ip(64, code, at, DecoderOptions::NONE) {
+        let sub = i.mnemonic() == Mnemonic::Sub && i.op0_register() == Register::RSP;
+        if sub || i.mnemonic() == Mnemonic::Push {
+            return true;
+        }
+        if i.is_invalid() || !matches!(i.flow_control(), FlowControl::Next) {
+            return false;
+        }
+    }
+    false
+}
+
+/// `nop` and `int3`, and the zeros and prefixes of longer `nop`s.
+fn is_padding(byte: &u8) -> bool {
+    matches!(byte, 0x90 | 0xcc | 0x66 | 0x0f | 0x1f | 0x2e | 0x00 | 0x40 | 0x44 | 0x80 | 0x84)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ENTRY: u64 = 0x40_1000;
+    const ELSEWHERE: u64 = 0x5000_0000;
+
+    fn read(code: &[u8]) -> Result<Prologue, Reason> {
+        let mut padded = code.to_vec();
+        padded.resize(READ_BYTES, 0x90);
+        Prologue::read(&padded, ENTRY, 64)
+    }
+
+    /// What the moved code is, decoded where it lies.
+    fn moved(code: &[u8]) -> Vec<Instruction> {
+        let mut out = Vec::new();
+        read(code).unwrap().emit(&mut out, ELSEWHERE).unwrap();
+        Decoder::with_ip(64, &out, ELSEWHERE, DecoderOptions::NONE).iter().collect()
+    }
+
+    #[test]
+    fn plain_instructions_are_copied_and_followed_by_the_way_back() {
+        let code = moved(&[0x55, 0x48, 0x89, 0xe5, 0x48, 0x83, 0xec, 0x10]);
+        assert_eq!(code.len(), 4);
+        assert_eq!(code[3].near_branch_target(), ENTRY + 8);
+    }
+
+    #[test]
+    fn a_relative_operand_still_means_the_same_address() {
+        let code = moved(&[0x48, 0x8b, 0x05, 0x10, 0x00, 0x00, 0x00]);
+        assert_eq!(code[0].ip_rel_memory_address(), ENTRY + 7 + 0x10);
+    }
+
+    #[test]
+    fn branches_go_where_they_went() {
+        let code = moved(&[0x85, 0xff, 0x74, 0x20, 0x53]);
+        assert_eq!(code[1].near_branch_target(), ENTRY + 4 + 0x20);
+        let code = moved(&[0xe8, 0, 1, 0, 0]);
+        assert_eq!(code[0].immediate32to64() as u64 & 0xffff_ffff, ENTRY + 5);
+        assert_eq!(code.last().unwrap().near_branch_target(), ENTRY + 5 + 0x100);
+        let code = moved(&[0xe9, 0xf0, 0xff, 0xff, 0xff]);
+        assert_eq!((code.len(), code[0].near_branch_target()), (1, ENTRY + 5 - 16));
+    }
+
+    #[test]
+    fn a_short_function_needs_padding() {
+        assert_eq!(moved(&[0xc3]).len(), 1);
+        let short = Prologue::read(&[[0xc3; 1].as_slice(), &[0x55; 31]].concat(), ENTRY, 64);
+        assert_eq!(short.unwrap_err(), Reason::TooShort(1));
+        let crowded = Prologue::read(&[0x90; 32], ENTRY, 3);
+        assert_eq!(crowded.unwrap_err(), Reason::TooShort(3));
+    }
+
+    #[test]
+    fn what_cannot_move_is_refused_by_name() {
+        assert!(
+            matches!(read(&[0xff, 0xd0, 0x90, 0x90, 0x90]), Err(Reason::Unmovable(_, name)) if name == "call")
+        );
+        assert!(matches!(read(&[0xe3, 0x10, 0x90, 0x90, 0x90]), Err(Reason::Unmovable(..))));
+        assert!(matches!(read(&[0x06; 5]), Err(Reason::Undecodable(_))));
+        assert_eq!(read(&[0xff, 0xc8, 0x75, 0xfe, 0x90]).unwrap_err(), Reason::JumpInside(ENTRY));
+    }
+
+    #[test]
+    fn a_growing_stack_rules_loops_out() {
+        let runs_once = |code: &[u8]| read(code).unwrap().runs_once;
+        assert!(runs_once(&[0x41, 0x57, 0x66, 0x0f, 0x6e, 0xcf, 0x41, 0x56]));
+        assert!(runs_once(&[0x48, 0x8b, 0x05, 0, 0, 0, 0]));
+        assert!(!runs_once(&[0xf3, 0x0f, 0x1e, 0xfa, 0x8d, 0x47, 0xff, 0x83, 0xf8, 0x05, 0x77, 0x10, 0x53]));
+    }
+
+    #[test]
+    fn out_of_reach_is_said() {
+        let prologue = read(&[0x55, 0x48, 0x89, 0xe5, 0x90]).unwrap();
+        assert_eq!(prologue.emit(&mut Vec::new(), 1 << 40), Err(Reason::OutOfReach));
+    }
+}

@@ -1,0 +1,237 @@
+//! The paper's collector: a timer in the program, and a signal handler that reads the counters and writes them down.
+//!
+//! **What.** While the program is stopped behind its exec, system calls in its name open a file, set a handler and start a timer; then it runs without a tracer. At each tick one of
+//! its threads stops whatever it does, runs some twenty instructions and four system calls on its own stack, and appends a *tick* to the file: times, the group of kernel
+//! counters that it inherited, the words that probes increment. **Why.** It is what people do in a process, and the disturbing twin of a collector outside: system calls are
+//! interrupted, stack and caches are used, a thread loses time. **This way.** A POSIX timer, unlike the paper's `setitimer`, ends with the program's exec, where its
+//! signal would kill the next program. The handler keeps everything on the stack, because two threads may be in it at once.
+//! **Leaves out** children, which inherit no timer. Source: Mytkowicz et al. 2007, section 3.1.
+
+use super::native::Held;
+use crate::error::{Error, ErrorKind};
+use crate::inject::{Injector, Mapping};
+use crate::memory;
+use crate::modules;
+use crate::ptrace;
+
+/// The last real-time signal: programs hardly use it.
+const SIGNAL: u64 = 64;
+/// Where the handler may lie: a page of code, a page of data.
+const AT: [u64; 4] = [0x5f00_0000, 0x4f00_0000, 0x2f00_0000, 0x1f00_0000];
+const PAGE_BYTES: u64 = 4096;
+/// In the page of data: two sums, then room for arguments.
+const ARGUMENTS: u64 = 64;
+/// Descriptors of a program seldom reach this.
+const FD_MIN: u64 = 600;
+/// Bytes of a tick before the group: the layout is that of `measure`'s collector of ticks.
+const HEAD_BYTES: u32 = 64;
+/// The most that fits the stack of a handler.
+pub const WORDS_MAX: usize = 128;
+
+const F_DUPFD_CLOEXEC: u64 = 1030;
+const SA_SIGINFO: u64 = 4;
+const SA_RESTORER: u64 = 0x0400_0000;
+const SA_ONSTACK: u64 = 0x0800_0000;
+const SA_RESTART: u64 = 0x1000_0000;
+const CLOCK_MONOTONIC: u64 = 1;
+
+/// What a handler does.
+#[derive(Clone, Copy, Debug)]
+pub struct Ticks<'a> {
+    /// Between two of them; at least 1.
+    pub interval_ns: u64,
+    /// A descriptor that the program has inherited: a group of counters, moved out of its way and hidden from its children.
+    pub group: i32,
+    /// Bytes that a read of the group gives.
+    pub group_bytes: u32,
+    /// Counters of probes, by number, at most [`WORDS_MAX`].
+    pub words: &'a [usize],
+    /// A descriptor of this process: the file that ticks are appended to.
+    pub output: i32,
+}
+
+impl Held {
+    /// Starts the timer. The handler reads the common block of counters, so that increments are locked.
+    ///
+    /// # Errors
+    /// When the program's memory or the system's limits leave no room.
+    pub fn tick(&mut self, ticks: &Ticks<'_>) -> Result<(), Error> {
+        if ticks.words.len() > WORDS_MAX {
+            let many =
+                format!("a signal handler can write {WORDS_MAX} counters down, not {}", ticks.words.len());
+            return Err(Error::new(ErrorKind::System, many));
+        }
+        let words: Vec<u32> = ticks.words.iter().filter_map(|&word| self.address(word)).collect();
+        let mapped = modules::ranges(self.pid());
+        let free = |&at: &u64| mapped.iter().all(|r| r.end <= at || r.start >= at + 2 * PAGE_BYTES);
+        let at = AT.into_iter().find(free);
+        let at = at.ok_or_else(|| {
+            Error::new(ErrorKind::System, "no room for a signal handler below 2 GB of the program")
+        })?;
+        let mut timer = Timer { injector: Injector::new(self.pid())?, pid: self.pid(), at };
+        let started = timer.start(ticks, &words);
+        timer.injector.finish(None);
+        self.count_together();
+        started
+    }
+}
+
+/// A timer in the making.
+struct Timer {
+    injector: Injector,
+    pid: i32,
+    at: u64,
+}
+
+impl Timer {
+    fn start(&mut self, ticks: &Ticks<'_>, words: &[u32]) -> Result<(), Error> {
+        let (read, write) = (libc::PROT_READ, libc::PROT_WRITE);
+        let private = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        let flags = private | libc::MAP_FIXED_NOREPLACE | libc::MAP_NORESERVE;
+        let (address, bytes, protection) = (self.at, 2 * PAGE_BYTES, read | write);
+        self.injector.map(Mapping { address, bytes, protection, flags, fd: u64::MAX, offset: 0 })?;
+        let path = format!("/proc/{}/fd/{}\0", ptrace::own_pid(), ticks.output);
+        let path = self.argument(path.as_bytes());
+        let flags = (libc::O_WRONLY | libc::O_APPEND | libc::O_CLOEXEC) as u64;
+        const AT_FDCWD: u64 = -100i64 as u64;
+        let output =
+            self.call("open the file of ticks", libc::SYS_openat, [AT_FDCWD, path, flags, 0, 0, 0])?;
+        let output = self.out_of_the_way(output);
+        let group = self.out_of_the_way(ticks.group as u64);
+        let code = handler(&Shape {
+            sums: (self.at + PAGE_BYTES) as u32,
+            group: group as u32,
+            group_bytes: ticks.group_bytes,
+            output: output as u32,
+            words,
+        });
+        let restorer = self.at + code.len() as u64;
+        memory::write_target(self.pid, self.at, &[&code[..], RESTORER].concat());
+        let executable = (read | libc::PROT_EXEC) as u64;
+        self.call("protect a handler", libc::SYS_mprotect, [self.at, PAGE_BYTES, executable, 0, 0, 0])?;
+        let flags = SA_SIGINFO | SA_RESTORER | SA_ONSTACK | SA_RESTART;
+        let action = self.argument(&words_of(&[self.at, flags, restorer, 0]));
+        self.call("set a signal handler", libc::SYS_rt_sigaction, [SIGNAL, action, 0, 8, 0, 0])?;
+        // `struct sigevent`: a value, the signal, SIGEV_SIGNAL, and room; the timer's number is written behind it.
+        let event = self.argument(&words_of(&[0, SIGNAL, 0, 0, 0, 0, 0, 0, 0]));
+        let number = event + 64;
+        self.call("make a timer", libc::SYS_timer_create, [CLOCK_MONOTONIC, event, number, 0, 0, 0])?;
+        let mut id = [0; 4];
+        memory::read_target(self.pid, number, &mut id);
+        let (s, ns) = (ticks.interval_ns / 1_000_000_000, ticks.interval_ns % 1_000_000_000);
+        let times = self.argument(&words_of(&[s, ns, s, ns]));
+        let id = u64::from(u32::from_ne_bytes(id));
+        self.call("start a timer", libc::SYS_timer_settime, [id, 0, times, 0, 0, 0]).map(drop)
+    }
+
+    /// Puts bytes where a system call can read them.
+    fn argument(&self, bytes: &[u8]) -> u64 {
+        let at = self.at + PAGE_BYTES + ARGUMENTS;
+        memory::write_target(self.pid, at, bytes);
+        at
+    }
+
+    fn call(&mut self, what: &str, number: i64, arguments: [u64; 6]) -> Result<u64, Error> {
+        let got = self.injector.call(number, arguments);
+        u64::try_from(got).map_err(|_| {
+            let why = std::io::Error::from_raw_os_error(-got as i32);
+            Error::new(ErrorKind::System, format!("the program cannot {what} ({why})"))
+        })
+    }
+
+    /// The descriptor under a high number, which no exec inherits; where the limit is low it stays.
+    fn out_of_the_way(&mut self, fd: u64) -> u64 {
+        let high = self.injector.call(libc::SYS_fcntl, [fd, F_DUPFD_CLOEXEC, FD_MIN, 0, 0, 0]);
+        match u64::try_from(high) {
+            Ok(high) => {
+                self.injector.call(libc::SYS_close, [fd, 0, 0, 0, 0, 0]);
+                high
+            }
+            Err(_) => fd,
+        }
+    }
+}
+
+fn words_of(words: &[u64]) -> Vec<u8> {
+    words.iter().flat_map(|word| word.to_ne_bytes()).collect()
+}
+
+/// What the handler's code contains.
+struct Shape<'a> {
+    /// Two words: seconds and nanoseconds that handlers have taken.
+    sums: u32,
+    group: u32,
+    group_bytes: u32,
+    output: u32,
+    words: &'a [u32],
+}
+
+/// `rt_sigreturn`.
+const RESTORER: &[u8] = &[0xb8, 15, 0, 0, 0, 0x0f, 0x05];
+const SYSCALL: [u8; 2] = [0x0f, 0x05];
+
+/// Code of a handler that may run in several threads at once. Registers are the kernel's to restore.
+fn handler(shape: &Shape<'_>) -> Vec<u8> {
+    let bytes = HEAD_BYTES + shape.group_bytes + 8 * shape.words.len() as u32;
+    let mut code = vec![0x48, 0x81, 0xec]; // sub rsp, bytes
+    code.extend(bytes.to_le_bytes());
+    code.extend([0x8b, 0x46, 20, 0x48, 0x89, 0x44, 0x24, 32]); // [rsp + 32] = info->si_overrun
+    code.extend(clock(0));
+    code.extend([0x31, 0xc0, 0xbf]); // read(group, rsp + 64, bytes)
+    code.extend(shape.group.to_le_bytes());
+    code.extend([0x48, 0x8d, 0x74, 0x24, HEAD_BYTES as u8, 0xba]);
+    code.extend(shape.group_bytes.to_le_bytes());
+    code.extend(SYSCALL);
+    code.extend([0x48, 0x89, 0x44, 0x24, 40]); // [rsp + 40] = rax
+    let copies = [(shape.sums, 48), (shape.sums + 8, 56)];
+    let words = shape.words.iter().zip(0..).map(|(&word, n)| (word, HEAD_BYTES + shape.group_bytes + 8 * n));
+    for (from, to) in copies.into_iter().chain(words) {
+        code.extend([0x48, 0x8b, 0x04, 0x25]); // mov rax, [from]
+        code.extend(from.to_le_bytes());
+        code.extend([0x48, 0x89, 0x84, 0x24]); // mov [rsp + to], rax
+        code.extend(to.to_le_bytes());
+    }
+    code.extend([0xb8, 1, 0, 0, 0, 0xbf]); // write(output, rsp, bytes)
+    code.extend(shape.output.to_le_bytes());
+    code.extend([0x48, 0x89, 0xe6, 0xba]);
+    code.extend(bytes.to_le_bytes());
+    code.extend(SYSCALL);
+    code.extend(clock(16));
+    code.extend([0x48, 0x8b, 0x44, 0x24, 16, 0x48, 0x2b, 0x04, 0x24]); // rax = [rsp + 16] - [rsp]
+    code.extend([0xf0, 0x48, 0x01, 0x04, 0x25]); // lock add [sums], rax
+    code.extend(shape.sums.to_le_bytes());
+    code.extend([0x48, 0x8b, 0x44, 0x24, 24, 0x48, 0x2b, 0x44, 0x24, 8]);
+    code.extend([0xf0, 0x48, 0x01, 0x04, 0x25]);
+    code.extend((shape.sums + 8).to_le_bytes());
+    code.extend([0x48, 0x81, 0xc4]); // add rsp, bytes; ret
+    code.extend(bytes.to_le_bytes());
+    code.push(0xc3);
+    code
+}
+
+/// `clock_gettime(CLOCK_MONOTONIC, rsp + to)`.
+fn clock(to: u8) -> Vec<u8> {
+    let call = [0xb8, 228, 0, 0, 0, 0xbf, 1, 0, 0, 0, 0x48, 0x8d, 0x74, 0x24, to];
+    [&call[..], &SYSCALL].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iced_x86::{Code, Decoder, DecoderOptions, Mnemonic};
+
+    #[test]
+    fn the_handler_is_whole_and_leaves_the_stack_as_it_was() {
+        let words = [0x5000_1000, 0x5000_1008];
+        let shape = Shape { sums: 0x5f00_1000, group: 600, group_bytes: 48, output: 601, words: &words };
+        let code = [&handler(&shape)[..], RESTORER].concat();
+        let all: Vec<_> = Decoder::with_ip(64, &code, 0, DecoderOptions::NONE).iter().collect();
+        assert!(all.iter().all(|i| !i.is_invalid()));
+        let count = |m: Mnemonic| all.iter().filter(|i| i.mnemonic() == m).count();
+        assert_eq!((count(Mnemonic::Syscall), count(Mnemonic::Ret)), (5, 1));
+        assert_eq!((all[0].code(), all[0].immediate(1)), (Code::Sub_rm64_imm32, 64 + 48 + 16));
+        let back = all.iter().find(|i| i.code() == Code::Add_rm64_imm32).unwrap();
+        assert_eq!(back.immediate(1), all[0].immediate(1));
+        assert_eq!(all.iter().filter(|i| i.has_lock_prefix()).count(), 2);
+    }
+}

@@ -1,0 +1,103 @@
+//! Numbers as bytes and back: little-endian, no padding, every reading checked.
+
+/// Writes a file's body.
+#[derive(Default)]
+pub(super) struct Writer {
+    pub(super) bytes: Vec<u8>,
+}
+
+impl Writer {
+    pub(super) fn u8(&mut self, value: u8) {
+        self.bytes.push(value);
+    }
+
+    pub(super) fn u16(&mut self, value: u16) {
+        self.bytes.extend(value.to_le_bytes());
+    }
+
+    pub(super) fn u32(&mut self, value: u32) {
+        self.bytes.extend(value.to_le_bytes());
+    }
+
+    pub(super) fn u64(&mut self, value: u64) {
+        self.bytes.extend(value.to_le_bytes());
+    }
+
+    /// A number of bytes, then the bytes.
+    pub(super) fn blob(&mut self, bytes: &[u8]) {
+        self.u64(bytes.len() as u64);
+        self.bytes.extend(bytes);
+    }
+
+    /// A number of items, then the items.
+    pub(super) fn list<T>(&mut self, items: &[T], mut item: impl FnMut(&mut Writer, &T)) {
+        self.u64(items.len() as u64);
+        for one in items {
+            item(self, one);
+        }
+    }
+}
+
+/// Reads it; every reading fails where the bytes end.
+#[derive(Clone)]
+pub(super) struct Reader<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(bytes: &'a [u8]) -> Reader<'a> {
+        Reader { rest: bytes }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.rest.is_empty()
+    }
+
+    fn take(&mut self, bytes: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.rest.split_at_checked(bytes)?;
+        self.rest = rest;
+        Some(taken)
+    }
+
+    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        self.take(N)?.try_into().ok()
+    }
+
+    pub(super) fn u8(&mut self) -> Option<u8> {
+        self.array::<1>().map(|bytes| bytes[0])
+    }
+
+    pub(super) fn u16(&mut self) -> Option<u16> {
+        self.array().map(u16::from_le_bytes)
+    }
+
+    pub(super) fn u32(&mut self) -> Option<u32> {
+        self.array().map(u32::from_le_bytes)
+    }
+
+    pub(super) fn u64(&mut self) -> Option<u64> {
+        self.array().map(u64::from_le_bytes)
+    }
+
+    pub(super) fn blob(&mut self) -> Option<&'a [u8]> {
+        let bytes = self.u64()?;
+        self.take(usize::try_from(bytes).ok()?)
+    }
+
+    /// A list of items that take `item_bytes` or more each, so that a wrong number cannot ask for more memory than there are bytes.
+    pub(super) fn list<T>(
+        &mut self,
+        item_bytes: usize,
+        mut item: impl FnMut(&mut Reader<'a>) -> Option<T>,
+    ) -> Option<Vec<T>> {
+        let count = usize::try_from(self.u64()?).ok()?;
+        if count > self.rest.len() / item_bytes {
+            return None;
+        }
+        let mut list = Vec::with_capacity(count);
+        for _ in 0..count {
+            list.push(item(self)?);
+        }
+        Some(list)
+    }
+}

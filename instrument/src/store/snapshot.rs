@@ -1,0 +1,377 @@
+//! An image's code cache as bytes: what is written when it ends, and how it is put into one that begins.
+//!
+//! Everything is numbered as in the image that was written, so that nothing in the code changes. [`Snapshot::decode`] checks every number against what
+//! it counts: bytes that are not ours are refused, or restore something that cannot lead the host astray.
+
+use super::dormant::{pages_of, Dormant, PageHash};
+use super::form::{Reader, Writer};
+use crate::cache::{CodeCache, Exit, Fragment, Incoming, Zone, ROUTINE_BYTES};
+use crate::emit::draft::Bound;
+use crate::layout::{context, SITES_MAX};
+use crate::modules::Maps;
+use crate::profile::{Block, Instruction, Module, Site};
+use crate::translate::Translator;
+use std::collections::HashSet;
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
+
+/// Part of a zone.
+struct ZonePart<'a> {
+    routine_used: u64,
+    routines_written: Vec<(u64, u64)>,
+    use_routines: Vec<((u32, u8), u64)>,
+    bounds: Vec<Bound>,
+    hot: &'a [u8],
+    routines: &'a [u8],
+    cold: &'a [u8],
+}
+
+/// What was written.
+pub(crate) struct Snapshot<'a> {
+    modules: Vec<Module>,
+    pages: Vec<Vec<PageHash>>,
+    live: Vec<Vec<u32>>,
+    blocks: Vec<Block>,
+    instructions: Vec<Instruction>,
+    sites: Vec<Site>,
+    counters: u32,
+    lines: [Vec<(u64, u32)>; 4],
+    fragments: Vec<Fragment>,
+    exits: Vec<Exit>,
+    incoming: Vec<Incoming>,
+    pending: Vec<(u64, u32)>,
+    zones: Vec<ZonePart<'a>>,
+}
+
+/// The fragments in use that are translations of text: those that compare themselves, and those that were retired, have an exit that says so.
+pub(crate) fn text_fragments(translator: &Translator) -> Vec<u32> {
+    let cache = &translator.cache;
+    let stale: HashSet<u32> = cache.exits.iter().filter(|exit| exit.stale).map(|exit| exit.patch).collect();
+    let mut live: Vec<u32> =
+        cache.map.values().copied().chain(translator.dormant.live.iter().flatten().copied()).collect();
+    live.retain(|f| !stale.contains(f));
+    live.sort_unstable();
+    live.dedup();
+    live
+}
+
+/// The code cache of an image that has ended, of which these fragments can be used again.
+pub(crate) fn encode(translator: &Translator, maps: &Maps, live: &[u32]) -> Vec<u8> {
+    let (pages, live) = pages_of(translator, live, maps.modules.len());
+    let cache = &translator.cache;
+    let mut w = Writer::default();
+    w.list(&maps.modules, |w, module| {
+        w.blob(module.path.as_os_str().as_bytes());
+        [module.start, module.end, module.file_offset].into_iter().for_each(|n| w.u64(n));
+    });
+    w.list(&pages, |w, pages| {
+        w.list(pages, |w, &(page, hash)| [page, hash].into_iter().for_each(|n| w.u64(n)))
+    });
+    w.list(&live, |w, live| w.list(live, |w, &f| w.u32(f)));
+    w.list(&translator.blocks, |w, block| {
+        w.u64(block.ip);
+        [block.len, block.module, block.first, block.count].into_iter().for_each(|n| w.u32(n));
+    });
+    w.list(&translator.instructions, |w, i| {
+        w.u16(i.offset);
+        [i.len, i.loads, i.stores].into_iter().for_each(|n| w.u8(n));
+        w.u16(i.code);
+    });
+    w.list(&translator.sites, |w, site| {
+        w.u64(site.ip);
+        [site.block, site.index].into_iter().for_each(|n| w.u32(n));
+    });
+    w.u32(translator.counters);
+    for numbers in translator.events.numbered() {
+        w.list(&numbers, put_pair);
+    }
+    w.list(&cache.fragments, fragment);
+    w.list(&cache.exits, exit);
+    w.list(&cache.incoming, |w, incoming| {
+        w.u64(incoming.offset as u64);
+        w.u64(incoming.from);
+        w.u32(incoming.next);
+    });
+    let pending: Vec<(u64, u32)> = cache.pending.iter().map(|(&pc, &exit)| (pc, exit)).collect();
+    w.list(&pending, put_pair);
+    w.list(&cache.zones, |w, zone| put_zone(w, zone, cache));
+    w.bytes
+}
+
+fn put_pair(w: &mut Writer, &(long, short): &(u64, u32)) {
+    w.u64(long);
+    w.u32(short);
+}
+
+fn fragment(w: &mut Writer, f: &Fragment) {
+    [f.pc, f.body, f.entry.unwrap_or(0)].into_iter().for_each(|n| w.u64(n));
+    [f.zone, f.first_block, f.blocks, f.counters, f.incoming].into_iter().for_each(|n| w.u32(n));
+    [u8::from(f.flags_dead), f.tunings].into_iter().for_each(|n| w.u8(n));
+}
+
+fn exit(w: &mut Writer, e: &Exit) {
+    w.u64(e.target);
+    [e.zone, e.patch, e.counter.unwrap_or(u32::MAX), e.next].into_iter().for_each(|n| w.u32(n));
+    w.u16(e.restore);
+    w.u8(u8::from(e.stale));
+}
+
+fn put_bound(w: &mut Writer, b: &Bound) {
+    [b.at, b.block].into_iter().for_each(|n| w.u32(n));
+    [b.spilled, b.executing].into_iter().for_each(|n| w.u16(n));
+    let flags = u8::from(b.counted) | u8::from(b.counted_executing) << 1 | u8::from(b.retreat) << 2;
+    [b.index, flags, b.pending, b.pending_executing].into_iter().for_each(|n| w.u8(n));
+}
+
+fn put_zone(w: &mut Writer, zone: &Zone, cache: &CodeCache) {
+    w.u64(zone.routine_used);
+    let routines: Vec<(u64, u64)> = zone.routines_written.iter().map(|(&key, &at)| (key, at)).collect();
+    w.list(&routines, |w, &(key, at)| [key, at].into_iter().for_each(|n| w.u64(n)));
+    w.list(&zone.use_routines, |w, &((ways, code), at)| {
+        w.u32(ways);
+        w.u8(code);
+        w.u64(at);
+    });
+    w.list(&zone.bounds, put_bound);
+    w.blob(&cache.shared.read(zone.offset, zone.hot_used as usize));
+    w.blob(&cache.shared.read(zone.cold_offset(), zone.routine_used as usize));
+    let cold = (zone.cold_used - ROUTINE_BYTES) as usize;
+    w.blob(&cache.shared.read(zone.cold_offset() + ROUTINE_BYTES as usize, cold));
+}
+
+impl<'a> Snapshot<'a> {
+    /// Reads a snapshot for a code cache of the same layout; `None` where anything does not fit.
+    pub(crate) fn decode(bytes: &'a [u8], cache: &CodeCache) -> Option<Snapshot<'a>> {
+        let r = &mut Reader::new(bytes);
+        let snapshot = Snapshot {
+            modules: r.list(32, get_module)?,
+            pages: r.list(8, |r| r.list(16, |r| Some((r.u64()?, r.u64()?))))?,
+            live: r.list(8, |r| r.list(4, Reader::u32))?,
+            blocks: r.list(24, get_block)?,
+            instructions: r.list(7, get_instruction)?,
+            sites: r.list(16, |r| Some(Site { ip: r.u64()?, block: r.u32()?, index: r.u32()? }))?,
+            counters: r.u32()?,
+            lines: [pairs(r)?, pairs(r)?, pairs(r)?, pairs(r)?],
+            fragments: r.list(46, get_fragment)?,
+            exits: r.list(27, get_exit)?,
+            incoming: r
+                .list(20, |r| Some(Incoming { offset: r.u64()? as usize, from: r.u64()?, next: r.u32()? }))?,
+            pending: pairs(r)?,
+            zones: r.list(40, get_zone)?,
+        };
+        (r.is_empty() && snapshot.fits(cache)).then_some(snapshot)
+    }
+
+    fn fits(&self, cache: &CodeCache) -> bool {
+        self.zones_fit(cache)
+            && self.program_fits()
+            && self.fragments.iter().all(|f| self.fragment_fits(f, cache))
+            && self.fragments.is_sorted_by_key(|f| f.first_block)
+            && self.exits_fit(cache)
+            && self.incoming_fit(cache)
+    }
+
+    fn zones_fit(&self, cache: &CodeCache) -> bool {
+        let fits = |(part, zone): (&ZonePart, &Zone)| {
+            let inside = |at: u64| at >= zone.cold_address() && at < zone.cold_address() + ROUTINE_BYTES;
+            (part.hot.len() as u64) < zone.hot_bytes
+                && part.cold.len() as u64 + ROUTINE_BYTES < zone.cold_bytes
+                && part.routine_used == part.routines.len() as u64
+                && part.routine_used <= ROUTINE_BYTES
+                && part.routine_used >= zone.routine_used
+                && part.routines_written.iter().all(|routine| inside(routine.1))
+                && part.use_routines.iter().all(|routine| inside(routine.1))
+                && part.bounds.iter().all(|bound| (bound.block as usize) < self.blocks.len())
+                && part.bounds.is_sorted_by_key(|bound| bound.at)
+        };
+        self.zones.len() == cache.zones.len() && self.zones.iter().zip(&cache.zones).all(fits)
+    }
+
+    fn program_fits(&self) -> bool {
+        let (blocks, modules) = (self.blocks.len(), self.modules.len());
+        let block_fits = |b: &Block| {
+            (b.module as usize) < modules && b.first as usize + b.count as usize <= self.instructions.len()
+        };
+        let room = [self.sites.len(), blocks].into_iter().all(|n| n < SITES_MAX / 2)
+            && (self.counters as usize) < context::COUNTERS_MAX / 2
+            && self.lines.iter().all(|list| list.len() < context::NUMBERS_MAX / 4);
+        let live_fits = |(module, live): (usize, &Vec<u32>)| {
+            live.iter().all(|&f| {
+                let fragment = self.fragments.get(f as usize);
+                let block = fragment.and_then(|fragment| self.blocks.get(fragment.first_block as usize));
+                block.is_some_and(|block| block.module as usize == module)
+            })
+        };
+        room && self.blocks.iter().all(block_fits)
+            && self.sites.iter().all(|site| (site.block as usize) < blocks)
+            && self.sites.is_sorted_by_key(|site| (site.block, site.index))
+            && self.pages.len() == modules
+            && self.pages.iter().all(|pages| {
+                pages.is_sorted() && pages.iter().all(|page| page.0.is_multiple_of(4096) && page.0 < 1 << 47)
+            })
+            && self.live.len() == modules
+            && self.live.iter().enumerate().all(live_fits)
+            && self.fragments.first().is_none_or(|f| f.first_block == 0)
+            && (self.fragments.is_empty() == self.blocks.is_empty())
+    }
+
+    fn fragment_fits(&self, f: &Fragment, cache: &CodeCache) -> bool {
+        let Some((zone, part)) = cache.zones.get(f.zone as usize).zip(self.zones.get(f.zone as usize)) else {
+            return false;
+        };
+        let inside = |at: u64| at >= zone.address && at < zone.address + part.hot.len() as u64;
+        inside(f.body)
+            && f.entry.is_none_or(inside)
+            && f.blocks > 0
+            && u64::from(f.first_block) + u64::from(f.blocks) <= self.blocks.len() as u64
+            && u64::from(f.counters) + 2 * u64::from(f.blocks) < context::COUNTERS_MAX as u64
+            && u64::from(f.counters) + u64::from(f.blocks) < u64::from(self.counters)
+            && (f.incoming as usize) < self.incoming.len()
+    }
+
+    fn exits_fit(&self, cache: &CodeCache) -> bool {
+        let fits = |(n, e): (usize, &Exit)| {
+            let zone = cache.zones.get(e.zone as usize);
+            let patch = e.patch as usize;
+            let place = match e.stale {
+                true => patch < self.fragments.len(),
+                false => zone.is_some_and(|zone| in_code(zone.offset + patch, cache)) && patch % 64 <= 60,
+            };
+            // Chains lead backwards, so they end.
+            place
+                && ((e.next as usize) < n || e.next == 0)
+                && e.counter.is_none_or(|counter| counter < self.counters)
+        };
+        !self.exits.is_empty()
+            && self.exits.iter().enumerate().all(fits)
+            && self.pending.iter().all(|&(_, exit)| (exit as usize) < self.exits.len())
+    }
+
+    /// Each place stands in one list only, so that every list ends.
+    fn incoming_fit(&self, cache: &CodeCache) -> bool {
+        let mut seen = vec![false; self.incoming.len()];
+        let heads = self.fragments.iter().map(|f| f.incoming);
+        let once = heads
+            .chain(self.incoming.iter().map(|i| i.next))
+            .all(|n| n == 0 || seen.get_mut(n as usize).is_some_and(|seen| !std::mem::replace(seen, true)));
+        let fits = |i: &Incoming| {
+            in_code(i.offset, cache)
+                && if i.from == 0 { i.offset.is_multiple_of(8) } else { i.offset % 64 <= 60 }
+        };
+        once && !self.incoming.is_empty() && self.incoming[1..].iter().all(fits)
+    }
+
+    /// Puts everything into an image that has translated nothing yet.
+    pub(crate) fn restore(self, t: &mut Translator, maps: &mut Maps) {
+        maps.modules = self.modules;
+        t.dormant = Dormant {
+            pages: self.pages,
+            live: self.live,
+            fragments: self.fragments.len(),
+            exits: self.exits.len(),
+            mismatch: false,
+        };
+        (t.blocks, t.instructions, t.sites) = (self.blocks, self.instructions, self.sites);
+        t.counters = self.counters;
+        t.renumber(&self.lines);
+        let cache = &mut t.cache;
+        (cache.fragments, cache.exits, cache.incoming) = (self.fragments, self.exits, self.incoming);
+        cache.pending.extend(self.pending);
+        for (part, zone) in self.zones.into_iter().zip(&mut cache.zones) {
+            zone.hot_used = part.hot.len() as u64;
+            zone.cold_used = ROUTINE_BYTES + part.cold.len() as u64;
+            zone.routine_used = part.routine_used;
+            zone.routines_written.extend(part.routines_written);
+            zone.use_routines = part.use_routines;
+            zone.bounds = part.bounds;
+            cache.shared.fill(zone.offset, part.hot);
+            cache.shared.fill(zone.cold_offset(), part.routines);
+            cache.shared.fill(zone.cold_offset() + ROUTINE_BYTES as usize, part.cold);
+        }
+        (0..cache.zones.len()).for_each(|z| cache.grow(z));
+    }
+}
+
+/// Whether eight bytes at `offset` of the shared file are code.
+fn in_code(offset: usize, cache: &CodeCache) -> bool {
+    offset.checked_add(8).is_some_and(|end| end as u64 <= cache.layout.low_offset())
+}
+
+fn pairs(r: &mut Reader) -> Option<Vec<(u64, u32)>> {
+    r.list(12, |r| Some((r.u64()?, r.u32()?)))
+}
+
+fn get_module(r: &mut Reader) -> Option<Module> {
+    let path = PathBuf::from(OsString::from_vec(r.blob()?.to_vec()));
+    Some(Module { path, start: r.u64()?, end: r.u64()?, file_offset: r.u64()? })
+}
+
+fn get_block(r: &mut Reader) -> Option<Block> {
+    Some(Block {
+        ip: r.u64()?,
+        len: r.u32()?,
+        module: r.u32()?,
+        first: r.u32()?,
+        count: r.u32()?,
+        executions: 0,
+        taken: 0,
+    })
+}
+
+fn get_instruction(r: &mut Reader) -> Option<Instruction> {
+    Some(Instruction { offset: r.u16()?, len: r.u8()?, loads: r.u8()?, stores: r.u8()?, code: r.u16()? })
+}
+
+fn get_fragment(r: &mut Reader) -> Option<Fragment> {
+    let (pc, body, entry) = (r.u64()?, r.u64()?, r.u64()?);
+    Some(Fragment {
+        pc,
+        body,
+        entry: (entry != 0).then_some(entry),
+        zone: r.u32()?,
+        first_block: r.u32()?,
+        blocks: r.u32()?,
+        counters: r.u32()?,
+        incoming: r.u32()?,
+        flags_dead: r.u8()? != 0,
+        tunings: r.u8()?,
+    })
+}
+
+fn get_exit(r: &mut Reader) -> Option<Exit> {
+    let (target, zone, patch, counter, next) = (r.u64()?, r.u32()?, r.u32()?, r.u32()?, r.u32()?);
+    let counter = (counter != u32::MAX).then_some(counter);
+    Some(Exit { target, zone, patch, counter, next, restore: r.u16()?, stale: r.u8()? != 0 })
+}
+
+fn get_bound(r: &mut Reader) -> Option<Bound> {
+    let (at, block, spilled, executing) = (r.u32()?, r.u32()?, r.u16()?, r.u16()?);
+    let (index, flags, pending, pending_executing) = (r.u8()?, r.u8()?, r.u8()?, r.u8()?);
+    let flag = |n: u8| flags >> n & 1 != 0;
+    let (counted, counted_executing, retreat) = (flag(0), flag(1), flag(2));
+    Some(Bound {
+        at,
+        block,
+        index,
+        counted,
+        counted_executing,
+        spilled,
+        executing,
+        retreat,
+        pending,
+        pending_executing,
+    })
+}
+
+fn get_zone<'a>(r: &mut Reader<'a>) -> Option<ZonePart<'a>> {
+    Some(ZonePart {
+        routine_used: r.u64()?,
+        routines_written: r.list(16, |r| Some((r.u64()?, r.u64()?)))?,
+        use_routines: r.list(13, |r| Some(((r.u32()?, r.u8()?), r.u64()?)))?,
+        bounds: r.list(16, get_bound)?,
+        hot: r.blob()?,
+        routines: r.blob()?,
+        cold: r.blob()?,
+    })
+}
