@@ -1,0 +1,359 @@
+//! `perf_event_open`: a group of the kernel's counters, inherited by everything the program starts, read in one call.
+//!
+//! The first event leads; the others share its context, so one `read` tells all of them at the same moment, with the time they were enabled and running. Counters start by
+//! themselves when the program executes (`enable_on_exec`). There is no wrapper in libc, hence the raw call and our own copy of the first 64 bytes of
+//! `perf_event_attr`, all that is needed here.
+//!
+//! The leader may set the pace: it then overflows at a period, in whichever thread, and the kernel sends SIGIO to the thread that asked ([`Alarm`]), which keeps it blocked and reads
+//! it from a descriptor. No ring is mapped: the kernel has none for inherited events, and nothing but *when* is wanted.
+//! Deliberately absent: samples, and multiplexing of our own.
+//! Source: perf_event_open(2), fcntl(2), signalfd(2); `include/uapi/linux/perf_event.h`.
+
+use super::{Counters, Event, Times};
+use crate::trace::{Metric, Source};
+use crate::Error;
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::path::Path;
+
+/// The beginning of `struct perf_event_attr`, version 0: 64 bytes.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Attributes {
+    kind: u32,
+    size: u32,
+    config: u64,
+    sample_period: u64,
+    sample_type: u64,
+    read_format: u64,
+    flags: u64,
+    wakeup_events: u32,
+    breakpoint_type: u32,
+    config1: u64,
+}
+
+impl Attributes {
+    /// An event that is read with its group and with the times in which it was wanted and counted.
+    pub(super) fn of(kind: u32, config: u64, flags: u64) -> Attributes {
+        Attributes {
+            kind,
+            size: size_of::<Attributes>() as u32,
+            config,
+            sample_period: 0,
+            sample_type: 0,
+            read_format: TOTAL_TIME_ENABLED | TOTAL_TIME_RUNNING | GROUP,
+            flags,
+            wakeup_events: 0,
+            breakpoint_type: 0,
+            config1: 0,
+        }
+    }
+
+    /// Opens it: of process or thread `pid` (0: the caller, -1: everybody), on `cpu` (-1: all), in the group of `leader`.
+    pub(super) fn open(
+        &self,
+        pid: libc::pid_t,
+        cpu: libc::c_int,
+        leader: Option<&File>,
+    ) -> std::io::Result<File> {
+        let leader = leader.map_or(-1, AsRawFd::as_raw_fd);
+        // SAFETY: these are a perf_event_attr of version 0, 64 bytes as their size says, and live through the call, which only reads them.
+        let fd = unsafe {
+            libc::syscall(libc::SYS_perf_event_open, &raw const *self, pid, cpu, leader, CLOSE_ON_EXEC)
+        };
+        match i32::try_from(fd) {
+            // SAFETY: the kernel has just made this descriptor and nobody else has it.
+            Ok(fd) if fd >= 0 => Ok(unsafe { File::from_raw_fd(fd) }),
+            _ => Err(std::io::Error::last_os_error()),
+        }
+    }
+}
+
+pub(super) const DISABLED: u64 = 1;
+pub(super) const INHERIT: u64 = 1 << 1;
+const EXCLUDE_KERNEL: u64 = 1 << 5;
+const EXCLUDE_HYPERVISOR: u64 = 1 << 6;
+pub(super) const ENABLE_ON_EXEC: u64 = 1 << 12;
+
+const TOTAL_TIME_ENABLED: u64 = 1;
+const TOTAL_TIME_RUNNING: u64 = 1 << 1;
+const GROUP: u64 = 1 << 3;
+
+const CLOSE_ON_EXEC: libc::c_ulong = 1 << 3;
+
+/// Whose events are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whose {
+    /// Of a process that has not executed its program yet, by number; from its next exec on.
+    Process(u32),
+    /// Of whatever this thread starts from now on; each from its exec on. The thread itself does not count.
+    Children,
+}
+
+impl Whose {
+    /// As the system call names them.
+    pub(super) fn pid(self) -> std::io::Result<libc::pid_t> {
+        match self {
+            Whose::Process(pid) => libc::pid_t::try_from(pid).map_err(std::io::Error::other),
+            Whose::Children => Ok(0),
+        }
+    }
+}
+
+/// Whether a group's first event also tells when to read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Period {
+    /// It only counts.
+    None,
+    /// Each thread tells after this many of its own, by [`Group::alarm`].
+    Every(u64),
+}
+
+/// Counters of the kernel that are read in one call.
+#[derive(Debug)]
+pub struct Group {
+    leader: File,
+    /// Only kept open.
+    _members: Vec<File>,
+    metrics: Vec<Metric>,
+    buffer: Vec<u8>,
+}
+
+impl Group {
+    /// Opens counters for `events`, of which there is at least one.
+    ///
+    /// # Errors
+    /// The first event that cannot be counted, and why: [`Error::NoPmu`], [`Error::Unsupported`], [`Error::NotAllowed`], [`Error::Io`].
+    pub fn open(events: &[&'static Event], whose: Whose) -> Result<Group, Error> {
+        Group::open_paced(events, whose, Period::None)
+    }
+
+    /// The same, where the first event may set the pace.
+    ///
+    /// # Errors
+    /// As [`Group::open`].
+    pub fn open_paced(events: &[&'static Event], whose: Whose, period: Period) -> Result<Group, Error> {
+        let mut files: Vec<File> = Vec::with_capacity(events.len());
+        let mut metrics = Vec::with_capacity(events.len());
+        for event in events {
+            let (file, reach) = open_event(event, whose, files.first(), period)?;
+            files.push(file);
+            metrics.push(Metric::new(event.name, event.source, reach));
+        }
+        if files.is_empty() {
+            let error = std::io::Error::from(std::io::ErrorKind::InvalidInput);
+            return Err(Error::io("open a group of no counters", error));
+        }
+        let members = files.split_off(1);
+        let buffer = vec![0; 8 * (3 + metrics.len())];
+        Ok(Group { leader: files.remove(0), _members: members, metrics, buffer })
+    }
+
+    /// Overflows of a paced group, from now on and as long as the alarm lives; to be dropped by the same thread.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn alarm(&self) -> Result<Alarm, Error> {
+        Alarm::new(&self.leader).map_err(|error| Error::io("wait for a counter", error))
+    }
+
+    /// The descriptor that reads the whole group.
+    pub fn descriptor(&self) -> BorrowedFd<'_> {
+        self.leader.as_fd()
+    }
+}
+
+/// Tells when a counter has overflowed: its descriptor is readable.
+#[derive(Debug)]
+pub struct Alarm {
+    signals: OwnedFd,
+    leader: File,
+    /// The thread's mask before.
+    mask: libc::sigset_t,
+}
+
+/// `struct f_owner_ex`: a thread.
+#[repr(C)]
+struct Owner {
+    kind: libc::c_int,
+    id: libc::pid_t,
+}
+
+const F_SETOWN_EX: libc::c_int = 15;
+const F_OWNER_TID: libc::c_int = 0;
+
+impl Alarm {
+    fn new(leader: &File) -> std::io::Result<Alarm> {
+        let leader = leader.try_clone()?;
+        // SAFETY: both sets are values of this frame that sigemptyset fills before anybody reads them, and all calls outlive neither.
+        let (signals, mask) = unsafe {
+            let (mut own, mut mask): (libc::sigset_t, libc::sigset_t) =
+                (std::mem::zeroed(), std::mem::zeroed());
+            libc::sigemptyset(&raw mut own);
+            libc::sigaddset(&raw mut own, libc::SIGIO);
+            let signals = libc::signalfd(-1, &raw const own, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK);
+            if signals < 0 {
+                return Err(std::io::Error::last_os_error());
+            }
+            let signals = OwnedFd::from_raw_fd(signals);
+            match libc::pthread_sigmask(libc::SIG_BLOCK, &raw const own, &raw mut mask) {
+                0 => (signals, mask),
+                error => return Err(std::io::Error::from_raw_os_error(error)),
+            }
+        };
+        let alarm = Alarm { signals, leader, mask };
+        alarm.notify(libc::O_ASYNC).map(|()| alarm)
+    }
+
+    /// Sets the descriptor's flags: O_ASYNC, or nothing.
+    fn notify(&self, flags: libc::c_int) -> std::io::Result<()> {
+        let fd = self.leader.as_raw_fd();
+        // SAFETY: F_SETOWN_EX reads one `f_owner_ex`, which lives through the call; F_SETFL takes a number.
+        let set = unsafe {
+            let owner = Owner { kind: F_OWNER_TID, id: libc::gettid() };
+            libc::fcntl(fd, F_SETOWN_EX, &raw const owner) == 0 && libc::fcntl(fd, libc::F_SETFL, flags) == 0
+        };
+        if set {
+            Ok(())
+        } else {
+            Err(std::io::Error::last_os_error())
+        }
+    }
+
+    /// Forgets what has been told so far.
+    pub fn clear(&self) {
+        // Room for one `signalfd_siginfo`; the signal is never queued twice.
+        let mut one = [0_u8; 128];
+        while rustix::io::read(&self.signals, &mut one).is_ok_and(|bytes| bytes > 0) {}
+    }
+}
+
+impl AsFd for Alarm {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.signals.as_fd()
+    }
+}
+
+impl Drop for Alarm {
+    /// The default action of a signal that is still waiting would end this process.
+    fn drop(&mut self) {
+        if self.notify(0).is_err() {
+            return;
+        }
+        self.clear();
+        // SAFETY: `mask` was filled by pthread_sigmask.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.mask, std::ptr::null_mut()) };
+    }
+}
+
+impl Counters for Group {
+    fn metrics(&self) -> &[Metric] {
+        &self.metrics
+    }
+
+    fn read(&mut self, totals: &mut [u64]) -> Result<Times, Error> {
+        let length =
+            self.leader.read(&mut self.buffer).map_err(|error| Error::io("read the counters", error))?;
+        Group::parse(&self.buffer[..length], totals).ok_or_else(|| {
+            let error = std::io::Error::other(format!("{length} bytes of {}", self.buffer.len()));
+            Error::io("read the counters", error)
+        })
+    }
+}
+
+impl Group {
+    /// What a read of a whole group says: as many totals as there are counters; `None` when it is none of so many.
+    pub fn parse(read: &[u8], totals: &mut [u64]) -> Option<Times> {
+        let word = |index: usize| {
+            let mut bytes = [0; 8];
+            bytes.copy_from_slice(&read[8 * index..8 * index + 8]);
+            u64::from_ne_bytes(bytes)
+        };
+        if read.len() != 8 * (3 + totals.len()) || word(0) != totals.len() as u64 {
+            return None;
+        }
+        for (index, total) in totals.iter_mut().enumerate() {
+            *total = word(3 + index);
+        }
+        Some(Times { enabled_ns: word(1), running_ns: word(2) })
+    }
+}
+
+/// Opens one event; what the kernel's share may not be counted of is counted in user mode alone, and the mechanism says so.
+fn open_event(
+    event: &'static Event,
+    whose: Whose,
+    leader: Option<&File>,
+    period: Period,
+) -> Result<(File, &'static str), Error> {
+    match call(event, whose, leader, period, 0) {
+        Ok(file) => Ok((file, "perf")),
+        Err(error) if is_refusal(&error) => {
+            match call(event, whose, leader, period, EXCLUDE_KERNEL | EXCLUDE_HYPERVISOR) {
+                Ok(file) => Ok((file, "perf, user mode only")),
+                Err(error) => Err(explain(event, error)),
+            }
+        }
+        Err(error) => Err(explain(event, error)),
+    }
+}
+
+fn call(
+    event: &Event,
+    whose: Whose,
+    leader: Option<&File>,
+    period: Period,
+    extra: u64,
+) -> std::io::Result<File> {
+    // Followers are enabled with their leader.
+    let own = if leader.is_none() { DISABLED | ENABLE_ON_EXEC } else { 0 };
+    let mut attributes = Attributes::of(event.kind, event.config, INHERIT | own | extra);
+    if let (Period::Every(period), None) = (period, leader) {
+        attributes.sample_period = period;
+    }
+    attributes.open(whose.pid()?, -1, leader)
+}
+
+fn is_refusal(error: &std::io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EACCES | libc::EPERM))
+}
+
+/// Why an event cannot be counted.
+fn explain(event: &'static Event, error: std::io::Error) -> Error {
+    match error.raw_os_error() {
+        Some(libc::EACCES | libc::EPERM) => Error::NotAllowed { event: event.name, paranoid: paranoid() },
+        Some(libc::ENOENT | libc::ENODEV | libc::EOPNOTSUPP | libc::EINVAL)
+            if event.source == Source::Pmu =>
+        {
+            match has_pmu() {
+                true => Error::Unsupported { event: event.name },
+                false => Error::NoPmu { event: event.name },
+            }
+        }
+        Some(libc::ENOSYS) => Error::NotAllowed { event: event.name, paranoid: None },
+        _ => Error::io("open a counter", error),
+    }
+}
+
+/// The kernel's setting.
+pub(super) fn paranoid() -> Option<i32> {
+    std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").ok()?.trim().parse().ok()
+}
+
+/// Whether the kernel shows a processor's counters; hybrid processors show one per kind of core.
+fn has_pmu() -> bool {
+    let folder = Path::new("/sys/bus/event_source/devices");
+    let name = |entry: std::io::Result<std::fs::DirEntry>| entry.ok()?.file_name().into_string().ok();
+    std::fs::read_dir(folder)
+        .is_ok_and(|entries| entries.filter_map(name).any(|name| name.starts_with("cpu")))
+}
+
+impl Group {
+    /// Counters that were opened elsewhere as one group; the first leads.
+    pub(super) fn of(mut files: Vec<File>, metrics: Vec<Metric>) -> Group {
+        let members = files.split_off(1);
+        let buffer = vec![0; 8 * (3 + metrics.len())];
+        Group { leader: files.remove(0), _members: members, metrics, buffer }
+    }
+}

@@ -1,0 +1,215 @@
+//! Uprobes: the kernel counts calls of functions by a breakpoint in their file.
+//!
+//! The heavy alternative to patched entries, and the control for it: another mechanism, which needs no code of ours in the program. A probe belongs to a file, so whoever maps
+//! the file is counted, threads, children, what they execute and libraries that come later included. Each call costs a trap, some 300 to 600 ns, and several µs where the
+//! first instruction must be single-stepped. The counters are tracepoints, in groups that are read in one call like any other.
+//!
+//! Probes are defined in tracefs, which is mounted for this process alone where the system shows none, and removed when the counters are. The kernel's `uprobe` unit, which needs no
+//! definition, cannot be inherited: a child's copy is made from a path that is looked for in the child's memory, and the program's `fork` fails (Linux 6.18).
+//! Deliberately absent: returns from functions. Source: `Documentation/trace/uprobetracer.rst`; perf_event_open(2).
+
+use super::perf::{paranoid, Attributes, Group, Whose, DISABLED, ENABLE_ON_EXEC, INHERIT};
+use crate::trace::{Metric, Source};
+use crate::Error;
+use rustix::fs::{openat, Mode, OFlags, CWD};
+use rustix::mount::{fsconfig_create, fsmount, fsopen, FsMountFlags, FsOpenFlags, MountAttrFlags};
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Where systems mount it.
+const TRACEFS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
+/// Its file of definitions.
+const DEFINITIONS: &str = "uprobe_events";
+/// A group is read into less than 16 KB.
+const GROUP_MAX: usize = 512;
+/// Makes the definitions of one process different.
+static RUN: AtomicU32 = AtomicU32::new(0);
+
+const TRACEPOINT: u32 = 2;
+
+/// A function in its file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// What the trace calls it.
+    pub metric: String,
+    /// The file.
+    pub path: PathBuf,
+    /// Where in the file its first instruction is.
+    pub offset: u64,
+}
+
+/// Counters of calls.
+#[derive(Debug)]
+pub struct Uprobes {
+    /// Read each by one call.
+    pub groups: Vec<Group>,
+    /// By index, entries that the kernel does not probe, and why.
+    pub refused: Vec<(usize, String)>,
+    /// Keep the breakpoints where they are.
+    _everywhere: Vec<File>,
+    /// Behind those: a definition that is counted cannot be removed.
+    _definitions: Definitions,
+}
+
+impl Uprobes {
+    /// Opens a counter for each of `entries`.
+    ///
+    /// # Errors
+    /// [`Error::NoUprobes`] where the kernel has none, or does not let this user have any.
+    pub fn open(entries: &[Entry], whose: Whose) -> Result<Uprobes, Error> {
+        let mut definitions = Definitions::new().map_err(|error| none(&error, 0))?;
+        let (mut groups, mut refused, mut everywhere) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut files, mut metrics) = (Vec::new(), Vec::new());
+        for (index, entry) in entries.iter().enumerate() {
+            let number = match definitions.add(entry) {
+                Ok(number) => number,
+                Err(error) if is_of_all(&error) => return Err(none(&error, index)),
+                Err(error) => {
+                    refused.push((index, format!("the kernel does not probe it ({error})")));
+                    continue;
+                }
+            };
+            let failed = |error: std::io::Error| none(&error, index);
+            everywhere.push(call(number, Scope::Everybody, None).map_err(failed)?);
+            files.push(call(number, Scope::Of(whose), files.first()).map_err(failed)?);
+            metrics.push(Metric::new(&entry.metric, Source::Software, "uprobe"));
+            if files.len() == GROUP_MAX {
+                groups.push(Group::of(std::mem::take(&mut files), std::mem::take(&mut metrics)));
+            }
+        }
+        if !files.is_empty() {
+            groups.push(Group::of(files, metrics));
+        }
+        Ok(Uprobes { groups, refused, _everywhere: everywhere, _definitions: definitions })
+    }
+}
+
+/// What tracefs has been told.
+#[derive(Debug)]
+struct Definitions {
+    tracefs: OwnedFd,
+    /// A name that nobody else's have.
+    group: String,
+    count: usize,
+}
+
+impl Definitions {
+    fn new() -> std::io::Result<Definitions> {
+        let group = format!("lightfoot_{}_{}", std::process::id(), RUN.fetch_add(1, Ordering::Relaxed));
+        let definitions = Definitions { tracefs: tracefs()?, group, count: 0 };
+        definitions.file(DEFINITIONS, OFlags::WRONLY | OFlags::APPEND).map(|_| definitions)
+    }
+
+    fn file(&self, path: &str, flags: OFlags) -> std::io::Result<File> {
+        Ok(File::from(openat(&self.tracefs, path, flags | OFlags::CLOEXEC, Mode::empty())?))
+    }
+
+    fn tell(&self, line: &str) -> std::io::Result<()> {
+        self.file(DEFINITIONS, OFlags::WRONLY | OFlags::APPEND)?.write_all(line.as_bytes())
+    }
+
+    /// Defines a probe; the number of its tracepoint.
+    fn add(&mut self, entry: &Entry) -> std::io::Result<u64> {
+        let path = entry.path.to_str().filter(|path| !path.contains(char::is_whitespace));
+        let path = path.ok_or_else(|| std::io::Error::other("its file's path has blanks"))?;
+        let name = format!("{}/f{}", self.group, self.count);
+        self.tell(&format!("p:{name} {path}:{:#x}\n", entry.offset))?;
+        self.count += 1;
+        let mut number = String::new();
+        self.file(&format!("events/{name}/id"), OFlags::RDONLY)?.read_to_string(&mut number)?;
+        number.trim().parse().map_err(std::io::Error::other)
+    }
+}
+
+impl Drop for Definitions {
+    fn drop(&mut self) {
+        for number in 0..self.count {
+            // What cannot be removed stays defined and counts nothing.
+            let _ = self.tell(&format!("-:{}/f{number}\n", self.group));
+        }
+    }
+}
+
+/// A descriptor of tracefs: the system's, or one that nobody else sees.
+fn tracefs() -> rustix::io::Result<OwnedFd> {
+    let folder = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
+    for path in TRACEFS {
+        if let Ok(found) = openat(CWD, path, folder, Mode::empty()) {
+            if rustix::fs::statat(&found, DEFINITIONS, rustix::fs::AtFlags::empty()).is_ok() {
+                return Ok(found);
+            }
+        }
+    }
+    let context = fsopen("tracefs", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    fsconfig_create(&context)?;
+    fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty())
+}
+
+/// Who is counted.
+#[derive(Clone, Copy, Debug)]
+enum Scope {
+    /// These.
+    Of(Whose),
+    /// Nobody, but the breakpoint is there for everybody. The kernel takes it out of a process where the task for which a counter was made is gone, although threads
+    /// that run together exchange their counters (Linux 6.18): calls were lost once a thread had ended.
+    Everybody,
+}
+
+fn call(number: u64, scope: Scope, leader: Option<&File>) -> std::io::Result<File> {
+    // Followers are enabled with their leader.
+    let (flags, cpu): (u64, libc::c_int) = match (scope, leader) {
+        (Scope::Everybody, _) => (DISABLED, 0),
+        (Scope::Of(_), None) => (INHERIT | DISABLED | ENABLE_ON_EXEC, -1),
+        (Scope::Of(_), Some(_)) => (INHERIT, -1),
+    };
+    let pid = match scope {
+        Scope::Everybody => -1,
+        Scope::Of(whose) => whose.pid()?,
+    };
+    Attributes::of(TRACEPOINT, number, flags).open(pid, cpu, leader)
+}
+
+/// Whether what went wrong for one function would go wrong for all.
+fn is_of_all(error: &std::io::Error) -> bool {
+    let of_all = [libc::EACCES, libc::EPERM, libc::EROFS, libc::EMFILE, libc::ENFILE, libc::ENOSYS];
+    error.raw_os_error().is_some_and(|number| of_all.contains(&number))
+}
+
+/// Why none can be counted.
+fn none(error: &std::io::Error, opened: usize) -> Error {
+    let why = match error.raw_os_error() {
+        Some(libc::EACCES | libc::EPERM | libc::EROFS) => {
+            let setting = paranoid().map_or_else(|| "unreadable".to_owned(), |value| value.to_string());
+            format!(
+                "they take root (CAP_SYS_ADMIN for tracefs, in a container --privileged; kernel.perf_event_paranoid, here {setting}, alone does not \
+                 give it)"
+            )
+        }
+        Some(libc::EMFILE | libc::ENFILE) => {
+            format!("each takes a descriptor, and after {opened} there are no more: raise 'ulimit -n', or name fewer functions")
+        }
+        Some(libc::ENOSYS) => "perf_event_open is not allowed here (a container's filter?)".into(),
+        Some(libc::ENODEV | libc::ENOENT) => "this kernel has none (CONFIG_UPROBE_EVENTS)".into(),
+        _ => format!("the kernel says {error}"),
+    };
+    Error::NoUprobes { why }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn why_there_are_none_is_said_with_the_setting_and_the_way_out() {
+        let said = |number| none(&std::io::Error::from_raw_os_error(number), 7).to_string();
+        for number in [libc::EACCES, libc::EPERM, libc::EMFILE, libc::ENOSYS, libc::ENODEV, libc::EIO] {
+            assert!(said(number).contains("--engine probe"), "{}", said(number));
+        }
+        assert!(said(libc::EPERM).contains("kernel.perf_event_paranoid"), "{}", said(libc::EPERM));
+        assert!(said(libc::EMFILE).contains("after 7"), "{}", said(libc::EMFILE));
+        assert!(!is_of_all(&std::io::Error::from_raw_os_error(libc::EINVAL)));
+    }
+}

@@ -1,0 +1,168 @@
+//! Which traces are samples: the part of a verdict that is decided before any number is looked at.
+//!
+//! Runs at one layout (same layout seed and environment) are one sample, because layout alone moves correlations (Mytkowicz et al. 2009); they are averaged. Where baselines and runs
+//! cover the same layouts they are compared pair by pair. Where one side has a single layout that the other side lacks, instrumentation and layout cannot
+//! be told apart, and the verdict must say so.
+
+use crate::trace::{Source, Trace};
+
+/// Where things lay in a run, as far as its header knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Place {
+    seed: Option<u64>,
+    environment_bytes: Option<u64>,
+    /// Without a seed a kernel places things by chance; in a simulated run nothing is left to chance.
+    chance: bool,
+}
+
+impl Place {
+    fn of(trace: &Trace) -> Place {
+        let (seed, environment_bytes) = (trace.header.layout_seed, trace.header.environment_bytes);
+        Place { seed, environment_bytes, chance: seed.is_none() && trace.header.engine != "simulated" }
+    }
+}
+
+/// How many samples there are, and how they belong together; baselines come before runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Design {
+    pub(super) baselines: usize,
+    pub(super) runs: usize,
+    /// Baseline and run at the same layout, when all have a partner and there are enough of them for a verdict.
+    pub(super) pairs: Option<Vec<(usize, usize)>>,
+}
+
+impl Design {
+    pub(super) fn samples(&self) -> usize {
+        self.baselines + self.runs
+    }
+
+    /// Of each sample the other one of its pair.
+    pub(super) fn partners(&self) -> Vec<Option<usize>> {
+        let mut partners = vec![None; self.samples()];
+        for &(baseline, run) in self.pairs.iter().flatten() {
+            (partners[baseline], partners[run]) = (Some(run), Some(baseline));
+        }
+        partners
+    }
+}
+
+/// What a sample is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Unit {
+    Layout,
+    Trace,
+}
+
+/// Traces that are one sample, by index.
+pub(super) type Sample = Vec<usize>;
+
+/// The design of an experiment and what a reader must know about it.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub(super) design: Design,
+    /// Of baselines, then of runs; indices count through both.
+    pub(super) samples: Vec<Sample>,
+    /// Why a difference cannot be the instrumentation's, if so.
+    pub(super) layout_bias: Option<String>,
+    pub(super) notes: Vec<String>,
+}
+
+/// Arranges traces into samples.
+pub(super) fn plan(baseline: &[Trace], run: &[Trace], alpha: f64) -> Plan {
+    let mut notes = Vec::new();
+    let places: Vec<Place> = baseline.iter().chain(run).map(Place::of).collect();
+    let same = |places: &[Place]| places.windows(2).all(|pair| pair[0] == pair[1]);
+    let one_place = same(&places) && places.len() > 1;
+    // With one layout on each side nothing but repeats is left to learn from; that they differ is said as bias.
+    let repeats = same(&places[..baseline.len()]) && same(&places[baseline.len()..]);
+    let unit = if repeats { Unit::Trace } else { Unit::Layout };
+    let (first, second): (Vec<usize>, Vec<usize>) = (0..places.len()).partition(|&i| i < baseline.len());
+    let [baselines, runs] = [first, second].map(|side| group(&side, &places, unit));
+    if one_place && !places[0].chance {
+        notes.push(
+            "all traces are of one layout: the verdict holds for it alone; trace with several layout seeds or environments to include that spread"
+                .into(),
+        );
+    }
+    let pairs = if repeats { None } else { pair(&baselines, &runs, &places) };
+    let pairs = pairs.filter(|pairs| 2.0 / 2_f64.powi(pairs.len() as i32) <= alpha);
+    let design = Design { baselines: baselines.len(), runs: runs.len(), pairs };
+    if design.pairs.is_some() {
+        notes.push("baselines and runs are compared pair by pair, at the same layout".into());
+    }
+    let layout_bias = layout_bias(baseline, run);
+    Plan { design, samples: baselines.into_iter().chain(runs).collect(), layout_bias, notes }
+}
+
+/// Traces of one side at one known layout are one sample; without a known one, or where repeats are all there is, each is its own.
+fn group(side: &[usize], places: &[Place], unit: Unit) -> Vec<Sample> {
+    let mut samples: Vec<Sample> = Vec::new();
+    for &index in side {
+        let same = |sample: &&mut Sample| places[sample[0]] == places[index];
+        match samples.iter_mut().find(same) {
+            Some(sample) if !places[index].chance && unit == Unit::Layout => sample.push(index),
+            _ => samples.push(vec![index]),
+        }
+    }
+    samples
+}
+
+/// Every baseline's partner at the same known layout.
+fn pair(baselines: &[Sample], runs: &[Sample], places: &[Place]) -> Option<Vec<(usize, usize)>> {
+    let partner = |(index, baseline): (usize, &Sample)| {
+        let place = places[baseline[0]];
+        let run = runs.iter().position(|run| !place.chance && places[run[0]] == place)?;
+        Some((index, baselines.len() + run))
+    };
+    (baselines.len() == runs.len()).then(|| baselines.iter().enumerate().map(partner).collect()).flatten()
+}
+
+/// Why a difference between the sides would be the layout's.
+fn layout_bias(baseline: &[Trace], run: &[Trace]) -> Option<String> {
+    let software =
+        |trace: &Trace| trace.header.metrics.iter().any(|metric| metric.source == Source::Software);
+    if let Some(sentence) = only_place(baseline, run) {
+        return Some(sentence);
+    }
+    // Instrumentation in the source makes another build of the program and no metric.
+    let build = |trace: &Trace| trace.header.build_id.clone();
+    let one_build = baseline.iter().chain(run).all(|trace| Some(build(trace)) == baseline.first().map(build));
+    let none = one_build && !run.iter().any(software) && !baseline.iter().any(software);
+    none.then(|| "no run carries instrumentation, so what differs is layout or noise".into())
+}
+
+fn only_place(baseline: &[Trace], run: &[Trace]) -> Option<String> {
+    let single = |side: &[Trace]| {
+        let first = Place::of(side.first()?);
+        side.iter().all(|trace| Place::of(trace) == first).then_some(first)
+    };
+    let has = |side: &[Trace], place: Place| side.iter().any(|trace| Place::of(trace) == place);
+    let (b, r) = (single(baseline), single(run));
+    let lonely = b.is_some_and(|place| !has(run, place)) || r.is_some_and(|place| !has(baseline, place));
+    if !lonely {
+        return None;
+    }
+    let bytes = |side: &[Trace]| describe(side.iter().map(|trace| trace.header.environment_bytes));
+    let seeds = |side: &[Trace]| describe(side.iter().map(|trace| trace.header.layout_seed));
+    Some(match bytes(baseline) == bytes(run) {
+        false => format!(
+            "baselines ran with an environment of {} bytes and runs with {}, which alone can do this (layout bias): trace both with the same",
+            bytes(baseline),
+            bytes(run)
+        ),
+        true => format!(
+            "baselines ran at layout {} and runs at layout {}, which alone can do this (layout bias): trace both at the same layouts",
+            seeds(baseline),
+            seeds(run)
+        ),
+    })
+}
+
+fn describe(values: impl Iterator<Item = Option<u64>>) -> String {
+    let mut values: Vec<Option<u64>> = values.collect();
+    values.sort_unstable();
+    values.dedup();
+    let shown: Vec<String> =
+        values.iter().map(|value| value.map_or("unknown".into(), |value| value.to_string())).collect();
+    shown.join(", ")
+}

@@ -1,0 +1,130 @@
+//! Permutations of labels: how extreme is a difference among all that mere relabelling would have made?
+//!
+//! Under the hypothesis that instrumentation changes nothing, which samples are called *run* is arbitrary: every choice of as many samples is as likely as the one
+//! observed. With few samples all choices are listed and p is exact; with many, [`LIMIT`] random ones and the observed one (Phipson and Smyth 2010). Over several
+//! comparisons the largest statistic of each relabelling is what counts, so that the error of the whole family is controlled, correlated as the
+//! comparisons may be (Westfall and Young 1993, single step).
+
+use super::design::Design;
+use crate::random::Random;
+
+/// Relabellings that are listed or drawn at most.
+pub(super) const LIMIT: usize = 10_000;
+
+/// Every relabelling, the observed one first: the samples called *run*, by index; baselines come before runs.
+pub(super) fn relabellings(design: &Design, seed: u64) -> Vec<Vec<usize>> {
+    let observed: Vec<usize> = (design.baselines..design.samples()).collect();
+    let mut all = vec![observed.clone()];
+    match &design.pairs {
+        Some(pairs) if pairs.len() < 14 => {
+            all.extend(
+                (1..1_usize << pairs.len()).map(|flips| flipped(pairs, |index| flips >> index & 1 == 1)),
+            );
+        }
+        Some(pairs) => {
+            let mut random = Random::new(seed);
+            all.extend((1..LIMIT).map(|_| flipped(pairs, |_| random.bits() & 1 == 1)));
+        }
+        None if choices(design.samples(), design.runs) <= LIMIT as f64 => {
+            combinations(design.samples(), design.runs, &mut |chosen| {
+                if chosen != observed {
+                    all.push(chosen.to_vec());
+                }
+            });
+        }
+        None => {
+            let mut random = Random::new(seed);
+            let mut order: Vec<usize> = (0..design.samples()).collect();
+            all.extend((1..LIMIT).map(|_| {
+                random.shuffle(&mut order);
+                order[..design.runs].to_vec()
+            }));
+        }
+    }
+    all
+}
+
+fn flipped(pairs: &[(usize, usize)], mut flip: impl FnMut(usize) -> bool) -> Vec<usize> {
+    pairs
+        .iter()
+        .enumerate()
+        .map(|(index, &(baseline, run))| if flip(index) { baseline } else { run })
+        .collect()
+}
+
+/// Calls `visit` with every set of `k` of `n` indices.
+fn combinations(n: usize, k: usize, visit: &mut impl FnMut(&[usize])) {
+    let mut chosen: Vec<usize> = (0..k).collect();
+    loop {
+        visit(&chosen);
+        let Some(place) = (0..k).rev().find(|&place| chosen[place] < n - k + place) else { return };
+        chosen[place] += 1;
+        for next in place + 1..k {
+            chosen[next] = chosen[next - 1] + 1;
+        }
+    }
+}
+
+/// `n` over `k`.
+pub(super) fn choices(n: usize, k: usize) -> f64 {
+    (0..k.min(n)).map(|i| (n - i) as f64 / (i + 1) as f64).product()
+}
+
+/// The smallest p that a two-sided test of this design can give, whatever the data.
+pub(super) fn smallest_p(design: &Design) -> f64 {
+    let (count, same) = match &design.pairs {
+        Some(pairs) => (2_f64.powi(pairs.len() as i32), 2.0),
+        // With equal sizes, swapping all labels gives the same statistic.
+        None => {
+            (choices(design.samples(), design.runs), if design.baselines == design.runs { 2.0 } else { 1.0 })
+        }
+    };
+    let sampled = if count > LIMIT as f64 { 1.0 / LIMIT as f64 } else { 0.0 };
+    (same / count).max(sampled).min(1.0)
+}
+
+/// p of each comparison, adjusted for all of them: `statistics[relabelling][comparison]`, the observed one first, larger is more extreme.
+pub(super) fn adjusted(statistics: &[Vec<f64>]) -> Vec<f64> {
+    let largest: Vec<f64> = statistics.iter().map(|row| row.iter().copied().fold(0.0, f64::max)).collect();
+    let Some(observed) = statistics.first() else { return Vec::new() };
+    // Sums in another order may differ in the last digits.
+    let as_extreme = |t: f64| largest.iter().filter(|&&other| other >= t - 1e-9 * t.abs()).count();
+    observed.iter().map(|&t| as_extreme(t) as f64 / largest.len() as f64).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn unpaired(baselines: usize, runs: usize) -> Design {
+        Design { baselines, runs, pairs: None }
+    }
+
+    #[test]
+    fn few_samples_are_listed_and_many_are_drawn() {
+        let all = relabellings(&unpaired(5, 5), 1);
+        assert_eq!(all.len(), 252);
+        assert_eq!(all[0], [5, 6, 7, 8, 9]);
+        let distinct: std::collections::BTreeSet<_> = all.iter().collect();
+        assert_eq!(distinct.len(), 252);
+        assert_eq!(relabellings(&unpaired(20, 20), 1).len(), LIMIT);
+        let pairs = Design { baselines: 3, runs: 3, pairs: Some(vec![(0, 4), (1, 3), (2, 5)]) };
+        let all = relabellings(&pairs, 1);
+        assert_eq!((all.len(), &all[7]), (8, &vec![0, 1, 2]));
+    }
+
+    #[test]
+    fn the_smallest_p_is_said() {
+        assert!((smallest_p(&unpaired(26, 1)) - 1.0 / 27.0).abs() < 1e-12);
+        assert!((smallest_p(&unpaired(5, 5)) - 2.0 / 252.0).abs() < 1e-12);
+        let pairs = Design { baselines: 6, runs: 6, pairs: Some((0..6).map(|i| (i, i + 6)).collect()) };
+        assert!((smallest_p(&pairs) - 2.0 / 64.0).abs() < 1e-12);
+        assert_eq!(smallest_p(&unpaired(30, 30)), 1e-4);
+    }
+
+    #[test]
+    fn the_largest_of_the_family_counts() {
+        let statistics = [vec![3.0, 1.0], vec![0.0, 2.0], vec![2.5, 0.0], vec![0.5, 0.5]];
+        assert_eq!(adjusted(&statistics), [0.25, 0.75]);
+    }
+}
