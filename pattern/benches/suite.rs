@@ -2,6 +2,9 @@
 //!
 //! `cargo bench -p pattern --bench suite -- FOLDER`, where FOLDER is `testdata` of a checkout. Cases with several patterns are asked which of them match;
 //! bounds are honoured by searching from their start and within their end. Ends with status 1 when a case that is run differs.
+//!
+//! With a file `spencer1.tests` of a checkout of GNU grep instead of a folder, its lines `STATUS@EXPRESSION@TEXT` are run: 0 for a match, 1 for none, 2 for an
+//! expression that is refused. POSIX's extended expressions differ from ours in places, so what differs is listed and the status is 0.
 
 use pattern::regex::{Case, Options, RegexBuilder, RegexSet, Unit};
 use std::collections::BTreeMap;
@@ -12,6 +15,9 @@ use toml::Value;
 fn main() {
     let folder =
         std::env::args().skip(1).find(|word| word != "--bench").expect("the folder of the test data");
+    if folder.ends_with(".tests") {
+        return spencer(Path::new(&folder));
+    }
     let mut files = Vec::new();
     collect(Path::new(&folder), &mut files);
     let mut tally: BTreeMap<String, usize> = BTreeMap::new();
@@ -41,6 +47,28 @@ fn main() {
         println!("{count:>6} {kind}");
     }
     std::process::exit(i32::from(failures > 0));
+}
+
+/// Henry Spencer's cases in the form of GNU grep's file.
+fn spencer(file: &Path) {
+    let text = std::fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+    let (mut same, mut all) = (0, 0);
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        let mut fields = line.split('@');
+        let (Some(status), Some(pattern), Some(text)) = (fields.next(), fields.next(), fields.next()) else {
+            continue;
+        };
+        let found = match pattern::Regex::new(pattern) {
+            Ok(regex) => i32::from(!regex.is_match(format!("{text}\n").as_bytes())),
+            Err(_) => 2,
+        };
+        all += 1;
+        match status.parse() == Ok(found) {
+            true => same += 1,
+            false => println!("{line}: {found}"),
+        }
+    }
+    println!("{same} of {all} the same");
 }
 
 enum Verdict {

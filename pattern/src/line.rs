@@ -1,12 +1,27 @@
 //! Lines of a text: where they begin and end.
 //!
-//! A line runs up to and including its terminator byte; the last one may lack it. Pure and scalar but for `memchr`.
+//! A line runs up to and including its terminator byte; the last one may lack it. Pure and scalar but for `memchr`, and for the end of a long line,
+//! which is looked for as strings are.
 
+use crate::literal::finder::Finder;
 use std::ops::Range;
+
+/// An end within so many bytes is found fastest by what needs no preparation.
+const NEAR_BYTES: usize = 4 << 10;
 
 /// The end of the line that holds byte `at`, terminator included.
 pub fn end_of(text: &[u8], at: usize, terminator: u8) -> usize {
-    memchr::memchr(terminator, &text[at..]).map_or(text.len(), |offset| at + offset + 1)
+    let near = text.len().min(at.saturating_add(NEAR_BYTES));
+    match memchr::memchr(terminator, &text[at..near]) {
+        Some(offset) => at + offset + 1,
+        None => far_end_of(text, near, terminator),
+    }
+}
+
+/// The same for a long line.
+#[cold]
+fn far_end_of(text: &[u8], from: usize, terminator: u8) -> usize {
+    Finder::new(&[terminator]).find(text, from).map_or(text.len(), |at| at + 1)
 }
 
 /// The start of the line that holds byte `at`.
@@ -50,6 +65,15 @@ mod tests {
                     assert_eq!(around(text, at, b'\n'), line);
                 }
             }
+        }
+    }
+
+    #[test]
+    fn ends_of_long_lines_are_found() {
+        for length in [0, 1, NEAR_BYTES - 1, NEAR_BYTES, NEAR_BYTES + 1, 3 * NEAR_BYTES + 77] {
+            let text = [&b"-".repeat(length)[..], b"\n", &b"-".repeat(length)].concat();
+            assert_eq!((end_of(&text, 0, b'\n'), end_of(&text, length, b'\n')), (length + 1, length + 1));
+            assert_eq!(end_of(&text, length + 1, b'\n'), text.len());
         }
     }
 

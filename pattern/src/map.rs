@@ -1,8 +1,8 @@
 //! Files mapped read-only.
 //!
-//! A map is read-only and shared: a private writable one would copy every page that is populated. Pages are not populated ahead: kernels that prefetch
-//! touch them in order, and the kernel maps those around a fault at once. Left out: whatever cannot be mapped (pipes, devices, most of
-//! `/proc`), which callers read instead.
+//! A map is read-only and shared: a private writable one would copy every page that is populated. Whoever goes through one piece after the other
+//! has each [`populate`]d: an exception for every 64 KB, which the system maps around one, costs a tenth of a scan. Left out: whatever cannot
+//! be mapped (pipes, devices, most of `/proc`), which callers read instead.
 
 use std::fs::File;
 use std::ops::Deref;
@@ -56,6 +56,18 @@ impl Drop for Map {
     }
 }
 
+/// Maps the pages of a part of a map at once; for other memory, or on a system before Linux 5.14, a call for nothing.
+pub fn populate(part: &[u8]) {
+    const PAGE_BYTES: usize = 4096;
+    let start = part.as_ptr().map_addr(|address| address & !(PAGE_BYTES - 1));
+    let length = part.as_ptr().addr() - start.addr() + part.len();
+    // SAFETY: the range begins with the page of the first byte and ends with the slice, all of it memory that may be read; the advice changes speed only.
+    #[cfg(target_os = "linux")]
+    unsafe {
+        libc::madvise(start.cast_mut().cast(), length, libc::MADV_POPULATE_READ);
+    }
+}
+
 // SAFETY: the memory is read-only here, and unmapping is not bound to a thread.
 unsafe impl Send for Map {}
 // SAFETY: as above; shared reads need no order.
@@ -71,6 +83,9 @@ mod tests {
         let map = Map::new(&File::open(&path).unwrap()).unwrap();
         assert_eq!(&map[..4], b"\x7fELF");
         assert_eq!(map.len() as u64, path.metadata().unwrap().len());
+        for part in [0..map.len(), 1..2, 5000..map.len() - 1, 7..7] {
+            populate(&map[part]);
+        }
         assert!(Map::new(&File::open("/dev/null").unwrap()).is_none());
         assert!(Map::new(&File::open("/").unwrap()).is_none());
     }

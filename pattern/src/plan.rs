@@ -11,13 +11,15 @@
 //! | what cannot match without some string | `required` | that string is looked for and its lines confirmed; where it is dense, bit streams |
 //! | what has a bit-stream program of bounded size | `streams` | a cost per byte that no text changes |
 //! | anything else | `automaton` | a lazy automaton needs no more than a look at each byte |
+//! | where it is asked for by name | `cuda` | a graphics card runs the program; what it fails at, the processor does |
 //!
 //! Programs are compiled when the first text comes that is large enough to repay it; smaller ones go through the automaton.
 
 use crate::compile::{self, CompileError, CompileOptions};
+use crate::kernel::cuda::{Cuda, CudaError, GpuProgram, HostText, Reach};
 use crate::kernel::Scanner;
 use crate::line;
-use crate::literal::required::{self, Required};
+use crate::literal::required::{self, Cost, Required};
 use crate::literal::Literal;
 use crate::program::BitProgram;
 use crate::regex::{Automaton, Options, Terminator, Unit};
@@ -46,11 +48,14 @@ const FEW_LETTERS: usize = 40;
 /// Streams without Unicode classes are nearly as fast as memory: only strings with pairs of bytes that are this rare are looked for first.
 const RARE_PAIR: u32 = 11;
 
-/// A confirmed line costs what streams need for so many bytes.
-const SPARSE_BYTES: usize = 8 << 10;
+/// Where streams need no Unicode classes, a confirmed line costs what they need for so many bytes, and their program what so many lines do.
+const COST: Cost = Cost { sparse_bytes: 1 << 10, patience_lines: 256 };
 
 /// The same where they need Unicode classes.
-const UNICODE_SPARSE_BYTES: usize = 2 << 10;
+const UNICODE_COST: Cost = Cost { sparse_bytes: 384, patience_lines: 4 << 10 };
+
+/// Groups of fewer lines are confirmed by the automaton.
+const FEW_LINES: usize = 8;
 
 /// A way to find matching lines.
 #[derive(Debug)]
@@ -99,10 +104,10 @@ pub const ENGINES: &[EngineKind] = &[
     },
     EngineKind {
         name: "required",
-        about: "a string that every match contains, its lines confirmed by the automaton; bit streams where the string is dense",
+        about: "a string that every match contains, its lines confirmed in groups; bit streams where the string is dense",
         build: |hir, options| {
             let by_line = options.unit == Unit::Line && options.terminator != Terminator::Nul;
-            let required = by_line.then(|| Required::of(hir, sparse_bytes(hir))).flatten()?;
+            let required = by_line.then(|| Required::of(hir, cost_of_streams(hir))).flatten()?;
             Some(Engine::Required(Arc::new(required), Streams::new(hir, options)?))
         },
         suits: has_rare_string,
@@ -119,6 +124,15 @@ pub const ENGINES: &[EngineKind] = &[
         build: |_, _| Some(Engine::Automaton),
         suits: |_| true,
     },
+    EngineKind {
+        name: "cuda",
+        about: "a bit-stream program on a graphics card, to which texts are copied in pieces",
+        build: |hir, options| {
+            let program = for_card(hir, options).ok()?;
+            Some(Engine::Cuda(Arc::new(program), Streams::new(hir, options)?))
+        },
+        suits: |_| false,
+    },
 ];
 
 /// A chosen engine.
@@ -130,6 +144,7 @@ enum Engine {
     Required(Arc<Required>, Streams),
     Streams(Streams),
     Automaton,
+    Cuda(Arc<GpuProgram>, Streams),
 }
 
 /// The engine of a pattern, and why.
@@ -172,16 +187,23 @@ impl Plan {
 
     pub(crate) fn explain(&self) -> String {
         let mut out = format!("engine: {} ({})\n", self.name, self.about);
-        if let Some(streams) = self.streams() {
+        if let Some(streams) = self.streams().filter(|_| self.name != "cuda") {
             out += &streams.explain();
         }
         if let Engine::Required(required, _) = &self.engine {
             let string = String::from_utf8_lossy(required.string());
             let _ = writeln!(
                 out,
-                "looked for: {string:?}, unless a text has it more than once in {} bytes",
+                "looked for: {string:?} by {}, unless a text has it more than once in {} bytes",
+                required.kernel(),
                 required.sparse_bytes()
             );
+        }
+        if let Engine::Literal(literal, _) = &self.engine {
+            let _ = writeln!(out, "looked for by: {}", literal.kernel());
+        }
+        if let Engine::Cuda(program, _) = &self.engine {
+            let _ = writeln!(out, "card: {}", program.cuda().card().name);
         }
         if let Engine::Words(words) = &self.engine {
             let _ = writeln!(out, "kernel: {}", words.kernel());
@@ -196,9 +218,10 @@ impl Plan {
 
     fn streams(&self) -> Option<&Streams> {
         match &self.engine {
-            Engine::Literal(_, streams) | Engine::Required(_, streams) | Engine::Streams(streams) => {
-                Some(streams)
-            }
+            Engine::Literal(_, streams)
+            | Engine::Required(_, streams)
+            | Engine::Streams(streams)
+            | Engine::Cuda(_, streams) => Some(streams),
             Engine::Records | Engine::Words(_) | Engine::Automaton => None,
         }
     }
@@ -223,6 +246,9 @@ impl Plan {
                 }
             }
             Engine::Streams(_) => self.count_streams(spans, text),
+            Engine::Cuda(program, _) => program
+                .count_lines_from_host(HostText::Pageable(text))
+                .unwrap_or_else(|_| self.count_streams(spans, text)),
             Engine::Words(words) => words.count(spans, text, self.terminator),
             Engine::Records | Engine::Automaton => self.count_pushed(spans, text),
         }
@@ -250,6 +276,10 @@ impl Plan {
             Engine::Automaton => automaton(spans, text, self.terminator, push),
             Engine::Words(words) => words.lines(spans, text, self.terminator, push),
             Engine::Streams(_) => self.lines_by_streams(spans, text, push),
+            Engine::Cuda(program, _) => match program.line_ends_from_host(HostText::Pageable(text)) {
+                Ok(ends) => self.lines_that_end(text, &ends, push),
+                Err(_) => self.lines_by_streams(spans, text, push),
+            },
             Engine::Literal(literal, _) => {
                 let at = literal.lines(text, self.terminator, push)?;
                 self.rest_by_streams(spans, text, at, push)
@@ -261,6 +291,17 @@ impl Plan {
         }
     }
 
+    /// The lines that end at these places.
+    fn lines_that_end(&self, text: &[u8], ends: &[u64], push: &mut Push<'_>) -> ControlFlow<()> {
+        let mut past = 0;
+        ends.iter().try_for_each(|&end| {
+            let end = end as usize;
+            let start = past + line::start_of(&text[past..], end - past, self.terminator);
+            past = text.len().min(end + 1);
+            push(start..past)
+        })
+    }
+
     /// The lines up to where the string is dense, and that place.
     fn lines_by_required(
         &self,
@@ -269,12 +310,31 @@ impl Plan {
         text: &[u8],
         push: &mut Push<'_>,
     ) -> ControlFlow<(), usize> {
-        let confirm = |line: Range<usize>| {
-            let content = line.start + line::content(&text[line.clone()], self.terminator);
-            // Not `is_match`: where the earliest end of a match is asked for, the fastest engine for Unicode's `\b` is left out.
-            spans.search_half(&Input::new(&text[line.start..content])).is_some()
+        let mut copies = Vec::new();
+        let mut confirm = |lines: &[Range<usize>], push: &mut Push<'_>| match self.confirming(required, lines)
+        {
+            Some(scanner) => confirmed(scanner, text, lines, &mut copies, push),
+            None => lines.iter().try_for_each(|line| {
+                let content = line.start + line::content(&text[line.clone()], self.terminator);
+                // Not `is_match`: where the earliest end of a match is asked for, the fastest engine for Unicode's `\b` is left out.
+                match spans.search_half(&Input::new(&text[line.start..content])) {
+                    Some(_) => push(line.clone()),
+                    None => ControlFlow::Continue(()),
+                }
+            }),
         };
-        required.lines(text, self.terminator, confirm, push)
+        required.lines(text, self.terminator, &mut confirm, push)
+    }
+
+    /// The program that confirms these lines, where that is faster than the automaton.
+    fn confirming(&self, required: &Required, lines: &[Range<usize>]) -> Option<&Scanner> {
+        let compiled = match required.repays_program(lines.len()) {
+            true => self.streams()?.compiled(),
+            false => self.streams()?.compiled.get()?.as_ref(),
+        };
+        compiled
+            .filter(|compiled| compiled.exact && lines.len() >= FEW_LINES)
+            .map(|compiled| &compiled.scanner)
     }
 
     /// The lines from `at` on, the start of a line or the end of the text.
@@ -326,6 +386,28 @@ impl Plan {
             }
             ControlFlow::Continue(())
         })
+    }
+}
+
+/// The program of a pattern on the machine's card.
+///
+/// # Errors
+/// Lines of the pattern depend on more than themselves, it has no exact program, or there is no card.
+pub(crate) fn for_card(hir: &Hir, options: &Options) -> Result<GpuProgram, CudaError> {
+    let refused = |reason: &str| Err(CudaError::NoProgram { reason: reason.to_owned() });
+    if options.unit == Unit::Text {
+        return refused("a match may span lines");
+    }
+    if options.terminator == Terminator::Nul {
+        return refused("with lines that end with NUL, ^ also matches behind line feeds");
+    }
+    let Some(streams) = Streams::new(hir, options) else {
+        return refused("it has too many letters, or classes behind a part of a character");
+    };
+    match streams.compiled() {
+        None => refused("it has more operations than a program may have"),
+        Some(Compiled { exact: false, .. }) => refused("its lines would have to be confirmed one by one"),
+        Some(compiled) => GpuProgram::new(&Cuda::shared()?, compiled.scanner.program(), Reach::Line),
     }
 }
 
@@ -393,6 +475,28 @@ impl Streams {
     }
 }
 
+/// Pushes those of some lines that a program marks in copies of them, side by side.
+fn confirmed(
+    scanner: &Scanner,
+    text: &[u8],
+    lines: &[Range<usize>],
+    copies: &mut Vec<u8>,
+    push: &mut Push<'_>,
+) -> ControlFlow<()> {
+    copies.clear();
+    lines.iter().for_each(|line| copies.extend_from_slice(&text[line.clone()]));
+    let (mut lines, mut past) = (lines.iter(), 0);
+    scanner.for_each_line_end(copies, |end| {
+        // Only the last line may lack its terminator.
+        let end = copies.len().min(end + 1);
+        let line = lines.by_ref().find(|line| {
+            past += line.len();
+            past >= end
+        });
+        line.map_or(ControlFlow::Continue(()), |line| push(line.clone()))
+    })
+}
+
 /// Whether a class holds characters of several bytes.
 fn has_long_characters(hir: &Hir) -> bool {
     match hir.kind() {
@@ -412,12 +516,12 @@ fn has_rare_string(hir: &Hir) -> bool {
     })
 }
 
-/// With fewer bytes to a hit, streams are faster than confirming its line.
-fn sparse_bytes(hir: &Hir) -> usize {
+/// What streams cost that a search for a string may spare.
+fn cost_of_streams(hir: &Hir) -> Cost {
     if has_long_characters(hir) {
-        UNICODE_SPARSE_BYTES
+        UNICODE_COST
     } else {
-        SPARSE_BYTES
+        COST
     }
 }
 

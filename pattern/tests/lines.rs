@@ -1,7 +1,7 @@
 //! Every engine of the plan against the `regex` crate, line by line: which lines match, how many, and all spans.
 
 use pattern::plan::ENGINES;
-use pattern::regex::{Boundary, Case, Options, RegexBuilder, RegexSet, Terminator};
+use pattern::regex::{Boundary, Case, Options, RegexBuilder, RegexSet, Scratch, Terminator};
 use pattern::Regex;
 use proptest::prelude::*;
 use std::ops::{ControlFlow, Range};
@@ -51,6 +51,10 @@ fn check(pattern: &str, text: &[u8]) {
         }
         assert_eq!(first, expected, "{pattern:?} by {engine}, one by one");
         assert_eq!(regex.find_iter(text).collect::<Vec<_>>(), spans, "{pattern:?} by {engine}");
+        let mut each = Vec::new();
+        if regex.each_match(text, &mut Scratch::default(), |found| each.push(found)).is_some() {
+            assert_eq!(each, spans, "{pattern:?}, starts from bits");
+        }
     }
 }
 
@@ -147,6 +151,101 @@ fn a_dense_string_is_searched_by_both_engines_in_one_text() {
     let text = [&b"a b c\nd\n".repeat(9000)[..], b" "].concat();
     check(" ", &text);
     check("x*a b", &text);
+}
+
+/// Spans by marks of a text of some pieces' length, against the truth.
+#[test]
+fn lines_with_a_required_string_are_confirmed_in_groups() {
+    // Sparse enough for the search not to be given up, many enough for a program to confirm them.
+    let mut text = Vec::new();
+    for number in 0..6000 {
+        text.extend_from_slice(format!("{}\n", "-+ ".repeat(400)).as_bytes());
+        let line: String = match number % 7 {
+            0 => format!("a{number}qx://b{number}"),
+            1 => "://".into(),
+            2 => format!("é://{}", "b".repeat(number % 200)),
+            3 => format!("ab:// xx://{number} ://"),
+            4 => "x://y".into(),
+            5 => "\n a://b\n".into(),
+            _ => format!(" ://c{number} é"),
+        };
+        text.extend_from_slice(format!("{line}\n").as_bytes());
+    }
+    text.truncate(text.len() - 1);
+    for pattern in
+        ["[a-z]+[0-9]*q?[a-z]://[^ ]", r"\w://\w+$", "^[a-f]*[ x]*://[^:]*$", r"[a-z]+://.*[a-z]://[0-9]"]
+    {
+        let (expected, _) = naive(pattern, &text);
+        let regex = RegexBuilder::new().engine("required").build(pattern).unwrap();
+        for pass in 0..3 {
+            assert_eq!(lines(&regex, &text), expected, "{pattern} in pass {pass}");
+            assert_eq!(regex.count_lines(&text), expected.len() as u64);
+        }
+        assert!(regex.is_match(&text));
+        let stops = regex.matching_lines(&text, |line| match line == expected[100] {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        });
+        assert!(stops.is_break());
+    }
+}
+
+fn check_each_match(pattern: &str, text: &[u8]) {
+    let regex = Regex::new(pattern).unwrap();
+    let mut each = Vec::new();
+    let mut scratch = Scratch::default();
+    // The scratch memory of another text must not show.
+    regex.each_match(&b"abing ing\n".repeat(99), &mut scratch, |_| ());
+    assert!(
+        regex.each_match(text, &mut scratch, |found| each.push(found)).is_some(),
+        "{pattern} has no marks"
+    );
+    assert_eq!(each, naive(pattern, text).1, "{pattern}");
+}
+
+#[test]
+fn all_matches_of_long_texts_are_those_of_regex() {
+    let mut seed = 7_u64;
+    let pieces = [
+        "sing", "ing", "a", "being ", " ", "\n", "b_ing", "x1", "Éting", "ingé", "Über", "\u{2014}", "\n",
+        "42 ",
+    ];
+    let rare = ["\u{1f600}ing ", "\r\n", "ab", "the end of", "THE", "漢字"];
+    for length in [1000, 70_000, 300_000] {
+        for rarity in [1, 40] {
+            let mut text = Vec::new();
+            while text.len() < length {
+                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                let roll = (seed >> 33) as usize;
+                let family = if roll.is_multiple_of(rarity) { &rare[..] } else { &pieces[..8] };
+                let family = if rarity == 1 && !roll.is_multiple_of(3) { &pieces[..] } else { family };
+                text.extend_from_slice(family[roll / 64 % family.len()].as_bytes());
+            }
+            for pattern in [
+                r"[a-z]+ing\b",
+                r"[a-z]+ing",
+                r"\w+",
+                r"\b\w{2,4}\b",
+                "ing",
+                "(?i)the|ing|a b",
+                r"^\w+",
+                r"\S+$",
+                r"[a-z]+?ing",
+                r"a.*g",
+                r"\w+\s\w+",
+                "[^ab]{3}",
+                r"\B\w\B",
+                "é|ing|Ü",
+                r"\d+",
+                r"(?:a|being |x1)+",
+                r"\p{Lu}\w*",
+                r".",
+                r"ing[é—]?",
+            ] {
+                check_each_match(pattern, &text);
+            }
+        }
+    }
 }
 
 #[test]

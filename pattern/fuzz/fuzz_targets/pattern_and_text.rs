@@ -1,14 +1,30 @@
-//! Any pattern over any text: every kernel marks the lines that the `regex` crate matches, and programs survive their text form.
+//! Any pattern over any text: every kernel marks the lines that the `regex` crate matches, programs survive their text form, and all matches are those of `regex`.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use pattern::compile::{compile, CompileOptions};
 use pattern::kernel::{Scanner, KERNELS};
 use pattern::program::BitProgram;
+use pattern::regex::Scratch;
+
+/// All matches by marks, where a pattern has them, against each line by itself.
+fn check_matches(pattern: &str, text: &[u8], regex: &regex::bytes::Regex) {
+    let Ok(ours) = pattern::Regex::new(pattern) else { return };
+    let (mut found, mut expected) = (Vec::new(), Vec::new());
+    if ours.each_match(text, &mut Scratch::default(), |span| found.push(span)).is_none() {
+        return;
+    }
+    for line in pattern::line::each(text, b'\n') {
+        let content = &text[line.start..line.start + pattern::line::content(&text[line.clone()], b'\n')];
+        expected.extend(regex.find_iter(content).map(|span| line.start + span.start()..line.start + span.end()));
+    }
+    assert_eq!(found, expected, "{pattern:?}");
+}
 
 fuzz_target!(|input: (&str, &[u8])| {
     let (pattern, text) = input;
     let Ok(regex) = regex::bytes::RegexBuilder::new(pattern).size_limit(1 << 20).build() else { return };
+    check_matches(pattern, text, &regex);
     let Ok(hir) = regex_syntax::ParserBuilder::new().utf8(false).build().parse(pattern) else { return };
     let Ok(program) = compile(&hir, &CompileOptions { operations: 5_000, ..CompileOptions::default() }) else { return };
     assert_eq!(BitProgram::parse(&program.to_string()).as_ref(), Ok(&program));

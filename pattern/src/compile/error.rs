@@ -16,6 +16,8 @@ pub enum CompileError {
         /// The assertion, as it is written.
         look: &'static str,
     },
+    /// An assertion that has no counterpart in texts that are read backwards.
+    Backwards,
 }
 
 impl fmt::Display for CompileError {
@@ -29,6 +31,9 @@ impl fmt::Display for CompileError {
                 "the Unicode assertion {look} stands before something that may or may not be a word character; \
                  (?-u:{look}) has no such bound"
             ),
+            CompileError::Backwards => {
+                write!(f, "line ends of two bytes cannot be asserted in a text that is read backwards")
+            }
         }
     }
 }

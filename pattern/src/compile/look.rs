@@ -7,7 +7,7 @@
 
 use super::class::ByteSet;
 use super::utf8::{ascii_set, found_backwards, ClassStreams, Ranges};
-use super::{as_bytes, as_ranges, CompileError, Compiler, Follow, Markers, Side};
+use super::{as_bytes, as_ranges, CompileError, Compiler, Follow, Markers, Side, Words};
 use crate::program::Value;
 use regex_syntax::hir::{Hir, HirKind, Look};
 
@@ -123,7 +123,19 @@ impl Compiler<'_> {
             let kept = self.demand(kept, right, word);
             union = self.builder.or(union, kept);
         }
-        union
+        match self.words {
+            Words::Exact => union,
+            Words::Near => self.or_beside_long(markers, union),
+        }
+    }
+
+    /// `kept`, and the markers beside a byte beyond ASCII.
+    fn or_beside_long(&mut self, markers: Value, kept: Value) -> Value {
+        let long = self.bytes(ByteSet::EMPTY.with(0x80..=0xFF));
+        let behind = self.builder.advance(long, 1);
+        let beside = self.builder.or(long, behind);
+        let beside = self.builder.and(markers, beside);
+        self.builder.or(kept, beside)
     }
 
     fn demand(&mut self, markers: Value, demand: Demand, word: Value) -> Value {

@@ -15,6 +15,7 @@
 //! Left out: which of several matches is preferred (greed, order of alternatives) and where it starts; an engine for spans answers that
 //! inside the marked lines. Source: Cameron et al. 2014, section 2.
 
+mod backwards;
 mod class;
 mod error;
 mod look;
@@ -84,6 +85,30 @@ pub fn compile_any(hirs: &[Hir], options: &CompileOptions) -> Result<BitProgram,
     Ok(program)
 }
 
+/// Compiles an expression for texts that are read backwards, last byte first: the program marks position `i` where a match starts whose first byte is
+/// the one before `i`, that is `i` bytes from the end of the text. Beside characters beyond ASCII it may mark more; on ASCII it is exact.
+///
+/// # Errors
+/// What cannot be expressed, or not within the limit.
+pub fn compile_starts(hir: &Hir, options: &CompileOptions) -> Result<BitProgram, CompileError> {
+    let reversed = backwards::backwards(hir).ok_or(CompileError::Backwards)?;
+    let mut compiler = Compiler { words: Words::Near, ..Compiler::new(options) };
+    compiler.declare(std::slice::from_ref(&reversed))?;
+    let everywhere = compiler.everywhere();
+    let markers = compiler.node(&reversed, everywhere, Follow::with(Side::Unknown))?;
+    let program = compiler.builder.finish(markers.at);
+    debug_assert_eq!(program.verify(), Ok(()));
+    Ok(program)
+}
+
+/// How assertions about ASCII words are taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Words {
+    Exact,
+    /// Beside a byte beyond ASCII they hold.
+    Near,
+}
+
 /// What is known about a character next to a marker. The line's ends count as characters that are not of words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Side {
@@ -134,6 +159,7 @@ struct Compiler<'o> {
     within_lines: std::collections::HashSet<Value>,
     ascii_word: ByteSet,
     unicode_word: Ranges,
+    words: Words,
 }
 
 impl<'o> Compiler<'o> {
@@ -148,6 +174,7 @@ impl<'o> Compiler<'o> {
             within_lines: std::collections::HashSet::new(),
             ascii_word,
             unicode_word: Vec::new(),
+            words: Words::Exact,
         }
     }
 

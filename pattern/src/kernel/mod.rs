@@ -6,6 +6,7 @@
 //!
 //! Every kernel gives the same bits; `tests/agree.rs` holds them against [`crate::reference`].
 
+pub mod cuda;
 mod interpret;
 #[cfg(all(target_arch = "x86_64", unix))]
 mod jit;
@@ -16,6 +17,7 @@ use crate::program::{BitProgram, Instruction, Op};
 use crate::transpose::{Basis, Transposer, BLOCK_BYTES, CHUNK_BYTES, CHUNK_WORDS};
 use interpret::{Arena, Carries, Interpreter, Isa};
 use std::ops::{ControlFlow, Range};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::OnceLock;
 
 /// A way to run programs.
@@ -115,7 +117,7 @@ impl Kernel {
     }
 }
 
-/// Texts below this many bytes are interpreted unless a kernel was asked for: translating costs more than it saves.
+/// The first texts, of so many bytes together, are interpreted unless a kernel was asked for: translating costs more than it saves.
 const TRANSLATE_FROM_BYTES: usize = 64 << 10;
 
 /// A program on a kernel, to be run over any number of texts, by any number of threads at once.
@@ -129,6 +131,8 @@ pub struct Scanner {
     /// For programs that look back: what is left of them where the text is ASCII.
     for_ascii: Option<Interpreter>,
     translate_from_bytes: usize,
+    /// Bytes of the texts so far; not counted any more once there are enough.
+    seen_bytes: AtomicUsize,
     #[cfg(all(target_arch = "x86_64", unix))]
     translation: OnceLock<Option<jit::Translation>>,
 }
@@ -160,6 +164,7 @@ impl Scanner {
             kernel,
             transposer,
             translate_from_bytes: 0,
+            seen_bytes: AtomicUsize::new(0),
             #[cfg(all(target_arch = "x86_64", unix))]
             translation: OnceLock::new(),
         })
@@ -200,16 +205,29 @@ impl Scanner {
         }
     }
 
+    /// Whether a text of so many bytes, with those before it, repays a translation.
+    #[cfg(all(target_arch = "x86_64", unix))]
+    fn is_worth_translating(&self, bytes: usize) -> bool {
+        let seen = self.seen_bytes.load(Ordering::Relaxed).saturating_add(bytes);
+        if seen < self.translate_from_bytes {
+            // Threads that overwrite each other's sums only translate later.
+            self.seen_bytes.store(seen, Ordering::Relaxed);
+            return false;
+        }
+        self.seen_bytes.store(self.translate_from_bytes, Ordering::Relaxed);
+        true
+    }
+
     fn engine(&self, bytes: usize) -> Engine<'_> {
         #[cfg(all(target_arch = "x86_64", unix))]
-        if let Some(target) = self.target().filter(|_| bytes >= self.translate_from_bytes) {
+        if let Some(target) = self.target().filter(|_| self.is_worth_translating(bytes)) {
             // Where the system forbids executable memory, the interpreter does it.
             let translate = || jit::Translation::new(&self.program, target);
             if let Some(translation) = self.translation.get_or_init(translate) {
                 return Engine::Translated(translation, translation.frame());
             }
         }
-        let _ = (bytes, self.translate_from_bytes);
+        let _ = bytes;
         Engine::Interpreted(Arena::new(), Carries::new(&self.program))
     }
 
@@ -340,7 +358,7 @@ impl Scan<'_> {
         match &mut self.engine {
             Engine::Interpreted(arena, carries) => self.scanner.interpret(&self.basis, arena, carries, ends),
             #[cfg(all(target_arch = "x86_64", unix))]
-            Engine::Translated(translation, frame) => translation.run(&self.basis, frame, ends),
+            Engine::Translated(translation, frame) => translation.run(text, &self.basis, frame, ends),
             #[cfg(not(all(target_arch = "x86_64", unix)))]
             Engine::Never(_) => {}
         }

@@ -3,59 +3,96 @@
 //! `[а-яё]+ость\b` cannot match without `ость`: looking for that string costs less than computing Unicode classes for every byte, as long as
 //! it is rare. [`Required::of`] reads the string off the expression: a literal on the way through all concatenations, captures and
 //! repetitions of at least once. Of several it is the one whose rarest pair of neighbouring bytes is rarest ([`commonness`], a rough
-//! table in place of statistics of a text that is not known yet). Where a text shows more than one hit in [`Required::sparse_bytes`] bytes the search
+//! table in place of statistics of a text that is not known yet). Lines with it are confirmed in groups: few by an automaton, many by the program, which runs over
+//! copies of them side by side at a tenth of the cost. Where a text shows more than one hit in [`Required::sparse_bytes`] bytes the search
 //! is given up, for this text and the next few, and bit streams go on. Left out: sets of strings, one of which every match contains.
 
+use super::commonness;
+use super::finder::Finder;
 use crate::line;
 use crate::plan::Push;
-use memchr::memmem::Finder;
 use regex_syntax::hir::{Hir, HirKind};
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// So many hits more than the text so far allows are let pass: to compile a program costs more than to confirm them.
 const SLACK_HITS: usize = 64;
-/// Automata look at a byte of a line while streams look at so many.
-const CONFIRM_BYTES: usize = 4;
+/// A line with the string once, where two are needed, costs this part of one to be confirmed.
+const ONCE_PART: usize = 4;
 /// Longer lines are left to the streams.
 const LONG_LINE_BYTES: usize = 16 << 10;
 /// So many texts behind a dense one are taken for dense.
 const DENSE_TEXTS: u32 = 31;
+/// Lines of the first group to be confirmed, so that whoever stops at a match has not searched far beyond, and of the others.
+const GROUP_LINES: [usize; 2] = [16, 256];
+/// A group with more bytes is confirmed at once.
+const GROUP_BYTES: usize = 64 << 10;
+
+/// Pushes those of a group of lines that match.
+pub(crate) type Confirm<'c> = dyn FnMut(&[Range<usize>], &mut Push<'_>) -> ControlFlow<()> + 'c;
+
+/// What streams cost over the whole text, as bytes of it and lines.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cost {
+    /// With fewer bytes to a hit they are faster.
+    pub(crate) sparse_bytes: usize,
+    /// To confirm so many lines without them costs as much as to compile their program.
+    pub(crate) patience_lines: u32,
+}
 
 /// A search for a string that all matches contain.
 #[derive(Debug)]
 pub(crate) struct Required {
-    finder: Finder<'static>,
-    /// With fewer bytes to a hit other engines are faster.
-    sparse_bytes: usize,
+    finder: Finder,
+    /// Whether every match holds the string twice.
+    twice: bool,
+    cost: Cost,
     /// Texts that are still taken for dense.
     dense_texts: AtomicU32,
+    /// Lines that were confirmed without a program, as far as they are counted.
+    confirmed: AtomicU32,
 }
 
 impl Required {
     /// A string that each match contains, where the expression has one.
-    pub(crate) fn of(hir: &Hir, sparse_bytes: usize) -> Option<Required> {
-        let finder = Finder::new(rarest(hir)?).into_owned();
-        Some(Required { finder, sparse_bytes, dense_texts: AtomicU32::new(0) })
+    pub(crate) fn of(hir: &Hir, cost: Cost) -> Option<Required> {
+        let string = rarest(hir)?;
+        let (finder, twice) = (Finder::new(string), times(hir, string) > 1);
+        Some(Required { finder, twice, cost, dense_texts: AtomicU32::new(0), confirmed: AtomicU32::new(0) })
     }
 
     /// The string.
     pub(crate) fn string(&self) -> &[u8] {
-        self.finder.needle()
+        self.finder.string()
+    }
+
+    /// The name of the kernel that looks for it.
+    pub(crate) fn kernel(&self) -> &'static str {
+        self.finder.kernel()
     }
 
     /// With fewer bytes to a hit the search is given up.
     pub(crate) fn sparse_bytes(&self) -> usize {
-        self.sparse_bytes
+        self.cost.sparse_bytes
     }
 
-    /// Pushes the lines that contain the string and pass `confirm`. Answers where it stopped because the string is dense: at the start of a
+    /// Whether a program would by now have repaid itself by confirming these lines and those before.
+    pub(crate) fn repays_program(&self, lines: usize) -> bool {
+        let confirmed = self.confirmed.load(Relaxed);
+        if confirmed < self.cost.patience_lines {
+            // Threads that overwrite each other's sums only compile later.
+            self.confirmed.store(confirmed.saturating_add(lines as u32), Relaxed);
+        }
+        confirmed >= self.cost.patience_lines
+    }
+
+    /// Hands groups of lines that contain the string to `confirm`. Answers where it stopped because the string is dense: at the start of a
     /// line, or at the end of the text when it did not.
     pub(crate) fn lines(
         &self,
         text: &[u8],
         terminator: u8,
-        confirm: impl Fn(std::ops::Range<usize>) -> bool,
+        confirm: &mut Confirm<'_>,
         push: &mut Push<'_>,
     ) -> ControlFlow<(), usize> {
         if self.dense_texts.load(Relaxed) > 0 {
@@ -63,21 +100,55 @@ impl Required {
             let _ = self.dense_texts.fetch_update(Relaxed, Relaxed, |texts| texts.checked_sub(1));
             return ControlFlow::Continue(0);
         }
-        let (mut at, mut spent) = (0, 0);
-        while let Some(found) = self.finder.find(&text[at..]) {
-            let start = at + line::start_of(&text[at..], found, terminator);
-            let line = start..line::end_of(text, at + found, terminator);
-            spent += self.sparse_bytes + CONFIRM_BYTES * line.len();
-            if line.len() > LONG_LINE_BYTES || spent > line.end + SLACK_HITS * self.sparse_bytes {
+        let sparse_bytes = self.cost.sparse_bytes;
+        let (mut at, mut spent, mut group) = (0, 0, Group::default());
+        let mut next = self.finder.find(text, at);
+        while let Some(found) = next {
+            let behind = found + self.string().len();
+            if self.twice {
+                next = self.finder.find(text, behind);
+                let once = next.is_none_or(|next| memchr::memchr(terminator, &text[behind..next]).is_some());
+                spent += if once { sparse_bytes / ONCE_PART } else { 0 };
+                if once && spent <= found + SLACK_HITS * sparse_bytes {
+                    continue;
+                }
+            }
+            let start = at + line::start_of(&text[at..], found - at, terminator);
+            let line = start..line::end_of(text, found, terminator);
+            spent += sparse_bytes + line.len();
+            if line.len() > LONG_LINE_BYTES || spent > line.end + SLACK_HITS * sparse_bytes {
                 self.dense_texts.store(DENSE_TEXTS, Relaxed);
+                confirm(&group.lines, push)?;
                 return ControlFlow::Continue(start);
             }
             at = line.end;
-            if confirm(line.clone()) {
-                push(line)?;
+            if group.is_full_with(line) {
+                confirm(&group.lines, push)?;
+                group = Group { lines: group.lines, bytes: 0, number: 1 };
+                group.lines.clear();
             }
+            next = self.finder.find(text, at);
         }
+        confirm(&group.lines, push)?;
         ControlFlow::Continue(text.len())
+    }
+}
+
+/// Lines to be confirmed.
+#[derive(Debug, Default)]
+struct Group {
+    lines: Vec<Range<usize>>,
+    bytes: usize,
+    /// The first one is small.
+    number: usize,
+}
+
+impl Group {
+    /// Adds a line; whether there is no room for another one.
+    fn is_full_with(&mut self, line: Range<usize>) -> bool {
+        self.bytes += line.len();
+        self.lines.push(line);
+        self.bytes > GROUP_BYTES || self.lines.len() >= GROUP_LINES[self.number]
     }
 }
 
@@ -92,6 +163,17 @@ pub(crate) fn rarest(hir: &Hir) -> Option<&[u8]> {
     }
 }
 
+/// How often, at least, a string stands in every match, without overlaps.
+fn times(hir: &Hir, string: &[u8]) -> usize {
+    match hir.kind() {
+        HirKind::Literal(literal) => memchr::memmem::find_iter(&literal.0, string).count(),
+        HirKind::Capture(capture) => times(&capture.sub, string),
+        HirKind::Repetition(repetition) if repetition.min > 0 => times(&repetition.sub, string),
+        HirKind::Concat(subs) => subs.iter().map(|sub| times(sub, string)).sum(),
+        _ => 0,
+    }
+}
+
 /// Less is rarer: the rarest pair of the string, a single byte behind all pairs; of equals the longer one.
 fn rank(string: &[u8]) -> (u32, usize) {
     (rarest_pair(string), usize::MAX - string.len())
@@ -103,27 +185,14 @@ pub(crate) fn rarest_pair(string: &[u8]) -> u32 {
     pairs.min().unwrap_or(u32::MAX)
 }
 
-/// How common a byte is in texts and programs, from 0 to 9: about the logarithm of its share.
-fn commonness(byte: u8) -> u32 {
-    match byte {
-        b' ' | b'e' | b't' => 9,
-        b'a' | b'i' | b'n' | b'o' | b'r' | b's' => 8,
-        b'c' | b'd' | b'h' | b'l' | b'm' | b'p' | b'u' | b'_' | 0xD0 | 0xD1 => 7,
-        b'b' | b'f' | b'g' | b'k' | b'v' | b'w' | b'x' | b'y' | b'0' | b',' | b'.' | b'(' | b')' | b'/' => 6,
-        b'A'..=b'Z' | b'1'..=b'9' | b'-' | b'=' | b'*' | b'"' | b'\t' | b';' | b':' => 5,
-        b'j' | b'q' | b'z' | b'>' | b'<' | b'\'' | 0x80..=0xBF => 4,
-        0xC0..=0xFF => 3,
-        _ => 2,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn string_of(pattern: &str) -> Option<String> {
         let hir = regex_syntax::parse(pattern).unwrap();
-        Required::of(&hir, 1024).map(|required| String::from_utf8_lossy(required.string()).into_owned())
+        Required::of(&hir, Cost { sparse_bytes: 1024, patience_lines: 0 })
+            .map(|required| String::from_utf8_lossy(required.string()).into_owned())
     }
 
     #[test]
@@ -145,12 +214,37 @@ mod tests {
     }
 
     #[test]
+    fn a_string_that_is_needed_twice_is_looked_for_twice() {
+        let hir = regex_syntax::parse(r"\w+->\w+(?:->)+x").unwrap();
+        let required = Required::of(&hir, Cost { sparse_bytes: 40, patience_lines: 0 }).unwrap();
+        assert!(required.twice && times(&regex_syntax::parse("(?:ab)?abaxb+ab").unwrap(), b"ab") == 2);
+        let candidates = |text: &[u8]| {
+            let mut candidates = Vec::new();
+            let mut confirm = |lines: &[Range<usize>], push: &mut Push<'_>| {
+                lines.iter().try_for_each(|line| push(line.clone()))
+            };
+            let flow = required.lines(text, b'\n', &mut confirm, &mut |line| {
+                candidates.push(line);
+                ControlFlow::Continue(())
+            });
+            (candidates, flow)
+        };
+        let text = b"a->b\n->->\n\n->b\n-\n>->a->->\n->";
+        assert_eq!(candidates(text), (vec![5..10, 17..26], ControlFlow::Continue(text.len())));
+        let (lines, flow) = candidates(&b"a->b\n".repeat(10_000));
+        assert!(lines.is_empty() && matches!(flow, ControlFlow::Continue(at) if at % 5 == 0 && at < 50_000));
+    }
+
+    #[test]
     fn a_dense_string_is_given_up_for_some_texts() {
         let hir = regex_syntax::parse(r"\w+ab").unwrap();
-        let required = Required::of(&hir, 100).unwrap();
+        let required = Required::of(&hir, Cost { sparse_bytes: 100, patience_lines: 0 }).unwrap();
         let lines = |text: &[u8]| {
             let mut count = 0;
-            let flow = required.lines(text, b'\n', |line| line.len() > 3, &mut |_| {
+            let mut confirm = |lines: &[Range<usize>], push: &mut Push<'_>| {
+                lines.iter().filter(|line| line.len() > 3).try_for_each(|line| push(line.clone()))
+            };
+            let flow = required.lines(text, b'\n', &mut confirm, &mut |_| {
                 count += 1;
                 ControlFlow::Continue(())
             });

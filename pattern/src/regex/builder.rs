@@ -180,7 +180,15 @@ impl RegexBuilder {
             self.options.unit == Unit::Line || !can_match(&hir, self.options.terminator.byte());
         let can_be_empty = hir.properties().minimum_len() == Some(0);
         let spans = super::spans::Spans::new(automaton, hir.clone(), &self.options);
-        Ok(Regex { spans, plan, options: self.options.clone(), within_lines, can_be_empty, hir })
+        Ok(Regex {
+            spans,
+            plan,
+            options: self.options.clone(),
+            within_lines,
+            can_be_empty,
+            hir,
+            starts: Default::default(),
+        })
     }
 
     fn automaton(&self, hir: std::sync::Arc<Hir>, patterns: &[String]) -> Result<Automaton, Error> {

@@ -15,6 +15,7 @@ mod matcher;
 mod parse;
 mod set;
 mod spans;
+mod starts;
 
 pub(crate) use automaton::Automaton;
 pub use builder::{Boundary, Case, Options, RegexBuilder, Terminator, Unit};
@@ -22,6 +23,7 @@ pub use captures::Captures;
 pub use error::{Error, ErrorKind};
 pub use find::Matches;
 pub use set::RegexSet;
+pub use starts::Scratch;
 
 use crate::plan::Plan;
 use std::fmt;
@@ -42,6 +44,7 @@ pub struct Regex {
     within_lines: bool,
     can_be_empty: bool,
     hir: std::sync::Arc<regex_syntax::hir::Hir>,
+    starts: std::sync::Arc<std::sync::OnceLock<Option<starts::Starts>>>,
 }
 
 impl Regex {
@@ -153,6 +156,46 @@ impl Regex {
         }
     }
 
+    /// Pushes all matches of a text of whole lines, those that [`Regex::find_iter`] finds, in order: the way for texts in which matches are many. The
+    /// number of places that took the general engine, which costs more than asking it for whole lines; none, and nothing was pushed, where there is no such
+    /// way for this expression.
+    ///
+    /// Cost: the text is copied and scanned once, whether or not it matches, and each match costs a look at its bytes.
+    pub fn each_match(
+        &self,
+        text: &[u8],
+        scratch: &mut Scratch,
+        mut push: impl FnMut(Range<usize>),
+    ) -> Option<u64> {
+        let starts = self.starts.get_or_init(|| starts::Starts::new(&self.hir, &self.options)).as_ref()?;
+        starts.mark(text, scratch);
+        let (mut at, mut undecided) = (0, 0);
+        while let Some(start) = scratch.next(text.len(), at) {
+            let end = match starts.end_of(text, start) {
+                starts::End::At(end) => Some(end),
+                starts::End::Nowhere => None,
+                starts::End::Unknown => {
+                    undecided += 1;
+                    self.end_within_line(text, start)
+                }
+            };
+            if let Some(end) = end {
+                push(start..end);
+            }
+            at = end.unwrap_or(start + 1);
+        }
+        Some(undecided)
+    }
+
+    /// Where the match that starts at `start` ends, by the general engine in the rest of the line.
+    fn end_within_line(&self, text: &[u8], start: usize) -> Option<usize> {
+        // What stands before matters as far as one character.
+        let near = start.saturating_sub(4);
+        let from = near + crate::line::start_of(&text[near..], start - near, b'\n');
+        let end = start + memchr::memchr(b'\n', &text[start..]).unwrap_or(text.len() - start);
+        self.spans.end_of(&text[from..end], start - from).map(|end| from + end)
+    }
+
     /// The next match within `at..end`, by the rules of `regex`: an empty match right behind a match is skipped.
     #[inline]
     fn next_match(
@@ -196,6 +239,14 @@ impl Regex {
     /// The engine's name.
     pub fn engine(&self) -> &'static str {
         self.plan.engine()
+    }
+
+    /// The pattern on the machine's card, for texts that live there: [`crate::kernel::cuda::GpuText::upload`] brings them, and any number of patterns search them.
+    ///
+    /// # Errors
+    /// The pattern has no exact program, or there is no card, in one sentence.
+    pub fn on_card(&self) -> Result<crate::kernel::cuda::GpuProgram, crate::kernel::cuda::CudaError> {
+        crate::plan::for_card(&self.hir, &self.options)
     }
 
     pub(crate) fn spans(&self) -> &Automaton {

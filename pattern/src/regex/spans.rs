@@ -10,7 +10,7 @@ use super::Options;
 use regex_automata::dfa::{dense, regex, StartKind};
 use regex_automata::nfa::thompson;
 use regex_automata::util::look::LookMatcher;
-use regex_automata::{Input, MatchKind};
+use regex_automata::{Anchored, Input, MatchKind};
 use regex_syntax::hir::Hir;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -61,6 +61,12 @@ impl Spans {
             }
         }
         self.general.search(&input).map(|found| found.range())
+    }
+
+    /// The end of the preferred match among those that start at `start`.
+    pub(super) fn end_of(&self, text: &[u8], start: usize) -> Option<usize> {
+        let input = Input::new(text).range(start..text.len()).anchored(Anchored::Yes);
+        self.general.search(&input).map(|found| found.end())
     }
 }
 

@@ -3,7 +3,7 @@
 //! Round one separates the bits of even and odd number of each byte pair into two vectors, round two and three go on with pairs and quads of bits.
 //! 256 bytes take 7 × 11 instructions; the lanes are loaded crosswise, so that packing within lanes keeps the order.
 
-use super::{Basis, HISTORY_WORDS};
+use super::{Basis, AHEAD_BYTES, HISTORY_WORDS};
 use std::arch::x86_64::*;
 
 pub(super) fn is_available() -> bool {
@@ -57,7 +57,7 @@ fn split<const SHIFT: i32>(first: __m256i, second: __m256i, mask: __m256i) -> (_
 #[target_feature(enable = "avx2")]
 fn transpose_block(bytes: &[u8; 256]) -> [__m256i; 8] {
     let lane = |at: usize| -> &[u8; 16] { bytes[16 * at..16 * at + 16].try_into().expect("16 bytes") };
-    let ahead = bytes.as_ptr().wrapping_add(4096);
+    let ahead = bytes.as_ptr().wrapping_add(AHEAD_BYTES);
     for line in 0..4 {
         _mm_prefetch::<_MM_HINT_T0>(ahead.wrapping_add(64 * line).cast());
     }

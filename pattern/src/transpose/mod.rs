@@ -9,20 +9,27 @@
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+mod backwards;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 mod scalar;
 #[cfg(target_arch = "x86_64")]
 mod sse2;
 
+pub(crate) use backwards::reverse;
+
 /// Most bytes of text that are transposed at once: one chunk. Text, streams and an interpreter's few live values stay in a first-level cache.
-pub const CHUNK_BYTES: usize = 8192;
+pub const CHUNK_BYTES: usize = 4096;
 /// Words of a stream of one chunk.
 pub const CHUNK_WORDS: usize = CHUNK_BYTES / 64;
 /// Words before a stream that remember the previous chunk; only the last one is used, the others keep the alignment.
 pub const HISTORY_WORDS: usize = 8;
 /// Bytes that are transposed at least, and of which a chunk is a multiple.
 pub const BLOCK_BYTES: usize = 512;
+
+/// How far ahead of the block at hand the text is asked for. Much further is slower than not at all: it runs into the next page long before it is needed.
+#[cfg(target_arch = "x86_64")]
+const AHEAD_BYTES: usize = 1024;
 
 /// The basis streams of a chunk.
 #[repr(C, align(64))]

@@ -8,7 +8,7 @@ use super::{Marks, CHUNK_BYTES, MARGIN_BYTES};
 use core::arch::x86_64::*;
 
 /// How far ahead of the positions the text is asked for.
-const AHEAD_BYTES: usize = 4096;
+const AHEAD_BYTES: usize = 2048;
 
 pub(super) fn is_available() -> bool {
     is_x86_feature_detected!("avx2")

@@ -15,6 +15,7 @@ pub(crate) const RDI: Gpr = Gpr(7);
 pub(crate) const R8: Gpr = Gpr(8);
 pub(crate) const R9: Gpr = Gpr(9);
 pub(crate) const R10: Gpr = Gpr(10);
+pub(crate) const R11: Gpr = Gpr(11);
 
 /// A place of 64 bytes in memory: base register plus distance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -305,6 +306,23 @@ impl Code {
         self.put(&[0x48, 0x83, 0xC0 | to.0, bytes]);
     }
 
+    /// The same for more bytes than a signed byte counts.
+    pub(crate) fn add_many_bytes(&mut self, to: Gpr, bytes: i32) {
+        self.put(&[0x48 | to.0 >> 3, 0x81, 0xC0 | to.0 & 7]);
+        self.put(&bytes.to_le_bytes());
+    }
+
+    /// `r11 ← r9`.
+    pub(crate) fn keep_sixth_argument(&mut self) {
+        self.put(&[0x4D, 0x89, 0xCB]);
+    }
+
+    /// Asks for a line of memory.
+    pub(crate) fn prefetch(&mut self, place: Place) {
+        self.put(&[0x40 | place.base.0 >> 3, 0x0F, 0x18]);
+        self.modrm(1, Operand::Memory(place), 1);
+    }
+
     /// Compares 64 bits of memory with zero.
     pub(crate) fn compare_zero(&mut self, place: Place) {
         self.put(&[0x48 | place.base.0 >> 3, 0x83]);
@@ -453,6 +471,20 @@ mod tests {
         for (emit, expected) in cases {
             assert_eq!(&one(emit), expected);
         }
+    }
+
+    #[test]
+    fn memory_is_asked_for_ahead() {
+        let mut code = Code::default();
+        code.keep_sixth_argument();
+        code.prefetch(Place { base: R11, bytes: 8256 });
+        code.prefetch(Place { base: RDI, bytes: 64 });
+        code.add_many_bytes(R11, 512);
+        code.add_many_bytes(RDI, -512);
+        let text = decoded(code).join("; ");
+        let expected = "mov r11, r9; prefetcht0 [r11+2040h]; prefetcht0 [rdi+40h]; add r11, 200h; \
+                        add rdi, 0FFFFFFFFFFFFFE00h";
+        assert_eq!(text, expected);
     }
 
     #[test]

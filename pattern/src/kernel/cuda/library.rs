@@ -1,0 +1,78 @@
+//! A library of somebody else's, opened at run time, and tables of its functions.
+//!
+//! Driver and compiler belong to whoever installed them, so they are opened when a card is asked for and never linked; what is missing is one sentence.
+//! Left out: closing. Driver and compiler start threads of their own, which would run on in code that is gone.
+
+use super::error::CudaError;
+use std::ffi::{c_int, c_void, CStr, CString};
+use std::path::PathBuf;
+
+/// What a function says of its success: 0.
+pub(super) type Status = c_int;
+/// A thing of the library's.
+pub(super) type Handle = *mut c_void;
+
+/// A library that stays open.
+#[derive(Debug)]
+pub(super) struct Library {
+    handle: Handle,
+    pub(super) path: PathBuf,
+}
+
+impl Library {
+    /// The first of the candidates that opens.
+    pub(super) fn open(candidates: &[PathBuf], what: &'static str) -> Result<Library, CudaError> {
+        let mut said = String::new();
+        for path in candidates {
+            let Ok(name) = CString::new(path.as_os_str().as_encoded_bytes()) else { continue };
+            // SAFETY: the name ends with a zero; what a library's own initialisers do is its installer's choice.
+            let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
+            if !handle.is_null() {
+                return Ok(Library { handle, path: path.clone() });
+            }
+            // SAFETY: after a failed dlopen, dlerror returns a string that lives until the next call.
+            let error = unsafe { libc::dlerror() };
+            if !error.is_null() && (said.is_empty() || path.is_absolute()) {
+                // SAFETY: as above.
+                said = unsafe { CStr::from_ptr(error) }.to_string_lossy().into_owned();
+            }
+        }
+        Err(CudaError::NoLibrary { what, said })
+    }
+
+    pub(super) fn symbol(&self, name: &CStr) -> Result<Handle, CudaError> {
+        // SAFETY: the handle is open and the name ends with a zero.
+        let symbol = unsafe { libc::dlsym(self.handle, name.as_ptr()) };
+        if symbol.is_null() {
+            return Err(CudaError::NoFunction {
+                library: self.path.clone(),
+                name: name.to_string_lossy().into_owned(),
+            });
+        }
+        Ok(symbol)
+    }
+}
+
+/// A table of a library's functions by name.
+macro_rules! functions {
+    ($table:ident { $($name:ident = $symbol:literal ($($argument:ty),*);)* }) => {
+        #[derive(Debug)]
+        struct $table {
+            $($name: unsafe extern "C" fn($($argument),*) -> Status,)*
+        }
+        impl $table {
+            fn of(library: &Library) -> Result<$table, CudaError> {
+                Ok($table {
+                    // SAFETY: the symbol is the function that the manual describes with these arguments.
+                    $($name: unsafe {
+                        std::mem::transmute::<Handle, unsafe extern "C" fn($($argument),*) -> Status>(
+                            library.symbol($symbol)?,
+                        )
+                    },)*
+                })
+            }
+        }
+    };
+}
+
+pub(super) use functions;

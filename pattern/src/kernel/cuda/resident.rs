@@ -1,0 +1,469 @@
+//! Texts that live on the card, and programs that search them.
+//!
+//! A search is a `scan` of all segments, a sum, and where segments are uncertain a `chain`. What it leaves is a count per segment and, where asked, a bit per byte,
+//! from which positions are listed on the card. Memory for that is kept from one search to the next.
+
+use super::device::{Cuda, Work};
+use super::driver::{Driver, Event, Kernel, Memory, Stream};
+use super::error::CudaError;
+use super::lower::{lower, Entry, Reach, Width};
+use crate::program::BitProgram;
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+/// Kernels that no program is special to.
+const LINES: &str = include_str!("lines.cu");
+
+/// Bytes behind a text that may be read: two steps of the widest group.
+pub(super) const PAD_BYTES: usize = 128 << 10;
+
+/// Segments are multiples of this, so that every width divides them.
+const SEGMENT_BYTES: Range<usize> = 16 << 10..128 << 10;
+
+/// Groups that keep one multiprocessor busy.
+const GROUPS_PER_MULTIPROCESSOR: usize = 64;
+
+/// A text on the card.
+#[derive(Debug)]
+pub struct GpuText {
+    pub(super) cuda: Arc<Cuda>,
+    pub(super) memory: Memory,
+    /// Without the terminator that was added.
+    pub(super) length: usize,
+    /// With it.
+    pub(super) valid: usize,
+    terminator: u8,
+}
+
+impl GpuText {
+    /// Copies a text to the card, for programs whose lines end with `terminator`.
+    ///
+    /// # Errors
+    /// The card has no room, or the driver fails.
+    pub fn upload(cuda: &Arc<Cuda>, text: &[u8], terminator: u8) -> Result<GpuText, CudaError> {
+        let memory = Memory::new(&cuda.driver, text.len() + PAD_BYTES)?;
+        let is_open = text.last().is_some_and(|&last| last != terminator);
+        let work = &mut *cuda.work();
+        super::host::upload(cuda, work, &memory, text)?;
+        if is_open {
+            work.copies.write(&memory, text.len(), &[terminator])?;
+        }
+        let (length, valid) = (text.len(), text.len() + usize::from(is_open));
+        Ok(GpuText { cuda: cuda.clone(), memory, length, valid, terminator })
+    }
+
+    /// Its bytes.
+    pub fn len(&self) -> usize {
+        self.length
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+}
+
+/// A program on a card.
+#[derive(Debug)]
+pub struct GpuProgram {
+    pub(super) cuda: Arc<Cuda>,
+    pub(super) program: BitProgram,
+    reach: Reach,
+    scan: Arc<Kernel>,
+    total: Arc<Kernel>,
+    state_words: usize,
+    chain: OnceLock<Arc<Kernel>>,
+}
+
+/// Lines that came back.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MatchingLines {
+    /// Where each lies in the text, its terminator included where it has one.
+    pub places: Vec<Range<u64>>,
+    /// Their bytes, one behind the other.
+    pub bytes: Vec<u8>,
+}
+
+/// How a text is cut.
+#[derive(Clone, Copy, Debug)]
+struct Cut {
+    segment_bytes: usize,
+    segments: usize,
+}
+
+impl GpuProgram {
+    /// Compiles a program for the card.
+    ///
+    /// # Errors
+    /// The compiler or the driver refuses it. Cost: tens of milliseconds the first time.
+    ///
+    /// # Panics
+    /// When the program breaks a rule of [`BitProgram::verify`].
+    pub fn new(cuda: &Arc<Cuda>, program: &BitProgram, reach: Reach) -> Result<GpuProgram, CudaError> {
+        let lowered = lower(program, reach, cuda.options.width, Entry::Scan);
+        Ok(GpuProgram {
+            scan: cuda.kernel(&lowered.source, Entry::Scan.name())?,
+            total: cuda.kernel(&lowered.source, "total")?,
+            cuda: cuda.clone(),
+            program: program.clone(),
+            reach,
+            state_words: lowered.state_words,
+            chain: OnceLock::new(),
+        })
+    }
+
+    /// The card that it was compiled for.
+    pub fn cuda(&self) -> &Arc<Cuda> {
+        &self.cuda
+    }
+
+    /// How many lines of a text on the card match.
+    ///
+    /// # Errors
+    /// The driver's, or the text's lines end otherwise.
+    pub fn count_lines(&self, text: &GpuText) -> Result<u64, CudaError> {
+        self.check(text)?;
+        let work = &mut *self.cuda.work();
+        let job =
+            Job { text: &text.memory, valid: text.valid, received: None, wants: Wants::Count, clock: None };
+        self.run(&work.compute, &mut work.scratch[0], &job)
+    }
+
+    /// The same with the seconds that the card's own clock counted.
+    ///
+    /// # Errors
+    /// As [`GpuProgram::count_lines`].
+    pub fn count_lines_timed(&self, text: &GpuText) -> Result<(u64, f64), CudaError> {
+        self.check(text)?;
+        let (start, end) = (Event::new(&self.cuda.driver)?, Event::new(&self.cuda.driver)?);
+        if text.is_empty() {
+            return Ok((0, 0.0));
+        }
+        let work = &mut *self.cuda.work();
+        let (received, clock) = (None, Some([&start, &end]));
+        let job = Job { text: &text.memory, valid: text.valid, received, wants: Wants::Count, clock };
+        let count = self.run(&work.compute, &mut work.scratch[0], &job)?;
+        Ok((count, end.seconds_since(&start)?))
+    }
+
+    /// Where the terminators of matching lines stand, ascending; the text's length for a last line without.
+    ///
+    /// # Errors
+    /// As [`GpuProgram::count_lines`].
+    pub fn line_ends(&self, text: &GpuText) -> Result<Vec<u64>, CudaError> {
+        self.check(text)?;
+        let work = &mut *self.cuda.work();
+        let Work { compute, scratch, .. } = work;
+        let job =
+            Job { text: &text.memory, valid: text.valid, received: None, wants: Wants::Ends, clock: None };
+        let count = self.run(compute, &mut scratch[0], &job)?;
+        let mut ends = vec![0; count as usize];
+        self.list(compute, &scratch[0], text.valid, 0, &mut ends)?;
+        Ok(ends)
+    }
+
+    /// The matching lines, gathered on the card.
+    ///
+    /// # Errors
+    /// As [`GpuProgram::count_lines`]; also where the lines do not fit beside the text.
+    pub fn matching_lines(&self, text: &GpuText) -> Result<MatchingLines, CudaError> {
+        let ends = self.line_ends(text)?;
+        if ends.is_empty() {
+            return Ok(MatchingLines::default());
+        }
+        let work = &mut *self.cuda.work();
+        let stream = &work.compute;
+        let driver = &self.cuda.driver;
+        let [positions, firsts, offsets] = [(); 3].map(|()| Memory::new(driver, 8 * ends.len()));
+        let (positions, firsts, offsets) = (positions?, firsts?, offsets?);
+        stream.write(&positions, 0, &to_bytes(&ends))?;
+        let mut task = [0u64; 16];
+        task[0] = text.memory.address();
+        task[6] = positions.address();
+        task[7] = firsts.address();
+        task[12] = ends.len() as u64;
+        task[13] = u64::from(text.terminator);
+        task[15] = text.length as u64;
+        let starts = self.cuda.kernel(LINES, "starts")?;
+        let blocks = ends.len().div_ceil(8);
+        launch(stream, &starts, blocks, 256, &task)?;
+        let starts = self.read_words(stream, &firsts, ends.len())?;
+        let places: Vec<Range<u64>> =
+            starts.iter().zip(&ends).map(|(&start, &end)| start..(end + 1).min(text.length as u64)).collect();
+        let mut total = 0;
+        let begins: Vec<u64> = places
+            .iter()
+            .map(|place| {
+                let at = total;
+                total += place.end - place.start;
+                at
+            })
+            .collect();
+        stream.write(&offsets, 0, &to_bytes(&begins))?;
+        let gathered = Memory::new(driver, total as usize)?;
+        task[5] = offsets.address();
+        task[8] = gathered.address();
+        let gather = self.cuda.kernel(LINES, "gather")?;
+        launch(stream, &gather, ends.len().min(1 << 16), 128, &task)?;
+        let mut bytes = vec![0; total as usize];
+        stream.read(&gathered, 0, &mut bytes)?;
+        Ok(MatchingLines { places, bytes })
+    }
+
+    fn check(&self, text: &GpuText) -> Result<(), CudaError> {
+        assert!(Arc::ptr_eq(&self.cuda, &text.cuda), "the text is on another card than the program");
+        if text.terminator != self.program.terminator {
+            return Err(CudaError::Terminator { text: text.terminator, program: self.program.terminator });
+        }
+        Ok(())
+    }
+
+    fn chain(&self) -> Result<&Arc<Kernel>, CudaError> {
+        if let Some(chain) = self.chain.get() {
+            return Ok(chain);
+        }
+        let lowered = lower(&self.program, self.reach, self.cuda.options.chain_width, Entry::Chain);
+        let chain = self.cuda.kernel(&lowered.source, Entry::Chain.name())?;
+        Ok(self.chain.get_or_init(|| chain))
+    }
+
+    fn cut(&self, valid: usize) -> Cut {
+        let options = &self.cuda.options;
+        let step = options.width.step_bytes().max(options.chain_width.step_bytes());
+        let groups = self.cuda.card().multiprocessors as usize * GROUPS_PER_MULTIPROCESSOR;
+        let wanted = valid.div_ceil(2 * groups).clamp(SEGMENT_BYTES.start, SEGMENT_BYTES.end);
+        let segment_bytes = options.segment_bytes.unwrap_or(wanted).max(1).next_multiple_of(step);
+        Cut { segment_bytes, segments: valid.div_ceil(segment_bytes) }
+    }
+
+    /// What pieces of a text are multiples of, so that each ends where a segment ends.
+    pub(super) fn piece_bytes(&self) -> usize {
+        let wanted = self.cuda.options.piece_bytes;
+        wanted.max(1).next_multiple_of(self.cut(wanted).segment_bytes)
+    }
+
+    /// Where the last segment of a search of `valid` bytes leaves what it hands on.
+    pub(super) fn handed_on(&self, scratch: &Scratch, valid: usize) -> Option<u64> {
+        let last = self.cut(valid).segments.checked_sub(1)?;
+        Some(scratch.states.address() + 8 * (last * self.state_words) as u64)
+    }
+
+    /// Searches a text on the card; how many lines match. Waits for it.
+    pub(super) fn run(
+        &self,
+        stream: &Stream,
+        scratch: &mut Scratch,
+        job: &Job<'_>,
+    ) -> Result<u64, CudaError> {
+        let cut = self.cut(job.valid);
+        if cut.segments == 0 {
+            return Ok(0);
+        }
+        scratch.reserve(&self.cuda.driver, cut, self.state_words, job)?;
+        let result = self.started(stream, scratch, job, cut);
+        // Nothing may run any more where the memory is used again.
+        let finished = stream.finish();
+        result.and_then(|count| finished.map(|()| count))
+    }
+
+    fn started(&self, stream: &Stream, scratch: &Scratch, job: &Job<'_>, cut: Cut) -> Result<u64, CudaError> {
+        let width = self.cuda.options.width;
+        let task = scratch.task(job, cut, width);
+        let groups_per_block = (width.block_threads() / width.group_threads()) as usize;
+        let blocks = cut.segments.div_ceil(groups_per_block);
+        if let Some([start, _]) = job.clock {
+            stream.record(start)?;
+        }
+        launch(stream, &self.scan, blocks, width.block_threads(), &task)?;
+        let [count, uncertain] = self.total(stream, scratch, job, &task)?;
+        if uncertain == 0 {
+            return Ok(count);
+        }
+        let width = self.cuda.options.chain_width;
+        let blocks = cut.segments.div_ceil(width.group_threads() as usize);
+        let most = 4 * self.cuda.card().multiprocessors as usize;
+        let chain_task = scratch.task(job, cut, width);
+        launch(stream, self.chain()?, blocks.min(most), width.group_threads(), &chain_task)?;
+        let [count, _] = self.total(stream, scratch, job, &task)?;
+        Ok(count)
+    }
+
+    /// Matching lines, and segments that are not certain.
+    fn total(
+        &self,
+        stream: &Stream,
+        scratch: &Scratch,
+        job: &Job<'_>,
+        task: &[u64; 16],
+    ) -> Result<[u64; 2], CudaError> {
+        launch(stream, &self.total, 1, 256, task)?;
+        if let Some([_, end]) = job.clock {
+            stream.record(end)?;
+        }
+        let words = self.read_words(stream, &scratch.total, 2)?;
+        Ok([words[0], words[1]])
+    }
+
+    /// Lists the one bits of the last search, which left `ends.len()` of them, in order.
+    pub(super) fn list(
+        &self,
+        stream: &Stream,
+        scratch: &Scratch,
+        valid: usize,
+        base: u64,
+        ends: &mut [u64],
+    ) -> Result<(), CudaError> {
+        if ends.is_empty() {
+            return Ok(());
+        }
+        let cut = self.cut(valid);
+        let mut counts = vec![0u8; 4 * cut.segments];
+        stream.read(&scratch.counts, 0, &mut counts)?;
+        let mut next = 0u64;
+        let counts =
+            counts.chunks_exact(4).map(|bytes| u32::from_le_bytes(bytes.try_into().expect("four bytes")));
+        let offsets: Vec<u64> = counts
+            .map(|count| {
+                let at = next;
+                next += u64::from(count);
+                at
+            })
+            .collect();
+        assert_eq!(next, ends.len() as u64, "the segments' counts are those of the sum");
+        let offsets_memory = Memory::new(&self.cuda.driver, 8 * offsets.len())?;
+        let positions = Memory::new(&self.cuda.driver, 8 * ends.len())?;
+        stream.write(&offsets_memory, 0, &to_bytes(&offsets))?;
+        let mut task = [0u64; 16];
+        task[1] = scratch.ends.as_ref().map_or(0, Memory::address);
+        task[5] = offsets_memory.address();
+        task[6] = positions.address();
+        task[9] = cut.segments as u64;
+        task[10] = (cut.segment_bytes / 64) as u64;
+        task[11] = valid.div_ceil(64) as u64;
+        task[14] = base;
+        launch(stream, &*self.cuda.kernel(LINES, "list")?, cut.segments.div_ceil(8), 256, &task)?;
+        ends.copy_from_slice(&self.read_words(stream, &positions, ends.len())?);
+        Ok(())
+    }
+
+    fn read_words(&self, stream: &Stream, from: &Memory, count: usize) -> Result<Vec<u64>, CudaError> {
+        let mut bytes = vec![0; 8 * count];
+        stream.read(from, 0, &mut bytes)?;
+        Ok(bytes
+            .chunks_exact(8)
+            .map(|word| u64::from_le_bytes(word.try_into().expect("eight bytes")))
+            .collect())
+    }
+}
+
+fn launch(
+    stream: &Stream,
+    kernel: &Kernel,
+    blocks: usize,
+    threads: u32,
+    task: &[u64; 16],
+) -> Result<(), CudaError> {
+    stream.launch(kernel, u32::try_from(blocks).unwrap_or(u32::MAX >> 1), threads, task)
+}
+
+fn to_bytes(words: &[u64]) -> Vec<u8> {
+    words.iter().flat_map(|word| word.to_le_bytes()).collect()
+}
+
+/// What a search leaves behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wants {
+    /// How many lines.
+    Count,
+    /// A bit per byte as well.
+    Ends,
+}
+
+/// One search.
+pub(super) struct Job<'j> {
+    pub(super) text: &'j Memory,
+    pub(super) valid: usize,
+    /// What the first segment receives; nothing at the beginning of a text.
+    pub(super) received: Option<u64>,
+    pub(super) wants: Wants,
+    /// Recorded before the first kernel and behind the last.
+    pub(super) clock: Option<[&'j Event; 2]>,
+}
+
+/// Memory of searches, which grows and is used again.
+#[derive(Debug)]
+pub(super) struct Scratch {
+    counts: Memory,
+    certain: Memory,
+    guesses: Memory,
+    states: Memory,
+    total: Memory,
+    ends: Option<Memory>,
+}
+
+impl Scratch {
+    pub(super) fn new(driver: &Arc<Driver>) -> Result<Scratch, CudaError> {
+        let make = || Memory::new(driver, 16);
+        Ok(Scratch {
+            counts: make()?,
+            certain: make()?,
+            guesses: make()?,
+            states: make()?,
+            total: make()?,
+            ends: None,
+        })
+    }
+
+    fn reserve(
+        &mut self,
+        driver: &Arc<Driver>,
+        cut: Cut,
+        state_words: usize,
+        job: &Job<'_>,
+    ) -> Result<(), CudaError> {
+        let grow = |memory: &mut Memory, bytes: usize| -> Result<(), CudaError> {
+            if memory.bytes() < bytes {
+                *memory = Memory::new(driver, bytes)?;
+            }
+            Ok(())
+        };
+        grow(&mut self.counts, 4 * cut.segments)?;
+        grow(&mut self.certain, 4 * cut.segments)?;
+        grow(&mut self.guesses, 8 * cut.segments * state_words)?;
+        grow(&mut self.states, 8 * cut.segments * state_words)?;
+        if job.wants == Wants::Ends {
+            let bytes = (job.valid + PAD_BYTES).div_ceil(8);
+            match &mut self.ends {
+                Some(ends) => grow(ends, bytes)?,
+                None => self.ends = Some(Memory::new(driver, bytes)?),
+            }
+        }
+        Ok(())
+    }
+
+    fn task(&self, job: &Job<'_>, cut: Cut, width: Width) -> [u64; 16] {
+        let step = width.step_bytes();
+        let ends = match job.wants {
+            Wants::Count => None,
+            Wants::Ends => self.ends.as_ref(),
+        };
+        [
+            job.text.address(),
+            ends.map_or(0, Memory::address),
+            self.counts.address(),
+            self.certain.address(),
+            self.guesses.address(),
+            self.states.address(),
+            job.received.unwrap_or(0),
+            self.total.address(),
+            job.valid as u64,
+            job.valid.div_ceil(step) as u64,
+            (cut.segment_bytes / step) as u64,
+            cut.segments as u64,
+            0,
+            0,
+            0,
+            0,
+        ]
+    }
+}

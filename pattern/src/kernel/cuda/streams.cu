@@ -1,0 +1,389 @@
+// The device side that every program shares; `lower.rs` writes what is special to one between the two parts of this file.
+//
+// A group of LF_WARPS warps computes one step of LF_STEP_BYTES bytes: each lane owns 64 bytes, which it transposes in its registers into eight words of
+// 64 bits. What moves along the text goes from lane to lane: an advance by one shuffle; an addition by two ballots, from whose masks MatchStar
+// decides which lanes are incremented (Cameron et al. 2014, section 3). With several warps each is one digit of a second level, in shared memory.
+// A group runs through its segment of the text step by step; carries stay in registers.
+//
+// The text is in the subset that C and CUDA C++ share, so that a host compiler can run it, lane by lane, without a card.
+
+#ifndef LF_HOST
+typedef unsigned int u32;
+typedef unsigned long long u64;
+#define LF_DEVICE static __device__ __forceinline__
+#define LF_KERNEL extern "C" __global__ void
+#define LF_SHARED(type, name, length) __shared__ type name[length]
+#define LF_LOAD(pointer) __ldg(pointer)
+#define LF_BOUNDS __launch_bounds__(LF_BLOCK_THREADS)
+#endif
+
+#define LF_ALL 0xffffffffu
+#define LF_LANES 32u
+#define LF_GROUP (LF_LANES * LF_WARPS)
+#define LF_STEP_BYTES (64u * LF_GROUP)
+
+// All kernels take this one argument, sixteen words.
+struct Task {
+    const uint4 *text;   // padded behind its end by at least two steps
+    u64 *ends;           // a bit per byte, or nothing
+    u32 *counts;         // one per segment
+    u32 *certain;        // one per segment: whether what it assumed to receive cannot matter
+    u64 *guesses;        // LF_STATE words per segment: what it assumed to receive
+    u64 *states;         // LF_STATE words per segment: what it hands on
+    const u64 *received; // what the first segment receives, or nothing
+    u64 *total;          // matching lines; segments that are not certain
+    u64 valid;           // bytes of text, a terminator added at its end included
+    u64 steps;           // steps of LF_STEP_BYTES
+    u64 segment_steps;
+    u64 segments;
+    u64 spare[4];
+};
+
+// Where a thread stands.
+struct Place {
+    u32 thread;          // in the group
+    u32 lane;
+    u32 warp;
+    u32 turn;
+    u64 *shared;         // two rows of LF_WARPS words, which take turns so that one barrier per exchange is enough
+};
+
+LF_DEVICE u64 lf_match_star_mask(u64 markers, u64 class_mask) {
+    return (((markers & class_mask) + class_mask) ^ class_mask) | markers;
+}
+
+LF_DEVICE u64 *lf_row(struct Place *at) {
+    at->turn ^= 1;
+    return at->shared + at->turn * LF_WARPS;
+}
+
+// Whether any thread of the group says so.
+LF_DEVICE int lf_any(struct Place *at, int mine) {
+#if LF_WARPS == 1
+    return __any_sync(LF_ALL, mine);
+#else
+    return __syncthreads_or(mine);
+#endif
+}
+
+// What stands before each word: the neighbour's word, and for the group's first one what was `received`. The group's last word is handed on.
+// Only thread 0's carry counts.
+LF_DEVICE u64 lf_before(struct Place *at, u64 word, u64 received, u64 *handed) {
+    u64 turned = __shfl_sync(LF_ALL, word, (at->lane + 31) & 31);
+#if LF_WARPS == 1
+    *handed = turned;
+    return at->lane == 0 ? received : turned;
+#else
+    u64 *row = lf_row(at);
+    if (at->lane == 0) row[at->warp] = turned;
+    __syncthreads();
+    *handed = row[LF_WARPS - 1];
+    if (at->lane != 0) return turned;
+    return at->warp == 0 ? received : row[at->warp - 1];
+#endif
+}
+
+// The same for the upper halves of words: all that a move by up to 32 needs.
+LF_DEVICE u32 lf_before_half(struct Place *at, u32 word, u32 received, u32 *handed) {
+    u32 turned = __shfl_sync(LF_ALL, word, (at->lane + 31) & 31);
+#if LF_WARPS == 1
+    *handed = turned;
+    return at->lane == 0 ? received : turned;
+#else
+    u64 *row = lf_row(at);
+    if (at->lane == 0) row[at->warp] = turned;
+    __syncthreads();
+    *handed = (u32)row[LF_WARPS - 1];
+    if (at->lane != 0) return turned;
+    return at->warp == 0 ? received : (u32)row[at->warp - 1];
+#endif
+}
+
+LF_DEVICE u64 lf_advance_half(struct Place *at, u64 of, u32 by, u32 received, u32 *handed) {
+    u32 before = lf_before_half(at, (u32)(of >> 32), received, handed);
+    return of << by | (u64)before >> (32 - by);
+}
+
+LF_DEVICE u64 lf_advance(struct Place *at, u64 of, u32 by, u64 received, u64 *handed) {
+    u64 before = lf_before(at, of, received, handed);
+    return of << by | before >> (64 - by);
+}
+
+// Long-stream addition: lanes that overflowed, lanes that are all ones, MatchStar over both. Every thread knows the carry.
+LF_DEVICE u64 lf_add(struct Place *at, u64 x, u64 y, u32 received, u32 *handed) {
+    u64 sum = x + y;
+    u64 overflowed = __ballot_sync(LF_ALL, sum < x);
+    u64 bubbles = __ballot_sync(LF_ALL, sum == ~0ull);
+#if LF_WARPS == 1
+    u64 increments = lf_match_star_mask(overflowed << 1 | received, bubbles);
+    *handed = (u32)(increments >> 32) & 1;
+#else
+    u32 alone = (u32)(lf_match_star_mask(overflowed << 1, bubbles) >> 32) & 1;
+    u64 *row = lf_row(at);
+    if (at->lane == 0) row[at->warp] = alone | (u32)(bubbles == LF_ALL) << 1;
+    __syncthreads();
+    u32 digit = at->lane < LF_WARPS ? (u32)row[at->lane] : 0;
+    u64 warps_overflowed = __ballot_sync(LF_ALL, digit & 1);
+    u64 warps_bubble = __ballot_sync(LF_ALL, digit >> 1 & 1);
+    u64 warps = lf_match_star_mask(warps_overflowed << 1 | received, warps_bubble);
+    *handed = (u32)(warps >> LF_WARPS) & 1;
+    u64 increments = lf_match_star_mask(overflowed << 1 | (warps >> at->warp & 1), bubbles);
+#endif
+    return sum + (increments >> at->lane & 1);
+}
+
+LF_DEVICE u64 lf_match_star(struct Place *at, u64 m, u64 c, u32 received, u32 *handed) {
+    return (lf_add(at, m & c, c, received, handed) ^ c) | m;
+}
+
+LF_DEVICE u64 lf_scan_thru(struct Place *at, u64 m, u64 c, u32 received, u32 *handed) {
+    return (lf_add(at, m & c, c, received, handed) | m) & ~c;
+}
+
+// The group's sum; every thread gets it.
+LF_DEVICE u32 lf_sum(struct Place *at, u32 mine) {
+    u32 by;
+    for (by = 16; by > 0; by >>= 1) mine += __shfl_xor_sync(LF_ALL, mine, by);
+#if LF_WARPS > 1
+    u64 *row = lf_row(at);
+    u32 warp;
+    if (at->lane == 0) row[at->warp] = mine;
+    __syncthreads();
+    mine = 0;
+    for (warp = 0; warp < LF_WARPS; ++warp) mine += (u32)row[warp];
+#endif
+    return mine;
+}
+
+// The lowest thread of the group that says so, LF_GROUP where none does.
+LF_DEVICE u32 lf_first(struct Place *at, int mine) {
+    u32 lanes = __ballot_sync(LF_ALL, mine);
+#if LF_WARPS == 1
+    (void)at;
+    return lanes ? (u32)__ffs((int)lanes) - 1 : LF_GROUP;
+#else
+    u64 *row = lf_row(at);
+    u32 first = LF_GROUP, warp;
+    if (at->lane == 0) row[at->warp] = lanes;
+    __syncthreads();
+    for (warp = LF_WARPS; warp-- > 0;)
+        if (row[warp]) first = warp * LF_LANES + (u32)__ffs((int)(u32)row[warp]) - 1;
+    return first;
+#endif
+}
+
+// --- from bytes to basis streams
+
+// Four words whose bytes change places: word i gets byte i of each.
+LF_DEVICE void lf_bytes(u32 a, u32 b, u32 c, u32 d, u32 *rows) {
+    u32 low = __byte_perm(a, b, 0x5140), high = __byte_perm(a, b, 0x7362);
+    u32 low2 = __byte_perm(c, d, 0x5140), high2 = __byte_perm(c, d, 0x7362);
+    rows[0] = __byte_perm(low, low2, 0x5410);
+    rows[1] = __byte_perm(low, low2, 0x7632);
+    rows[2] = __byte_perm(high, high2, 0x5410);
+    rows[3] = __byte_perm(high, high2, 0x7632);
+}
+
+#define LF_SWAP(a, b, by, mask) { \
+    u32 first = (a), second = (b); \
+    (a) = (first & (mask)) | (second << (by) & ~(mask)); \
+    (b) = (first >> (by) & (mask)) | (second & ~(mask)); }
+
+// 32 bytes become eight words of 32 bits: 16 byte permutations, then three rounds that exchange rows with bits.
+LF_DEVICE void lf_transpose_half(uint4 low, uint4 high, u32 *r) {
+    lf_bytes(low.x, low.z, high.x, high.z, r);
+    lf_bytes(low.y, low.w, high.y, high.w, r + 4);
+    LF_SWAP(r[0], r[4], 4, 0x0f0f0f0fu) LF_SWAP(r[1], r[5], 4, 0x0f0f0f0fu)
+    LF_SWAP(r[2], r[6], 4, 0x0f0f0f0fu) LF_SWAP(r[3], r[7], 4, 0x0f0f0f0fu)
+    LF_SWAP(r[0], r[2], 2, 0x33333333u) LF_SWAP(r[1], r[3], 2, 0x33333333u)
+    LF_SWAP(r[4], r[6], 2, 0x33333333u) LF_SWAP(r[5], r[7], 2, 0x33333333u)
+    LF_SWAP(r[0], r[1], 1, 0x55555555u) LF_SWAP(r[2], r[3], 1, 0x55555555u)
+    LF_SWAP(r[4], r[5], 1, 0x55555555u) LF_SWAP(r[6], r[7], 1, 0x55555555u)
+}
+
+struct Bytes {
+    uint4 of[4];
+};
+
+struct Basis {
+    u64 bit[8];
+};
+
+// The 64 bytes of this thread in a step.
+LF_DEVICE struct Bytes lf_load(const uint4 *text, const struct Place *at, u64 step) {
+    const uint4 *from = text + (step * LF_GROUP + at->thread) * 4;
+    struct Bytes bytes;
+    bytes.of[0] = LF_LOAD(from);
+    bytes.of[1] = LF_LOAD(from + 1);
+    bytes.of[2] = LF_LOAD(from + 2);
+    bytes.of[3] = LF_LOAD(from + 3);
+    return bytes;
+}
+
+LF_DEVICE struct Basis lf_transpose(const struct Bytes *bytes) {
+    u32 low[8], high[8];
+    struct Basis basis;
+    lf_transpose_half(bytes->of[0], bytes->of[1], low);
+    lf_transpose_half(bytes->of[2], bytes->of[3], high);
+    basis.bit[0] = (u64)high[0] << 32 | low[0];
+    basis.bit[1] = (u64)high[1] << 32 | low[1];
+    basis.bit[2] = (u64)high[2] << 32 | low[2];
+    basis.bit[3] = (u64)high[3] << 32 | low[3];
+    basis.bit[4] = (u64)high[4] << 32 | low[4];
+    basis.bit[5] = (u64)high[5] << 32 | low[5];
+    basis.bit[6] = (u64)high[6] << 32 | low[6];
+    basis.bit[7] = (u64)high[7] << 32 | low[7];
+    return basis;
+}
+
+// The bits of a thread's word that belong to the text.
+LF_DEVICE u64 lf_valid(const struct Task *task, const struct Place *at, u64 step) {
+    u64 start = (step * LF_GROUP + at->thread) * 64;
+    if (start >= task->valid) return 0;
+    return task->valid - start >= 64 ? ~0ull : ~(~0ull << (task->valid - start));
+}
+
+// @program
+// `lower.rs` puts here: LF_STATE, struct Carries, lf_initial, lf_restore, lf_save, lf_terminators and lf_step.
+// @kernels
+
+#ifdef LF_SCAN
+// Every group takes a segment. It assumes that the text begins one step before: what it computes for lines that begin after a terminator of that step
+// is exact whatever was before, as lines do not depend on each other. A segment without such a terminator is not certain, and `chain` looks after it.
+LF_KERNEL LF_BOUNDS scan(struct Task task) {
+    LF_SHARED(u64, shared, 2 * LF_WARPS);
+    u64 segment = ((u64)blockIdx.x * blockDim.x + threadIdx.x) / LF_GROUP;
+    struct Place at;
+    struct Carries carries;
+    at.thread = threadIdx.x % LF_GROUP;
+    at.lane = threadIdx.x % LF_LANES;
+    at.warp = at.thread / LF_LANES;
+    at.turn = 0;
+    at.shared = shared;
+    if (segment >= task.segments) return;
+    u64 first = segment * task.segment_steps;
+    u64 end = first + task.segment_steps < task.steps ? first + task.segment_steps : task.steps;
+    u64 step = segment == 0 ? first : first - 1;
+    u32 count = 0, certain = segment == 0;
+    lf_initial(&carries);
+    if (segment == 0 && task.received) lf_restore(&carries, task.received);
+    struct Bytes next = lf_load(task.text, &at, step);
+    for (; step < end; ++step) {
+        struct Basis basis = lf_transpose(&next);
+        // The next step's bytes are on their way while this one is computed.
+        next = lf_load(task.text, &at, step + 1);
+        if (step == first && segment != 0) lf_save(&carries, &at, task.guesses + segment * LF_STATE);
+        u64 ends = lf_step(&at, &basis, &carries);
+        if (step < first) {
+            certain = LF_LINES && lf_any(&at, lf_terminators(&basis) != 0);
+        } else {
+            if (step + 1 >= task.steps) ends &= lf_valid(&task, &at, step);
+            if (task.ends) task.ends[step * LF_GROUP + at.thread] = ends;
+            count += (u32)__popcll(ends);
+        }
+    }
+    count = lf_sum(&at, count);
+    lf_save(&carries, &at, task.states + segment * LF_STATE);
+    if (at.thread == 0) {
+        task.counts[segment] = count;
+        task.certain[segment] = certain;
+    }
+}
+
+// Matching lines, and segments that are not certain: one block of 256 threads.
+LF_KERNEL total(struct Task task) {
+    LF_SHARED(u64, sums, 512);
+    u64 lines = 0, uncertain = 0, at;
+    u32 half;
+    for (at = threadIdx.x; at < task.segments; at += blockDim.x) {
+        lines += task.counts[at];
+        uncertain += !task.certain[at];
+    }
+    sums[threadIdx.x] = lines;
+    sums[256 + threadIdx.x] = uncertain;
+    for (half = 128; half > 0; half >>= 1) {
+        __syncthreads();
+        if (threadIdx.x < half) {
+            sums[threadIdx.x] += sums[threadIdx.x + half];
+            sums[256 + threadIdx.x] += sums[256 + threadIdx.x + half];
+        }
+    }
+    if (threadIdx.x == 0) {
+        task.total[0] = sums[0];
+        task.total[1] = sums[256];
+    }
+}
+#endif
+
+#ifdef LF_CHAIN
+// Whether a segment assumed to receive something else than the one before handed on.
+LF_DEVICE int lf_was_wrong(const struct Task *task, u64 segment) {
+    const u64 *guess = task->guesses + segment * LF_STATE;
+    const u64 *handed = task->states + (segment - 1) * LF_STATE;
+    u64 differences = 0;
+    u32 word;
+    for (word = 0; word < LF_COMPARED; ++word) differences |= guess[word] ^ handed[word];
+    return differences != 0;
+}
+
+// A segment again, from what the one before it hands on.
+LF_DEVICE void lf_again(const struct Task *task, struct Place *at, u64 segment) {
+    u64 step = segment * task->segment_steps;
+    u64 end = step + task->segment_steps < task->steps ? step + task->segment_steps : task->steps;
+    struct Carries carries;
+    u32 count = 0;
+    lf_restore(&carries, task->states + (segment - 1) * LF_STATE);
+    struct Bytes next = lf_load(task->text, at, step);
+    for (; step < end; ++step) {
+        struct Basis basis = lf_transpose(&next);
+        next = lf_load(task->text, at, step + 1);
+        u64 ends = lf_step(at, &basis, &carries);
+        ends &= lf_valid(task, at, step);
+        if (task->ends) task->ends[step * LF_GROUP + at->thread] = ends;
+        count += (u32)__popcll(ends);
+    }
+    count = lf_sum(at, count);
+    lf_save(&carries, at, task->states + segment * LF_STATE);
+    if (at->thread == 0) task->counts[segment] = count;
+    // What one thread wrote, all read next.
+    __syncthreads();
+}
+
+// Follows segments from one that is not certain, behind one that is, up to the next that is certain. Most assumed what they would have received.
+LF_DEVICE void lf_follow(const struct Task *task, struct Place *at, u64 segment) {
+    for (;;) {
+        u64 mine = segment + at->thread;
+        int stops = mine >= task->segments || task->certain[mine] || lf_was_wrong(task, mine);
+        u32 found = lf_first(at, stops);
+        segment += found;
+        if (found == LF_GROUP) continue;
+        if (segment >= task->segments || task->certain[segment]) return;
+        lf_again(task, at, segment);
+        ++segment;
+    }
+}
+
+// Chains are independent: each begins behind a segment that is certain, and one group follows it.
+LF_KERNEL LF_BOUNDS chain(struct Task task) {
+    LF_SHARED(u64, shared, 2 * LF_WARPS);
+    struct Place at;
+    u64 base;
+    at.thread = threadIdx.x;
+    at.lane = threadIdx.x % LF_LANES;
+    at.warp = threadIdx.x / LF_LANES;
+    at.turn = 0;
+    at.shared = shared;
+    for (base = (u64)blockIdx.x * LF_GROUP; base < task.segments; base += (u64)gridDim.x * LF_GROUP) {
+        u32 from = 0;
+        for (;;) {
+            u64 mine = base + at.thread;
+            int heads = at.thread >= from && mine > 0 && mine < task.segments;
+            heads = heads && !task.certain[mine] && task.certain[mine - 1];
+            u32 found = lf_first(&at, heads);
+            if (found == LF_GROUP) break;
+            lf_follow(&task, &at, base + found);
+            from = found + 1;
+        }
+    }
+}
+#endif
