@@ -3,7 +3,8 @@
 use crate::exit::{Failure, FAILURE};
 use crate::report::number::{grouped, seconds};
 use anyhow::Result;
-use instrument::tool::{Report, Tool};
+use instrument::probe::Plan;
+use instrument::tool::{Probed, Report, Tool};
 use instrument::{Command, Observer, Options, Outcome, Unobserved};
 use machine::{Ability, State};
 
@@ -23,7 +24,21 @@ pub fn run_tool(command: &Command, options: &Options, tool: &mut dyn Tool) -> Re
     instrument::tool::run_tool(command, options, tool).map_err(failure)
 }
 
-fn failure(error: instrument::Error) -> anyhow::Error {
+/// Runs `command` with probes in it under a tool.
+///
+/// # Errors
+/// As [`run_tool`].
+pub fn run_probed(
+    command: &Command,
+    options: &Options,
+    tool: &mut dyn Tool,
+    plan: Plan,
+) -> Result<(Outcome, Probed)> {
+    instrument::tool::run_probed(command, options, tool, plan).map_err(failure)
+}
+
+/// The engine's error with its exit status.
+pub(crate) fn failure(error: instrument::Error) -> anyhow::Error {
     let status = u8::try_from(error.exit_status()).unwrap_or(FAILURE);
     Failure { status, sentence: error.to_string() }.into()
 }

@@ -3,13 +3,13 @@
 //! The simulator knows levels by their order, a report by the machine's own numbers: the second level that is simulated may be the machine's
 //! third. What the machine lacks, or the simulator cannot do, is a number that is null with a reason, never 0.
 
-use crate::branches::Predicted;
 use crate::cli;
+use crate::course::branch::Predicted;
 use crate::estimate::{estimate, Estimate};
 use crate::tally::{Attribution, Misses};
 use anyhow::Result;
 use machine::Machine;
-use simulate::{CycleModel, Levels, Modelled};
+use simulate::{CycleModel, Levels, Modelled, PageRange};
 use std::collections::BTreeMap;
 
 /// Levels with the machine they stand for.
@@ -39,7 +39,24 @@ impl Hierarchy {
                 machine = machine.with_override(level, text)?;
             }
         }
-        Hierarchy::of(machine)
+        let ranges = options.huge_pages.iter().map(|text| huge_pages(text)).collect::<Result<Vec<_>>>()?;
+        Hierarchy::with_large_pages(machine, ranges)
+    }
+
+    /// The same for commands that know plain levels only.
+    ///
+    /// # Errors
+    /// As [`Hierarchy::new`], and when the levels are not plain.
+    pub fn plain(options: &cli::Hierarchy) -> Result<Hierarchy> {
+        let hierarchy = Hierarchy::new(options)?;
+        if !hierarchy.levels.is_plain() {
+            anyhow::bail!(
+                "machine {} has a replacement other than lru, inclusion, prefetchers or huge pages, which only \
+                 'lightfoot cache' simulates: choose one without them",
+                hierarchy.machine.name
+            );
+        }
+        Ok(hierarchy)
     }
 
     /// What can be simulated of a machine.
@@ -47,9 +64,14 @@ impl Hierarchy {
     /// # Errors
     /// When it cannot be simulated.
     pub fn of(machine: Machine) -> Result<Hierarchy> {
-        let modelled = Modelled::of(&machine)
-            .map_err(|error| anyhow::anyhow!("machine {} cannot be simulated: {error}", machine.name))?;
-        let Some(Modelled { levels, numbers, left_out }) = modelled else {
+        Hierarchy::with_large_pages(machine, Vec::new())
+    }
+
+    fn with_large_pages(machine: Machine, ranges: Vec<PageRange>) -> Result<Hierarchy> {
+        let refused = |error| anyhow::anyhow!("machine {} cannot be simulated: {error}", machine.name);
+        let modelled = Modelled::of(&machine).map_err(refused)?;
+        let modelled = modelled.map(|modelled| modelled.with_large_pages(&machine, ranges)).transpose();
+        let Some(Modelled { levels, numbers, left_out }) = modelled.map_err(refused)? else {
             anyhow::bail!(
                 "machine {} has no first-level data cache to simulate: give one with --l1d",
                 machine.name
@@ -59,8 +81,20 @@ impl Hierarchy {
     }
 
     /// The simulator's place for the machine's level `number`.
-    fn place(&self, number: u8) -> Option<usize> {
+    pub(crate) fn place(&self, number: u8) -> Option<usize> {
         self.numbers.iter().position(|&level| level == number)
+    }
+
+    /// The name of the machine's data or unified level of this size.
+    pub(crate) fn level_of(&self, size_bytes: u64) -> Option<String> {
+        let bytes = |geometry: simulate::Geometry| {
+            geometry.sets * u64::from(geometry.ways) * u64::from(geometry.line_bytes)
+        };
+        if bytes(self.levels.data) == size_bytes {
+            return Some("L1D".into());
+        }
+        let outer = self.levels.outer.iter().position(|outer| bytes(outer.geometry) == size_bytes)?;
+        self.numbers.get(outer + 1).map(|number| format!("L{number}"))
     }
 
     /// Misses by site and block, under the names that a report has.
@@ -132,6 +166,29 @@ impl Hierarchy {
     }
 }
 
+/// `2M`, or `2M@0x7ffff7a00000-0x7ffff7bfffff`: addresses on pages of that size.
+fn huge_pages(text: &str) -> Result<PageRange> {
+    let wrong = || {
+        anyhow::anyhow!(
+            "--huge-pages {text}: expected 2M or 1G, alone for all addresses or with a range of them, such as \
+             2M@0x555555600000-0x5555557fffff"
+        )
+    };
+    let (size, range) = text.split_once('@').unwrap_or((text, "0-ffffffffffffffff"));
+    let page_bytes = match size.to_ascii_uppercase().as_str() {
+        "2M" => 2 << 20,
+        "1G" => 1 << 30,
+        _ => return Err(wrong()),
+    };
+    let address = |text: &str| u64::from_str_radix(text.trim_start_matches("0x"), 16).map_err(|_| wrong());
+    let (start, last) = range.split_once('-').ok_or_else(wrong)?;
+    let range = PageRange { start: address(start)?, last: address(last)?, page_bytes };
+    if range.start > range.last {
+        return Err(wrong());
+    }
+    Ok(range)
+}
+
 /// Entries that are not all zero, with their index.
 fn counted<T: Default + PartialEq>(entries: &[T], misses: impl Fn(&T) -> Misses) -> Vec<(u32, Misses)> {
     let entries = entries.iter().enumerate().filter(|(_, entry)| **entry != T::default());
@@ -169,6 +226,16 @@ mod tests {
         let outer = if hierarchy.place(2).is_some() { site.l2_misses } else { site.l3_misses };
         assert_eq!(outer, Some(3));
         assert_eq!(attribution.by_block[0].1.l1i_misses, Some(7));
+    }
+
+    #[test]
+    fn huge_pages_are_read_or_refused() {
+        let range = huge_pages("2m@0x200000-0x3fffff").unwrap();
+        assert_eq!((range.start, range.last, range.page_bytes), (2 << 20, (4 << 20) - 1, 2 << 20));
+        assert_eq!(huge_pages("1G").unwrap().last, u64::MAX);
+        for wrong in ["4K", "2M@", "2M@5", "2M@9-1", "2M@x-y", ""] {
+            assert!(huge_pages(wrong).unwrap_err().to_string().starts_with("--huge-pages "), "{wrong}");
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The command `lightfoot`: the only crate that knows everyone.
 //!
 //! `main` parses ([`cli`]), a [`command`] runs, a [`report`] comes out. Between them: [`engine`] is the one place that calls
-//! `instrument`, [`observe`] listens while the program runs, [`hierarchy`] turns a machine into what is simulated, [`simulation`] and [`branches`] do it, [`symbol`] turns addresses into names, [`tally`] turns a profile into counts per function, library and opcode, and
+//! `instrument`, [`observe`] listens while the program runs, [`hierarchy`] turns a machine into what is simulated, [`simulation`] does it, [`course`] follows calls, regions and branches, [`symbol`] turns addresses into names, [`tally`] turns a profile into counts per function, library and opcode, and
 //! [`study`] races the commands against their peers. Everything here is control plane: it runs once per measurement, so it is written to be
 //! read; what must be fast is in the crates below.
 //!
@@ -9,9 +9,11 @@
 
 #![forbid(unsafe_code)]
 
-pub mod branches;
+pub mod calls;
 pub mod cli;
 pub mod command;
+pub mod course;
+pub mod distances;
 pub mod engine;
 pub mod estimate;
 pub mod exit;
@@ -25,3 +27,4 @@ pub mod study;
 pub mod symbol;
 pub mod tally;
 pub mod tiling;
+pub mod trace;

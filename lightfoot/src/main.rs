@@ -3,22 +3,34 @@
 #![forbid(unsafe_code)]
 
 use clap::Parser;
-use lightfoot::cli::Cli;
+use lightfoot::cli::{self, Cli};
 use lightfoot::{command, exit};
 use std::ffi::OsString;
+use std::io::ErrorKind;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let all: Vec<OsString> = std::env::args_os().collect();
+    // An instrumented program is this executable with something behind it.
+    match command::carried() {
+        Ok(None) => {}
+        Ok(Some(carried)) => return status(carried.run(&all[1..])),
+        Err(error) => return status(Err(error)),
+    }
     // `grep` parses its own flags, and a search of a small file should not wait for the other commands' parser.
     if all.get(1).is_some_and(|command| command == "grep") {
         return ExitCode::from(command::grep(&all[2..]));
     }
     let cli = match Cli::try_parse_from(&all) {
         Ok(cli) => cli,
-        Err(said) => return ExitCode::from(explain(&said, &all)),
+        Err(said) => return status(explain(&said, &all)),
     };
-    match command::run(&cli.command, &all) {
+    status(command::run(&cli.command))
+}
+
+/// The status that a command ended with, or that its error asks for.
+fn status(result: anyhow::Result<u8>) -> ExitCode {
+    match result {
         Ok(status) => ExitCode::from(status),
         Err(error) => {
             command::complain(&error);
@@ -28,12 +40,20 @@ fn main() -> ExitCode {
 }
 
 /// Help, the version, or what is wrong with the command line.
-fn explain(said: &clap::Error, all: &[OsString]) -> u8 {
-    // A closed pipe is no reason to fail.
-    let _ = said.print();
-    match said.exit_code() {
+fn explain(said: &clap::Error, all: &[OsString]) -> anyhow::Result<u8> {
+    let wrong = match said.exit_code() {
         0 => 0,
         _ if command::runs_a_program(all.get(1)) => exit::FAILURE,
         _ => exit::USAGE,
+    };
+    if let Some(sentence) = cli::unknown_option(said) {
+        return Err(exit::Failure { status: wrong, sentence }.into());
+    }
+    match said.print() {
+        // Help that nobody reads is no failure; help that cannot be written is.
+        Err(error) if wrong == 0 && error.kind() != ErrorKind::BrokenPipe => {
+            Err(anyhow::Error::from(error).context("cannot write to standard output"))
+        }
+        _ => Ok(wrong),
     }
 }

@@ -4,9 +4,9 @@
 //! string instructions, gather, scatter, masked moves, state saves) arrive as records in every mode, so each observer counts them as it goes.
 
 use crate::progress::Line;
-use crate::simulation::Simulation;
+use crate::simulation::{Simulated, Simulation};
 use event::{Access, Complex, Groups, Record, StateLayout, Step};
-use instrument::{Observer, Profile, Progress};
+use instrument::{ComplexCounts, Observer, Profile, Progress};
 use simulate::References;
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ use std::collections::HashMap;
 pub struct Counter {
     line: Line,
     layout: StateLayout,
-    threads: HashMap<u32, Groups>,
+    threads: HashMap<u32, (Groups, References)>,
     sites: Vec<References>,
 }
 
@@ -25,27 +25,39 @@ impl Counter {
         self.sites
     }
 
-    fn whole(&mut self, site: usize, complex: &Complex) {
+    /// What was counted of each thread.
+    pub fn threads(&self) -> Vec<(u32, References)> {
+        self.threads.iter().map(|(&thread, (_, counts))| (thread, *counts)).collect()
+    }
+
+    fn whole(&mut self, thread: u32, site: usize, complex: &Complex) {
         if self.sites.len() <= site {
             self.sites.resize(site + 1, References::default());
         }
-        let counts = &mut self.sites[site];
-        counts.executions += 1;
-        counts.iterations += complex.iterations();
+        let iterations = complex.iterations();
+        let mut counts =
+            References { executions: u64::from(iterations > 0), iterations, loads: 0, stores: 0 };
         complex.references(&self.layout, |_, _, access| match access {
             Access::Load => counts.loads += 1,
             Access::Store => counts.stores += 1,
             Access::Prefetch => {}
         });
+        let thread = &mut self.threads.entry(thread).or_default().1;
+        for sum in [&mut self.sites[site], thread] {
+            sum.executions += counts.executions;
+            sum.iterations += counts.iterations;
+            sum.loads += counts.loads;
+            sum.stores += counts.stores;
+        }
     }
 }
 
 impl Observer for Counter {
     fn records(&mut self, thread: u32, records: &[Record]) {
         for record in records {
-            let step = self.threads.entry(thread).or_default().push(record);
+            let step = self.threads.entry(thread).or_default().0.push(record);
             if let Step::Whole(site, complex) = step {
-                self.whole(site, &complex);
+                self.whole(thread, site, &complex);
             }
         }
     }
@@ -67,8 +79,8 @@ impl Simulator {
         Simulator { line: Line::new(), simulation }
     }
 
-    /// Leaves the terminal as it was, and gives what was counted, by process image.
-    pub fn finish(self) -> Vec<(u32, simulate::Counts)> {
+    /// Leaves the terminal as it was, and gives what was counted.
+    pub fn finish(self) -> Simulated {
         self.simulation.finish()
     }
 }
@@ -76,6 +88,10 @@ impl Simulator {
 impl Observer for Simulator {
     fn records(&mut self, thread: u32, records: &[Record]) {
         self.simulation.records(thread, records);
+    }
+
+    fn complex_counts(&self) -> ComplexCounts {
+        ComplexCounts::ByObserver
     }
 
     fn image(&mut self, number: u32) {

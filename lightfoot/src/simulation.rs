@@ -4,21 +4,43 @@
 //! memory is a copy. Images of several processes take turns, each in its own caches. Sites and blocks are numbered anew in each
 //! image; the run's profile says where its numbers begin, and [`join`] puts the counts there.
 
+use crate::distances::Distances;
 use anyhow::{anyhow, Result};
-use event::Record;
-use simulate::{plan_levels, Counts, Hierarchy, Levels, WriteBacks};
+use event::{Record, Stream};
+use instrument::Threads;
+use simulate::distance::MissCurve;
+use simulate::{plan_levels, Counts, Levels, Simulator, WriteBacks};
 use std::collections::HashMap;
+
+/// Counts by the number of a process image or of a thread.
+pub type Numbered = Vec<(u32, Counts)>;
+
+/// What a simulation gave.
+#[derive(Clone, Debug, Default)]
+pub struct Simulated {
+    /// By image; those that recorded nothing may be missing.
+    pub images: Numbered,
+    /// By thread, where threads are told apart.
+    pub threads: Numbered,
+    /// Misses by size, of all images together, where they were asked for.
+    pub curve: Option<MissCurve>,
+}
 
 /// Hierarchies of one run.
 pub struct Simulation {
     levels: Levels,
+    stream: Stream,
     write_backs: WriteBacks,
     /// Of the image whose records come, from its first one on.
-    hierarchy: Option<Hierarchy>,
+    hierarchy: Option<Simulator>,
     image: u32,
     /// Of the other images that have not ended.
-    waiting: HashMap<u32, Hierarchy>,
-    ended: Vec<(u32, Counts)>,
+    waiting: HashMap<u32, Simulator>,
+    /// Of an image that has ended: the next one's.
+    spare: Option<Simulator>,
+    threads: Threads,
+    distances: Option<Distances>,
+    ended: Simulated,
 }
 
 impl Simulation {
@@ -27,23 +49,52 @@ impl Simulation {
     /// # Errors
     /// When the levels cannot be simulated.
     pub fn new(levels: &Levels, write_backs: WriteBacks) -> Result<Simulation> {
-        levels.check().map_err(|error| anyhow!("{error}"))?;
-        let hierarchy = Some(empty(levels, write_backs));
-        let levels = levels.clone();
+        let stream = plan_levels(levels, write_backs).stream;
+        let hierarchy = Simulator::of_stream(levels, &stream, write_backs);
+        let hierarchy = Some(hierarchy.map_err(|error| anyhow!("{error}"))?);
         Ok(Simulation {
-            levels,
+            levels: levels.clone(),
+            stream,
             write_backs,
             hierarchy,
             image: 0,
             waiting: HashMap::new(),
-            ended: Vec::new(),
+            spare: None,
+            threads: Threads::Together,
+            distances: None,
+            ended: Simulated::default(),
         })
+    }
+
+    /// The same before its first record, with threads told apart or not.
+    #[must_use]
+    pub fn with_threads(self, threads: Threads) -> Simulation {
+        Simulation { threads, hierarchy: None, ..self }
+    }
+
+    /// The same before its first record, with misses by size.
+    #[must_use]
+    pub fn with_distances(self, distances: Distances) -> Simulation {
+        Simulation { distances: Some(distances), ..self }
+    }
+
+    /// The same before its first record, from a stream that records at least what was planned.
+    #[must_use]
+    pub fn from_stream(self, stream: Stream) -> Simulation {
+        Simulation { stream, hierarchy: None, ..self }
     }
 
     /// Takes records of one thread.
     pub fn records(&mut self, thread: u32, records: &[Record]) {
-        let hierarchy = self.hierarchy.get_or_insert_with(|| empty(&self.levels, self.write_backs));
-        hierarchy.records(thread, records);
+        if let Some(distances) = &self.distances {
+            distances.records(self.image, thread, records);
+        }
+        let Simulation { levels, stream, write_backs, threads, spare, hierarchy, .. } = self;
+        let empty = || {
+            let emptied = spare.take().and_then(Simulator::emptied);
+            emptied.unwrap_or_else(|| empty(levels, stream, *write_backs, *threads))
+        };
+        hierarchy.get_or_insert_with(empty).records(thread, records);
     }
 
     /// The records that follow are those of this image.
@@ -60,24 +111,33 @@ impl Simulation {
     /// No more records of this image follow: its caches are given back.
     pub fn ends(&mut self, image: u32) {
         let hierarchy = if image == self.image { self.hierarchy.take() } else { self.waiting.remove(&image) };
-        self.ended.extend(hierarchy.map(|hierarchy| (image, hierarchy.counts())));
+        self.distances.iter().for_each(|distances| distances.ends(image));
+        let Some(hierarchy) = hierarchy else { return };
+        self.note(image, &hierarchy);
+        self.spare = Some(hierarchy);
     }
 
-    /// What was counted, by image; those that recorded nothing may be missing.
-    pub fn finish(mut self) -> Vec<(u32, Counts)> {
-        let left = self.waiting.into_iter().chain(self.hierarchy.map(|hierarchy| (self.image, hierarchy)));
-        self.ended.extend(left.map(|(image, hierarchy)| (image, hierarchy.counts())));
-        self.ended.sort_unstable_by_key(|(image, _)| *image);
+    fn note(&mut self, image: u32, hierarchy: &Simulator) {
+        self.ended.images.push((image, hierarchy.counts()));
+        self.ended.threads.extend(hierarchy.counts_of_threads());
+    }
+
+    /// What was counted.
+    pub fn finish(mut self) -> Simulated {
+        let last = self.hierarchy.take().map(|hierarchy| (self.image, hierarchy));
+        let left: Vec<(u32, Simulator)> = std::mem::take(&mut self.waiting).into_iter().chain(last).collect();
+        left.iter().for_each(|(image, hierarchy)| self.note(*image, hierarchy));
+        self.ended.images.sort_unstable_by_key(|(image, _)| *image);
+        self.ended.curve = self.distances.map(Distances::finish);
         self.ended
     }
 }
 
-fn empty(levels: &Levels, write_backs: WriteBacks) -> Hierarchy {
-    let stream = plan_levels(levels, write_backs).stream;
-    let hierarchy = Hierarchy::of_stream(levels, &stream).expect("the levels were checked");
-    match write_backs {
-        WriteBacks::Counted => hierarchy.counting_write_backs(),
-        WriteBacks::Ignored => hierarchy,
+fn empty(levels: &Levels, stream: &Stream, write_backs: WriteBacks, threads: Threads) -> Simulator {
+    let simulator = Simulator::of_stream(levels, stream, write_backs).expect("the first one could be made");
+    match threads {
+        Threads::Apart => simulator.by_thread(),
+        Threads::Together => simulator,
     }
 }
 
@@ -123,7 +183,7 @@ mod tests {
         simulation.records(0, &load);
         simulation.starts(1);
         simulation.records(1, &load);
-        let counts = join(&simulation.finish(), |image| (10 * image as usize, 0));
+        let counts = join(&simulation.finish().images, |image| (10 * image as usize, 0));
         let misses: Vec<u64> = counts.sites.iter().map(|site| site.loads[0]).collect();
         assert_eq!((misses[3], misses[13], misses.iter().sum::<u64>()), (1, 1, 2));
         assert_eq!(counts.write_backs, Some([0; 3]));
@@ -143,7 +203,7 @@ mod tests {
             }
         }
         simulation.ends(2);
-        let counts = simulation.finish();
+        let counts = simulation.finish().images;
         let misses: Vec<(u32, u64)> =
             counts.iter().map(|(image, counts)| (*image, counts.sites[0].loads[0])).collect();
         assert_eq!(misses, [(0, 1), (1, 1), (2, 2)]);

@@ -7,8 +7,13 @@
 //!
 //! A reference counts as loaded or stored when its instruction retires; what a faulting attempt touched is in the simulated stream only.
 
+mod cell;
+
+pub use cell::{Cell, Grain};
+
 use crate::cli::Rep;
 use crate::symbol::{Place, Symbolizer};
+use cell::Cells;
 use iced_x86::{Code, Mnemonic};
 use instrument::{Block, Instruction, Profile};
 use serde::Serialize;
@@ -55,7 +60,8 @@ fn is_zero(count: &u64) -> bool {
 }
 
 impl Misses {
-    fn add(&mut self, other: &Misses) {
+    /// Adds another's.
+    pub fn add(&mut self, other: &Misses) {
         let add = |to: &mut Option<u64>, from: Option<u64>| {
             if let Some(from) = from {
                 *to.get_or_insert(0) += from;
@@ -100,6 +106,15 @@ pub struct Attribution {
     pub by_block: Vec<(u32, Misses)>,
 }
 
+impl Attribution {
+    /// All of it together.
+    pub fn total(&self) -> Misses {
+        let mut total = self.none;
+        self.by_site.iter().chain(&self.by_block).for_each(|(_, misses)| total.add(misses));
+        total
+    }
+}
+
 /// Counts by every key a report can ask for.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
@@ -115,11 +130,19 @@ pub struct Tally {
     pub opcodes: Vec<(String, Counts)>,
     /// By index into [`Profile::images`].
     pub images: Vec<Counts>,
+    /// At the grain that was asked for.
+    pub cells: Vec<(Cell, Counts)>,
 }
 
 /// Counts a profile.
-pub fn tally(profile: &Profile, misses: Option<&Attribution>, rep: Rep, symbols: &mut Symbolizer) -> Tally {
-    let mut tallying = Tallying { profile, symbols, empty: Counts::default(), rows: Rows::default() };
+pub fn tally(
+    profile: &Profile,
+    misses: Option<&Attribution>,
+    (rep, grain): (Rep, Grain),
+    symbols: &mut Symbolizer,
+) -> Tally {
+    let cells = Cells::new(grain);
+    let mut tallying = Tallying { profile, symbols, empty: Counts::default(), rows: Rows::default(), cells };
     tallying.empty.misses = misses.map(|attribution| attribution.none);
     tallying.rows.images = vec![tallying.empty; profile.images.len()];
     let cuts = cuts(profile);
@@ -164,6 +187,7 @@ struct Tallying<'a> {
     symbols: &'a mut Symbolizer,
     empty: Counts,
     rows: Rows,
+    cells: Cells,
 }
 
 impl Tallying<'_> {
@@ -186,8 +210,11 @@ impl Tallying<'_> {
                 Owner::One(_) => whole.add(&counts),
                 Owner::Each => self.function_of(index, offset).add(&counts),
             }
+            self.cell(index, offset, &counts);
         }
-        self.image(index, &Counts { blocks: block.executions, ..Counts::default() });
+        let entered = Counts { blocks: block.executions, ..Counts::default() };
+        self.image(index, &entered);
+        self.cell(index, 0, &entered);
         match owner {
             Owner::One(function) => self.function(function).add(&whole),
             Owner::Each => self.function_of(index, 0).add(&whole),
@@ -210,15 +237,32 @@ impl Tallying<'_> {
 
     /// The function that owns one instruction of a block.
     fn function_of(&mut self, block: usize, offset: usize) -> &mut Counts {
-        let function = match self.rows.owners[block] {
+        let function = self.owner_of(block, offset);
+        self.function(function)
+    }
+
+    fn owner_of(&mut self, block: usize, offset: usize) -> usize {
+        match self.rows.owners[block] {
             Owner::One(function) => function,
             Owner::Each => {
                 let block = &self.profile.blocks[block];
                 let instruction = &self.profile.instructions[block.first as usize + offset];
                 self.place(block, block.ip + u64::from(instruction.offset)).function
             }
-        };
-        self.function(function)
+        }
+    }
+
+    /// Adds `counts` to the cell of one instruction of a block, where cells are kept.
+    fn cell(&mut self, block: usize, offset: usize, counts: &Counts) {
+        if self.cells.grain == Grain::None {
+            return;
+        }
+        let function = self.owner_of(block, offset);
+        let profile = self.profile;
+        let instruction = &profile.instructions[profile.blocks[block].first as usize + offset];
+        let ip = profile.blocks[block].ip + u64::from(instruction.offset);
+        let place = (function, ip, mnemonic_of(instruction.code) as usize);
+        self.cells.add(self.symbols, cell::module(profile, block), place, counts, &self.empty);
     }
 
     fn function(&mut self, function: usize) -> &mut Counts {
@@ -226,8 +270,7 @@ impl Tallying<'_> {
     }
 
     fn opcode(&mut self, code: u16) -> &mut Counts {
-        let mnemonic = Code::try_from(usize::from(code)).map_or(Mnemonic::INVALID, Code::mnemonic);
-        slot(&mut self.rows.opcodes, mnemonic as usize, self.empty)
+        slot(&mut self.rows.opcodes, mnemonic_of(code) as usize, self.empty)
     }
 
     /// Adds `counts` to the image that a block is of.
@@ -246,6 +289,7 @@ impl Tallying<'_> {
         self.opcode(code).add(counts);
         self.image(site.block as usize, counts);
         self.function_of(site.block as usize, site.index as usize).add(counts);
+        self.cell(site.block as usize, site.index as usize, counts);
     }
 
     fn sites(&mut self, rep: Rep) {
@@ -272,12 +316,13 @@ impl Tallying<'_> {
             self.opcode(self.profile.instructions[first].code).add(&counts);
             self.image(*block as usize, &counts);
             self.function_of(*block as usize, 0).add(&counts);
+            self.cell(*block as usize, 0, &counts);
         }
     }
 
     fn finish(self) -> Tally {
-        let mut tally =
-            Tally { none: self.empty, totals: self.empty, images: self.rows.images, ..Tally::default() };
+        let (none, images, cells) = (self.empty, self.rows.images, self.cells.all);
+        let mut tally = Tally { none, totals: none, images, cells, ..Tally::default() };
         let mut libraries: Vec<Option<Counts>> = Vec::new();
         for (function, counts) in self.rows.functions.into_iter().enumerate() {
             let Some(counts) = counts else { continue };
@@ -310,7 +355,12 @@ fn slot(rows: &mut Vec<Option<Counts>>, index: usize, empty: Counts) -> &mut Cou
     rows[index].get_or_insert(empty)
 }
 
-fn mnemonic(index: usize) -> String {
+fn mnemonic_of(code: u16) -> Mnemonic {
+    Code::try_from(usize::from(code)).map_or(Mnemonic::INVALID, Code::mnemonic)
+}
+
+/// The name of a mnemonic, in lower case.
+pub fn mnemonic(index: usize) -> String {
     Mnemonic::try_from(index).map_or_else(|_| "?".into(), |mnemonic| format!("{mnemonic:?}").to_lowercase())
 }
 

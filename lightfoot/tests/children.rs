@@ -114,6 +114,87 @@ fn a_forked_child_is_counted_exactly() {
     }
 }
 
+/// `_start` forks five times, one after the other; each child counts down from 1000.
+const FIVE_TIMES: &str = "__asm__(\".globl _start\\n_start:\\n mov $5,%r12d\\n 9: mov $57,%eax\\n syscall\\n test %eax,%eax\\n jz 2f\\n mov $-1,%edi\\n\
+    xor %esi,%esi\\n xor %edx,%edx\\n xor %r10d,%r10d\\n mov $61,%eax\\n syscall\\n dec %r12d\\n jnz 9b\\n mov $60,%eax\\n mov $5,%edi\\n syscall\\n\
+    2: mov $1000,%ebx\\n 3: dec %ebx\\n push %rbx\\n pop %rdx\\n jnz 3b\\n mov $60,%eax\\n mov $7,%edi\\n syscall\");";
+
+#[test]
+fn each_child_is_counted_as_the_first() {
+    let bench = Bench::new();
+    let Some(program) = compiled(&bench, "five", &["-nostdlib", "-static"], FIVE_TIMES) else { return };
+    for command in COMMANDS {
+        let report = followed(&bench, command, &[&program]).unwrap();
+        let children = &processes(&report)[1..];
+        assert_eq!(children.iter().map(instructions).collect::<Vec<_>>(), [DOWN; 5], "{command}");
+        for child in children {
+            let differs = |field: &&&str| child.get(**field) != children[0].get(**field);
+            assert_eq!(ADDED.iter().find(differs), None, "{command}: {child} {}", children[0]);
+        }
+    }
+}
+
+/// Calls a function of a library, or of a page that it writes, in one child after the other, while libraries and page change in the parent, or in a child.
+const CHANGES: &str = r#"
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+typedef int (*function)(void);
+static function open_library(void **library, const char *path) {
+    *library = dlopen(path, RTLD_NOW);
+    if (!*library) abort();
+    return (function)dlsym(*library, "number");
+}
+static int in_child(function f) {
+    int status;
+    if (!fork()) _exit(f());
+    wait(&status);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+static const char *other;
+static void *library;
+static int exchange(void) {
+    dlclose(library);
+    return open_library(&library, other)();
+}
+int main(int count, char **names) {
+    other = names[2];
+    for (int called = 0; called < 2; called++) {
+        for (int round = 0; round < 4; round++) {
+            function f = open_library(&library, names[1 + round % 2]);
+            int own = called ? f() : 0;
+            int first = in_child(f), second = in_child(f), changed = in_child(exchange), third = in_child(f);
+            printf("%d %d %d %d %d\n", own, first, second, changed, third);
+            dlclose(library);
+        }
+    }
+    unsigned char *page = mmap(0, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    for (int value = 20; value < 26; value++) {
+        unsigned char code[] = {0xb8, value, 0, 0, 0, 0xc3};
+        for (int k = 0; k < 6; k++) page[k] = code[k];
+        printf("%d\n", in_child((function)page));
+    }
+    return 0;
+}
+"#;
+
+#[test]
+fn children_run_the_code_that_they_inherited() {
+    let bench = Bench::new();
+    let library = |name: &str, value: u32| {
+        let source = format!("int number(void){{return {value};}}");
+        compiled(&bench, name, &["-shared", "-fPIC"], &source)
+    };
+    let (Some(one), Some(two)) = (library("one.so", 1), library("two.so", 2)) else { return };
+    let Some(program) = compiled(&bench, "changes", &["-ldl"], CHANGES) else { return };
+    for command in COMMANDS {
+        followed(&bench, command, &[&program, &one, &two]).unwrap();
+    }
+}
+
 #[test]
 fn a_child_that_shares_memory_counts_as_its_parent() {
     let bench = Bench::new();

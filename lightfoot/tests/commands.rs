@@ -415,7 +415,7 @@ fn doctor_describes_this_machine() {
 
 #[test]
 fn study_lists_the_studies() {
-    let ran: Ran = lightfoot().args(["study"]).run();
+    let ran: Ran = lightfoot().args(["study", "--list"]).run();
     ran.ends_with(0);
     assert!(String::from_utf8_lossy(&ran.stdout).contains("instrument"));
 }

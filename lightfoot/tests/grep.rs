@@ -254,6 +254,24 @@ fn the_plan_is_explained() {
     assert!(said(&["--explain", "-P", "a"]).starts_with("engine: pcre2"));
 }
 
+/// With a card the same lines, without one a sentence and the status of an error; `auto` never needs one.
+#[test]
+fn a_graphics_card_is_used_or_its_absence_said() {
+    let place = Place::new(&[("a", TEXT)]);
+    let output = place.run(&["--engine", "cuda", "t[w]o", "a"]);
+    match pattern::kernel::cuda::Cuda::shared() {
+        Ok(_) => assert_eq!(output.stdout, b"one two\nfour two two\n"),
+        Err(error) => {
+            assert_eq!(output.status.code(), Some(2));
+            assert_eq!(errors(&output), format!("lightfoot grep: {error}\n"));
+        }
+    }
+    place.prints(&["--engine", "auto", "t[w]o", "a"], "one two\nfour two two\n");
+    let said = String::from_utf8(place.run(&["--engine", "auto", "--explain", "t[w]o", "a"]).stdout).unwrap();
+    let why = format!("\ngraphics card: {} bytes in files that were named", TEXT.len());
+    assert!(said.contains(&why), "{said}");
+}
+
 #[test]
 fn programs_are_printed_and_parse_again() {
     let place = Place::new(&[]);

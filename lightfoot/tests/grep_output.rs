@@ -1,5 +1,8 @@
 //! What `lightfoot grep` prints of texts that are large, dense, long or cut short, against lines formatted one by one.
 
+mod bench;
+
+use bench::interruptible;
 use std::fmt::Write as _;
 use std::io::Read;
 use std::path::Path;
@@ -163,7 +166,8 @@ fn long_lines_are_counted_wherever_they_match() {
 /// Ends a search whose reader is slow; what it printed, and the signal that it died of.
 fn interrupted(folder: &Path, words: &[&str]) -> (String, Option<i32>) {
     use std::os::unix::process::ExitStatusExt;
-    let mut child = grep(folder, words).stdout(Stdio::piped()).spawn().unwrap();
+    let mut command = interruptible(&grep(folder, words));
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
     let mut out = child.stdout.take().unwrap();
     let mut some = vec![0; 100_000];
     out.read_exact(&mut some).unwrap();

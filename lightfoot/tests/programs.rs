@@ -260,6 +260,30 @@ fn code_that_is_written_anew_runs_anew() {
     compiled_alike("anew", &[], source, &[]);
 }
 
+/// Three threads run a function that returns a number, while a fourth one counts the number up in the function's code.
+#[test]
+fn code_that_threads_run_is_written_anew() {
+    let source = "#include <pthread.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n#include <sys/mman.h>\n\
+        static unsigned char*p;static volatile int end,ran[3];\n\
+        static void*run(void*n){int last=0,k;while(!end){k=((int(*)(void))p)();if(k<last)abort();last=k;ran[(long)n]++;}return 0;}\n\
+        int main(){p=mmap(0,8192,7,MAP_PRIVATE|MAP_ANONYMOUS,-1,0);pthread_t t[3];\n\
+        unsigned char c[]={0x90,0x90,0x90,0xb8,0,0,0,0,0xc3};memcpy(p,c,9);for(long i=0;i<3;i++)pthread_create(t+i,0,run,(void*)i);\n\
+        for(int i=0;i<3;i++)while(!ran[i])sched_yield();\n\
+        for(int i=1;i<=1500;i++){*(volatile int*)(p+4)=i;if(((int(*)(void))p)()!=i)abort();}end=1;\n\
+        for(int i=0;i<3;i++)pthread_join(t[i],0);printf(\"%d\\n\",((int(*)(void))p)());return 0;}";
+    compiled_alike("anew", &["-D_GNU_SOURCE"], source, &[]);
+}
+
+#[test]
+fn threads_outlive_the_first() {
+    let source = "#include <pthread.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <unistd.h>\n\
+        static int order(const void*a,const void*b){return*(int*)a-*(int*)b;}\n\
+        static void*late(void*p){usleep(50000);int a[]={3,1,2};qsort(a,3,4,order);char*e=getenv(\"PATH\");printf(\"%d %d\\n\",a[0],e!=0);\n\
+        if(!fork())_exit(3);exit(4);}\n\
+        int main(){pthread_t t;pthread_create(&t,0,late,0);pthread_exit(0);}";
+    compiled_alike("outlives", &[], source, &[]);
+}
+
 #[test]
 fn avx_512_runs() {
     if !has_avx512() {

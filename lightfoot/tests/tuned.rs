@@ -7,8 +7,10 @@ use bench::{compile, Bench};
 use event::{Record, Stream};
 use instrument::{run, Command, Observer, Options};
 use machine::Machine;
-use simulate::reference::Naive;
-use simulate::{plan_levels, Counts, Hierarchy, Levels, Modelled, WriteBacks, CACHES_MAX, TLBS_MAX};
+use simulate::reference::{Naive, NaiveRefined};
+use simulate::{
+    plan_levels, Counts, Levels, Modelled, PageRange, Simulator, WriteBacks, CACHES_MAX, TLBS_MAX,
+};
 use std::path::Path;
 
 /// Walks down columns and along rows by turns, in phases, so that what was learned in one is wrong in the next; lines and pages are
@@ -81,7 +83,7 @@ fn totals(counts: &Counts) -> Vec<[u64; 3]> {
 /// Records, fragments tuned, misses of the filtered stream.
 fn filtered(program: &Path, levels: &Levels) -> (u64, u64, Counts) {
     let stream = plan_levels(levels, WriteBacks::Ignored).stream;
-    let mut hierarchy = Hierarchy::of_stream(levels, &stream).expect("levels that fit");
+    let mut hierarchy = Simulator::of_stream(levels, &stream, WriteBacks::Ignored).expect("levels that fit");
     assert!(matches!(stream, Stream::Filtered(_)));
     let mut observer = Fed(|thread, records: &[Record]| hierarchy.records(thread, records), 0);
     let tuned = observe(program, stream, &mut observer);
@@ -96,8 +98,11 @@ fn full(program: &Path, levels: &Levels) -> (u64, Counts) {
 }
 
 fn observe(program: &Path, stream: Stream, observer: &mut dyn Observer) -> u64 {
-    let command = Command { program: program.into(), arguments: Vec::new() };
-    let outcome = run(&command, &Options { stream, ..Options::default() }, observer).expect("it runs");
+    observe_command(&Command { program: program.into(), arguments: Vec::new() }, stream, observer)
+}
+
+fn observe_command(command: &Command, stream: Stream, observer: &mut dyn Observer) -> u64 {
+    let outcome = run(command, &Options { stream, ..Options::default() }, observer).expect("it runs");
     assert_eq!(outcome.exit, instrument::Exit::Code(0));
     outcome.effort.tuned
 }
@@ -114,5 +119,59 @@ fn tuned_code_misses_what_the_naive_simulator_misses() {
         assert!(tuned > 0, "{name}: nothing was tuned in {few} records");
         assert!(few * 3 < many * 2, "{name}: {few} of {many} records");
         assert_eq!(totals(&fast), totals(&slow), "{name}");
+    }
+}
+
+/// Misses of what is planned for a machine, as `lightfoot cache` runs it.
+fn planned(command: &Command, levels: &Levels) -> Counts {
+    let stream = plan_levels(levels, WriteBacks::Ignored).stream;
+    let mut simulator = Simulator::of_stream(levels, &stream, WriteBacks::Ignored).expect("levels that fit");
+    let mut observer = Fed(|thread, records: &[Record]| simulator.records(thread, records), 0);
+    observe_command(command, stream, &mut observer);
+    simulator.counts()
+}
+
+fn walked(command: &Command, levels: &Levels) -> Counts {
+    let mut naive = NaiveRefined::new(levels);
+    let mut observer = Fed(|thread, records: &[Record]| naive.records(thread, records), 0);
+    observe_command(command, Stream::Full, &mut observer);
+    naive.counts()
+}
+
+/// Small caches, so that all of it happens in a short program.
+#[test]
+fn machines_that_are_not_plain_miss_what_their_twin_misses() {
+    let bench = Bench::new();
+    let Some(program) = compile(&bench, "phases", &["-O2"], PHASES) else { return };
+    let phases = Command { program: program.into(), arguments: Vec::new() };
+    let script = "create table t(a); insert into t values(7),(5),(6); select * from t order by a;";
+    let sqlite = Command { program: "sqlite3".into(), arguments: vec![":memory:".into(), script.into()] };
+    let mut commands = vec![phases];
+    if std::process::Command::new("sqlite3").arg("--version").output().is_ok() {
+        commands.push(sqlite);
+    } else {
+        println!("skipped: no sqlite3 here");
+    }
+    let machines: &[(&str, &[(&str, &str)])] = &[
+        ("sandy-bridge", &[("l3", "64K,8,64,inclusive"), ("l2", "32K,8,64,next-line")]),
+        ("zen4-victim", &[("l1d", "8K,4,64,plru"), ("l2", "32K,8,64"), ("l3", "64K,16,64")]),
+        ("cortex-a53", &[("l1d", "8K,4,64"), ("l2", "64K,16,64,fifo,next-line")]),
+        ("cachegrind", &[("l2", "64K,16,64,stride")]),
+    ];
+    for (name, overrides) in machines {
+        let mut machine = Machine::preset(name).expect("a preset");
+        for (level, text) in *overrides {
+            machine = machine.with_override(level, text).expect("it fits");
+        }
+        let modelled = Modelled::of(&machine).expect("it fits").expect("a cache");
+        let low = PageRange { start: 0, last: 0x7fff_0000_0000, page_bytes: 2 << 20 };
+        let ranges = if machine.tlbs.is_empty() { Vec::new() } else { vec![low] };
+        let modelled =
+            modelled.with_large_pages(&machine, ranges).expect("it has TLBs where pages are large");
+        for command in &commands {
+            let (fast, slow) = (planned(command, &modelled.levels), walked(command, &modelled.levels));
+            assert_eq!(totals(&fast), totals(&slow), "{name}: {}", command.program.display());
+            assert!(fast.cache(1).total() > 0, "{name}");
+        }
     }
 }

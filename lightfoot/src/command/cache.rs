@@ -1,25 +1,41 @@
 //! `lightfoot cache`: misses in a simulated hierarchy (ATOM's second tool).
 
-use super::measure::{self, Measured, Prepared, Simulated};
-use crate::branches::{BranchSimulator, Predicted};
-use crate::cli::Cache;
+use super::measure::{self, Followed, Measured, Prepared, Simulated};
+use super::thread::OfThread;
+use crate::cli::{Cache, Shape};
+use crate::course::branch::Predicted;
+use crate::course::{Course, Sums};
+use crate::distances::{Counted, Distances};
 use crate::engine;
 use crate::hierarchy::Hierarchy;
 use crate::observe::{complete, Simulator};
+use crate::report::curve::{Curve, Touched};
 use crate::report::Kind;
-use crate::simulation::{join, Simulation};
-use anyhow::Result;
+use crate::simulation::{join, Numbered, Simulated as Run, Simulation};
+use anyhow::{Context, Result};
 use instrument::Outcome;
-use simulate::{plan_levels, Counts, WriteBacks};
-use std::ffi::OsString;
+use serde_json::{json, Value};
+use simulate::distance::CurveSizes;
+use simulate::{plan_levels, Counts, StreamPlan, WriteBacks, PREDICTORS};
 
-pub(super) fn run(options: &Cache, all: &[OsString]) -> Result<u8> {
-    let prepared = measure::prepare(&options.run, all)?;
+pub(super) fn run(options: &Cache) -> Result<u8> {
+    let prepared = measure::prepare(Kind::Cache, &options.run)?;
     if options.branches && options.run.follow_children {
         anyhow::bail!("--branches follows the program alone: leave out --follow-children, or --branches");
     }
+    if options.branches && prepared.by_thread() {
+        anyhow::bail!("--branches does not tell threads apart: leave out --by thread, or --branches");
+    }
+    if options.curves && !matches!(options.run.format, Shape::Text | Shape::Json | Shape::Html) {
+        anyhow::bail!("--curves has no place in this --format: use text, json or html");
+    }
     let hierarchy = Hierarchy::new(&options.hierarchy)?;
-    let Found { mut outcome, counts, predicted } = simulate(options, &prepared, &hierarchy)?;
+    if prepared.by_thread() && !hierarchy.levels.is_plain() {
+        anyhow::bail!("--by thread needs LRU, independent levels, no prefetchers and pages of one size");
+    }
+    let plan = Plan::new(options, &hierarchy)?;
+    let Found { mut outcome, counts, threads, predicted, curve, followed } =
+        simulate(options, &prepared, &hierarchy, &plan)?;
     complete(&mut outcome.profile, &counts.complex);
     outcome.warnings.extend(hierarchy.warnings.iter().cloned());
     if counts.damaged > 0 {
@@ -31,37 +47,117 @@ pub(super) fn run(options: &Cache, all: &[OsString]) -> Result<u8> {
         let said = format!("{hidden} branches were followed by a signal handler or an end: not predicted");
         outcome.warnings.push(said);
     }
-    let machine = serde_json::to_value(&hierarchy.machine)?;
-    let simulated = Simulated { hierarchy, counts, predicted };
-    prepared.finish(&Measured { kind: Kind::Cache, outcome, simulated: Some(simulated), machine })
+    let of_thread = |(number, counts): &(u32, Counts)| {
+        let misses = hierarchy.attribution(counts, None).total();
+        OfThread::new(*number, &counts.complex, Some(misses))
+    };
+    let threads = threads.iter().map(of_thread).collect();
+    let mut machine = serde_json::to_value(&hierarchy.machine)?;
+    machine["simulation"] = simulation(options, &plan);
+    let simulated = Some(Simulated { hierarchy, counts, predicted, curve });
+    prepared.finish(Measured { kind: Kind::Cache, outcome, simulated, threads, machine, followed })
+}
+
+/// What is simulated, and from what.
+struct Plan {
+    stream: StreamPlan,
+    sizes: Option<CurveSizes>,
+}
+
+impl Plan {
+    fn new(options: &Cache, hierarchy: &Hierarchy) -> Result<Plan> {
+        let stream = plan_levels(&hierarchy.levels, write_backs(options));
+        if !options.curves && options.run.format != Shape::Html {
+            return Ok(Plan { stream, sizes: None });
+        }
+        let (sizes, served) = CurveSizes::beside(&hierarchy.levels, &stream.stream)?;
+        let stream = match served == stream.stream {
+            true => stream,
+            false => {
+                let why =
+                    "full stream: stores do not enter the filter, and the caches of a curve allocate them";
+                StreamPlan { stream: served, why: why.into() }
+            }
+        };
+        Ok(Plan { stream, sizes: Some(sizes) })
+    }
+
+    /// Empty caches.
+    fn simulation(&self, hierarchy: &Hierarchy, options: &Cache) -> Result<Simulation> {
+        let simulation = Simulation::new(&hierarchy.levels, write_backs(options))?;
+        let simulation = simulation.from_stream(self.stream.stream);
+        let counted = if options.run.region.is_some() { Counted::Odd } else { Counted::All };
+        Ok(match &self.sizes {
+            Some(sizes) => simulation.with_distances(
+                Distances::start(sizes.clone(), counted).context("cannot start a thread for --curves")?,
+            ),
+            None => simulation,
+        })
+    }
+}
+
+/// How the machine was simulated: what was asked for beyond its description, and which stream that took.
+fn simulation(options: &Cache, plan: &Plan) -> Value {
+    json!({
+        "stream": plan.stream.why,
+        "huge_pages": options.hierarchy.huge_pages,
+        "predictor": options.branches.then_some(&options.predictor),
+    })
+}
+
+fn write_backs(options: &Cache) -> WriteBacks {
+    if options.write_backs {
+        WriteBacks::Counted
+    } else {
+        WriteBacks::Ignored
+    }
 }
 
 /// What a run gave.
 struct Found {
     outcome: Outcome,
     counts: Counts,
+    threads: Numbered,
     predicted: Option<Predicted>,
+    curve: Option<Curve>,
+    followed: Followed,
 }
 
-fn simulate(options: &Cache, prepared: &Prepared<'_>, hierarchy: &Hierarchy) -> Result<Found> {
-    let write_backs = if options.write_backs { WriteBacks::Counted } else { WriteBacks::Ignored };
-    let stream = plan_levels(&hierarchy.levels, write_backs).stream;
-    let simulation = Simulation::new(&hierarchy.levels, write_backs)?;
-    let (command, engine_options) = (&prepared.command, prepared.options(stream));
-    if options.branches {
-        let mut tool = BranchSimulator::new(simulation, stream);
-        let ran = engine::run_tool(command, &engine_options, &mut tool);
-        let (images, predicted) = tool.finish();
-        return Ok(Found { outcome: ran?.0, counts: join(&images, |_| (0, 0)), predicted: Some(predicted) });
+fn simulate(options: &Cache, prepared: &Prepared<'_>, hierarchy: &Hierarchy, plan: &Plan) -> Result<Found> {
+    let stream = plan.stream.stream;
+    let simulation = plan.simulation(hierarchy, options)?;
+    let curve = |found| Some(Curve::new(hierarchy, plan.sizes.as_ref()?, &found?));
+    if options.branches || prepared.needs_course() {
+        // Of the same stream, which need not be the least one.
+        let spare = Simulation::new(&hierarchy.levels, write_backs(options))?.from_stream(stream);
+        let mut course = Course::new(Sums::Simulated(Box::new(simulation)), stream);
+        if options.branches {
+            let named = PREDICTORS.iter().find(|predictor| predictor.name == options.predictor);
+            let predictor = named.context("the command line names a predictor")?.new;
+            course = course.with_branches(predictor);
+        }
+        if options.run.format == Shape::Html {
+            course = course.with_working_set(hierarchy.levels.data.line_bytes);
+        }
+        let course = prepared.course(course, || Sums::Simulated(Box::new(spare)));
+        let (outcome, mut found) = prepared.run_course(course)?;
+        let (counts, predicted) = (std::mem::take(&mut found.counts), found.predicted.take());
+        let curve = curve(found.curve.take());
+        let touched = found.touched.take().map(|touched| Touched::new(&touched, hierarchy, &stream));
+        let followed = Followed::new(found, |counts| Some(hierarchy.attribution(counts, None)));
+        let followed = followed.with_touched(touched);
+        return Ok(Found { outcome, counts, threads: Vec::new(), predicted, curve, followed });
     }
-    let mut simulator = Simulator::new(simulation);
-    let outcome = engine::run(command, &engine_options, &mut simulator);
-    let images = simulator.finish();
+    let options = prepared.options(stream);
+    let mut simulator = Simulator::new(simulation.with_threads(options.threads));
+    let outcome = engine::run(&prepared.command, &options, &mut simulator);
+    let Run { images, threads, curve: found } = simulator.finish();
     let outcome = outcome?;
     let first = |image: u32| {
         let (site, block) = outcome.profile.images.get(image as usize).copied().unwrap_or_default();
         (site as usize, block as usize)
     };
     let counts = join(&images, first);
-    Ok(Found { outcome, counts, predicted: None })
+    let curve = curve(found);
+    Ok(Found { outcome, counts, threads, predicted: None, curve, followed: Followed::default() })
 }

@@ -7,9 +7,10 @@ use crate::cli::{Doctor, DoctorFormat};
 use crate::engine;
 use crate::exit::NEGATIVE;
 use crate::report::output::print;
-use crate::report::terminal::WIDTH;
+use crate::report::terminal::beside;
 use anyhow::Result;
 use machine::{Ability, Cache, Machine, Origin, State, Tlb};
+use pattern::kernel::cuda::Cuda;
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -31,7 +32,7 @@ pub(super) fn run(options: &Doctor) -> Result<u8> {
         schema: 1,
         version: env!("CARGO_PKG_VERSION"),
         machine: Machine::host(),
-        abilities: machine::abilities(),
+        abilities: machine::abilities().into_iter().chain([card()]).collect(),
         trials: engine::abilities(),
     };
     print(&match options.format {
@@ -40,6 +41,29 @@ pub(super) fn run(options: &Doctor) -> Result<u8> {
     })?;
     let cannot_run = diagnosis.trials.iter().any(|row| row.state == State::No);
     Ok(if cannot_run { NEGATIVE } else { 0 })
+}
+
+/// Whether programs of expressions can run on a graphics card. None of the main commands needs one.
+fn card() -> Ability {
+    const NAME: &str = "graphics card (grep --engine cuda)";
+    let card = match Cuda::first_card() {
+        Ok(card) => card,
+        Err(error) => return Ability::new(NAME, State::No, error.to_string()),
+    };
+    let about = format!(
+        "{}, {} multiprocessors, {:.0} GiB, compute capability {}.{}",
+        card.name,
+        card.multiprocessors,
+        card.memory_bytes as f64 / (1u64 << 30) as f64,
+        card.capability / 10,
+        card.capability % 10
+    );
+    match Cuda::first_compiler() {
+        Ok((path, (major, minor))) => {
+            Ability::new(NAME, State::Yes, format!("{about}; NVRTC {major}.{minor} in {}", path.display()))
+        }
+        Err(error) => Ability::new(NAME, State::Partly, format!("{about}; {error}")),
+    }
 }
 
 fn text(diagnosis: &Diagnosis) -> String {
@@ -95,23 +119,9 @@ fn ability(row: &Ability) -> String {
     out
 }
 
-/// A paragraph beside its mark, broken at 80 columns.
+/// A paragraph beside its mark.
 fn wrapped(mark: &str, text: &str) -> String {
-    let mut out = format!("{mark:<INDENT$}");
-    let mut column = INDENT;
-    for (index, word) in text.split(' ').enumerate() {
-        let width = word.chars().count();
-        if index > 0 && column + 1 + width > WIDTH {
-            let _ = write!(out, "\n{:INDENT$}", "");
-            column = INDENT;
-        } else if index > 0 {
-            out.push(' ');
-            column += 1;
-        }
-        out += word;
-        column += width;
-    }
-    out + "\n"
+    beside(&format!("{mark:<INDENT$}"), text)
 }
 
 #[cfg(test)]

@@ -1,22 +1,28 @@
 //! What `count` and `cache` share: before the run everything that can be refused is refused, after it the report is made and written.
 
 use super::complain;
-use crate::branches::Predicted;
-use crate::cli::{self, Format, Rep, Run};
+use super::thread::{self, OfThread};
+use crate::calls::Calls;
+use crate::cli::{By, Rep, Run, Shape};
+use crate::course::branch::Predicted;
+use crate::course::{Course, Found, Sums};
+use crate::engine;
 use crate::exit::{self, FAILURE};
 use crate::hierarchy::Hierarchy;
 use crate::native;
+use crate::report::curve::{Curve, Touched};
+use crate::report::detail::Detail;
 use crate::report::output::Destination;
 use crate::report::terminal::Page;
-use crate::report::{number, Engine, Kind, ProcessRow, Report, View, SCHEMA};
+use crate::report::{group, number, sortable, Engine, Kind, Metric, ProcessRow, Report, View, SCHEMA};
 use crate::symbol::Symbolizer;
-use crate::tally::{tally, Attribution, Tally};
+use crate::tally::{tally, Attribution, Grain, Tally};
 use anyhow::Result;
 use event::Stream;
-use instrument::{Aslr, Children, Command, Effort, Options, Outcome, Process};
+use instrument::{Aslr, Children, Command, Effort, Options, Outcome, Process, Threads};
 use simulate::Counts;
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::path::PathBuf;
 
 /// A library matters for warnings when at least one instruction in this many is its own.
 const STRIPPED_SHARE: u64 = 20;
@@ -27,6 +33,8 @@ pub(super) struct Prepared<'a> {
     /// What to run.
     pub(super) command: Command,
     destination: Destination,
+    by: Vec<By>,
+    sort: Option<&'static Metric>,
 }
 
 /// Everything that the run gave.
@@ -34,7 +42,34 @@ pub(super) struct Measured {
     pub(super) kind: Kind,
     pub(super) outcome: Outcome,
     pub(super) simulated: Option<Simulated>,
+    /// What records tell of threads, where they were told apart.
+    pub(super) threads: Vec<OfThread>,
     pub(super) machine: serde_json::Value,
+    pub(super) followed: Followed,
+}
+
+/// What following the run's course adds.
+#[derive(Default)]
+pub(super) struct Followed {
+    calls: Option<Calls>,
+    touched: Option<Touched>,
+    warnings: Vec<String>,
+    symbols: Symbolizer,
+}
+
+impl Followed {
+    /// From a course; `misses` attributes what its contexts counted.
+    pub(super) fn new(found: Found, misses: impl Fn(&Counts) -> Option<Attribution>) -> Followed {
+        let calls = found.called.as_ref().map(|called| Calls::new(called, misses(&called.counts).as_ref()));
+        let mut warnings = found.region.map(|region| region.warnings).unwrap_or_default();
+        warnings.extend(found.called.as_ref().and_then(|called| called.contexts.warning()));
+        Followed { calls, touched: None, warnings, symbols: found.symbols }
+    }
+
+    /// With the memory that was touched in each slice of time.
+    pub(super) fn with_touched(self, touched: Option<Touched>) -> Followed {
+        Followed { touched, ..self }
+    }
 }
 
 /// What a simulation adds.
@@ -42,6 +77,7 @@ pub(super) struct Simulated {
     pub(super) hierarchy: Hierarchy,
     pub(super) counts: Counts,
     pub(super) predicted: Option<Predicted>,
+    pub(super) curve: Option<Curve>,
 }
 
 impl Simulated {
@@ -53,6 +89,7 @@ impl Simulated {
     fn describe(&self, report: &mut Report) {
         report.null_reasons.extend(self.hierarchy.null_reasons());
         report.write_backs = self.hierarchy.write_backs(&self.counts);
+        report.curve = self.curve.clone();
         report.conditional_branches = self.predicted.as_ref().map(|predicted| predicted.resolved);
         let wrong = report.totals.misses.and_then(|misses| misses.branch_mispredictions);
         report.cycles = self.hierarchy.cycles(&self.counts, report.totals.instructions, wrong);
@@ -70,28 +107,84 @@ impl Simulated {
 }
 
 /// Refuses what cannot work before the program runs.
-pub(super) fn prepare<'a>(run: &'a Run, all: &[OsString]) -> Result<Prepared<'a>> {
-    cli::refuse_option(&run.program, all)?;
+pub(super) fn prepare<'a>(kind: Kind, run: &'a Run) -> Result<Prepared<'a>> {
+    let follows = [("--region", run.region.is_some()), ("this --format", run.format.shows_calls())];
+    if let Some((option, _)) = follows.iter().find(|(_, wanted)| *wanted && run.follow_children) {
+        anyhow::bail!("{option} follows the program alone: leave out --follow-children");
+    }
+    let alone =
+        run.region.is_none() && !run.format.shows_calls() && run.by.iter().all(|by| *by == By::Thread);
+    if run.by.contains(&By::Thread) && !alone {
+        anyhow::bail!("--by thread stands alone: leave out other rows, --region and formats with calls");
+    }
+    let sort = run.sort.as_deref().map(|column| sortable(kind, column)).transpose()?;
     let destination = Destination::new(run.output.as_deref())?;
     let command = Command { program: run.program[0].clone(), arguments: run.program[1..].to_vec() };
-    Ok(Prepared { run, command, destination })
+    Ok(Prepared { run, command, destination, by: distinct(&run.by), sort })
+}
+
+/// In the order in which they were said, each once.
+fn distinct(by: &[By]) -> Vec<By> {
+    let mut all = Vec::new();
+    for by in by {
+        if !all.contains(by) {
+            all.push(*by);
+        }
+    }
+    all
 }
 
 impl Prepared<'_> {
     /// How the engine is to run the program.
     pub(super) fn options(&self, stream: Stream) -> Options {
         let children = if self.run.follow_children { Children::Followed } else { Children::Released };
-        Options { aslr: if self.run.aslr { Aslr::On } else { Aslr::Off }, stream, children }
+        let aslr = if self.run.aslr { Aslr::On } else { Aslr::Off };
+        let translations = if self.run.no_translation_cache { None } else { translations() };
+        let threads = if self.by_thread() { Threads::Apart } else { Threads::Together };
+        Options { aslr, stream, children, translations, threads }
+    }
+
+    /// Whether threads are told apart.
+    pub(super) fn by_thread(&self) -> bool {
+        self.by == [By::Thread]
+    }
+
+    /// Whether counters and records do not tell enough.
+    pub(super) fn needs_course(&self) -> bool {
+        self.run.region.is_some() || self.run.format.shows_calls()
+    }
+
+    /// The course with what the options ask of it; `sums` adds up its contexts.
+    pub(super) fn course(&self, course: Course, sums: impl FnOnce() -> Sums) -> Course {
+        let course = match self.run.format.shows_calls() {
+            true => course.with_calls(sums()),
+            false => course,
+        };
+        match &self.run.region {
+            Some(name) => course.within_region(name),
+            None => course,
+        }
+    }
+
+    /// Runs the program; of a region, the profile is what happened there.
+    pub(super) fn run_course(&self, mut course: Course) -> Result<(Outcome, Found)> {
+        let ran = engine::run_tool(&self.command, &self.options(Stream::Counts), &mut course);
+        let found = course.finish();
+        let mut outcome = ran?.0;
+        if let Some(region) = &found.region {
+            region.narrow(&mut outcome.profile, &found.counts.complex);
+        }
+        Ok((outcome, found))
     }
 
     /// Makes the report, writes it, and gives the exit status.
-    pub(super) fn finish(&self, measured: &Measured) -> Result<u8> {
+    pub(super) fn finish(&self, measured: Measured) -> Result<u8> {
         let report = self.report(measured);
         let page = match self.destination {
             Destination::Stderr => Page::of_stderr(),
             _ => Page::PLAIN,
         };
-        let view = View { format: self.run.format, by: self.run.by, top: self.run.top, page };
+        let view = View { format: self.run.format, by: &self.by, top: self.run.top, page };
         if let Err(error) = self.destination.write(&view.show(&report)?) {
             complain(&error);
             self.rescue(&report, view);
@@ -101,33 +194,67 @@ impl Prepared<'_> {
     }
 
     /// The report could not be written where it belongs: what was measured is shown rather than lost.
-    fn rescue(&self, report: &Report, view: View) {
+    fn rescue(&self, report: &Report, view: View<'_>) {
         if self.destination != Destination::Stderr {
-            let view = View { format: Format::Text, page: Page::of_stderr(), ..view };
+            let view = View { format: Shape::Text, page: Page::of_stderr(), ..view };
             // There is no third place to go to.
             let _ = view.show(report).and_then(|text| Destination::Stderr.write(&text));
         }
     }
 
-    fn report(&self, measured: &Measured) -> Report {
+    fn report(&self, mut measured: Measured) -> Report {
+        let followed = std::mem::take(&mut measured.followed);
+        let (mut symbols, calls) = (followed.symbols, followed.calls);
         let outcome = &measured.outcome;
-        let mut symbols = Symbolizer::new();
         let attribution = measured.simulated.as_ref().map(Simulated::attribution);
-        let tally = tally(&outcome.profile, attribution.as_ref(), self.run.rep, &mut symbols);
-        let mut report = empty(measured, self.run.rep);
+        let tally = tally(&outcome.profile, attribution.as_ref(), (self.run.rep, self.grain()), &mut symbols);
+        let mut report = empty(&measured, self.run.rep);
         report.command = self.run.program.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-        report.fill(&tally, &symbols);
+        report.sort = self.sort;
+        report.fill(&tally, &symbols, &self.by);
         if self.run.follow_children {
             report.processes = Some(processes(&outcome.processes, &tally));
+        }
+        if self.by_thread() {
+            report.set_rows(thread::rows(outcome, &measured.threads, tally.none, self.run.rep));
         }
         if let Some(simulated) = &measured.simulated {
             simulated.describe(&mut report);
         }
-        report.instructions_per_s = per_second(tally.totals.instructions, report.wall_s);
+        report.region.clone_from(&self.run.region);
+        report.instructions_per_s = match self.run.region {
+            None => per_second(tally.totals.instructions, report.wall_s),
+            Some(_) => None,
+        };
+        if self.run.region.is_some() {
+            let reason = "the time of a region is not measured";
+            report.null_reasons.insert("instructions_per_s".into(), reason.into());
+        }
         report.warnings.clone_from(&outcome.warnings);
+        report.warnings.extend(followed.warnings);
         report.warnings.extend(stripped(&tally, &symbols));
+        if self.run.format.is_annotated() {
+            let mut detail = Detail::new(&tally, &symbols);
+            if let Some(calls) = &calls {
+                detail.follow(calls, &outcome.profile, &mut symbols);
+            }
+            detail.touched = followed.touched;
+            report.detail = Some(detail);
+        }
+        if self.by.contains(&By::Line) || self.run.format.is_annotated() {
+            report.warnings.extend(unknown_lines(&tally));
+        }
         self.compare(&mut report);
         report
+    }
+
+    /// What the tally must tell apart.
+    fn grain(&self) -> Grain {
+        match (group::grain(&self.by), self.run.format.is_annotated()) {
+            (Grain::Opcodes | Grain::LinesAndOpcodes, true) => Grain::LinesAndOpcodes,
+            (_, true) => Grain::Lines,
+            (grain, false) => grain,
+        }
     }
 
     fn compare(&self, report: &mut Report) {
@@ -150,6 +277,20 @@ impl Prepared<'_> {
     }
 }
 
+/// Where translations are kept from run to run, as the XDG base directory specification has it.
+fn translations() -> Option<PathBuf> {
+    let named = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+    if let Some(own) = named("LIGHTFOOT_TRANSLATIONS") {
+        return (own != "off").then(|| own.into());
+    }
+    let absolute = |path: PathBuf| Some(path).filter(|path| path.is_absolute());
+    let cache = named("XDG_CACHE_HOME").and_then(|path| absolute(path.into()));
+    // A home that is not there is not made.
+    let home = || named("HOME").map(PathBuf::from).filter(|home| home.is_dir());
+    let cache = cache.or_else(|| home().and_then(|home| absolute(home.join(".cache"))))?;
+    Some(cache.join("lightfoot").join("translations"))
+}
+
 /// A report without counts.
 fn empty(measured: &Measured, rep: Rep) -> Report {
     let outcome = &measured.outcome;
@@ -162,6 +303,7 @@ fn empty(measured: &Measured, rep: Rep) -> Report {
         signal: exit::signal(outcome.exit),
         partial: outcome.interrupted,
         rep,
+        region: None,
         machine: measured.machine.clone(),
         wall_s: outcome.wall.as_secs_f64(),
         instructions_per_s: None,
@@ -172,11 +314,16 @@ fn empty(measured: &Measured, rep: Rep) -> Report {
         cycles: None,
         write_backs: None,
         conditional_branches: None,
+        curve: None,
         null_reasons: BTreeMap::new(),
         warnings: Vec::new(),
         functions: Vec::new(),
         libraries: Vec::new(),
         opcodes: Vec::new(),
+        by: None,
+        rows: None,
+        sort: None,
+        detail: None,
         processes: None,
     }
 }
@@ -216,6 +363,17 @@ fn engine(effort: &Effort) -> Engine {
 
 fn per_second(instructions: u64, wall_s: f64) -> Option<u64> {
     (wall_s > 0.0).then_some((instructions as f64 / wall_s) as u64)
+}
+
+/// One sentence about instructions whose line nobody knows.
+fn unknown_lines(tally: &Tally) -> Option<String> {
+    let unknown = tally.cells.iter().filter(|(cell, _)| cell.spot.is_none());
+    let instructions: u64 = unknown.map(|(_, counts)| counts.instructions).sum();
+    let share = number::percent(instructions, tally.totals.instructions);
+    let instructions = number::grouped(instructions);
+    (instructions != "0").then(|| {
+        format!("{instructions} instructions ({share}) have no source line and stand as ???: build with -g, or install debug symbols")
+    })
 }
 
 /// One sentence about the files that name only their exported functions, where much of the work is theirs.

@@ -1,19 +1,25 @@
-//! `lightfoot study`: lists the studies, or runs one.
+//! `lightfoot study`: runs one study, or all of them, or lists them.
 
 use crate::cli::Study;
 use crate::exit::{Failure, USAGE};
 use crate::report::output::print;
-use crate::study::STUDIES;
+use crate::report::terminal::beside;
+use crate::study::{run_all, STUDIES};
 use anyhow::Result;
 
 pub(super) fn run(options: &Study) -> Result<u8> {
-    let Some(name) = &options.name else {
+    if options.list {
         print(&list())?;
+        return Ok(0);
+    }
+    let told = crate::study::Options::new(options)?;
+    let Some(name) = &options.name else {
+        run_all(&told)?.show()?;
         return Ok(0);
     };
     match STUDIES.iter().find(|study| study.name == name) {
         Some(study) => {
-            (study.run)(&crate::study::Options::new(options)?)?;
+            (study.run)(&told)?.show()?;
             Ok(0)
         }
         None => {
@@ -26,6 +32,9 @@ pub(super) fn run(options: &Study) -> Result<u8> {
 
 fn list() -> String {
     let width = STUDIES.iter().map(|study| study.name.len()).max().unwrap_or(0);
-    let lines = STUDIES.iter().map(|study| format!("  {:<width$}  {}\n", study.name, study.about));
-    format!("Studies (lightfoot study NAME [--quick] [-o DIR]):\n{}", lines.collect::<String>())
+    let lines = STUDIES.iter().map(|study| beside(&format!("  {:<width$}  ", study.name), study.about));
+    format!(
+        "Studies (study [NAME] [--quick] [-o DIR]; without a name all of them):\n{}",
+        lines.collect::<String>()
+    )
 }

@@ -116,7 +116,7 @@ fn repeat<T: Real>(options: &TileLoop, version: &Loop) -> Result<u8> {
 }
 
 fn answer<T: Real>(options: &Tile) -> Result<Answer> {
-    let hierarchy = Hierarchy::new(&options.hierarchy)?;
+    let hierarchy = Hierarchy::plain(&options.hierarchy)?;
     let machine = &hierarchy.machine;
     let (n, bytes) = (options.n as usize, options.element.bytes());
     let branches = Branches { mispredicted_exits: options.branches };
@@ -255,14 +255,14 @@ fn text(answer: &Answer) -> String {
     );
     let _ = writeln!(
         out,
-        "{:>5} {:>12} {:>12} {:>14} {:>14} {:>12} {:>12} {:>9}",
+        "{:>4} {:>10} {:>9} {:>11} {:>12} {:>11} {:>9} {:>7}",
         "T", "paper Mcyc", "plan Mcyc", "L1 formula", "L1 simulated", "L2 sim.", "TLB sim.", "GFLOP/s"
     );
     for row in &answer.loops {
         let simulated = |f: fn(Missed) -> Option<u64>| count(row.simulated.and_then(f));
         let _ = writeln!(
             out,
-            "{:>5} {:>12} {:>12} {:>14} {:>14} {:>12} {:>12} {:>9}",
+            "{:>4} {:>10} {:>9} {:>11} {:>12} {:>11} {:>9} {:>7}",
             row.tile,
             millions(row.paper_cycles),
             millions(row.plan_cycles),

@@ -7,13 +7,12 @@ use crate::cli::Tool;
 use crate::engine;
 use crate::exit::{self, Failure};
 use crate::report::output::print;
+use crate::report::terminal::beside;
 use anyhow::{Context, Result};
 use instrument::tools::{find, Setting, Stock, TOOLS};
 use instrument::{Command, Options};
-use std::ffi::OsString;
-use std::fmt::Write;
 
-pub(super) fn run(options: &Tool, all: &[OsString]) -> Result<u8> {
+pub(super) fn run(options: &Tool) -> Result<u8> {
     let Some(name) = &options.name else {
         print(&list())?;
         return Ok(0);
@@ -22,7 +21,6 @@ pub(super) fn run(options: &Tool, all: &[OsString]) -> Result<u8> {
     let Some((program, arguments)) = options.program.split_first() else {
         anyhow::bail!("tool {name} needs a program to run: lightfoot tool {name} -- PROGRAM ARGUMENTS");
     };
-    crate::cli::refuse_option(&options.program, all)?;
     let command = Command { program: program.clone(), arguments: arguments.to_vec() };
     measure(stock, &command, options)
 }
@@ -41,10 +39,7 @@ fn measure(stock: &Stock, command: &Command, options: &Tool) -> Result<u8> {
 }
 
 fn list() -> String {
-    TOOLS.iter().fold(String::new(), |mut text, tool| {
-        let _ = writeln!(text, "{:20} {}", tool.name, tool.description);
-        text
-    })
+    TOOLS.iter().map(|tool| beside(&format!("{:20} ", tool.name), tool.description)).collect()
 }
 
 fn unknown(name: &str) -> Failure {

@@ -5,16 +5,19 @@ use crate::cli::By;
 use crate::tally::Counts;
 
 /// The whole file.
-pub fn show(report: &Report, by: By, rows: usize) -> String {
+pub fn show(report: &Report, by: &[By], rows: usize) -> String {
+    let (line_columns, opcode_column) = extra(by);
     let header: Vec<&str> = ["name", "library", "address"]
         .into_iter()
+        .chain(line_columns.iter().copied())
+        .chain(opcode_column.iter().copied())
         .chain(report.metrics().map(|metric| metric.field))
         .collect();
     let mut out = header.join(",") + "\r\n";
-    let total = Row { name: "(total)".into(), library: None, address: None, counts: report.totals };
+    let total = Row { name: "(total)".into(), counts: report.totals, ..Row::default() };
     let processes: Vec<Row> = report.processes.iter().flatten().map(process).collect();
     for row in std::iter::once(&total).chain(&processes).chain(report.rows(by).iter().take(rows)) {
-        out += &line(report, row);
+        out += &line(report, by, row);
     }
     out
 }
@@ -23,12 +26,24 @@ pub fn show(report: &Report, by: By, rows: usize) -> String {
 fn process(process: &ProcessRow) -> Row {
     let of = process.parent_place.map(|parent| format!(" of {parent}")).unwrap_or_default();
     let name = format!("(process {}{of})", process.place);
-    Row { name, library: process.command.first().cloned(), address: None, counts: process.counts }
+    Row { name, library: process.command.first().cloned(), counts: process.counts, ..Row::default() }
 }
 
-fn line(report: &Report, row: &Row) -> String {
+/// Columns that only rows of lines, or of opcodes beside something else, have.
+fn extra(by: &[By]) -> (&'static [&'static str], Option<&'static str>) {
+    let lines: &[&str] = if by.contains(&By::Line) { &["file", "line"] } else { &[] };
+    (lines, (by.len() > 1 && by.contains(&By::Opcode)).then_some("opcode"))
+}
+
+fn line(report: &Report, by: &[By], row: &Row) -> String {
     let address = row.address.map(|address| format!("{address:#x}")).unwrap_or_default();
     let mut fields = vec![field(&row.name), field(row.library.as_deref().unwrap_or_default()), address];
+    let (lines, opcode) = extra(by);
+    if !lines.is_empty() {
+        fields.push(field(row.file.as_deref().unwrap_or_default()));
+        fields.push(row.line.map(|line| line.to_string()).unwrap_or_default());
+    }
+    fields.extend(opcode.map(|_| row.opcode.clone().unwrap_or_default()));
     let number =
         |value: fn(&Counts) -> Option<u64>| value(&row.counts).map(|n| n.to_string()).unwrap_or_default();
     fields.extend(report.metrics().map(|metric| number(metric.value)));
@@ -57,7 +72,7 @@ mod tests {
     #[test]
     fn the_first_line_is_the_total() {
         let report = crate::report::tests::count_report();
-        let text = show(&report, By::Function, usize::MAX);
+        let text = show(&report, &[By::Function], usize::MAX);
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[0], "name,library,address,instructions,blocks,loads,stores");
         assert_eq!(lines[1], "(total),,,1234567,1000,3000,400");

@@ -3,17 +3,26 @@
 //! [`Report`] is the JSON, field for field, in this order; the other shapes are views of it. A number that was not measured is `null` with
 //! a sentence in `null_reasons`, never 0. Schema 1 stays readable: fields may be added, none renamed or removed, without a new number.
 
+pub mod cachegrind;
+pub mod callgrind;
 pub mod csv;
+pub mod curve;
+pub mod detail;
+pub mod firefox;
+pub mod group;
+pub mod html;
 pub mod number;
 pub mod output;
+pub mod plot;
 pub mod svg;
 pub mod terminal;
 pub mod text;
 
-use crate::cli::{By, Format, Rep};
+use crate::cli::{By, Rep, Shape};
 use crate::estimate::Estimate;
 use crate::symbol::{demangle, Symbolizer};
 use crate::tally::{Counts, Tally};
+use detail::Detail;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -50,6 +59,9 @@ pub struct Report {
     pub partial: bool,
     /// How repeated string instructions were counted.
     pub rep: Rep,
+    /// The region that was counted, if not the whole run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub region: Option<String>,
     /// What was simulated, or what the program ran on.
     pub machine: serde_json::Value,
     /// Time from start to end of the measured run.
@@ -70,6 +82,9 @@ pub struct Report {
     pub write_backs: Option<BTreeMap<String, u64>>,
     /// Of `cache`: conditional branches that were predicted.
     pub conditional_branches: Option<u64>,
+    /// Of `cache`: data misses of caches of other sizes, where they were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub curve: Option<curve::Curve>,
     /// Why a number is null, by its field's name.
     pub null_reasons: BTreeMap<String, String>,
     /// What the user should know before using the numbers.
@@ -80,6 +95,18 @@ pub struct Report {
     pub libraries: Vec<Row>,
     /// By mnemonic, most first.
     pub opcodes: Vec<Row>,
+    /// By what was asked for, where that is none of the tables above: what a row of `rows` is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by: Option<Vec<By>>,
+    /// These rows, most first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rows: Option<Vec<Row>>,
+    /// What the tables are sorted by, if not by what the command counts.
+    #[serde(skip)]
+    pub sort: Option<&'static Metric>,
+    /// What annotated outputs need.
+    #[serde(skip)]
+    pub detail: Option<Detail>,
     /// Where child processes were followed: each process as it was born, the program first. The totals are their sum.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub processes: Option<Vec<ProcessRow>>,
@@ -122,8 +149,19 @@ pub struct Engine {
     pub waiting_s: f64,
 }
 
+/// A frame of inlined code.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Frame {
+    /// Demangled.
+    pub function: String,
+    /// Source file.
+    pub file: String,
+    /// Line, from 1; 0 where it is not known.
+    pub line: u32,
+}
+
 /// One line of a table.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Row {
     /// Function (demangled), library or mnemonic.
     pub name: String,
@@ -133,6 +171,18 @@ pub struct Row {
     /// Address of a function in its file, before relocation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub address: Option<u64>,
+    /// Source file, where rows are lines and it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// Line of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<u32>,
+    /// Mnemonic, where rows tell it apart beside something else.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub opcode: Option<String>,
+    /// Of a line whose code was inlined: the frames that a debugger shows, innermost first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub frames: Vec<Frame>,
     /// What happened there.
     #[serde(flatten)]
     pub counts: Counts,
@@ -172,13 +222,50 @@ pub const CACHE_METRICS: &[Metric] = &[
     metric("branch_mispredictions", "mispredictions", |c| c.misses?.branch_mispredictions),
 ];
 
+/// First-level data misses of reads and writes together: a table has no room for both.
+pub const L1D: Metric = metric("l1d_misses", "L1D misses", |c| c.misses.map(|misses| misses.l1d()));
+
+/// The number that `column` names, by its field or as the table's heading has it.
+///
+/// # Errors
+/// One sentence with the columns that there are.
+pub fn sortable(kind: Kind, column: &str) -> anyhow::Result<&'static Metric> {
+    let of_cache = CACHE_METRICS.iter().chain([&L1D]).filter(|_| kind == Kind::Cache);
+    let metrics: Vec<&'static Metric> = COUNT_METRICS.iter().chain(of_cache).collect();
+    let wanted = |metric: &&&'static Metric| {
+        [metric.field, text::short(metric), metric.label].iter().any(|name| name.eq_ignore_ascii_case(column))
+    };
+    metrics.iter().find(wanted).copied().ok_or_else(|| {
+        let fields: Vec<&str> = metrics.iter().map(|metric| metric.field).collect();
+        anyhow::anyhow!("there is no column {column} to sort by: the columns are {}", fields.join(", "))
+    })
+}
+
 impl Report {
     /// Rows for `by`.
-    pub fn rows(&self, by: By) -> &[Row] {
+    pub fn rows(&self, by: &[By]) -> &[Row] {
         match by {
-            By::Function => &self.functions,
-            By::Library => &self.libraries,
-            By::Opcode => &self.opcodes,
+            [By::Function] => &self.functions,
+            [By::Library] => &self.libraries,
+            [By::Opcode] => &self.opcodes,
+            _ => self.rows.as_deref().unwrap_or_default(),
+        }
+    }
+
+    /// What annotated outputs need; nothing where none was asked for.
+    fn detail(&self) -> &Detail {
+        static NONE: std::sync::LazyLock<Detail> = std::sync::LazyLock::new(Detail::default);
+        self.detail.as_ref().unwrap_or(&NONE)
+    }
+
+    /// What the tables are sorted by, and what their percentages are of: the column that was asked for, else instructions or first-level misses.
+    pub fn weight(&self, counts: &Counts) -> (u64, u64) {
+        match (self.sort, self.kind, counts.misses) {
+            (Some(metric), ..) => ((metric.value)(counts).unwrap_or(0), counts.instructions),
+            (None, Kind::Cache, Some(misses)) => {
+                (misses.l1d() + misses.l1i_misses.unwrap_or(0), counts.instructions)
+            }
+            _ => (counts.instructions, 0),
         }
     }
 
@@ -188,35 +275,49 @@ impl Report {
         COUNT_METRICS.iter().chain(misses)
     }
 
-    /// Fills the tables from a tally, most first.
-    pub fn fill(&mut self, tally: &Tally, symbols: &Symbolizer) {
+    /// Fills the tables from a tally, most first; `by` is what rows were asked for.
+    pub fn fill(&mut self, tally: &Tally, symbols: &Symbolizer, by: &[By]) {
         self.totals = tally.totals;
         self.functions =
             tally.functions.iter().map(|(index, counts)| function_row(symbols, *index, counts)).collect();
         self.libraries =
             tally.libraries.iter().map(|(index, counts)| library_row(symbols, *index, counts)).collect();
-        let opcode = |(name, counts): &(String, Counts)| Row {
-            name: name.clone(),
-            library: None,
-            address: None,
-            counts: *counts,
-        };
+        let opcode =
+            |(name, counts): &(String, Counts)| Row { name: name.clone(), counts: *counts, ..Row::default() };
         self.opcodes = tally.opcodes.iter().map(opcode).collect();
-        let kind = self.kind;
-        for rows in [&mut self.functions, &mut self.libraries, &mut self.opcodes] {
+        if by == [By::Thread] {
+            self.by = Some(by.to_vec());
+        } else if !matches!(by, [By::Function | By::Library | By::Opcode]) {
+            self.by = Some(by.to_vec());
+            self.rows = Some(group::rows(by, tally, symbols));
+        }
+        self.sort_rows();
+    }
+
+    /// Sets the rows that are no part of a tally.
+    pub fn set_rows(&mut self, rows: Vec<Row>) {
+        self.rows = Some(rows);
+        self.sort_rows();
+    }
+
+    fn sort_rows(&mut self) {
+        let mut tables = [&mut self.functions, &mut self.libraries, &mut self.opcodes].map(std::mem::take);
+        let mut rows = self.rows.take();
+        for rows in tables.iter_mut().chain(&mut rows) {
             rows.sort_by(|a, b| {
-                let order = weight(kind, &b.counts).cmp(&weight(kind, &a.counts));
-                order.then_with(|| (&a.library, &a.name, a.address).cmp(&(&b.library, &b.name, b.address)))
+                let order = self.weight(&b.counts).cmp(&self.weight(&a.counts));
+                order.then_with(|| a.identity().cmp(&b.identity()))
             });
         }
+        [self.functions, self.libraries, self.opcodes] = tables;
+        self.rows = rows;
     }
 }
 
-/// What the tables are sorted by, and what their percentages are of: instructions, or first-level misses.
-pub fn weight(kind: Kind, counts: &Counts) -> (u64, u64) {
-    match (kind, counts.misses) {
-        (Kind::Cache, Some(misses)) => (misses.l1d() + misses.l1i_misses.unwrap_or(0), counts.instructions),
-        _ => (counts.instructions, 0),
+impl Row {
+    /// What tells it from all other rows of its table.
+    fn identity(&self) -> impl Ord + '_ {
+        (&self.library, &self.name, self.address, &self.file, self.line, &self.opcode)
     }
 }
 
@@ -228,11 +329,12 @@ fn function_row(symbols: &Symbolizer, index: usize, counts: &Counts) -> Row {
         library: Some(plain(path)),
         address: (function.address != 0).then_some(function.address),
         counts: *counts,
+        ..Row::default()
     }
 }
 
 fn library_row(symbols: &Symbolizer, index: usize, counts: &Counts) -> Row {
-    Row { name: plain(&symbols.libraries()[index].path), library: None, address: None, counts: *counts }
+    Row { name: plain(&symbols.libraries()[index].path), counts: *counts, ..Row::default() }
 }
 
 fn plain(path: &Path) -> String {
@@ -241,32 +343,37 @@ fn plain(path: &Path) -> String {
 
 /// How a report is shown.
 #[derive(Clone, Copy, Debug)]
-pub struct View {
+pub struct View<'a> {
     /// Its shape.
-    pub format: Format,
+    pub format: Shape,
     /// What the rows are.
-    pub by: By,
+    pub by: &'a [By],
     /// How many rows; `None` is the shape's own choice.
     pub top: Option<usize>,
     /// For text.
     pub page: terminal::Page,
 }
 
-impl View {
+impl View<'_> {
     /// The report's bytes.
     ///
     /// # Errors
     /// When it cannot be put in JSON, which would be a defect.
     pub fn show(&self, report: &Report) -> anyhow::Result<String> {
         Ok(match self.format {
-            Format::Text => text::show(report, self.by, rows_shown(self.top, 20), &self.page),
-            Format::Csv => csv::show(report, self.by, rows_shown(self.top, usize::MAX)),
-            Format::Json => {
+            Shape::Text => text::show(report, self.by, rows_shown(self.top, 20), &self.page),
+            Shape::Csv => csv::show(report, self.by, rows_shown(self.top, usize::MAX)),
+            Shape::Cachegrind => cachegrind::show(report, report.detail()),
+            Shape::Firefox => firefox::show(report, report.detail()),
+            Shape::Html => html::show(report, report.detail())?,
+            Shape::Callgrind => callgrind::show(report, report.detail()),
+            Shape::Json => {
                 let rows = rows_shown(self.top, usize::MAX);
-                let mut report = report.clone();
+                let mut report = Report { detail: None, ..report.clone() };
                 report.functions.truncate(rows);
                 report.libraries.truncate(rows);
                 report.opcodes.truncate(rows);
+                report.rows.iter_mut().for_each(|all| all.truncate(rows));
                 serde_json::to_string_pretty(&report)? + "\n"
             }
         })

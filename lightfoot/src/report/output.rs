@@ -60,18 +60,12 @@ impl Destination {
     ///
     /// # Errors
     /// One sentence that names the path; an existing file is then as it was.
-    pub fn write(&self, text: &str) -> Result<()> {
+    pub fn write(&self, text: impl AsRef<[u8]>) -> Result<()> {
+        let text = text.as_ref();
         match self {
-            Destination::Stderr => silently(std::io::stderr().write_all(text.as_bytes()))
+            Destination::Stderr => silently(std::io::stderr().write_all(text))
                 .context("cannot write the report to standard error"),
-            Destination::Device(path) => {
-                let written = OpenOptions::new().write(true).open(path).and_then(|mut file| {
-                    file.write_all(text.as_bytes())?;
-                    file.flush()
-                });
-                silently(written).with_context(|| format!("cannot write the report to {}", path.display()))
-            }
-            Destination::File(path) => {
+            Destination::Device(path) | Destination::File(path) => {
                 replace(path, text).with_context(|| format!("cannot write the report to {}", path.display()))
             }
         }
@@ -86,6 +80,14 @@ fn silently(result: std::io::Result<()>) -> std::io::Result<()> {
     }
 }
 
+/// A line on standard error. Where it cannot be written, nobody reads it: `eprintln!` would panic.
+#[macro_export]
+macro_rules! tell {
+    ($($what:tt)*) => {{
+        let _ = std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("{}\n", format_args!($($what)*)));
+    }};
+}
+
 /// Prints to standard output; a reader that closed the pipe ends it silently.
 ///
 /// # Errors
@@ -96,25 +98,31 @@ pub fn print(text: &str) -> Result<()> {
     silently(written).context("cannot write to standard output")
 }
 
-/// Puts `text` in the place of `path`, whole or not at all.
+/// Puts `text` in the place of `path`, whole or not at all; a link stays a link, and a device or a pipe is written to.
 ///
 /// # Errors
-/// When it cannot be written; `path` is then as it was.
-pub fn replace(path: &Path, text: &str) -> std::io::Result<()> {
+/// When it cannot be written; a file is then as it was.
+pub fn replace(path: &Path, text: impl AsRef<[u8]>) -> std::io::Result<()> {
+    if path.metadata().is_ok_and(|about| !about.is_file() && !about.is_dir()) {
+        return silently(
+            OpenOptions::new().write(true).open(path).and_then(|mut file| file.write_all(text.as_ref())),
+        );
+    }
+    let path = &path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let temporary = temporary(path);
-    let result = write_new(&temporary, path, text).and_then(|()| std::fs::rename(&temporary, path));
+    let result = write_new(&temporary, path, text.as_ref()).and_then(|()| std::fs::rename(&temporary, path));
     if result.is_err() {
         let _ = std::fs::remove_file(&temporary);
     }
     result
 }
 
-fn write_new(temporary: &Path, path: &Path, text: &str) -> std::io::Result<()> {
+fn write_new(temporary: &Path, path: &Path, text: &[u8]) -> std::io::Result<()> {
     let mut file = create(temporary)?;
     if let Ok(about) = path.metadata() {
         file.set_permissions(about.permissions())?;
     }
-    file.write_all(text.as_bytes())?;
+    file.write_all(text)?;
     file.sync_all()
 }
 
@@ -181,5 +189,25 @@ mod tests {
         assert_eq!(full, Destination::Device("/dev/full".into()));
         assert!(full.write("x").is_err());
         Destination::new(Some(Path::new("/dev/null"))).unwrap().write("x").unwrap();
+    }
+
+    #[test]
+    fn replacing_takes_the_place_of_files_alone() {
+        use std::os::unix::fs::FileTypeExt;
+        let folder = tempfile::tempdir().unwrap();
+        let link = folder.path().join("link");
+        // Whoever may create files in /dev would otherwise lose the device; a link to it shows the same without risk.
+        std::os::unix::fs::symlink("/dev/full", &link).unwrap();
+        assert!(replace(&link, "x").is_err());
+        assert!(
+            link.metadata().unwrap().file_type().is_char_device()
+                && link.symlink_metadata().unwrap().is_symlink()
+        );
+        let (file, link) = (folder.path().join("file"), folder.path().join("other"));
+        std::fs::write(&file, "old").unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        replace(&link, "new").unwrap();
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "new");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 3);
     }
 }

@@ -70,6 +70,25 @@ pub fn middle_cut(text: &str, width: usize) -> String {
     start + "…" + &end
 }
 
+/// A paragraph beside `head`, broken between words at 80 columns.
+pub fn beside(head: &str, text: &str) -> String {
+    let indent = head.chars().count();
+    let (mut out, mut column) = (head.to_owned(), indent);
+    for (index, word) in text.split(' ').enumerate() {
+        let width = word.chars().count();
+        if index > 0 && column + 1 + width > WIDTH {
+            out += &format!("\n{:indent$}", "");
+            column = indent;
+        } else if index > 0 {
+            out.push(' ');
+            column += 1;
+        }
+        out += word;
+        column += width;
+    }
+    out + "\n"
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -80,6 +99,14 @@ mod tests {
         assert_eq!(middle_cut("abcdefghij", 7), "abc…hij");
         assert_eq!(middle_cut("äöüßäöüß", 4), "äö…ß");
         assert_eq!(middle_cut("abc", 0).chars().count(), 1);
+    }
+
+    #[test]
+    fn paragraphs_keep_to_80_columns() {
+        let out = beside("head  ", "word ".repeat(40).trim_end());
+        assert!(out.lines().all(|line| line.len() <= WIDTH) && out.lines().count() == 3, "{out}");
+        assert!(out.lines().skip(1).all(|line| line.starts_with("      word")), "{out}");
+        assert_eq!(beside("a ", "b"), "a b\n");
     }
 
     #[test]

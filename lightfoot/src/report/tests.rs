@@ -5,7 +5,13 @@ use crate::tally::Misses;
 use terminal::{Page, Style};
 
 fn row(name: &str, address: u64, counts: Counts) -> Row {
-    Row { name: name.into(), library: Some("/usr/bin/prog".into()), address: Some(address), counts }
+    Row {
+        name: name.into(),
+        library: Some("/usr/bin/prog".into()),
+        address: Some(address),
+        counts,
+        ..Row::default()
+    }
 }
 
 /// A small report of `count`.
@@ -22,6 +28,7 @@ pub(crate) fn count_report() -> Report {
         signal: None,
         partial: false,
         rep: Rep::Once,
+        region: None,
         machine: serde_json::json!({"name": "host"}),
         wall_s: 0.5,
         instructions_per_s: Some(2_469_134),
@@ -32,6 +39,7 @@ pub(crate) fn count_report() -> Report {
         cycles: None,
         write_backs: None,
         conditional_branches: None,
+        curve: None,
         null_reasons: BTreeMap::from([("slowdown".into(), "not measured".into())]),
         warnings: vec!["a sentence".into()],
         functions: vec![
@@ -40,6 +48,10 @@ pub(crate) fn count_report() -> Report {
         ],
         libraries: Vec::new(),
         opcodes: Vec::new(),
+        by: None,
+        rows: None,
+        sort: None,
+        detail: None,
         processes: None,
     }
 }
@@ -65,13 +77,13 @@ fn family_report() -> Report {
 #[test]
 fn each_process_has_a_line_in_every_shape() {
     let report = family_report();
-    let text = text::show(&report, By::Function, 20, &Page::PLAIN);
+    let text = text::show(&report, &[By::Function], 20, &Page::PLAIN);
     assert!(text.contains("#2 of #1, not counted to its end: "), "{text}");
     assert!(text.contains("#1, exit 0: "), "{text}");
     let json = serde_json::to_value(&report).unwrap();
     assert_eq!(json["processes"][1]["parent"], json["processes"][0]["pid"]);
     assert_eq!(json["processes"][1]["instructions"], 234_567);
-    let csv = csv::show(&report, By::Function, 1);
+    let csv = csv::show(&report, &[By::Function], 1);
     assert!(csv.contains("\r\n(process 2 of 1),/usr/lib/a/rather/long/path/to/prog,,234567,"), "{csv}");
     assert!(serde_json::to_value(count_report()).unwrap().get("processes").is_none());
 }
@@ -99,7 +111,7 @@ pub(crate) fn cache_report() -> Report {
 
 #[test]
 fn json_has_the_promised_fields() {
-    let view = View { format: Format::Json, by: By::Function, top: None, page: Page::PLAIN };
+    let view = View { format: Shape::Json, by: &[By::Function], top: None, page: Page::PLAIN };
     let json: serde_json::Value = serde_json::from_str(&view.show(&cache_report()).unwrap()).unwrap();
     for field in ["schema", "version", "command", "exit_status", "partial", "machine", "totals", "functions"]
     {
@@ -121,7 +133,7 @@ fn a_count_has_no_misses_at_all() {
 #[test]
 fn text_fits_eighty_columns() {
     for report in [count_report(), cache_report(), family_report()] {
-        let text = text::show(&report, By::Function, 20, &Page::PLAIN);
+        let text = text::show(&report, &[By::Function], 20, &Page::PLAIN);
         for line in text.lines() {
             assert!(line.chars().count() <= 80, "{} columns: {line}", line.chars().count());
             assert_eq!(line, line.trim_end());
@@ -132,22 +144,22 @@ fn text_fits_eighty_columns() {
 
 #[test]
 fn a_missing_level_says_why() {
-    let text = text::show(&cache_report(), By::Function, 20, &Page::PLAIN);
+    let text = text::show(&cache_report(), &[By::Function], 20, &Page::PLAIN);
     let line = text.lines().find(|line| line.contains("L3 misses")).unwrap();
     assert!(line.contains("- ") && line.contains("(the machine has no third level)"), "{line}");
 }
 
 #[test]
 fn only_a_terminal_sees_escape_sequences() {
-    let plain = text::show(&count_report(), By::Function, 20, &Page::PLAIN);
+    let plain = text::show(&count_report(), &[By::Function], 20, &Page::PLAIN);
     assert!(!plain.contains('\x1b'));
     let bold = Page { width: 80, style: Style::Bold };
-    assert!(text::show(&count_report(), By::Function, 20, &bold).contains("\x1b[1m"));
+    assert!(text::show(&count_report(), &[By::Function], 20, &bold).contains("\x1b[1m"));
 }
 
 #[test]
 fn rows_beyond_the_top_are_counted() {
-    let text = text::show(&count_report(), By::Function, 1, &Page::PLAIN);
+    let text = text::show(&count_report(), &[By::Function], 1, &Page::PLAIN);
     assert!(text.contains("(1 more with --top 0; "), "{text}");
 }
 
@@ -155,10 +167,74 @@ fn rows_beyond_the_top_are_counted() {
 fn the_table_is_sorted_by_what_it_measures() {
     let (small, large) =
         (Counts { instructions: 1, ..Counts::default() }, Counts { instructions: 2, ..Counts::default() });
-    assert!(weight(Kind::Count, &large) > weight(Kind::Count, &small));
+    let mut report = count_report();
+    assert!(report.weight(&large) > report.weight(&small));
     let missing = Misses { l1d_load_misses: Some(9), ..Misses::default() };
     let few = Counts { misses: Some(missing), ..small };
+    report.kind = Kind::Cache;
+    assert!(report.weight(&few) > report.weight(&Counts { misses: Some(Misses::default()), ..large }));
+    report.sort = Some(sortable(Kind::Cache, "L1D").unwrap());
+    assert_eq!(report.weight(&few).0, 9);
+}
+
+#[test]
+fn a_column_that_is_not_there_is_named() {
+    assert_eq!(sortable(Kind::Count, "Stores").unwrap().field, "stores");
+    let said = sortable(Kind::Count, "l2_misses").unwrap_err().to_string();
+    assert!(said.contains("l2_misses") && said.contains("loads"), "{said}");
+}
+
+#[test]
+fn a_line_shows_its_innermost_function() {
+    let frame = |function: &str, line| Frame { function: function.into(), file: "/src/a.rs".into(), line };
+    let counts = Counts { instructions: 5, ..Counts::default() };
+    let inlined = Row {
+        name: "main".into(),
+        library: Some("/bin/prog".into()),
+        file: Some("/src/a.rs".into()),
+        line: Some(3),
+        frames: vec![frame("inner", 3), frame("main", 9)],
+        counts,
+        ..Row::default()
+    };
+    let unknown =
+        Row { name: "memcpy".into(), library: Some("/lib/libc.so.6".into()), counts, ..Row::default() };
+    let report = Report { by: Some(vec![By::Line]), rows: Some(vec![inlined, unknown]), ..count_report() };
+    let text = text::show(&report, &[By::Line], 20, &Page::PLAIN);
+    assert!(text.contains("  a.rs:3 inner\n") && text.contains("  ??? memcpy [libc.so.6]\n"), "{text}");
+    let text = text::show(&report, &[By::Line, By::Function], 20, &Page::PLAIN);
+    assert!(text.contains("  a.rs:3 main\n"), "{text}");
+    let csv = csv::show(&report, &[By::Line], 20);
     assert!(
-        weight(Kind::Cache, &few) > weight(Kind::Cache, &Counts { misses: Some(Misses::default()), ..large })
+        csv.contains("name,library,address,file,line,instructions") && csv.contains(",/src/a.rs,3,5,"),
+        "{csv}"
     );
+    let json = serde_json::to_value(&report).unwrap();
+    assert_eq!(json["rows"][0]["frames"][1]["line"], 9);
+}
+
+#[test]
+fn inlined_library_code_names_the_line_that_it_was_inlined_into() {
+    let frame =
+        |file: &str, line, function: &str| Frame { file: file.into(), line, function: function.into() };
+    let frames = vec![
+        frame("/usr/include/c++/12/bits/hashtable.h", 1930, "std::_Hashtable::find"),
+        frame("/usr/include/c++/12/bits/unordered_map.h", 1000, "std::unordered_map::at"),
+        frame("/home/me/a.cpp", 13, "visit"),
+        frame("/home/me/a.cpp", 27, "main"),
+    ];
+    let own = frames[2..].to_vec();
+    let line = |frames: Vec<Frame>| Row {
+        name: "main".into(),
+        file: Some(frames[0].file.clone()),
+        line: Some(frames[0].line),
+        frames,
+        ..Row::default()
+    };
+    let by = [By::Line];
+    let report =
+        Report { by: Some(by.to_vec()), rows: Some(vec![line(frames), line(own)]), ..count_report() };
+    let text = text::show(&report, &by, 20, &Page::PLAIN);
+    assert!(text.contains(" hashtable.h:1930 from a.cpp:13 visit\n"), "{text}");
+    assert!(text.contains(" a.cpp:13 visit\n"), "{text}");
 }

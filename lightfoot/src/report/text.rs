@@ -5,8 +5,9 @@
 
 use super::number::{brief, compact, grouped, percent, rate, seconds};
 use super::terminal::{middle_cut, printable, Page};
-use super::{weight, Kind, Metric, ProcessRow, Report, Row, CACHE_METRICS, COUNT_METRICS};
+use super::{Frame, Kind, Metric, ProcessRow, Report, Row, CACHE_METRICS, COUNT_METRICS, L1D};
 use crate::cli::By;
+use crate::symbol::UNKNOWN;
 use std::path::Path;
 
 /// A name needs at least this much room before numbers are shortened for it.
@@ -15,12 +16,13 @@ const NAME_WIDTH_MIN: usize = 30;
 const SHARE_WIDTH: usize = 9;
 
 /// The whole text.
-pub fn show(report: &Report, by: By, rows: usize, page: &Page) -> String {
+pub fn show(report: &Report, by: &[By], rows: usize, page: &Page) -> String {
     let mut out = heading(report, page);
     out += &totals(report);
     out += &timing(report);
     out += &table(report, by, rows, page);
     out += &processes(report, page);
+    out += &report.curve.as_ref().map(|curve| curve.text(report)).unwrap_or_default();
     for warning in &report.warnings {
         out += &format!("warning: {}\n", printable(warning));
     }
@@ -32,7 +34,9 @@ fn heading(report: &Report, page: &Page) -> String {
         Kind::Count => "lightfoot count",
         Kind::Cache => "lightfoot cache",
     };
-    let command = printable(&report.command.join(" "));
+    let within =
+        report.region.iter().map(|region| format!("region {} of ", printable(region))).collect::<String>();
+    let command = within + &printable(&report.command.join(" "));
     let end = match (report.partial, report.signal) {
         (true, _) => "interrupted: partial".to_owned(),
         (_, Some(signal)) => format!("ended by signal {signal}"),
@@ -75,7 +79,31 @@ fn beside_the_rows(report: &Report) -> String {
         let (total, constants) = (grouped(cycles.total), cycles.constants());
         out += &format!("  {:<16} {total}, a declared sum:\n  {:<16} {constants}\n", "cycles", "");
     }
-    out
+    out + &behaviour(report)
+}
+
+/// What the machine does beyond sizes and ways, and how it was simulated; nothing where that is the usual.
+fn behaviour(report: &Report) -> String {
+    let text = |value: &serde_json::Value, field: &str| value[field].as_str().map(str::to_owned);
+    let levels = report.machine["cache"].as_array().into_iter().flatten().filter_map(|cache| {
+        let words: Vec<String> =
+            ["replacement", "inclusion", "prefetch"].iter().filter_map(|field| text(cache, field)).collect();
+        let kind = match cache["kind"].as_str() {
+            Some("data") => "D",
+            Some("instruction") => "I",
+            _ => "",
+        };
+        (!words.is_empty()).then(|| format!("L{}{kind} {}", cache["level"], words.join(" ")))
+    });
+    let simulation = &report.machine["simulation"];
+    let pages = simulation["huge_pages"].as_array().into_iter().flatten().filter_map(|pages| pages.as_str());
+    let pages = pages.map(|pages| format!("pages {pages}"));
+    let predictor = text(simulation, "predictor").map(|name| format!("branches {name}"));
+    let said: Vec<String> = levels.chain(pages).chain(predictor).collect();
+    if said.is_empty() {
+        return String::new();
+    }
+    format!("  {:<16} {}\n", "simulated as", said.join(", "))
 }
 
 /// What stands beside a total: a miss rate, or why there is no number.
@@ -106,16 +134,17 @@ fn timing(report: &Report) -> String {
     format!("  {:<16} {}{speed}\n  {:<16} {slowdown}\n", "wall time", seconds(report.wall_s), "slowdown")
 }
 
-fn table(report: &Report, by: By, rows: usize, page: &Page) -> String {
+fn table(report: &Report, by: &[By], rows: usize, page: &Page) -> String {
     let all = report.rows(by);
     let shown = &all[..rows.min(all.len())];
     if shown.is_empty() {
         return String::new();
     }
-    let out = lines(report, shown, by_label(by), page, |row, room| name(row, by, room));
+    let label: Vec<&str> = by.iter().map(|by| by_label(*by)).collect();
+    let out = lines(report, shown, &label.join(", "), page, |row, room| name(row, by, room));
     let rest = all.len() - shown.len();
     let more = if rest > 0 { format!("{} more with --top 0; ", grouped(rest as u64)) } else { String::new() };
-    out + &format!("  ({more}share: of {})\n", share_of(report.kind))
+    out + &format!("  ({more}share: of {})\n", share_of(report))
 }
 
 /// Shares, numbers and names of `rows`, under a heading.
@@ -132,10 +161,10 @@ fn lines(
     let fits = full.width() + SHARE_WIDTH + NAME_WIDTH_MIN <= width;
     let numbers = if fits { full } else { Numbers::new(&columns, rows, brief) };
     let room = width.saturating_sub(numbers.width() + SHARE_WIDTH).max(NAME_WIDTH_MIN / 2);
-    let whole = weight(report.kind, &report.totals).0;
+    let whole = report.weight(&report.totals).0;
     let mut out = format!("\n{}\n", page.bold(&format!("{:>7}{}  {label}", "share", numbers.heading)));
     for (row, cells) in rows.iter().zip(&numbers.lines) {
-        let share = percent(weight(report.kind, &row.counts).0, whole);
+        let share = percent(report.weight(&row.counts).0, whole);
         out += &format!("{share:>7}{cells}  {}\n", name(row, room));
     }
     out
@@ -166,18 +195,16 @@ fn process(process: &ProcessRow) -> Row {
     }
     let command = printable(&words.join(" "));
     let name = format!("#{}{of}, {end}: {command}", process.place);
-    Row { name, library: None, address: None, counts: process.counts }
+    Row { name, counts: process.counts, ..Row::default() }
 }
 
-fn share_of(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Count => "instructions",
-        Kind::Cache => "first-level misses, L1I and L1D",
+fn share_of(report: &Report) -> &'static str {
+    match (report.sort, report.kind) {
+        (Some(metric), _) => metric.label,
+        (None, Kind::Count) => "instructions",
+        (None, Kind::Cache) => "first-level misses, L1I and L1D",
     }
 }
-
-/// First-level data misses of reads and writes together: a table has no room for both.
-const L1D: Metric = super::metric("l1d_misses", "L1D misses", |c| c.misses.map(|misses| misses.l1d()));
 
 /// Numbers of a table: blocks are left out (they follow instructions), and levels that the machine lacks.
 fn columns(report: &Report) -> Vec<&'static Metric> {
@@ -196,12 +223,64 @@ fn by_label(by: By) -> &'static str {
         By::Function => "function",
         By::Library => "library",
         By::Opcode => "opcode",
+        By::Line => "line",
+        By::Thread => "thread",
     }
 }
 
+/// What a row is, as the combination wants it.
+fn name(row: &Row, by: &[By], room: usize) -> String {
+    match by {
+        [By::Function] => function(row, room),
+        [By::Library | By::Opcode | By::Thread] => middle_cut(&printable(&row.name), room),
+        _ => combination(row, by, room),
+    }
+}
+
+/// `mov file.c:12 function`, of which the place is shown in full where it fits; the folder is left to JSON.
+fn combination(row: &Row, by: &[By], room: usize) -> String {
+    let mut words = Vec::new();
+    words.extend(row.opcode.as_deref().filter(|_| row.opcode.as_ref() != Some(&row.name)).map(printable));
+    if by.contains(&By::Line) {
+        words.push(match (&row.file, row.line) {
+            (Some(file), Some(line)) => format!("{}:{line}", printable(file_name(file))),
+            _ => UNKNOWN.to_owned(),
+        });
+    }
+    let from = caller(row).filter(|_| by.contains(&By::Line));
+    words.extend(from.map(|from| format!("from {}:{}", printable(file_name(&from.file)), from.line)));
+    let taken = words.iter().map(|word| word.chars().count() + 1).sum::<usize>();
+    if taken + 6 > room {
+        return middle_cut(&words.join(" "), room);
+    }
+    let innermost = from.or(row.frames.first()).filter(|_| !by.contains(&By::Function));
+    let known = row.file.is_some() && !by.contains(&By::Library);
+    words.push(match innermost {
+        Some(frame) => middle_cut(&printable(&frame.function), room - taken),
+        None if known => middle_cut(&printable(&row.name), room - taken),
+        None => function(row, room - taken),
+    });
+    words.join(" ")
+}
+
+/// Where sources lie that the user did not write.
+const FOREIGN: &[&str] = &["/usr/", "/rustc/", "/.cargo/registry/", "/.rustup/", "/go/pkg/mod/"];
+
+/// Of library code that was inlined, the nearest line of other code around it: the one that the user wrote.
+fn caller(row: &Row) -> Option<&Frame> {
+    let is_foreign = |file: &str| FOREIGN.iter().any(|place| file.contains(place));
+    let inner = row.file.as_deref().is_some_and(is_foreign);
+    let mut around = row.frames.iter().skip(1).filter(|frame| frame.line > 0);
+    around.find(|frame| inner && !is_foreign(&frame.file))
+}
+
+fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
 /// A function with the file it lies in; where both do not fit, the file's version goes first and the middle of each last.
-fn name(row: &Row, by: By, room: usize) -> String {
-    let (By::Function, Some(library)) = (by, &row.library) else {
+fn function(row: &Row, room: usize) -> String {
+    let Some(library) = &row.library else {
         return middle_cut(&printable(&row.name), room);
     };
     let library =
@@ -247,7 +326,7 @@ impl Numbers {
 }
 
 /// A column's heading: every number of a `cache` table but the first is a count of misses.
-fn short(metric: &Metric) -> &'static str {
+pub(super) fn short(metric: &Metric) -> &'static str {
     match metric.field {
         "instructions" => "instr",
         "l1i_misses" => "L1I",

@@ -5,13 +5,13 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// `2026-11-21`.
-pub(super) fn today() -> String {
+pub(crate) fn today() -> String {
     let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     day(seconds / 86_400)
 }
 
 /// The day that is `days` after 1 January 1970.
-fn day(days: u64) -> String {
+pub(crate) fn day(days: u64) -> String {
     let days = days + 719_468;
     let (era, of_era) = (days / 146_097, days % 146_097);
     let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;

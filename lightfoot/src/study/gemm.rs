@@ -4,8 +4,8 @@
 //! paired ratios are what counts. Libraries are looked for in the usual places and where `LIGHTFOOT_OPENBLAS`, `LIGHTFOOT_MKL`,
 //! `LIGHTFOOT_BLIS` and `LIGHTFOOT_BLASFEO` say. Deliberately absent: threads of peers that bring their own pool.
 
-use super::{date, Effort, Options};
-use crate::report::output::{print, replace};
+use super::{date, Effort, Options, Outcome};
+use crate::report::output::replace;
 use anyhow::{Context, Result};
 use matrix::race::{contestants, Contest, Number};
 use serde::Serialize;
@@ -47,12 +47,12 @@ const WITHOUT_PEERS: &str =
     `cargo run --release --features peers -- study gemm` has them.\n";
 
 /// Runs the study and writes its results.
-pub(super) fn run(options: &Options) -> Result<()> {
+pub(super) fn run(options: &Options) -> Result<Outcome> {
     let quick = options.effort == Effort::Quick;
     let (sizes, passes) = if quick { (QUICK, 21) } else { (FULL, 31) };
     let mut rows = Vec::new();
     for &n in sizes {
-        eprintln!("lightfoot: N = {n}");
+        crate::tell!("lightfoot: N = {n}");
         rows.extend(race::<f64>(n, passes));
         rows.extend(race::<f32>(n, passes));
     }
@@ -72,12 +72,14 @@ pub(super) fn run(options: &Options) -> Result<()> {
         ("json", serde_json::to_string_pretty(&findings)? + "\n"),
         ("csv", csv(&findings)),
     ];
+    let mut paths = Vec::new();
     for (extension, text) in files {
         let path = options.folder.join(format!("gemm-{}.{extension}", findings.date));
         replace(&path, &text).with_context(|| format!("cannot write {}", path.display()))?;
-        eprintln!("lightfoot: wrote {}", path.display());
+        paths.push(path);
     }
-    print(&page)
+    // The paper's own sentences are those of `tiling`; this race is with libraries that came after it.
+    Ok(Outcome { summary: page, claims: Vec::new(), files: paths })
 }
 
 fn race<T: Number>(n: usize, passes: usize) -> Vec<Row> {

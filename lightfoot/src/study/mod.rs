@@ -1,10 +1,14 @@
 //! Studies: experiments that anyone can repeat on their machine, with the commands they ran and what is missing said.
 //!
-//! A study runs lightfoot as users do, as a child process; it knows no short cut.
+//! A study runs lightfoot as users do, as a child process; it knows no short cut. What its paper found comes back as claims ([`Outcome`]); without a name
+//! all studies run and one page shows them ([`run_all`]).
 
-mod date;
+mod all;
+pub(crate) mod date;
 mod gemm;
 mod instrument;
+mod outcome;
+mod perturbation;
 pub mod race;
 mod regex;
 mod search_trees;
@@ -12,7 +16,9 @@ mod tiling;
 mod workshop;
 
 use crate::cli;
+pub use all::run as run_all;
 use anyhow::Result;
+pub use outcome::{Claim, Outcome};
 pub use search_trees::lookups;
 use std::path::PathBuf;
 use workshop::workshop;
@@ -24,8 +30,8 @@ pub struct Study {
     pub name: &'static str,
     /// What it answers, in a line.
     pub about: &'static str,
-    /// Runs it.
-    pub run: fn(&Options) -> Result<()>,
+    /// Runs it and writes its files.
+    pub run: fn(&Options) -> Result<Outcome>,
 }
 
 /// All studies.
@@ -49,6 +55,11 @@ pub const STUDIES: &[Study] = &[
         name: "regex",
         about: "Cameron et al. 2014 in kind: pattern families beside other greps, instructions and branches per byte",
         run: regex::run,
+    },
+    Study {
+        name: "perturbation",
+        about: "Mytkowicz et al. 2007, Figures 3 to 8, Table 1: does measuring disturb the relations between metrics?",
+        run: perturbation::run,
     },
     Study {
         name: "gemm",
@@ -86,4 +97,14 @@ impl Options {
         let effort = if study.quick { Effort::Quick } else { Effort::Full };
         Ok(Options { effort, folder: study.output.clone(), max_bytes: study.max_bytes })
     }
+}
+
+/// Processor, number of CPUs, kernel.
+fn host() -> String {
+    let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = cpuinfo.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
+    let model = model.map_or("an unknown processor", |(_, model)| model);
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    format!("{model}, {cpus} CPUs, Linux {}", kernel.trim())
 }

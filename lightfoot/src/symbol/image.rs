@@ -1,5 +1,6 @@
 //! One ELF file's names: what is where, read once, completed as addresses ask for it.
 
+use super::source::Sources;
 use super::sparse::Sparse;
 use super::table::{Candidate, Found, List, Listed, Name, Size, Table};
 use super::{debug_file, dwarf, frame, plt};
@@ -174,12 +175,21 @@ impl Image {
     }
 
     fn dwarf_name(&mut self, address: u64) -> Option<String> {
+        self.dwarf()?.function(address)
+    }
+
+    /// The source of what lies at `address`.
+    pub(super) fn spot(&mut self, address: u64, sources: &mut Sources) -> Option<u32> {
+        self.dwarf()?.spot(address, sources)
+    }
+
+    fn dwarf(&mut self) -> Option<&dwarf::Names> {
         let source = self.debug.as_mut().unwrap_or(&mut self.own);
         let names = self.names.get_or_insert_with(|| {
-            source.load(|name| name.starts_with(".debug"));
+            source.load(dwarf::is_read);
             source.parse().and_then(|file| dwarf::Names::new(&file))
         });
-        names.as_ref()?.function(address)
+        names.as_ref()
     }
 }
 

@@ -4,21 +4,28 @@
 //! procedure linkage table, functions that only the unwind tables know (named by DWARF, else `prog+0x1234`), and the gaps
 //! between all of these. The unwind tables are what makes a stripped program readable: they still say where each function starts.
 //! Each file is read once; an address costs one binary search, and unwind tables and DWARF are read only when an address needs them.
+//! Source lines, with the functions that are inlined there, come from DWARF alone ([`Symbolizer::spot`]).
 //!
-//! Deliberately absent: source lines and inlined frames, names of generated code (`/tmp/perf-PID.map`), 32-bit files.
-//! Source: System V ABI, AMD64 supplement, chapters 4 and 5; DWARF 5, section 6.4.
+//! Deliberately absent: split debug information (`.dwo`), names of generated code (`/tmp/perf-PID.map`), 32-bit files.
+//! Source: System V ABI, AMD64 supplement, chapters 4 and 5; DWARF 5, sections 6.2 and 6.4.
 
 mod debug_file;
 mod demangle;
 mod dwarf;
 mod frame;
 mod image;
+mod listing;
+mod numbers;
 mod plt;
+mod source;
 mod sparse;
 mod table;
 mod vdso;
 
 pub use demangle::demangle;
+pub use listing::{Kind, Listing, Named};
+pub use numbers::ByNumber;
+pub use source::{Sources, Spot, UNKNOWN};
 
 use image::Image;
 use instrument::Module;
@@ -73,7 +80,12 @@ impl Library {
 pub struct Symbolizer {
     libraries: Vec<Library>,
     by_path: HashMap<PathBuf, usize>,
+    /// The library that was asked for last; hashing a path takes longer than all else about an instruction.
+    last: usize,
     functions: Vec<Function>,
+    sources: Sources,
+    /// By library and address in its file.
+    spots: ByNumber<(usize, u64), Option<u32>>,
 }
 
 impl Symbolizer {
@@ -114,8 +126,26 @@ impl Symbolizer {
         Place { function: self.nameless(index), range: module.start..module.end }
     }
 
+    /// The source of the instruction at `ip`, as a number of [`Symbolizer::sources`]; `None` where debug information does not say.
+    pub fn spot(&mut self, module: &Module, ip: u64) -> Option<u32> {
+        let index = self.library(&module.path);
+        let image = self.libraries[index].image.as_mut()?;
+        let address = image.link_address(ip.wrapping_sub(module.start).wrapping_add(module.file_offset))?;
+        let sources = &mut self.sources;
+        *self.spots.entry((index, address)).or_insert_with(|| image.spot(address, sources))
+    }
+
+    /// The places that [`Symbolizer::spot`] gave.
+    pub fn sources(&self) -> &Sources {
+        &self.sources
+    }
+
     fn library(&mut self, path: &Path) -> usize {
+        if self.libraries.get(self.last).is_some_and(|library| library.path.as_os_str() == path.as_os_str()) {
+            return self.last;
+        }
         if let Some(&index) = self.by_path.get(path) {
+            self.last = index;
             return index;
         }
         let image = if path == Path::new("[vdso]") {

@@ -7,7 +7,8 @@ use std::os::unix::fs::FileExt;
 
 /// The image, or `None` where the kernel maps none.
 pub(super) fn bytes() -> Option<Vec<u8>> {
-    let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
+    let maps = std::fs::read("/proc/self/maps").ok()?;
+    let maps = String::from_utf8_lossy(&maps);
     let line = maps.lines().find(|line| line.ends_with("[vdso]"))?;
     let (start, end) = line.split(' ').next()?.split_once('-')?;
     let (start, end) = (u64::from_str_radix(start, 16).ok()?, u64::from_str_radix(end, 16).ok()?);

@@ -23,7 +23,7 @@ fn profile() -> Profile {
 }
 
 fn count(profile: &Profile, rep: Rep) -> Tally {
-    tally(profile, None, rep, &mut Symbolizer::new())
+    tally(profile, None, (rep, Grain::LinesAndOpcodes), &mut Symbolizer::new())
 }
 
 fn opcode(tally: &Tally, name: &str) -> Counts {
@@ -68,10 +68,23 @@ fn misses_go_where_their_instruction_goes() {
     let site = Misses { l1d_load_misses: Some(4), ..Misses::default() };
     let block = Misses { l1i_misses: Some(1), ..Misses::default() };
     let attribution = Attribution { none, by_site: vec![(0, site)], by_block: vec![(0, block)] };
-    let tally = tally(&profile(), Some(&attribution), Rep::Once, &mut Symbolizer::new());
+    let tally = tally(&profile(), Some(&attribution), (Rep::Once, Grain::None), &mut Symbolizer::new());
     let both = Misses { l1d_load_misses: Some(4), l1i_misses: Some(1), ..Misses::default() };
     assert_eq!(tally.totals.misses, Some(both));
     assert_eq!(opcode(&tally, "movsb").misses.unwrap().l1d_load_misses, Some(4));
     assert_eq!(opcode(&tally, "mov").misses.unwrap().l1i_misses, Some(1));
     assert_eq!(opcode(&tally, "ret").misses, Some(none));
+}
+
+#[test]
+fn cells_add_up_to_the_totals() {
+    let mut profile = profile();
+    profile.repeats = vec![(0, 90)];
+    profile.complex = vec![(0, 100, 100)];
+    let tally = count(&profile, Rep::Iterations);
+    let mut sum = Counts::default();
+    tally.cells.iter().for_each(|(_, counts)| sum.add(counts));
+    assert_eq!(sum, tally.totals);
+    assert_eq!(tally.cells.len(), 3);
+    assert!(tally.cells.iter().all(|(cell, _)| cell.spot.is_none() && cell.opcode.is_some()));
 }

@@ -58,14 +58,31 @@ impl Lightfoot {
     }
 
     /// Starts it in a process group of its own, as a shell does with a job, and waits for a first line of output.
-    pub(crate) fn start_job(mut self) -> Job {
+    pub(crate) fn start_job(self) -> Job {
         let start = Instant::now();
-        let mut child = self.0.process_group(0).spawn().unwrap();
+        let mut command = interruptible(&self.0);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.process_group(0).spawn().unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         let mut first = String::new();
         stdout.read_line(&mut first).unwrap();
         Job { child, stdout, first, start }
     }
+}
+
+/// The same command, but for its streams, with interrupts as a terminal's programs have them: tests that a script runs in the background inherit that
+/// they are ignored.
+pub(crate) fn interruptible(command: &Command) -> Command {
+    let mut job = Command::new("env");
+    job.arg("--default-signal=INT,QUIT").arg(command.get_program()).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => job.env(name, value),
+            None => job.env_remove(name),
+        };
+    }
+    job.current_dir(command.get_current_dir().unwrap_or(Path::new(".")));
+    job
 }
 
 /// A run in progress.
@@ -82,6 +99,11 @@ impl Job {
         let group = format!("-{}", self.child.id());
         let sent = Command::new("kill").args(["-s", name, "--", &group]).status().unwrap();
         assert!(sent.success(), "kill -s {name} -- {group}");
+    }
+
+    /// What the program wrote first; nothing where it did not run.
+    pub(crate) fn first_line(&self) -> &str {
+        &self.first
     }
 
     /// Waits until the measuring process is (or is not) stopped.

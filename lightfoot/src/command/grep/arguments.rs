@@ -4,6 +4,7 @@
 //! field here, and the flag that comes last sets it. Nothing is opened, compiled or checked against the file system; that is
 //! `settings`. Source of the grammar and of which flag overrides which: the documented behaviour of ripgrep 15.
 
+use crate::cli::Shell;
 use anyhow::{bail, Context, Result};
 use grep_printer::{HyperlinkFormat, UserColorSpec};
 use std::ffi::OsString;
@@ -56,13 +57,7 @@ pub(super) enum Generated {
     /// A manual page.
     Man,
     /// Completions of a shell.
-    Bash,
-    /// Completions of a shell.
-    Zsh,
-    /// Completions of a shell.
-    Fish,
-    /// Completions of a shell.
-    PowerShell,
+    Completions(Shell),
 }
 
 /// A request that replaces the search.
@@ -190,8 +185,10 @@ pub(super) enum Engine {
     Default,
     /// PCRE2.
     Pcre2,
-    /// Ours where it can, else PCRE2.
+    /// Ours where it can, else PCRE2; on a graphics card where that is sooner.
     Auto,
+    /// Ours, on a graphics card.
+    Cuda,
 }
 
 /// Whether files are mapped.

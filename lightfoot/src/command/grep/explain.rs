@@ -1,5 +1,7 @@
 //! `--explain` and `--debug-program`: how a pattern is searched.
 
+use super::arguments::Engine;
+use super::card;
 use super::query::Matching;
 use super::settings::Settings;
 use crate::report::output::print;
@@ -10,7 +12,12 @@ use anyhow::{bail, Result};
 /// # Errors
 /// The pattern is refused, or output cannot be written.
 pub(super) fn run(settings: &Settings) -> Result<()> {
-    print(&sentence(&Matching::new(settings)?))
+    let matching = Matching::new(settings)?;
+    let mut out = sentence(&matching);
+    if let (Engine::Auto | Engine::Cuda, Matching::Query(query)) = (settings.said.engine, &matching) {
+        out += &format!("graphics card: {}\n", card::choose(settings, query.main()).why);
+    }
+    print(&out)
 }
 
 /// What was chosen, in lines.

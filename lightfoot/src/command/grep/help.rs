@@ -1,6 +1,8 @@
-//! `--help`, `-h`, `--version` and the manual page, from the table of flags.
+//! `--help`, `-h`, `--version`, and the page that manual and completions are made of, from the table of flags.
 
-use super::flag::{Flag, FLAGS};
+use super::flag::{self, Flag, FLAGS};
+use crate::cli::{Choice, Group, Opt, Page};
+use crate::report::terminal::beside;
 use std::fmt::Write;
 
 const USAGE: &str = "\
@@ -22,31 +24,35 @@ const WIDTH: usize = 34;
 
 /// `-h`
 pub(super) fn short() -> String {
-    let mut out = format!("{ABOUT}\n\n{USAGE}");
+    let mut out = format!("{}\n{USAGE}", beside("", ABOUT));
     for group in FLAGS {
         let _ = write!(out, "\n{}:\n", group.title);
         for flag in group.flags {
-            let _ = writeln!(out, "  {:<WIDTH$}  {}", names(flag), flag.about);
+            let names = names(flag);
+            // A long name has a line of its own.
+            if names.len() > WIDTH {
+                let _ = writeln!(out, "  {names}");
+                out += &beside(&format!("  {:<WIDTH$}  ", ""), flag.about);
+            } else {
+                out += &beside(&format!("  {names:<WIDTH$}  "), flag.about);
+            }
         }
     }
-    let _ = write!(out, "\n{STATUS}\n");
-    out
+    out + "\n" + &beside("", STATUS)
 }
 
 /// `--help`
 pub(super) fn long() -> String {
-    let mut out = format!("{ABOUT}\n\n{USAGE}");
+    let mut out = format!("{}\n{USAGE}", beside("", ABOUT));
     for group in FLAGS {
         let _ = write!(out, "\n{}:\n", group.title);
         for flag in group.flags {
-            let _ = write!(out, "\n  {}\n      {}\n", names(flag), flag.about);
-            for line in further(flag) {
-                let _ = writeln!(out, "      {line}");
-            }
+            let _ = write!(out, "\n  {}\n{}", names(flag), beside("      ", flag.about));
+            out.extend(further(flag).iter().map(|line| beside("      ", line)));
         }
     }
-    let _ = write!(out, "\n{STATUS}\n\nThe pattern syntax is that of the regex crate: https://docs.rs/regex/latest/regex/#syntax\n");
-    out
+    let syntax = "The pattern syntax is that of the regex crate: https://docs.rs/regex/latest/regex/#syntax";
+    out + "\n" + &beside("", STATUS) + "\n" + &beside("", syntax)
 }
 
 fn further(flag: &Flag) -> Vec<String> {
@@ -85,28 +91,27 @@ pub(super) fn pcre2_version() -> String {
     format!("PCRE2 {major}.{minor}, {jit} machine code\n")
 }
 
-/// A manual page in roff.
-pub(super) fn man() -> String {
-    let mut out = format!(
-        ".TH LIGHTFOOT-GREP 1 \"\" \"{version}\" \"User Commands\"\n.SH NAME\nlightfoot grep \\- {ABOUT}\n.SH SYNOPSIS\n.nf\n{usage}.fi\n",
-        version = env!("CARGO_PKG_VERSION"),
-        usage = escaped(USAGE.trim_start_matches("usage: ")),
-    );
-    for group in FLAGS {
-        let _ = writeln!(out, ".SH {}", group.title.to_uppercase());
-        for flag in group.flags {
-            let _ = writeln!(out, ".TP\n{}\n{}", escaped(&names(flag)), escaped(flag.about));
-            for line in further(flag) {
-                let _ = writeln!(out, "{}", escaped(&line));
-            }
-        }
-    }
-    let _ = writeln!(out, ".SH EXIT STATUS\n{}", escaped(STATUS));
-    out
+/// Itself, as manual page and completions need it.
+pub(in crate::command) fn page() -> Page {
+    let groups = FLAGS.iter().map(group).collect();
+    let usage = USAGE.lines().map(|line| line.trim_start_matches("usage:").trim().to_owned());
+    Page { about: ABOUT.to_owned(), usage: usage.collect(), groups, ..Page::default() }
 }
 
-/// Roff's own characters made plain; a line may not begin with a dot.
-fn escaped(text: &str) -> String {
-    let plain = text.replace('\\', "\\\\").replace('-', "\\-");
-    plain.replace("\n.", "\n\\&.").replace("\n'", "\n\\&'")
+fn group(group: &flag::Group) -> Group {
+    Group { title: group.title.to_owned(), options: group.flags.iter().map(option).collect() }
+}
+
+fn option(flag: &Flag) -> Opt {
+    let longs = [flag.long].into_iter().chain(flag.aliases.iter().copied());
+    let choice = |name: &&str| Choice { name: (*name).to_owned(), about: String::new() };
+    Opt {
+        short: flag.short,
+        longs: longs.map(str::to_owned).collect(),
+        negated: flag.negated.map(str::to_owned),
+        value: flag.value.map(str::to_owned),
+        choices: flag.choices.iter().map(choice).collect(),
+        default: None,
+        about: flag.about.to_owned(),
+    }
 }

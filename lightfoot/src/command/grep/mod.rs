@@ -5,7 +5,7 @@
 //! and a start has a millisecond in all. Exit status: 0 a match, 1 none, 2 an error (an error wins unless `-q`).
 
 mod arguments;
-mod completion;
+mod card;
 mod config;
 mod direct;
 mod explain;
@@ -19,6 +19,8 @@ mod settings;
 mod stdout;
 mod walk;
 mod worker;
+
+pub(super) use help::page;
 
 use crate::report::output::print;
 use anyhow::Result;
@@ -47,7 +49,7 @@ fn run(words: &[OsString]) -> Result<u8> {
         return Ok(0);
     }
     if let Mode::Generate(kind) = said.mode {
-        print(&generated(kind))?;
+        print(&generated(kind)?)?;
         return Ok(0);
     }
     let settings = Settings::new(said)?;
@@ -90,13 +92,11 @@ fn special_text(special: Special) -> String {
     }
 }
 
-fn generated(kind: Generated) -> String {
+/// As ripgrep writes them; the scripts are those of all commands.
+fn generated(kind: Generated) -> Result<String> {
     match kind {
-        Generated::Man => help::man(),
-        Generated::Bash => completion::bash(),
-        Generated::Zsh => completion::zsh(),
-        Generated::Fish => completion::fish(),
-        Generated::PowerShell => completion::powershell(),
+        Generated::Man => super::man::page_of(&["grep".to_owned()]),
+        Generated::Completions(shell) => Ok(super::complete::script(shell)),
     }
 }
 

@@ -3,6 +3,7 @@
 //! Spans are the main pattern's. A line is looked at by the further patterns only when the main one matches it. The main pattern may be PCRE2's.
 
 use super::arguments::Engine;
+use super::card;
 use super::settings::Settings;
 use anyhow::{bail, Result};
 use grep_matcher::{ByteSet, LineMatchKind, LineTerminator, Match, Matcher, NoError};
@@ -36,8 +37,12 @@ impl Matching {
     pub(super) fn new(settings: &Settings) -> Result<Matching> {
         match settings.said.engine {
             Engine::Default => Ok(Matching::Query(Query::new(settings)?)),
+            Engine::Cuda => Ok(Matching::Query(Query::new(settings)?.on_card(settings)?)),
             Engine::Pcre2 => Ok(Matching::Pcre2(pcre2(settings)?)),
             Engine::Auto => match Query::new(settings) {
+                Ok(query) if card::choose(settings, query.main()).wins => {
+                    Ok(Matching::Query(query.clone().on_card(settings).unwrap_or(query)))
+                }
                 Ok(query) => Ok(Matching::Query(query)),
                 Err(ours) => match pcre2(settings) {
                     Ok(matcher) => Ok(Matching::Pcre2(matcher)),
@@ -60,6 +65,18 @@ impl Query {
             bail!("--and and --not speak about lines and cannot be combined with --multiline");
         }
         Ok(Query { main: build(&settings.patterns)?, and: each(and)?, not: each(not)? })
+    }
+
+    /// The same with the main expression on a graphics card.
+    fn on_card(self, settings: &Settings) -> Result<Query> {
+        card::prepare();
+        let builder = RegexBuilder::new().options(settings.expression()).engine("cuda");
+        let main = builder.build_many(&settings.patterns).map_err(|error| advised(&error))?;
+        if main.engine() != "cuda" {
+            // Asked again for the reason alone.
+            main.on_card()?;
+        }
+        Ok(Query { main, ..self })
     }
 
     /// The main expression.

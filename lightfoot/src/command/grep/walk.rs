@@ -49,6 +49,15 @@ impl Haystack {
         let path = if implicit_path { path.strip_prefix("./").unwrap_or(path) } else { path };
         Some(Haystack { path: path.to_owned(), named, stdin })
     }
+
+    /// The path that results are shown with.
+    pub(super) fn shown(&self) -> &Path {
+        if self.stdin {
+            Path::new("<stdin>")
+        } else {
+            &self.path
+        }
+    }
 }
 
 fn is_folder(entry: &DirEntry) -> bool {

@@ -4,7 +4,7 @@
 //! encodings, preprocessors. What needs none of these goes through the fast path instead, which gives the same bytes.
 
 use super::arguments::{Encoding, Output};
-use super::direct::Direct;
+use super::direct::{Direct, Streamed};
 use super::query::Matching;
 use super::settings::Settings;
 use super::walk::{self, Haystack};
@@ -93,8 +93,19 @@ impl<W: WriteColor> Worker<W> {
     /// # Errors
     /// The haystack cannot be read, or the results cannot be written.
     pub(super) fn search(&mut self, haystack: &Haystack) -> io::Result<Found> {
+        let mut read = Vec::new();
         if let Some(mut direct) = self.direct.take() {
-            let found = direct.search(haystack, self.writer());
+            let found = if haystack.stdin {
+                match direct.stream(haystack, io::stdin().lock(), self.writer()) {
+                    Streamed::Searched(found) => Some(found),
+                    Streamed::Left(bytes) => {
+                        read = bytes;
+                        None
+                    }
+                }
+            } else {
+                direct.search(haystack, self.writer())
+            };
             self.direct = Some(direct);
             if let Some(found) = found {
                 return found;
@@ -103,7 +114,7 @@ impl<W: WriteColor> Worker<W> {
         self.searcher.set_binary_detection(self.binary[usize::from(haystack.named)].clone());
         let path = &haystack.path;
         if haystack.stdin {
-            self.read(path, io::stdin().lock())
+            self.read(haystack.shown(), read.as_slice().chain(io::stdin().lock()))
         } else if self.preprocesses(path) {
             self.preprocessed(path)
         } else if let Some(reader) = self.unzipped(path)? {

@@ -89,7 +89,7 @@ fn unsorted(name: &str, options: &IndexBuild, error: &Error) -> anyhow::Error {
 }
 
 fn done(options: &IndexBuild, keys: usize, bytes: usize, layout: Layout) {
-    eprintln!(
+    crate::tell!(
         "lightfoot: wrote {}: {keys} keys, {bytes} bytes, layout {}",
         options.output.display(),
         layout.name()

@@ -4,6 +4,7 @@
 //! interleaved, times are wall times of the whole command, report included. Deliberately absent: peers' memory use, and programs
 //! with several threads (cachegrind serialises them, so a ratio would flatter us).
 
+mod claim;
 mod contender;
 mod exactness;
 mod page;
@@ -11,8 +12,7 @@ mod program;
 mod result;
 
 use super::race::{race, Entrant, Line, Times};
-use super::{date, Effort, Options};
-use crate::report::output::print;
+use super::{date, Effort, Options, Outcome};
 use anyhow::Result;
 use contender::{Contender, Pace, Tools, BBCOUNT, CACHEGRIND, CONTENDERS, COUNT, EMPTY, NATIVE};
 use program::{Program, PROGRAMS};
@@ -22,15 +22,11 @@ use std::path::Path;
 const START_UP_ROUNDS: usize = 21;
 
 /// Runs the study and writes its results.
-pub(super) fn run(options: &Options) -> Result<()> {
+pub(super) fn run(options: &Options) -> Result<Outcome> {
     let folder = super::workshop()?;
     let findings = measure(options, folder.path())?;
-    let paths = page::write(&findings, &options.folder)?;
-    print(&page::summary(&findings))?;
-    for path in paths {
-        eprintln!("lightfoot: wrote {}", path.display());
-    }
-    Ok(())
+    let files = page::write(&findings, &options.folder)?;
+    Ok(Outcome { summary: page::summary(&findings), claims: claim::check(&findings), files })
 }
 
 fn measure(options: &Options, folder: &Path) -> Result<Findings> {
@@ -40,17 +36,17 @@ fn measure(options: &Options, folder: &Path) -> Result<Findings> {
         date: date::today(),
         effort: if options.effort == Effort::Quick { "quick" } else { "full" },
         version: env!("CARGO_PKG_VERSION"),
-        host: host(),
+        host: super::host(),
         ..Findings::default()
     };
     for program in PROGRAMS {
-        eprintln!("lightfoot: {}", program.name);
+        crate::tell!("lightfoot: {}", program.name);
         findings.programs.push(one(program, &tools, options.effort));
     }
     findings.start_up = start_up(&tools);
     if options.effort == Effort::Full {
         for program in PROGRAMS {
-            eprintln!("lightfoot: {}, long input", program.name);
+            crate::tell!("lightfoot: {}, long input", program.name);
             findings.steady.push(steady(program, &tools));
         }
     }
@@ -120,14 +116,4 @@ fn start_up(tools: &Tools) -> Vec<Timing> {
     let names = [NATIVE, COUNT, CACHEGRIND];
     let some: Vec<Contender> = CONTENDERS.iter().filter(|c| names.contains(&c.name)).copied().collect();
     timings(&some, tools, &line, |pace| if pace == Pace::Every { START_UP_ROUNDS } else { 3 })
-}
-
-/// Processor, number of CPUs, kernel.
-fn host() -> String {
-    let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let model = cpuinfo.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
-    let model = model.map_or("an unknown processor", |(_, model)| model);
-    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-    let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    format!("{model}, {cpus} CPUs, Linux {}", kernel.trim())
 }

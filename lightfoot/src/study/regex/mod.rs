@@ -6,12 +6,15 @@
 //! lines, one thread, interleaved, output to a file; the corpus is text of this machine, and every contender must count the same lines or is left out.
 //! Deliberately absent: branch misses and cycles, which need counters that many machines hide.
 
+mod card;
+mod claim;
 mod corpus;
 mod page;
+mod width;
 
 use super::race::{median, race, Entrant, Line};
-use super::{date, Effort, Options};
-use crate::report::output::{print, replace};
+use super::{date, Claim, Effort, Options, Outcome};
+use crate::report::output::replace;
 use anyhow::{Context, Result};
 use serde::Serialize;
 use std::ffi::OsString;
@@ -88,10 +91,13 @@ struct Findings {
     corpus_bytes: usize,
     counted_bytes: usize,
     rows: Vec<Row>,
+    widths: Vec<width::Width>,
+    claims: Vec<Claim>,
+    card: card::OnCard,
 }
 
 /// Runs the study and writes its results.
-pub(super) fn run(options: &Options) -> Result<()> {
+pub(super) fn run(options: &Options) -> Result<Outcome> {
     let quick = options.effort == Effort::Quick;
     let folder = super::workshop()?;
     let (bytes, rounds, counted) = if quick { (16 << 20, 3, 128 << 10) } else { (128 << 20, 7, 1 << 20) };
@@ -99,9 +105,10 @@ pub(super) fn run(options: &Options) -> Result<()> {
     let paths = Paths::write(folder.path(), &text, counted)?;
     let mut rows = Vec::new();
     for family in FAMILIES {
-        eprintln!("lightfoot: {}", family.name);
+        crate::tell!("lightfoot: {}", family.name);
         rows.push(row(family, &paths, text.len(), rounds, counted)?);
     }
+    let widths = width::measure(&text);
     let findings = Findings {
         schema: 1,
         date: date::today(),
@@ -109,9 +116,13 @@ pub(super) fn run(options: &Options) -> Result<()> {
         version: env!("CARGO_PKG_VERSION"),
         corpus_bytes: text.len(),
         counted_bytes: counted,
+        claims: claim::check(&rows, &widths),
+        widths,
         rows,
+        card: card::measure(&text, options.effort),
     };
-    write(&findings, &options.folder)
+    let files = write(&findings, &options.folder)?;
+    Ok(Outcome { summary: page::text(&findings), claims: findings.claims, files })
 }
 
 /// The corpus, and a beginning of it of which a half is another.
@@ -244,19 +255,19 @@ fn branches(words: &[OsString], text: &Path) -> Result<f64> {
     Ok(all.iter().sum())
 }
 
-fn write(findings: &Findings, folder: &Path) -> Result<()> {
+fn write(findings: &Findings, folder: &Path) -> Result<Vec<PathBuf>> {
     std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    let text = page::text(findings);
     let files = [
-        ("md", text.clone()),
+        ("md", page::text(findings)),
         ("json", serde_json::to_string_pretty(findings)? + "\n"),
         ("csv", page::csv(findings)),
         ("svg", page::plot(findings)),
     ];
+    let mut paths = Vec::new();
     for (extension, content) in files {
         let path = folder.join(format!("regex-{}.{extension}", findings.date));
         replace(&path, &content).with_context(|| format!("cannot write {}", path.display()))?;
-        eprintln!("lightfoot: wrote {}", path.display());
+        paths.push(path);
     }
-    print(&text)
+    Ok(paths)
 }

@@ -2,6 +2,7 @@
 
 use super::{Findings, Row};
 use crate::report::svg::{bars, Bars, Group};
+use crate::study::outcome::table;
 use std::fmt::Write;
 
 pub(super) fn text(findings: &Findings) -> String {
@@ -35,7 +36,8 @@ pub(super) fn text(findings: &Findings) -> String {
     for reason in reasons(findings) {
         let _ = writeln!(out, "- {reason}");
     }
-    out
+    out += &findings.card.text();
+    out + "\n## What the paper found\n\n" + &table(&findings.claims)
 }
 
 fn shown(value: Option<f64>) -> String {

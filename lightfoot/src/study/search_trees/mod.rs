@@ -14,8 +14,7 @@ mod timed;
 
 pub use lookup::lookups;
 
-use super::{date, Effort, Options};
-use crate::report::output::print;
+use super::{date, Claim, Effort, Options, Outcome};
 use anyhow::Result;
 use serde::Serialize;
 
@@ -32,11 +31,11 @@ struct Findings {
     counted: Vec<counted::Counted>,
     timed: Vec<timed::Timed>,
     modern: Vec<modern::Modern>,
-    claims: Vec<claim::Claim>,
+    claims: Vec<Claim>,
 }
 
 /// Runs the study and writes its results.
-pub(super) fn run(options: &Options) -> Result<()> {
+pub(super) fn run(options: &Options) -> Result<Outcome> {
     let folder = super::workshop()?;
     let counted = counted(options.effort, folder.path())?;
     let timed = timed(options.effort);
@@ -52,16 +51,12 @@ pub(super) fn run(options: &Options) -> Result<()> {
         timed,
         modern,
     };
-    let paths = page::write(&findings, &options.folder)?;
-    print(&page::summary(&findings))?;
-    for path in paths {
-        say(&format!("wrote {}", path.display()));
-    }
-    Ok(())
+    let files = page::write(&findings, &options.folder)?;
+    Ok(Outcome { summary: page::summary(&findings), claims: findings.claims, files })
 }
 
 fn say(what: &str) {
-    eprintln!("lightfoot: {what}");
+    crate::tell!("lightfoot: {what}");
 }
 
 fn counted(effort: Effort, folder: &std::path::Path) -> Result<Vec<counted::Counted>> {

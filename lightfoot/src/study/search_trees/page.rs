@@ -6,6 +6,7 @@ use super::plot::{lines, Axis, Lines, Series};
 use super::{Findings, BLOCKS_BYTES};
 use crate::report::csv::field;
 use crate::report::output::replace;
+use crate::study::outcome::table;
 use anyhow::{Context, Result};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -50,14 +51,9 @@ fn page(findings: &Findings, stem: &str) -> String {
 }
 
 fn claims(findings: &Findings) -> String {
-    let mut out = String::from(
-        "\n## What the paper found\n\nFigures are those of the largest number of items; a sentence that does not hold is a finding about this machine and its compiler.\n\n| figure | sentence | here | figures |\n|---|---|---|---|\n",
-    );
-    for claim in &findings.claims {
-        let holds = if claim.holds { "holds" } else { "**does not hold**" };
-        let _ = writeln!(out, "| {} | {} | {holds} | {} |", claim.figure, claim.sentence, claim.detail);
-    }
-    out
+    String::from(
+        "\n## What the paper found\n\nFigures are those of the largest number of items; a sentence that does not hold is a finding about this machine and its compiler.\n\n",
+    ) + &table(&findings.claims)
 }
 
 /// The races: evenly spread keys by size, the others by how they are spread.

@@ -5,12 +5,12 @@
 //! once without, and the difference is theirs. Figures 5 to 8 (times over T, serial and with threads) are measured here. Where the host's cores run
 //! one thread each, two threads that share one simulated first level show the shift of the best tile, and the page says that they are simulated.
 
+mod claim;
 mod page;
 mod real;
 
-use super::{date, Effort, Options};
+use super::{date, Claim, Effort, Options, Outcome};
 use crate::hierarchy::Hierarchy;
-use crate::report::output::print;
 use crate::tiling::simulation::{replay, Loops, Missed};
 use crate::tiling::timing::{grid, Subject, Timed};
 use crate::tiling::{powers, timing};
@@ -60,6 +60,7 @@ struct Findings {
     points: Vec<Point>,
     times: Vec<Times>,
     missing: Vec<String>,
+    claims: Vec<Claim>,
 }
 
 /// How much is done.
@@ -87,7 +88,7 @@ const FULL: Plan = Plan {
 };
 
 /// Runs the study and writes its results.
-pub(super) fn run(options: &Options) -> Result<()> {
+pub(super) fn run(options: &Options) -> Result<Outcome> {
     let quick = options.effort == Effort::Quick;
     let plan = if quick { QUICK } else { FULL };
     let machine = Machine::preset("xeon-dp")?;
@@ -100,20 +101,20 @@ pub(super) fn run(options: &Options) -> Result<()> {
         points: Vec::new(),
         times: Vec::new(),
         missing: Vec::new(),
+        claims: Vec::new(),
     };
     misses(&plan, machine, &mut findings)?;
     times(&plan, &mut findings)?;
-    let paths = page::write(&findings, &options.folder)?;
-    print(&page::summary(&findings))?;
-    paths.iter().for_each(|path| eprintln!("lightfoot: wrote {}", path.display()));
-    Ok(())
+    findings.claims = claim::check(&findings);
+    let files = page::write(&findings, &options.folder)?;
+    Ok(Outcome { summary: page::summary(&findings), claims: findings.claims, files })
 }
 
 /// Figures 1 to 4.
 fn misses(plan: &Plan, machine: Machine, findings: &mut Findings) -> Result<()> {
     let hierarchy = Hierarchy::of(machine)?;
     for &n in plan.formula {
-        eprintln!("lightfoot: misses for N = {n}");
+        crate::tell!("lightfoot: misses for N = {n}");
         for tile in powers(n) {
             let branches = |p| Branches { mispredicted_exits: p };
             let without = cost(&hierarchy.machine, n, tile, ELEMENT_BYTES, branches(0.0))?;
@@ -157,7 +158,7 @@ fn times(plan: &Plan, findings: &mut Findings) -> Result<()> {
             continue;
         }
         for &n in plan.timed {
-            eprintln!("lightfoot: times of {name}, {threads} threads, N = {n}");
+            crate::tell!("lightfoot: times of {name}, {threads} threads, N = {n}");
             let tiles: Vec<Tiling> = powers(n).map(|tile| Tiling { tile, rows: tile, cols: tile }).collect();
             let version = named(name);
             let times = grid::<f32>(Subject::Loops(version, threads), n, &tiles, plan.effort)?;

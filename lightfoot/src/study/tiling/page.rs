@@ -3,6 +3,7 @@
 use super::{Findings, Point};
 use crate::report::number::grouped;
 use crate::report::output;
+use crate::study::outcome::table as table_of_claims;
 use crate::tiling::plot::{lines, Line};
 use crate::tiling::simulation::Missed;
 use anyhow::{Context, Result};
@@ -75,6 +76,8 @@ pub(super) fn summary(findings: &Findings) -> String {
     }
     out += &best(findings);
     out += &times(findings);
+    out += "\n## What the paper found\n\n";
+    out += &table_of_claims(&findings.claims);
     for missing in &findings.missing {
         let _ = writeln!(out, "\nMissing: {missing}.");
     }

@@ -16,8 +16,11 @@ use pattern::kernel::Scanner;
 use pattern::Regex;
 use std::ops::{ControlFlow, Range};
 
-/// With a match in fewer bytes than this a text counts as dense.
+/// With a matching line in fewer bytes than this a text counts as dense.
 const DENSE_BYTES: u64 = 384;
+
+/// The same for a match whose span is asked for.
+const DENSE_MATCH_BYTES: u64 = 4 << 10;
 
 /// Longer pieces hold a line that is not worth bits.
 const MOST_BYTES: usize = 8 << 20;
@@ -36,9 +39,13 @@ pub(super) struct Bits {
     every: Vec<u64>,
 }
 
-/// Whether so many matching lines make a text of this length dense.
-pub(super) fn is_dense(lines: u64, bytes: usize) -> bool {
-    lines * DENSE_BYTES > bytes as u64
+/// Whether so many reported lines or matches make a text of this length dense.
+pub(super) fn is_dense(answer: Answer, reported: u64, bytes: usize) -> bool {
+    let dense_bytes = match answer {
+        Answer::Matches | Answer::CountMatches => DENSE_MATCH_BYTES,
+        _ => DENSE_BYTES,
+    };
+    reported * dense_bytes > bytes as u64
 }
 
 impl Dense {
@@ -150,7 +157,7 @@ impl Direct {
         each_line(bits, self.invert, |before, line| {
             fields.truncate(ticket.prefix.len());
             let start = base + line.start;
-            self.format.numbers(&mut fields, ticket.first_line + before, start as u64);
+            self.format.numbers(&mut fields, ticket.first_line + before, ticket.offset + start as u64);
             printed.push(&fields);
             printed.content(text, start..base + line.end);
             printed.lines += 1;

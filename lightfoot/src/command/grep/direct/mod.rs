@@ -9,6 +9,7 @@ mod dense;
 mod format;
 mod piece;
 mod printed;
+mod stream;
 mod turn;
 
 use super::arguments::{Binary, Color, Encoding, Output};
@@ -24,6 +25,7 @@ use std::io::{self, Read, Write};
 use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::{Arc, OnceLock};
+pub(super) use stream::Streamed;
 
 /// A NUL byte is looked for in this many first bytes of a mapped file, and so many are read of one that was found in a folder.
 const PROBE_BYTES: usize = 64 << 10;

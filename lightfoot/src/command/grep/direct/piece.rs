@@ -7,6 +7,7 @@ use super::dense::{is_dense, Bits};
 use super::printed::Printed;
 use super::turn::{Turn, Turns};
 use super::{Answer, Direct};
+use pattern::regex::Scratch;
 use std::io::{self, Write};
 use std::ops::{ControlFlow, Range};
 
@@ -21,6 +22,12 @@ const FIRST_BYTES: usize = 64 << 10;
 
 /// Bytes of a long line that are looked at first.
 const EARLY_BYTES: usize = 64 << 10;
+
+/// Where marks leave more than this part of all matches undecided, lines are faster.
+const UNDECIDED_PART: u64 = 8;
+
+/// And are so for the next pieces.
+const UNMARKED_PIECES: u32 = 64;
 
 /// Bytes behind a match that may decide whether it is one: a character.
 const AHEAD_BYTES: usize = 4;
@@ -37,6 +44,15 @@ pub(super) struct Ticket<'t> {
     pub(super) checks_lines: bool,
     /// At most so many lines, where there is a limit.
     pub(super) most: Option<u64>,
+    /// What was read before the text.
+    pub(super) offset: u64,
+}
+
+impl<'t> Ticket<'t> {
+    /// For the start of a text.
+    pub(super) fn new(prefix: &'t [u8], most: Option<u64>) -> Ticket<'t> {
+        Ticket { piece: 0..0, first_line: 1, prefix, checks_lines: false, most, offset: 0 }
+    }
 }
 
 /// The pieces of a text, the first one of about so many bytes.
@@ -53,8 +69,15 @@ pub(super) fn pieces(text: &[u8], first_bytes: usize) -> impl Iterator<Item = Ra
     })
 }
 
+/// Has a piece of a mapped text mapped to memory; of one with a long line only the start, as a match there spares the rest.
+fn populate(text: &[u8], piece: &Range<usize>) {
+    if text.len() as u64 >= super::MAP_BYTES {
+        pattern::map::populate(&text[piece.start..piece.end.min(piece.start + 2 * PIECE_BYTES)]);
+    }
+}
+
 /// Line ends of a text.
-fn line_ends(text: &[u8]) -> u64 {
+pub(super) fn line_ends(text: &[u8]) -> u64 {
     memchr::memchr_iter(b'\n', text).count() as u64
 }
 
@@ -74,9 +97,10 @@ impl Direct {
         // In the head of the loop itself the lock would be held while the piece is searched.
         let take = || super::turn::lock(&next).next();
         let work = || {
-            let mut sum = 0;
+            let (mut sum, mut bench) = (0, Bench::default());
             while let Some(piece) = take() {
-                sum += self.count_piece(&text[piece]);
+                populate(text, &piece);
+                sum += self.count_piece(&text[piece], &mut bench);
             }
             sum
         };
@@ -92,7 +116,7 @@ impl Direct {
         })
     }
 
-    fn count_up_to(&self, text: &[u8], most: u64) -> u64 {
+    pub(super) fn count_up_to(&self, text: &[u8], most: u64) -> u64 {
         let (mut lines, mut count) = (0, 0);
         let _ = self.lines(text, |line| {
             lines += 1;
@@ -106,14 +130,17 @@ impl Direct {
         count
     }
 
-    fn count_piece(&self, text: &[u8]) -> u64 {
+    pub(super) fn count_piece(&self, text: &[u8], bench: &mut Bench) -> u64 {
         match self.answer {
             Answer::CountMatches => {
                 let mut count = 0;
-                let _ = self.lines(text, |line| {
-                    count += self.worth(&text[line]);
-                    ControlFlow::Continue(())
-                });
+                if !bench.dense || !self.each_match(text, bench, |_| count += 1) {
+                    let _ = self.lines(text, |line| {
+                        count += self.worth(&text[line]);
+                        ControlFlow::Continue(())
+                    });
+                }
+                bench.dense = is_dense(self.answer, count, text.len());
                 count
             }
             _ if self.invert => {
@@ -164,8 +191,7 @@ impl Direct {
         out: &mut impl Write,
     ) -> io::Result<bool> {
         let prefix = self.format.prefix(path);
-        let ticket =
-            Ticket { piece: 0..0, first_line: 1, prefix: &prefix, checks_lines, most: self.max_count };
+        let ticket = Ticket { checks_lines, ..Ticket::new(&prefix, self.max_count) };
         let sink = Output { direct: self, path, text, out, any: false };
         match self.threads_for(text) {
             1 => self.print_alone(text, ticket, sink),
@@ -182,6 +208,7 @@ impl Direct {
         let mut printed = Printed::default();
         let mut bench = Bench::default();
         for piece in pieces(text, FIRST_BYTES) {
+            populate(text, &piece);
             ticket.piece = piece;
             let ends = self.print_piece(text, &ticket, &mut bench, &mut printed);
             ticket.most = ticket.most.map(|most| most - printed.lines);
@@ -204,6 +231,7 @@ impl Direct {
     ) -> io::Result<bool> {
         let turns = Turns::new(pieces(text, FIRST_BYTES), threads);
         let work = |number, piece: Range<usize>, bench: &mut Bench| {
+            populate(text, &piece);
             let lines = if self.format.line_number { line_ends(&text[piece.clone()]) } else { 0 };
             let before = turns.lines_before(number, lines);
             let mut printed = turns.buffer();
@@ -240,7 +268,7 @@ impl Direct {
     }
 
     /// Formats the reported lines of a piece into `printed`; its line ends, where they were counted on the way.
-    fn print_piece(
+    pub(super) fn print_piece(
         &self,
         text: &[u8],
         ticket: &Ticket<'_>,
@@ -250,16 +278,64 @@ impl Direct {
         let part = &text[ticket.piece.clone()];
         printed.clear();
         let any_nul = ticket.checks_lines && memchr::memchr(0, part).is_some();
-        let ends = if bench.dense && ticket.most.is_none() && !any_nul {
-            self.print_bits(text, ticket, &mut bench.bits, printed)
-        } else {
-            None
-        };
-        if ends.is_none() {
+        let by_bits = bench.dense && ticket.most.is_none() && !any_nul;
+        let ends = if by_bits { self.print_bits(text, ticket, &mut bench.bits, printed) } else { None };
+        let is_done = ends.is_some() || by_bits && self.print_marked(text, ticket, bench, printed);
+        if !is_done {
             self.print_lines(text, ticket, any_nul, printed);
         }
-        bench.dense = is_dense(printed.lines, part.len());
+        bench.dense = is_dense(self.answer, printed.lines, part.len());
         ends
+    }
+
+    /// Tells of all matches by marks of their starts; false where that is no way, or has turned out to be none for this text.
+    fn each_match(&self, text: &[u8], bench: &mut Bench, mut tell: impl FnMut(Range<usize>)) -> bool {
+        bench.unmarked = bench.unmarked.saturating_sub(1);
+        if bench.unmarked > 0 || !self.query.is_plain() {
+            return false;
+        }
+        let mut matches = 0;
+        let undecided = self.query.main().each_match(text, &mut bench.marks, |found| {
+            matches += 1;
+            tell(found);
+        });
+        if undecided.is_some_and(|undecided| undecided * UNDECIDED_PART > matches) {
+            bench.unmarked = UNMARKED_PIECES;
+        }
+        undecided.is_some()
+    }
+
+    /// Prints matches, where that is what is wanted and the expression has marks for their starts.
+    fn print_marked(
+        &self,
+        text: &[u8],
+        ticket: &Ticket<'_>,
+        bench: &mut Bench,
+        printed: &mut Printed,
+    ) -> bool {
+        if self.answer != Answer::Matches {
+            return false;
+        }
+        let base = ticket.piece.start;
+        let part = &text[ticket.piece.clone()];
+        let plain = ticket.prefix.is_empty() && !self.format.line_number && !self.format.byte_offset;
+        let (mut number, mut counted, mut matches) = (ticket.first_line, 0, 0);
+        let mut fields = ticket.prefix.to_vec();
+        let is_marked = self.each_match(part, bench, |found| {
+            matches += 1;
+            if !plain {
+                if self.format.line_number {
+                    number += line_ends(&part[counted..found.start]);
+                    counted = found.start;
+                }
+                fields.truncate(ticket.prefix.len());
+                self.format.numbers(&mut fields, number, ticket.offset + (base + found.start) as u64);
+                printed.push(&fields);
+            }
+            printed.content(text, base + found.start..base + found.end);
+        });
+        printed.lines = matches;
+        is_marked
     }
 
     /// The same line by line.
@@ -270,7 +346,7 @@ impl Direct {
         let mut fields = ticket.prefix.to_vec();
         let mut report = |number: u64, content: Range<usize>| {
             fields.truncate(ticket.prefix.len());
-            self.format.numbers(&mut fields, number, content.start as u64);
+            self.format.numbers(&mut fields, number, ticket.offset + content.start as u64);
             printed.push(&fields);
             printed.content(text, content);
         };
@@ -314,24 +390,27 @@ impl Direct {
 
 /// What a thread keeps from piece to piece.
 #[derive(Debug, Default)]
-struct Bench {
+pub(super) struct Bench {
     bits: Bits,
-    /// Many lines of the last piece were reported.
+    marks: Scratch,
+    /// So many pieces are searched line by line before marks are tried again.
+    unmarked: u32,
+    /// Many lines or matches of the last piece were reported.
     dense: bool,
 }
 
 /// Where results go, and what stands above and below them.
-struct Output<'o, W> {
-    direct: &'o Direct,
-    path: &'o [u8],
-    text: &'o [u8],
-    out: &'o mut W,
-    any: bool,
+pub(super) struct Output<'o, W> {
+    pub(super) direct: &'o Direct,
+    pub(super) path: &'o [u8],
+    pub(super) text: &'o [u8],
+    pub(super) out: &'o mut W,
+    pub(super) any: bool,
 }
 
 impl<W: Write> Output<'_, W> {
     /// Writes a piece's results; breaks behind a line that ended the search.
-    fn write(&mut self, printed: &Printed) -> io::Result<ControlFlow<()>> {
+    pub(super) fn write(&mut self, printed: &Printed) -> io::Result<ControlFlow<()>> {
         if printed.lines > 0 && !self.any {
             self.any = true;
             if !printed.is_empty() {

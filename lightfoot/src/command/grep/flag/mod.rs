@@ -108,10 +108,6 @@ pub(super) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Argumen
         match word {
             lexopt::Arg::Value(value) => arguments.positional.push(value),
             lexopt::Arg::Short('h') => arguments.special = Some(Special::ShortHelp),
-            lexopt::Arg::Long("help") => arguments.special = Some(Special::LongHelp),
-            lexopt::Arg::Short('V') | lexopt::Arg::Long("version") => {
-                arguments.special = Some(Special::Version);
-            }
             lexopt::Arg::Short(letter) => {
                 let flag = all().find(|flag| flag.short == Some(letter));
                 let flag = flag.ok_or_else(|| anyhow!("unrecognized flag -{letter}"))?;

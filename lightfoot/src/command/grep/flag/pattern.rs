@@ -33,16 +33,22 @@ pub(super) const FLAGS: &[Flag] = &[
         a.dfa_size_limit = Some(usize::try_from(given.size()?)?);
         Ok(())
     }),
-    Flag::taking("engine", "ENGINE", "Who matches: default, pcre2 or auto.", |a, given| {
-        a.engine = match given.text()?.as_str() {
-            "default" => Engine::Default,
-            "pcre2" => Engine::Pcre2,
-            "auto" => Engine::Auto,
-            other => anyhow::bail!("unrecognized engine {other:?}: default, pcre2 or auto"),
-        };
-        Ok(())
-    })
-    .choices(&["default", "pcre2", "auto"]),
+    Flag::taking(
+        "engine",
+        "ENGINE",
+        "Who matches: default, pcre2, cuda (a graphics card) or auto.",
+        |a, given| {
+            a.engine = match given.text()?.as_str() {
+                "default" => Engine::Default,
+                "pcre2" => Engine::Pcre2,
+                "auto" => Engine::Auto,
+                "cuda" => Engine::Cuda,
+                other => anyhow::bail!("unrecognized engine {other:?}: default, pcre2, cuda or auto"),
+            };
+            Ok(())
+        },
+    )
+    .choices(&["default", "pcre2", "cuda", "auto"]),
     Flag::taking(
         "file",
         "FILE",

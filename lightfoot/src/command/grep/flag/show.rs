@@ -2,6 +2,7 @@
 
 use super::super::arguments::{Generated, Mode, Special};
 use super::Flag;
+use crate::cli::Shell;
 use anyhow::bail;
 
 pub(super) const FLAGS: &[Flag] = &[
@@ -31,16 +32,21 @@ pub(super) const FLAGS: &[Flag] = &[
     Flag::taking("generate", "KIND", "Write a manual page or the completions of a shell.", |a, given| {
         let kind = match given.text()?.as_str() {
             "man" => Generated::Man,
-            "complete-bash" => Generated::Bash,
-            "complete-zsh" => Generated::Zsh,
-            "complete-fish" => Generated::Fish,
-            "complete-powershell" => Generated::PowerShell,
+            "complete-bash" => Generated::Completions(Shell::Bash),
+            "complete-zsh" => Generated::Completions(Shell::Zsh),
+            "complete-fish" => Generated::Completions(Shell::Fish),
+            "complete-powershell" => Generated::Completions(Shell::Powershell),
             other => bail!("choice {other:?} is unrecognized: {}", KINDS.join(", ")),
         };
         a.set_mode(Mode::Generate(kind));
         Ok(())
     })
     .choices(KINDS),
+    Flag::switch("help", "Print help; -h prints less of it.", |a, _| {
+        a.special = Some(Special::LongHelp);
+        Ok(())
+    })
+    .short('h'),
     Flag::switch("no-config", "Read no configuration file.", |a, _| {
         a.no_config = true;
         Ok(())
@@ -67,6 +73,11 @@ pub(super) const FLAGS: &[Flag] = &[
         a.set_mode(Mode::Types);
         Ok(())
     }),
+    Flag::switch("version", "Print the version.", |a, _| {
+        a.special = Some(Special::Version);
+        Ok(())
+    })
+    .short('V'),
 ];
 
 const KINDS: &[&str] = &["man", "complete-bash", "complete-zsh", "complete-fish", "complete-powershell"];

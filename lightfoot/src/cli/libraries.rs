@@ -1,0 +1,214 @@
+//! What may be said to the commands around the libraries, `index` and `tile`, and to `study`.
+
+use super::{DoctorFormat, Format, Hierarchy};
+use clap::{Args, Subcommand, ValueEnum};
+use serde::Serialize;
+use std::path::PathBuf;
+
+/// Options of `study`.
+#[derive(Debug, Args)]
+pub struct Study {
+    /// Study to run; without one all of them, and a page with what they show
+    pub name: Option<String>,
+    /// List the studies
+    #[arg(long, conflicts_with = "name")]
+    pub list: bool,
+    /// Small inputs and few rounds: under three minutes each
+    #[arg(long)]
+    pub quick: bool,
+    /// Folder for the results
+    #[arg(short, long, value_name = "DIR", default_value = "results")]
+    pub output: PathBuf,
+    /// Largest array of the studies that scale with memory (bytes, or with K, M or G) [default: 512M, quick 8M]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub max_bytes: Option<usize>,
+}
+
+/// A size such as 64M.
+fn size(text: &str) -> Result<usize, String> {
+    let (digits, shift) = match text.split_at_checked(text.len().saturating_sub(1)) {
+        Some((digits, "K" | "k")) => (digits, 10),
+        Some((digits, "M" | "m")) => (digits, 20),
+        Some((digits, "G" | "g")) => (digits, 30),
+        _ => (text, 0),
+    };
+    let number = digits.parse::<usize>().ok().and_then(|number| number.checked_mul(1 << shift));
+    number.ok_or_else(|| String::from("expected bytes, or a number with K, M or G"))
+}
+
+/// Options of `lookups`.
+#[derive(Debug, Args)]
+pub struct Lookups {
+    /// The algorithm; `empty` reads the queries and looks nothing up
+    pub algorithm: String,
+    /// Items in the structure
+    #[arg(long)]
+    pub items: usize,
+    /// Memory block the structure is built for
+    #[arg(long, default_value_t = 32)]
+    pub block_bytes: usize,
+    /// Lookups of a trial
+    #[arg(long)]
+    pub lookups: usize,
+    /// Trials to run
+    #[arg(long)]
+    pub trials: usize,
+}
+
+/// Options of `index`.
+#[derive(Debug, Args)]
+pub struct Index {
+    /// What to do with it.
+    #[command(subcommand)]
+    pub action: IndexAction,
+}
+
+/// What can be done with an index.
+#[derive(Debug, Subcommand)]
+pub enum IndexAction {
+    /// Build an index file from keys
+    Build(IndexBuild),
+    /// Answer queries from standard input
+    Query(IndexQuery),
+    /// Say what an index file holds, and check it
+    Inspect(IndexInspect),
+}
+
+/// Options of `index build`.
+#[derive(Debug, Args)]
+pub struct IndexBuild {
+    /// File of keys; - is standard input
+    pub keys: PathBuf,
+    /// Index file to write
+    #[arg(short, long, value_name = "INDEX")]
+    pub output: PathBuf,
+    /// Type of the keys: u32, i32, u64, i64, f32, f64 or bytes
+    #[arg(long = "type", value_name = "TYPE", default_value = "u64")]
+    pub kind: String,
+    /// How the keys are given
+    #[arg(long, value_enum, default_value_t = KeyInput::Text)]
+    pub input: KeyInput,
+    /// The keys are sorted already: do not sort them, and refuse them when they are not
+    #[arg(long)]
+    pub sorted: bool,
+    /// A layout other than the planned one (see the library's list)
+    #[arg(long, value_name = "NAME")]
+    pub layout: Option<String>,
+}
+
+/// Options of `index query`.
+#[derive(Debug, Args)]
+pub struct IndexQuery {
+    /// Index file
+    pub index: PathBuf,
+    /// What to answer about each key
+    #[arg(long, value_enum, default_value_t = IndexOp::Rank)]
+    pub op: IndexOp,
+    /// How keys are given and answers are written
+    #[arg(long, value_enum, default_value_t = KeyInput::Text)]
+    pub input: KeyInput,
+}
+
+/// Options of `index inspect`.
+#[derive(Debug, Args)]
+pub struct IndexInspect {
+    /// Index file
+    pub index: PathBuf,
+    /// Shape of the answer
+    #[arg(long, value_enum, default_value_t = DoctorFormat::Text)]
+    pub format: DoctorFormat,
+}
+
+/// How keys are given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum KeyInput {
+    /// One key a line
+    Text,
+    /// Little-endian numbers; strings behind a 32-bit length
+    Binary,
+}
+
+/// What is answered about a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum IndexOp {
+    /// The number of smaller keys
+    Rank,
+    /// 1 when the key is there, else 0
+    Contains,
+    /// For two keys: the ranks of the first key not below the first and of the first not below the second
+    Range,
+}
+
+/// Options of `tile`.
+#[derive(Clone, Debug, Args)]
+pub struct Tile {
+    /// Rows and columns of the matrices
+    #[arg(long, value_name = "N", default_value_t = 512, value_parser = clap::value_parser!(u32).range(8..=8192))]
+    pub n: u32,
+    /// Type of the elements
+    #[arg(long = "type", value_enum, default_value_t = ElementType::F64)]
+    pub element: ElementType,
+    /// Mispredictions for each end of an innermost loop, from 0 to 1: the paper's branch term
+    #[arg(long, value_name = "P", default_value_t = 0.0)]
+    pub branches: f64,
+    /// The machine to plan for and to simulate
+    #[command(flatten)]
+    pub hierarchy: Hierarchy,
+    /// Do not measure: models and simulation only
+    #[arg(long)]
+    pub no_measure: bool,
+    /// Write a plot (SVG) here
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Shape of the answer
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub format: Format,
+}
+
+/// Options of `tile-loop`.
+#[derive(Clone, Debug, Args)]
+pub struct TileLoop {
+    /// Version of the loops, by name
+    #[arg(long = "loop", default_value = "MBaLt")]
+    pub version: String,
+    /// Rows and columns
+    #[arg(long)]
+    pub n: u32,
+    /// T
+    #[arg(long)]
+    pub tile: u32,
+    /// Type of the elements
+    #[arg(long = "type", value_enum, default_value_t = ElementType::F64)]
+    pub element: ElementType,
+    /// How often the product is added
+    #[arg(long, default_value_t = 1)]
+    pub repeat: u32,
+}
+
+/// Types of matrix elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ElementType {
+    /// Single precision
+    F32,
+    /// Double precision
+    F64,
+}
+
+impl ElementType {
+    /// Bytes of an element.
+    pub fn bytes(self) -> usize {
+        match self {
+            ElementType::F32 => 4,
+            ElementType::F64 => 8,
+        }
+    }
+
+    /// As the option says it.
+    pub fn name(self) -> &'static str {
+        match self {
+            ElementType::F32 => "f32",
+            ElementType::F64 => "f64",
+        }
+    }
+}

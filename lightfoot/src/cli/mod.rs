@@ -1,0 +1,459 @@
+//! The command line: what the user may say, and nothing about what it does.
+//!
+//! `count` and `cache` take everything after their first non-option as the program and its arguments, with or without
+//! `--`, byte for byte (arguments need not be UTF-8). That is why the program is one trailing list: clap then never looks at what
+//! belongs to the program; a word with a dash before it is an option, and a misspelt one is refused.
+//! Values are only shaped here; whether a preset or a geometry exists is said by `machine`.
+
+mod libraries;
+mod page;
+mod traces;
+
+use clap::error::{ContextKind, ContextValue};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+pub use libraries::{
+    ElementType, Index, IndexAction, IndexBuild, IndexInspect, IndexOp, IndexQuery, KeyInput, Lookups, Study,
+    Tile, TileLoop,
+};
+pub use page::{Choice, Group, Kind, Opt, Page, Place};
+use serde::Serialize;
+use std::ffi::OsString;
+use std::path::PathBuf;
+pub use traces::{Align, FailOn, Perturb, Plan, Trace, TraceCollector, TraceEngine};
+
+/// Measures how programs use the memory hierarchy without disturbing them.
+#[derive(Debug, Parser)]
+#[command(name = "lightfoot", version, max_term_width = 80, arg_required_else_help = true)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Count a program's instructions, blocks, loads and stores
+    #[command(override_usage = "lightfoot count [OPTIONS] [--] PROGRAM [ARGUMENTS]...")]
+    Count(Count),
+    /// Count a program's misses in a simulated memory hierarchy
+    #[command(override_usage = "lightfoot cache [OPTIONS] [--] PROGRAM [ARGUMENTS]...")]
+    Cache(Cache),
+    /// Compare two reports of `count` or `cache` by function or line
+    Diff(Diff),
+    /// Write one file that runs a program instrumented by itself
+    Instrument(Instrument),
+    /// Make a crate of one's own tool, ready to run
+    NewTool(NewTool),
+    /// List the stock tools, or run a program under one
+    #[command(override_usage = "lightfoot tool [OPTIONS] [NAME [--] PROGRAM [ARGUMENTS]...]")]
+    Tool(Tool),
+    /// Run a program and record metrics at a regular interval
+    #[command(override_usage = "lightfoot trace [OPTIONS] -o FILE [--] PROGRAM [ARGUMENTS]...")]
+    Trace(Trace),
+    /// Align two traces, and say how alike they are
+    Align(Align),
+    /// Say whether instrumentation disturbed a program: traces with it against traces without
+    Perturb(Perturb),
+    /// Spread software metrics over runs until no run disturbs the program
+    #[command(
+        override_usage = "lightfoot plan [OPTIONS] --metrics METRICS --budget RUNS [--] PROGRAM [ARGUMENTS]..."
+    )]
+    Plan(Plan),
+    /// Search files for lines that match a pattern, with ripgrep's flags and output
+    #[command(disable_help_flag = true)]
+    Grep(Grep),
+    /// Build, query and inspect index files of sorted keys
+    Index(Index),
+    /// Run the studies that reproduce published experiments on this machine
+    Study(Study),
+    /// Look items up with one of the paper's algorithms: what `study search-trees` measures
+    #[command(hide = true)]
+    Lookups(Lookups),
+    /// Say what this machine can measure, what it cannot, why, and the fix
+    Doctor(Doctor),
+    /// Write completions for a shell
+    Completions(Completions),
+    /// Write the manual page of lightfoot, or of one of its commands
+    Man(Man),
+    /// Tile sizes for blocked matrices: two models, simulation and measurement side by side
+    Tile(Tile),
+    /// Run the paper's loops once, as a program to be measured
+    #[command(hide = true)]
+    TileLoop(TileLoop),
+}
+
+/// Options of `count`.
+#[derive(Debug, Args)]
+pub struct Count {
+    /// What every command that runs a program takes.
+    #[command(flatten)]
+    pub run: Run,
+}
+
+/// Options of `cache`.
+#[derive(Debug, Args)]
+pub struct Cache {
+    /// The machine to simulate.
+    #[command(flatten)]
+    pub hierarchy: Hierarchy,
+    /// Also predict conditional branches; the run takes about five times as long
+    #[arg(long)]
+    pub branches: bool,
+    /// Predictor: gshare (2^14 counters, 12 outcomes) or perceptron (2^9 of 32 outcomes)
+    #[arg(long, value_name = "NAME", requires = "branches", default_value = "gshare",
+        value_parser = clap::builder::PossibleValuesParser::new(simulate::PREDICTORS.iter().map(|predictor| predictor.name)))]
+    pub predictor: String,
+    /// Also count the dirty lines that caches write back; every reference is then recorded, so the run takes about ten times as long
+    #[arg(long)]
+    pub write_backs: bool,
+    /// Also count the misses of twenty data caches of other sizes, from the same pass (in text and json; the html page always has them)
+    #[arg(long)]
+    pub curves: bool,
+    /// What every command that runs a program takes.
+    #[command(flatten)]
+    pub run: Run,
+}
+
+/// Options of `instrument`.
+#[derive(Debug, Args)]
+pub struct Instrument {
+    /// Program to carry
+    pub program: OsString,
+    /// What runs it: count, cache, or the name of a stock tool
+    #[arg(long, value_name = "TOOL", default_value = "count")]
+    pub tool: String,
+    /// Option for the tool, such as --with=--by=line; may be repeated
+    #[arg(long, value_name = "OPTION", allow_hyphen_values = true)]
+    pub with: Vec<String>,
+    /// File to write
+    #[arg(short, long, value_name = "FILE")]
+    pub output: PathBuf,
+}
+
+/// Options of `new-tool`.
+#[derive(Debug, Args)]
+pub struct NewTool {
+    /// Name of the crate
+    pub name: OsString,
+    /// Folder to make [default: the name]
+    #[arg(short, long, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+    /// Folder of lightfoot's sources [default: where this lightfoot was built]
+    #[arg(long, value_name = "DIR")]
+    pub workspace: Option<PathBuf>,
+}
+
+/// Options of `diff`.
+#[derive(Debug, Args)]
+pub struct Diff {
+    /// Report from before, as --format json wrote it
+    pub before: PathBuf,
+    /// Report from after
+    pub after: PathBuf,
+    /// What rows are; lines need reports that were made with --by line
+    #[arg(long, value_enum, default_value_t = DiffBy::Function)]
+    pub by: DiffBy,
+    /// Columns to compare [default: instructions; of cache also l1d_misses, l2_misses and l3_misses]
+    #[arg(long, value_name = "COLUMN", value_delimiter = ',')]
+    pub metric: Vec<String>,
+    /// End with status 1 when a total has grown by more than this, such as 2%
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    pub fail_above: Option<f64>,
+    /// Leave out functions, libraries and files with this in their name, from totals too; may be repeated
+    #[arg(long, value_name = "TEXT")]
+    pub ignore: Vec<String>,
+    /// Compare reports of different programs
+    #[arg(long)]
+    pub any_program: bool,
+    /// Shape of the answer
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub format: Format,
+    /// Rows to show; 0 shows all [default: 20 in text, all elsewhere]
+    #[arg(long, value_name = "N")]
+    pub top: Option<usize>,
+}
+
+/// What a row of `diff` stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum DiffBy {
+    /// A function of a library
+    Function,
+    /// A line of source
+    Line,
+}
+
+/// A share such as 2% or 0.5.
+fn percent(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>();
+    let number = number.ok().filter(|share| share.is_finite() && *share >= 0.0);
+    number.ok_or_else(|| String::from("expected a percentage such as 2%"))
+}
+
+/// Options of `tool`.
+#[derive(Debug, Args)]
+pub struct Tool {
+    /// File that the tool writes, if it writes one
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Tool to run; without one the tools are listed
+    pub name: Option<String>,
+    /// The program and its arguments, passed on untouched
+    #[arg(trailing_var_arg = true, value_name = "PROGRAM [ARGUMENTS]")]
+    pub program: Vec<OsString>,
+}
+
+/// The simulated machine.
+#[derive(Clone, Debug, Default, Args)]
+pub struct Hierarchy {
+    /// Machine to simulate: `host`, the name of a preset, or a TOML file
+    #[arg(long, value_name = "host|PRESET|FILE", default_value = "host")]
+    pub machine: OsString,
+    /// First-level instruction cache, e.g. 32K,8,64; then any of: lru fifo plru random, next-line stride, inclusive exclusive
+    #[arg(long, value_name = "SIZE,WAYS,LINE")]
+    pub l1i: Option<String>,
+    /// First-level data cache
+    #[arg(long, value_name = "SIZE,WAYS,LINE")]
+    pub l1d: Option<String>,
+    /// Second-level cache
+    #[arg(long, value_name = "SIZE,WAYS,LINE")]
+    pub l2: Option<String>,
+    /// Third-level cache
+    #[arg(long, value_name = "SIZE,WAYS,LINE")]
+    pub l3: Option<String>,
+    /// Addresses on huge pages: 2M or 1G, for all or for a range; may be given more than once
+    #[arg(long, value_name = "SIZE[@START-END]")]
+    pub huge_pages: Vec<String>,
+}
+
+/// Options of every command that runs a program.
+#[derive(Debug, Args)]
+pub struct Run {
+    /// What the rows of the table are; several, with commas between them, are told apart together
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "function")]
+    pub by: Vec<By>,
+    /// Column to sort the table by, such as loads or l2_misses [default: instructions, or first-level misses]
+    #[arg(long, value_name = "COLUMN")]
+    pub sort: Option<String>,
+    /// A repeated string instruction (rep movs ...) counts once, or once per iteration as Valgrind counts
+    #[arg(long, value_enum, default_value_t = Rep::Once)]
+    pub rep: Rep,
+    /// Count only while the program has this region open (see crate `region`, or its C header); takes about five times as long
+    #[arg(long, value_name = "NAME")]
+    pub region: Option<String>,
+    /// Leave address randomisation on (runs then no longer repeat exactly)
+    #[arg(long)]
+    pub aslr: bool,
+    /// Count the processes that the program starts as well, and those that they start: one report for each, and their sum
+    #[arg(long)]
+    pub follow_children: bool,
+    /// Translate the program anew, and keep nothing for its next run [kept in $LIGHTFOOT_TRANSLATIONS, else in lightfoot/translations of $XDG_CACHE_HOME
+    /// or ~/.cache; LIGHTFOOT_TRANSLATIONS=off does the same]
+    #[arg(long)]
+    pub no_translation_cache: bool,
+    /// Run the program a second time, natively and with its output discarded, to report the slowdown
+    #[arg(long)]
+    pub compare_native: bool,
+    /// Write the report here instead of to standard error
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Shape of the report
+    #[arg(long, value_enum, default_value_t = Shape::Text)]
+    pub format: Shape,
+    /// Rows to show; 0 shows all [default: 20 in text, all elsewhere]
+    #[arg(long, value_name = "N")]
+    pub top: Option<usize>,
+    /// The program and its arguments, passed on untouched
+    #[arg(trailing_var_arg = true, required = true, value_name = "PROGRAM [ARGUMENTS]")]
+    pub program: Vec<OsString>,
+}
+
+/// Options of `grep`, which parses them itself: they override each other in their order.
+#[derive(Debug, Args)]
+pub struct Grep {
+    /// Everything behind the command's name
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub words: Vec<OsString>,
+}
+
+/// Options of `doctor`.
+#[derive(Debug, Args)]
+pub struct Doctor {
+    /// Shape of the answer
+    #[arg(long, value_enum, default_value_t = DoctorFormat::Text)]
+    pub format: DoctorFormat,
+}
+
+/// Options of `completions`.
+#[derive(Debug, Args)]
+pub struct Completions {
+    /// Shell to write for
+    #[arg(value_enum)]
+    pub shell: Shell,
+}
+
+/// Options of `man`.
+#[derive(Debug, Args)]
+pub struct Man {
+    /// Command, such as count or index build; without one the page of lightfoot itself
+    pub command: Vec<String>,
+}
+
+/// A shell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Shell {
+    /// source <(lightfoot completions bash)
+    Bash,
+    /// lightfoot completions zsh > _lightfoot, in a folder of $fpath
+    Zsh,
+    /// lightfoot completions fish > ~/.config/fish/completions/lightfoot.fish
+    Fish,
+    /// lightfoot completions powershell >> $PROFILE
+    Powershell,
+}
+
+/// What a row of the table stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum By {
+    /// A function of a library
+    Function,
+    /// An executable or shared library
+    Library,
+    /// An instruction's mnemonic
+    Opcode,
+    /// A line of source, of the innermost frame where code was inlined
+    Line,
+    /// A thread; under `cache` each has private levels of its own
+    Thread,
+}
+
+/// How a repeated string instruction counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Rep {
+    /// As one instruction
+    Once,
+    /// As one instruction per iteration
+    Iterations,
+}
+
+/// Shape of the report of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Shape {
+    /// A table for people
+    Text,
+    /// Everything, for programs
+    Json,
+    /// The table, for spreadsheets
+    Csv,
+    /// By source line, for `cg_annotate` and `cg_diff`
+    Cachegrind,
+    /// With calls and inclusive costs, for `callgrind_annotate` and KCachegrind; takes about five times as long
+    Callgrind,
+    /// A profile for <https://profiler.firefox.com>, by calling context; takes about five times as long
+    Firefox,
+    /// One page that opens offline: time, functions, source, call tree; takes about five times as long
+    Html,
+}
+
+impl Shape {
+    /// Whether it shows source lines, whatever the table's rows are.
+    pub fn is_annotated(self) -> bool {
+        !matches!(self, Shape::Text | Shape::Json | Shape::Csv)
+    }
+
+    /// Whether it shows who called whom.
+    pub fn shows_calls(self) -> bool {
+        matches!(self, Shape::Callgrind | Shape::Firefox | Shape::Html)
+    }
+}
+
+/// Shape of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// A table for people
+    Text,
+    /// Everything, for programs
+    Json,
+    /// The table, for spreadsheets
+    Csv,
+}
+
+/// Shape of the doctor's answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum DoctorFormat {
+    /// For people
+    Text,
+    /// For programs
+    Json,
+}
+
+/// What to say, in one line, of an option that there is not; `None` for anything else that is wrong.
+pub fn unknown_option(said: &clap::Error) -> Option<String> {
+    let text = |kind| match said.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.clone()),
+        Some(ContextValue::Strings(texts)) => Some(texts.join(" or ")),
+        _ => None,
+    };
+    let option = text(ContextKind::InvalidArg)
+        .filter(|option| said.kind() == clap::error::ErrorKind::UnknownArgument && option.starts_with('-'))?;
+    let near = text(ContextKind::SuggestedArg).map_or(String::new(), |near| format!("did you mean {near}? "));
+    Some(format!("there is no option {option}: {near}see --help, or put -- before a program of that name"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(words: &[&str]) -> Result<Cli, clap::Error> {
+        Cli::try_parse_from(words)
+    }
+
+    fn run(words: &[&str]) -> Run {
+        match parse(words).expect("a valid command line").command {
+            Command::Count(count) => count.run,
+            other => panic!("not count: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_program_keeps_its_own_options() {
+        let run = run(&["lightfoot", "count", "--top", "3", "prog", "--top", "4", "--", "-o", "x"]);
+        assert_eq!(run.top, Some(3));
+        assert_eq!(run.program, ["prog", "--top", "4", "--", "-o", "x"]);
+    }
+
+    #[test]
+    fn a_double_dash_ends_our_options() {
+        let run = run(&["lightfoot", "count", "--", "-prog", "--help"]);
+        assert_eq!(run.program, ["-prog", "--help"]);
+    }
+
+    #[test]
+    fn a_misspelt_option_is_not_a_program() {
+        for words in [["lightfoot", "count", "--tpo", "prog"], ["lightfoot", "tool", "-x", "opcode-mix"]] {
+            let said = parse(&words).unwrap_err();
+            assert_eq!(said.kind(), clap::error::ErrorKind::UnknownArgument, "{said}");
+        }
+    }
+
+    #[test]
+    fn values_may_be_attached() {
+        for words in [
+            &["lightfoot", "count", "-oout", "--top=3", "prog", "-oother"] as &[_],
+            &["lightfoot", "count", "-o", "out", "--top", "3", "prog", "-oother"],
+            &["lightfoot", "count", "-o=out", "--top=3", "--", "prog", "-oother"],
+        ] {
+            let run = run(words);
+            assert_eq!(run.output.as_deref(), Some("out".as_ref()), "{words:?}");
+            assert_eq!((run.top, run.program), (Some(3), ["prog", "-oother"].map(OsString::from).to_vec()));
+        }
+    }
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        use clap::CommandFactory;
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,224 @@
+//! What may be said to `trace`, and to the commands that read traces: `align`, `perturb`, `plan`.
+
+use super::{Format, Hierarchy};
+use clap::{Args, ValueEnum};
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// Options of `trace`.
+#[derive(Debug, Args)]
+pub struct Trace {
+    /// Interval: a time (10ms), or instructions or cycles (1e6instructions)
+    #[arg(long, value_name = "INTERVAL", default_value = "10ms", value_parser = interval)]
+    pub every: measure::trace::Interval,
+    /// Hardware metrics, with commas between them [default: all that the engine has]
+    #[arg(long, value_name = "EVENTS")]
+    pub hardware: Option<String>,
+    /// Software metrics: fn:NAME, var:NAME, addr:START-END, line:FILE:LINE, with commas between them
+    #[arg(long, value_name = "METRICS")]
+    pub software: Option<String>,
+    /// Software metrics that a simulation counts without charging the program
+    #[arg(long, value_name = "METRICS")]
+    pub ghost: Option<String>,
+    /// Who runs the program and counts [default: simulated for an interval of instructions or cycles, else probe where there are software metrics, else native]
+    #[arg(long, value_enum)]
+    pub engine: Option<TraceEngine>,
+    /// Who reads the counters of a native run
+    #[arg(long, value_enum, default_value_t = TraceCollector::Host)]
+    pub collector: TraceCollector,
+    /// Where software counters lie: packed, line, page, or seed:N
+    #[arg(long, value_name = "LAYOUT", default_value = "packed", value_parser = layout)]
+    pub layout: measure::trace::Layout,
+    /// The machine to simulate
+    #[command(flatten)]
+    pub hierarchy: Hierarchy,
+    /// Simulate an operating system's interrupts, placed by this seed
+    #[arg(long, value_name = "SEED")]
+    pub noise: Option<u64>,
+    /// Runs, each into a file of its own
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub runs: u32,
+    /// Bind a native run to this processor
+    #[arg(long, value_name = "CPU")]
+    pub pin: Option<u32>,
+    /// Leave address randomisation on
+    #[arg(long)]
+    pub aslr: bool,
+    /// File to write; until it is whole, records are kept in FILE.partial, which remains when the measurement is killed
+    #[arg(short, long, value_name = "FILE")]
+    pub output: PathBuf,
+    /// Shape of the file
+    #[arg(long, value_enum, default_value_t = crate::trace::format::Format::Trace)]
+    pub format: crate::trace::format::Format,
+    /// The program and its arguments, passed on untouched
+    #[arg(trailing_var_arg = true, required = true, value_name = "PROGRAM [ARGUMENTS]")]
+    pub program: Vec<OsString>,
+}
+
+/// Who runs a program that is traced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum TraceEngine {
+    /// The program by itself; the kernel counts
+    Native,
+    /// The program by itself; chosen functions count their calls
+    Probe,
+    /// The program by itself; the kernel's breakpoints count calls of chosen functions, at a trap each
+    Uprobe,
+    /// The engine, which counts software metrics as it translates
+    Jit,
+    /// The engine, with a simulated machine
+    Simulated,
+}
+
+/// Who reads counters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum TraceCollector {
+    /// Lightfoot, from outside the program
+    Host,
+    /// A timer's signal handler in the program, which disturbs it (for comparison)
+    Signal,
+}
+
+/// An interval such as 10ms or 1e6instructions.
+fn interval(text: &str) -> Result<measure::trace::Interval, String> {
+    use measure::trace::{Interval, Unit};
+    let said = || String::from("expected a number with ns, us, ms, s, instructions or cycles");
+    let units = [
+        ("instructions", Unit::Instructions, 1.0),
+        ("cycles", Unit::Cycles, 1.0),
+        ("ns", Unit::Nanoseconds, 1.0),
+        ("us", Unit::Nanoseconds, 1e3),
+        ("ms", Unit::Nanoseconds, 1e6),
+        ("s", Unit::Nanoseconds, 1e9),
+    ];
+    let unit = units.into_iter().find_map(|(name, unit, each)| Some((text.strip_suffix(name)?, unit, each)));
+    let (digits, unit, each) = unit.ok_or_else(said)?;
+    let length = digits.trim().parse::<f64>().map_err(|_| said())? * each;
+    if !(1.0..=1e18).contains(&length) {
+        return Err("an interval is at least 1 and at most 1e18".into());
+    }
+    Ok(Interval { length: length.round() as u64, unit })
+}
+
+/// Where counters lie.
+fn layout(text: &str) -> Result<measure::trace::Layout, String> {
+    use measure::trace::Layout;
+    let seed = |text: &str| {
+        text.strip_prefix("seed").and_then(|rest| rest.trim_start_matches([':', '=', ' ']).parse().ok())
+    };
+    match text {
+        "packed" => Ok(Layout::Packed),
+        "line" => Ok(Layout::Line),
+        "page" => Ok(Layout::Page),
+        _ => seed(text).map(Layout::Seed).ok_or_else(|| "expected packed, line, page or seed:N".into()),
+    }
+}
+
+/// Options of `align`.
+#[derive(Debug, Args)]
+pub struct Align {
+    /// Trace file
+    pub first: PathBuf,
+    /// Trace file
+    pub second: PathBuf,
+    /// Metrics to align by, with commas between them [default: all hardware metrics that both have]
+    #[arg(long, value_name = "METRICS")]
+    pub metrics: Option<String>,
+    /// How far the path may leave the straight line, as a share of the longer trace; 1 is no limit
+    #[arg(long, value_name = "SHARE", default_value_t = 1.0)]
+    pub band: f64,
+    /// Write a plot of the path (SVG) here
+    #[arg(long, value_name = "FILE")]
+    pub plot: Option<PathBuf>,
+    /// Write the answer here instead of to standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Shape of the answer; CSV is the path
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub format: Format,
+}
+
+/// Options of `perturb`.
+#[derive(Debug, Args)]
+pub struct Perturb {
+    /// Traces without instrumentation, five or more
+    #[arg(long, value_name = "TRACE", num_args = 1.., required = true)]
+    pub baseline: Vec<PathBuf>,
+    /// Traces with instrumentation, five or more
+    #[arg(long, value_name = "TRACE", num_args = 1.., required = true)]
+    pub run: Vec<PathBuf>,
+    /// How often something undisturbed may be called disturbed, over all comparisons
+    #[arg(long, value_name = "P", default_value_t = 0.05)]
+    pub alpha: f64,
+    /// Differences of a correlation that are smaller do not matter
+    #[arg(long, value_name = "RHO", default_value_t = 0.1)]
+    pub effect: f64,
+    /// How far alignments may leave the straight line, as a share of the longer trace; 1 is no limit
+    #[arg(long, value_name = "SHARE", default_value_t = 0.1)]
+    pub band: f64,
+    /// Seed of permutations, when there are too many to list
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Compare pairs of metrics within runs only, and align nothing
+    #[arg(long)]
+    pub inner: bool,
+    /// End with status 1 when the verdict is this (or worse)
+    #[arg(long, value_enum, value_name = "VERDICT")]
+    pub fail_on: Option<FailOn>,
+    /// Write a heat map (SVG) here
+    #[arg(long, value_name = "FILE")]
+    pub heat_map: Option<PathBuf>,
+    /// Write the answer here instead of to standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Shape of the answer
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub format: Format,
+}
+
+/// Options of `plan`.
+#[derive(Debug, Args)]
+pub struct Plan {
+    /// Software metrics: fn:NAME, var:NAME, addr:START-END, line:FILE:LINE, with commas between them
+    #[arg(long, value_name = "METRICS")]
+    pub metrics: String,
+    /// Runs of the program at most, baselines included
+    #[arg(long, value_name = "RUNS")]
+    pub budget: u32,
+    /// Runs of each set, and baselines; fewer than six cannot be told apart pair by pair
+    #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub repeats: u32,
+    /// Counter layouts to try: packed, line, page, seed:N, with commas between them
+    #[arg(long, value_name = "LAYOUTS", default_value = "packed,line", value_delimiter = ',', value_parser = layout)]
+    pub layouts: Vec<measure::trace::Layout>,
+    /// Interval: a time (10ms), or instructions or cycles (1e6instructions)
+    #[arg(long, value_name = "INTERVAL", default_value = "1e6instructions", value_parser = interval)]
+    pub every: measure::trace::Interval,
+    /// Hardware metrics, with commas between them [default: all that the engine has]
+    #[arg(long, value_name = "EVENTS")]
+    pub hardware: Option<String>,
+    /// Who runs the program and counts
+    #[arg(long, value_enum, default_value_t = TraceEngine::Simulated)]
+    pub engine: TraceEngine,
+    /// The machine to simulate
+    #[command(flatten)]
+    pub hierarchy: Hierarchy,
+    /// Write the plan here instead of to standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Shape of the plan
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub format: Format,
+    /// The program and its arguments, passed on untouched
+    #[arg(trailing_var_arg = true, required = true, value_name = "PROGRAM [ARGUMENTS]")]
+    pub program: Vec<OsString>,
+}
+
+/// Verdicts that may end a script.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum FailOn {
+    /// Something was disturbed
+    Disturbed,
+    /// Something was disturbed, or cannot be told
+    CannotTell,
+}

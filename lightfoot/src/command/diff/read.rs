@@ -1,0 +1,202 @@
+//! Reports, read back: what `diff` needs of them, and what makes two of them comparable.
+
+use super::refused;
+use crate::cli::{Diff, DiffBy};
+use crate::report::SCHEMA;
+use anyhow::Result;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use std::path::{Path, PathBuf};
+
+/// Columns that are compared where none are named.
+const DEFAULT: &[&str] = &["instructions", "l1d_misses", "l2_misses", "l3_misses"];
+
+/// Numbers of a row or of the whole, by field.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Counts(Map<String, Value>);
+
+impl Counts {
+    /// A number; `l1d_misses` is that of loads and stores.
+    pub(super) fn get(&self, metric: &str) -> u64 {
+        let number = |field: &str| self.0.get(field).and_then(Value::as_u64).unwrap_or(0);
+        match metric {
+            "l1d_misses" => number("l1d_load_misses") + number("l1d_store_misses"),
+            _ => number(metric),
+        }
+    }
+
+    fn has(&self, metric: &str) -> bool {
+        let field = if metric == "l1d_misses" { "l1d_load_misses" } else { metric };
+        self.0.get(field).is_some_and(Value::is_u64)
+    }
+}
+
+/// A row.
+#[derive(Debug, Deserialize)]
+pub(super) struct Row {
+    name: String,
+    library: Option<String>,
+    file: Option<String>,
+    line: Option<u32>,
+    #[serde(flatten)]
+    pub(super) counts: Counts,
+}
+
+impl Row {
+    /// What it is matched by, as it is shown.
+    pub(super) fn key(&self, by: DiffBy) -> String {
+        let library = self.library.as_deref().map(|library| library.rsplit('/').next().unwrap_or(library));
+        match (by, &self.file, self.line, library) {
+            (DiffBy::Line, Some(file), Some(line), _) => format!("{file}:{line}"),
+            (_, _, _, Some(library)) => format!("{} [{library}]", self.name),
+            _ => self.name.clone(),
+        }
+    }
+
+    /// Whether `text` stands in a name of it.
+    pub(super) fn is_about(&self, text: &str) -> bool {
+        let names = [Some(&self.name), self.library.as_ref(), self.file.as_ref()];
+        names.into_iter().flatten().any(|name| name.contains(text))
+    }
+}
+
+/// A report.
+#[derive(Debug, Deserialize)]
+pub(super) struct Read {
+    #[serde(skip)]
+    path: PathBuf,
+    kind: String,
+    command: Vec<String>,
+    partial: bool,
+    rep: String,
+    region: Option<String>,
+    machine: Value,
+    pub(super) totals: Counts,
+    functions: Vec<Row>,
+    by: Option<Vec<String>>,
+    rows: Option<Vec<Row>>,
+}
+
+impl Read {
+    /// Reads one.
+    ///
+    /// # Errors
+    /// One sentence with the path and what was found there.
+    pub(super) fn open(path: &Path) -> Result<Read> {
+        let shown = path.display();
+        let bytes = std::fs::read(path).map_err(|error| refused(format!("cannot read {shown}: {error}")))?;
+        let value: Value = serde_json::from_slice(&bytes).map_err(|error| {
+            refused(match error.is_eof() {
+                true => format!(
+                    "{shown} is truncated: it ends in the middle of a report, after {} bytes",
+                    bytes.len()
+                ),
+                false => format!("{shown} is no report: diff reads what --format json writes ({error})"),
+            })
+        })?;
+        match value.get("schema").and_then(Value::as_u64) {
+            Some(schema) if schema == u64::from(SCHEMA) => {}
+            Some(schema) => {
+                let sentence = format!("{shown} has schema {schema}, and this lightfoot reads schema {SCHEMA}: make both reports with one version");
+                return Err(refused(sentence));
+            }
+            None => return Err(refused(format!("{shown} is no report: it has no schema"))),
+        }
+        let read: Result<Read, _> = serde_json::from_value(value);
+        let read =
+            read.map_err(|error| refused(format!("{shown} is no report of count or cache: {error}")))?;
+        Ok(Read { path: path.to_owned(), ..read })
+    }
+
+    fn program(&self) -> &str {
+        let path = self.command.first().map_or("", String::as_str);
+        path.rsplit('/').next().unwrap_or(path)
+    }
+
+    /// Refuses two reports that no comparison makes sense of.
+    pub(super) fn comparable(&self, other: &Read, options: &Diff) -> Result<()> {
+        let differ = |what: &str, a: &str, b: &str, remedy: &str| {
+            let (before, after) = (self.path.display(), other.path.display());
+            Err(refused(format!("{before} is {what} {a} and {after} is {what} {b}: {remedy}")))
+        };
+        if self.kind != other.kind {
+            return differ("a report of", &self.kind, &other.kind, "compare reports of one command");
+        }
+        if self.program() != other.program() && !options.any_program {
+            return differ(
+                "of program",
+                self.program(),
+                other.program(),
+                "--any-program compares them all the same",
+            );
+        }
+        let whole = |region: &Option<String>| region.clone().unwrap_or_else(|| "(the whole run)".into());
+        if self.region != other.region {
+            return differ(
+                "of region",
+                &whole(&self.region),
+                &whole(&other.region),
+                "compare the same region",
+            );
+        }
+        if self.rep != other.rep {
+            return differ("with --rep", &self.rep, &other.rep, "count repeated instructions alike");
+        }
+        Ok(())
+    }
+
+    /// The columns to compare.
+    ///
+    /// # Errors
+    /// When a named one is in neither report.
+    pub(super) fn metrics(&self, other: &Read, wanted: &[String]) -> Result<Vec<String>> {
+        let known = |metric: &str| self.totals.has(metric) || other.totals.has(metric);
+        if let Some(unknown) = wanted.iter().find(|metric| !known(metric)) {
+            let columns: Vec<&str> =
+                self.totals.0.keys().map(String::as_str).filter(|key| known(key)).collect();
+            let sentence = format!("the reports have no column {unknown}: they have {}", columns.join(", "));
+            return Err(refused(sentence));
+        }
+        Ok(match wanted {
+            [] => DEFAULT.iter().filter(|metric| known(metric)).map(|metric| (*metric).to_owned()).collect(),
+            wanted => wanted.to_vec(),
+        })
+    }
+
+    /// The rows that are compared.
+    ///
+    /// # Errors
+    /// When lines are asked for and the report has none.
+    pub(super) fn rows(&self, by: DiffBy) -> Result<&[Row]> {
+        match (by, &self.by, &self.rows) {
+            (DiffBy::Function, ..) => Ok(&self.functions),
+            (DiffBy::Line, Some(by), Some(rows)) if by.iter().any(|by| by == "line") => Ok(rows),
+            (DiffBy::Line, ..) => {
+                Err(refused(format!("{} has no lines: make it with --by line", self.path.display())))
+            }
+        }
+    }
+
+    /// What the reader should know of two comparable reports.
+    pub(super) fn notes(&self, other: &Read) -> Vec<String> {
+        let mut notes = Vec::new();
+        for report in [self, other].into_iter().filter(|report| report.partial) {
+            notes.push(format!("note: {} was interrupted: its numbers are partial", report.path.display()));
+        }
+        let name =
+            |report: &Read| report.machine.get("name").and_then(Value::as_str).unwrap_or("?").to_owned();
+        if self.kind == "cache" && self.machine.get("cache") != other.machine.get("cache") {
+            let (before, after) = (name(self), name(other));
+            notes.push(format!("note: the simulated machines differ: {before} before, {after} after"));
+        }
+        if self.command.get(1..) != other.command.get(1..) {
+            let arguments = |report: &Read| report.command.get(1..).unwrap_or_default().join(" ");
+            notes.push(format!(
+                "note: the arguments differ: \"{}\" before, \"{}\" after",
+                arguments(self),
+                arguments(other)
+            ));
+        }
+        notes
+    }
+}

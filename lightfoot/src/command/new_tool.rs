@@ -1,0 +1,95 @@
+//! `lightfoot new-tool NAME`: a crate of one's own tool that builds and runs at once.
+//!
+//! Three files: a manifest, `src/main.rs` with a tool that counts loads and stores by module, and a README with its commands. The tool depends on crate
+//! `instrument` by path: `--workspace`, or else the folder that this lightfoot was built in, where that still is one. Nothing is built
+//! here, and nothing that exists is overwritten.
+
+use crate::cli::NewTool;
+use crate::exit::{Failure, USAGE};
+use crate::report::output::print;
+use anyhow::{Context, Result};
+use std::path::{Path, PathBuf};
+
+/// The workspace that this lightfoot was built from.
+const BUILT_IN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+const MAIN: &str = include_str!("template/main.rs.txt");
+const MANIFEST: &str = include_str!("template/Cargo.toml.txt");
+const README: &str = include_str!("template/README.md.txt");
+
+pub(super) fn run(options: &NewTool) -> Result<u8> {
+    let name = options.name.to_str().filter(|name| is_crate_name(name)).ok_or_else(|| {
+        refused(format!(
+            "{} is no name for a crate: small letters, digits, - and _, a letter first",
+            options.name.display()
+        ))
+    })?;
+    let folder = options.output.clone().unwrap_or_else(|| PathBuf::from(name));
+    if folder.exists() {
+        return Err(refused(format!(
+            "{} exists already: give another name, or a folder with -o",
+            folder.display()
+        )));
+    }
+    let workspace = workspace(options.workspace.as_deref())?;
+    let instrument = workspace.join("instrument");
+    write(&folder, name, &instrument).with_context(|| format!("cannot write {}", folder.display()))?;
+    let shown = folder.display();
+    print(&format!(
+        "{shown} is ready: cargo run --release --manifest-path {shown}/Cargo.toml -- /bin/true\n"
+    ))?;
+    Ok(0)
+}
+
+fn refused(sentence: String) -> anyhow::Error {
+    Failure { status: USAGE, sentence }.into()
+}
+
+fn is_crate_name(name: &str) -> bool {
+    let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
+    name.starts_with(|c: char| c.is_ascii_lowercase()) && name.chars().all(allowed)
+}
+
+/// The folder that holds crate `instrument`.
+fn workspace(given: Option<&Path>) -> Result<PathBuf> {
+    let folder = given.unwrap_or(Path::new(BUILT_IN));
+    let found = folder.canonicalize().ok().filter(|folder| folder.join("instrument/Cargo.toml").is_file());
+    found.ok_or_else(|| {
+        let what = if given.is_some() { "given" } else { "that lightfoot was built in" };
+        refused(format!(
+            "the folder {what}, {}, holds no crate instrument: give lightfoot's sources with --workspace DIR",
+            folder.display()
+        ))
+    })
+}
+
+fn write(folder: &Path, name: &str, instrument: &Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(folder.join("src"))?;
+    // A literal string of TOML would end at a quote, so the path is escaped as a basic one.
+    let path = instrument.display().to_string().replace('\\', "\\\\").replace('"', "\\\"");
+    let fill = |text: &str| text.replace("@NAME@", name).replace("@INSTRUMENT@", &path);
+    std::fs::write(folder.join("Cargo.toml"), fill(MANIFEST))?;
+    std::fs::write(folder.join("src/main.rs"), fill(MAIN))?;
+    std::fs::write(folder.join("README.md"), fill(README))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_crates() {
+        for name in ["tool", "my-tool_2"] {
+            assert!(is_crate_name(name), "{name}");
+        }
+        for name in ["", "2tool", "-x", "Tool", "a b", "ä", "a/b"] {
+            assert!(!is_crate_name(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_folder_without_the_engine_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let said = workspace(Some(folder.path())).unwrap_err().to_string();
+        assert!(said.contains("--workspace") && said.contains(folder.path().to_str().unwrap()), "{said}");
+    }
+}

@@ -1,0 +1,145 @@
+//! `lightfoot perturb`: did instrumentation disturb the program? A word and a sentence for every pair of metrics.
+
+use super::trace_file::{band, read};
+use crate::cli::{FailOn, Format, Perturb};
+use crate::exit::{Failure, NEGATIVE, USAGE};
+use crate::report::output::{print, replace};
+use crate::report::plot::{heat_map, Cell};
+use anyhow::{Context, Result};
+use measure::perturb::{perturb, Comparison, Kind, Options, Report, Scope, Side, Verdict};
+use measure::trace::Trace;
+use serde::Serialize;
+use std::fmt::Write;
+use std::path::PathBuf;
+
+/// The JSON.
+#[derive(Debug, Serialize)]
+struct Answer<'a> {
+    schema: u32,
+    alpha: f64,
+    effect: f64,
+    verdict: Verdict,
+    #[serde(flatten)]
+    report: &'a Report,
+}
+
+pub(super) fn run(options: &Perturb) -> Result<u8> {
+    let said = |what: &str, value: f64| {
+        let sentence = format!("{what} {value} is not between 0 and 1");
+        Err(Failure { status: USAGE, sentence }.into())
+    };
+    if !(options.alpha > 0.0 && options.alpha < 1.0) {
+        return said("--alpha", options.alpha);
+    }
+    if !(0.0..=2.0).contains(&options.effect) {
+        return said("--effect", options.effect);
+    }
+    let traces = |paths: &[PathBuf]| paths.iter().map(|path| read(path)).collect::<Result<Vec<Trace>>>();
+    let (baseline, run) = (traces(&options.baseline)?, traces(&options.run)?);
+    let wanted = Options {
+        alpha: options.alpha,
+        effect: options.effect,
+        band: band(options.band)?,
+        seed: options.seed,
+        threads: std::thread::available_parallelism().map_or(1, usize::from),
+        scope: if options.inner { Scope::Inner } else { Scope::InnerAndOuter },
+    };
+    let report = perturb(&baseline, &run, &wanted)
+        .map_err(|error| Failure { status: USAGE, sentence: error.to_string() })?;
+    if let Some(path) = &options.heat_map {
+        replace(path, map(&report)).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    let shown = match options.format {
+        Format::Json => {
+            let (alpha, effect, verdict) = (options.alpha, options.effect, report.verdict());
+            serde_json::to_string_pretty(&Answer { schema: 1, alpha, effect, verdict, report: &report })?
+                + "\n"
+        }
+        Format::Csv => csv(&report),
+        Format::Text => text(&report),
+    };
+    match &options.output {
+        Some(path) => replace(path, shown).with_context(|| format!("cannot write {}", path.display()))?,
+        None => print(&shown)?,
+    }
+    let failed = match options.fail_on {
+        None => false,
+        Some(FailOn::Disturbed) => report.verdict() == Verdict::Disturbed,
+        Some(FailOn::CannotTell) => report.verdict() != Verdict::Undisturbed,
+    };
+    Ok(if failed { NEGATIVE } else { 0 })
+}
+
+/// For people.
+fn text(report: &Report) -> String {
+    let [baselines, runs] = report.samples;
+    let mut out = format!("{}: {baselines} baselines, {runs} runs", report.verdict().words());
+    if let Some(added) = report.added_instructions {
+        let _ = write!(out, ", instructions {:+.3} %", 100.0 * added);
+    }
+    let _ = writeln!(out, "; no inner p below {:.4} is possible", report.smallest_p);
+    for (kind, title) in [
+        (Kind::Inner, "\nInner: two metrics within a run"),
+        (Kind::Outer, "\nOuter: a metric with itself, runs aligned with baselines"),
+    ] {
+        let mut of_kind = report.comparisons.iter().filter(|c| c.kind == kind).peekable();
+        if of_kind.peek().is_some() {
+            let _ = writeln!(out, "{title}");
+        }
+        of_kind.for_each(|comparison| out += &format!("  {}\n", comparison.sentence));
+    }
+    if !report.notes.is_empty() {
+        out += "\n";
+    }
+    report.notes.iter().for_each(|note| out += &format!("note: {note}\n"));
+    out
+}
+
+fn csv(report: &Report) -> String {
+    let mut out = String::from(
+        "kind,metric,with,baseline_mean,baseline_deviation,run_mean,run_deviation,difference,p,verdict\n",
+    );
+    for c in &report.comparisons {
+        let kind = if c.kind == Kind::Inner { "inner" } else { "outer" };
+        let number = |x: Option<f64>| x.map_or(String::new(), |x| format!("{x:.6}"));
+        let side = |side: Option<Side>| {
+            format!("{},{}", number(side.map(|s| s.mean)), number(side.map(|s| s.deviation)))
+        };
+        let quoted = |name: &str| if name.contains(',') { format!("\"{name}\"") } else { name.to_owned() };
+        let [a, b] = [quoted(&c.metrics[0]), quoted(&c.metrics[1])];
+        let (baseline, run, p) = (side(c.baseline), side(c.run), number(c.p));
+        let (difference, verdict) = (number(c.difference()), c.verdict.words());
+        let _ = writeln!(out, "{kind},{a},{b},{baseline},{run},{difference},{p},{verdict}");
+    }
+    out
+}
+
+/// Inner comparisons below the diagonal, outer ones on it.
+fn map(report: &Report) -> String {
+    let names = &report.metrics;
+    let place = |name: &String| names.iter().position(|other| other == name);
+    let mut cells = vec![vec![None; names.len()]; names.len()];
+    for comparison in &report.comparisons {
+        if let (Some(a), Some(b)) = (place(&comparison.metrics[0]), place(&comparison.metrics[1])) {
+            cells[a.max(b)][a.min(b)] = Some(cell(comparison));
+        }
+    }
+    heat_map(
+        "Correlations, baseline and run: pairs of metrics, and outer ones on the diagonal",
+        names,
+        &cells,
+    )
+}
+
+fn cell(comparison: &Comparison) -> Cell {
+    let mut words = Vec::new();
+    if let (Some(baseline), Some(run)) = (comparison.baseline, comparison.run) {
+        words.push(format!("{:.2} → {:.2}", baseline.mean, run.mean));
+    }
+    words.push(comparison.verdict.words().into());
+    if let Some(p) = comparison.p {
+        words.push(format!("p = {p:.3}"));
+    }
+    let shade = comparison.difference().filter(|_| comparison.verdict != Verdict::CannotTell);
+    Cell { shade, words }
+}

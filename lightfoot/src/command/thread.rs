@@ -1,0 +1,57 @@
+//! `--by thread`: what each thread did by itself.
+//!
+//! The engine's counters say how often a thread ran which blocks; complex references and misses are in its records, which the observers add up
+//! thread by thread. A child that shares its parent's memory is a thread of its own process.
+
+use crate::cli::Rep;
+use crate::report::Row;
+use crate::tally::{Counts, Misses};
+use instrument::{Outcome, Thread};
+use simulate::References;
+
+/// What a thread's records tell: its complex references, and its misses where they were simulated.
+pub(super) struct OfThread {
+    number: u32,
+    complex: References,
+    misses: Option<Misses>,
+}
+
+impl OfThread {
+    /// Of thread `number`, with complex references by site.
+    pub(super) fn new(number: u32, complex: &[References], misses: Option<Misses>) -> OfThread {
+        let mut sum = References::default();
+        for counts in complex {
+            sum.executions += counts.executions;
+            sum.iterations += counts.iterations;
+            sum.loads += counts.loads;
+            sum.stores += counts.stores;
+        }
+        OfThread { number, complex: sum, misses }
+    }
+}
+
+/// A row for each thread; `none` has a 0 for every level that exists.
+pub(super) fn rows(outcome: &Outcome, records: &[OfThread], none: Counts, rep: Rep) -> Vec<Row> {
+    let row = |(index, thread): (usize, &Thread)| {
+        let of = records.iter().find(|of| of.number == thread.number);
+        let command = outcome.processes[thread.process].command.first();
+        let path = command.map_or_else(String::new, |word| word.to_string_lossy().into_owned());
+        let program = path.rsplit('/').next().unwrap_or_default();
+        let name = format!("#{} of {program} ({})", index + 1, thread.tid);
+        Row { name, counts: counts(thread, of, none, rep), ..Row::default() }
+    };
+    outcome.threads.iter().enumerate().map(row).collect()
+}
+
+fn counts(thread: &Thread, of: Option<&OfThread>, none: Counts, rep: Rep) -> Counts {
+    let Thread { instructions, blocks, loads, stores, .. } = *thread;
+    let mut counts = Counts { instructions, blocks, loads, stores, ..none };
+    let Some(OfThread { complex, misses, .. }) = of else { return counts };
+    counts.loads += complex.loads;
+    counts.stores += complex.stores;
+    if rep == Rep::Iterations {
+        counts.instructions += complex.iterations.saturating_sub(complex.executions);
+    }
+    counts.misses = misses.or(counts.misses);
+    counts
+}

@@ -1,0 +1,125 @@
+//! `lightfoot trace`: runs a program and records metrics at a regular interval.
+
+use crate::cli::{Trace, TraceEngine};
+use crate::exit;
+use crate::hierarchy::Hierarchy;
+use crate::report::output::Destination;
+use crate::trace::format::write;
+use crate::trace::metric::Spec;
+use crate::trace::{self, Noise, Request};
+use anyhow::Result;
+use instrument::{Aslr, Command};
+use measure::trace::{decode, Trace as Recorded, Unit};
+use std::path::{Path, PathBuf};
+
+pub(super) fn run(options: &Trace) -> Result<u8> {
+    let runs = options.runs.max(1);
+    let outputs: Vec<PathBuf> = (1..=runs).map(|run| numbered(&options.output, run, runs)).collect();
+    let destinations = outputs.iter().map(|path| Destination::new(Some(path))).collect::<Result<Vec<_>>>()?;
+    let request = request(options)?;
+    let mut status = 0;
+    for (destination, path) in destinations.iter().zip(&outputs) {
+        let recorded = record(&Request { partial: partial(destination), ..request.clone() }, |recorded| {
+            destination.write(write(recorded, options.format)?)
+        })?;
+        say(&recorded, path)?;
+        let end = recorded.end.unwrap_or_default();
+        status = end.exit_status.unwrap_or(exit::FAILURE);
+        if end.interrupted {
+            break;
+        }
+    }
+    Ok(status)
+}
+
+/// Runs the program and writes the trace. The partial file stays when that fails and it holds something.
+fn record(request: &Request, write: impl FnOnce(&Recorded) -> Result<()>) -> Result<Recorded> {
+    let recorded = trace::run(request).and_then(|recorded| write(&recorded).map(|()| recorded));
+    let Some(partial) = &request.partial else { return recorded };
+    let read = || decode(&std::fs::read(partial).ok()?).ok();
+    let kept = if recorded.is_err() { read().map_or(0, |trace| trace.records.len()) } else { 0 };
+    if kept > 0 {
+        crate::tell!("lightfoot trace: {kept} records are in {}", partial.display());
+    } else {
+        // It may not have been begun.
+        let _ = std::fs::remove_file(partial);
+    }
+    recorded
+}
+
+/// Where records are kept until the file is whole; a device has no place beside it.
+fn partial(destination: &Destination) -> Option<PathBuf> {
+    let Destination::File(path) = destination else { return None };
+    let mut name = path.clone().into_os_string();
+    name.push(".partial");
+    Some(name.into())
+}
+
+fn request(options: &Trace) -> Result<Request> {
+    let machine = Hierarchy::plain(&options.hierarchy)?;
+    let names = |text: &Option<String>| -> Vec<String> {
+        let text = text.as_deref().unwrap_or_default();
+        text.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect()
+    };
+    Ok(Request {
+        command: Command { program: options.program[0].clone(), arguments: options.program[1..].to_vec() },
+        interval: options.every,
+        engine: engine(options).into(),
+        hardware: names(&options.hardware),
+        software: Spec::list(options.software.as_deref().unwrap_or_default())?,
+        ghosts: Spec::list(options.ghost.as_deref().unwrap_or_default())?,
+        layout: options.layout,
+        machine: Some(machine),
+        noise: options.noise.map(Noise::seeded),
+        pin: options.pin,
+        aslr: if options.aslr { Aslr::On } else { Aslr::Off },
+        collector: options.collector.into(),
+        partial: None,
+    })
+}
+
+/// The engine that was asked for, or the one that the other options mean.
+fn engine(options: &Trace) -> TraceEngine {
+    let unsaid = match (options.every.unit, &options.software) {
+        (Unit::Instructions | Unit::Cycles, _) => TraceEngine::Simulated,
+        (Unit::Nanoseconds, Some(_)) => TraceEngine::Probe,
+        (Unit::Nanoseconds, None) => TraceEngine::Native,
+    };
+    options.engine.unwrap_or(unsaid)
+}
+
+/// The file of one run of several: its number stands before the extension.
+fn numbered(path: &Path, run: u32, runs: u32) -> PathBuf {
+    if runs == 1 {
+        return path.to_owned();
+    }
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let name = match path.extension() {
+        Some(extension) => format!("{stem}.{run}.{}", extension.to_string_lossy()),
+        None => format!("{stem}.{run}"),
+    };
+    path.with_file_name(name)
+}
+
+/// What was recorded, and what the user should know of it.
+fn say(recorded: &Recorded, path: &Path) -> Result<()> {
+    let missed: u64 = recorded.records.iter().map(|record| u64::from(record.missed_ticks)).sum();
+    let late = if missed > 0 { format!(", {missed} ticks missed") } else { String::new() };
+    let (records, metrics) = (recorded.records.len(), recorded.header.metrics.len());
+    let mut text =
+        format!("lightfoot trace: {records} records of {metrics} metrics in {}{late}\n", path.display());
+    recorded.header.notes.iter().for_each(|note| text += &format!("warning: {note}\n"));
+    Destination::Stderr.write(&text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_are_numbered_before_the_extension() {
+        assert_eq!(numbered(Path::new("a/b.lft"), 1, 1), Path::new("a/b.lft"));
+        assert_eq!(numbered(Path::new("a/b.lft"), 2, 3), Path::new("a/b.2.lft"));
+        assert_eq!(numbered(Path::new("b"), 3, 3), Path::new("b.3"));
+    }
+}

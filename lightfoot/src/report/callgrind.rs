@@ -1,0 +1,103 @@
+//! Files that `callgrind_annotate` and KCachegrind open, with calls and inclusive costs.
+//!
+//! A function belongs to an object and a file; code that was inlined from another file stands under `fi=` and returns with `fe=`. A `calls=` line is followed by
+//! one with the call's own line and what it cost with all that was called there. Recursion costs stand with the outermost call, inner
+//! ones have a number of calls and no cost, so that no function's inclusive cost exceeds the total.
+//! Source: the Valgrind manual, "Callgrind Format Specification".
+
+use super::cachegrind::{columns, command, costs, is_something, machine};
+use super::detail::{Call, Detail, Function};
+use super::terminal::printable;
+use super::{Metric, Report};
+use std::collections::HashMap;
+use std::fmt::Write;
+
+type Columns = Vec<(&'static Metric, &'static str)>;
+
+/// The whole file.
+pub fn show(report: &Report, detail: &Detail) -> String {
+    let columns = columns(report);
+    let events: Vec<&str> = columns.iter().map(|(_, event)| *event).collect();
+    let mut out = format!("# callgrind format\nversion: 1\ncreator: lightfoot {}\n", report.version);
+    let _ = writeln!(out, "cmd: {}\npart: 1\n\ndesc: {}", command(report), machine(report));
+    let _ = writeln!(out, "\npositions: line\nevents: {}", events.join(" "));
+    let _ = writeln!(out, "summary:{}\n", costs(&columns, &report.totals));
+    let mut writer =
+        Writer { detail, columns: &columns, names: HashMap::new(), numbers: HashMap::new(), out };
+    for function in &detail.functions {
+        writer.function(function);
+    }
+    let mut out = writer.out;
+    let _ = writeln!(out, "totals:{}", costs(&columns, &report.totals));
+    out
+}
+
+/// Which kind of name is abbreviated: each has numbers of its own.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Kind {
+    Object,
+    File,
+    Function,
+}
+
+struct Writer<'a> {
+    detail: &'a Detail,
+    columns: &'a Columns,
+    names: HashMap<(Kind, &'a str), usize>,
+    /// Names so far, by kind.
+    numbers: HashMap<Kind, usize>,
+    out: String,
+}
+
+impl<'a> Writer<'a> {
+    /// `(7) name` the first time, `(7)` from then on.
+    fn name(&mut self, kind: Kind, name: &'a str) -> String {
+        if let Some(number) = self.names.get(&(kind, name)) {
+            return format!("({number})");
+        }
+        let number = self.numbers.entry(kind).or_default();
+        *number += 1;
+        self.names.insert((kind, name), *number);
+        format!("({number}) {}", printable(name))
+    }
+
+    fn line(&mut self, key: &str, kind: Kind, name: &'a str) {
+        let name = self.name(kind, name);
+        let _ = writeln!(self.out, "{key}={name}");
+    }
+
+    fn function(&mut self, function: &'a Function) {
+        self.line("ob", Kind::Object, &function.library);
+        self.line("fl", Kind::File, &function.file);
+        self.line("fn", Kind::Function, &function.name);
+        let detail = self.detail;
+        let mut at = function.file.as_str();
+        for (&(file, line), counts) in &function.lines {
+            if is_something(self.columns, counts) {
+                self.in_file(&mut at, &function.file, &detail.files[file as usize]);
+                let _ = writeln!(self.out, "{line}{}", costs(self.columns, counts));
+            }
+        }
+        for (&((file, line), callee), call) in &function.calls {
+            self.in_file(&mut at, &function.file, &detail.files[file as usize]);
+            self.call(line, &detail.functions[callee], call);
+        }
+        self.out.push('\n');
+    }
+
+    /// Says that what follows is of `file`, if that is news.
+    fn in_file(&mut self, at: &mut &'a str, own: &str, file: &'a str) {
+        if *at != file {
+            self.line(if file == own { "fe" } else { "fi" }, Kind::File, file);
+            *at = file;
+        }
+    }
+
+    fn call(&mut self, line: u32, callee: &'a Function, call: &Call) {
+        self.line("cob", Kind::Object, &callee.library);
+        self.line("cfi", Kind::File, &callee.file);
+        self.line("cfn", Kind::Function, &callee.name);
+        let _ = writeln!(self.out, "calls={} {}", call.times, callee.first_line);
+        let _ = writeln!(self.out, "{line}{}", costs(self.columns, &call.counts));
+    }
+}

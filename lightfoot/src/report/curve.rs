@@ -1,0 +1,126 @@
+//! Misses by cache size, and memory touched over time, as a report has them.
+//!
+//! Both come from the stream that the hierarchy is simulated from. The caches of a curve have the lines and, where that is possible, the sets of the machine's first
+//! level, which is then one of the points, with the misses that the report has for it; larger ones have more ways. What the curve says of larger sizes is therefore
+//! what a first level of that size would miss, not what an outer level with other sets does.
+
+use super::number::{grouped, rate};
+use super::Report;
+use crate::hierarchy::Hierarchy;
+use event::Stream;
+use serde::Serialize;
+use simulate::distance::{CurveSizes, MissCurve, Window, WorkingSet};
+
+/// Data misses by size; each thread has a cache of its own.
+#[derive(Clone, Debug, Serialize)]
+pub struct Curve {
+    /// Bytes of a line.
+    pub line_bytes: u32,
+    /// Sets of every cache; replacement is least recently used, stores allocate.
+    pub sets: u64,
+    /// By size, ascending.
+    pub points: Vec<Point>,
+}
+
+/// One size.
+#[derive(Clone, Debug, Serialize)]
+pub struct Point {
+    /// Bytes of the cache.
+    pub size_bytes: u64,
+    /// Lines of a set.
+    pub ways: u64,
+    /// The machine's level of that size, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub level: Option<String>,
+    /// Loads that miss.
+    pub load_misses: u64,
+    /// Stores that miss.
+    pub store_misses: u64,
+}
+
+impl Point {
+    /// Misses of loads and stores.
+    pub fn misses(&self) -> u64 {
+        self.load_misses + self.store_misses
+    }
+}
+
+impl Curve {
+    /// From what was counted for `sizes` beside `hierarchy`.
+    pub fn new(hierarchy: &Hierarchy, sizes: &CurveSizes, found: &MissCurve) -> Curve {
+        // Nothing was counted where nothing was recorded.
+        let misses = |index: usize| found.points.get(index).map(|point| point.1).unwrap_or_default();
+        let points = sizes.bytes().zip(sizes.ways()).enumerate().map(|(index, (size_bytes, &ways))| Point {
+            size_bytes,
+            ways,
+            level: hierarchy.level_of(size_bytes),
+            load_misses: misses(index).loads,
+            store_misses: misses(index).stores,
+        });
+        Curve { line_bytes: sizes.line_bytes(), sets: sizes.sets(), points: points.collect() }
+    }
+
+    /// Lines of text: sizes, misses and ratios.
+    pub(super) fn text(&self, report: &Report) -> String {
+        let shape = match self.sets {
+            1 => "fully associative".to_owned(),
+            sets => format!("{} sets", grouped(sets)),
+        };
+        let mut out = format!(
+            "\n  data misses by size: LRU, {shape}, lines of {} B, of loads and stores\n",
+            self.line_bytes
+        );
+        let references = report.totals.loads + report.totals.stores;
+        let width = self.points.iter().map(|point| grouped(point.misses()).len()).max().unwrap_or(0);
+        for point in &self.points {
+            let misses = point.misses();
+            let level = point.level.as_ref().map(|level| format!("  {level}")).unwrap_or_default();
+            out += &format!(
+                "  {:>9}  {:>width$}  {:>8}{level}\n",
+                size(point.size_bytes),
+                grouped(misses),
+                rate(misses, references)
+            );
+        }
+        out
+    }
+}
+
+/// `48 KiB`; whole numbers only, as sizes are.
+fn size(bytes: u64) -> String {
+    let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
+    let unit = units.into_iter().find(|(shift, _)| bytes >= 1 << shift && bytes.is_multiple_of(1 << shift));
+    match unit {
+        Some((shift, name)) => format!("{} {name}", bytes >> shift),
+        None => format!("{bytes} B"),
+    }
+}
+
+/// Memory touched in each slice of time.
+#[derive(Clone, Debug)]
+pub struct Touched {
+    /// Bytes of a line.
+    pub line_bytes: u32,
+    /// Instructions of a slice; the last may be shorter.
+    pub slice_instructions: u64,
+    /// Lines that a slice may have touched beyond those that were counted: the in-line filter drops what its sets used last.
+    pub uncounted_lines_max: u64,
+    /// Slice by slice.
+    pub slices: Vec<Window>,
+}
+
+impl Touched {
+    /// From what was followed beside `hierarchy` on `stream`.
+    pub fn new(touched: &WorkingSet, hierarchy: &Hierarchy, stream: &Stream) -> Touched {
+        let uncounted_lines_max = match stream {
+            Stream::Filtered(filter) => u64::from(filter.data.sets),
+            _ => 0,
+        };
+        Touched {
+            line_bytes: hierarchy.levels.data.line_bytes,
+            slice_instructions: touched.window(),
+            uncounted_lines_max,
+            slices: touched.windows(),
+        }
+    }
+}

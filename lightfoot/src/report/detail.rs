@@ -1,0 +1,143 @@
+//! What annotated outputs need beyond tables: costs by file, enclosing function and line, in one order.
+//!
+//! A function is the enclosing one of the symbol table and a file that of the innermost frame, so that inlined code stands in the file that it
+//! was written in, under the function that runs it: the convention of cachegrind's and callgrind's files. Unknown lines are line 0 of `???`.
+
+use super::curve::Touched;
+use super::plain;
+use crate::calls::Calls;
+use crate::symbol::{demangle, Symbolizer, UNKNOWN};
+use crate::tally::{Counts, Tally};
+use instrument::Profile;
+use std::collections::{BTreeMap, HashMap};
+
+/// A function with its costs.
+#[derive(Clone, Debug, Default)]
+pub struct Function {
+    /// Demangled.
+    pub name: String,
+    /// The file that it lies in.
+    pub library: String,
+    /// The source file of most of its own code, `???` where none is known.
+    pub file: String,
+    /// Its first known line in that file, else 0.
+    pub first_line: u32,
+    /// Costs by index into [`Detail::files`] and line.
+    pub lines: BTreeMap<(u32, u32), Counts>,
+    /// Calls that it makes, by place and callee.
+    pub calls: BTreeMap<((u32, u32), usize), Call>,
+}
+
+/// Calls from one place to one function.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Call {
+    /// How many.
+    pub times: u64,
+    /// What they cost, with all that was called there; recursion stands with the outermost call.
+    pub counts: Counts,
+}
+
+/// All of it.
+#[derive(Clone, Debug, Default)]
+pub struct Detail {
+    /// Source files; the first is `???`.
+    pub files: Vec<String>,
+    /// Functions that ran, by library and name.
+    pub functions: Vec<Function>,
+    /// From [`Symbolizer::functions`] to these.
+    pub numbers: HashMap<usize, usize>,
+    /// Calling contexts, where calls were followed; functions there are those of [`Detail::functions`].
+    pub calls: Option<Calls>,
+    /// Memory touched over time, where it was followed.
+    pub touched: Option<Touched>,
+}
+
+impl Detail {
+    /// From a tally with lines.
+    pub fn new(tally: &Tally, symbols: &Symbolizer) -> Detail {
+        let sources = symbols.sources();
+        let mut detail = Detail::default();
+        detail.files.push(UNKNOWN.to_owned());
+        detail.files.extend(sources.files().iter().cloned());
+        let mut own: HashMap<usize, BTreeMap<u32, u64>> = HashMap::new();
+        for (cell, counts) in &tally.cells {
+            let number = detail.number(cell.function, symbols);
+            let place =
+                cell.spot.map(|spot| sources.spot(spot)).map_or((0, 0), |spot| (spot.file + 1, spot.line));
+            detail.functions[number].lines.entry(place).or_insert(tally.none).add(counts);
+            // What was inlined says nothing about where the function itself was written.
+            if let Some(outermost) = cell.spot.and_then(|spot| sources.chain(spot).last()) {
+                *own.entry(number).or_default().entry(outermost.file + 1).or_default() +=
+                    counts.instructions.max(1);
+            }
+        }
+        for (number, files) in own {
+            let Some((&file, _)) =
+                files.iter().max_by_key(|(file, weight)| (**weight, std::cmp::Reverse(**file)))
+            else {
+                continue;
+            };
+            let function = &mut detail.functions[number];
+            function.file.clone_from(&detail.files[file as usize]);
+            let first = function.lines.keys().find(|(of, line)| *of == file && *line > 0);
+            function.first_line = first.map_or(0, |(_, line)| *line);
+        }
+        detail
+    }
+
+    /// The number of a function of `symbols`, which is entered when it is new.
+    pub fn number(&mut self, function: usize, symbols: &Symbolizer) -> usize {
+        let next = self.functions.len();
+        let number = *self.numbers.entry(function).or_insert(next);
+        if number == next {
+            let known = &symbols.functions()[function];
+            self.functions.push(Function {
+                name: demangle(&known.name),
+                library: plain(&symbols.libraries()[known.library].path),
+                file: UNKNOWN.to_owned(),
+                ..Function::default()
+            });
+        }
+        number
+    }
+
+    /// Enters calls.
+    pub fn follow(&mut self, calls: &Calls, profile: &Profile, symbols: &mut Symbolizer) {
+        let mut calls = calls.clone();
+        for context in calls.contexts.iter_mut().skip(1) {
+            context.function = self.number(context.function as usize, symbols) as u32;
+        }
+        let inclusive = calls.inclusive();
+        for (node, context) in calls.contexts.iter().enumerate().skip(1) {
+            // Whoever is at the root was called by nobody.
+            if context.parent == 0 {
+                continue;
+            }
+            let caller = calls.contexts[context.parent as usize].function as usize;
+            let place = place_of(context.site, profile, symbols);
+            let call = self.functions[caller].calls.entry((place, context.function as usize)).or_default();
+            call.times += context.calls;
+            call.counts.add(&inclusive[node]);
+        }
+        for (back, times) in calls.backs.iter().filter(|(back, _)| back.from != 0) {
+            let [caller, callee] =
+                [back.from, back.to].map(|node| calls.contexts[node as usize].function as usize);
+            let place = place_of(back.site, profile, symbols);
+            self.functions[caller].calls.entry((place, callee)).or_default().times += times;
+        }
+        self.files =
+            std::iter::once(UNKNOWN.to_owned()).chain(symbols.sources().files().iter().cloned()).collect();
+        self.calls = Some(calls);
+    }
+}
+
+/// The line of the call that `block` ends with.
+fn place_of(block: Option<u32>, profile: &Profile, symbols: &mut Symbolizer) -> (u32, u32) {
+    let Some(block) = block.and_then(|block| profile.blocks.get(block as usize)) else { return (0, 0) };
+    let last = profile.instructions[(block.first + block.count - 1) as usize];
+    let spot = symbols.spot(&profile.modules[block.module as usize], block.ip + u64::from(last.offset));
+    spot.map_or((0, 0), |spot| {
+        let spot = symbols.sources().spot(spot);
+        (spot.file + 1, spot.line)
+    })
+}

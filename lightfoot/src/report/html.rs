@@ -1,0 +1,458 @@
+//! One page that opens offline: totals, time, functions, annotated source, call tree.
+//!
+//! The page is three files of this folder and the report's numbers as JSON; its script makes rows as they are looked at, so that a large
+//! profile opens at once. What would make the page heavy has a budget: the heaviest lines, the sources that they are in, the contexts that hold at
+//! least a thousandth of anything; the page says what it leaves out. **Leaves out** anything that is fetched: no fonts, no libraries.
+
+use super::curve::Point;
+use super::detail::Detail;
+use super::number::{grouped, rate, seconds};
+use super::terminal::printable;
+use super::{Kind, Metric, Report, COUNT_METRICS};
+use crate::tally::Counts;
+use serde_json::{json, Value};
+use simulate::distance::Window;
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+
+/// Lines in the page at most.
+const LINES_MAX: usize = 50_000;
+/// Functions in the page at most.
+const FUNCTIONS_MAX: usize = 20_000;
+/// Bytes of all sources in the page, and of one, at most.
+const SOURCES_BYTES_MAX: usize = 1_500_000;
+const SOURCE_BYTES_MAX: u64 = 600_000;
+/// Contexts that hold less than one part in this many of every column are left out.
+const CONTEXT_SHARE: u64 = 1000;
+
+const STYLE: &str = include_str!("page/page.css");
+const SCRIPT: &str = include_str!("page/page.js");
+
+/// What the numbers do not say, for the reader who did not read LIMITS.md.
+const NOTES: &[&str] = &[
+    "Misses are those of the described machine, with least-recently-used replacement and no prefetching; real hardware prefetches streams.",
+    "Addresses are virtual, and the kernel's own references, page walks and speculation are not seen.",
+    "Cycles, where given, are a declared sum of events times penalties: good for comparing two runs, no prediction of seconds.",
+    "Counts are exact for the path that this run took; address randomisation was off, so that runs repeat.",
+];
+
+/// The whole page.
+///
+/// # Errors
+/// When the numbers cannot be put in JSON, which would be a defect.
+pub fn show(report: &Report, detail: &Detail) -> anyhow::Result<String> {
+    let mut page = Page::new(report, detail);
+    // Inside a script element nothing may look like its end.
+    let data = serde_json::to_string(&page.data())?.replace("</", "<\\/").replace("<!--", "<\\u0021--");
+    let title = text(&report.command.join(" "));
+    let mut out = format!(
+        "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width\">\n\
+         <title>lightfoot: {title}</title>\n<style>\n{STYLE}</style>\n<main>\n"
+    );
+    out += &page.head(&title);
+    out += BODY;
+    out += &format!("</main>\n<script type=\"application/json\" id=\"data\">{data}</script>\n<script>\n{SCRIPT}</script>\n</html>\n");
+    Ok(out)
+}
+
+/// The parts that the script fills.
+const BODY: &str = r#"<section id="time-section"><h2>Over time, per 1,000 instructions</h2><p class="faint">From left to right, by instructions executed.</p><div id="time"></div></section>
+<section id="sets-section"><h2>Working set over time</h2><p id="sets-note" class="faint"></p><div id="sets"></div><h3>Footprint: touched since the start</h3><div id="footprint"></div></section>
+<section id="curve-section"><h2>Miss ratio by cache size</h2><p id="curve-note" class="faint"></p><div id="curve"></div>
+<details><summary>Numbers</summary><div class="scroll"><table id="sizes"></table></div></details></section>
+<section><h2>Functions</h2><div class="bar"><input id="filter" placeholder="Filter by name or library" aria-label="Filter functions"><label>shares of <select id="by"></select></label></div>
+<div class="scroll tall"><table id="functions"></table></div><p><button id="more"></button></p></section>
+<section id="source-section"><h2>Source</h2><div class="bar"><select id="file" aria-label="Source file"></select></div><p id="source-note" class="faint"></p><p id="cuts" class="faint"></p>
+<div class="scroll tall"><table id="source" class="source"></table></div></section>
+<section id="tree-section"><h2>Call tree</h2><p class="faint">Share with calls, share by itself. Recursion stands with its outermost call; contexts below a thousandth of everything are left out.</p><div id="tree" class="tall" role="tree"></div></section>
+<noscript><p class="warn">The tables of this page are drawn by a script, which is switched off.</p></noscript>
+"#;
+
+/// Text between tags.
+fn text(plain: &str) -> String {
+    printable(plain).replace('&', "&amp;").replace('<', "&lt;").replace('"', "&quot;")
+}
+
+struct Page<'a> {
+    report: &'a Report,
+    detail: &'a Detail,
+    columns: Vec<&'static Metric>,
+    /// The column that shares are of, until the reader chooses another.
+    column: usize,
+    inclusive: Vec<Counts>,
+    /// What was left out for the page's size.
+    cuts: Vec<String>,
+}
+
+impl<'a> Page<'a> {
+    fn new(report: &'a Report, detail: &'a Detail) -> Page<'a> {
+        let present = |metric: &&Metric| metric.field != "blocks" && (metric.value)(&report.totals).is_some();
+        let columns: Vec<&Metric> = report.metrics().filter(present).collect();
+        let wanted = match (report.sort, report.kind) {
+            (Some(metric), _) => metric.field,
+            (None, Kind::Cache) => "l1d_load_misses",
+            (None, Kind::Count) => COUNT_METRICS[0].field,
+        };
+        let column = columns.iter().position(|metric| metric.field == wanted).unwrap_or(0);
+        let inclusive = detail.calls.as_ref().map(|calls| calls.inclusive()).unwrap_or_default();
+        Page { report, detail, columns, column, inclusive, cuts: Vec::new() }
+    }
+
+    fn values(&self, counts: &Counts) -> Vec<u64> {
+        self.columns.iter().map(|metric| (metric.value)(counts).unwrap_or(0)).collect()
+    }
+
+    fn head(&self, title: &str) -> String {
+        let report = self.report;
+        let name = if report.kind == Kind::Cache { "lightfoot cache" } else { "lightfoot count" };
+        let region =
+            report.region.iter().map(|region| format!("region {} of ", text(region))).collect::<String>();
+        let end = match (report.partial, report.signal) {
+            (true, _) => "interrupted: partial".to_owned(),
+            (_, Some(signal)) => format!("ended by signal {signal}"),
+            (_, None) => format!("exit status {}", report.exit_status),
+        };
+        let mut out = format!(
+            "<h1><small>{name}</small> {region}{title}</h1>\n<p class=\"faint\">{end}; {}</p>\n",
+            self.machine()
+        );
+        out += "<div class=\"tiles\">\n";
+        for (label, value, remark) in self.tiles() {
+            out += &format!(
+                "<div class=\"tile\"><small>{label}</small><b>{value}</b><small>{remark}</small></div>\n"
+            );
+        }
+        out += "</div>\n";
+        for warning in &report.warnings {
+            out += &format!("<p class=\"warn\">{}</p>\n", text(warning));
+        }
+        let notes: String = NOTES.iter().map(|note| format!("<li>{note}</li>")).collect();
+        out + &format!("<section><h2>What the numbers do not say</h2><ul>{notes}</ul></section>\n")
+    }
+
+    /// The machine in a line.
+    fn machine(&self) -> String {
+        let machine = &self.report.machine;
+        let name = machine.get("name").and_then(Value::as_str).unwrap_or("unknown");
+        let verb = if self.report.kind == Kind::Cache { "simulated machine" } else { "on machine" };
+        let caches = machine.get("cache").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        let caches: Vec<String> = caches.iter().filter_map(cache).collect();
+        let caches = if caches.is_empty() || self.report.kind == Kind::Count {
+            String::new()
+        } else {
+            format!(" ({})", caches.join(", "))
+        };
+        format!("{verb} <b>{}</b>{caches}", text(name))
+    }
+
+    fn tiles(&self) -> Vec<(String, String, String)> {
+        let report = self.report;
+        let mut tiles: Vec<(String, String, String)> = self
+            .columns
+            .iter()
+            .map(|metric| {
+                let value = (metric.value)(&report.totals).unwrap_or(0);
+                let (whole, of) = match metric.field {
+                    "l1i_misses" => (report.totals.instructions, "of instructions"),
+                    "l1d_load_misses" => (report.totals.loads, "of loads"),
+                    "l1d_store_misses" => (report.totals.stores, "of stores"),
+                    "l2_misses" | "l3_misses" | "dtlb_misses" => {
+                        (report.totals.loads + report.totals.stores, "of loads and stores")
+                    }
+                    "branch_mispredictions" => {
+                        (report.conditional_branches.unwrap_or(0), "of conditional branches")
+                    }
+                    _ => (0, ""),
+                };
+                let remark =
+                    if of.is_empty() { String::new() } else { format!("{} {of}", rate(value, whole)) };
+                (metric.label.to_owned(), grouped(value), remark)
+            })
+            .collect();
+        if let Some(cycles) = &report.cycles {
+            tiles.push(("cycles, a declared sum".into(), grouped(cycles.total), text(&cycles.constants())));
+        }
+        tiles.push(("wall time".into(), seconds(report.wall_s), "of the measured run".into()));
+        tiles.push(match (report.slowdown, report.native_wall_s) {
+            (Some(slowdown), Some(native)) => {
+                ("slowdown".into(), format!("{slowdown:.1}×"), format!("of the native {}", seconds(native)))
+            }
+            _ => (
+                "slowdown".into(),
+                "–".into(),
+                text(report.null_reasons.get("slowdown").map_or("", String::as_str)),
+            ),
+        });
+        tiles
+    }
+
+    fn data(&mut self) -> Value {
+        let libraries = self.libraries();
+        let lines = self.lines();
+        let sources = self.sources(&lines);
+        let functions = self.functions(&libraries);
+        let columns: Vec<Value> = self
+            .columns
+            .iter()
+            .map(|metric| json!({"field": metric.field, "label": metric.label, "short": short(metric)}))
+            .collect();
+        json!({
+            "kind": self.report.kind,
+            "columns": columns,
+            "column": self.column,
+            "totals": self.values(&self.report.totals),
+            "libraries": libraries.iter().map(|(_, name)| *name).collect::<Vec<_>>(),
+            "files": self.detail.files,
+            "functions": functions,
+            "lines": lines,
+            "sources": sources,
+            "calls": self.calls(),
+            "slices": self.slices(),
+            "sets": self.working_set(),
+            "curve": self.curve(),
+            "cuts": self.cuts,
+        })
+    }
+
+    /// Libraries by number.
+    fn libraries(&self) -> Vec<(usize, &'a str)> {
+        let mut names: Vec<&str> =
+            self.detail.functions.iter().map(|function| function.library.as_str()).collect();
+        names.sort_unstable();
+        names.dedup();
+        names.into_iter().enumerate().collect()
+    }
+
+    /// `[name, library, file, line, own, with calls]` by number; those beyond the budget keep their name alone, for the tree.
+    fn functions(&mut self, libraries: &[(usize, &str)]) -> Vec<Value> {
+        let library: HashMap<&str, usize> = libraries.iter().map(|(number, name)| (*name, *number)).collect();
+        let files: HashMap<&str, usize> =
+            self.detail.files.iter().enumerate().map(|(number, file)| (file.as_str(), number)).collect();
+        let mut all: Vec<Option<Counts>> = vec![None; self.detail.functions.len()];
+        if let Some(calls) = &self.detail.calls {
+            for (context, counts) in calls.contexts.iter().zip(&self.inclusive).skip(1) {
+                all[context.function as usize].get_or_insert_default().add(counts);
+            }
+        }
+        let functions =
+            self.detail.functions.iter().zip(all).take(FUNCTIONS_MAX.max(all_in_tree(self.detail)));
+        functions
+            .map(|(function, all)| {
+                let own = function.lines.values().fold(Counts::default(), |mut sum, counts| {
+                    sum.add(counts);
+                    sum
+                });
+                let file = files.get(function.file.as_str()).copied().unwrap_or(0);
+                let all = all.map_or(json!(0), |all| json!(self.values(&all)));
+                json!([
+                    function.name,
+                    library[function.library.as_str()],
+                    file,
+                    function.first_line,
+                    self.values(&own),
+                    all
+                ])
+            })
+            .collect()
+    }
+
+    /// Costs by file and line, the heaviest lines only where there are too many.
+    fn lines(&mut self) -> BTreeMap<u32, Vec<(u32, Vec<u64>)>> {
+        let mut lines: BTreeMap<(u32, u32), Counts> = BTreeMap::new();
+        for function in &self.detail.functions {
+            for (place, counts) in &function.lines {
+                lines.entry(*place).or_default().add(counts);
+            }
+        }
+        let mut kept: Vec<((u32, u32), Counts)> =
+            lines.into_iter().filter(|((file, _), _)| *file > 0).collect();
+        if kept.len() > LINES_MAX {
+            let left_out = kept.len() - LINES_MAX;
+            kept.sort_by_key(|(_, counts)| std::cmp::Reverse(self.report.weight(counts)));
+            kept.truncate(LINES_MAX);
+            kept.sort_by_key(|(place, _)| *place);
+            self.cuts.push(format!(
+                "{} lines with the lowest costs are left out of this page; --format csv has all",
+                grouped(left_out as u64)
+            ));
+        }
+        let mut files: BTreeMap<u32, Vec<(u32, Vec<u64>)>> = BTreeMap::new();
+        for ((file, line), counts) in kept {
+            files.entry(file).or_default().push((line, self.values(&counts)));
+        }
+        files
+    }
+
+    /// Texts of the heaviest files, as long as there is room, and what is to be said of each.
+    fn sources(&self, lines: &BTreeMap<u32, Vec<(u32, Vec<u64>)>>) -> BTreeMap<u32, Value> {
+        let weight = |lines: &[(u32, Vec<u64>)]| {
+            lines
+                .iter()
+                .map(|(_, costs)| (costs[self.column], costs[0]))
+                .fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1))
+        };
+        let mut files: Vec<(u32, (u64, u64))> =
+            lines.iter().map(|(file, lines)| (*file, weight(lines))).collect();
+        files.sort_by_key(|(file, weight)| (std::cmp::Reverse(*weight), *file));
+        let built = self.built();
+        let mut room = SOURCES_BYTES_MAX;
+        files
+            .into_iter()
+            .map(|(file, _)| {
+                (file, source(&self.detail.files[file as usize], built.get(&file).copied(), &mut room))
+            })
+            .collect()
+    }
+
+    /// The library that a file's code is in, by file.
+    fn built(&self) -> HashMap<u32, &'a str> {
+        let places =
+            self.detail.functions.iter().flat_map(|function| {
+                function.lines.keys().map(|(file, _)| (*file, function.library.as_str()))
+            });
+        places.collect()
+    }
+
+    /// `[parent, function, calls, costs with calls]` by number; small contexts are left out.
+    fn calls(&self) -> Value {
+        let Some(calls) = &self.detail.calls else { return Value::Null };
+        let totals = self.values(&self.report.totals);
+        let mut numbers = vec![None; calls.contexts.len()];
+        numbers[0] = Some(0);
+        let mut rows = vec![json!([0, 0, 1, totals])];
+        for (node, context) in calls.contexts.iter().enumerate().skip(1) {
+            let values = self.values(&self.inclusive[node]);
+            let matters = values.iter().zip(&totals).any(|(value, total)| value * CONTEXT_SHARE > *total);
+            let parent = numbers[context.parent as usize].filter(|_| matters);
+            if let Some(parent) = parent {
+                numbers[node] = Some(rows.len());
+                rows.push(json!([parent, context.function, context.calls, values]));
+            }
+        }
+        json!(rows)
+    }
+
+    fn slices(&self) -> Value {
+        let Some(calls) = &self.detail.calls else { return Value::Null };
+        let rows: Vec<Vec<u64>> = calls.slices.iter().map(|counts| self.values(counts)).collect();
+        json!({"instructions": calls.slice_instructions, "rows": rows})
+    }
+
+    /// `[lines, pages, new lines, new pages]` by slice.
+    fn working_set(&self) -> Value {
+        let Some(touched) = &self.detail.touched else { return Value::Null };
+        let row = |window: &Window| json!([window.lines, window.pages, window.new_lines, window.new_pages]);
+        let rows: Vec<Value> = touched.slices.iter().map(row).collect();
+        let (line, uncounted) = (touched.line_bytes, touched.uncounted_lines_max);
+        json!({"instructions": touched.slice_instructions, "line": line, "uncounted": uncounted, "rows": rows})
+    }
+
+    /// `[bytes, load misses, store misses, ways, level]` by size.
+    fn curve(&self) -> Value {
+        let Some(curve) = &self.report.curve else { return Value::Null };
+        let row = |point: &Point| {
+            json!([point.size_bytes, point.load_misses, point.store_misses, point.ways, point.level])
+        };
+        let rows: Vec<Value> = curve.points.iter().map(row).collect();
+        let totals = &self.report.totals;
+        json!({"line": curve.line_bytes, "sets": curve.sets, "loads": totals.loads, "stores": totals.stores, "rows": rows})
+    }
+}
+
+/// A column's heading, of loads and stores apart.
+fn short(metric: &Metric) -> &'static str {
+    match metric.field {
+        "l1d_load_misses" => "L1D ld",
+        "l1d_store_misses" => "L1D st",
+        _ => super::text::short(metric),
+    }
+}
+
+/// Functions that the tree names must be in the page.
+fn all_in_tree(detail: &Detail) -> usize {
+    let contexts = detail.calls.iter().flat_map(|calls| calls.contexts.iter().skip(1));
+    contexts.map(|context| context.function as usize + 1).max().unwrap_or(0)
+}
+
+/// `L1D 48 K` of a cache of the machine's description.
+fn cache(cache: &Value) -> Option<String> {
+    let (level, bytes) = (cache.get("level")?.as_u64()?, cache.get("size_bytes")?.as_u64()?);
+    let kind = match cache.get("kind").and_then(Value::as_str) {
+        Some("instruction") => "I",
+        Some("data") => "D",
+        _ => "",
+    };
+    let size = if bytes >= 1 << 20 { format!("{} MiB", bytes >> 20) } else { format!("{} KiB", bytes >> 10) };
+    Some(format!("L{level}{kind} {size}"))
+}
+
+/// A source's text, or why there is none; whether it has changed since `library` was built.
+fn source(path: &str, library: Option<&str>, room: &mut usize) -> Value {
+    let about = match std::fs::metadata(path) {
+        Ok(about) if about.is_file() => about,
+        _ => return json!({"note": format!("{path} is not here: only lines with costs are shown.")}),
+    };
+    if about.len() > SOURCE_BYTES_MAX.min(*room as u64) {
+        return json!({"note": format!("{path} is left out of this page for its size: only lines with costs are shown.")});
+    }
+    let Ok(bytes) = std::fs::read(path) else { return json!({"note": format!("{path} cannot be read.")}) };
+    *room -= bytes.len().min(*room);
+    let text = String::from_utf8_lossy(&bytes);
+    let built = library.and_then(|library| Path::new(library).metadata().ok()?.modified().ok());
+    let changed = built.zip(about.modified().ok()).is_some_and(|(built, written)| written > built);
+    match changed {
+        true => {
+            json!({"text": text, "note": format!("{path} has changed since the program was built: lines may not match.")})
+        }
+        false => json!({"text": text}),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::detail::Function;
+    use crate::report::tests::count_report;
+
+    fn page(command: &str) -> String {
+        let report = Report { command: vec![command.into()], ..count_report() };
+        let function = Function {
+            name: "f</script>".into(),
+            library: "/bin/prog".into(),
+            lines: BTreeMap::from([((1, 3), report.totals)]),
+            ..Function::default()
+        };
+        let files = vec!["???".into(), "/no/such/file.c".into()];
+        show(&report, &Detail { files, functions: vec![function], ..Detail::default() }).unwrap()
+    }
+
+    fn data(page: &str) -> Value {
+        let (_, rest) = page.split_once("id=\"data\">").unwrap();
+        serde_json::from_str(rest.split_once("</script>").unwrap().0).unwrap()
+    }
+
+    #[test]
+    fn names_cannot_leave_their_place() {
+        let page = page("<b>&\"");
+        assert!(page.contains("lightfoot: &lt;b>&amp;&quot;</title>"), "{page}");
+        assert_eq!(data(&page)["functions"][0][0], "f</script>");
+    }
+
+    #[test]
+    fn the_page_holds_the_numbers_and_says_what_is_missing() {
+        let data = data(&page("prog"));
+        assert_eq!(data["totals"], json!([1_234_567, 3000, 400]));
+        assert_eq!(data["lines"]["1"], json!([[3, [1_234_567, 3000, 400]]]));
+        assert!(data["sources"]["1"]["note"].as_str().unwrap().contains("/no/such/file.c is not here"));
+        assert_eq!(data["calls"], Value::Null);
+    }
+
+    #[test]
+    fn nothing_is_fetched() {
+        let page = page("prog");
+        for word in ["http:", "https:", "src=", "@import", "url("] {
+            let without = page.replace("http://www.w3.org/2000/svg", "");
+            assert!(!without.contains(word), "{word}");
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! Software metrics as people write them.
+//!
+//! | written | what adds up |
+//! |---|---|
+//! | `fn:NAME`, `fn:LIBRARY!NAME` | calls of a function; `*` and `?` match, and each function is a metric |
+//! | `var:NAME`, `var:LIBRARY!NAME` | writes that touch a variable |
+//! | `addr:START-END`, `addr:START+BYTES` | writes that touch these addresses |
+//! | `line:FILE:LINE` | arrivals at the code of a source line |
+//!
+//! A name without a library is looked for in the program first, then in the libraries that it asks for; a pattern in the program alone. A library that
+//! the program loads later is given by its path. **Leaves out** whether anything of that name exists: [`target`](super::target) looks.
+
+use anyhow::{bail, Result};
+use std::fmt;
+use std::ops::Range;
+
+/// What a metric counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Spec {
+    /// Calls.
+    Function(Named),
+    /// Writes.
+    Variable(Named),
+    /// Writes.
+    Addresses(Range<u64>),
+    /// Arrivals.
+    Line(String, u32),
+}
+
+/// A name, and where to look for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Named {
+    /// The end of a library's path, or a name such as `libz`.
+    pub library: Option<String>,
+    /// The name, or a pattern.
+    pub name: String,
+}
+
+impl Named {
+    fn parse(text: &str) -> Named {
+        match text.split_once('!') {
+            Some((library, name)) => Named { library: Some(library.into()), name: name.into() },
+            None => Named { library: None, name: text.into() },
+        }
+    }
+
+    /// Whether it stands for several.
+    pub fn is_pattern(&self) -> bool {
+        self.name.contains(['*', '?'])
+    }
+}
+
+impl Spec {
+    /// Reads one.
+    ///
+    /// # Errors
+    /// When it is none of the forms above.
+    pub fn parse(text: &str) -> Result<Spec> {
+        let (kind, rest) = text.split_once(':').unwrap_or(("", text));
+        if rest.is_empty() {
+            bail!(
+                "{text:?} is no software metric: write fn:NAME, var:NAME, addr:START-END or line:FILE:LINE"
+            );
+        }
+        match kind {
+            "fn" => Ok(Spec::Function(Named::parse(rest))),
+            "var" => Ok(Spec::Variable(Named::parse(rest))),
+            "addr" => match addresses(rest) {
+                Some(range) => Ok(Spec::Addresses(range)),
+                None => bail!("{text:?}: write addresses as addr:0x1000-0x1040 or addr:0x1000+64"),
+            },
+            "line" => match rest.rsplit_once(':').and_then(|(file, line)| Some((file, line.parse().ok()?))) {
+                Some((file, line)) => Ok(Spec::Line(file.into(), line)),
+                None => bail!("{text:?}: write a line as line:FILE:LINE"),
+            },
+            _ => bail!(
+                "{text:?} is no software metric: write fn:NAME, var:NAME, addr:START-END or line:FILE:LINE"
+            ),
+        }
+    }
+
+    /// Reads a list with commas.
+    ///
+    /// # Errors
+    /// As [`Spec::parse`].
+    pub fn list(text: &str) -> Result<Vec<Spec>> {
+        text.split(',').filter(|part| !part.is_empty()).map(Spec::parse).collect()
+    }
+}
+
+impl fmt::Display for Named {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.library {
+            Some(library) => write!(f, "{library}!{}", self.name),
+            None => f.write_str(&self.name),
+        }
+    }
+}
+
+impl fmt::Display for Spec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Spec::Function(named) => write!(f, "fn:{named}"),
+            Spec::Variable(named) => write!(f, "var:{named}"),
+            Spec::Addresses(range) => write!(f, "addr:{:#x}-{:#x}", range.start, range.end),
+            Spec::Line(file, line) => write!(f, "line:{file}:{line}"),
+        }
+    }
+}
+
+fn addresses(text: &str) -> Option<Range<u64>> {
+    let number = |text: &str| match text.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16).ok(),
+        None => text.parse().ok(),
+    };
+    let range = match (text.split_once('-'), text.split_once('+')) {
+        (Some((start, end)), None) => number(start)?..number(end)?,
+        (None, Some((start, bytes))) => number(start)?..number(start)?.checked_add(number(bytes)?)?,
+        _ => return None,
+    };
+    (range.start < range.end).then_some(range)
+}
+
+/// Whether `name` matches `pattern`, in which `*` stands for anything and `?` for one character. Cost: linear but for many stars.
+pub fn matches(pattern: &str, name: &str) -> bool {
+    let (pattern, name) = (pattern.as_bytes(), name.as_bytes());
+    let (mut p, mut n, mut star) = (0, 0, None);
+    while n < name.len() {
+        match pattern.get(p) {
+            Some(b'*') => {
+                star = Some((p, n));
+                p += 1;
+            }
+            Some(&c) if c == b'?' || c == name[n] => (p, n) = (p + 1, n + 1),
+            _ => match &mut star {
+                Some((at, from)) => {
+                    *from += 1;
+                    (p, n) = (*at + 1, *from);
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern[p..].iter().all(|&c| c == b'*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        let all = "fn:main,fn:libz.so.1!deflate*,var:counter,addr:0x1000-0x1040,line:src/a.c:17";
+        let specs = Spec::list(all).unwrap();
+        let again: Vec<String> = specs.iter().map(Spec::to_string).collect();
+        assert_eq!(again.join(","), all);
+        assert_eq!(Spec::parse("addr:16+4").unwrap(), Spec::Addresses(16..20));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_by_its_text() {
+        for text in ["main", "fn:", "addr:9-3", "addr:x+1", "line:a.c", "line:a.c:x", "call:main"] {
+            let error = Spec::parse(text).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("{text:?}")), "{error}");
+        }
+    }
+
+    #[test]
+    fn patterns_match_as_in_a_shell() {
+        for (pattern, name) in
+            [("*", ""), ("BZ2_*", "BZ2_bzRead"), ("*a*b", "xaxbab"), ("a?c", "abc"), ("a", "a")]
+        {
+            assert!(matches(pattern, name), "{pattern} {name}");
+        }
+        for (pattern, name) in [("a?", "a"), ("*b", "ba"), ("a*c*e", "abcd"), ("", "a")] {
+            assert!(!matches(pattern, name), "{pattern} {name}");
+        }
+    }
+}

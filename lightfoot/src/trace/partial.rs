@@ -1,0 +1,107 @@
+//! Records on disk as they come, so that whatever ends the measurement leaves what was seen.
+//!
+//! While a run goes on its records are appended to a trace file of its own, `FILE.partial`, at most [`EVERY`] behind. The whole trace, with what only its end
+//! knows, is written elsewhere and renamed when the run is over. A partial file that remains is a trace that was cut, and all commands read it. That
+//! a partial file cannot be written stops no measurement: the trace then says so.
+
+use anyhow::{Context, Result};
+use measure::trace::{Header, Record, Writer};
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Records are in the system's hands at most this much later than they were made.
+const EVERY: Duration = Duration::from_millis(250);
+const BUFFER_BYTES: usize = 1 << 16;
+
+/// A trace file in the making, or none.
+#[derive(Debug, Default)]
+pub(super) struct Partial {
+    open: Option<Open>,
+    complaint: Option<String>,
+}
+
+#[derive(Debug)]
+struct Open {
+    path: PathBuf,
+    writer: Writer<BufWriter<File>>,
+    handed_over: Instant,
+}
+
+impl Partial {
+    /// Begins the file, if one is wanted.
+    ///
+    /// # Errors
+    /// When it cannot be created.
+    pub(super) fn new(path: Option<&Path>, header: &Header) -> Result<Partial> {
+        let Some(path) = path else { return Ok(Partial::default()) };
+        let create = || -> Result<Writer<BufWriter<File>>> {
+            let mut writer =
+                Writer::new(BufWriter::with_capacity(BUFFER_BYTES, File::create(path)?), header)?;
+            writer.flush()?;
+            Ok(writer)
+        };
+        let writer = create().with_context(|| format!("cannot write {}", path.display()))?;
+        let open = Open { path: path.to_owned(), writer, handed_over: Instant::now() };
+        Ok(Partial { open: Some(open), complaint: None })
+    }
+
+    /// Appends a record.
+    pub(super) fn record(&mut self, record: &Record) {
+        let Some(open) = &mut self.open else { return };
+        if let Err(error) = open.record(record) {
+            let path = open.path.display();
+            self.complaint = Some(format!("records were not kept in {path} while the program ran: {error}"));
+            self.open = None;
+        }
+    }
+
+    /// What a reader of the trace should know.
+    pub(super) fn complaint(&self) -> Option<String> {
+        self.complaint.clone()
+    }
+}
+
+impl Open {
+    fn record(&mut self, record: &Record) -> Result<(), measure::Error> {
+        self.writer.record(record)?;
+        if self.handed_over.elapsed() < EVERY {
+            return Ok(());
+        }
+        self.handed_over = Instant::now();
+        self.writer.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace::format::tests::example;
+    use measure::trace::decode;
+
+    #[test]
+    fn what_was_recorded_can_be_read_before_the_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.partial");
+        let trace = example();
+        let mut partial = Partial::new(Some(&path), &trace.header).unwrap();
+        assert!(decode(&std::fs::read(&path).unwrap()).unwrap().records.is_empty());
+        partial.record(&trace.records[0]);
+        std::thread::sleep(EVERY);
+        partial.record(&trace.records[1]);
+        let read = decode(&std::fs::read(&path).unwrap()).unwrap();
+        assert_eq!(read.records, trace.records);
+        assert!(read.cut.unwrap().why.contains("killed"));
+    }
+
+    #[test]
+    fn a_full_disk_is_said_and_stops_nothing() {
+        let full = Path::new("/dev/full");
+        let trace = example();
+        assert!(Partial::new(Some(full), &trace.header).is_err());
+        let mut partial = Partial::new(None, &trace.header).unwrap();
+        partial.record(&trace.records[0]);
+        assert_eq!(partial.complaint(), None);
+    }
+}

@@ -1,0 +1,119 @@
+//! The paper's collector: a timer's signal handler in the program reads the counters, and the host makes records of what it wrote down.
+//!
+//! For comparison: it interrupts the program's system calls, uses its stack and caches, and takes its threads' time, which `collector:handler-ns` tells. A handler
+//! writes to a file in memory, which the host reads now and then; what happened behind the last tick comes from one read by the host after the
+//! end. A program that executes another one takes no timer along: its last record is then a long one.
+
+use super::partial::Partial;
+use anyhow::{anyhow, Context, Result};
+use instrument::probe::{Held, Running};
+use measure::collector::signal::{Ticks, Totals};
+use measure::counter::{Counters, Group};
+use measure::trace::{End, Interval, Record};
+use rustix::event::{poll, PollFd, PollFlags};
+use rustix::fd::OwnedFd;
+use rustix::fs::MemfdFlags;
+use rustix::io::{fcntl_setfd, FdFlags};
+use rustix::time::{clock_gettime, ClockId, Timespec};
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
+
+/// The host looks at the file this often.
+const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+/// A read of a group has so many words before its values.
+const GROUP_HEAD_WORDS: usize = 3;
+
+/// Lets the program inherit the group, or no longer.
+pub(super) fn inherited(group: &Group, flags: FdFlags) -> Result<()> {
+    fcntl_setfd(group.descriptor(), flags).context("cannot pass the counters on to the program")
+}
+
+/// Ticks of a program that is about to run.
+pub(super) struct Handler {
+    file: File,
+    ticks: Ticks,
+}
+
+impl Handler {
+    /// Sets the handler and starts the timer; `words` are the counters of probes.
+    pub(super) fn new(
+        held: &mut Held,
+        interval: Interval,
+        group: &mut Group,
+        probes: Option<&mut dyn Counters>,
+        words: &[usize],
+    ) -> Result<Handler> {
+        let file = rustix::fs::memfd_create("lightfoot-ticks", MemfdFlags::CLOEXEC);
+        let file = File::from(file.context("cannot make a file in memory for ticks")?);
+        let group_bytes = 8 * (GROUP_HEAD_WORDS + group.metrics().len()) as u32;
+        let descriptor = group.descriptor().as_raw_fd();
+        let wanted = instrument::probe::Ticks {
+            interval_ns: interval.length,
+            group: descriptor,
+            group_bytes,
+            words,
+            output: file.as_raw_fd(),
+        };
+        held.tick(&wanted).map_err(crate::engine::failure)?;
+        // The program stands still: what setting up has cost it is counted before it begins.
+        let first = totals(group, probes)?;
+        Ok(Handler { file, ticks: Ticks::new(now_ns(), first) })
+    }
+
+    /// Makes records until the program ends.
+    pub(super) fn collect(
+        mut self,
+        running: &Running,
+        group: &mut Group,
+        probes: Option<&mut dyn Counters>,
+        partial: &mut Partial,
+    ) -> Result<(Vec<Record>, End)> {
+        let process = pidfd(running.pid())?;
+        let (mut records, mut at, mut ended) = (Vec::new(), 0, false);
+        while !ended {
+            let mut on = [PollFd::new(&process, PollFlags::IN)];
+            // A signal is no end: the program has got it too.
+            let ready = poll(&mut on, Some(&LOOK_EVERY)).unwrap_or(0);
+            ended = ready > 0;
+            at += self.drain(at, |record| {
+                partial.record(&record);
+                records.push(record);
+            })?;
+        }
+        let last = totals(group, probes)?;
+        let (record, end) = self.ticks.finish(now_ns(), last);
+        records.push(record);
+        Ok((records, end))
+    }
+
+    /// What was written behind byte `at`; how many bytes were read. The file is emptied never: a minute at a millisecond is 6 MB.
+    fn drain(&mut self, at: u64, mut take: impl FnMut(Record)) -> Result<u64> {
+        let size = self.ticks.bytes();
+        let there = self.file.metadata()?.len().saturating_sub(at) as usize / size * size;
+        let mut bytes = vec![0; there];
+        self.file.read_exact_at(&mut bytes, at).context("cannot read the ticks")?;
+        bytes.chunks_exact(size).filter_map(|tick| self.ticks.record(tick)).for_each(&mut take);
+        Ok(there as u64)
+    }
+}
+
+fn totals(group: &mut Group, probes: Option<&mut dyn Counters>) -> Result<Totals> {
+    let mut totals = Totals { group: vec![0; group.metrics().len()], ..Totals::default() };
+    totals.times = group.read(&mut totals.group).map_err(|error| anyhow!("{error}"))?;
+    if let Some(probes) = probes {
+        totals.words = vec![0; probes.metrics().len()];
+        probes.read(&mut totals.words).map_err(|error| anyhow!("{error}"))?;
+    }
+    Ok(totals)
+}
+
+fn pidfd(pid: i32) -> Result<OwnedFd> {
+    let pid = rustix::process::Pid::from_raw(pid).context("the program has no number")?;
+    rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).context("cannot watch the program")
+}
+
+fn now_ns() -> u64 {
+    let time = clock_gettime(ClockId::Monotonic);
+    time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
+}

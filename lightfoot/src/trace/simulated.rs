@@ -1,0 +1,483 @@
+//! The simulated machine as a source of metrics: deterministic counts at exact edges, on any computer.
+//!
+//! **What.** A tool that asks for an event at the start of every block, beside the references that the simulation needs. Blocks give instructions, outcomes of
+//! branches, and executions of chosen instructions; references give misses. Both come in program order, so that an edge falls between two blocks of the
+//! program although the simulation runs behind it. **Why this way.** Block counts are sums over the whole run; only a record in the stream says *when*.
+//! The stream stays filtered, which is exact. Watching writes and simulated noise need every reference: then the full stream is taken, whose own block records
+//! stand in for the events. **Leaves out** processes that the program starts, and a signal that ends a block early where the stream is filtered: it counts whole.
+//! With several threads, records of each come in batches, so edges are exact in the sum of their instructions and not in time.
+
+use super::noise;
+use super::partial::Partial;
+use super::recorder::Recorder;
+use super::target::{Mapped, Place, Targets};
+use crate::course::branch::Branch;
+use crate::hierarchy::Hierarchy as Machine;
+use event::{Access, Groups, Record, RecordKind, StateLayout, Step, Stream, CUT_SITE};
+use instrument::tool::{Batch, BlockView, Instrumenter, Program, Report, Requests, Summary, Tool, Value};
+use measure::trace::{Interval, Record as Row, Unit};
+use simulate::{CycleModel, Gshare, Hierarchy, Levels, Prediction, Totals, CACHES_MAX, TLBS_MAX};
+use std::collections::HashMap;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Instructions between two looks at the clock of the simulated machine, at least.
+const LOOK_MIN: u64 = 64;
+
+/// How far everything is.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Sums {
+    pub(super) instructions: u64,
+    branches: u64,
+    mispredictions: u64,
+    misses: Totals,
+}
+
+/// A metric of the simulated machine.
+pub(super) struct Event {
+    pub(super) name: &'static str,
+    /// `None` where the machine lacks what it counts.
+    count: fn(&Sums, &Simulated) -> Option<u64>,
+}
+
+/// All of them.
+pub(super) const EVENTS: &[Event] = &[
+    Event { name: "instructions", count: |sums, _| Some(sums.instructions) },
+    Event { name: "cycles", count: |sums, machine| Some(machine.cycles(sums)) },
+    Event { name: "branches", count: |sums, _| Some(sums.branches) },
+    Event { name: "branch-misses", count: |sums, _| Some(sums.mispredictions) },
+    Event {
+        name: "l1i-misses",
+        count: |sums, machine| machine.levels.instruction.map(|_| sums.misses.caches[0].instructions),
+    },
+    Event {
+        name: "l1d-misses",
+        count: |sums, _| Some(sums.misses.caches[0].loads + sums.misses.caches[0].stores),
+    },
+    Event {
+        name: "l2-misses",
+        count: |sums, machine| machine.second.map(|level| sums.misses.caches[level].total()),
+    },
+    Event {
+        name: "llc-misses",
+        count: |sums, machine| {
+            let outer = machine.levels.outer.len();
+            (outer > 0).then(|| sums.misses.caches[outer].total())
+        },
+    },
+    Event {
+        name: "dtlb-misses",
+        count: |sums, machine| machine.levels.data_tlb.map(|_| sums.misses.tlbs[0].loads),
+    },
+    Event {
+        name: "itlb-misses",
+        count: |sums, machine| machine.levels.instruction_tlb.map(|_| sums.misses.tlbs[0].instructions),
+    },
+];
+
+/// Whether caches are simulated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Caches {
+    /// Yes.
+    Simulated,
+    /// No: only what blocks tell is counted.
+    Absent,
+}
+
+/// The machine, as far as metrics ask.
+pub(super) struct Simulated {
+    caches: Caches,
+    levels: Levels,
+    stream: Stream,
+    model: CycleModel,
+    /// The simulated level that the machine calls its second.
+    second: Option<usize>,
+}
+
+impl Simulated {
+    pub(super) fn new(machine: &Machine, stream: Stream, caches: Caches) -> Simulated {
+        let model = CycleModel::of(&machine.machine).unwrap_or_default();
+        Simulated { caches, levels: machine.levels.clone(), stream, model, second: machine.place(2) }
+    }
+
+    /// Whether the machine has what `event` counts.
+    pub(super) fn has(&self, event: &Event) -> bool {
+        let of_blocks = ["instructions", "branches"].contains(&event.name);
+        (self.caches == Caches::Simulated || of_blocks) && (event.count)(&Sums::default(), self).is_some()
+    }
+
+    fn cycles(&self, sums: &Sums) -> u64 {
+        self.model.cycles(sums.instructions, &sums.misses, sums.mispredictions).total().round() as u64
+    }
+
+    fn hierarchy(&self) -> Option<Hierarchy> {
+        let new = || Hierarchy::of_stream(&self.levels, &self.stream).expect("the levels were checked");
+        (self.caches == Caches::Simulated).then(new)
+    }
+}
+
+/// What the trace needs of a block.
+#[derive(Clone, Copy, Debug, Default)]
+struct Block {
+    instructions: u32,
+    /// Chosen instructions in it: a range of [`Plan::marks`].
+    marks: (u32, u32),
+    branch: Option<Branch>,
+}
+
+/// What was found while translating: read where it is analysed.
+#[derive(Debug, Default)]
+struct Plan {
+    blocks: Vec<Block>,
+    /// Columns, one for each chosen instruction.
+    marks: Vec<u32>,
+    /// Watched addresses and their columns.
+    watched: Vec<(Range<u64>, usize)>,
+}
+
+/// What one thread has of its own.
+#[derive(Default)]
+struct Thread {
+    predictor: Gshare,
+    pending: Option<Branch>,
+    groups: Groups,
+}
+
+/// The tool.
+pub(super) struct Tracer {
+    machine: Simulated,
+    events: Vec<&'static Event>,
+    targets: Arc<Targets>,
+    interval: Interval,
+    noise: Option<noise::Source>,
+    plan: Arc<Mutex<Plan>>,
+    threads: HashMap<u32, Thread>,
+    hierarchy: Option<Hierarchy>,
+    /// Misses of images that have ended, less those of noise.
+    before: Totals,
+    noise_misses: Totals,
+    image: u32,
+    sums: Sums,
+    columns: Vec<u64>,
+    pending: Vec<Record>,
+    recorder: Recorder,
+    /// Instructions at which there is something to do.
+    attention: u64,
+    lost: u64,
+    hidden: u64,
+}
+
+/// What came out.
+pub(super) struct Traced {
+    pub(super) records: Vec<Row>,
+    pub(super) totals: Vec<u64>,
+    pub(super) instructions: u64,
+    pub(super) lost: u64,
+    pub(super) hidden: u64,
+    /// What became of the partial file.
+    pub(super) complaint: Option<String>,
+}
+
+impl Tracer {
+    pub(super) fn new(
+        machine: Simulated,
+        events: Vec<&'static Event>,
+        targets: Arc<Targets>,
+        interval: Interval,
+        noise: Option<noise::Noise>,
+        partial: Partial,
+    ) -> Tracer {
+        let hierarchy = machine.hierarchy();
+        let columns = vec![0; targets.columns.len()];
+        let recorder = Recorder::new(interval, events.len() + columns.len(), partial);
+        let mut plan = Plan::default();
+        for (index, column) in targets.columns.iter().enumerate() {
+            if let Place::Memory(range) = &column.place {
+                plan.watched.push((range.clone(), index));
+            }
+        }
+        let mut tracer = Tracer {
+            machine,
+            events,
+            targets,
+            interval,
+            noise: noise.map(noise::Source::new),
+            plan: Arc::new(Mutex::new(plan)),
+            threads: HashMap::new(),
+            hierarchy,
+            before: Totals::default(),
+            noise_misses: Totals::default(),
+            image: 0,
+            sums: Sums::default(),
+            columns,
+            pending: Vec::new(),
+            recorder,
+            attention: 0,
+            lost: 0,
+            hidden: 0,
+        };
+        tracer.attention = tracer.next_attention();
+        tracer
+    }
+
+    /// The records, once the program has ended.
+    pub(super) fn finish(mut self) -> Traced {
+        self.sums.misses = self.misses();
+        self.hidden += self.threads.values().filter(|thread| thread.pending.is_some()).count() as u64;
+        let totals = self.values();
+        let position = self.position();
+        let (records, complaint) = self.recorder.finish(position, &totals);
+        let instructions = self.sums.instructions;
+        Traced { records, totals, instructions, lost: self.lost, hidden: self.hidden, complaint }
+    }
+
+    /// Gives the simulation what came since the last edge.
+    fn feed(&mut self, thread: u32) {
+        if let Some(hierarchy) = self.hierarchy.as_mut().filter(|_| !self.pending.is_empty()) {
+            hierarchy.records(thread, &self.pending);
+        }
+        self.pending.clear();
+    }
+
+    fn misses(&self) -> Totals {
+        less(&plus(&self.before, &self.of_image()), &self.noise_misses)
+    }
+
+    /// Misses since the last exec, those of noise among them.
+    fn of_image(&self) -> Totals {
+        self.hierarchy.as_ref().map(Hierarchy::totals).unwrap_or_default()
+    }
+
+    fn position(&self) -> u64 {
+        match self.interval.unit {
+            Unit::Cycles => self.machine.cycles(&self.sums),
+            _ => self.sums.instructions,
+        }
+    }
+
+    fn values(&self) -> Vec<u64> {
+        let events = self.events.iter().map(|event| (event.count)(&self.sums, &self.machine).unwrap_or(0));
+        events.chain(self.columns.iter().copied()).collect()
+    }
+
+    /// An edge may have come, or an interrupt.
+    fn attend(&mut self, thread: u32) {
+        self.feed(thread);
+        if let Some(source) = self.noise.as_mut().filter(|source| self.sums.instructions >= source.next) {
+            let reads = source.interrupt(self.sums.instructions);
+            let before = self.of_image();
+            self.pending = reads;
+            self.feed(thread);
+            let own = less(&self.of_image(), &before);
+            self.noise_misses = plus(&self.noise_misses, &own);
+        }
+        self.sums.misses = self.misses();
+        let position = self.position();
+        if position >= self.recorder.edge() {
+            let values = self.values();
+            self.recorder.at(position, &values);
+        }
+        self.attention = self.next_attention();
+    }
+
+    /// When to look again. Cycles are known by looking only: after nine tenths of what is left at the mean pace so far.
+    fn next_attention(&self) -> u64 {
+        let now = self.sums.instructions;
+        let edge = match self.interval.unit {
+            Unit::Cycles => {
+                let cycles = self.position();
+                let left = self.recorder.edge().saturating_sub(cycles);
+                let pace =
+                    (cycles as f64 / now.max(1) as f64).max(self.machine.model.per_instruction).max(0.1);
+                now + ((left as f64 * 0.9 / pace) as u64).max(LOOK_MIN)
+            }
+            _ => self.recorder.edge(),
+        };
+        self.noise.as_ref().map_or(edge, |noise| edge.min(noise.next))
+    }
+
+    /// Thread `id` enters block `number` at `address`.
+    #[inline]
+    fn block(&mut self, plan: &Plan, thread: &mut Thread, id: u32, number: usize, address: u64) {
+        if let Some(branch) = thread.pending.take() {
+            self.decided(thread, branch, address);
+        }
+        if self.sums.instructions >= self.attention {
+            self.attend(id);
+        }
+        let Some(block) = plan.blocks.get(number) else {
+            self.lost += 1;
+            return;
+        };
+        self.sums.instructions += u64::from(block.instructions);
+        let (from, to) = block.marks;
+        for &column in &plan.marks[from as usize..to as usize] {
+            self.columns[column as usize] += 1;
+        }
+        thread.pending = block.branch;
+    }
+
+    #[inline]
+    fn decided(&mut self, thread: &mut Thread, branch: Branch, address: u64) {
+        match branch.outcome(address) {
+            None => self.hidden += 1,
+            Some(outcome) => {
+                self.sums.branches += 1;
+                let wrong = thread.predictor.branch(branch.ip, outcome) == Prediction::Wrong;
+                self.sums.mispredictions += u64::from(wrong);
+            }
+        }
+    }
+
+    /// Counts writes to watched addresses.
+    fn watch(&mut self, plan: &Plan, thread: &mut Thread, record: &Record) {
+        let columns = &mut self.columns;
+        let mut write = |address: u64, size_bytes: u32| {
+            let end = address.saturating_add(size_bytes.into());
+            for (range, column) in &plan.watched {
+                columns[*column] += u64::from(address < range.end && end > range.start);
+            }
+        };
+        match record.code().kind() {
+            RecordKind::Store | RecordKind::Modify => write(record.address, record.code().size_bytes()),
+            RecordKind::Complex | RecordKind::Payload => {
+                if let Step::Whole(_, complex) = thread.groups.push(record) {
+                    complex.references(&StateLayout::default(), |address, size_bytes, access| {
+                        if access == Access::Store {
+                            write(address, size_bytes);
+                        }
+                    });
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Tool for Tracer {
+    fn stream(&self) -> Stream {
+        self.machine.stream
+    }
+
+    fn instrumenter(&mut self) -> Instrumenter {
+        let (plan, targets) = (self.plan.clone(), self.targets.clone());
+        let mut sight = Sight { targets, modules: HashMap::new() };
+        let full = self.machine.stream == Stream::Full;
+        Box::new(move |block, ask| {
+            let mut plan = plan.lock().unwrap_or_else(PoisonError::into_inner);
+            sight.look(&mut plan, block);
+            if !full {
+                announce(block, ask);
+            }
+        })
+    }
+
+    fn start(&mut self, program: &Program) {
+        if program.image != self.image {
+            self.image = program.image;
+            self.before = plus(&self.before, &self.of_image());
+            self.hierarchy = self.machine.hierarchy();
+        }
+    }
+
+    fn batch(&mut self, batch: &Batch<'_>) {
+        let plan = self.plan.clone();
+        let plan = plan.lock().unwrap_or_else(PoisonError::into_inner);
+        let id = batch.thread();
+        let mut thread = self.threads.remove(&id).unwrap_or_default();
+        for record in batch.records() {
+            let Some(record) = record else {
+                self.lost += 1;
+                continue;
+            };
+            match record.code().kind() {
+                RecordKind::Tool => {
+                    self.block(&plan, &mut thread, id, record.extra as usize, record.address);
+                    continue;
+                }
+                RecordKind::Block if record.site() == CUT_SITE => self.sums.instructions -= record.address,
+                RecordKind::Block => self.block(&plan, &mut thread, id, record.site(), record.address),
+                _ if !plan.watched.is_empty() => self.watch(&plan, &mut thread, &record),
+                _ => {}
+            }
+            self.pending.push(record);
+        }
+        self.threads.insert(id, thread);
+        self.feed(id);
+    }
+
+    fn finish(&mut self, _summary: &Summary<'_>) -> std::io::Result<Report> {
+        Ok(Report::default())
+    }
+}
+
+/// An event at the start of a block.
+fn announce(block: &BlockView<'_>, ask: &mut Requests) {
+    ask.at_start(Value::Constant(block.address()), block.number());
+}
+
+/// What the translator's side knows of metrics.
+struct Sight {
+    targets: Arc<Targets>,
+    /// By path and start: columns by address.
+    modules: HashMap<(PathBuf, u64), HashMap<u64, Vec<u32>>>,
+}
+
+impl Sight {
+    /// Notes a block.
+    fn look(&mut self, plan: &mut Plan, block: &BlockView<'_>) {
+        let from = plan.marks.len() as u32;
+        if !self.targets.columns.is_empty() {
+            self.mark(plan, block);
+        }
+        let number = block.number() as usize;
+        if plan.blocks.len() <= number {
+            plan.blocks.resize(number + 1, Block::default());
+        }
+        let instructions = block.instructions().len() as u32;
+        let marks = (from, plan.marks.len() as u32);
+        plan.blocks[number] = Block { instructions, marks, branch: Branch::of(block) };
+    }
+
+    fn mark(&mut self, plan: &mut Plan, block: &BlockView<'_>) {
+        let module = block.module();
+        let key = (module.path.clone(), module.start);
+        let columns = self.modules.entry(key).or_insert_with(|| {
+            let mut columns: HashMap<u64, Vec<u32>> = HashMap::new();
+            for mapped in self.targets.mapped(module) {
+                match mapped {
+                    Mapped::Code(column, addresses) => {
+                        addresses.into_iter().for_each(|a| columns.entry(a).or_default().push(column as u32));
+                    }
+                    Mapped::Data(column, range) => plan.watched.push((range, column)),
+                }
+            }
+            columns
+        });
+        if !columns.is_empty() {
+            let marks = block.instructions().filter_map(|i| columns.get(&i.address()));
+            plan.marks.extend(marks.flatten());
+        }
+    }
+}
+
+fn each(a: &Totals, b: &Totals, join: fn(u64, u64) -> u64) -> Totals {
+    let both = |a: &simulate::Misses, b: &simulate::Misses| simulate::Misses {
+        loads: join(a.loads, b.loads),
+        stores: join(a.stores, b.stores),
+        instructions: join(a.instructions, b.instructions),
+    };
+    Totals {
+        caches: std::array::from_fn::<_, CACHES_MAX, _>(|n| both(&a.caches[n], &b.caches[n])),
+        tlbs: std::array::from_fn::<_, TLBS_MAX, _>(|n| both(&a.tlbs[n], &b.tlbs[n])),
+    }
+}
+
+fn plus(a: &Totals, b: &Totals) -> Totals {
+    each(a, b, |a, b| a + b)
+}
+
+fn less(a: &Totals, b: &Totals) -> Totals {
+    each(a, b, |a, b| a - b)
+}
