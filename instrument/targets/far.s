@@ -3,11 +3,11 @@
         .globl  _start
         .data
         .balign 16
-pointer: .quad  1f
+pointer: .long  1f                      # with REX.W some processors take 64 bits of offset, others still 32
         .word   0x33
         .text
 _start: mov     rdx, rsp
-        rex.w jmp fword ptr [rip + pointer]
+        jmp     fword ptr [rip + pointer]
         wrong
 1:      push    0x33
         lea     rax, [rip + 2f]
