@@ -380,7 +380,7 @@ int cuLaunchKernel(struct Function *function, u32 x, u32 y, u32 z, u32 threads, 
 
 // --- the compiler
 
-struct Program { char *source; char path[256], log[4096]; };
+struct Program { char *source; char path[4096], log[4096]; };
 
 int nvrtcVersion(int *major, int *minor) { *major = 12; *minor = 8; return 0; }
 int nvrtcGetNumSupportedArchs(int *count) { *count = 2; return 0; }
@@ -392,7 +392,7 @@ int nvrtcCreateProgram(struct Program **program, const char *source, const char 
 }
 int nvrtcCompileProgram(struct Program *program, int count, const char **options) {
     static u32 number;
-    char command[1024], from[256], said[256];
+    char command[5 * sizeof program->path], from[sizeof program->path + 8], said[sizeof program->path + 8];
     if (count < 1 || strcmp(options[0], "--gpu-architecture=sm_90")) return 5;
 #ifdef BAD_COMPILER
     strcpy(program->log, "pattern.cu(1): error: it is Monday\n");
@@ -406,7 +406,7 @@ int nvrtcCompileProgram(struct Program *program, int count, const char **options
     fputs(PRELUDE, file);
     fputs(program->source, file);
     fclose(file);
-    snprintf(command, sizeof command, "cc -std=gnu11 %s -shared -fPIC -w -o %s %s 2>%s", OPTIMISE, program->path, from, said);
+    snprintf(command, sizeof command, "cc -std=gnu11 %s -shared -fPIC -w -o '%s' '%s' 2>'%s'", OPTIMISE, program->path, from, said);
     int status = system(command);
     file = fopen(said, "r");
     if (file) {
