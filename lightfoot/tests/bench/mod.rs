@@ -2,6 +2,9 @@
 
 #![allow(dead_code, reason = "each test crate uses its own part")]
 
+use rustix::process::{
+    getrlimit, kill_process, kill_process_group, setrlimit, Pid, Resource, Rlimit, Signal,
+};
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -10,14 +13,56 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+/// No wait of a test's is longer, however busy the machine is.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
+
 /// The program under test.
 pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_lightfoot");
+
+/// By which whoever runs the tests says what output should look like, or configures: a build machine (`CI` means "colour, whatever `TERM` says"), a
+/// terminal, a user.
+const WISHES: [&str; 8] = [
+    "CI",
+    "CLICOLOR",
+    "CLICOLOR_FORCE",
+    "COLUMNS",
+    "LIGHTFOOT_GREP_CONFIG_PATH",
+    "NO_COLOR",
+    "RIPGREP_CONFIG_PATH",
+    "SOURCE_DATE_EPOCH",
+];
+
+/// Takes the runner's wishes away from a command of the program under test.
+pub(crate) fn unwished(command: &mut Command) -> &mut Command {
+    WISHES.iter().for_each(|name| _ = command.env_remove(name));
+    command
+}
+
+/// Gives the `git`s that a command runs no repository and no configuration but those that they find: in a hook the variables name the one that is
+/// committed to.
+pub(crate) fn git_by_itself(command: &mut Command) -> &mut Command {
+    let variables = std::env::vars_os().map(|(name, _)| name);
+    let of_git = variables.filter(|name| name.as_encoded_bytes().starts_with(b"GIT_"));
+    of_git.for_each(|name| _ = command.env_remove(name));
+    command.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1")
+}
 
 /// A command line of the program under test.
 pub(crate) fn lightfoot() -> Lightfoot {
     let mut command = Command::new(BINARY);
-    command.env_remove("NO_COLOR").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    Lightfoot(command)
+    unwished(&mut command);
+    Lightfoot(piped(command))
+}
+
+/// The same with the environment as it is: what start-up costs depends on it, so that counts can be compared with those of a run in this process.
+pub(crate) fn lightfoot_here() -> Lightfoot {
+    Lightfoot(piped(Command::new(BINARY)))
+}
+
+fn piped(mut command: Command) -> Command {
+    leave_no_core();
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
 }
 
 pub(crate) struct Lightfoot(Command);
@@ -85,6 +130,24 @@ pub(crate) fn interruptible(command: &Command) -> Command {
     job
 }
 
+/// A signal by its name. `kill` as a program is in a package that a small system lacks.
+pub(crate) fn signal(name: &str) -> Signal {
+    match name {
+        "CONT" => Signal::CONT,
+        "INT" => Signal::INT,
+        "STOP" => Signal::STOP,
+        "TERM" => Signal::TERM,
+        "TSTP" => Signal::TSTP,
+        _ => panic!("no test sends SIG{name}"),
+    }
+}
+
+/// Programs die in tests, some of them in the folder of the sources.
+fn leave_no_core() {
+    let limit = getrlimit(Resource::Core);
+    setrlimit(Resource::Core, Rlimit { current: Some(0), ..limit }).unwrap();
+}
+
 /// A run in progress.
 pub(crate) struct Job {
     child: Child,
@@ -96,9 +159,12 @@ pub(crate) struct Job {
 impl Job {
     /// Sends a signal to the whole group, as a terminal does.
     pub(crate) fn signal(&self, name: &str) {
-        let group = format!("-{}", self.child.id());
-        let sent = Command::new("kill").args(["-s", name, "--", &group]).status().unwrap();
-        assert!(sent.success(), "kill -s {name} -- {group}");
+        kill_process_group(Pid::from_child(&self.child), signal(name)).unwrap();
+    }
+
+    /// Sends a signal to the measuring process alone.
+    pub(crate) fn signal_to_us(&self, name: &str) {
+        kill_process(Pid::from_child(&self.child), signal(name)).unwrap();
     }
 
     /// What the program wrote first; nothing where it did not run.
@@ -110,7 +176,7 @@ impl Job {
     pub(crate) fn wait_until_stopped(&self, stopped: bool) {
         let path = format!("/proc/{}/stat", self.child.id());
         let state = || std::fs::read_to_string(&path).unwrap().rsplit_once(") ").unwrap().1.chars().next();
-        let late = Instant::now() + Duration::from_secs(20);
+        let late = Instant::now() + PATIENCE;
         while (state() == Some('T')) != stopped {
             assert!(Instant::now() < late, "still {:?}", state());
             std::thread::sleep(Duration::from_millis(5));
@@ -129,9 +195,21 @@ impl Job {
     }
 }
 
+/// Whether a program lies at the same addresses in every run, so that its misses repeat; said where the system refuses that, as container filters do.
+pub(crate) fn repeatable() -> bool {
+    let refused =
+        Command::new("setarch").args(["x86_64", "-R", "true"]).status().is_ok_and(|ran| !ran.success());
+    if refused {
+        eprintln!(
+            "skipped: this system refuses personality(ADDR_NO_RANDOMIZE), so that counts do not repeat"
+        );
+    }
+    !refused
+}
+
 /// A finished run.
 pub(crate) struct Ran {
-    status: i32,
+    pub(crate) status: i32,
     pub(crate) stdout: Vec<u8>,
     pub(crate) stderr: Vec<u8>,
     pub(crate) seconds: f64,
@@ -188,6 +266,7 @@ pub(crate) struct Bench(tempfile::TempDir);
 
 impl Bench {
     pub(crate) fn new() -> Bench {
+        leave_no_core();
         Bench(tempfile::tempdir().unwrap())
     }
 
