@@ -5,7 +5,7 @@
 
 mod bench;
 
-use bench::{compile, json, Bench};
+use bench::{compile, json, lightfoot, Bench, Job};
 use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -20,7 +20,7 @@ fn alike(bench: &Bench, program: &str, arguments: &[&str]) -> Option<Output> {
     let run = |words: &[&OsStr]| {
         let mut command = Command::new(words[0]);
         command.args(&words[1..]).current_dir(bench.path()).stdin(Stdio::null());
-        command.env("PYTHONHASHSEED", "0").env("PERL_HASH_SEED", "0").output()
+        bench::git_by_itself(&mut command).env("PYTHONHASHSEED", "0").env("PERL_HASH_SEED", "0").output()
     };
     let mut words = vec![OsStr::new(program)];
     words.extend(arguments.iter().map(OsStr::new));
@@ -167,7 +167,8 @@ fn git_says_the_status_of_a_repository() {
     let bench = Bench::new();
     let prepare = "git init -q . && echo 1 >a && git add a && \
                    git -c user.name=n -c user.email=n@example.org commit -qm first && echo 2 >a && echo 3 >b";
-    let prepared = Command::new("sh").args(["-c", prepare]).current_dir(bench.path()).status();
+    let mut shell = Command::new("sh");
+    let prepared = bench::git_by_itself(&mut shell).args(["-c", prepare]).current_dir(bench.path()).status();
     if !prepared.is_ok_and(|status| status.success()) {
         return eprintln!("skipped: there is no git here");
     }
@@ -303,18 +304,15 @@ fn has_avx512() -> bool {
 // Signals from outside.
 
 const COUNTS_INTERRUPTS: &str = "#include <signal.h>\n#include <stdio.h>\n#include <unistd.h>\n#include <time.h>\nstatic volatile int n;static void h(int s){n++;}\n\
-    int main(){signal(SIGINT,h);signal(SIGTERM,h);puts(\"ready\");fflush(stdout);struct timespec t={1,0};while(nanosleep(&t,&t));printf(\"%d\\n\",n);return n;}";
+    int main(){signal(SIGINT,h);signal(SIGTERM,h);puts(\"ready\");fflush(stdout);struct timespec t={0,10000000};while(!n)nanosleep(&t,0);\n\
+    t.tv_nsec=500000000;while(nanosleep(&t,&t));printf(\"%d\\n\",n);return n;}";
 
-/// Starts the program that counts under `count`, sends it `signal` by `target` of the measurement's number, and gives what it counted.
-fn counted(program: &Path, signal: &str, target: fn(u32) -> String) -> (Option<i32>, String) {
-    use std::os::unix::process::CommandExt;
-    let mut command = Command::new(bench::BINARY);
-    command.args(["count", "--"]).arg(program).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let child = command.process_group(0).spawn().unwrap();
-    std::thread::sleep(std::time::Duration::from_millis(400));
-    Command::new("kill").args(["-s", signal, "--", &target(child.id())]).status().unwrap();
-    let output = child.wait_with_output().unwrap();
-    (output.status.code(), String::from_utf8(output.stdout).unwrap())
+/// Starts the program that counts under `count`, sends `signal` once it is ready, and gives its status and output.
+fn counted(program: &Path, signal: &str, send: fn(&Job, &str)) -> (i32, String) {
+    let job = lightfoot().args(["count", "--"]).arg(program).start_job();
+    send(&job, signal);
+    let ran = job.finish();
+    (ran.status, String::from_utf8(ran.stdout).unwrap())
 }
 
 #[test]
@@ -322,9 +320,9 @@ fn a_signal_to_the_group_or_to_us_reaches_the_program_once() {
     let bench = Bench::new();
     let Some(program) = compile(&bench, "counts", &[], COUNTS_INTERRUPTS) else { return };
     for _ in 0..5 {
-        for target in [(|id| format!("-{id}")) as fn(u32) -> String, |id| id.to_string()] {
-            assert_eq!(counted(&program, "INT", target), (Some(130), "ready\n1\n".into()));
-            assert_eq!(counted(&program, "TERM", target), (Some(1), "ready\n1\n".into()));
+        for send in [Job::signal, Job::signal_to_us] {
+            assert_eq!(counted(&program, "INT", send), (130, "ready\n1\n".into()));
+            assert_eq!(counted(&program, "TERM", send), (1, "ready\n1\n".into()));
         }
     }
 }
