@@ -124,7 +124,7 @@ fn runs(shell: &str) -> bool {
 }
 
 fn answer(command: &mut Command) -> String {
-    let out = command.output().unwrap();
+    let out = command.env("LC_ALL", "C").output().unwrap();
     assert!(out.stderr.is_empty(), "{}", String::from_utf8_lossy(&out.stderr));
     String::from_utf8_lossy(&out.stdout).into_owned()
 }
@@ -167,7 +167,7 @@ fn fish_completes() {
     let home = bench.path().join("home");
     std::fs::create_dir(&home).unwrap();
     let complete = |line: &[&str]| {
-        let program = format!("source {}; complete -C 'lightfoot {}'", script.display(), line.join(" "));
+        let program = format!("source '{}'; complete -C 'lightfoot {}'", script.display(), line.join(" "));
         answer(Command::new("fish").args(["--no-config", "-c", &program]).env("HOME", &home))
     };
     for case in CASES {
@@ -188,25 +188,28 @@ fn zsh_completes() {
     }
     let bench = Bench::new();
     let script = script(&bench, "zsh");
-    // A terminal of its own, in which a tab is pressed behind each line; what is unique is then completed in place.
+    // A terminal of its own, in which a tab is pressed behind each line; what is unique is then completed in place. The next key is read when that is
+    // done, and shows the line.
     let driver = r#"
         zmodload zsh/zpty || exit 9
         zpty shell zsh -f -i
-        zpty -w shell "PS1=; PROMPT_EOL_MARK=; autoload -Uz compinit; compinit -u -D; source $1; print REA''DY"
+        zpty -w shell "PS1=; PROMPT_EOL_MARK=; autoload -Uz compinit; compinit -u -D; source ${(q)1}"
+        zpty -w shell 'show() { print -r -- "(:$BUFFER:)"; BUFFER= }; zle -N show; bindkey "^G" show; print REA""DY'
         zpty -r shell reply '*READY*'
         shift
         for line; do
-            zpty -w -n shell "$line"$'\t'
-            sleep 0.4
-            zpty -w -n shell $'\x15\n'
+            zpty -w -n shell "$line"$'\t\x07'
+            zpty -r shell reply '*(:*:)*'
+            print -r -- "$reply"
         done
-        zpty -w shell "print DO''NE"
-        zpty -r shell reply '*DONE*'
-        print -r -- "$reply"
     "#;
     let lines = CASES.iter().map(|case| format!("lightfoot {}", case.line.join(" ")));
     let mut zsh = Command::new("timeout");
-    zsh.args(["60", "zsh", "-f", "-c", driver, "zsh"]).arg(&script).args(lines).env("TERM", "dumb");
+    zsh.args(["300", "zsh", "-f", "-c", driver, "zsh"])
+        .arg(&script)
+        .args(lines)
+        .env("TERM", "dumb")
+        .env("LC_ALL", "C");
     let out = zsh.output().unwrap();
     if out.status.code() == Some(9) {
         return eprintln!("skipped: no zsh/zpty");
