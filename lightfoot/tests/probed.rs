@@ -3,7 +3,7 @@
 
 mod bench;
 
-use bench::{compile, lightfoot, Bench};
+use bench::{compile, lightfoot, signal, Bench};
 use instrument::Command;
 use lightfoot::hierarchy::Hierarchy;
 use lightfoot::trace::metric::Spec;
@@ -93,7 +93,7 @@ fn every_layout_counts_threads_children_and_programs_exactly() {
 fn another_program_is_named_by_its_path() {
     let bench = Bench::new();
     let Some(program) = compile(&bench, "crowd", &["-O1", "-pthread"], CROWD) else { return };
-    let script = format!("for i in 1 2 3; do {} again; done", program.display());
+    let script = format!("for i in 1 2 3; do '{}' again; done", program.display());
     let script = bench.file("script", script.as_bytes(), 0o644);
     let software = format!("fn:{}!work", program.display());
     let Some(trace) = traced(&request(Path::new("/bin/sh"), &[&script], &software, Layout::Packed)) else {
@@ -131,18 +131,19 @@ int main(int count, char **words) {
     assert!(notes.contains("fn:tiny is not counted: too short: 3 bytes"), "{notes}");
 }
 
-/// A thousand calls, a millisecond apart; the first line tells the process.
+/// Calls a millisecond apart, until a file is there; the first line tells the process, the second how many calls there were.
 const SLOW: &str = r#"
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>
 volatile long sink;
 __attribute__((noinline)) void work(void) { sink++; }
-int main(void) {
+int main(int count, char **words) {
     printf("%d\n", getpid());
     fflush(stdout);
     struct timespec pause = { 0, 1000000 };
-    for (int i = 0; i < 1000; i++) { work(); nanosleep(&pause, 0); }
+    while (access(words[1], F_OK)) { work(); nanosleep(&pause, 0); }
+    printf("%ld\n", sink);
     return 3;
 }
 "#;
@@ -151,11 +152,11 @@ int main(void) {
 fn a_stop_shows_as_missed_ticks_and_no_call_is_lost() {
     let bench = Bench::new();
     let Some(program) = compile(&bench, "slow", &["-O1"], SLOW) else { return };
-    let file = bench.join("slow.lft");
+    let (file, enough) = (bench.join("slow.lft"), bench.join("enough"));
     let job = lightfoot()
         .args(["trace", "--every", "10ms", "--engine", "probe", "--software", "fn:work", "-o"])
         .arg(&file)
-        .arg(&program)
+        .args([&program, &enough])
         .start_job();
     if job.first_line().is_empty() {
         job.finish().says("perf_event");
@@ -171,14 +172,16 @@ fn a_stop_shows_as_missed_ticks_and_no_call_is_lost() {
     job.wait_until_stopped(false);
     // The program alone: the collector goes on, and sees that nothing happens.
     std::thread::sleep(Duration::from_millis(100));
-    let pid = job.first_line().trim().to_owned();
-    let send = |name: &str| std::process::Command::new("kill").args(["-s", name, &pid]).status().unwrap();
-    assert!(send("STOP").success());
+    let pid = rustix::process::Pid::from_raw(job.first_line().trim().parse().unwrap()).unwrap();
+    rustix::process::kill_process(pid, signal("STOP")).unwrap();
     std::thread::sleep(Duration::from_millis(400));
-    assert!(send("CONT").success());
-    job.finish().ends_with(3);
+    rustix::process::kill_process(pid, signal("CONT")).unwrap();
+    std::fs::write(enough, "").unwrap();
+    let ran = job.finish();
+    ran.ends_with(3);
+    let calls = String::from_utf8(ran.stdout).unwrap().lines().nth(1).unwrap().parse().unwrap();
     let trace = decode(&std::fs::read(&file).unwrap()).unwrap();
-    assert_eq!((check(&trace), total(&trace, "fn:work")), (Vec::new(), Some(1000)));
+    assert_eq!((check(&trace), total(&trace, "fn:work")), (Vec::new(), Some(calls)));
     let late = trace.records.iter().max_by_key(|record| record.missed_ticks).unwrap();
     assert!(late.missed_ticks >= 20 && late.dt >= 200_000_000, "{late:?}");
     let work = trace.position("fn:work").unwrap();
