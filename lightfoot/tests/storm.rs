@@ -17,7 +17,7 @@ const THREADS: &str = "16";
 /// Tasks of each thread: all kinds once, then a random choice.
 const TASKS: &str = "20";
 /// A run takes a second or two.
-const HANG: Duration = Duration::from_secs(120);
+const HANG: Duration = Duration::from_secs(900);
 
 fn runs() -> u32 {
     std::env::var("LIGHTFOOT_STORM_RUNS").ok().and_then(|n| n.parse().ok()).unwrap_or(3)
@@ -46,6 +46,7 @@ fn weather(program: &Path, bench: &Bench, command: &[&str], seed: u32) {
         .arg("--")
         .arg(program)
         .args([THREADS, TASKS, &seed])
+        .current_dir(bench.path())
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
