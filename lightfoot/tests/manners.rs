@@ -5,7 +5,7 @@
 
 mod bench;
 
-use bench::{lightfoot, Bench, BINARY};
+use bench::{lightfoot, unwished, Bench, BINARY};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
@@ -48,7 +48,7 @@ fn printing() -> impl Iterator<Item = &'static &'static [&'static str]> {
 
 fn command(words: &[&str]) -> Command {
     let mut command = Command::new(BINARY);
-    command.args(words).env_remove("NO_COLOR").env("LIGHTFOOT_TRANSLATIONS", "off").stdin(Stdio::null());
+    unwished(&mut command).args(words).env("LIGHTFOOT_TRANSLATIONS", "off").stdin(Stdio::null());
     command
 }
 
@@ -120,15 +120,9 @@ fn a_pipe_gets_no_escape_sequences() {
 fn on_terminal(words: &[&str], variables: &[(&str, &str)]) -> Option<Vec<u8>> {
     let line = format!("stty cols 80; '{BINARY}' {}", words.join(" "));
     let mut script = Command::new("script");
-    script
-        .args(["-qec", &line, "/dev/null"])
-        .env("TERM", "xterm")
-        .env_remove("NO_COLOR")
-        // Its presence means "colour, whatever TERM says": build machines keep logs that show it.
-        .env_remove("CI")
-        .env_remove("CLICOLOR")
-        .env_remove("CLICOLOR_FORCE")
-        .stdin(Stdio::null());
+    unwished(&mut script).args(["-qec", &line, "/dev/null"]).env("TERM", "xterm").stdin(Stdio::null());
+    // It runs the line by the user's own shell.
+    script.env("SHELL", "/bin/sh");
     for (name, value) in variables {
         script.env(name, value);
     }
