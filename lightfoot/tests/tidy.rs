@@ -93,11 +93,14 @@ fn text(path: &str) -> String {
     std::fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// Files of the tree with one of the extensions, relative to the root. Build output and hidden folders do not belong to it.
+/// Files of the tree with one of the extensions, relative to the root. Build output, wherever it was put, and hidden folders do not belong to it.
 fn files(extensions: &[&str]) -> Vec<String> {
     let mut found = Vec::new();
     let mut folders = vec![root()];
     while let Some(folder) = folders.pop() {
+        if folder.join("CACHEDIR.TAG").exists() {
+            continue;
+        }
         for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
             let name = entry.file_name().into_string().unwrap();
             if name == "target" || (name.starts_with('.') && name != ".ci") {
@@ -404,7 +407,9 @@ fn subcommand(text: &str) -> Option<&str> {
 
 /// The subcommands that the binary's help lists; `PLANNED` while it prints no help at all.
 fn commands() -> BTreeSet<String> {
-    let output = Command::new(env!("CARGO_BIN_EXE_lightfoot")).arg("--help").output().unwrap();
+    let mut lightfoot = Command::new(env!("CARGO_BIN_EXE_lightfoot"));
+    // No wish of the environment's for colours.
+    let output = lightfoot.arg("--help").env_clear().output().unwrap();
     let help = String::from_utf8(output.stdout).unwrap();
     if help.trim().is_empty() && output.status.success() {
         return PLANNED.iter().map(|name| name.to_string()).collect();
