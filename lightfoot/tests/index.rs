@@ -1,12 +1,16 @@
 //! `lightfoot index` as a user meets it: files in, pipes through, one sentence when something is wrong.
 
+mod bench;
+
+use bench::unwished;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 /// Runs `lightfoot index` with `input` on its standard input.
 fn index(folder: &Path, words: &[&str], input: &[u8]) -> Output {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_lightfoot"))
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lightfoot"));
+    let mut child = unwished(&mut command)
         .arg("index")
         .args(words)
         .current_dir(folder)
@@ -114,7 +118,12 @@ fn a_damaged_file_is_refused() {
 fn a_reader_that_goes_away_is_no_error() {
     let folder = folder();
     out(&index(folder.path(), &["build", "-", "-o", "it"], b"1\n2\n3\n"));
-    let line = format!("yes 2 | {} index query it | head -1", env!("CARGO_BIN_EXE_lightfoot"));
-    let ran = Command::new("sh").args(["-c", &line]).current_dir(folder.path()).output().unwrap();
+    let line = "yes 2 | \"$0\" index query it | head -1";
+    let mut shell = Command::new("sh");
+    let ran = shell
+        .args(["-c", line, env!("CARGO_BIN_EXE_lightfoot")])
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
     assert_eq!((ran.stdout.as_slice(), ran.stderr.as_slice()), (&b"1\n"[..], &b""[..]));
 }
