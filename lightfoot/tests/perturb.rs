@@ -1,5 +1,8 @@
 //! `lightfoot align` and `lightfoot perturb` as people use them: files in, words and plots out.
 
+mod bench;
+
+use bench::unwished;
 use measure::random::Random;
 use measure::trace::{End, Header, Interval, Metric, Record, Source, Trace, Unit, Value};
 use std::path::Path;
@@ -37,7 +40,7 @@ fn write(folder: &Path, name: &str, count: u64, rho: f64, software: usize) -> Ve
 }
 
 fn lightfoot(words: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_lightfoot")).args(words).output().unwrap()
+    unwished(&mut Command::new(env!("CARGO_BIN_EXE_lightfoot"))).args(words).output().unwrap()
 }
 
 fn perturb(baseline: &[String], run: &[String], more: &[&str]) -> (i32, String, String) {
