@@ -1,5 +1,8 @@
 //! `lightfoot grep` as a user meets it: output, exit status, bad input. Each test makes its own folder.
 
+mod bench;
+
+use bench::unwished;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -24,8 +27,7 @@ impl Place {
 
     fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_lightfoot"));
-        command.arg("grep").args(words).current_dir(self.path()).stdin(Stdio::null());
-        command.env_remove("RIPGREP_CONFIG_PATH").env_remove("LIGHTFOOT_GREP_CONFIG_PATH");
+        unwished(&mut command).arg("grep").args(words).current_dir(self.path()).stdin(Stdio::null());
         command
     }
 
