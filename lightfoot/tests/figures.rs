@@ -1,6 +1,8 @@
 //! The study's figures against the slow way to find them: the compiled lookup runs under the engine, its data addresses are written to a file, and the naive simulator, which shares
 //! nothing with the fast one but the definition of a reference, reads them back. The misses of a trial must be equal, not close.
 
+mod bench;
+
 use event::{Record, Sink};
 use instrument::tool::run_tool;
 use instrument::tools::{find, Setting};
@@ -69,6 +71,9 @@ fn misses_of_the_study(words: &[String], block_bytes: u32, folder: &Path) -> u64
 
 #[test]
 fn figure_4_8_is_what_a_naive_simulator_finds_in_the_dumped_addresses() {
+    if !bench::repeatable() {
+        return;
+    }
     let folder = tempfile::tempdir().expect("a folder");
     for (algorithm, block_bytes) in [
         ("classic-implicit", 32),
