@@ -61,6 +61,9 @@ const REPEATS: &str = "#include <stdio.h>\n#include <stdlib.h>\n#include <string
 
 #[test]
 fn a_second_run_translates_next_to_nothing_and_counts_the_same() {
+    if !bench::repeatable() {
+        return;
+    }
     let bench = Bench::new();
     let Some(program) = compile(&bench, "repeats", &["-DWHAT=0"], REPEATS) else { return };
     let program = program.to_str().unwrap();
@@ -90,6 +93,9 @@ fn a_second_run_translates_next_to_nothing_and_counts_the_same() {
 
 #[test]
 fn children_are_kept_too() {
+    if !bench::repeatable() {
+        return;
+    }
     let bench = Bench::new();
     bench.file("one.c", b"int f(int a,char*b){int s=0;while(a--)s+=b[a]*3;return s;}", 0o644);
     let source = bench.join("one.c");
@@ -110,6 +116,9 @@ fn children_are_kept_too() {
 
 #[test]
 fn a_program_that_changed_is_translated_anew() {
+    if !bench::repeatable() {
+        return;
+    }
     let bench = Bench::new();
     let folder = bench.join("translations");
     // Without a build-id nothing in the first page tells them apart.
@@ -128,6 +137,9 @@ fn a_program_that_changed_is_translated_anew() {
 
 #[test]
 fn damaged_files_and_folders_that_cannot_be_used_are_as_none() {
+    if !bench::repeatable() {
+        return;
+    }
     let bench = Bench::new();
     let Some(program) = compile(&bench, "repeats", &["-DWHAT=0"], REPEATS) else { return };
     let words = [program.to_str().unwrap()];
@@ -160,6 +172,9 @@ fn damaged_files_and_folders_that_cannot_be_used_are_as_none() {
 
 #[test]
 fn the_folder_is_the_users_cache() {
+    if !bench::repeatable() {
+        return;
+    }
     let bench = Bench::new();
     let home = |name: &str, value: &Path| {
         lightfoot()
