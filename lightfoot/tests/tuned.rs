@@ -109,6 +109,9 @@ fn observe_command(command: &Command, stream: Stream, observer: &mut dyn Observe
 
 #[test]
 fn tuned_code_misses_what_the_naive_simulator_misses() {
+    if !bench::repeatable() {
+        return;
+    }
     let bench = Bench::new();
     let Some(program) = compile(&bench, "phases", &["-O2"], PHASES) else { return };
     for name in ["cachegrind", "ladner2002", "sapphire-rapids"] {
@@ -141,6 +144,9 @@ fn walked(command: &Command, levels: &Levels) -> Counts {
 /// Small caches, so that all of it happens in a short program.
 #[test]
 fn machines_that_are_not_plain_miss_what_their_twin_misses() {
+    if !bench::repeatable() {
+        return;
+    }
     let bench = Bench::new();
     let Some(program) = compile(&bench, "phases", &["-O2"], PHASES) else { return };
     let phases = Command { program: program.into(), arguments: Vec::new() };
