@@ -20,7 +20,7 @@ const ENVIRONMENT: [(&str, &str); 4] =
     [("HOME", "/"), ("LC_ALL", "C"), ("PATH", "/usr/bin:/bin"), ("TZ", "UTC")];
 
 /// No target runs this long, even single-stepped on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(900);
 
 /// A processor that this process may use, by its number.
 #[derive(Clone, Copy, Debug)]
@@ -78,6 +78,16 @@ pub(crate) fn native(program: &Path) -> Result<Seen, String> {
     watch(Command::new(program), program)
 }
 
+/// Whether a program lies at the same addresses in every run; said where the system refuses that, as container filters do.
+pub(crate) fn fixed_addresses() -> bool {
+    let mut setarch = Command::new("setarch");
+    let refused = setarch.args(["x86_64", "-R", "true"]).status().is_ok_and(|ran| !ran.success());
+    if refused {
+        eprintln!("skipped: this system refuses personality(ADDR_NO_RANDOMIZE)");
+    }
+    !refused
+}
+
 /// Runs `program` under `machine` in a child process. Both stay on one processor: a step then costs half as much.
 pub(crate) fn under(machine: &str, program: &Path, processor: Processor) -> Result<(Seen, Report), String> {
     let report = program.with_extension(format!("{machine}.report"));
@@ -99,6 +109,8 @@ fn watch(mut command: Command, beside: &Path) -> Result<Seen, String> {
     let (out, err) = (beside.with_extension("stdout"), beside.with_extension("stderr"));
     let create = |path: &Path| File::create(path).expect("the directory for test files is writable");
     let mut child = command
+        // What dies may leave a core where it was.
+        .current_dir(beside.parent().expect("a file in a folder"))
         .env_clear()
         .envs(ENVIRONMENT)
         .stdin(Stdio::null())
