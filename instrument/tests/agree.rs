@@ -32,6 +32,9 @@ fn main() -> ExitCode {
         be_a_child(&arguments[1..]);
         return ExitCode::SUCCESS;
     }
+    if !child::fixed_addresses() {
+        return ExitCode::SUCCESS;
+    }
     let filter = arguments.iter().filter_map(|a| a.to_str()).find(|a| !a.starts_with('-')).unwrap_or("");
     let scope = if arguments.iter().any(|a| a == "--twin") { Scope::Twin } else { Scope::TwinAndEngine };
     let chosen: Vec<&Target> = TARGETS.iter().filter(|t| t.name.contains(filter)).collect();
