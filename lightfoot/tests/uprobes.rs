@@ -70,18 +70,20 @@ fn total(trace: &Trace, name: &str) -> Option<u64> {
 #[test]
 fn the_kernel_counts_threads_children_and_what_they_execute() {
     let bench = Bench::new();
-    let Some(program) = compile(&bench, "prog", &["-pthread"], PROGRAM) else { return };
-    let Some(trace) = traced(&request(&program, "fn:work,fn:main,fn:libc!fork", Engine::Uprobe)) else {
-        return;
-    };
-    assert_eq!(check(&trace), Vec::<String>::new());
-    assert_eq!(trace.end.as_ref().unwrap().exit_status, Some(3));
-    assert_eq!(
-        ["fn:work", "fn:main", "fn:libc!fork"].map(|name| total(&trace, name)),
-        [Some(8507), Some(2), Some(1)]
-    );
-    let work = &trace.header.metrics[trace.position("fn:work").unwrap()];
-    assert_eq!((work.mechanism.as_str(), trace.header.engine.as_str()), ("uprobe", "uprobe"));
+    for name in ["prog", "a program"] {
+        let Some(program) = compile(&bench, name, &["-pthread"], PROGRAM) else { return };
+        let Some(trace) = traced(&request(&program, "fn:work,fn:main,fn:libc!fork", Engine::Uprobe)) else {
+            return;
+        };
+        assert_eq!(check(&trace), Vec::<String>::new());
+        assert_eq!(trace.end.as_ref().unwrap().exit_status, Some(3));
+        assert_eq!(
+            ["fn:work", "fn:main", "fn:libc!fork"].map(|name| total(&trace, name)),
+            [Some(8507), Some(2), Some(1)]
+        );
+        let work = &trace.header.metrics[trace.position("fn:work").unwrap()];
+        assert_eq!((work.mechanism.as_str(), trace.header.engine.as_str()), ("uprobe", "uprobe"));
+    }
 }
 
 #[test]

@@ -15,7 +15,7 @@ use rustix::fs::{openat, Mode, OFlags, CWD};
 use rustix::mount::{fsconfig_create, fsmount, fsopen, FsMountFlags, FsOpenFlags, MountAttrFlags};
 use std::fs::File;
 use std::io::{Read, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -113,8 +113,16 @@ impl Definitions {
 
     /// Defines a probe; the number of its tracepoint.
     fn add(&mut self, entry: &Entry) -> std::io::Result<u64> {
-        let path = entry.path.to_str().filter(|path| !path.contains(char::is_whitespace));
-        let path = path.ok_or_else(|| std::io::Error::other("its file's path has blanks"))?;
+        let plain = entry.path.to_str().filter(|path| !path.contains(char::is_whitespace));
+        // A definition ends at a blank; the kernel looks the path up here and now, so a descriptor stands for any.
+        let held;
+        let path = match plain {
+            Some(path) => path.to_owned(),
+            None => {
+                held = File::open(&entry.path)?;
+                format!("/proc/self/fd/{}", held.as_raw_fd())
+            }
+        };
         let name = format!("{}/f{}", self.group, self.count);
         self.tell(&format!("p:{name} {path}:{:#x}\n", entry.offset))?;
         self.count += 1;
