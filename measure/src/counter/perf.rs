@@ -322,7 +322,10 @@ fn is_refusal(error: &std::io::Error) -> bool {
 /// Why an event cannot be counted.
 fn explain(event: &'static Event, error: std::io::Error) -> Error {
     match error.raw_os_error() {
-        Some(libc::EACCES | libc::EPERM) => Error::NotAllowed { event: event.name, paranoid: paranoid() },
+        Some(libc::EACCES | libc::EPERM) => {
+            // A setting that allows it is not what refused.
+            Error::NotAllowed { event: event.name, paranoid: paranoid().filter(|level| *level > 2) }
+        }
         Some(libc::ENOENT | libc::ENODEV | libc::EOPNOTSUPP | libc::EINVAL)
             if event.source == Source::Pmu =>
         {
