@@ -61,10 +61,14 @@ fn deltas_add_up_to_the_totals_and_children_count() {
     let own = trace.position("task-clock").unwrap();
     let total = trace.sum(own).unwrap();
     assert_eq!(trace.end.as_ref().unwrap().totals[own], Some(total));
-    let Some(mut alone) = group() else { return };
-    let (one, _) = collect(&work, 5, &mut alone, || false);
-    let single = one.sum(own).unwrap();
-    assert!(total > single + single / 2, "two workers took {total} ns, one {single}");
+    // What else runs on the machine makes a worker's time longer, never shorter.
+    let single = || {
+        let mut alone = group().expect("it was allowed before");
+        collect(&work, 5, &mut alone, || false).0.sum(own).unwrap()
+    };
+    let times: Vec<u64> = (0..9).map(|_| single()).collect();
+    let least = times.iter().min().unwrap();
+    assert!(total > least + least / 2, "two workers took {total} ns, one {times:?}");
     assert!(trace.sum(trace.position("page-faults").unwrap()).unwrap() > 50);
     assert!(trace.records.iter().any(|record| record.threads == 1));
 }
@@ -82,11 +86,14 @@ fn the_parent_itself_is_not_counted() {
 #[test]
 fn a_stopped_program_shows_intervals_without_work() {
     let Some(mut counters) = group() else { return };
-    let script = format!("{}; (sleep 0.15; kill -CONT $$) & kill -STOP $$; {}", busy(20_000), busy(20_000));
+    // Who continues it waits until it stands still. He is counted too, and asleep.
+    let stands = "until grep -q '^State:.T' /proc/$$/status; do :; done";
+    let script = format!("{0}; ({stands}; sleep 0.4; kill -CONT $$) & kill -STOP $$; {0}", busy(20_000));
     let (trace, _) = collect(&script, 10, &mut counters, || false);
-    let clock = trace.series(trace.position("task-clock").unwrap());
-    let idle = clock.iter().filter(|&&ns| ns < 1e6).count();
-    assert!(idle >= 5, "{clock:?}");
+    let clock = trace.position("task-clock").unwrap();
+    let idle = trace.records.iter().filter(|record| record.values[clock].delta.unwrap() < 1_000_000);
+    let ns: u64 = idle.map(|record| record.dt).sum();
+    assert!(ns >= 100_000_000, "{ns} of {:?}", trace.series(clock));
 }
 
 #[test]
@@ -97,7 +104,7 @@ fn the_user_ends_it() {
         ticks += 1;
         ticks > 3
     };
-    let (trace, ended) = collect("sleep 20", 5, &mut counters, stop);
+    let (trace, ended) = collect("exec sleep 600", 5, &mut counters, stop);
     assert_eq!(ended, Ended::Stopped);
     assert!(trace.end.unwrap().interrupted);
     assert_eq!(trace.records.len(), 4);
@@ -131,12 +138,18 @@ fn a_late_collector_says_which_ticks_it_missed_and_what_it_lost() {
     let mut slow = Slow { metrics, reads: 0 };
     let mut collector = Collector::new(vec![&mut slow], Pace::Time(Duration::from_millis(5))).unwrap();
     let mut records = Vec::new();
-    let mut child = shell("sleep 0.2");
+    let mut child = shell("exec sleep 600");
     let take = |record| {
         records.push(record);
         Ok(())
     };
-    let (_, end) = collector.run(child.id(), || false, take).unwrap();
+    let mut ticks = 0;
+    let stop = || {
+        ticks += 1;
+        ticks > 8
+    };
+    let (_, end) = collector.run(child.id(), stop, take).unwrap();
+    child.kill().unwrap();
     child.wait().unwrap();
     let missed: u32 = records.iter().map(|record| record.missed_ticks).sum();
     assert!(missed >= records.len() as u32 / 2, "{missed} of {}", records.len());
@@ -204,6 +217,9 @@ fn sixty_four_threads_are_counted() {
 
 #[test]
 fn hardware_events_count_or_are_refused_with_the_remedy() {
+    if group().is_none() {
+        return;
+    }
     for event in EVENTS.iter().filter(|event| event.source == Source::Pmu) {
         match Group::open(&[find("task-clock").unwrap(), event], Whose::Children) {
             Ok(_) => println!("{} can be counted here", event.name),
