@@ -1,7 +1,7 @@
 //! How the program tells the host something without a tracer, and waits until it is done.
 //!
 //! Trampolines of their own kind: they save all registers that a function may change, write a request into shared memory, wake the host by a
-//! futex, and sleep on it until the host has answered. Four things are told ([`Knock`]). A host that is gone is waited for five seconds, once, then the program goes on
+//! futex, and sleep on it until the host has answered. Four things are told ([`Knock`]). A host that is gone is waited for a minute, once, then the program goes on
 //! without it; a program that is killed while it asks is noticed by the host.
 //! **Leaves out** a signal handler that interrupts a request and makes one of its own: it would wait for itself.
 
@@ -17,7 +17,8 @@ pub(super) const TID: usize = 8;
 pub(super) const KIND: usize = 12;
 /// Seconds and nanoseconds that the program waits at most.
 const PATIENCE: usize = 16;
-const PATIENCE_S: u64 = 5;
+/// On a machine busy enough it takes lightfoot seconds to be scheduled at all.
+const PATIENCE_S: u64 = 60;
 /// The number of the process image that asks.
 pub(super) const IMAGE: usize = 32;
 /// The host's answer: a block of counters.
