@@ -11,6 +11,7 @@ mod interpret;
 #[cfg(all(target_arch = "x86_64", unix))]
 mod jit;
 mod liveness;
+mod popcount;
 
 use crate::program::pass::for_ascii;
 use crate::program::{BitProgram, Instruction, Op};
@@ -187,13 +188,7 @@ impl Scanner {
 
     /// A fresh pass over a text of about this length.
     pub fn scan_for(&self, bytes: usize) -> Scan<'_> {
-        Scan {
-            scanner: self,
-            basis: Basis::new(self.program.terminator),
-            engine: self.engine(bytes),
-            ends: [0; CHUNK_WORDS],
-            last: None,
-        }
+        Scan { scanner: self, engine: self.engine(bytes), ends: [0; CHUNK_WORDS], last: None }
     }
 
     #[cfg(all(target_arch = "x86_64", unix))]
@@ -228,14 +223,14 @@ impl Scanner {
             }
         }
         let _ = bytes;
-        Engine::Interpreted(Arena::new(), Carries::new(&self.program))
+        Engine::Interpreted(Basis::new(self.program.terminator), Arena::new(), Carries::new(&self.program))
     }
 
     /// How many lines match.
     pub fn count_lines(&self, text: &[u8]) -> u64 {
         let mut count = 0;
         let _ = self.scan_for(text.len()).finish(text, |_, ends| {
-            count += ends.iter().map(|word| u64::from(word.count_ones())).sum::<u64>();
+            count += popcount::count_ones(ends);
             ControlFlow::Continue(())
         });
         count
@@ -285,7 +280,7 @@ impl Scanner {
 
 /// What runs the program, with its streams and carries.
 enum Engine<'s> {
-    Interpreted(Arena, Carries),
+    Interpreted(Box<Basis>, Arena, Carries),
     #[cfg(all(target_arch = "x86_64", unix))]
     Translated(&'s jit::Translation, jit::Frame),
     #[cfg(not(all(target_arch = "x86_64", unix)))]
@@ -296,7 +291,6 @@ enum Engine<'s> {
 /// One pass over one text. What it keeps between pieces is bounded, whatever the length of lines.
 pub struct Scan<'s> {
     scanner: &'s Scanner,
-    basis: Box<Basis>,
     engine: Engine<'s>,
     ends: [u64; CHUNK_WORDS],
     /// The last byte that was fed.
@@ -353,16 +347,18 @@ impl Scan<'_> {
     /// The line-end bits of the next chunk.
     fn chunk(&mut self, text: &[u8]) -> &[u64] {
         let words = text.len() / 64;
-        self.scanner.transposer.run(text, &mut self.basis);
         let ends = &mut self.ends[..words];
         match &mut self.engine {
-            Engine::Interpreted(arena, carries) => self.scanner.interpret(&self.basis, arena, carries, ends),
+            Engine::Interpreted(basis, arena, carries) => {
+                self.scanner.transposer.run(text, basis);
+                self.scanner.interpret(basis, arena, carries, ends);
+                basis.forget(words);
+            }
             #[cfg(all(target_arch = "x86_64", unix))]
-            Engine::Translated(translation, frame) => translation.run(text, &self.basis, frame, ends),
+            Engine::Translated(translation, frame) => translation.run(text, frame, ends),
             #[cfg(not(all(target_arch = "x86_64", unix)))]
             Engine::Never(_) => {}
         }
-        self.basis.forget(words);
         &self.ends[..words]
     }
 }
