@@ -17,6 +17,8 @@ use crate::program::pass::for_ascii;
 use crate::program::{BitProgram, Instruction, Op};
 use crate::transpose::{Basis, Transposer, BLOCK_BYTES, CHUNK_BYTES, CHUNK_WORDS};
 use interpret::{Arena, Carries, Interpreter, Isa};
+#[cfg(all(target_arch = "x86_64", unix))]
+use jit::Direction;
 use std::ops::{ControlFlow, Range};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::OnceLock;
@@ -136,6 +138,9 @@ pub struct Scanner {
     seen_bytes: AtomicUsize,
     #[cfg(all(target_arch = "x86_64", unix))]
     translation: OnceLock<Option<jit::Translation>>,
+    /// The same for texts that are read backwards.
+    #[cfg(all(target_arch = "x86_64", unix))]
+    backwards: OnceLock<Option<jit::Translation>>,
 }
 
 impl Scanner {
@@ -168,6 +173,8 @@ impl Scanner {
             seen_bytes: AtomicUsize::new(0),
             #[cfg(all(target_arch = "x86_64", unix))]
             translation: OnceLock::new(),
+            #[cfg(all(target_arch = "x86_64", unix))]
+            backwards: OnceLock::new(),
         })
     }
 
@@ -217,7 +224,7 @@ impl Scanner {
         #[cfg(all(target_arch = "x86_64", unix))]
         if let Some(target) = self.target().filter(|_| self.is_worth_translating(bytes)) {
             // Where the system forbids executable memory, the interpreter does it.
-            let translate = || jit::Translation::new(&self.program, target);
+            let translate = || jit::Translation::new(&self.program, target, Direction::Forwards);
             if let Some(translation) = self.translation.get_or_init(translate) {
                 return Engine::Translated(translation, translation.frame());
             }
@@ -234,6 +241,39 @@ impl Scanner {
             ControlFlow::Continue(())
         });
         count
+    }
+
+    /// The output for a text that is read backwards, as for its reversed copy with a terminator at its end; none where the kernel only reads forwards.
+    #[cfg(all(target_arch = "x86_64", unix))]
+    pub(crate) fn mark_backwards(&self, text: &[u8], marks: &mut Vec<u64>) -> Option<()> {
+        if self.kernel != Kernel::JitAvx512 || !self.is_worth_translating(text.len()) {
+            return None;
+        }
+        let translate = || jit::Translation::new(&self.program, jit::Target::Avx512, Direction::Backwards);
+        let translation = self.backwards.get_or_init(translate).as_ref()?;
+        let mut frame = translation.frame();
+        let (head, blocks) = text.split_at(text.len() % BLOCK_BYTES);
+        let is_open = text.first().is_some_and(|&first| first != self.program.terminator);
+        let length = text.len() + usize::from(is_open);
+        marks.resize(length.next_multiple_of(BLOCK_BYTES) / 64, 0);
+        let (of_blocks, of_head) = marks.split_at_mut(blocks.len() / 64);
+        translation.run(blocks, &mut frame, of_blocks);
+        if !of_head.is_empty() {
+            let mut padded = [!self.program.terminator; BLOCK_BYTES];
+            let start = BLOCK_BYTES - head.len();
+            padded[start..].copy_from_slice(head);
+            if is_open {
+                padded[start - 1] = self.program.terminator;
+            }
+            translation.run(&padded, &mut frame, of_head);
+        }
+        Some(())
+    }
+
+    /// On this machine kernels only read forwards.
+    #[cfg(not(all(target_arch = "x86_64", unix)))]
+    pub(crate) fn mark_backwards(&self, _: &[u8], _: &mut Vec<u64>) -> Option<()> {
+        None
     }
 
     /// Whether any line matches; reads no further than the chunk with the first one.

@@ -34,6 +34,15 @@ use memory::Executable;
 /// Text (AVX-512) or the first block of basis stream 0, `carries`, `output`, number of blocks, `frame`, the chunk's text.
 type Entry = unsafe extern "sysv64" fn(*const u8, *mut Line, *mut u64, u64, *mut Line, *const u8);
 
+/// How a text is read. AVX2 reads it forwards only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Direction {
+    /// First byte first.
+    Forwards,
+    /// Last byte first: the same as for a reversed copy of the text.
+    Backwards,
+}
+
 /// How far ahead of its own text a block asks for some: the next chunk.
 const AHEAD_BYTES: i32 = CHUNK_BYTES as i32;
 
@@ -50,6 +59,7 @@ struct Line([u64; 8]);
 pub(crate) struct Translation {
     memory: Executable,
     target: Target,
+    direction: Direction,
     carries: usize,
     frames: usize,
     starts: Vec<bool>,
@@ -69,7 +79,8 @@ pub(crate) struct Frame {
 impl Translation {
     /// Translates; nothing where the system refuses executable memory, or for logic that the target lacks. The machine must have the target's
     /// instructions: AVX-512 with VBMI2, or AVX2.
-    pub(crate) fn new(program: &BitProgram, target: Target) -> Option<Translation> {
+    pub(crate) fn new(program: &BitProgram, target: Target, direction: Direction) -> Option<Translation> {
+        assert!(direction == Direction::Forwards || target == Target::Avx512, "AVX2 reads forwards");
         let suited = |program: &BitProgram| match target {
             Target::Avx512 => Some(with_ternaries(program)),
             Target::Avx2 => only_choices(&program.body).then(|| program.clone()),
@@ -83,11 +94,11 @@ impl Translation {
             Target::Avx512 => None,
             Target::Avx2 => Some(Transposer::named("avx2")?),
         };
-        let (code, frames) = translate(&full, ascii.as_ref(), target);
+        let (code, frames) = translate(&full, ascii.as_ref(), target, direction);
         let memory = Executable::new(&code).ok()?;
         let (starts, terminator) = (program.carries.clone(), program.terminator);
         let (carries, frames) = (starts.len(), frames as usize);
-        Some(Translation { memory, target, carries, frames, starts, terminator, transposer })
+        Some(Translation { memory, target, direction, carries, frames, starts, terminator, transposer })
     }
 
     pub(crate) fn frame(&self) -> Frame {
@@ -98,7 +109,7 @@ impl Translation {
         }
         let mut values = vec![Line([0; 8]); self.frames + 1];
         match self.target {
-            Target::Avx512 => transpose::prepare(&mut values, self.terminator),
+            Target::Avx512 => transpose::prepare(&mut values, self.terminator, self.direction),
             Target::Avx2 => {
                 for (nibble, line) in values.iter_mut().take(INCREMENTS as usize).enumerate() {
                     *line = Line(std::array::from_fn(|word| 0u64.wrapping_sub((nibble >> word & 1) as u64)));
@@ -109,7 +120,7 @@ impl Translation {
         Frame { carries, values, basis }
     }
 
-    /// Computes the output of a chunk of whole blocks.
+    /// Computes the output of a part of the text, of whole blocks; the output's first bit is the byte that is read first.
     pub(crate) fn run(&self, text: &[u8], frame: &mut Frame, output: &mut [u64]) {
         let words = output.len();
         assert!(text.len() == words * 64 && text.len().is_multiple_of(BLOCK_BYTES));
@@ -124,9 +135,10 @@ impl Translation {
                 // SAFETY: the streams follow each other within the basis, each behind its history.
                 unsafe { basis.streams.as_ptr().cast::<u64>().add(HISTORY_WORDS).cast() }
             }
+            _ if self.direction == Direction::Backwards => text.as_ptr_range().end,
             _ => text.as_ptr(),
         };
-        // SAFETY: the mapping holds a function of this type. With AVX-512 it reads as many bytes of the text as asserted above; with AVX2 `blocks` vectors of each basis stream, which
+        // SAFETY: the mapping holds a function of this type. With AVX-512 it reads as many bytes of the text as asserted above, from its end or its start on; with AVX2 `blocks` vectors of each basis stream, which
         // the transposer asserts to hold that much, and one word before. It writes as many vectors of the output, the carries and the frame, all of which are as long as asserted. Text
         // that it asks memory for ahead may lie anywhere, as that cannot fault. A translation exists only where the processor has the instructions.
         unsafe {
@@ -159,7 +171,12 @@ fn only_choices(body: &[Instruction]) -> bool {
 }
 
 /// The function's code, and the frame slots that it needs.
-fn translate(full: &BitProgram, ascii: Option<&BitProgram>, target: Target) -> (Vec<u8>, u32) {
+fn translate(
+    full: &BitProgram,
+    ascii: Option<&BitProgram>,
+    target: Target,
+    direction: Direction,
+) -> (Vec<u8>, u32) {
     let mut code = Code::new(target);
     let registers = Registers::of(target);
     let ones = registers.ones;
@@ -177,7 +194,7 @@ fn translate(full: &BitProgram, ascii: Option<&BitProgram>, target: Target) -> (
     let mut frames = match target {
         Target::Avx512 => {
             let bits = if ascii.is_some() { 0xFF } else { bases(&full.body) };
-            transpose::transpose(&mut code, bits, ascii.is_some());
+            transpose::transpose(&mut code, direction, bits, ascii.is_some());
             transpose::SLOTS
         }
         Target::Avx2 => {
@@ -205,9 +222,10 @@ fn translate(full: &BitProgram, ascii: Option<&BitProgram>, target: Target) -> (
     if target == Target::Avx512 && ascii.is_some() {
         transpose::keep_last_words(&mut code, registers);
     }
-    match target {
-        Target::Avx512 => code.add_many_bytes(RDI, BLOCK_BYTES as i32),
-        Target::Avx2 => code.add_bytes(RDI, vector_bytes(target)),
+    match (target, direction) {
+        (Target::Avx512, Direction::Forwards) => code.add_many_bytes(RDI, BLOCK_BYTES as i32),
+        (Target::Avx512, Direction::Backwards) => code.add_many_bytes(RDI, -(BLOCK_BYTES as i32)),
+        (Target::Avx2, _) => code.add_bytes(RDI, vector_bytes(target)),
     }
     code.add_bytes(RDX, vector_bytes(target));
     code.count_down();

@@ -4,11 +4,13 @@
 //! shuffles and logic of neighbouring blocks overlap, which other execution ports do. Each row of 64 bytes is reversed in groups of eight, its bits are transposed by
 //! a Galois-field multiplication and gathered by bit; three steps of shuffles then transpose the 8×8 words. A shuffle whose streams nobody reads is left out.
 //!
+//! A text is read backwards by the same shuffles: rows from its end on, all of their bytes the other way round.
+//!
 //! Programs that look back find their streams in the frame instead, each behind a copy of its last word before the block. Source: Cameron et al. 2014, section 2.
 
 use super::allocate::Registers;
 use super::encode::*;
-use super::Line;
+use super::{Direction, Line};
 
 /// Slots at the start of the frame: the three constants, the last words before this block and before the next, streams.
 pub(super) const SLOTS: u32 = FIRST_STREAM + 16;
@@ -47,29 +49,35 @@ pub(super) fn stream_register(bit: u8) -> u8 {
 }
 
 /// What the frame holds at the start of a text, before which stand terminators.
-pub(super) fn prepare(frame: &mut [Line], terminator: u8) {
+pub(super) fn prepare(frame: &mut [Line], terminator: u8, direction: Direction) {
     let bytes = |byte: fn(usize) -> usize| {
         Line(std::array::from_fn(|word| {
             u64::from_le_bytes(std::array::from_fn(|at| byte(8 * word + at) as u8))
         }))
     };
-    frame[REVERSED as usize] = bytes(|at| at & !7 | 7 - (at & 7));
+    frame[REVERSED as usize] = match direction {
+        Direction::Forwards => bytes(|at| at & !7 | (7 - (at & 7))),
+        Direction::Backwards => bytes(|at| 63 - (at & !7 | (7 - (at & 7)))),
+    };
     frame[BY_BIT as usize] = bytes(|at| (at & 7) << 3 | at >> 3);
     frame[IDENTITY as usize] = Line([0x8040_2010_0804_0201; 8]);
     frame[BEFORE as usize] =
         Line(std::array::from_fn(|bit| 0u64.wrapping_sub(u64::from(terminator >> bit & 1))));
 }
 
-/// The streams of the block at `rdi`, of those bits that `bits` has, in their registers.
-pub(super) fn transpose(code: &mut Code, bits: u8, keeps_last_words: bool) {
-    let text = |row: u8| Place { base: RDI, bytes: 64 * i32::from(row) };
+/// The streams of the block at `rdi`, or of the one that ends there where the text is read backwards, of those bits that `bits` has, in their registers.
+pub(super) fn transpose(code: &mut Code, direction: Direction, bits: u8, keeps_last_words: bool) {
     let [reversed, by_bit, identity] = CONSTANTS;
     code.load(reversed, Operand::Memory(slot(REVERSED)));
     code.load(by_bit, Operand::Memory(slot(BY_BIT)));
     code.load(identity, Operand::Memory(slot(IDENTITY)));
     for row in 0..8 {
-        code.prefetch(Place { bytes: text(row).bytes + AHEAD_BYTES, ..text(row) });
-        code.vector(VPERMB, row, reversed, Operand::Memory(text(row)));
+        let (bytes, ahead) = match direction {
+            Direction::Forwards => (64 * i32::from(row), AHEAD_BYTES),
+            Direction::Backwards => (-64 * (i32::from(row) + 1), -AHEAD_BYTES),
+        };
+        code.prefetch(Place { base: RDI, bytes: bytes + ahead });
+        code.vector(VPERMB, row, reversed, Operand::Memory(Place { base: RDI, bytes }));
         code.vector_immediate(GF2P8AFFINEQB, row, identity, Operand::Register(row), 0);
         code.vector(VPERMB, row, by_bit, Operand::Register(row));
     }
