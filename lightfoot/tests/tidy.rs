@@ -35,6 +35,7 @@ const UNSAFE_FILES: &[&str] = &[
     "pattern/src/kernel/interpret.rs",
     "pattern/src/kernel/jit/memory.rs",
     "pattern/src/kernel/jit/mod.rs",
+    "pattern/src/kernel/popcount.rs",
     "pattern/src/literal/finder/avx2.rs",
     "pattern/src/literal/finder/avx512.rs",
     "pattern/src/map.rs",

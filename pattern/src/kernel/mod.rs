@@ -11,11 +11,14 @@ mod interpret;
 #[cfg(all(target_arch = "x86_64", unix))]
 mod jit;
 mod liveness;
+mod popcount;
 
 use crate::program::pass::for_ascii;
 use crate::program::{BitProgram, Instruction, Op};
 use crate::transpose::{Basis, Transposer, BLOCK_BYTES, CHUNK_BYTES, CHUNK_WORDS};
 use interpret::{Arena, Carries, Interpreter, Isa};
+#[cfg(all(target_arch = "x86_64", unix))]
+use jit::Direction;
 use std::ops::{ControlFlow, Range};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::OnceLock;
@@ -135,6 +138,9 @@ pub struct Scanner {
     seen_bytes: AtomicUsize,
     #[cfg(all(target_arch = "x86_64", unix))]
     translation: OnceLock<Option<jit::Translation>>,
+    /// The same for texts that are read backwards.
+    #[cfg(all(target_arch = "x86_64", unix))]
+    backwards: OnceLock<Option<jit::Translation>>,
 }
 
 impl Scanner {
@@ -167,6 +173,8 @@ impl Scanner {
             seen_bytes: AtomicUsize::new(0),
             #[cfg(all(target_arch = "x86_64", unix))]
             translation: OnceLock::new(),
+            #[cfg(all(target_arch = "x86_64", unix))]
+            backwards: OnceLock::new(),
         })
     }
 
@@ -187,13 +195,7 @@ impl Scanner {
 
     /// A fresh pass over a text of about this length.
     pub fn scan_for(&self, bytes: usize) -> Scan<'_> {
-        Scan {
-            scanner: self,
-            basis: Basis::new(self.program.terminator),
-            engine: self.engine(bytes),
-            ends: [0; CHUNK_WORDS],
-            last: None,
-        }
+        Scan { scanner: self, engine: self.engine(bytes), ends: [0; CHUNK_WORDS], last: None }
     }
 
     #[cfg(all(target_arch = "x86_64", unix))]
@@ -222,23 +224,56 @@ impl Scanner {
         #[cfg(all(target_arch = "x86_64", unix))]
         if let Some(target) = self.target().filter(|_| self.is_worth_translating(bytes)) {
             // Where the system forbids executable memory, the interpreter does it.
-            let translate = || jit::Translation::new(&self.program, target);
+            let translate = || jit::Translation::new(&self.program, target, Direction::Forwards);
             if let Some(translation) = self.translation.get_or_init(translate) {
                 return Engine::Translated(translation, translation.frame());
             }
         }
         let _ = bytes;
-        Engine::Interpreted(Arena::new(), Carries::new(&self.program))
+        Engine::Interpreted(Basis::new(self.program.terminator), Arena::new(), Carries::new(&self.program))
     }
 
     /// How many lines match.
     pub fn count_lines(&self, text: &[u8]) -> u64 {
         let mut count = 0;
         let _ = self.scan_for(text.len()).finish(text, |_, ends| {
-            count += ends.iter().map(|word| u64::from(word.count_ones())).sum::<u64>();
+            count += popcount::count_ones(ends);
             ControlFlow::Continue(())
         });
         count
+    }
+
+    /// The output for a text that is read backwards, as for its reversed copy with a terminator at its end; none where the kernel only reads forwards.
+    #[cfg(all(target_arch = "x86_64", unix))]
+    pub(crate) fn mark_backwards(&self, text: &[u8], marks: &mut Vec<u64>) -> Option<()> {
+        if self.kernel != Kernel::JitAvx512 || !self.is_worth_translating(text.len()) {
+            return None;
+        }
+        let translate = || jit::Translation::new(&self.program, jit::Target::Avx512, Direction::Backwards);
+        let translation = self.backwards.get_or_init(translate).as_ref()?;
+        let mut frame = translation.frame();
+        let (head, blocks) = text.split_at(text.len() % BLOCK_BYTES);
+        let is_open = text.first().is_some_and(|&first| first != self.program.terminator);
+        let length = text.len() + usize::from(is_open);
+        marks.resize(length.next_multiple_of(BLOCK_BYTES) / 64, 0);
+        let (of_blocks, of_head) = marks.split_at_mut(blocks.len() / 64);
+        translation.run(blocks, &mut frame, of_blocks);
+        if !of_head.is_empty() {
+            let mut padded = [!self.program.terminator; BLOCK_BYTES];
+            let start = BLOCK_BYTES - head.len();
+            padded[start..].copy_from_slice(head);
+            if is_open {
+                padded[start - 1] = self.program.terminator;
+            }
+            translation.run(&padded, &mut frame, of_head);
+        }
+        Some(())
+    }
+
+    /// On this machine kernels only read forwards.
+    #[cfg(not(all(target_arch = "x86_64", unix)))]
+    pub(crate) fn mark_backwards(&self, _: &[u8], _: &mut Vec<u64>) -> Option<()> {
+        None
     }
 
     /// Whether any line matches; reads no further than the chunk with the first one.
@@ -285,7 +320,7 @@ impl Scanner {
 
 /// What runs the program, with its streams and carries.
 enum Engine<'s> {
-    Interpreted(Arena, Carries),
+    Interpreted(Box<Basis>, Arena, Carries),
     #[cfg(all(target_arch = "x86_64", unix))]
     Translated(&'s jit::Translation, jit::Frame),
     #[cfg(not(all(target_arch = "x86_64", unix)))]
@@ -296,7 +331,6 @@ enum Engine<'s> {
 /// One pass over one text. What it keeps between pieces is bounded, whatever the length of lines.
 pub struct Scan<'s> {
     scanner: &'s Scanner,
-    basis: Box<Basis>,
     engine: Engine<'s>,
     ends: [u64; CHUNK_WORDS],
     /// The last byte that was fed.
@@ -353,16 +387,18 @@ impl Scan<'_> {
     /// The line-end bits of the next chunk.
     fn chunk(&mut self, text: &[u8]) -> &[u64] {
         let words = text.len() / 64;
-        self.scanner.transposer.run(text, &mut self.basis);
         let ends = &mut self.ends[..words];
         match &mut self.engine {
-            Engine::Interpreted(arena, carries) => self.scanner.interpret(&self.basis, arena, carries, ends),
+            Engine::Interpreted(basis, arena, carries) => {
+                self.scanner.transposer.run(text, basis);
+                self.scanner.interpret(basis, arena, carries, ends);
+                basis.forget(words);
+            }
             #[cfg(all(target_arch = "x86_64", unix))]
-            Engine::Translated(translation, frame) => translation.run(text, &self.basis, frame, ends),
+            Engine::Translated(translation, frame) => translation.run(text, frame, ends),
             #[cfg(not(all(target_arch = "x86_64", unix)))]
             Engine::Never(_) => {}
         }
-        self.basis.forget(words);
         &self.ends[..words]
     }
 }

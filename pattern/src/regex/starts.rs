@@ -74,6 +74,9 @@ impl Starts {
 
     /// Marks all places of `text`, whole lines, where a match can start.
     pub(super) fn mark(&self, text: &[u8], scratch: &mut Scratch) {
+        if self.scanner.mark_backwards(text, &mut scratch.marks).is_some() {
+            return;
+        }
         reverse(text, &mut scratch.reversed);
         scratch.marks.clear();
         let marks = &mut scratch.marks;
@@ -182,6 +185,33 @@ fn bytes_of(class: &ClassUnicode) -> ClassBytes {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel::Kernel;
+    use regex_syntax::ParserBuilder;
+
+    /// Reading backwards is reading a reversed copy, whatever the length and the first byte.
+    #[test]
+    fn marks_are_those_of_a_reversed_copy() {
+        let line = "sing, Ωμέγα dancing\n漢字 кошка going on and on; ing ing\n\n";
+        let text: Vec<u8> = line.bytes().cycle().take(9000).collect();
+        for pattern in [r"[a-z]+ing\b", r"\w+ \w+", "on", r"[^ ]{3,}", r"(?:o(?:n| )*)+;", "[а-я]+"] {
+            let hir = ParserBuilder::new().utf8(false).build().parse(pattern).unwrap();
+            let program = compile_starts(&hir, &CompileOptions::default()).unwrap();
+            let Some(scanner) = Scanner::with_kernel(&program, Kernel::JitAvx512) else { return };
+            for (start, end) in
+                [(0, 9000), (1, 9000), (19, 8300), (20, 20 + 512), (40, 40 + 511), (7, 8), (5, 5)]
+            {
+                let text = &text[start..end];
+                let (mut reversed, mut expected, mut marks) = (Vec::new(), Vec::new(), vec![7; 3]);
+                reverse(text, &mut reversed);
+                let _ = scanner.scan().finish(&reversed, |_, words| {
+                    expected.extend_from_slice(words);
+                    ControlFlow::Continue(())
+                });
+                scanner.mark_backwards(text, &mut marks).unwrap();
+                assert_eq!(marks, expected, "{pattern} {start} {end}");
+            }
+        }
+    }
 
     #[test]
     fn marks_are_found_from_any_place() {

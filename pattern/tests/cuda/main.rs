@@ -7,17 +7,20 @@
 
 mod asking;
 mod cards;
+#[path = "../drawn/mod.rs"]
+mod drawn;
 mod missing;
 mod texts;
 
 use cards::{cards, check, shapes, turn};
+use drawn::{random_program, Random};
 use pattern::kernel::cuda::lower::{lower, Entry};
 use pattern::kernel::cuda::{Cuda, GpuProgram, GpuText, Reach, Width};
 use pattern::program::BitProgram;
 use pattern::reference;
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
-use texts::{frozen, moderate, program, random_pattern, random_program, text, Random, PATTERNS};
+use texts::{frozen, moderate, program, random_pattern, text, PATTERNS};
 
 #[test]
 fn patterns_of_every_kind_agree_on_every_shape() {

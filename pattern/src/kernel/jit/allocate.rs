@@ -4,6 +4,7 @@
 //! control flow joins, the registers are brought back to what they were at the fork.
 
 use super::encode::{Code, Gpr, Operand, Place, Target, R8, RDI};
+use super::transpose::stream_place;
 use crate::kernel::liveness::Uses;
 use crate::program::Value;
 use crate::transpose::{CHUNK_WORDS, HISTORY_WORDS};
@@ -28,8 +29,11 @@ impl Registers {
 const MOST: usize = 29;
 const STREAM_BYTES: i32 = ((HISTORY_WORDS + CHUNK_WORDS) * 8) as i32;
 
-/// A basis stream's place in the current block.
-pub(super) fn basis_place(bit: u8) -> Place {
+/// A basis stream's place in the current block: in what the transposition filled, or in the frame.
+pub(super) fn basis_place(target: Target, bit: u8) -> Place {
+    if target == Target::Avx512 {
+        return stream_place(bit);
+    }
     Place { base: RDI, bytes: i32::from(bit) * STREAM_BYTES }
 }
 
@@ -59,6 +63,7 @@ pub(super) struct State {
 
 pub(super) struct Allocator<'p> {
     uses: &'p Uses,
+    target: Target,
     pub(super) registers: Registers,
     state: State,
     locked: u32,
@@ -72,9 +77,10 @@ const FRAME: Gpr = R8;
 
 impl<'p> Allocator<'p> {
     /// `frames` slots are in use already.
-    pub(super) fn new(uses: &'p Uses, registers: Registers, values: usize, frames: u32) -> Allocator<'p> {
+    pub(super) fn new(uses: &'p Uses, target: Target, values: usize, frames: u32) -> Allocator<'p> {
         let state = State { locations: vec![Location::default(); values], held: [None; MOST] };
-        Allocator { uses, registers, state, locked: 0, frame_of: vec![None; values], frames, at: 0 }
+        let registers = Registers::of(target);
+        Allocator { uses, target, registers, state, locked: 0, frame_of: vec![None; values], frames, at: 0 }
     }
 
     pub(super) fn frames(&self) -> u32 {
@@ -121,7 +127,7 @@ impl<'p> Allocator<'p> {
         }
         match location.memory {
             Memory::Ones => Operand::Register(self.registers.ones),
-            Memory::Basis(bit) => Operand::Memory(basis_place(bit)),
+            Memory::Basis(bit) => Operand::Memory(basis_place(self.target, bit)),
             Memory::Frame(frame) => Operand::Memory(frame_place(frame)),
             Memory::None => unreachable!("{value} is nowhere"),
         }
@@ -191,7 +197,8 @@ impl<'p> Allocator<'p> {
         register
     }
 
-    fn hold(&mut self, register: u8, value: Value) {
+    /// The value is in a register, and nowhere else.
+    pub(super) fn hold(&mut self, register: u8, value: Value) {
         self.state.held[register as usize] = Some(value);
         self.state.locations[value.0 as usize] = Location { register: Some(register), memory: Memory::None };
     }
@@ -222,7 +229,7 @@ impl<'p> Allocator<'p> {
             }
             // What left its register since the fork was stored then.
             let place = match self.state.locations[value.0 as usize].memory {
-                Memory::Basis(bit) => basis_place(bit),
+                Memory::Basis(bit) => basis_place(self.target, bit),
                 Memory::Frame(frame) => frame_place(frame),
                 Memory::None | Memory::Ones => unreachable!("{value} was lost"),
             };

@@ -6,19 +6,32 @@
 
 use super::allocate::{basis_place, Allocator, Registers};
 use super::encode::*;
+use super::transpose::stream_register;
 use crate::kernel::liveness::Uses;
+use crate::kernel::looks_back;
+use crate::program::pass::with_bases_first;
 use crate::program::{BitProgram, Carry, Instruction, Op, Value};
 
 /// `a ? b : c`.
 pub(super) const CHOICE: u8 = 0xCA;
 
-/// Emits a program for one block; how many slots of the frame are taken then, from `frames` on.
+/// Emits a program for one block. With AVX-512 basis streams come in their registers, but for programs that look back, which find them in the frame; how many slots of the frame are taken then, from `frames` on.
 pub(super) fn emit_program(code: &mut Code, program: &BitProgram, target: Target, frames: u32) -> u32 {
+    let in_registers = target == Target::Avx512 && !looks_back(program);
+    let ordered = in_registers.then(|| with_bases_first(program));
+    let program = ordered.as_ref().unwrap_or(program);
     let uses = Uses::of(program);
     let registers = Registers::of(target);
-    let allocator = Allocator::new(&uses, registers, program.values as usize, frames);
-    let mut emitter =
-        Emitter { code, allocator, registers, target, carries: program.carries.len(), loops: 0 };
+    let allocator = Allocator::new(&uses, target, program.values as usize, frames);
+    let mut emitter = Emitter {
+        code,
+        allocator,
+        registers,
+        target,
+        in_registers,
+        carries: program.carries.len(),
+        loops: 0,
+    };
     emitter.body(&program.body);
     let output = emitter.in_register(program.output);
     emitter.code.store(Place { base: RDX, bytes: 0 }, output);
@@ -30,6 +43,8 @@ struct Emitter<'c, 'p> {
     allocator: Allocator<'p>,
     registers: Registers,
     target: Target,
+    /// Basis streams are in registers at first, and defined before anything else.
+    in_registers: bool,
     carries: usize,
     loops: u32,
 }
@@ -69,6 +84,9 @@ impl Emitter<'_, '_> {
             return;
         }
         match &one.op {
+            Op::Basis { bit, delay: 0 } if self.in_registers => {
+                self.allocator.hold(stream_register(*bit), to);
+            }
             Op::Basis { bit, delay: 0 } => self.allocator.set_basis(to, *bit),
             Op::Basis { bit, delay } => self.delayed(to, *bit, *delay),
             Op::Ones => self.allocator.set_ones(to),
@@ -111,7 +129,7 @@ impl Emitter<'_, '_> {
     // --- logic
 
     fn delayed(&mut self, to: Value, bit: u8, delay: u8) {
-        let place = basis_place(bit);
+        let place = basis_place(self.target, bit);
         self.code.load(self.registers.scratch, Operand::Memory(Place { bytes: place.bytes - 8, ..place }));
         let register = self.allocator.result(self.code, to);
         self.code.load(register, Operand::Memory(place));

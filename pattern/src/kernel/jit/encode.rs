@@ -31,16 +31,17 @@ pub(crate) enum Operand {
     Memory(Place),
 }
 
-/// An instruction of EVEX form by prefix, map and opcode; all have W set and vectors of 512 bits.
+/// An instruction of EVEX form by prefix, map, opcode and W; vectors have 512 bits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Evex {
     prefix: u8,
     map: u8,
     opcode: u8,
+    wide: u8,
 }
 
 const fn evex(prefix: u8, map: u8, opcode: u8) -> Evex {
-    Evex { prefix, map, opcode }
+    Evex { prefix, map, opcode, wide: 1 }
 }
 
 pub(crate) const VPANDQ: Evex = evex(1, 1, 0xDB);
@@ -52,6 +53,11 @@ pub(crate) const VPSUBQ: Evex = evex(1, 1, 0xFB);
 pub(crate) const VPTERNLOGQ: Evex = evex(1, 3, 0x25);
 pub(crate) const VALIGNQ: Evex = evex(1, 3, 0x03);
 pub(crate) const VPSHLDQ: Evex = evex(1, 3, 0x71);
+pub(crate) const VPERMB: Evex = Evex { wide: 0, ..evex(1, 2, 0x8D) };
+pub(crate) const GF2P8AFFINEQB: Evex = evex(1, 3, 0xCE);
+pub(crate) const VPUNPCKLQDQ: Evex = evex(1, 1, 0x6C);
+pub(crate) const VPUNPCKHQDQ: Evex = evex(1, 1, 0x6D);
+pub(crate) const VSHUFI64X2: Evex = evex(1, 3, 0x43);
 const VMOVDQU64_LOAD: Evex = evex(2, 1, 0x6F);
 const VMOVDQU64_STORE: Evex = evex(2, 1, 0x7F);
 const VPCMPUQ: Evex = evex(1, 3, 0x1E);
@@ -148,7 +154,7 @@ impl Code {
 
     fn evex(&mut self, what: Evex, reg: u8, first: u8, second: Operand, mask: u8) {
         if self.target == Target::Avx2 {
-            let Evex { prefix, map, opcode } = what;
+            let Evex { prefix, map, opcode, .. } = what;
             return self.vex(Vex { prefix, map, opcode, wide: 0 }, reg, first, second);
         }
         let bit = |number: u8, at: u8| number >> at & 1 ^ 1;
@@ -157,7 +163,7 @@ impl Code {
             Operand::Memory(place) => (1, bit(place.base.0, 3)),
         };
         let p0 = bit(reg, 3) << 7 | x << 6 | b << 5 | bit(reg, 4) << 4 | what.map;
-        let p1 = 0x80 | (!first & 15) << 3 | 4 | what.prefix;
+        let p1 = what.wide << 7 | (!first & 15) << 3 | 4 | what.prefix;
         let p2 = 2 << 5 | bit(first, 4) << 3 | mask;
         self.put(&[0x62, p0, p1, p2, what.opcode]);
         self.modrm(reg, second, 64);
@@ -330,6 +336,14 @@ impl Code {
         self.put(&[0]);
     }
 
+    /// Copies 64 bits of memory. Uses `rax`.
+    pub(crate) fn copy_word(&mut self, to: Place, from: Place) {
+        self.put(&[0x48 | from.base.0 >> 3, 0x8B]);
+        self.modrm(RAX.0, Operand::Memory(from), 1);
+        self.put(&[0x48 | to.base.0 >> 3, 0x89]);
+        self.modrm(RAX.0, Operand::Memory(to), 1);
+    }
+
     /// Counts `rcx` down and sets the zero flag.
     pub(crate) fn count_down(&mut self) {
         self.put(&[0x48, 0xFF, 0xC9]);
@@ -442,6 +456,7 @@ mod tests {
     #[test]
     fn each_form_is_what_it_says() {
         let register = Operand::Register(20);
+        let text = Place { base: RDI, bytes: 64 };
         type Case<'c> = (&'c dyn Fn(&mut Code), &'c str);
         let cases: &[Case<'_>] = &[
             (
@@ -454,6 +469,18 @@ mod tests {
                 &|code| code.vector_masked(VPSUBQ, 2, 2, Operand::Register(31), 1),
                 "vpsubq zmm2{k1}, zmm2, zmm31",
             ),
+            (&|code| code.vector(VPERMB, 19, 20, Operand::Memory(text)), "vpermb zmm19, zmm20, [rdi+40h]"),
+            (&|code| code.vector(VPERMB, 1, 20, register), "vpermb zmm1, zmm20, zmm20"),
+            (
+                &|code| code.vector_immediate(GF2P8AFFINEQB, 1, 18, register, 0),
+                "vgf2p8affineqb zmm1, zmm18, zmm20, 0",
+            ),
+            (&|code| code.vector(VPUNPCKLQDQ, 1, 18, register), "vpunpcklqdq zmm1, zmm18, zmm20"),
+            (&|code| code.vector(VPUNPCKHQDQ, 30, 2, register), "vpunpckhqdq zmm30, zmm2, zmm20"),
+            (
+                &|code| code.vector_immediate(VSHUFI64X2, 1, 18, register, 0xDD),
+                "vshufi64x2 zmm1, zmm18, zmm20, 0DDh",
+            ),
             (&|code| code.less(1, 19, register), "vpcmpltuq k1, zmm19, zmm20"),
             (&|code| code.equal(2, 19, register), "vpcmpeqq k2, zmm19, zmm20"),
             (&|code| code.test_any(30), "vptestmq k1, zmm30, zmm30; kortestb k1, k1"),
@@ -465,6 +492,10 @@ mod tests {
             (&|code| code.double_and_add(), "lea eax, [r10+rax*2]"),
             (&|code| code.shift_out_byte(), "shr eax, 8"),
             (&|code| code.add_bytes(RDI, 64), "add rdi, 40h"),
+            (
+                &|code| code.copy_word(Place { base: R8, bytes: 56 }, text),
+                "mov rax, [rdi+40h]; mov [r8+38h], rax",
+            ),
             (&|code| code.count_down(), "dec rcx"),
             (&|code| code.return_to_caller(), "vzeroupper; ret"),
         ];

@@ -1,7 +1,7 @@
 //! The translator: a program becomes machine code for AVX-512 or AVX2 that keeps its streams in registers.
 //!
-//! One pass of the code is one block of 512 positions (256 with AVX2): it reads the basis streams that the transposition left in the first-level cache, and writes the output's
-//! eight (four) words. With AVX-512 three-input logic is one instruction ([`crate::program::pass::with_ternaries`]); an advance is `valignq` and `vpshldq` on the
+//! One pass of the code is one block of 512 positions (256 with AVX2): it transposes the text into registers (with AVX2 it reads the basis streams that a transposition
+//! of the chunk left in the first-level cache), and writes the output's eight (four) words. With AVX-512 three-input logic is one instruction ([`crate::program::pass::with_ternaries`]); an advance is `valignq` and `vpshldq` on the
 //! operand and what it was one block before; an addition is the paper's long-stream addition on eight words:
 //!
 //! ```text
@@ -12,7 +12,7 @@
 //! Carries are 64 bytes each, so that loads and stores are whole vectors; a second bank collects those of loops.
 //! AVX2 has neither masks nor three-input logic: overflow is a sign bit of `m ∧ c ∨ c ∧ ¬r`, increments come from a table of sixteen vectors at the
 //! start of the frame, and an advance puts together shifted words. Left out: two blocks at a time: the processor overlaps blocks by itself, only carries tie them.
-//! The transposition reads memory in bursts and the program none, so the program asks for half of the text that the next transposition
+//! With AVX2 the transposition reads memory in bursts and the program none, so the program asks for half of the text that the next transposition
 //! reads: complicated programs gain up to a third, the simplest lose a fiftieth.
 //! Source: Cameron et al. 2014, section 3.
 
@@ -20,18 +20,28 @@ mod allocate;
 mod emit;
 mod encode;
 mod memory;
+mod transpose;
 
-use crate::program::pass::{for_ascii, with_ternaries};
+use crate::program::pass::{bases, for_ascii, with_ternaries};
 use crate::program::{BitProgram, Instruction, Op};
-use crate::transpose::{Basis, CHUNK_BYTES, HISTORY_WORDS};
+use crate::transpose::{Basis, Transposer, BLOCK_BYTES, CHUNK_BYTES, HISTORY_WORDS};
 use allocate::{basis_place, Registers};
 use emit::{emit_program, CHOICE};
 pub(crate) use encode::Target;
 use encode::*;
 use memory::Executable;
 
-/// `basis` (first block of stream 0), `carries`, `output`, number of blocks, `frame`, the chunk's text.
-type Entry = unsafe extern "sysv64" fn(*const u64, *mut Line, *mut u64, u64, *mut Line, *const u8);
+/// Text (AVX-512) or the first block of basis stream 0, `carries`, `output`, number of blocks, `frame`, the chunk's text.
+type Entry = unsafe extern "sysv64" fn(*const u8, *mut Line, *mut u64, u64, *mut Line, *const u8);
+
+/// How a text is read. AVX2 reads it forwards only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Direction {
+    /// First byte first.
+    Forwards,
+    /// Last byte first: the same as for a reversed copy of the text.
+    Backwards,
+}
 
 /// How far ahead of its own text a block asks for some: the next chunk.
 const AHEAD_BYTES: i32 = CHUNK_BYTES as i32;
@@ -49,21 +59,28 @@ struct Line([u64; 8]);
 pub(crate) struct Translation {
     memory: Executable,
     target: Target,
+    direction: Direction,
     carries: usize,
     frames: usize,
     starts: Vec<bool>,
+    terminator: u8,
+    /// What fills the basis streams, where the code does not make them itself.
+    transposer: Option<Transposer>,
 }
 
 /// What one pass over a text needs: carries in two banks, and memory for values that lack a register.
 pub(crate) struct Frame {
     carries: Vec<Line>,
     values: Vec<Line>,
+    /// Streams that the code reads, where it does not make them itself.
+    basis: Option<Box<Basis>>,
 }
 
 impl Translation {
     /// Translates; nothing where the system refuses executable memory, or for logic that the target lacks. The machine must have the target's
     /// instructions: AVX-512 with VBMI2, or AVX2.
-    pub(crate) fn new(program: &BitProgram, target: Target) -> Option<Translation> {
+    pub(crate) fn new(program: &BitProgram, target: Target, direction: Direction) -> Option<Translation> {
+        assert!(direction == Direction::Forwards || target == Target::Avx512, "AVX2 reads forwards");
         let suited = |program: &BitProgram| match target {
             Target::Avx512 => Some(with_ternaries(program)),
             Target::Avx2 => only_choices(&program.body).then(|| program.clone()),
@@ -73,10 +90,15 @@ impl Translation {
             true => Some(suited(&for_ascii(program))?),
             false => None,
         };
-        let (code, frames) = translate(&full, ascii.as_ref(), target);
+        let transposer = match target {
+            Target::Avx512 => None,
+            Target::Avx2 => Some(Transposer::named("avx2")?),
+        };
+        let (code, frames) = translate(&full, ascii.as_ref(), target, direction);
         let memory = Executable::new(&code).ok()?;
-        let starts = program.carries.clone();
-        Some(Translation { memory, target, carries: starts.len(), frames: frames as usize, starts })
+        let (starts, terminator) = (program.carries.clone(), program.terminator);
+        let (carries, frames) = (starts.len(), frames as usize);
+        Some(Translation { memory, target, direction, carries, frames, starts, terminator, transposer })
     }
 
     pub(crate) fn frame(&self) -> Frame {
@@ -86,33 +108,46 @@ impl Translation {
             line.0[last_word] = u64::from(starts) << 63;
         }
         let mut values = vec![Line([0; 8]); self.frames + 1];
-        if self.target == Target::Avx2 {
-            for (nibble, line) in values.iter_mut().take(INCREMENTS as usize).enumerate() {
-                *line = Line(std::array::from_fn(|word| 0u64.wrapping_sub((nibble >> word & 1) as u64)));
+        match self.target {
+            Target::Avx512 => transpose::prepare(&mut values, self.terminator, self.direction),
+            Target::Avx2 => {
+                for (nibble, line) in values.iter_mut().take(INCREMENTS as usize).enumerate() {
+                    *line = Line(std::array::from_fn(|word| 0u64.wrapping_sub((nibble >> word & 1) as u64)));
+                }
             }
         }
-        Frame { carries, values }
+        let basis = self.transposer.map(|_| Basis::new(self.terminator));
+        Frame { carries, values, basis }
     }
 
-    /// Computes the output of a chunk of whole blocks; `text` is what the basis streams were made of, and only says what to ask memory for.
-    pub(crate) fn run(&self, text: &[u8], basis: &Basis, frame: &mut Frame, output: &mut [u64]) {
-        assert!(
-            output.len().is_multiple_of(8)
-                && frame.carries.len() > 2 * self.carries
-                && frame.values.len() > self.frames
-        );
-        assert!(output.len() <= basis.stream(0).len());
+    /// Computes the output of a part of the text, of whole blocks; the output's first bit is the byte that is read first.
+    pub(crate) fn run(&self, text: &[u8], frame: &mut Frame, output: &mut [u64]) {
+        let words = output.len();
+        assert!(text.len() == words * 64 && text.len().is_multiple_of(BLOCK_BYTES));
+        assert!(frame.carries.len() > 2 * self.carries && frame.values.len() > self.frames);
         if output.is_empty() {
             return;
         }
-        let blocks = output.len() as u64 * 8 / u64::from(vector_bytes(self.target));
-        // SAFETY: the mapping holds a function of this type; it reads `blocks` vectors of each basis stream and one word before, and writes as many of the output, the carries and
-        // the frame, all of which are as long as asserted above. Of the text it uses the address, to prefetch, which cannot fault. A translation exists only where the processor has the instructions.
+        let blocks = words as u64 * 8 / u64::from(vector_bytes(self.target));
+        let from: *const u8 = match (self.transposer, &mut frame.basis) {
+            (Some(transposer), Some(basis)) => {
+                transposer.run(text, basis);
+                // SAFETY: the streams follow each other within the basis, each behind its history.
+                unsafe { basis.streams.as_ptr().cast::<u64>().add(HISTORY_WORDS).cast() }
+            }
+            _ if self.direction == Direction::Backwards => text.as_ptr_range().end,
+            _ => text.as_ptr(),
+        };
+        // SAFETY: the mapping holds a function of this type. With AVX-512 it reads as many bytes of the text as asserted above, from its end or its start on; with AVX2 `blocks` vectors of each basis stream, which
+        // the transposer asserts to hold that much, and one word before. It writes as many vectors of the output, the carries and the frame, all of which are as long as asserted. Text
+        // that it asks memory for ahead may lie anywhere, as that cannot fault. A translation exists only where the processor has the instructions.
         unsafe {
             let entry: Entry = std::mem::transmute(self.memory.entry());
-            let first = basis.streams.as_ptr().cast::<u64>().add(HISTORY_WORDS);
             let (carries, values) = (frame.carries.as_mut_ptr(), frame.values.as_mut_ptr());
-            entry(first, carries, output.as_mut_ptr(), blocks, values, text.as_ptr());
+            entry(from, carries, output.as_mut_ptr(), blocks, values, text.as_ptr());
+        }
+        if let Some(basis) = &mut frame.basis {
+            basis.forget(words);
         }
     }
 }
@@ -136,44 +171,88 @@ fn only_choices(body: &[Instruction]) -> bool {
 }
 
 /// The function's code, and the frame slots that it needs.
-fn translate(full: &BitProgram, ascii: Option<&BitProgram>, target: Target) -> (Vec<u8>, u32) {
+fn translate(
+    full: &BitProgram,
+    ascii: Option<&BitProgram>,
+    target: Target,
+    direction: Direction,
+) -> (Vec<u8>, u32) {
     let mut code = Code::new(target);
-    let Registers { ones, scratch, .. } = Registers::of(target);
-    let mut frames = 0;
-    match target {
-        Target::Avx512 => code.vector_immediate(VPTERNLOGQ, ones, ones, Operand::Register(ones), 0xFF),
-        Target::Avx2 => {
-            frames = INCREMENTS;
-            code.equal(ones, ones, Operand::Register(ones));
+    let registers = Registers::of(target);
+    let ones = registers.ones;
+    let top = match target {
+        Target::Avx512 => {
+            code.vector_immediate(VPTERNLOGQ, ones, ones, Operand::Register(ones), 0xFF);
+            code.here()
         }
-    }
-    code.keep_sixth_argument();
-    let top = code.here();
-    ask_ahead(&mut code, target);
+        Target::Avx2 => {
+            code.equal(ones, ones, Operand::Register(ones));
+            code.keep_sixth_argument();
+            code.here()
+        }
+    };
+    let mut frames = match target {
+        Target::Avx512 => {
+            let bits = if ascii.is_some() { 0xFF } else { bases(&full.body) };
+            transpose::transpose(&mut code, direction, bits, ascii.is_some());
+            transpose::SLOTS
+        }
+        Target::Avx2 => {
+            ask_ahead(&mut code, target);
+            INCREMENTS
+        }
+    };
     let mut after_ascii = None;
     if let Some(ascii) = ascii {
-        let high = basis_place(7);
-        code.load(scratch, Operand::Memory(high));
-        code.test_any(scratch);
-        let here = code.jump(When::NotZero);
-        code.compare_zero(Place { bytes: high.bytes - 8, ..high });
-        let before = code.jump(When::NotZero);
+        let beyond = unless_ascii(&mut code, target, registers);
+        if super::looks_back(ascii) {
+            store_streams(&mut code, target);
+        }
         frames = emit_program(&mut code, ascii, target, frames);
         after_ascii = Some(code.jump(When::Always));
-        code.land(here);
-        code.land(before);
+        beyond.into_iter().for_each(|jump| code.land(jump));
+    }
+    if super::looks_back(full) {
+        store_streams(&mut code, target);
     }
     frames = emit_program(&mut code, full, target, frames);
     if let Some(jump) = after_ascii {
         code.land(jump);
     }
-    code.add_bytes(RDI, vector_bytes(target));
+    if target == Target::Avx512 && ascii.is_some() {
+        transpose::keep_last_words(&mut code, registers);
+    }
+    match (target, direction) {
+        (Target::Avx512, Direction::Forwards) => code.add_many_bytes(RDI, BLOCK_BYTES as i32),
+        (Target::Avx512, Direction::Backwards) => code.add_many_bytes(RDI, -(BLOCK_BYTES as i32)),
+        (Target::Avx2, _) => code.add_bytes(RDI, vector_bytes(target)),
+    }
     code.add_bytes(RDX, vector_bytes(target));
     code.count_down();
     let again = code.jump(When::NotZero);
     code.land_at(again, top);
     code.return_to_caller();
     (code.into_bytes(), frames)
+}
+
+/// Goes on where the block and the 64 bytes before it are ASCII: the jumps that are taken where they are not.
+fn unless_ascii(code: &mut Code, target: Target, registers: Registers) -> [Jump; 2] {
+    if target == Target::Avx512 {
+        return transpose::unless_ascii(code);
+    }
+    let high = basis_place(target, 7);
+    code.load(registers.scratch, Operand::Memory(high));
+    code.test_any(registers.scratch);
+    let here = code.jump(When::NotZero);
+    code.compare_zero(Place { bytes: high.bytes - 8, ..high });
+    [here, code.jump(When::NotZero)]
+}
+
+/// Streams to where a program that looks back reads them.
+fn store_streams(code: &mut Code, target: Target) {
+    if target == Target::Avx512 {
+        transpose::store_streams(code);
+    }
 }
 
 /// Prefetches for one block.

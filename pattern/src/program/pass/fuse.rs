@@ -143,17 +143,19 @@ impl Fuser {
     }
 }
 
-/// An operation as a truth table, if it is pure logic over other streams.
+/// An operation as a truth table, if it is pure logic over other streams. Operands may be the same stream.
 fn function(op: &Op) -> Option<Function> {
-    let [a, b, _] = COLUMNS;
     let of = |values: &[Value]| values.iter().try_fold(Leaves::NONE, |leaves, &value| leaves.with(value));
+    let two = |x: Value, y: Value, logic: fn(u8, u8) -> u8| {
+        let leaves = of(&[x, y])?;
+        Some((logic(leaves.column(x), leaves.column(y)), leaves))
+    };
     let (table, leaves) = match *op {
-        Op::Not(x) => (!a, of(&[x])?),
-        Op::And(x, y) if x == y => (a, of(&[x])?),
-        Op::And(x, y) => (a & b, of(&[x, y])?),
-        Op::Or(x, y) => (a | b, of(&[x, y])?),
-        Op::Xor(x, y) => (a ^ b, of(&[x, y])?),
-        Op::AndNot(x, y) => (a & !b, of(&[x, y])?),
+        Op::Not(x) => (!COLUMNS[0], of(&[x])?),
+        Op::And(x, y) => two(x, y, |x, y| x & y)?,
+        Op::Or(x, y) => two(x, y, |x, y| x | y)?,
+        Op::Xor(x, y) => two(x, y, |x, y| x ^ y)?,
+        Op::AndNot(x, y) => two(x, y, |x, y| x & !y)?,
         Op::Ternary { table, of: values } => {
             let leaves = of(&values)?;
             let [x, y, z] = values.map(|value| leaves.column(value));

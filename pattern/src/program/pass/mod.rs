@@ -17,6 +17,28 @@ pub fn without_dead_code(program: BitProgram) -> BitProgram {
     renumber(only_live(program, Carries::Dense), Carries::Dense)
 }
 
+/// Every basis stream that is not delayed is defined once, before anything else. Carries keep their numbers.
+pub(crate) fn with_bases_first(program: &BitProgram) -> BitProgram {
+    let mut renumber = Renumber::new(program, Carries::Same);
+    let mut body = Vec::with_capacity(program.body.len());
+    for bit in (0..8).filter(|bit| bases(&program.body) >> bit & 1 == 1) {
+        let result = Value(renumber.next);
+        renumber.next += 1;
+        renumber.shared[bit as usize] = Some(result);
+        body.push(Instruction { result, op: Op::Basis { bit, delay: 0 } });
+    }
+    body.extend(renumber.body(program.body.clone()));
+    renumber.finish(body, program.output, program.terminator)
+}
+
+/// The bits whose basis streams a body reads, not delayed.
+pub(crate) fn bases(body: &[Instruction]) -> u8 {
+    body.iter().fold(0, |bits, one| match one.op {
+        Op::Basis { bit, delay: 0 } => bits | 1 << bit,
+        _ => bits | one.op.body().map_or(0, bases),
+    })
+}
+
 /// The same, but every carry keeps its number, and operations that carry stay even where nobody uses their result: for programs that take
 /// turns with another one on the same carries.
 fn without_dead_code_same_carries(program: BitProgram) -> BitProgram {
@@ -78,23 +100,37 @@ struct Renumber {
     carries: Vec<bool>,
     old_carries: Vec<bool>,
     keep: Carries,
+    /// The names of basis streams that are defined already.
+    shared: [Option<Value>; 8],
 }
 
 fn renumber(program: BitProgram, keep: Carries) -> BitProgram {
-    let mut renumber = Renumber {
-        values: vec![u32::MAX; program.values as usize],
-        next: 0,
-        carries: if keep == Carries::Same { program.carries.clone() } else { Vec::new() },
-        old_carries: program.carries,
-        keep,
-    };
-    let body = program.body.into_iter().map(|one| renumber.instruction(one)).collect();
-    let output = renumber.used(program.output);
-    let (values, carries, terminator) = (renumber.next, renumber.carries, program.terminator);
-    BitProgram { body, output, values, carries, terminator }
+    let mut renumber = Renumber::new(&program, keep);
+    let body = renumber.body(program.body);
+    renumber.finish(body, program.output, program.terminator)
 }
 
 impl Renumber {
+    fn new(program: &BitProgram, keep: Carries) -> Renumber {
+        Renumber {
+            values: vec![u32::MAX; program.values as usize],
+            next: 0,
+            carries: if keep == Carries::Same { program.carries.clone() } else { Vec::new() },
+            old_carries: program.carries.clone(),
+            keep,
+            shared: [None; 8],
+        }
+    }
+
+    fn finish(self, body: Vec<Instruction>, output: Value, terminator: u8) -> BitProgram {
+        let output = self.used(output);
+        BitProgram { body, output, values: self.next, carries: self.carries, terminator }
+    }
+
+    fn body(&mut self, body: Vec<Instruction>) -> Vec<Instruction> {
+        body.into_iter().filter_map(|one| self.instruction(one)).collect()
+    }
+
     fn defined(&mut self, value: Value) -> Value {
         self.values[value.0 as usize] = self.next;
         self.next += 1;
@@ -113,8 +149,14 @@ impl Renumber {
         Carry(self.carries.len() as u32 - 1)
     }
 
-    fn instruction(&mut self, one: Instruction) -> Instruction {
+    /// The instruction by new names; none where it only gives a shared stream another one.
+    fn instruction(&mut self, one: Instruction) -> Option<Instruction> {
         let op = match one.op {
+            Op::Basis { bit, delay: 0 } if self.shared[usize::from(bit)].is_some() => {
+                let shared = self.shared[usize::from(bit)]?;
+                self.values[one.result.0 as usize] = shared.0;
+                return None;
+            }
             Op::Not(a) => Op::Not(self.used(a)),
             Op::And(a, b) => Op::And(self.used(a), self.used(b)),
             Op::Or(a, b) => Op::Or(self.used(a), self.used(b)),
@@ -135,22 +177,22 @@ impl Renumber {
             Op::Add { a, b, carry } => Op::Add { a: self.used(a), b: self.used(b), carry: self.carry(carry) },
             Op::IfAny { condition, body, mut yields } => {
                 let condition = self.used(condition);
-                let body = body.into_iter().map(|one| self.instruction(one)).collect();
+                let body = self.body(body);
                 for one in &mut yields {
                     one.inner = self.used(one.inner);
                     one.outer = self.defined(one.outer);
                 }
                 let result = yields[0].outer;
-                return Instruction { result, op: Op::IfAny { condition, body, yields } };
+                return Some(Instruction { result, op: Op::IfAny { condition, body, yields } });
             }
             Op::WhileAny { initial, frontier, body, next } => {
                 let initial = self.used(initial);
                 let frontier = self.defined(frontier);
-                let body = body.into_iter().map(|one| self.instruction(one)).collect();
+                let body = self.body(body);
                 Op::WhileAny { initial, frontier, body, next: self.used(next) }
             }
             op @ (Op::Zero | Op::Ones | Op::Basis { .. }) => op,
         };
-        Instruction { result: self.defined(one.result), op }
+        Some(Instruction { result: self.defined(one.result), op })
     }
 }
