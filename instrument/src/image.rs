@@ -197,8 +197,8 @@ impl Image {
         let t = &mut self.translator;
         identity.extend(format!("{headers:x} {:?} {:?}", t.events.stream, t.cache.layout).bytes());
         let store = Store::new(folder, &identity);
-        if let Some(bytes) = store.read() {
-            match Snapshot::decode(&bytes, &t.cache) {
+        if let Some(body) = store.read() {
+            match Snapshot::decode(body.bytes(), &t.cache) {
                 Some(snapshot) => snapshot.restore(t, &mut self.maps),
                 None => store.remove(),
             }
@@ -215,9 +215,12 @@ impl Image {
         if dormant.mismatch {
             return store.remove();
         }
+        let enough = if dormant.fragments == 0 { 1 } else { NEW_FRAGMENTS_MIN + dormant.fragments / SHARE };
+        if self.translator.cache.fragments.len() < dormant.fragments + enough {
+            return;
+        }
         let live = snapshot::text_fragments(&self.translator);
         let new = live.iter().filter(|&&f| f as usize >= dormant.fragments).count();
-        let enough = if dormant.fragments == 0 { 1 } else { NEW_FRAGMENTS_MIN + dormant.fragments / SHARE };
         if new < enough || self.translator.refusal.is_some() {
             return;
         }
@@ -303,8 +306,10 @@ impl Image {
         self.write64(c, context::OWN_STACK, address + u64::from(context::PROGRAM_STACK));
         self.write64(c, context::MASK_LOOKUP, (1 << LOOKUP_BITS) - 1);
         if let Stream::Filtered(filter) = self.translator.events.stream {
-            self.empty_filters(c, &filter);
+            self.mask_filters(c, &filter);
+            // What nobody used yet is zero, and takes no memory.
             if !is_new {
+                self.empty_filters(c);
                 self.empty_kept(c);
             }
         }
@@ -317,12 +322,15 @@ impl Image {
         c < self.used && !self.free.contains(&c)
     }
 
-    fn empty_filters(&self, c: usize, filter: &Filter) {
+    fn mask_filters(&self, c: usize, filter: &Filter) {
         let bits = |f: SetFilter| u64::from(f.sets - 1) * u64::from(f.line_bytes);
         self.write64(c, context::MASK_SET, bits(filter.data));
         if let Some(page) = filter.data_page {
             self.write64(c, context::MASK_PAGE_SET, bits(page));
         }
+    }
+
+    fn empty_filters(&self, c: usize) {
         let zeros = vec![0u8; (context::RING - context::DATA_PAGES) as usize];
         self.shared.write(self.context(c) + context::DATA_PAGES as usize, &zeros);
     }

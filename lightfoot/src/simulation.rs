@@ -44,19 +44,18 @@ pub struct Simulation {
 }
 
 impl Simulation {
-    /// Empty caches, for the stream that is planned for them.
+    /// Empty caches, for the stream that is planned for them. Their room is taken with the first record.
     ///
     /// # Errors
     /// When the levels cannot be simulated.
     pub fn new(levels: &Levels, write_backs: WriteBacks) -> Result<Simulation> {
         let stream = plan_levels(levels, write_backs).stream;
-        let hierarchy = Simulator::of_stream(levels, &stream, write_backs);
-        let hierarchy = Some(hierarchy.map_err(|error| anyhow!("{error}"))?);
+        Simulator::check(levels, write_backs).map_err(|error| anyhow!("{error}"))?;
         Ok(Simulation {
             levels: levels.clone(),
             stream,
             write_backs,
-            hierarchy,
+            hierarchy: None,
             image: 0,
             waiting: HashMap::new(),
             spare: None,
@@ -69,7 +68,7 @@ impl Simulation {
     /// The same before its first record, with threads told apart or not.
     #[must_use]
     pub fn with_threads(self, threads: Threads) -> Simulation {
-        Simulation { threads, hierarchy: None, ..self }
+        Simulation { threads, ..self }
     }
 
     /// The same before its first record, with misses by size.
@@ -81,7 +80,7 @@ impl Simulation {
     /// The same before its first record, from a stream that records at least what was planned.
     #[must_use]
     pub fn from_stream(self, stream: Stream) -> Simulation {
-        Simulation { stream, hierarchy: None, ..self }
+        Simulation { stream, ..self }
     }
 
     /// Takes records of one thread.
@@ -134,7 +133,7 @@ impl Simulation {
 }
 
 fn empty(levels: &Levels, stream: &Stream, write_backs: WriteBacks, threads: Threads) -> Simulator {
-    let simulator = Simulator::of_stream(levels, stream, write_backs).expect("the first one could be made");
+    let simulator = Simulator::of_stream(levels, stream, write_backs).expect("the levels were checked");
     match threads {
         Threads::Apart => simulator.by_thread(),
         Threads::Together => simulator,

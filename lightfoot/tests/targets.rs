@@ -157,6 +157,13 @@ const TARGETS: &[Target] = &[
         commands: BOTH,
     },
     Target {
+        name: "ripgrep",
+        package: "ripgrep",
+        prepare: "command -v rg && mkdir tree && seq 200000 | split -l 20000 - tree/",
+        script: "$RUN rg -j2 -c '(1|2)+3[0-9]7' tree | sort; $RUN rg -q nothing tree; echo $?",
+        commands: BOTH,
+    },
+    Target {
         name: "processors",
         package: "coreutils",
         prepare: "command -v nproc && command -v grep",

@@ -21,6 +21,7 @@ impl Simulator {
         stream: &Stream,
         write_backs: WriteBacks,
     ) -> Result<Simulator, GeometryError> {
+        Simulator::check(levels, write_backs)?;
         if levels.is_plain() {
             let hierarchy = Hierarchy::of_stream(levels, stream)?;
             return Ok(Simulator::Plain(Box::new(match write_backs {
@@ -28,12 +29,20 @@ impl Simulator {
                 WriteBacks::Ignored => hierarchy,
             })));
         }
-        if write_backs == WriteBacks::Counted {
+        Ok(Simulator::Refined(Box::new(Refined::new(levels)?)))
+    }
+
+    /// Whether there is one for these levels, without the room of its caches.
+    ///
+    /// # Errors
+    /// When the levels cannot be simulated.
+    pub fn check(levels: &Levels, write_backs: WriteBacks) -> Result<(), GeometryError> {
+        if write_backs == WriteBacks::Counted && !levels.is_plain() {
             let fault =
                 "write-backs are counted with LRU, independent levels, no prefetchers and one page size";
             return Err(GeometryError { level: "L1D", geometry: levels.data, fault });
         }
-        Ok(Simulator::Refined(Box::new(Refined::new(levels)?)))
+        levels.check()
     }
 
     /// The same, which counts thread by thread where it is a plain one. To be called before the first record.

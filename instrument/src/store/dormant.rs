@@ -85,7 +85,7 @@ impl Translator {
 
 /// Whether process `pid` holds these pages.
 fn holds(pid: i32, pages: &[PageHash]) -> bool {
-    const RUN_PAGES: usize = 64;
+    const RUN_PAGES: usize = 16;
     let mut buffer = vec![0u8; RUN_PAGES * PAGE as usize];
     let mut rest = pages;
     while let Some(&(start, _)) = rest.first() {

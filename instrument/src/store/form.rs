@@ -84,19 +84,37 @@ impl<'a> Reader<'a> {
         self.take(usize::try_from(bytes).ok()?)
     }
 
+    fn count(&mut self) -> Option<usize> {
+        usize::try_from(self.u64()?).ok()
+    }
+
     /// A list of items that take `item_bytes` or more each, so that a wrong number cannot ask for more memory than there are bytes.
     pub(super) fn list<T>(
         &mut self,
         item_bytes: usize,
         mut item: impl FnMut(&mut Reader<'a>) -> Option<T>,
     ) -> Option<Vec<T>> {
-        let count = usize::try_from(self.u64()?).ok()?;
+        let count = self.count()?;
         if count > self.rest.len() / item_bytes {
             return None;
         }
         let mut list = Vec::with_capacity(count);
         for _ in 0..count {
             list.push(item(self)?);
+        }
+        Some(list)
+    }
+
+    /// A list of items of `BYTES` bytes each, which are checked for at once.
+    pub(super) fn rows<const BYTES: usize, T>(
+        &mut self,
+        mut item: impl FnMut(&mut Reader<'a>) -> Option<T>,
+    ) -> Option<Vec<T>> {
+        let bytes = self.count()?.checked_mul(BYTES)?;
+        let (rows, _) = self.take(bytes)?.as_chunks::<BYTES>();
+        let mut list = Vec::with_capacity(rows.len());
+        for row in rows {
+            list.push(item(&mut Reader { rest: row })?);
         }
         Some(list)
     }

@@ -16,6 +16,7 @@ pub(crate) mod snapshot;
 mod tests;
 
 use crate::emit::lookup::Hash;
+use crate::memory::FileBytes;
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
@@ -45,7 +46,7 @@ impl Store {
     }
 
     /// What was written, if it is there, ours and whole.
-    pub(crate) fn read(&self) -> Option<Vec<u8>> {
+    pub(crate) fn read(&self) -> Option<Body> {
         if !is_private(&fs::symlink_metadata(&self.folder).ok()?) {
             return None;
         }
@@ -53,15 +54,15 @@ impl Store {
         if !metadata.is_file() || !is_private(&metadata) || metadata.len() > FILE_BYTES_MAX {
             return None;
         }
-        let mut bytes = fs::read(&self.path).ok()?;
-        let body = bytes.get(HEADER_BYTES..)?;
-        if &bytes[..8] != MAGIC || bytes[8..HEADER_BYTES] != hash(body, 0).to_le_bytes() {
+        let file = File::open(&self.path).ok()?;
+        let body = Body(FileBytes::of(&file)?);
+        let header = body.0.bytes().get(..HEADER_BYTES)?;
+        if &header[..8] != MAGIC || header[8..] != hash(body.bytes(), 0).to_le_bytes() {
             return None;
         }
         // The order of removal is that of use.
-        let _ = File::open(&self.path).and_then(|file| file.set_modified(SystemTime::now()));
-        bytes.drain(..HEADER_BYTES);
-        Some(bytes)
+        let _ = file.set_modified(SystemTime::now());
+        Some(body)
     }
 
     /// Writes `body`, whole or not at all. Nothing depends on whether it could be written.
@@ -93,6 +94,15 @@ impl Store {
     /// Forgets what was written.
     pub(crate) fn remove(&self) {
         let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// What a file holds behind its header. Files are replaced, never written again: what is mapped stays.
+pub(crate) struct Body(FileBytes);
+
+impl Body {
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.0.bytes()[HEADER_BYTES..]
     }
 }
 

@@ -146,17 +146,18 @@ impl<'a> Snapshot<'a> {
         let r = &mut Reader::new(bytes);
         let snapshot = Snapshot {
             modules: r.list(32, get_module)?,
-            pages: r.list(8, |r| r.list(16, |r| Some((r.u64()?, r.u64()?))))?,
-            live: r.list(8, |r| r.list(4, Reader::u32))?,
-            blocks: r.list(24, get_block)?,
-            instructions: r.list(7, get_instruction)?,
-            sites: r.list(16, |r| Some(Site { ip: r.u64()?, block: r.u32()?, index: r.u32()? }))?,
+            pages: r.list(8, |r| r.rows::<16, _>(|r| Some((r.u64()?, r.u64()?))))?,
+            live: r.list(8, |r| r.rows::<4, _>(Reader::u32))?,
+            blocks: r.rows::<24, _>(get_block)?,
+            instructions: r.rows::<7, _>(get_instruction)?,
+            sites: r.rows::<16, _>(|r| Some(Site { ip: r.u64()?, block: r.u32()?, index: r.u32()? }))?,
             counters: r.u32()?,
             lines: [pairs(r)?, pairs(r)?, pairs(r)?, pairs(r)?],
-            fragments: r.list(46, get_fragment)?,
-            exits: r.list(27, get_exit)?,
-            incoming: r
-                .list(20, |r| Some(Incoming { offset: r.u64()? as usize, from: r.u64()?, next: r.u32()? }))?,
+            fragments: r.rows::<46, _>(get_fragment)?,
+            exits: r.rows::<27, _>(get_exit)?,
+            incoming: r.rows::<20, _>(|r| {
+                Some(Incoming { offset: r.u64()? as usize, from: r.u64()?, next: r.u32()? })
+            })?,
             pending: pairs(r)?,
             zones: r.list(40, get_zone)?,
         };
@@ -278,18 +279,21 @@ impl<'a> Snapshot<'a> {
         let cache = &mut t.cache;
         (cache.fragments, cache.exits, cache.incoming) = (self.fragments, self.exits, self.incoming);
         cache.pending.extend(self.pending);
-        for (part, zone) in self.zones.into_iter().zip(&mut cache.zones) {
+        for (z, part) in self.zones.into_iter().enumerate() {
+            let zone = &mut cache.zones[z];
             zone.hot_used = part.hot.len() as u64;
             zone.cold_used = ROUTINE_BYTES + part.cold.len() as u64;
             zone.routine_used = part.routine_used;
             zone.routines_written.extend(part.routines_written);
             zone.use_routines = part.use_routines;
             zone.bounds = part.bounds;
-            cache.shared.fill(zone.offset, part.hot);
-            cache.shared.fill(zone.cold_offset(), part.routines);
-            cache.shared.fill(zone.cold_offset() + ROUTINE_BYTES as usize, part.cold);
+            let (hot, cold) = (zone.offset, zone.cold_offset());
+            // Huge pages first: small ones would be filled, copied and given back.
+            cache.grow(z);
+            cache.shared.fill(hot, part.hot);
+            cache.shared.fill(cold, part.routines);
+            cache.shared.fill(cold + ROUTINE_BYTES as usize, part.cold);
         }
-        (0..cache.zones.len()).for_each(|z| cache.grow(z));
     }
 }
 
@@ -299,7 +303,7 @@ fn in_code(offset: usize, cache: &CodeCache) -> bool {
 }
 
 fn pairs(r: &mut Reader) -> Option<Vec<(u64, u32)>> {
-    r.list(12, |r| Some((r.u64()?, r.u32()?)))
+    r.rows::<12, _>(|r| Some((r.u64()?, r.u32()?)))
 }
 
 fn get_module(r: &mut Reader) -> Option<Module> {
@@ -367,9 +371,9 @@ fn get_bound(r: &mut Reader) -> Option<Bound> {
 fn get_zone<'a>(r: &mut Reader<'a>) -> Option<ZonePart<'a>> {
     Some(ZonePart {
         routine_used: r.u64()?,
-        routines_written: r.list(16, |r| Some((r.u64()?, r.u64()?)))?,
-        use_routines: r.list(13, |r| Some(((r.u32()?, r.u8()?), r.u64()?)))?,
-        bounds: r.list(16, get_bound)?,
+        routines_written: r.rows::<16, _>(|r| Some((r.u64()?, r.u64()?)))?,
+        use_routines: r.rows::<13, _>(|r| Some(((r.u32()?, r.u8()?), r.u64()?)))?,
+        bounds: r.rows::<16, _>(get_bound)?,
         hot: r.blob()?,
         routines: r.blob()?,
         cold: r.blob()?,

@@ -14,11 +14,15 @@ use machine::Machine;
 
 pub(super) fn run(options: &Count) -> Result<u8> {
     let prepared = measure::prepare(Kind::Count, &options.run)?;
-    let machine = serde_json::to_value(Machine::host())?;
-    let (outcome, threads, followed) = match prepared.needs_course() {
-        true => in_course(&prepared)?,
-        false => plainly(&prepared)?,
-    };
+    // Only the report asks for the machine, which is read while the program runs.
+    let (machine, ran) = std::thread::scope(|scope| {
+        let machine = std::thread::Builder::new().spawn_scoped(scope, Machine::host);
+        let ran = if prepared.needs_course() { in_course(&prepared) } else { plainly(&prepared) };
+        let read = machine.ok().and_then(|thread| thread.join().ok());
+        (read.unwrap_or_else(Machine::host), ran)
+    });
+    let (outcome, threads, followed) = ran?;
+    let machine = serde_json::to_value(machine)?;
     prepared.finish(Measured { kind: Kind::Count, outcome, simulated: None, threads, machine, followed })
 }
 
