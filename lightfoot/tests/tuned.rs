@@ -9,7 +9,7 @@ use instrument::{run, Command, Observer, Options};
 use machine::Machine;
 use simulate::reference::{Naive, NaiveRefined};
 use simulate::{
-    plan_levels, Counts, Levels, Modelled, PageRange, Simulator, WriteBacks, CACHES_MAX, TLBS_MAX,
+    plan_levels, Counts, Geometry, Levels, Modelled, PageRange, Simulator, WriteBacks, CACHES_MAX, TLBS_MAX,
 };
 use std::path::Path;
 
@@ -122,6 +122,39 @@ fn tuned_code_misses_what_the_naive_simulator_misses() {
         assert!(tuned > 0, "{name}: nothing was tuned in {few} records");
         assert!(few * 3 < many * 2, "{name}: {few} of {many} records");
         assert_eq!(totals(&fast), totals(&slow), "{name}");
+    }
+}
+
+/// Accesses that cross into another page, which all pages of a fully associative TLB are the neighbours of, and after some the page before again.
+const CROSSING: &str = r#"
+static volatile char bytes[8 * 4096] __attribute__((aligned(4096)));
+#define AT(type, offset) (*(volatile type *)(bytes + (offset)))
+int main(void) {
+  long sum = 0;
+  for (int i = 0; i < 3000; i++) {
+    sum += AT(long, 0x1100) + AT(long, 0x1ffc) + AT(long, 0x1100);
+    AT(int, 0x4240) = i; AT(short, 0x6340)++;
+    sum += AT(long, 0x1100);
+    if (i > 1000) { AT(long, 0x2ffd) = i; AT(long, 0x2180) = i; AT(char, 0x4240) = 1; sum += AT(char, 0x2180); }
+  }
+  return sum == 42;
+}
+"#;
+
+/// The second page of a crossing access is used last: were the first one remembered, a later use of it would be left out.
+#[test]
+fn the_second_page_of_a_crossing_access_is_its_sets_last() {
+    let bench = Bench::new();
+    let Some(program) = compile(&bench, "crossing", &["-O2"], CROSSING) else { return };
+    let machine = Machine::preset("cachegrind").expect("a preset");
+    let levels = Modelled::of(&machine).expect("it fits").expect("a cache").levels;
+    for entries in 2..=5 {
+        let data_tlb = Some(Geometry::tlb(entries, entries, 4096));
+        let levels = Levels { data_tlb, ..levels.clone() };
+        let (few, _, fast) = filtered(&program, &levels);
+        let (many, slow) = full(&program, &levels);
+        assert!(few < many, "{few} of {many} records");
+        assert_eq!(totals(&fast), totals(&slow), "{entries} entries");
     }
 }
 

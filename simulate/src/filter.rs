@@ -9,7 +9,7 @@
 //! |---|---|---|
 //! | within one line | unless the set's last line *and* its page set's last page are these | both are |
 //! | the same, a store under `NeverEnter` | likewise | the line's set is empty, the page entered |
-//! | over two lines | always | first line as above, then the second's set is empty; if pages differ, the second page's set too |
+//! | over two lines | always | first line as above, then the second's set is empty; if pages differ, the second page's set too; in a filter of one set the second line (page) is its last |
 //! | over more lines; complex | always | line and page sets of the data side are all empty |
 //! | instruction line | unless its set's last line and its page set's last page are these | both are |
 //! | the same under `FirstLevel` | line and page by themselves, each where it is not among its set's last `ways` | both are their sets' last |
@@ -52,6 +52,12 @@ impl Lasts {
     fn empty(&mut self, address: u64) {
         let number = self.number(address);
         *self.last(number) = EMPTY;
+    }
+
+    /// An access that began in the line before ends in that of `address`.
+    fn ends_in(&mut self, address: u64) {
+        let number = self.number(address);
+        *self.last(number) = if self.lines.len() == 1 { number } else { EMPTY };
     }
 
     fn clear(&mut self) {
@@ -221,15 +227,19 @@ impl FilterModel {
         if lines == 1 && line && page {
             return Verdict::Dropped;
         }
-        if kind == RecordKind::Store && self.stores == StoreFilter::NeverEnter {
+        let enters = kind != RecordKind::Store || self.stores == StoreFilter::LikeLoads;
+        if !enters {
             self.data.empty(address);
+            self.data.empty(end);
         }
         if lines == 2 {
-            self.data.empty(end);
+            if enters {
+                self.data.ends_in(end);
+            }
             if let Some(pages) =
                 self.data_page.as_mut().filter(|pages| pages.number(end) != pages.number(address))
             {
-                pages.empty(end);
+                pages.ends_in(end);
             }
         }
         Verdict::Recorded

@@ -208,12 +208,15 @@ fn leave(code: &mut Assembler) {
 }
 
 /// What an appended reference does to a filter table: its line (page) becomes the set's last, or the set is emptied; where the access crosses
-/// into the next line, that one's set is emptied (first, so that nothing is lost where both are one). `b` is free, flags too.
+/// into the next line, that one's set is emptied (first, so that nothing is lost where it does not cross). In a table of one set the line
+/// that the access ends in is the last. `b` is free, flags too.
 pub(crate) fn remember(code: &mut Assembler, a: u8, b: u8, size_bytes: u32, table: &Table) {
     if size_bytes > table.bytes {
         return forget_lines(code, a, b, size_bytes, table);
     }
-    if size_bytes > 1 {
+    if table.sets == 1 {
+        code.lea(a, &Address::based(a, i64::from(size_bytes.max(1)) - 1));
+    } else if size_bytes > 1 {
         code.lea(b, &Address::based(a, i64::from(size_bytes) - 1));
         code.extract(b, b, table.mask);
         code.clear_table(b, table.at);

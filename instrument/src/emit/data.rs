@@ -65,6 +65,7 @@ impl Translator {
             size_bytes: member.size_bytes,
             line_bytes: filter.data.line_bytes,
             page_bytes: filter.data_page.map_or(0, |p| p.line_bytes),
+            sets: [filter.data.sets, filter.data_page.map_or(0, |p| p.sets)],
             entering: entering(filter, member.kind),
             when: if cover == Cover::First { When::Always } else { When::News },
         };
@@ -123,8 +124,10 @@ fn entering(filter: &Filter, kind: RecordKind) -> Entering {
 
 /// The tables of last lines and pages that a reference of `kind` is remembered in.
 pub(crate) fn tables(filter: &Filter, kind: RecordKind) -> impl Iterator<Item = Table> {
-    let lines = Table::lines(filter.data.line_bytes, entering(filter, kind));
-    std::iter::once(lines).chain(filter.data_page.map(|p| Table::pages(p.line_bytes)))
+    let lines =
+        Table { sets: filter.data.sets, ..Table::lines(filter.data.line_bytes, entering(filter, kind)) };
+    let pages = filter.data_page.map(|page| Table { sets: page.sets, ..Table::pages(page.line_bytes) });
+    std::iter::once(lines).chain(pages)
 }
 
 /// A group's records, filters untouched. The register that holds its address, where it has but one.

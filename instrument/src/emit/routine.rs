@@ -38,6 +38,8 @@ pub(crate) struct RecordRoutine {
     pub(crate) line_bytes: u32,
     /// 0: no page filter.
     pub(crate) page_bytes: u32,
+    /// Sets of the line filter, and of the page filter.
+    pub(crate) sets: [u32; 2],
     pub(crate) entering: Entering,
     pub(crate) when: When,
 }
@@ -87,9 +89,10 @@ pub(crate) fn record(code: &mut Assembler, key: &RecordRoutine) {
     code.store32_at(a, b, 8);
     code.advance(b, 16);
     code.store(b, context::RING_POSITION);
-    remember(code, key, &Table::lines(key.line_bytes, key.entering));
+    let [lines, pages] = key.sets;
+    remember(code, key, &Table { sets: lines, ..Table::lines(key.line_bytes, key.entering) });
     if key.page_bytes != 0 {
-        remember(code, key, &Table::pages(key.page_bytes));
+        remember(code, key, &Table { sets: pages, ..Table::pages(key.page_bytes) });
     }
     code.load(b, context::RING_POSITION);
     code.compare(b, context::RING_LIMIT);
