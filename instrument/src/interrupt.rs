@@ -16,7 +16,7 @@ static ENDS: AtomicU64 = AtomicU64::new(0);
 
 const SIGNALS: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
 /// A program that ends this long after the interrupt ended because of it.
-const CONSEQUENCE: Duration = Duration::from_secs(5);
+const CONSEQUENCE: Duration = Duration::from_secs(10);
 
 extern "C" fn note(signal: i32, info: *mut libc::siginfo_t, _context: *mut libc::c_void) {
     // SAFETY: the kernel passes a valid siginfo_t to an SA_SIGINFO handler.
@@ -101,8 +101,8 @@ impl Drop for Guard {
     }
 }
 
-/// Two copies of one signal to a process group reach the program within this time.
-const TOGETHER: Duration = Duration::from_millis(100);
+/// Two copies of one signal to a process group reach the program within this time, on a busy machine too.
+const TOGETHER: Duration = Duration::from_secs(1);
 const SI_USER: i32 = 0;
 
 /// Tells a signal that the host passed on from the copy that the sender addressed to the program as well.

@@ -1,4 +1,5 @@
-//! The line that says a run is still alive: on a terminal only, after two seconds, gone before the report.
+//! The line that says a run is still alive: on a terminal only, after two seconds, gone before the report. It is erased by blanks: who wants no colours
+//! (`NO_COLOR`) reads a log in which no escape sequence may be, and how long a run takes must not decide whether there is one.
 
 use instrument::Progress;
 use std::io::{IsTerminal, Write};
@@ -6,14 +7,13 @@ use std::time::Duration;
 
 /// A shorter run needs no reassurance.
 const QUIET: Duration = Duration::from_secs(2);
-/// Back to the line's start, and erase it.
-const ERASE: &str = "\r\x1b[K";
 
 /// Where progress goes.
 #[derive(Debug)]
 pub struct Line {
     screen: Screen,
-    shown: Option<u64>,
+    /// The second that is shown, and how wide the line is.
+    shown: Option<(u64, usize)>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ enum Screen {
 }
 
 impl Line {
-    /// On standard error where that is a terminal that can erase a line.
+    /// On standard error where that is a terminal that can go back to a line's start.
     pub fn new() -> Line {
         let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
         let screen = if std::io::stderr().is_terminal() && !dumb { Screen::Terminal } else { Screen::None };
@@ -33,19 +33,24 @@ impl Line {
     /// Draws, at most once a second.
     pub fn draw(&mut self, progress: &Progress) {
         let seconds = progress.wall.as_secs();
-        if self.screen == Screen::None || progress.wall < QUIET || self.shown == Some(seconds) {
+        if self.screen == Screen::None
+            || progress.wall < QUIET
+            || self.shown.is_some_and(|(shown, _)| shown == seconds)
+        {
             return;
         }
-        self.shown = Some(seconds);
+        let line = format!("lightfoot: {seconds} s, {} blocks translated", progress.blocks);
+        // What is new covers what was there.
+        let width = self.shown.map_or(0, |(_, width)| width).max(line.len());
+        self.shown = Some((seconds, width));
         // A terminal that went away is no reason to stop measuring.
-        let _ =
-            write!(std::io::stderr(), "{ERASE}lightfoot: {seconds} s, {} blocks translated", progress.blocks);
+        let _ = write!(std::io::stderr(), "\r{line:width$}");
     }
 
     /// Leaves the terminal as it was.
     pub fn erase(&mut self) {
-        if self.shown.take().is_some() {
-            let _ = write!(std::io::stderr(), "{ERASE}");
+        if let Some((_, width)) = self.shown.take() {
+            let _ = write!(std::io::stderr(), "\r{:width$}\r", "");
         }
     }
 }
