@@ -48,6 +48,7 @@ pub(crate) struct Bank {
     /// Of data, and of fetches (the same where there is one cache).
     parts: [Part; 2],
     store_miss: StoreMiss,
+    fetches: FetchTouches,
     rows: Rows,
     kernel: Kernel,
     /// Rows that were touched; of no use once there are more than [`NOTED_MAX`].
@@ -142,7 +143,15 @@ impl Bank {
                 Rows::Any(vec![EMPTY; words.sum()])
             }
         };
-        Bank { parts, store_miss, rows, kernel: Kernel::fastest(), noted: Vec::new() }
+        let fetches = FetchTouches::Found;
+        Bank { parts, store_miss, fetches, rows, kernel: Kernel::fastest(), noted: Vec::new() }
+    }
+
+    /// The same for `data` alone, where each fetch has missed already: it is handed back.
+    pub(crate) fn passing_fetches(data: Geometry, stores: Stores) -> Bank {
+        // A row whose tags nobody uses, of as many ways, so that a touch need not ask which part it goes to.
+        let one = Geometry { sets: 1, ..data };
+        Bank { fetches: FetchTouches::Miss, ..Bank::new(data, Some(one), stores) }
     }
 
     /// The same for a level behind another, whose touches often use the line that was used last in their set.
@@ -202,8 +211,8 @@ impl Bank {
         misses: &mut Touches,
         ahead: &[Record],
     ) -> Fit {
-        let Bank { parts, store_miss, rows, kernel, .. } = self;
-        let place = Place { parts, store_miss: *store_miss };
+        let Bank { parts, store_miss, fetches, rows, kernel, .. } = self;
+        let place = Place { parts, store_miss: *store_miss, fetches: *fetches };
         match rows {
             Rows::Eight(table) => kernel.run(Sweep { table, place, touches, scratch, misses, ahead }),
             Rows::Sixteen(table) => kernel.run(Sweep { table, place, touches, scratch, misses, ahead }),
@@ -228,6 +237,15 @@ impl Bank {
         let front = narrow.front.as_ref().map(|_| Front::new(narrow.rows.len()));
         self.rows = Rows::Sixteen(Table { rows: rows.collect(), index: narrow.index, front });
     }
+}
+
+/// What becomes of fetches.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum FetchTouches {
+    /// They are looked up as others are.
+    Found,
+    /// They miss: all of them have missed where the program runs.
+    Miss,
 }
 
 /// Whether all line numbers fit into a row's tags; where one does not, nothing was touched.
@@ -258,6 +276,7 @@ fn is_store(what: u32) -> bool {
 struct Place<'a> {
     parts: &'a [Part; 2],
     store_miss: StoreMiss,
+    fetches: FetchTouches,
 }
 
 /// A sweep over rows of a fixed length, ready to run on a kernel.
@@ -331,7 +350,7 @@ struct Rest<'a, T, const LANES: usize> {
 impl<T: Tag, const LANES: usize> Rest<'_, T, LANES> {
     #[inline(always)]
     fn touch<K: TouchRow<T, LANES>>(mut self, kernel: K) {
-        let Place { parts: &[data, code], store_miss } = self.place;
+        let Place { parts: &[data, code], store_miss, .. } = self.place;
         let last = |row| if row < code.base { data.last } else { code.last };
         if store_miss == StoreMiss::Bypass {
             // A store's line enters where it is there already, and nothing else of it does.
@@ -377,8 +396,12 @@ impl<T: Tag, const LANES: usize> Rest<'_, T, LANES> {
     #[inline(always)]
     fn pack<K: Vectors>(&mut self, kernel: K) {
         for start in (0..self.touches.len).step_by(STEP) {
-            let missed = kernel.zeros(lanes(&self.scratch.found, start)) & held(self.touches.len, start);
-            kernel.keep(missed, self.touches.step(start), self.misses);
+            let step = self.touches.step(start);
+            let mut missed = kernel.zeros(lanes(&self.scratch.found, start));
+            if self.place.fetches == FetchTouches::Miss {
+                missed |= kernel.fetches(step.what);
+            }
+            kernel.keep(missed & held(self.touches.len, start), step, self.misses);
         }
     }
 }
@@ -399,10 +422,14 @@ fn locate_by_modulo(step: Step, parts: &[Part; 2], rows: &mut [u32; STEP]) -> Lo
 
 /// The same for rows of any length: a search, and a rotation.
 fn sweep_any(tags: &mut [u64], place: Place, touches: &Touches, misses: &mut Touches) {
-    let Place { parts: [data, code], store_miss } = place;
+    let Place { parts: [data, code], store_miss, fetches } = place;
     let code_start = if code.base == 0 { 0 } else { data.sets as usize * data.ways as usize };
     for index in 0..touches.len {
         let (address, what) = (touches.address[index], touches.what[index]);
+        if fetches == FetchTouches::Miss && is_fetch(what) {
+            misses.push(address, what, touches.reference[index]);
+            continue;
+        }
         let (part, start) = if is_fetch(what) { (code, code_start) } else { (data, 0) };
         let line = address >> part.line_shift;
         let ways = part.ways as usize;
@@ -489,6 +516,23 @@ mod tests {
                 swept(&mut used, &former, batch);
                 used.empty();
                 prop_assert_eq!(swept(&mut used, &stream, batch), swept(&mut bank(), &stream, batch));
+            }
+        }
+
+        /// Where fetches have missed already, all of them miss, and the others as if there were none.
+        #[test]
+        fn passing_fetches_leaves_data_as_it_is(data in geometry(), stream in stream(), batch in 1..=SWEEP) {
+            let misses = |bank: &mut Bank, stream: &[Record]| -> Vec<(u64, u32)> {
+                swept(bank, stream, batch).into_iter().map(|(address, what, _)| (address, what)).collect()
+            };
+            let (fetches, others): (Vec<Record>, Vec<Record>) = stream.iter().partition(|touch| is_fetch(touch.what));
+            let expected = misses(&mut Bank::new(data, None, Stores::Write), &others);
+            for kernel in Kernel::all() {
+                let mut bank = Bank { kernel, ..Bank::passing_fetches(data, Stores::Write) };
+                let (passed, missed): (Vec<_>, Vec<_>) =
+                    misses(&mut bank, &stream).into_iter().partition(|&(_, what)| is_fetch(what));
+                prop_assert_eq!(&missed, &expected, "{:?}", kernel);
+                prop_assert!(passed.into_iter().eq(fetches.iter().map(|touch| (touch.address, touch.what))));
             }
         }
 

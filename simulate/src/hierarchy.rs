@@ -193,9 +193,7 @@ impl Hierarchy {
         let is_full = records.first().is_some_and(|record| record.code().kind() == RecordKind::Block);
         let misses = self.fetch_records == FetchRecords::Misses && !is_full;
         let new = || match misses {
-            true => {
-                Box::new(Core { fetch_records: FetchRecords::Misses, ..Core::new(&passing(&self.levels)) })
-            }
+            true => Box::new(Core::new(&self.levels).passing_fetches(&self.levels)),
             false => Box::new(Core { traffic: traffic(), ..Core::new(&self.levels) }),
         };
         let core = self.threads.entry(thread).or_insert_with(|| {
@@ -235,14 +233,6 @@ impl Sink for Hierarchy {
     }
 }
 
-/// The same levels, but that each record of the instruction side misses the first: of one line, which never is used twice running by a
-/// stream of misses.
-fn passing(levels: &Levels) -> Levels {
-    let one = |geometry: Geometry| Geometry { sets: 1, ways: 1, ..geometry };
-    let (instruction, instruction_tlb) = (levels.instruction.map(one), levels.instruction_tlb.map(one));
-    Levels { instruction, instruction_tlb, ..levels.clone() }
-}
-
 /// The outer levels that are shared as asked, `None` in the others' places.
 fn outer_banks(levels: &Levels, sharing: Sharing) -> Vec<Option<Bank>> {
     let mut stores = Stores::Write;
@@ -277,6 +267,21 @@ impl Core {
             scratch: Scratch::new(),
             counted: [0; CACHES_MAX],
             counted_tlb: [0; TLBS_MAX],
+        }
+    }
+}
+
+impl Core {
+    /// The same for a stream whose `Fetch` and `FetchPage` records are misses of the first level.
+    fn passing_fetches(self, levels: &Levels) -> Core {
+        let first = levels.instruction.map(|_| Bank::passing_fetches(levels.data, Stores::Write));
+        let pages = levels.data_tlb.filter(|_| levels.instruction_tlb.is_some());
+        let pages = pages.map(|data| Bank::passing_fetches(data, Stores::Fill));
+        Core {
+            fetch_records: FetchRecords::Misses,
+            first: first.unwrap_or(self.first),
+            pages: self.pages.map(|own| Pages { bank: pages.unwrap_or(own.bank), ..own }),
+            ..self
         }
     }
 }

@@ -58,6 +58,13 @@ impl Vectors for V4 {
     }
 
     #[inline(always)]
+    fn fetches(self, what: &[u32; STEP]) -> u32 {
+        let f = self.avx512f;
+        let kind = f._mm512_and_si512(cast(*what), f._mm512_set1_epi32(0xf0));
+        u32::from(f._mm512_cmpeq_epi32_mask(kind, f._mm512_set1_epi32((RecordKind::Fetch as i32) << 4)))
+    }
+
+    #[inline(always)]
     fn changes(self, before: &mut [u32; STEP], now: &[u32; STEP]) -> u32 {
         let f = self.avx512f;
         let shifted = f._mm512_alignr_epi32::<15>(cast(*now), cast(*before));
@@ -81,8 +88,7 @@ impl Vectors for V4 {
     #[inline(always)]
     fn locate(self, step: Step, parts: &[Part; 2], rows: &mut [u32; STEP]) -> Located {
         let f = self.avx512f;
-        let kind = f._mm512_and_si512(cast(*step.what), f._mm512_set1_epi32(0xf0));
-        let fetch = f._mm512_cmpeq_epi32_mask(kind, f._mm512_set1_epi32((RecordKind::Fetch as i32) << 4));
+        let fetch = self.fetches(step.what);
         let [low, high]: [[u64; 8]; 2] = cast(*step.address);
         let (row_low, line_low, quotient_low) = locate(self, fetch as u8, parts, cast(low));
         let (row_high, line_high, quotient_high) = locate(self, (fetch >> 8) as u8, parts, cast(high));

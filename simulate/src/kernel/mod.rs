@@ -111,6 +111,12 @@ pub(crate) trait Vectors: Copy {
         found.iter().enumerate().fold(0, |zeros, (lane, &found)| zeros | u32::from(found == 0) << lane)
     }
 
+    /// Which are fetches.
+    #[inline(always)]
+    fn fetches(self, what: &[u32; STEP]) -> u32 {
+        what.iter().enumerate().fold(0, |are, (lane, &what)| are | u32::from(is_fetch(what)) << lane)
+    }
+
     /// Which differ from the one before; `before` holds the step before, and becomes this one.
     #[inline(always)]
     fn changes(self, before: &mut [u32; STEP], now: &[u32; STEP]) -> u32 {
