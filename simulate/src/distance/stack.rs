@@ -78,7 +78,7 @@ impl Ranks {
         let zero = u128::from_le_bytes(self.0) ^ last;
         let ones = u128::from_le_bytes([1; NEAR]);
         let borrowed = zero.wrapping_sub(ones) & !zero & (ones << 7);
-        borrowed.trailing_zeros() as usize / 8 & (NEAR - 1)
+        (borrowed.trailing_zeros() as usize / 8) & (NEAR - 1)
     }
 
     /// Puts a lane in front; where it was.
