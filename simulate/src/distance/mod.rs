@@ -5,8 +5,8 @@
 //! several lines counts as at most one miss.
 //!
 //! **Why this way.** A cache with LRU holds what it would hold if it were smaller, and more (Mattson et al. 1970): how many other lines of its set were
-//! used since a line's last use, its *stack distance*, says for every size at once whether it is there. Distances themselves are
-//! not computed: which of the sizes a distance lies between is all that a curve needs, and is found by comparing times (`stack`).
+//! used since a line's last use, its *stack distance*, says for every size at once whether it is there. The recent lines of a set stand in
+//! a row, in order (`stack`); distances behind it come from bits in the order of time (`back`).
 //! **Leaves out** other policies, which lack the property; levels behind others; coherence.
 //!
 //! **Which stream.** The full one, or one whose filter has no more sets than the curve ([`CurveSizes::filter`]): a line that its set used last is at distance
@@ -15,6 +15,7 @@
 //!
 //! [`WorkingSet`] stands beside it: how much of memory is touched in each window of time, from the same tables.
 
+mod back;
 mod pages;
 mod sizes;
 mod stack;
@@ -23,19 +24,21 @@ mod working_set;
 pub use sizes::{CurveSizes, SizesError, SIZES_MAX};
 pub use working_set::{Window, WorkingSet};
 
-use crate::kernel::{Kernel, TouchRow, Work};
+use crate::kernel::{Kernel, Pass, Vectors};
 use crate::stage::Fetches;
 use crate::{Misses, Sharing};
-use event::{Access, Groups, Record, RecordKind, Sink, StateLayout, Step, CUT_SITE, SIZES};
-use stack::{Stack, NEAR};
+use event::{Access, Code, Groups, Record, RecordKind, Sink, StateLayout, Step, CUT_SITE};
+use stack::{Stack, SWEEP};
 use std::collections::HashMap;
 
 /// Loads, stores, instruction lines.
 const KINDS: usize = 3;
 const INSTRUCTIONS: usize = 2;
 
-/// References by kind and by the first size in which they hit; the last place is that of misses in every size.
-type Histogram = [[u64; SIZES_MAX + 1]; KINDS];
+/// References by kind and by the first size in which they hit; the last place is that of misses in every size, the last kind of none.
+type Histogram = [[u64; SIZES_MAX + 1]; KINDS + 1];
+
+const NOTHING_FOUND: Histogram = [[0; SIZES_MAX + 1]; KINDS + 1];
 
 /// Measures stack distances.
 pub struct StackDistances {
@@ -48,6 +51,7 @@ pub struct StackDistances {
     found: Histogram,
     damaged: u64,
     fetches: Fetches,
+    codes: Box<Codes>,
     kernel: Kernel,
 }
 
@@ -100,9 +104,10 @@ impl StackDistances {
             layout: StateLayout::default(),
             groups: HashMap::new(),
             stacks: HashMap::new(),
-            found: [[0; SIZES_MAX + 1]; KINDS],
+            found: NOTHING_FOUND,
             damaged: 0,
             fetches: Fetches::Simulated,
+            codes: Box::new(Codes::new(sizes.line_bytes(), Fetches::Simulated)),
             kernel: Kernel::fastest(),
         }
     }
@@ -110,7 +115,8 @@ impl StackDistances {
     /// The same without the instruction side, whose records may then be of any kind.
     #[must_use]
     pub fn data_only(self) -> StackDistances {
-        StackDistances { fetches: Fetches::Ignored, ..self }
+        let codes = Box::new(Codes::new(self.sizes.line_bytes(), Fetches::Ignored));
+        StackDistances { fetches: Fetches::Ignored, codes, ..self }
     }
 
     /// Takes records that use lines as all do, but whose misses do not count.
@@ -122,14 +128,15 @@ impl StackDistances {
 
     /// Takes records of one thread, in program order.
     pub fn records(&mut self, thread: u32, records: &[Record]) {
-        let StackDistances { sizes, sharing, layout, groups, stacks, found, damaged, fetches, kernel } = self;
+        let StackDistances { sizes, sharing, layout, groups, stacks, found, damaged, fetches, codes, kernel } =
+            self;
         let owner = if *sharing == Sharing::PerThread { thread } else { 0 };
-        let new = || Sides { data: Stack::new(sizes), instruction: Stack::new(sizes) };
+        let new = || Sides { data: Stack::new(sizes, *kernel), instruction: Stack::new(sizes, *kernel) };
         let sides = stacks.entry(owner).or_insert_with(new);
         let groups = groups.entry(thread).or_default();
         let line_shift = sizes.line_bytes().trailing_zeros();
         let fetches = *fetches;
-        kernel.run(Run { sides, groups, layout, found, damaged, fetches, line_shift, records });
+        kernel.pass(Run { sides, groups, layout, found, damaged, fetches, codes, line_shift, records });
     }
 
     /// The misses so far.
@@ -148,6 +155,39 @@ impl Sink for StackDistances {
     }
 }
 
+/// What each code asks for.
+struct Codes {
+    /// The highest offset in its line at which a record is one touch of data: −1 where it never is.
+    limits: [i32; 1 << 8],
+    /// The kind whose misses it counts among; [`IGNORED`] where nothing is to be done.
+    kinds: [u8; 1 << 8],
+}
+
+/// A kind of record that touches nothing that is asked for.
+const IGNORED: u8 = u8::MAX;
+
+impl Codes {
+    fn new(line_bytes: u32, fetches: Fetches) -> Codes {
+        let (mut limits, mut kinds) = ([-1; 1 << 8], [0; 1 << 8]);
+        for (code, (limit, kind)) in (0..=u8::MAX).zip(limits.iter_mut().zip(&mut kinds)) {
+            let code = Code(code);
+            let highest = line_bytes as i32 - code.size_bytes().max(1) as i32;
+            match code.kind() {
+                // What a read-modify-write stores to is in front, so every size has it.
+                RecordKind::Load | RecordKind::Modify => (*limit, *kind) = (highest, RecordKind::Load as u8),
+                RecordKind::Store => (*limit, *kind) = (highest, RecordKind::Store as u8),
+                RecordKind::Fetch if fetches == Fetches::Ignored => *kind = IGNORED,
+                RecordKind::FetchPage => *kind = IGNORED,
+                _ => {}
+            }
+        }
+        Codes { limits, kinds }
+    }
+}
+
+/// Records between one that is taken and one that is asked for.
+const AHEAD: usize = SWEEP;
+
 /// Records on their way into the stacks of one thread.
 struct Run<'a> {
     sides: &'a mut Sides,
@@ -156,93 +196,108 @@ struct Run<'a> {
     found: &'a mut Histogram,
     damaged: &'a mut u64,
     fetches: Fetches,
+    codes: &'a Codes,
     line_shift: u32,
     records: &'a [Record],
 }
 
-impl Work<u64, NEAR> for Run<'_> {
+impl Pass for Run<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run<K: TouchRow<u64, NEAR>>(mut self, kernel: K) {
-        for record in self.records {
-            let (kind, size) = (record.what as usize >> 4 & 15, record.what as usize & 15);
-            let last = record.address.wrapping_add(u64::from(SIZES[size].max(1)) - 1);
-            let line = record.address >> self.line_shift;
-            let last_line = last >> self.line_shift;
-            let plain = kind <= RecordKind::Store as usize && last_line >= line && !self.groups.is_open();
-            if plain {
-                let mut size = self.sides.data.touch(kernel, line);
-                for line in line + 1..=last_line {
-                    size = size.max(self.sides.data.touch(kernel, line));
-                }
-                self.found[kind & 1][size & SIZES_MAX] += 1;
-            } else if kind == RecordKind::Modify as usize && last_line == line && !self.groups.is_open() {
-                let size = self.sides.data.touch(kernel, line);
-                self.found[RecordKind::Load as usize][size & SIZES_MAX] += 1;
-                // What it stores to is in front, so every size has it.
-                self.found[RecordKind::Store as usize][0] += 1;
-            } else {
-                self.record(kernel, record);
+    fn run<K: Vectors>(mut self, kernel: K) {
+        let mut records = self.records;
+        while let Some((first, behind_first)) = records.split_first() {
+            records = match self.groups.is_open() {
+                false => self.stage(kernel, records),
+                true => records,
+            };
+            if records.len() == behind_first.len() + 1 {
+                self.record(first);
+                records = behind_first;
             }
         }
+        self.sides.data.flush(kernel, self.found);
+        self.sides.instruction.flush(kernel, self.found);
     }
 }
 
 impl Run<'_> {
+    /// Takes a sweep of records, up to the first that is not simply data; the records behind.
+    #[inline(always)]
+    fn stage<'a, K: Vectors>(&mut self, kernel: K, records: &'a [Record]) -> &'a [Record] {
+        let sweep = self.sides.data.sweep(kernel, self.found);
+        let (line_shift, offset_mask) = (self.line_shift, (1 << self.line_shift) - 1);
+        let mut len = sweep.len;
+        let (staged, behind) = records.split_at(records.len().min(SWEEP - len));
+        for (number, record) in staged.iter().enumerate() {
+            // Another core has written it.
+            records.get(number + AHEAD).iter().for_each(|ahead| kernel.prefetch(*ahead));
+            let code = record.what as usize & 0xff;
+            let kind = self.codes.kinds[code];
+            let is_touch = (record.address & offset_mask) as i32 <= self.codes.limits[code];
+            sweep.lines[len] = record.address >> line_shift;
+            sweep.kinds[len] = kind;
+            len += usize::from(is_touch);
+            if !is_touch && kind != IGNORED {
+                sweep.len = len;
+                return &records[number..];
+            }
+        }
+        sweep.len = len;
+        behind
+    }
+
     /// A record that is not simply data.
     #[inline(never)]
-    fn record<K: TouchRow<u64, NEAR>>(&mut self, kernel: K, record: &Record) {
+    fn record(&mut self, record: &Record) {
         match self.groups.push(record) {
-            Step::Plain => self.plain(kernel, record),
+            Step::Plain => self.plain(record),
             Step::Part => {}
             Step::Damaged(_) => *self.damaged += 1,
             Step::DamagedBefore(_) => {
                 *self.damaged += 1;
-                self.plain(kernel, record);
+                self.plain(record);
             }
             Step::Whole(_, complex) => {
                 let layout = *self.layout;
                 complex.references(&layout, |address, size_bytes, access| match access {
-                    Access::Load => self.data(kernel, RecordKind::Load, address, size_bytes),
-                    Access::Store => self.data(kernel, RecordKind::Store, address, size_bytes),
+                    Access::Load => self.data(RecordKind::Load, address, size_bytes),
+                    Access::Store => self.data(RecordKind::Store, address, size_bytes),
                     Access::Prefetch => {}
                 });
             }
         }
     }
 
-    fn plain<K: TouchRow<u64, NEAR>>(&mut self, kernel: K, record: &Record) {
+    fn plain(&mut self, record: &Record) {
         let (address, size_bytes) = (record.address, record.code().size_bytes());
         match record.code().kind() {
-            kind @ (RecordKind::Load | RecordKind::Store) => self.data(kernel, kind, address, size_bytes),
+            kind @ (RecordKind::Load | RecordKind::Store) => self.data(kind, address, size_bytes),
             RecordKind::Modify => {
-                self.data(kernel, RecordKind::Load, address, size_bytes);
-                self.data(kernel, RecordKind::Store, address, size_bytes);
+                self.data(RecordKind::Load, address, size_bytes);
+                self.data(RecordKind::Store, address, size_bytes);
             }
-            RecordKind::Fetch => self.fetch(kernel, address, 1),
-            RecordKind::Block if record.site() != CUT_SITE => self.fetch(kernel, address, record.extra),
+            RecordKind::Fetch => self.fetch(address, 1),
+            RecordKind::Block if record.site() != CUT_SITE => self.fetch(address, record.extra),
             _ => {}
         }
     }
 
     /// A data reference: it misses where one of its lines does.
-    fn data<K: TouchRow<u64, NEAR>>(&mut self, kernel: K, kind: RecordKind, address: u64, size_bytes: u32) {
+    fn data(&mut self, kind: RecordKind, address: u64, size_bytes: u32) {
         let last = address.saturating_add(u64::from(size_bytes.max(1)) - 1) >> self.line_shift;
-        let sizes = (address >> self.line_shift..=last).map(|line| self.sides.data.touch(kernel, line));
-        let size = sizes.max().unwrap_or(0);
-        self.found[kind as usize][size] += 1;
+        self.sides.data.push(kind as usize, address >> self.line_shift..=last, self.found);
     }
 
     /// Instruction lines, each a reference.
-    fn fetch<K: TouchRow<u64, NEAR>>(&mut self, kernel: K, address: u64, len_bytes: u32) {
+    fn fetch(&mut self, address: u64, len_bytes: u32) {
         if self.fetches == Fetches::Ignored {
             return;
         }
         let last = address.saturating_add(u64::from(len_bytes.max(1)) - 1) >> self.line_shift;
         for line in address >> self.line_shift..=last {
-            let size = self.sides.instruction.touch(kernel, line);
-            self.found[INSTRUCTIONS][size] += 1;
+            self.sides.instruction.push(INSTRUCTIONS, line..=line, self.found);
         }
     }
 }

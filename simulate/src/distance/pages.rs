@@ -10,15 +10,6 @@ const PAGE_SHIFT: u32 = PAGE_LINES.trailing_zeros();
 /// No page has this number.
 const NONE: u64 = u64::MAX;
 
-/// Which of two walks through memory a line is met on: each has its own page at hand.
-#[derive(Clone, Copy)]
-pub(super) enum Use {
-    /// It is used.
-    Comes,
-    /// It makes room.
-    Goes,
-}
-
 /// Numbers of lines, 0 where a line has none.
 #[derive(Clone)]
 pub(super) struct Pages {
@@ -28,23 +19,36 @@ pub(super) struct Pages {
     times: Vec<u32>,
     /// The page number of each block of `times`.
     numbers: Vec<u64>,
-    last: [(u64, u32); 2],
+    /// The page that was looked up last by itself.
+    last: (u64, u32),
 }
 
 impl Pages {
     pub(super) fn new() -> Pages {
-        Pages { table: vec![(NONE, 0); 64], times: Vec::new(), numbers: Vec::new(), last: [(NONE, 0); 2] }
+        Pages { table: vec![(NONE, 0); 64], times: Vec::new(), numbers: Vec::new(), last: (NONE, 0) }
     }
 
     /// The number of a line.
     #[inline(always)]
-    pub(super) fn time(&mut self, line: u64, walk: Use) -> &mut u32 {
+    pub(super) fn time(&mut self, line: u64) -> &mut u32 {
         let page = line >> PAGE_SHIFT;
-        if self.last[walk as usize].0 != page {
-            self.last[walk as usize] = (page, self.find(page));
+        if self.last.0 != page {
+            self.last = (page, self.find(page));
         }
-        let place = self.last[walk as usize].1 as usize * PAGE_LINES + (line as usize & (PAGE_LINES - 1));
+        let place = self.last.1 as usize * PAGE_LINES + (line as usize & (PAGE_LINES - 1));
         &mut self.times[place]
+    }
+
+    /// The place of a line's number among all ([`Pages::times`]), which it keeps.
+    #[inline(always)]
+    pub(super) fn place(&mut self, line: u64) -> usize {
+        self.find(line >> PAGE_SHIFT) as usize * PAGE_LINES + (line as usize & (PAGE_LINES - 1))
+    }
+
+    /// The numbers of all lines.
+    #[inline(always)]
+    pub(super) fn times(&mut self) -> &mut [u32] {
+        &mut self.times
     }
 
     /// Lines that have room.
@@ -89,16 +93,16 @@ impl Pages {
         if self.numbers.len() * 2 > self.table.len() {
             self.table = vec![(NONE, 0); self.table.len() * 2];
             let numbers = std::mem::take(&mut self.numbers);
-            numbers.iter().zip(0..).for_each(|(&number, place)| self.place(number, place));
+            numbers.iter().zip(0..).for_each(|(&number, place)| self.insert(number, place));
             self.numbers = numbers;
         } else {
-            self.place(page, place);
+            self.insert(page, place);
         }
         place
     }
 
     /// Enters a page into the table, which has room.
-    fn place(&mut self, page: u64, place: u32) {
+    fn insert(&mut self, page: u64, place: u32) {
         let mask = self.table.len() - 1;
         let mut at = hash(page, mask);
         while self.table[at].0 != NONE {

@@ -1,251 +1,363 @@
 //! The stacks of one side: each set's lines in recency order, known by the times of their last uses.
 //!
-//! **What.** [`Stack::touch`] answers with the index of the smallest size in which a line hits. A set's most recent lines stand in a row, as in a simulated
-//! cache; the others in its *back*. Each line that leaves the row has a time, one after the other; a bit says whether the line that left at that
-//! time is still behind. So the lines that left from time `t` on are the bits from `t` on, and for each size there is a *mark*: the time from which on
-//! there are as many bits as it has ways behind the row. A line hits where its time is not before the mark.
+//! **What.** Touches are taken a sweep at a time ([`Stack::push`]), and counted by the index of the smallest size in which they hit. A set's most recent lines stand in a
+//! row, as in a simulated cache; the others in its [`Back`], where a line's time says how far behind it is.
 //!
-//! **Why this way.** Most uses end in the row, with a compare and a shift of registers. A use that misses a size moves its mark past one bit; marks
-//! only ever move forward, over words that lie side by side. No list or tree is walked, and what is touched beside the line's own time is little and
-//! near. Moves are *owed* until a time comes that the mark could decide: a use behind a mark stays behind it, so a scan through memory
-//! never settles. When times run out the bits that are left are numbered anew, and lines behind the last mark forgotten.
-//!
-//! **Source.** Times and bits: Bennett and Kruskal 1975; bounds at chosen sizes instead of distances: Kim, Hill and Wood 1991.
+//! **Why this way.** Most uses end in the row, with a compare and a change of sixteen bytes. What happens behind a row changes nothing in it, so a sweep takes three
+//! steps, none of which waits for the one before: the rows of all touches; the places of the lines that were
+//! not there, which memory begins to fetch; their distances.
 
-use super::pages::{Pages, Use};
+use super::back::Back;
+use super::pages::Pages;
 use super::sizes::{CurveSizes, SIZES_MAX};
-use crate::kernel::{Enters, Row, TouchRow, EMPTY};
+use super::{Histogram, KINDS};
+use crate::kernel::{Kernel, Pass, Row, Vectors, EMPTY};
+use std::ops::RangeInclusive;
 
 /// Lines of a row.
 pub(super) const NEAR: usize = 16;
 
-/// Lanes of marks: a size each, and one behind the last.
-const LANES: usize = SIZES_MAX + 1;
+/// Touches of a sweep.
+pub(super) const SWEEP: usize = 256;
+
+/// Indices of sizes, and one for misses in all.
+const SIZES: usize = SIZES_MAX + 1;
 
 /// Least room for times, of all sets together.
 const TIMES_MIN: u64 = 1 << 17;
 
+/// A touch whose size counts for the next one of its reference, which counts for both.
+const JOINS: u8 = KINDS as u8;
+
 /// All sets.
 #[derive(Clone)]
 pub(super) struct Stack {
+    /// Each set's most recent lines, in any order, and the place of each in their order.
     rows: Vec<Row<u64, NEAR>>,
-    /// For each place in a row, the first size that reaches it.
-    near: [usize; NEAR],
+    ranks: Vec<Ranks>,
+    /// For each place in a row, the first size that reaches it; behind the last place, misses in every size.
+    near: [u8; NEAR + 1],
     backs: Vec<Back>,
     set_count: u64,
     pages: Pages,
-    /// Sizes that end within the row, and those that reach behind it.
+    far: Far,
+    /// Sizes that end within the row.
     near_sizes: usize,
-    far_sizes: usize,
     /// Least room for times of a set.
     times_min: u32,
+    sweep: Box<Sweep>,
+    kernel: Kernel,
 }
 
-/// The lines of a set behind its row.
-#[derive(Clone)]
-struct Back {
-    /// A bit for each time whose line is still behind, from time 1 on.
-    left: Vec<u64>,
-    /// The latest time.
-    now: u32,
-    marks: Marks,
+/// A flush from code that is compiled for any processor.
+struct Flush<'a> {
+    stack: &'a mut Stack,
+    found: &'a mut Histogram,
 }
 
-/// Where sizes end.
-#[derive(Clone)]
-#[repr(align(64))]
-struct Marks {
-    /// What left the row from this time on is in the size; 0 behind the last size.
-    from: [u32; LANES],
-    /// Bits that the mark still has to pass; less than 0 while the size has room.
-    owed: [i32; LANES],
-}
+impl Pass for Flush<'_> {
+    type Output = ();
 
-impl Stack {
-    pub(super) fn new(sizes: &CurveSizes) -> Stack {
-        Stack::with_times(sizes, (TIMES_MIN / sizes.sets()).max(1 << 10) as u32)
-    }
-
-    fn with_times(sizes: &CurveSizes, times_min: u32) -> Stack {
-        let far: Vec<u64> = sizes
-            .ways()
-            .iter()
-            .filter_map(|ways| ways.checked_sub(NEAR as u64))
-            .filter(|&far| far > 0)
-            .collect();
-        let near_sizes = sizes.ways().len() - far.len();
-        let reaches = |place| sizes.ways().iter().position(|&ways| place < ways);
-        let back = || Back { left: words(times_min), now: 0, marks: Marks::new(&far) };
-        let backs = if far.is_empty() { 0 } else { sizes.sets() };
-        Stack {
-            rows: vec![Row([EMPTY; NEAR]); sizes.sets() as usize],
-            near: std::array::from_fn(|place| reaches(place as u64).unwrap_or(near_sizes)),
-            backs: (0..backs).map(|_| back()).collect(),
-            set_count: sizes.sets(),
-            pages: Pages::new(),
-            near_sizes,
-            far_sizes: far.len(),
-            times_min,
-        }
-    }
-
-    /// Uses a line; the index of the smallest size in which it hits, the number of sizes where it misses all.
     #[inline(always)]
-    pub(super) fn touch<K: TouchRow<u64, NEAR>>(&mut self, kernel: K, line: u64) -> usize {
-        // A division takes longer than all that follows.
-        let set = if self.set_count.is_power_of_two() {
-            line & (self.set_count - 1)
-        } else {
-            line % self.set_count
-        };
-        let row = &mut self.rows[set as usize];
-        let last = row.0[NEAR - 1];
-        let found = kernel.touch_row(row, line, Enters { last: 1 << (NEAR - 1) });
-        match found {
-            0 => self.near_sizes + self.behind(set, line, last),
-            _ => self.near[found.trailing_zeros() as usize & (NEAR - 1)],
-        }
+    fn run<K: Vectors>(self, kernel: K) {
+        self.stack.flush(kernel, self.found);
+    }
+}
+
+/// The order of a row's lanes, most recent first. Tags stay where they are: what one use of a row leaves to the next is sixteen bytes, ready in a few cycles.
+#[derive(Clone, Copy)]
+#[repr(align(16))]
+struct Ranks([u8; NEAR]);
+
+impl Ranks {
+    /// The lane of the least recent line.
+    #[inline(always)]
+    fn last(&self) -> usize {
+        let last = u128::from_le_bytes([NEAR as u8 - 1; NEAR]);
+        // A byte that is 0 is the lowest whose uppermost bit a loan reaches.
+        let zero = u128::from_le_bytes(self.0) ^ last;
+        let ones = u128::from_le_bytes([1; NEAR]);
+        let borrowed = zero.wrapping_sub(ones) & !zero & (ones << 7);
+        (borrowed.trailing_zeros() as usize / 8) & (NEAR - 1)
     }
 
-    /// A line that is not in its row takes the place of `last` there, which goes behind: the first far size that held it.
+    /// Puts a lane in front; where it was.
     #[inline(always)]
-    fn behind(&mut self, set: u64, line: u64, last: u64) -> usize {
-        if last == EMPTY || self.far_sizes == 0 {
-            return self.far_sizes;
+    fn front(&mut self, lane: usize) -> u8 {
+        let before = self.0[lane & (NEAR - 1)];
+        for (rank, other) in self.0.iter_mut().zip(0u8..) {
+            let moved = *rank + u8::from(*rank < before);
+            *rank = if other == lane as u8 { 0 } else { moved };
         }
-        let back = &mut self.backs[set as usize];
-        let time = std::mem::take(self.pages.time(line, Use::Comes));
-        let size = back.marks.size(&back.left, time);
-        back.left[(time / 64) as usize] &= !(1 << (time % 64));
-        back.now += 1;
-        *self.pages.time(last, Use::Goes) = back.now;
-        back.left[(back.now / 64) as usize] |= 1 << (back.now % 64);
-        if back.now as usize + 1 == back.left.len() * 64 {
-            self.renumber(set);
+        before
+    }
+}
+
+/// The sizes that reach behind the row.
+#[derive(Clone)]
+struct Far {
+    /// Lines of each behind the row, ascending; then one that holds all.
+    ways: Vec<u32>,
+    /// By the length of a distance in bits, the first that may hold it.
+    first: [u8; u32::BITS as usize + 1],
+}
+
+/// Touches on their way.
+#[derive(Clone)]
+pub(super) struct Sweep {
+    pub(super) lines: [u64; SWEEP],
+    /// Kind of each, or [`JOINS`].
+    pub(super) kinds: [u8; SWEEP],
+    pub(super) len: usize,
+    /// Which of them join the next one.
+    joins: Vec<usize>,
+    /// The size of one before, which the first joins.
+    carried: u8,
+    sizes: [u8; SWEEP],
+    /// Touches whose lines were not in their rows, and the lines that made room.
+    missing: [u32; SWEEP],
+    leaving: [u64; SWEEP],
+    /// Places of their times.
+    comes: [usize; SWEEP],
+    goes: [usize; SWEEP],
+}
+
+impl Sweep {
+    fn empty() -> Box<Sweep> {
+        Box::new(Sweep {
+            lines: [0; SWEEP],
+            kinds: [0; SWEEP],
+            len: 0,
+            joins: Vec::new(),
+            carried: 0,
+            sizes: [0; SWEEP],
+            missing: [0; SWEEP],
+            leaving: [0; SWEEP],
+            comes: [0; SWEEP],
+            goes: [0; SWEEP],
+        })
+    }
+
+    /// Counts what was found.
+    #[inline(always)]
+    fn count(&mut self, found: &mut Histogram) {
+        self.sizes[0] = self.sizes[0].max(std::mem::take(&mut self.carried));
+        for &joins in &self.joins {
+            match self.sizes[..self.len].get(joins + 1) {
+                Some(&next) => self.sizes[joins + 1] = next.max(self.sizes[joins]),
+                None => self.carried = self.sizes[joins],
+            }
+        }
+        self.joins.clear();
+        // In turns: an addition to a number in memory waits for the one before.
+        let mut counts = [[0u16; (KINDS + 1) * SIZES]; 4];
+        for (touch, (&kind, &size)) in self.kinds[..self.len].iter().zip(&self.sizes).enumerate() {
+            counts[touch % 4][(kind as usize & KINDS) * SIZES + (size as usize & (SIZES - 1))] += 1;
+        }
+        for (number, found) in found.as_flattened_mut().iter_mut().enumerate() {
+            *found += counts.iter().map(|counts| u64::from(counts[number])).sum::<u64>();
+        }
+        self.len = 0;
+    }
+}
+
+impl Far {
+    fn new(ways: &[u64]) -> Far {
+        let far = ways.iter().filter_map(|ways| ways.checked_sub(NEAR as u64)).filter(|&far| far > 0);
+        let ways: Vec<u32> = far.map(|far| far as u32).chain([u32::MAX]).collect();
+        let least = |length: u32| if length == 0 { 0 } else { 1 << (length - 1) };
+        let holds = |length| ways.iter().position(|&ways| ways > least(length)).unwrap_or(ways.len() - 1);
+        Far { first: std::array::from_fn(|length| holds(length as u32) as u8), ways }
+    }
+
+    /// Sizes that reach behind the row.
+    fn sizes(&self) -> usize {
+        self.ways.len() - 1
+    }
+
+    /// Lines behind the row of the largest one.
+    fn most(&self) -> u32 {
+        self.sizes().checked_sub(1).map_or(0, |last| self.ways[last])
+    }
+
+    /// The first that holds a distance.
+    #[inline(always)]
+    fn size(&self, distance: u32) -> usize {
+        let mut size = self.first[(u32::BITS - distance.leading_zeros()) as usize] as usize;
+        while self.ways[size] <= distance {
+            size += 1;
         }
         size
     }
+}
 
-    /// Numbers what is left of a set's times anew, from 1.
+impl Stack {
+    pub(super) fn new(sizes: &CurveSizes, kernel: Kernel) -> Stack {
+        Stack::with_times(sizes, kernel, (TIMES_MIN / sizes.sets()).max(1 << 10) as u32)
+    }
+
+    fn with_times(sizes: &CurveSizes, kernel: Kernel, times_min: u32) -> Stack {
+        let far = Far::new(sizes.ways());
+        let reaches = |place| sizes.ways().iter().position(|&ways| place < ways);
+        let backs = if far.sizes() == 0 { 0 } else { sizes.sets() };
+        Stack {
+            rows: vec![Row([EMPTY; NEAR]); sizes.sets() as usize],
+            ranks: vec![Ranks(std::array::from_fn(|lane| lane as u8)); sizes.sets() as usize],
+            near: std::array::from_fn(|place| match place {
+                NEAR => sizes.ways().len() as u8,
+                _ => reaches(place as u64).unwrap_or(sizes.ways().len() - far.sizes()) as u8,
+            }),
+            backs: (0..backs).map(|_| Back::new(times_min)).collect(),
+            set_count: sizes.sets(),
+            pages: Pages::new(),
+            near_sizes: sizes.ways().len() - far.sizes(),
+            far,
+            times_min,
+            sweep: Sweep::empty(),
+            kernel,
+        }
+    }
+
+    /// A reference touches `lines`, one after the other.
+    pub(super) fn push(&mut self, kind: usize, lines: RangeInclusive<u64>, found: &mut Histogram) {
+        let last = *lines.end();
+        for line in lines {
+            if self.sweep.len == SWEEP {
+                let kernel = self.kernel;
+                kernel.pass(Flush { stack: self, found });
+            }
+            let sweep = &mut self.sweep;
+            sweep.lines[sweep.len] = line;
+            sweep.kinds[sweep.len] = if line == last { kind as u8 } else { JOINS };
+            if line != last {
+                sweep.joins.push(sweep.len);
+            }
+            sweep.len += 1;
+        }
+    }
+
+    /// The sweep, which has room.
+    #[inline(always)]
+    pub(super) fn sweep<K: Vectors>(&mut self, kernel: K, found: &mut Histogram) -> &mut Sweep {
+        if self.sweep.len == SWEEP {
+            self.flush(kernel, found);
+        }
+        &mut self.sweep
+    }
+
+    /// Counts all touches that were pushed.
+    #[inline(always)]
+    pub(super) fn flush<K: Vectors>(&mut self, kernel: K, found: &mut Histogram) {
+        if self.sweep.len == 0 {
+            return;
+        }
+        // A division takes longer than all that follows.
+        let missing = match self.set_count.is_power_of_two() {
+            true => {
+                let last = self.set_count - 1;
+                self.rows(kernel, |line| (line & last) as usize)
+            }
+            false => {
+                let sets = self.set_count;
+                self.rows(kernel, |line| (line % sets) as usize)
+            }
+        };
+        if self.far.sizes() > 0 {
+            let missing = self.places(kernel, missing);
+            self.distances(missing);
+        }
+        self.sweep.count(found);
+    }
+
+    /// Touches all rows; how many lines were not there.
+    #[inline(always)]
+    fn rows<K: Vectors>(&mut self, kernel: K, set: impl Fn(u64) -> usize) -> usize {
+        let Sweep { lines, len, sizes, missing, leaving, .. } = &mut *self.sweep;
+        let mut missed = 0;
+        for (touch, (&line, size)) in lines[..*len].iter().zip(sizes).enumerate() {
+            let set = set(line);
+            let (row, ranks) = (&mut self.rows[set], &mut self.ranks[set]);
+            let found = kernel.find(row, line);
+            if found == 0 {
+                let lane = ranks.last();
+                missing[missed] = touch as u32;
+                leaving[missed] = std::mem::replace(&mut row.0[lane], line);
+                missed += 1;
+                ranks.front(lane);
+                *size = self.near[NEAR];
+            } else {
+                let rank = ranks.front(found.trailing_zeros() as usize & (NEAR - 1));
+                *size = self.near[rank as usize & (NEAR - 1)];
+            }
+        }
+        missed
+    }
+
+    /// Finds the times of lines that were not in their rows and of those that left; how many of those there were.
+    #[inline(always)]
+    fn places<K: Vectors>(&mut self, kernel: K, missed: usize) -> usize {
+        let Sweep { lines, missing, leaving, comes, goes, .. } = &mut *self.sweep;
+        let mut left = 0;
+        for number in 0..missed {
+            // A row that had room: its set has nothing behind.
+            if leaving[number] == EMPTY {
+                continue;
+            }
+            let touch = missing[number];
+            missing[left] = touch;
+            comes[left] = self.pages.place(lines[touch as usize]);
+            goes[left] = self.pages.place(leaving[number]);
+            left += 1;
+        }
+        for place in comes[..left].iter().chain(&goes[..left]) {
+            kernel.prefetch(&self.pages.times()[*place]);
+        }
+        left
+    }
+
+    /// Finds distances, and sends what left its row behind.
+    #[inline(always)]
+    fn distances(&mut self, missing: usize) {
+        for number in 0..missing {
+            let touch = self.sweep.missing[number] as usize;
+            let line = self.sweep.lines[touch];
+            let set = match self.set_count.is_power_of_two() {
+                true => line & (self.set_count - 1),
+                false => line % self.set_count,
+            };
+            let back = &mut self.backs[set as usize];
+            let times = self.pages.times();
+            let time = std::mem::take(&mut times[self.sweep.comes[number]]);
+            if time > 0 {
+                let size = self.near_sizes + self.far.size(back.leave(time));
+                self.sweep.sizes[touch] = size as u8;
+            }
+            times[self.sweep.goes[number]] = back.enter();
+            if back.is_full() {
+                self.renumber(set);
+            }
+        }
+    }
+
+    /// Numbers a set's times anew, from 1; lines that no size holds are forgotten.
     #[cold]
     #[inline(never)]
     fn renumber(&mut self, set: u64) {
         let back = &mut self.backs[set as usize];
-        let oldest = back.settle(self.far_sizes);
-        let mut before = Vec::with_capacity(back.left.len());
-        let mut left = 0;
-        for &word in &back.left {
-            before.push(left);
-            left += word.count_ones();
-        }
-        let new = |time: u32| {
-            let word = (time / 64) as usize;
-            1 + before[word] + (back.left[word] & ((1 << (time % 64)) - 1)).count_ones()
-        };
-        self.pages.of_set(set, self.set_count, |time| *time = if *time < oldest { 0 } else { new(*time) });
-        back.marks.from[..self.far_sizes].iter_mut().for_each(|from| *from = new(*from));
-        back.now = left;
+        let most = self.far.most();
+        self.pages.of_set(set, self.set_count, |time| *time = back.renumbered(*time, most));
         // Numbering takes a look at every line: do it no more often than such a number of uses.
         let lines = self.pages.lines() as u64 / self.set_count;
-        let times = u64::from(self.times_min).max(4 * u64::from(left)).max(2 * lines).min(1 << 31);
-        back.left = words(times as u32);
-        (1..=left).for_each(|time| back.left[(time / 64) as usize] |= 1 << (time % 64));
+        let left = u64::from(back.lines().min(most));
+        let times = u64::from(self.times_min).max(4 * left).max(2 * lines).min(1 << 31);
+        back.renumber(most, times as u32);
     }
-}
-
-impl Back {
-    /// Moves all marks to where they belong, forgets what lies before the last one, and answers with its time.
-    fn settle(&mut self, sizes: usize) -> u32 {
-        for lane in 0..sizes {
-            self.marks.settle(&self.left, lane);
-        }
-        let oldest = self.marks.from[sizes - 1];
-        let word = (oldest / 64) as usize;
-        self.left[..word].fill(0);
-        self.left[word] &= u64::MAX << (oldest % 64);
-        oldest
-    }
-}
-
-impl Marks {
-    fn new(ways: &[u64]) -> Marks {
-        let mut marks = Marks { from: [0; LANES], owed: [0; LANES] };
-        for (lane, &ways) in ways.iter().enumerate() {
-            marks.from[lane] = 1;
-            marks.owed[lane] = -(ways as i32);
-        }
-        marks
-    }
-
-    /// The first size that holds what left at `time` (0: never); the smaller ones take the line in, so each loses its oldest.
-    #[inline(always)]
-    fn size(&mut self, left: &[u64], time: u32) -> usize {
-        if time >= self.from[0] && !self.settle(left, 0) {
-            return 0;
-        }
-        let mut size = self.first(time);
-        while self.settle(left, size & (LANES - 1)) {
-            size = self.first(time);
-        }
-        for lane in 0..LANES {
-            self.owed[lane] += i32::from(lane < size);
-        }
-        size
-    }
-
-    /// The first lane whose mark is not behind `time`.
-    #[inline(always)]
-    fn first(&self, time: u32) -> usize {
-        // A loop, so that a minimum over lanes is seen, with the instructions of the kernel: a closure's code may stand elsewhere.
-        let mut first = LANES as u32;
-        for lane in 0..LANES {
-            let holds = if time >= self.from[lane] { lane as u32 } else { LANES as u32 };
-            first = first.min(holds);
-        }
-        first as usize
-    }
-
-    /// Moves a mark past the bits it owes; answers whether there were any.
-    #[inline(always)]
-    fn settle(&mut self, left: &[u64], lane: usize) -> bool {
-        let owed = self.owed[lane];
-        if owed > 0 {
-            self.from[lane] = behind(left, self.from[lane], owed as u32);
-            self.owed[lane] = 0;
-        }
-        owed > 0
-    }
-}
-
-/// The time behind the next `count` bits from `time` on; there are as many.
-#[inline(always)]
-fn behind(left: &[u64], time: u32, mut count: u32) -> u32 {
-    let mut word = (time / 64) as usize;
-    let mut bits = left[word] & (u64::MAX << (time % 64));
-    loop {
-        let ones = bits.count_ones();
-        if count <= ones {
-            break;
-        }
-        count -= ones;
-        word += 1;
-        bits = left[word];
-    }
-    for _ in 1..count {
-        bits &= bits - 1;
-    }
-    word as u32 * 64 + bits.trailing_zeros() + 1
-}
-
-/// Room for times below `times`, none of which has a line.
-fn words(times: u32) -> Vec<u64> {
-    vec![0; times.div_ceil(64).max(1) as usize]
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::NOTHING_FOUND;
     use super::*;
-    use crate::kernel::{Kernel, Work};
     use proptest::prelude::*;
 
     /// Lines of a set in recency order.
@@ -258,17 +370,14 @@ mod tests {
         sizes.ways().iter().position(holds).unwrap_or(sizes.ways().len())
     }
 
-    struct Touch<'a> {
-        stack: &'a mut Stack,
-        line: u64,
-    }
-
-    impl Work<u64, NEAR> for Touch<'_> {
-        type Output = usize;
-
-        fn run<K: TouchRow<u64, NEAR>>(self, kernel: K) -> usize {
-            self.stack.touch(kernel, self.line)
+    fn touch(stack: &mut Stack, lines: &[u64]) -> Histogram {
+        let mut found = NOTHING_FOUND;
+        for &line in lines {
+            stack.push(0, line..=line, &mut found);
         }
+        let kernel = stack.kernel;
+        kernel.pass(Flush { stack, found: &mut found });
+        found
     }
 
     proptest! {
@@ -283,15 +392,38 @@ mod tests {
         ) {
             let bytes: Vec<u64> = ways.iter().map(|ways| ways * sets * 64).collect();
             let sizes = CurveSizes::new(64, sets, &bytes).unwrap();
-            let mut stack = Stack::with_times(&sizes, 70);
-            let kernel = Kernel::all().nth(kernel.index(Kernel::all().count())).expect("one of them");
+                        let kernel = Kernel::all().nth(kernel.index(Kernel::all().count())).expect("one of them");
+            let mut stack = Stack::with_times(&sizes, kernel, 1);
             let mut stacks = vec![Vec::new(); sets as usize];
             for (start, count, stride) in uses {
-                for line in (0..count).map(|n| (start + n * stride) % 500) {
-                    let size = kernel.run(Touch { stack: &mut stack, line });
-                    prop_assert_eq!(size, naive(&sizes, &mut stacks, line));
+                let lines: Vec<u64> = (0..count).map(|n| (start + n * stride) % 500).collect();
+                let mut expected = NOTHING_FOUND;
+                for &line in &lines {
+                    expected[0][naive(&sizes, &mut stacks, line)] += 1;
                 }
+                prop_assert_eq!(touch(&mut stack, &lines), expected);
             }
+        }
+    }
+
+    #[test]
+    fn a_reference_longer_than_a_sweep_counts_once() {
+        for kernel in Kernel::all() {
+            let sizes = CurveSizes::new(64, 1, &[4, 600, 2000].map(|ways| ways * 64)).unwrap();
+            let mut stack = Stack::new(&sizes, kernel);
+            let mut found = |lines| {
+                let mut found = NOTHING_FOUND;
+                stack.push(1, lines, &mut found);
+                kernel.pass(Flush { stack: &mut stack, found: &mut found });
+                found[1]
+            };
+            let once = |size| std::array::from_fn(|other| u64::from(other == size));
+            assert_eq!(found(1..=999), once(3));
+            assert_eq!(found(1..=999), once(2));
+            assert_eq!(found(700..=999), once(1));
+            // Its first line alone misses, a sweep before the last one.
+            assert_eq!(found(0..=400), once(3));
+            assert_eq!(found(398..=400), once(0));
         }
     }
 }

@@ -9,7 +9,7 @@
 //! **Which stream.** The full one. Where a filter drops uses of the line that its set used last, each window misses up to as many lines as the
 //! filter has sets; first touches are exact all the same. **Leaves out** instructions.
 
-use super::pages::{Pages, Use};
+use super::pages::Pages;
 use event::{Access, Groups, Record, RecordKind, StateLayout, Step};
 use std::collections::HashMap;
 
@@ -157,7 +157,7 @@ impl WorkingSet {
 impl Touched {
     #[inline]
     fn touch(&mut self, line: u64, now: u32, joined: u32) {
-        let last = self.last.time(line, Use::Comes);
+        let last = self.last.time(line);
         // The last window before 2^32 shares its number with the one before.
         let time = now.saturating_add(1);
         if *last != time {

@@ -10,6 +10,17 @@ impl Vectors for V3 {
     fn prefetch<T>(self, item: &T) {
         self.sse._mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(item).cast());
     }
+
+    #[inline(always)]
+    fn find(self, row: &Row<u64, 16>, line: u64) -> u32 {
+        let (avx, avx2) = (self.avx, self.avx2);
+        let tag = avx._mm256_set1_epi64x(line as i64);
+        let quarters: [[u64; 4]; 4] = cast(row.0);
+        quarters.into_iter().zip(0..).fold(0, |found, (tags, quarter)| {
+            let equal = avx2._mm256_cmpeq_epi64(cast(tags), tag);
+            found | (avx._mm256_movemask_pd(cast(equal)) as u32) << (4 * quarter)
+        })
+    }
 }
 
 impl TouchRow<u64, 8> for V3 {

@@ -53,6 +53,15 @@ impl Vectors for V4 {
     }
 
     #[inline(always)]
+    fn find(self, row: &Row<u64, 16>, line: u64) -> u32 {
+        let f = self.avx512f;
+        let tag = f._mm512_set1_epi64(line as i64);
+        let [low, high]: [[u64; 8]; 2] = cast(row.0);
+        let found = |tags: [u64; 8]| u32::from(f._mm512_cmpeq_epi64_mask(cast(tags), tag));
+        found(low) | found(high) << 8
+    }
+
+    #[inline(always)]
     fn zeros(self, found: &[u32; STEP]) -> u32 {
         u32::from(self.avx512f._mm512_cmpeq_epi32_mask(cast(*found), cast([0u32; STEP])))
     }

@@ -105,6 +105,12 @@ pub(crate) trait Vectors: Copy {
     #[inline(always)]
     fn prefetch<T>(self, _item: &T) {}
 
+    /// The bits of the lanes that hold a line.
+    #[inline(always)]
+    fn find(self, row: &Row<u64, 16>, line: u64) -> u32 {
+        row.0.iter().enumerate().fold(0, |found, (lane, &tag)| found | u32::from(tag == line) << lane)
+    }
+
     /// Which are 0.
     #[inline(always)]
     fn zeros(self, found: &[u32; STEP]) -> u32 {
