@@ -14,7 +14,6 @@ pub mod html;
 pub mod number;
 pub mod output;
 pub mod plot;
-pub mod svg;
 pub mod terminal;
 pub mod text;
 
