@@ -5,7 +5,7 @@
 
 mod bench;
 
-use bench::{lightfoot, Bench, BINARY};
+use bench::{lightfoot, plain, Bench, BINARY};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
@@ -48,7 +48,7 @@ fn printing() -> impl Iterator<Item = &'static &'static [&'static str]> {
 
 fn command(words: &[&str]) -> Command {
     let mut command = Command::new(BINARY);
-    command.args(words).env_remove("NO_COLOR").env("LIGHTFOOT_TRANSLATIONS", "off").stdin(Stdio::null());
+    plain(&mut command).args(words).env("LIGHTFOOT_TRANSLATIONS", "off").stdin(Stdio::null());
     command
 }
 
@@ -120,14 +120,11 @@ fn a_pipe_gets_no_escape_sequences() {
 fn on_terminal(words: &[&str], variables: &[(&str, &str)]) -> Option<Vec<u8>> {
     let line = format!("stty cols 80; '{BINARY}' {}", words.join(" "));
     let mut script = Command::new("script");
-    script
+    plain(&mut script)
         .args(["-qec", &line, "/dev/null"])
         .env("TERM", "xterm")
-        .env_remove("NO_COLOR")
         // Its presence means "colour, whatever TERM says": build machines keep logs that show it.
         .env_remove("CI")
-        .env_remove("CLICOLOR")
-        .env_remove("CLICOLOR_FORCE")
         .stdin(Stdio::null());
     for (name, value) in variables {
         script.env(name, value);
@@ -148,6 +145,41 @@ fn colour_is_for_terminals_that_want_it() {
             assert!(!out.contains(&0x1b), "{words:?} {variables:?}: {:?}", String::from_utf8_lossy(&out));
         }
     }
+}
+
+/// A command whose message is longer than a line.
+const LONG: &[&str] = &["cache", "--sort", "nothing", "true"];
+
+#[test]
+fn sentences_are_broken_for_terminals_and_whole_for_pipes() {
+    let out = command(LONG).env("COLUMNS", "60").output().unwrap();
+    let said = String::from_utf8(out.stderr).unwrap();
+    assert!(said.lines().count() == 1 && said.len() > 100, "{said}");
+    for (variables, columns) in [(&[] as &[_], 80), (&[("COLUMNS", "60")], 60), (&[("COLUMNS", "wide")], 80)]
+    {
+        let Some(out) = on_terminal(LONG, variables) else { return eprintln!("skipped: no script") };
+        if out.is_empty() {
+            return eprintln!("skipped: no terminal can be made here");
+        }
+        let said = String::from_utf8(out).unwrap();
+        let lines: Vec<&str> = said.lines().collect();
+        assert!(lines.len() > 1 && lines.iter().all(|line| line.chars().count() <= columns), "{said}");
+        let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        assert!(words(&said).join(" ").contains("the columns are instructions, blocks"), "{said}");
+    }
+}
+
+#[test]
+fn colour_may_be_forced_but_not_into_files() {
+    let bench = Bench::new();
+    let file = bench.join("report");
+    let forced = |words: &[&str]| command(words).env("CLICOLOR_FORCE", "1").output().unwrap();
+    assert!(forced(&["count", "true"]).stderr.contains(&0x1b));
+    forced(&["count", "-o", file.to_str().unwrap(), "true"]);
+    assert!(!std::fs::read(&file).unwrap().contains(&0x1b));
+    let out =
+        command(&["count", "true"]).envs([("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")]).output().unwrap();
+    assert!(!out.stderr.contains(&0x1b));
 }
 
 #[test]

@@ -16,8 +16,16 @@ pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_lightfoot");
 /// A command line of the program under test.
 pub(crate) fn lightfoot() -> Lightfoot {
     let mut command = Command::new(BINARY);
-    command.env_remove("NO_COLOR").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    plain(&mut command).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     Lightfoot(command)
+}
+
+/// Without what the caller's environment says of looks.
+pub(crate) fn plain(command: &mut Command) -> &mut Command {
+    ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS"].into_iter().for_each(|name| {
+        command.env_remove(name);
+    });
+    command
 }
 
 pub(crate) struct Lightfoot(Command);
