@@ -104,7 +104,7 @@ fn inlined_code_counts_where_it_was_inlined_too() {
         let expected = own + at(6)[field].as_u64().unwrap();
         assert_eq!(at(11)["with_inlined"][field], expected, "{field}");
     }
-    assert!(at(6).get("with_inlined").is_none() && at(14).get("with_inlined").is_none());
+    assert!(at(6).get("with_inlined").is_none() && at(10).get("with_inlined").is_none());
     let weight = |row: &Value| {
         let counts = row.get("with_inlined").unwrap_or(row);
         ["l1d_load_misses", "l1d_store_misses", "l1i_misses"]
