@@ -141,7 +141,7 @@ pub fn tally(
     (rep, grain): (Rep, Grain),
     symbols: &mut Symbolizer,
 ) -> Tally {
-    let cells = Cells::new(grain);
+    let cells = Cells::new(grain, profile);
     let mut tallying = Tallying { profile, symbols, empty: Counts::default(), rows: Rows::default(), cells };
     tallying.empty.misses = misses.map(|attribution| attribution.none);
     tallying.rows.images = vec![tallying.empty; profile.images.len()];
@@ -222,17 +222,13 @@ impl Tallying<'_> {
     }
 
     fn owner(&mut self, block: &Block) -> Owner {
-        let place = self.place(block, block.ip);
+        let place = self.symbols.place(&self.profile.modules[block.module as usize], block.ip);
         let end = block.ip + u64::from(block.len);
         if place.range.end >= end {
             Owner::One(place.function)
         } else {
             Owner::Each
         }
-    }
-
-    fn place(&mut self, block: &Block, ip: u64) -> Place {
-        self.symbols.place(&self.profile.modules[block.module as usize], ip)
     }
 
     /// The function that owns one instruction of a block.
@@ -247,7 +243,7 @@ impl Tallying<'_> {
             Owner::Each => {
                 let block = &self.profile.blocks[block];
                 let instruction = &self.profile.instructions[block.first as usize + offset];
-                self.place(block, block.ip + u64::from(instruction.offset)).function
+                place(self.symbols, self.profile, block, instruction).function
             }
         }
     }
@@ -257,12 +253,24 @@ impl Tallying<'_> {
         if self.cells.grain == Grain::None {
             return;
         }
-        let function = self.owner_of(block, offset);
-        let profile = self.profile;
-        let instruction = &profile.instructions[profile.blocks[block].first as usize + offset];
-        let ip = profile.blocks[block].ip + u64::from(instruction.offset);
-        let place = (function, ip, mnemonic_of(instruction.code) as usize);
-        self.cells.add(self.symbols, cell::module(profile, block), place, counts, &self.empty);
+        let Tallying { profile, symbols, rows, cells, empty } = self;
+        let known = &profile.blocks[block];
+        let instruction = known.first as usize + offset;
+        if !cells.knows(instruction) {
+            let (owner, image) = (rows.owners[block], image_of(profile, block));
+            // Of a block that never ran to its end, only what is asked for has a cell.
+            let wanted = if known.executions > 0 { 0..known.count as usize } else { offset..offset + 1 };
+            let what = |symbols: &mut Symbolizer, offset: usize| {
+                let instruction = &profile.instructions[known.first as usize + offset];
+                let function = match owner {
+                    Owner::One(function) => function,
+                    Owner::Each => place(symbols, profile, known, instruction).function,
+                };
+                (function, mnemonic_of(instruction.code) as usize, image.unwrap_or(0) as u32)
+            };
+            cells.learn(symbols, (profile, known, wanted), what, empty);
+        }
+        cells.add(instruction, counts);
     }
 
     fn function(&mut self, function: usize) -> &mut Counts {
@@ -275,8 +283,7 @@ impl Tallying<'_> {
 
     /// Adds `counts` to the image that a block is of.
     fn image(&mut self, block: usize, counts: &Counts) {
-        let image = self.profile.images.partition_point(|(_, first)| *first as usize <= block);
-        if let Some(image) = image.checked_sub(1) {
+        if let Some(image) = image_of(self.profile, block) {
             self.rows.images[image].add(counts);
         }
     }
@@ -336,6 +343,16 @@ impl Tallying<'_> {
         tally.opcodes = opcodes.filter_map(|(opcode, counts)| Some((mnemonic(opcode), counts?))).collect();
         tally
     }
+}
+
+/// The image that a block is of.
+fn image_of(profile: &Profile, block: usize) -> Option<usize> {
+    profile.images.partition_point(|(_, first)| *first as usize <= block).checked_sub(1)
+}
+
+/// The function of one instruction of a block.
+fn place(symbols: &mut Symbolizer, profile: &Profile, block: &Block, instruction: &Instruction) -> Place {
+    symbols.place(&profile.modules[block.module as usize], block.ip + u64::from(instruction.offset))
 }
 
 /// What `times` executions of one instruction count.

@@ -89,6 +89,37 @@ fn lines_count_what_they_run() {
 }
 
 #[test]
+fn inlined_code_counts_where_it_was_inlined_too() {
+    let bench = Bench::new();
+    let Some(program) = program(&bench) else { return };
+    let report = report(&bench, &program, &["cache", "--by", "line", "--sort", "inlined"]);
+    let rows = report["rows"].as_array().unwrap();
+    let at = |line: u64| {
+        let here = |row: &&Value| row["line"] == line && row["file"].as_str().unwrap().ends_with("source.c");
+        rows.iter().find(here).unwrap_or_else(|| panic!("no line {line}"))
+    };
+    // `add(i)` on line 11 is line 6 without the loop's own.
+    for field in ["instructions", "loads", "stores", "l1d_store_misses"] {
+        let own = at(11)[field].as_u64().unwrap();
+        let expected = own + at(6)[field].as_u64().unwrap();
+        assert_eq!(at(11)["with_inlined"][field], expected, "{field}");
+    }
+    assert!(at(6).get("with_inlined").is_none() && at(10).get("with_inlined").is_none());
+    let weight = |row: &Value| {
+        let counts = row.get("with_inlined").unwrap_or(row);
+        ["l1d_load_misses", "l1d_store_misses", "l1i_misses"]
+            .map(|f| counts[f].as_u64().unwrap())
+            .iter()
+            .sum::<u64>()
+    };
+    assert!(rows.is_sorted_by_key(|row| std::cmp::Reverse(weight(row))));
+    let ran = lightfoot().args(["count", "--by", "line", "--sort", "inlined"]).arg(&program).run();
+    ran.ends_with(0).says("+inl").says("with what was inlined there");
+    let ran = lightfoot().args(["count", "--sort", "inlined", "true"]).run();
+    ran.fails_with(125).says("add --by line").in_one_line();
+}
+
+#[test]
 fn combinations_add_up_and_columns_sort() {
     let bench = Bench::new();
     let Some(program) = program(&bench) else { return };
@@ -234,6 +265,11 @@ fn a_page_opens_offline_and_holds_the_source() {
     let data = json(data.as_bytes());
     let text = data["sources"].as_object().unwrap().values().find_map(|source| source["text"].as_str());
     assert_eq!(text, Some(PROGRAM));
+    assert_eq!(data["processes"], Value::Null);
+    // Line 11 is where line 6 was inlined.
+    let lines = data["lines"].as_object().unwrap().values().flat_map(|lines| lines.as_array().unwrap());
+    let with_inlined = |line: &&Value| line[0] == 11 && line[2][2].as_u64() >= Some(3000);
+    assert_eq!(lines.filter(with_inlined).count(), 1);
     assert!(
         data["calls"].as_array().unwrap().len() > 3 && data["slices"]["rows"].as_array().unwrap().len() > 2
     );

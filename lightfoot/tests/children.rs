@@ -92,6 +92,50 @@ fn counting_down(call: &str) -> String {
 const DOWN: u64 = 2 + 1 + 4 * 1000 + 3;
 const UP: u64 = 2 + 6 + 3;
 
+/// Formats whose calls and time are the program's alone still tell processes apart.
+#[test]
+fn pages_and_call_files_tell_processes_apart() {
+    let bench = Bench::new();
+    let run = |format: &str| {
+        let options = ["count", "--follow-children", "--format", format, "-o", "out", "--"];
+        let words = ["sh", "-c", "cat /dev/null; ls / | cat"];
+        let mut command = Command::new(bench::BINARY);
+        command.args(options).args(words).current_dir(bench.path()).stdin(Stdio::null()).output().unwrap()
+    };
+    assert_eq!(run("html").status.code(), Some(0));
+    let page = std::fs::read_to_string(bench.join("out")).unwrap();
+    assert!(page.contains("calls and time are followed in the program alone"));
+    let data = page.split_once("id=\"data\">").unwrap().1.split_once("</script>").unwrap().0;
+    let data = json(data.as_bytes());
+    let processes = data["processes"].as_array().unwrap();
+    assert!(processes.len() >= 4, "{}", processes.len());
+    assert!(processes[1]["name"].as_str().unwrap().starts_with("#2 of #1, exit 0: "));
+    let first = |costs: &Value| costs[0].as_u64().unwrap();
+    let sum: u64 = processes.iter().map(|process| first(&process["totals"])).sum();
+    assert_eq!(sum, first(&data["totals"]));
+    for process in processes {
+        let own: u64 = process["functions"].as_array().unwrap().iter().map(|own| first(&own[1])).sum();
+        assert_eq!(own, first(&process["totals"]));
+    }
+    assert_eq!(run("callgrind").status.code(), Some(0));
+    let mut viewer = Command::new("callgrind_annotate");
+    match viewer.args(["--inclusive=yes", "--threshold=100"]).arg(bench.join("out")).output() {
+        Err(_) => eprintln!("skipped: there is no callgrind_annotate here"),
+        Ok(viewed) => {
+            let text = String::from_utf8_lossy(&viewed.stdout);
+            assert!(viewed.stderr.is_empty() && !text.contains("WARNING"), "{viewed:?}");
+            assert!(text.contains("???:#2 of #1, exit 0: "), "{text}");
+        }
+    }
+    let refused = run("firefox");
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(125));
+    assert!(
+        said.contains("--follow-children") && said.contains("callgrind") && said.lines().count() == 1,
+        "{said}"
+    );
+}
+
 #[test]
 fn a_forked_child_is_counted_exactly() {
     let bench = Bench::new();

@@ -144,6 +144,41 @@ fn colour_is_for_terminals_that_want_it() {
     }
 }
 
+/// A command whose message is longer than a line.
+const LONG: &[&str] = &["cache", "--sort", "nothing", "true"];
+
+#[test]
+fn sentences_are_broken_for_terminals_and_whole_for_pipes() {
+    let out = command(LONG).env("COLUMNS", "60").output().unwrap();
+    let said = String::from_utf8(out.stderr).unwrap();
+    assert!(said.lines().count() == 1 && said.len() > 100, "{said}");
+    for (variables, columns) in [(&[] as &[_], 80), (&[("COLUMNS", "60")], 60), (&[("COLUMNS", "wide")], 80)]
+    {
+        let Some(out) = on_terminal(LONG, variables) else { return eprintln!("skipped: no script") };
+        if out.is_empty() {
+            return eprintln!("skipped: no terminal can be made here");
+        }
+        let said = String::from_utf8(out).unwrap();
+        let lines: Vec<&str> = said.lines().collect();
+        assert!(lines.len() > 1 && lines.iter().all(|line| line.chars().count() <= columns), "{said}");
+        let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        assert!(words(&said).join(" ").contains("the columns are instructions, blocks"), "{said}");
+    }
+}
+
+#[test]
+fn colour_may_be_forced_but_not_into_files() {
+    let bench = Bench::new();
+    let file = bench.join("report");
+    let forced = |words: &[&str]| command(words).env("CLICOLOR_FORCE", "1").output().unwrap();
+    assert!(forced(&["count", "true"]).stderr.contains(&0x1b));
+    forced(&["count", "-o", file.to_str().unwrap(), "true"]);
+    assert!(!std::fs::read(&file).unwrap().contains(&0x1b));
+    let out =
+        command(&["count", "true"]).envs([("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")]).output().unwrap();
+    assert!(!out.stderr.contains(&0x1b));
+}
+
 #[test]
 fn an_environment_that_lacks_everything_will_do() {
     let lacking: &[&[(&str, &str)]] = &[

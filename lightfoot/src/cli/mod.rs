@@ -232,7 +232,8 @@ pub struct Run {
     /// What the rows of the table are; several, with commas between them, are told apart together
     #[arg(long, value_enum, value_delimiter = ',', default_value = "function")]
     pub by: Vec<By>,
-    /// Column to sort the table by, such as loads or l2_misses [default: instructions, or first-level misses]
+    /// Column to sort the table by, such as loads or l2_misses; inlined: by what lines did with all that was inlined there [default: instructions,
+    /// or first-level misses]
     #[arg(long, value_name = "COLUMN")]
     pub sort: Option<String>,
     /// A repeated string instruction (rep movs ...) counts once, or once per iteration as Valgrind counts

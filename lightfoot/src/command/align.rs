@@ -6,7 +6,7 @@ use super::trace_file::{band, read};
 use crate::cli::{Align, Format};
 use crate::exit::{Failure, USAGE};
 use crate::report::output::{print, replace};
-use crate::report::plot::{curves, Curve, Curves};
+use crate::report::plot::curves::{curves, Curve, Curves};
 use anyhow::{Context, Result};
 use measure::align::{align, normalised, Aligned, Band};
 use measure::rank::spearman;

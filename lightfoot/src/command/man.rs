@@ -38,7 +38,12 @@ const OF_OTHERS: &[(&str, &str)] = &[
 /// What is read from the environment.
 const ENVIRONMENT: &[(&str, &str)] = &[
     ("NO_COLOR", "Where it is set and not empty, nothing is bold or coloured."),
-    ("TERM", "dumb does the same."),
+    (
+        "CLICOLOR_FORCE",
+        "Where it is set, not empty and not 0, bold is used without a terminal too; CLICOLOR=0 is for never.",
+    ),
+    ("TERM, CI", "Where TERM is dumb, nothing is bold; unless CI is set, whose logs show it."),
+    ("COLUMNS", "Width of reports and messages; otherwise that of the terminal, or 80."),
     ("LIGHTFOOT_TRANSLATIONS", "Folder in which translations are kept for the next run; off keeps none."),
     ("XDG_CACHE_HOME, HOME", "Where that folder lies otherwise."),
 ];

@@ -14,7 +14,7 @@ use crate::report::curve::{Curve, Touched};
 use crate::report::detail::Detail;
 use crate::report::output::Destination;
 use crate::report::terminal::Page;
-use crate::report::{group, number, sortable, Engine, Kind, Metric, ProcessRow, Report, View, SCHEMA};
+use crate::report::{group, number, sortable, Engine, Kind, Metric, Order, ProcessRow, Report, View, SCHEMA};
 use crate::symbol::Symbolizer;
 use crate::tally::{tally, Attribution, Grain, Tally};
 use anyhow::Result;
@@ -27,6 +27,9 @@ use std::path::PathBuf;
 /// A library matters for warnings when at least one instruction in this many is its own.
 const STRIPPED_SHARE: u64 = 20;
 
+/// The column that sorts lines by what they did together with what was inlined there.
+const INLINED: &str = "inlined";
+
 /// Everything that was checked before the run.
 pub(super) struct Prepared<'a> {
     run: &'a Run,
@@ -35,6 +38,7 @@ pub(super) struct Prepared<'a> {
     destination: Destination,
     by: Vec<By>,
     sort: Option<&'static Metric>,
+    order: Order,
 }
 
 /// Everything that the run gave.
@@ -108,19 +112,30 @@ impl Simulated {
 
 /// Refuses what cannot work before the program runs.
 pub(super) fn prepare<'a>(kind: Kind, run: &'a Run) -> Result<Prepared<'a>> {
-    let follows = [("--region", run.region.is_some()), ("this --format", run.format.shows_calls())];
-    if let Some((option, _)) = follows.iter().find(|(_, wanted)| *wanted && run.follow_children) {
-        anyhow::bail!("{option} follows the program alone: leave out --follow-children");
+    if run.follow_children {
+        match (&run.region, run.format) {
+            (Some(_), _) => {
+                anyhow::bail!("--region follows the program alone: leave out --follow-children")
+            }
+            (_, Shape::Firefox) => anyhow::bail!(
+                "--format firefox shows calls, which are followed in the program alone: leave out --follow-children, or use html, callgrind or cachegrind"
+            ),
+            _ => {}
+        }
     }
     let alone =
         run.region.is_none() && !run.format.shows_calls() && run.by.iter().all(|by| *by == By::Thread);
     if run.by.contains(&By::Thread) && !alone {
         anyhow::bail!("--by thread stands alone: leave out other rows, --region and formats with calls");
     }
-    let sort = run.sort.as_deref().map(|column| sortable(kind, column)).transpose()?;
+    let (sort, order) = match run.sort.as_deref() {
+        Some(INLINED) if run.by.contains(&By::Line) => (None, Order::WithInlined),
+        Some(INLINED) => anyhow::bail!("--sort inlined is for lines: add --by line"),
+        column => (column.map(|column| sortable(kind, column)).transpose()?, Order::Own),
+    };
     let destination = Destination::new(run.output.as_deref())?;
     let command = Command { program: run.program[0].clone(), arguments: run.program[1..].to_vec() };
-    Ok(Prepared { run, command, destination, by: distinct(&run.by), sort })
+    Ok(Prepared { run, command, destination, by: distinct(&run.by), sort, order })
 }
 
 /// In the order in which they were said, each once.
@@ -151,12 +166,17 @@ impl Prepared<'_> {
 
     /// Whether counters and records do not tell enough.
     pub(super) fn needs_course(&self) -> bool {
-        self.run.region.is_some() || self.run.format.shows_calls()
+        self.run.region.is_some() || self.follows_calls()
+    }
+
+    /// Whether calls are followed: in the program alone.
+    fn follows_calls(&self) -> bool {
+        self.run.format.shows_calls() && !self.run.follow_children
     }
 
     /// The course with what the options ask of it; `sums` adds up its contexts.
     pub(super) fn course(&self, course: Course, sums: impl FnOnce() -> Sums) -> Course {
-        let course = match self.run.format.shows_calls() {
+        let course = match self.follows_calls() {
             true => course.with_calls(sums()),
             false => course,
         };
@@ -210,7 +230,7 @@ impl Prepared<'_> {
         let tally = tally(&outcome.profile, attribution.as_ref(), (self.run.rep, self.grain()), &mut symbols);
         let mut report = empty(&measured, self.run.rep);
         report.command = self.run.program.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-        report.sort = self.sort;
+        (report.sort, report.order) = (self.sort, self.order);
         report.fill(&tally, &symbols, &self.by);
         if self.run.follow_children {
             report.processes = Some(processes(&outcome.processes, &tally));
@@ -238,6 +258,12 @@ impl Prepared<'_> {
             if let Some(calls) = &calls {
                 detail.follow(calls, &outcome.profile, &mut symbols);
             }
+            if let Some(rows) = &report.processes {
+                split(&mut detail, rows, outcome, (&tally, &symbols));
+                let unfollowed =
+                    "calls and time are followed in the program alone: with --follow-children there are none";
+                report.warnings.extend(self.run.format.shows_calls().then(|| unfollowed.to_owned()));
+            }
             detail.touched = followed.touched;
             report.detail = Some(detail);
         }
@@ -251,6 +277,7 @@ impl Prepared<'_> {
     /// What the tally must tell apart.
     fn grain(&self) -> Grain {
         match (group::grain(&self.by), self.run.format.is_annotated()) {
+            (_, true) if self.run.follow_children => Grain::LinesAndImages,
             (Grain::Opcodes | Grain::LinesAndOpcodes, true) => Grain::LinesAndOpcodes,
             (_, true) => Grain::Lines,
             (grain, false) => grain,
@@ -323,6 +350,7 @@ fn empty(measured: &Measured, rep: Rep) -> Report {
         by: None,
         rows: None,
         sort: None,
+        order: Order::Own,
         detail: None,
         processes: None,
     }
@@ -349,6 +377,23 @@ fn processes(processes: &[Process], tally: &Tally) -> Vec<ProcessRow> {
         }
     };
     processes.iter().enumerate().map(row).collect()
+}
+
+/// Tells processes apart in what annotated outputs need.
+fn split(
+    detail: &mut Detail,
+    rows: &[ProcessRow],
+    outcome: &Outcome,
+    (tally, symbols): (&Tally, &Symbolizer),
+) {
+    let mut of_image = vec![None; outcome.profile.images.len()];
+    for (index, process) in outcome.processes.iter().enumerate() {
+        for image in &process.images {
+            of_image[*image as usize] = Some(index);
+        }
+    }
+    let part = |row: &ProcessRow| (row.title(), row.command.first().cloned().unwrap_or_default(), row.counts);
+    detail.split(rows.iter().map(part), |image| of_image.get(image as usize).copied()?, tally, symbols);
 }
 
 fn engine(effort: &Effort) -> Engine {

@@ -25,6 +25,7 @@ pub use grep::main as grep;
 pub use instrument::carried;
 
 use crate::cli::Command;
+use crate::report::terminal::Page;
 use anyhow::Result;
 use std::ffi::OsString;
 use std::io::Write;
@@ -65,8 +66,9 @@ pub fn runs_a_program(name: Option<&OsString>) -> bool {
     name.is_some_and(|name| PROGRAM_RUNNERS.iter().any(|command| name == command))
 }
 
-/// Says what went wrong, on standard error, in one line.
+/// Says what went wrong, on standard error: in one line, unless that is a terminal.
 pub fn complain(error: &anyhow::Error) {
+    let said = Page::of_stderr().sentence("lightfoot: ", &format!("{error:#}"));
     // Where even this cannot be written, the exit status still tells.
-    let _ = writeln!(std::io::stderr(), "lightfoot: {error:#}");
+    let _ = std::io::stderr().write_all(said.as_bytes());
 }

@@ -4,7 +4,7 @@ use super::trace_file::{band, read};
 use crate::cli::{FailOn, Format, Perturb};
 use crate::exit::{Failure, NEGATIVE, USAGE};
 use crate::report::output::{print, replace};
-use crate::report::plot::{heat_map, Cell};
+use crate::report::plot::heat_map::{heat_map, Cell};
 use anyhow::{Context, Result};
 use measure::perturb::{perturb, Comparison, Kind, Options, Report, Scope, Side, Verdict};
 use measure::trace::Trace;

@@ -5,7 +5,7 @@ use crate::exit::{Failure, USAGE};
 use crate::hierarchy::Hierarchy;
 use crate::report::number::grouped;
 use crate::report::output::{print, replace};
-use crate::tiling::plot::{lines, Line};
+use crate::report::plot::tiles::{lines, Line};
 use crate::tiling::powers;
 use crate::tiling::simulation::{replay, Loops, Missed};
 use crate::tiling::timing::{grid, regret, Effort, Real, Subject, Timed};

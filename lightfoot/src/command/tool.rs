@@ -7,7 +7,7 @@ use crate::cli::Tool;
 use crate::engine;
 use crate::exit::{self, Failure};
 use crate::report::output::print;
-use crate::report::terminal::beside;
+use crate::report::terminal::{beside, Page};
 use anyhow::{Context, Result};
 use instrument::tools::{find, Setting, Stock, TOOLS};
 use instrument::{Command, Options};
@@ -32,7 +32,8 @@ fn measure(stock: &Stock, command: &Command, options: &Tool) -> Result<u8> {
         None => format!("tool {}: say where with -o FILE", stock.name),
     })?;
     let (outcome, report) = engine::run_tool(command, &Options::default(), &mut *tool)?;
-    let said = outcome.warnings.iter().map(|warning| format!("warning: {warning}\n"));
+    let page = Page::of_stderr();
+    let said = outcome.warnings.iter().map(|warning| page.sentence("warning: ", warning));
     let text = format!("lightfoot tool {}\n{report}{}", stock.name, said.collect::<String>());
     crate::report::output::Destination::Stderr.write(&text)?;
     Ok(if outcome.interrupted { exit::INTERRUPTED } else { exit::of_program(outcome.exit) })

@@ -4,6 +4,7 @@ use crate::cli::{Trace, TraceEngine};
 use crate::exit;
 use crate::hierarchy::Hierarchy;
 use crate::report::output::Destination;
+use crate::report::terminal::Page;
 use crate::trace::format::write;
 use crate::trace::metric::Spec;
 use crate::trace::{self, Noise, Request};
@@ -108,7 +109,8 @@ fn say(recorded: &Recorded, path: &Path) -> Result<()> {
     let (records, metrics) = (recorded.records.len(), recorded.header.metrics.len());
     let mut text =
         format!("lightfoot trace: {records} records of {metrics} metrics in {}{late}\n", path.display());
-    recorded.header.notes.iter().for_each(|note| text += &format!("warning: {note}\n"));
+    let page = Page::of_stderr();
+    recorded.header.notes.iter().for_each(|note| text += &page.sentence("warning: ", note));
     Destination::Stderr.write(&text)
 }
 

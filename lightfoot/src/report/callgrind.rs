@@ -3,12 +3,14 @@
 //! A function belongs to an object and a file; code that was inlined from another file stands under `fi=` and returns with `fe=`. A `calls=` line is followed by
 //! one with the call's own line and what it cost with all that was called there. Recursion costs stand with the outermost call, inner
 //! ones have a number of calls and no cost, so that no function's inclusive cost exceeds the total.
+//! Of several processes calls are not known: each stands as the caller of all that it ran, so that viewers show whose costs a function's are.
 //! Source: the Valgrind manual, "Callgrind Format Specification".
 
 use super::cachegrind::{columns, command, costs, is_something, machine};
-use super::detail::{Call, Detail, Function};
+use super::detail::{Call, Detail, Function, Part};
 use super::terminal::printable;
 use super::{Metric, Report};
+use crate::symbol::UNKNOWN;
 use std::collections::HashMap;
 use std::fmt::Write;
 
@@ -26,6 +28,10 @@ pub fn show(report: &Report, detail: &Detail) -> String {
         Writer { detail, columns: &columns, names: HashMap::new(), numbers: HashMap::new(), out };
     for function in &detail.functions {
         writer.function(function);
+    }
+    // A single process did everything.
+    for process in detail.processes.iter().filter(|_| detail.processes.len() > 1) {
+        writer.process(process);
     }
     let mut out = writer.out;
     let _ = writeln!(out, "totals:{}", costs(&columns, &report.totals));
@@ -81,6 +87,18 @@ impl<'a> Writer<'a> {
         for (&((file, line), callee), call) in &function.calls {
             self.in_file(&mut at, &function.file, &detail.files[file as usize]);
             self.call(line, &detail.functions[callee], call);
+        }
+        self.out.push('\n');
+    }
+
+    /// Everything that a process ran, as called by it.
+    fn process(&mut self, process: &'a Part) {
+        self.line("ob", Kind::Object, &process.program);
+        self.line("fl", Kind::File, UNKNOWN);
+        self.line("fn", Kind::Function, &process.name);
+        let detail = self.detail;
+        for (callee, counts) in &process.functions {
+            self.call(0, &detail.functions[*callee], &Call { times: 1, counts: *counts });
         }
         self.out.push('\n');
     }

@@ -37,6 +37,21 @@ pub struct Call {
     pub counts: Counts,
 }
 
+/// What one of several processes did.
+#[derive(Clone, Debug, Default)]
+pub struct Part {
+    /// Its place, its end and its command.
+    pub name: String,
+    /// What it executed last.
+    pub program: String,
+    /// All of it.
+    pub totals: Counts,
+    /// By index into [`Detail::functions`].
+    pub functions: BTreeMap<usize, Counts>,
+    /// By index into [`Detail::files`] and line.
+    pub lines: BTreeMap<(u32, u32), Counts>,
+}
+
 /// All of it.
 #[derive(Clone, Debug, Default)]
 pub struct Detail {
@@ -46,6 +61,10 @@ pub struct Detail {
     pub functions: Vec<Function>,
     /// From [`Symbolizer::functions`] to these.
     pub numbers: HashMap<usize, usize>,
+    /// What was inlined at a line: what its code did stands here beside its own line. By index into [`Detail::files`] and line.
+    pub inlined: BTreeMap<(u32, u32), Counts>,
+    /// The processes, where children were followed.
+    pub processes: Vec<Part>,
     /// Calling contexts, where calls were followed; functions there are those of [`Detail::functions`].
     pub calls: Option<Calls>,
     /// Memory touched over time, where it was followed.
@@ -65,6 +84,7 @@ impl Detail {
             let place =
                 cell.spot.map(|spot| sources.spot(spot)).map_or((0, 0), |spot| (spot.file + 1, spot.line));
             detail.functions[number].lines.entry(place).or_insert(tally.none).add(counts);
+            detail.inline(cell.spot, place, counts, (symbols, tally.none));
             // What was inlined says nothing about where the function itself was written.
             if let Some(outermost) = cell.spot.and_then(|spot| sources.chain(spot).last()) {
                 *own.entry(number).or_default().entry(outermost.file + 1).or_default() +=
@@ -83,6 +103,47 @@ impl Detail {
             function.first_line = first.map_or(0, |(_, line)| *line);
         }
         detail
+    }
+
+    /// Adds what happened at `spot` to the lines that it is inlined at, to each once.
+    fn inline(
+        &mut self,
+        spot: Option<u32>,
+        own: (u32, u32),
+        counts: &Counts,
+        (symbols, none): (&Symbolizer, Counts),
+    ) {
+        let Some(spot) = spot.filter(|spot| symbols.sources().spot(*spot).caller.is_some()) else { return };
+        let mut known = vec![own];
+        for spot in symbols.sources().chain(spot).skip(1).filter(|spot| spot.line > 0) {
+            let place = (spot.file + 1, spot.line);
+            if !known.contains(&place) {
+                known.push(place);
+                self.inlined.entry(place).or_insert(none).add(counts);
+            }
+        }
+    }
+
+    /// Tells processes apart: `processes` has the name, the program and the totals of each, `of_image` the process of an image.
+    pub fn split(
+        &mut self,
+        processes: impl Iterator<Item = (String, String, Counts)>,
+        of_image: impl Fn(u32) -> Option<usize>,
+        tally: &Tally,
+        symbols: &Symbolizer,
+    ) {
+        let part = |(name, program, totals)| Part { name, program, totals, ..Part::default() };
+        self.processes = processes.map(part).collect();
+        for (cell, counts) in &tally.cells {
+            let Some(part) = of_image(cell.image).and_then(|process| self.processes.get_mut(process)) else {
+                continue;
+            };
+            let spot = cell.spot.map(|spot| symbols.sources().spot(spot));
+            let place = spot.map_or((0, 0), |spot| (spot.file + 1, spot.line));
+            part.lines.entry(place).or_insert(tally.none).add(counts);
+            let function = self.numbers[&cell.function];
+            part.functions.entry(function).or_insert(tally.none).add(counts);
+        }
     }
 
     /// The number of a function of `symbols`, which is entered when it is new.

@@ -2,13 +2,13 @@
 //!
 //! A line is that of the innermost frame, as a debugger shows it; its row names that frame's function and says what it is inlined into. Where several
 //! functions share a line, the row names the one with the most instructions. Code whose line is not known stands as `???`, by function,
-//! because a single row for all of it would say nothing.
+//! because a single row for all of it would say nothing. What was inlined at a line is added up beside what the line did itself.
 
 use super::{plain, Frame, Row};
 use crate::cli::By;
-use crate::symbol::{demangle, Spot, Symbolizer};
+use crate::symbol::{demangle, ByNumber, Spot, Symbolizer};
 use crate::tally::{mnemonic, Cell, Counts, Grain, Tally};
-use std::collections::HashMap;
+use std::cmp::Reverse;
 
 /// What the cells must tell apart for `by`.
 pub fn grain(by: &[By]) -> Grain {
@@ -47,72 +47,161 @@ impl Key {
 /// A row that grows.
 struct Group {
     counts: Counts,
-    /// The cell with the most instructions.
-    heaviest: (u64, Cell),
+    /// What was inlined there, where anything was.
+    inlined: Option<Box<Counts>>,
+    /// The cell with the most instructions; `None` where there was nothing but inlined code.
+    heaviest: Option<(u64, Cell)>,
+    /// The cell that made it.
+    first: Cell,
 }
 
-/// The rows, in no order.
-pub fn rows(by: &[By], tally: &Tally, symbols: &Symbolizer) -> Vec<Row> {
-    let mut numbers: HashMap<Key, usize> = HashMap::new();
-    let mut groups: Vec<(Key, Group)> = Vec::new();
-    for (cell, counts) in &tally.cells {
-        let key = Key::of(cell, by, symbols);
-        let number = *numbers.entry(key).or_insert_with(|| {
-            groups.push((key, Group { counts: tally.none, heaviest: (0, *cell) }));
-            groups.len() - 1
-        });
-        let group = &mut groups[number].1;
+impl Group {
+    /// The cell that the row is named after.
+    fn cell(&self) -> Cell {
+        self.heaviest.map_or(self.first, |(_, cell)| cell)
+    }
+
+    fn with_inlined(&self) -> Option<Counts> {
+        let mut all = self.counts;
+        self.inlined.as_ref().map(|inlined| {
+            all.add(inlined);
+            all
+        })
+    }
+}
+
+/// Rows while they grow.
+struct Groups<'a> {
+    by: &'a [By],
+    symbols: &'a Symbolizer,
+    none: Counts,
+    numbers: ByNumber<Key, u32>,
+    all: Vec<(Key, Group)>,
+}
+
+impl Groups<'_> {
+    /// The row of a cell.
+    fn of(&mut self, cell: &Cell) -> u32 {
+        let key = Key::of(cell, self.by, self.symbols);
+        *self.numbers.entry(key).or_insert_with(|| {
+            let group = Group { counts: self.none, inlined: None, heaviest: None, first: *cell };
+            self.all.push((key, group));
+            self.all.len() as u32 - 1
+        })
+    }
+
+    fn add(&mut self, number: u32, cell: &Cell, counts: &Counts) {
+        let group = &mut self.all[number as usize].1;
         group.counts.add(counts);
         // Equal weights go to the lower cell, so that equal runs give equal reports.
-        let before = (group.heaviest.0, std::cmp::Reverse(group.heaviest.1));
-        if (counts.instructions, std::cmp::Reverse(*cell)) > before {
-            group.heaviest = (counts.instructions, *cell);
+        let before = group.heaviest.map(|(instructions, cell)| (instructions, Reverse(cell)));
+        if Some((counts.instructions, Reverse(*cell))) > before {
+            group.heaviest = Some((counts.instructions, *cell));
         }
     }
-    let mut names = Names { symbols, demangled: HashMap::new() };
+
+    /// Adds what was inlined to the lines that it was inlined at, to each once.
+    fn add_inlined(&mut self, own: u32, cell: &Cell, counts: &Counts) {
+        let sources = self.symbols.sources();
+        let caller = |number: u32| sources.spot(number).caller;
+        let Some(first) = cell.spot.and_then(caller) else { return };
+        let (mut known, none) = (vec![own], self.none);
+        for number in std::iter::successors(Some(first), |number| caller(*number)) {
+            if sources.spot(number).line == 0 {
+                continue;
+            }
+            let line = self.of(&Cell { spot: Some(number), ..*cell });
+            if !known.contains(&line) {
+                known.push(line);
+                let group = &mut self.all[line as usize].1;
+                group.inlined.get_or_insert_with(|| Box::new(none)).add(counts);
+            }
+        }
+    }
+}
+
+/// The rows, most first by `weight` of a row's own counts and of those with inlined code; equal ones as they happen to come.
+pub fn rows(
+    by: &[By],
+    tally: &Tally,
+    symbols: &Symbolizer,
+    weight: impl Fn(&Counts, Option<&Counts>) -> (u64, u64),
+) -> Vec<Row> {
+    let (numbers, all) = (ByNumber::default(), Vec::new());
+    let mut groups = Groups { by, symbols, none: tally.none, numbers, all };
+    for (cell, counts) in &tally.cells {
+        let number = groups.of(cell);
+        groups.add(number, cell, counts);
+        if by.contains(&By::Line) {
+            groups.add_inlined(number, cell, counts);
+        }
+    }
+    let mut groups = groups.all;
+    let names = Names::new(symbols);
+    let (functions, libraries, files) =
+        (ranks(&names.functions), ranks(&names.libraries), ranks(symbols.sources().files()));
+    // Small things are sorted here, so that rows, which are large and compared by their texts, are found in order.
+    groups.sort_by_cached_key(|(key, group)| {
+        let function = group.cell().function;
+        let line = key.line.map(|(file, line)| (files[file as usize], line));
+        let library = libraries[symbols.functions()[function].library];
+        (Reverse(weight(&group.counts, group.with_inlined().as_ref())), library, functions[function], line)
+    });
     groups.iter().map(|(key, group)| names.row(by, key, group)).collect()
 }
 
-/// Demangled names, each made once.
-struct Names<'a> {
-    symbols: &'a Symbolizer,
-    demangled: HashMap<(Kind, usize), String>,
+/// The place of each text among all of them.
+fn ranks(texts: &[String]) -> Vec<u32> {
+    let mut order: Vec<u32> = (0..texts.len() as u32).collect();
+    order.sort_unstable_by_key(|number| &texts[*number as usize]);
+    let mut ranks = vec![0; texts.len()];
+    let mut rank = 0;
+    for (place, number) in order.iter().enumerate() {
+        if place > 0 && texts[order[place - 1] as usize] != texts[*number as usize] {
+            rank += 1;
+        }
+        ranks[*number as usize] = rank;
+    }
+    ranks
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum Kind {
-    Function,
-    Inlined,
+/// Names as rows have them, each made once.
+struct Names<'a> {
+    symbols: &'a Symbolizer,
+    /// Demangled, by index into [`Symbolizer::functions`].
+    functions: Vec<String>,
+    /// Demangled, by index into the names of inlined functions.
+    inlined: Vec<String>,
+    libraries: Vec<String>,
 }
 
 impl Names<'_> {
-    fn name(&mut self, kind: Kind, index: usize) -> String {
-        let symbols = self.symbols;
-        let mangled = || match kind {
-            Kind::Function => &symbols.functions()[index].name,
-            Kind::Inlined => &symbols.sources().names()[index],
-        };
-        self.demangled.entry((kind, index)).or_insert_with(|| demangle(mangled())).clone()
+    fn new(symbols: &Symbolizer) -> Names<'_> {
+        let functions = symbols.functions().iter().map(|function| demangle(&function.name)).collect();
+        let inlined = symbols.sources().names().iter().map(|name| demangle(name)).collect();
+        let libraries = symbols.libraries().iter().map(|library| plain(&library.path)).collect();
+        Names { symbols, functions, inlined, libraries }
     }
 
-    fn row(&mut self, by: &[By], key: &Key, group: &Group) -> Row {
+    fn row(&self, by: &[By], key: &Key, group: &Group) -> Row {
         let symbols = self.symbols;
-        let cell = &group.heaviest.1;
+        let cell = group.cell();
         let library = symbols.functions()[cell.function].library;
         let mut row = Row {
             counts: group.counts,
+            with_inlined: group.with_inlined().map(Box::new),
             opcode: key.opcode.map(|opcode| mnemonic(opcode.into())),
             ..Row::default()
         };
         if key.line.is_some() || key.function.is_some() {
-            row.name = self.name(Kind::Function, cell.function);
+            row.name.clone_from(&self.functions[cell.function]);
         }
         if let Some(function) = key.function {
             let address = symbols.functions()[function].address;
             row.address = (address != 0).then_some(address);
         }
         if key.function.is_some() || by.contains(&By::Library) || key.line.is_some() {
-            row.library = Some(plain(&symbols.libraries()[library].path));
+            row.library = Some(self.libraries[library].clone());
         }
         if let (Some(_), Some(spot)) = (key.line, cell.spot) {
             self.place(spot, &mut row);
@@ -124,23 +213,22 @@ impl Names<'_> {
     }
 
     /// File, line and frames of a row of lines. With functions told apart the row keeps the enclosing one's name.
-    fn place(&mut self, spot: u32, row: &mut Row) {
-        let chain: Vec<Spot> = self.symbols.sources().chain(spot).collect();
-        let file = |spot: &Spot| self.symbols.sources().files()[spot.file as usize].clone();
-        row.file = Some(file(&chain[0]));
-        row.line = Some(chain[0].line);
-        let places: Vec<(String, u32)> = chain.iter().map(|spot| (file(spot), spot.line)).collect();
-        if chain.len() == 1 {
+    fn place(&self, spot: u32, row: &mut Row) {
+        let sources = self.symbols.sources();
+        let file = |spot: &Spot| sources.files()[spot.file as usize].clone();
+        let innermost = sources.spot(spot);
+        row.file = Some(file(&innermost));
+        row.line = Some(innermost.line);
+        if innermost.caller.is_none() {
             return;
         }
-        let outermost = row.name.clone();
-        for (spot, (file, line)) in chain.iter().zip(places) {
+        for spot in sources.chain(spot) {
             let function = match spot.inlined {
-                Some(name) => self.name(Kind::Inlined, name as usize),
-                None if spot.caller.is_none() => outermost.clone(),
+                Some(name) => self.inlined[name as usize].clone(),
+                None if spot.caller.is_none() => row.name.clone(),
                 None => crate::symbol::UNKNOWN.to_owned(),
             };
-            row.frames.push(Frame { function, file, line });
+            row.frames.push(Frame { function, file: file(&spot), line: spot.line });
         }
     }
 }

@@ -5,13 +5,15 @@
 //! least a thousandth of anything; the page says what it leaves out. **Leaves out** anything that is fetched: no fonts, no libraries.
 
 use super::curve::Point;
-use super::detail::Detail;
+use super::detail::{Detail, Part};
 use super::number::{grouped, rate, seconds};
 use super::terminal::printable;
 use super::{Kind, Metric, Report, COUNT_METRICS};
 use crate::tally::Counts;
+use serde::Serialize;
 use serde_json::{json, Value};
 use simulate::distance::Window;
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
@@ -22,6 +24,9 @@ const FUNCTIONS_MAX: usize = 20_000;
 /// Bytes of all sources in the page, and of one, at most.
 const SOURCES_BYTES_MAX: usize = 1_500_000;
 const SOURCE_BYTES_MAX: u64 = 600_000;
+/// Processes that the page tells apart at most, and their lines together.
+const PROCESSES_MAX: usize = 100;
+const PROCESS_LINES_MAX: usize = 100_000;
 /// Contexts that hold less than one part in this many of every column are left out.
 const CONTEXT_SHARE: u64 = 1000;
 
@@ -56,7 +61,8 @@ pub fn show(report: &Report, detail: &Detail) -> anyhow::Result<String> {
 }
 
 /// The parts that the script fills.
-const BODY: &str = r#"<section id="time-section"><h2>Over time, per 1,000 instructions</h2><p class="faint">From left to right, by instructions executed.</p><div id="time"></div></section>
+const BODY: &str = r#"<section id="process-section"><h2>Processes</h2><div class="bar"><label>functions and source of <select id="process"></select></label></div><p id="process-note" class="faint"></p></section>
+<section id="time-section"><h2>Over time, per 1,000 instructions</h2><p class="faint">From left to right, by instructions executed.</p><div id="time"></div></section>
 <section id="sets-section"><h2>Working set over time</h2><p id="sets-note" class="faint"></p><div id="sets"></div><h3>Footprint: touched since the start</h3><div id="footprint"></div></section>
 <section id="curve-section"><h2>Miss ratio by cache size</h2><p id="curve-note" class="faint"></p><div id="curve"></div>
 <details><summary>Numbers</summary><div class="scroll"><table id="sizes"></table></div></details></section>
@@ -72,6 +78,10 @@ const BODY: &str = r#"<section id="time-section"><h2>Over time, per 1,000 instru
 fn text(plain: &str) -> String {
     printable(plain).replace('&', "&amp;").replace('<', "&lt;").replace('"', "&quot;")
 }
+
+/// A line's number, what it did itself, and that together with what was inlined there, if anything was.
+#[derive(Serialize)]
+struct Line(u32, Vec<u64>, #[serde(skip_serializing_if = "Option::is_none")] Option<Vec<u64>>);
 
 struct Page<'a> {
     report: &'a Report,
@@ -207,6 +217,7 @@ impl<'a> Page<'a> {
             "lines": lines,
             "sources": sources,
             "calls": self.calls(),
+            "processes": self.processes(),
             "slices": self.slices(),
             "sets": self.working_set(),
             "curve": self.curve(),
@@ -257,8 +268,10 @@ impl<'a> Page<'a> {
     }
 
     /// Costs by file and line, the heaviest lines only where there are too many.
-    fn lines(&mut self) -> BTreeMap<u32, Vec<(u32, Vec<u64>)>> {
-        let mut lines: BTreeMap<(u32, u32), Counts> = BTreeMap::new();
+    fn lines(&mut self) -> BTreeMap<u32, Vec<Line>> {
+        // Lines at which code was inlined may have none of their own.
+        let mut lines: BTreeMap<(u32, u32), Counts> =
+            self.detail.inlined.keys().map(|place| (*place, Counts::default())).collect();
         for function in &self.detail.functions {
             for (place, counts) in &function.lines {
                 lines.entry(*place).or_default().add(counts);
@@ -268,7 +281,9 @@ impl<'a> Page<'a> {
             lines.into_iter().filter(|((file, _), _)| *file > 0).collect();
         if kept.len() > LINES_MAX {
             let left_out = kept.len() - LINES_MAX;
-            kept.sort_by_key(|(_, counts)| std::cmp::Reverse(self.report.weight(counts)));
+            kept.sort_by_key(|(place, counts)| {
+                Reverse(self.report.weight(&self.with_inlined(place, counts)))
+            });
             kept.truncate(LINES_MAX);
             kept.sort_by_key(|(place, _)| *place);
             self.cuts.push(format!(
@@ -276,24 +291,60 @@ impl<'a> Page<'a> {
                 grouped(left_out as u64)
             ));
         }
-        let mut files: BTreeMap<u32, Vec<(u32, Vec<u64>)>> = BTreeMap::new();
-        for ((file, line), counts) in kept {
-            files.entry(file).or_default().push((line, self.values(&counts)));
+        let mut files: BTreeMap<u32, Vec<Line>> = BTreeMap::new();
+        for (place, counts) in kept {
+            let inlined = self.detail.inlined.contains_key(&place);
+            let with_inlined = inlined.then(|| self.values(&self.with_inlined(&place, &counts)));
+            files.entry(place.0).or_default().push(Line(place.1, self.values(&counts), with_inlined));
         }
         files
     }
 
+    fn with_inlined(&self, place: &(u32, u32), own: &Counts) -> Counts {
+        let mut all = *own;
+        self.detail.inlined.get(place).iter().for_each(|inlined| all.add(inlined));
+        all
+    }
+
+    /// `{name, totals, functions: [[number, own]], lines}` of the heaviest processes, where there are several.
+    fn processes(&mut self) -> Value {
+        let mut parts: Vec<&Part> = self.detail.processes.iter().collect();
+        if parts.len() < 2 {
+            return Value::Null;
+        }
+        let mut room = PROCESS_LINES_MAX;
+        if parts.len() > PROCESSES_MAX {
+            let left_out = grouped((parts.len() - PROCESSES_MAX) as u64);
+            self.cuts
+                .push(format!("{left_out} processes with the lowest costs are not told apart on this page"));
+            parts.sort_by_key(|part| Reverse(self.report.weight(&part.totals)));
+            parts.truncate(PROCESSES_MAX);
+        }
+        let part = |part: &&Part| {
+            let functions: Vec<Value> =
+                part.functions.iter().map(|(number, own)| json!([number, self.values(own)])).collect();
+            let mut lines: BTreeMap<u32, Vec<Line>> = BTreeMap::new();
+            for (place, own) in part.lines.iter().filter(|(place, _)| place.0 > 0).take(room) {
+                lines.entry(place.0).or_default().push(Line(place.1, self.values(own), None));
+            }
+            room = room.saturating_sub(part.lines.len());
+            json!({"name": printable(&part.name), "totals": self.values(&part.totals), "functions": functions, "lines": lines})
+        };
+        parts.iter().map(part).collect()
+    }
+
     /// Texts of the heaviest files, as long as there is room, and what is to be said of each.
-    fn sources(&self, lines: &BTreeMap<u32, Vec<(u32, Vec<u64>)>>) -> BTreeMap<u32, Value> {
-        let weight = |lines: &[(u32, Vec<u64>)]| {
+    fn sources(&self, lines: &BTreeMap<u32, Vec<Line>>) -> BTreeMap<u32, Value> {
+        let weight = |lines: &[Line]| {
             lines
                 .iter()
-                .map(|(_, costs)| (costs[self.column], costs[0]))
+                .map(|Line(_, own, with_inlined)| with_inlined.as_ref().unwrap_or(own))
+                .map(|costs| (costs[self.column], costs[0]))
                 .fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1))
         };
         let mut files: Vec<(u32, (u64, u64))> =
             lines.iter().map(|(file, lines)| (*file, weight(lines))).collect();
-        files.sort_by_key(|(file, weight)| (std::cmp::Reverse(*weight), *file));
+        files.sort_by_key(|(file, weight)| (Reverse(*weight), *file));
         let built = self.built();
         let mut room = SOURCES_BYTES_MAX;
         files

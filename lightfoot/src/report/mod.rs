@@ -14,7 +14,6 @@ pub mod html;
 pub mod number;
 pub mod output;
 pub mod plot;
-pub mod svg;
 pub mod terminal;
 pub mod text;
 
@@ -104,12 +103,34 @@ pub struct Report {
     /// What the tables are sorted by, if not by what the command counts.
     #[serde(skip)]
     pub sort: Option<&'static Metric>,
+    /// Which counts of a row it is sorted by.
+    #[serde(skip)]
+    pub order: Order,
     /// What annotated outputs need.
     #[serde(skip)]
     pub detail: Option<Detail>,
     /// Where child processes were followed: each process as it was born, the program first. The totals are their sum.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub processes: Option<Vec<ProcessRow>>,
+}
+
+/// Which counts of a row it is sorted by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Order {
+    /// Its own.
+    #[default]
+    Own,
+    /// Those of a line together with what was inlined there.
+    WithInlined,
+}
+
+impl Order {
+    fn of<'a>(self, own: &'a Counts, with_inlined: Option<&'a Counts>) -> &'a Counts {
+        match self {
+            Order::Own => own,
+            Order::WithInlined => with_inlined.unwrap_or(own),
+        }
+    }
 }
 
 /// One process of a run.
@@ -132,6 +153,23 @@ pub struct ProcessRow {
     /// What it did, over all programs that it executed.
     #[serde(flatten)]
     pub counts: Counts,
+}
+
+impl ProcessRow {
+    /// Its place, its end and what it executed: of that the file without folders, which would leave no room for arguments.
+    pub fn title(&self) -> String {
+        let of = self.parent_place.map(|parent| format!(" of #{parent}")).unwrap_or_default();
+        let end = match (self.signal, self.exit_status) {
+            (Some(signal), _) => format!("signal {signal}"),
+            (None, Some(status)) => format!("exit {status}"),
+            (None, None) => "not counted to its end".into(),
+        };
+        let mut words = self.command.clone();
+        if let Some(first) = words.first_mut() {
+            *first = first.rsplit('/').next().unwrap_or_default().to_owned();
+        }
+        format!("#{}{of}, {end}: {}", self.place, words.join(" "))
+    }
 }
 
 /// What the measuring itself did: where a slow run spent its time.
@@ -183,6 +221,9 @@ pub struct Row {
     /// Of a line whose code was inlined: the frames that a debugger shows, innermost first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub frames: Vec<Frame>,
+    /// Of a line that code was inlined at: what happened there together with that code. Such rows overlap, so these numbers add up to more than the totals.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub with_inlined: Option<Box<Counts>>,
     /// What happened there.
     #[serde(flatten)]
     pub counts: Counts,
@@ -269,6 +310,11 @@ impl Report {
         }
     }
 
+    /// What a row is sorted by.
+    fn weight_of(&self, row: &Row) -> (u64, u64) {
+        self.weight(self.order.of(&row.counts, row.with_inlined.as_deref()))
+    }
+
     /// All metrics of this kind of report.
     pub fn metrics(&self) -> impl Iterator<Item = &'static Metric> {
         let misses = if self.kind == Kind::Cache { CACHE_METRICS } else { &[] };
@@ -289,9 +335,20 @@ impl Report {
             self.by = Some(by.to_vec());
         } else if !matches!(by, [By::Function | By::Library | By::Opcode]) {
             self.by = Some(by.to_vec());
-            self.rows = Some(group::rows(by, tally, symbols));
+            let weight = |own: &Counts, all: Option<&Counts>| self.weight(self.order.of(own, all));
+            self.rows = Some(group::rows(by, tally, symbols, weight));
         }
         self.sort_rows();
+    }
+
+    /// The same with the first `rows` of each table.
+    fn with_at_most(&self, rows: usize) -> Report {
+        let mut report = Report { detail: None, ..self.clone() };
+        let Report { functions, libraries, opcodes, rows: asked_for, .. } = &mut report;
+        for table in [functions, libraries, opcodes].into_iter().chain(asked_for) {
+            table.truncate(rows);
+        }
+        report
     }
 
     /// Sets the rows that are no part of a tally.
@@ -305,7 +362,7 @@ impl Report {
         let mut rows = self.rows.take();
         for rows in tables.iter_mut().chain(&mut rows) {
             rows.sort_by(|a, b| {
-                let order = self.weight(&b.counts).cmp(&self.weight(&a.counts));
+                let order = self.weight_of(b).cmp(&self.weight_of(a));
                 order.then_with(|| a.identity().cmp(&b.identity()))
             });
         }
@@ -369,12 +426,9 @@ impl View<'_> {
             Shape::Callgrind => callgrind::show(report, report.detail()),
             Shape::Json => {
                 let rows = rows_shown(self.top, usize::MAX);
-                let mut report = Report { detail: None, ..report.clone() };
-                report.functions.truncate(rows);
-                report.libraries.truncate(rows);
-                report.opcodes.truncate(rows);
-                report.rows.iter_mut().for_each(|all| all.truncate(rows));
-                serde_json::to_string_pretty(&report)? + "\n"
+                // A copy of a hundred thousand rows takes longer than the text of them.
+                let cut = (rows < usize::MAX).then(|| report.with_at_most(rows));
+                serde_json::to_string_pretty(cut.as_ref().unwrap_or(report))? + "\n"
             }
         })
     }

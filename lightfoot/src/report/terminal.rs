@@ -1,11 +1,16 @@
-//! What the report is shown on: how wide, and whether it understands bold.
+//! What the report is shown on: how wide, whether it understands bold, and whether lines are broken there.
 //!
-//! `NO_COLOR` and `TERM=dumb` are respected (no-color.org).
+//! The width is `COLUMNS`, else the terminal's, else 80. Bold: never with `NO_COLOR` (no-color.org); anywhere with `CLICOLOR_FORCE`, never with `CLICOLOR=0`
+//! (bixense.com/clicolors); else on a terminal that `TERM` does not call dumb, or of a build machine (`CI`), whose logs show it. Sentences are broken
+//! between words on a terminal alone: elsewhere a sentence is one line, for whoever looks for it.
 
+use std::ffi::OsString;
 use std::io::IsTerminal;
 
 /// Columns where nobody says otherwise.
 pub const WIDTH: usize = 80;
+/// A width that somebody gives is believed from here on.
+const WIDTH_MIN: usize = 20;
 
 /// A page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +19,8 @@ pub struct Page {
     pub width: usize,
     /// Emphasis.
     pub style: Style,
+    /// Sentences.
+    pub sentences: Sentences,
 }
 
 /// Whether escape sequences may be used.
@@ -25,21 +32,42 @@ pub enum Style {
     Bold,
 }
 
+/// Whether long sentences are broken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sentences {
+    /// Each is a line.
+    Whole,
+    /// Between words, at the page's width.
+    Broken,
+}
+
 impl Page {
     /// A file, a pipe: 80 columns, nothing but text.
-    pub const PLAIN: Page = Page { width: WIDTH, style: Style::Plain };
+    pub const PLAIN: Page = Page { width: WIDTH, style: Style::Plain, sentences: Sentences::Whole };
 
     /// Standard error as it is.
     pub fn of_stderr() -> Page {
         let stderr = std::io::stderr();
-        if !stderr.is_terminal() {
-            return Page::PLAIN;
+        let columns = rustix::termios::tcgetwinsize(&stderr).map_or(0, |size| usize::from(size.ws_col));
+        let columns = stderr.is_terminal().then_some(columns);
+        Page::new(columns, |name| std::env::var_os(name).filter(|value| !value.is_empty()))
+    }
+
+    /// What `variable` makes of a terminal of so many columns, 0 where it does not say; `None` is no terminal.
+    fn new(terminal: Option<usize>, variable: impl Fn(&str) -> Option<OsString>) -> Page {
+        let said = variable("COLUMNS").and_then(|columns| columns.to_str()?.trim().parse().ok());
+        let believed = |columns: &usize| *columns >= WIDTH_MIN;
+        let width = said.filter(believed).or(terminal.filter(believed)).unwrap_or(WIDTH);
+        let is = |name: &str, value: &str| variable(name).is_some_and(|said| said == value);
+        let dumb = variable("TERM").is_none_or(|term| term == "dumb") && variable("CI").is_none();
+        let forced = variable("CLICOLOR_FORCE").is_some() && !is("CLICOLOR_FORCE", "0");
+        let usual = terminal.is_some() && !dumb && !is("CLICOLOR", "0");
+        let bold = variable("NO_COLOR").is_none() && (forced || usual);
+        Page {
+            width,
+            style: if bold { Style::Bold } else { Style::Plain },
+            sentences: if terminal.is_some() { Sentences::Broken } else { Sentences::Whole },
         }
-        let width = rustix::termios::tcgetwinsize(&stderr).map_or(0, |size| usize::from(size.ws_col));
-        let width = if width == 0 { WIDTH } else { width };
-        let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
-        Page { width, style: if no_color || dumb { Style::Plain } else { Style::Bold } }
     }
 
     /// Emphasised.
@@ -47,6 +75,14 @@ impl Page {
         match self.style {
             Style::Plain => text.to_owned(),
             Style::Bold => format!("\x1b[1m{text}\x1b[0m"),
+        }
+    }
+
+    /// `head` and a sentence, in a line or in several, which then stand two columns in.
+    pub fn sentence(&self, head: &str, text: &str) -> String {
+        match self.sentences {
+            Sentences::Whole => format!("{head}{text}\n"),
+            Sentences::Broken => broken(head, text, 2, self.width),
         }
     }
 }
@@ -72,11 +108,15 @@ pub fn middle_cut(text: &str, width: usize) -> String {
 
 /// A paragraph beside `head`, broken between words at 80 columns.
 pub fn beside(head: &str, text: &str) -> String {
-    let indent = head.chars().count();
-    let (mut out, mut column) = (head.to_owned(), indent);
+    broken(head, text, head.chars().count(), WIDTH)
+}
+
+/// `head` and a paragraph, broken between words; all lines but the first are indented. A word that no line has room for is left whole.
+fn broken(head: &str, text: &str, indent: usize, columns: usize) -> String {
+    let (mut out, mut column) = (head.to_owned(), head.chars().count());
     for (index, word) in text.split(' ').enumerate() {
         let width = word.chars().count();
-        if index > 0 && column + 1 + width > WIDTH {
+        if index > 0 && column + 1 + width > columns {
             out += &format!("\n{:indent$}", "");
             column = indent;
         } else if index > 0 {
@@ -107,6 +147,46 @@ mod tests {
         assert!(out.lines().all(|line| line.len() <= WIDTH) && out.lines().count() == 3, "{out}");
         assert!(out.lines().skip(1).all(|line| line.starts_with("      word")), "{out}");
         assert_eq!(beside("a ", "b"), "a b\n");
+    }
+
+    #[test]
+    fn variables_decide_as_elsewhere() {
+        let page = |terminal, variables: &[(&str, &str)]| {
+            let find = |name: &str| variables.iter().find(|(known, _)| *known == name);
+            Page::new(terminal, |name| find(name).map(|(_, value)| value.into()))
+        };
+        let (term, at) = (("TERM", "xterm"), Some(100));
+        assert_eq!(page(at, &[term]), Page { width: 100, style: Style::Bold, sentences: Sentences::Broken });
+        assert_eq!(page(None, &[term]), Page::PLAIN);
+        for (columns, width) in [("120", 120), ("nonsense", 100), ("-1", 100), ("0", 100), ("3", 100)] {
+            assert_eq!(page(at, &[("COLUMNS", columns)]).width, width, "{columns}");
+        }
+        assert_eq!((page(Some(0), &[]).width, page(None, &[("COLUMNS", "60")]).width), (80, 60));
+        let style = |terminal, variables: &[(&str, &str)]| page(terminal, variables).style;
+        for plain in [
+            &[("TERM", "dumb")] as &[_],
+            &[],
+            &[term, ("NO_COLOR", "1")],
+            &[term, ("NO_COLOR", "1"), ("CLICOLOR_FORCE", "1")],
+            &[term, ("CLICOLOR", "0")],
+            &[("TERM", "dumb"), ("CLICOLOR_FORCE", "0")],
+        ] {
+            assert_eq!(style(at, plain), Style::Plain, "{plain:?}");
+        }
+        for bold in [&[("CI", "true")] as &[_], &[("TERM", "dumb"), ("CI", "1")], &[term, ("CLICOLOR", "1")]]
+        {
+            assert_eq!((style(at, bold), style(None, bold)), (Style::Bold, Style::Plain), "{bold:?}");
+        }
+        assert_eq!(style(None, &[("CLICOLOR_FORCE", "1")]), Style::Bold);
+    }
+
+    #[test]
+    fn sentences_are_broken_on_terminals_alone() {
+        let words = "word ".repeat(30);
+        let broken = Page { sentences: Sentences::Broken, ..Page::PLAIN }.sentence("warning: ", words.trim());
+        assert!(broken.lines().count() == 2 && broken.lines().all(|line| line.len() <= WIDTH), "{broken}");
+        assert!(broken.starts_with("warning: word") && broken.contains("\n  word"), "{broken}");
+        assert_eq!(Page::PLAIN.sentence("warning: ", &words), format!("warning: {words}\n"));
     }
 
     #[test]

@@ -51,6 +51,7 @@ pub(crate) fn count_report() -> Report {
         by: None,
         rows: None,
         sort: None,
+        order: Order::Own,
         detail: None,
         processes: None,
     }
@@ -153,7 +154,7 @@ fn a_missing_level_says_why() {
 fn only_a_terminal_sees_escape_sequences() {
     let plain = text::show(&count_report(), &[By::Function], 20, &Page::PLAIN);
     assert!(!plain.contains('\x1b'));
-    let bold = Page { width: 80, style: Style::Bold };
+    let bold = Page { style: Style::Bold, ..Page::PLAIN };
     assert!(text::show(&count_report(), &[By::Function], 20, &bold).contains("\x1b[1m"));
 }
 

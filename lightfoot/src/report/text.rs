@@ -8,12 +8,11 @@ use super::terminal::{middle_cut, printable, Page};
 use super::{Frame, Kind, Metric, ProcessRow, Report, Row, CACHE_METRICS, COUNT_METRICS, L1D};
 use crate::cli::By;
 use crate::symbol::UNKNOWN;
+use crate::tally::Counts;
 use std::path::Path;
 
 /// A name needs at least this much room before numbers are shortened for it.
 const NAME_WIDTH_MIN: usize = 30;
-/// `100.0 %` and the space before the name.
-const SHARE_WIDTH: usize = 9;
 
 /// The whole text.
 pub fn show(report: &Report, by: &[By], rows: usize, page: &Page) -> String {
@@ -24,7 +23,7 @@ pub fn show(report: &Report, by: &[By], rows: usize, page: &Page) -> String {
     out += &processes(report, page);
     out += &report.curve.as_ref().map(|curve| curve.text(report)).unwrap_or_default();
     for warning in &report.warnings {
-        out += &format!("warning: {}\n", printable(warning));
+        out += &page.sentence("warning: ", &printable(warning));
     }
     out
 }
@@ -144,7 +143,8 @@ fn table(report: &Report, by: &[By], rows: usize, page: &Page) -> String {
     let out = lines(report, shown, &label.join(", "), page, |row, room| name(row, by, room));
     let rest = all.len() - shown.len();
     let more = if rest > 0 { format!("{} more with --top 0; ", grouped(rest as u64)) } else { String::new() };
-    out + &format!("  ({more}share: of {})\n", share_of(report))
+    let inlined = if has_inlined(shown) { "; +inl: with what was inlined there" } else { "" };
+    out + &format!("  ({more}share: of {}{inlined})\n", share_of(report))
 }
 
 /// Shares, numbers and names of `rows`, under a heading.
@@ -157,17 +157,50 @@ fn lines(
 ) -> String {
     let width = page.width.max(40);
     let columns = columns(report);
+    let shares = Shares { report, inlined: has_inlined(rows) };
+    let taken = shares.width() + 2;
     let full = Numbers::new(&columns, rows, grouped);
-    let fits = full.width() + SHARE_WIDTH + NAME_WIDTH_MIN <= width;
+    let fits = full.width() + taken + NAME_WIDTH_MIN <= width;
     let numbers = if fits { full } else { Numbers::new(&columns, rows, brief) };
-    let room = width.saturating_sub(numbers.width() + SHARE_WIDTH).max(NAME_WIDTH_MIN / 2);
-    let whole = report.weight(&report.totals).0;
-    let mut out = format!("\n{}\n", page.bold(&format!("{:>7}{}  {label}", "share", numbers.heading)));
+    let room = width.saturating_sub(numbers.width() + taken).max(NAME_WIDTH_MIN / 2);
+    let heading = format!("{}{}  {label}", shares.heading(), numbers.heading);
+    let mut out = format!("\n{}\n", page.bold(&heading));
     for (row, cells) in rows.iter().zip(&numbers.lines) {
-        let share = percent(report.weight(&row.counts).0, whole);
-        out += &format!("{share:>7}{cells}  {}\n", name(row, room));
+        out += &format!("{}{cells}  {}\n", shares.of(row), name(row, room));
     }
     out
+}
+
+/// Whether a table of these rows tells what lines did with all that was inlined there.
+fn has_inlined(rows: &[Row]) -> bool {
+    rows.iter().any(|row| row.with_inlined.is_some())
+}
+
+/// The shares that a table begins with.
+struct Shares<'a> {
+    report: &'a Report,
+    inlined: bool,
+}
+
+impl Shares<'_> {
+    fn width(&self) -> usize {
+        self.heading().len()
+    }
+
+    fn heading(&self) -> String {
+        format!("{:>7}{}", "share", if self.inlined { "     +inl" } else { "" })
+    }
+
+    fn of(&self, row: &Row) -> String {
+        let whole = self.report.weight(&self.report.totals).0;
+        let share = |counts: &Counts| percent(self.report.weight(counts).0, whole);
+        let inlined = row.with_inlined.as_deref().filter(|_| self.inlined).map(share);
+        let own = share(&row.counts);
+        match self.inlined {
+            true => format!("{own:>7}{:>9}", inlined.unwrap_or_default()),
+            false => format!("{own:>7}"),
+        }
+    }
 }
 
 /// One line per process that was followed, as they were born.
@@ -182,20 +215,7 @@ fn processes(report: &Report, page: &Page) -> String {
 }
 
 fn process(process: &ProcessRow) -> Row {
-    let of = process.parent_place.map(|parent| format!(" of #{parent}")).unwrap_or_default();
-    let end = match (process.signal, process.exit_status) {
-        (Some(signal), _) => format!("signal {signal}"),
-        (None, Some(status)) => format!("exit {status}"),
-        (None, None) => "not counted to its end".into(),
-    };
-    // Of what was executed the file is told: folders would leave no room for arguments.
-    let mut words = process.command.clone();
-    if let Some(first) = words.first_mut() {
-        *first = first.rsplit('/').next().unwrap_or_default().to_owned();
-    }
-    let command = printable(&words.join(" "));
-    let name = format!("#{}{of}, {end}: {command}", process.place);
-    Row { name, counts: process.counts, ..Row::default() }
+    Row { name: printable(&process.title()), counts: process.counts, ..Row::default() }
 }
 
 fn share_of(report: &Report) -> &'static str {

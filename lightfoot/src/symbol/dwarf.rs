@@ -21,6 +21,16 @@ pub(super) struct Names {
     dwarf: Arc<gimli::Dwarf<EndianArcSlice<LittleEndian>>>,
 }
 
+/// What tells one frame from another without its name: where its function's description begins, its file as one unit knows it, its line.
+type Mark = (Option<usize>, Option<*const u8>, Option<u32>);
+
+/// Frames of the address that was asked for last.
+#[derive(Default)]
+pub(super) struct Last {
+    marks: Vec<Mark>,
+    spot: Option<u32>,
+}
+
 /// Enters the name of the last frame.
 fn name_last<R: gimli::Reader>(frames: &mut [Frame<'_>], name: Option<addr2line::FunctionName<R>>) {
     if let Some(frame) = frames.last_mut() {
@@ -72,6 +82,27 @@ impl Names {
             inlined = frame.function;
         }
         sources.enter(&frames)
+    }
+
+    /// [`Names::spot`] of an address behind the `last` one, which most often has the same frames: those need no names and no look-up.
+    pub(super) fn next_spot(&self, address: u64, sources: &mut Sources, last: &mut Last) -> Option<u32> {
+        let mut found = self.context.find_frames(address).skip_all_loads().ok()?;
+        let (mut depth, mut same) = (0, true);
+        while let Ok(Some(frame)) = found.next() {
+            let (file, line) = frame.location.map_or((None, None), |location| (location.file, location.line));
+            let mark = (frame.dw_die_offset.map(|offset| offset.0), file.map(str::as_ptr), line);
+            same &= last.marks.get(depth) == Some(&mark);
+            last.marks.truncate(if same { last.marks.len() } else { depth });
+            if !same {
+                last.marks.push(mark);
+            }
+            depth += 1;
+        }
+        if !same || last.marks.len() > depth {
+            last.marks.truncate(depth);
+            last.spot = self.spot(address, sources);
+        }
+        last.spot
     }
 
     /// First addresses of the pieces of code of a line, in order; `file` is the end of a path. Of a line that an optimiser scattered, only pieces

@@ -183,6 +183,18 @@ impl Image {
         self.dwarf()?.spot(address, sources)
     }
 
+    /// The sources of what lies at ascending addresses.
+    pub(super) fn spots(
+        &mut self,
+        addresses: impl Iterator<Item = u64>,
+        sources: &mut Sources,
+        mut found: impl FnMut(Option<u32>),
+    ) {
+        let Some(names) = self.dwarf() else { return addresses.for_each(|_| found(None)) };
+        let mut last = dwarf::Last::default();
+        addresses.for_each(|address| found(names.next_spot(address, sources, &mut last)));
+    }
+
     fn dwarf(&mut self) -> Option<&dwarf::Names> {
         let source = self.debug.as_mut().unwrap_or(&mut self.own);
         let names = self.names.get_or_insert_with(|| {

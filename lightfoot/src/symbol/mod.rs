@@ -4,7 +4,8 @@
 //! procedure linkage table, functions that only the unwind tables know (named by DWARF, else `prog+0x1234`), and the gaps
 //! between all of these. The unwind tables are what makes a stripped program readable: they still say where each function starts.
 //! Each file is read once; an address costs one binary search, and unwind tables and DWARF are read only when an address needs them.
-//! Source lines, with the functions that are inlined there, come from DWARF alone ([`Symbolizer::spot`]).
+//! Source lines, with the functions that are inlined there, come from DWARF alone: [`Symbolizer::spots`] for the instructions of a block, in whose
+//! order most have the place of the one before, and [`Symbolizer::spot`], its slow twin, for one of them.
 //!
 //! Deliberately absent: split debug information (`.dwo`), names of generated code (`/tmp/perf-PID.map`), 32-bit files.
 //! Source: System V ABI, AMD64 supplement, chapters 4 and 5; DWARF 5, sections 6.2 and 6.4.
@@ -86,6 +87,9 @@ pub struct Symbolizer {
     sources: Sources,
     /// By library and address in its file.
     spots: ByNumber<(usize, u64), Option<u32>>,
+    /// Blocks by library and address of their first instruction: where in the list the places of their instructions begin, and how many there are.
+    blocks: ByNumber<(usize, u64), (usize, usize)>,
+    spots_of_blocks: Vec<Option<u32>>,
 }
 
 impl Symbolizer {
@@ -135,7 +139,36 @@ impl Symbolizer {
         *self.spots.entry((index, address)).or_insert_with(|| image.spot(address, sources))
     }
 
-    /// The places that [`Symbolizer::spot`] gave.
+    /// Appends to `out` the sources of instructions of a block at `ip`, by their offsets from there, which ascend.
+    ///
+    /// Copies of a block, and those of other processes, share one look-up.
+    pub fn spots(
+        &mut self,
+        module: &Module,
+        ip: u64,
+        offsets: impl ExactSizeIterator<Item = u16>,
+        out: &mut Vec<Option<u32>>,
+    ) {
+        let (index, count) = (self.library(&module.path), offsets.len());
+        let image = self.libraries[index].image.as_mut();
+        let address = |image: &Image| {
+            image.link_address(ip.wrapping_sub(module.start).wrapping_add(module.file_offset))
+        };
+        let Some((image, first)) = image.and_then(|image| address(image).map(|first| (image, first))) else {
+            return out.extend(std::iter::repeat_n(None, count));
+        };
+        let known = self.blocks.get(&(index, first)).filter(|(_, known)| *known >= count);
+        let start = known.map_or(self.spots_of_blocks.len(), |(start, _)| *start);
+        if known.is_none() {
+            image.spots(offsets.map(|offset| first + u64::from(offset)), &mut self.sources, |spot| {
+                self.spots_of_blocks.push(spot);
+            });
+            self.blocks.insert((index, first), (start, count));
+        }
+        out.extend_from_slice(&self.spots_of_blocks[start..][..count]);
+    }
+
+    /// The places that [`Symbolizer::spot`] and [`Symbolizer::spots`] gave.
     pub fn sources(&self) -> &Sources {
         &self.sources
     }

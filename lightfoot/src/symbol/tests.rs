@@ -111,3 +111,43 @@ fn code_without_a_file_is_one_function() {
     assert_eq!(name(&mut symbols, &gone, 0x1234), "lib.so (deleted)");
     assert_eq!(symbols.functions().len(), 2);
 }
+
+/// Every frame of a place, as texts: numbers depend on what was asked before.
+fn frames(symbols: &Symbolizer, spot: Option<u32>) -> Vec<(String, u32, Option<String>)> {
+    let sources = symbols.sources();
+    let frame = |spot: Spot| {
+        let inlined = spot.inlined.map(|name| sources.names()[name as usize].clone());
+        (sources.files()[spot.file as usize].clone(), spot.line, inlined)
+    };
+    spot.map(|spot| sources.chain(spot).map(frame).collect()).unwrap_or_default()
+}
+
+/// The slow twin asks for one address after the other; this program is Rust, of which much is inlined.
+#[test]
+fn places_of_a_block_are_those_of_its_instructions() {
+    use object::{Object, ObjectSection};
+    let path = std::env::current_exe().unwrap();
+    let bytes = std::fs::read(&path).unwrap();
+    let file = image::File::parse(&*bytes).unwrap();
+    let (start, size) = file.section_by_name(".text").unwrap().file_range().unwrap();
+    drop(file);
+    let (mut fast, mut slow, module) = (Symbolizer::new(), Symbolizer::new(), module(&path, 0));
+    let (mut inlined, mut found) = (0, Vec::new());
+    for block in 0..300 {
+        let ip = start + size / 301 * block;
+        // A shorter piece of the same block afterwards, and a longer one.
+        for count in [20, 7, 40] {
+            let offsets = || (0..count as u16).map(|offset| offset * 3);
+            found.clear();
+            fast.spots(&module, ip, offsets(), &mut found);
+            assert_eq!(found.len(), count);
+            for (offset, spot) in offsets().zip(&found) {
+                let expected = slow.spot(&module, ip + u64::from(offset));
+                let expected = frames(&slow, expected);
+                inlined += usize::from(expected.len() > 1);
+                assert_eq!(frames(&fast, *spot), expected, "{ip:#x} + {offset}");
+            }
+        }
+    }
+    assert!(inlined > 100, "{inlined}");
+}

@@ -4,7 +4,6 @@
 //! figures of it. Deliberately absent: a search. The grid is declared ([`POWERS`], and `matrix::tiling::GRID` for the kernel), every point of
 //! it is shown, and a choice is judged by its regret: its time over that of the best on the grid, both timed again side by side.
 
-pub mod plot;
 pub mod simulation;
 pub mod timing;
 

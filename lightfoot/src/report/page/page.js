@@ -36,7 +36,7 @@ let shown = 40;
 
 function functionRows() {
   const wanted = $("filter").value.toLowerCase();
-  const rows = functions.filter((f) => !wanted || f.name.toLowerCase().includes(wanted) || f.library.toLowerCase().includes(wanted));
+  const rows = functions.filter((f) => f.own && (!wanted || f.name.toLowerCase().includes(wanted) || f.library.toLowerCase().includes(wanted)));
   const value = (f) => order.key === "name" ? f.name : ((order.inclusive ? f.all : f.own) || f.own)[order.key];
   rows.sort((a, b) => {
     const [x, y] = [value(a), value(b)];
@@ -111,7 +111,11 @@ let sourceWatch = null;
 
 function drawSource(at) {
   const file = Number($("file").value);
-  const costs = new Map((D.lines[file] || []).map((line) => [line[0], line[1]]));
+  const lines = D.lines[file] || [];
+  const costs = new Map(lines.map((line) => [line[0], line[1]]));
+  // What lines did together with the code that was inlined there.
+  const inlined = new Map(lines.filter((line) => line[2]).map((line) => [line[0], line[2]]));
+  const heat = (line) => (inlined.get(line) || costs.get(line) || [])[column] || 0;
   const source = D.sources[file];
   const text = source && source.text !== undefined ? source.text.split("\n") : null;
   $("source-note").textContent = source && source.note ? source.note : text ? "" : "The source is not in this page: only lines with costs are shown.";
@@ -122,23 +126,26 @@ function drawSource(at) {
   const near = new Set();
   if (numbers.length > 1500) for (const line of costs.keys()) for (let n = line - 6; n <= line + 6; n += 1) near.add(n);
   const used = D.columns.map((c, index) => ({ ...c, index })).filter((c) => [...costs.values()].some((cost) => cost[c.index] > 0));
-  const most = [...costs.values()].reduce((max, cost) => Math.max(max, cost[column]), 1);
+  const most = [...costs.keys()].reduce((max, line) => Math.max(max, heat(line)), 1);
   const items = []; // Lines, and 0 for a fold.
   for (const line of numbers.concat(beyond)) {
     if (!near.size || near.has(line)) items.push(line);
     else if (items[items.length - 1] !== 0) items.push(0);
   }
   const lineRow = (line) => {
-    if (!line) return make("tr", {}, ...used.map((c) => make("td", { className: numberClass(c.index) })), make("td", { className: "no", textContent: "⋮" }));
+    const besides = (props) => inlined.size ? [make("td", props)] : [];
+    if (!line) return make("tr", {}, ...used.map((c) => make("td", { className: numberClass(c.index) })), ...besides({}), make("td", { className: "no", textContent: "⋮" }));
     const row = make("tr", { id: "L" + line }), cost = costs.get(line);
     used.forEach(({ index }) => row.append(make("td", { textContent: cost && cost[index] ? brief(cost[index]) : "", title: cost ? whole(cost[index]) : "", className: numberClass(index) })));
+    const all = inlined.get(line);
+    row.append(...besides({ textContent: all && all[column] ? brief(all[column]) : "", title: all ? whole(all[column]) : "" }));
     row.append(make("td", { className: "no", textContent: line }));
     const code = make("td", { className: "text mono", textContent: text && text[line - 1] || "" });
-    if (cost) row.style.background = shade(cost[column] / most * 0.8);
+    if (cost) row.style.background = shade(heat(line) / most * 0.8);
     row.append(code);
     return row;
   };
-  const head = make("tr", {}, ...used.map((c) => make("th", { textContent: c.short, title: c.label, className: numberClass(c.index) })), make("th", { textContent: "line" }), make("th", { className: "name", textContent: base(D.files[file] || "") }));
+  const head = make("tr", {}, ...used.map((c) => make("th", { textContent: c.short, title: c.label, className: numberClass(c.index) })), ...(inlined.size ? [make("th", { textContent: "with inlined", title: D.columns[column].label + " of the line together with all code that was inlined there" })] : []), make("th", { textContent: "line" }), make("th", { className: "name", textContent: base(D.files[file] || "") }));
   const pieces = [];
   for (let n = 0; n < items.length; n += PIECE) pieces.push(items.slice(n, n + PIECE));
   const bodies = pieces.map(() => make("tbody", { className: "unread" }));
@@ -147,7 +154,7 @@ function drawSource(at) {
     bodies[n].className = "";
     bodies[n].replaceChildren(...pieces[n].map(lineRow));
   };
-  const hottest = () => { for (const [line, cost] of costs) if (cost[column] === most) return line; return 0; };
+  const hottest = () => { for (const line of costs.keys()) if (heat(line) === most) return line; return 0; };
   const target = at && items.includes(at) ? at : hottest();
   const piece = Math.max(0, Math.floor(items.indexOf(target) / PIECE));
   if (sourceWatch) sourceWatch.disconnect();
@@ -328,6 +335,27 @@ function drawAll() {
   drawSource();
   drawTree();
 }
+
+// --- processes
+
+const everything = { totals: D.totals, lines: D.lines, own: functions.map((f) => f.own) };
+
+function chooseProcess(number) {
+  const process = D.processes[number];
+  D.totals = process ? process.totals : everything.totals;
+  D.lines = process ? process.lines : everything.lines;
+  const own = process ? new Map(process.functions) : null;
+  functions.forEach((f, index) => { f.own = own ? own.get(index) : everything.own[index]; });
+  $("source-section").hidden = false;
+  $("process-note").textContent = process ? "Its totals: " + D.columns.map((c, index) => whole(D.totals[index]) + " " + c.label).join(", ") + "." : "";
+  drawAll();
+}
+
+if (D.processes) {
+  const choices = [["", "all processes"], ...D.processes.map((process, number) => [number, process.name])];
+  $("process").replaceChildren(...choices.map(([value, textContent]) => make("option", { value, textContent })));
+  $("process").addEventListener("change", () => chooseProcess($("process").value === "" ? -1 : Number($("process").value)));
+} else $("process-section").hidden = true;
 
 $("filter").addEventListener("input", () => { shown = 40; drawFunctions(); });
 $("more").addEventListener("click", () => { shown += 400; drawFunctions(); });

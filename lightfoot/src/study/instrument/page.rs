@@ -3,7 +3,8 @@
 use super::contender::{CACHE, CACHEGRIND, CACHEGRIND_SIM, CONTENDERS, COUNT, NATIVE};
 use super::result::{Exactness, Figure, Findings, ProgramFindings};
 use crate::report::number::grouped;
-use crate::report::{csv, output, svg};
+use crate::report::plot::bars::{bars, Bars, Group};
+use crate::report::{csv, output};
 use anyhow::{Context, Result};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -189,11 +190,11 @@ pub(super) fn table(findings: &Findings) -> String {
 /// Bars: times as long as native, by program.
 pub(super) fn plot(findings: &Findings) -> String {
     let series = [COUNT, CACHE, CACHEGRIND, CACHEGRIND_SIM];
-    let group = |program: &ProgramFindings| svg::Group {
+    let group = |program: &ProgramFindings| Group {
         label: program.name.into(),
         values: series.iter().map(|name| program.ratio(name, NATIVE)).collect(),
     };
-    svg::bars(&svg::Bars {
+    bars(&Bars {
         title: format!("Times as long as native ({})", findings.date),
         series: series.map(String::from).into(),
         groups: findings.programs.iter().map(group).collect(),

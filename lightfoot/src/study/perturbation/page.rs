@@ -3,7 +3,7 @@
 use super::experiment::{Curve, Point, Relation, MACHINE, METRICS};
 use super::program::COUNTERS;
 use super::Findings;
-use crate::report::plot::{curves, Curve as Line, Curves};
+use crate::report::plot::curves::{curves, Curve as Line, Curves};
 use crate::study::outcome::table;
 use crate::study::{Claim, Effort};
 use measure::perturb::{Comparison, Kind, Verdict};

@@ -1,7 +1,7 @@
 //! The findings as a table, as CSV and as bars.
 
 use super::{Findings, Row};
-use crate::report::svg::{bars, Bars, Group};
+use crate::report::plot::bars::{bars, Bars, Group};
 use crate::study::outcome::table;
 use std::fmt::Write;
 

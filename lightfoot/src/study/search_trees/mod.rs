@@ -9,7 +9,6 @@ mod counted;
 mod lookup;
 mod modern;
 mod page;
-mod plot;
 mod timed;
 
 pub use lookup::lookups;

@@ -2,10 +2,10 @@
 
 use super::counted::Counted;
 use super::modern::Modern;
-use super::plot::{lines, Axis, Lines, Series};
 use super::{Findings, BLOCKS_BYTES};
 use crate::report::csv::field;
 use crate::report::output::replace;
+use crate::report::plot::lines::{lines, Axis, Lines, Series};
 use crate::study::outcome::table;
 use anyhow::{Context, Result};
 use std::fmt::Write;

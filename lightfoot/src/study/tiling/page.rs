@@ -3,8 +3,8 @@
 use super::{Findings, Point};
 use crate::report::number::grouped;
 use crate::report::output;
+use crate::report::plot::tiles::{lines, Line};
 use crate::study::outcome::table as table_of_claims;
-use crate::tiling::plot::{lines, Line};
 use crate::tiling::simulation::Missed;
 use anyhow::{Context, Result};
 use std::fmt::Write;

@@ -1,8 +1,6 @@
-//! Bar plots as SVG: small, self-contained, readable by day and by night.
-//!
-//! Horizontal bars in groups on a logarithmic axis that starts at 1, because what is plotted is ratios. Colours are those of Okabe and Ito
-//! (2008), which people with any colour vision tell apart; every bar also carries its number. Deliberately absent: scripts, fonts, other plots.
+//! Bar plots: horizontal bars in groups on a logarithmic axis that starts at 1, because what is plotted is ratios. Every bar carries its number.
 
+use super::{opening, text, COLOURS};
 use std::fmt::Write;
 
 /// One group of bars.
@@ -25,7 +23,8 @@ pub struct Bars {
     pub groups: Vec<Group>,
 }
 
-const COLOURS: [&str; 6] = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00"];
+/// Series that have a colour of their own.
+const SERIES: usize = 6;
 const WIDTH: f64 = 760.0;
 const LEFT: f64 = 130.0;
 const RIGHT: f64 = 60.0;
@@ -40,7 +39,7 @@ pub fn bars(plot: &Bars) -> String {
     let scale = |value: f64| (WIDTH - LEFT - RIGHT) * value.max(1.0).log10() / largest.log10();
     let group_height = BAR * plot.series.len() as f64 + GAP;
     let bottom = TOP + group_height * plot.groups.len() as f64;
-    let mut out = opening(plot, bottom + 30.0);
+    let mut out = opening(&plot.title, (WIDTH, bottom + 30.0), (LEFT, 22.0));
     out += &axis(largest, bottom, scale);
     out += &legend(&plot.series);
     for (index, group) in plot.groups.iter().enumerate() {
@@ -49,22 +48,10 @@ pub fn bars(plot: &Bars) -> String {
         text(&mut out, (LEFT - 8.0, middle), "end", &group.label);
         for (series, value) in group.values.iter().enumerate() {
             let y = top + BAR * series as f64;
-            bar(&mut out, (y, COLOURS[series % COLOURS.len()]), *value, scale);
+            bar(&mut out, (y, COLOURS[series % SERIES]), *value, scale);
         }
     }
     out + "</svg>\n"
-}
-
-fn opening(plot: &Bars, height: f64) -> String {
-    format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height:.0}\" role=\"img\" \
-         font-family=\"sans-serif\" font-size=\"12\">\n<title>{title}</title>\n<style>\
-         .p{{fill:#fff}}.t{{fill:#222}}.g{{stroke:#ccc}}\
-         @media (prefers-color-scheme:dark){{.p{{fill:#161616}}.t{{fill:#ddd}}.g{{stroke:#444}}}}</style>\n\
-         <rect class=\"p\" width=\"100%\" height=\"100%\"/>\n\
-         <text class=\"t\" x=\"{LEFT}\" y=\"22\" font-size=\"15\">{title}</text>\n",
-        title = escaped(&plot.title)
-    )
 }
 
 fn axis(largest: f64, bottom: f64, scale: impl Fn(f64) -> f64) -> String {
@@ -83,7 +70,7 @@ fn axis(largest: f64, bottom: f64, scale: impl Fn(f64) -> f64) -> String {
 fn legend(series: &[String]) -> String {
     let mut out = String::new();
     let mut x = LEFT;
-    for (name, colour) in series.iter().zip(COLOURS.iter().cycle()) {
+    for (name, colour) in series.iter().zip(COLOURS[..SERIES].iter().cycle()) {
         let _ = writeln!(out, "<rect x=\"{x:.1}\" y=\"36\" width=\"11\" height=\"11\" fill=\"{colour}\"/>");
         text(&mut out, (x + 16.0, 46.0), "start", name);
         x += 34.0 + 6.6 * name.chars().count() as f64;
@@ -102,18 +89,6 @@ fn bar(out: &mut String, (y, colour): (f64, &str), value: Option<f64>, scale: im
         "<rect x=\"{LEFT}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height}\" fill=\"{colour}\"/>"
     );
     text(out, (LEFT + width + 5.0, y + 10.0), "start", &format!("{value:.1}"));
-}
-
-/// Words at a place, anchored at `start`, `middle` or `end`.
-pub(crate) fn text(out: &mut String, (x, y): (f64, f64), anchor: &str, text: &str) {
-    let text = escaped(text);
-    let _ =
-        writeln!(out, "<text class=\"t\" x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{text}</text>");
-}
-
-/// With the characters that mean something in XML written as entities.
-pub(crate) fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 #[cfg(test)]

@@ -1,8 +1,6 @@
-//! Line plots over the tile size, as SVG: small, self-contained, readable by day and by night.
-//!
-//! Both axes are logarithmic. Colours are those of Okabe and Ito (2008); every line also carries its name at its end.
+//! Lines over the tile size. Both axes are logarithmic.
 
-use crate::report::svg::{escaped, text};
+use super::{across, opening, powers, text, COLOURS};
 use std::fmt::Write;
 
 /// A line: its name, and a value for each T that has one.
@@ -14,7 +12,6 @@ pub struct Line {
     pub points: Vec<(usize, f64)>,
 }
 
-const COLOURS: [&str; 7] = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#999999"];
 const SIZE: (f64, f64) = (760.0, 420.0);
 const LEFT: f64 = 70.0;
 const RIGHT: f64 = 170.0;
@@ -27,15 +24,15 @@ pub fn lines(title: &str, unit: &str, lines: &[Line]) -> String {
     let range = |values: &mut dyn Iterator<Item = f64>| {
         values.fold((f64::INFINITY, 0.0_f64), |(low, high), value| (low.min(value), high.max(value)))
     };
-    let across = range(&mut points().map(|point| point.0 as f64));
+    let extent = range(&mut points().map(|point| point.0 as f64));
     let up = range(&mut points().map(|point| point.1));
     let place = |value: f64, (low, high): (f64, f64)| match high > low && low > 0.0 {
         true => (value / low).ln() / (high / low).ln(),
         false => 0.5,
     };
-    let x = |tile: usize| LEFT + (SIZE.0 - LEFT - RIGHT) * place(tile as f64, across);
+    let x = |tile: usize| LEFT + (SIZE.0 - LEFT - RIGHT) * place(tile as f64, extent);
     let y = |value: f64| SIZE.1 - BOTTOM - (SIZE.1 - TOP - BOTTOM) * place(value, up);
-    let mut out = opening(title);
+    let mut out = opening(title, SIZE, (LEFT, 20.0));
     let mut tiles: Vec<usize> = points().map(|point| point.0).collect();
     tiles.sort_unstable();
     tiles.dedup();
@@ -43,17 +40,12 @@ pub fn lines(title: &str, unit: &str, lines: &[Line]) -> String {
         text(&mut out, (x(tile), SIZE.1 - BOTTOM + 18.0), "middle", &tile.to_string());
     }
     text(&mut out, (LEFT + (SIZE.0 - LEFT - RIGHT) / 2.0, SIZE.1 - 8.0), "middle", "T");
-    for value in ticks(up) {
-        let _ = writeln!(
-            out,
-            "<line class=\"g\" x1=\"{LEFT}\" y1=\"{y:.1}\" x2=\"{:.1}\" y2=\"{y:.1}\"/>",
-            SIZE.0 - RIGHT,
-            y = y(value)
-        );
+    for value in powers(up) {
+        across(&mut out, (LEFT, SIZE.0 - RIGHT), y(value));
         text(&mut out, (LEFT - 6.0, y(value) + 4.0), "end", &short(value));
     }
     text(&mut out, (LEFT, TOP - 8.0), "end", unit);
-    for (line, colour) in lines.iter().zip(COLOURS.iter().cycle()) {
+    for (line, colour) in lines.iter().zip(COLOURS[..7].iter().cycle()) {
         let points: Vec<_> = line.points.iter().filter(|point| point.1 > 0.0).collect();
         let path: Vec<String> =
             points.iter().map(|(tile, value)| format!("{:.1},{:.1}", x(*tile), y(*value))).collect();
@@ -67,28 +59,6 @@ pub fn lines(title: &str, unit: &str, lines: &[Line]) -> String {
         }
     }
     out + "</svg>\n"
-}
-
-fn opening(title: &str) -> String {
-    format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {}\" role=\"img\" font-family=\"sans-serif\" \
-         font-size=\"12\">\n<title>{title}</title>\n<style>.p{{fill:#fff}}.t{{fill:#222}}.g{{stroke:#ccc}}\
-         @media (prefers-color-scheme:dark){{.p{{fill:#161616}}.t{{fill:#ddd}}.g{{stroke:#444}}}}</style>\n\
-         <rect class=\"p\" width=\"100%\" height=\"100%\"/>\n<text class=\"t\" x=\"{LEFT}\" y=\"20\" font-size=\"15\">{title}</text>\n",
-        SIZE.0,
-        SIZE.1,
-        title = escaped(title)
-    )
-}
-
-/// 1, 2 and 5 times powers of ten within the range.
-fn ticks((low, high): (f64, f64)) -> Vec<f64> {
-    if !(low > 0.0 && low.is_finite()) {
-        return Vec::new();
-    }
-    let powers = low.log10().floor() as i32..=high.log10().ceil() as i32;
-    let all = powers.flat_map(|power| [1.0, 2.0, 5.0].map(|digit| digit * 10f64.powi(power)));
-    all.filter(|value| (low..=high).contains(value)).collect()
 }
 
 /// `1.5k`, `20M`.
