@@ -1,4 +1,4 @@
-//! Counters and the collector on real processes. What this machine cannot count is printed.
+//! Counters and the collector on real processes. What this machine cannot count is printed. Nothing here asks for a speed: a machine may be as busy as it likes.
 
 use measure::collector::{Collector, Ended, Pace};
 use measure::counter::{find, Counters, Group, Period, Times, Whose, EVENTS};
@@ -25,18 +25,22 @@ fn shell(script: &str) -> Child {
     Command::new("/bin/sh").args(["-c", script]).stdin(Stdio::null()).spawn().unwrap()
 }
 
-/// Runs a script and collects it every `ms`.
-fn collect(script: &str, ms: u64, group: &mut Group, stop: impl FnMut() -> bool) -> (Trace, Ended) {
+/// Runs a script and collects it every `ms`; `stop` is given its process.
+fn collect(script: &str, ms: u64, group: &mut Group, mut stop: impl FnMut(u32) -> bool) -> (Trace, Ended) {
     let mut collector = Collector::new(vec![group], Pace::Time(Duration::from_millis(ms))).unwrap();
     let interval = Interval { length: ms * 1_000_000, unit: Unit::Nanoseconds };
     let header = Header::new(vec!["/bin/sh".into()], interval, collector.metrics().to_vec());
     let mut trace = Trace::new(header);
     let mut child = shell(script);
     let (ended, end) = collector
-        .run(child.id(), stop, |record| {
-            trace.records.push(record);
-            Ok(())
-        })
+        .run(
+            child.id(),
+            || stop(child.id()),
+            |record| {
+                trace.records.push(record);
+                Ok(())
+            },
+        )
         .unwrap();
     // It may have ended already.
     let _ = child.kill();
@@ -56,21 +60,18 @@ fn deltas_add_up_to_the_totals_and_children_count() {
     // Fork and exec: the work is done by grandchildren.
     let work = busy(60_000);
     let (trace, ended) =
-        collect(&format!("sh -c '{work}' & sh -c '{work}'; wait"), 5, &mut counters, || false);
+        collect(&format!("sh -c '{work}' & sh -c '{work}'; wait"), 5, &mut counters, |_| false);
     assert_eq!(ended, Ended::Program);
     let own = trace.position("task-clock").unwrap();
     let total = trace.sum(own).unwrap();
     assert_eq!(trace.end.as_ref().unwrap().totals[own], Some(total));
-    // What else runs on the machine makes a worker's time longer, never shorter.
-    let single = || {
-        let mut alone = group().expect("it was allowed before");
-        collect(&work, 5, &mut alone, || false).0.sum(own).unwrap()
-    };
-    let times: Vec<u64> = (0..9).map(|_| single()).collect();
-    let least = times.iter().min().unwrap();
-    assert!(total > least + least / 2, "two workers took {total} ns, one {times:?}");
-    assert!(trace.sum(trace.position("page-faults").unwrap()).unwrap() > 50);
     assert!(trace.records.iter().any(|record| record.threads == 1));
+    // Three programs fault more often than one, whatever else the machine does.
+    let Some(mut alone) = group() else { return };
+    let (one, _) = collect(&work, 5, &mut alone, |_| false);
+    let faults = |trace: &Trace| trace.sum(trace.position("page-faults").unwrap()).unwrap();
+    assert!(faults(&one) > 20, "{}", faults(&one));
+    assert!(faults(&trace) > 2 * faults(&one), "{} with children, {} alone", faults(&trace), faults(&one));
 }
 
 #[test]
@@ -83,31 +84,81 @@ fn the_parent_itself_is_not_counted() {
     assert_eq!(totals, [0; 4]);
 }
 
+/// Sends a signal to a process.
+fn signal(pid: u32, signal: rustix::process::Signal) {
+    let pid = rustix::process::Pid::from_raw(pid as i32).unwrap();
+    rustix::process::kill_process(pid, signal).unwrap();
+}
+
+fn is_stopped(pid: u32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    status.lines().any(|line| line.starts_with("State:\tT"))
+}
+
 #[test]
 fn a_stopped_program_shows_intervals_without_work() {
     let Some(mut counters) = group() else { return };
-    // Who continues it waits until it stands still. He is counted too, and asleep.
-    let stands = "until grep -q '^State:.T' /proc/$$/status; do :; done";
-    let script = format!("{0}; ({stands}; sleep 0.4; kill -CONT $$) & kill -STOP $$; {0}", busy(20_000));
-    let (trace, _) = collect(&script, 10, &mut counters, || false);
-    let clock = trace.position("task-clock").unwrap();
-    let idle = trace.records.iter().filter(|record| record.values[clock].delta.unwrap() < 1_000_000);
-    let ns: u64 = idle.map(|record| record.dt).sum();
-    assert!(ns >= 100_000_000, "{ns} of {:?}", trace.series(clock));
+    let script = format!("{}; kill -STOP $$; {}", busy(20_000), busy(20_000));
+    let mut ticks = 0;
+    let (trace, ended) = collect(&script, 10, &mut counters, |pid| {
+        ticks += u32::from(is_stopped(pid));
+        if ticks == 8 {
+            signal(pid, rustix::process::Signal::CONT);
+        }
+        false
+    });
+    assert_eq!(ended, Ended::Program);
+    let clock = trace.series(trace.position("task-clock").unwrap());
+    let idle = clock.iter().filter(|&&ns| ns == 0.0).count();
+    assert!(idle >= 6, "{clock:?}");
 }
 
 #[test]
 fn the_user_ends_it() {
     let Some(mut counters) = group() else { return };
     let mut ticks = 0;
-    let stop = || {
+    let (trace, ended) = collect("exec sleep 600", 5, &mut counters, |_| {
         ticks += 1;
         ticks > 3
-    };
-    let (trace, ended) = collect("exec sleep 600", 5, &mut counters, stop);
+    });
     assert_eq!(ended, Ended::Stopped);
     assert!(trace.end.unwrap().interrupted);
     assert_eq!(trace.records.len(), 4);
+}
+
+/// Threads of the kernel that share what they inherit may exchange it; the next child must count all the same.
+#[test]
+fn each_child_counts() {
+    for round in 0..40 {
+        let Some(mut counters) = group() else { return };
+        let mut before = [0; 4];
+        for child in 0..2 {
+            shell("exit 0").wait().unwrap();
+            let mut totals = [0; 4];
+            counters.read(&mut totals).unwrap();
+            assert!(
+                totals[1] > before[1] + 10,
+                "child {child} of round {round}: {before:?}, then {totals:?}"
+            );
+            before = totals;
+        }
+    }
+}
+
+/// Copies of a group leave it one by one when their process or thread ends; whoever reads meanwhile is told all the same, and nothing twice.
+#[test]
+fn reading_while_copies_leave_loses_and_repeats_nothing() {
+    let Some(mut counters) = group() else { return };
+    let forks = "i=0; while [ $i -lt 150 ]; do i=$((i+1)); (:) & (:) & (:); wait; done";
+    let mut child = shell(&format!("({forks}) & ({forks}) & ({forks}) & wait"));
+    let (mut last, mut totals) = ([0; 4], [0; 4]);
+    while child.try_wait().unwrap().is_none() {
+        counters.read(&mut totals).unwrap();
+        assert!(totals.iter().zip(&last).all(|(now, last)| now >= last), "{last:?}, then {totals:?}");
+        last = totals;
+    }
+    counters.read(&mut totals).unwrap();
+    assert!(totals[1] > 3 * 450, "{totals:?}");
 }
 
 /// Counters that take longer to read than an interval, and fail once.
@@ -146,7 +197,7 @@ fn a_late_collector_says_which_ticks_it_missed_and_what_it_lost() {
     let mut ticks = 0;
     let stop = || {
         ticks += 1;
-        ticks > 8
+        ticks > 9
     };
     let (_, end) = collector.run(child.id(), stop, take).unwrap();
     child.kill().unwrap();
@@ -198,21 +249,35 @@ fn a_counter_may_set_the_pace() {
     shell("sleep 0.01").wait().unwrap();
 }
 
+/// Ends when it is told to, so that its threads are there when the collector looks.
+const THREADS: &str = "exec python3 -c 'import threading,signal
+signal.pthread_sigmask(signal.SIG_BLOCK,[signal.SIGUSR1])
+b=threading.Barrier(64)
+def f():
+  b.wait(); b.wait(); sum(range(20000))
+t=[threading.Thread(target=f) for _ in range(63)]
+[x.start() for x in t]; b.wait(); signal.sigwait([signal.SIGUSR1]); b.wait(); [x.join() for x in t]'";
+
 #[test]
 fn sixty_four_threads_are_counted() {
     let Some(mut counters) = group() else { return };
-    if Command::new("python3").arg("-c").arg("").status().is_err() {
+    if !Command::new("python3").arg("-c").arg("").status().is_ok_and(|status| status.success()) {
         return println!("skipped: there is no python3");
     }
-    let script = "exec python3 -c 'import threading,time\n\
-                  b=threading.Barrier(64)\n\
-                  def f():\n  b.wait(); time.sleep(0.3); sum(range(20000))\n\
-                  t=[threading.Thread(target=f) for _ in range(63)]\n\
-                  [x.start() for x in t]; b.wait(); [x.join() for x in t]'";
-    let (trace, _) = collect(script, 5, &mut counters, || false);
+    let mut ticks = 0;
+    let (trace, _) = collect(THREADS, 5, &mut counters, |pid| {
+        let threads = std::fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count);
+        ticks += u32::from(threads == 64);
+        if ticks == 3 {
+            signal(pid, rustix::process::Signal::USR1);
+        }
+        false
+    });
     let most = trace.records.iter().map(|record| record.threads).max().unwrap();
     assert_eq!(most, 64);
+    // Every record has its values, and each thread waited at least once.
     assert!(trace.sum(trace.position("context-switches").unwrap()).unwrap() >= 63);
+    assert!(trace.sum(trace.position("task-clock").unwrap()).unwrap() > 0);
 }
 
 #[test]

@@ -21,8 +21,6 @@ use std::os::unix::fs::FileExt;
 
 /// The host looks at the file this often.
 const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
-/// A read of a group has so many words before its values.
-const GROUP_HEAD_WORDS: usize = 3;
 
 /// Lets the program inherit the group, or no longer.
 pub(super) fn inherited(group: &Group, flags: FdFlags) -> Result<()> {
@@ -46,7 +44,7 @@ impl Handler {
     ) -> Result<Handler> {
         let file = rustix::fs::memfd_create("lightfoot-ticks", MemfdFlags::CLOEXEC);
         let file = File::from(file.context("cannot make a file in memory for ticks")?);
-        let group_bytes = 8 * (GROUP_HEAD_WORDS + group.metrics().len()) as u32;
+        let group_bytes = Group::bytes(group.metrics().len()) as u32;
         let descriptor = group.descriptor().as_raw_fd();
         let wanted = instrument::probe::Ticks {
             interval_ns: interval.length,

@@ -54,11 +54,6 @@ pub(crate) fn lightfoot() -> Lightfoot {
     Lightfoot(piped(command))
 }
 
-/// The same with the environment as it is: what start-up costs depends on it, so that counts can be compared with those of a run in this process.
-pub(crate) fn lightfoot_here() -> Lightfoot {
-    Lightfoot(piped(Command::new(BINARY)))
-}
-
 fn piped(mut command: Command) -> Command {
     leave_no_core();
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());

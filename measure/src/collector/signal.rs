@@ -11,7 +11,7 @@
 //! | 8 | ticks that the timer lost before this one |
 //! | 8 | what `read` gave: the bytes of the next field |
 //! | 16 | seconds and nanoseconds that earlier handlers took, each a sum |
-//! | 8 · (3 + counters) | the group as `read` gives it |
+//! | 8 · (4 + counters) | the group as `read` gives it |
 //! | 8 · words | the words |
 //!
 //! Source: Mytkowicz et al. 2007, section 3.1 (`setitimer`, a handler that reads and writes).
@@ -69,7 +69,7 @@ impl Ticks {
 
     /// How long a tick is.
     pub fn bytes(&self) -> usize {
-        HEAD_BYTES + 8 * (3 + self.group.first.len() + self.words.first.len())
+        HEAD_BYTES + Group::bytes(self.group.first.len()) + 8 * self.words.first.len()
     }
 
     /// The record that a tick ends; `None` for one that came too late.
@@ -84,7 +84,7 @@ impl Ticks {
         };
         let ns = |index: usize| word(index).wrapping_mul(1_000_000_000).wrapping_add(word(index + 1));
         let now = ns(0);
-        let group_bytes = 8 * (3 + self.group.first.len());
+        let group_bytes = Group::bytes(self.group.first.len());
         let read = &tick[HEAD_BYTES..HEAD_BYTES + group_bytes];
         let mut totals = vec![0; self.group.first.len()];
         let times = (word(5) == group_bytes as u64).then(|| Group::parse(read, &mut totals)).flatten();
@@ -143,7 +143,7 @@ mod tests {
 
     /// A tick of two counters and one word.
     fn tick(s: u64, ns: u64, overrun: u64, handler_ns: u64, counters: [u64; 2], word: u64) -> Vec<u8> {
-        let all = [s, ns, 0, 0, overrun, 40, 0, handler_ns, 2, 9, 9, counters[0], counters[1], word];
+        let all = [s, ns, 0, 0, overrun, 48, 0, handler_ns, 3, 9, 9, counters[0], counters[1], 0, word];
         all.iter().flat_map(|word| word.to_ne_bytes()).collect()
     }
 

@@ -4,6 +4,12 @@
 //! themselves when the program executes (`enable_on_exec`). There is no wrapper in libc, hence the raw call and our own copy of the first 64 bytes of
 //! `perf_event_attr`, all that is needed here.
 //!
+//! Two habits of the kernel need an answer. When a thread ends, its copies leave the group one by one, the latest first, each after its count was added to the original's: until
+//! the last has left, reading the group fails (ECHILD), and for a moment the first to leave is counted twice. So the last event of a group counts nothing, and a group that cannot be
+//! read is read event by event, which waits for those that leave. And threads with the same inherited events exchange them instead of switching: the child that is
+//! started then may run off with the original, whose `enable_on_exec` its exec uses up, and the next child never counts. An event that is not inherited makes the thread that
+//! opens unlike what it starts, so nothing is exchanged.
+//!
 //! The leader may set the pace: it then overflows at a period, in whichever thread, and the kernel sends SIGIO to the thread that asked ([`Alarm`]), which keeps it blocked and reads
 //! it from a descriptor. No ring is mapped: the kernel has none for inherited events, and nothing but *when* is wanted.
 //! Deliberately absent: samples, and multiplexing of our own.
@@ -34,7 +40,7 @@ pub(super) struct Attributes {
 }
 
 impl Attributes {
-    /// An event that is read with its group and with the times in which it was wanted and counted.
+    /// An event that is read with the times in which it was wanted and counted.
     pub(super) fn of(kind: u32, config: u64, flags: u64) -> Attributes {
         Attributes {
             kind,
@@ -42,12 +48,17 @@ impl Attributes {
             config,
             sample_period: 0,
             sample_type: 0,
-            read_format: TOTAL_TIME_ENABLED | TOTAL_TIME_RUNNING | GROUP,
+            read_format: TOTAL_TIME_ENABLED | TOTAL_TIME_RUNNING,
             flags,
             wakeup_events: 0,
             breakpoint_type: 0,
             config1: 0,
         }
+    }
+
+    /// An event that counts nothing.
+    fn nothing(flags: u64) -> Attributes {
+        Attributes::of(SOFTWARE, NOTHING, EXCLUDE_KERNEL | EXCLUDE_HYPERVISOR | flags)
     }
 
     /// Opens it: of process or thread `pid` (0: the caller, -1: everybody), on `cpu` (-1: all), in the group of `leader`.
@@ -76,11 +87,18 @@ const EXCLUDE_KERNEL: u64 = 1 << 5;
 const EXCLUDE_HYPERVISOR: u64 = 1 << 6;
 pub(super) const ENABLE_ON_EXEC: u64 = 1 << 12;
 
+const SOFTWARE: u32 = 1;
+/// The software event of that kind.
+const NOTHING: u64 = 9;
+
 const TOTAL_TIME_ENABLED: u64 = 1;
 const TOTAL_TIME_RUNNING: u64 = 1 << 1;
 const GROUP: u64 = 1 << 3;
 
 const CLOSE_ON_EXEC: libc::c_ulong = 1 << 3;
+
+/// Of a group that is read: how many events it has, and two times.
+const HEAD_WORDS: usize = 3;
 
 /// Whose events are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,9 +131,12 @@ pub enum Period {
 /// Counters of the kernel that are read in one call.
 #[derive(Debug)]
 pub struct Group {
-    leader: File,
-    /// Only kept open.
-    _members: Vec<File>,
+    /// One for each metric; the first leads.
+    counters: Vec<File>,
+    /// Reads all of them; the group's last event.
+    whole: File,
+    /// Keeps this thread's events from being exchanged with those of what it starts.
+    _anchor: Option<File>,
     metrics: Vec<Metric>,
     buffer: Vec<u8>,
 }
@@ -141,13 +162,26 @@ impl Group {
             files.push(file);
             metrics.push(Metric::new(event.name, event.source, reach));
         }
-        if files.is_empty() {
-            let error = std::io::Error::from(std::io::ErrorKind::InvalidInput);
-            return Err(Error::io("open a group of no counters", error));
-        }
-        let members = files.split_off(1);
-        let buffer = vec![0; 8 * (3 + metrics.len())];
-        Ok(Group { leader: files.remove(0), _members: members, metrics, buffer })
+        Group::of(files, metrics, whose).map_err(|error| Error::io("open a group of counters", error))
+    }
+
+    /// Counters that were opened with their own times, as one group; the first leads.
+    pub(super) fn of(counters: Vec<File>, metrics: Vec<Metric>, whose: Whose) -> std::io::Result<Group> {
+        let leader = counters.first().ok_or(std::io::ErrorKind::InvalidInput)?;
+        let mut last = Attributes::nothing(INHERIT);
+        last.read_format |= GROUP;
+        let whole = last.open(whose.pid()?, -1, Some(leader))?;
+        let anchor = match whose {
+            Whose::Children => Some(Attributes::nothing(DISABLED).open(0, -1, None)?),
+            Whose::Process(_) => None,
+        };
+        let buffer = vec![0; Group::bytes(metrics.len())];
+        Ok(Group { counters, whole, _anchor: anchor, metrics, buffer })
+    }
+
+    /// What a read of the descriptor of a group of so many counters gives.
+    pub fn bytes(counters: usize) -> usize {
+        8 * (HEAD_WORDS + counters + 1)
     }
 
     /// Overflows of a paced group, from now on and as long as the alarm lives; to be dropped by the same thread.
@@ -155,12 +189,12 @@ impl Group {
     /// # Errors
     /// What the system says.
     pub fn alarm(&self) -> Result<Alarm, Error> {
-        Alarm::new(&self.leader).map_err(|error| Error::io("wait for a counter", error))
+        Alarm::new(&self.counters[0]).map_err(|error| Error::io("wait for a counter", error))
     }
 
     /// The descriptor that reads the whole group.
     pub fn descriptor(&self) -> BorrowedFd<'_> {
-        self.leader.as_fd()
+        self.whole.as_fd()
     }
 }
 
@@ -253,31 +287,45 @@ impl Counters for Group {
     }
 
     fn read(&mut self, totals: &mut [u64]) -> Result<Times, Error> {
-        let length =
-            self.leader.read(&mut self.buffer).map_err(|error| Error::io("read the counters", error))?;
-        Group::parse(&self.buffer[..length], totals).ok_or_else(|| {
-            let error = std::io::Error::other(format!("{length} bytes of {}", self.buffer.len()));
-            Error::io("read the counters", error)
-        })
+        let read = match self.whole.read(&mut self.buffer) {
+            Err(error) if error.raw_os_error() == Some(libc::ECHILD) => self.one_by_one(totals),
+            Err(error) => Err(error),
+            Ok(length) => Group::parse(&self.buffer[..length], totals)
+                .ok_or_else(|| std::io::Error::other(format!("{length} bytes of {}", self.buffer.len()))),
+        };
+        read.map_err(|error| Error::io("read the counters", error))
     }
 }
 
 impl Group {
+    /// The counters each by itself, not quite at the same moment; the times are the first's.
+    fn one_by_one(&mut self, totals: &mut [u64]) -> std::io::Result<Times> {
+        let mut times = Times::default();
+        for (counter, total) in self.counters.iter_mut().zip(totals).rev() {
+            let mut words = [0; 24];
+            counter.read_exact(&mut words)?;
+            *total = word(&words, 0);
+            times = Times { enabled_ns: word(&words, 1), running_ns: word(&words, 2) };
+        }
+        Ok(times)
+    }
+
     /// What a read of a whole group says: as many totals as there are counters; `None` when it is none of so many.
     pub fn parse(read: &[u8], totals: &mut [u64]) -> Option<Times> {
-        let word = |index: usize| {
-            let mut bytes = [0; 8];
-            bytes.copy_from_slice(&read[8 * index..8 * index + 8]);
-            u64::from_ne_bytes(bytes)
-        };
-        if read.len() != 8 * (3 + totals.len()) || word(0) != totals.len() as u64 {
+        if read.len() != Group::bytes(totals.len()) || word(read, 0) != totals.len() as u64 + 1 {
             return None;
         }
         for (index, total) in totals.iter_mut().enumerate() {
-            *total = word(3 + index);
+            *total = word(read, HEAD_WORDS + index);
         }
-        Some(Times { enabled_ns: word(1), running_ns: word(2) })
+        Some(Times { enabled_ns: word(read, 1), running_ns: word(read, 2) })
     }
+}
+
+fn word(read: &[u8], index: usize) -> u64 {
+    let mut bytes = [0; 8];
+    bytes.copy_from_slice(&read[8 * index..8 * index + 8]);
+    u64::from_ne_bytes(bytes)
 }
 
 /// Opens one event; what the kernel's share may not be counted of is counted in user mode alone, and the mechanism says so.
@@ -350,13 +398,4 @@ fn has_pmu() -> bool {
     let name = |entry: std::io::Result<std::fs::DirEntry>| entry.ok()?.file_name().into_string().ok();
     std::fs::read_dir(folder)
         .is_ok_and(|entries| entries.filter_map(name).any(|name| name.starts_with("cpu")))
-}
-
-impl Group {
-    /// Counters that were opened elsewhere as one group; the first leads.
-    pub(super) fn of(mut files: Vec<File>, metrics: Vec<Metric>) -> Group {
-        let members = files.split_off(1);
-        let buffer = vec![0; 8 * (3 + metrics.len())];
-        Group { leader: files.remove(0), _members: members, metrics, buffer }
-    }
 }

@@ -77,11 +77,13 @@ impl Uprobes {
             files.push(call(number, Scope::Of(whose), files.first()).map_err(failed)?);
             metrics.push(Metric::new(&entry.metric, Source::Software, "uprobe"));
             if files.len() == GROUP_MAX {
-                groups.push(Group::of(std::mem::take(&mut files), std::mem::take(&mut metrics)));
+                let (files, metrics) = (std::mem::take(&mut files), std::mem::take(&mut metrics));
+                groups.push(Group::of(files, metrics, whose).map_err(failed)?);
             }
         }
         if !files.is_empty() {
-            groups.push(Group::of(files, metrics));
+            let failed = |error: std::io::Error| none(&error, entries.len());
+            groups.push(Group::of(files, metrics, whose).map_err(failed)?);
         }
         Ok(Uprobes { groups, refused, _everywhere: everywhere, _definitions: definitions })
     }
