@@ -78,6 +78,13 @@ impl CodeReader {
         }
     }
 
+    /// Replaces a byte of a page that was read; whether it was.
+    pub(crate) fn mend(&mut self, address: u64, byte: u8) -> bool {
+        let Some(&number) = self.numbers.get(&(address & !(PAGE - 1))) else { return false };
+        self.pages[number as usize][(address % PAGE) as usize] = byte;
+        true
+    }
+
     fn page(&mut self, page: u64) -> Option<&[u8; PAGE as usize]> {
         if self.last.0 != page {
             if !self.numbers.contains_key(&page) {

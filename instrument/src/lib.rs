@@ -11,6 +11,7 @@
 
 mod affinity;
 mod assemble;
+mod breakpoint;
 mod cache;
 mod decode;
 mod emit;

@@ -9,8 +9,10 @@ use crate::profile::Module;
 use crate::translate::{Modules, Trust};
 use std::collections::HashSet;
 use std::ffi::OsStr;
+use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
 
 /// One line of `/proc/PID/maps`.
 #[derive(Clone, Debug)]
@@ -72,6 +74,8 @@ pub(crate) struct Maps {
     text: Vec<(u64, u64, u32)>,
     last: (u64, u64, u32),
     generated: HashSet<u64>,
+    /// Where the program has changed the mapping of text.
+    altered: Vec<(u64, u64)>,
     /// How often what is known of text has changed.
     pub(crate) changes: u64,
     /// Every module ever seen.
@@ -87,6 +91,7 @@ impl Maps {
             text: Vec::new(),
             last: (0, 0, 0),
             generated: HashSet::new(),
+            altered: Vec::new(),
             changes: 0,
             modules: Vec::new(),
             probes: None,
@@ -101,6 +106,7 @@ impl Maps {
             text: self.text.clone(),
             last: (0, 0, 0),
             generated,
+            altered: self.altered.clone(),
             changes: 0,
             modules: self.modules.clone(),
             probes: None,
@@ -115,6 +121,7 @@ impl Maps {
     /// Forgets text that may have changed.
     pub(crate) fn forget(&mut self, start: u64, end: u64) {
         self.changes += 1;
+        self.altered.push((start, end));
         self.text.retain(|t| start >= t.1 || end <= t.0);
         self.last = (0, 0, 0);
     }
@@ -184,6 +191,19 @@ impl Modules for Maps {
 
     fn module(&self, number: u32) -> Option<&Module> {
         self.modules.get(number as usize)
+    }
+
+    fn in_file(&self, pc: u64, module: u32) -> Option<u8> {
+        if self.altered.iter().any(|&(start, end)| pc >= start && pc < end) {
+            return None;
+        }
+        // The program may have another root.
+        let module = self.modules.get(module as usize)?;
+        let path = Path::new("/proc").join(format!("{}/root", self.pid));
+        let file = File::open(path.join(module.path.strip_prefix("/").ok()?)).ok()?;
+        let mut byte = [0];
+        file.read_exact_at(&mut byte, module.file_offset + pc.checked_sub(module.start)?).ok()?;
+        Some(byte[0])
     }
 }
 

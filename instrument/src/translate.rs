@@ -55,6 +55,10 @@ pub(crate) trait Modules {
     fn at(&mut self, pc: u64) -> Option<(Trust, u32)>;
     /// The module of that number.
     fn module(&self, number: u32) -> Option<&Module>;
+    /// What the file of text holds at `pc`; `None` where the program has changed the mapping, or nobody knows.
+    fn in_file(&self, _pc: u64, _module: u32) -> Option<u8> {
+        None
+    }
 }
 
 /// A block of a superblock, decoded.
@@ -309,7 +313,7 @@ impl Translator {
         let mut ip = pc;
         loop {
             let mut instructions = self.spare.pop().unwrap_or_default();
-            let end = self.reader.block(ip, &mut instructions);
+            let end = self.decode(ip, (trust, module), &mut instructions, modules);
             if end == End::Unreadable {
                 self.spare.push(instructions);
                 if pieces.is_empty() {
