@@ -129,7 +129,8 @@ impl Counters for Samples {
         for cpu in &mut self.cpus {
             let of_cpu = perf::one_by_one(&mut cpu.counters[1..], |index, value| totals[index] += value)
                 .map_err(|error| Error::io("read the counters", error))?;
-            times.enabled_ns += of_cpu.enabled_ns;
+            // Wanted on all processors while a thread runs on one.
+            times.enabled_ns = times.enabled_ns.max(of_cpu.enabled_ns);
             times.running_ns += of_cpu.running_ns;
         }
         Ok(times)
@@ -180,8 +181,10 @@ impl Sums {
         for ((sum, now), last) in self.all.totals.iter_mut().zip(&now.totals).zip(&latest.totals) {
             *sum += now.saturating_sub(*last);
         }
-        self.all.times.enabled_ns += now.times.enabled_ns - latest.times.enabled_ns;
-        self.all.times.running_ns += now.times.running_ns.saturating_sub(latest.times.running_ns);
+        // A thread's counters are wanted on all processors while it runs on one.
+        let ran_ns = now.times.running_ns.saturating_sub(latest.times.running_ns);
+        self.all.times.enabled_ns += ran_ns;
+        self.all.times.running_ns += ran_ns;
         latest.clone_from(now);
     }
 }
