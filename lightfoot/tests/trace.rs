@@ -71,6 +71,12 @@ fn simulated_traces_repeat_and_add_up_to_what_cache_counts() {
         assert!(record.dt.abs_diff(10_000) < 64, "{record:?}");
         assert_eq!(record.values[0].delta, Some(record.dt));
     }
+    // Both by a command: where a program's stack begins depends on how its environment is laid out.
+    let file = bench.join("trace.lft");
+    let options = ["trace", "--every", "1e4instructions", "--machine", "cachegrind", "-o"];
+    lightfoot().args(options).arg(&file).arg(&program).run().ends_with(3);
+    let trace = decode(&std::fs::read(&file).unwrap()).unwrap();
+    sound(&trace);
     let ran = lightfoot()
         .args(["cache", "--branches", "--machine", "cachegrind", "--format", "json", "-o"])
         .arg(bench.join("cache.json"))
