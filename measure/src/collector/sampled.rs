@@ -1,7 +1,7 @@
 //! Records out of samples that the kernel takes in the program's threads ([`Samples`]): the collector sleeps meanwhile.
 //!
 //! A record ends with the first sample behind an edge of the grid, and holds what all samples since the one before have added. While no thread runs no record is
-//! made; the next one is long and says how many edges it missed. What was done behind the threads' last samples is in the last record, so all of them add up to the totals.
+//! made; the next one is long and says how many edges it missed. The first one holds what was counted since the counters were opened. What was done behind the threads' last samples is in the last record, so all of them add up to the totals.
 //! Deliberately absent: counters of added code, which no sample reads.
 
 use super::{now_ns, Clock, Deltas, Ended, Grid, Pace, Slack, Tick, Watch, OWN_METRICS};
@@ -61,7 +61,8 @@ impl<'a> Sampling<'a> {
         let _slack = Slack::short();
         let pace = Pace::Time(self.interval);
         let look_ns = LOOK_EVERY.min(self.interval * INTERVALS_MAX).as_nanos() as u64;
-        let first = self.totals()?;
+        // From their opening: a thread's samples count from its own beginning, which may lie before this moment.
+        let first = Counted { times: Times::default(), totals: vec![0; self.samples.metrics().len()] };
         let mut run = Run {
             clock: Clock::new(),
             grid: Grid::new(&pace),
