@@ -398,6 +398,31 @@ fn a_handler_in_the_program_counts_what_the_host_counts() {
     assert!(refused(Request { engine: Engine::Native, ..signal }).contains("10ms"));
 }
 
+#[test]
+fn the_kernel_samples_what_the_host_then_need_not_read() {
+    let bench = Bench::new();
+    let Some(program) = compile(&bench, "busy", &[], BUSY) else { return };
+    let file = bench.join("sampled");
+    let traced = |more: &[&str]| {
+        let words = ["trace", "--collector", "kernel", "-o"];
+        lightfoot().args(words).arg(&file).args(more).arg(&program).run()
+    };
+    let ran = traced(&["--every", "2ms", "--hardware", "task-clock,page-faults"]);
+    if ran.said().contains("perf_event") || ran.said().contains("Linux 6.13") {
+        return eprintln!("skipped: {}", ran.said());
+    }
+    ran.ends_with(0);
+    let trace = decode(&std::fs::read(&file).unwrap()).unwrap();
+    sound(&trace);
+    assert_eq!((trace.header.collector.as_str(), trace.header.engine.as_str()), ("kernel", "native"));
+    assert!(total(&trace, "task-clock") > 300_000_000 && total(&trace, "page-faults") > 20);
+    assert!(trace.records.len() > 5, "{}", trace.records.len());
+    std::fs::remove_file(&file).unwrap();
+    traced(&["--software", "fn:work"]).fails_with(125).says("--collector host");
+    traced(&["--every", "1e6cycles", "--engine", "native"]).fails_with(125).says("10ms");
+    assert!(!file.exists());
+}
+
 /// Its own timer goes on while it stands still, and says how often it expired.
 #[test]
 fn a_stopped_program_misses_the_ticks_of_its_own_collector() {

@@ -75,6 +75,8 @@ pub enum TraceEngine {
 pub enum TraceCollector {
     /// Lightfoot, from outside the program
     Host,
+    /// The kernel, in the program's threads: no software metrics, and least cost
+    Kernel,
     /// A timer's signal handler in the program, which disturbs it (for comparison)
     Signal,
 }

@@ -16,6 +16,7 @@
 mod finder;
 mod firefox;
 pub mod format;
+mod kernel;
 pub mod metric;
 mod native;
 mod noise;
@@ -76,6 +77,8 @@ impl Engine {
 pub enum Collector {
     /// This process.
     Host,
+    /// The kernel, in the program's threads; this process makes records of it.
+    Kernel,
     /// A signal handler in the program, as in the paper.
     Signal,
 }
@@ -84,6 +87,7 @@ impl From<TraceCollector> for Collector {
     fn from(collector: TraceCollector) -> Collector {
         match collector {
             TraceCollector::Host => Collector::Host,
+            TraceCollector::Kernel => Collector::Kernel,
             TraceCollector::Signal => Collector::Signal,
         }
     }
@@ -159,6 +163,13 @@ impl Request {
 /// What cannot be measured, or run, in one sentence; names that do not exist, with the nearest ones.
 pub fn run(request: &Request) -> Result<Trace> {
     match request.engine {
+        Engine::Probe | Engine::Uprobe | Engine::Jit | Engine::Simulated
+            if request.collector == Collector::Kernel =>
+        {
+            bail!(
+                "the kernel samples its own counters only: --collector kernel is for --engine native; software metrics take --collector host"
+            )
+        }
         Engine::Uprobe if request.collector == Collector::Signal => {
             bail!("a handler in the program does not read uprobes: --collector signal is for --engine native and --engine probe")
         }
@@ -293,6 +304,7 @@ fn header(request: &Request, metrics: Vec<Metric>) -> Header {
     let probes = simulates || request.engine == Engine::Probe;
     let collector = match request.engine {
         Engine::Native | Engine::Probe if request.collector == Collector::Signal => "signal",
+        Engine::Native if request.collector == Collector::Kernel => "kernel",
         Engine::Native | Engine::Probe | Engine::Uprobe => "host",
         Engine::Jit | Engine::Simulated => "simulated",
     };

@@ -5,6 +5,7 @@
 //! but the probes. An interval in instructions or cycles needs a processor whose counters the system shows: the first of them sets the pace.
 
 use super::finder::{counters, Functions};
+use super::kernel;
 use super::partial::Partial;
 use super::signal::{self, Handler};
 use super::target::Targets;
@@ -53,6 +54,9 @@ impl Counters for Probes {
 
 pub(super) fn run(request: &Request, header: impl FnOnce(Vec<Metric>) -> Header) -> Result<Trace> {
     let paced = paced_by(request)?;
+    if request.collector == Collector::Kernel {
+        return kernel::run(request, header);
+    }
     let targets = Arc::new(Targets::new(&request.command.program, &request.software)?);
     let numbers = functions(&targets, targets.columns.len())?;
     let (mut group, mut notes) = group(&request.hardware, paced)?;
@@ -61,7 +65,7 @@ pub(super) fn run(request: &Request, header: impl FnOnce(Vec<Metric>) -> Header)
         _ => None,
     };
     let plan = (request.engine == Engine::Probe).then(|| plan(&targets, &numbers, request.layout));
-    let held = launch(request, &group, plan)?;
+    let held = launch(request, Some(&group), plan)?;
     let mut probes = held.counters().map(|words| Probes {
         words,
         metrics: targets.columns.iter().map(|c| Metric::new(&c.name, Source::Software, "probe")).collect(),
@@ -74,7 +78,9 @@ pub(super) fn run(request: &Request, header: impl FnOnce(Vec<Metric>) -> Header)
             sets.extend(probes.as_mut().map(|probes| probes as &mut dyn Counters));
             by_host(request, held, &mut group, sets, header)
         }
-        Collector::Signal => by_handler(request, held, &mut group, probes.as_mut(), &numbers, header),
+        Collector::Signal | Collector::Kernel => {
+            by_handler(request, held, &mut group, probes.as_mut(), &numbers, header)
+        }
     };
     let (mut trace, states) = collected?;
     trace.header.notes.append(&mut notes);
@@ -89,24 +95,22 @@ fn paced_by(request: &Request) -> Result<Option<(&'static Event, u64)>> {
         Unit::Instructions => "instructions",
         Unit::Cycles => "cycles",
     };
-    if request.collector == Collector::Signal {
-        bail!("--collector signal has a timer: give a time, as --every 10ms");
+    match request.collector {
+        Collector::Signal => bail!("--collector signal has a timer: give a time, as --every 10ms"),
+        Collector::Kernel => bail!("--collector kernel has a clock: give a time, as --every 10ms"),
+        Collector::Host => {}
     }
     let event = find(name).map_err(|error| anyhow!("{error}"))?;
     Ok(Some((event, request.interval.length)))
 }
 
 /// The program, stopped behind its exec.
-fn launch(request: &Request, group: &Group, plan: Option<Plan>) -> Result<Held> {
+pub(super) fn launch(request: &Request, group: Option<&Group>, plan: Option<Plan>) -> Result<Held> {
     let options = Options { aslr: request.aslr, children: Children::Released, ..Options::default() };
-    let passes = request.collector == Collector::Signal;
-    if passes {
-        signal::inherited(group, FdFlags::empty())?;
-    }
+    let passed = group.filter(|_| request.collector == Collector::Signal);
+    passed.map_or(Ok(()), |group| signal::inherited(group, FdFlags::empty()))?;
     let held = probe::launch(&request.command, &options, plan);
-    if passes {
-        signal::inherited(group, FdFlags::CLOEXEC)?;
-    }
+    passed.map_or(Ok(()), |group| signal::inherited(group, FdFlags::CLOEXEC))?;
     let held = held.map_err(crate::engine::failure)?;
     match request.pin.map_or(Ok(()), |cpu| pin(held.pid(), cpu)) {
         Ok(()) => Ok(held),
@@ -177,7 +181,7 @@ fn by_handler(
 }
 
 /// Waits for the program, whatever became of collecting.
-fn finish(
+pub(super) fn finish(
     mut header: Header,
     running: Running,
     ended: Result<(Vec<Record>, End)>,
@@ -283,16 +287,24 @@ fn group(names: &[String], paced: Option<(&'static Event, u64)>) -> Result<(Grou
         (_, error) => anyhow!("{error}"),
     }
     };
+    chosen(names, |events| open(events).map_err(refused))
+}
+
+/// What opens with the events that were asked for, or with all that this system has; and a note about those it lacks.
+pub(super) fn chosen<T>(
+    names: &[String],
+    open: impl Fn(&[&'static Event]) -> Result<T>,
+) -> Result<(T, Vec<String>)> {
     if !names.is_empty() {
         let events =
             names.iter().map(|name| find(name)).collect::<Result<Vec<_>, _>>().map_err(|e| anyhow!("{e}"))?;
-        return Ok((open(&events).map_err(refused)?, Vec::new()));
+        return Ok((open(&events)?, Vec::new()));
     }
     let known = |names: &[&str]| names.iter().filter_map(|name| find(name).ok()).collect::<Vec<_>>();
     let (kernel, processor) = (known(KERNEL), known(PROCESSOR));
     match open(&[&kernel[..], &processor].concat()) {
         Ok(group) => Ok((group, Vec::new())),
-        Err(error) => Ok((open(&kernel).map_err(refused)?, vec![error.to_string()])),
+        Err(error) => Ok((open(&kernel)?, vec![error.to_string()])),
     }
 }
 

@@ -9,6 +9,7 @@
 //! Deliberately absent: starting the program.
 
 mod deltas;
+mod sampled;
 pub mod signal;
 
 use crate::counter::{Alarm, Counters};
@@ -22,6 +23,8 @@ use rustix::thread::{current_timer_slack, set_current_timer_slack};
 use rustix::time::{clock_gettime, ClockId, Timespec};
 use std::num::NonZeroU64;
 use std::time::Duration;
+
+pub use sampled::Sampling;
 
 /// Metrics that the collector adds about itself, behind those of its counters.
 pub const OWN_METRICS: [&str; 2] = ["collector:cpu-ns", "collector:read-ns"];
@@ -144,7 +147,7 @@ impl<'a> Collector<'a> {
 
     fn end(&self, clock: &Clock, ended: Ended) -> End {
         let mut totals: Vec<Option<u64>> = self.sets.iter().flat_map(|set| set.deltas.totals()).collect();
-        totals.extend([Some(clock.cpu_ns - clock.first_cpu_ns), Some(clock.read_ns)]);
+        totals.extend(clock.totals().map(Some));
         End { totals, exit_status: None, interrupted: ended == Ended::Stopped }
     }
 }
@@ -189,6 +192,11 @@ impl Clock {
         let read_ns = std::mem::take(&mut self.unsaid_read_ns);
         self.read_ns += read_ns;
         [cpu_ns, read_ns]
+    }
+
+    /// The same, of the whole run, as of the last record.
+    fn totals(&self) -> [u64; 2] {
+        [self.cpu_ns - self.first_cpu_ns, self.read_ns]
     }
 }
 

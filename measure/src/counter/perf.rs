@@ -1,7 +1,7 @@
 //! `perf_event_open`: a group of the kernel's counters, inherited by everything the program starts, read in one call.
 //!
 //! The first event leads; the others share its context, so one `read` tells all of them at the same moment, with the time they were enabled and running. Counters start by
-//! themselves when the program executes (`enable_on_exec`). There is no wrapper in libc, hence the raw call and our own copy of the first 64 bytes of
+//! themselves when the program executes (`enable_on_exec`). There is no wrapper in libc, hence the raw call and our own copy of the first 96 bytes of
 //! `perf_event_attr`, all that is needed here.
 //!
 //! Two habits of the kernel need an answer. When a thread ends, its copies leave the group one by one, the latest first, each after its count was added to the original's: until
@@ -11,8 +11,8 @@
 //! opens unlike what it starts, so nothing is exchanged.
 //!
 //! The leader may set the pace: it then overflows at a period, in whichever thread, and the kernel sends SIGIO to the thread that asked ([`Alarm`]), which keeps it blocked and reads
-//! it from a descriptor. No ring is mapped: the kernel has none for inherited events, and nothing but *when* is wanted.
-//! Deliberately absent: samples, and multiplexing of our own.
+//! it from a descriptor. No ring is mapped: the kernel has none for inherited events that wander, and nothing but *when* is wanted.
+//! Deliberately absent: samples (`sampled.rs` has those), and multiplexing of our own.
 //! Source: perf_event_open(2), fcntl(2), signalfd(2); `include/uapi/linux/perf_event.h`.
 
 use super::{Counters, Event, Times};
@@ -23,7 +23,7 @@ use std::io::Read;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::path::Path;
 
-/// The beginning of `struct perf_event_attr`, version 0: 64 bytes.
+/// The beginning of `struct perf_event_attr`, version 3: 96 bytes.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Attributes {
@@ -37,6 +37,11 @@ pub(super) struct Attributes {
     wakeup_events: u32,
     breakpoint_type: u32,
     config1: u64,
+    config2: u64,
+    branch_sample_type: u64,
+    sample_regs_user: u64,
+    sample_stack_user: u32,
+    clock: i32,
 }
 
 impl Attributes {
@@ -49,16 +54,38 @@ impl Attributes {
             sample_period: 0,
             sample_type: 0,
             read_format: TOTAL_TIME_ENABLED | TOTAL_TIME_RUNNING,
-            flags,
+            // A group has one clock.
+            flags: USE_CLOCK | flags,
             wakeup_events: 0,
             breakpoint_type: 0,
             config1: 0,
+            config2: 0,
+            branch_sample_type: 0,
+            sample_regs_user: 0,
+            sample_stack_user: 0,
+            clock: libc::CLOCK_MONOTONIC,
         }
+    }
+
+    /// A clock that notes time, thread and its whole group after each period, in each thread; and when a thread ends.
+    pub(super) fn sampled(clock: &Event, period_ns: u64) -> Attributes {
+        let flags = INHERIT | DISABLED | ENABLE_ON_EXEC | TASK;
+        let mut attributes = Attributes::of(clock.kind, clock.config, flags);
+        attributes.sample_period = period_ns;
+        attributes.sample_type = SAMPLE_THREAD | SAMPLE_TIME | SAMPLE_READ;
+        attributes.read_format |= GROUP;
+        attributes
+    }
+
+    /// The same, in user mode alone.
+    pub(super) fn of_user(mut self) -> Attributes {
+        self.flags |= EXCLUDE_KERNEL | EXCLUDE_HYPERVISOR;
+        self
     }
 
     /// An event that counts nothing.
     fn nothing(flags: u64) -> Attributes {
-        Attributes::of(SOFTWARE, NOTHING, EXCLUDE_KERNEL | EXCLUDE_HYPERVISOR | flags)
+        Attributes::of(SOFTWARE, NOTHING, flags).of_user()
     }
 
     /// Opens it: of process or thread `pid` (0: the caller, -1: everybody), on `cpu` (-1: all), in the group of `leader`.
@@ -69,7 +96,7 @@ impl Attributes {
         leader: Option<&File>,
     ) -> std::io::Result<File> {
         let leader = leader.map_or(-1, AsRawFd::as_raw_fd);
-        // SAFETY: these are a perf_event_attr of version 0, 64 bytes as their size says, and live through the call, which only reads them.
+        // SAFETY: these are a perf_event_attr of version 3, 96 bytes as their size says, and live through the call, which only reads them.
         let fd = unsafe {
             libc::syscall(libc::SYS_perf_event_open, &raw const *self, pid, cpu, leader, CLOSE_ON_EXEC)
         };
@@ -86,6 +113,12 @@ pub(super) const INHERIT: u64 = 1 << 1;
 const EXCLUDE_KERNEL: u64 = 1 << 5;
 const EXCLUDE_HYPERVISOR: u64 = 1 << 6;
 pub(super) const ENABLE_ON_EXEC: u64 = 1 << 12;
+const TASK: u64 = 1 << 13;
+const USE_CLOCK: u64 = 1 << 25;
+
+const SAMPLE_THREAD: u64 = 1 << 1;
+const SAMPLE_TIME: u64 = 1 << 2;
+const SAMPLE_READ: u64 = 1 << 4;
 
 const SOFTWARE: u32 = 1;
 /// The software event of that kind.
@@ -158,7 +191,7 @@ impl Group {
         let mut files: Vec<File> = Vec::with_capacity(events.len());
         let mut metrics = Vec::with_capacity(events.len());
         for event in events {
-            let (file, reach) = open_event(event, whose, files.first(), period)?;
+            let (file, reach) = open_event(event, whose, -1, files.first(), period)?;
             files.push(file);
             metrics.push(Metric::new(event.name, event.source, reach));
         }
@@ -171,10 +204,7 @@ impl Group {
         let mut last = Attributes::nothing(INHERIT);
         last.read_format |= GROUP;
         let whole = last.open(whose.pid()?, -1, Some(leader))?;
-        let anchor = match whose {
-            Whose::Children => Some(Attributes::nothing(DISABLED).open(0, -1, None)?),
-            Whose::Process(_) => None,
-        };
+        let anchor = anchor(whose)?;
         let buffer = vec![0; Group::bytes(metrics.len())];
         Ok(Group { counters, whole, _anchor: anchor, metrics, buffer })
     }
@@ -288,7 +318,9 @@ impl Counters for Group {
 
     fn read(&mut self, totals: &mut [u64]) -> Result<Times, Error> {
         let read = match self.whole.read(&mut self.buffer) {
-            Err(error) if error.raw_os_error() == Some(libc::ECHILD) => self.one_by_one(totals),
+            Err(error) if error.raw_os_error() == Some(libc::ECHILD) => {
+                one_by_one(&mut self.counters, |index, value| totals[index] = value)
+            }
             Err(error) => Err(error),
             Ok(length) => Group::parse(&self.buffer[..length], totals)
                 .ok_or_else(|| std::io::Error::other(format!("{length} bytes of {}", self.buffer.len()))),
@@ -298,18 +330,6 @@ impl Counters for Group {
 }
 
 impl Group {
-    /// The counters each by itself, not quite at the same moment; the times are the first's.
-    fn one_by_one(&mut self, totals: &mut [u64]) -> std::io::Result<Times> {
-        let mut times = Times::default();
-        for (counter, total) in self.counters.iter_mut().zip(totals).rev() {
-            let mut words = [0; 24];
-            counter.read_exact(&mut words)?;
-            *total = word(&words, 0);
-            times = Times { enabled_ns: word(&words, 1), running_ns: word(&words, 2) };
-        }
-        Ok(times)
-    }
-
     /// What a read of a whole group says: as many totals as there are counters; `None` when it is none of so many.
     pub fn parse(read: &[u8], totals: &mut [u64]) -> Option<Times> {
         if read.len() != Group::bytes(totals.len()) || word(read, 0) != totals.len() as u64 + 1 {
@@ -322,53 +342,68 @@ impl Group {
     }
 }
 
-fn word(read: &[u8], index: usize) -> u64 {
+/// Counters each by itself, not quite at the same moment; the times are the first's.
+pub(super) fn one_by_one(counters: &mut [File], mut take: impl FnMut(usize, u64)) -> std::io::Result<Times> {
+    let mut times = Times::default();
+    for (index, counter) in counters.iter_mut().enumerate().rev() {
+        let mut words = [0; 24];
+        counter.read_exact(&mut words)?;
+        take(index, word(&words, 0));
+        times = Times { enabled_ns: word(&words, 1), running_ns: word(&words, 2) };
+    }
+    Ok(times)
+}
+
+/// What keeps this thread's events from being exchanged with those of what it starts.
+pub(super) fn anchor(whose: Whose) -> std::io::Result<Option<File>> {
+    match whose {
+        Whose::Children => Attributes::nothing(DISABLED).open(0, -1, None).map(Some),
+        Whose::Process(_) => Ok(None),
+    }
+}
+
+pub(super) fn word(read: &[u8], index: usize) -> u64 {
     let mut bytes = [0; 8];
     bytes.copy_from_slice(&read[8 * index..8 * index + 8]);
     u64::from_ne_bytes(bytes)
 }
 
 /// Opens one event; what the kernel's share may not be counted of is counted in user mode alone, and the mechanism says so.
-fn open_event(
+pub(super) fn open_event(
     event: &'static Event,
     whose: Whose,
+    cpu: libc::c_int,
     leader: Option<&File>,
     period: Period,
 ) -> Result<(File, &'static str), Error> {
-    match call(event, whose, leader, period, 0) {
+    let attributes = attributes(event, leader, period);
+    let open = |attributes: Attributes| attributes.open(whose.pid()?, cpu, leader);
+    match open(attributes) {
         Ok(file) => Ok((file, "perf")),
         Err(error) if is_refusal(&error) => {
-            match call(event, whose, leader, period, EXCLUDE_KERNEL | EXCLUDE_HYPERVISOR) {
-                Ok(file) => Ok((file, "perf, user mode only")),
-                Err(error) => Err(explain(event, error)),
-            }
+            let file = open(attributes.of_user()).map_err(|error| explain(event, error))?;
+            Ok((file, "perf, user mode only"))
         }
         Err(error) => Err(explain(event, error)),
     }
 }
 
-fn call(
-    event: &Event,
-    whose: Whose,
-    leader: Option<&File>,
-    period: Period,
-    extra: u64,
-) -> std::io::Result<File> {
+fn attributes(event: &Event, leader: Option<&File>, period: Period) -> Attributes {
     // Followers are enabled with their leader.
     let own = if leader.is_none() { DISABLED | ENABLE_ON_EXEC } else { 0 };
-    let mut attributes = Attributes::of(event.kind, event.config, INHERIT | own | extra);
+    let mut attributes = Attributes::of(event.kind, event.config, INHERIT | own);
     if let (Period::Every(period), None) = (period, leader) {
         attributes.sample_period = period;
     }
-    attributes.open(whose.pid()?, -1, leader)
+    attributes
 }
 
-fn is_refusal(error: &std::io::Error) -> bool {
+pub(super) fn is_refusal(error: &std::io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EACCES | libc::EPERM))
 }
 
 /// Why an event cannot be counted.
-fn explain(event: &'static Event, error: std::io::Error) -> Error {
+pub(super) fn explain(event: &'static Event, error: std::io::Error) -> Error {
     match error.raw_os_error() {
         Some(libc::EACCES | libc::EPERM) => {
             // A setting that allows it is not what refused.

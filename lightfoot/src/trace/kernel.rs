@@ -1,0 +1,54 @@
+//! Native runs that the kernel samples: it notes the counters in the program's own threads, and the host makes records of that ten times a second.
+//!
+//! An interrupt of another processor and a wake-up for each interval are spared, which is nearly all that the host's collector costs. What software metrics count is in no
+//! sample, so those are the host's. What threads did behind their last samples stands in the last record, and a note says so where it is much.
+
+use super::native::{chosen, finish, launch};
+use super::partial::Partial;
+use super::Request;
+use anyhow::{anyhow, Result};
+use measure::collector::Sampling;
+use measure::counter::{Samples, Whose};
+use measure::trace::{Header, Metric, Trace};
+use std::time::Duration;
+
+/// The clock that threads are sampled by, if it is a column.
+const CLOCK: &str = "task-clock";
+/// A last record with more than this part of the whole, and of more than so many intervals, is said.
+const REST_MAX: (u64, u64) = (20, 2);
+
+pub(super) fn run(request: &Request, header: impl FnOnce(Vec<Metric>) -> Header) -> Result<Trace> {
+    let length = request.interval.length;
+    let open = |events: &[_]| Samples::open(events, Whose::Children, length).map_err(|e| anyhow!("{e}"));
+    let (mut samples, mut notes) = chosen(&request.hardware, open)?;
+    let held = launch(request, None, None)?;
+    let mut sampling = Sampling::new(&mut samples, Duration::from_nanos(length));
+    let header = header(sampling.metrics().to_vec());
+    let mut partial = Partial::new(request.partial.as_deref(), &header)?;
+    let running = held.release();
+    let mut records = Vec::new();
+    let take = |record| {
+        partial.record(&record);
+        records.push(record);
+        Ok(())
+    };
+    let ended = sampling.run(running.pid().unsigned_abs(), || false, take);
+    let ended = ended.map(|(_, end)| (records, end)).map_err(|error| anyhow!("{error}"));
+    let (mut trace, _) = finish(header, running, ended, &partial)?;
+    trace.header.notes.append(&mut notes);
+    trace.header.notes.extend(rest(&trace));
+    Ok(trace)
+}
+
+/// What is to be known of a last record that holds much.
+fn rest(trace: &Trace) -> Option<String> {
+    let clock = trace.position(CLOCK)?;
+    let total = trace.end.as_ref()?.totals[clock]?;
+    let rest = trace.records.last()?.values[clock].delta?;
+    let (part, intervals) = REST_MAX;
+    let much = rest > total / part && rest > intervals * trace.header.interval.length;
+    much.then(|| {
+        let percent = rest * 100 / total.max(1);
+        format!("{percent} % of {CLOCK} was in threads that ended between two samples, and is in the last record: see --collector host")
+    })
+}
