@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn sentences_are_broken_on_terminals_alone() {
-        let words = "word ".repeat(30);
+        let words = "word ".repeat(28);
         let broken = Page { sentences: Sentences::Broken, ..Page::PLAIN }.sentence("warning: ", words.trim());
         assert!(broken.lines().count() == 2 && broken.lines().all(|line| line.len() <= WIDTH), "{broken}");
         assert!(broken.starts_with("warning: word") && broken.contains("\n  word"), "{broken}");
