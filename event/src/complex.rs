@@ -81,10 +81,9 @@ impl Complex {
         let [base, second, third, fourth, ..] = self.values;
         match self.shape {
             Shape::String { .. } => self.string(&mut emit),
-            Shape::Masked { direction, layout, element_bytes, count } => {
-                let (skip_bytes, size_bytes) = masked_span(layout, element_bytes, second & low_bits(count));
-                if size_bytes > 0 {
-                    emit(base.wrapping_add(skip_bytes), size_bytes, direction.access());
+            Shape::Masked { .. } => {
+                if let Some((address, size_bytes, access)) = masked_reference(self.shape, base, second) {
+                    emit(address, size_bytes, access);
                 }
             }
             Shape::Gather { .. } => self.gather(&mut emit),
@@ -231,6 +230,14 @@ pub fn group_shape(first: &Record) -> Result<Shape, Malformed> {
         return Err(Malformed::NotComplex);
     }
     Shape::from_extra(first.extra)
+}
+
+/// The reference that a masked access of `shape` makes with its two values; none where no element is enabled, or the shape is another one. Far
+/// cheaper than a [`Complex`], because string functions of a C library compare under masks all the time.
+pub fn masked_reference(shape: Shape, base: u64, mask: u64) -> Option<(u64, u32, Access)> {
+    let Shape::Masked { direction, layout, element_bytes, count } = shape else { return None };
+    let (skip_bytes, size_bytes) = masked_span(layout, element_bytes, mask & low_bits(count));
+    (size_bytes > 0).then(|| (base.wrapping_add(skip_bytes), size_bytes, direction.access()))
 }
 
 fn low_bits(count: u8) -> u64 {

@@ -3,7 +3,9 @@
 //! **Why this way.** A state machine of one group per thread, fed record by record, so that readers of rings, files and vectors share
 //! it. Damage costs one group: the first record that does not continue the group is taken as the start of something new.
 
-use crate::{group_shape, Complex, Malformed, Record, RecordKind, VALUES_MAX};
+use crate::{
+    group_shape, Complex, Malformed, Record, RecordKind, Shape, COMPLEX_CODE, PAYLOAD_CODE, VALUES_MAX,
+};
 
 /// What a record did to the group in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +28,8 @@ pub struct Groups {
     records: [Record; VALUES_MAX],
     have: usize,
     need: usize,
+    /// What the last first record said, and its shape: a loop says the same again.
+    known: Option<(u32, Shape)>,
 }
 
 impl Groups {
@@ -49,10 +53,35 @@ impl Groups {
         self.have > 0
     }
 
+    /// Takes the group that `records` begin with at once, where no group has begun and it is a whole one of a masked access: its shape and values. None
+    /// is taken otherwise, and the caller takes them record by record.
+    pub fn masked(&mut self, records: &[Record]) -> Option<(Shape, [u64; 2])> {
+        let [first, second, ..] = records else { return None };
+        if self.is_open() || first.code().0 != COMPLEX_CODE {
+            return None;
+        }
+        let shape = self.shape(first).ok()?;
+        let continues = first.what & !0xff | u32::from(PAYLOAD_CODE);
+        let whole = matches!(shape, Shape::Masked { .. }) && (second.what, second.extra) == (continues, 1);
+        whole.then_some((shape, [first.address, second.address]))
+    }
+
+    /// The shape that a group's first record names.
+    fn shape(&mut self, first: &Record) -> Result<Shape, Malformed> {
+        match self.known {
+            Some((extra, shape)) if extra == first.extra && first.code().0 == COMPLEX_CODE => Ok(shape),
+            _ => {
+                let shape = group_shape(first)?;
+                self.known = Some((first.extra, shape));
+                Ok(shape)
+            }
+        }
+    }
+
     fn start(&mut self, record: &Record) -> Step {
         let interrupted = (self.have > 0).then_some(Malformed::Values(self.have, self.need));
         self.have = 0;
-        match group_shape(record) {
+        match self.shape(record) {
             Err(malformed) => return Step::Damaged(malformed),
             Ok(shape) => self.need = shape.values(),
         }

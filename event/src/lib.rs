@@ -46,7 +46,7 @@ mod sites;
 mod state;
 
 pub use check::{Check, Fault, Violation};
-pub use complex::{group_shape, Complex};
+pub use complex::{group_shape, masked_reference, Complex};
 pub use decode::{Decoder, Reference, ReferenceKind};
 pub use filter::{FetchFilter, Filter, SetFilter, StoreFilter, Stream, KEPT_LINES_MAX, KEPT_SETS_MAX};
 pub use group::{Groups, Step};

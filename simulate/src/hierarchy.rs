@@ -19,7 +19,8 @@ use crate::touch::{held, Touches, STEP};
 use crate::traffic::{SharedTraffic, Traffic};
 use crate::{Counts, Geometry, GeometryError, Levels, Sharing, StoreMiss, Totals, CACHES_MAX, TLBS_MAX};
 use event::{
-    Access, FetchFilter, Filter, Groups, Record, RecordKind, Sink, StateLayout, Step, Stream, CUT_SITE,
+    masked_reference, Access, FetchFilter, Filter, Groups, Record, RecordKind, Sink, StateLayout, Step,
+    Stream, CUT_SITE,
 };
 use std::collections::HashMap;
 
@@ -385,6 +386,11 @@ impl Run<'_> {
                     self.drain(records);
                     continue;
                 }
+                if let Some((shape, [base, mask])) = self.core.groups.masked(records) {
+                    self.masked(records[0].site(), masked_reference(shape, base, mask));
+                    records = &records[2..];
+                    continue;
+                }
             }
             let Some((record, rest)) = records.split_first() else { break };
             self.record(record);
@@ -418,6 +424,16 @@ impl Run<'_> {
                     self.stretch(site, references, times, change);
                 });
             }
+        }
+    }
+
+    /// A masked access of `site` that makes this reference.
+    fn masked(&mut self, site: usize, reference: Option<(u64, u32, Access)>) {
+        let counts = self.tally().complex(site);
+        counts.executions += 1;
+        counts.iterations += 1;
+        if let Some(reference) = reference {
+            self.stretch(site, &[reference], 1, Change::Something);
         }
     }
 
