@@ -85,6 +85,11 @@ impl Binding {
         binding
     }
 
+    /// Whether host, program and observer share the only processor there is for them.
+    pub(crate) fn is_single(&self) -> bool {
+        self.original.is_some_and(|set| set.count() == 1)
+    }
+
     /// Where the observer's thread should run.
     pub(crate) fn observer(&self) -> Option<Processors> {
         self.original.filter(|_| self.bound).map(|s| s.without(self.processor))

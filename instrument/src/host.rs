@@ -308,9 +308,13 @@ impl Host {
         let started = Instant::now();
         let Thread { context, image: number, .. } = self.threads[&tid];
         let (segment, offset, count) = self.image_of(number).written(context);
-        let next = (segment + 1) % context::RING_SEGMENTS;
+        // On a single core the observer's turn comes only now, while the segment is in that core's cache, and the next records go there too.
+        let (next, bytes) = match self.binding.is_single() {
+            true => (segment, context::RING_SINGLE_BYTES),
+            false => ((segment + 1) % context::RING_SEGMENTS, context::RING_SEGMENT_BYTES),
+        };
         self.wait_for(|token| *token == (number, context, next));
-        self.image_of(number).start_segment(context, next);
+        self.image_of(number).start_segment(context, next, bytes);
         self.effort.waiting += started.elapsed();
         let started = Instant::now();
         self.effort.tuned += self.image_of(number).learn(offset, count);

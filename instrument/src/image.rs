@@ -313,7 +313,7 @@ impl Image {
                 self.empty_kept(c);
             }
         }
-        self.start_segment(c, 0);
+        self.start_segment(c, 0, context::RING_SEGMENT_BYTES);
         Some(c)
     }
 
@@ -343,12 +343,11 @@ impl Image {
         self.shared.write(self.context(c) + context::KEPT_LINES as usize, &zeros);
     }
 
-    /// Points the ring of context `c` at the beginning of a segment.
-    pub(crate) fn start_segment(&self, c: usize, segment: u32) {
+    /// Points the ring of context `c` at the beginning of a segment, of which `bytes` are used.
+    pub(crate) fn start_segment(&self, c: usize, segment: u32, bytes: u32) {
         let start = context::RING + segment * context::RING_SEGMENT_BYTES;
         self.write64(c, context::RING_POSITION, u64::from(start));
-        let limit = start + context::RING_SEGMENT_BYTES - context::RING_SLACK_BYTES;
-        self.write64(c, context::RING_LIMIT, u64::from(limit));
+        self.write64(c, context::RING_LIMIT, u64::from(start + bytes - context::RING_SLACK_BYTES));
     }
 
     /// Records that context `c` has written into its current segment: segment, offset in the file, count.

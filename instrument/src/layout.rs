@@ -67,6 +67,8 @@ pub(crate) mod context {
     pub(crate) const RING: u32 = 0x1_0000;
     pub(crate) const RING_SEGMENT_BYTES: u32 = 1 << 20;
     pub(crate) const RING_SEGMENTS: u32 = 4;
+    /// What is used of a segment where program and observer share one core: it stays in the second level of any server's.
+    pub(crate) const RING_SINGLE_BYTES: u32 = 512 << 10;
     /// Bytes behind a segment's limit that one check may still use: more than the records of a superblock.
     pub(crate) const RING_SLACK_BYTES: u32 = 64 << 10;
     /// Rows of the instruction side kept whole: numbers of the lines, and of the pages, in each set, 4 bytes each.
