@@ -9,7 +9,7 @@ use crate::touch::{lanes_mut, Step, Touches, STEP};
 use event::{Record, RecordKind};
 use pulp::bytemuck::cast;
 use pulp::x86::V4;
-use std::arch::x86_64::{__m512i, _MM_HINT_T0};
+use std::arch::x86_64::{__m128i, __m512i, _MM_HINT_T0};
 
 impl Vectors for V4 {
     #[inline(always)]
@@ -161,11 +161,11 @@ fn either(v4: V4, fetch: u8, data: u64, code: u64) -> __m512i {
     f._mm512_mask_blend_epi64(fetch, f._mm512_set1_epi64(data as i64), f._mm512_set1_epi64(code as i64))
 }
 
-/// Four records. A record is two words: its address, and `what` below `extra`; written like this it is one load.
+/// Four records. A record is two words: its address, and `what` below `extra`; as quarters of a register the four are one load.
 #[inline(always)]
 fn quarter(records: &[Record; STEP], first: usize) -> __m512i {
-    let record = |index: usize| [records[first + index].address, payloads(records[first + index])];
-    cast::<[[u64; 2]; 4], _>([record(0), record(1), record(2), record(3)])
+    let record = |index: usize| -> __m128i { cast([records[first + index].address, payloads(records[first + index])]) };
+    cast::<[__m128i; 4], _>([record(0), record(1), record(2), record(3)])
 }
 
 #[inline(always)]
