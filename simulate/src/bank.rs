@@ -14,7 +14,9 @@
 //! Source: our own; Mattson et al. 1970 for the recency stack.
 
 use crate::front::Front;
-use crate::kernel::{Enters, Fill, Kernel, Located, MayEnter, Row, Tag, TouchRow, Vectors, Work, EMPTY};
+use crate::kernel::{
+    Enters, EntersWhole, Fill, Kernel, Located, MayEnter, Row, Tag, TouchRow, Vectors, Work, EMPTY,
+};
 use crate::touch::{held, lanes, lanes_mut, Step, Touches, STEP, SWEEP};
 use crate::{Geometry, StoreMiss};
 use event::{Record, RecordKind};
@@ -358,6 +360,9 @@ impl<T: Tag, const LANES: usize> Rest<'_, T, LANES> {
                 last: last(row),
                 enters: u32::from(!is_store(what)).wrapping_neg(),
             });
+        } else if data.last == code.last && data.last == 1 << (LANES - 1) {
+            let whole = EntersWhole::new(LANES);
+            self.touch_all(kernel, |_, _| whole);
         } else if data.last == code.last {
             self.touch_all(kernel, |_, _| Enters { last: data.last });
         } else {

@@ -190,6 +190,13 @@ fn changes<T: Copy + PartialEq>(before: &mut [T; STEP], now: &[T; STEP]) -> u32 
 
 /// What a touch does to its row when the line is missing.
 pub(crate) trait Fill: Copy {
+    /// The bits of all lanes, where each is a way and the line always enters. A kernel may add it to what was found, modulo its sum's width: that is
+    /// one less.
+    #[inline(always)]
+    fn whole(self) -> Option<u32> {
+        None
+    }
+
     /// Lanes that move: up to and with the lowest one of `found`; where none is, all ways, or none if nothing enters.
     fn moved(self, found: u32) -> u32;
 }
@@ -198,6 +205,20 @@ pub(crate) trait Fill: Copy {
 #[derive(Clone, Copy)]
 pub(crate) struct Enters {
     pub(crate) last: u32,
+}
+
+/// The line always enters, in a row each of whose lanes is a way.
+#[derive(Clone, Copy)]
+pub(crate) struct EntersWhole {
+    all: u32,
+}
+
+impl EntersWhole {
+    /// The compiler is not to know the number: it would take the sum in a general register, which a mask reaches and leaves in three cycles each.
+    #[inline(always)]
+    pub(crate) fn new(lanes: usize) -> EntersWhole {
+        EntersWhole { all: std::hint::black_box(u32::MAX >> (u32::BITS - lanes as u32)) }
+    }
 }
 
 /// The line enters where `enters` is all ones, and does not where it is 0.
@@ -212,6 +233,18 @@ impl Fill for Enters {
     fn moved(self, found: u32) -> u32 {
         let last = found | self.last;
         last ^ (last - 1)
+    }
+}
+
+impl Fill for EntersWhole {
+    #[inline(always)]
+    fn whole(self) -> Option<u32> {
+        Some(self.all)
+    }
+
+    #[inline(always)]
+    fn moved(self, found: u32) -> u32 {
+        found ^ found.wrapping_sub(1)
     }
 }
 
