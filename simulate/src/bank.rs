@@ -321,14 +321,27 @@ fn locate<T: Tag, K: Vectors>(
     touches: &Touches,
     scratch: &mut Scratch,
 ) -> Fit {
+    // A copy, which nothing that is written can change: it stays in registers, and so does what is located where the loop has one way to do it.
+    let parts = *parts;
+    match index {
+        Index::Mask => locate_all::<T, K, true>(kernel, &parts, touches, scratch),
+        Index::Modulo => locate_all::<T, K, false>(kernel, &parts, touches, scratch),
+    }
+}
+
+/// The same where the number of sets is a power of two (`MASK`) or not.
+#[inline(always)]
+fn locate_all<T: Tag, K: Vectors, const MASK: bool>(
+    kernel: K,
+    parts: &[Part; 2],
+    touches: &Touches,
+    scratch: &mut Scratch,
+) -> Fit {
     let mut beyond = 0;
     for start in (0..touches.len).step_by(STEP) {
-        let step = touches.step(start);
-        let rows = lanes_mut(&mut scratch.row, start);
-        let located = match index {
-            Index::Mask => kernel.locate(step, parts, rows),
-            Index::Modulo => locate_by_modulo(step, parts, rows),
-        };
+        let (step, rows) = (touches.step(start), lanes_mut(&mut scratch.row, start));
+        let located =
+            if MASK { kernel.locate(step, parts, rows) } else { locate_by_modulo(step, parts, rows) };
         let tags = T::column(&mut scratch.line, &mut scratch.narrow);
         beyond |= T::keep(kernel, &located, lanes_mut(tags, start));
     }
