@@ -62,13 +62,15 @@ pub(crate) struct Scratch {
     pub(crate) row: [u32; SWEEP],
     pub(crate) line: [u64; SWEEP],
     pub(crate) narrow: [u32; SWEEP],
+    /// Tags that were last in their sets; narrow ones lie in `found`.
+    pub(crate) former: [u64; SWEEP],
     pub(crate) found: [u32; SWEEP],
 }
 
 impl Scratch {
     pub(crate) fn new() -> Box<Scratch> {
         let (row, narrow, found) = ([0; SWEEP], [0; SWEEP], [0; SWEEP]);
-        Box::new(Scratch { row, line: [0; SWEEP], narrow, found })
+        Box::new(Scratch { row, line: [0; SWEEP], narrow, former: [0; SWEEP], found })
     }
 }
 
@@ -391,7 +393,7 @@ impl<T: Tag, const LANES: usize> Rest<'_, T, LANES> {
         K: TouchRow<T, LANES>,
         F: Fill,
     {
-        let Scratch { row, line, narrow, found } = &mut *self.scratch;
+        let Scratch { row, line, narrow, found, .. } = &mut *self.scratch;
         let (tags, whats) = (T::column(line, narrow), &self.touches.what);
         let len = self.touches.len.min(SWEEP);
         let whole = len - len % RECORDS_OF_LINE;

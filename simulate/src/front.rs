@@ -72,17 +72,15 @@ impl<T: Tag> Front<T> {
         scratch: &mut Scratch,
         touches: &Touches,
     ) -> &Touches {
-        let Scratch { row, line, narrow, found, .. } = scratch;
-        let tags = T::column(line, narrow);
+        let Scratch { row, line, narrow, former, found } = scratch;
+        let (tags, former) = (T::column(line, narrow), T::column(former, found));
         let lasts = &mut self.last[..];
         for index in 0..touches.len.min(SWEEP) {
-            let tag = tags[index];
-            let last = std::mem::replace(&mut lasts[row[index] as usize], tag);
-            found[index] = u32::from(last == tag);
+            former[index] = std::mem::replace(&mut lasts[row[index] as usize], tags[index]);
         }
         self.news.len = 0;
         for start in (0..touches.len).step_by(STEP) {
-            let new = kernel.zeros(lanes(found, start)) & held(touches.len, start);
+            let new = T::differ(kernel, lanes(tags, start), lanes(former, start)) & held(touches.len, start);
             kernel.keep(new, touches.step(start), &mut self.news);
         }
         if let Trial::On { touches: all, hits } = &mut self.trial {

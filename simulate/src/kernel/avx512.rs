@@ -74,6 +74,20 @@ impl Vectors for V4 {
     }
 
     #[inline(always)]
+    fn differ(self, some: &[u32; STEP], others: &[u32; STEP]) -> u32 {
+        u32::from(self.avx512f._mm512_cmpneq_epi32_mask(cast(*some), cast(*others)))
+    }
+
+    #[inline(always)]
+    fn long_differ(self, some: &[u64; STEP], others: &[u64; STEP]) -> u32 {
+        let f = self.avx512f;
+        let [low, high]: [[u64; 8]; 2] = cast(*some);
+        let [other_low, other_high]: [[u64; 8]; 2] = cast(*others);
+        let low = f._mm512_cmpneq_epi64_mask(cast(low), cast(other_low));
+        u32::from(low) | u32::from(f._mm512_cmpneq_epi64_mask(cast(high), cast(other_high))) << 8
+    }
+
+    #[inline(always)]
     fn changes(self, before: &mut [u32; STEP], now: &[u32; STEP]) -> u32 {
         let f = self.avx512f;
         let shifted = f._mm512_alignr_epi32::<15>(cast(*now), cast(*before));

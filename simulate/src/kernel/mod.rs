@@ -32,6 +32,8 @@ pub(crate) trait Tag: Copy + Eq {
     const EMPTY: Self;
     /// What is kept of lines, written to `tags`; answers 0, or something else where one does not fit.
     fn keep<K: Vectors>(kernel: K, located: &Located, tags: &mut [Self; STEP]) -> u32;
+    /// Which of the tags differ.
+    fn differ<K: Vectors>(kernel: K, tags: &[Self; STEP], others: &[Self; STEP]) -> u32;
     /// The one of two columns that holds such tags.
     fn column<'a, const LEN: usize>(
         wide: &'a mut [u64; LEN],
@@ -49,6 +51,11 @@ impl Tag for u64 {
     }
 
     #[inline(always)]
+    fn differ<K: Vectors>(kernel: K, tags: &[u64; STEP], others: &[u64; STEP]) -> u32 {
+        kernel.long_differ(tags, others)
+    }
+
+    #[inline(always)]
     fn column<'a, const LEN: usize>(
         wide: &'a mut [u64; LEN],
         _narrow: &'a mut [u32; LEN],
@@ -63,6 +70,11 @@ impl Tag for u32 {
     #[inline(always)]
     fn keep<K: Vectors>(kernel: K, located: &Located, tags: &mut [u32; STEP]) -> u32 {
         kernel.narrow(&located.quotient, tags)
+    }
+
+    #[inline(always)]
+    fn differ<K: Vectors>(kernel: K, tags: &[u32; STEP], others: &[u32; STEP]) -> u32 {
+        kernel.differ(tags, others)
     }
 
     #[inline(always)]
@@ -123,6 +135,18 @@ pub(crate) trait Vectors: Copy {
         what.iter().enumerate().fold(0, |are, (lane, &what)| are | u32::from(is_fetch(what)) << lane)
     }
 
+    /// Which differ from the other in their lane.
+    #[inline(always)]
+    fn differ(self, some: &[u32; STEP], others: &[u32; STEP]) -> u32 {
+        differ(some, others)
+    }
+
+    /// The same for longer numbers.
+    #[inline(always)]
+    fn long_differ(self, some: &[u64; STEP], others: &[u64; STEP]) -> u32 {
+        differ(some, others)
+    }
+
     /// Which differ from the one before; `before` holds the step before, and becomes this one.
     #[inline(always)]
     fn changes(self, before: &mut [u32; STEP], now: &[u32; STEP]) -> u32 {
@@ -176,6 +200,11 @@ pub(crate) trait Vectors: Copy {
 pub(crate) struct Located {
     pub(crate) line: [u64; STEP],
     pub(crate) quotient: [u64; STEP],
+}
+
+#[inline(always)]
+fn differ<T: Copy + PartialEq>(some: &[T; STEP], others: &[T; STEP]) -> u32 {
+    (0..STEP).fold(0, |differ, lane| differ | u32::from(some[lane] != others[lane]) << lane)
 }
 
 #[inline(always)]
