@@ -12,7 +12,7 @@ pub(crate) const SWEEP: usize = 512;
 pub(crate) const STEP: usize = 16;
 
 /// Columns have room for a whole step behind the last touch.
-const ROOM: usize = SWEEP + STEP;
+pub(crate) const ROOM: usize = SWEEP + STEP;
 
 /// Touches in program order; what lies behind `len` is of no meaning.
 pub(crate) struct Touches {

@@ -132,6 +132,11 @@ impl Vectors for V4 {
     }
 
     #[inline(always)]
+    fn pack(self, kept: u32, numbers: &[u32; STEP]) -> [u32; STEP] {
+        cast(self.avx512f._mm512_maskz_compress_epi32(kept as u16, cast(*numbers)))
+    }
+
+    #[inline(always)]
     fn keep(self, kept: u32, step: Step, touches: &mut Touches) {
         let f = self.avx512f;
         let [low, high]: [[u64; 8]; 2] = cast(*step.address);

@@ -184,6 +184,21 @@ pub(crate) trait Vectors: Copy {
         beyond
     }
 
+    /// The numbers that `kept` names, in the leading lanes.
+    #[inline(always)]
+    fn pack(self, kept: u32, numbers: &[u32; STEP]) -> [u32; STEP] {
+        let mut packed = *numbers;
+        if kept.trailing_ones() < kept.count_ones() {
+            let (mut kept, mut to) = (kept, 0);
+            while kept != 0 {
+                packed[to & (STEP - 1)] = numbers[kept.trailing_zeros() as usize & (STEP - 1)];
+                kept &= kept - 1;
+                to += 1;
+            }
+        }
+        packed
+    }
+
     /// Appends the touches of `step` that `kept` names.
     #[inline(always)]
     fn keep(self, kept: u32, step: Step, touches: &mut Touches) {
