@@ -172,26 +172,20 @@ impl Bank {
         bank
     }
 
-    /// Touches the lines of `touches` in order; `misses` becomes those that missed.
-    pub(crate) fn sweep(&mut self, scratch: &mut Scratch, touches: &Touches, misses: &mut Touches) {
-        self.sweep_reading(scratch, touches, misses, &[]);
+    /// Touches the lines of `touches` in order, and leaves those that missed.
+    pub(crate) fn sweep(&mut self, scratch: &mut Scratch, touches: &mut Touches) {
+        self.sweep_reading(scratch, touches, &[]);
     }
 
     /// The same, while the records that are staged next come into this core's cache: another core has written them.
-    pub(crate) fn sweep_reading(
-        &mut self,
-        scratch: &mut Scratch,
-        touches: &Touches,
-        misses: &mut Touches,
-        ahead: &[Record],
-    ) {
-        misses.len = 0;
-        if self.sweep_rows(scratch, touches, misses, ahead) == Fit::TooLarge {
+    pub(crate) fn sweep_reading(&mut self, scratch: &mut Scratch, touches: &mut Touches, ahead: &[Record]) {
+        let len = touches.len.min(SWEEP);
+        if self.sweep_rows(scratch, touches, ahead) == Fit::TooLarge {
             self.widen();
-            self.sweep_rows(scratch, touches, misses, ahead);
+            self.sweep_rows(scratch, touches, ahead);
         }
         if self.noted.len() <= NOTED_MAX {
-            self.noted.extend_from_slice(&scratch.row[..touches.len.min(SWEEP)]);
+            self.noted.extend_from_slice(&scratch.row[..len]);
         }
     }
 
@@ -208,21 +202,15 @@ impl Bank {
         self.noted.clear();
     }
 
-    fn sweep_rows(
-        &mut self,
-        scratch: &mut Scratch,
-        touches: &Touches,
-        misses: &mut Touches,
-        ahead: &[Record],
-    ) -> Fit {
+    fn sweep_rows(&mut self, scratch: &mut Scratch, touches: &mut Touches, ahead: &[Record]) -> Fit {
         let Bank { parts, store_miss, fetches, rows, kernel, .. } = self;
         let place = Place { parts, store_miss: *store_miss, fetches: *fetches };
         match rows {
-            Rows::Eight(table) => kernel.run(Sweep { table, place, touches, scratch, misses, ahead }),
-            Rows::Sixteen(table) => kernel.run(Sweep { table, place, touches, scratch, misses, ahead }),
-            Rows::Narrow(table) => kernel.run(Sweep { table, place, touches, scratch, misses, ahead }),
+            Rows::Eight(table) => kernel.run(Sweep { table, place, touches, scratch, ahead }),
+            Rows::Sixteen(table) => kernel.run(Sweep { table, place, touches, scratch, ahead }),
+            Rows::Narrow(table) => kernel.run(Sweep { table, place, touches, scratch, ahead }),
             Rows::Any(tags) => {
-                sweep_any(tags, place, touches, misses);
+                sweep_any(tags, place, touches);
                 Fit::Fits
             }
         }
@@ -287,9 +275,8 @@ struct Place<'a> {
 struct Sweep<'a, T, const LANES: usize> {
     table: &'a mut Table<T, LANES>,
     place: Place<'a>,
-    touches: &'a Touches,
+    touches: &'a mut Touches,
     scratch: &'a mut Scratch,
-    misses: &'a mut Touches,
     ahead: &'a [Record],
 }
 
@@ -298,18 +285,17 @@ impl<T: Tag, const LANES: usize> Work<T, LANES> for Sweep<'_, T, LANES> {
 
     #[inline(always)]
     fn run<K: TouchRow<T, LANES>>(self, kernel: K) -> Fit {
-        let Sweep { table: Table { rows, index, front }, place, touches, scratch, misses, ahead } = self;
+        let Sweep { table: Table { rows, index, front }, place, touches, scratch, ahead } = self;
         if locate::<T, K>(kernel, *index, place.parts, touches, scratch) == Fit::TooLarge {
             return Fit::TooLarge;
         }
-        let mut remaining = touches;
         if let Some(front) = front {
             if front.sifts(touches.len) {
-                remaining = front.sift(kernel, scratch, touches);
-                locate::<T, K>(kernel, *index, place.parts, remaining, scratch);
+                front.sift(kernel, scratch, touches);
+                locate::<T, K>(kernel, *index, place.parts, touches, scratch);
             }
         }
-        Rest { rows, place, touches: remaining, scratch, misses, ahead }.touch(kernel);
+        Rest { rows, place, touches, scratch, ahead }.touch(kernel);
         Fit::Fits
     }
 }
@@ -358,9 +344,8 @@ fn locate_all<T: Tag, K: Vectors, const MASK: bool>(
 struct Rest<'a, T, const LANES: usize> {
     rows: &'a mut [Row<T, LANES>],
     place: Place<'a>,
-    touches: &'a Touches,
+    touches: &'a mut Touches,
     scratch: &'a mut Scratch,
-    misses: &'a mut Touches,
     ahead: &'a [Record],
 }
 
@@ -412,16 +397,18 @@ impl<T: Tag, const LANES: usize> Rest<'_, T, LANES> {
         }
     }
 
-    /// Copies what missed.
+    /// Leaves what missed.
     #[inline(always)]
     fn pack<K: Vectors>(&mut self, kernel: K) {
-        for start in (0..self.touches.len).step_by(STEP) {
-            let step = self.touches.step(start);
+        let len = std::mem::take(&mut self.touches.len);
+        for start in (0..len).step_by(STEP) {
+            let copied = self.touches.copied(start);
+            let step = copied.step();
             let mut missed = kernel.zeros(lanes(&self.scratch.found, start));
             if self.place.fetches == FetchTouches::Miss {
                 missed |= kernel.fetches(step.what);
             }
-            kernel.keep(missed & held(self.touches.len, start), step, self.misses);
+            kernel.keep(missed & held(len, start), step, self.touches);
         }
     }
 }
@@ -441,13 +428,14 @@ fn locate_by_modulo(step: Step, parts: &[Part; 2], rows: &mut [u32; STEP]) -> Lo
 }
 
 /// The same for rows of any length: a search, and a rotation.
-fn sweep_any(tags: &mut [u64], place: Place, touches: &Touches, misses: &mut Touches) {
+fn sweep_any(tags: &mut [u64], place: Place, touches: &mut Touches) {
     let Place { parts: [data, code], store_miss, fetches } = place;
     let code_start = if code.base == 0 { 0 } else { data.sets as usize * data.ways as usize };
-    for index in 0..touches.len {
+    for index in 0..std::mem::take(&mut touches.len) {
         let (address, what) = (touches.address[index], touches.what[index]);
+        let reference = touches.reference[index];
         if fetches == FetchTouches::Miss && is_fetch(what) {
-            misses.push(address, what, touches.reference[index]);
+            touches.push(address, what, reference);
             continue;
         }
         let (part, start) = if is_fetch(what) { (code, code_start) } else { (data, 0) };
@@ -459,7 +447,7 @@ fn sweep_any(tags: &mut [u64], place: Place, touches: &Touches, misses: &mut Tou
         let last = match found {
             Some(way) => way,
             None => {
-                misses.push(address, what, touches.reference[index]);
+                touches.push(address, what, reference);
                 if store_miss == StoreMiss::Bypass && is_store(what) {
                     continue;
                 }
@@ -501,17 +489,17 @@ mod tests {
 
     /// What misses.
     fn swept(bank: &mut Bank, stream: &[Record], batch: usize) -> Vec<(u64, u32, u32)> {
-        let (mut touches, mut misses, mut scratch) = (Touches::empty(), Touches::empty(), Scratch::new());
+        let (mut touches, mut scratch) = (Touches::empty(), Scratch::new());
         let mut all = Vec::new();
         for stream in stream.chunks(batch) {
             touches.len = 0;
             for (number, touch) in stream.iter().enumerate() {
                 touches.push(touch.address, touch.what, number as u32);
             }
-            bank.sweep(&mut scratch, &touches, &mut misses);
-            let len = misses.len;
-            let whats = misses.what[..len].iter().zip(&misses.reference[..len]);
-            all.extend(misses.address[..len].iter().zip(whats).map(|(&a, (&w, &r))| (a, w, r)));
+            bank.sweep(&mut scratch, &mut touches);
+            let len = touches.len;
+            let whats = touches.what[..len].iter().zip(&touches.reference[..len]);
+            all.extend(touches.address[..len].iter().zip(whats).map(|(&a, (&w, &r))| (a, w, r)));
         }
         all
     }

@@ -46,6 +46,27 @@ impl Touches {
             reference: lanes(&self.reference, start),
         }
     }
+
+    /// A copy of it, from which touches can be written back to where the step lies or before it.
+    #[inline(always)]
+    pub(crate) fn copied(&self, start: usize) -> CopiedStep {
+        let Step { address, what, reference } = self.step(start);
+        CopiedStep { address: *address, what: *what, reference: *reference }
+    }
+}
+
+/// A step's touches by themselves.
+pub(crate) struct CopiedStep {
+    address: [u64; STEP],
+    what: [u32; STEP],
+    reference: [u32; STEP],
+}
+
+impl CopiedStep {
+    #[inline(always)]
+    pub(crate) fn step(&self) -> Step<'_> {
+        Step { address: &self.address, what: &self.what, reference: &self.reference }
+    }
 }
 
 /// Sixteen touches.
