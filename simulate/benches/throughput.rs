@@ -1,18 +1,27 @@
-//! Records per second of the simulator, on streams of known character: `cargo bench -p simulate [NAME]`.
+//! Records per second of the simulator, on streams of known character: `cargo bench -p simulate [NAME]`; with the paths of files of raw
+//! records in place of names, nanoseconds per record of what a program recorded.
 //!
 //! **Shapes.** 2^16 records (a ring of 1 MiB, so that what is timed is not the host's memory), over and over for a fixed
 //! time, one thread. `hits` stays within the first level, `mix` resembles the filtered
 //! stream of a compiler (a quarter of it fetches, three quarters of all hit the first level), `scan` misses every level, `full` is an
-//! unfiltered stream with blocks. **Units.** Millions of records per second of wall time; best of the rounds.
+//! unfiltered stream with blocks. A file is replayed as the
+//! command does it, for `cachegrind` and the stream that is planned for it: batch after batch in one buffer of a ring's size, whose filling
+//! is not timed. **Units.** Millions of records per second of wall time; best of the rounds.
 
 use event::{Record, RecordKind};
-use simulate::{Geometry, Hierarchy, Levels, Outer, Sharing};
+use simulate::{plan_levels, Geometry, Hierarchy, Levels, Outer, Sharing, WriteBacks};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Records of a stream.
 const RECORDS: usize = 1 << 16;
 /// Time for one row.
 const ROW: Duration = Duration::from_millis(700);
+
+/// Records that the command takes at once.
+const BATCH: usize = 61_440;
+/// Bytes of a record.
+const RECORD_BYTES: usize = size_of::<Record>();
 
 /// A machine and its name.
 type Machine = (&'static str, fn() -> Levels);
@@ -25,6 +34,10 @@ const STREAMS: &[Stream] = &[("hits", hits), ("mix", mix), ("scan", scan), ("ful
 fn main() {
     let wanted: Vec<String> =
         std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    let (files, wanted): (Vec<String>, Vec<String>) = wanted.into_iter().partition(|name| name.contains('/'));
+    if !files.is_empty() {
+        return files.iter().for_each(|path| replay(Path::new(path)));
+    }
     for (stream, records) in STREAMS {
         let records = records();
         for (machine, levels) in MACHINES {
@@ -52,6 +65,37 @@ fn measure(levels: &Levels, records: &[Record]) -> (f64, f64) {
     }
     let misses = hierarchy.counts().cache(0).total() as f64 / (rounds * records.len()) as f64;
     (records.len() as f64 / best / 1e6, 100.0 * (1.0 - misses))
+}
+
+/// Prints what a record of the file at `path` costs.
+fn replay(path: &Path) {
+    let bytes = std::fs::read(path).expect("a file of records");
+    let levels = cachegrind();
+    let stream = plan_levels(&levels, WriteBacks::Ignored).stream;
+    let (mut best, mut misses) = (Duration::MAX, Vec::new());
+    for _ in 0..5 {
+        let mut hierarchy = Hierarchy::of_stream(&levels, &stream).expect("a machine that can be simulated");
+        let mut batch = Vec::with_capacity(BATCH);
+        let mut time = Duration::ZERO;
+        for raw in bytes.chunks(BATCH * RECORD_BYTES) {
+            batch.clear();
+            batch.extend(raw.chunks_exact(RECORD_BYTES).map(decode));
+            let start = Instant::now();
+            hierarchy.records(0, &batch);
+            time += start.elapsed();
+        }
+        best = best.min(time);
+        misses = hierarchy.totals().caches.iter().map(|level| level.total()).collect();
+    }
+    let records = (bytes.len() / RECORD_BYTES) as f64;
+    let name = path.file_stem().unwrap_or_default().to_string_lossy();
+    println!("{name:<20} {:>7.3} ns a record   misses {misses:?}", best.as_nanos() as f64 / records);
+}
+
+/// A record as the engine writes it.
+fn decode(raw: &[u8]) -> Record {
+    let word = |at: usize| u64::from_le_bytes(*raw[at..].first_chunk().expect("a whole record"));
+    Record { address: word(0), what: word(8) as u32, extra: (word(8) >> 32) as u32 }
 }
 
 fn cachegrind() -> Levels {

@@ -14,7 +14,9 @@
 //! Source: our own; Mattson et al. 1970 for the recency stack.
 
 use crate::front::Front;
-use crate::kernel::{Enters, Fill, Kernel, Located, MayEnter, Row, Tag, TouchRow, Vectors, Work, EMPTY};
+use crate::kernel::{
+    Enters, EntersWhole, Fill, Kernel, Located, MayEnter, Row, Tag, TouchRow, Vectors, Work, EMPTY,
+};
 use crate::touch::{held, lanes, lanes_mut, Step, Touches, STEP, SWEEP};
 use crate::{Geometry, StoreMiss};
 use event::{Record, RecordKind};
@@ -60,13 +62,15 @@ pub(crate) struct Scratch {
     pub(crate) row: [u32; SWEEP],
     pub(crate) line: [u64; SWEEP],
     pub(crate) narrow: [u32; SWEEP],
+    /// Tags that were last in their sets; narrow ones lie in `found`.
+    pub(crate) former: [u64; SWEEP],
     pub(crate) found: [u32; SWEEP],
 }
 
 impl Scratch {
     pub(crate) fn new() -> Box<Scratch> {
         let (row, narrow, found) = ([0; SWEEP], [0; SWEEP], [0; SWEEP]);
-        Box::new(Scratch { row, line: [0; SWEEP], narrow, found })
+        Box::new(Scratch { row, line: [0; SWEEP], narrow, former: [0; SWEEP], found })
     }
 }
 
@@ -168,26 +172,20 @@ impl Bank {
         bank
     }
 
-    /// Touches the lines of `touches` in order; `misses` becomes those that missed.
-    pub(crate) fn sweep(&mut self, scratch: &mut Scratch, touches: &Touches, misses: &mut Touches) {
-        self.sweep_reading(scratch, touches, misses, &[]);
+    /// Touches the lines of `touches` in order, and leaves those that missed.
+    pub(crate) fn sweep(&mut self, scratch: &mut Scratch, touches: &mut Touches) {
+        self.sweep_reading(scratch, touches, &[]);
     }
 
     /// The same, while the records that are staged next come into this core's cache: another core has written them.
-    pub(crate) fn sweep_reading(
-        &mut self,
-        scratch: &mut Scratch,
-        touches: &Touches,
-        misses: &mut Touches,
-        ahead: &[Record],
-    ) {
-        misses.len = 0;
-        if self.sweep_rows(scratch, touches, misses, ahead) == Fit::TooLarge {
+    pub(crate) fn sweep_reading(&mut self, scratch: &mut Scratch, touches: &mut Touches, ahead: &[Record]) {
+        let len = touches.len.min(SWEEP);
+        if self.sweep_rows(scratch, touches, ahead) == Fit::TooLarge {
             self.widen();
-            self.sweep_rows(scratch, touches, misses, ahead);
+            self.sweep_rows(scratch, touches, ahead);
         }
         if self.noted.len() <= NOTED_MAX {
-            self.noted.extend_from_slice(&scratch.row[..touches.len.min(SWEEP)]);
+            self.noted.extend_from_slice(&scratch.row[..len]);
         }
     }
 
@@ -204,21 +202,15 @@ impl Bank {
         self.noted.clear();
     }
 
-    fn sweep_rows(
-        &mut self,
-        scratch: &mut Scratch,
-        touches: &Touches,
-        misses: &mut Touches,
-        ahead: &[Record],
-    ) -> Fit {
+    fn sweep_rows(&mut self, scratch: &mut Scratch, touches: &mut Touches, ahead: &[Record]) -> Fit {
         let Bank { parts, store_miss, fetches, rows, kernel, .. } = self;
         let place = Place { parts, store_miss: *store_miss, fetches: *fetches };
         match rows {
-            Rows::Eight(table) => kernel.run(Sweep { table, place, touches, scratch, misses, ahead }),
-            Rows::Sixteen(table) => kernel.run(Sweep { table, place, touches, scratch, misses, ahead }),
-            Rows::Narrow(table) => kernel.run(Sweep { table, place, touches, scratch, misses, ahead }),
+            Rows::Eight(table) => kernel.run(Sweep { table, place, touches, scratch, ahead }),
+            Rows::Sixteen(table) => kernel.run(Sweep { table, place, touches, scratch, ahead }),
+            Rows::Narrow(table) => kernel.run(Sweep { table, place, touches, scratch, ahead }),
             Rows::Any(tags) => {
-                sweep_any(tags, place, touches, misses);
+                sweep_any(tags, place, touches);
                 Fit::Fits
             }
         }
@@ -283,9 +275,8 @@ struct Place<'a> {
 struct Sweep<'a, T, const LANES: usize> {
     table: &'a mut Table<T, LANES>,
     place: Place<'a>,
-    touches: &'a Touches,
+    touches: &'a mut Touches,
     scratch: &'a mut Scratch,
-    misses: &'a mut Touches,
     ahead: &'a [Record],
 }
 
@@ -294,18 +285,17 @@ impl<T: Tag, const LANES: usize> Work<T, LANES> for Sweep<'_, T, LANES> {
 
     #[inline(always)]
     fn run<K: TouchRow<T, LANES>>(self, kernel: K) -> Fit {
-        let Sweep { table: Table { rows, index, front }, place, touches, scratch, misses, ahead } = self;
+        let Sweep { table: Table { rows, index, front }, place, touches, scratch, ahead } = self;
         if locate::<T, K>(kernel, *index, place.parts, touches, scratch) == Fit::TooLarge {
             return Fit::TooLarge;
         }
-        let mut remaining = touches;
         if let Some(front) = front {
             if front.sifts(touches.len) {
-                remaining = front.sift(kernel, scratch, touches);
-                locate::<T, K>(kernel, *index, place.parts, remaining, scratch);
+                front.sift(kernel, scratch, touches);
+                locate::<T, K>(kernel, *index, place.parts, touches, scratch);
             }
         }
-        Rest { rows, place, touches: remaining, scratch, misses, ahead }.touch(kernel);
+        Rest { rows, place, touches, scratch, ahead }.touch(kernel);
         Fit::Fits
     }
 }
@@ -319,14 +309,27 @@ fn locate<T: Tag, K: Vectors>(
     touches: &Touches,
     scratch: &mut Scratch,
 ) -> Fit {
+    // A copy, which nothing that is written can change: it stays in registers, and so does what is located where the loop has one way to do it.
+    let parts = *parts;
+    match index {
+        Index::Mask => locate_all::<T, K, true>(kernel, &parts, touches, scratch),
+        Index::Modulo => locate_all::<T, K, false>(kernel, &parts, touches, scratch),
+    }
+}
+
+/// The same where the number of sets is a power of two (`MASK`) or not.
+#[inline(always)]
+fn locate_all<T: Tag, K: Vectors, const MASK: bool>(
+    kernel: K,
+    parts: &[Part; 2],
+    touches: &Touches,
+    scratch: &mut Scratch,
+) -> Fit {
     let mut beyond = 0;
     for start in (0..touches.len).step_by(STEP) {
-        let step = touches.step(start);
-        let rows = lanes_mut(&mut scratch.row, start);
-        let located = match index {
-            Index::Mask => kernel.locate(step, parts, rows),
-            Index::Modulo => locate_by_modulo(step, parts, rows),
-        };
+        let (step, rows) = (touches.step(start), lanes_mut(&mut scratch.row, start));
+        let located =
+            if MASK { kernel.locate(step, parts, rows) } else { locate_by_modulo(step, parts, rows) };
         let tags = T::column(&mut scratch.line, &mut scratch.narrow);
         beyond |= T::keep(kernel, &located, lanes_mut(tags, start));
     }
@@ -341,9 +344,8 @@ fn locate<T: Tag, K: Vectors>(
 struct Rest<'a, T, const LANES: usize> {
     rows: &'a mut [Row<T, LANES>],
     place: Place<'a>,
-    touches: &'a Touches,
+    touches: &'a mut Touches,
     scratch: &'a mut Scratch,
-    misses: &'a mut Touches,
     ahead: &'a [Record],
 }
 
@@ -358,6 +360,9 @@ impl<T: Tag, const LANES: usize> Rest<'_, T, LANES> {
                 last: last(row),
                 enters: u32::from(!is_store(what)).wrapping_neg(),
             });
+        } else if data.last == code.last && data.last == 1 << (LANES - 1) {
+            let whole = EntersWhole::new(LANES);
+            self.touch_all(kernel, |_, _| whole);
         } else if data.last == code.last {
             self.touch_all(kernel, |_, _| Enters { last: data.last });
         } else {
@@ -373,7 +378,7 @@ impl<T: Tag, const LANES: usize> Rest<'_, T, LANES> {
         K: TouchRow<T, LANES>,
         F: Fill,
     {
-        let Scratch { row, line, narrow, found } = &mut *self.scratch;
+        let Scratch { row, line, narrow, found, .. } = &mut *self.scratch;
         let (tags, whats) = (T::column(line, narrow), &self.touches.what);
         let len = self.touches.len.min(SWEEP);
         let whole = len - len % RECORDS_OF_LINE;
@@ -392,16 +397,18 @@ impl<T: Tag, const LANES: usize> Rest<'_, T, LANES> {
         }
     }
 
-    /// Copies what missed.
+    /// Leaves what missed.
     #[inline(always)]
     fn pack<K: Vectors>(&mut self, kernel: K) {
-        for start in (0..self.touches.len).step_by(STEP) {
-            let step = self.touches.step(start);
+        let len = std::mem::take(&mut self.touches.len);
+        for start in (0..len).step_by(STEP) {
+            let copied = self.touches.copied(start);
+            let step = copied.step();
             let mut missed = kernel.zeros(lanes(&self.scratch.found, start));
             if self.place.fetches == FetchTouches::Miss {
                 missed |= kernel.fetches(step.what);
             }
-            kernel.keep(missed & held(self.touches.len, start), step, self.misses);
+            kernel.keep(missed & held(len, start), step, self.touches);
         }
     }
 }
@@ -421,13 +428,14 @@ fn locate_by_modulo(step: Step, parts: &[Part; 2], rows: &mut [u32; STEP]) -> Lo
 }
 
 /// The same for rows of any length: a search, and a rotation.
-fn sweep_any(tags: &mut [u64], place: Place, touches: &Touches, misses: &mut Touches) {
+fn sweep_any(tags: &mut [u64], place: Place, touches: &mut Touches) {
     let Place { parts: [data, code], store_miss, fetches } = place;
     let code_start = if code.base == 0 { 0 } else { data.sets as usize * data.ways as usize };
-    for index in 0..touches.len {
+    for index in 0..std::mem::take(&mut touches.len) {
         let (address, what) = (touches.address[index], touches.what[index]);
+        let reference = touches.reference[index];
         if fetches == FetchTouches::Miss && is_fetch(what) {
-            misses.push(address, what, touches.reference[index]);
+            touches.push(address, what, reference);
             continue;
         }
         let (part, start) = if is_fetch(what) { (code, code_start) } else { (data, 0) };
@@ -439,7 +447,7 @@ fn sweep_any(tags: &mut [u64], place: Place, touches: &Touches, misses: &mut Tou
         let last = match found {
             Some(way) => way,
             None => {
-                misses.push(address, what, touches.reference[index]);
+                touches.push(address, what, reference);
                 if store_miss == StoreMiss::Bypass && is_store(what) {
                     continue;
                 }
@@ -481,17 +489,17 @@ mod tests {
 
     /// What misses.
     fn swept(bank: &mut Bank, stream: &[Record], batch: usize) -> Vec<(u64, u32, u32)> {
-        let (mut touches, mut misses, mut scratch) = (Touches::empty(), Touches::empty(), Scratch::new());
+        let (mut touches, mut scratch) = (Touches::empty(), Scratch::new());
         let mut all = Vec::new();
         for stream in stream.chunks(batch) {
             touches.len = 0;
             for (number, touch) in stream.iter().enumerate() {
                 touches.push(touch.address, touch.what, number as u32);
             }
-            bank.sweep(&mut scratch, &touches, &mut misses);
-            let len = misses.len;
-            let whats = misses.what[..len].iter().zip(&misses.reference[..len]);
-            all.extend(misses.address[..len].iter().zip(whats).map(|(&a, (&w, &r))| (a, w, r)));
+            bank.sweep(&mut scratch, &mut touches);
+            let len = touches.len;
+            let whats = touches.what[..len].iter().zip(&touches.reference[..len]);
+            all.extend(touches.address[..len].iter().zip(whats).map(|(&a, (&w, &r))| (a, w, r)));
         }
         all
     }

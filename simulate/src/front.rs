@@ -19,8 +19,6 @@ const REST: usize = 8;
 pub(crate) struct Front<T> {
     last: Vec<T>,
     trial: Trial,
-    /// Touches that remain.
-    news: Box<Touches>,
 }
 
 /// Whether the table is looked at.
@@ -32,7 +30,7 @@ enum Trial {
 
 impl<T: Tag> Front<T> {
     pub(crate) fn new(sets: usize) -> Front<T> {
-        Front { last: vec![T::EMPTY; sets], trial: Trial::On { touches: 0, hits: 0 }, news: Touches::empty() }
+        Front { last: vec![T::EMPTY; sets], trial: Trial::On { touches: 0, hits: 0 } }
     }
 
     /// As new, where no other sets than `noted` were touched (`None`: any may have been).
@@ -64,31 +62,23 @@ impl<T: Tag> Front<T> {
         matches!(self.trial, Trial::On { .. })
     }
 
-    /// The touches, found in `scratch`, that do not use their set's last line.
+    /// Leaves of the touches, found in `scratch`, those that do not use their set's last line.
     #[inline(always)]
-    pub(crate) fn sift<K: Vectors>(
-        &mut self,
-        kernel: K,
-        scratch: &mut Scratch,
-        touches: &Touches,
-    ) -> &Touches {
-        let Scratch { row, line, narrow, found, .. } = scratch;
-        let tags = T::column(line, narrow);
+    pub(crate) fn sift<K: Vectors>(&mut self, kernel: K, scratch: &mut Scratch, touches: &mut Touches) {
+        let Scratch { row, line, narrow, former, found } = scratch;
+        let (tags, former) = (T::column(line, narrow), T::column(former, found));
         let lasts = &mut self.last[..];
-        for index in 0..touches.len.min(SWEEP) {
-            let tag = tags[index];
-            let last = std::mem::replace(&mut lasts[row[index] as usize], tag);
-            found[index] = u32::from(last == tag);
+        let len = std::mem::take(&mut touches.len).min(SWEEP);
+        for index in 0..len {
+            former[index] = std::mem::replace(&mut lasts[row[index] as usize], tags[index]);
         }
-        self.news.len = 0;
-        for start in (0..touches.len).step_by(STEP) {
-            let new = kernel.zeros(lanes(found, start)) & held(touches.len, start);
-            kernel.keep(new, touches.step(start), &mut self.news);
+        for start in (0..len).step_by(STEP) {
+            let new = T::differ(kernel, lanes(tags, start), lanes(former, start)) & held(len, start);
+            kernel.keep(new, touches.copied(start).step(), touches);
         }
         if let Trial::On { touches: all, hits } = &mut self.trial {
-            *all += touches.len;
-            *hits += touches.len - self.news.len;
+            *all += len;
+            *hits += len - touches.len;
         }
-        &self.news
     }
 }

@@ -72,9 +72,6 @@ struct Core {
     traffic: Option<Traffic>,
     /// Where its misses are counted, if not with those of the others.
     tally: Option<Tally>,
-    /// Misses of a level, and of the one behind it.
-    inner_misses: Box<Touches>,
-    outer_misses: Box<Touches>,
     scratch: Box<Scratch>,
     fetch_records: FetchRecords,
     /// Touches of instruction pages are among those that are staged.
@@ -120,6 +117,7 @@ struct Pages {
     /// Keys of the touches looked at last.
     last: [u64; STEP],
     fetches: Fetches,
+    /// Touches of new pages, and then those that missed.
     news: Box<Touches>,
     kernel: Kernel,
 }
@@ -263,8 +261,6 @@ impl Core {
             tally: None,
             fetch_records: FetchRecords::Uses,
             page_touches: false,
-            inner_misses: Touches::empty(),
-            outer_misses: Touches::empty(),
             scratch: Scratch::new(),
             counted: [0; CACHES_MAX],
             counted_tlb: [0; TLBS_MAX],
@@ -301,12 +297,13 @@ impl Pages {
         })
     }
 
-    /// Sweeps the touches whose page is not the one that the touch before used: using it again changes nothing.
-    fn sweep(&mut self, scratch: &mut Scratch, touches: &Touches, misses: &mut Touches) {
+    /// Sweeps the touches whose page is not the one that the touch before used: using it again changes nothing. Answers with those that missed.
+    fn sweep(&mut self, scratch: &mut Scratch, touches: &Touches) -> &mut Touches {
         let Pages { bank, shift, last, fetches, news, kernel } = self;
         news.len = 0;
         kernel.pass(Sift { touches, shift: *shift, last, fetches: *fetches, news });
-        bank.sweep(scratch, news, misses);
+        bank.sweep(scratch, news);
+        news
     }
 }
 
@@ -556,8 +553,6 @@ impl Run<'_> {
             pages,
             outer_tlb,
             traffic,
-            inner_misses,
-            outer_misses,
             scratch,
             counted,
             counted_tlb,
@@ -571,16 +566,7 @@ impl Run<'_> {
         if let (Some(own), Some(shared)) = (traffic, shared_traffic) {
             own.sweep(shared, &stage.touches);
         }
-        let sides = std::mem::take(page_touches).then(|| split(&stage.touches));
-        let lines = sides.as_ref().map_or(&*stage.touches, |(lines, _)| lines);
-        first.sweep_reading(scratch, lines, inner_misses, ahead);
-        tally.add(Level::Cache(0), &mut counted[0], inner_misses);
-        for (index, (own, shared)) in outer.iter_mut().zip(banks).enumerate() {
-            let Some(bank) = own.as_mut().or(shared.as_mut()) else { continue };
-            bank.sweep(scratch, inner_misses, outer_misses);
-            tally.add(Level::Cache(index + 1), &mut counted[index + 1], outer_misses);
-            std::mem::swap(inner_misses, outer_misses);
-        }
+        let mut sides = std::mem::take(page_touches).then(|| split(&stage.touches));
         if let Some(pages) = pages {
             if *fetch_records == FetchRecords::Misses {
                 pages.fetches = if sides.is_some() { Fetches::Simulated } else { Fetches::Ignored };
@@ -590,12 +576,21 @@ impl Run<'_> {
                 }
             }
             let touches = sides.as_ref().map_or(&*stage.touches, |(_, pages)| pages);
-            pages.sweep(scratch, touches, inner_misses);
-            tally.add(Level::Tlb(0), &mut counted_tlb[0], inner_misses);
+            let misses = pages.sweep(scratch, touches);
+            tally.add(Level::Tlb(0), &mut counted_tlb[0], misses);
             if let Some(bank) = outer_tlb {
-                bank.sweep(scratch, inner_misses, outer_misses);
-                tally.add(Level::Tlb(1), &mut counted_tlb[1], outer_misses);
+                bank.sweep(scratch, misses);
+                tally.add(Level::Tlb(1), &mut counted_tlb[1], misses);
             }
+        }
+        // A level leaves its misses where the touches were: one buffer stays in the host's first level, several would not.
+        let touches = sides.as_mut().map_or(&mut *stage.touches, |(lines, _)| lines);
+        first.sweep_reading(scratch, touches, ahead);
+        tally.add(Level::Cache(0), &mut counted[0], touches);
+        for (index, (own, shared)) in outer.iter_mut().zip(banks).enumerate() {
+            let Some(bank) = own.as_mut().or(shared.as_mut()) else { continue };
+            bank.sweep(scratch, touches);
+            tally.add(Level::Cache(index + 1), &mut counted[index + 1], touches);
         }
         stage.touches.len = 0;
     }

@@ -108,6 +108,9 @@ impl Stage {
     }
 }
 
+/// All records of a step are touches.
+const ALL: u32 = (1 << STEP) - 1;
+
 struct Fill<'a> {
     records: &'a [Record],
     limits: &'a Limits,
@@ -125,21 +128,25 @@ impl Pass for Fill<'_> {
         while touches.len <= SWEEP - STEP {
             let Some(step) = records[count..].first_chunk() else { break };
             let good = kernel.stage(step, limits, reference.wrapping_add(count as u32), touches);
+            // The next step begins before it is known that this one is whole.
+            if good == ALL {
+                touches.len += STEP;
+                count += STEP;
+                continue;
+            }
             let leading = good.trailing_ones() as usize;
             touches.len += leading;
             count += leading;
-            if leading < STEP {
-                // The next record is none; that it only crosses into the next line is common.
-                let Some(second) = limits.second_line(&records[count]) else { return count };
-                if touches.len + 2 > SWEEP {
-                    return count;
-                }
-                let Record { address, what, .. } = records[count];
-                let reference = reference.wrapping_add(count as u32);
-                touches.push(address, what, reference);
-                touches.push(second, what, reference);
-                count += 1;
+            // The next record is none; that it only crosses into the next line is common.
+            let Some(second) = limits.second_line(&records[count]) else { return count };
+            if touches.len + 2 > SWEEP {
+                return count;
             }
+            let Record { address, what, .. } = records[count];
+            let reference = reference.wrapping_add(count as u32);
+            touches.push(address, what, reference);
+            touches.push(second, what, reference);
+            count += 1;
         }
         for record in &records[count..] {
             if touches.len > SWEEP - STEP || !limits.hold(record) {

@@ -6,7 +6,7 @@
 //! time. [`Tally::counts`] turns the columns into the public tables.
 
 use crate::kernel::{Kernel, Pass, Vectors};
-use crate::touch::{held, Touches, STEP};
+use crate::touch::{held, lanes, lanes_mut, Touches, ROOM, STEP};
 use crate::{BlockMisses, Counts, Misses, References, SiteMisses, Totals, CACHES_MAX, TLBS_MAX};
 use event::RecordKind;
 use std::collections::HashMap;
@@ -19,6 +19,9 @@ const LOADS: usize = 0;
 const STORES: usize = 1;
 const FETCHES: usize = 2;
 
+/// Lane numbers.
+const NUMBERS: [u32; STEP] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
+
 /// Counters by site or block.
 type Column = Vec<u32>;
 
@@ -28,6 +31,7 @@ pub(crate) struct Tally {
     columns: [[Column; 3]; LEVELS],
     /// How often a counter passed 2^32, by level, kind and site.
     carries: Carries,
+    runs: Box<Runs>,
     complex: Vec<References>,
     /// Records that could not be read.
     pub(crate) damaged: u64,
@@ -48,6 +52,7 @@ impl Default for Tally {
         Tally {
             columns: Default::default(),
             carries: Carries::new(),
+            runs: Box::default(),
             complex: Vec::new(),
             damaged: 0,
             kernel: Kernel::fastest(),
@@ -63,9 +68,9 @@ impl Tally {
             Level::Tlb(level) => (CACHES_MAX + level, LOADS),
         };
         if misses.len > 0 {
-            let Tally { columns, carries, kernel, .. } = self;
+            let Tally { columns, carries, runs, kernel, .. } = self;
             let columns = &mut columns[level];
-            kernel.pass(Add { columns, carries, level, store, counted: *counted, misses });
+            kernel.pass(Add { columns, carries, runs, level, store, counted: *counted, misses });
             *counted = misses.reference[misses.len - 1];
         }
     }
@@ -128,10 +133,24 @@ impl Tally {
     }
 }
 
+/// Misses of one sweep that follow each other and have equal `what`s.
+struct Runs {
+    what: [u32; ROOM],
+    /// Misses before each; behind the last run, before its end.
+    start: [u32; ROOM],
+}
+
+impl Default for Runs {
+    fn default() -> Runs {
+        Runs { what: [0; ROOM], start: [0; ROOM] }
+    }
+}
+
 /// Adds misses to a level's columns.
 struct Add<'a> {
     columns: &'a mut [Column; 3],
     carries: &'a mut Carries,
+    runs: &'a mut Runs,
     level: usize,
     /// The kind that stores count as.
     store: usize,
@@ -144,26 +163,48 @@ impl Pass for Add<'_> {
 
     #[inline(always)]
     fn run<K: Vectors>(mut self, kernel: K) {
-        let misses = self.misses;
-        let mut references = [self.counted; STEP];
-        let mut whats = [0; STEP];
-        for start in (0..misses.len).step_by(STEP) {
-            let step = misses.step(start);
-            let held = held(misses.len, start);
-            let new = kernel.changes(&mut references, step.reference) & held;
-            // Runs of equal `what`; the sentinel behind the last lane ends the last run.
-            let mut heads = (kernel.changes(&mut whats, step.what) | 1) & held | 1 << STEP;
-            while heads & held != 0 {
-                let head = heads.trailing_zeros();
-                heads &= heads - 1;
-                let run = (1 << heads.trailing_zeros()) - (1 << head);
-                self.run_of(step.what[head as usize & (STEP - 1)], (new & run).count_ones());
-            }
+        let count = self.references(kernel);
+        let runs = self.heads(kernel, count);
+        for run in 0..runs {
+            let Runs { what, start } = &*self.runs;
+            self.run_of(what[run], start[run + 1] - start[run]);
         }
     }
 }
 
 impl Add<'_> {
+    /// Copies the `what` of each reference that was not counted, and answers how many there are.
+    #[inline(always)]
+    fn references<K: Vectors>(&mut self, kernel: K) -> usize {
+        let mut before = [self.counted; STEP];
+        let mut count = 0;
+        for start in (0..self.misses.len).step_by(STEP) {
+            let step = self.misses.step(start);
+            let new = kernel.changes(&mut before, step.reference) & held(self.misses.len, start);
+            *lanes_mut(&mut self.runs.what, count) = kernel.pack(new, step.what);
+            count += new.count_ones() as usize;
+        }
+        count
+    }
+
+    /// Keeps of `count` misses those that begin a run, and answers how many do.
+    #[inline(always)]
+    fn heads<K: Vectors>(&mut self, kernel: K, count: usize) -> usize {
+        let Runs { what, start: starts } = &mut *self.runs;
+        let mut before = [0; STEP];
+        let mut runs = 0;
+        for start in (0..count).step_by(STEP) {
+            // What is written lies before what is read next.
+            let step = *lanes(what, start);
+            let heads = (kernel.changes(&mut before, &step) | u32::from(start == 0)) & held(count, start);
+            *lanes_mut(what, runs) = kernel.pack(heads, &step);
+            *lanes_mut(starts, runs) = kernel.pack(heads, &NUMBERS.map(|number| number + start as u32));
+            runs += heads.count_ones() as usize;
+        }
+        starts[runs] = count as u32;
+        runs
+    }
+
     #[inline(always)]
     fn run_of(&mut self, what: u32, count: u32) {
         let kind = (what >> 4) & 15;

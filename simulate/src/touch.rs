@@ -12,7 +12,7 @@ pub(crate) const SWEEP: usize = 512;
 pub(crate) const STEP: usize = 16;
 
 /// Columns have room for a whole step behind the last touch.
-const ROOM: usize = SWEEP + STEP;
+pub(crate) const ROOM: usize = SWEEP + STEP;
 
 /// Touches in program order; what lies behind `len` is of no meaning.
 pub(crate) struct Touches {
@@ -45,6 +45,27 @@ impl Touches {
             what: lanes(&self.what, start),
             reference: lanes(&self.reference, start),
         }
+    }
+
+    /// A copy of it, from which touches can be written back to where the step lies or before it.
+    #[inline(always)]
+    pub(crate) fn copied(&self, start: usize) -> CopiedStep {
+        let Step { address, what, reference } = self.step(start);
+        CopiedStep { address: *address, what: *what, reference: *reference }
+    }
+}
+
+/// A step's touches by themselves.
+pub(crate) struct CopiedStep {
+    address: [u64; STEP],
+    what: [u32; STEP],
+    reference: [u32; STEP],
+}
+
+impl CopiedStep {
+    #[inline(always)]
+    pub(crate) fn step(&self) -> Step<'_> {
+        Step { address: &self.address, what: &self.what, reference: &self.reference }
     }
 }
 

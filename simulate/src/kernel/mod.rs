@@ -32,6 +32,8 @@ pub(crate) trait Tag: Copy + Eq {
     const EMPTY: Self;
     /// What is kept of lines, written to `tags`; answers 0, or something else where one does not fit.
     fn keep<K: Vectors>(kernel: K, located: &Located, tags: &mut [Self; STEP]) -> u32;
+    /// Which of the tags differ.
+    fn differ<K: Vectors>(kernel: K, tags: &[Self; STEP], others: &[Self; STEP]) -> u32;
     /// The one of two columns that holds such tags.
     fn column<'a, const LEN: usize>(
         wide: &'a mut [u64; LEN],
@@ -49,6 +51,11 @@ impl Tag for u64 {
     }
 
     #[inline(always)]
+    fn differ<K: Vectors>(kernel: K, tags: &[u64; STEP], others: &[u64; STEP]) -> u32 {
+        kernel.long_differ(tags, others)
+    }
+
+    #[inline(always)]
     fn column<'a, const LEN: usize>(
         wide: &'a mut [u64; LEN],
         _narrow: &'a mut [u32; LEN],
@@ -63,6 +70,11 @@ impl Tag for u32 {
     #[inline(always)]
     fn keep<K: Vectors>(kernel: K, located: &Located, tags: &mut [u32; STEP]) -> u32 {
         kernel.narrow(&located.quotient, tags)
+    }
+
+    #[inline(always)]
+    fn differ<K: Vectors>(kernel: K, tags: &[u32; STEP], others: &[u32; STEP]) -> u32 {
+        kernel.differ(tags, others)
     }
 
     #[inline(always)]
@@ -123,6 +135,18 @@ pub(crate) trait Vectors: Copy {
         what.iter().enumerate().fold(0, |are, (lane, &what)| are | u32::from(is_fetch(what)) << lane)
     }
 
+    /// Which differ from the other in their lane.
+    #[inline(always)]
+    fn differ(self, some: &[u32; STEP], others: &[u32; STEP]) -> u32 {
+        differ(some, others)
+    }
+
+    /// The same for longer numbers.
+    #[inline(always)]
+    fn long_differ(self, some: &[u64; STEP], others: &[u64; STEP]) -> u32 {
+        differ(some, others)
+    }
+
     /// Which differ from the one before; `before` holds the step before, and becomes this one.
     #[inline(always)]
     fn changes(self, before: &mut [u32; STEP], now: &[u32; STEP]) -> u32 {
@@ -160,6 +184,21 @@ pub(crate) trait Vectors: Copy {
         beyond
     }
 
+    /// The numbers that `kept` names, in the leading lanes.
+    #[inline(always)]
+    fn pack(self, kept: u32, numbers: &[u32; STEP]) -> [u32; STEP] {
+        let mut packed = *numbers;
+        if kept.trailing_ones() < kept.count_ones() {
+            let (mut kept, mut to) = (kept, 0);
+            while kept != 0 {
+                packed[to & (STEP - 1)] = numbers[kept.trailing_zeros() as usize & (STEP - 1)];
+                kept &= kept - 1;
+                to += 1;
+            }
+        }
+        packed
+    }
+
     /// Appends the touches of `step` that `kept` names.
     #[inline(always)]
     fn keep(self, kept: u32, step: Step, touches: &mut Touches) {
@@ -179,6 +218,11 @@ pub(crate) struct Located {
 }
 
 #[inline(always)]
+fn differ<T: Copy + PartialEq>(some: &[T; STEP], others: &[T; STEP]) -> u32 {
+    (0..STEP).fold(0, |differ, lane| differ | u32::from(some[lane] != others[lane]) << lane)
+}
+
+#[inline(always)]
 fn changes<T: Copy + PartialEq>(before: &mut [T; STEP], now: &[T; STEP]) -> u32 {
     let mut changes = u32::from(now[0] != before[STEP - 1]);
     for lane in 1..STEP {
@@ -190,6 +234,13 @@ fn changes<T: Copy + PartialEq>(before: &mut [T; STEP], now: &[T; STEP]) -> u32 
 
 /// What a touch does to its row when the line is missing.
 pub(crate) trait Fill: Copy {
+    /// The bits of all lanes, where each is a way and the line always enters. A kernel may add it to what was found, modulo its sum's width: that is
+    /// one less.
+    #[inline(always)]
+    fn whole(self) -> Option<u32> {
+        None
+    }
+
     /// Lanes that move: up to and with the lowest one of `found`; where none is, all ways, or none if nothing enters.
     fn moved(self, found: u32) -> u32;
 }
@@ -198,6 +249,20 @@ pub(crate) trait Fill: Copy {
 #[derive(Clone, Copy)]
 pub(crate) struct Enters {
     pub(crate) last: u32,
+}
+
+/// The line always enters, in a row each of whose lanes is a way.
+#[derive(Clone, Copy)]
+pub(crate) struct EntersWhole {
+    all: u32,
+}
+
+impl EntersWhole {
+    /// The compiler is not to know the number: it would take the sum in a general register, which a mask reaches and leaves in three cycles each.
+    #[inline(always)]
+    pub(crate) fn new(lanes: usize) -> EntersWhole {
+        EntersWhole { all: std::hint::black_box(u32::MAX >> (u32::BITS - lanes as u32)) }
+    }
 }
 
 /// The line enters where `enters` is all ones, and does not where it is 0.
@@ -212,6 +277,18 @@ impl Fill for Enters {
     fn moved(self, found: u32) -> u32 {
         let last = found | self.last;
         last ^ (last - 1)
+    }
+}
+
+impl Fill for EntersWhole {
+    #[inline(always)]
+    fn whole(self) -> Option<u32> {
+        Some(self.all)
+    }
+
+    #[inline(always)]
+    fn moved(self, found: u32) -> u32 {
+        found ^ found.wrapping_sub(1)
     }
 }
 
