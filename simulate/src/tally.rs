@@ -3,7 +3,7 @@
 //! **Why this way.** A column of 4-byte counters per level and kind of miss: sites that miss together are neighbours, so that the counters in use
 //! stay in the host's caches even for a compiler's hundred thousand sites; what a counter cannot hold is carried to a map. Misses of one
 //! site that follow each other, as in loops over arrays, are added at once: adding them one by one would wait for the counter each
-//! time. [`Tally::counts`] turns the columns into the public tables.
+//! time; such runs of a whole sweep are packed first, so that the loop that adds them ends once. [`Tally::counts`] turns the columns into the public tables.
 
 use crate::kernel::{Kernel, Pass, Vectors};
 use crate::touch::{held, lanes, lanes_mut, Touches, ROOM, STEP};

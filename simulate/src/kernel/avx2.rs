@@ -69,18 +69,14 @@ impl TouchRow<u32, 16> for V3 {
 const NUMBERS: [[i32; 8]; 2] = [[0, 1, 2, 3, 4, 5, 6, 7], [8, 9, 10, 11, 12, 13, 14, 15]];
 
 #[inline(always)]
-fn quarter_of<const LANES: usize>(tags: &[u64; LANES], quarter: usize) -> [u64; 4] {
-    let first = quarter * 4;
-    [tags[first], tags[first + 1], tags[first + 2], tags[first + 3]]
-}
-
-#[inline(always)]
 fn touch<F: Fill, const LANES: usize>(v3: V3, row: &mut Row<u64, LANES>, line: u64, fill: F) -> u32 {
     let (avx, avx2) = (v3.avx, v3.avx2);
     let tag = avx._mm256_set1_epi64x(line as i64);
     let mut found = 0;
-    for quarter in 0..LANES / 4 {
-        let equal = avx2._mm256_cmpeq_epi64(cast(quarter_of(&row.0, quarter)), tag);
+    // Registers of the row: as arrays of four, each is one load and one store.
+    let (quarters, _) = row.0.as_chunks_mut::<4>();
+    for (quarter, tags) in quarters.iter().enumerate() {
+        let equal = avx2._mm256_cmpeq_epi64(cast(*tags), tag);
         found |= (avx._mm256_movemask_pd(cast(equal)) as u32) << (quarter * 4);
     }
     // Lanes below this one move.
@@ -88,17 +84,15 @@ fn touch<F: Fill, const LANES: usize>(v3: V3, row: &mut Row<u64, LANES>, line: u
     let limit = avx._mm256_set1_epi64x(i64::from(past_last));
     // The lane that moves into a register's lowest one stands on top of what was rotated before it.
     let mut carry = tag;
-    for quarter in 0..LANES / 4 {
-        let tags = cast(quarter_of(&row.0, quarter));
+    for (quarter, row) in quarters.iter_mut().enumerate() {
+        let tags = cast(*row);
         let rotated = avx2._mm256_permute4x64_epi64::<0b10_01_00_11>(tags);
         let shifted = avx2._mm256_blend_epi32::<0b0000_0011>(rotated, carry);
         carry = rotated;
         let number = quarter as i64 * 4;
         let numbers = cast([number, number + 1, number + 2, number + 3]);
         let moves = avx2._mm256_cmpgt_epi64(limit, numbers);
-        let new: [u64; 4] = cast(avx2._mm256_blendv_epi8(tags, shifted, moves));
-        let first = quarter * 4;
-        [row.0[first], row.0[first + 1], row.0[first + 2], row.0[first + 3]] = new;
+        *row = cast(avx2._mm256_blendv_epi8(tags, shifted, moves));
     }
     found
 }
