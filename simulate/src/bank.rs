@@ -10,8 +10,10 @@
 //! a read of them, even one whose value nobody needs, holds up the row touches behind it.
 //!
 //! **Shapes.** Up to 8 ways: rows of 8 lanes of 8 bytes, one line of the host's cache; up to 16 ways: two, or one with lanes of 4 bytes where a
-//! quotient by the number of sets fits (if one day it does not, the rows are widened); more: `any`, a plain search. **Leaves out** dirtiness: see `traffic`.
+//! quotient by the number of sets fits (if one day it does not, the rows are widened); more: `timed`. **Leaves out** dirtiness: see `traffic`.
 //! Source: our own; Mattson et al. 1970 for the recency stack.
+
+mod timed;
 
 use crate::front::Front;
 use crate::kernel::{
@@ -20,6 +22,7 @@ use crate::kernel::{
 use crate::touch::{held, lanes, lanes_mut, Step, Touches, STEP, SWEEP};
 use crate::{Geometry, StoreMiss};
 use event::{Record, RecordKind};
+use timed::Timed;
 
 /// Most touches whose rows are noted for [`Bank::empty`]: beyond these all rows are emptied. Few in tests, so that their streams see both.
 const NOTED_MAX: usize = if cfg!(test) { 256 } else { 16 << 10 };
@@ -79,7 +82,7 @@ enum Rows {
     Sixteen(Table<u64, 16>),
     /// Of one cache, as long as no line number is too large.
     Narrow(Table<u32, 16>),
-    Any(Vec<u64>),
+    Any(Timed),
 }
 
 /// Rows of a fixed length, and how a set's is found.
@@ -144,7 +147,7 @@ impl Bank {
             9..=16 => Rows::Sixteen(Table::new(sets, index)),
             _ => {
                 let words = geometries.iter().map(|geometry| geometry.sets as usize * geometry.ways as usize);
-                Rows::Any(vec![EMPTY; words.sum()])
+                Rows::Any(Timed::new(words.sum()))
             }
         };
         let fetches = FetchTouches::Found;
@@ -197,7 +200,7 @@ impl Bank {
             Rows::Eight(table) => table.empty(noted),
             Rows::Sixteen(table) => table.empty(noted),
             Rows::Narrow(table) => table.empty(noted),
-            Rows::Any(tags) => tags.fill(EMPTY),
+            Rows::Any(rows) => rows.empty(),
         }
         self.noted.clear();
     }
@@ -209,8 +212,8 @@ impl Bank {
             Rows::Eight(table) => kernel.run(Sweep { table, place, touches, scratch, ahead }),
             Rows::Sixteen(table) => kernel.run(Sweep { table, place, touches, scratch, ahead }),
             Rows::Narrow(table) => kernel.run(Sweep { table, place, touches, scratch, ahead }),
-            Rows::Any(tags) => {
-                sweep_any(tags, place, touches);
+            Rows::Any(rows) => {
+                rows.sweep(*kernel, place, touches);
                 Fit::Fits
             }
         }
@@ -427,38 +430,6 @@ fn locate_by_modulo(step: Step, parts: &[Part; 2], rows: &mut [u32; STEP]) -> Lo
     located
 }
 
-/// The same for rows of any length: a search, and a rotation.
-fn sweep_any(tags: &mut [u64], place: Place, touches: &mut Touches) {
-    let Place { parts: [data, code], store_miss, fetches } = place;
-    let code_start = if code.base == 0 { 0 } else { data.sets as usize * data.ways as usize };
-    for index in 0..std::mem::take(&mut touches.len) {
-        let (address, what) = (touches.address[index], touches.what[index]);
-        let reference = touches.reference[index];
-        if fetches == FetchTouches::Miss && is_fetch(what) {
-            touches.push(address, what, reference);
-            continue;
-        }
-        let (part, start) = if is_fetch(what) { (code, code_start) } else { (data, 0) };
-        let line = address >> part.line_shift;
-        let ways = part.ways as usize;
-        let start = start + (line % part.sets) as usize * ways;
-        let row = &mut tags[start..start + ways];
-        let found = row.iter().position(|&tag| tag == line);
-        let last = match found {
-            Some(way) => way,
-            None => {
-                touches.push(address, what, reference);
-                if store_miss == StoreMiss::Bypass && is_store(what) {
-                    continue;
-                }
-                ways - 1
-            }
-        };
-        row.copy_within(..last, 1);
-        row[0] = line;
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -554,7 +525,7 @@ mod tests {
             let words = data.sets * u64::from(data.ways)
                 + instruction.map_or(0, |geometry| geometry.sets * u64::from(geometry.ways));
             let sweep = |bank: &mut Bank| swept(bank, &stream, batch);
-            let expected = sweep(&mut Bank { rows: Rows::Any(vec![EMPTY; words as usize]), ..bank() });
+            let expected = sweep(&mut Bank { rows: Rows::Any(Timed::new(words as usize)), ..bank() });
             for kernel in Kernel::all() {
                 prop_assert_eq!(&sweep(&mut Bank { kernel, ..bank() }), &expected, "{:?}", kernel);
                 if instruction.is_none() {
