@@ -80,7 +80,7 @@ pub(crate) struct Seen {
 const LOOKED_MIN: u16 = 256;
 /// Percentage of news among references from which on a check costs more than it saves, from which on recording always is cheaper than asking
 /// without a branch, and below which a check does again.
-const CHECKED_PERCENT_MAX: u64 = 40;
+const CHECKED_PERCENT_MAX: u64 = 30;
 const ALWAYS_PERCENT_MIN: u64 = 85;
 /// The same for a reference that is recorded always: less, so that none goes to and fro.
 const STILL_ALWAYS_PERCENT_MIN: u64 = 75;
