@@ -1,8 +1,8 @@
 //! Complex references: hand-made examples of each shape, and round trips of all.
 
 use event::{
-    Access, AddressWidth, Complex, Direction, Malformed, MaskedLayout, Record, Segment, Shape, StateFormat,
-    StateLayout, StringOperation,
+    masked_reference, Access, AddressWidth, Complex, Direction, Groups, Malformed, MaskedLayout, Record, Segment,
+    Shape, StateFormat, StateLayout, Step, StringOperation,
 };
 use proptest::prelude::*;
 use Access::{Load, Store};
@@ -140,6 +140,45 @@ proptest! {
     fn constants_are_unique(extra in any::<u32>()) {
         if let Ok(shape) = Shape::from_extra(extra) {
             prop_assert_eq!(shape.extra(), extra);
+        }
+    }
+}
+
+proptest! {
+    /// A group is taken at once exactly where its records, taken one by one, make a whole masked access; what it then holds is the same.
+    #[test]
+    fn masked_accesses_taken_at_once_are_those_taken_one_by_one(
+        shapes in prop::collection::vec(shape(), 1..6), words in prop::array::uniform10(any::<u64>()), hurt in 0usize..12, cut in any::<bool>(),
+    ) {
+        let (mut at_once, mut one_by_one) = (Groups::default(), Groups::default());
+        for shape in shapes {
+            let mut group = Vec::new();
+            Complex::new(shape, &words[..shape.values()]).encode(7, &mut group);
+            match (hurt, &mut group[..]) {
+                (0, [first, ..]) => first.extra ^= 1 << 31,
+                (1, [_, .., last]) => last.what ^= 1 << 8,
+                (2, [_, .., last]) => last.extra ^= 2,
+                _ => {}
+            }
+            group.truncate(group.len() - usize::from(cut));
+            let taken = at_once.masked(&group);
+            let mut whole = None;
+            for record in &group {
+                if let Step::Whole(site, complex) = one_by_one.push(record) {
+                    prop_assert_eq!(site, 7);
+                    whole = Some(complex).filter(|complex| matches!(complex.shape, Shape::Masked { .. }));
+                }
+            }
+            if one_by_one.is_open() {
+                one_by_one = Groups::default();
+            }
+            prop_assert_eq!(taken, whole.map(|complex| (complex.shape, [complex.values[0], complex.values[1]])));
+            if let Some(complex) = whole {
+                let mut references = Vec::new();
+                complex.references(&StateLayout::default(), |address, size_bytes, access| references.push((address, size_bytes, access)));
+                let [base, mask, ..] = complex.values;
+                prop_assert_eq!(masked_reference(complex.shape, base, mask).into_iter().collect::<Vec<_>>(), references);
+            }
         }
     }
 }
