@@ -75,7 +75,7 @@ pub(crate) struct Routines {
 
 /// A zone's first huge page is asked for when it holds this much: small programs never pay for one.
 const HUGE_WORTHWHILE: u64 = 700 << 10;
-/// Targets in the lookup table from which on it deserves huge pages.
+/// Targets in the lookup table from which on it deserves huge pages, and what a program's first thread counts.
 const HUGE_TARGETS: usize = 4096;
 
 /// Bytes at the beginning of a zone's cold part that are kept for routines.
@@ -392,6 +392,9 @@ impl CodeCache {
         if self.published == HUGE_TARGETS {
             for part in 0..(16usize << LOOKUP_BITS) / HUGE_BYTES {
                 self.shared.collapse(self.layout.low_offset() as usize + part * HUGE_BYTES);
+            }
+            for at in context::OFTEN_USED {
+                self.shared.collapse(self.layout.contexts_offset() as usize + at as usize);
             }
         }
         let entry = self.entry(f);

@@ -82,6 +82,8 @@ pub(crate) mod context {
     pub(crate) const NUMBERS_MAX: usize = 2 << 20;
     /// Exit counters, 8 bytes each.
     pub(crate) const COUNTERS: u32 = KEPT_PLACES + 16 * NUMBERS_MAX as u32;
+    /// What code of many fragments uses from everywhere: its scratch words and filters, times of lines, counters.
+    pub(crate) const OFTEN_USED: [u32; 4] = [0, KEPT_TIMES, COUNTERS, COUNTERS + (2 << 20)];
     /// Size of a context.
     pub(crate) const BYTES: u64 = 128 << 20;
     /// Most exit counters.
