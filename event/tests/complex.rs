@@ -1,8 +1,8 @@
 //! Complex references: hand-made examples of each shape, and round trips of all.
 
 use event::{
-    masked_reference, Access, AddressWidth, Complex, Direction, Groups, Malformed, MaskedLayout, Record, Segment,
-    Shape, StateFormat, StateLayout, Step, StringOperation,
+    masked_reference, Access, AddressWidth, Complex, Direction, Groups, Malformed, MaskedLayout, Record,
+    Segment, Shape, StateFormat, StateLayout, Step, StringOperation,
 };
 use proptest::prelude::*;
 use Access::{Load, Store};
