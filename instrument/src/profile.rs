@@ -92,20 +92,18 @@ impl Profile {
 }
 
 /// Appends the profile of image number `image` to `all`, renumbering, with what was tallied of its complex references.
-pub(crate) fn append(all: &mut Profile, p: Profile, image: u32, tally: &crate::ring::Tally) {
+pub(crate) fn append(all: &mut Profile, mut p: Profile, image: u32, tally: &crate::ring::Tally) {
     let modules = all.modules.len() as u32;
     let blocks = all.blocks.len() as u32;
     let first = all.instructions.len() as u32;
     let sites = all.sites.len() as u32;
     all.images.push((sites, blocks));
-    all.modules.extend(p.modules);
-    all.blocks.extend(p.blocks.into_iter().map(|b| Block {
-        module: b.module + modules,
-        first: b.first + first,
-        ..b
-    }));
-    all.instructions.extend(p.instructions);
-    all.sites.extend(p.sites.into_iter().map(|s| Site { block: s.block + blocks, ..s }));
+    p.blocks.iter_mut().for_each(|b| (b.module, b.first) = (b.module + modules, b.first + first));
+    p.sites.iter_mut().for_each(|s| s.block += blocks);
+    join(&mut all.modules, p.modules);
+    join(&mut all.blocks, p.blocks);
+    join(&mut all.instructions, p.instructions);
+    join(&mut all.sites, p.sites);
     all.cut.extend(p.cut.into_iter().map(|(b, k, n)| (b + blocks, k, n)));
     let mut tallied: Vec<_> = tally.iter().filter(|(&(i, _), _)| i == image).collect();
     tallied.sort_unstable();
@@ -114,5 +112,14 @@ pub(crate) fn append(all: &mut Profile, p: Profile, image: u32, tally: &crate::r
             all.repeats.push((site + sites, iterations));
         }
         all.complex.push((site + sites, loads, stores));
+    }
+}
+
+/// Appends `more`; the first table of all is taken as it is.
+fn join<T>(all: &mut Vec<T>, more: Vec<T>) {
+    if all.is_empty() {
+        *all = more;
+    } else {
+        all.extend(more);
     }
 }

@@ -141,13 +141,13 @@ fn empty(levels: &Levels, stream: &Stream, write_backs: WriteBacks, threads: Thr
 }
 
 /// All images together; `first` gives an image's first site and block.
-pub fn join(images: &[(u32, Counts)], first: impl Fn(u32) -> (usize, usize)) -> Counts {
+pub fn join(images: Numbered, first: impl Fn(u32) -> (usize, usize)) -> Counts {
     let mut all = Counts::default();
     for (image, counts) in images {
-        let (site, block) = first(*image);
-        put(&mut all.sites, site, &counts.sites);
-        put(&mut all.blocks, block, &counts.blocks);
-        put(&mut all.complex, site, &counts.complex);
+        let (site, block) = first(image);
+        put(&mut all.sites, site, counts.sites);
+        put(&mut all.blocks, block, counts.blocks);
+        put(&mut all.complex, site, counts.complex);
         all.damaged += counts.damaged;
         if let Some(more) = counts.write_backs {
             let sums = all.write_backs.get_or_insert_default();
@@ -158,12 +158,16 @@ pub fn join(images: &[(u32, Counts)], first: impl Fn(u32) -> (usize, usize)) -> 
 }
 
 /// Puts `entries` behind the first `first` ones; those that are not zero are of this image alone.
-fn put<T: Clone + Default + PartialEq>(table: &mut Vec<T>, first: usize, entries: &[T]) {
+fn put<T: Clone + Default + PartialEq>(table: &mut Vec<T>, first: usize, entries: Vec<T>) {
+    if table.is_empty() && first == 0 {
+        *table = entries;
+        return;
+    }
     if table.len() < first + entries.len() {
         table.resize(first + entries.len(), T::default());
     }
-    for (to, entry) in table[first..].iter_mut().zip(entries).filter(|(_, entry)| **entry != T::default()) {
-        to.clone_from(entry);
+    for (to, entry) in table[first..].iter_mut().zip(entries).filter(|(_, entry)| *entry != T::default()) {
+        *to = entry;
     }
 }
 
@@ -182,7 +186,7 @@ mod tests {
         simulation.records(0, &load);
         simulation.starts(1);
         simulation.records(1, &load);
-        let counts = join(&simulation.finish().images, |image| (10 * image as usize, 0));
+        let counts = join(simulation.finish().images, |image| (10 * image as usize, 0));
         let misses: Vec<u64> = counts.sites.iter().map(|site| site.loads[0]).collect();
         assert_eq!((misses[3], misses[13], misses.iter().sum::<u64>()), (1, 1, 2));
         assert_eq!(counts.write_backs, Some([0; 3]));
@@ -212,7 +216,7 @@ mod tests {
     fn numbers_that_run_on_are_left_where_they_are() {
         let site = |loads| simulate::SiteMisses { loads: [loads, 0, 0], ..Default::default() };
         let counts = |sites| Counts { sites, ..Counts::default() };
-        let images = [(0, counts(vec![site(5)])), (1, counts(vec![site(0), site(7)]))];
-        assert_eq!(join(&images, |_| (0, 0)).sites, [site(5), site(7)]);
+        let images = vec![(0, counts(vec![site(5)])), (1, counts(vec![site(0), site(7)]))];
+        assert_eq!(join(images, |_| (0, 0)).sites, [site(5), site(7)]);
     }
 }

@@ -157,7 +157,7 @@ fn simulate(options: &Cache, prepared: &Prepared<'_>, hierarchy: &Hierarchy, pla
         let (site, block) = outcome.profile.images.get(image as usize).copied().unwrap_or_default();
         (site as usize, block as usize)
     };
-    let counts = join(&images, first);
+    let counts = join(images, first);
     let curve = curve(found);
     Ok(Found { outcome, counts, threads, predicted: None, curve, followed: Followed::default() })
 }

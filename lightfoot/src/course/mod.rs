@@ -54,7 +54,7 @@ impl Sums {
         match self {
             Sums::Simulated(simulation) => {
                 let Simulated { images, curve, .. } = simulation.finish();
-                (crate::simulation::join(&images, |_| (0, 0)), curve)
+                (crate::simulation::join(images, |_| (0, 0)), curve)
             }
             Sums::Counted(counter) => (Counts { complex: counter.finish(), ..Counts::default() }, None),
         }
