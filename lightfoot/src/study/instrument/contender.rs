@@ -114,6 +114,8 @@ impl Tools {
     fn lightfoot(&self, command: &str, options: &[&str], report: &str, program: &Line) -> Line {
         let mut words: Vec<OsString> = vec![self.lightfoot.clone().into(), command.into()];
         words.extend(options.iter().map(OsString::from));
+        // Peers keep nothing from run to run either.
+        words.push("--no-translation-cache".into());
         words.extend(["--format".into(), "json".into(), "-o".into(), report.into(), "--".into()]);
         program.under(words)
     }
