@@ -172,7 +172,10 @@ mod tests {
     #[test]
     fn the_programs_own_options_come_last() {
         let shown = tools().count(&program(), &["--rep", "iterations"]).shown();
-        assert_eq!(shown, "lightfoot count --rep iterations --no-translation-cache --format json -o count.json -- prog -k");
+        assert_eq!(
+            shown,
+            "lightfoot count --rep iterations --no-translation-cache --format json -o count.json -- prog -k"
+        );
     }
 
     #[test]
