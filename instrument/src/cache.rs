@@ -109,6 +109,8 @@ pub(crate) struct Fragment {
     pub(crate) counters: u32,
     /// Nothing at its head needs the status flags.
     pub(crate) flags_dead: bool,
+    /// Registers (and flags) that whoever goes there need not bring; none where the code may change.
+    pub(crate) dead: u16,
     /// How often it was tuned before it became this.
     pub(crate) tunings: u8,
     /// The last place that leads to its body; the others follow by [`Incoming::next`].

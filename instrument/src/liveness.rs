@@ -42,11 +42,11 @@ pub(crate) fn overwrites_flags(d: &Decoded) -> bool {
     flags_killed(d) == FLAGS
 }
 
-/// For each instruction, whether the status flags before it are dead. At the end everything lives.
-pub(crate) fn dead_flags(block: &[Decoded], dead: &mut Vec<bool>) {
+/// For each instruction, whether the status flags before it are dead, where those behind the block are `live_behind`.
+pub(crate) fn dead_flags(block: &[Decoded], live_behind: u32, dead: &mut Vec<bool>) {
     dead.clear();
     dead.resize(block.len(), false);
-    let mut live = FLAGS;
+    let mut live = live_behind;
     for (k, d) in block.iter().enumerate().rev() {
         live = live & !flags_killed(d) | d.i.rflags_read() & FLAGS;
         dead[k] = live == 0;

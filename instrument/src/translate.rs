@@ -440,6 +440,7 @@ pub(crate) fn fragment(pc: u64, zone: usize, pieces: &[Piece], counters: u32, fl
         blocks: pieces.len() as u32,
         counters,
         flags_dead,
+        dead: 0,
         tunings: 0,
         incoming: 0,
     }

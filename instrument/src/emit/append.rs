@@ -24,11 +24,12 @@ impl Draft {
         }
         let usable = !(avoid | FLAGS_BIT | 1 << reg::RSP | 1 << reg::RAX);
         let untouched = usable & !self.touched;
-        let r = pick(self.spilled & untouched)
+        let free = self.spilled | self.dead;
+        let r = pick(free & untouched)
             .or_else(|| pick(untouched))
             .or_else(|| pick(usable))
             .expect("sixteen registers");
-        if self.spilled >> r & 1 == 0 {
+        if free >> r & 1 == 0 {
             self.hot.store(r, slot(r));
             self.spilled |= 1 << r;
         }

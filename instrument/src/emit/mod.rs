@@ -9,6 +9,7 @@ mod complex;
 mod data;
 pub(crate) mod draft;
 pub(crate) mod events;
+mod facts;
 mod group;
 pub(crate) mod kept;
 pub(crate) mod lookup;
@@ -19,6 +20,7 @@ mod tool;
 mod transfer;
 
 pub(crate) use complex::{state_layout, string_shape};
+pub(crate) use facts::Facts;
 
 use crate::assemble::{reg, Address, Assembler};
 use crate::cache::{count, Exit, Fragment, EXIT_SYSTEM_CALL};
@@ -29,39 +31,19 @@ use crate::translate::{fragment, Piece, Translator, Trust};
 use draft::{Bound, Draft, Goal, Part, FLAGS_BIT};
 use iced_x86::{Encoder, Mnemonic, Register};
 
-/// What is known of a block before it is emitted.
-#[derive(Default)]
-pub(crate) struct Facts {
-    /// Status flags dead before instruction k.
-    pub(crate) flags_dead: Vec<bool>,
-    /// Register use of instruction k; empty where no scratch is ever needed.
-    pub(crate) uses: Vec<liveness::Use>,
-    /// Registers dead before instruction k.
-    pub(crate) dead: Vec<u16>,
-    /// Registers that instructions k … touch.
-    pub(crate) touched: Vec<u16>,
-}
-
-impl Facts {
-    /// Knows nothing; its tables keep their room.
-    fn clear(&mut self) {
-        self.flags_dead.clear();
-        self.uses.clear();
-        self.dead.clear();
-        self.touched.clear();
-    }
-}
-
 impl Translator {
     /// Emits `pieces` into `draft`, which will lie at the end of zone `z`.
     pub(crate) fn emit(&mut self, draft: &mut Draft, z: usize, pieces: &[Piece], trust: Trust) -> Fragment {
         let counters = self.new_counters(pieces.len());
         let mut facts = std::mem::take(&mut self.facts);
         facts.resize_with(facts.len().max(pieces.len()), Facts::default);
-        pieces.iter().zip(&mut facts).for_each(|(piece, facts)| self.learn_facts(piece, facts));
+        let dead = self.learn_facts(pieces, &mut facts);
         let flags_dead = facts[0].flags_dead.first().copied().unwrap_or(false);
         let mut result = fragment(pieces[0].ip, z, pieces, counters, flags_dead);
         result.body = draft.hot_base;
+        if trust == Trust::Text {
+            result.dead = dead;
+        }
         result.tunings = self.events.tuning.as_ref().map_or(0, |t| t.tunings);
         // What is not wanted counts as done.
         draft.counted = !self.events.counts();
@@ -80,26 +62,6 @@ impl Translator {
         self.finish_tails(draft, z);
         self.facts = facts;
         result
-    }
-
-    fn learn_facts(&mut self, piece: &Piece, facts: &mut Facts) {
-        facts.clear();
-        liveness::dead_flags(&piece.instructions, &mut facts.flags_dead);
-        if !self.events.needs_scratch(&self.shapes, piece) {
-            return;
-        }
-        let n = piece.instructions.len();
-        let uses = piece.instructions.iter().map(|d| liveness::register_use(&mut self.factory, d));
-        facts.uses.extend(uses);
-        facts.dead.resize(n, 0);
-        facts.touched.resize(n + 1, 0);
-        let mut live = 0xffffu16;
-        for k in (0..n).rev() {
-            let u = facts.uses[k];
-            live = (live | piece.events.needed_after(k)) & !u.kills | u.needs | piece.events.needed_before(k);
-            facts.dead[k] = !live;
-            facts.touched[k] = facts.touched[k + 1] | u.needs | u.kills;
-        }
     }
 
     #[allow(
@@ -187,7 +149,6 @@ impl Translator {
         }
         if piece.end != End::Transfer && piece.next.is_none() {
             self.count_last(d, last_of.map(|b| counters + b as u32));
-            d.restore(!0);
             self.direct_exit(d, z, piece.end_ip());
         }
         self.plan = plan;

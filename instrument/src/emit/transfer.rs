@@ -34,13 +34,12 @@ impl Translator {
             FlowControl::UnconditionalBranch if i.is_jmp_short_or_near() => {
                 if piece.next.is_none() {
                     self.count_last(d, last);
-                    d.restore(!0);
                     self.direct_exit(d, z, i.near_branch_target());
                 }
             }
             FlowControl::Call if i.is_call_near() => {
                 self.count_last(d, last);
-                d.restore(!0);
+                d.restore(!self.dead_at(i.near_branch_target()));
                 push_constant(d, i.next_ip());
                 self.direct_exit(d, z, i.near_branch_target());
             }
@@ -112,13 +111,15 @@ impl Translator {
             self.exit_at(d, z, at, target, counter);
         }
         if piece.next.is_none() {
-            d.restore(!0);
             self.direct_exit(d, z, i.next_ip());
         }
     }
 
-    /// Leaves the fragment for `target`; everything is restored and counted.
+    /// Leaves the fragment, where everything is counted, for `target`; what is not dead there is restored.
     pub(crate) fn direct_exit(&mut self, d: &mut Draft, z: usize, target: u64) {
+        let dead = self.dead_at(target);
+        d.restore(!dead);
+        d.spilled &= !dead;
         d.hot.align_patch(d.hot_base, 1);
         let at = d.hot.jump();
         self.exit_at(d, z, at, target, None);
@@ -127,7 +128,8 @@ impl Translator {
     /// Connects the displacement at `at` with `target`: directly, through a counting stub, or through the host.
     fn exit_at(&mut self, d: &mut Draft, z: usize, at: usize, target: u64, counter: Option<u32>) {
         let patch = self.cache.zones[z].hot_used as u32 + at as u32;
-        let exit = Exit { target, zone: z as u32, patch, counter, restore: d.spilled, next: 0, stale: false };
+        let restore = d.spilled & !self.dead_at(target);
+        let exit = Exit { target, zone: z as u32, patch, counter, restore, next: 0, stale: false };
         if let Some(f) = self.cache.find(target) {
             let body = self.cache.fragments[f].body;
             if counter.is_none() && exit.restore == 0 && near(d.hot_base + at as u64, body) {

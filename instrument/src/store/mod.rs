@@ -23,7 +23,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-const MAGIC: &[u8; 8] = b"lftrans1";
+const MAGIC: &[u8; 8] = b"lftrans2";
 /// Magic, checksum.
 const HEADER_BYTES: usize = 16;
 /// Larger files are not written.

@@ -107,6 +107,7 @@ fn put_pair(w: &mut Writer, &(long, short): &(u64, u32)) {
 fn fragment(w: &mut Writer, f: &Fragment) {
     [f.pc, f.body, f.entry.unwrap_or(0)].into_iter().for_each(|n| w.u64(n));
     [f.zone, f.first_block, f.blocks, f.counters, f.incoming].into_iter().for_each(|n| w.u32(n));
+    w.u16(f.dead);
     [u8::from(f.flags_dead), f.tunings].into_iter().for_each(|n| w.u8(n));
 }
 
@@ -338,6 +339,7 @@ fn get_fragment(r: &mut Reader) -> Option<Fragment> {
         blocks: r.u32()?,
         counters: r.u32()?,
         incoming: r.u32()?,
+        dead: r.u16()?,
         flags_dead: r.u8()? != 0,
         tunings: r.u8()?,
     })
