@@ -133,10 +133,10 @@ pub(crate) fn tables(filter: &Filter, kind: RecordKind) -> impl Iterator<Item = 
 /// A group's records, filters untouched. The register that holds its address, where it has but one.
 fn appended(d: &mut Draft, group: &Group) -> Option<u8> {
     let avoid = group.members[0].address.registers();
-    d.restore(avoid & !FLAGS_BIT);
     if group.members[0].address.fs {
         d.free_flags();
     }
+    d.restore(avoid & !FLAGS_BIT);
     d.position(avoid);
     for member in group.members.iter() {
         let a = d.scratch(avoid);

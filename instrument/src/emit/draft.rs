@@ -158,20 +158,18 @@ impl Draft {
         self.spilled &= !registers;
     }
 
-    /// Makes the status flags free for use at the current instruction.
+    /// Makes the status flags free for use at the current instruction. They are saved by way of rax, which is a scratch register from
+    /// then on: what is asked of it comes back when it is asked for.
     pub(crate) fn free_flags(&mut self) {
         if self.flags_dead || self.spilled & FLAGS_BIT != 0 {
             return;
         }
-        let rax_free = (self.spilled | self.dead) & 1 << reg::RAX != 0;
-        if !rax_free {
-            self.hot.store(reg::RAX, context::FLAGS_RAX);
+        if (self.spilled | self.dead) & 1 << reg::RAX == 0 {
+            self.hot.store(reg::RAX, slot(reg::RAX));
+            self.spilled |= 1 << reg::RAX;
         }
         self.hot.raw(&[0x9f, 0x0f, 0x90, 0xc0]); // lahf; seto al
         self.hot.store(reg::RAX, context::FLAGS);
-        if !rax_free {
-            self.hot.load(reg::RAX, context::FLAGS_RAX);
-        }
         self.spilled |= FLAGS_BIT;
     }
 
