@@ -117,6 +117,9 @@ impl Assembler {
 
     /// `and r, sign-extended value`
     pub(crate) fn and_imm(&mut self, r: u8, value: i32) {
+        if let Ok(short) = i8::try_from(value) {
+            return self.raw(&[0x48 | r >> 3, 0x83, 0xe0 | (r & 7), short as u8]);
+        }
         self.raw(&[0x48 | r >> 3, 0x81, 0xe0 | (r & 7)]);
         self.imm32(value as u32);
     }

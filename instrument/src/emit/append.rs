@@ -2,7 +2,7 @@
 //!
 //! A record is an address, two stores and no branch. Whoever else reads the position (routines out of line, the host at a stop) is given the
 //! true one: cold paths write it before they call, a stop adds what its bound says is pending. The limit is checked once per
-//! fragment; behind it the ring has room for all that one fragment can append. Source: our own.
+//! fragment, where its first block has free flags; behind it the ring has room for all that two fragments can append. Source: our own.
 
 use super::data::tables;
 use super::draft::{pick, slot, Draft, Goal, Part, FLAGS_BIT};
@@ -100,6 +100,7 @@ impl Draft {
 
     /// Leaves for the host when the ring's segment is full; flags become free.
     pub(crate) fn check_limit(&mut self) {
+        self.limit_due = false;
         self.free_flags();
         let r = self.position(0);
         // The observer has read these lines on another core.
@@ -108,8 +109,9 @@ impl Draft {
         let at = self.hot.jump_if(3);
         self.link(Part::Hot, at, Goal::Cold(self.cold.len()));
         let back = self.hot.len();
+        self.lend_position();
         leave(&mut self.cold);
-        self.cold.load(r, context::RING_POSITION);
+        self.take_position_back();
         let at = self.cold.jump();
         self.link(Part::Cold, at, Goal::Hot(back));
     }

@@ -82,6 +82,8 @@ pub(crate) struct Draft {
     pub(crate) held: Option<u8>,
     /// Records behind the position that it holds.
     pub(crate) pending: u8,
+    /// The ring's limit is still to be checked.
+    pub(crate) limit_due: bool,
 }
 
 impl Draft {
@@ -94,7 +96,7 @@ impl Draft {
         self.bounds.clear();
         (self.hot_base, self.cold_base) = (hot_base, cold_base);
         (self.spilled, self.counted) = (0, false);
-        (self.held, self.pending) = (None, 0);
+        (self.held, self.pending, self.limit_due) = (None, 0, false);
     }
 
     /// Notes that the displacement at `at` of `part` leads to `goal`.

@@ -336,11 +336,9 @@ impl Translator {
         d.link(Part::Cold, at, Goal::Hot(back));
     }
 
-    /// The head of a fragment that records anything always: there is room for all of it.
-    pub(crate) fn head(&mut self, d: &mut Draft) {
-        if self.events.tuning.as_ref().is_some_and(|tuning| tuning.any != Way::Checked) {
-            d.check_limit();
-        }
+    /// Whether the fragment in the making records anything always: then it has to make sure, once, that the ring has room.
+    pub(crate) fn appends(&self) -> bool {
+        self.events.tuning.as_ref().is_some_and(|tuning| tuning.any != Way::Checked)
     }
 }
 

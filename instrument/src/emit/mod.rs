@@ -54,7 +54,7 @@ impl Translator {
         draft.flags_dead = flags_dead;
         draft.dead = facts[0].dead.first().copied().unwrap_or(0);
         draft.touched = facts[0].touched.first().copied().unwrap_or(0xffff);
-        self.head(draft);
+        draft.limit_due = self.appends();
         for (n, piece) in pieces.iter().enumerate() {
             let last = n + 1 == pieces.len();
             self.emit_block(draft, z, piece, &facts[n], counters, n, last.then_some(pieces.len()));
@@ -96,6 +96,9 @@ impl Translator {
             }
             tool::before(d, piece, k);
             self.references(d, z, piece, &plan, k);
+            if d.limit_due && (d.flags_free() || k + 1 == size) {
+                d.check_limit();
+            }
             if let (Some(blocks), true) = (last_of, d.flags_free()) {
                 if !d.counted {
                     d.counted = true;
