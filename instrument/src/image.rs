@@ -12,7 +12,7 @@ use crate::emit::events::Events;
 use crate::emit::kept::COUNTED_EVERY;
 use crate::error::Error;
 use crate::inject::{Injector, Mapping};
-use crate::layout::{context, Layout, CONTEXTS, CONTEXTS_MAX, LOOKUP_BITS, LOW_BYTES};
+use crate::layout::{context, Layout, CONTEXTS, CONTEXTS_MAX, LOOKUP_BITS, LOOKUP_SHIFT, LOW_BYTES};
 use crate::memory::{self, Shared};
 use crate::modules::{self, Maps};
 use crate::ptrace::{self, Registers};
@@ -304,7 +304,7 @@ impl Image {
         self.write64(c, context::FS_BASE, fs_base);
         let address = CONTEXTS + c as u64 * context::BYTES;
         self.write64(c, context::OWN_STACK, address + u64::from(context::PROGRAM_STACK));
-        self.write64(c, context::MASK_LOOKUP, (1 << LOOKUP_BITS) - 1);
+        self.write64(c, context::MASK_LOOKUP, ((1 << LOOKUP_BITS) - 1) << LOOKUP_SHIFT);
         if let Stream::Filtered(filter) = self.translator.events.stream {
             self.mask_filters(c, &filter);
             // What nobody used yet is zero, and takes no memory.

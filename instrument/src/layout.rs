@@ -94,8 +94,10 @@ pub(crate) mod context {
 pub(crate) const CONTEXTS: u64 = 0x1000_0000_0000;
 /// Most threads of one process at a time.
 pub(crate) const CONTEXTS_MAX: usize = 512;
-/// Bits that select a slot of the lookup table.
+/// Bits that select a slot of the lookup table, and how many below them do not: targets are seldom nearer to each other, and a table that they
+/// fill is in fewer lines of the program's cache.
 pub(crate) const LOOKUP_BITS: u32 = 18;
+pub(crate) const LOOKUP_SHIFT: u32 = 2;
 /// Slots probed one after the other.
 pub(crate) const LOOKUP_PROBES: u32 = 4;
 /// The lookup table (16 bytes a slot: minus the target, then its code), then one byte per system call number.

@@ -6,7 +6,7 @@
 
 use super::draft::{slot, Draft, Goal, Part, FLAGS_BIT};
 use crate::assemble::{reg, Address, Assembler};
-use crate::layout::{context, LOOKUP_BITS, LOOKUP_PROBES};
+use crate::layout::{context, LOOKUP_BITS, LOOKUP_PROBES, LOOKUP_SHIFT};
 
 /// How a slot is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,10 +27,10 @@ impl Hash {
         }
     }
 
-    /// Slot number of a target: the low bits, which is what both kinds compute.
+    /// Slot number of a target, as generated code computes it.
     pub(crate) fn slot(self, target: u64) -> u64 {
         match self {
-            Hash::Extract => target & ((1 << LOOKUP_BITS) - 1),
+            Hash::Extract => (target >> LOOKUP_SHIFT) & ((1 << LOOKUP_BITS) - 1),
             Hash::LowBits => target & 0xffff,
         }
     }
