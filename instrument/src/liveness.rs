@@ -5,7 +5,7 @@
 //! shifts, repeated strings). Source: Aho et al., liveness; the RFLAGS tables of `iced-x86`.
 
 use crate::decode::{number, Decoded};
-use iced_x86::{InstructionInfoFactory, Mnemonic, OpAccess, RflagsBits};
+use iced_x86::{InstructionInfoFactory, Mnemonic, OpAccess, OpKind, RflagsBits};
 
 /// All status flags.
 pub(crate) const FLAGS: u32 =
@@ -26,6 +26,10 @@ pub(crate) struct Use {
 fn flags_killed(d: &Decoded) -> u32 {
     use Mnemonic::*;
     let i = &d.i;
+    if matches!(i.mnemonic(), Shl | Shr | Sar) && i.op1_kind() == OpKind::Immediate8 {
+        let wide = i.op0_register().is_gpr64() || i.memory_size().size() == 8;
+        return if i.immediate8() & if wide { 63 } else { 31 } == 0 { 0 } else { FLAGS };
+    }
     let sometimes = matches!(
         i.mnemonic(),
         Shl | Shr | Sar | Rol | Ror | Rcl | Rcr | Shld | Shrd | Cmpxchg8b | Cmpxchg16b | Bsf | Bsr

@@ -5,7 +5,7 @@
 
 use super::data::{check_ring, leave_ring, recorded, remembered, written};
 use super::draft::{Draft, Goal, Part};
-use super::group::{Groups, Member};
+use super::group::{stack_step, Groups, Member};
 use super::kept::{Kept, Numbers, Use};
 use super::Facts;
 use crate::assemble::reg;
@@ -16,6 +16,7 @@ use crate::profile::Site;
 use crate::references::{self, Complex, Shapes};
 use crate::translate::{Piece, Translator};
 use event::{Code, Filter, RecordKind, SetFilter, Stream};
+use iced_x86::Mnemonic;
 
 /// What a block records.
 #[derive(Debug, Default)]
@@ -168,6 +169,9 @@ impl Translator {
             plan.groups.pass(decoded, facts.uses[k].writes);
         }
         plan.groups.close();
+        if filter.is_some() && piece.events.is_empty() {
+            plan.groups.hoist(&facts.flags_dead, |k| self.passed(piece, facts, k));
+        }
         let first = plan.groups.first().unwrap_or(usize::MAX);
         let first = first.min(plan.complex.first().map_or(usize::MAX, |c| c.0));
         // What is recorded in any case needs no flags.
@@ -175,6 +179,18 @@ impl Translator {
         let dead = facts.flags_dead.iter().take(first.saturating_add(1)).position(|&d| d || !checked);
         plan.fetch_at = dead.unwrap_or(0);
         plan
+    }
+
+    /// Registers that instruction `k` changes and what it adds to rsp; `None` where it makes references or may fault.
+    fn passed(&self, piece: &Piece, facts: &Facts, k: usize) -> Option<(u16, i64)> {
+        let decoded = &piece.instructions[k];
+        let shape = self.shapes.get(decoded.shape);
+        let faults = matches!(decoded.i.mnemonic(), Mnemonic::Div | Mnemonic::Idiv);
+        if faults || !shape.simple.is_empty() || shape.complex.is_some() {
+            return None;
+        }
+        let written = facts.uses[k].writes;
+        Some(stack_step(decoded).map_or((written, 0), |added| (written & !(1 << reg::RSP), added)))
     }
 
     fn line_bytes(&self) -> u32 {

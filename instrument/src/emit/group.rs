@@ -4,6 +4,8 @@
 //! by the same registers, with nothing between them, within a line's length, as where a function saves registers: they touch two lines at most,
 //! those of their lowest and of their highest byte, and where both are their sets' last, using them in whatever order changes
 //! nothing. So two checks stand for all of them; behind a check that fails each is checked by itself, in program order.
+//! A group that begins where flags live, as behind the `add rsp` of an epilogue, is checked where they are dead, if nothing but a few
+//! instructions without references lies between.
 //! **Leaves out** two near references (two checks either way) and joining across other references, which would change the order of records.
 //! Source: our own.
 
@@ -80,6 +82,8 @@ struct Span {
     start: usize,
     end: usize,
     cover: Cover,
+    /// The instruction before which it is checked.
+    at: usize,
 }
 
 /// The group that the next reference may join.
@@ -166,15 +170,19 @@ impl Groups {
         let end = self.members.len();
         if open.leads >= NEAR_MIN {
             let cover = Cover::Ends(open.low, open.high - 1);
-            return self.spans.push(Span { start: open.start, end, cover });
+            return self.push(open.start, end, cover);
         }
         let mut start = open.start;
         if open.leads == 2 {
-            self.spans.push(Span { start, end: open.lead, cover: Cover::First });
+            self.push(start, open.lead, Cover::First);
             start = open.lead;
             self.apart(start);
         }
-        self.spans.push(Span { start, end, cover: Cover::First });
+        self.push(start, end, Cover::First);
+    }
+
+    fn push(&mut self, start: usize, end: usize, cover: Cover) {
+        self.spans.push(Span { start, end, cover, at: self.members[start].index });
     }
 
     /// Makes the addresses from member `start` on relative to the registers at its own instruction.
@@ -188,13 +196,58 @@ impl Groups {
 impl Groups {
     /// The groups that begin at instruction `index`.
     pub(crate) fn at(&self, index: usize) -> impl Iterator<Item = Group<'_>> {
-        let spans = self.spans.iter().filter(move |span| self.members[span.start].index == index);
+        let spans = self.spans.iter().filter(move |span| span.at == index);
         spans.map(|span| Group { members: &self.members[span.start..span.end], cover: span.cover })
     }
 
-    /// The instruction at which the first group begins.
+    /// The instruction before which the first group is checked.
     pub(crate) fn first(&self) -> Option<usize> {
-        self.members.first().map(|member| member.index)
+        self.spans.first().map(|span| span.at)
+    }
+
+    /// Checks groups earlier that begin where flags live, if they are dead a few instructions before. `passed` says of an instruction which
+    /// registers it changes and what it adds to rsp; nothing where no check may move above it.
+    pub(crate) fn hoist(&mut self, flags_dead: &[bool], passed: impl Fn(usize) -> Option<(u16, i64)>) {
+        let mut floor = 0;
+        for n in 0..self.spans.len() {
+            if !flags_dead[self.spans[n].at] {
+                self.hoist_span(n, floor, flags_dead, &passed);
+            }
+            floor = self.spans[n].at;
+        }
+    }
+
+    fn hoist_span(
+        &mut self,
+        n: usize,
+        floor: usize,
+        flags_dead: &[bool],
+        passed: impl Fn(usize) -> Option<(u16, i64)>,
+    ) {
+        let Span { start, end, at, .. } = self.spans[n];
+        let first = self.members[start].address;
+        let mut moved = 0;
+        for k in (floor..at).rev() {
+            let Some((written, added)) = passed(k).filter(|_| !first.fs) else { return };
+            if written & first.registers() != 0 {
+                return;
+            }
+            moved += added;
+            if !flags_dead[k] {
+                continue;
+            }
+            let moved = if first.base == Some(reg::RSP) { moved } else { 0 };
+            let all = &mut self.members[start..end];
+            if all.iter().any(|member| i32::try_from(member.address.displacement + moved).is_err()) {
+                return;
+            }
+            all.iter_mut().for_each(|member| member.address.displacement += moved);
+            if let Cover::Ends(low, high) = &mut self.spans[n].cover {
+                (*low, *high) = (*low + moved, *high + moved);
+            }
+            self.spans[n].at = k;
+            return;
+        }
     }
 
     /// Follows rsp through an instruction that may write the registers `written`; ends the open group where one of its own changes otherwise.
@@ -215,7 +268,7 @@ impl Groups {
 }
 
 /// What an instruction adds to rsp, where that is known and it does nothing else to it.
-fn stack_step(decoded: &Decoded) -> Option<i64> {
+pub(super) fn stack_step(decoded: &Decoded) -> Option<i64> {
     let i = &decoded.i;
     let own = i.op0_register() == Register::RSP;
     let constant = || matches!(i.op1_kind(), OpKind::Immediate8to64 | OpKind::Immediate32to64);
