@@ -14,12 +14,13 @@ use crate::probe::SharedProbes;
 use crate::process::Living;
 use crate::profile::{self, Profile};
 use crate::ptrace::{self, Wait};
-use crate::ring::{Given, Segment, Tally, Token};
+use crate::ring::{Given, Segment, Tally, Token, Watch};
 use crate::run::{self, Children, Effort, Exit, Process, Threads};
 use crate::signal::Signal;
 use crate::tool::SharedAsking;
 use event::Stream;
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
@@ -61,14 +62,25 @@ impl Ended {
     }
 }
 
+/// What a user reads when the observer panics.
+pub(crate) const OBSERVER_FAILED: &str = "the analysis of the program's events failed";
+
 /// Files whose opening is looked at, a stop each: runtimes ask for processors when they start.
 const OPENS_WATCHED: u32 = 500;
 
 /// While more images live than this, none is kept for the next child: each takes a descriptor and memory.
 const IMAGES_WITH_SPARES_MAX: usize = 32;
 
+/// Where the observer is.
+pub(crate) enum Observing<'o> {
+    /// On a thread of its own.
+    There(Sender<Given>),
+    /// With the host.
+    Here(Watch<'o>),
+}
+
 /// The host of one run.
-pub(crate) struct Host {
+pub(crate) struct Host<'o> {
     pub(crate) root: i32,
     pub(crate) stream: Stream,
     pub(crate) children: Children,
@@ -83,7 +95,7 @@ pub(crate) struct Host {
     /// All processes, as they were born.
     pub(crate) processes: Vec<Process>,
     pub(crate) living: HashMap<i32, Living>,
-    give: Option<Sender<Given>>,
+    observing: Observing<'o>,
     returned: Receiver<Token>,
     /// Segments that the observer holds.
     lent: HashSet<Token>,
@@ -106,15 +118,15 @@ pub(crate) struct Host {
     pub(crate) probes: Option<SharedProbes>,
 }
 
-impl Host {
+impl<'o> Host<'o> {
     pub(crate) fn new(
         root: i32,
         stream: Stream,
-        give: Sender<Given>,
+        observing: Observing<'o>,
         returned: Receiver<Token>,
         blocks: Arc<AtomicUsize>,
         binding: Binding,
-    ) -> Host {
+    ) -> Host<'o> {
         let mut host = Host {
             root,
             stream,
@@ -127,7 +139,7 @@ impl Host {
             early: HashSet::new(),
             processes: Vec::new(),
             living: HashMap::new(),
-            give: Some(give),
+            observing,
             returned,
             lent: HashSet::new(),
             blocks,
@@ -148,9 +160,25 @@ impl Host {
         host
     }
 
-    /// Hangs up on the observer's side.
-    pub(crate) fn close(mut self) {
-        self.give = None;
+    /// Hangs up on the observer's side; its tally, if it was here.
+    pub(crate) fn close(self) -> Option<Tally> {
+        match self.observing {
+            Observing::There(_) => None,
+            Observing::Here(watch) => Some(watch.tally()),
+        }
+    }
+
+    /// Gives the observer's side what is for it; whether it keeps it for a while.
+    fn give(&mut self, given: Given) -> bool {
+        let watch = match &mut self.observing {
+            Observing::There(give) => return give.send(given).is_ok(),
+            Observing::Here(watch) => watch,
+        };
+        let seen = catch_unwind(AssertUnwindSafe(|| watch.take(&given)));
+        if seen.is_err() {
+            self.fail(Error::new(ErrorKind::System, OBSERVER_FAILED));
+        }
+        false
     }
 
     /// Runs the program to its end.
@@ -161,6 +189,9 @@ impl Host {
                 Ok(Some((tid, what))) => self.stopped(tid, what),
                 Ok(None) => {}
                 Err(()) => break,
+            }
+            if let Observing::Here(watch) = &mut self.observing {
+                watch.tell();
             }
             debug_assert_eq!(self.inconsistency(), None);
             if self.failure.is_some() {
@@ -331,7 +362,6 @@ impl Host {
         if count == 0 {
             return;
         }
-        self.lent.insert(token);
         let segment = Segment {
             shared: image.shared.clone(),
             thread: thread.number,
@@ -340,8 +370,8 @@ impl Host {
             count,
             token,
         };
-        if let Some(give) = &self.give {
-            let _ = give.send(Given::Segment(segment));
+        if self.give(Given::Segment(segment)) {
+            self.lent.insert(token);
         }
     }
 
@@ -420,9 +450,7 @@ impl Host {
         if let Some(parent) = parent.and_then(|(parent, _)| self.images.get_mut(&parent)) {
             parent.keep_for_children(image);
         }
-        if let Some(give) = &self.give {
-            let _ = give.send(Given::Ended(number));
-        }
+        self.give(Given::Ended(number));
     }
 
     fn event(&mut self, tid: i32, event: i32, signal: i32) {

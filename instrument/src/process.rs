@@ -53,7 +53,7 @@ enum Birth {
 /// slower than three beside it.
 const BUSY_MAX: usize = 3;
 
-impl Host {
+impl Host<'_> {
     /// Notes a process that was born.
     pub(crate) fn born(&mut self, pid: i32, parent: Option<i32>) {
         let parent = parent.and_then(|pid| self.living.get(&pid));

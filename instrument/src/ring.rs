@@ -1,8 +1,9 @@
 //! Hands the rings' segments to the observer's thread and back.
 //!
 //! A thread of the program appends to its ring; at a segment's end it stops, the host passes the segment on and the program
-//! goes on in the next one, waiting only when the observer still holds that. What complex references touched is tallied
-//! on the way, so that totals are exact whatever the observer does.
+//! goes on in the next one, waiting only when the observer still holds that. On a single core the host shows it to the observer itself: two
+//! changes of threads less for each segment. What complex references touched is tallied on the way, so that totals are exact
+//! whatever the observer does.
 
 use crate::layout::context;
 use crate::memory::Shared;
@@ -41,48 +42,78 @@ pub(crate) enum Given {
 /// (loads, stores, iterations beyond one per execution) by (image, site).
 pub(crate) type Tally = HashMap<(u32, u32), (u64, u64, u64)>;
 
-/// What the observer's side needs beside the observer.
-pub(crate) struct Desk {
-    pub(crate) incoming: Receiver<Given>,
-    pub(crate) done: Sender<Token>,
-    pub(crate) blocks: Arc<AtomicUsize>,
-    pub(crate) started: Instant,
+/// The observer at work.
+pub(crate) struct Watch<'o> {
+    observer: &'o mut dyn Observer,
+    counts: ComplexCounts,
+    layout: StateLayout,
+    tally: Tally,
+    image: u32,
+    blocks: Arc<AtomicUsize>,
+    started: Instant,
+    told: Instant,
+}
+
+/// Between two calls of [`Observer::progress`].
+const PERIOD: Duration = Duration::from_millis(100);
+
+impl<'o> Watch<'o> {
+    /// The observer of a run that began at `started` and has translated so many `blocks`.
+    pub(crate) fn new(observer: &'o mut dyn Observer, blocks: Arc<AtomicUsize>, started: Instant) -> Watch<'o> {
+        let (counts, layout) = (observer.complex_counts(), crate::emit::state_layout());
+        let told = Instant::now();
+        Watch { observer, counts, layout, tally: Tally::new(), image: 0, blocks, started, told }
+    }
+
+    /// Shows the observer what is given.
+    pub(crate) fn take(&mut self, given: &Given) {
+        let Watch { observer, tally, layout, .. } = self;
+        let segment = match given {
+            Given::Ended(image) => return observer.image_ended(*image),
+            Given::Segment(segment) => segment,
+        };
+        let records = segment.shared.records(segment.offset, segment.count);
+        if std::mem::replace(&mut self.image, segment.image) != segment.image {
+            observer.image(segment.image);
+        }
+        match self.counts {
+            ComplexCounts::ByObserver => observer.records(segment.thread, records),
+            ComplexCounts::ByEngine => parts(records).for_each(|part| {
+                count_complex(part, segment.image, layout, tally);
+                observer.records(segment.thread, part);
+            }),
+        }
+    }
+
+    /// Tells it how far the run is, if it is time.
+    pub(crate) fn tell(&mut self) {
+        if self.told.elapsed() >= PERIOD {
+            self.told = Instant::now();
+            let blocks = self.blocks.load(Ordering::Relaxed);
+            self.observer.progress(&Progress { wall: self.started.elapsed(), blocks });
+        }
+    }
+
+    /// What it tallied.
+    pub(crate) fn tally(self) -> Tally {
+        self.tally
+    }
 }
 
 /// Runs on the observer's thread until the host hangs up.
-pub(crate) fn observe(desk: Desk, observer: &mut dyn Observer) -> Tally {
-    let mut tally = Tally::new();
-    let layout = crate::emit::state_layout();
-    let mut last = Instant::now();
-    let mut image = 0;
-    let counts = observer.complex_counts();
-    const PERIOD: Duration = Duration::from_millis(100);
+pub(crate) fn observe(mut watch: Watch, incoming: &Receiver<Given>, done: &Sender<Token>) -> Tally {
     loop {
-        match desk.incoming.recv_timeout(PERIOD) {
-            Ok(Given::Ended(image)) => observer.image_ended(image),
-            Ok(Given::Segment(segment)) => {
-                let records = segment.shared.records(segment.offset, segment.count);
-                if std::mem::replace(&mut image, segment.image) != image {
-                    observer.image(image);
+        match incoming.recv_timeout(PERIOD) {
+            Ok(given) => {
+                watch.take(&given);
+                if let Given::Segment(segment) = given {
+                    let _ = done.send(segment.token);
                 }
-                match counts {
-                    ComplexCounts::ByObserver => observer.records(segment.thread, records),
-                    ComplexCounts::ByEngine => parts(records).for_each(|part| {
-                        count_complex(part, segment.image, &layout, &mut tally);
-                        observer.records(segment.thread, part);
-                    }),
-                }
-                let _ = desk.done.send(segment.token);
             }
             Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => return tally,
+            Err(RecvTimeoutError::Disconnected) => return watch.tally(),
         }
-        if last.elapsed() >= PERIOD {
-            last = Instant::now();
-            let progress =
-                Progress { wall: desk.started.elapsed(), blocks: desk.blocks.load(Ordering::Relaxed) };
-            observer.progress(&progress);
-        }
+        watch.tell();
     }
 }
 

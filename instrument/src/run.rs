@@ -3,12 +3,12 @@
 use crate::affinity::{self, Binding};
 use crate::error::{Error, ErrorKind};
 use crate::executable;
-use crate::host::Host;
+use crate::host::{Host, Observing, OBSERVER_FAILED};
 use crate::layout::context;
 use crate::probe::SharedProbes;
 use crate::profile::Profile;
 use crate::ptrace::{self, Spawn};
-use crate::ring::{self, Desk};
+use crate::ring::{self, Watch};
 use crate::tool::SharedAsking;
 use event::{FetchFilter, Record, SetFilter, Stream, KEPT_LINES_MAX, KEPT_SETS_MAX};
 use std::ffi::{CString, OsStr, OsString};
@@ -252,16 +252,23 @@ pub(crate) fn run_asking(
     let (give, incoming) = mpsc::channel();
     let (done, returned) = mpsc::channel();
     let blocks = Arc::new(AtomicUsize::new(0));
-    let desk = Desk { incoming, done, blocks: blocks.clone(), started };
+    let watch = Watch::new(observer, blocks.clone(), started);
     let binding = Binding::new(pid);
     let elsewhere = binding.observer();
+    let stream = bounded(options.stream);
     let (ended, tally) = std::thread::scope(|scope| {
-        let watcher = scope.spawn(move || {
-            elsewhere.iter().for_each(affinity::move_here);
-            ring::observe(desk, observer)
-        });
+        let records = matches!(stream, Stream::Filtered(_) | Stream::Full);
+        let (observing, watcher) = if binding.is_single() && records {
+            (Observing::Here(watch), None)
+        } else {
+            let watcher = scope.spawn(move || {
+                elsewhere.iter().for_each(affinity::move_here);
+                ring::observe(watch, &incoming, &done)
+            });
+            (Observing::There(give), Some(watcher))
+        };
         let threads = options.threads;
-        let mut host = Host::new(pid, bounded(options.stream), give, returned, blocks, binding);
+        let mut host = Host::new(pid, stream, observing, returned, blocks, binding);
         if asking.is_none() {
             host.children = options.children;
             let kept =
@@ -272,12 +279,11 @@ pub(crate) fn run_asking(
         host.told = threads;
         host.probes = probes;
         let ended = host.control();
-        host.close();
-        (ended, watcher.join())
+        let tally = host.close();
+        (ended, watcher.map_or(Ok(tally), |watcher| watcher.join().map(Some)))
     });
     let mut ended = ended?;
-    let tally =
-        tally.map_err(|_| Error::new(ErrorKind::System, "the analysis of the program's events failed"))?;
+    let tally = tally.map_err(|_| Error::new(ErrorKind::System, OBSERVER_FAILED))?.unwrap_or_default();
     warnings.append(&mut ended.warnings);
     let (exit, interrupted, effort) = (ended.exit, ended.interrupted, ended.effort);
     let wall = started.elapsed();

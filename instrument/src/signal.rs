@@ -50,7 +50,7 @@ fn is_fault((signal, info): &Signal) -> bool {
     FAULTS >> (signal - 1) & 1 != 0 && code > 0
 }
 
-impl Host {
+impl Host<'_> {
     /// Delivers `signal`, whose details are the current stop's.
     pub(crate) fn signal(&mut self, tid: i32, signal: i32) {
         self.deliver(tid, (signal, ptrace::signal_info(tid)));

@@ -16,7 +16,7 @@ const CALL_BYTES: u64 = 2;
 /// Where a signal's frame holds the interrupted address, seen from the stack pointer at `rt_sigreturn` (`struct ucontext`).
 const FRAME_RIP: u64 = 168;
 
-impl Host {
+impl Host<'_> {
     /// Answers the stop before a special system call and lets the thread go on.
     pub(crate) fn system_call(&mut self, tid: i32) {
         let Some(r) = ptrace::registers(tid) else { return };
