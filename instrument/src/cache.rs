@@ -7,7 +7,7 @@
 mod routines;
 
 use crate::assemble::Assembler;
-use crate::emit::draft::{restore_registers, Bound};
+use crate::emit::draft::{restore_registers, Bound, Draft};
 use crate::emit::lookup::{self, Hash};
 use crate::layout::{context, Layout, LOOKUP_BITS, LOOKUP_PROBES};
 use crate::memory::{Shared, HUGE_BYTES};
@@ -117,6 +117,14 @@ pub(crate) struct Fragment {
     pub(crate) incoming: u32,
 }
 
+/// A way of a fragment back to its own head.
+struct LoopEdge {
+    fragment: usize,
+    /// Byte in the shared file of its displacement, and what that is where it leads to its stub.
+    offset: usize,
+    displacement: i32,
+}
+
 /// A way out of a fragment that may be linked.
 #[derive(Clone, Copy)]
 pub(crate) struct Exit {
@@ -163,6 +171,8 @@ pub(crate) struct CodeCache {
     pub(crate) map: AddressMap<u32>,
     pub(crate) exits: Vec<Exit>,
     pub(crate) incoming: Vec<Incoming>,
+    /// Ways of fragments back to their own heads, by fragment.
+    loops: Vec<LoopEdge>,
     /// For each target without code, the last exit that waits for it; the others follow by [`Exit::next`].
     pub(crate) pending: AddressMap<u32>,
     /// Code of the stub being written.
@@ -190,6 +200,7 @@ impl CodeCache {
                 stale: false,
             }],
             incoming: vec![Incoming { offset: 0, from: 0, next: 0 }],
+            loops: Vec::new(),
             pending: AddressMap::default(),
             scratch: Assembler::default(),
             hash: Hash::of_host(),
@@ -261,6 +272,24 @@ impl CodeCache {
         }
     }
 
+    /// Notes the ways back of the fragment that is placed next, in zone `z`.
+    pub(crate) fn enter_loops(&mut self, z: usize, draft: &Draft) {
+        let (fragment, start) =
+            (self.fragments.len(), self.zones[z].offset + self.zones[z].hot_used as usize);
+        self.loops.extend(draft.edges.iter().map(|&(at, stub)| LoopEdge {
+            fragment,
+            offset: start + at,
+            displacement: stub as i32 - at as i32 - 4,
+        }));
+    }
+
+    /// Fragments `from` up to `to` do not turn any more: whoever comes to the end of one goes where everybody goes who wants to its head.
+    pub(crate) fn break_loops(&self, from: usize, to: usize) {
+        let start = self.loops.partition_point(|edge| edge.fragment < from);
+        let broken = self.loops[start..].iter().take_while(|edge| edge.fragment < to);
+        broken.for_each(|edge| self.shared.patch32(edge.offset, edge.displacement));
+    }
+
     /// Links every exit that waits for fragment `f`.
     pub(crate) fn link_pending(&mut self, f: usize) {
         let mut waiting = self.pending.remove(&self.fragments[f].pc).unwrap_or(0);
@@ -317,6 +346,7 @@ impl CodeCache {
     /// Everything that leads to fragment `old` leads to `new` from now on, but for what `new` is too far from. Each place changes at once:
     /// threads may run.
     pub(crate) fn redirect(&mut self, old: usize, new: usize) {
+        self.break_loops(old, old + 1);
         let goal = self.fragments[new].body;
         let mut n = std::mem::take(&mut self.fragments[old].incoming);
         while n != 0 {
@@ -447,6 +477,7 @@ impl CodeCache {
     /// Forgets fragment `f` and makes all that leads to it lead to the host, who translates again.
     pub(crate) fn retire(&mut self, f: usize) {
         self.forget(f);
+        self.break_loops(f, f + 1);
         let pc = self.fragments[f].pc;
         let exit = self.exits.len() as u32;
         let patch = f as u32;

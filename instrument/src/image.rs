@@ -228,6 +228,8 @@ impl Image {
         if live.len() < self.translator.cache.fragments.len() / 4 {
             return store.remove();
         }
+        // Whoever takes it over knows of no loops.
+        self.translator.cache.break_loops(0, usize::MAX);
         store.write(&snapshot::encode(&self.translator, &self.maps, &live));
     }
 

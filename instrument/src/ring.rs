@@ -59,7 +59,11 @@ const PERIOD: Duration = Duration::from_millis(100);
 
 impl<'o> Watch<'o> {
     /// The observer of a run that began at `started` and has translated so many `blocks`.
-    pub(crate) fn new(observer: &'o mut dyn Observer, blocks: Arc<AtomicUsize>, started: Instant) -> Watch<'o> {
+    pub(crate) fn new(
+        observer: &'o mut dyn Observer,
+        blocks: Arc<AtomicUsize>,
+        started: Instant,
+    ) -> Watch<'o> {
         let (counts, layout) = (observer.complex_counts(), crate::emit::state_layout());
         let told = Instant::now();
         Watch { observer, counts, layout, tally: Tally::new(), image: 0, blocks, started, told }

@@ -295,6 +295,7 @@ impl Translator {
         let zone = &mut self.cache.zones[z];
         let at = zone.hot_used as u32;
         zone.bounds.extend(draft.bounds.iter().map(|b| crate::emit::draft::Bound { at: b.at + at, ..*b }));
+        self.cache.enter_loops(z, &draft);
         self.cache.place(z, &draft.hot.bytes, &draft.cold.bytes);
         self.draft = draft;
         self.cache.fragments.push(fragment);

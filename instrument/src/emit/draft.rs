@@ -4,6 +4,7 @@
 //! back when an instruction needs it, at the fragment's end and in side exits. Status flags likewise. A register that is dead is
 //! borrowed without saving. The state at every instruction is noted, so that a stop in the middle can be made clean.
 
+use super::looping::{Inner, Turn};
 use crate::assemble::{reg, Assembler};
 use crate::cache::Exit;
 use crate::layout::context;
@@ -84,6 +85,10 @@ pub(crate) struct Draft {
     pub(crate) pending: u8,
     /// The ring's limit is still to be checked.
     pub(crate) limit_due: bool,
+    /// The loop that the fragment is, and its ways back: while they are to be emitted, and then (displacement, stub).
+    pub(crate) inner: Option<Inner>,
+    pub(crate) turns: Vec<Turn>,
+    pub(crate) edges: Vec<(usize, usize)>,
 }
 
 impl Draft {
@@ -94,6 +99,9 @@ impl Draft {
         self.links.clear();
         self.tails.clear();
         self.bounds.clear();
+        self.inner = None;
+        self.turns.clear();
+        self.edges.clear();
         (self.hot_base, self.cold_base) = (hot_base, cold_base);
         (self.spilled, self.counted) = (0, false);
         (self.held, self.pending, self.limit_due) = (None, 0, false);

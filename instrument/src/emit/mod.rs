@@ -13,6 +13,7 @@ mod facts;
 mod group;
 pub(crate) mod kept;
 pub(crate) mod lookup;
+mod looping;
 pub(crate) mod routine;
 #[cfg(test)]
 mod tests;
@@ -55,6 +56,9 @@ impl Translator {
         draft.dead = facts[0].dead.first().copied().unwrap_or(0);
         draft.touched = facts[0].touched.first().copied().unwrap_or(0xffff);
         draft.limit_due = self.appends();
+        if trust == Trust::Text {
+            self.begin_loop(draft, pieces, &facts[..pieces.len()]);
+        }
         for (n, piece) in pieces.iter().enumerate() {
             let last = n + 1 == pieces.len();
             self.emit_block(draft, z, piece, &facts[n], counters, n, last.then_some(pieces.len()));

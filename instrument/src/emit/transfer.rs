@@ -118,7 +118,7 @@ impl Translator {
     /// Leaves the fragment, where everything is counted, for `target`; what is not dead there is restored.
     pub(crate) fn direct_exit(&mut self, d: &mut Draft, z: usize, target: u64) {
         let dead = self.dead_at(target);
-        d.restore(!dead);
+        d.restore(!(dead | Translator::kept_on_the_way(d, target)));
         d.spilled &= !dead;
         d.hot.align_patch(d.hot_base, 1);
         let at = d.hot.jump();
@@ -130,6 +130,9 @@ impl Translator {
         let patch = self.cache.zones[z].hot_used as u32 + at as u32;
         let restore = d.spilled & !self.dead_at(target);
         let exit = Exit { target, zone: z as u32, patch, counter, restore, next: 0, stale: false };
+        if self.turns(d, at, exit) {
+            return;
+        }
         if let Some(f) = self.cache.find(target) {
             let body = self.cache.fragments[f].body;
             if counter.is_none() && exit.restore == 0 && near(d.hot_base + at as u64, body) {
@@ -226,6 +229,7 @@ impl Translator {
             d.link(Part::Hot, at, Goal::Hot(d.hot.len()));
             d.hot.raw(&stub.bytes);
         }
+        self.finish_turns(d, z);
     }
 }
 

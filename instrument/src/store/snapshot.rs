@@ -154,7 +154,7 @@ impl<'a> Snapshot<'a> {
             sites: r.rows::<16, _>(|r| Some(Site { ip: r.u64()?, block: r.u32()?, index: r.u32()? }))?,
             counters: r.u32()?,
             lines: [pairs(r)?, pairs(r)?, pairs(r)?, pairs(r)?],
-            fragments: r.rows::<46, _>(get_fragment)?,
+            fragments: r.rows::<48, _>(get_fragment)?,
             exits: r.rows::<27, _>(get_exit)?,
             incoming: r.rows::<20, _>(|r| {
                 Some(Incoming { offset: r.u64()? as usize, from: r.u64()?, next: r.u32()? })
