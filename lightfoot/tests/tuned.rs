@@ -125,6 +125,58 @@ fn tuned_code_misses_what_the_naive_simulator_misses() {
     }
 }
 
+/// Loops of one fragment, in registers that they fill to different degrees, whose ways back a timer's handler interrupts hundreds of times.
+const INTERRUPTED: &str = r#"
+#include <signal.h>
+#include <stdio.h>
+#include <sys/time.h>
+enum { N = 1 << 16 };
+static unsigned next[N], other[N];
+static volatile long handled, spilt[64];
+static void handle(int signal) { for (int i = 0; i < 64; i++) spilt[i] += signal; handled++; }
+__attribute__((noinline)) static unsigned long thin(unsigned at, long steps) {
+  while (steps--) at = next[at];
+  return at;
+}
+__attribute__((noinline)) static unsigned long wide(unsigned at, long steps) {
+  unsigned long a = 1, b = 2, c = 3, d = 5, e = 7, f = 11, g = 13;
+  for (; steps; steps--) {
+    at = next[at];
+    a += b ^ at; b += c; c ^= d + at; d += e; e -= f ^ a; f += g; g += other[(at * 17) & (N - 1)];
+  }
+  return a ^ b ^ c ^ d ^ e ^ f ^ g ^ at;
+}
+int main(void) {
+  struct itimerval every = { { 0, 700 }, { 0, 700 } };
+  unsigned long sum = 0;
+  for (unsigned i = 0; i < N; i++) next[i] = (i * 5 + 12345) & (N - 1), other[i] = i * 40503u;
+  signal(SIGALRM, handle); setitimer(ITIMER_REAL, &every, 0);
+  for (int round = 0; round < 6; round++) sum = sum * 31 + thin(round, 900000) + wide(round, 700000);
+  every.it_value.tv_usec = 0; setitimer(ITIMER_REAL, &every, 0);
+  printf("%lu\n", sum); return handled < 20;
+}
+"#;
+
+/// What scratch registers hold from turn to turn is the program's again whenever somebody looks, and where another translation takes over.
+#[test]
+fn loops_that_are_interrupted_compute_what_they_do_natively() {
+    let bench = Bench::new();
+    let Some(program) = compile(&bench, "interrupted", &["-O2"], INTERRUPTED) else { return };
+    let native = std::process::Command::new(&program).output().expect("it runs");
+    for machine in ["cachegrind", "sapphire-rapids"] {
+        let report = bench.join("report.json");
+        let measured = bench::lightfoot()
+            .args(["cache", "--machine", machine, "--format", "json", "-o"])
+            .arg(&report)
+            .arg("--")
+            .arg(&program)
+            .run();
+        // Status 1: the timer hardly ticked.
+        measured.ends_with(0);
+        assert_eq!(measured.stdout, native.stdout, "{machine}");
+    }
+}
+
 /// Accesses that cross into another page, which all pages of a fully associative TLB are the neighbours of, and after some the page before again.
 const CROSSING: &str = r#"
 static volatile char bytes[8 * 4096] __attribute__((aligned(4096)));

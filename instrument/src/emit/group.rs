@@ -375,23 +375,43 @@ mod tests {
     #[test]
     fn a_check_covers_its_members() {
         let mut random = Random(0x9e37_79b9_7f4a_7c15);
-        let mut near = 0;
+        let (mut near, mut hoisted) = (0, 0);
         for _ in 0..20_000 {
             let deeds: Vec<Deed> = (0..random.below(24)).map(|_| deed(&mut random)).collect();
-            let (groups, truth, states) = grouped(&deeds);
-            let mut found = Vec::new();
-            for (index, state) in states.iter().enumerate() {
-                for group in groups.at(index) {
-                    check(&group);
-                    near += usize::from(group.cover != Cover::First);
-                    let bases =
-                        group.members.iter().map(|m| (m, state[usize::from(m.address.base == Some(RBX))]));
-                    found.extend(bases.map(|(m, base)| (m.index, base + m.address.displacement)));
-                }
+            let (mut groups, truth, states) = grouped(&deeds);
+            near += checked(&groups, &truth, &states);
+            let dead: Vec<bool> = (0..deeds.len()).map(|_| random.below(3) > 0).collect();
+            let before: Vec<usize> = groups.spans.iter().map(|span| span.at).collect();
+            groups.hoist(&dead, |k| {
+                let Deed { reference, written, moves, .. } = &deeds[k];
+                let step = (written & !(1 << reg::RSP), moves[0]);
+                reference.is_none().then_some(step)
+            });
+            checked(&groups, &truth, &states);
+            for (span, before) in groups.spans.iter().zip(before) {
+                assert!(span.at == before || span.at < before && dead[span.at] && !dead[before], "{deeds:?}");
+                assert!(deeds[span.at..before].iter().all(|deed| deed.reference.is_none()), "{deeds:?}");
+                hoisted += usize::from(span.at < before);
             }
-            assert_eq!(found, truth, "{deeds:?}");
         }
-        assert!(near > 500, "{near} near groups");
+        assert!(near > 500 && hoisted > 500, "{near} near groups, {hoisted} hoisted");
+    }
+
+    /// Whether the groups reference what the program does, in its order; how many are near ones.
+    fn checked(groups: &Groups, truth: &[Truth], states: &[[i64; 2]]) -> usize {
+        let mut found = Vec::new();
+        let mut near = 0;
+        for (index, state) in states.iter().enumerate() {
+            for group in groups.at(index) {
+                check(&group);
+                near += usize::from(group.cover != Cover::First);
+                let bases =
+                    group.members.iter().map(|m| (m, state[usize::from(m.address.base == Some(RBX))]));
+                found.extend(bases.map(|(m, base)| (m.index, base + m.address.displacement)));
+            }
+        }
+        assert_eq!(found, truth);
+        near
     }
 
     fn check(group: &Group) {
