@@ -76,7 +76,7 @@ pub(crate) enum Observing<'o> {
     /// On a thread of its own.
     There(Sender<Given>),
     /// With the host.
-    Here(Watch<'o>),
+    Here(Box<Watch<'o>>),
 }
 
 /// The host of one run.

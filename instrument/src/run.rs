@@ -259,7 +259,7 @@ pub(crate) fn run_asking(
     let (ended, tally) = std::thread::scope(|scope| {
         let records = matches!(stream, Stream::Filtered(_) | Stream::Full);
         let (observing, watcher) = if binding.is_single() && records {
-            (Observing::Here(watch), None)
+            (Observing::Here(Box::new(watch)), None)
         } else {
             let watcher = scope.spawn(move || {
                 elsewhere.iter().for_each(affinity::move_here);
