@@ -30,10 +30,10 @@ pub(super) struct Program {
 pub(super) const PROGRAMS: &[Program] = &[
     Program { name: "bzip2", package: "bzip2", full: 1, steady: 40, prepare: bzip2 },
     Program { name: "xz", package: "xz-utils", full: 2, steady: 32, prepare: xz },
-    Program { name: "python3", package: "python3", full: 3, steady: 230, prepare: python },
+    Program { name: "python3", package: "python3", full: 3, steady: 260, prepare: python },
     Program { name: "sqlite3", package: "sqlite3", full: 3, steady: 92, prepare: sqlite },
-    Program { name: "cc1", package: "gcc", full: 5, steady: 110, prepare: cc1 },
-    Program { name: "binary search", package: "gcc", full: 1, steady: 64, prepare: search },
+    Program { name: "cc1", package: "gcc", full: 5, steady: 125, prepare: cc1 },
+    Program { name: "binary search", package: "gcc", full: 1, steady: 72, prepare: search },
     Program { name: "scalar matmul", package: "gcc", full: 1, steady: 46, prepare: matmul },
 ];
 
