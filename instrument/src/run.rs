@@ -190,7 +190,7 @@ pub enum ComplexCounts {
     ByObserver,
 }
 
-/// Receives what the program emits, on a thread of the host, while the program runs on.
+/// Receives what the program emits, on a thread of the host, while the program runs on; where there is one core for both, while it waits.
 pub trait Observer: Send {
     /// Records of one thread, in program order.
     fn records(&mut self, thread: u32, records: &[Record]);
@@ -203,7 +203,7 @@ pub trait Observer: Send {
     fn image(&mut self, _number: u32) {}
     /// This image has ended: it will have no more records.
     fn image_ended(&mut self, _number: u32) {}
-    /// Called about ten times a second.
+    /// Called about ten times a second; where there is one core, as often as the program stops, if that is less.
     fn progress(&mut self, _progress: &Progress) {}
 }
 
