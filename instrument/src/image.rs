@@ -446,16 +446,7 @@ impl Image {
             return;
         }
         self.maps.forget(start, end);
-        let cache = &mut self.translator.cache;
-        let concerned: Vec<usize> = cache
-            .map
-            .iter()
-            .filter(|(&pc, _)| pc + 4096 > start && pc < end)
-            .map(|(_, &f)| f as usize)
-            .collect();
-        for f in concerned {
-            cache.retire(f);
-        }
+        self.translator.retire_code(start, end, &self.maps);
     }
 
     /// Whether the thread stands between two iterations of a repeated string instruction.

@@ -18,7 +18,7 @@ use crate::store::dormant::Dormant;
 use crate::tool::{Events as Asked, SharedAsking};
 use event::Stream;
 use iced_x86::{FlowControl, InstructionInfoFactory};
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 
 /// How far translation goes beyond what a miss asks for.
 #[derive(Clone, Copy)]
@@ -246,6 +246,29 @@ impl Translator {
             self.spare.push(piece.instructions);
         }
         Some(new)
+    }
+
+    /// Retires what was translated of `[start, end)`, which is about to change; where whoever leads there was told what it need not bring, all that was translated
+    /// of the same file with it.
+    pub(crate) fn retire_code(&mut self, start: u64, end: u64, modules: &impl Modules) {
+        let within = |&f: &usize| {
+            let pc = self.cache.fragments[f].pc;
+            pc + 4096 > start && pc < end
+        };
+        let file = |&f: &usize| {
+            let block = &self.blocks[self.cache.fragments[f].first_block as usize];
+            modules.module(block.module).map(|module| &module.path)
+        };
+        let (mut changed, others): (Vec<usize>, Vec<usize>) =
+            self.cache.map.values().map(|&f| f as usize).partition(within);
+        let told: HashSet<_> =
+            changed.iter().filter(|&&f| self.cache.fragments[f].dead != 0).map(file).collect();
+        if !told.is_empty() {
+            changed.extend(others.iter().filter(|f| told.contains(&file(f))));
+        }
+        for f in changed {
+            self.cache.retire(f);
+        }
     }
 
     /// Whether fragment `f`, after so many executions of its blocks, would be tuned to something else than it is.

@@ -177,6 +177,40 @@ fn loops_that_are_interrupted_compute_what_they_do_natively() {
     }
 }
 
+/// A function that overwrites registers becomes one that reads them, between two calls by code that has been translated already and lies elsewhere.
+const PATCHED: &str = r#"
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+extern char callee[], reading[];
+long first(long value, long *to), second(long value, long *to);
+__asm__(".text\n.balign 4096\ncallee: xor %eax, %eax\nxor %ecx, %ecx\nxor %edx, %edx\nret\n.balign 4096\n"
+  "reading: lea (%rax, %rcx), %rax\nadd %rdx, %rax\nret\n.skip 16\n"
+  "first: mov $5, %eax\nmov $7, %ecx\nmov $9, %edx\nmov %rdi, (%rsi)\ncall callee\nret\n"
+  "second: mov $5, %eax\nmov $7, %ecx\nmov $9, %edx\nmov %rdi, (%rsi)\ncall callee\nret\n");
+int main(void) {
+  long place = 0;
+  long before = first(1, &place) + second(2, &place);
+  if (mprotect(callee, 4096, PROT_READ | PROT_WRITE)) return 1;
+  memcpy(callee, reading, 8);
+  if (mprotect(callee, 4096, PROT_READ | PROT_EXEC)) return 1;
+  printf("%ld %ld %ld\n", before, first(3, &place), second(4, &place)); return 0;
+}
+"#;
+
+/// What code need not bring to other code holds only while that stays what it is.
+#[test]
+fn code_that_is_patched_is_brought_all_registers() {
+    let bench = Bench::new();
+    let Some(program) = compile(&bench, "patched", &["-O2"], PATCHED) else { return };
+    for command in ["count", "cache"] {
+        let measured = bench::lightfoot().args([command, "-o"]).arg(bench.join("report.txt")).arg("--");
+        let measured = measured.arg(&program).run();
+        measured.ends_with(0);
+        assert_eq!(String::from_utf8_lossy(&measured.stdout), "0 21 21\n", "{command}");
+    }
+}
+
 /// Accesses that cross into another page, which all pages of a fully associative TLB are the neighbours of, and after some the page before again.
 const CROSSING: &str = r#"
 static volatile char bytes[8 * 4096] __attribute__((aligned(4096)));

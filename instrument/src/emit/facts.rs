@@ -3,7 +3,8 @@
 //! Backwards from each block's end. What lies behind it is known where that is the fragment's next block or code that has a fragment: what is
 //! dead at a fragment's head is noted with it. So code that is translated again, by when nearly all that it leads to is there, knows the most.
 //! **Why.** Without it a block's last third needs all registers and flags: a scratch register costs two memory accesses, flags ten
-//! instructions. **Leaves out** what lies behind indirect transfers, system calls and code without a fragment: there everything lives; and
+//! instructions. What is known so holds while the other code stays what it is: when a file's text changes, all of it is translated again
+//! ([`Translator::retire_code`]). **Leaves out** what lies behind indirect transfers, system calls and code without a fragment: there everything lives; and
 //! generated code, which may become other code. Source: Aho et al. 2006, section 9.2.5.
 
 use crate::decode::End;
