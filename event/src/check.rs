@@ -1,9 +1,11 @@
 //! The checker: a sink that holds a stream against the definition.
 //!
-//! **What it demands.** Kinds that the stream may carry; sizes that exist; instruction lines on line boundaries; whole groups; sites and blocks that the
-//! tables know; and in a full stream, which shows program order, that every reference belongs to the block it is in and that its instruction does not
-//! come before the one of the reference before it. **Why this way.** It is just another sink, so that it runs on live rings and files alike.
-//! **Leaves out** what needs the program itself: whether addresses are true. Source: the idea is DynamoRIO's invariant checker.
+//! **What it demands.** Kinds that the stream may carry; sizes that exist; instruction lines on
+//! line boundaries; whole groups; sites and blocks that the tables know; and in a full stream,
+//! which shows program order, that every reference belongs to the block it is in and that its
+//! instruction does not come before the one of the reference before it. **Why this way.** It is
+//! just another sink, so that it runs on live rings and files alike. **Leaves out** what needs the
+//! program itself: whether addresses are true. Source: the idea is DynamoRIO's invariant checker.
 
 use crate::{FetchFilter, Groups, Malformed, Record, RecordKind, Sink, Sites, Step, Stream, CUT_SITE, SIZES};
 use std::collections::HashMap;
@@ -103,6 +105,7 @@ impl Check {
             Step::Whole(site, _) => return self.data(thread, site),
             Step::Plain => {}
         }
+        // Which kinds a stream carries.
         let carried = match kind {
             RecordKind::Block => self.stream == Stream::Full,
             RecordKind::Fetch => matches!(self.stream, Stream::Filtered(_)),
@@ -116,6 +119,7 @@ impl Check {
         if !carried {
             return Err(Fault::Kind(kind));
         }
+        // And whether the record itself can be true.
         match kind {
             RecordKind::Block => self.block(thread, record),
             RecordKind::Fetch | RecordKind::FetchPage => self.fetch(record),

@@ -1,11 +1,14 @@
-//! One complex reference: a [`Shape`] and its run-time values, to and from records, and what it touches.
+//! One complex reference: a [`Shape`] and its run-time values, to and from records, and what it
+//! touches.
 //!
-//! **What.** [`Complex::encode`] is what generated code does, [`Complex::decode`] its inverse, and [`Complex::references`] expands to the
-//! plain references that `event`'s definition asks for, in its order. **Why this way.** Everything is arithmetic on at most ten words, so
-//! that the expansion is a pure function that a single-stepping reference can be held against. **Leaves out** reading target
-//! memory: all that is needed is in the values.
+//! **What.** [`Complex::encode`] is what generated code does, [`Complex::decode`] its inverse, and
+//! [`Complex::references`] expands to the plain references that `event`'s definition asks for, in
+//! its order. **Why this way.** Everything is arithmetic on at most ten words, so that the
+//! expansion is a pure function that a single-stepping reference can be held against. **Leaves
+//! out** reading target memory: all that is needed is in the values.
 //!
-//! **Cost.** One call of `emit` per element; nothing is allocated. Source: `shape.rs` and the crate's definition.
+//! **Cost.** One call of `emit` per element; nothing is allocated. Source: `shape.rs` and the
+//! crate's definition.
 
 use crate::shape::{AddressWidth, MaskedLayout, Segment, StateFormat, StringOperation};
 use crate::{
@@ -76,7 +79,51 @@ impl Complex {
         }
     }
 
-    /// Calls `emit(address, size_bytes, access)` for each reference, in the order of the definition.
+    /// Whether it repeats until its count is used up, once at least: a repeated `movs`, `stos` or
+    /// `lods`. What compares may end before.
+    pub fn runs_its_count_down(&self) -> bool {
+        use StringOperation::{Lods, Movs, Stos};
+        matches!(self.shape, Shape::String { operation: Movs | Stos | Lods, .. }) && self.iterations() > 0
+    }
+
+    /// Bytes that the reference walks over where its length is a run-time value: an operation on a
+    /// string, a tile. 0 where the shape alone bounds it. A record that was not written by
+    /// generated code can claim any number.
+    pub fn walked_bytes(&self) -> u64 {
+        match self.shape {
+            Shape::String { element_bytes, .. } => self.iterations().saturating_mul(element_bytes.into()),
+            Shape::Tile { .. } => (self.values[2] & 0xff) * (self.values[3] & 0xffff),
+            _ => 0,
+        }
+    }
+
+    /// How many loads and stores it makes, without walking over a string. Cost: at most 255 calls,
+    /// for a tile.
+    pub fn loads_and_stores(&self, layout: &StateLayout) -> (u64, u64) {
+        let (mut loads, mut stores) = (0, 0);
+        match self.shape {
+            Shape::String { operation, .. } => {
+                use StringOperation::*;
+                let (load, store) = match operation {
+                    Movs => (1, 1),
+                    Stos => (0, 1),
+                    Lods | Scas => (1, 0),
+                    Cmps => (2, 0),
+                };
+                let iterations = self.iterations();
+                (loads, stores) = (iterations.saturating_mul(load), iterations.saturating_mul(store));
+            }
+            _ => self.references(layout, |_, _, access| match access {
+                Access::Load => loads += 1,
+                Access::Store => stores += 1,
+                Access::Prefetch => {}
+            }),
+        }
+        (loads, stores)
+    }
+
+    /// Calls `emit(address, size_bytes, access)` for each reference, in the order of the
+    /// definition.
     pub fn references(&self, layout: &StateLayout, mut emit: impl FnMut(u64, u32, Access)) {
         let [base, second, third, fourth, ..] = self.values;
         match self.shape {
@@ -98,7 +145,8 @@ impl Complex {
             }
             Shape::Sized { direction, size_bytes } => emit(base, u32::from(size_bytes), direction.access()),
             Shape::Tile { direction } => {
-                // Rows and row bytes are architecturally below 256 and 65536; damaged values must not loop for ever.
+                // Rows and row bytes are architecturally below 256 and 65536; damaged values must
+                // not loop for ever.
                 for row in 0..third & 0xff {
                     let address = base.wrapping_add(second.wrapping_mul(row));
                     if fourth & 0xffff > 0 {
@@ -109,9 +157,11 @@ impl Complex {
         }
     }
 
-    /// The same references, in stretches: calls `emit(references, times)` where `references` follow each other `times` over, each of them always
-    /// within the same aligned block of `line_bytes`, a power of two. Where an iteration of a string instruction leaves its blocks, or a reference
-    /// crosses from one to the next, a stretch of its own begins. Cost: one call per block that a string instruction walks over, not per element.
+    /// The references in stretches: calls `emit(references, times)` where `references` follow each
+    /// other `times` over, each of them always within one aligned block of `line_bytes`, a power of
+    /// two. Where an iteration of a string instruction leaves its blocks, or a reference crosses
+    /// from one to the next, a stretch of its own begins. Cost: one call per block that a string
+    /// instruction walks over, not per element.
     pub fn stretches(
         &self,
         layout: &StateLayout,
@@ -123,11 +173,18 @@ impl Complex {
                 emit(&[(address, size_bytes, access)], 1);
             });
         };
+        // From block to block of memory, not from element to element.
         let (step, iterations) = self.string_walk();
         let size_bytes = u32::from(element_bytes);
         let mut iteration = 0;
         while iteration < iterations {
             let (source, destination) = self.string_addresses(step, iteration);
+            // How long source and destination stay within their blocks; the shorter stay ends the
+            // stretch.
+            let stays = [
+                self.stay((source, source.wrapping_sub(self.source_base())), step, line_bytes),
+                self.stay((destination, destination), step, line_bytes),
+            ];
             let source = (source, size_bytes, Access::Load);
             use StringOperation::*;
             let (pair, count) = match operation {
@@ -138,31 +195,46 @@ impl Complex {
                 Lods => ([source; 2], 1),
             };
             let references = &pair[..count];
-            let stay = references.iter().map(|&(address, ..)| self.stay(address, step, line_bytes)).min();
-            let times = stay.unwrap_or(1).min(iterations - iteration);
+            let stay = match operation {
+                Movs | Cmps => stays[0].min(stays[1]),
+                Lods => stays[0],
+                Stos | Scas => stays[1],
+            };
+            let times = stay.min(iterations - iteration);
             emit(references, times);
             iteration += times;
         }
     }
 
-    /// Iterations, this one included, in which the reference at `address` stays within its block; 1 where it crosses into the next.
-    fn stay(&self, address: u64, step: u64, line_bytes: u64) -> u64 {
-        let Shape::String { element_bytes, width: AddressWidth::Bits64, .. } = self.shape else { return 1 };
-        let (offset, bytes) = (address & (line_bytes - 1), u64::from(element_bytes));
-        match (line_bytes - offset).checked_sub(bytes) {
-            None => 1,
-            Some(_) if (step as i64) < 0 => offset / bytes + 1,
-            Some(behind) => behind / bytes + 1,
+    /// Iterations, this one included, in which the reference at `address` stays within its block; 1
+    /// where it crosses into the next. `offset` is the address without its segment's base, which
+    /// wraps where addresses have 32 bits.
+    fn stay(&self, (address, offset): (u64, u64), step: u64, line_bytes: u64) -> u64 {
+        let Shape::String { element_bytes, width, .. } = self.shape else { return 1 };
+        let (in_block, bytes) = (address & (line_bytes - 1), u64::from(element_bytes));
+        let Some(behind) = (line_bytes - in_block).checked_sub(bytes) else { return 1 };
+        if (step as i64) < 0 {
+            return in_block.min(offset) / bytes + 1;
         }
+        behind.min(width.mask() - offset) / bytes + 1
     }
 
     /// Source and destination of an iteration.
     fn string_addresses(&self, step: u64, iteration: u64) -> (u64, u64) {
-        let Shape::String { width, segment, .. } = self.shape else { return (0, 0) };
-        let base = if segment == Segment::Based { self.values[3] } else { 0 };
+        let Shape::String { width, .. } = self.shape else { return (0, 0) };
         let (offset, mask) = (step.wrapping_mul(iteration), width.mask());
-        let source = (self.values[0].wrapping_add(offset) & mask).wrapping_add(base);
+        let source = (self.values[0].wrapping_add(offset) & mask).wrapping_add(self.source_base());
         (source, self.values[1].wrapping_add(offset) & mask)
+    }
+
+    /// The base of the source's segment.
+    fn source_base(&self) -> u64 {
+        let based = matches!(self.shape, Shape::String { segment: Segment::Based, .. });
+        if based {
+            self.values[3]
+        } else {
+            0
+        }
     }
 
     /// Step of an iteration and number of iterations.
@@ -232,8 +304,9 @@ pub fn group_shape(first: &Record) -> Result<Shape, Malformed> {
     Shape::from_extra(first.extra)
 }
 
-/// The reference that a masked access of `shape` makes with its two values; none where no element is enabled, or the shape is another one. Far
-/// cheaper than a [`Complex`], because string functions of a C library compare under masks all the time.
+/// The reference that a masked access of `shape` makes with its two values; none where no element
+/// is enabled, or the shape is another one. Far cheaper than a [`Complex`], because string
+/// functions of a C library compare under masks all the time.
 pub fn masked_reference(shape: Shape, base: u64, mask: u64) -> Option<(u64, u32, Access)> {
     let Shape::Masked { direction, layout, element_bytes, count } = shape else { return None };
     let (skip_bytes, size_bytes) = masked_span(layout, element_bytes, mask & low_bits(count));

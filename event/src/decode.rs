@@ -1,10 +1,12 @@
 //! From raw records to references, one by one: the definition of `lib.rs` as code.
 //!
-//! **What.** A [`Decoder`] holds what one thread's stream needs remembered (the block it is in, how many instructions retired, the group in
-//! progress) and emits plain [`Reference`]s. **Why this way.** It is the slow, obvious reader: traces, files, checkers and the naive simulator use
-//! it; the fast simulator reads records itself and is held against this one.
+//! **What.** A [`Decoder`] holds what one thread's stream needs remembered (the block it is in, how
+//! many instructions retired, the group in progress) and emits plain [`Reference`]s. **Why this
+//! way.** It is the slow, obvious reader: traces, files, checkers and the naive simulator use it;
+//! the fast simulator reads records itself and is held against this one.
 //!
-//! **Leaves out** instruction counts of filtered streams: their records do not carry them ([`Reference::instruction`] is `None`).
+//! **Leaves out** instruction counts of filtered streams: their records do not carry them
+//! ([`Reference::instruction`] is `None`).
 
 use crate::{Access, Block, Groups, Malformed, Record, RecordKind, Sites, StateLayout, Step, CUT_SITE};
 
@@ -13,20 +15,21 @@ use crate::{Access, Block, Groups, Malformed, Record, RecordKind, Sites, StateLa
 pub enum ReferenceKind {
     /// An instruction line is read; the site is a block's number.
     Fetch,
-    /// Data.
+    /// Data is read, written or hinted at.
     Data(Access),
 }
 
 /// One reference of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reference {
-    /// Who.
+    /// The thread that makes it.
     pub thread: u32,
     /// Instructions of the thread that retired before the owning one; known in full streams.
     pub instruction: Option<u64>,
     /// Number of the site (data) or block (`Fetch`).
     pub site: u32,
-    /// Address of the owning instruction (of the block for `Fetch`); 0 where the tables lack the site.
+    /// Address of the owning instruction (of the block for `Fetch`); 0 where the tables lack the
+    /// site.
     pub ip: u64,
     /// First byte touched.
     pub address: u64,
@@ -58,7 +61,8 @@ impl Decoder {
         Decoder { thread, line_bytes: line_bytes.into(), layout, groups, before: 0, block: None, damaged: 0 }
     }
 
-    /// Instructions retired so far, where the stream is a full one, the current block counted as a whole.
+    /// Instructions retired so far, where the stream is a full one, the current block counted as a
+    /// whole.
     pub fn instructions(&self) -> u64 {
         self.before + self.block.map_or(0, |block| block.instructions.into())
     }
@@ -66,7 +70,8 @@ impl Decoder {
     /// Decodes the next record and calls `emit` for each of its references.
     ///
     /// # Errors
-    /// When the record, or the group before it, is damaged; what is readable was emitted, and decoding may go on.
+    /// When the record, or the group before it, is damaged; what is readable was emitted, and
+    /// decoding may go on.
     pub fn decode(
         &mut self,
         record: &Record,
@@ -117,11 +122,13 @@ impl Decoder {
             }
             RecordKind::Prefetch => data(Access::Prefetch),
             RecordKind::Fetch => self.fetch(site, sites, record.address, 1, emit),
+            // Instructions that did not retire are taken back, and no block runs.
             RecordKind::Block if record.site() == CUT_SITE => {
                 self.before = self.instructions().saturating_sub(record.address);
                 self.block = None;
             }
             RecordKind::Block => {
+                // The block before has retired as a whole.
                 self.before = self.instructions();
                 self.block = Some(sites.blocks.get(record.site()).copied().unwrap_or_default());
                 self.fetch(site, sites, record.address, record.extra, emit);

@@ -1,15 +1,18 @@
 //! The in-line filter that generated code may apply before it records a reference.
 //!
-//! An access to the line that was last used in its set changes nothing in a recency-ordered cache (Mattson et al. 1970,
-//! stack algorithms), so the target keeps, per filter set, the last line, and records only accesses that differ. When that is exact
-//! is decided from a machine description by `simulate`; this file only says what the engine is asked to do.
+//! An access to the line that was last used in its set changes nothing in a recency-ordered cache
+//! (Mattson et al. 1970, stack algorithms), so the target keeps, per filter set, the last line, and
+//! records only accesses that differ. When that is exact is decided from a machine description by
+//! `simulate`; this file only says what the engine is asked to do.
 
 /// Sets of a filter, and the size of what it remembers in each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SetFilter {
-    /// Number of sets, a power of two that divides the set count of every cache the filter stands before.
+    /// Number of sets, a power of two that divides the set count of every cache the filter stands
+    /// before.
     pub sets: u32,
-    /// Bytes of a line (or page), a power of two, the smallest of any cache the filter stands before.
+    /// Bytes of a line (or page), a power of two, the smallest of any cache the filter stands
+    /// before.
     pub line_bytes: u32,
 }
 
@@ -20,7 +23,8 @@ pub struct Filter {
     pub data: SetFilter,
     /// Instruction lines.
     pub instruction: SetFilter,
-    /// Data pages (when a data TLB is simulated): a reference is recorded when its line *or* its page is news.
+    /// Data pages (when a data TLB is simulated): a reference is recorded when its line *or* its
+    /// page misses the filter.
     pub data_page: Option<SetFilter>,
     /// Instruction pages.
     pub instruction_page: Option<SetFilter>,
@@ -35,9 +39,10 @@ pub struct Filter {
 pub enum FetchFilter {
     /// Each set's last one, as of data: a `Fetch` record where line or page is another.
     LastOfSet,
-    /// All of the first level, with true LRU: a `Fetch` record is a miss of an instruction cache of `instruction`'s sets (any number) and
-    /// `line_ways` ways, a `FetchPage` record one of an instruction TLB of `instruction_page`'s sets and `page_ways` ways. Exact, because both
-    /// see nothing but instructions, and code lines are known when code is translated.
+    /// All of the first level, with true LRU: a `Fetch` record is a miss of an instruction cache of
+    /// `instruction`'s sets (any number) and `line_ways` ways, a `FetchPage` record one of an
+    /// instruction TLB of `instruction_page`'s sets and `page_ways` ways. Exact, because both see
+    /// nothing but instructions, and code lines are known when code is translated.
     FirstLevel {
         /// Ways of the instruction cache, at least 2.
         line_ways: u32,
@@ -56,19 +61,22 @@ pub const KEPT_SETS_MAX: u32 = 256;
 pub enum StoreFilter {
     /// Stores allocate: they are filtered like loads.
     LikeLoads,
-    /// Stores that miss do not allocate: a store is filtered only where its line is the set's last (it then is present), and
-    /// a recorded store does not enter the filter but empties its set.
+    /// Stores that miss do not allocate: a store is filtered only where its line is the set's last
+    /// (it then is present), and a recorded store does not enter the filter but empties its set.
     NeverEnter,
 }
 
 /// What the engine records of the program's references.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stream {
-    /// Nothing, and nothing is counted either: what translation alone costs. A tool's own events are recorded still.
+    /// Nothing, and nothing is counted either: what translation alone costs. A tool's own events
+    /// are recorded still.
     Nothing,
-    /// Nothing but complex references whose count cannot be known beforehand (`rep`, gather, scatter, masked).
+    /// Nothing but complex references whose count cannot be known beforehand (`rep`, gather,
+    /// scatter, masked).
     Counts,
-    /// `Fetch`, `FetchPage`, `Load`, `Store`, `Modify` records that pass the filter, and all complex ones.
+    /// `Fetch`, `FetchPage`, `Load`, `Store`, `Modify` records that pass the filter, and all
+    /// complex ones.
     Filtered(Filter),
     /// A `Block` record per block and every reference.
     Full,

@@ -1,7 +1,9 @@
-//! Puts the records of a complex reference together, also when a batch ends in the middle of a group.
+//! Puts the records of a complex reference together, also when a batch ends in the middle of a
+//! group.
 //!
-//! **Why this way.** A state machine of one group per thread, fed record by record, so that readers of rings, files and vectors share
-//! it. Damage costs one group: the first record that does not continue the group is taken as the start of something new.
+//! **Why this way.** A state machine of one group per thread, fed record by record, so that readers
+//! of rings, files and vectors share it. Damage costs one group: the first record that does not
+//! continue the group is taken as the start of something new.
 
 use crate::{
     group_shape, Complex, Malformed, Record, RecordKind, Shape, COMPLEX_CODE, PAYLOAD_CODE, VALUES_MAX,
@@ -10,13 +12,13 @@ use crate::{
 /// What a record did to the group in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// It is no part of a group.
+    /// The record is no part of a group.
     Plain,
-    /// It is part of a group that is not whole yet.
+    /// The record is part of a group that is not whole yet.
     Part,
-    /// It completes a group of this site.
+    /// The record completes a group of this site.
     Whole(usize, Complex),
-    /// It, or the group before it, is damaged and was dropped.
+    /// The record, or the group before it, is damaged and was dropped.
     Damaged(Malformed),
     /// The group before it was damaged and is dropped; the record itself is no part of a group.
     DamagedBefore(Malformed),
@@ -53,8 +55,9 @@ impl Groups {
         self.have > 0
     }
 
-    /// Takes the group that `records` begin with at once, where no group has begun and it is a whole one of a masked access: its shape and values. None
-    /// is taken otherwise, and the caller takes them record by record.
+    /// Takes the group that `records` begin with at once, where no group has begun and it is a
+    /// whole one of a masked access: its shape and values. None is taken otherwise, and the caller
+    /// takes them record by record.
     pub fn masked(&mut self, records: &[Record]) -> Option<(Shape, [u64; 2])> {
         let [first, second, ..] = records else { return None };
         if self.is_open() || first.code().0 != COMPLEX_CODE {

@@ -1,7 +1,9 @@
-//! The raw record: 16 bytes that generated code appends to a thread's ring and simulators read in batches.
+//! The raw record: 16 bytes that generated code appends to a thread's ring and simulators read in
+//! batches.
 //!
-//! `what` = site << 8 | code. The code says all that a simulator needs (kind and size), so that the hot loop never looks a
-//! site up in a table; the site names the owning instruction for attribution. Source: our own; DESIGN.md "data plane".
+//! `what` = site << 8 | code. The code says all that a simulator needs (kind and size), so that the
+//! hot loop never looks a site up in a table; the site names the owning instruction for
+//! attribution. Source: our own; DESIGN.md "data plane".
 
 /// One raw record as generated code writes it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -11,18 +13,21 @@ pub struct Record {
     pub address: u64,
     /// `site << 8 | code`.
     pub what: u32,
-    /// A second payload: a block's bytes, a complex reference's shape, a payload's index; otherwise 0.
+    /// A second payload: a block's bytes, a complex reference's shape, a payload's index; otherwise
+    /// 0.
     pub extra: u32,
 }
 
 impl Record {
-    /// A record of `kind` for `site`, or `None` where `size_bytes` has no short form (kinds without a size: pass 0).
+    /// A record of `kind` for `site`, or `None` where `size_bytes` has no short form (kinds without
+    /// a size: pass 0).
     pub fn new(kind: RecordKind, size_bytes: u32, site: u32, address: u64) -> Option<Record> {
         let code = if size_bytes == 0 { Code((kind as u8) << 4) } else { Code::new(kind, size_bytes)? };
         Some(Record { address, what: site << 8 | u32::from(code.0), extra: 0 })
     }
 
-    /// Number of the site: an index into the engine's table of sites (or of blocks, for `Fetch` and `Block`).
+    /// Number of the site: an index into the engine's table of sites (or of blocks, for `Fetch` and
+    /// `Block`).
     pub fn site(self) -> usize {
         (self.what >> 8) as usize
     }
@@ -49,10 +54,12 @@ pub enum RecordKind {
     Modify = 2,
     /// `address` is hinted at.
     Prefetch = 3,
-    /// An instruction line: `address` is the line's first byte; `site` is the block's number. Only in filtered streams.
+    /// An instruction line: `address` is the line's first byte; `site` is the block's number. Only
+    /// in filtered streams.
     Fetch = 4,
-    /// A block starts: `address` is that of its first instruction, `extra` its bytes, `site` its number ([`CUT_SITE`]: not a block but a
-    /// correction; `address` instructions of the block before did not retire). Only in full streams, which carry no `Fetch`.
+    /// A block starts: `address` is that of its first instruction, `extra` its bytes, `site` its
+    /// number ([`CUT_SITE`]: not a block but a correction; `address` instructions of the block
+    /// before did not retire). Only in full streams, which carry no `Fetch`.
     Block = 5,
     /// A reference that needs more words: the following records of kind `Payload` belong to it.
     Complex = 6,
@@ -60,22 +67,24 @@ pub enum RecordKind {
     Payload = 7,
     /// A tool's own event: `address` is the value it asked for.
     Tool = 8,
-    /// The page of an instruction line missed the first-level TLB that is kept where the program runs: `address` is the page's first byte, `site` the
-    /// block's number. Only in streams under [`FetchFilter::FirstLevel`](crate::FetchFilter::FirstLevel).
+    /// The page of an instruction line missed the first-level TLB that is kept where the program
+    /// runs: `address` is the page's first byte, `site` the block's number. Only in streams under
+    /// [`FetchFilter::FirstLevel`](crate::FetchFilter::FirstLevel).
     FetchPage = 9,
 }
 
-/// The site number, never given to a block, by which a `Block` record takes instructions back after a fault or signal.
+/// The site number, never given to a block, by which a `Block` record takes instructions back after
+/// a fault or signal.
 pub const CUT_SITE: usize = 0xff_ffff;
 
 /// Direction of a data reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Access {
-    /// Reads.
+    /// The reference reads.
     Load,
-    /// Writes.
+    /// The reference writes.
     Store,
-    /// Hints.
+    /// The reference is a hint.
     Prefetch,
 }
 

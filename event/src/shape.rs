@@ -1,30 +1,40 @@
-//! The shapes of references that one record cannot hold: repeated strings, masks, gathers, state areas, odd sizes, tiles.
+//! The shapes of references that one record cannot hold: repeated strings, masks, gathers, state
+//! areas, odd sizes, tiles.
 //!
-//! **What.** A [`Complex`](crate::Complex) is a [`Shape`] (all that is known when code is generated) and up to [`VALUES_MAX`] run-time values of
-//! 64 bits. In a stream it is a group of consecutive records of one thread:
+//! **What.** A [`Complex`](crate::Complex) is a [`Shape`] (all that is known when code is
+//! generated) and up to [`VALUES_MAX`] run-time values of 64 bits. In a stream it is a group of
+//! consecutive records of one thread:
 //!
 //! | record | `address` | `what` | `extra` |
 //! |---|---|---|---|
-//! | first | value 0 | site << 8 \| [`COMPLEX_CODE`] | [`Shape::extra`]: kind in bits 0..8, k = values − 1 in 8..16, parameters in 16..32 |
+//! | first | value 0 | site << 8 \| [`COMPLEX_CODE`] | [`Shape::extra`] |
 //! | i = 1 … k | value i | site << 8 \| [`PAYLOAD_CODE`] | i |
 //!
-//! **Why this way.** Generated code then writes constants and one 8-byte register per record and does no arithmetic, so that it needs no
-//! flags (they live on after `repe cmps`). Every record says by its low byte whether it continues a group, so a reader finds the next group after
+//! `extra` of the first record holds the kind in bits 0..8, k = values − 1 in 8..16, parameters in
+//! 16..32.
+//!
+//! **Why this way.** Generated code then writes constants and one 8-byte register per record and
+//! does no arithmetic, so that it needs no flags (they live on after `repe cmps`). Every record
+//! says by its low byte whether it continues a group, so a reader finds the next group after
 //! damage.
 //!
 //! | shape | values |
 //! |---|---|
-//! | `String` | rsi before, rdi before, rdi after (`lods`: rsi after), and with `Segment::Based` the source's segment base |
-//! | `Masked` | linear address of element 0, mask: bit i enables element i (bits from `count` up are ignored) |
-//! | `Gather` | linear address of index 0 (segment + base + displacement), mask as above, the index register's low bytes, 8 per value |
-//! | `State` | address, edx:eax & XCR0, and for `StateFormat::Restore` the area's XCOMP_BV (the u64 at address + 520) |
+//! | `String` | rsi before, rdi before, rdi after (`lods`: rsi after); a based segment's base |
+//! | `Masked` | linear address of element 0, mask: bit i enables element i |
+//! | `Gather` | linear address of index 0, mask, the index register's low bytes, 8 per value |
+//! | `State` | address, edx:eax & XCR0; to restore, the area's XCOMP_BV (at address + 520) |
 //! | `Sized` | address |
 //! | `Tile` | linear address of row 0, stride register, rows, bytes per row |
 //!
-//! `String` is emitted after execution (a signal or fault in the middle: for the iterations that were made; the restarted instruction then
-//! emits the rest), all others before. **Leaves out** which sizes XSAVE's components have: that is the processor's, see
-//! [`StateLayout`](crate::StateLayout).
-//! Source: our own; Intel SDM volumes 1 (13.4, 13.8) and 2 for the operations.
+//! Bits of a mask from `count` up are ignored. The address of index 0 is segment base + base +
+//! displacement.
+//!
+//! `String` is emitted after execution (a signal or fault in the middle: for the iterations that
+//! were made; the restarted instruction then emits the rest), all others before. **Leaves out**
+//! which sizes XSAVE's components have: that is the processor's, see
+//! [`StateLayout`](crate::StateLayout). Source: our own; Intel SDM volumes 1 (13.4, 13.8) and 2 for
+//! the operations.
 
 use crate::{Access, RecordKind};
 
@@ -62,7 +72,7 @@ pub enum AddressWidth {
 /// Whether a string's source has an `fs` or `gs` prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Segment {
-    /// None; its base is 0 and not a value of the group.
+    /// No prefix: the base is 0 and not a value of the group.
     Flat,
     /// The last value of the group is the base.
     Based,
@@ -78,7 +88,7 @@ pub enum Direction {
 }
 
 impl Direction {
-    /// The same as an [`Access`].
+    /// The [`Access`] that this direction is.
     pub fn access(self) -> Access {
         match self {
             Direction::Load => Access::Load,
@@ -94,7 +104,8 @@ pub enum MaskedLayout {
     InPlace,
     /// Enabled elements one after the other from base: `vpcompress` to and `vpexpand` from memory.
     Packed,
-    /// One element at base, read when any element is enabled: embedded and explicit broadcasts under a mask.
+    /// One element at base, read when any element is enabled: embedded and explicit broadcasts
+    /// under a mask.
     Broadcast,
 }
 
@@ -114,13 +125,13 @@ pub enum StateFormat {
 pub enum Shape {
     /// A repeated string instruction.
     String {
-        /// Which.
+        /// What one iteration does.
         operation: StringOperation,
         /// 1, 2, 4 or 8.
         element_bytes: u8,
         /// 32 with an address-size prefix.
         width: AddressWidth,
-        /// Of the source.
+        /// Whether the source has a segment base.
         segment: Segment,
     },
     /// A masked vector access.

@@ -1,7 +1,8 @@
 //! Consumers of a stream, and the small ones that every test needs.
 //!
-//! **What.** A [`Sink`] takes batches of records, each of one thread and in program order; batches may end anywhere, also inside a complex
-//! reference's group. **Leaves out** the checker (`check.rs`) and anything that interprets addresses.
+//! **What.** A [`Sink`] takes batches of records, each of one thread and in program order; batches
+//! may end anywhere, also inside a complex reference's group. **Leaves out** the checker
+//! (`check.rs`) and anything that interprets addresses.
 
 use crate::{Record, RecordKind};
 use std::collections::BTreeMap;

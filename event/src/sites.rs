@@ -1,7 +1,8 @@
 //! The static tables that give a record's site number its meaning.
 //!
-//! **What.** Data records name a [`Site`], `Fetch` and `Block` records a [`Block`]. The engine fills the tables while it translates; a
-//! stream file carries them. **Leaves out** names, modules and source lines: those belong to whoever reports.
+//! **What.** Data records name a [`Site`], `Fetch` and `Block` records a [`Block`]. The engine
+//! fills the tables while it translates; a stream file carries them. **Leaves out** names, modules
+//! and source lines: those belong to reports.
 
 /// An instruction that makes references, within one translated block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,7 +1,9 @@
-//! Where XSAVE's components lie: the processor's numbers that turn a component mask into the size of an area.
+//! Where XSAVE's components lie: the processor's numbers that turn a component mask into the size
+//! of an area.
 //!
-//! **What.** [`StateLayout`] holds size and offset of each component, as CPUID leaf 0xD gives them; the engine fills it in (this crate
-//! executes no CPUID, it has no `unsafe`). **Leaves out** supervisor components. Source: Intel SDM volume 1, 13.4.2 and 13.4.3.
+//! **What.** [`StateLayout`] holds size and offset of each component, as CPUID leaf 0xD gives them;
+//! the engine fills it in (this crate executes no CPUID, it has no `unsafe`). **Leaves out**
+//! supervisor components. Source: Intel SDM volume 1, 13.4.2 and 13.4.3.
 
 /// Bytes of the legacy area and the XSAVE header.
 pub const STATE_HEADER_BYTES: u32 = 576;
@@ -63,7 +65,8 @@ impl StateLayout {
         ends.fold(STATE_HEADER_BYTES, u32::max)
     }
 
-    /// Size of an area in the compacted format that holds `stored` components, up to the last `requested` one.
+    /// Size of an area in the compacted format that holds `stored` components, up to the last
+    /// `requested` one.
     pub fn compact_bytes(&self, stored: u64, requested: u64) -> u32 {
         let (mut at, mut end) = (STATE_HEADER_BYTES, STATE_HEADER_BYTES);
         for bit in self.present(stored) {

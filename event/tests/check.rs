@@ -1,6 +1,6 @@
 //! The checker finds each fault, and none where there is none; the decoder counts instructions.
 
-use event::{
+use lightfoot_event::{
     Access, Block, Check, Complex, Decoder, Direction, Fault, FetchFilter, Filter, Malformed, Record,
     RecordKind, ReferenceKind, SetFilter, Shape, Sink, Site, Sites, StateLayout, StoreFilter, Stream,
     CUT_SITE,
@@ -16,7 +16,8 @@ const FILTERED: Stream = Stream::Filtered(Filter {
     fetches: FetchFilter::LastOfSet,
 });
 
-/// Two blocks of three instructions; sites 0 and 1 in the first (instructions 0 and 2), site 2 in the second.
+/// Two blocks of three instructions; sites 0 and 1 in the first (instructions 0 and 2), site 2 in
+/// the second.
 fn sites() -> Sites {
     let block = |ip| Block { ip, len_bytes: 10, instructions: 3 };
     let site = |ip, block, index| Site { ip, block, index };
@@ -90,7 +91,7 @@ fn the_decoder_counts_instructions() {
     let mut decoder = Decoder::new(0, 64, StateLayout::default());
     let mut found = Vec::new();
     for record in &stream {
-        let emit = |reference: event::Reference| {
+        let emit = |reference: lightfoot_event::Reference| {
             found.push((reference.instruction, reference.ip, reference.address, reference.kind));
         };
         decoder.decode(record, &sites(), emit).unwrap();

@@ -1,7 +1,7 @@
 //! Stream files: round trips, cuts, damage.
 
-use event::file::{Ending, FileError, Header, Reader, Writer};
-use event::{
+use lightfoot_event::file::{Ending, FileError, Header, Reader, Writer};
+use lightfoot_event::{
     Block, Collector, FetchFilter, Filter, Record, SetFilter, Site, Sites, StateLayout, StoreFilter, Stream,
 };
 use proptest::prelude::*;

@@ -1,9 +1,12 @@
-//! Branch prediction: two-bit counters, one for each branch, against what the branches do. ATOM's tool of that name.
+//! Branch prediction: two-bit counters, one for each branch, against what the branches do. ATOM's
+//! tool of that name.
 //!
 //! A branch tells what lies behind it, the next block tells where control went.
 
-use instrument::tool::{run_tool, Batch, Instrumenter, Report, Row, Summary, Tool, Transfer, Value};
-use instrument::{Command, Exit, Options};
+use lightfoot_instrument::tool::{
+    run_tool, Batch, Instrumenter, Report, Row, Summary, Tool, Transfer, Value,
+};
+use lightfoot_instrument::{Command, Exit, Options};
 use std::collections::HashMap;
 use std::process::ExitCode;
 

@@ -1,9 +1,12 @@
-//! Dynamic memory: what a program asks the system for. ATOM's tool of that name follows `malloc`; this one sees what is behind every allocator.
+//! Dynamic memory: what a program asks the system for. ATOM's tool of that name follows `malloc`;
+//! this one sees what is behind every allocator.
 //!
 //! Before each system call come its number and its first two arguments, in that order.
 
-use instrument::tool::{run_tool, Batch, Instrumenter, Register, Report, Summary, Tool, Transfer, Value};
-use instrument::{Command, Exit, Options};
+use lightfoot_instrument::tool::{
+    run_tool, Batch, Instrumenter, Register, Report, Summary, Tool, Transfer, Value,
+};
+use lightfoot_instrument::{Command, Exit, Options};
 use std::collections::HashMap;
 use std::process::ExitCode;
 

@@ -1,11 +1,12 @@
-//! Input and output: calls of `read` and `write` by descriptor, and the bytes that they ask for. ATOM's tool of that name.
+//! Input and output: calls of `read` and `write` by descriptor, and the bytes that they ask for.
+//! ATOM's tool of that name.
 //!
 //! Before each system call come its number, its descriptor and its length, in that order.
 
-use instrument::tool::{
+use lightfoot_instrument::tool::{
     run_tool, Batch, Instrumenter, Register, Report, Row, Summary, Tool, Transfer, Value,
 };
-use instrument::{Command, Exit, Options};
+use lightfoot_instrument::{Command, Exit, Options};
 use std::collections::{BTreeMap, HashMap};
 use std::process::ExitCode;
 

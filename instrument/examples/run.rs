@@ -1,6 +1,7 @@
-//! Runs a program under the engine and prints its counts: `run [nothing|counts|filtered|full] PROG ARGS…`; its children's too with FOLLOW set.
+//! Runs a program under the engine and prints its counts: `run [nothing|counts|filtered|full] PROG
+//! ARGS…`; its children's too with FOLLOW set.
 use event::{FetchFilter, Filter, Record, SetFilter, StoreFilter, Stream};
-use instrument::{run, Children, Command, Exit, Observer, Options};
+use lightfoot_instrument::{run, Children, Command, Exit, Observer, Options};
 
 #[derive(Default)]
 struct Count(u64, [u64; 9]);

@@ -1,9 +1,9 @@
 //! System calls: how often each was made, by number. ATOM's tool of that name.
 
-use instrument::tool::{
+use lightfoot_instrument::tool::{
     run_tool, Batch, Instrumenter, Register, Report, Row, Summary, Tool, Transfer, Value,
 };
-use instrument::{Command, Exit, Options};
+use lightfoot_instrument::{Command, Exit, Options};
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 

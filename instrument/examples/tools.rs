@@ -1,8 +1,9 @@
-//! Runs a stock tool on a program and prints its report: `tools NAME [-o FILE] PROGRAM ARGUMENTS…`; without arguments, lists the tools.
+//! Runs a stock tool on a program and prints its report: `tools NAME [-o FILE] PROGRAM ARGUMENTS…`;
+//! without arguments, lists the tools.
 
-use instrument::tool::run_tool;
-use instrument::tools::{find, Setting, TOOLS};
-use instrument::{Command, Exit, Options};
+use lightfoot_instrument::tool::run_tool;
+use lightfoot_instrument::tools::{find, Setting, TOOLS};
+use lightfoot_instrument::{Command, Exit, Options};
 use std::error::Error;
 use std::process::ExitCode;
 

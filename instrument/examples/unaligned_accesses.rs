@@ -1,7 +1,8 @@
-//! Unaligned accesses: loads and stores whose address is no multiple of their size, and where they are. ATOM's tool of that name.
+//! Unaligned accesses: loads and stores whose address is no multiple of their size, and where they
+//! are. ATOM's tool of that name.
 
-use instrument::tool::{run_tool, Batch, Instrumenter, Report, Row, Summary, Tool, Value};
-use instrument::{Command, Exit, Options};
+use lightfoot_instrument::tool::{run_tool, Batch, Instrumenter, Report, Row, Summary, Tool, Value};
+use lightfoot_instrument::{Command, Exit, Options};
 use std::collections::HashMap;
 use std::process::ExitCode;
 

@@ -15,7 +15,7 @@ pub enum ErrorKind {
     NotElf,
     /// An executable for another architecture or word size (126).
     WrongArchitecture,
-    /// A setuid or setgid program, which the kernel does not let anybody trace (126).
+    /// A program whose file gives rights, which the kernel withholds from who is traced (126).
     SetUser,
     /// The system refuses `ptrace` (125).
     PtraceRefused,
@@ -25,6 +25,9 @@ pub enum ErrorKind {
     Tool,
     /// A system call of ours failed (125).
     System,
+    /// The program changed memory that the engine keeps in it, so that nothing that was counted is
+    /// true (1).
+    MemoryChanged,
 }
 
 /// An error with its sentence.
@@ -60,6 +63,7 @@ impl Error {
             | ErrorKind::NotElf
             | ErrorKind::WrongArchitecture
             | ErrorKind::SetUser => 126,
+            ErrorKind::MemoryChanged => 1,
             _ => 125,
         }
     }

@@ -1,5 +1,7 @@
 //! What a run leaves behind: every block with its execution count, every site, every module.
 
+use crate::evidence::Forgery;
+use std::collections::HashMap;
 use std::path::PathBuf;
 
 /// A file that was mapped executable (or anonymous code).
@@ -71,13 +73,15 @@ pub struct Profile {
     pub instructions: Vec<Instruction>,
     /// Sites.
     pub sites: Vec<Site>,
-    /// Blocks left in the middle (fault, signal, exit): (block, first instruction not retired, how often).
+    /// Blocks left in the middle (fault, signal, exit): (block, first instruction not retired, how
+    /// often).
     pub cut: Vec<(u32, u32, u64)>,
     /// Iterations of repeated string instructions beyond the first count, by site.
     pub repeats: Vec<(u32, u64)>,
     /// Loads and stores made by complex references: (site, loads, stores).
     pub complex: Vec<(u32, u64, u64)>,
-    /// For each process image (one more after each exec, and for each forked child that is followed) the first of its sites and of its blocks.
+    /// For each process image (one more after each exec, and for each forked child that is
+    /// followed) the first of its sites and of its blocks.
     pub images: Vec<(u32, u32)>,
 }
 
@@ -87,12 +91,32 @@ impl Profile {
         let whole: u64 = self.blocks.iter().map(|b| b.executions * u64::from(b.count)).sum();
         let lost: u64 =
             self.cut.iter().map(|&(b, k, n)| u64::from(self.blocks[b as usize].count - k) * n).sum();
-        whole - lost
+        whole.saturating_sub(lost)
     }
 }
 
-/// Appends the profile of image number `image` to `all`, renumbering, with what was tallied of its complex references.
-pub(crate) fn append(all: &mut Profile, mut p: Profile, image: u32, tally: &crate::ring::Tally) {
+/// Whether more plain references were `recorded` than the blocks that ran can have made: one for
+/// each load, store and hint of data, and one for each instruction line. What is cut short counts
+/// whole.
+pub(crate) fn too_many(profile: &Profile, recorded: u64) -> Option<Forgery> {
+    const LINE_BYTES_MIN: u32 = 16;
+    const FREE: u64 = 1 << 16;
+    let hints = profile.sites.iter().map(|site| profile.blocks[site.block as usize].executions);
+    let of_block = |block: &Block| {
+        let instructions = &profile.instructions[block.first as usize..(block.first + block.count) as usize];
+        let data: u64 = instructions.iter().map(|i| u64::from(i.loads) + u64::from(i.stores)).sum();
+        block.executions.saturating_mul(data + u64::from(block.len / LINE_BYTES_MIN + 2) * 2)
+    };
+    let made = hints.chain(profile.blocks.iter().map(of_block)).fold(FREE, u64::saturating_add);
+    (recorded > made).then_some(Forgery::References(recorded, made))
+}
+
+/// (loads, stores, iterations beyond one per execution) by (image, site).
+pub(crate) type Tally = HashMap<(u32, u32), (u64, u64, u64)>;
+
+/// Appends the profile of image number `image` to `all`, renumbering, with what was tallied of its
+/// complex references.
+pub(crate) fn append(all: &mut Profile, mut p: Profile, image: u32, tally: &Tally) {
     let modules = all.modules.len() as u32;
     let blocks = all.blocks.len() as u32;
     let first = all.instructions.len() as u32;

@@ -1,9 +1,11 @@
-//! Holds the slow twin against hand-made truth, and the engine against the slow twin, on every target.
+//! Holds the slow twin against hand-made truth, and the engine against the slow twin, on every
+//! target.
 //!
-//! `cargo test -p instrument --test agree -- NAME` runs the targets whose name contains NAME; `--twin` leaves the engine out. Without the standard harness, because
-//! the same program is also the child in which a target runs. For every target: native output and ending are as
-//! the table says; the twin's are the same, and so are its repeats; where the source states a count or a sequence of
-//! references, the twin's are those. Source: systems notes of this project, "Exact".
+//! `cargo test -p lightfoot-instrument --test agree -- NAME` runs the targets whose name contains
+//! NAME; `--twin` leaves the engine out. Without the standard harness, because the same program is
+//! also the child in which a target runs. For every target: native output and ending are as the
+//! table says; the twin's are the same, and so are its repeats; where the source states a count or
+//! a sequence of references, the twin's are those. Source: systems notes of this project, "Exact".
 
 mod targets;
 
@@ -116,7 +118,8 @@ fn check(target: &Target, processor: Processor, scope: Scope) -> Result<String, 
     Ok(summary(&report))
 }
 
-/// The engine, twice with every reference, once only counting, and twice counting with translations kept on disk, against the native run and the twin.
+/// The engine, twice with every reference, once only counting, and twice counting with translations
+/// kept on disk, against the native run and the twin.
 fn against_engine(
     target: &Target,
     program: &Path,

@@ -1,4 +1,5 @@
-//! The example tools, as programs: each runs, leaves the program what it is, and finds what a program that we know does.
+//! The example tools, as programs: each runs, leaves the program what it is, and finds what a
+//! program that we know does.
 
 use std::path::PathBuf;
 use std::process::Command;

@@ -1,10 +1,12 @@
-//! Probe mode: no call is lost, nothing that might behave differently is patched, and the same patches run under the engine.
+//! Probe mode: no call is lost, nothing that might behave differently is patched, and the same
+//! patches run under the engine.
 //!
-//! Functions are found with `nm` (binutils): the engine itself reads no symbol tables. Programs check themselves by their exit status.
+//! Functions are found with `nm` (binutils): the engine itself reads no symbol tables. Programs
+//! check themselves by their exit status.
 
-use instrument::probe::{launch, Finder, Known, Placement, Plan, Reason, State, Wanted};
-use instrument::tool::{run_probed, Report, Summary, Tool};
-use instrument::{Command, Exit, Module, Options};
+use lightfoot_instrument::probe::{launch, Finder, ModuleInfo, Placement, Plan, ProbeRequest, Reason, State};
+use lightfoot_instrument::tool::{run_probed, Report, Summary, Tool};
+use lightfoot_instrument::{Command, Exit, Module, Options};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
@@ -48,7 +50,7 @@ fn bias(module: &Module) -> u64 {
 }
 
 impl Finder for Nm {
-    fn known(&mut self, module: &Module) -> Known {
+    fn known(&mut self, module: &Module) -> ModuleInfo {
         let (bias, wanted) = (bias(module), self.wanted.clone());
         let own = self.file == module.path;
         let functions = self.functions(&module.path);
@@ -56,12 +58,12 @@ impl Finder for Nm {
         let found = wanted
             .iter()
             .enumerate()
-            .filter_map(|(counter, name)| Some(Wanted { entry: entry(name)?, counter }));
+            .filter_map(|(counter, name)| Some(ProbeRequest { entry: entry(name)?, counter }));
         let wanted = if own { found.collect() } else { Vec::new() };
         let mut starts: Vec<u64> = functions.iter().map(|f| f.1 + bias).collect();
         starts.sort_unstable();
         starts.dedup();
-        Known { wanted, starts, text: std::iter::once(module.start..module.end).collect() }
+        ModuleInfo { wanted, starts, text: std::iter::once(module.start..module.end).collect() }
     }
 
     fn entry(&mut self, module: &Module, name: &str) -> Option<u64> {
@@ -99,7 +101,8 @@ fn command(program: &Path, arguments: &[&str]) -> Command {
     Command { program: program.into(), arguments: arguments.iter().map(Into::into).collect() }
 }
 
-/// Runs `program` natively with probes on functions of itself: what they counted, and why they were locked if they were.
+/// Runs `program` natively with probes on functions of itself: what they counted, and why they were
+/// locked if they were.
 fn locked(program: &Path, arguments: &[&str], wanted: &[&'static str]) -> (Exit, Vec<u64>, Option<String>) {
     let plan = plan(program, wanted, Placement::Packed);
     let held = launch(&command(program, arguments), &Options::default(), Some(plan)).unwrap();
@@ -280,7 +283,8 @@ fn a_program_without_probes_is_launched_the_same_way() {
     assert!(launch(&command(Path::new("/no/such/program"), &[]), &Options::default(), None).is_err());
 }
 
-/// So many threads, of which each calls `work` so often, so many times over; a nested function tells whether r10 and the flags of its caller arrive.
+/// So many threads, of which each calls `work` so often, so many times over; a nested function
+/// tells whether r10 and the flags of its caller arrive.
 const MANY: &str = r#"
 #include <pthread.h>
 #include <stdlib.h>
@@ -303,7 +307,8 @@ int main(int count, char **words) {
 #[test]
 fn threads_count_exactly_without_a_lock() {
     let program = compile("many", MANY, &[]);
-    // Many calls; many threads at a time; more threads, one after the other, than there are blocks; more at a time than there are.
+    // Many calls; many threads at a time; more threads, one after the other, than there are blocks;
+    // more at a time than there are.
     for (threads, calls, rounds) in [("8", "10000000", "1"), ("64", "100000", "1"), ("50", "1000", "60")] {
         let (exit, counts, why) = locked(&program, &[threads, calls, rounds], &["work", "main"]);
         let number = |text: &str| text.parse::<u64>().unwrap();
@@ -441,7 +446,8 @@ fn threads_and_bases_that_nobody_sees_are_counted_with_a_lock() {
     }
 }
 
-/// An argument in every register that a function may be given, r10 and r11 too, and what it returns.
+/// An argument in every register that a function may be given, r10 and r11 too, and what it
+/// returns.
 const REGISTERS: &str = r#"
 __asm__(".text\n.globl all\n.p2align 4\nall: lea (%rdi,%rsi), %rax\n add %rdx, %rax\n add %rcx, %rax\n add %r8, %rax\n add %r9, %rax\n"
         " add %r10, %rax\n add %r11, %rax\n add -8(%rsp), %rax\n ret\n");

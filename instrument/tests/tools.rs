@@ -1,4 +1,5 @@
-//! Tools against the slow twin, the profile and hand-made truth: counters, payloads, traces, refusals.
+//! Tools against the slow twin, the profile and hand-made truth: counters, payloads, traces,
+//! refusals.
 //!
 //! One run at a time: the engine waits for any child of the test's process, as does the twin.
 
@@ -7,13 +8,15 @@ use event::{
     Access, Check, Decoder, FetchFilter, Filter, Record, RecordKind, ReferenceKind, SetFilter, Sink, Sites,
     StateLayout, StoreFilter, Stream,
 };
-use instrument::reference::{self, Ending as StepEnding, Reference};
-use instrument::tool::{
+use lightfoot_instrument::reference::{self, Ending as StepEnding, Reference};
+use lightfoot_instrument::tool::{
     run_named, run_tool, Batch, BlockView, Counter, Event, InstructionView, Instrumenter, Procedure,
     Procedures, Program, References, Register, Report, Requests, Summary, Tool, Transfer, Value, When,
 };
-use instrument::tools::{find, BranchMix, InstructionCount, OpcodeMix, Setting, TOOLS};
-use instrument::{Command, ErrorKind, Exit, Module, Options, Outcome};
+use lightfoot_instrument::tools::{
+    find, BranchMix, BuiltinTool, InstructionCount, OpcodeMix, Setting, TOOLS,
+};
+use lightfoot_instrument::{Command, ErrorKind, Exit, Module, Options, Outcome};
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -42,7 +45,8 @@ fn build(name: &str) -> Command {
     Command { program: program.into(), arguments: Vec::new() }
 }
 
-/// Whether a program lies at the same addresses in every run; said where the system refuses that, as container filters do.
+/// Whether a program lies at the same addresses in every run; said where the system refuses that,
+/// as container filters do.
 fn fixed_addresses() -> bool {
     let mut setarch = std::process::Command::new("setarch");
     let refused = setarch.args(["x86_64", "-R", "true"]).status().is_ok_and(|ran| !ran.success());
@@ -193,7 +197,7 @@ fn twin_branches(command: &Command) -> BTreeMap<u64, [u64; 2]> {
 /// Executions of blocks that end with a conditional branch.
 fn conditional_executions(outcome: &Outcome) -> u64 {
     let profile = &outcome.profile;
-    let conditional = |b: &&instrument::Block| {
+    let conditional = |b: &&lightfoot_instrument::Block| {
         let last = &profile.instructions[(b.first + b.count - 1) as usize];
         let code = iced_x86::Code::try_from(usize::from(last.code)).unwrap();
         code.flow_control() == iced_x86::FlowControl::ConditionalBranch
@@ -542,14 +546,53 @@ fn functions_have_the_names_that_the_caller_knows() {
 }
 
 #[test]
-fn every_program_starts_before_its_events_and_every_stock_tool_has_a_name() {
+fn every_program_starts_before_its_events() {
     let _alone = alone();
     let mut probe = Probe::new(|_: &BlockView<'_>, ask: &mut Requests| ask.at_start(Value::Constant(1), 0));
     let (outcome, _) = run(&build("executes.c"), &mut probe);
     let images: Vec<u32> = probe.started.iter().map(|p| p.image).collect();
     assert_eq!(images, [0, 1, 2]);
     assert_eq!(probe.events.len() as u64, outcome.profile.blocks.iter().map(|b| b.executions).sum::<u64>());
+}
+
+/// A tool that no list has: blocks entered, as a member of the family.
+struct BlocksEntered;
+
+const ENTERED: Counter = Counter { what: 0, of: 0 };
+
+impl Tool for BlocksEntered {
+    fn instrumenter(&mut self) -> Instrumenter {
+        Box::new(|_, requests| requests.count_block(ENTERED))
+    }
+
+    fn finish(&mut self, summary: &Summary<'_>) -> std::io::Result<Report> {
+        Ok(Report::totals([("blocks entered", summary.counter(ENTERED))]))
+    }
+}
+
+/// What holds for every tool that can be named: it runs a program as it runs natively, reports
+/// something with a name, or says what it lacks.
+fn behaves(tool: &BuiltinTool) {
+    let output = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("tools/{}.out", tool.name));
+    let mut made = (tool.new)(&Setting { output: Some(output) }).unwrap();
+    let (outcome, report) = run(&build("payloads.s"), made.as_mut());
+    assert_eq!(outcome.exit, Exit::Code(2), "{}", tool.name);
+    let named = report.totals.iter().all(|(name, _)| !name.is_empty());
+    assert!(named && (tool.name == "nothing" || !report.totals.is_empty()), "{}", tool.name);
+    assert!(!tool.name.is_empty() && !tool.description.is_empty());
+}
+
+#[test]
+fn a_tool_is_one_file_and_one_entry() {
+    let _alone = alone();
+    let unlisted = BuiltinTool {
+        name: "blocks-entered",
+        description: "blocks entered",
+        new: |_| Ok(Box::new(BlocksEntered)),
+    };
+    TOOLS.iter().chain([&unlisted]).for_each(behaves);
     let names: HashSet<&str> = TOOLS.iter().map(|t| t.name).collect();
     assert_eq!(names.len(), TOOLS.len());
+    assert!(TOOLS.iter().all(|tool| find(tool.name).is_some_and(|found| found.name == tool.name)));
     assert!(find("memory-trace").is_some_and(|t| (t.new)(&Setting::default()).is_err()));
 }

@@ -1,7 +1,8 @@
 //! What one event of the system costs under measurement: a repaired fault, a child, a thread.
 //!
-//! `cargo bench -p lightfoot --bench costs`. Each program does its event so often, natively and under each command; the time of a run that does it never
-//! is subtracted, the least of a few runs counts. Two free cores, or the numbers mean little.
+//! `cargo bench -p lightfoot --bench costs`. Each program does its event so often, natively and
+//! under each command; the time of a run that does it never is subtracted, the least of a few runs
+//! counts. Two free cores, or the numbers mean little.
 
 use std::path::Path;
 use std::process::{Command, Stdio};

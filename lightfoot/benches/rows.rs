@@ -1,8 +1,12 @@
-//! What a profile of 200,000 source lines costs: `cargo bench -p lightfoot --bench rows [--keep FOLDER]`.
+//! What a profile of 200,000 source lines costs: `cargo bench -p lightfoot --bench rows [--keep
+//! FOLDER]`.
 //!
-//! **What.** A C program of forty files, 8,000 functions and 200,000 statements, each on a line of its own and executed once, is compiled and measured by function, by line and as an HTML page.
-//! **Figures.** Symbolising: the run by line less the run by function, best of rounds, in processor time, which a busy machine changes least. The page: its bytes, and, where `chromium` is installed, the time from
-//! opening it to the end of its script, and to a click on a column's heading answered. Bars: 2 s, 5 MB, 1 s.
+//! **What.** A C program of forty files, 8,000 functions and 200,000 statements, each on a line of
+//! its own and executed once, is compiled and measured by function, by line and as an HTML page.
+//! **Figures.** Symbolising: the run by line less the run by function, best of rounds, in processor
+//! time, which a busy machine changes least. The page: its bytes, and, where `chromium` is
+//! installed, the time from opening it to the end of its script, and to a click on a column's
+//! heading answered. Bars: 2 s, 5 MB, 1 s.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -86,7 +90,8 @@ fn cc(folder: &Path, name: &str, text: &str) -> Option<PathBuf> {
     ran.success().then_some(object)
 }
 
-/// Processor time of all processes that were waited for; the kernel counts it in hundredths of a second.
+/// Processor time of all processes that were waited for; the kernel counts it in hundredths of a
+/// second.
 fn processor_time() -> Duration {
     let stat = std::fs::read_to_string("/proc/self/stat").expect("a mounted /proc");
     let (_, fields) = stat.rsplit_once(") ").expect("a name in parentheses");

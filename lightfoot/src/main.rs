@@ -2,9 +2,9 @@
 
 #![forbid(unsafe_code)]
 
-use clap::Parser;
 use lightfoot::cli::{self, Cli};
-use lightfoot::{command, exit};
+use lightfoot::command;
+use present::exit;
 use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::process::ExitCode;
@@ -14,14 +14,15 @@ fn main() -> ExitCode {
     // An instrumented program is this executable with something behind it.
     match command::carried() {
         Ok(None) => {}
-        Ok(Some(carried)) => return status(carried.run(&all[1..])),
+        Ok(Some(carried)) => return status(command::run_carried(&carried, &all[1..])),
         Err(error) => return status(Err(error)),
     }
-    // `grep` parses its own flags, and a search of a small file should not wait for the other commands' parser.
+    // `grep` parses its own flags, and a search of a small file should not wait for the other
+    // commands' parser.
     if all.get(1).is_some_and(|command| command == "grep") {
         return ExitCode::from(command::grep(&all[2..]));
     }
-    let cli = match Cli::try_parse_from(&all) {
+    let cli = match Cli::read(&all) {
         Ok(cli) => cli,
         Err(said) => return status(explain(&said, &all)),
     };
@@ -46,7 +47,7 @@ fn explain(said: &clap::Error, all: &[OsString]) -> anyhow::Result<u8> {
         _ if command::runs_a_program(all.get(1)) => exit::FAILURE,
         _ => exit::USAGE,
     };
-    if let Some(sentence) = cli::unknown_option(said) {
+    if let Some(sentence) = cli::refusal(said) {
         return Err(exit::Failure { status: wrong, sentence }.into());
     }
     match said.print() {

@@ -1,6 +1,7 @@
 //! Source lines, regions, and files for other people's viewers, on programs compiled here.
 //!
-//! The truth about lines is the program's own loops: how often each runs is written beside them. Viewers that are not installed are said and skipped.
+//! The truth about lines is the program's own loops: how often each runs is written beside them.
+//! Viewers that are not installed are said and skipped.
 
 mod bench;
 
@@ -148,7 +149,17 @@ fn a_region_counts_alone() {
         assert!(warnings.contains("region open was still open at the end"), "{warnings}");
     }
     let ran = lightfoot().args(["count", "--region", "outer"]).arg(&program).run();
-    ran.ends_with(0).says("region outer never opened").says("the program's regions are inner, open");
+    ran.ends_with(1).says("region outer never opened").says("the program's regions are inner, open");
+    ran.says("lightfoot: nothing was counted: the program never entered region outer");
+    for format in ["json", "csv"] {
+        let out = bench.join("unopened");
+        let ran = lightfoot()
+            .args(["cache", "--region", "outer", "--format", format, "-o"])
+            .arg(&out)
+            .arg(&program);
+        ran.run().ends_with(1).in_one_line();
+        assert!(!std::fs::read(&out).unwrap().is_empty(), "the report is written all the same");
+    }
     let ran = lightfoot().args(["count", "--region", "inner", "--follow-children"]).arg(&program).run();
     ran.fails_with(125).says("--region").says("--follow-children").in_one_line();
 }
@@ -286,7 +297,8 @@ fn a_page_opens_offline_and_holds_the_source() {
     assert!(std::fs::read_to_string(&out).unwrap().contains("has changed since the program was built"));
 }
 
-/// The first level is one of the sizes, and what it misses in the curve is what it misses in the hierarchy: filtered, in full, in a region.
+/// The first level is one of the sizes, and what it misses in the curve is what it misses in the
+/// hierarchy: filtered, in full, in a region.
 #[test]
 fn a_curve_agrees_with_the_hierarchy() {
     if !bench::repeatable() {

@@ -1,7 +1,8 @@
-//! Programs that start others, under `--follow-children`: everything is counted, and everybody behaves as natively.
+//! Programs that start others, under `--follow-children`: everything is counted, and everybody
+//! behaves as natively.
 //!
-//! Output and exit status come from a native run; counts of a program that makes no use of a library are known from its text. What this system lacks
-//! is named and skipped.
+//! Output and exit status come from a native run; counts of a program that makes no use of a
+//! library are known from its text. What this system lacks is named and skipped.
 
 mod bench;
 
@@ -23,7 +24,8 @@ const ADDED: [&str; 9] = [
     "dtlb_misses",
 ];
 
-/// Runs `words` natively and under `command`, compares, and gives the report; `None` where this system lacks the program.
+/// Runs `words` natively and under `command`, compares, and gives the report; `None` where this
+/// system lacks the program.
 fn followed(bench: &Bench, command: &str, words: &[&str]) -> Option<Value> {
     let run = |words: &[&OsStr]| {
         Command::new(words[0]).args(&words[1..]).current_dir(bench.path()).stdin(Stdio::null()).output()
@@ -49,7 +51,8 @@ fn processes(report: &Value) -> &Vec<Value> {
     report["processes"].as_array().expect("children were followed")
 }
 
-/// The totals are the sum of the processes, and of the functions; the first process is the program itself.
+/// The totals are the sum of the processes, and of the functions; the first process is the program
+/// itself.
 #[track_caller]
 fn adds_up(report: &Value) {
     let processes = processes(report);
@@ -80,7 +83,8 @@ fn compiled(bench: &Bench, name: &str, options: &[&str], source: &str) -> Option
     compile(bench, name, options, source).map(|path| path.to_str().unwrap().to_owned())
 }
 
-/// `_start` makes a child by `call`, which counts down from 1000 and exits with 7; it waits and exits with 5.
+/// `_start` makes a child by `call`, which counts down from 1000 and exits with 7; it waits and
+/// exits with 5.
 fn counting_down(call: &str) -> String {
     format!(
         "__asm__(\".globl _start\\n_start:\\n {call}\\n syscall\\n test %eax,%eax\\n jz 2f\\n mov $-1,%edi\\n xor %esi,%esi\\n\
@@ -178,7 +182,8 @@ fn each_child_is_counted_as_the_first() {
     }
 }
 
-/// Calls a function of a library, or of a page that it writes, in one child after the other, while libraries and page change in the parent, or in a child.
+/// Calls a function of a library, or of a page that it writes, in one child after the other, while
+/// libraries and page change in the parent, or in a child.
 const CHANGES: &str = r#"
 #include <dlfcn.h>
 #include <stdio.h>

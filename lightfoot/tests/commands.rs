@@ -1,6 +1,7 @@
 //! The command as a user meets it: the real binary, real programs, one sentence per promise.
 //!
-//! Programs come from any Linux system (`sh`, `true`, `printf`, `sleep`); what a test lacks (root, a compiler) makes it say so and pass.
+//! Programs come from any Linux system (`sh`, `true`, `printf`, `sleep`); what a test lacks (root,
+//! a compiler) makes it say so and pass.
 
 mod bench;
 

@@ -1,7 +1,9 @@
-//! Completions and manual pages, held against what `--help` prints and against the shells themselves.
+//! Completions and manual pages, held against what `--help` prints and against the shells
+//! themselves.
 //!
-//! Help is clap's (and `grep`'s own) rendering of the command line, so it is an account of the options that is independent of the table that scripts and pages come
-//! from. A shell that is not installed is said and left out.
+//! Help is clap's (and `grep`'s own) rendering of the command line, so it is an account of the
+//! options that is independent of the table that scripts and pages come from. A shell that is not
+//! installed is said and left out.
 
 mod bench;
 
@@ -188,8 +190,8 @@ fn zsh_completes() {
     }
     let bench = Bench::new();
     let script = script(&bench, "zsh");
-    // A terminal of its own, in which a tab is pressed behind each line; what is unique is then completed in place. The next key is read when that is
-    // done, and shows the line.
+    // A terminal of its own, in which a tab is pressed behind each line; what is unique is then
+    // completed in place. The next key is read when that is done, and shows the line.
     let driver = r#"
         zmodload zsh/zpty || exit 9
         zpty shell zsh -f -i

@@ -1,5 +1,7 @@
-//! The study's figures against the slow way to find them: the compiled lookup runs under the engine, its data addresses are written to a file, and the naive simulator, which shares
-//! nothing with the fast one but the definition of a reference, reads them back. The misses of a trial must be equal, not close.
+//! The study's figures against the slow way to find them: the compiled lookup runs under the
+//! engine, its data addresses are written to a file, and the naive simulator, which shares nothing
+//! with the fast one but the definition of a reference, reads them back. The misses of a trial must
+//! be equal, not close.
 
 mod bench;
 
@@ -50,7 +52,7 @@ fn misses_of_the_dump(words: &[String], block_bytes: u32, folder: &Path) -> u64 
     counts.cache(0).total()
 }
 
-/// The same from `lightfoot cache`, as the study reads it.
+/// Figures of `lightfoot cache`, as the study reads it.
 fn misses_of_the_study(words: &[String], block_bytes: u32, folder: &Path) -> u64 {
     let report = folder.join("report.json");
     let status = std::process::Command::new(env!("CARGO_BIN_EXE_lightfoot"))

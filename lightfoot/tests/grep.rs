@@ -1,4 +1,5 @@
-//! `lightfoot grep` as a user meets it: output, exit status, bad input. Each test makes its own folder.
+//! `lightfoot grep` as a user meets it: output, exit status, bad input. Each test makes its own
+//! folder.
 
 mod bench;
 
@@ -256,7 +257,8 @@ fn the_plan_is_explained() {
     assert!(said(&["--explain", "-P", "a"]).starts_with("engine: pcre2"));
 }
 
-/// With a card the same lines, without one a sentence and the status of an error; `auto` never needs one.
+/// With a card the same lines, without one a sentence and the status of an error; `auto` never
+/// needs one.
 #[test]
 fn a_graphics_card_is_used_or_its_absence_said() {
     let place = Place::new(&[("a", TEXT)]);

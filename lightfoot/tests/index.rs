@@ -1,4 +1,5 @@
-//! `lightfoot index` as a user meets it: files in, pipes through, one sentence when something is wrong.
+//! `lightfoot index` as a user meets it: files in, pipes through, one sentence when something is
+//! wrong.
 
 mod bench;
 

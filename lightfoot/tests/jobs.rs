@@ -1,4 +1,5 @@
-//! Job control and refusals of the system: what a shell, a container or a limit does to a measurement.
+//! Job control and refusals of the system: what a shell, a container or a limit does to a
+//! measurement.
 //!
 //! Programs are ours, compiled with `cc`; where there is none the test says so and passes.
 
@@ -8,8 +9,8 @@ use bench::{compile, lightfoot, Bench};
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Says that it is there, works for a while, then says how often it was continued; it works until that was as often as it is told, for it cannot know
-/// how long a busy machine takes to stop it.
+/// Says that it is there, works for a while, then says how often it was continued; it works until
+/// that was as often as it is told, for it cannot know how long a busy machine takes to stop it.
 const WORKS: &str = "#include <signal.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <time.h>\nstatic volatile int n;static void h(int s){n++;}\n\
     static long ms(void){struct timespec t;clock_gettime(CLOCK_MONOTONIC,&t);return t.tv_sec*1000+t.tv_nsec/1000000;}\n\
     int main(int c,char**v){signal(SIGCONT,h);puts(\"ready\");fflush(stdout);volatile long s=0;\n\
@@ -60,7 +61,8 @@ fn more_threads_than_there_is_room_for_are_refused() {
     lightfoot().arg("count").arg(&program).run().fails_with(125).says("more than 512 threads").in_one_line();
 }
 
-/// Runs what follows with system call `v[1]` refused (EPERM), where argument `v[2]` has all bits of `v[3]`.
+/// Runs what follows with system call `v[1]` refused (EPERM), where argument `v[2]` has all bits of
+/// `v[3]`.
 const REFUSES: &str = "#include <linux/filter.h>\n#include <linux/seccomp.h>\n#include <stddef.h>\n#include <stdlib.h>\n#include <sys/prctl.h>\n\
     #include <unistd.h>\n#define AT(x) BPF_STMT(BPF_LD|BPF_W|BPF_ABS,offsetof(struct seccomp_data,x))\n\
     int main(int c,char**v){unsigned bits=strtoul(v[3],0,0);\n\
@@ -74,7 +76,8 @@ const REFUSES: &str = "#include <linux/filter.h>\n#include <linux/seccomp.h>\n#i
 fn a_refused_system_call_is_named_in_one_sentence() {
     let bench = Bench::new();
     let Some(launcher) = compile(&bench, "refuses", &[], REFUSES) else { return };
-    // Number, argument and its bits: mmap at a place that must be free, memfd_create, ptrace's SEIZE, process_vm_readv.
+    // Number, argument and its bits: mmap at a place that must be free, memfd_create, ptrace's
+    // SEIZE, process_vm_readv.
     let refused = [
         ("9", "3", "0x100000", "mmap"),
         ("319", "0", "0", "memfd_create"),

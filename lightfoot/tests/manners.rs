@@ -1,7 +1,8 @@
-//! How every command behaves towards a terminal, a pipe and the system around it, as one table of commands and one promise a test.
+//! How every command behaves towards a terminal, a pipe and the system around it, as one table of
+//! commands and one promise a test.
 //!
-//! The model is ripgrep: a reader that goes away is no error, a device that is full is one, nothing is coloured that must not be, names are bytes, and what the
-//! environment lacks is done without.
+//! The model is ripgrep: a reader that goes away is no error, a device that is full is one, nothing
+//! is coloured that must not be, names are bytes, and what the environment lacks is done without.
 
 mod bench;
 
@@ -116,7 +117,8 @@ fn a_pipe_gets_no_escape_sequences() {
     }
 }
 
-/// What a command writes on a terminal of 80 columns; `None` where there is no `script` to make one.
+/// What a command writes on a terminal of 80 columns; `None` where there is no `script` to make
+/// one.
 fn on_terminal(words: &[&str], variables: &[(&str, &str)]) -> Option<Vec<u8>> {
     let line = format!("stty cols 80; '{BINARY}' {}", words.join(" "));
     let mut script = Command::new("script");

@@ -62,5 +62,5 @@ fn what_cannot_be_is_refused_in_a_sentence() {
     let trace = lightfoot().args(["trace", "-o", "trace.csv", "--machine", "zen4-victim", "true"]).run();
     trace.fails_with(125).says("only 'lightfoot cache' simulates").in_one_line();
     let usage = lightfoot().args(["cache", "--branches", "--predictor", "oracle", "true"]).run();
-    usage.fails_with(125).says("gshare, perceptron");
+    usage.fails_with(125).says("gshare or perceptron");
 }

@@ -133,3 +133,53 @@ fn two_traces_are_aligned() {
     assert_eq!(misspelt.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&misspelt.stderr).contains("L1D-misses"));
 }
+
+/// Traces of other programs, other builds, other statuses and parts of runs: said in every shape of
+/// the answer, or refused.
+#[test]
+fn unlike_and_partial_traces_are_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let (baseline, run) = (write(folder.path(), "b", 5, 0.8, 0), write(folder.path(), "r", 5, 0.8, 1));
+    let other = |name: &str, change: fn(&mut Trace)| {
+        let mut other = trace(0.8, 1, 0);
+        change(&mut other);
+        let path = folder.path().join(name);
+        std::fs::write(&path, other.encode()).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let interrupted = other("interrupted", |t| t.end.as_mut().unwrap().interrupted = true);
+    let died = other("died", |t| t.end.as_mut().unwrap().exit_status = Some(139));
+    let foreign = other("foreign", |t| t.header.argv = vec!["./other".into(), "-k".into()]);
+    let endless = other("endless", |t| t.end = None);
+    let slower = other("slower", |t| t.header.interval.length = 2000);
+    let said = |second: &str, words: &str| {
+        for format in ["text", "json", "csv"] {
+            let output = lightfoot(&["align", &baseline[0], second, "--format", format]);
+            assert_eq!(output.status.code(), Some(0));
+            let all = [output.stdout, output.stderr].concat();
+            let all = String::from_utf8(all).unwrap();
+            assert!(all.contains(words), "{format}: no \"{words}\" in {all:.600}");
+        }
+    };
+    said(&foreign, "different programs: ./program, and ./other -k");
+    said(&interrupted, "a run was interrupted");
+    said(&endless, "cut");
+    said(&died, "different exit statuses: 0, and 139");
+    said(&slower, "different intervals: 1000 nanoseconds, and 2000 nanoseconds");
+    let quiet = lightfoot(&["align", &baseline[0], &baseline[1]]);
+    assert!(!String::from_utf8_lossy(&quiet.stdout).contains("note"), "nothing is wrong with these");
+    // Perturb refuses other programs, and says the rest.
+    let with = |first: &str| {
+        let mut run = run.clone();
+        run[0] = first.to_owned();
+        run
+    };
+    let (status, _, err) = perturb(&baseline, &with(&foreign), &[]);
+    assert!(status == 2 && err.contains("different programs cannot be compared"), "{err}");
+    for (file, words) in [(&interrupted, "a run was interrupted"), (&died, "different exit statuses")] {
+        for format in ["text", "json", "csv"] {
+            let (status, out, err) = perturb(&baseline, &with(file), &["--format", format]);
+            assert!(status == 0 && format!("{out}{err}").contains(words), "{format}: {out} {err}");
+        }
+    }
+}

@@ -1,11 +1,12 @@
-//! Probed runs as a user makes them: whatever the layout, threads, children, programs that are executed and libraries that come later are counted exactly, what cannot be
-//! counted is said, and a stopped program shows.
+//! Probed runs as a user makes them: whatever the layout, threads, children, programs that are
+//! executed and libraries that come later are counted exactly, what cannot be counted is said, and
+//! a stopped program shows.
 
 mod bench;
 
 use bench::{compile, lightfoot, signal, Bench};
 use instrument::Command;
-use lightfoot::hierarchy::Hierarchy;
+use lightfoot::run::hierarchy::Hierarchy;
 use lightfoot::trace::metric::Spec;
 use lightfoot::trace::{run, Engine, Request};
 use machine::Machine;
@@ -131,7 +132,8 @@ int main(int count, char **words) {
     assert!(notes.contains("fn:tiny is not counted: too short: 3 bytes"), "{notes}");
 }
 
-/// Calls a millisecond apart, until a file is there; the first line tells the process, the second how many calls there were.
+/// Calls a millisecond apart, until a file is there; the first line tells the process, the second
+/// how many calls there were.
 const SLOW: &str = r#"
 #include <stdio.h>
 #include <time.h>

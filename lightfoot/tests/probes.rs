@@ -1,12 +1,13 @@
 //! Probes against the engine's own counts, on programs that people use.
 //!
-//! A file of its own, because its environment is: CPython's hashes, and with them its calls, repeat only when told to.
+//! A file of its own, because its environment is: CPython's hashes, and with them its calls, repeat
+//! only when told to.
 
 mod bench;
 
 use bench::Bench;
 use instrument::Command;
-use lightfoot::hierarchy::Hierarchy;
+use lightfoot::run::hierarchy::Hierarchy;
 use lightfoot::trace::metric::Spec;
 use lightfoot::trace::{run, Engine, Request};
 use machine::Machine;

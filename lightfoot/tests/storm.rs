@@ -1,8 +1,10 @@
-//! The storm: sixteen threads under timers, with write barriers, jumps out of handlers, queued and nested signals, children and deaths, that check
-//! their own answers (`storm/storm.c`), under `count` and `cache`, children let go and followed.
+//! The storm: sixteen threads under timers, with write barriers, jumps out of handlers, queued and
+//! nested signals, children and deaths, that check their own answers (`storm/storm.c`), under
+//! `count` and `cache`, children let go and followed.
 //!
-//! Seeds differ from run to run of the loop, not from one test to the next. `LIGHTFOOT_STORM_RUNS=100 cargo test --release -p lightfoot --test storm`
-//! is the long version (about four minutes on two cores); three runs of each command are the short one.
+//! Seeds differ from run to run of the loop, not from one test to the next.
+//! `LIGHTFOOT_STORM_RUNS=100 cargo test --release -p lightfoot --test storm` is the long version
+//! (about four minutes on two cores); three runs of each command are the short one.
 
 mod bench;
 

@@ -1,8 +1,11 @@
-//! The programs that must run: each natively and under `count` and `cache`, with the same output and exit status.
+//! The programs that must run: each natively and under `count` and `cache`, with the same output
+//! and exit status.
 //!
-//! A target is a shell script in which `$RUN` stands before the program that is measured: nothing natively, lightfoot under measurement. What it needs is
-//! prepared once. A program that is not installed is a printed skip that names its package. `LIGHTFOOT_TARGETS=node,go` picks targets,
-//! `LIGHTFOOT_TARGET_ROUNDS=3` repeats them; natively all take ten seconds, measured five minutes on two cores.
+//! A target is a shell script in which `$RUN` stands before the program that is measured: nothing
+//! natively, lightfoot under measurement. What it needs is prepared once. A program that is not
+//! installed is a printed skip that names its package. `LIGHTFOOT_TARGETS=node,go` picks targets,
+//! `LIGHTFOOT_TARGET_ROUNDS=3` repeats them; natively all take ten seconds, measured five minutes
+//! on two cores.
 
 mod bench;
 
@@ -213,7 +216,8 @@ fn shell(bench: &Bench, script: &str, run: &str) -> Output {
     let mut command = Command::new("sh");
     command.args(["-c", script]).current_dir(bench.path()).stdin(Stdio::null()).env("RUN", run);
     command.env("FILES", concat!(env!("CARGO_MANIFEST_DIR"), "/tests/targets")).env("PYTHONHASHSEED", "0");
-    // What a locale that is not there makes a shell say, or a program sort by, is not what is compared.
+    // What a locale that is not there makes a shell say, or a program sort by, is not what is
+    // compared.
     command.env("LC_ALL", "C");
     bench::git_by_itself(bench::unwished(&mut command)).output().unwrap()
 }

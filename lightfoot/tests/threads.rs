@@ -5,7 +5,8 @@ mod bench;
 use bench::{compile, json, lightfoot, Bench};
 use serde_json::Value;
 
-/// Three threads, one after the other, count down from 10,000, 20,000 and 30,000, and touch as many bytes of their own.
+/// Three threads, one after the other, count down from 10,000, 20,000 and 30,000, and touch as many
+/// bytes of their own.
 const COUNTS_DOWN: &str = "#include <pthread.h>\n#include <string.h>\nstatic char room[3][1<<20];\n\
     static void*f(void*p){long n=(long)p;long k=n*10000;__asm__ volatile(\"1: dec %0\\n jnz 1b\":\"+r\"(k));\n\
     for(volatile char*c=room[n-1];c<room[n-1]+n*65536;c+=64)*c=1;return 0;}\n\

@@ -56,6 +56,21 @@ fn what_is_no_file_keeps_its_place() {
 }
 
 #[test]
+fn an_instrumented_program_that_is_stripped_still_runs() {
+    let bench = Bench::new();
+    let file = bench.join("true.mix");
+    let made = lightfoot().args(["instrument", "true", "--tool", "opcode-mix", "-o"]).arg(&file).run();
+    made.ends_with(0);
+    for tool in [&["strip"][..], &["strip", "--strip-all"], &["objcopy", "--strip-debug"]] {
+        let stripped = Command::new(tool[0]).args(&tool[1..]).arg(&file).status();
+        assert!(stripped.expect("binutils are installed").success());
+        let out = Command::new(&file).output().unwrap();
+        let said = String::from_utf8_lossy(&out.stderr);
+        assert!(out.status.success() && said.contains("lightfoot tool opcode-mix"), "{tool:?}: {said}");
+    }
+}
+
+#[test]
 fn an_instrumented_program_that_is_damaged_says_so() {
     let bench = Bench::new();
     let file = bench.join("true.mix");

@@ -1,17 +1,19 @@
-//! Traces: they repeat, they add up to what the other commands count, and names that do not exist are refused.
+//! Traces: they repeat, they add up to what the other commands count, and names that do not exist
+//! are refused.
 
 mod bench;
 
 use bench::{compile, json, lightfoot, Bench, PATIENCE};
 use instrument::Command;
-use lightfoot::hierarchy::Hierarchy;
+use lightfoot::run::hierarchy::Hierarchy;
 use lightfoot::trace::metric::Spec;
 use lightfoot::trace::{run, Collector, Engine, Noise, Request};
 use machine::Machine;
 use measure::trace::{check, decode, Interval, Layout, Record, Source, Trace, Unit};
 use std::path::Path;
 
-/// Calls `work` a thousand times and `rare` ten times, in a loop that misses caches; `total` is written once in each call of `work`.
+/// Calls `work` a thousand times and `rare` ten times, in a loop that misses caches; `total` is
+/// written once in each call of `work`.
 const PROGRAM: &str = r#"
 #include <stdio.h>
 static char memory[4 << 20];
@@ -204,7 +206,10 @@ fn what_does_not_exist_is_refused_by_name() {
     };
     let every = "--every=1e4instructions";
     let said = refused(&[every, "--ghost", "fn:wrok"]);
-    assert!(said.contains("there is no function wrok") && said.contains("did you mean work"), "{said}");
+    assert!(
+        said.contains("there is no function wrok") && said.contains("did you mean fn:prog!work"),
+        "{said}"
+    );
     let said = refused(&[every, "--hardware", "cyles"]);
     assert!(said.contains("no event cyles") && said.contains("cycles"), "{said}");
     let said = refused(&[every, "--ghost", "line:source.c:9999"]);
@@ -479,7 +484,8 @@ fn killed(bench: &Bench, options: &[&str], program: &Path) -> Option<Trace> {
 #[test]
 fn a_killed_measurement_leaves_what_it_saw() {
     let bench = Bench::new();
-    // It ends by itself where nobody ends it: a native program outlives its observer, and then has another parent.
+    // It ends by itself where nobody ends it: a native program outlives its observer, and then has
+    // another parent.
     let source = "#include <unistd.h>\nvolatile long x; \
                   int main(void) { pid_t observer = getppid(); while (getppid() == observer) for (int i = 0; i < 1000000; i++) x++; }";
     let Some(program) = compile(&bench, "endless", &[], source) else { return };

@@ -1,4 +1,5 @@
-//! Translations that are kept on disk: a second run counts the same, starts faster, and nothing that happens to the files matters.
+//! Translations that are kept on disk: a second run counts the same, starts faster, and nothing
+//! that happens to the files matters.
 
 mod bench;
 

@@ -1,5 +1,7 @@
-//! The whole chain on programs long enough for their code to be tuned: the engine's filtered stream through the fast simulator against its full stream
-//! through the naive one. Fragments are translated again while they run, references recorded always and checked again; not one miss may differ.
+//! The whole chain on programs long enough for their code to be tuned: the engine's filtered stream
+//! through the fast simulator against its full stream through the naive one. Fragments are
+//! translated again while they run, references recorded always and checked again; not one miss may
+//! differ.
 
 mod bench;
 
@@ -13,8 +15,9 @@ use simulate::{
 };
 use std::path::Path;
 
-/// Walks down columns and along rows by turns, in phases, so that what was learned in one is wrong in the next; lines and pages are
-/// crossed, flags live over references, `fs` is used, stores miss, a repeat and a handler's frame come in between.
+/// Walks down columns and along rows by turns, in phases, so that what was learned in one is wrong
+/// in the next; lines and pages are crossed, flags live over references, `fs` is used, stores miss,
+/// a repeat and a handler's frame come in between.
 const PHASES: &str = r#"
 #include <signal.h>
 #include <stdint.h>
@@ -73,7 +76,8 @@ impl<F: FnMut(u32, &[Record]) + Send> Observer for Fed<F> {
     }
 }
 
-/// Misses of every level, all sites together: sites are numbered anew where code is translated again.
+/// Misses of every level, all sites together: sites are numbered anew where code is translated
+/// again.
 fn totals(counts: &Counts) -> Vec<[u64; 3]> {
     let caches = (0..CACHES_MAX).map(|level| counts.cache(level));
     let buffers = (0..TLBS_MAX).map(|level| counts.tlb(level));
@@ -125,7 +129,8 @@ fn tuned_code_misses_what_the_naive_simulator_misses() {
     }
 }
 
-/// Loops of one fragment, in registers that they fill to different degrees, whose ways back a timer's handler interrupts hundreds of times.
+/// Loops of one fragment, in registers that they fill to different degrees, whose ways back a
+/// timer's handler interrupts hundreds of times.
 const INTERRUPTED: &str = r#"
 #include <signal.h>
 #include <stdio.h>
@@ -157,7 +162,8 @@ int main(void) {
 }
 "#;
 
-/// What scratch registers hold from turn to turn is the program's again whenever somebody looks, and where another translation takes over.
+/// What scratch registers hold from turn to turn is the program's again whenever somebody looks,
+/// and where another translation takes over.
 #[test]
 fn loops_that_are_interrupted_compute_what_they_do_natively() {
     let bench = Bench::new();
@@ -177,7 +183,8 @@ fn loops_that_are_interrupted_compute_what_they_do_natively() {
     }
 }
 
-/// A function that overwrites registers becomes one that reads them, between two calls by code that has been translated already and lies elsewhere.
+/// A function that overwrites registers becomes one that reads them, between two calls by code that
+/// has been translated already and lies elsewhere.
 const PATCHED: &str = r#"
 #include <stdio.h>
 #include <string.h>
@@ -211,7 +218,8 @@ fn code_that_is_patched_is_brought_all_registers() {
     }
 }
 
-/// Accesses that cross into another page, which all pages of a fully associative TLB are the neighbours of, and after some the page before again.
+/// Accesses that cross into another page, which all pages of a fully associative TLB are the
+/// neighbours of, and after some the page before again.
 const CROSSING: &str = r#"
 static volatile char bytes[8 * 4096] __attribute__((aligned(4096)));
 #define AT(type, offset) (*(volatile type *)(bytes + (offset)))
@@ -227,7 +235,8 @@ int main(void) {
 }
 "#;
 
-/// The second page of a crossing access is used last: were the first one remembered, a later use of it would be left out.
+/// The second page of a crossing access is used last: were the first one remembered, a later use of
+/// it would be left out.
 #[test]
 fn the_second_page_of_a_crossing_access_is_its_sets_last() {
     let bench = Bench::new();

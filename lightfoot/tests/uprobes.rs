@@ -1,17 +1,19 @@
-//! Uprobes: the kernel's count of calls is the program's own, across threads, children and programs that it executes; what refuses them is named.
+//! Uprobes: the kernel's count of calls is the program's own, across threads, children and programs
+//! that it executes; what refuses them is named.
 
 mod bench;
 
 use bench::{compile, lightfoot, Bench};
 use instrument::Command;
-use lightfoot::hierarchy::Hierarchy;
+use lightfoot::run::hierarchy::Hierarchy;
 use lightfoot::trace::metric::Spec;
 use lightfoot::trace::{run, Engine, Request};
 use machine::Machine;
 use measure::trace::{check, Interval, Source, Trace, Unit};
 use std::path::Path;
 
-/// Eight threads and a forked child call `work`, then the program executes itself, which calls it seven times more.
+/// Eight threads and a forked child call `work`, then the program executes itself, which calls it
+/// seven times more.
 const PROGRAM: &str = r#"
 #include <pthread.h>
 #include <stdlib.h>
@@ -119,6 +121,6 @@ fn names_are_checked_before_the_kernel_is_asked() {
             .arg(bench.join("x.lft"))
             .arg(&program)
             .run();
-        ran.fails_with(125).in_one_line().says("there is no function wrok").says("did you mean work");
+        ran.fails_with(125).in_one_line().says("there is no function wrok").says("did you mean fn:prog!work");
     }
 }

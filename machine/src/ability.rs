@@ -1,62 +1,19 @@
 //! What this machine can measure, what it cannot, why, and the fix.
 //!
-//! Only what files and CPUID tell; nothing is tried. A row that needs a trial (ptrace, `personality`, `perf_event_open`) is added
-//! by who can make one, in the same shape; a row here about the same matter then says only what the settings promise.
-//! Each row is one small function of the facts read, so that recorded machines test them.
+//! Only what files and CPUID tell; nothing is tried. A row that needs a trial (ptrace,
+//! `personality`, `perf_event_open`) is added by who can make one, in the same shape; a row here
+//! about the same matter then says only what the settings promise. Each row is one small function
+//! of the facts read, so that recorded machines test them.
 
+mod row;
 mod settings;
 mod silicon;
 
+pub use row::{Ability, State};
+
 use crate::host::{self, Leaves, Tree};
-use crate::{Cache, Machine, Origin};
-use serde::Serialize;
-
-/// Whether something can be done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum State {
-    /// Yes.
-    Yes,
-    /// With less precision, or only some of it.
-    Partly,
-    /// No.
-    No,
-}
-
-/// One row of `doctor`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Ability {
-    /// What is asked, a few words.
-    pub name: String,
-    /// The answer.
-    pub state: State,
-    /// Why, with the value that was found.
-    pub reason: String,
-    /// What to do about it; `None` where nothing needs doing or nothing can be done.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub remedy: Option<String>,
-}
-
-impl Ability {
-    /// A row that needs no remedy.
-    pub fn new(name: &str, state: State, reason: impl Into<String>) -> Ability {
-        Ability { name: name.into(), state, reason: reason.into(), remedy: None }
-    }
-
-    /// The same row with a remedy.
-    pub fn with_remedy(self, remedy: impl Into<String>) -> Ability {
-        Ability { remedy: Some(remedy.into()), ..self }
-    }
-}
-
-/// Where the rows read from.
-struct Facts {
-    tree: Tree,
-    leaves: Leaves,
-    machine: Machine,
-    /// CPUs that this process may use, as the scheduler says; `None` for a recorded machine.
-    allowed: Option<u32>,
-}
+use crate::{Cache, Origin};
+use row::Facts;
 
 /// The rows, in the order in which a reader needs them.
 const ROWS: &[fn(&Facts) -> Ability] = &[

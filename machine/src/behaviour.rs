@@ -1,13 +1,16 @@
 //! What a cache does beyond size and ways, in words: `plru`, `inclusive`, `stride`.
 //!
-//! The same words stand in TOML files and behind a geometry on the command line; each names its kind by itself. Definitions are the simulator's.
-//! **Leaves out** adaptive policies (DRRIP and kin), which no vendor describes.
+//! These words stand in TOML files and behind a geometry on the command line; no word has two
+//! meanings. What they do is defined by the simulator. **Leaves out** adaptive policies (DRRIP and
+//! kin), which no vendor describes.
 
+#[cfg(feature = "toml")]
 use serde::Serialize;
 
 /// Which line of a full set leaves.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "toml", derive(Serialize))]
+#[cfg_attr(feature = "toml", serde(rename_all = "lowercase"))]
 pub enum Replacement {
     /// The least recently used one.
     #[default]
@@ -16,15 +19,16 @@ pub enum Replacement {
     Fifo,
     /// The one that a binary tree of bits points to.
     Plru,
-    /// Any.
+    /// Any line leaves, drawn by chance.
     Random,
 }
 
 /// What a level knows of those inside.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "toml", derive(Serialize))]
+#[cfg_attr(feature = "toml", serde(rename_all = "lowercase"))]
 pub enum Inclusion {
-    /// Nothing.
+    /// It knows nothing of them.
     #[default]
     Independent,
     /// What it gives up leaves them too.
@@ -34,10 +38,11 @@ pub enum Inclusion {
 }
 
 /// What is fetched unasked.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "toml", derive(Serialize))]
+#[cfg_attr(feature = "toml", serde(rename_all = "kebab-case"))]
 pub enum Prefetch {
-    /// Nothing.
+    /// It fetches nothing unasked.
     #[default]
     None,
     /// The line behind one that is missed.
@@ -65,17 +70,19 @@ pub const INCLUSIONS: &[(&str, Inclusion)] = &[
 pub const PREFETCHES: &[(&str, Prefetch)] =
     &[("none", Prefetch::None), ("next-line", Prefetch::NextLine), ("stride", Prefetch::Stride)];
 
-/// All of it; in files the three fields stand with the cache's own.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+/// Replacement, inclusion and prefetching of a cache; in files these fields stand beside the
+/// cache's own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "toml", derive(Serialize))]
 pub struct Behaviour {
     /// Which line of a full set leaves.
-    #[serde(skip_serializing_if = "is_default")]
+    #[cfg_attr(feature = "toml", serde(skip_serializing_if = "is_default"))]
     pub replacement: Replacement,
     /// What the level knows of those inside.
-    #[serde(skip_serializing_if = "is_default")]
+    #[cfg_attr(feature = "toml", serde(skip_serializing_if = "is_default"))]
     pub inclusion: Inclusion,
     /// What it fetches unasked.
-    #[serde(skip_serializing_if = "is_default")]
+    #[cfg_attr(feature = "toml", serde(skip_serializing_if = "is_default"))]
     pub prefetch: Prefetch,
 }
 
@@ -84,7 +91,7 @@ pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 }
 
 impl Behaviour {
-    /// The same, changed by one word.
+    /// This behaviour, changed by one word.
     ///
     /// # Errors
     /// A sentence that names the word and what would be accepted.

@@ -1,27 +1,31 @@
 //! One cache of the hierarchy.
 //!
-//! Sizes and set counts need not be powers of two: 48 KiB in 12 ways and last levels of 11 or 15 ways exist. Only the line size is a
-//! power of two, because an address is cut into lines by a shift. A fully associative cache is one with a single set.
-//! Source: Hill and Smith 1989 for the terms.
+//! Sizes and set counts need not be powers of two: 48 KiB in 12 ways and last levels of 11 or 15
+//! ways exist. Only the line size is a power of two, because an address is cut into lines by a
+//! shift. A fully associative cache is one with a single set. Source: Hill and Smith 1989 for the
+//! terms.
 
 use crate::Behaviour;
+#[cfg(feature = "toml")]
 use serde::Serialize;
 
 /// What a cache holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "toml", derive(Serialize))]
+#[cfg_attr(feature = "toml", serde(rename_all = "lowercase"))]
 pub enum CacheKind {
     /// Data only.
     Data,
     /// Instructions only.
     Instruction,
-    /// Both.
+    /// Data and instructions.
     Unified,
 }
 
 /// What a store does that misses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "toml", derive(Serialize))]
+#[cfg_attr(feature = "toml", serde(rename_all = "lowercase"))]
 pub enum StoreMiss {
     /// The line is fetched and entered.
     Allocate,
@@ -30,8 +34,9 @@ pub enum StoreMiss {
 }
 
 /// When a store reaches the next level.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "toml", derive(Serialize))]
+#[cfg_attr(feature = "toml", serde(rename_all = "lowercase"))]
 pub enum WritePolicy {
     /// When the changed line is replaced.
     Back,
@@ -40,7 +45,8 @@ pub enum WritePolicy {
 }
 
 /// One cache.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "toml", derive(Serialize))]
 pub struct Cache {
     /// Distance from the core, 1 to 4.
     pub level: u8,
@@ -56,13 +62,14 @@ pub struct Cache {
     pub store_miss: StoreMiss,
     /// When stores reach the next level.
     pub write: WritePolicy,
-    /// Cycles that a miss here costs on top of a hit, as the machine's author declares them; `None` where nobody does.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Cycles that a miss here costs on top of a hit, as the machine's author declares them; `None`
+    /// where nobody does.
+    #[cfg_attr(feature = "toml", serde(skip_serializing_if = "Option::is_none"))]
     pub penalty_cycles: Option<u32>,
     /// Logical CPUs that share one such cache.
     pub shared_by_cpus: u32,
     /// Replacement, inclusion and prefetching.
-    #[serde(flatten)]
+    #[cfg_attr(feature = "toml", serde(flatten))]
     pub behaviour: Behaviour,
 }
 

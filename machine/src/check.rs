@@ -1,4 +1,5 @@
-//! Whether a machine fits together. Every way into the crate ends here, so that consumers need no checks of their own.
+//! Whether a machine fits together. Every way into the crate ends here, so that consumers need no
+//! checks of their own.
 
 use crate::{Cache, Error, Geometry, Inclusion, Machine, Prefetch, Replacement, StoreMiss, Tlb};
 
@@ -6,8 +7,8 @@ use crate::{Cache, Error, Geometry, Inclusion, Machine, Prefetch, Replacement, S
 const PLRU_WAYS_MAX: u32 = 64;
 
 impl Machine {
-    /// Checks all that the fields promise: whole sets, powers of two where addresses are cut, one cache per level and kind, lines that do
-    /// not shrink outwards.
+    /// Checks all that the fields promise: whole sets, powers of two where addresses are cut, one
+    /// cache per level and kind, lines that do not shrink outwards.
     ///
     /// # Errors
     /// The first field that breaks a promise.
@@ -106,6 +107,7 @@ impl Machine {
             let problem = format!("{} does not divide {} entries", tlb.ways, tlb.entries);
             return Err(wrong(&field("ways"), &problem, "a divisor of entries, or \"full\""));
         }
+        // Which buffer translates a page must not be open.
         let twin = |other: &&Tlb| {
             other.level == tlb.level
                 && other.kind == tlb.kind

@@ -1,7 +1,10 @@
-//! What can be wrong with a machine description, told so that the reader knows where to look and what to write.
+//! What can be wrong with a machine description, told so that the reader knows where to look and
+//! what to write.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+#[cfg(feature = "toml")]
+use std::path::Path;
+use std::path::PathBuf;
 
 /// Why there is no such machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,11 +52,14 @@ pub enum Error {
     Unknown {
         /// What was asked for.
         name: String,
+        /// The names of all presets.
+        presets: Vec<&'static str>,
     },
 }
 
 impl Error {
-    /// The same error, told of `path`.
+    /// This error with `file` as its place.
+    #[cfg(feature = "toml")]
     pub(crate) fn in_file(self, file: &Path) -> Error {
         match self {
             Error::Field { line, field, problem, expected, .. } => {
@@ -72,6 +78,7 @@ impl fmt::Display for Error {
                 write!(f, "{}:{line}: not valid TOML: {reason}", path.display())
             }
             Error::Field { path, line, field, problem, expected } => {
+                // As compilers do, so that editors find the place.
                 match (path, line) {
                     (Some(path), Some(line)) => write!(f, "{}:{line}: ", path.display())?,
                     (Some(path), None) => write!(f, "{}: ", path.display())?,
@@ -82,11 +89,11 @@ impl fmt::Display for Error {
             Error::Override { level, text, problem } => {
                 write!(
                     f,
-                    "--{level} {text}: {problem}; expected SIZE,WAYS,LINE such as 32K,8,64, full for ways, then words such as plru, inclusive or stride; or none"
+                    "--{level} {text}: {problem}; expected SIZE,WAYS,LINE (for example 32K,8,64), full for all \
+                     ways, then words such as plru, inclusive or stride; or none"
                 )
             }
-            Error::Unknown { name } => {
-                let presets: Vec<_> = crate::PRESETS.iter().map(|preset| preset.name).collect();
+            Error::Unknown { name, presets } => {
                 write!(
                     f,
                     "no machine \"{name}\": expected host, a TOML file, or one of {}",

@@ -1,7 +1,8 @@
 //! The instruction sets that lightfoot's crates ask about, by the kernel's names.
 //!
-//! The kernel clears a flag that it does not let programs use (no AMX state, `nofsgsbase`), so its list is the right one to ask: CPUID
-//! alone would promise instructions that fault. Elsewhere the standard library's detection answers for the sets that it knows.
+//! The kernel clears a flag that it does not let programs use (no AMX state, `nofsgsbase`), so its
+//! list is the right one to ask: CPUID alone would promise instructions that fault. Elsewhere the
+//! standard library's detection answers for the sets that it knows.
 
 /// Names that a [`crate::Machine`] may list in `features`; the same as in `/proc/cpuinfo`.
 pub const FEATURES: &[&str] = &[

@@ -1,7 +1,8 @@
 //! `32K,8,64`: size, ways and line of a cache as people write them.
 //!
-//! Cachegrind's order, with units and with `full` for the ways. Every text either gives a geometry that is a whole number of sets or an
-//! error; nothing is rounded. **Leaves out** what a cache does with stores: an override keeps that of the level it replaces.
+//! Cachegrind's order, with units and with `full` for the ways. Every text either gives a geometry
+//! that is a whole number of sets or an error; nothing is rounded. **Leaves out** what a cache does
+//! with stores: an override keeps that of the level it replaces.
 
 use std::str::FromStr;
 
@@ -26,7 +27,8 @@ impl Geometry {
     /// Checks that the three agree.
     ///
     /// # Errors
-    /// A sentence that names the value, where a number is out of range or the size is no whole number of sets.
+    /// A sentence that names the value, where a number is out of range or the size is no whole
+    /// number of sets.
     pub fn new(size_bytes: u64, ways: u32, line_bytes: u32) -> Result<Geometry, String> {
         if !line_bytes.is_power_of_two() || !LINE_BYTES.contains(&line_bytes) {
             return Err(format!("a line of {line_bytes} bytes is no power of two from 4 to 1048576"));
@@ -57,7 +59,7 @@ impl FromStr for Geometry {
     fn from_str(text: &str) -> Result<Geometry, String> {
         let parts: Vec<&str> = text.split(',').map(str::trim).collect();
         let &[size, ways, line] = parts.as_slice() else {
-            return Err(format!("{} values instead of 3", parts.len()));
+            return Err(format!("{} of 3 values are given", parts.len()));
         };
         let size_bytes = bytes(size)?;
         let line_bytes = bytes(line)?;
@@ -113,7 +115,7 @@ mod tests {
 
     #[test]
     fn errors_name_the_value() {
-        assert_eq!(problem("32K,8"), "2 values instead of 3");
+        assert_eq!(problem("32K,8"), "2 of 3 values are given");
         assert_eq!(problem("32X,8,64"), "\"32X\" is not a size such as 64, 32K or 8M");
         assert_eq!(problem("32K,eight,64"), "\"eight\" is not a number of ways");
         assert_eq!(problem("32K,8,63"), "a line of 63 bytes is no power of two from 4 to 1048576");

@@ -1,13 +1,16 @@
 //! The machine this runs on.
 //!
-//! Caches come from sysfs, which the kernel fills from CPUID after correcting known mistakes, else from CPUID itself; TLBs only CPUID
-//! knows. Virtual machines often hide leaf 0x18, and nobody reports penalties: then a default of the core's family stands in, and the
-//! value's origin says so. Every part is read from a [`Tree`] and from [`Leaves`], so that tests bring recorded ones.
+//! Caches come from sysfs, which the kernel fills from CPUID after correcting known mistakes, else
+//! from CPUID itself; TLBs only CPUID knows. Virtual machines often hide leaf 0x18, and nobody
+//! reports penalties: then a default of the core's family stands in, and the value's origin says
+//! so; so it does where what is reported cannot be (`plausible.rs`). Every part is read from a
+//! [`Tree`] and from [`Leaves`], so that tests bring recorded ones.
 //!
 //! **Leaves out** measuring: nothing here is timed.
 
 mod assumed;
 pub(crate) mod cpuid;
+mod plausible;
 mod sysfs;
 mod tree;
 
@@ -16,9 +19,12 @@ pub(crate) use tree::{cpus as tree_cpus, Tree};
 
 use crate::{feature, Cache, FieldSource, Machine, Origin};
 
-/// Reads the running machine.
-pub(crate) fn machine() -> Machine {
-    read(&Tree::root(), &Leaves::of_this_cpu())
+impl Machine {
+    /// The machine this runs on. Never fails: what is not reported is assumed, and
+    /// [`Machine::source_of`] says so.
+    pub fn host() -> Machine {
+        read(&Tree::root(), &Leaves::of_this_cpu())
+    }
 }
 
 /// Reads a machine from a file tree and CPUID leaves, live or recorded.
@@ -47,6 +53,7 @@ pub(crate) fn read(tree: &Tree, leaves: &Leaves) -> Machine {
     machine.enter_caches(tree, leaves, &core);
     machine.enter_tlbs(leaves, &core);
     machine.sources.push(FieldSource::new("cycle", Origin::Assumed, core.note()));
+    machine.distrust(&core);
     machine.repair(&core);
     machine
 }

@@ -1,19 +1,114 @@
 //! What a machine is: its caches, TLBs, pages, instruction sets and a declared cost of each event.
 //!
-//! A [`Machine`] is a value that is passed, never a global, so that a paper's machine is as easy to ask for as this one. It comes from
-//! the host ([`Machine::host`]), from a TOML file ([`Machine::from_toml`]) or from [`PRESETS`], and
-//! [`Machine::with_override`] changes a level. A machine that any of these returned has been checked: every cache is a whole number of sets.
-//!
 //! ```
-//! let machine = machine::Machine::preset("cachegrind")?.with_override("l1d", "48K,12,64")?;
+//! use lightfoot_machine::Machine;
+//! // The machine this runs on, from sysfs and CPUID; this cannot fail.
+//! let host = Machine::host();
+//! println!("{}: {} caches", host.description, host.caches.len());
+//! # #[cfg(feature = "toml")] {
+//! // A preset, with another first level.
+//! let machine = Machine::preset("cachegrind")?.with_override("l1d", "48K,12,64")?;
 //! assert_eq!(machine.data_cache(1).unwrap().sets(), 64);
-//! # Ok::<(), machine::Error>(())
+//! # }
+//! # Ok::<(), lightfoot_machine::Error>(())
 //! ```
 //!
-//! A field's origin is part of the value ([`Machine::source_of`]): what the host reported and what had to be assumed is never mixed up.
-//! [`abilities`] says what the host can measure, as far as files and CPUID tell.
+//! A [`Machine`] is a value that is passed, never a global, so that a paper's machine is as easy to
+//! ask for as this one. Every way in checks it: a machine that a constructor returned has caches of
+//! whole sets, lines that do not shrink outwards and page sizes that are powers of two; a machine
+//! built by hand is checked by [`Machine::check`].
 //!
-//! **Leaves out** timing beyond declared penalties; what the words for replacement, inclusion and prefetching mean is the simulator's. No unsafe code.
+//! | you have | you want | call | needs feature `toml` |
+//! |---|---|---|---|
+//! | nothing | this machine | [`Machine::host`] | no |
+//! | a name: `host`, a preset, a path | that machine | `Machine::named` | yes |
+//! | a description in TOML | that machine | `Machine::from_toml`, `Machine::from_file` | yes |
+//! | a machine | one level changed | [`Machine::with_override`] | no |
+//! | a machine | its description | `Machine::to_toml` | yes |
+//! | a field's path | how its value is known | [`Machine::source_of`] | no |
+//! | this host | what it can measure | [`abilities`] | no |
+//!
+//! # A description, whole
+//!
+//! ```
+//! # #[cfg(feature = "toml")] {
+//! let text = r#"
+//! name = "toy"
+//! description = "One core with two levels"
+//! page_bytes = [4096, "2M"]             # ascending; the first is the base page
+//! features = ["avx2", "sse2"]
+//!
+//! [cycle]                               # declared costs, for estimates
+//! base_cycles_per_instruction = 1.0
+//! branch_miss_cycles = 15
+//!
+//! [[cache]]
+//! level = 1
+//! kind = "data"                         # or "instruction", "unified"
+//! size_bytes = "32K"
+//! ways = 8                              # or "full"
+//! line_bytes = 64
+//! store_miss = "allocate"               # or "bypass"
+//! write = "back"                        # or "through"
+//! replacement = "plru"                  # or "lru", "fifo", "random"
+//! penalty_cycles = 10
+//!
+//! [[cache]]
+//! level = 2
+//! kind = "unified"
+//! size_bytes = "1M"
+//! ways = 16
+//! line_bytes = 64
+//! inclusion = "inclusive"               # or "independent", "exclusive"
+//! prefetch = "next-line"                # or "none", "stride"
+//! shared_by_cpus = 2
+//!
+//! [[tlb]]
+//! level = 1
+//! kind = "data"
+//! entries = 64
+//! ways = "full"
+//! page_bytes = [4096]
+//!
+//! [[source]]                            # how values are known; the longest path wins
+//! field = "cache"
+//! origin = "declared"                   # or "measured", "reported", "assumed"
+//! note = "made up for this page"
+//! "#;
+//! let machine = lightfoot_machine::Machine::from_toml(text, "toy.toml".as_ref())?;
+//! assert_eq!(machine.last_level().unwrap().name(), "L2");
+//! # }
+//! # Ok::<(), lightfoot_machine::Error>(())
+//! ```
+//!
+//! # Presets
+//!
+//! | name | machine | source |
+//! |---|---|---|
+//! | `ladner2002` | the simulated cache: one level, direct-mapped | Ladner, Fortna, Nguyen 2002 |
+//! | `celeron`, `pentium2` | its two measured machines | Table 4.1 there |
+//! | `xeon-dp` | 2.8 GHz Xeon DP with penalties | Athanasaki et al. 2006, Table 1 |
+//! | `cachegrind` | 32K/32K/8M, lines of 64 bytes | published comparisons; KCachegrind's costs |
+//! | `skylake-sp`, `ice-lake-sp`, `sapphire-rapids` | Intel server cores | Intel's manual |
+//! | `zen4`, `zen4-victim` | AMD Zen 4; with a victim last level | CPUID of a Ryzen 7 7700X |
+//! | `sandy-bridge` | inclusive last level, prefetchers | notes on Intel's manual |
+//! | `cortex-a53` | Arm, first levels that replace at random | Arm DDI 0500 |
+//! | `m1` | Apple performance core, lines of 128 bytes | system report, measurements |
+//!
+//! Each preset is a commented file in `machines/`, and each of its values says where it comes from.
+//!
+//! # Origins and abilities
+//!
+//! A field's origin is part of the value ([`Machine::source_of`]): what the host reported and what
+//! had to be assumed is never mixed up. [`abilities`] says what the host can measure, as far as
+//! files and CPUID tell.
+//!
+//! # Features, and what it leaves out
+//!
+//! `toml`, on by default: descriptions, presets, and every type serialisable by serde. Without it
+//! the crate has no dependencies. **Leaves out** timing beyond declared penalties; what the words
+//! for replacement, inclusion and prefetching mean is the simulator's. No `unsafe` code. `host()`
+//! reads Linux on x86-64 best; elsewhere more is assumed.
 
 #![forbid(unsafe_code)]
 
@@ -26,7 +121,12 @@ mod feature;
 mod geometry;
 mod host;
 mod machine;
+#[cfg(feature = "toml")]
+mod named;
+mod overrides;
+#[cfg(feature = "toml")]
 mod preset;
+#[cfg(feature = "toml")]
 mod read;
 mod source;
 mod tlb;
@@ -38,6 +138,12 @@ pub use error::Error;
 pub use feature::FEATURES;
 pub use geometry::Geometry;
 pub use machine::{CycleModel, Machine};
+#[cfg(feature = "toml")]
 pub use preset::{Preset, PRESETS};
 pub use source::{FieldSource, Origin};
 pub use tlb::{Tlb, TlbKind};
+
+/// The examples of the README are tested too.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,9 +1,9 @@
 //! Machines by name.
 //!
-//! Each is a commented TOML file under `machine/machines`, compiled in, so that the presets double as examples of the format.
-//! Adding one is a file and a line here.
+//! Each is a commented TOML file under `machine/machines`, compiled in, so that the presets double
+//! as examples of the format. Adding one is a file and a line here.
 
-use crate::Machine;
+use crate::{read, Machine};
 use std::path::Path;
 
 /// A machine that comes with the crate.
@@ -11,7 +11,7 @@ use std::path::Path;
 pub struct Preset {
     /// What `--machine` accepts.
     pub name: &'static str,
-    /// One sentence, the same as in the file.
+    /// One sentence, word for word that of the file.
     pub description: &'static str,
     /// The file's text.
     pub toml: &'static str,
@@ -24,7 +24,7 @@ impl Preset {
     /// Never: a test reads every preset.
     pub fn machine(&self) -> Machine {
         let path = format!("machine/machines/{}.toml", self.name);
-        Machine::from_toml(self.toml, Path::new(&path)).expect("a test reads every preset")
+        read::machine(self.toml, Path::new(&path)).expect("a test reads every preset")
     }
 }
 
@@ -75,17 +75,34 @@ mod tests {
     use super::*;
     use crate::{Origin, StoreMiss};
 
+    /// What every preset must fulfil, listed or not.
+    fn agrees(preset: &Preset) {
+        let machine = Machine::from_toml(preset.toml, Path::new(preset.name)).unwrap();
+        assert_eq!((machine.name.as_str(), machine.description.as_str()), (preset.name, preset.description));
+        assert_eq!(preset.machine(), machine);
+        let again = Machine::from_toml(&machine.to_toml(), Path::new("again")).unwrap();
+        assert_eq!(again, machine);
+        assert!(machine.data_cache(1).is_some(), "{} has no first level", preset.name);
+    }
+
     #[test]
     fn every_file_agrees_with_its_line_and_reads_back() {
-        for preset in PRESETS {
-            let machine = Machine::from_toml(preset.toml, Path::new(preset.name)).unwrap();
-            assert_eq!(
-                (machine.name.as_str(), machine.description.as_str()),
-                (preset.name, preset.description)
-            );
-            let again = Machine::from_toml(&machine.to_toml(), Path::new("again")).unwrap();
-            assert_eq!(again, machine);
-        }
+        PRESETS.iter().for_each(agrees);
+    }
+
+    /// A machine that no list has.
+    const DUMMY: Preset = Preset {
+        name: "dummy",
+        description: "One level",
+        toml: "name = \"dummy\"\ndescription = \"One level\"\n\
+               [[cache]]\nlevel = 1\nkind = \"data\"\nsize_bytes = \"4K\"\nways = 2\nline_bytes = 64\n",
+    };
+
+    #[test]
+    fn a_preset_that_is_not_listed_agrees_and_a_wrong_one_is_found() {
+        agrees(&DUMMY);
+        let wrong = Preset { description: "Two levels", ..DUMMY };
+        assert!(std::panic::catch_unwind(|| agrees(&wrong)).is_err());
     }
 
     #[test]

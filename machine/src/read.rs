@@ -1,8 +1,9 @@
 //! From TOML to a machine.
 //!
-//! The tables are walked by hand instead of derived, because a derived reader loses the line of a value that is well-formed but wrong.
-//! Every field that is read leaves its line behind, so that the final check can name the line too. Unknown fields are errors:
-//! a misspelt `store_mis` would otherwise silently simulate another machine.
+//! The tables are walked by hand instead of derived, because a derived reader loses the line of a
+//! value that is well-formed but wrong. Every field that is read leaves its line behind, so that
+//! the final check can name the line too. Unknown fields are errors: a misspelt `store_mis` would
+//! otherwise silently simulate another machine.
 
 mod section;
 
@@ -43,6 +44,7 @@ fn read(text: &str, lines: &mut Lines) -> Result<Machine, Error> {
         tlbs: Vec::new(),
         sources: Vec::new(),
     };
+    // Tables come in any order; the machine sorts them.
     for section in top.tables("cache")? {
         machine.caches.push(cache(section, machine.threads_per_core, lines)?);
     }
@@ -52,6 +54,7 @@ fn read(text: &str, lines: &mut Lines) -> Result<Machine, Error> {
     for section in top.tables("source")? {
         machine.sources.push(source(section)?);
     }
+    // What nobody asked for is a misspelt field.
     top.finish(lines, "")?;
     machine.features.sort();
     machine.sort_caches();

@@ -1,13 +1,16 @@
 //! Where a field's value comes from.
 //!
-//! One list per machine, keyed by a path such as `cache.L1D.penalty_cycles`; the longest entry that is a prefix of the asked path
-//! answers. A list and not a wrapper around every field, because consumers compute with the values and only reports show the origin.
+//! One list per machine, keyed by a path such as `cache.L1D.penalty_cycles`; the longest entry that
+//! is a prefix of the asked path answers. A list and not a wrapper around every field, because
+//! consumers compute with the values and only reports show the origin.
 
+#[cfg(feature = "toml")]
 use serde::Serialize;
 
 /// How a value is known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "toml", derive(Serialize))]
+#[cfg_attr(feature = "toml", serde(rename_all = "lowercase"))]
 pub enum Origin {
     /// Timed on the machine.
     Measured,
@@ -20,7 +23,8 @@ pub enum Origin {
 }
 
 impl Origin {
-    /// All of them, with their names in TOML.
+    /// All origins, with their names in TOML.
+    #[cfg(feature = "toml")]
     pub(crate) const NAMES: &'static [(&'static str, Origin)] = &[
         ("measured", Origin::Measured),
         ("reported", Origin::Reported),
@@ -30,9 +34,11 @@ impl Origin {
 }
 
 /// The origin of a field, or of all fields whose path starts with `field`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "toml", derive(Serialize))]
 pub struct FieldSource {
-    /// Path: `features`, `cache.L1D`, `cache.L1D.penalty_cycles`, `tlb.L2 TLB`, `cycle`. Whole segments count.
+    /// Path: `features`, `cache.L1D`, `cache.L1D.penalty_cycles`, `tlb.L2 TLB`, `cycle`. Whole
+    /// segments count.
     pub field: String,
     /// How it is known.
     pub origin: Origin,

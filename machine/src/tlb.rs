@@ -1,29 +1,33 @@
 //! One translation lookaside buffer.
 //!
-//! A buffer names the page sizes whose translations it keeps; real cores have separate ones per size, and then several stand at the same
-//! level and kind. **Leaves out** the walk: its cost is one declared number.
+//! A buffer names the page sizes whose translations it keeps; real cores have separate ones per
+//! size, and then several stand at the same level and kind. **Leaves out** the walk: its cost is
+//! one declared number.
 
 use crate::Replacement;
+#[cfg(feature = "toml")]
 use serde::Serialize;
 
-/// Whose translations it keeps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "lowercase")]
+/// Which accesses a TLB translates for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "toml", derive(Serialize))]
+#[cfg_attr(feature = "toml", serde(rename_all = "lowercase"))]
 pub enum TlbKind {
-    /// Of loads and stores.
+    /// Loads and stores.
     Data,
-    /// Of instruction fetches.
+    /// Instruction fetches.
     Instruction,
-    /// Of both.
+    /// Loads, stores and instruction fetches.
     Unified,
 }
 
 /// One TLB.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "toml", derive(Serialize))]
 pub struct Tlb {
     /// Distance from the core, 1 or 2.
     pub level: u8,
-    /// Whose translations it keeps.
+    /// Which accesses it translates for.
     pub kind: TlbKind,
     /// Sizes of the pages it translates, ascending powers of two.
     pub page_bytes: Vec<u64>,
@@ -32,10 +36,10 @@ pub struct Tlb {
     /// Entries of a set; equal to `entries` when fully associative.
     pub ways: u32,
     /// Cycles that a miss here costs on top of a hit; `None` where nobody declares them.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "toml", serde(skip_serializing_if = "Option::is_none"))]
     pub penalty_cycles: Option<u32>,
     /// Which translation of a full set leaves.
-    #[serde(skip_serializing_if = "crate::behaviour::is_default")]
+    #[cfg_attr(feature = "toml", serde(skip_serializing_if = "crate::behaviour::is_default"))]
     pub replacement: Replacement,
 }
 

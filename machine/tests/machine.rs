@@ -1,6 +1,6 @@
 //! What consumers rely on, through the public interface only.
 
-use machine::{
+use lightfoot_machine::{
     abilities, CacheKind, Error, Inclusion, Machine, Origin, Prefetch, Replacement, StoreMiss, PRESETS,
 };
 use proptest::prelude::*;
@@ -68,7 +68,9 @@ fn a_fully_associative_override() {
 fn overrides_say_what_is_wrong() {
     let error =
         |level: &str, text: &str| preset("cachegrind").with_override(level, text).unwrap_err().to_string();
-    assert!(error("l1d", "32K,8").starts_with("--l1d 32K,8: 2 values instead of 3; expected SIZE,WAYS,LINE"));
+    assert!(
+        error("l1d", "32K,8").starts_with("--l1d 32K,8: 2 of 3 values are given; expected SIZE,WAYS,LINE")
+    );
     assert!(error("l9", "32K,8,64").starts_with("--l9 32K,8,64: the levels are l1i, l1d, l2 and l3"));
     assert!(error("l2", "8M,16,32").contains("32 is less than L1D has"));
 }
@@ -141,7 +143,8 @@ proptest! {
         let _ = Machine::from_toml(&text, Path::new("any"));
     }
 
-    /// One byte of a good description changed: read or refused, never a panic, and never an unchecked machine.
+    /// One byte of a good description changed: read or refused, never a panic, and never an
+    /// unchecked machine.
     #[test]
     fn damaged_descriptions_never_panic(which in 0..PRESETS.len(), at in any::<prop::sample::Index>(), byte in 32u8..127) {
         let mut text = PRESETS[which].toml.as_bytes().to_vec();

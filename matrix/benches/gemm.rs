@@ -1,15 +1,18 @@
-//! Interleaved race of multiplications: every pass runs every contestant once, between two samples of the FMA peak.
+//! Interleaved race of multiplications: every pass runs every contestant once, between two samples
+//! of the FMA peak.
 //!
 //! ```text
-//! cargo bench -p matrix --features peers -- [--type f64|f32] [--sizes 64,128] [--passes 9] [--ms 4] [--threads 1] [--only blocked]
+//! cargo bench -p lightfoot-matrix --features peers -- [--type f64|f32] [--sizes 64,128] \
+//!     [--passes 9] [--ms 4] [--threads 1] [--only blocked]
 //! ```
 //!
-//! Without feature `peers`, crates `gemm`, `faer` and `matrixmultiply` stay out and the build is short.
-//! `LIGHTFOOT_OPENBLAS`, `LIGHTFOOT_MKL`, `LIGHTFOOT_BLIS` and `LIGHTFOOT_BLASFEO` name shared libraries to race
-//! against; the first three are looked for in the usual places, too. Printed: median GFLOP/s over the passes, quartiles,
-//! the median share of the FMA peak sampled beside each run, and the median ratio to the first contestant.
+//! Without feature `peers`, crates `gemm`, `faer` and `matrixmultiply` stay out and the build is
+//! short. `LIGHTFOOT_OPENBLAS`, `LIGHTFOOT_MKL`, `LIGHTFOOT_BLIS` and `LIGHTFOOT_BLASFEO` name
+//! shared libraries to race against; the first three are looked for in the usual places, too.
+//! Printed: median GFLOP/s over the passes, quartiles, the median share of the FMA peak sampled
+//! beside each run, and the median ratio to the first contestant.
 
-use matrix::race::{contestants, Contest, Number};
+use lightfoot_matrix::race::{contestants, Contest, Number};
 
 /// What the command line asks for.
 struct Options {

@@ -1,21 +1,23 @@
-//! `BlockedMatrix<T>`: a matrix stored strip by strip and panel by panel, one storage for every role in a product.
+//! `BlockedMatrix<T>`: a matrix stored strip by strip and panel by panel, one storage for every
+//! role in a product.
 
 use crate::buffer::Buffer;
 use crate::kernel::Kernel;
 use crate::layout::Layout;
 use crate::panel::{self, Block, Panels};
 use crate::strided::{Strided, StridedMut};
-use crate::tiling::Tiling;
+use crate::tile_sizes::Tiling;
 use crate::{Element, Error};
 
 /// A matrix in blocked storage (see [`Layout`]) for the kernels of one instruction set.
 ///
 /// ```
-/// use matrix::{BlockedMatrix, Strided};
-/// let a = BlockedMatrix::from_strided(Strided::row_major(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 2, 3)?)?;
+/// use lightfoot_matrix::{BlockedMatrix, Strided};
+/// let rows = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
+/// let a = BlockedMatrix::from_strided(Strided::row_major(&rows, 2, 3)?)?;
 /// assert_eq!((a.rows(), a.cols(), a.get(1, 0)), (2, 3, 4.0));
 /// assert_eq!(a.to_col_major(), [1.0, 4.0, 2.0, 5.0, 3.0, 6.0]);
-/// # Ok::<(), matrix::Error>(())
+/// # Ok::<(), lightfoot_matrix::Error>(())
 /// ```
 #[derive(Clone)]
 pub struct BlockedMatrix<T: Element> {
@@ -94,7 +96,8 @@ impl<T: Element> BlockedMatrix<T> {
             let start = from.wrapping_offset(first as isize * col_stride);
             let block = Block { start, row_stride, col_stride, rows: self.rows(), cols };
             let panels = self.strip_panels_mut(strip);
-            // SAFETY: `Strided` checked the strides against its slice; the strip is our own storage, held by `&mut`.
+            // SAFETY: `Strided` checked the strides against its slice; the strip is our own
+            // storage, held by `&mut`.
             unsafe { panel::pack(block, panels, T::ZERO) };
         }
         Ok(())
@@ -111,7 +114,8 @@ impl<T: Element> BlockedMatrix<T> {
             let (first, cols) = self.strip_columns(strip);
             let start = to.wrapping_offset(first as isize * col_stride);
             let block = Block { start, row_stride, col_stride, rows: self.rows(), cols };
-            // SAFETY: `StridedMut` checked the strides against its slice and that no two entries overlap.
+            // SAFETY: `StridedMut` checked the strides against its slice and that no two entries
+            // overlap.
             unsafe { panel::unpack(self.strip_panels(strip), block) };
         }
         Ok(())
@@ -163,7 +167,7 @@ impl<T: Element> BlockedMatrix<T> {
         &self.storage
     }
 
-    /// The same, for writing; [`Layout::offset`] says what lies where.
+    /// Everything that is stored, for writing; [`Layout::offset`] says what lies where.
     #[inline]
     pub fn storage_mut(&mut self) -> &mut [T] {
         &mut self.storage
@@ -243,7 +247,7 @@ impl<T: Element> BlockedMatrix<T> {
 
 impl<T: Element> std::fmt::Debug for BlockedMatrix<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let kernel = self.kernel.name;
+        let kernel = self.kernel.name();
         write!(f, "BlockedMatrix<{}>({:?}, kernel {kernel})", T::NAME, self.layout)
     }
 }

@@ -1,7 +1,8 @@
 //! Memory for panels: aligned to a cache line, zeroed, and taken back for the next call.
 //!
-//! Scratch memory comes from a small pool: a fresh allocation of a few megabytes costs a page fault per 4 KB, about
-//! 5 % of a multiplication with N = 1024. The pool keeps at most [`POOL_BUFFERS`] buffers.
+//! Scratch memory comes from a small pool: a fresh allocation of a few megabytes costs a page fault
+//! per 4 KB, about 5 % of a multiplication with N = 1024. The pool keeps at most [`POOL_BUFFERS`]
+//! buffers.
 
 use crate::{Element, Error};
 use std::alloc::{alloc_zeroed, dealloc, handle_alloc_error, Layout};
@@ -96,7 +97,8 @@ impl<T> Deref for Buffer<T> {
     type Target = [T];
     #[inline]
     fn deref(&self) -> &[T] {
-        // SAFETY: the allocation holds `len` elements, zeroed at first, and zero bytes are a valid `Element`.
+        // SAFETY: the allocation holds `len` elements, zeroed at first, and zero bytes are a valid
+        // `Element`.
         unsafe { std::slice::from_raw_parts(self.bytes.start.as_ptr().cast(), self.len) }
     }
 }
@@ -104,7 +106,8 @@ impl<T> Deref for Buffer<T> {
 impl<T> DerefMut for Buffer<T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut [T] {
-        // SAFETY: as above, and `&mut self` makes the access unique.
+        // SAFETY: the allocation holds `len` initialised elements, and `&mut self` makes the access
+        // unique.
         unsafe { std::slice::from_raw_parts_mut(self.bytes.start.as_ptr().cast(), self.len) }
     }
 }

@@ -1,9 +1,10 @@
 //! The four element types and how a complex product is made of real ones.
 //!
-//! A complex number is stored as its two parts, so a panel of `n` complex rows is a panel of `2n` real ones, and a
-//! group of `n` complex columns of `B` is a group of `2n` real ones. A real kernel therefore yields, for a complex
-//! entry, the four sums `Σ re·re, Σ im·re, Σ re·im, Σ im·im`, at full speed: 8 flops for each complex multiply-add,
-//! none wasted. [`Element::from_products`] joins them once per register tile.
+//! A complex number is stored as its two parts, so a panel of `n` complex rows is a panel of `2n`
+//! real ones, and a group of `n` complex columns of `B` is a group of `2n` real ones. A real kernel
+//! therefore yields, for a complex entry, the four sums `Σ re·re, Σ im·re, Σ re·im, Σ im·im`, at
+//! full speed: 8 flops for each complex multiply-add, none wasted. [`Element::from_products`] joins
+//! them once per register tile.
 
 use crate::kernel::{Kernel, RealKernel};
 use num_complex::Complex;
@@ -24,7 +25,8 @@ pub trait Real: Element<Real = Self> + PartialOrd {
     fn kernel(kernel: &'static Kernel) -> &'static RealKernel<Self>;
 }
 
-/// What a matrix may hold: `f32`, `f64`, `Complex<f32>`, `Complex<f64>`. All-zero bytes are a valid element.
+/// What a matrix may hold: `f32`, `f64`, `Complex<f32>`, `Complex<f64>`. All-zero bytes are a valid
+/// element.
 pub trait Element:
     sealed::Sealed
     + Copy
@@ -49,7 +51,8 @@ pub trait Element:
     const NAME: &'static str;
     /// The real part.
     fn re(self) -> Self::Real;
-    /// `p[0..2]`: the parts of `Σ a·re(b)`; `p[2..4]`: the parts of `Σ a·im(b)`. Real types use `p[0]`.
+    /// `p[0..2]`: the parts of `Σ a·re(b)`; `p[2..4]`: the parts of `Σ a·im(b)`. Real types use
+    /// `p[0]`.
     fn from_products(p: [Self::Real; 4]) -> Self;
 }
 

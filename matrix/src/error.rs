@@ -38,9 +38,9 @@ pub enum Error {
     },
     /// A number of a plan or description cannot be used.
     Invalid {
-        /// Which field.
+        /// The field.
         field: &'static str,
-        /// Its value.
+        /// The value that was given.
         value: usize,
         /// What would be accepted.
         expected: &'static str,

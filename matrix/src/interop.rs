@@ -1,5 +1,6 @@
-//! Views of `ndarray` and `faer` as [`Strided`]: nothing is copied on the way in, shapes and strides are taken as
-//! they are (also negative ones), so that `BlockedMatrix::from_strided` and the multiplication read what the owner sees.
+//! Views of `ndarray` and `faer` as [`Strided`]: nothing is copied on the way in, shapes and
+//! strides are taken as they are (also negative ones), so that `BlockedMatrix::from_strided` and
+//! the multiplication read what the owner sees.
 
 use crate::{Element, Strided};
 

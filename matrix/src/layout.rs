@@ -7,14 +7,14 @@
 //!         |2 5 8       |            |      one or two vector registers per column
 //!         |3 6 9       |            |
 //!         +------------+------------+---
-//! panel 1 |            |            |      storage order: all panels of strip 0 from top to bottom,
+//! panel 1 |            |            |      storage order: all panels of strip 0, top to bottom,
 //!         +------------+------------+---   then those of strip 1, …
 //! ```
 //!
-//! A *tile* is the crossing of a strip with T rows: one contiguous piece of memory, as in the paper (Athanasaki et
-//! al. 2006, section 3), and so is any other run of panels, so that a multiplication may cut the rows where it
-//! likes. Offsets are separable into a row part and a column part; with a power of two as T both are bit fields of
-//! the indices (`paper::mask` has the pure form).
+//! A *tile* is the crossing of a strip with T rows: one contiguous piece of memory, as in the paper
+//! (Athanasaki et al. 2006, section 3), and so is any other run of panels, so that a multiplication
+//! may cut the rows where it likes. Offsets are separable into a row part and a column part; with a
+//! power of two as T both are bit fields of the indices (`paper::mask` has the pure form).
 //!
 //! Padding: rows up to a whole panel, the last strip up to a multiple of 8. It may hold anything.
 
@@ -34,11 +34,12 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// `rows`×`cols` in panels of `panel` rows and strips of `tile` columns (rounded up to whole panels and
-    /// the widest column group (8)).
+    /// `rows`×`cols` in panels of `panel` rows and strips of `tile` columns (rounded up to whole
+    /// panels and the widest column group (8)).
     ///
     /// # Errors
-    /// [`Error::TooLarge`] when the padded size overflows, [`Error::Invalid`] for a tile or panel of 0.
+    /// [`Error::TooLarge`] when the padded size overflows, [`Error::Invalid`] for a tile or panel
+    /// of 0.
     pub fn new(rows: usize, cols: usize, panel: usize, tile: usize) -> Result<Layout, Error> {
         if !panel.is_power_of_two() {
             return Err(Error::Invalid { field: "panel", value: panel, expected: "a power of two" });

@@ -1,13 +1,13 @@
 //! Copying between plain arrays and panels: the only way in and out of blocked storage.
 //!
-//! **Shapes.** A block of `rows`×`cols` of an array with any strides ↔ panels of `panel` rows, column after column.
-//! **Cost.** Every element is read and written once. Arrays whose rows are adjacent (`row_stride` 1) are copied a
-//! column of a panel at a time; arrays whose columns are adjacent are transposed in square blocks of `panel`, so
-//! that both sides touch whole cache lines; other strides element by element.
-//! **Left out.** Padding is filled with zeros on the way in (a subnormal left there would slow the kernels down)
-//! and never read on the way out.
+//! **Shapes.** A block of `rows`×`cols` of an array with any strides ↔ panels of `panel` rows,
+//! column after column. **Cost.** Every element is read and written once. Arrays whose rows are
+//! adjacent (`row_stride` 1) are copied a column of a panel at a time; arrays whose columns are
+//! adjacent are transposed in square blocks of `panel`, so that both sides touch whole cache lines;
+//! other strides element by element. **Left out.** Padding is filled with zeros on the way in (a
+//! subnormal left there would slow the kernels down) and never read on the way out.
 
-use crate::turn;
+use crate::transpose;
 
 /// A block of an array, by pointer: entry (i, j) is `*start.offset(i·row_stride + j·col_stride)`.
 #[derive(Clone, Copy)]
@@ -30,8 +30,8 @@ pub(crate) struct Panels<P> {
 /// Copies a block into panels; rows that fill up the last panel become `zero`.
 ///
 /// # Safety
-/// All entries of `from` are readable; `cols` columns of every panel that holds a row of it are writable; the two do
-/// not overlap.
+/// All entries of `from` are readable; `cols` columns of every panel that holds a row of it are
+/// writable; the two do not overlap.
 pub(crate) unsafe fn pack<T: Copy>(from: Block<*const T>, to: Panels<*mut T>, zero: T) {
     let panel = to.panel;
     let mut first = 0;
@@ -39,7 +39,8 @@ pub(crate) unsafe fn pack<T: Copy>(from: Block<*const T>, to: Panels<*mut T>, ze
         let source = from.start.wrapping_offset(first as isize * from.row_stride);
         let target = to.start.wrapping_add(first / panel * to.stride);
         let whole = (from.rows - first) / panel;
-        // SAFETY: rows from `first` on, and the panels that hold them: both within what the caller promises.
+        // SAFETY: rows from `first` on, and the panels that hold them: both within what the caller
+        // promises.
         unsafe {
             if whole > 0 && from.row_stride == 1 {
                 let panels = whole.min(PANELS_TOGETHER);
@@ -48,7 +49,7 @@ pub(crate) unsafe fn pack<T: Copy>(from: Block<*const T>, to: Panels<*mut T>, ze
                 continue;
             }
             if whole > 0 && from.col_stride == 1 {
-                turn::to_panel(source, from.row_stride, target, panel, from.cols);
+                transpose::to_panel(source, from.row_stride, target, panel, from.cols);
             } else {
                 pack_edge(from, source, panel.min(from.rows - first), target, panel, zero);
             }
@@ -57,8 +58,8 @@ pub(crate) unsafe fn pack<T: Copy>(from: Block<*const T>, to: Panels<*mut T>, ze
     }
 }
 
-/// Panels that are filled side by side: enough to read more than a line of each column while it is there, few enough to
-/// write to as many places at once.
+/// Panels that are filled side by side: enough to read more than a line of each column while it is
+/// there, few enough to write to as many places at once.
 const PANELS_TOGETHER: usize = 4;
 
 /// `count` columns of `panels` adjacent panels.
@@ -79,7 +80,8 @@ unsafe fn pack_columns<T: Copy>(
                 for p in 0..panels {
                     let source = column.wrapping_add(p * $len).cast::<[T; $len]>();
                     let target = to.start.wrapping_add(p * to.stride + j * $len).cast::<[T; $len]>();
-                    // SAFETY: `len` elements of panel `p` in column `j`, readable there, writable here.
+                    // SAFETY: `len` elements of panel `p` in column `j`, readable there, writable
+                    // here.
                     unsafe { target.write_unaligned(source.read_unaligned()) }
                 }
             }
@@ -148,20 +150,21 @@ unsafe fn pack_edge<T: Copy>(
 /// Copies panels out into a block; padding stays behind.
 ///
 /// # Safety
-/// All entries of `to` are writable; `cols` columns of every panel that holds a row of it are readable; the two do
-/// not overlap.
+/// All entries of `to` are writable; `cols` columns of every panel that holds a row of it are
+/// readable; the two do not overlap.
 pub(crate) unsafe fn unpack<T: Copy>(from: Panels<*const T>, to: Block<*mut T>) {
     let panel = from.panel;
     for first in (0..to.rows).step_by(panel) {
         let rows = panel.min(to.rows - first);
         let source = from.start.wrapping_add(first / panel * from.stride);
         let target = to.start.wrapping_offset(first as isize * to.row_stride);
-        // SAFETY: rows `first..first + rows` of the block, and one panel: both within what the caller promises.
+        // SAFETY: rows `first..first + rows` of the block, and one panel: both within what the
+        // caller promises.
         unsafe {
             if to.row_stride == 1 {
                 copy_columns(source, panel, target, to.col_stride, rows, to.cols);
             } else if rows == panel && to.col_stride == 1 {
-                turn::from_panel(source, target, to.row_stride, panel, to.cols);
+                transpose::from_panel(source, target, to.row_stride, panel, to.cols);
             } else {
                 for col in 0..to.cols {
                     for row in 0..rows {

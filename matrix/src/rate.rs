@@ -1,19 +1,23 @@
-//! The second model, for current machines: what overlaps, what does not, and at which rate data arrive.
+//! The second model, for current machines: what overlaps, what does not, and at which rate data
+//! arrive.
 //!
-//! **What.** Predicted cycles of a multiplication with tile T, for three kinds of work: the register-tile kernel on
-//! blocked operands, plain loops on row-major arrays, and the paper's masked loops.
-//! **Why this way.** Out-of-order cores and prefetchers hide latencies, so levels count by *bandwidth*, and transfers
-//! overlap with arithmetic: a stretch of work costs the longest of its streams, not their sum. What does not overlap is
-//! the start of each innermost piece and, in the short innermost loops of plain code, the misses. TLBs: blocked storage walks pages in order and so hides its walks; row-major tiles
-//! touch T rows in T pages and pay a second-level lookup for each row once T exceeds the first TLB.
+//! **What.** Predicted cycles of a multiplication with tile T, for three kinds of work: the
+//! register-tile kernel on blocked operands, plain loops on row-major arrays, and the paper's
+//! masked loops. **Why this way.** Out-of-order cores and prefetchers hide latencies, so levels
+//! count by *bandwidth*, and transfers overlap with arithmetic: a stretch of work costs the longest
+//! of its streams, not their sum. What does not overlap is the start of each innermost piece and,
+//! in the short innermost loops of plain code, the misses. TLBs: blocked storage walks pages in
+//! order and so hides its walks; row-major tiles touch T rows in T pages and pay a second-level
+//! lookup for each row once T exceeds the first TLB.
 //!
 //! `cycles = max(arithmetic, first level, second level, beyond) + what does not overlap`
 //!
-//! **Units.** Bytes per cycle and cycles. The rates are declared (see [`Rates`]); a machine description has none.
-//! **Left out.** Conflicts (blocked storage has few), write-allocate traffic of `C` beyond the second level.
-//! Source: measured rates of a Sapphire Rapids core; Goto and van de Geijn 2008 for what stays in which level.
+//! **Units.** Bytes per cycle and cycles. The rates are declared (see [`Rates`]); a machine
+//! description has none. **Left out.** Conflicts (blocked storage has few), write-allocate traffic
+//! of `C` beyond the second level. Source: measured rates of a Sapphire Rapids core; Goto and van
+//! de Geijn 2008 for what stays in which level.
 
-use crate::tiling::{Problem, Tiling};
+use crate::tile_sizes::{Problem, Tiling};
 use crate::Error;
 use machine::Machine;
 
@@ -51,13 +55,13 @@ pub struct Rates {
     pub tile_start: f64,
     /// Cycles that an innermost loop costs beside its iterations.
     pub loop_start: f64,
-    /// The same where masks are stepped for each.
+    /// Cycles that an innermost loop costs beside its iterations where masks are stepped for each.
     pub mask_start: f64,
 }
 
 impl Rates {
-    /// Capacities of `machine`, its vector width, and rates in proportion: measured on one Sapphire Rapids core (first
-    /// level 350 GB/s, second 160 to 190, beyond 29, at about 3.3 GHz).
+    /// Capacities of `machine`, its vector width, and rates in proportion: measured on one Sapphire
+    /// Rapids core (first level 350 GB/s, second 160 to 190, beyond 29, at about 3.3 GHz).
     ///
     /// # Errors
     /// [`Error::Machine`] when the first or second level is missing.
@@ -97,7 +101,8 @@ pub struct Cycles {
     pub l2: f64,
     /// Bytes from beyond.
     pub far: f64,
-    /// What does not overlap: starts of register tiles or innermost loops; in plain loops also what L1 misses and pages cost.
+    /// What does not overlap: starts of register tiles or innermost loops; in plain loops also what
+    /// L1 misses and pages cost.
     pub serial: f64,
 }
 
@@ -108,7 +113,8 @@ impl Cycles {
     }
 }
 
-/// Register tile of the kernel, in bytes of rows and in columns: three vectors by eight, fewer with fewer registers.
+/// Register tile of the kernel, in bytes of rows and in columns: three vectors by eight, fewer with
+/// fewer registers.
 fn register_tile(rates: &Rates) -> (f64, f64) {
     (3.0 * rates.vector_bytes, if rates.vector_bytes >= 64.0 { 8.0 } else { 4.0 })
 }
@@ -118,7 +124,8 @@ pub fn blocks(rates: &Rates, problem: Problem, work: Work, tile: usize) -> Tilin
     if work != Work::Kernel {
         return Tiling { tile, rows: tile, cols: tile };
     }
-    // A block of B takes a quarter of the second level: A, C and what is fetched ahead need room, too.
+    // A block of B takes a quarter of the second level: A, C and what is fetched ahead need room,
+    // too.
     let depth = tile.min(problem.k).max(1);
     let fit = rates.l2_bytes / 4.0 / (depth * problem.element_bytes) as f64;
     let cols = (fit as usize / 8 * 8).clamp(8, 4096);
@@ -161,8 +168,9 @@ fn kernel(rates: &Rates, problem: Problem, tile: usize) -> Cycles {
     }
 }
 
-/// The loops on tiles: B's tile is read for every row of A's, C's row with it. Short loops end before the next one's misses are
-/// under way, so what the first level lacks is added, not overlapped.
+/// The loops on tiles: B's tile is read for every row of A's, C's row with it. Short loops end
+/// before the next one's misses are under way, so what the first level lacks is added, not
+/// overlapped.
 fn loops(rates: &Rates, problem: Problem, tile: usize, start: f64, walks: f64) -> Cycles {
     let bytes = problem.element_bytes as f64;
     let t = tile.min(problem.m).min(problem.n).min(problem.k).max(1) as f64;

@@ -1,7 +1,7 @@
 //! Plain arrays: any shape, any strides, also negative ones, checked once when the view is made.
 //!
-//! A view keeps a pointer rather than a slice: what lies in the gaps between its entries may belong to somebody else
-//! (columns of a larger array, say), and is never touched.
+//! A view keeps a pointer rather than a slice: what lies in the gaps between its entries may belong
+//! to somebody else (columns of a larger array, say), and is never touched.
 
 use crate::Error;
 use std::marker::PhantomData;
@@ -71,7 +71,8 @@ impl Shape {
     }
 }
 
-/// Two progressions with overlapping ranges still never meet unless `i·fine = j·coarse` for small `i`, `j`.
+/// Two progressions with overlapping ranges still never meet unless `i·fine = j·coarse` for small
+/// `i`, `j`.
 fn interleaves(fine: (usize, usize), coarse: (usize, usize)) -> bool {
     let (mut a, mut b) = (fine.0, coarse.0);
     while b > 0 {
@@ -100,15 +101,15 @@ pub struct StridedMut<'a, T> {
 
 // SAFETY: a view stands for shared references to its entries.
 unsafe impl<T: Sync> Send for Strided<'_, T> {}
-// SAFETY: as above.
+// SAFETY: a view only reads, through what stands for shared references.
 unsafe impl<T: Sync> Sync for Strided<'_, T> {}
 // SAFETY: a view stands for unique references to its entries.
 unsafe impl<T: Send> Send for StridedMut<'_, T> {}
-// SAFETY: as above; `&StridedMut` only reads.
+// SAFETY: `&StridedMut` only reads, through what then stands for shared references.
 unsafe impl<T: Sync> Sync for StridedMut<'_, T> {}
 
 impl<'a, T> Strided<'a, T> {
-    /// As [`Strided::new`], with entry (0, 0) at `data[origin]`: what negative strides need.
+    /// A view whose entry (0, 0) is `data[origin]`: what negative strides need.
     ///
     /// # Errors
     /// As for [`Strided::new`].
@@ -132,7 +133,8 @@ impl<'a, T> Strided<'a, T> {
     /// A view of memory that somebody else owns.
     ///
     /// # Safety
-    /// Every entry, `start.offset(i·row_stride + j·col_stride)`, is readable and unchanged during `'a`.
+    /// Every entry, `start.offset(i·row_stride + j·col_stride)`, is readable and unchanged during
+    /// `'a`.
     #[cfg(any(feature = "ndarray", feature = "faer"))]
     pub(crate) unsafe fn from_raw(
         start: *const T,
@@ -145,7 +147,7 @@ impl<'a, T> Strided<'a, T> {
 }
 
 impl<'a, T> StridedMut<'a, T> {
-    /// As [`StridedMut::new`], with entry (0, 0) at `data[origin]`.
+    /// A view to write to whose entry (0, 0) is `data[origin]`: what negative strides need.
     ///
     /// # Errors
     /// As for [`StridedMut::new`].
@@ -173,7 +175,8 @@ impl<'a, T> StridedMut<'a, T> {
     /// A view of memory that somebody else owns.
     ///
     /// # Safety
-    /// Every entry, `start.offset(i·row_stride + j·col_stride)`, is ours alone during `'a`; no two coincide.
+    /// Every entry, `start.offset(i·row_stride + j·col_stride)`, is ours alone during `'a`; no two
+    /// coincide.
     #[cfg(feature = "faer")]
     pub(crate) unsafe fn from_raw(
         start: *mut T,
@@ -222,7 +225,7 @@ macro_rules! constructors {
                 Self::new(data, rows, cols, 1, stride(cols, rows)?)
             }
 
-            /// The same array with rows and columns exchanged; nothing moves.
+            /// The array with rows and columns exchanged; nothing moves.
             pub fn transposed(self) -> Self {
                 $view { shape: self.shape.transposed(), ..self }
             }
@@ -265,7 +268,8 @@ macro_rules! accessors {
                     "({row}, {col}) outside {:?}",
                     self.shape
                 );
-                // SAFETY: an entry of the view: every one was checked, or vouched for, when it was made.
+                // SAFETY: an entry of the view: every one was checked, or vouched for, when it was
+                // made.
                 unsafe { *self.data.wrapping_add(self.shape.offset(row, col)) }
             }
         }
@@ -286,7 +290,7 @@ impl<T: Copy> StridedMut<'_, T> {
         unsafe { *self.data.wrapping_add(self.shape.offset(row, col)) = value };
     }
 
-    /// The same array, read.
+    /// This array, to read from.
     pub fn as_ref(&self) -> Strided<'_, T> {
         Strided { data: self.data, shape: self.shape, borrow: PhantomData }
     }

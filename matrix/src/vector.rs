@@ -1,8 +1,9 @@
 //! Matrix–vector products `y ← α·op(A)·x + β·y` on blocked storage.
 //!
-//! **Cost.** Every entry of `A` is read once, in storage order: bound by bandwidth. A panel of `A` keeps its rows of
-//! `y` in registers; transposed, a panel gives `panel` products for each column, summed across.
-//! **Why this way.** Sums run in the order of the columns (of the panels, transposed): results are reproducible.
+//! **Cost.** Every entry of `A` is read once, in storage order: bound by bandwidth. A panel of `A`
+//! keeps its rows of `y` in registers; transposed, a panel gives `panel` products for each column,
+//! summed across. **Why this way.** Sums run in the order of the columns (of the panels,
+//! transposed): results are reproducible.
 
 use crate::gemm::Op;
 use crate::view::View;
@@ -14,12 +15,12 @@ const MAX_PANEL: usize = 16;
 /// `y ← α·op(A)·x + β·y`. With α = 0 neither `A` nor `x` is read, with β = 0 `y` is not.
 ///
 /// ```
-/// use matrix::{multiply_vector, BlockedMatrix, Op};
+/// use lightfoot_matrix::{multiply_vector, BlockedMatrix, Op};
 /// let a = BlockedMatrix::from_fn(2, 3, |i, j| (3 * i + j) as f64)?;
 /// let mut y = [f64::NAN; 2];
 /// multiply_vector(1.0, &a, Op::Plain, &[1.0, 1.0, 1.0], 0.0, &mut y)?;
 /// assert_eq!(y, [3.0, 12.0]);
-/// # Ok::<(), matrix::Error>(())
+/// # Ok::<(), lightfoot_matrix::Error>(())
 /// ```
 ///
 /// # Errors

@@ -1,7 +1,7 @@
 //! Views: whole matrices, tiles and ranges of tiles, without copying.
 //!
-//! A view starts at a tile and may end anywhere inside one. It is what a multiplication takes, so a caller may
-//! multiply parts of blocked matrices in place.
+//! A view starts at a tile and may end anywhere inside one. It is what a multiplication takes, so a
+//! caller may multiply parts of blocked matrices in place.
 
 use crate::kernel::Kernel;
 use crate::layout::Layout;
@@ -161,7 +161,7 @@ impl<T: Element> ViewMut<'_, T> {
         self.storage[at] = value;
     }
 
-    /// The same view, for a shorter time.
+    /// This view, borrowed for a shorter time.
     pub fn reborrow(&mut self) -> ViewMut<'_, T> {
         ViewMut { part: self.part, kernel: self.kernel, storage: self.storage }
     }

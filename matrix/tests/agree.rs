@@ -2,138 +2,25 @@
 
 mod support;
 
-use matrix::{multiply_vector, BlockedMatrix, Gemm, Kernel, Op, Operand, Strided, StridedMut, Tiling};
+use lightfoot_matrix::{multiply_vector, BlockedMatrix, Gemm, Kernel, Op, Operand, Strided, StridedMut};
 use num_complex::Complex;
+use support::agreement::{blocked, blocked_products_agree, plain_products_agree, stored};
 use support::{every_kernel, Number, Problem, Random};
-
-/// Sizes around every register tile (4, 8, 12, 16, 24, 48) and around the strips that the tests use.
-const SIZES: &[usize] = &[0, 1, 2, 3, 4, 5, 7, 8, 9, 12, 15, 16, 17, 23, 24, 25, 31, 33, 40, 47, 49, 65];
-
-/// Shapes m, n, k: cubes of every size, then tall, flat, deep and shallow ones, and random ones.
-fn shapes(random: &mut Random) -> Vec<(usize, usize, usize)> {
-    let mut shapes: Vec<_> = SIZES.iter().map(|&n| (n, n, n)).collect();
-    shapes.extend([(100, 1, 7), (1, 100, 7), (1, 1, 300), (97, 3, 1), (3, 97, 2), (24, 8, 500), (50, 9, 0)]);
-    shapes.extend((0..40).map(|_| {
-        let mut size = || SIZES[random.below(SIZES.len())];
-        (size(), size(), size())
-    }));
-    shapes
-}
-
-fn stored<T: Number>(
-    kernel: &'static Kernel,
-    data: &[T],
-    rows: usize,
-    cols: usize,
-    tile: usize,
-) -> BlockedMatrix<T> {
-    let mut matrix = BlockedMatrix::with(kernel, rows, cols, tile).unwrap();
-    matrix.copy_from(Strided::col_major(data, rows, cols).unwrap()).unwrap();
-    matrix
-}
-
-/// The problem's result by blocked operands, with every combination of operators; bitwise the same for all threads.
-fn blocked<T: Number>(
-    problem: &Problem<T>,
-    kernel: &'static Kernel,
-    tile: usize,
-    ops: (Op, Op),
-    threads: usize,
-) -> Vec<T> {
-    let &Problem { m, n, k, alpha, beta, .. } = problem;
-    let operand = |data: &[T], rows: usize, cols: usize, op: Op| match op {
-        Op::Plain => stored(kernel, data, rows, cols, tile),
-        Op::Transposed => stored(kernel, data, rows, cols, tile).transposed().unwrap(),
-    };
-    let (a, b) = (operand(&problem.a, m, k, ops.0), operand(&problem.b, k, n, ops.1));
-    let mut c = stored(kernel, &problem.c, m, n, tile);
-    let gemm = Gemm::new().threads(threads).tiling(Tiling { tile, rows: 48, cols: 32 });
-    gemm.multiply(alpha, Operand::new(&a, ops.0), Operand::new(&b, ops.1), beta, &mut c).unwrap();
-    c.to_col_major()
-}
-
-fn check_blocked<T: Number>() {
-    let mut random = Random(7);
-    for (m, n, k) in shapes(&mut random) {
-        let problem = Problem::<T>::random(m, n, k, &mut random);
-        every_kernel(|kernel| {
-            for ops in [(Op::Plain, Op::Transposed), (Op::Plain, Op::Plain), (Op::Transposed, Op::Transposed)]
-            {
-                let tile = [16, 24, 64][(m + n + k) % 3];
-                let got = blocked(&problem, kernel, tile, ops, 1);
-                problem.assert_result(&got, &format!("{} blocked {ops:?} tile {tile}", kernel.name));
-            }
-        });
-    }
-}
 
 #[test]
 fn blocked_products_agree_with_the_reference() {
-    check_blocked::<f64>();
-    check_blocked::<f32>();
-    check_blocked::<Complex<f64>>();
-    check_blocked::<Complex<f32>>();
-}
-
-/// A dense array spread over memory: (data, origin, row stride, column stride); gaps hold `filler`.
-fn spread<T: Number>(
-    data: &[T],
-    (rows, cols): (usize, usize),
-    random: &mut Random,
-    filler: T,
-) -> (Vec<T>, usize, isize, isize) {
-    let (fine, gap) = (1 + random.below(3) as isize, random.below(5) as isize);
-    let (mut row, mut col) = match random.below(2) {
-        0 => (fine, fine * rows.max(1) as isize + gap),
-        _ => (fine * cols.max(1) as isize + gap, fine),
-    };
-    row *= if random.below(3) == 0 { -1 } else { 1 };
-    col *= if random.below(3) == 0 { -1 } else { 1 };
-    let (high, wide) = ((rows.max(1) - 1) as isize * row, (cols.max(1) - 1) as isize * col);
-    let origin = (-(high.min(0) + wide.min(0))) as usize;
-    let mut out = vec![filler; origin + (high.max(0) + wide.max(0)) as usize + 1];
-    for i in 0..rows {
-        for j in 0..cols {
-            out[(origin as isize + i as isize * row + j as isize * col) as usize] = data[i + j * rows];
-        }
-    }
-    (out, origin, row, col)
-}
-
-fn check_plain<T: Number>() {
-    let mut random = Random(11);
-    for (m, n, k) in shapes(&mut random) {
-        let problem = Problem::<T>::random(m, n, k, &mut random);
-        every_kernel(|kernel| {
-            let (a, oa, rsa, csa) = spread(&problem.a, (m, k), &mut random, T::nan());
-            let (b, ob, rsb, csb) = spread(&problem.b, (k, n), &mut random, T::nan());
-            let (mut c, oc, rsc, csc) = spread(&problem.c, (m, n), &mut random, T::from_parts(77.0, 77.0));
-            let before = c.clone();
-            let a = Strided::with_origin(&a, oa, m, k, rsa, csa).unwrap();
-            let b = Strided::with_origin(&b, ob, k, n, rsb, csb).unwrap();
-            let view = StridedMut::with_origin(&mut c, oc, m, n, rsc, csc).unwrap();
-            let gemm = Gemm::new().kernel(kernel).tiling(Tiling { tile: 16, rows: 32, cols: 48 });
-            gemm.multiply_strided(problem.alpha, a, b, problem.beta, view).unwrap();
-            let view = Strided::with_origin(&c, oc, m, n, rsc, csc).unwrap();
-            let got: Vec<_> = (0..n).flat_map(|j| (0..m).map(move |i| view.get(i, j))).collect();
-            problem.assert_result(&got, &format!("{} plain strides {rsc} {csc}", kernel.name));
-            let (sevens, changed) = (T::from_parts(77.0, 77.0), before.iter().zip(&c));
-            assert!(changed.filter(|(b, a)| b.bits() != a.bits()).count() <= m * n, "wrote into gaps");
-            assert_eq!(
-                before.iter().filter(|&&v| v == sevens).count(),
-                c.iter().filter(|&&v| v == sevens).count(),
-                "gaps of C changed"
-            );
-        });
-    }
+    every_kernel(blocked_products_agree::<f64>);
+    every_kernel(blocked_products_agree::<f32>);
+    every_kernel(blocked_products_agree::<Complex<f64>>);
+    every_kernel(blocked_products_agree::<Complex<f32>>);
 }
 
 #[test]
 fn plain_products_agree_with_the_reference() {
-    check_plain::<f64>();
-    check_plain::<f32>();
-    check_plain::<Complex<f64>>();
-    check_plain::<Complex<f32>>();
+    every_kernel(plain_products_agree::<f64>);
+    every_kernel(plain_products_agree::<f32>);
+    every_kernel(plain_products_agree::<Complex<f64>>);
+    every_kernel(plain_products_agree::<Complex<f32>>);
 }
 
 #[test]
@@ -148,12 +35,27 @@ fn larger_products_agree_at_sampled_entries() {
         let mut plain = problem.c.clone();
         let ld = |rows: usize| rows as isize;
         let (alpha, beta) = (problem.alpha, problem.beta);
-        matrix::gemm(m, n, k, alpha, &problem.a, 1, ld(m), &problem.b, 1, ld(k), beta, &mut plain, 1, ld(m))
-            .unwrap();
+        lightfoot_matrix::gemm(
+            m,
+            n,
+            k,
+            alpha,
+            &problem.a,
+            1,
+            ld(m),
+            &problem.b,
+            1,
+            ld(k),
+            beta,
+            &mut plain,
+            1,
+            ld(m),
+        )
+        .unwrap();
         for _ in 0..300 {
             let (i, j) = (random.below(m), random.below(n));
             let terms = (0..k).map(|p| (problem.a[i + p * m], problem.b[p + j * k]));
-            let want = matrix::reference::entry(alpha, terms, beta, problem.c[i + j * m]);
+            let want = lightfoot_matrix::reference::entry(alpha, terms, beta, problem.c[i + j * m]);
             support::assert_entry(c.get(i, j), want, k, "blocked");
             support::assert_entry(plain[i + j * m], want, k, "plain");
         }
@@ -204,7 +106,7 @@ fn results_do_not_depend_on_the_place_of_an_entry() {
         let gemm = Gemm::new().kernel(kernel);
         let (a, b) = (Strided::col_major(&a, m, k).unwrap(), Strided::col_major(&b, k, n).unwrap());
         gemm.multiply_strided(0.7, a, b, 0.3, StridedMut::col_major(&mut c, m, n).unwrap()).unwrap();
-        assert!(c.iter().all(|v| v.to_bits() == c[0].to_bits()), "{}", kernel.name);
+        assert!(c.iter().all(|v| v.to_bits() == c[0].to_bits()), "{}", kernel.name());
     });
 }
 
@@ -219,7 +121,7 @@ fn identity_leaves_every_kernel_operand_alone() {
             let (a, b) = (stored(kernel, a, n, n, 32), stored(kernel, b, n, n, 32));
             let mut c = stored(kernel, &vec![T::nan(); n * n], n, n, 32);
             Gemm::new().multiply(T::ONE, &a, &b, T::ZERO, &mut c).unwrap();
-            assert_eq!(c.to_col_major(), data, "{}", kernel.name);
+            assert_eq!(c.to_col_major(), data, "{}", kernel.name());
         }
     }
     every_kernel(|kernel| {
@@ -260,15 +162,15 @@ fn check_special<T: Number>() {
             problem.beta = [T::ONE, T::ZERO, problem.beta][round % 3];
             every_kernel(|kernel| {
                 let got = blocked(&problem, kernel, 16, (Op::Plain, Op::Transposed), 1);
-                compare_special(&problem, &got, kernel.name);
-                compare_special(&problem, &plain(&problem, kernel), kernel.name);
+                compare_special(&problem, &got, kernel.name());
+                compare_special(&problem, &plain(&problem, kernel), kernel.name());
             });
         }
     }
 }
 
-/// NaN where the reference has NaN, the same infinity, finite within the bound; overflow on the way to a finite result
-/// may show as infinity or NaN only where the magnitude overflows.
+/// NaN where the reference has NaN, the same infinity, finite within the bound; overflow on the way
+/// to a finite result may show as infinity or NaN only where the magnitude overflows.
 fn compare_special<T: Number>(problem: &Problem<T>, got: &[T], name: &str) {
     let expected = problem.expected();
     for i in 0..problem.m {
@@ -285,8 +187,8 @@ fn compare_special<T: Number>(problem: &Problem<T>, got: &[T], name: &str) {
     }
 }
 
-/// Whether a NaN takes part in an entry. (NaN from ∞ − ∞ does not count: a fused operation whose product overflows only
-/// when rounded keeps the infinity, the reference does not.)
+/// Whether a NaN takes part in an entry. (NaN from ∞ − ∞ does not count: a fused operation whose
+/// product overflows only when rounded keeps the infinity, the reference does not.)
 fn has_nan<T: Number>(problem: &Problem<T>, i: usize, j: usize) -> bool {
     let is_nan = |value: T| value.widen().iter().any(|part| part.is_nan());
     let mut terms = (0..problem.k).map(|p| (problem.a[i + p * problem.m], problem.b[p + j * problem.k]));
@@ -303,7 +205,8 @@ fn special_values_follow_the_arithmetic() {
 
 #[test]
 fn negative_zero_survives() {
-    // The sum starts at +0, as in every BLAS: (−0)·1 + 0 = +0, and β·C keeps the sign of C when the product is −0.
+    // The sum starts at +0, as in every BLAS: (−0)·1 + 0 = +0, and β·C keeps the sign of C when the
+    // product is −0.
     every_kernel(|kernel| {
         let a = stored::<f64>(kernel, &[-0.0], 1, 1, 8);
         let b = stored::<f64>(kernel, &[1.0], 1, 1, 8);
@@ -364,7 +267,7 @@ fn nan_in_the_padding_never_leaks() {
                     let mut c = of(&problem.c, m, n, Op::Plain);
                     let (a, b) = (Operand::new(&a, op_a), Operand::new(&b, op_b));
                     Gemm::new().multiply(problem.alpha, a, b, problem.beta, &mut c).unwrap();
-                    problem.assert_result(&c.to_col_major(), kernel.name);
+                    problem.assert_result(&c.to_col_major(), kernel.name());
                     assert!(c.transposed().unwrap().iter().all(|(_, _, v)| v == v));
                 }
             });
@@ -396,7 +299,7 @@ fn views_of_tiles_multiply_in_place() {
                 }
             }
         }
-        problem.assert_result(&c.to_col_major(), kernel.name);
+        problem.assert_result(&c.to_col_major(), kernel.name());
     });
 }
 
@@ -434,13 +337,13 @@ fn batches_are_single_products() {
     let (a, b) = (operands(a.leak()), operands(b.leak()));
     for threads in [1, 2, 5, 40] {
         let mut c: Vec<_> = problems.iter().map(|p| of(&p.c, p.m, p.n)).collect();
-        matrix::multiply_batch(&Gemm::new().threads(threads), 1.5, &a, &b, 0.5, &mut c).unwrap();
+        lightfoot_matrix::multiply_batch(&Gemm::new().threads(threads), 1.5, &a, &b, 0.5, &mut c).unwrap();
         for (problem, c) in problems.iter().zip(&c) {
             let problem = Problem { alpha: 1.5, beta: 0.5, ..problem.clone() };
             problem.assert_result(&c.to_col_major(), "batch");
         }
     }
-    assert!(matrix::multiply_batch(&Gemm::new(), 1.0, &a[1..], &b, 0.0, &mut []).is_err());
+    assert!(lightfoot_matrix::multiply_batch(&Gemm::new(), 1.0, &a[1..], &b, 0.0, &mut []).is_err());
 }
 
 #[test]
@@ -455,7 +358,9 @@ fn shapes_that_do_not_fit_are_named() {
         let error = Gemm::new().multiply(1.0, &scalar, &zeros(3, 5), 0.0, &mut zeros(2, 5)).unwrap_err();
         assert!(error.to_string().contains("panels of 4"), "{error}");
     }
-    assert!(matrix::gemm(2, 2, 2, 1.0, &[0.0; 3], 2, 1, &[0.0; 4], 2, 1, 0.0, &mut [0.0; 4], 2, 1).is_err());
-    assert!(matrix::gemm(2, 2, 2, 1.0, &[0.0; 4], 2, 1, &[0.0; 4], 2, 1, 0.0, &mut [0.0; 4], 1, 1).is_err());
+    assert!(lightfoot_matrix::gemm(2, 2, 2, 1.0, &[0.0; 3], 2, 1, &[0.0; 4], 2, 1, 0.0, &mut [0.0; 4], 2, 1)
+        .is_err());
+    assert!(lightfoot_matrix::gemm(2, 2, 2, 1.0, &[0.0; 4], 2, 1, &[0.0; 4], 2, 1, 0.0, &mut [0.0; 4], 1, 1)
+        .is_err());
     assert!(BlockedMatrix::<f64>::zeros(usize::MAX, usize::MAX).is_err());
 }

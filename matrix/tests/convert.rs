@@ -2,7 +2,7 @@
 
 mod support;
 
-use matrix::{BlockedMatrix, Kernel, Strided, StridedMut};
+use lightfoot_matrix::{BlockedMatrix, Kernel, Strided, StridedMut};
 use num_complex::Complex;
 use proptest::prelude::*;
 use support::Number;
@@ -85,7 +85,7 @@ fn ndarray_views_arrive_as_they_are() {
     let mut view = array.slice(s![1..;2, ..;3]);
     view.invert_axis(Axis(1));
     for view in [array.view(), array.t(), view] {
-        let matrix = BlockedMatrix::from_strided(matrix::interop::from_ndarray(&view)).unwrap();
+        let matrix = BlockedMatrix::from_strided(lightfoot_matrix::interop::from_ndarray(&view)).unwrap();
         assert_eq!(matrix.to_ndarray(), view);
     }
 }
@@ -96,16 +96,16 @@ fn faer_views_arrive_as_they_are() {
     let mut array = faer::Mat::from_fn(9, 14, |i, j| (100 * i + j) as f64);
     let view = array.as_ref();
     for view in [view, view.transpose(), view.reverse_rows(), view.submatrix(2, 3, 4, 5)] {
-        let matrix = BlockedMatrix::from_strided(matrix::interop::from_faer(view)).unwrap();
+        let matrix = BlockedMatrix::from_strided(lightfoot_matrix::interop::from_faer(view)).unwrap();
         assert!((0..view.nrows()).all(|i| (0..view.ncols()).all(|j| matrix.get(i, j) == view[(i, j)])));
     }
     let matrix = BlockedMatrix::from_fn(9, 14, |i, j| (i * j) as f64).unwrap();
     let mut plain = vec![0.0; 9 * 14];
     let target = faer::MatMut::from_column_major_slice_mut(&mut plain, 9, 14);
-    matrix.copy_to(&mut matrix::interop::from_faer_mut(target)).unwrap();
+    matrix.copy_to(&mut lightfoot_matrix::interop::from_faer_mut(target)).unwrap();
     assert_eq!(plain, matrix.to_col_major());
     let part = array.as_mut().submatrix_mut(2, 3, 4, 5);
     let small = BlockedMatrix::from_fn(4, 5, |_, _| -1.0).unwrap();
-    small.copy_to(&mut matrix::interop::from_faer_mut(part)).unwrap();
+    small.copy_to(&mut lightfoot_matrix::interop::from_faer_mut(part)).unwrap();
     assert_eq!((array[(2, 3)], array[(5, 7)], array[(6, 3)], array[(2, 8)]), (-1.0, -1.0, 603.0, 208.0));
 }

@@ -1,10 +1,11 @@
-//! Kernels and multiplications on arrays that end, or begin, at an inaccessible page: a stray access ends the test.
+//! Kernels and multiplications on arrays that end, or begin, at an inaccessible page: a stray
+//! access ends the test.
 #![cfg(unix)]
 
 mod support;
 
-use matrix::kernel::{Micro, MicroKernel, Reach, RealKernel};
-use matrix::{Gemm, Kernel, Real, Strided, StridedMut};
+use lightfoot_matrix::kernel::{MicroKernel, MicrokernelArguments, Reach, RealKernel};
+use lightfoot_matrix::{Gemm, Kernel, Real, Strided, StridedMut};
 use support::{every_kernel, Random};
 
 /// Where the array touches forbidden memory.
@@ -32,7 +33,7 @@ impl<T: Copy> Walled<T> {
         let map = unsafe { libc::mmap(std::ptr::null_mut(), bytes, libc::PROT_NONE, flags, -1, 0) };
         assert_ne!(map, libc::MAP_FAILED);
         let middle = map.wrapping_byte_add(PAGE);
-        // SAFETY: as above.
+        // SAFETY: the range lies in the mapping that was just made, and nothing refers to it yet.
         assert_eq!(unsafe { libc::mprotect(middle, used, libc::PROT_READ | libc::PROT_WRITE) }, 0);
         let skip = match wall {
             Wall::Before => 0,
@@ -71,7 +72,8 @@ fn check_kernel<T: Real>(kernel: &'static RealKernel<T>) {
     }
 }
 
-/// One kernel on panels, and on arrays as they lie: `A` by columns, `B` by rows and by columns, `C` with rows missing.
+/// One kernel on panels, and on arrays as they lie: `A` by columns, `B` by rows and by columns, `C`
+/// with rows missing.
 fn check_tile<T: Real>(
     panel: usize,
     (panels, columns, k): (usize, usize, usize),
@@ -90,7 +92,7 @@ fn check_tile<T: Real>(
             let mut b = Walled::new(&vec![T::ONE; b_len], wall);
             let c_rows = rows - panel + last_rows;
             let mut c = Walled::new(&vec![T::ONE; c_rows * columns], wall);
-            let micro = Micro {
+            let micro = MicrokernelArguments {
                 k,
                 a: a.get().as_ptr(),
                 a_panel: a_panel as isize,
@@ -107,7 +109,8 @@ fn check_tile<T: Real>(
                 next: std::ptr::null(),
                 reach: if k % 2 == 0 { Reach::Near } else { Reach::Far },
             };
-            // SAFETY: available, and the three arrays are exactly as large as the contract asks for.
+            // SAFETY: available, and the three arrays are exactly as large as the contract asks
+            // for.
             unsafe { run(&micro) };
             let sum = (0..k).fold(T::ONE, |sum, _| sum + T::ONE);
             let context = format!("{panels} panels, {columns} columns, depth {k}, {wall:?}");
@@ -119,8 +122,8 @@ fn check_tile<T: Real>(
 #[test]
 fn kernels_stay_within_their_operands() {
     every_kernel(|kernel: &'static Kernel| {
-        check_kernel(&kernel.f32);
-        check_kernel(&kernel.f64);
+        check_kernel(<f32 as Real>::kernel(kernel));
+        check_kernel(<f64 as Real>::kernel(kernel));
     });
 }
 

@@ -1,14 +1,16 @@
 //! The model's functions against counts by brute force, under the assumptions the paper makes.
 //!
-//! Two counters. `reloads` follows the loops tile by tile and counts a load whenever a tile (or row of one) is entered
-//! whose reuse the case says is lost: that must equal the formulas exactly. `lru` replays every access through a fully
-//! associative cache with true LRU replacement: that must agree within 10 % away from the capacities where cases change.
+//! Two counters. `reloads` follows the loops tile by tile and counts a load whenever a tile (or row
+//! of one) is entered whose reuse the case says is lost: that must equal the formulas exactly.
+//! `lru` replays every access through a fully associative cache with true LRU replacement: that
+//! must agree within 10 % away from the capacities where cases change.
 
-use matrix::paper::miss::Case;
-use matrix::paper::{cache_misses, tlb_misses, Level, Masks};
+use lightfoot_matrix::paper::miss::Case;
+use lightfoot_matrix::paper::{cache_misses, tlb_misses, Level, Masks};
 use std::collections::HashMap;
 
-/// Loads of lines by the six loops when `case` says what stays in the cache. N, T and L divide each other.
+/// Loads of lines by the six loops when `case` says what stays in the cache. N, T and L divide each
+/// other.
 fn reloads(case: Case, n: usize, t: usize, line: usize) -> [usize; 3] {
     let tiles = n / t;
     let tile_lines = t * t / line;
@@ -58,7 +60,8 @@ fn formulas_equal_the_tile_by_tile_count() {
     }
 }
 
-/// Misses of a fully associative LRU cache of `capacity / line` lines under the tiled loops on blocked arrays.
+/// Misses of a fully associative LRU cache of `capacity / line` lines under the tiled loops on
+/// blocked arrays.
 fn lru(n: usize, t: usize, capacity: usize, line: usize) -> f64 {
     let masks = Masks::new(t, n / t).unwrap();
     let (lines, mut clock, mut misses) = (capacity / line, 0u64, 0u64);

@@ -1,15 +1,17 @@
-//! `cargo bench -p measure [-- NAME]`: what aligning, ranking and reading counters cost, beside the figures that were aimed at.
+//! `cargo bench -p lightfoot-measure [-- NAME]`: what aligning, ranking and reading counters cost,
+//! beside the figures that were aimed at.
 //!
-//! Each figure is the least of several runs, as nothing makes a computation faster than it is. Peers (scipy, dtaidistance) are timed on the same
-//! shapes by their own users; `measure/tests/fixtures/README.md` says how the shapes are made.
+//! Each figure is the least of several runs, as nothing makes a computation faster than it is.
+//! Peers (scipy, dtaidistance) are timed on the same shapes by their own users;
+//! `measure/tests/fixtures/README.md` says how the shapes are made.
 
-use measure::align::{align, cost, Band};
-use measure::collector::{Collector, Pace};
-use measure::counter::{find, Counters, Group, Whose};
-use measure::perturb::{perturb, Options};
-use measure::random::Random;
-use measure::rank;
-use measure::trace::{Header, Interval, Metric, Record, Source, Trace, Unit, Value};
+use lightfoot_measure::align::{align, cost, Band};
+use lightfoot_measure::collector::{Collector, Pace};
+use lightfoot_measure::counter::{find, Counters, Group, Whose};
+use lightfoot_measure::perturb::{perturb, Options};
+use lightfoot_measure::random::Random;
+use lightfoot_measure::rank;
+use lightfoot_measure::trace::{Header, Interval, Metric, Record, Source, Trace, Unit, Value};
 use std::hint::black_box;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};

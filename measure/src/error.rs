@@ -1,6 +1,7 @@
 //! What can go wrong: events that do not exist or are not allowed, and trace files that are none.
 //!
-//! Every message names the value and the remedy in one sentence. Statistics do not fail: where there is no answer they return `None` or a verdict that says so.
+//! Every message names the value and the remedy in one sentence. Statistics do not fail: where
+//! there is no answer they return `None` or a verdict that says so.
 
 use std::fmt;
 
@@ -14,6 +15,8 @@ pub enum Error {
         name: String,
         /// Names that are spelt nearly so.
         nearest: Vec<&'static str>,
+        /// The names of all events.
+        known: Vec<&'static str>,
     },
     /// The machine has no performance-monitoring unit that the kernel knows.
     NoPmu {
@@ -34,7 +37,7 @@ pub enum Error {
     },
     /// Functions cannot be counted by uprobes.
     NoUprobes {
-        /// Why, as a clause.
+        /// The reason, as a clause.
         why: String,
     },
     /// The bytes do not begin like a trace file.
@@ -43,6 +46,8 @@ pub enum Error {
     Newer {
         /// The file's format version.
         version: u32,
+        /// The newest version that this library reads.
+        known: u32,
     },
     /// The file ends, or is damaged, before its header is complete.
     NoHeader {
@@ -58,19 +63,19 @@ pub enum Error {
     Different {
         /// What differs, in the plural: `programs`, `intervals`.
         what: &'static str,
-        /// Of the first trace.
+        /// The first trace's.
         a: String,
-        /// Of another.
+        /// Another trace's.
         b: String,
     },
-    /// Nothing to compare.
+    /// A side has no traces.
     TooFewTraces {
         /// Baselines that were given.
         baselines: usize,
         /// Runs that were given.
         runs: usize,
     },
-    /// Nothing that all traces have.
+    /// The traces share fewer than two hardware metrics.
     TooFewMetrics {
         /// Hardware metrics that all have.
         metrics: Vec<String>,
@@ -97,10 +102,10 @@ const REMEDY: &str =
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Error::NoSuchEvent { name, nearest } if nearest.is_empty() => {
-                write!(f, "there is no event {name}: the events are {}", crate::counter::names().join(", "))
+            Error::NoSuchEvent { name, nearest, known } if nearest.is_empty() => {
+                write!(f, "there is no event {name}: the events are {}", known.join(", "))
             }
-            Error::NoSuchEvent { name, nearest } => {
+            Error::NoSuchEvent { name, nearest, .. } => {
                 write!(f, "there is no event {name}: did you mean {}?", nearest.join(" or "))
             }
             Error::NoPmu { event } => {
@@ -109,6 +114,7 @@ impl fmt::Display for Error {
             Error::Unsupported { event } => {
                 write!(f, "cannot count {event}: this processor's performance-monitoring unit does not have it; {REMEDY}")
             }
+            // The setting is named only where it is what refused.
             Error::NotAllowed { event, paranoid: Some(value) } => write!(
                 f,
                 "cannot count {event}: kernel.perf_event_paranoid is {value}; set it to 2 or less (sysctl kernel.perf_event_paranoid=2), or simulate the \
@@ -121,8 +127,7 @@ impl fmt::Display for Error {
                 write!(f, "cannot count functions by uprobes: {why}; count them with --engine probe")
             }
             Error::Foreign => write!(f, "not a trace file"),
-            Error::Newer { version } => {
-                let known = crate::trace::VERSION;
+            Error::Newer { version, known } => {
                 write!(f, "trace file of format {version}, newer than this program understands ({known})")
             }
             Error::NoHeader { bytes } => {

@@ -1,31 +1,76 @@
-//! Interval traces of metrics, and whether measuring disturbed the program.
+//! Interval traces of metrics, their comparison, and whether measuring disturbed the program.
 //!
-//! A run is recorded as a [`trace::Trace`]: at every interval one record with what each metric added. Traces are then compared:
+//! A run is recorded as a [`trace::Trace`]: at every interval, a record of what each metric added.
+//! Counters are read from outside the program: no signal, timer or library enters it.
 //!
-//! | given | plan | kernel | result |
+//! ```no_run
+//! use lightfoot_measure::collector::{Collector, Pace};
+//! use lightfoot_measure::counter::{find, Group, Whose};
+//! use lightfoot_measure::trace::{Header, Interval, Trace, Unit};
+//! use std::{process::Command, time::Duration};
+//!
+//! // Opened first: what this thread starts from now on is counted, with its threads and children.
+//! let mut counters = Group::open(&[find("task-clock")?, find("page-faults")?], Whose::Children)?;
+//! let mut collector = Collector::new(vec![&mut counters], Pace::Time(Duration::from_millis(1)))?;
+//! let interval = Interval { length: 1_000_000, unit: Unit::Nanoseconds };
+//! let header = Header::new(vec!["ls".into()], interval, collector.metrics().to_vec());
+//! let mut trace = Trace::new(header);
+//! let mut program = Command::new("ls").spawn()?;
+//! let (_, end) = collector.run(program.id(), || false, |record| Ok(trace.records.push(record)))?;
+//! trace.end = Some(end);
+//! program.wait()?;
+//! std::fs::write("ls.trace", trace.encode())?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Two traces are compared by aligning them, and sides of several traces by
+//! [`perturb`](mod@perturb):
+//!
+//! ```
+//! use lightfoot_measure::align::{align, normalised, Band};
+//! use lightfoot_measure::rank::spearman;
+//!
+//! // Two runs of one program; the second took longer in the middle.
+//! let first = [1.0, 2.0, 9.0, 9.0, 2.0, 1.0, 1.0];
+//! let second = [1.0, 2.0, 9.0, 9.0, 9.0, 9.0, 2.0, 1.0, 1.0];
+//! let aligned = align(&[normalised(&first)], &[normalised(&second)], Band::Whole);
+//! let (one, other) = aligned.along(&first, &second);
+//! assert_eq!(spearman(&one, &other), Some(1.0), "once aligned, they are the same course");
+//! ```
+//!
+//! | you have | you want | call | cost |
 //! |---|---|---|---|
-//! | a program and [`counter`]s | an interval | [`collector`]: one read of everything, from outside the program | [`trace::Trace`] |
-//! | two traces | a [`Band`](align::Band) | [`align`](mod@align): dynamic time warping in strips | pairs of records |
-//! | traces with and without instrumentation | what is a sample, and what belongs together | [`rank`] and permutation | [`perturb`](mod@perturb): a word per comparison |
-//! | many metrics | conflicts, colours | a [`Trial`](plan::Trial) of each set | [`plan`](mod@plan): metrics per run |
+//! | a program | a trace of metrics | [`collector::Collector`] | one read an interval |
+//! | a program | a trace by samples | [`collector::Sampling`] | the kernel's notes |
+//! | a trace | a file, and back | [`trace::Writer`], [`trace::decode`] | some 30 bytes a record |
+//! | two traces | which records correspond | [`align::align`] | half a nanosecond a pair |
+//! | two series | whether they move together | [`rank::spearman`] | a sort of each |
+//! | traces of two sides | a verdict | [`perturb::perturb`] | an alignment per pair of traces |
+//! | many metrics | which to measure together | [`plan::plan`] | trials, which you make |
 //!
-//! ```
-//! use measure::rank::spearman;
-//! assert_eq!(spearman(&[1.0, 2.0, 3.0], &[10.0, 20.0, 15.0]), Some(0.5));
-//! assert_eq!(spearman(&[1.0, 2.0, 3.0], &[7.0, 7.0, 7.0]), None, "a constant has no correlation");
-//! ```
+//! # What is needed
 //!
-//! # How to read this crate
+//! Linux. Counters are the kernel's perf events: software metrics (`task-clock`, `page-faults`, …)
+//! exist everywhere; hardware metrics take a performance-monitoring unit and
+//! `kernel.perf_event_paranoid` of at most 2 (user mode) or 1. Uprobes take root. What cannot be
+//! counted is refused with the reason ([`Error`]); it never reads as zero. Statistics need no
+//! rights and run anywhere.
 //!
-//! [`trace`] is the data: header, records, the file format, its checker. [`counter`] is where numbers come from (the kernel's perf events behind a small
-//! trait, which other sources implement too). The rest are statistics on traces; `reference` modules are their slow twins, and scipy's and dtaidistance's
-//! numbers are among the tests.
+//! # What it promises
+//!
+//! The deltas of a trace add up to totals that were read by themselves at the end
+//! ([`trace::check()`]). A verdict controls the error of the whole family of comparisons, says
+//! *cannot tell* where the runs do not suffice, and how many would. `reference` modules are the
+//! slow twins of the statistics, and numbers of scipy and dtaidistance are among the tests.
 //!
 //! # What it leaves out
 //!
-//! Instrumenting (that is the engine's), simulating (that is the simulator's), and every decision about files, formats for people and exit statuses.
+//! Instrumenting, simulating, and every decision about files, formats for people and exit statuses.
 //!
-//! Source: Mytkowicz, Diwan, Hauswirth, Sweeney 2007, "Understanding Measurement Perturbation in Trace-based Data".
+//! Sources: Mytkowicz, Diwan, Hauswirth, Sweeney 2007, "Understanding Measurement Perturbation in
+//! Trace-based Data"; Spearman 1904; Sakoe and Chiba 1978 (alignment); Westfall and Young 1993
+//! (families of tests).
+
 #![deny(unsafe_op_in_unsafe_fn)]
 
 pub mod align;
@@ -39,3 +84,8 @@ pub mod rank;
 pub mod trace;
 
 pub use error::Error;
+
+/// The examples of the README are tested too.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,10 +1,12 @@
 //! Spearman's correlation: of ranks, so that only order matters.
 //!
-//! `ρ = Σ dᵢeᵢ / √(Σ dᵢ² · Σ eᵢ²)` with `dᵢ = 2·rank(xᵢ) − (n + 1)`. Ties take average ranks, so `d` is a whole number and all three sums are exact; only the last
-//! division rounds. A constant series has no correlation: `None`, not 0. Numbers that are missing (NaN) are left out, with their partners.
+//! `ρ = Σ dᵢeᵢ / √(Σ dᵢ² · Σ eᵢ²)` with `dᵢ = 2·rank(xᵢ) − (n + 1)`. Ties take average ranks, so
+//! `d` is a whole number and all three sums are exact; only the last division rounds. A constant
+//! series has no correlation: `None`, not 0. Numbers that are missing (NaN) are left out, with
+//! their partners.
 //!
-//! Cost: a sort per series and one multiplication per pair of records; a matrix ranks every series once.
-//! Source: Spearman 1904; the slow twin is [`reference`].
+//! Cost: a sort per series and one multiplication per pair of records; a matrix ranks every series
+//! once. Source: Spearman 1904; the slow twin is [`mod@reference`].
 
 /// A series as centred, doubled average ranks.
 #[derive(Clone, Debug)]
@@ -14,7 +16,8 @@ pub struct Ranks {
     norm: i128,
 }
 
-/// Products that are added in 64 bits before they are added in 128: with ranks below 2^27 their sum stays below 2^63.
+/// Products that are added in 64 bits before they are added in 128: with ranks below 2^27 their sum
+/// stays below 2^63.
 const CHUNK: usize = 256;
 
 impl Ranks {
@@ -49,7 +52,8 @@ impl Ranks {
             return None;
         }
         let covariance = product(&self.centred, &other.centred) as f64;
-        // The root of each norm first: their product may not fit the 53 bits of a double, and equal series must give exactly 1.
+        // The root of each norm first: their product may not fit the 53 bits of a double, and equal
+        // series must give exactly 1.
         let scale = if self.norm == other.norm {
             self.norm as f64
         } else {
@@ -73,7 +77,8 @@ fn product(a: &[i32], b: &[i32]) -> i128 {
     a.chunks(CHUNK).zip(b.chunks(CHUNK)).map(chunk).sum()
 }
 
-/// Spearman's correlation of two series of the same length, over the records where neither is missing.
+/// Spearman's correlation of two series of the same length, over the records where neither is
+/// missing.
 ///
 /// # Panics
 /// When the lengths differ.
@@ -105,7 +110,7 @@ pub fn matrix(series: &[Vec<f64>]) -> Vec<Option<f64>> {
 
 /// The slow twin: ranks by counting, Pearson's formula on them.
 pub mod reference {
-    /// As [`super::spearman`], in quadratic time.
+    /// Spearman's correlation by counting, in quadratic time.
     pub fn spearman(a: &[f64], b: &[f64]) -> Option<f64> {
         let kept: Vec<usize> = (0..a.len()).filter(|&i| !a[i].is_nan() && !b[i].is_nan()).collect();
         let rank = |x: &[f64], i: usize| {

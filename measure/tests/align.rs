@@ -1,6 +1,6 @@
 //! Alignment against its slow twin, on known warps, and beside what dtaidistance says.
 
-use measure::align::{align, cost, normalised, reference, Band};
+use lightfoot_measure::align::{align, cost, normalised, reference, Band};
 use proptest::prelude::*;
 
 /// A smooth series with a seed: sums of sines, so that a warp can be told from noise.

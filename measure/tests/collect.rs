@@ -1,9 +1,10 @@
-//! Counters and the collector on real processes. What this machine cannot count is printed. Nothing here asks for a speed: a machine may be as busy as it likes.
+//! Counters and the collector on real processes. What this machine cannot count is printed. Nothing
+//! here asks for a speed: a machine may be as busy as it likes.
 
-use measure::collector::{Collector, Ended, Pace};
-use measure::counter::{find, Counters, Group, Period, Times, Whose, EVENTS};
-use measure::trace::{check, Header, Interval, Metric, Source, Trace, Unit};
-use measure::Error;
+use lightfoot_measure::collector::{Collector, Ended, Pace};
+use lightfoot_measure::counter::{find, Counters, Group, Period, Times, Whose, EVENTS};
+use lightfoot_measure::trace::{check, Header, Interval, Metric, Source, Trace, Unit};
+use lightfoot_measure::Error;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -126,7 +127,8 @@ fn the_user_ends_it() {
     assert_eq!(trace.records.len(), 4);
 }
 
-/// Threads of the kernel that share what they inherit may exchange it; the next child must count all the same.
+/// Threads of the kernel that share what they inherit may exchange it; the next child must count
+/// all the same.
 #[test]
 fn each_child_counts() {
     for round in 0..40 {
@@ -145,7 +147,8 @@ fn each_child_counts() {
     }
 }
 
-/// Copies of a group leave it one by one when their process or thread ends; whoever reads meanwhile is told all the same, and nothing twice.
+/// Copies of a group leave it one by one when their process or thread ends; a read meanwhile
+/// must lose nothing and count nothing twice.
 #[test]
 fn reading_while_copies_leave_loses_and_repeats_nothing() {
     let Some(mut counters) = group() else { return };
@@ -210,7 +213,8 @@ fn a_late_collector_says_which_ticks_it_missed_and_what_it_lost() {
     assert!(end.totals[0].is_some());
 }
 
-/// No processor of ours is needed: the kernel's own events overflow in the same way, here every two milliseconds of the program on a CPU.
+/// No processor of ours is needed: the kernel's own events overflow in the same way, here every two
+/// milliseconds of the program on a CPU.
 #[test]
 fn a_counter_may_set_the_pace() {
     let events: Vec<_> = ["task-clock", "page-faults"].map(|name| find(name).unwrap()).into();

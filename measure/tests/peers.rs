@@ -1,7 +1,8 @@
-//! The same numbers as scipy (Spearman, 1e-12) and dtaidistance (dynamic time warping, 1e-9), from a file of theirs and, where they are installed, live.
+//! Our numbers are those of scipy (Spearman, 1e-12) and dtaidistance (dynamic time warping, 1e-9),
+//! from a file of theirs and, where they are installed, live.
 
-use measure::align::{align, Band};
-use measure::rank::spearman;
+use lightfoot_measure::align::{align, Band};
+use lightfoot_measure::rank::spearman;
 use serde::Deserialize;
 use std::path::Path;
 use std::process::Command;

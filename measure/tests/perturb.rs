@@ -1,9 +1,10 @@
-//! Verdicts on traces whose truth is known: synthetic runs with and without an effect, and the experiments that must be refused.
+//! Verdicts on traces whose truth is known: synthetic runs with and without an effect, and the
+//! experiments that must be refused.
 
-use measure::perturb::{perturb, Comparison, Kind, Options, Report, Scope, Verdict};
-use measure::random::Random;
-use measure::rank::spearman;
-use measure::trace::{Header, Interval, Metric, Record, Source, Trace, Unit, Value};
+use lightfoot_measure::perturb::{perturb, Comparison, Kind, Options, Report, Scope, Verdict};
+use lightfoot_measure::random::Random;
+use lightfoot_measure::rank::spearman;
+use lightfoot_measure::trace::{Header, Interval, Metric, Record, Source, Trace, Unit, Value};
 
 const METRICS: [&str; 3] = ["L1D-misses", "L2-misses", "TLB-misses"];
 
@@ -50,7 +51,8 @@ fn find<'a>(report: &'a Report, kind: Kind, first: &str) -> &'a Comparison {
     report.comparisons.iter().find(|c| c.kind == kind && c.metrics[0] == first).unwrap()
 }
 
-/// Five baselines and five runs of AR(1) series whose first two metrics are correlated by .8, in runs by `rho`.
+/// Five baselines and five runs of AR(1) series whose first two metrics are correlated by .8, in
+/// runs by `rho`.
 fn experiment(n: usize, phi: f64, rho: impl Fn(usize) -> f64 + Copy, random: &mut Random) -> [Vec<Trace>; 2] {
     let mut side = |software, rho: &dyn Fn(usize) -> f64| -> Vec<Trace> {
         (0..5).map(|_| trace(&series(n, phi, rho, random), software)).collect()
@@ -58,7 +60,8 @@ fn experiment(n: usize, phi: f64, rho: impl Fn(usize) -> f64 + Copy, random: &mu
     [side(0, &|_| 0.8), side(1, &rho)]
 }
 
-/// Fisher's transformation on the records of one run each, Bonferroni over the pairs: what a reader of a textbook would do.
+/// Fisher's transformation on the records of one run each, Bonferroni over the pairs: what a reader
+/// of a textbook would do.
 fn naive_fisher_rejects(baseline: &Trace, run: &Trace) -> bool {
     let n = baseline.records.len() as f64;
     let correlation = |trace: &Trace, i, j| spearman(&trace.series(i), &trace.series(j)).unwrap().atanh();
@@ -107,7 +110,8 @@ fn without_an_effect_alignment_flags_no_more() {
     }
     println!("of {experiments}: disturbed {flagged}, p at most .05 {significant}");
     assert!(flagged * 20 <= experiments, "{flagged} of {experiments}");
-    // The test is exact: what is counted here is binomial around a twentieth. Two standard deviations are allowed.
+    // The test is exact: what is counted here is binomial around a twentieth. Two standard
+    // deviations are allowed.
     let allowed = 0.05 + 2.0 * (0.05 * 0.95 / experiments as f64).sqrt();
     assert!(significant as f64 <= allowed * experiments as f64, "{significant} of {experiments}");
 }
@@ -163,7 +167,8 @@ fn outer_perturbation_is_found_by_what_baselines_reach_among_each_other() {
     let run: Vec<Trace> = (0..6).map(|_| noisy([0.4, 0.4, 3.0], 1)).collect();
     let report = perturb(&baseline, &run, &Options { threads: 2, ..Options::default() }).unwrap();
     assert_eq!(find(&report, Kind::Outer, "TLB-misses").verdict, Verdict::Disturbed);
-    // The other metrics are aligned by the noisy one among others, so their relation to the baselines suffers as well; without noise it does not.
+    // The other metrics are aligned by the noisy one among others, so their relation to the
+    // baselines suffers as well; without noise it does not.
     let quiet: Vec<Trace> = (0..6).map(|_| noisy([0.4; 3], 1)).collect();
     let unchanged = perturb(&baseline, &quiet, &Options::default()).unwrap();
     assert!(unchanged.comparisons.iter().all(|c| c.verdict != Verdict::Disturbed));
@@ -175,7 +180,8 @@ fn outer_perturbation_is_found_by_what_baselines_reach_among_each_other() {
     );
 }
 
-/// Eight layouts, each with a share of its own in every metric; a baseline and a run at each, the runs with more noise in the last metric.
+/// Eight layouts, each with a share of its own in every metric; a baseline and a run at each, the
+/// runs with more noise in the last metric.
 fn laid_out(noise: f64, random: &mut Random) -> [Vec<Trace>; 2] {
     let common = series(200, 0.95, |_| 0.3, random);
     let layouts: Vec<Vec<Vec<f64>>> = (0..8).map(|_| series(200, 0.95, |_| 0.0, random)).collect();
@@ -354,4 +360,88 @@ fn what_cannot_be_compared_is_refused_with_both_values() {
         .unwrap_err()
         .to_string()
         .contains("0 baselines"));
+}
+
+/// Twelve pools of ten runs as systems make them: two metrics that follow each other, bursts, a
+/// busy neighbour in some runs, and a start that is the same in all.
+fn native_like(random: &mut Random) -> Vec<Trace> {
+    let common = series(90, 0.9, |_| 0.3, random);
+    let run = |_| {
+        let busy = if random.unit() < 0.3 { 2.0 } else { 0.5 };
+        let phi = 0.5 + 0.45 * random.unit();
+        let own = series(90, phi, |_| 0.6, random);
+        let burst = |random: &mut Random| if random.unit() < 0.03 { 8.0 * random.unit() } else { 0.0 };
+        let column = |metric: usize, random: &mut Random| -> Vec<f64> {
+            (0..90).map(|i| common[metric][i] + busy * own[metric][i] + burst(random)).collect()
+        };
+        trace(&(0..3).map(|metric| column(metric, random)).collect::<Vec<_>>(), 0)
+    };
+    (0..10).map(run).collect()
+}
+
+/// Labels that mean nothing: of inner and outer comparisons together at most a twentieth of the
+/// experiments finds one.
+#[test]
+fn shuffled_labels_are_found_in_at_most_a_twentieth_of_the_families() {
+    let mut random = Random::new(830);
+    let (mut experiments, mut significant, mut disturbed) = (0, 0, 0);
+    while experiments < 840 {
+        let mut pool = native_like(&mut random);
+        for _ in 0..7 {
+            random.shuffle(&mut pool);
+            let (baseline, run) = pool.split_at(5);
+            let mut run = run.to_vec();
+            run.iter_mut().for_each(|trace| trace.header.build_id = Some("instrumented".into()));
+            let report = perturb(baseline, &run, &Options::default()).unwrap();
+            assert_eq!(report.comparisons.len(), 6, "three inner and three outer ones");
+            experiments += 1;
+            significant += usize::from(report.comparisons.iter().any(|c| c.p.is_some_and(|p| p <= 0.05)));
+            disturbed += usize::from(report.verdict() == Verdict::Disturbed);
+        }
+    }
+    println!("of {experiments} shuffles: p at most .05 in {significant}, disturbed {disturbed}");
+    // The error is at most a twentieth; what is counted is binomial around it. Two standard
+    // deviations are allowed, and two families of a twentieth each would be four beyond that.
+    let allowed = 0.05 + 2.0 * (0.05 * 0.95 / f64::from(experiments)).sqrt();
+    assert!(significant as f64 <= allowed * f64::from(experiments), "{significant} of {experiments}");
+    assert!(disturbed * 20 <= experiments as usize, "{disturbed} of {experiments}");
+}
+
+/// The number that is said is large enough: with so many, a difference of that size is found in
+/// about every second experiment, and with half as many more in most.
+#[test]
+fn what_cannot_be_told_says_how_many_runs_would_tell() {
+    let mut random = Random::new(99);
+    let mut side = |rho: f64, count: usize, software| -> Vec<Trace> {
+        let mut one = |_| {
+            let rho = rho + 0.2 * random.normal();
+            trace(&series(400, 0.3, |_| rho.clamp(-0.95, 0.95), &mut random), software)
+        };
+        (0..count).map(&mut one).collect()
+    };
+    let mut said = Vec::new();
+    for _ in 0..20 {
+        let (baseline, run) = (side(0.6, 5, 0), side(0.35, 5, 1));
+        let report = perturb(&baseline, &run, &inner()).unwrap();
+        let found = find(&report, Kind::Inner, "L1D-misses");
+        if found.verdict != Verdict::CannotTell || found.difference().unwrap().abs() < 0.1 {
+            assert!(found.verdict != Verdict::Disturbed || found.would_tell.is_none());
+            continue;
+        }
+        let [baselines, runs] = found.would_tell.unwrap();
+        let words = format!("about {runs} runs beside {baselines} baselines would tell");
+        assert!(baselines > 5 && runs > 5 && found.sentence.ends_with(&words), "{}", found.sentence);
+        said.push(runs);
+    }
+    assert!(said.len() > 3, "{said:?}");
+    said.sort_unstable();
+    let typical = said[said.len() / 2];
+    let enough = 3 * typical / 2;
+    let told = (0..10).filter(|_| {
+        let report = perturb(&side(0.6, enough, 0), &side(0.35, enough, 1), &inner()).unwrap();
+        find(&report, Kind::Inner, "L1D-misses").verdict == Verdict::Disturbed
+    });
+    let told = told.count();
+    println!("with 5 runs: {said:?} would tell; with {enough}, {told} of 10 do");
+    assert!(told >= 6, "{told} of 10 with {enough}");
 }

@@ -1,8 +1,8 @@
 //! Planning against oracles whose optimum is found by trying everything.
 
-use measure::perturb::Verdict;
-use measure::plan::{plan, Plan, Trial};
-use measure::random::Random;
+use lightfoot_measure::perturb::Verdict;
+use lightfoot_measure::plan::{plan, Plan, Trial};
+use lightfoot_measure::random::Random;
 use std::convert::Infallible;
 
 /// A program whose answer to every set of metrics is known: bit masks that disturb.
@@ -85,7 +85,8 @@ fn eight_metrics_with_conflicts_and_recovery() {
             }
         };
         let pairs: Vec<usize> = (0..random.below(12)).map(|_| pair(&mut random)).collect();
-        // Recovery at five, six or seven metrics, or never; the full set always disturbs, or the first trial would end it.
+        // Recovery at five, six or seven metrics, or never; the full set always disturbs, or the
+        // first trial would end it.
         let recovers = 5 + random.below(4) as u32;
         let inner = conflicts(pairs.clone(), recovers);
         let disturbs = move |set, layout| set == 255 || inner(set, layout);
@@ -140,4 +141,95 @@ fn larger_conflicts_are_split() {
     let found = solve(&mut oracle, 8, 1, 60);
     assert!(found.is_verified());
     assert!(found.runs.len() <= 4, "{found:?}");
+}
+
+/// A program in which these pairs disturb, and metrics of which each disturbs by itself.
+struct Pairs {
+    pairs: Vec<(usize, usize)>,
+    trials: usize,
+}
+
+impl Trial for Pairs {
+    type Error = Infallible;
+
+    fn measure(&mut self, metrics: &[usize], _: usize) -> Result<Verdict, Infallible> {
+        self.trials += 1;
+        let disturbs = |&(a, b): &(usize, usize)| metrics.contains(&a) && metrics.contains(&b);
+        Ok(if self.pairs.iter().any(disturbs) { Verdict::Disturbed } else { Verdict::Undisturbed })
+    }
+}
+
+/// The plan and its trials, within a budget that is no bound.
+fn halved(metrics: usize, pairs: &[(usize, usize)]) -> (Plan, usize) {
+    let mut oracle = Pairs { pairs: pairs.to_vec(), trials: 0 };
+    let Ok(found) = plan(&mut oracle, metrics, 1, 10_000);
+    assert!(found.is_verified() && !found.exhausted, "{pairs:?}: {found:?}");
+    let mut covered: Vec<usize> = found.runs.iter().flat_map(|run| run.metrics.clone()).collect();
+    covered.sort_unstable();
+    assert_eq!(covered, (0..metrics).collect::<Vec<_>>());
+    (found, oracle.trials)
+}
+
+fn distinct_pair(metrics: usize, random: &mut Random) -> (usize, usize) {
+    let (a, b) = (random.below(metrics), random.below(metrics - 1));
+    let b = if b < a { b } else { b + 1 };
+    (a.min(b), a.max(b))
+}
+
+/// One bad pair is found by halving: about 2 log₂ n trials, and two for what is left.
+#[test]
+fn one_conflict_takes_twice_the_logarithm_of_trials() {
+    for metrics in [2_usize, 3, 5, 8, 16, 31, 48, 64] {
+        let mut most = 0;
+        for a in 0..metrics {
+            for b in a + 1..metrics {
+                let (found, trials) = halved(metrics, &[(a, b)]);
+                assert_eq!((found.runs.len(), &found.conflicts[..]), (2, &[(a, b)][..]));
+                most = most.max(trials);
+            }
+        }
+        let halvings = 2 * (metrics as f64).log2().ceil() as usize;
+        println!("{metrics} metrics, one bad pair: at most {most} trials");
+        assert!(most <= halvings + 5, "{metrics}: {most}");
+    }
+}
+
+#[test]
+fn forty_eight_metrics_with_up_to_four_conflicts_take_sixty_trials() {
+    let mut random = Random::new(48);
+    for conflicts in 1..=4 {
+        let mut most = 0;
+        for _ in 0..300 {
+            let mut pairs: Vec<_> = (0..conflicts).map(|_| distinct_pair(48, &mut random)).collect();
+            let (found, trials) = halved(48, &pairs);
+            pairs.sort_unstable();
+            pairs.dedup();
+            assert!(found.conflicts.iter().all(|pair| pairs.contains(pair)));
+            assert!(found.runs.len() <= 3, "{pairs:?}: {found:?}");
+            most = most.max(trials);
+        }
+        println!("48 metrics, {conflicts} bad pairs: at most {most} trials");
+        assert!(most <= 60, "{conflicts}: {most}");
+    }
+}
+
+/// A program that bears twelve counters, whichever they are.
+#[test]
+fn a_limit_on_how_many_is_found_without_trying_pairs() {
+    let mut oracle = Oracle::new(|set, _| set.count_ones() > 12);
+    let found = solve(&mut oracle, 48, 1, 60);
+    println!("48 metrics, twelve at a time: {} trials", found.trials);
+    assert!(found.is_verified() && found.conflicts.is_empty(), "{found:?}");
+    assert!(found.runs.len() <= 5, "{found:?}");
+}
+
+/// One metric that goes with none of the others.
+#[test]
+fn a_hub_of_conflicts_leaves_alone() {
+    let pairs: Vec<(usize, usize)> =
+        (0..48).filter(|&other| other != 20).map(|other| (20.min(other), 20.max(other))).collect();
+    let (found, trials) = halved(48, &pairs);
+    println!("48 metrics, one against all: {trials} trials");
+    assert_eq!(found.runs.len(), 2);
+    assert!(trials <= 60, "{trials}");
 }

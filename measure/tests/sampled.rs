@@ -1,8 +1,9 @@
-//! Samples by the kernel against counters that are read: the same totals, and records that add up to them. What this kernel does not sample is printed.
+//! Samples by the kernel against counters that are read: the same totals, and records that add up
+//! to them. What this kernel does not sample is printed.
 
-use measure::collector::{Ended, Sampling};
-use measure::counter::{find, Counters, Event, Group, Samples, Whose};
-use measure::trace::{check, Header, Interval, Trace, Unit};
+use lightfoot_measure::collector::{Ended, Sampling};
+use lightfoot_measure::counter::{find, Counters, Event, Group, Samples, Whose};
+use lightfoot_measure::trace::{check, Header, Interval, Trace, Unit};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -53,7 +54,8 @@ fn collect(script: &str, samples: &mut Samples, mut stop: impl FnMut() -> bool) 
     (trace, ended)
 }
 
-/// The paces are those of the program's own clock, so a busy machine makes the run longer and not the trace shorter.
+/// The paces are those of the program's own clock, so a busy machine makes the run longer and not
+/// the trace shorter.
 #[test]
 fn a_busy_program_makes_a_record_each_interval_and_all_add_up() {
     let Some(mut samples) = samples() else { return };

@@ -1,6 +1,6 @@
 //! The trace file: round trips, cuts at every byte, forgeries, and the checker.
 
-use measure::trace::{
+use lightfoot_measure::trace::{
     check, decode, End, Header, Interval, Metric, Record, Share, Source, Trace, Unit, Value, Writer,
 };
 use proptest::prelude::*;

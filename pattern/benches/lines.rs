@@ -1,11 +1,14 @@
-//! Rates of a planned [`pattern::Regex`] on a file: counting lines, pushing lines, all spans.
+//! Rates of a planned [`lightfoot_pattern::Regex`] on a file: counting lines, pushing lines, all
+//! spans.
 //!
-//! `cargo bench -p pattern --bench lines -- TEXT [-i] [--count] [--engine NAME] (-e PATTERN | -f LIST)...`; with `--count` lines are only counted. Each pattern or list of words is one row; a list has a word
-//! a line. Figures are the best of five passes in GB/s of text; counts are held against the `regex` crate on the first megabyte. The last
-//! column is the time to build the expression.
+//! `cargo bench -p lightfoot-pattern --bench lines -- TEXT [-i] [--count] [--engine NAME] (-e
+//! PATTERN | -f LIST)...`; with `--count` lines are only counted. Each pattern or list of words is
+//! one row; a list has a word a line. Figures are the best of five passes in GB/s of text; counts
+//! are held against the `regex` crate on the first megabyte. The last column is the time to build
+//! the expression.
 
-use pattern::regex::{Case, RegexBuilder};
-use pattern::Regex;
+use lightfoot_pattern::regex::{Case, RegexBuilder};
+use lightfoot_pattern::Regex;
 use std::hint::black_box;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};

@@ -1,29 +1,19 @@
 //! Rates of every kernel on the frozen list of patterns, beside a plain scan of the same bytes.
 //!
-//! `cargo bench -p pattern -- [--kernel NAME] [--pattern PART] [--megabytes N] [FILE]`. Without a file the texts are composed on the spot: code from this
-//! workspace's own sources, English and other scripts from short lists of words. Each figure is the best of several passes, in GB/s of text;
-//! counts are held against the `regex` crate on the first megabyte, so that no wrong answer is fast.
-//! The last column is the time from a parsed expression to the first line counted, translation included.
+//! `cargo bench -p lightfoot-pattern -- [--kernel NAME] [--pattern PART] [--megabytes N] [FILE]`.
+//! Without a file the texts are composed on the spot: code from this workspace's own sources,
+//! English and other scripts from short lists of words. Each figure is the best of several passes,
+//! in GB/s of text; counts are held against the `regex` crate on the first megabyte, so that no
+//! wrong answer is fast. The last column is the time from a parsed expression to the first line
+//! counted, translation included.
 
-use pattern::compile::{compile, CompileOptions};
-use pattern::kernel::{Kernel, Scanner, KERNELS};
-use serde::Deserialize;
+mod composed;
+
+use composed::{compose, frozen, Entry};
+use lightfoot_pattern::compile::{compile, CompileOptions};
+use lightfoot_pattern::kernel::{Kernel, Scanner, KERNELS};
 use std::hint::black_box;
-use std::path::Path;
 use std::time::{Duration, Instant};
-
-#[derive(Deserialize)]
-struct List {
-    pattern: Vec<Entry>,
-}
-
-#[derive(Deserialize)]
-struct Entry {
-    name: String,
-    text: String,
-    classes: bool,
-    pattern: String,
-}
 
 struct Arguments {
     kernel: Option<Kernel>,
@@ -49,8 +39,7 @@ fn arguments() -> Arguments {
 
 fn main() {
     let arguments = arguments();
-    let list: List =
-        toml::from_str(include_str!("../data/patterns.toml")).expect("the list of patterns parses");
+    let list = frozen();
     let bytes = arguments.megabytes << 20;
     let mut text: (String, Vec<u8>) = Default::default();
     println!(
@@ -58,7 +47,7 @@ fn main() {
         "pattern", "kernel", "lines", "GB/s", "scan", "ready in µs"
     );
     let mut ratios = Vec::new();
-    for entry in list.pattern.iter().filter(|entry| entry.name.contains(&arguments.part)) {
+    for entry in list.iter().filter(|entry| entry.name.contains(&arguments.part)) {
         if text.0 != entry.text {
             let whole = match &arguments.file {
                 Some(file) => std::fs::read(file).unwrap_or_else(|error| panic!("{file}: {error}")),
@@ -144,58 +133,3 @@ fn scan(text: &[u8]) -> u8 {
     }
     all.iter().fold(0, |union, byte| union ^ byte)
 }
-
-// --- texts
-
-fn compose(kind: &str, bytes: usize) -> Vec<u8> {
-    let mut text = Vec::with_capacity(bytes + (1 << 20));
-    if kind == "code" {
-        let mut sources = Vec::new();
-        collect_sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join(".."), &mut sources);
-        while text.len() < bytes {
-            text.extend_from_slice(&sources);
-        }
-    } else {
-        let words: Vec<&str> = match kind {
-            "many" => OTHER_WORDS.split(' ').collect(),
-            _ => ENGLISH_WORDS.split(' ').collect(),
-        };
-        let line_words = if kind == "long" { 200_000 } else { 9 };
-        let mut random = 1u64;
-        while text.len() < bytes {
-            for at in 0..line_words {
-                random =
-                    random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-                let word = words[(random >> 33) as usize % words.len()];
-                text.extend_from_slice(word.as_bytes());
-                text.extend_from_slice(if at + 1 == line_words { b".\n" } else { b" " });
-            }
-        }
-    }
-    text.truncate(bytes);
-    text
-}
-
-fn collect_sources(folder: &Path, sources: &mut Vec<u8>) {
-    let mut entries: Vec<_> =
-        std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
-    entries.sort();
-    for path in entries {
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("").to_string();
-        if path.is_dir() && name != "target" && !name.starts_with('.') {
-            collect_sources(&path, sources);
-        } else if name.ends_with(".rs") {
-            sources.extend(std::fs::read(&path).unwrap_or_default());
-        }
-    }
-}
-
-const ENGLISH_WORDS: &str = "the of and a to in he was that it his is with as had for she not be at on they you have but by from him \
-this or which we an were all so one said there been would more when if no out up into them what your could do has time about other some \
-their than then who will my two like very after little made over such man before must through years where much way well down should because \
-long each just those people how too Mr state good good make world still own see men work life being day here many mountain question Watson \
-morning nothing running slowly surprise kitchen gentleman important remember dancing quickly Queen beautiful";
-
-const OTHER_WORDS: &str = "и в не на я быть он с что а по это она этот к но они мы весь который из у то за свой человек Москва Пётр возможность \
-новость радость Россия 的 一 是 不 了 在 人 有 我 他 这 个 们 中 来 上 大 为 和 国 中华人民共和国 北京市 时间问题 και το να του η της με που \
-την από Αθήνα Ελλάδα the and Berlin été naïve München 😀 😂";

@@ -1,12 +1,17 @@
-//! The cases of the `regex` repository's test data, run through [`pattern::Regex`]: how many give the same spans, and why others are not run.
+//! The cases of the `regex` repository's test data, run through [`lightfoot_pattern::Regex`]: how
+//! many give the same spans, and why others are not run.
 //!
-//! `cargo bench -p pattern --bench suite -- FOLDER`, where FOLDER is `testdata` of a checkout. Cases with several patterns are asked which of them match;
-//! bounds are honoured by searching from their start and within their end. Ends with status 1 when a case that is run differs.
+//! `cargo bench -p lightfoot-pattern --bench suite -- FOLDER`, where FOLDER is `testdata` of a
+//! checkout. Cases with several patterns are asked which of them match; bounds are honoured by
+//! searching from their start and within their end. Ends with status 1 when a case that is run
+//! differs.
 //!
-//! With a file `spencer1.tests` of a checkout of GNU grep instead of a folder, its lines `STATUS@EXPRESSION@TEXT` are run: 0 for a match, 1 for none, 2 for an
-//! expression that is refused. POSIX's extended expressions differ from ours in places, so what differs is listed and the status is 0.
+//! With a file `spencer1.tests` of a checkout of GNU grep instead of a folder, its lines
+//! `STATUS@EXPRESSION@TEXT` are run: 0 for a match, 1 for none, 2 for an expression that is
+//! refused. POSIX's extended expressions differ from ours in places, so what differs is listed and
+//! the status is 0.
 
-use pattern::regex::{Case, Options, RegexBuilder, RegexSet, Unit};
+use lightfoot_pattern::regex::{Case, Options, RegexBuilder, RegexSet, Unit};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -58,7 +63,7 @@ fn spencer(file: &Path) {
         let (Some(status), Some(pattern), Some(text)) = (fields.next(), fields.next(), fields.next()) else {
             continue;
         };
-        let found = match pattern::Regex::new(pattern) {
+        let found = match lightfoot_pattern::Regex::new(pattern) {
             Ok(regex) => i32::from(!regex.is_match(format!("{text}\n").as_bytes())),
             Err(_) => 2,
         };
@@ -164,12 +169,13 @@ fn run(case: &Value) -> Result<&'static str, Verdict> {
 #[derive(PartialEq)]
 enum Begin {
     Anywhere,
-    /// As anchored searches have it. A match there is the leftmost one, so an unanchored search finds it.
+    /// As anchored searches have it. A match there is the leftmost one, so an unanchored search
+    /// finds it.
     WhereTheLastEnded,
 }
 
 /// Matches from a place on, what lies before being seen by look-behind.
-fn all_from(regex: &pattern::Regex, text: &[u8], from: usize, begin: Begin) -> Vec<Range<usize>> {
+fn all_from(regex: &lightfoot_pattern::Regex, text: &[u8], from: usize, begin: Begin) -> Vec<Range<usize>> {
     let (mut at, mut found): (usize, Vec<Range<usize>>) = (from, Vec::new());
     while let Some(next) = (at <= text.len()).then(|| regex.find_at(text, at)).flatten() {
         if begin == Begin::WhereTheLastEnded && next.start != at {

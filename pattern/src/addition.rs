@@ -1,12 +1,15 @@
 //! Long-stream addition and MatchStar on blocks of several words, as the paper defines them.
 //!
-//! Adding two streams of `f` words needs a carry to run through all of them; instead each word is added by itself, and two masks of `f` bits say the rest: the
-//! *carry mask* `c` of words that overflowed, and the *bubble mask* `b` of words that are all ones, which pass a carry on.
-//! The words to be incremented are `i = MatchStar(2c + p, b)`, with carry-in `p`; bit `f` of it is the carry-out. Where `f` masks do not fit one
-//! word there is a second level: a group of words overflows or bubbles as a whole, and the same formula decides which groups receive a carry.
+//! Adding two streams of `f` words needs a carry to run through all of them; instead each word is
+//! added by itself, and two masks of `f` bits say the rest: the *carry mask* `c` of words that
+//! overflowed, and the *bubble mask* `b` of words that are all ones, which pass a carry on. The
+//! words to be incremented are `i = MatchStar(2c + p, b)`, with carry-in `p`; bit `f` of it is the
+//! carry-out. Where `f` masks do not fit one word there is a second level: a group of words
+//! overflows or bubbles as a whole, and the same formula decides which groups receive a carry.
 //!
-//! The translator emits these steps with AVX-512 masks; here they are in plain Rust, for the study and as the truth that tests hold
-//! against schoolbook addition. Source: Cameron et al. 2014, sections 2 and 3 (figures 1 and 2).
+//! The translator emits these steps with AVX-512 masks; here they are in plain Rust, for the study
+//! and as the truth that tests hold against schoolbook addition. Source: Cameron et al. 2014,
+//! sections 2 and 3 (figures 1 and 2).
 
 /// Words of a group of [`add_two_levels`]: one 512-bit vector.
 pub const GROUP_WORDS: usize = 8;

@@ -1,12 +1,15 @@
 //! Lines of a text: where they begin and end.
 //!
-//! A line runs up to and including its terminator byte; the last one may lack it. Pure and scalar but for `memchr`, and for the end of a long line,
-//! which is looked for as strings are.
+//! A line runs up to and including its terminator byte; the last one may lack it. Pure and scalar
+//! but for `memchr`, and for the end of a long line, which is looked for as strings are.
 
 use crate::literal::finder::Finder;
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 
-/// An end within so many bytes is found fastest by what needs no preparation.
+/// Receives lines until it breaks.
+pub(crate) type Push<'p> = dyn FnMut(Range<usize>) -> ControlFlow<()> + 'p;
+
+/// A line's end within this many bytes is found fastest by `memchr`, which needs no preparation.
 const NEAR_BYTES: usize = 4 << 10;
 
 /// The end of the line that holds byte `at`, terminator included.
@@ -18,7 +21,7 @@ pub fn end_of(text: &[u8], at: usize, terminator: u8) -> usize {
     }
 }
 
-/// The same for a long line.
+/// The end of a line that goes on behind `from`, terminator included.
 #[cold]
 fn far_end_of(text: &[u8], from: usize, terminator: u8) -> usize {
     Finder::new(&[terminator]).find(text, from).map_or(text.len(), |at| at + 1)
@@ -40,6 +43,11 @@ pub fn content(line: &[u8], terminator: u8) -> usize {
 }
 
 /// The lines of a text, terminators included.
+///
+/// ```
+/// let lines: Vec<_> = lightfoot_pattern::line::each(b"one\ntwo", b'\n').collect();
+/// assert_eq!(lines, [0..4, 4..7]);
+/// ```
 pub fn each(text: &[u8], terminator: u8) -> impl Iterator<Item = Range<usize>> + '_ {
     let mut start = 0;
     std::iter::from_fn(move || {

@@ -1,42 +1,62 @@
 //! Which engine a pattern gets.
 //!
-//! An engine answers one question about a text: which of its lines match. [`ENGINES`] lists them with the question whether they take a
-//! pattern; the first that does is chosen, so the order of the list is the order of preference. All engines give the same answers,
-//! which the agreement test holds them to.
+//! **Problem.** One question is asked of every text: which of its lines match. No way to answer it
+//! is the fastest for all patterns: a rare string is found at the speed of memory, bit streams cost
+//! the same whatever the text holds, an automaton needs no preparation.
+//!
+//! **Idea.** [`ENGINES`] lists the ways with two questions each: can it take the pattern (`build`),
+//! and is it likely to be faster than those behind it (`suits`). The first that says yes to both is
+//! chosen, so the order of the list is the order of preference.
 //!
 //! | pattern | engine | because |
 //! |---|---|---|
 //! | one string | `literal` | its rarest bytes are looked for; where it is dense, bit streams |
 //! | many strings | `words` | windows of all of them are hashed and looked up at once |
-//! | what cannot match without some string | `required` | that string is looked for and its lines confirmed; where it is dense, bit streams |
-//! | what has a bit-stream program of bounded size | `streams` | a cost per byte that no text changes |
+//! | no match without some string | `required` | it is looked for and its lines confirmed |
+//! | any with a small program | `streams` | a cost per byte that no text changes |
 //! | anything else | `automaton` | a lazy automaton needs no more than a look at each byte |
-//! | where it is asked for by name | `cuda` | a graphics card runs the program; what it fails at, the processor does |
+//! | asked for by name | `cuda` | a graphics card; what it fails at, the processor does |
 //!
-//! Programs are compiled when the first text comes that is large enough to repay it; smaller ones go through the automaton.
+//! **What the text decides.** The plan is made before any text is seen, so three decisions are left
+//! to each text:
+//!
+//! ```text
+//! shorter than STREAM_BYTES ────────────────────────────▶ automaton, line after line
+//! the string of `literal`, `required` is dense from here ▶ streams for the rest of the text
+//! enough lines to confirm ──────────────────────────────▶ a program, compiled when first needed
+//! ```
+//!
+//! **Invariants.**
+//!
+//! 1. All engines give the same lines, in order; the agreement test holds them to it.
+//! 2. A place where one engine hands over to another is the start of a line, so that neither has to
+//!    know what the other saw.
+//! 3. Candidates (`exact` is false) are confirmed one by one; nothing is ever approximated.
+
+mod expression;
 
 use crate::compile::{self, CompileError, CompileOptions};
 use crate::kernel::cuda::{Cuda, CudaError, GpuProgram, HostText, Reach};
 use crate::kernel::Scanner;
-use crate::line;
-use crate::literal::required::{self, Cost, Required};
+use crate::line::{self, Push};
+use crate::literal::required::Required;
 use crate::literal::Literal;
 use crate::program::BitProgram;
-use crate::regex::{Automaton, Options, Terminator, Unit};
+use crate::regex::automaton::Automaton;
+use crate::regex::options::{Options, Terminator, Unit};
 use crate::words::Words;
+use expression::{cost_of_streams, has_long_characters, has_rare_string, letters, without_word_boundaries};
 use regex_automata::Input;
-use regex_syntax::hir::{Class, Hir, HirKind};
+use regex_syntax::hir::{Hir, HirKind};
 use std::fmt::Write;
 use std::ops::{ControlFlow, Range};
 use std::sync::{Arc, OnceLock};
 
-/// Receives lines.
-pub(crate) type Push<'p> = dyn FnMut(Range<usize>) -> ControlFlow<()> + 'p;
-
-/// Texts below this go through the automaton: setting up streams costs more.
+/// Shorter texts go through the automaton: setting up streams costs more.
 const STREAM_BYTES: usize = 4 << 10;
 
-/// Programs may have no more operations. Most of a large one is for characters beyond ASCII and skipped where there are none.
+/// The most operations of a program. Most of a large one are for characters beyond ASCII and are
+/// skipped where there are none.
 pub const MOST_OPERATIONS: usize = 20_000;
 
 /// Expressions with more letters have programs that are slower than the automaton on any text.
@@ -45,32 +65,33 @@ const MOST_LETTERS: usize = 1500;
 /// Words with fewer letters in all have programs that are faster than the engine for words.
 const FEW_LETTERS: usize = 40;
 
-/// Streams without Unicode classes are nearly as fast as memory: only strings with pairs of bytes that are this rare are looked for first.
-const RARE_PAIR: u32 = 11;
-
-/// Where streams need no Unicode classes, a confirmed line costs what they need for so many bytes, and their program what so many lines do.
-const COST: Cost = Cost { sparse_bytes: 1 << 10, patience_lines: 256 };
-
-/// The same where they need Unicode classes.
-const UNICODE_COST: Cost = Cost { sparse_bytes: 384, patience_lines: 4 << 10 };
-
 /// Groups of fewer lines are confirmed by the automaton.
 const FEW_LINES: usize = 8;
 
 /// A way to find matching lines.
 #[derive(Debug)]
 pub struct EngineKind {
-    /// As `--explain` says it.
+    /// The name that `--explain` prints and that selects the engine.
     pub name: &'static str,
-    /// What it does, in one sentence.
+    /// What the engine does, in one sentence.
     pub about: &'static str,
-    /// The engine for a pattern, where it takes it.
+    /// The engine for a pattern, or `None` where it cannot take the pattern.
     build: fn(&Hir, &Options) -> Option<Engine>,
-    /// Whether it is likely to be faster than those behind it.
+    /// Whether it is likely to be faster than the engines behind it.
     suits: fn(&Hir) -> bool,
 }
 
 /// All engines, the preferred ones first.
+///
+/// ```
+/// use lightfoot_pattern::{plan::ENGINES, RegexBuilder};
+/// for engine in ENGINES {
+///     // An engine that cannot take the pattern leaves it to the others.
+///     let regex = RegexBuilder::new().engine(engine.name).build("o+")?;
+///     assert_eq!(regex.count_lines(b"foo\nbar\n"), 1, "{}", regex.engine());
+/// }
+/// # Ok::<(), lightfoot_pattern::regex::Error>(())
+/// ```
 pub const ENGINES: &[EngineKind] = &[
     EngineKind {
         name: "records",
@@ -159,13 +180,17 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// The first engine of the list that takes the pattern; `wanted` first of all, and then for every text.
+    /// The first engine of the list that takes the pattern; `wanted` first of all, and then for
+    /// every text.
     pub(crate) fn new(hir: &Hir, options: &Options, wanted: Option<&str>) -> Plan {
+        // The engine that was asked for by name comes first; where it cannot take the pattern, the
+        // others follow in order of preference.
         let preferred = ENGINES.iter().filter(|kind| Some(kind.name) == wanted);
         let usable = preferred.chain(ENGINES.iter().filter(|kind| (kind.suits)(hir)));
         let usable = usable.filter(|_| options.unit == Unit::Line);
         let chosen = usable.filter_map(|kind| Some((kind, (kind.build)(hir, options)?))).next();
         let terminator = options.terminator.byte();
+        // An engine that was asked for by name runs on every text: tests mean it so.
         let small_bytes = if wanted.is_some() { 0 } else { STREAM_BYTES };
         match chosen {
             Some((kind, engine)) => {
@@ -186,6 +211,7 @@ impl Plan {
     }
 
     pub(crate) fn explain(&self) -> String {
+        // First what every engine has, then what is special to some.
         let mut out = format!("engine: {} ({})\n", self.name, self.about);
         if let Some(streams) = self.streams().filter(|_| self.name != "cuda") {
             out += &streams.explain();
@@ -229,6 +255,7 @@ impl Plan {
     pub(crate) fn count(&self, spans: &Automaton, text: &[u8]) -> u64 {
         match &self.engine {
             Engine::Literal(literal, _) => {
+                // Behind `at` the string is dense: streams count the rest.
                 let (count, at) = literal.count(text, self.terminator);
                 count + if at < text.len() { self.count_streams(spans, &text[at..]) } else { 0 }
             }
@@ -246,6 +273,7 @@ impl Plan {
                 }
             }
             Engine::Streams(_) => self.count_streams(spans, text),
+            // Whatever goes wrong with a card, the processor gives the answer.
             Engine::Cuda(program, _) => program
                 .count_lines_from_host(HostText::Pageable(text))
                 .unwrap_or_else(|_| self.count_streams(spans, text)),
@@ -293,6 +321,7 @@ impl Plan {
 
     /// The lines that end at these places.
     fn lines_that_end(&self, text: &[u8], ends: &[u64], push: &mut Push<'_>) -> ControlFlow<()> {
+        // A line's start is looked for from the end of the last line that matched, no further.
         let mut past = 0;
         ends.iter().try_for_each(|&end| {
             let end = end as usize;
@@ -310,13 +339,16 @@ impl Plan {
         text: &[u8],
         push: &mut Push<'_>,
     ) -> ControlFlow<(), usize> {
+        // Lines with the string come in groups. Large groups are copied side by side and confirmed
+        // by a program in one go, small ones by the automaton, line by line.
         let mut copies = Vec::new();
         let mut confirm = |lines: &[Range<usize>], push: &mut Push<'_>| match self.confirming(required, lines)
         {
             Some(scanner) => confirmed(scanner, text, lines, &mut copies, push),
             None => lines.iter().try_for_each(|line| {
                 let content = line.start + line::content(&text[line.clone()], self.terminator);
-                // Not `is_match`: where the earliest end of a match is asked for, the fastest engine for Unicode's `\b` is left out.
+                // Not `is_match`: where the earliest end of a match is asked for, the fastest
+                // engine for Unicode's `\b` is left out.
                 match spans.search_half(&Input::new(&text[line.start..content])) {
                     Some(_) => push(line.clone()),
                     None => ControlFlow::Continue(()),
@@ -328,6 +360,8 @@ impl Plan {
 
     /// The program that confirms these lines, where that is faster than the automaton.
     fn confirming(&self, required: &Required, lines: &[Range<usize>]) -> Option<&Scanner> {
+        // A program is compiled after enough lines were confirmed to repay it, and used once it is
+        // there.
         let compiled = match required.repays_program(lines.len()) {
             true => self.streams()?.compiled(),
             false => self.streams()?.compiled.get()?.as_ref(),
@@ -351,7 +385,7 @@ impl Plan {
         self.lines_by_streams(spans, &text[at..], &mut |line| push(at + line.start..at + line.end))
     }
 
-    /// The same lines without any preparation, for texts of a few lines.
+    /// Pushes the matching lines without any preparation, for texts of a few lines.
     pub(crate) fn lines_nearby(
         &self,
         spans: &Automaton,
@@ -365,7 +399,7 @@ impl Plan {
     }
 
     /// The program, where the text is large enough for it and there is one.
-    fn compiled(&self, text: &[u8]) -> Option<&Compiled> {
+    fn compiled(&self, text: &[u8]) -> Option<&CompiledStreams> {
         if text.len() < self.small_bytes {
             return None;
         }
@@ -376,6 +410,7 @@ impl Plan {
         let Some(compiled) = self.compiled(text) else {
             return automaton(spans, text, self.terminator, push);
         };
+        // The program marks the ends of lines; their starts are looked for where they are needed.
         let mut past = 0;
         compiled.scanner.for_each_line_end(text, |end| {
             let start = past + line::start_of(&text[past..], end - past, self.terminator);
@@ -392,8 +427,10 @@ impl Plan {
 /// The program of a pattern on the machine's card.
 ///
 /// # Errors
-/// Lines of the pattern depend on more than themselves, it has no exact program, or there is no card.
+/// Lines of the pattern depend on more than themselves, it has no exact program, or there is no
+/// card.
 pub(crate) fn for_card(hir: &Hir, options: &Options) -> Result<GpuProgram, CudaError> {
+    // Each refusal is a sentence for people who asked for the card.
     let refused = |reason: &str| Err(CudaError::NoProgram { reason: reason.to_owned() });
     if options.unit == Unit::Text {
         return refused("a match may span lines");
@@ -406,7 +443,9 @@ pub(crate) fn for_card(hir: &Hir, options: &Options) -> Result<GpuProgram, CudaE
     };
     match streams.compiled() {
         None => refused("it has more operations than a program may have"),
-        Some(Compiled { exact: false, .. }) => refused("its lines would have to be confirmed one by one"),
+        Some(CompiledStreams { exact: false, .. }) => {
+            refused("its lines would have to be confirmed one by one")
+        }
         Some(compiled) => GpuProgram::new(&Cuda::shared()?, compiled.scanner.program(), Reach::Line),
     }
 }
@@ -416,21 +455,22 @@ pub(crate) fn for_card(hir: &Hir, options: &Options) -> Result<GpuProgram, CudaE
 struct Streams {
     hir: Arc<Hir>,
     terminator: u8,
-    compiled: Arc<OnceLock<Option<Compiled>>>,
+    compiled: Arc<OnceLock<Option<CompiledStreams>>>,
 }
 
 /// A program on a kernel.
 #[derive(Debug)]
-struct Compiled {
+struct CompiledStreams {
     scanner: Scanner,
-    /// It marks the matching lines and no others; else they are candidates.
+    /// Whether the program marks exactly the matching lines; else it marks candidates.
     exact: bool,
 }
 
 impl Streams {
     /// Streams for a pattern whose program is likely to be small enough.
     fn new(hir: &Hir, options: &Options) -> Option<Streams> {
-        // A character class behind half a character: left to the automaton, which decides such cases byte by byte.
+        // A character class behind half a character: left to the automaton, which decides such
+        // cases byte by byte.
         if !hir.properties().is_utf8() && has_long_characters(hir) {
             return None;
         }
@@ -440,13 +480,15 @@ impl Streams {
         (letters(hir) <= MOST_LETTERS).then(|| Streams { hir: Arc::new(hir.clone()), terminator, compiled })
     }
 
-    fn compiled(&self) -> Option<&Compiled> {
+    fn compiled(&self) -> Option<&CompiledStreams> {
         self.compiled.get_or_init(|| self.compile()).as_ref()
     }
 
-    fn compile(&self) -> Option<Compiled> {
+    fn compile(&self) -> Option<CompiledStreams> {
         let options =
             CompileOptions { terminator: self.terminator, operations: MOST_OPERATIONS, ..Default::default() };
+        // A Unicode word boundary that no program can decide is left out: the program then marks a
+        // superset of the lines, and the automaton confirms them.
         let (program, exact) = match compile::compile(&self.hir, &options) {
             Ok(program) => (program, true),
             Err(CompileError::WordAhead { .. }) => {
@@ -454,7 +496,7 @@ impl Streams {
             }
             Err(_) => return None,
         };
-        Some(Compiled { scanner: Scanner::new(&program), exact })
+        Some(CompiledStreams { scanner: Scanner::new(&program), exact })
     }
 
     fn explain(&self) -> String {
@@ -464,7 +506,7 @@ impl Streams {
                 out,
                 "program: more than {MOST_OPERATIONS} operations, so the automaton runs instead"
             ),
-            Some(Compiled { scanner, exact }) => writeln!(
+            Some(CompiledStreams { scanner, exact }) => writeln!(
                 out,
                 "kernel: {}\nlines: {}\ntexts below {STREAM_BYTES} bytes: automaton",
                 scanner.kernel().name(),
@@ -483,6 +525,8 @@ fn confirmed(
     copies: &mut Vec<u8>,
     push: &mut Push<'_>,
 ) -> ControlFlow<()> {
+    // The program runs over the copies; the end of a marked copy leads back to its line, because
+    // copies lie in the order of their lines.
     copies.clear();
     lines.iter().for_each(|line| copies.extend_from_slice(&text[line.clone()]));
     let (mut lines, mut past) = (lines.iter(), 0);
@@ -495,62 +539,6 @@ fn confirmed(
         });
         line.map_or(ControlFlow::Continue(()), |line| push(line.clone()))
     })
-}
-
-/// Whether a class holds characters of several bytes.
-fn has_long_characters(hir: &Hir) -> bool {
-    match hir.kind() {
-        HirKind::Class(Class::Unicode(class)) => class.maximum_len().is_some_and(|bytes| bytes > 1),
-        HirKind::Repetition(repetition) => has_long_characters(&repetition.sub),
-        HirKind::Capture(capture) => has_long_characters(&capture.sub),
-        HirKind::Concat(subs) | HirKind::Alternation(subs) => subs.iter().any(has_long_characters),
-        HirKind::Empty | HirKind::Literal(_) | HirKind::Look(_) | HirKind::Class(Class::Bytes(_)) => false,
-    }
-}
-
-/// Whether a string that every match contains is likely to be found faster than streams run.
-fn has_rare_string(hir: &Hir) -> bool {
-    required::rarest(hir).is_some_and(|string| match has_long_characters(hir) {
-        true => string.len() > 1,
-        false => string.len() > 2 && required::rarest_pair(string) <= RARE_PAIR,
-    })
-}
-
-/// What streams cost that a search for a string may spare.
-fn cost_of_streams(hir: &Hir) -> Cost {
-    if has_long_characters(hir) {
-        UNICODE_COST
-    } else {
-        COST
-    }
-}
-
-/// Letters of all literals and classes.
-fn letters(hir: &Hir) -> usize {
-    match hir.kind() {
-        HirKind::Literal(literal) => literal.0.len(),
-        HirKind::Class(_) => 1,
-        HirKind::Repetition(repetition) => letters(&repetition.sub),
-        HirKind::Capture(capture) => letters(&capture.sub),
-        HirKind::Concat(subs) | HirKind::Alternation(subs) => subs.iter().map(letters).sum(),
-        HirKind::Empty | HirKind::Look(_) => 0,
-    }
-}
-
-/// What matches wherever `hir` does, without assertions about words.
-fn without_word_boundaries(hir: &Hir) -> Hir {
-    let all = |subs: &[Hir]| subs.iter().map(without_word_boundaries).collect();
-    match hir.kind() {
-        HirKind::Look(look) if regex_syntax::hir::LookSet::singleton(*look).contains_word() => Hir::empty(),
-        HirKind::Repetition(repetition) => {
-            let sub = Box::new(without_word_boundaries(&repetition.sub));
-            Hir::repetition(regex_syntax::hir::Repetition { sub, ..repetition.clone() })
-        }
-        HirKind::Capture(capture) => without_word_boundaries(&capture.sub),
-        HirKind::Concat(subs) => Hir::concat(all(subs)),
-        HirKind::Alternation(subs) => Hir::alternation(all(subs)),
-        _ => hir.clone(),
-    }
 }
 
 fn records(spans: &Automaton, text: &[u8], terminator: u8, push: &mut Push<'_>) -> ControlFlow<()> {
@@ -567,6 +555,8 @@ fn automaton(spans: &Automaton, text: &[u8], terminator: u8, push: &mut Push<'_>
     let mut at = 0;
     while at < text.len() {
         let input = Input::new(text).span(at..text.len()).earliest(true);
+        // The end of some match is enough: it lies in the line that matches, and the search goes on
+        // behind that line.
         let Some(half) = spans.search_half(&input) else { break };
         // An empty match behind the last terminator lies in no line.
         if half.offset() == text.len() && text.last() == Some(&terminator) {
@@ -575,7 +565,21 @@ fn automaton(spans: &Automaton, text: &[u8], terminator: u8, push: &mut Push<'_>
         let end = line::end_of(text, half.offset(), terminator);
         let start = at + line::start_of(&text[at..], half.offset() - at, terminator);
         at = end;
-        push(start..end)?;
+        if !looks_back(text, start) || matches_alone(spans, &text[start..end], terminator) {
+            push(start..end)?;
+        }
     }
     ControlFlow::Continue(())
+}
+
+/// Whether an assertion in the line at `start` may have looked behind its beginning: the
+/// automaton's reads the character before a stray continuation byte (80 to BF) from up to three
+/// bytes before it, and takes the terminator for it. Alone, such a line begins with what is no
+/// character.
+fn looks_back(text: &[u8], start: usize) -> bool {
+    start > 0 && text.get(start).is_some_and(|byte| (0x80..0xc0).contains(byte))
+}
+
+fn matches_alone(spans: &Automaton, line: &[u8], terminator: u8) -> bool {
+    spans.search_half(&Input::new(&line[..line::content(line, terminator)])).is_some()
 }

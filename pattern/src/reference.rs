@@ -1,25 +1,37 @@
-//! The slow twins: programs over unbounded streams, and lines by the `regex` crate's definition of one.
+//! The slow twins: programs over unbounded streams, and lines by the `regex` crate's definition of
+//! one.
 //!
-//! [`evaluate`] follows the paper's model to the letter: a stream is a list of bits as long as the text, an advance moves all of it, an addition
-//! is done digit by digit from the lowest position. There are no blocks, so there is nothing to carry. Every kernel must
-//! agree with it on every program and text.
+//! [`evaluate`] follows the paper's model to the letter: a stream is a list of bits as long as the
+//! text, an advance moves all of it, an addition is done digit by digit from the lowest position.
+//! There are no blocks, so there is nothing to carry. Every kernel must agree with it on every
+//! program and text.
 
 use crate::program::{BitProgram, Instruction, Op, Value};
 
 /// One bit per byte of the text, position 0 first.
 pub type Stream = Vec<bool>;
 
-/// The program's output over the whole text. Cost: time and memory of values times bytes; loops repeat until nothing is new.
+/// The program's output over the whole text. Cost: time and memory of values times bytes; loops
+/// repeat until nothing is new.
+///
+/// ```
+/// use lightfoot_pattern::compile::{compile, CompileOptions};
+/// let program = compile(&regex_syntax::parse("b").unwrap(), &CompileOptions::default())?;
+/// let output = lightfoot_pattern::reference::evaluate(&program, b"a\nb\n");
+/// assert_eq!(output, [false, false, false, true]);
+/// # Ok::<(), lightfoot_pattern::compile::CompileError>(())
+/// ```
 ///
 /// # Panics
 /// When the program breaks a rule of [`BitProgram::verify`].
 pub fn evaluate(program: &BitProgram, text: &[u8]) -> Stream {
-    let mut run = Run { text, program, values: vec![None; program.values as usize] };
+    let mut run = Evaluation { text, program, values: vec![None; program.values as usize] };
     run.body(&program.body);
     run.get(program.output).clone()
 }
 
-/// How many lines the program marks: bits of its output over the text, to which a terminator is added where its last line has none.
+/// How many lines the program marks: bits of its output over the text, to which a terminator is
+/// added where its last line has none.
 pub fn count_lines(program: &BitProgram, text: &[u8]) -> u64 {
     let text = terminated(text, program.terminator);
     evaluate(program, &text).iter().filter(|&&bit| bit).count() as u64
@@ -45,13 +57,13 @@ pub fn add(a: &[bool], b: &[bool]) -> Stream {
     digits.collect()
 }
 
-struct Run<'r> {
+struct Evaluation<'r> {
     text: &'r [u8],
     program: &'r BitProgram,
     values: Vec<Option<Stream>>,
 }
 
-impl Run<'_> {
+impl Evaluation<'_> {
     fn get(&self, value: Value) -> &Stream {
         self.values[value.0 as usize].as_ref().expect("a value is defined before it is used")
     }
@@ -80,6 +92,7 @@ impl Run<'_> {
     }
 
     fn operation(&mut self, one: &Instruction) -> Stream {
+        // Each operation is written as its definition says, bit by bit: slow, and plain to see.
         let length = self.text.len();
         match &one.op {
             Op::Zero => vec![false; length],

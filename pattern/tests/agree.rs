@@ -1,92 +1,24 @@
-//! Agreement: the compiler with the `regex` crate line by line, every kernel with the reference and with each other.
+//! Agreement: the compiler with the `regex` crate line by line, every kernel with the reference and
+//! with each other.
 //!
-//! One runner, many data: patterns and texts drawn from small alphabets that contain what is delicate (characters of all lengths, invalid
-//! UTF-8, carriage returns, NUL), matches of every length across every boundary, and the worst texts that are known.
+//! One runner, many data: patterns and texts drawn from small alphabets that contain what is
+//! delicate (characters of all lengths, invalid UTF-8, carriage returns, NUL), matches of every
+//! length across every boundary, and the worst texts that are known.
 
+mod agreement;
 mod drawn;
 
+use agreement::{check, check_kernels, expected, kernels, line_ends, options, parse, parse_for, regex};
 use drawn::{patterns, random_program, LEAVES};
-use pattern::compile::{compile, CompileError, CompileOptions, Lines};
-use pattern::kernel::{Kernel, Scanner, KERNELS};
-use pattern::program::BitProgram;
-use pattern::reference;
+use lightfoot_pattern::compile::{compile, CompileError, CompileOptions, Lines};
+use lightfoot_pattern::kernel::Scanner;
+use lightfoot_pattern::reference;
 use proptest::prelude::*;
-use regex::bytes::{Regex, RegexBuilder};
 use std::ops::ControlFlow;
-
-fn kernels() -> impl Iterator<Item = Kernel> {
-    KERNELS.iter().copied().filter(|kernel| kernel.is_available())
-}
-
-fn options(terminator: u8) -> CompileOptions {
-    CompileOptions { terminator, ..CompileOptions::default() }
-}
-
-fn parse(pattern: &str) -> regex_syntax::hir::Hir {
-    parse_for(pattern, b'\n')
-}
-
-fn parse_for(pattern: &str, terminator: u8) -> regex_syntax::hir::Hir {
-    let mut parser = regex_syntax::ParserBuilder::new().utf8(false).line_terminator(terminator).build();
-    parser.parse(pattern).unwrap_or_else(|error| panic!("{pattern}: {error}"))
-}
-
-fn regex(pattern: &str, terminator: u8) -> Regex {
-    RegexBuilder::new(pattern)
-        .line_terminator(terminator)
-        .build()
-        .unwrap_or_else(|error| panic!("{pattern}: {error}"))
-}
-
-/// Positions of the terminators of matching lines, by the definition.
-fn expected(regex: &Regex, text: &[u8], terminator: u8) -> Vec<usize> {
-    let mut ends = Vec::new();
-    let mut start = 0;
-    for line in text.split_inclusive(|&byte| byte == terminator) {
-        let end = start + line.len() - usize::from(line.last() == Some(&terminator));
-        if regex.is_match(&text[start..end]) {
-            ends.push(end);
-        }
-        start += line.len();
-    }
-    ends
-}
-
-fn line_ends(scanner: &Scanner, text: &[u8]) -> Vec<usize> {
-    let mut ends = Vec::new();
-    let _ = scanner.for_each_line_end(text, |end| {
-        ends.push(end);
-        ControlFlow::Continue(())
-    });
-    ends
-}
-
-/// All kernels find the same lines, and say the same in each of their ways.
-fn check_kernels(program: &BitProgram, text: &[u8], expected: &[usize], what: &str) {
-    for kernel in kernels() {
-        let scanner = Scanner::with_kernel(program, kernel).unwrap();
-        let what = format!("{what} on {}", kernel.name());
-        assert_eq!(line_ends(&scanner, text), expected, "{what}\n{program}");
-        assert_eq!(scanner.count_lines(text), expected.len() as u64, "{what}: count");
-        assert_eq!(scanner.is_match(text), !expected.is_empty(), "{what}: is_match");
-    }
-}
-
-fn check(pattern: &str, text: &[u8], terminator: u8) {
-    let program = compile(&parse_for(pattern, terminator), &options(terminator))
-        .unwrap_or_else(|e| panic!("{pattern}: {e}"));
-    let ends = expected(&regex(pattern, terminator), text, terminator);
-    check_kernels(
-        &program,
-        text,
-        &ends,
-        &format!("{pattern:?} in {:?}", String::from_utf8_lossy(&text[..text.len().min(400)])),
-    );
-}
 
 // --- random patterns and texts
 
-/// The same cases each time; `PATTERN_SEED` asks for others.
+/// Cases that repeat from run to run; `PATTERN_SEED` asks for others.
 fn config(cases: u32) -> ProptestConfig {
     let seed = std::env::var("PATTERN_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(2014);
     let rng_seed = proptest::test_runner::RngSeed::Fixed(seed);
@@ -199,7 +131,8 @@ proptest! {
     }
 }
 
-/// Texts of many blocks, in which stretches of ASCII and of other characters take turns and lines are long.
+/// Texts of many blocks, in which stretches of ASCII and of other characters take turns and lines
+/// are long.
 fn long_text() -> impl Strategy<Value = Vec<u8>> {
     let stretch = prop_oneof![
         4 => text(),
@@ -365,7 +298,7 @@ fn pieces_are_as_good_as_the_whole() {
         let scanner = Scanner::with_kernel(&program, kernel).unwrap();
         let mut count = 0;
         let mut scan = scanner.scan();
-        let (first, rest) = text.as_bytes().split_at(3 * pattern::transpose::CHUNK_BYTES);
+        let (first, rest) = text.as_bytes().split_at(3 * lightfoot_pattern::transpose::CHUNK_BYTES);
         let mut add = |_: usize, ends: &[u64]| {
             count += ends.iter().map(|word| word.count_ones()).sum::<u32>();
             ControlFlow::Continue(())
@@ -377,7 +310,7 @@ fn pieces_are_as_good_as_the_whole() {
 
 #[test]
 fn one_line_of_a_gigabyte_needs_no_more_memory_than_a_short_one() {
-    let piece = b"all work and no play ".repeat(pattern::transpose::CHUNK_BYTES * 8);
+    let piece = b"all work and no play ".repeat(lightfoot_pattern::transpose::CHUNK_BYTES * 8);
     let program = compile(&parse(r"^all .* 7 times$"), &options(b'\n')).unwrap();
     let scanner = Scanner::new(&program);
     let (mut count, mut bytes) = (0, 0);
@@ -394,7 +327,8 @@ fn one_line_of_a_gigabyte_needs_no_more_memory_than_a_short_one() {
     assert_eq!(count, 1);
 }
 
-/// In CRLF mode `^` and `$` look at two bytes, so the whole text is searched and each match counted for the line that it starts in.
+/// In CRLF mode `^` and `$` look at two bytes, so the whole text is searched and each match counted
+/// for the line that it starts in.
 #[test]
 fn crlf_anchors_are_those_of_the_whole_text() {
     let text = b"a\r\nb\nc\rd\r\n\r\n\nab\r\r\n\rb\n";

@@ -1,36 +1,14 @@
-//! Every engine of the plan against the `regex` crate, line by line: which lines match, how many, and all spans.
+//! Every engine of the plan against the `regex` crate, line by line: which lines match, how many,
+//! and all spans.
 
-use pattern::plan::ENGINES;
-use pattern::regex::{Boundary, Case, Options, RegexBuilder, RegexSet, Scratch, Terminator};
-use pattern::Regex;
+mod truth;
+
+use lightfoot_pattern::plan::ENGINES;
+use lightfoot_pattern::regex::{Boundary, Case, Options, RegexBuilder, RegexSet, Scratch, Terminator};
+use lightfoot_pattern::Regex;
 use proptest::prelude::*;
 use std::ops::{ControlFlow, Range};
-
-/// The truth: each line by itself, with `regex`.
-fn naive(pattern: &str, text: &[u8]) -> (Vec<Range<usize>>, Vec<Range<usize>>) {
-    let regex = regex::bytes::RegexBuilder::new(pattern).build().unwrap();
-    let (mut lines, mut spans) = (Vec::new(), Vec::new());
-    for line in pattern::line::each(text, b'\n') {
-        let content = &text[line.start..line.start + pattern::line::content(&text[line.clone()], b'\n')];
-        let found: Vec<_> =
-            regex.find_iter(content).map(|m| line.start + m.start()..line.start + m.end()).collect();
-        if !found.is_empty() {
-            lines.push(line);
-        }
-        spans.extend(found);
-    }
-    (lines, spans)
-}
-
-fn lines(regex: &Regex, text: &[u8]) -> Vec<Range<usize>> {
-    let mut found = Vec::new();
-    let flow = regex.matching_lines(text, |line| {
-        found.push(line);
-        ControlFlow::Continue(())
-    });
-    assert!(flow.is_continue());
-    found
-}
+use truth::{lines, naive};
 
 /// Holds all engines against the truth, the planned one included.
 fn check(pattern: &str, text: &[u8]) {
@@ -317,14 +295,14 @@ fn what_is_refused_shows_the_place() {
     assert!(said(r"a\nb").contains("    a\\nb\n     ^^\n"), "{}", said(r"a\nb"));
     assert!(said(r"(a)\1").contains("backreferences are not supported"));
     let small = RegexBuilder::new().with(|o| o.size_limit = 1000).build(r"\w{50}").unwrap_err();
-    assert_eq!(small.kind, pattern::regex::ErrorKind::TooLarge(1000));
+    assert_eq!(small.kind, lightfoot_pattern::regex::ErrorKind::TooLarge(1000));
 }
 
 #[test]
 fn bounded_repetitions_of_bounded_repetitions_are_run_or_refused() {
     match RegexBuilder::new().build("(a{0,100}){0,100}b") {
         Ok(regex) => assert_eq!(regex.count_lines(b"aaab\nc\n"), 1),
-        Err(error) => assert!(matches!(error.kind, pattern::regex::ErrorKind::TooLarge(_))),
+        Err(error) => assert!(matches!(error.kind, lightfoot_pattern::regex::ErrorKind::TooLarge(_))),
     }
 }
 

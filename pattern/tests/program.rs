@@ -1,12 +1,13 @@
-//! Programs as values: text and back, the verifier's rules, the passes against the reference, and golden programs.
+//! Programs as values: text and back, the verifier's rules, the passes against the reference, and
+//! golden programs.
 //!
 //! Golden files in `data/programs` are rewritten when `PATTERN_BLESS` is set.
 
-use pattern::compile::{compile, CompileOptions};
-use pattern::program::pass::{for_ascii, with_ternaries, without_dead_code};
-use pattern::program::BitProgram;
-use pattern::reference::evaluate;
-use pattern::transpose::{Basis, BLOCK_BYTES, CHUNK_BYTES, TRANSPOSERS};
+use lightfoot_pattern::compile::{compile, CompileOptions};
+use lightfoot_pattern::program::pass::{for_ascii, with_ternaries, without_dead_code};
+use lightfoot_pattern::program::BitProgram;
+use lightfoot_pattern::reference::evaluate;
+use lightfoot_pattern::transpose::{Basis, BLOCK_BYTES, CHUNK_BYTES, TRANSPOSERS};
 use proptest::prelude::*;
 
 fn program(pattern: &str) -> BitProgram {
@@ -125,8 +126,10 @@ fn additions_of_all_kinds_agree_with_the_reference() {
         .collect();
     let expected: Vec<usize> =
         evaluate(&program, &bytes).iter().enumerate().filter(|(_, bit)| **bit).map(|(at, _)| at).collect();
-    for &kernel in pattern::kernel::KERNELS {
-        let Some(scanner) = pattern::kernel::Scanner::with_kernel(&program, kernel) else { continue };
+    for &kernel in lightfoot_pattern::kernel::KERNELS {
+        let Some(scanner) = lightfoot_pattern::kernel::Scanner::with_kernel(&program, kernel) else {
+            continue;
+        };
         let mut ends = Vec::new();
         let _ = scanner.for_each_line_end(&bytes, |end| {
             ends.extend((end < bytes.len()).then_some(end));

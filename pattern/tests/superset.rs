@@ -1,9 +1,10 @@
-//! Candidates for PCRE2: no line that PCRE2 matches is lost, with the patterns that people write and with random ones.
+//! Candidates for PCRE2: no line that PCRE2 matches is lost, with the patterns that people write
+//! and with random ones.
 
 use grep_matcher::Matcher;
 use grep_pcre2::{RegexMatcher, RegexMatcherBuilder};
-use pattern::regex::{Case, Options};
-use pattern::superset::{superset, Candidates};
+use lightfoot_pattern::regex::{Case, Options};
+use lightfoot_pattern::superset::{superset, Candidates};
 use proptest::prelude::*;
 
 fn exact(pattern: &str, case: Case) -> Result<RegexMatcher, grep_pcre2::Error> {
@@ -17,7 +18,8 @@ fn options(case: Case) -> Options {
     options
 }
 
-/// Compares the count of candidates that are confirmed with that of all lines; whether there was a superset.
+/// Compares the count of candidates that are confirmed with that of all lines; whether there was a
+/// superset.
 fn check(pattern: &str, case: Case, text: &[u8]) -> bool {
     let exact = exact(pattern, case).unwrap_or_else(|error| panic!("{pattern}: {error}"));
     let superset = superset(&[pattern.to_string()], &options(case));
@@ -31,8 +33,8 @@ fn check(pattern: &str, case: Case, text: &[u8]) -> bool {
     while let Some(kind) = candidates.find_candidate_line(&text[at..]).unwrap().filter(|_| has_superset) {
         let (grep_matcher::LineMatchKind::Candidate(start) | grep_matcher::LineMatchKind::Confirmed(start)) =
             kind;
-        let line = pattern::line::around(text, at + start, b'\n');
-        let content = pattern::line::content(&text[line.clone()], b'\n');
+        let line = lightfoot_pattern::line::around(text, at + start, b'\n');
+        let content = lightfoot_pattern::line::content(&text[line.clone()], b'\n');
         by_searcher += u64::from(candidates.is_match(&text[line.start..line.start + content]).unwrap());
         at = line.end;
     }

@@ -1,6 +1,6 @@
 //! Marks do nothing natively; what lightfoot makes of them is tested where lightfoot is.
 
-use region::{region, region_begin, region_end};
+use lightfoot_region::{region, region_begin, region_end};
 
 #[test]
 fn marks_change_nothing() {

@@ -1,20 +1,24 @@
-//! How a key type is searched: exactly, through its lanes; or by a prefix whose ties are settled on the keys themselves.
+//! How a key type is searched: exactly, through its lanes; or by a prefix whose ties are settled on
+//! the keys themselves.
 //!
-//! Internal face of [`Key`](crate::Key): the index calls these, and each key type answers in one of the two ways.
+//! Internal face of [`Key`](crate::Key): the index calls these, and each key type answers in one of
+//! the two ways.
 
 use alloc::vec::Vec;
 use core::ops::Range;
 
 use crate::error::Error;
-use crate::key::{Exact, Frame, Lane};
+use crate::lane::{Exact, Frame, Lane};
 use crate::line::{lanes, lanes_mut, lines_for};
 use crate::memory::{Draft, Memory};
 use crate::plan::{Core, Options};
 
-/// Queries converted at a time: small enough for the stack and the first cache, large enough that the pipeline stays full.
+/// Queries converted at a time: small enough for the stack and the first cache, large enough that
+/// the pipeline stays full.
 const CHUNK: usize = 1024;
 
-/// The searchable form of keys of one type. `core` holds lanes; `full` holds the keys where lanes are only prefixes.
+/// The searchable form of keys of one type. `core` holds lanes; `full` holds the keys where lanes
+/// are only prefixes.
 #[derive(Clone, Debug)]
 pub(crate) struct Stored<L: Lane> {
     pub(crate) core: Core<L>,
@@ -28,10 +32,10 @@ pub(crate) trait Column: Copy {
     type Lane: Lane;
     /// Plans and builds; `keys` are checked to be sorted.
     fn build(keys: &[Self], options: &Options) -> Result<Stored<Self::Lane>, Error>;
-    /// The number of keys less than `q`.
-    fn rank(stored: &Stored<Self::Lane>, q: Self) -> usize;
+    /// The number of keys less than `query`.
+    fn rank(stored: &Stored<Self::Lane>, query: Self) -> usize;
     /// Many ranks.
-    fn ranks(stored: &Stored<Self::Lane>, qs: &[Self], out: &mut [usize]);
+    fn ranks(stored: &Stored<Self::Lane>, queries: &[Self], out: &mut [usize]);
     /// The key of rank `rank`.
     fn key(stored: &Stored<Self::Lane>, rank: usize) -> Self;
     /// Appends the keys of a range of ranks.
@@ -58,15 +62,15 @@ macro_rules! define_exact_column {
             }
 
             #[inline(always)]
-            fn rank(stored: &Stored<$lane>, q: Self) -> usize {
-                stored.core.rank(q.to_lane())
+            fn rank(stored: &Stored<$lane>, query: Self) -> usize {
+                stored.core.rank(query.to_lane())
             }
 
             #[inline]
-            fn ranks(stored: &Stored<$lane>, qs: &[Self], out: &mut [usize]) {
-                match Self::as_lanes(qs) {
+            fn ranks(stored: &Stored<$lane>, queries: &[Self], out: &mut [usize]) {
+                match Self::as_lanes(queries) {
                     Some(own) => stored.core.ranks(own, out),
-                    None => ranks_converted(&stored.core, qs, out, |key| key.to_lane()),
+                    None => ranks_converted(&stored.core, queries, out, |key| key.to_lane()),
                 }
             }
 
@@ -103,20 +107,21 @@ define_exact_column!(f64, u64);
 /// Ranks of keys that have to become lanes first.
 pub(crate) fn ranks_converted<L: Lane, K: Copy>(
     core: &Core<L>,
-    qs: &[K],
+    queries: &[K],
     out: &mut [usize],
     lane: impl Fn(K) -> L,
 ) {
-    assert_eq!(qs.len(), out.len(), "as many answers as queries");
+    assert_eq!(queries.len(), out.len(), "as many answers as queries");
     let mut buffer = [L::MIN; CHUNK];
-    for (qs, out) in qs.chunks(CHUNK).zip(out.chunks_mut(CHUNK)) {
-        let converted = &mut buffer[..qs.len()];
-        converted.iter_mut().zip(qs).for_each(|(to, &q)| *to = lane(q));
+    for (queries, out) in queries.chunks(CHUNK).zip(out.chunks_mut(CHUNK)) {
+        let converted = &mut buffer[..queries.len()];
+        converted.iter_mut().zip(queries).for_each(|(to, &query)| *to = lane(query));
         core.ranks(converted, out);
     }
 }
 
-/// Settles a tie: `first` is the rank of the prefix, and `less(rank)` says whether the full key there is less than the query.
+/// Settles a tie: `first` is the rank of the prefix, and `less(rank)` says whether the full key
+/// there is less than the query.
 pub(crate) fn settle(core: &Core<u64>, prefix: u64, first: usize, less: impl Fn(usize) -> bool) -> usize {
     if first >= core.n || !less(first) {
         return first;
@@ -149,17 +154,17 @@ impl Column for u128 {
         Ok(Stored { core: Core::build(&prefixes, options)?, full: full.finish(lines), frame })
     }
 
-    fn rank(stored: &Stored<u64>, q: Self) -> usize {
-        let prefix = stored.frame.lane(q);
+    fn rank(stored: &Stored<u64>, query: Self) -> usize {
+        let prefix = stored.frame.lane(query);
         let keys = lanes::<u128>(stored.full.lines());
-        settle(&stored.core, prefix, stored.core.rank(prefix), |rank| keys[rank] < q)
+        settle(&stored.core, prefix, stored.core.rank(prefix), |rank| keys[rank] < query)
     }
 
-    fn ranks(stored: &Stored<u64>, qs: &[Self], out: &mut [usize]) {
-        ranks_converted(&stored.core, qs, out, |q| stored.frame.lane(q));
+    fn ranks(stored: &Stored<u64>, queries: &[Self], out: &mut [usize]) {
+        ranks_converted(&stored.core, queries, out, |query| stored.frame.lane(query));
         let keys = lanes::<u128>(stored.full.lines());
-        for (&q, rank) in qs.iter().zip(out) {
-            *rank = settle(&stored.core, stored.frame.lane(q), *rank, |rank| keys[rank] < q);
+        for (&query, rank) in queries.iter().zip(out) {
+            *rank = settle(&stored.core, stored.frame.lane(query), *rank, |rank| keys[rank] < query);
         }
     }
 

@@ -1,8 +1,9 @@
-//! What can go wrong: keys that are not sorted, and files that are not what they should be. Queries cannot fail.
+//! What can go wrong: keys that are not sorted, and files that are not what they should be. Queries
+//! cannot fail.
 
 use core::fmt;
 
-use crate::key::KeyType;
+use crate::format::{KeyType, VERSION};
 
 /// Why an index could not be built, written or opened.
 #[derive(Debug)]
@@ -75,11 +76,7 @@ impl fmt::Display for Error {
             Error::NoSuchIsa { isa } => write!(f, "this machine has no {isa}"),
             Error::Foreign => write!(f, "not an index file"),
             Error::Newer { version } => {
-                write!(
-                    f,
-                    "index file of format {version}, newer than this program understands ({})",
-                    crate::file::VERSION
-                )
+                write!(f, "index file of format {version}, newer than this program understands ({})", VERSION)
             }
             Error::OtherType { found, expected } => {
                 write!(f, "index file holds {} keys, not {}", found.name(), expected.name())

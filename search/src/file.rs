@@ -3,16 +3,20 @@
 //! ```text
 //! word  0      magic "LFINDEX\x1a"          word 12..13  base of 128-bit keys
 //! word  1      version, key type            word 14      shift of 128-bit keys
-//! word  2      layout, header bytes         word 15..20  what the key type adds (strings: sizes), else 0
+//! word  2      layout, header bytes         word 15..20  sizes of strings, for other keys 0
 //! word  3      n                            word 21      0
 //! word  4      lines of the layout          word 22      checksum of everything behind the header
 //! word  5      lines behind the layout      word 23      checksum of words 0..=22
 //! word  6..11  numbers of the shape
 //! ```
 //!
-//! Words are 64-bit little endian; halves of words 1 and 2 are 32-bit, the first one low. Opening maps the file and reads it once for the checksum, nothing is
-//! converted or copied. Every change of a single line changes the checksum (each step of it is a bijection of the line's words). Should a file be forged
-//! to match, its lines are still checked to be in the order that searches rely on: it is refused, or answers positions in `0..=n`. Fuzzing builds
+//! Words are 64-bit little endian; halves of words 1 and 2 are 32-bit, the first one low. Opening
+//! reads the file into memory of our own, on huge pages where it is large, and goes through it once
+//! for the checksum; nothing is converted. A mapped file could be changed by other programs
+//! afterwards: a changed file would end a search in a panic, a shortened one in a signal. Every
+//! change of a single line changes the checksum (each step of it is a bijection of the line's
+//! words). Should a file be forged to match, its lines are still checked to be in the order that
+//! searches rely on: it is refused, or answers positions in `0..=n`. Fuzzing builds
 //! (`cfg(fuzzing)`) skip the checksums, so that a fuzzer reaches those checks.
 //!
 //! Leaves out: compression, partial reads, big-endian machines.
@@ -20,16 +24,17 @@
 use alloc::vec::Vec;
 
 use crate::error::Error;
-use crate::key::{Frame, KeyType, Lane};
+use crate::format::{KeyType, VERSION};
+use crate::lane::{Frame, Lane};
 use crate::layout::{Layout, Shape};
 use crate::line::{lanes, Line, LINE_BYTES};
 use crate::memory::Memory;
 
-/// The format that this version writes, and the newest it reads.
-pub const VERSION: u32 = 1;
-
+/// What every index file begins with.
 const MAGIC: u64 = u64::from_le_bytes(*b"LFINDEX\x1a");
-const HEADER_LINES: usize = 3;
+/// Lines of the header.
+pub(crate) const HEADER_LINES: usize = 3;
+/// Words of the header.
 const HEADER_WORDS: usize = HEADER_LINES * 8;
 
 /// What a file's header says.
@@ -69,8 +74,17 @@ impl Header {
         full_lines: usize,
         frame: Frame,
     ) -> Header {
-        let (layout, words) = (shape.layout(), shape.words());
-        Header { kind, layout, n, core_lines: shape.lines(), full_lines, words, frame, extra: [0; 6] }
+        let (layout, words) = (shape.layout(), shape.contents().numbers());
+        Header {
+            kind,
+            layout,
+            n,
+            core_lines: shape.contents().lines(),
+            full_lines,
+            words,
+            frame,
+            extra: [0; 6],
+        }
     }
 
     fn encode(&self, payload: u64) -> [u64; HEADER_WORDS] {
@@ -93,7 +107,18 @@ impl Header {
 
     /// Reads a header and checks it against the lines that follow.
     fn decode(lines: &[Line], file_bytes: usize) -> Result<(Header, u64), Error> {
+        let (header, sum) = Header::describe(lines, file_bytes)?;
+        if sum != checksum(&lines[HEADER_LINES..]) && !cfg!(fuzzing) {
+            return Err(Error::Damaged { what: "the checksum does not match the contents" });
+        }
+        Ok((header, sum))
+    }
+
+    /// Reads a header, and the checksum of what should follow it, from a file's first lines.
+    fn describe(lines: &[Line], file_bytes: usize) -> Result<(Header, u64), Error> {
         let words: &[u64] = lanes(&lines[..lines.len().min(HEADER_LINES)]);
+        // From what says least to what says most: is it such a file, of which version, is its
+        // header whole, and is the file as long as that says.
         if words.first() != Some(&MAGIC) {
             return Err(if cfg!(target_endian = "big") { Error::BigEndian } else { Error::Foreign });
         }
@@ -120,9 +145,6 @@ impl Header {
                 false => Error::Damaged { what: "bytes follow the end of the index" },
             });
         }
-        if words[22] != checksum(&lines[HEADER_LINES..]) && !cfg!(fuzzing) {
-            return Err(Error::Damaged { what: "the checksum does not match the contents" });
-        }
         Ok((header, words[22]))
     }
 
@@ -141,15 +163,16 @@ impl Header {
             },
             extra: words[15..21].try_into().ok()?,
         };
-        // Every key takes at least a byte, so n cannot be so large that a shape's arithmetic overflows.
+        // Every key takes at least a byte, so n cannot be so large that a shape's arithmetic
+        // overflows.
         let plausible = header.n <= header.core_lines.saturating_mul(LINE_BYTES) && header.frame.shift < 128;
         (sized && plausible).then_some(header)
     }
 
     /// The shape that the header describes, when it is as long as the file says.
     pub(crate) fn shape<L: Lane>(&self) -> Result<Shape<L>, Error> {
-        Shape::from_words(self.layout, self.n, self.words)
-            .filter(|shape| shape.lines() == self.core_lines)
+        Shape::from_numbers(self.layout, self.n, self.words)
+            .filter(|shape| shape.contents().lines() == self.core_lines)
             .ok_or(Error::Damaged { what: "the header's numbers describe no layout" })
     }
 }
@@ -205,24 +228,34 @@ pub(crate) fn encode(header: &Header, core: &[Line], full: &[Line]) -> Vec<u8> {
 /// What reading the file says, or how the file is damaged.
 #[cfg(feature = "std")]
 pub fn inspect_file(path: impl AsRef<std::path::Path>) -> Result<Inspection, Error> {
-    let (memory, bytes) = map(path.as_ref())?;
+    let (memory, bytes) = read(path.as_ref())?;
     inspect(&memory, bytes)
 }
 
-/// Maps the file at `path`.
+/// Reads the file at `path`, which is then nobody else's to change.
 #[cfg(feature = "std")]
-pub(crate) fn map(path: &std::path::Path) -> Result<(Memory, usize), Error> {
-    let file = std::fs::File::open(path)?;
+pub(crate) fn read(path: &std::path::Path) -> Result<(Memory, usize), Error> {
+    let mut options = std::fs::OpenOptions::new();
+    // Opening a pipe would wait for somebody who writes to it.
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NONBLOCK);
+    let file = options.read(true).open(path)?;
     let about = file.metadata()?;
     if !about.is_file() {
-        return Err(std::io::Error::other("not a regular file, and only those can be mapped").into());
+        return Err(std::io::Error::other("not a regular file, as index files are").into());
     }
-    let bytes = about.len();
-    let memory = crate::memory::map_file(&file)?;
-    Ok((memory, usize::try_from(bytes).map_err(std::io::Error::other)?))
+    let bytes = usize::try_from(about.len()).map_err(std::io::Error::other)?;
+    // What is no index is not read whole.
+    let mut head = [Line::ZERO; HEADER_LINES];
+    let head = &mut head[..HEADER_LINES.min(bytes / LINE_BYTES)];
+    std::io::Read::read_exact(&mut &file, crate::line::lanes_mut(head))?;
+    Header::describe(head, bytes)?;
+    let memory = crate::memory::read_file(&file, head, bytes / LINE_BYTES)?;
+    Ok((memory, bytes))
 }
 
-/// Writes the file whole or not at all: beside `path`, then renamed over it. What is not a file (a device, a pipe) is written into and stays what it is.
+/// Writes the file whole or not at all: beside `path`, then renamed over it. What is not a file (a
+/// device, a pipe) is written into and stays what it is.
 #[cfg(feature = "std")]
 pub(crate) fn save(
     path: &std::path::Path,
@@ -234,8 +267,7 @@ pub(crate) fn save(
     if cfg!(target_endian = "big") {
         return Err(Error::BigEndian);
     }
-    let write = |to: &std::path::Path| -> std::io::Result<()> {
-        let mut file = std::fs::File::create(to)?;
+    let write = |mut file: std::fs::File| -> std::io::Result<()> {
         let words = header.encode(checksum_of_two(core, full));
         file.write_all(crate::line::bytes_of(&words[..]))?;
         file.write_all(lanes(core))?;
@@ -243,29 +275,47 @@ pub(crate) fn save(
         file.flush()
     };
     if std::fs::metadata(path).is_ok_and(|about| !about.is_file()) {
-        return write(path).map_err(Error::Io);
+        return std::fs::OpenOptions::new().write(true).open(path).and_then(write).map_err(Error::Io);
     }
-    let mut name = std::ffi::OsString::from(".");
-    name.push(path.file_name().unwrap_or_default());
-    name.push(std::format!(".{}.part", std::process::id()));
-    let beside = path.with_file_name(name);
-    write(&beside).and_then(|()| std::fs::rename(&beside, path)).map_err(|error| {
+    let (file, beside) = create_beside(path)?;
+    write(file).and_then(|()| std::fs::rename(&beside, path)).map_err(|error| {
         let _ = std::fs::remove_file(&beside);
         Error::Io(error)
     })
+}
+
+/// Creates a file beside `path`, under a name that nothing has: a link that somebody else put there
+/// is not followed.
+#[cfg(feature = "std")]
+fn create_beside(path: &std::path::Path) -> std::io::Result<(std::fs::File, std::path::PathBuf)> {
+    const NAMES: usize = 100;
+    let mut taken = None;
+    for number in 0..NAMES {
+        let mut name = std::ffi::OsString::from(".");
+        name.push(path.file_name().unwrap_or_default());
+        name.push(std::format!(".{}.{number}.part", std::process::id()));
+        let beside = path.with_file_name(name);
+        match std::fs::OpenOptions::new().write(true).create_new(true).open(&beside) {
+            Ok(file) => return Ok((file, beside)),
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => taken = Some(error),
+            Err(error) => return Err(error),
+        }
+    }
+    Err(taken.unwrap_or_else(|| std::io::ErrorKind::AlreadyExists.into()))
 }
 
 const PRIME: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// Eight running words, one per word of a line.
 #[derive(Clone, Copy)]
-struct Sum([u64; 8], u64);
+struct RunningChecksum([u64; 8], u64);
 
-impl Sum {
-    const START: Sum = Sum([1, 2, 3, 5, 7, 11, 13, 17], 0);
+impl RunningChecksum {
+    const START: RunningChecksum = RunningChecksum([1, 2, 3, 5, 7, 11, 13, 17], 0);
 
-    /// Takes lines in. Each word's step is a bijection, so two contents that differ in one line never meet again in that word.
-    fn take(mut self, lines: &[Line]) -> Sum {
+    /// Takes lines in. Each word's step is a bijection, so two contents that differ in one line
+    /// never meet again in that word.
+    fn take(mut self, lines: &[Line]) -> RunningChecksum {
         for line in lines {
             for (sum, word) in self.0.iter_mut().zip(line.u64s()) {
                 *sum = (*sum ^ word).wrapping_mul(PRIME).rotate_left(29);
@@ -280,119 +330,17 @@ impl Sum {
     }
 }
 
-fn checksum(lines: &[Line]) -> u64 {
-    Sum::START.take(lines).finish()
+/// The checksum of lines.
+pub(crate) fn checksum(lines: &[Line]) -> u64 {
+    RunningChecksum::START.take(lines).finish()
 }
 
+/// The checksum of two stretches of lines, one behind the other.
 fn checksum_of_two(core: &[Line], full: &[Line]) -> u64 {
-    Sum::START.take(core).take(full).finish()
+    RunningChecksum::START.take(core).take(full).finish()
 }
 
-fn checksum_words(words: &[u64]) -> u64 {
+/// The checksum of the header's words.
+pub(crate) fn checksum_words(words: &[u64]) -> u64 {
     words.iter().fold(MAGIC, |sum, word| (sum ^ word).wrapping_mul(PRIME).rotate_left(29))
-}
-
-#[cfg(test)]
-mod tests {
-    //! Forged files: any word changed, all checksums made to match.
-
-    use alloc::string::String;
-    use alloc::vec::Vec;
-
-    use super::*;
-    use crate::line::lanes_mut;
-    use crate::sample::{Distribution, Random};
-    use crate::{BytesIndex, Index, Key, Options, LAYOUTS};
-
-    /// The bytes with some changed and the checksums made to match.
-    fn forged(bytes: &[u8], random: &mut Random) -> Vec<u8> {
-        let lines = bytes.len() / LINE_BYTES;
-        let mut forged = alloc::vec![Line::ZERO; lines];
-        lanes_mut::<u8>(&mut forged).copy_from_slice(bytes);
-        for _ in 0..=random.below(3) {
-            // The header, its neighbourhood and the rest are equally likely.
-            let reach = [24, 64, lines * 8][random.below(3) as usize].min(lines * 8);
-            let word = &mut lanes_mut::<u64>(&mut forged)[random.below(reach as u64) as usize];
-            *word = match random.below(6) {
-                0 => word.wrapping_add(1),
-                1 => word.wrapping_sub(1),
-                2 => 0,
-                3 => u64::MAX,
-                4 => *word ^ 1 << random.below(64),
-                _ => random.bits() >> random.below(64),
-            };
-        }
-        let payload = checksum(&forged[HEADER_LINES..]);
-        let words = lanes_mut::<u64>(&mut forged);
-        words[22] = payload;
-        words[23] = checksum_words(&words[..23]);
-        lanes::<u8>(&forged).to_vec()
-    }
-
-    /// Opens forged bytes and, when they are accepted, asks everything there is to ask.
-    fn ask<K: Key>(bytes: &[u8], queries: &[K]) -> bool {
-        let Ok(index) = Index::<K>::from_bytes(bytes) else { return false };
-        let mut ranks = alloc::vec![0; queries.len()];
-        index.batch(queries, &mut ranks);
-        for (&q, &rank) in queries.iter().zip(&ranks) {
-            assert!(rank <= index.len());
-            assert_eq!(index.lower_bound(q), rank);
-            assert!(index.upper_bound(q) >= rank);
-        }
-        assert_eq!(index.iter().count(), index.len());
-        index.get(index.len() / 2);
-        true
-    }
-
-    fn forge<K: Key>(keys: &[K], queries: &[K], rounds: usize) -> usize {
-        let mut random = Random::new(K::TYPE as u64);
-        let mut accepted = 0;
-        let rounds = if cfg!(miri) { 2 } else { rounds };
-        for entry in LAYOUTS {
-            let options = Options { layout: Some(entry.layout), ..Options::default() };
-            let Ok(index) = Index::build_with(keys, &options) else { continue };
-            let bytes = index.to_bytes();
-            accepted += (0..rounds).filter(|_| ask(&forged(&bytes, &mut random), queries)).count();
-        }
-        accepted
-    }
-
-    #[test]
-    fn a_forged_file_is_refused_or_answers() {
-        let mut accepted = 0;
-        for (n, distribution) in
-            [(300, Distribution::Uniform), (5000, Distribution::Uniform), (2000, Distribution::OneKey)]
-        {
-            let wide = distribution.keys(if cfg!(miri) { n / 10 } else { n }, u64::MAX, 9);
-            let narrow: Vec<u32> = wide.iter().map(|&key| (key >> 32) as u32).collect();
-            let dense: Vec<u32> = wide.iter().map(|&key| (key >> 44) as u32).collect();
-            let giant: Vec<u128> = wide.iter().map(|&key| u128::from(key) << 30).collect();
-            let queries: Vec<u64> = wide.iter().step_by(7).copied().chain([0, u64::MAX]).collect();
-            let short: Vec<u32> = queries.iter().map(|&q| (q >> 32) as u32).collect();
-            accepted += forge(&wide, &queries, 400);
-            accepted += forge(&narrow, &short, 400);
-            accepted += forge(&dense, &short, 400);
-            accepted += forge(&giant, &[0, 1 << 80, u128::MAX], 200);
-        }
-        assert!(
-            accepted > 0 || cfg!(miri),
-            "a forgery of unused bytes is accepted, so the others were refused for a reason"
-        );
-    }
-
-    #[test]
-    fn forged_strings_are_refused_or_answer() {
-        let rounds = if cfg!(miri) { 20 } else { 2000 };
-        let strings: Vec<String> = (0..rounds).map(|i| alloc::format!("key/{:05}", i * 7 % 9001)).collect();
-        let bytes = BytesIndex::build_unsorted(strings).unwrap().to_bytes();
-        let mut random = Random::new(6);
-        for _ in 0..rounds {
-            let Ok(index) = BytesIndex::from_bytes(&forged(&bytes, &mut random)) else { continue };
-            for query in [&b"key/00100"[..], b"", b"key/", b"kez", b"key/\xff"] {
-                assert!(index.equal_range(query).end <= index.len());
-                index.starting_with(query);
-            }
-            assert_eq!(index.iter().count(), index.len());
-        }
-    }
 }

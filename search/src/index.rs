@@ -1,7 +1,8 @@
 //! The index that people use: sorted keys, asked for ranks.
 //!
-//! A rank is a position in the sorted order, which is what a caller needs to find the value, row or offset that belongs to a key. Everything
-//! else (`contains`, `equal_range`, `range`) follows from two ranks. Queries take `&self`, never fail, never allocate (but for the iterators' buffer), and
+//! A rank is a position in the sorted order, which is what a caller needs to find the value, row or
+//! offset that belongs to a key. Everything else (`contains`, `equal_range`, `range`) follows from
+//! two ranks. Queries take `&self`, never fail, never allocate (but for the iterators' buffer), and
 //! may come from any number of threads.
 
 use alloc::string::String;
@@ -12,18 +13,19 @@ use crate::column::{Column, Stored};
 use crate::error::Error;
 use crate::file::{self, Header};
 use crate::key::Key;
+use crate::layout::Layout;
 use crate::plan::{Core, Options};
 
 /// A static index over sorted keys of a fixed size: `u32 i32 u64 i64 f32 f64 u128`.
 ///
 /// ```
-/// let index = search::Index::build(&[2u32, 3, 3, 7])?;
+/// let index = lightfoot_search::Index::build(&[2u32, 3, 3, 7])?;
 /// assert_eq!(index.lower_bound(3), 1);
 /// assert_eq!(index.equal_range(3), 1..3);
 /// let mut ranks = [0; 3];
 /// index.batch(&[0, 5, 9], &mut ranks);
 /// assert_eq!(ranks, [0, 3, 4]);
-/// # Ok::<(), search::Error>(())
+/// # Ok::<(), lightfoot_search::Error>(())
 /// ```
 ///
 /// A rank is a position in whatever else is sorted alike: rows, offsets, timestamps.
@@ -31,11 +33,11 @@ use crate::plan::{Core, Options};
 /// ```
 /// let started_s = [10u32, 25, 25, 70];
 /// let task = ["boot", "login", "sync", "idle"];
-/// let index = search::Index::build(&started_s)?;
+/// let index = lightfoot_search::Index::build(&started_s)?;
 /// let running_at = |second| index.upper_bound(second).checked_sub(1).map(|rank| task[rank]);
 /// assert_eq!(running_at(30), Some("sync"));
 /// assert_eq!(running_at(9), None);
-/// # Ok::<(), search::Error>(())
+/// # Ok::<(), lightfoot_search::Error>(())
 /// ```
 #[derive(Clone, Debug)]
 #[allow(private_bounds, reason = "Key is sealed: its workings are the crate's own")]
@@ -44,15 +46,17 @@ pub struct Index<K: Key> {
 }
 
 impl<K: Key> Index<K> {
-    /// Builds from sorted keys. Cost: about 1 ns per 32-bit key and 2 ns per 64-bit key while keys and index fit the caches; beyond them the system's clearing of new pages
-    /// decides (1.5 to 2 ns, and 6 to 7). Memory: 0.4 to 2.2 times the keys' bytes (`explain` tells). The keys may be dropped afterwards.
+    /// Builds from sorted keys. Cost: about 1 ns per 32-bit key and 2 ns per 64-bit key while keys
+    /// and index fit the caches; beyond them the system's clearing of new pages decides (1.5 to 2
+    /// ns, and 6 to 7). Memory: 0.4 to 2.2 times the keys' bytes (`explain` tells). The keys may be
+    /// dropped afterwards.
     ///
     /// ```
-    /// let index = search::Index::build(&[1.5f64, 2.0, 2.0, f64::INFINITY])?;
+    /// let index = lightfoot_search::Index::build(&[1.5f64, 2.0, 2.0, f64::INFINITY])?;
     /// assert_eq!(index.range(1.0..=2.0).collect::<Vec<_>>(), [1.5, 2.0, 2.0]);
-    /// let error = search::Index::build(&[1, 3, 2]).unwrap_err();
-    /// assert!(matches!(error, search::Error::Unsorted { position: 2 }));
-    /// # Ok::<(), search::Error>(())
+    /// let error = lightfoot_search::Index::build(&[1, 3, 2]).unwrap_err();
+    /// assert!(matches!(error, lightfoot_search::Error::Unsorted { position: 2 }));
+    /// # Ok::<(), lightfoot_search::Error>(())
     /// ```
     ///
     /// # Errors
@@ -64,7 +68,8 @@ impl<K: Key> Index<K> {
     /// Builds from sorted keys with a layout, kernel or machine of the caller's choice.
     ///
     /// # Errors
-    /// As [`Index::build`]; [`Error::Refused`] when the layout asked for cannot hold the keys, [`Error::NoSuchIsa`] when this machine lacks the kernel.
+    /// [`Error::Unsorted`] with the first offending position; [`Error::Refused`] when the layout
+    /// asked for cannot hold the keys, [`Error::NoSuchIsa`] when this machine lacks the kernel.
     pub fn build_with(sorted: &[K], options: &Options) -> Result<Index<K>, Error> {
         Ok(Index { stored: K::build(sorted, options)? })
     }
@@ -72,16 +77,23 @@ impl<K: Key> Index<K> {
     /// Sorts the keys, then builds.
     ///
     /// # Errors
-    /// None that depend on the keys; see [`Index::build_with`].
+    /// None that depend on the keys.
     pub fn build_unsorted(mut keys: Vec<K>) -> Result<Index<K>, Error> {
         K::sort(&mut keys);
         Self::build(&keys)
     }
 
-    /// Sorts the keys with `threads` threads, then builds with as many. The index is the same for any number of threads, to the byte.
+    /// Sorts the keys with `threads` threads, then builds with as many. The index is the same for
+    /// any number of threads, to the byte.
+    ///
+    /// ```
+    /// let index = lightfoot_search::Index::build_parallel(vec![7u32, 3, 5], 2)?;
+    /// assert_eq!(index.iter().collect::<Vec<_>>(), [3, 5, 7]);
+    /// # Ok::<(), lightfoot_search::Error>(())
+    /// ```
     ///
     /// # Errors
-    /// As [`Index::build_unsorted`].
+    /// None that depend on the keys.
     #[cfg(feature = "std")]
     pub fn build_parallel(mut keys: Vec<K>, threads: usize) -> Result<Index<K>, Error> {
         crate::parallel::sort(&mut keys, threads, |chunk| K::sort(chunk), |a, b| a.compare(b));
@@ -98,8 +110,9 @@ impl<K: Key> Index<K> {
         self.len() == 0
     }
 
-    /// The number of keys less than `key`: the position of the first key that is not less. Cost: the lines that `explain` states, one after another: some 10 ns in near
-    /// caches, one memory access beyond them. Many queries: [`Index::batch`].
+    /// The number of keys less than `key`: the position of the first key that is not less. Cost:
+    /// the lines that `explain` states, one after another: some 10 ns in near caches, one memory
+    /// access beyond them. Many queries: [`Index::batch`].
     #[inline]
     pub fn lower_bound(&self, key: K) -> usize {
         K::rank(&self.stored, key)
@@ -111,7 +124,15 @@ impl<K: Key> Index<K> {
         key.successor().map_or(self.len(), |next| self.lower_bound(next))
     }
 
-    /// The positions of all keys equal to `key`; empty, but in the right place, when there are none.
+    /// The positions of all keys equal to `key`; empty, but in the right place, when there are
+    /// none.
+    ///
+    /// ```
+    /// let index = lightfoot_search::Index::build(&[2u32, 3, 3, 7])?;
+    /// assert_eq!(index.equal_range(3), 1..3);
+    /// assert_eq!(index.equal_range(5), 3..3);
+    /// # Ok::<(), lightfoot_search::Error>(())
+    /// ```
     #[inline]
     pub fn equal_range(&self, key: K) -> Range<usize> {
         self.lower_bound(key)..self.upper_bound(key)
@@ -123,7 +144,8 @@ impl<K: Key> Index<K> {
         !self.equal_range(key).is_empty()
     }
 
-    /// The key at position `rank`. Cost: one access in most layouts, a short search in `split` and `k-ary`.
+    /// The key at position `rank`. Cost: one access in most layouts, a short search in `split` and
+    /// `k-ary`.
     pub fn get(&self, rank: usize) -> Option<K> {
         (rank < self.len()).then(|| K::key(&self.stored, rank))
     }
@@ -143,7 +165,15 @@ impl<K: Key> Index<K> {
         start..end.max(start)
     }
 
-    /// The keys inside `bounds`, in order. Cost: two ranks, then a few nanoseconds a key, 256 keys decoded at a time.
+    /// The keys inside `bounds`, in order. Cost: two ranks, then a few nanoseconds a key, 256 keys
+    /// decoded at a time.
+    ///
+    /// ```
+    /// let index = lightfoot_search::Index::build(&[10i64, 20, 20, 40])?;
+    /// assert_eq!(index.range(15..=40).collect::<Vec<_>>(), [20, 20, 40]);
+    /// assert_eq!(index.range(..).len(), 4);
+    /// # Ok::<(), lightfoot_search::Error>(())
+    /// ```
     pub fn range(&self, bounds: impl RangeBounds<K>) -> Iter<'_, K> {
         Iter::new(self, self.range_ranks(bounds))
     }
@@ -153,8 +183,17 @@ impl<K: Key> Index<K> {
         Iter::new(self, 0..self.len())
     }
 
-    /// `ranks[i]` becomes `lower_bound(keys[i])`. Any length; many queries at once cost a fraction of one after another, because
-    /// their cache misses overlap. The answers' memory is the caller's: a fresh vector costs more in page faults than the search.
+    /// `ranks[i]` becomes `lower_bound(keys[i])`. Any length; many queries at once cost a fraction
+    /// of one after another, because their cache misses overlap. The answers' memory is the
+    /// caller's: a fresh vector costs more in page faults than the search.
+    ///
+    /// ```
+    /// let index = lightfoot_search::Index::build(&[10u64, 20, 40])?;
+    /// let mut ranks = [0; 3];
+    /// index.batch(&[5, 20, 50], &mut ranks);
+    /// assert_eq!(ranks, [0, 1, 3]);
+    /// # Ok::<(), lightfoot_search::Error>(())
+    /// ```
     ///
     /// # Panics
     /// When the lengths differ.
@@ -163,7 +202,8 @@ impl<K: Key> Index<K> {
         K::ranks(&self.stored, keys, ranks);
     }
 
-    /// [`Index::batch`] on `threads` threads. Starting threads costs some 20 µs, so it pays from about 100,000 queries on.
+    /// [`Index::batch`] on `threads` threads. Starting threads costs some 20 µs, so it pays from
+    /// about 100,000 queries on.
     ///
     /// # Panics
     /// When the lengths differ.
@@ -178,7 +218,7 @@ impl<K: Key> Index<K> {
     }
 
     /// The layout that was planned.
-    pub fn layout(&self) -> crate::Layout {
+    pub fn layout(&self) -> Layout {
         self.stored.core.shape.layout()
     }
 
@@ -193,11 +233,19 @@ impl<K: Key> Index<K> {
     }
 
     /// The index as the bytes of a file.
+    ///
+    /// ```
+    /// let index = lightfoot_search::Index::build(&[1u32, 2, 3])?;
+    /// let again = lightfoot_search::Index::<u32>::from_bytes(&index.to_bytes())?;
+    /// assert_eq!(again.lower_bound(3), 2);
+    /// # Ok::<(), lightfoot_search::Error>(())
+    /// ```
     pub fn to_bytes(&self) -> Vec<u8> {
         file::encode(&self.header(), self.stored.core.memory.lines(), self.stored.full.lines())
     }
 
-    /// The index that `bytes`, the contents of a file, hold. Copies them to aligned memory; [`Index::open`] does not.
+    /// The index that `bytes`, the contents of a file, hold. Copies them to aligned memory;
+    /// [`Index::open`] does not.
     ///
     /// # Errors
     /// How the bytes are foreign, newer, of another type, truncated or damaged.
@@ -205,10 +253,12 @@ impl<K: Key> Index<K> {
         Self::from_memory(&file::copied(bytes), bytes.len())
     }
 
-    /// The index that lives in `bytes`, for example an `include_bytes!` aligned to 64. Nothing is copied.
+    /// The index that lives in `bytes`, for example an `include_bytes!` aligned to 64. Nothing is
+    /// copied.
     ///
     /// # Errors
-    /// As [`Index::from_bytes`], and [`Error::Misaligned`].
+    /// [`Error::Misaligned`], or how the bytes are foreign, newer, of another type, truncated or
+    /// damaged.
     pub fn from_static(bytes: &'static [u8]) -> Result<Index<K>, Error> {
         let memory = crate::memory::Memory::from_static(bytes).ok_or(Error::Misaligned)?;
         Self::from_memory(&memory, bytes.len())
@@ -231,20 +281,21 @@ impl<K: Key> Index<K> {
     /// Writes the index file at `path`, whole or not at all.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's, when the file cannot be written.
     #[cfg(feature = "std")]
     pub fn save(&self, path: impl AsRef<std::path::Path>) -> Result<(), Error> {
         file::save(path.as_ref(), &self.header(), self.stored.core.memory.lines(), self.stored.full.lines())
     }
 
-    /// Maps the index file at `path`; the file is read for its checksum and its order, some nanoseconds per key, and then searched where it is. While the index lives, the file must not be
-    /// truncated by anyone: the system answers a read behind its end with SIGBUS.
+    /// Reads the index file at `path`; its checksum and its order are verified, which takes some
+    /// nanoseconds per key. What becomes of the file afterwards does not matter to the index.
     ///
     /// # Errors
-    /// What the system says, or how the file is foreign, newer, of another type, truncated or damaged.
+    /// What the system says, or how the file is foreign, newer, of another type, truncated or
+    /// damaged.
     #[cfg(feature = "std")]
     pub fn open(path: impl AsRef<std::path::Path>) -> Result<Index<K>, Error> {
-        let (memory, bytes) = file::map(path.as_ref())?;
+        let (memory, bytes) = file::read(path.as_ref())?;
         Self::from_memory(&memory, bytes)
     }
 }

@@ -1,10 +1,11 @@
-//! Static search trees: sorted keys that are asked often and never change.
+//! Static search trees: sorted keys that are searched often and never change.
 //!
-//! Given sorted keys, plan a [`Layout`], choose a kernel for the machine, answer ranks:
+//! Given sorted keys, the crate plans a [`Layout`], chooses a kernel for the machine, and answers
+//! ranks: how many keys are less than a query.
 //!
 //! ```
 //! let keys: Vec<u32> = (0..100_000).map(|i| i * 7).collect();
-//! let index = search::Index::build(&keys)?;
+//! let index = lightfoot_search::Index::build(&keys)?;
 //! assert_eq!(index.lower_bound(21), 3);
 //!
 //! let mut ranks = vec![0; 4];
@@ -12,55 +13,97 @@
 //! assert_eq!(ranks, [0, 1, 10, 100_000]);
 //!
 //! println!("{}", index.explain());
-//! # Ok::<(), search::Error>(())
+//! # Ok::<(), lightfoot_search::Error>(())
 //! ```
 //!
-//! Sorted or not, few or many, one at a time or a million at once:
+//! # Which call
 //!
 //! | you have | you want | call | cost |
 //! |---|---|---|---|
-//! | sorted keys | an index | [`Index::build`] | a nanosecond or two a key while they fit the caches, beyond it what the system takes to hand out pages |
-//! | keys in any order | an index | [`Index::build_unsorted`], [`Index::build_parallel`] | a sort, then the same |
-//! | a query | its position | [`Index::lower_bound`], [`Index::equal_range`], [`Index::contains`] | one line of memory for evenly spread keys, else one per level of a 17-ary (64-bit keys: 9-ary) tree |
-//! | many queries | their positions | [`Index::batch`], [`Index::batch_parallel`] | the same lines, but their misses overlap: a tenth of the time |
-//! | bounds | the keys between | [`Index::range`], [`Index::range_ranks`] | two queries, then reading in order |
-//! | values beside keys | look-ups | [`Map`] | a query, and the value's own line |
-//! | byte strings | all of this, and prefixes | [`BytesIndex`] | a query of their first eight differing bytes, then a binary search among those alike |
-//! | an index in memory | a file that opens without a copy | [`Index::save`], [`Index::open`] | one pass that checks it |
+//! | sorted keys | an index | [`Index::build`] | 1 to 2 ns a key (in caches) |
+//! | any keys | an index | [`Index::build_unsorted`], [`Index::build_parallel`] | a sort more |
+//! | a query | its position | [`Index::lower_bound`], [`Index::equal_range`] | one line of memory |
+//! | many queries | positions | [`Index::batch`], [`Index::batch_parallel`] | a tenth of that |
+//! | bounds | the keys between | [`Index::range`], [`Index::range_ranks`] | two queries |
+//! | values beside keys | look-ups | [`Map`] | a query and the value's line |
+//! | byte strings | ranks and prefixes | [`BytesIndex`] | a query, and ties by binary search |
+//! | an index | a file | [`Index::save`], [`Index::open`] | one pass that checks it |
 //!
-//! An index never changes; build another one beside it, and swap. It is `Send` and `Sync`, and cloning it shares its memory.
+//! A query reads one line of memory where keys are evenly spread, else one per level of a 17-ary
+//! (64-bit keys: 9-ary) tree. A batch reads the same lines, but their misses overlap. An index
+//! never changes; build another one beside it, and swap. It is `Send` and `Sync`, and a clone
+//! shares its memory.
 //!
-//! # How to read this crate
+//! # How fast
 //!
-//! | given | plan | kernel | result |
-//! |---|---|---|---|
-//! | sorted keys ([`key`](Key): any type as ordered unsigned lanes) | [`plan`](Options) picks a [`Layout`] from type, number and spread | `kernel`: how a line is compared on AVX-512, AVX2, NEON, or anything | ranks: [`Index`], [`Map`], [`BytesIndex`] |
+//! Nanoseconds per query on evenly spread `u32` keys, in batches / where each query waits for the
+//! last answer, one thread of a virtual machine with AVX-512 on 2026-11-21
+//! (`lightfoot study search-trees`; the record is in the repository's `results`):
 //!
-//! One line of memory (64 bytes) is the unit of everything: a layout is a slice of lines, a kernel compares one line, a file is the lines behind a
-//! header. [`LAYOUTS`] and [`KERNELS`] list the families; [`reference`](mod@reference) is the slow twin, and `tests/agree.rs` holds every layout on every kernel for every key type
-//! against it. [`paper`] has the six algorithms of the paper that started this, for the studies.
+//! | keys' bytes | this crate | `partition_point` | one random line |
+//! |---|---:|---:|---:|
+//! | 16 KiB | 2.5 / 8.6 | 12.7 / 28 | 1.5 / 1.7 |
+//! | 256 KiB | 1.6 / 12.9 | 24.4 / 62 | 1.2 / 4.7 |
+//! | 1 MiB | 2.1 / 22.2 | 36.7 / 94 | 1.2 / 7.6 |
+//! | 4 MiB | 2.4 / 45.6 | 94.5 / 249 | 3.7 / 63 |
+//!
+//! `partition_point` is enough where fewer queries follow than there are keys (building reads each
+//! key once), and where keys change.
 //!
 //! # What it promises
 //!
-//! The full range of every key type, duplicates, any number of keys and queries; answers are positions. The lines that one query reads are bounded by
-//! construction whatever the keys: layouts that cannot keep their bound refuse, and the tree, which can, takes over. Damaged files are errors.
+//! The full range of every key type, duplicates, any number of keys and queries; answers are
+//! positions. The lines that one query reads are bounded by construction for all keys: layouts that
+//! cannot keep their bound refuse, and the tree, which can, takes over. Damaged files are errors,
+//! and a forged one is refused or answers positions within its bounds.
 //!
 //! # What it leaves out
 //!
-//! Insertion and deletion; compression; key types wider than 128 bits other than byte strings; more than 2^31 keys in the fastest layout.
+//! Insertion and deletion; compression; key types wider than 128 bits other than byte strings; more
+//! than 2^31 keys in the fastest layout.
 //!
-//! Without the default feature `std` the crate needs only `alloc`: no huge pages, files or threads, and vector kernels only where the build enables them.
+//! # How to read it
+//!
+//! ```text
+//! sorted keys -> plan -> layout -> kernel -> ranks
+//! ```
+//!
+//! Any key type becomes ordered unsigned lanes (`lane`). `plan` picks a [`Layout`] by type, number
+//! and spread; `kernel` says how a line is compared on each instruction set; `choose` joins the
+//! two. One line of memory (64 bytes) is the unit of everything: a layout is a slice of lines, a
+//! kernel compares one line, a file is the lines behind a header. [`LAYOUTS`] and [`KERNELS`] list
+//! the families; [`reference`](mod@reference) is the slow twin, and `tests/agree.rs` holds every
+//! layout on every kernel for every key type against it. [`paper`] has the six algorithms of the
+//! paper that started this, for the studies.
+//!
+//! # Features and platforms
+//!
+//! The default feature `std` brings huge pages, files, threads, and the detection of instruction
+//! sets at run time. Without it the crate needs only `alloc`, and vector kernels exist only where
+//! the build enables them. Kernels: AVX-512 and AVX2 on x86-64, NEON on AArch64, plain Rust
+//! elsewhere; huge pages on Linux; files are little endian. The peers of the race are development
+//! dependencies and reach no user.
 #![cfg_attr(not(feature = "std"), no_std)]
 #![deny(unsafe_op_in_unsafe_fn)]
 
 extern crate alloc;
+// The agreement runner names the crate as its users do.
+#[cfg(test)]
+extern crate self as lightfoot_search;
 
+#[cfg(all(test, feature = "std"))]
+mod agree;
+mod choose;
 mod column;
 mod error;
 mod file;
+#[cfg(test)]
+mod forged;
+mod format;
 mod index;
 mod kernel;
 mod key;
+mod lane;
 mod layout;
 mod line;
 mod map;
@@ -73,15 +116,17 @@ pub mod race;
 pub mod reference;
 pub mod sample;
 mod scale;
+mod simd;
 mod strings;
 
 pub use error::Error;
 #[cfg(feature = "std")]
 pub use file::inspect_file;
-pub use file::{Inspection, VERSION};
+pub use file::Inspection;
+pub use format::{KeyType, KEY_TYPES, VERSION};
 pub use index::{Index, Iter};
 pub use kernel::{Isa, KERNELS};
-pub use key::{Key, KeyType, KEY_TYPES};
+pub use key::Key;
 pub use layout::{Description, Layout, LAYOUTS};
 pub use line::LINE_BYTES;
 pub use map::Map;

@@ -1,12 +1,15 @@
-//! A cache line as a value: 64 aligned bytes that can be read as lanes of 8, 16, 32, 64 or 128 bits.
+//! A cache line as a value: 64 aligned bytes that can be read as lanes of 8, 16, 32, 64 or 128
+//! bits.
 //!
-//! Every layout is a slice of [`Line`]s and nothing else. That one representation is what is searched, written to a file and
-//! mapped back, so nothing has to be converted on the way, and alignment is a property of the type.
-//! Lanes are in the byte order of the machine; files are little endian and refused elsewhere (see `file`).
+//! Every layout is a slice of [`Line`]s and nothing else. That one representation is what is
+//! searched, written to a file and mapped back, so nothing has to be converted on the way, and
+//! alignment is a property of the type. Lanes are in the byte order of the machine; files are
+//! little endian and refused elsewhere (see `file`).
 //!
-//! One of the few files with `unsafe`: reading a line as lanes needs it; nothing here depends on the lines' contents.
+//! One of the few files with `unsafe`: reading a line as lanes needs it; nothing here depends on
+//! the lines' contents.
 
-/// Bytes of a [`Line`].
+/// Bytes of a line of memory: what a layout is made of and a query reads.
 pub const LINE_BYTES: usize = 64;
 
 /// 64 bytes, aligned to 64.
@@ -19,15 +22,16 @@ pub(crate) struct Line([u8; LINE_BYTES]);
 /// # Safety
 /// An implementor must have these properties: slices of lines are reinterpreted as slices of lanes.
 pub(crate) unsafe trait Plain: Copy + 'static {}
-// SAFETY: an unsigned integer has no invalid bit pattern, no padding, and a power-of-two size of at most 16 bytes.
+// SAFETY: an unsigned integer has no invalid bit pattern, no padding, and a power-of-two size of at
+// most 16 bytes.
 unsafe impl Plain for u8 {}
-// SAFETY: as for u8.
+// SAFETY: every bit pattern is a u16, which has two bytes and no padding.
 unsafe impl Plain for u16 {}
-// SAFETY: as for u8.
+// SAFETY: every bit pattern is a u32, which has four bytes and no padding.
 unsafe impl Plain for u32 {}
-// SAFETY: as for u8.
+// SAFETY: every bit pattern is a u64, which has eight bytes and no padding.
 unsafe impl Plain for u64 {}
-// SAFETY: as for u8.
+// SAFETY: every bit pattern is a u128, which has sixteen bytes and no padding.
 unsafe impl Plain for u128 {}
 
 impl Line {
@@ -68,7 +72,8 @@ impl Line {
 #[inline(always)]
 pub(crate) fn lanes<T: Plain>(lines: &[Line]) -> &[T] {
     let count = size_of_val(lines) / size_of::<T>();
-    // SAFETY: a line is aligned to 64 and made of whole lanes, and `Plain` promises that any bytes are lanes.
+    // SAFETY: a line is aligned to 64 and made of whole lanes, and `Plain` promises that any bytes
+    // are lanes.
     unsafe { core::slice::from_raw_parts(lines.as_ptr().cast(), count) }
 }
 
@@ -76,7 +81,8 @@ pub(crate) fn lanes<T: Plain>(lines: &[Line]) -> &[T] {
 #[inline(always)]
 pub(crate) fn lanes_mut<T: Plain>(lines: &mut [Line]) -> &mut [T] {
     let count = size_of_val(lines) / size_of::<T>();
-    // SAFETY: as in `lanes`; the exclusive borrow of the lines is handed on, and any lanes are valid lines.
+    // SAFETY: a line is aligned to 64 and made of whole lanes; the exclusive borrow of the lines is
+    // handed on, and any lanes are valid lines.
     unsafe { core::slice::from_raw_parts_mut(lines.as_mut_ptr().cast(), count) }
 }
 

@@ -10,10 +10,10 @@ use crate::key::Key;
 /// A static sorted map. Keys may repeat; their values stand in the order in which they were given.
 ///
 /// ```
-/// let map = search::Map::build_unsorted(vec![(7u64, "seven"), (2, "two")])?;
+/// let map = lightfoot_search::Map::build_unsorted(vec![(7u64, "seven"), (2, "two")])?;
 /// assert_eq!(map.get(7), Some(&"seven"));
 /// assert_eq!(map.range(3..).next(), Some((7, &"seven")));
-/// # Ok::<(), search::Error>(())
+/// # Ok::<(), lightfoot_search::Error>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct Map<K: Key, V> {
@@ -66,6 +66,13 @@ impl<K: Key, V> Map<K, V> {
     }
 
     /// All values of `key`.
+    ///
+    /// ```
+    /// let map = lightfoot_search::Map::build(&[1u32, 2, 2], vec!["a", "b", "c"])?;
+    /// assert_eq!(map.get_all(2), ["b", "c"]);
+    /// assert!(map.get_all(3).is_empty());
+    /// # Ok::<(), lightfoot_search::Error>(())
+    /// ```
     #[inline]
     pub fn get_all(&self, key: K) -> &[V] {
         &self.values[self.index.equal_range(key)]

@@ -1,8 +1,10 @@
-//! Memory that an index stands in: lines on the heap, an anonymous mapping with huge pages asked for, or a mapped file.
+//! Memory that an index stands in: lines on the heap, or an anonymous mapping with huge pages asked
+//! for.
 //!
-//! Far from the cores a query's time is mostly address translation unless pages are large, so arrays of at least 1 MiB
-//! are mapped on a 2 MiB boundary and `madvise`d; whether the system granted it is read back from `/proc/self/smaps` when somebody asks (`explain`).
-//! A [`Memory`] is immutable once shared and cheap to clone; a part of it can be named by a range of lines.
+//! Far from the cores a query's time is mostly address translation unless pages are large, so
+//! arrays of at least 1 MiB are mapped on a 2 MiB boundary and `madvise`d; whether the system
+//! granted it is read back from `/proc/self/smaps` when somebody asks (`explain`). A [`Memory`] is
+//! immutable once shared and cheap to clone; a part of it can be named by a range of lines.
 //!
 //! One of the few files with `unsafe`: the mappings, and the slice made from a mapping.
 
@@ -69,13 +71,15 @@ impl Draft {
         }
     }
 
-    /// The first `len` lines, finished. The rest stays allocated: giving it back would copy what is kept, and what was never written takes no pages.
+    /// The first `len` lines, finished. The rest stays allocated: giving it back would copy what is
+    /// kept, and what was never written takes no pages.
     pub(crate) fn finish(self, len: usize) -> Memory {
         Memory::of(Arc::new(self.owner), 0..len)
     }
 }
 
-/// `len` zeroed lines on the heap, cleared by the allocator: `vec!` would do it with the build's narrowest vectors.
+/// `len` zeroed lines on the heap, cleared by the allocator: `vec!` would do it with the build's
+/// narrowest vectors.
 fn zeroed(len: usize) -> Vec<Line> {
     let layout = core::alloc::Layout::array::<Line>(len).expect("an index fits the address space");
     if layout.size() == 0 {
@@ -99,9 +103,10 @@ pub(crate) struct Memory {
     owner: Arc<Owner>,
 }
 
-// SAFETY: `start` points into `owner`, which is never written again and may be read from any thread.
+// SAFETY: `start` points into `owner`, which is never written again and may be read from any
+// thread.
 unsafe impl Send for Memory {}
-// SAFETY: as for Send.
+// SAFETY: what `start` points at is never written again, so threads may share it.
 unsafe impl Sync for Memory {}
 
 impl Memory {
@@ -122,7 +127,8 @@ impl Memory {
         Memory::of(Arc::new(Owner::Heap(lines)), 0..len)
     }
 
-    /// Lines that live as long as the program, when `bytes` are aligned; bytes behind the last whole line are left out.
+    /// Lines that live as long as the program, when `bytes` are aligned; bytes behind the last
+    /// whole line are left out.
     pub(crate) fn from_static(bytes: &'static [u8]) -> Option<Memory> {
         let whole = bytes.len() / crate::line::LINE_BYTES * crate::line::LINE_BYTES;
         let lines = crate::line::lines_of(&bytes[..whole])?;
@@ -132,7 +138,8 @@ impl Memory {
     /// The lines.
     #[inline(always)]
     pub(crate) fn lines(&self) -> &[Line] {
-        // SAFETY: `of` took both from a slice of `owner`, whose lines neither move nor change while it lives, and `self` keeps it alive.
+        // SAFETY: `of` took both from a slice of `owner`, whose lines neither move nor change while
+        // it lives, and `self` keeps it alive.
         unsafe { core::slice::from_raw_parts(self.start, self.len) }
     }
 
@@ -151,8 +158,6 @@ impl Memory {
             Owner::Heap(_) => String::from("heap"),
             Owner::Static(_) => String::from("static memory of the program"),
             #[cfg(all(feature = "std", unix))]
-            Owner::Mapped(mapping) if mapping.is_file() => String::from("mapped file"),
-            #[cfg(all(feature = "std", unix))]
             Owner::Mapped(_) => match mapped::huge_bytes(self.start as usize) {
                 Some(0) => String::from("mapped, huge pages asked for and not granted"),
                 Some(bytes) => format!("mapped, {} MiB of it on huge pages", bytes >> 20),
@@ -164,47 +169,32 @@ impl Memory {
     }
 }
 
-/// Maps a whole file, or reads it where mapping is not possible; its length must be whole lines.
+/// The first `len` lines of a file in memory of our own: those that were read, and the others.
 #[cfg(feature = "std")]
-pub(crate) fn map_file(file: &std::fs::File) -> std::io::Result<Memory> {
-    let bytes = file.metadata()?.len();
-    let len = usize::try_from(bytes / crate::line::LINE_BYTES as u64).map_err(std::io::Error::other)?;
-    #[cfg(unix)]
-    if len > 0 {
-        let mapping = mapped::Mapping::file(file, len)?;
-        return Ok(Memory::of(Arc::new(Owner::Mapped(mapping)), 0..len));
-    }
-    let mut lines = alloc::vec![Line::ZERO; len];
-    std::io::Read::read_exact(&mut &*file, crate::line::lanes_mut(&mut lines))?;
-    Ok(Memory::from_vec(lines))
+pub(crate) fn read_file(mut file: &std::fs::File, read: &[Line], len: usize) -> std::io::Result<Memory> {
+    let mut draft = Draft::new(len);
+    let (first, others) = draft.lines_mut().split_at_mut(read.len());
+    first.copy_from_slice(read);
+    std::io::Read::read_exact(&mut file, crate::line::lanes_mut(others))?;
+    Ok(draft.finish(len))
 }
 
 #[cfg(all(feature = "std", unix))]
 mod mapped {
     //! The system calls.
 
-    use std::io;
-    use std::os::fd::AsRawFd;
-
     use crate::line::{Line, LINE_BYTES};
 
     /// Bytes of a huge page.
     const HUGE_BYTES: usize = 2 << 20;
 
-    /// An anonymous or file mapping of whole lines.
+    /// An anonymous mapping of whole lines.
     #[derive(Debug)]
     pub(super) struct Mapping {
         base: *mut libc::c_void,
         mapped_bytes: usize,
         start: *mut Line,
         len: usize,
-        from: From,
-    }
-
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    enum From {
-        Anonymous,
-        File,
     }
 
     // SAFETY: a mapping is memory that belongs to the process, not to a thread.
@@ -213,17 +203,20 @@ mod mapped {
     unsafe impl Sync for Mapping {}
 
     impl Mapping {
-        /// `len` zeroed lines on a 2 MiB boundary, huge pages asked for; `None` when the system has no memory.
+        /// `len` zeroed lines on a 2 MiB boundary, huge pages asked for; `None` when the system has
+        /// no memory.
         pub(super) fn anonymous(len: usize) -> Option<Mapping> {
             let bytes = len.checked_mul(LINE_BYTES)?;
-            // A huge page is cleared whole when it is first touched. A last one that would stay mostly empty is not worth that: the mapping then
-            // ends before it does, and the system takes small pages for the rest.
+            // A huge page is cleared whole when it is first touched. A last one that would stay
+            // mostly empty is not worth that: the mapping then ends before it does, and the system
+            // takes small pages for the rest.
             let rest = bytes % HUGE_BYTES;
             let bytes = if rest > HUGE_BYTES / 4 { bytes - rest + HUGE_BYTES } else { bytes };
             let mapped_bytes = bytes.checked_add(HUGE_BYTES)?;
             let protection = libc::PROT_READ | libc::PROT_WRITE;
             let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-            // SAFETY: a fresh private mapping at an address of the kernel's choice touches no memory of ours.
+            // SAFETY: a fresh private mapping at an address of the kernel's choice touches no
+            // memory of ours.
             let base = unsafe { libc::mmap(core::ptr::null_mut(), mapped_bytes, protection, flags, -1, 0) };
             if base == libc::MAP_FAILED {
                 return None;
@@ -231,41 +224,24 @@ mod mapped {
             let skip = (base as usize).next_multiple_of(HUGE_BYTES) - base as usize;
             let start = base.wrapping_byte_add(skip);
             #[cfg(target_os = "linux")]
-            // SAFETY: the range lies inside the mapping that was just made; the call is advice and changes no content.
+            // SAFETY: the range lies inside the mapping that was just made; the call is advice and
+            // changes no content.
             unsafe {
                 libc::madvise(start, bytes, libc::MADV_HUGEPAGE);
             }
-            Some(Mapping { base, mapped_bytes, start: start.cast(), len, from: From::Anonymous })
-        }
-
-        /// The first `len` lines (at least one) of a file, read only.
-        pub(super) fn file(file: &std::fs::File, len: usize) -> io::Result<Mapping> {
-            let mapped_bytes = len * LINE_BYTES;
-            let (protection, flags) = (libc::PROT_READ, libc::MAP_PRIVATE);
-            // SAFETY: a fresh private mapping at an address of the kernel's choice touches no memory of ours.
-            let base = unsafe {
-                libc::mmap(core::ptr::null_mut(), mapped_bytes, protection, flags, file.as_raw_fd(), 0)
-            };
-            if base == libc::MAP_FAILED {
-                return Err(io::Error::last_os_error());
-            }
-            Ok(Mapping { base, mapped_bytes, start: base.cast(), len, from: From::File })
-        }
-
-        pub(super) fn is_file(&self) -> bool {
-            self.from == From::File
+            Some(Mapping { base, mapped_bytes, start: start.cast(), len })
         }
 
         #[inline(always)]
         pub(super) fn lines(&self) -> &[Line] {
-            // SAFETY: `start..start+len` lies in the mapping, is readable, page aligned, and any bytes are lines. A file that another process
-            // truncates while it is mapped ends this process with SIGBUS, as `Index::open` documents.
+            // SAFETY: `start..start+len` lies in the mapping, which is this process's alone, is
+            // readable and page aligned, and any bytes are lines.
             unsafe { core::slice::from_raw_parts(self.start, self.len) }
         }
 
         pub(super) fn lines_mut(&mut self) -> &mut [Line] {
-            assert!(self.from == From::Anonymous, "files are mapped read only");
-            // SAFETY: as in `lines`; the mapping is writable and exclusively borrowed.
+            // SAFETY: `start..start+len` lies in the mapping, which is writable and exclusively
+            // borrowed, and any bytes are lines.
             unsafe { core::slice::from_raw_parts_mut(self.start, self.len) }
         }
     }

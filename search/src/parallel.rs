@@ -1,5 +1,6 @@
-//! Work spread over threads: batches cut into chunks, and a merge sort. Threads are started per call and joined before it returns.
-//! Without `std` there are none, and the caller's own does all the work.
+//! Work spread over threads: batches cut into chunks, and a merge sort. Threads are started per
+//! call and joined before it returns. Without `std` there are none, and the caller's own does all
+//! the work.
 
 use alloc::vec::Vec;
 #[cfg(feature = "std")]
@@ -8,7 +9,8 @@ use core::cmp::Ordering;
 /// Fewest queries or keys that are worth a thread.
 const WORTH_A_THREAD: usize = 4096;
 
-/// Calls `work` on every part, each but the first on a thread of its own; returns what it said, in order.
+/// Calls `work` on every part, each but the first on a thread of its own; returns the results in
+/// order.
 pub(crate) fn each<P: Send, R: Send>(parts: Vec<P>, work: impl Fn(P) -> R + Sync) -> Vec<R> {
     #[cfg(feature = "std")]
     if parts.len() > 1 {
@@ -54,6 +56,7 @@ pub(crate) fn sort<K: Copy + Send + Sync>(
     sort_chunk: impl Fn(&mut [K]) + Sync,
     compare: impl Fn(&K, &K) -> Ordering + Sync,
 ) {
+    // Equal shares are sorted first; then runs are merged pairwise until one is left.
     let mut run = keys.len().div_ceil(threads.max(1)).max(WORTH_A_THREAD);
     std::thread::scope(|scope| {
         let mut chunks = keys.chunks_mut(run);
@@ -74,13 +77,15 @@ pub(crate) fn sort<K: Copy + Send + Sync>(
                 scope.spawn(move || merge_halves(from, to, run, compare));
             }
         });
+        // Both vectors are used again: what was merged is the input of the next round.
         core::mem::swap(keys, &mut merged);
         run *= 2;
     }
 }
 
 #[cfg(feature = "std")]
-/// Merges two runs on two threads: the first half of the output from the front, the second from the back.
+/// Merges two runs on two threads: the first half of the output from the front, the second from the
+/// back.
 fn merge_halves<K: Copy + Send + Sync>(
     from: &[K],
     to: &mut [K],

@@ -1,4 +1,5 @@
-//! The slow twin: the standard library's `partition_point`, and nothing else. Whatever an index answers, this answers too, and is obviously right.
+//! The slow twin: the standard library's `partition_point`, and nothing else. Whatever an index
+//! answers, this answers too, and is obviously right.
 #![forbid(unsafe_code)]
 
 use core::cmp::Ordering;
@@ -7,6 +8,10 @@ use core::ops::Range;
 use crate::key::Key;
 
 /// The number of keys less than `key`.
+///
+/// ```
+/// assert_eq!(lightfoot_search::reference::lower_bound(&[2u32, 3, 3, 7], 3), 1);
+/// ```
 pub fn lower_bound<K: Key>(sorted: &[K], key: K) -> usize {
     sorted.partition_point(|other| other.compare(&key) == Ordering::Less)
 }

@@ -1,6 +1,8 @@
-//! Keys to race and test with: seeded, so that every run sees the same, and as uneven as real keys are.
+//! Keys to race and test with: seeded, so that every run sees the same, and as uneven as real keys
+//! are.
 //!
-//! Numbers are 64-bit; [`Distribution::keys`] scales them to a key type's range. The generator is a plain xorshift: fast, good enough, no dependency.
+//! Numbers are 64-bit; [`Distribution::keys`] scales them to a key type's range. The generator is a
+//! plain xorshift: fast, good enough, no dependency.
 
 use alloc::vec::Vec;
 
@@ -44,7 +46,8 @@ impl Random {
 pub enum Distribution {
     /// Evenly at random.
     Uniform,
-    /// The exponential of a normal variable of standard deviation 2: most keys in a tiny part of the range.
+    /// The exponential of a normal variable of standard deviation 2: most keys in a tiny part of
+    /// the range.
     Lognormal,
     /// Some hundred dense clusters, far apart.
     Clustered,
@@ -57,6 +60,13 @@ pub enum Distribution {
 }
 
 /// Every distribution with its name.
+///
+/// ```
+/// for &(distribution, name) in lightfoot_search::sample::DISTRIBUTIONS {
+///     let keys = distribution.keys(1000, 1 << 40, 7);
+///     assert!(keys.is_sorted() && keys[999] <= 1 << 40, "{name}");
+/// }
+/// ```
 pub const DISTRIBUTIONS: &[(Distribution, &str)] = &[
     (Distribution::Uniform, "uniform"),
     (Distribution::Lognormal, "lognormal"),
@@ -85,11 +95,10 @@ impl Distribution {
                 Distribution::Outliers if i < 8 => max - random.below((max / 1000).max(1)),
                 Distribution::Outliers => random.below(dense.max(1)),
                 Distribution::Timestamps => {
-                    now += if random.below(1000) == 0 {
-                        random.below((max / 2 / n.max(1) as u64 * 500).max(1))
-                    } else {
-                        random.below(3) / 2
-                    };
+                    // Few keys of a wide range: a gap may lead beyond the range, where time stands.
+                    let widest = (max / 2 / n.max(1) as u64).saturating_mul(500).max(1);
+                    let is_gap = random.below(1000) == 0;
+                    now = now.saturating_add(if is_gap { random.below(widest) } else { random.below(3) / 2 });
                     now.min(max)
                 }
                 _ if i % 2 == 0 => max / 3,

@@ -1,26 +1,30 @@
 //! A linear map from keys to buckets, by one multiplication.
 //!
-//! `(q − min) · multiplier`, read as a fixed-point number: the whole part is the bucket, the fraction orders keys inside it. The map never decreases,
-//! and `d` leading bits of the fraction tell every two keys of a bucket apart exactly when `multiplier ≥ 2^(BITS−d)`, that is when a bucket
-//! spans at most 2^d values. This is interpolation whose error is not estimated but absent: the bucket *is* the guess, and every key of the guess is
-//! in the bucket.
+//! `(query − min) · multiplier`, read as a fixed-point number: the whole part is the bucket, the
+//! fraction orders keys inside it. The map never decreases, and `d` leading bits of the fraction
+//! tell every two keys of a bucket apart exactly when `multiplier ≥ 2^(BITS−d)`, that is when a
+//! bucket spans at most 2^d values. This is interpolation whose error is not estimated but absent:
+//! the bucket *is* the guess, and every key of the guess is in the bucket.
 //!
-//! Queries below `min` act as `min`; queries above the largest key act as one more than it, which is still inside the map.
+//! Queries below `min` act as `min`; queries above the largest key act as one more than it, which
+//! is still inside the map.
 
-use crate::key::Lane;
+use crate::lane::Lane;
 
 /// Maps lanes to `buckets` buckets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Scale<L: Lane> {
     min: L,
-    /// One more than the largest key's distance from `min` (the distance itself when there is no room for more).
+    /// One more than the largest key's distance from `min` (the distance itself when there is no
+    /// room for more).
     beyond: L,
     multiplier: u64,
     buckets: usize,
 }
 
 impl<L: Lane> Scale<L> {
-    /// A map of the keys `min ..= max` to `wanted` buckets, fewer when there are fewer values than that.
+    /// A map of the keys `min ..= max` to `wanted` buckets, fewer when there are fewer values than
+    /// that.
     pub(crate) fn new(min: L, max: L, wanted: usize) -> Scale<L> {
         let span = max.minus(min);
         let values = span.widen() as u128 + 1;
@@ -35,16 +39,16 @@ impl<L: Lane> Scale<L> {
         self.buckets
     }
 
-    /// The bucket of `q` and its fraction, left-aligned.
+    /// The bucket of `query` and its fraction, left-aligned.
     #[inline(always)]
-    pub(crate) fn locate(&self, q: L) -> (usize, u64) {
-        q.minus(self.min).min(self.beyond).scale(self.multiplier)
+    pub(crate) fn locate(&self, query: L) -> (usize, u64) {
+        query.minus(self.min).min(self.beyond).scale(self.multiplier)
     }
 
     /// [`Scale::locate`] for loops over many queries, which it lets vectors do.
     #[inline(always)]
-    pub(crate) fn locate_abreast(&self, q: L) -> (usize, u64) {
-        q.minus(self.min).min(self.beyond).scale_abreast(self.multiplier)
+    pub(crate) fn locate_abreast(&self, query: L) -> (usize, u64) {
+        query.minus(self.min).min(self.beyond).scale_abreast(self.multiplier)
     }
 
     /// [`Scale::locate_abreast`] of one of the keys that the map was made for: nothing to clamp.
@@ -58,7 +62,8 @@ impl<L: Lane> Scale<L> {
         bits >= L::BITS || self.multiplier >> (L::BITS - bits) != 0
     }
 
-    /// The key of a bucket whose fraction begins with `digit` (left-aligned, the rest 0): the smallest that maps there or above.
+    /// The key of a bucket whose fraction begins with `digit` (left-aligned, the rest 0): the
+    /// smallest that maps there or above.
     pub(crate) fn key(&self, bucket: usize, digit: u64) -> L {
         let product = ((bucket as u128) << L::BITS) | (digit as u128 >> (64 - L::BITS));
         let distance = product.div_ceil((self.multiplier as u128).max(1)) as u64;
@@ -66,12 +71,12 @@ impl<L: Lane> Scale<L> {
     }
 
     /// The numbers that give the map back.
-    pub(crate) fn words(&self) -> [u64; 4] {
+    pub(crate) fn numbers(&self) -> [u64; 4] {
         [self.min.widen(), self.beyond.widen(), self.multiplier, self.buckets as u64]
     }
 
     /// The map of a file's numbers, when every query would stay inside its buckets.
-    pub(crate) fn from_words([min, beyond, multiplier, buckets]: [u64; 4]) -> Option<Scale<L>> {
+    pub(crate) fn from_numbers([min, beyond, multiplier, buckets]: [u64; 4]) -> Option<Scale<L>> {
         let scale = Scale {
             min: L::narrow(min),
             beyond: L::narrow(beyond),
@@ -104,28 +109,28 @@ mod tests {
             let bits = [8, 16, 32].into_iter().find(|&bits| scale.tells_apart(bits)).unwrap();
             let mut last = (0, 0);
             for step in 0..3000u64 {
-                let q = (min as u64 + (max - min) as u64 * step / 2999) as u32;
-                let (bucket, fraction) = scale.locate(q);
+                let query = (min as u64 + (max - min) as u64 * step / 2999) as u32;
+                let (bucket, fraction) = scale.locate(query);
                 assert!(bucket < scale.buckets());
                 let digit = fraction >> (64 - bits) << (64 - bits);
-                assert_eq!(scale.key(bucket, digit), q, "{min} {max} {wanted}");
+                assert_eq!(scale.key(bucket, digit), query, "{min} {max} {wanted}");
                 assert!((bucket, fraction) >= last);
                 last = (bucket, fraction);
             }
             assert!(scale.locate(u32::MAX).0 < scale.buckets());
-            assert_eq!(Scale::from_words(scale.words()), Some(scale));
+            assert_eq!(Scale::from_numbers(scale.numbers()), Some(scale));
         }
     }
 
     #[test]
     fn sixty_four_bits() {
         let scale = Scale::new(3u64, u64::MAX, 1 << 20);
-        for q in [3, 4, u64::MAX / 3, u64::MAX - 1, u64::MAX] {
-            let (bucket, fraction) = scale.locate(q);
-            assert_eq!(scale.key(bucket, fraction), q);
+        for query in [3, 4, u64::MAX / 3, u64::MAX - 1, u64::MAX] {
+            let (bucket, fraction) = scale.locate(query);
+            assert_eq!(scale.key(bucket, fraction), query);
         }
         assert_eq!(
-            Scale::<u64>::from_words([0, u64::MAX, u64::MAX, 1]),
+            Scale::<u64>::from_numbers([0, u64::MAX, u64::MAX, 1]),
             None,
             "a query would leave the buckets"
         );

@@ -1,8 +1,10 @@
-//! Byte strings: eight bytes behind the common prefix are searched as a lane, ties are settled on the strings.
+//! Byte strings: eight bytes behind the common prefix are searched as a lane, ties are settled on
+//! the strings.
 //!
-//! The bytes that all strings share are cut off once; the next eight, big endian and padded with zeros, order strings as the strings order themselves, up to
-//! ties. A tie costs a binary search among the strings that share those bytes. The strings stand end to end with their ends in an array, so an index
-//! is three slices and can be mapped like any other.
+//! The bytes that all strings share are cut off once; the next eight, big endian and padded with
+//! zeros, order strings as the strings order themselves, up to ties. A tie costs a binary search
+//! among the strings that share those bytes. The strings stand end to end with their ends in an
+//! array, so an index is three slices and can be read like any other.
 //!
 //! Leaves out: front coding, and deeper prefixes for sets whose strings share long middles.
 
@@ -13,7 +15,9 @@ use core::ops::Range;
 use crate::column::{ranks_converted, settle};
 use crate::error::Error;
 use crate::file::{self, Header};
-use crate::key::{Frame, KeyType};
+use crate::format::KeyType;
+use crate::lane::Frame;
+use crate::layout::Layout;
 use crate::line::{lanes, lanes_mut, lines_for};
 use crate::memory::{Draft, Memory};
 use crate::plan::{Core, Options};
@@ -21,10 +25,10 @@ use crate::plan::{Core, Options};
 /// A static index over sorted byte strings.
 ///
 /// ```
-/// let index = search::BytesIndex::build(&["/a", "/ab", "/b"])?;
+/// let index = lightfoot_search::BytesIndex::build(&["/a", "/ab", "/b"])?;
 /// assert_eq!(index.lower_bound(b"/ab"), 1);
 /// assert_eq!(index.get(2), Some(&b"/b"[..]));
-/// # Ok::<(), search::Error>(())
+/// # Ok::<(), lightfoot_search::Error>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct BytesIndex {
@@ -62,7 +66,7 @@ impl BytesIndex {
     /// Builds with a layout or kernel of the caller's choice.
     ///
     /// # Errors
-    /// As [`crate::Index::build_with`].
+    /// [`Error::Unsorted`], [`Error::Refused`] or [`Error::NoSuchIsa`].
     pub fn build_with<S: AsRef<[u8]>>(sorted: &[S], options: &Options) -> Result<BytesIndex, Error> {
         if let Some(at) = sorted.windows(2).position(|pair| pair[0].as_ref() > pair[1].as_ref()) {
             return Err(Error::Unsorted { position: at + 1 });
@@ -160,6 +164,12 @@ impl BytesIndex {
     }
 
     /// The positions of all strings that begin with `start`.
+    ///
+    /// ```
+    /// let index = lightfoot_search::BytesIndex::build(&["/etc", "/usr/bin", "/usr/lib"])?;
+    /// assert_eq!(index.starting_with(b"/usr"), 1..3);
+    /// # Ok::<(), lightfoot_search::Error>(())
+    /// ```
     pub fn starting_with(&self, start: &[u8]) -> Range<usize> {
         let low = self.lower_bound(start);
         let end = match start.iter().rposition(|&byte| byte < u8::MAX) {
@@ -195,7 +205,7 @@ impl BytesIndex {
     }
 
     /// The layout of the prefixes.
-    pub fn layout(&self) -> crate::Layout {
+    pub fn layout(&self) -> Layout {
         self.core.shape.layout()
     }
 
@@ -225,7 +235,7 @@ impl BytesIndex {
     /// The index that `bytes`, the contents of a file, hold.
     ///
     /// # Errors
-    /// As [`crate::Index::from_bytes`].
+    /// How the bytes are foreign, newer, of another type, truncated or damaged.
     pub fn from_bytes(bytes: &[u8]) -> Result<BytesIndex, Error> {
         Self::from_memory(&file::copied(bytes), bytes.len())
     }
@@ -267,13 +277,13 @@ impl BytesIndex {
         file::save(path.as_ref(), &self.header(), self.core.memory.lines(), self.full.lines())
     }
 
-    /// Maps the index file at `path`; see [`crate::Index::open`].
+    /// Reads the index file at `path`; see [`crate::Index::open`].
     ///
     /// # Errors
-    /// As [`crate::Index::open`].
+    /// The system's, or how the file is foreign, newer, of another type, truncated or damaged.
     #[cfg(feature = "std")]
     pub fn open(path: impl AsRef<std::path::Path>) -> Result<BytesIndex, Error> {
-        let (memory, bytes) = file::map(path.as_ref())?;
+        let (memory, bytes) = file::read(path.as_ref())?;
         Self::from_memory(&memory, bytes)
     }
 }

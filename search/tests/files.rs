@@ -1,7 +1,8 @@
-//! Files: what is written is read back; whatever is foreign, truncated, flipped, misaligned or newer is an error, never a crash, never a wrong answer.
+//! Files: what is written is read back; whatever is foreign, truncated, flipped, misaligned or
+//! newer is an error, never a crash, never a wrong answer.
 
-use search::sample::{Distribution, Random};
-use search::{inspect_file, BytesIndex, Error, Index, Key, KeyType, Layout, Options, LAYOUTS};
+use lightfoot_search::sample::{Distribution, Random};
+use lightfoot_search::{inspect_file, BytesIndex, Error, Index, Key, KeyType, Layout, Options, LAYOUTS};
 
 fn keys(n: usize) -> Vec<u32> {
     Distribution::Uniform.keys(n, u64::from(u32::MAX), 1).into_iter().map(|key| key as u32).collect()
@@ -125,13 +126,15 @@ fn random_damage_is_found() {
     }
 }
 
-/// `bytes` placed so that the first byte behind them is on a page that may not be touched; lives as long as the test.
+/// `bytes` placed so that the first byte behind them is on a page that may not be touched; lives as
+/// long as the test.
 fn against_a_wall(bytes: &[u8]) -> &'static [u8] {
     const PAGE: usize = 4096;
     let pages = bytes.len().next_multiple_of(PAGE);
     let protection = libc::PROT_READ | libc::PROT_WRITE;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-    // SAFETY: a fresh mapping whose last page is then closed; the copy stays below that page, and nothing unmaps it.
+    // SAFETY: a fresh mapping whose last page is then closed; the copy stays below that page, and
+    // nothing unmaps it.
     unsafe {
         let base = libc::mmap(std::ptr::null_mut(), pages + PAGE, protection, flags, -1, 0).cast::<u8>();
         assert_ne!(base.cast(), libc::MAP_FAILED);

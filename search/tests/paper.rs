@@ -1,6 +1,7 @@
-//! The paper's algorithms find every item and nothing else, for every small n and several block sizes.
+//! The paper's algorithms find every item and nothing else, for every small n and several block
+//! sizes.
 
-use search::paper::ALGORITHMS;
+use lightfoot_search::paper::ALGORITHMS;
 
 #[test]
 fn every_algorithm_finds_exactly_its_items_for_every_small_n() {
@@ -40,7 +41,7 @@ fn extremes_are_items_like_any_other() {
 #[test]
 fn explicit_pointers_take_more_memory() {
     let items: Vec<u32> = (0..1023).collect();
-    let bytes = |name: &str| (search::paper::algorithm(name).unwrap().build)(&items, 32).bytes();
+    let bytes = |name: &str| (lightfoot_search::paper::algorithm(name).unwrap().build)(&items, 32).bytes();
     assert_eq!((bytes("classic-implicit"), bytes("classic-explicit")), (4 * 1023, 12 * 1023));
     assert_eq!((bytes("aware-implicit"), bytes("aware-explicit")), (32 * 128, 32 * 341));
     assert_eq!((bytes("oblivious-brodal"), bytes("oblivious-explicit")), (4 * 1023, 12 * 1023));

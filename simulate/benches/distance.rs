@@ -1,13 +1,16 @@
-//! A miss curve of 20 sizes against one simulated cache, on the same records: `cargo bench -p simulate --bench distance [NAME]`.
+//! A miss curve of 20 sizes against one simulated cache, on the same records:
+//! `cargo bench -p lightfoot-simulate --bench distance [NAME]`.
 //!
-//! **What.** Time of [`StackDistances`] for 20 fully associative sizes from 1 KiB to 512 MiB, and of [`Hierarchy`] for one cache: 32 KiB in 8 ways, and a fully
-//! associative one of 16 lines; and of a server's three levels and TLBs, which is what `lightfoot cache` simulates. **Streams.** Loops of known locality: `local` walks arrays of
-//! several sizes by turns, with a stack and a heap beside them; `random` has no locality but its 256 KiB; `scan` meets no line again.
-//! **Units.** Nanoseconds per record, best of interleaved rounds.
+//! **What.** Time of [`StackDistances`] for 20 fully associative sizes from 1 KiB to 512 MiB, and
+//! of [`Hierarchy`] for one cache: 32 KiB in 8 ways, and a fully associative one of 16 lines; and
+//! of a server's three levels and TLBs, which is what `lightfoot cache` simulates. **Streams.**
+//! Loops of known locality: `local` walks arrays of several sizes by turns, with a stack and a heap
+//! beside them; `random` has no locality but its 256 KiB; `scan` meets no line again. **Units.**
+//! Nanoseconds per record, best of interleaved rounds.
 
 use event::{Record, RecordKind};
-use simulate::distance::{CurveSizes, StackDistances};
-use simulate::{Geometry, Hierarchy, Levels, Modelled, Sharing};
+use lightfoot_simulate::distance::{CurveSizes, StackDistances};
+use lightfoot_simulate::{Geometry, Hierarchy, Levels, Modelled, Sharing};
 use std::time::Instant;
 
 const RECORDS: usize = 1 << 20;

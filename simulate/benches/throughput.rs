@@ -1,15 +1,17 @@
-//! Records per second of the simulator, on streams of known character: `cargo bench -p simulate [NAME]`; with the paths of files of raw
-//! records in place of names, nanoseconds per record of what a program recorded.
+//! Records per second of the simulator, on streams of known character:
+//! `cargo bench -p lightfoot-simulate [NAME]`; with the paths of files of raw records in place of
+//! names, nanoseconds per record of what a program recorded.
 //!
-//! **Shapes.** 2^16 records (a ring of 1 MiB, so that what is timed is not the host's memory), over and over for a fixed
-//! time, one thread. `hits` stays within the first level, `mix` resembles the filtered
-//! stream of a compiler (a quarter of it fetches, three quarters of all hit the first level), `scan` misses every level, `full` is an
-//! unfiltered stream with blocks. A file is replayed as the
-//! command does it, for `cachegrind` and the stream that is planned for it: batch after batch in one buffer of a ring's size, whose filling
-//! is not timed. **Units.** Millions of records per second of wall time; best of the rounds.
+//! **Shapes.** 2^16 records (a ring of 1 MiB, so that what is timed is not the host's memory), over
+//! and over for a fixed time, one thread. `hits` stays within the first level, `mix` resembles the
+//! filtered stream of a compiler (a quarter of it fetches, three quarters of all hit the first
+//! level), `scan` misses every level, `full` is an unfiltered stream with blocks. A file is
+//! replayed as the command does it, for `cachegrind` and the stream that is planned for it: batch
+//! after batch in one buffer of a ring's size, whose filling is not timed. **Units.** Millions of
+//! records per second of wall time; best of the rounds.
 
 use event::{Record, RecordKind};
-use simulate::{plan_levels, Geometry, Hierarchy, Levels, Outer, Sharing, WriteBacks};
+use lightfoot_simulate::{plan_levels, FetchTlb, Geometry, Hierarchy, Levels, Outer, Sharing, WriteBacks};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -112,6 +114,7 @@ fn server() -> Levels {
         instruction_tlb: Some(Geometry::tlb(256, 8, 4096)),
         data_tlb: Some(Geometry::tlb(96, 6, 4096)),
         outer_tlb: Some(Geometry::tlb(2048, 16, 4096)),
+        outer_fetch_tlb: FetchTlb::Unified,
         large_pages: None,
     }
 }

@@ -1,22 +1,29 @@
-//! A model of the filter that generated code runs in line: which references it records, and what it remembers.
+//! A model of the filter that generated code runs in line: which references it records, and what it
+//! remembers.
 //!
-//! **What.** [`FilterModel::apply`] turns a full stream into the filtered one that the engine would record. **Why this way.** The engine's
-//! machine code is hard to read; this is its meaning, and the proof that the meaning is exact is a test over random machines and streams.
+//! **What.** [`FilterModel::apply`] turns a full stream into the filtered one that the engine would
+//! record. **Why this way.** The engine's machine code is hard to read; this is its meaning, and
+//! the proof that the meaning is exact is a test over random machines and streams.
 //!
-//! Per set, the filter remembers the line that was used last in it, so that the line is the most recent one of its cache set:
+//! Per set, the filter remembers the line that was used last in it, so that the line is the most
+//! recent one of its cache set:
 //!
 //! | reference | recorded | afterwards |
 //! |---|---|---|
-//! | within one line | unless the set's last line *and* its page set's last page are these | both are |
-//! | the same, a store under `NeverEnter` | likewise | the line's set is empty, the page entered |
-//! | over two lines | always | first line as above, then the second's set is empty; if pages differ, the second page's set too; in a filter of one set the second line (page) is its last |
-//! | over more lines; complex | always | line and page sets of the data side are all empty |
-//! | instruction line | unless its set's last line and its page set's last page are these | both are |
-//! | the same under `FirstLevel` | line and page by themselves, each where it is not among its set's last `ways` | both are their sets' last |
+//! | within one line | unless line *and* page are their sets' last | both are last (1) |
+//! | over two lines | always | first line and page are last, the second line's set is empty (2) |
+//! | over more lines; complex | always | all line and page sets of the data side are empty |
+//! | instruction line | unless line *and* page are their sets' last | both are last |
+//! | … under `FirstLevel` | line, page: unless among their sets' last `ways` | both are last |
 //! | prefetch | never | – |
 //!
-//! Emptying more than this, or recording more, is always exact: an empty set remembers nothing, and a recorded reference is simulated.
-//! **Source:** Mattson et al. 1970 (a re-reference of a stack's top changes nothing); DESIGN's truth table.
+//! (1) A store under `NeverEnter` that is recorded leaves its line's set empty; its page is
+//! entered. (2) Where the two pages differ, the second page's set is empty too; in a filter of one
+//! set the second line (page) is that set's last.
+//!
+//! Emptying more than this, or recording more, is always exact: an empty set remembers nothing, and
+//! a recorded reference is simulated. **Source:** Mattson et al. 1970 (a re-reference of a stack's
+//! top changes nothing); DESIGN's truth table.
 
 use event::{FetchFilter, Filter, Groups, Record, RecordKind, SetFilter, Step, StoreFilter, CUT_SITE};
 
@@ -45,6 +52,7 @@ impl Lasts {
 
     /// Whether `address` lies in its set's last line; now it does.
     fn is_last(&mut self, address: u64) -> bool {
+        // The line becomes its set's last, whether it was before or not.
         let number = self.number(address);
         std::mem::replace(self.last(number), number) == number
     }
@@ -57,6 +65,8 @@ impl Lasts {
     /// An access that began in the line before ends in that of `address`.
     fn ends_in(&mut self, address: u64) {
         let number = self.number(address);
+        // With one set the second line is what was used last; with several it may not be the most
+        // recent one of its cache set, so nothing is remembered.
         *self.last(number) = if self.lines.len() == 1 { number } else { EMPTY };
     }
 
@@ -85,6 +95,7 @@ impl Kept {
     fn miss(&mut self, address: u64) -> Option<u64> {
         let number = address / self.line_bytes;
         let count = self.sets.len() as u64;
+        // A list in recency order: found lines move to the front, the last one leaves.
         let set = &mut self.sets[(number % count) as usize];
         let found = set.iter().position(|&line| line == number);
         found.map(|way| set.remove(way));
@@ -97,7 +108,7 @@ impl Kept {
 /// Whether a reference is recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is.
+    /// The reference is recorded.
     Recorded,
     /// It changes nothing in the hierarchy and is left out.
     Dropped,
@@ -176,6 +187,7 @@ impl FilterModel {
     /// Appends to `out` what is recorded of `full`, a full stream of one thread.
     pub fn apply(&mut self, full: &[Record], out: &mut Vec<Record>) {
         for record in full {
+            // Groups are kept back until they are whole; a damaged one vanishes, as in the engine.
             match self.groups.push(record) {
                 Step::Plain => self.plain(record, out),
                 Step::DamagedBefore(_) => {
@@ -218,16 +230,19 @@ impl FilterModel {
     pub fn data(&mut self, kind: RecordKind, address: u64, size_bytes: u32) -> Verdict {
         let end = address.saturating_add(u64::from(size_bytes.max(1)) - 1);
         let lines = self.data.number(end) - self.data.number(address) + 1;
+        // A long access may touch every set: the whole data side forgets.
         if lines > 2 {
             self.clear_data();
             return Verdict::Recorded;
         }
+        // Both tables are asked and updated, whatever the first one says.
         let line = self.data.is_last(address);
         let page = self.data_page.as_mut().is_none_or(|pages| pages.is_last(address));
         if lines == 1 && line && page {
             return Verdict::Dropped;
         }
         let enters = kind != RecordKind::Store || self.stores == StoreFilter::LikeLoads;
+        // A store that bypasses the cache may not be the most recent line of its set.
         if !enters {
             self.data.empty(address);
             self.data.empty(end);
@@ -236,6 +251,7 @@ impl FilterModel {
             if enters {
                 self.data.ends_in(end);
             }
+            // A second page counts as a second line does.
             if let Some(pages) =
                 self.data_page.as_mut().filter(|pages| pages.number(end) != pages.number(address))
             {

@@ -1,17 +1,32 @@
-//! Which touches use the line that was used last in their set: they hit, and change nothing in a row of recency order.
+//! Touches of the line that was used last in its set: they hit, and change nothing in a row of
+//! recency order.
 //!
-//! **What.** The last tag of each set, in a table of its own, looked at before the rows. **Why this way.** A walk down a column misses the
-//! first level at every step and hits the same line of each outer set as before; its rows are many host lines, its last tags few. Where
-//! most touches are not of that kind the look costs more than it saves, so it is taken on trial, and given up for a while.
+//! **The problem.** A walk down a column misses the first level at every step and hits the line
+//! that each outer set used last; its rows are many lines of the host's cache, so each of these
+//! hits costs a miss of ours.
 //!
-//! **Leaves out** stores that do not allocate. Source: Mattson et al. 1970 (a re-reference of a stack's top changes nothing).
+//! **The idea.** The last tag of each set stands in a table of its own, 4 or 8 bytes a set instead
+//! of a row. It is looked at before the rows, and touches that find their own tag there are
+//! dropped. Where most touches are not of that kind the look costs more than it saves, so it is
+//! taken on trial, and given up for a while:
+//!
+//! ```text
+//! On: 8192 touches --half or more dropped--> On again
+//!                  --fewer--> Off: eight times as many touches pass --> On, table emptied
+//! ```
+//!
+//! **Invariant.** While the table is on, it holds the tag that each set used last, or nothing; an
+//! empty entry drops nothing, so emptying it is always exact.
+//!
+//! **Leaves out** stores that do not allocate. Source: Mattson et al. 1970 (a re-reference of a
+//! stack's top changes nothing).
 
-use crate::bank::Scratch;
 use crate::kernel::{Tag, Vectors};
+use crate::scratch::Scratch;
 use crate::touch::{held, lanes, Touches, STEP, SWEEP};
 
-/// Touches of a trial (few in tests, so that their streams see many), and how often as many, or as there are sets, pass without one after it
-/// failed.
+/// Touches of a trial (few in tests, so that their streams see many), and how often as many, or as
+/// there are sets, pass without one after it failed.
 const TRIAL: usize = if cfg!(test) { 64 } else { 1 << 13 };
 const REST: usize = 8;
 
@@ -42,9 +57,11 @@ impl<T: Tag> Front<T> {
         self.trial = Trial::On { touches: 0, hits: 0 };
     }
 
-    /// Whether the next `count` touches are to be sifted. A table that was not kept for a while begins anew.
+    /// Whether the next `count` touches are to be sifted. A table that was not kept for a while
+    /// begins anew.
     pub(crate) fn sifts(&mut self, count: usize) -> bool {
         match &mut self.trial {
+            // A trial is over: the table pays where at least half of the touches were dropped.
             Trial::On { touches, hits } if *touches >= TRIAL => {
                 self.trial = if *hits * 2 >= *touches {
                     Trial::On { touches: 0, hits: 0 }
@@ -52,6 +69,8 @@ impl<T: Tag> Front<T> {
                     Trial::Off { touches: 0 }
                 };
             }
+            // The rest is over. Nobody kept the table meanwhile, so it is emptied, which is always
+            // exact.
             Trial::Off { touches } if *touches >= REST * TRIAL.max(self.last.len()) => {
                 self.last.fill(T::EMPTY);
                 self.trial = Trial::On { touches: 0, hits: 0 };
@@ -69,10 +88,13 @@ impl<T: Tag> Front<T> {
         let (tags, former) = (T::column(line, narrow), T::column(former, found));
         let lasts = &mut self.last[..];
         let len = std::mem::take(&mut touches.len).min(SWEEP);
+        // Exchanges each tag with its set's last one. Touches of one set follow each other, so this
+        // loop is not a vector's.
         for index in 0..len {
             former[index] = std::mem::replace(&mut lasts[row[index] as usize], tags[index]);
         }
         for start in (0..len).step_by(STEP) {
+            // What found its own tag hits the front of its row and changes nothing: it is dropped.
             let new = T::differ(kernel, lanes(tags, start), lanes(former, start)) & held(len, start);
             kernel.keep(new, touches.copied(start).step(), touches);
         }

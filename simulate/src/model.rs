@@ -1,12 +1,14 @@
 //! From a machine's description to the levels that are simulated.
 //!
-//! **What.** [`Modelled::of`] takes the split or data-only first level, up to two further levels on the data path, and the TLBs for base pages.
-//! **Why this way.** What cannot be simulated is said in sentences, not silently dropped. **Leaves out** a fourth level, the
-//! instruction side of a unified first level, write-through (it changes traffic, no miss).
+//! **What.** [`Modelled::of`] takes the split or data-only first level, up to two further levels on
+//! the data path, and the TLBs for base pages. **Why this way.** What cannot be simulated is said
+//! in sentences, not silently dropped. **Leaves out** a fourth level, the instruction side of a
+//! unified first level, write-through (it changes traffic, no miss).
 
 use crate::{
-    plan_levels, CycleModel, Geometry, GeometryError, Inclusion, LargePages, Levels, Outer, PageBuffer,
-    PageRange, Policy, Prefetch, Sharing, StoreMiss, StreamPlan, WriteBacks, CACHES_MAX, TLBS_MAX,
+    plan_levels, CycleModel, FetchTlb, Geometry, GeometryError, Inclusion, LargePages, Levels, Outer,
+    PageBuffer, PageRange, Policy, Prefetch, Sharing, StoreMiss, StreamPlan, WriteBacks, CACHES_MAX,
+    TLBS_MAX,
 };
 use machine::{Cache, CacheKind, Machine, Tlb, TlbKind};
 
@@ -64,6 +66,32 @@ fn add_tlbs(levels: &mut Levels, machine: &Machine, left_out: &mut Vec<String>) 
     levels.outer_tlb = outer.filter(|_| complete).map(|buffer| tlb(buffer, page_bytes));
     if outer.is_some() && !complete {
         left_out.push("the second-level TLB is not simulated: a first-level one is missing".into());
+    } else if levels.instruction_tlb.is_some() {
+        add_outer_fetch_tlb(levels, machine, left_out);
+    }
+}
+
+/// The second-level TLB of instructions: the unified one, one of their own, or none.
+fn add_outer_fetch_tlb(levels: &mut Levels, machine: &Machine, left_out: &mut Vec<String>) {
+    let page_bytes = machine.base_page_bytes();
+    match (machine.data_tlb(2), machine.instruction_tlb(2)) {
+        (None, None) => {}
+        (Some(data), Some(instruction)) if data == instruction => {}
+        (Some(_), Some(instruction)) => {
+            levels.outer_fetch_tlb = FetchTlb::Own(tlb(instruction, page_bytes));
+        }
+        (Some(_), None) => {
+            levels.outer_fetch_tlb = FetchTlb::Absent;
+            left_out.push(format!(
+                "machine {} names no second-level TLB for instructions: their misses of the first level \
+                 count as misses of the second",
+                machine.name
+            ));
+        }
+        (None, Some(_)) => left_out.push(format!(
+            "the second-level TLB for instructions is not simulated: machine {} names none for data",
+            machine.name
+        )),
     }
 }
 
@@ -82,13 +110,11 @@ fn tlb(tlb: &Tlb, page_bytes: u64) -> Geometry {
         .with_policy(policy(tlb.replacement))
 }
 
+/// The policy that a description's word names: both crates use one name.
 fn policy(replacement: machine::Replacement) -> Policy {
-    match replacement {
-        machine::Replacement::Lru => Policy::Lru,
-        machine::Replacement::Fifo => Policy::Fifo,
-        machine::Replacement::Plru => Policy::TreePlru,
-        machine::Replacement::Random => Policy::Random,
-    }
+    let (name, _) =
+        machine::REPLACEMENTS.iter().find(|(_, other)| *other == replacement).expect("all are listed");
+    Policy::named(name).expect("a test finds a policy for every word")
 }
 
 fn prefetch(prefetch: machine::Prefetch) -> Prefetch {
@@ -108,7 +134,7 @@ fn inclusion(inclusion: machine::Inclusion) -> Inclusion {
 }
 
 impl Modelled {
-    /// The same, but that addresses of `ranges` lie on large pages; as it was where there are none.
+    /// These levels with large pages at the addresses of `ranges`; without ranges nothing changes.
     ///
     /// # Errors
     /// When the machine has no TLB, or its buffers do not fit together.
@@ -135,13 +161,15 @@ impl Modelled {
             data: present(self.levels.data_tlb, buffers(1, TlbKind::Data)),
             instruction: present(self.levels.instruction_tlb, buffers(1, TlbKind::Instruction)),
             outer: present(self.levels.outer_tlb, buffers(2, TlbKind::Data)),
+            outer_instruction: present(self.levels.outer_fetch_tlb.own(), buffers(2, TlbKind::Instruction)),
         });
         self.levels.check()?;
         Ok(self)
     }
 }
 
-/// What the engine is to record for `machine`, and why; nothing for a machine without a first level.
+/// What the engine is to record for `machine`, and why; nothing for a machine without a first
+/// level.
 ///
 /// # Errors
 /// When the machine's levels do not fit together.
@@ -156,7 +184,8 @@ pub fn plan_stream(machine: &Machine, write_backs: WriteBacks) -> Result<StreamP
 }
 
 impl CycleModel {
-    /// The machine's declared costs; `None` where it declares no base cost. Penalties that nobody declares are 0.
+    /// The machine's declared costs; `None` where it declares no base cost. Penalties that nobody
+    /// declares are 0.
     pub fn of(machine: &Machine) -> Option<CycleModel> {
         let cycle = machine.cycle?;
         let penalty = |declared: Option<u32>| declared.map_or(0.0, f64::from);
@@ -164,15 +193,23 @@ impl CycleModel {
         for (cost, cache) in cache_miss.iter_mut().zip(machine.data_path()) {
             *cost = penalty(cache.penalty_cycles);
         }
+        let declared = |tlb: Option<&Tlb>| tlb.and_then(|tlb| tlb.penalty_cycles);
         let mut tlb_miss = [0.0; TLBS_MAX];
-        for (cost, level) in tlb_miss.iter_mut().zip(1..) {
-            *cost = penalty(machine.data_tlb(level).and_then(|tlb| tlb.penalty_cycles));
+        let mut fetch_tlb_miss = [0.0; TLBS_MAX];
+        for (level, (data, fetch)) in (1..).zip(tlb_miss.iter_mut().zip(&mut fetch_tlb_miss)) {
+            let of_data = declared(machine.data_tlb(level));
+            *data = penalty(of_data);
+            *fetch = penalty(declared(machine.instruction_tlb(level)).or(of_data));
         }
+        let first = machine.instruction_cache().and_then(|cache| cache.penalty_cycles);
+        let fetch_miss = first.map_or(cache_miss[0], f64::from);
         let misprediction = penalty(cycle.branch_miss_cycles);
         Some(CycleModel {
             per_instruction: cycle.base_cycles_per_instruction,
             cache_miss,
+            fetch_miss,
             tlb_miss,
+            fetch_tlb_miss,
             misprediction,
         })
     }

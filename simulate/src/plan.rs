@@ -1,22 +1,27 @@
-//! Which records may be left out: when the in-line filter is exact for the levels that are simulated.
+//! Which records may be left out: when the in-line filter is exact for the levels that are
+//! simulated.
 //!
-//! **What.** [`plan_levels`] answers with an [`event::Stream`] and the reason as text. **Why it holds.** A reference to the line that was used
-//! last in its set hits a cache of recency order and changes nothing in it, and what hits the first level never reaches an outer one.
-//! So only the first level and the first-level TLBs bound the filter: its sets must divide theirs (then a filter set never sees less than a
-//! cache set does), its lines must be theirs. With true LRU that is always possible:
+//! **What.** [`plan_levels`] answers with an [`event::Stream`] and the reason as text. **Why it
+//! holds.** A reference to the line that was used last in its set hits a cache of recency order and
+//! changes nothing in it, and what hits the first level never reaches an outer one. So only the
+//! first level and the first-level TLBs bound the filter: its sets must divide theirs (then a
+//! filter set never sees less than a cache set does), its lines must be theirs. With true LRU that
+//! is always possible:
 //!
 //! | case | plan |
 //! |---|---|
 //! | stores allocate in L1D | filter, stores like loads |
 //! | stores bypass L1D | filter, stores never enter it |
 //! | set count s, also no power of two | filter with the largest power of two that divides s |
-//! | a TLB of s sets | page filter with the largest power of two that divides s (one entry where it is fully associative) |
-//! | an instruction cache, and TLB if any, of 2 ways and more | the engine keeps both whole: they see instructions only, and it knows the lines beforehand |
-//! | FIFO, tree-PLRU, random in place of LRU | the same filters, but none of `FirstLevel`: using a set's last line again changes nothing |
-//! | a next-line prefetcher in an outer level | the same: it sees misses only, and what it enters is behind the first level |
+//! | a TLB of s sets | page filter with the largest power of two that divides s |
+//! | an instruction cache, and TLB if any, of 2 ways or more | the engine keeps both whole (1) |
+//! | another policy than LRU | these filters, but not `FirstLevel` |
+//! | a next-line prefetcher in an outer level | these filters: it sees misses only |
 //! | large pages | a page filter of one entry |
 //! | a prefetcher in a first level; strides; inclusive and exclusive levels | full stream |
 //! | write-back traffic wanted | full stream: which store made a line dirty is not recorded |
+//!
+//! (1) They see instructions only, and the engine knows the lines of code before it runs.
 //!
 //! Source: the truth table of DESIGN's system description; every row is held by `tests/filter.rs`.
 
@@ -29,9 +34,9 @@ pub const FILTER_SETS_MAX: u32 = 1024;
 /// Whether write-back traffic is to be counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteBacks {
-    /// Yes, which takes the full stream.
+    /// They are counted, which takes the full stream.
     Counted,
-    /// No; [`Counts::write_backs`](crate::Counts::write_backs) is `None`.
+    /// They are not: [`Counts::write_backs`](crate::Counts::write_backs) is `None`.
     Ignored,
 }
 
@@ -64,9 +69,11 @@ pub fn plan_levels(levels: &Levels, write_backs: WriteBacks) -> StreamPlan {
         FetchFilter::LastOfSet => set_filter,
         FetchFilter::FirstLevel { .. } => whole,
     };
-    // Fetches are not simulated without an instruction cache; the data filter's shape then keeps them few.
+    // Fetches are not simulated without an instruction cache; the data filter's shape then keeps
+    // them few.
     let instruction = levels.instruction.map_or(data, instruction_filter);
-    // A page's neighbours in a set depend on its size; the page that was used last is alone in that.
+    // A page's neighbours in a set depend on its size; the page that was used last is alone in
+    // that.
     let page = |geometry: Geometry, filter: fn(Geometry) -> SetFilter| match levels.large_pages {
         Some(_) => SetFilter { sets: 1, line_bytes: geometry.line_bytes },
         None => filter(geometry),

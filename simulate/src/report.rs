@@ -1,9 +1,13 @@
 //! What a simulation found, as plain numbers.
 //!
-//! **Units.** References: one that touches several lines of a level counts as at most one miss of that level (cachegrind's convention), a
-//! fetch is one instruction line. **Leaves out** how many references there were: with a filtered stream most of them are never
-//! recorded, so the totals of loads, stores and instructions come from the engine's block counts; only complex references are counted
-//! here ([`References`]), because no block count knows them.
+//! **Units.** References: one that touches several lines of a level counts as at most one miss of
+//! that level (cachegrind's convention), but one of more than [`event::WIDE_BYTES`] counts each
+//! line that misses; a fetch is one instruction line. **Leaves out** how many references there
+//! were: with a filtered stream most of them are never recorded, so the totals of loads, stores and
+//! instructions come from the engine's block counts; only complex references are counted here
+//! ([`References`]), because no block count knows them.
+
+use event::Complex;
 
 /// Cache levels at most.
 pub const CACHES_MAX: usize = 3;
@@ -41,21 +45,42 @@ pub struct References {
     pub iterations: u64,
     /// Executions of the complex instruction, without those that were to repeat 0 times.
     pub executions: u64,
+    /// Those among them that repeat until their count is used up (`movs`, `stos`, `lods`).
+    pub counted_down: u64,
+}
+
+impl References {
+    /// Adds the execution of a complex instruction, without its loads and stores.
+    pub fn execute(&mut self, complex: &Complex) {
+        let iterations = complex.iterations();
+        self.executions += u64::from(iterations > 0);
+        self.iterations += iterations;
+        self.counted_down += u64::from(complex.runs_its_count_down());
+    }
+
+    /// Adds what was counted elsewhere.
+    pub fn add(&mut self, other: &References) {
+        self.executions += other.executions;
+        self.iterations += other.iterations;
+        self.loads += other.loads;
+        self.stores += other.stores;
+        self.counted_down += other.counted_down;
+    }
 }
 
 /// Misses of one level, all sites together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Misses {
-    /// Of loads.
+    /// Misses of loads.
     pub loads: u64,
-    /// Of stores (for a TLB: 0, its data misses all stand in `loads`).
+    /// Misses of stores (for a TLB 0: its data misses all stand in `loads`).
     pub stores: u64,
-    /// Of instruction lines.
+    /// Misses of instruction lines.
     pub instructions: u64,
 }
 
 impl Misses {
-    /// All of them.
+    /// Misses of any kind.
     pub fn total(&self) -> u64 {
         self.loads + self.stores + self.instructions
     }
@@ -70,7 +95,8 @@ pub struct Counts {
     pub blocks: Vec<BlockMisses>,
     /// Indexed by data site: what complex references did.
     pub complex: Vec<References>,
-    /// Dirty lines that each cache level gave up, where that was asked for; exact for a full stream only.
+    /// Dirty lines that each cache level gave up, where that was asked for; exact for a full stream
+    /// only.
     pub write_backs: Option<[u64; CACHES_MAX]>,
     /// Records that could not be read (0 in a healthy stream).
     pub damaged: u64,
@@ -95,12 +121,7 @@ impl Counts {
             sum(&mut to.fetches, &from.fetches);
             sum(&mut to.tlbs, &from.tlbs);
         });
-        each(&mut self.complex, &other.complex, |to, from| {
-            to.executions += from.executions;
-            to.iterations += from.iterations;
-            to.loads += from.loads;
-            to.stores += from.stores;
-        });
+        each(&mut self.complex, &other.complex, References::add);
         self.damaged += other.damaged;
     }
 
@@ -124,7 +145,7 @@ impl Counts {
         }
     }
 
-    /// The same without empty entries at the tables' ends, so that equal results compare equal.
+    /// These counts without empty entries at the tables' ends, so that equal results compare equal.
     pub fn trimmed(mut self) -> Counts {
         trim(&mut self.sites);
         trim(&mut self.blocks);
@@ -141,8 +162,8 @@ fn trim<T: Default + PartialEq>(table: &mut Vec<T>) {
 /// Misses of every level, of all sites and blocks together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// By cache level.
+    /// Misses of each cache level.
     pub caches: [Misses; CACHES_MAX],
-    /// By TLB level.
+    /// Misses of each TLB level.
     pub tlbs: [Misses; TLBS_MAX],
 }

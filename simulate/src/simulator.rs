@@ -1,4 +1,5 @@
-//! The simulator that levels ask for: the fast one where they are plain, else the one that can do everything.
+//! The simulator that levels ask for: the fast one where they are plain, else the one that can do
+//! everything.
 
 use crate::{Counts, GeometryError, Hierarchy, Levels, Refined, WriteBacks};
 use event::{Record, Sink, Stream};
@@ -45,7 +46,8 @@ impl Simulator {
         levels.check()
     }
 
-    /// The same, which counts thread by thread where it is a plain one. To be called before the first record.
+    /// Has a plain simulator count each thread by itself; changes nothing in another one. Call it
+    /// before the first record.
     #[must_use]
     pub fn by_thread(self) -> Simulator {
         match self {
@@ -54,7 +56,8 @@ impl Simulator {
         }
     }
 
-    /// An empty one that counts the same, where this one's room can be used again; cheap where little of it was used.
+    /// An empty simulator with the settings of this one, where its memory can be used again; cheap
+    /// where little of it was used.
     pub fn emptied(self) -> Option<Simulator> {
         match self {
             Simulator::Plain(hierarchy) => Some(Simulator::Plain(Box::new(hierarchy.emptied()))),

@@ -1,9 +1,23 @@
-//! Who missed: counters by site and by block while a simulation runs.
+//! Counters of misses by site and by block, while a simulation runs.
 //!
-//! **Why this way.** A column of 4-byte counters per level and kind of miss: sites that miss together are neighbours, so that the counters in use
-//! stay in the host's caches even for a compiler's hundred thousand sites; what a counter cannot hold is carried to a map. Misses of one
-//! site that follow each other, as in loops over arrays, are added at once: adding them one by one would wait for the counter each
-//! time; such runs of a whole sweep are packed first, so that the loop that adds them ends once. [`Tally::counts`] turns the columns into the public tables.
+//! **The problem.** A miss is one addition to a counter, but a loop over an array misses at one
+//! site thousands of times in a row, and each addition would wait for the one before it.
+//!
+//! **The idea.** The misses of a sweep are packed before they are counted: first to one per
+//! reference, then to runs of equal `what`s; each run is one addition of its length.
+//!
+//! ```text
+//! misses     a a a a b b a a      (reference numbers 1 1 2 3 4 5 6 7)
+//! references a a a b b a a        the first touch of each reference
+//! runs       a:3 b:2 a:2          one addition each
+//! ```
+//!
+//! Counters have 4 bytes and stand in a column per level and kind of miss: sites that miss together
+//! are neighbours, so that the counters in use stay in the host's caches even for a compiler's
+//! hundred thousand sites. What a counter cannot hold is carried to a map. [`Tally::counts`] turns
+//! the columns into the public tables.
+//!
+//! **Invariant.** A count is its column's entry plus 2^32 times its carries.
 
 use crate::kernel::{Kernel, Pass, Vectors};
 use crate::touch::{held, lanes, lanes_mut, Touches, ROOM, STEP};
@@ -27,7 +41,7 @@ type Column = Vec<u32>;
 
 /// All counters.
 pub(crate) struct Tally {
-    /// By level and kind; in a TLB stores count as loads.
+    /// Counters of each level and kind of miss; in a TLB stores count as loads.
     columns: [[Column; 3]; LEVELS],
     /// How often a counter passed 2^32, by level, kind and site.
     carries: Carries,
@@ -42,7 +56,7 @@ type Carries = HashMap<(usize, usize, usize), u64>;
 
 /// A level whose misses are counted.
 #[derive(Clone, Copy)]
-pub(crate) enum Level {
+pub(crate) enum LevelId {
     Cache(usize),
     Tlb(usize),
 }
@@ -61,11 +75,12 @@ impl Default for Tally {
 }
 
 impl Tally {
-    /// Counts each reference among `misses` of `level` once; `counted` is the reference that was counted last.
-    pub(crate) fn add(&mut self, level: Level, counted: &mut u32, misses: &Touches) {
+    /// Counts each reference among `misses` of `level` once; `counted` is the reference that was
+    /// counted last.
+    pub(crate) fn add(&mut self, level: LevelId, counted: &mut u32, misses: &Touches) {
         let (level, store) = match level {
-            Level::Cache(level) => (level, STORES),
-            Level::Tlb(level) => (CACHES_MAX + level, LOADS),
+            LevelId::Cache(level) => (level, STORES),
+            LevelId::Tlb(level) => (CACHES_MAX + level, LOADS),
         };
         if misses.len > 0 {
             let Tally { columns, carries, runs, kernel, .. } = self;
@@ -99,8 +114,10 @@ impl Tally {
     /// The sums over all sites and blocks.
     pub(crate) fn totals(&self) -> Totals {
         let level = |level: usize| {
+            // What the columns hold, and 2^32 for each time that a counter passed it.
             let sum = |kind: usize| {
-                let carried = self.carries.iter().filter(|((l, k, _), _)| (*l, *k) == (level, kind));
+                let carried =
+                    self.carries.iter().filter(|((other, of, _), _)| (*other, *of) == (level, kind));
                 let carried: u64 = carried.map(|(_, times)| times << 32).sum();
                 self.columns[level][kind].iter().map(|&count| u64::from(count)).sum::<u64>() + carried
             };
@@ -180,6 +197,7 @@ impl Add<'_> {
         let mut count = 0;
         for start in (0..self.misses.len).step_by(STEP) {
             let step = self.misses.step(start);
+            // Touches of one reference follow each other: the first of them counts.
             let new = kernel.changes(&mut before, step.reference) & held(self.misses.len, start);
             *lanes_mut(&mut self.runs.what, count) = kernel.pack(new, step.what);
             count += new.count_ones() as usize;
@@ -201,17 +219,21 @@ impl Add<'_> {
             *lanes_mut(starts, runs) = kernel.pack(heads, &NUMBERS.map(|number| number + start as u32));
             runs += heads.count_ones() as usize;
         }
+        // The end of the last run.
         starts[runs] = count as u32;
         runs
     }
 
     #[inline(always)]
     fn run_of(&mut self, what: u32, count: u32) {
+        // All misses of a run have one `what`: one site, one kind.
         let kind = (what >> 4) & 15;
+        // Loads and everything else count in column 0; no branch on the kind.
         let column = self.store * usize::from(kind == RecordKind::Store as u32)
             + FETCHES * usize::from(kind == RecordKind::Fetch as u32);
         let site = (what >> 8) as usize;
         let counter = at(&mut self.columns[column.min(FETCHES)], site);
+        // Four bytes hold nearly every count; what passes them is carried to a map.
         let (sum, carry) = counter.overflowing_add(count);
         *counter = sum;
         if carry {
@@ -251,9 +273,9 @@ mod tests {
         let mut misses = Touches::empty();
         let what = 5 << 8 | (RecordKind::Store as u32) << 4;
         (1..=40).for_each(|reference| misses.push(0, what, reference));
-        tally.add(Level::Cache(1), &mut 0, &misses);
+        tally.add(LevelId::Cache(1), &mut 0, &misses);
         tally.columns[1][STORES][5] = u32::MAX - 7;
-        tally.add(Level::Cache(1), &mut 0, &misses);
+        tally.add(LevelId::Cache(1), &mut 0, &misses);
         assert_eq!(tally.counts().sites[5].stores[1], u64::from(u32::MAX) - 7 + 40);
         assert_eq!(tally.totals().caches[1], tally.counts().cache(1));
     }

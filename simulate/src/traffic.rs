@@ -1,14 +1,16 @@
 //! Write-backs: which dirty lines each level gives up.
 //!
-//! **What.** The cache levels once more, with a dirty bit per line, walked touch by touch: a store makes its line dirty where it is entered; a dirty
-//! victim is counted, then makes its line dirty in the next outer level that holds it, before the missing line is asked for there.
-//! **Why this way.** The sweeps of `bank` know no victims and stay as fast as they are; who wants traffic pays for a second simulation.
-//! Touches are those of `stage`, one line each. **Leaves out** write-through, and attribution: a victim is not the doing of the
-//! instruction that evicts it.
+//! **What.** The cache levels once more, with a dirty bit per line, walked touch by touch: a store
+//! makes its line dirty where it is entered; a dirty victim is counted, then makes its line dirty
+//! in the next outer level that holds it, before the missing line is asked for there. **Why this
+//! way.** The sweeps of `bank` know no victims and stay as fast as they are; counting traffic costs
+//! a second simulation. Touches are those of `stage`, one line each. **Leaves out**
+//! write-through, and attribution: a victim is not the doing of the instruction that evicts it.
 //!
-//! **Cost.** A search over the ways for each level that is reached; 8 bytes per way. Its twin is in `reference`.
+//! **Cost.** A search over the ways for each level that is reached; 8 bytes per way. Its twin is in
+//! `reference`.
 
-use crate::touch::Touches;
+use crate::touch::{Side, Touches};
 use crate::{Geometry, Levels, Sharing, StoreMiss, CACHES_MAX};
 use event::{Code, RecordKind};
 
@@ -23,7 +25,7 @@ struct DirtyCache {
 
 /// What a touch found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Found {
+enum Lookup {
     Hit,
     /// Not there, and it does not enter.
     Passed,
@@ -51,7 +53,7 @@ impl DirtyCache {
         (&mut self.rows[start..start + ways], line << 1)
     }
 
-    fn touch(&mut self, address: u64, arrival: Arrival) -> Found {
+    fn touch(&mut self, address: u64, arrival: Arrival) -> Lookup {
         let (store_miss, shift) = (self.geometry.store_miss, self.line_shift);
         let dirty = u64::from(arrival == Arrival::Write);
         let (row, line) = self.row(address);
@@ -59,20 +61,20 @@ impl DirtyCache {
             let entry = row[way] | dirty;
             row.copy_within(..way, 1);
             row[0] = entry;
-            return Found::Hit;
+            return Lookup::Hit;
         }
         if arrival == Arrival::Write && store_miss == StoreMiss::Bypass {
-            return Found::Passed;
+            return Lookup::Passed;
         }
         let last = row.len() - 1;
         let victim = row[last];
         row.copy_within(..last, 1);
         row[0] = line | dirty;
-        Found::Entered((victim != EMPTY && victim & 1 != 0).then(|| (victim >> 1) << shift))
+        Lookup::Entered((victim != EMPTY && victim & 1 != 0).then(|| (victim >> 1) << shift))
     }
 
     /// Makes a line dirty, if it is there; its place in the row stays.
-    fn soil(&mut self, address: u64) -> bool {
+    fn mark_dirty(&mut self, address: u64) -> bool {
         let (row, line) = self.row(address);
         let entry = row.iter_mut().find(|entry| **entry & !1 == line);
         entry.map(|entry| *entry |= 1).is_some()
@@ -121,7 +123,7 @@ impl Traffic {
                 RecordKind::Store => self.walk(shared, Side::Data, address, Arrival::Write),
                 RecordKind::Modify => {
                     self.walk(shared, Side::Data, address, Arrival::Read);
-                    self.data.soil(address);
+                    self.data.mark_dirty(address);
                 }
                 _ => self.walk(shared, Side::Data, address, Arrival::Read),
             }
@@ -133,9 +135,9 @@ impl Traffic {
         for level in 0..=self.outer.len() {
             let Some(cache) = self.level(shared, side, level) else { return };
             match cache.touch(address, arrival) {
-                Found::Hit => return,
-                Found::Passed => {}
-                Found::Entered(victim) => {
+                Lookup::Hit => return,
+                Lookup::Passed => {}
+                Lookup::Entered(victim) => {
                     // Behind a level that has entered the line, a store is a fill.
                     arrival = Arrival::Read;
                     if let Some(victim) = victim {
@@ -162,18 +164,11 @@ impl Traffic {
     fn write_back(&mut self, shared: &mut SharedTraffic, level: usize, victim: u64) {
         shared.write_backs[level] += 1;
         for outer in level + 1..=self.outer.len() {
-            if self.level(shared, Side::Data, outer).is_some_and(|cache| cache.soil(victim)) {
+            if self.level(shared, Side::Data, outer).is_some_and(|cache| cache.mark_dirty(victim)) {
                 return;
             }
         }
     }
-}
-
-/// Which first level a touch goes to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Side {
-    Data,
-    Instruction,
 }
 
 #[cfg(test)]

@@ -3,10 +3,13 @@
 mod common;
 
 use common::{deeds, full, levels, Deed};
-use event::{Access, Record, RecordKind, StateLayout};
+use event::{Access, Record, RecordKind, Shape, StateLayout, StringOperation};
+use lightfoot_simulate::distance::{CurveSizes, StackDistances};
+use lightfoot_simulate::reference::{Naive, NaiveRefined};
+use lightfoot_simulate::{
+    Counts, Geometry, Hierarchy, Levels, Modelled, Outer, References, Refined, Sharing,
+};
 use proptest::prelude::*;
-use simulate::reference::{Naive, NaiveRefined};
-use simulate::{Counts, Hierarchy, Modelled, References, Refined};
 
 /// The fields that both must agree on: the twin does not count complex references apart.
 fn misses(counts: &Counts) -> Counts {
@@ -105,6 +108,10 @@ proptest! {
             let counts = &mut expected[*site as usize];
             counts.executions += u64::from(complex.iterations() > 0);
             counts.iterations += complex.iterations();
+            let compares = |operation| matches!(operation, StringOperation::Cmps | StringOperation::Scas);
+            if let Shape::String { operation, .. } = complex.shape {
+                counts.counted_down += u64::from(complex.iterations() > 0 && !compares(operation));
+            }
             complex.references(&StateLayout::default(), |_, _, access| match access {
                 Access::Load => counts.loads += 1,
                 _ => counts.stores += 1,
@@ -127,4 +134,39 @@ fn damage_costs_one_group() {
     let mut hierarchy = Hierarchy::new(&levels).unwrap();
     hierarchy.records(0, &records);
     assert_eq!((hierarchy.counts().damaged, hierarchy.counts().cache(0).loads), (1, 2));
+}
+
+/// An area of 512 bytes in lines of 64 bytes that nobody used: eight misses of each level, and a
+/// page.
+#[test]
+fn a_reference_over_many_lines_counts_its_lines() {
+    let tlb = Geometry::tlb(16, 16, 4096);
+    let outer = vec![Outer::new(Geometry::cache(1 << 20, 16, 64), Sharing::AllThreads)];
+    let data = Levels::data_only(Geometry::cache(32 << 10, 8, 64));
+    let levels = Levels { outer, data_tlb: Some(tlb), ..data };
+    let state =
+        event::Shape::State { direction: event::Direction::Load, format: event::StateFormat::Standard };
+    let mut records = vec![Record::new(RecordKind::Store, 512, 1, 0x1_0000).unwrap()];
+    // x87 and SSE: 512 bytes and a header of 64. It begins inside a line, and crosses a page.
+    event::Complex::new(state, &[0x2_0fe0, 3]).encode(2, &mut records);
+    records.push(Record::new(RecordKind::Load, 64, 3, 0x3_0020).unwrap());
+    let (mut fast, mut slow) = (Hierarchy::new(&levels).unwrap(), Naive::new(&levels));
+    let (mut refined, mut twin) = (Refined::new(&levels).unwrap(), NaiveRefined::new(&levels));
+    fast.records(0, &records);
+    slow.records(0, &records);
+    refined.records(0, &records);
+    twin.records(0, &records);
+    for counts in [fast.counts(), refined.counts(), slow.counts(), twin.counts()] {
+        assert_eq!((counts.sites[1].stores, counts.sites[1].tlbs), ([8, 8, 0], [1, 0]));
+        let bytes: u64 = 576;
+        let lines = (0x2_0fe0 + bytes - 1) / 64 - 0x2_0fe0 / 64 + 1;
+        assert_eq!((counts.sites[2].loads, counts.sites[2].tlbs), ([lines, lines, 0], [2, 0]));
+        assert_eq!(counts.sites[3].loads, [1, 1, 0], "a vector that crosses a line is one miss");
+    }
+    let counts = fast.counts();
+    let once = References { loads: 1, iterations: 1, executions: 1, ..References::default() };
+    assert_eq!(counts.complex[2], once, "it stays one reference");
+    let mut curve = StackDistances::new(&CurveSizes::new(64, 64, &[32 << 10]).unwrap(), Sharing::PerThread);
+    curve.records(0, &records);
+    assert_eq!(curve.curve().points[0].1, counts.cache(0));
 }

@@ -1,14 +1,15 @@
-//! Miss curves against their slow twin, against simulated caches, and under the filter that is said to be exact; working sets against sets.
+//! Miss curves against their slow twin, against simulated caches, and under the filter that is said
+//! to be exact; working sets against sets.
 
 mod common;
 
 use common::{deeds, full, levels};
 use event::{Access, Decoder, Record, ReferenceKind, Sites, StateLayout, Stream};
+use lightfoot_simulate::distance::{CurveSizes, MissCurve, StackDistances, Window, WorkingSet, SIZES_MAX};
+use lightfoot_simulate::filter::FilterModel;
+use lightfoot_simulate::reference::NaiveDistances;
+use lightfoot_simulate::{plan_levels, Geometry, Hierarchy, Levels, Misses, Sharing, WriteBacks};
 use proptest::prelude::*;
-use simulate::distance::{CurveSizes, MissCurve, StackDistances, Window, WorkingSet, SIZES_MAX};
-use simulate::filter::FilterModel;
-use simulate::reference::NaiveDistances;
-use simulate::{plan_levels, Geometry, Hierarchy, Levels, Misses, Sharing, WriteBacks};
 use std::collections::HashSet;
 
 fn sizes() -> impl Strategy<Value = CurveSizes> {
@@ -134,7 +135,7 @@ proptest! {
         let bytes = data.sets * u64::from(data.ways) * u64::from(data.line_bytes);
         if let Some((_, misses)) = full.iter().find(|(size, _)| *size == bytes && sizes.sets() == data.sets) {
             let found = hierarchy.counts().cache(0);
-            if data.store_miss == simulate::StoreMiss::Allocate {
+            if data.store_miss == lightfoot_simulate::StoreMiss::Allocate {
                 prop_assert_eq!((found.loads, found.stores), (misses.loads, misses.stores));
             }
         }

@@ -4,10 +4,10 @@ mod common;
 
 use common::{deeds, full, levels};
 use event::{FetchFilter, Record, RecordKind, Stream};
+use lightfoot_simulate::filter::FilterModel;
+use lightfoot_simulate::reference::Naive;
+use lightfoot_simulate::{plan_levels, Counts, Geometry, Hierarchy, Levels, WriteBacks};
 use proptest::prelude::*;
-use simulate::filter::FilterModel;
-use simulate::reference::Naive;
-use simulate::{plan_levels, Counts, Geometry, Hierarchy, Levels, WriteBacks};
 
 fn filtered(levels: &Levels, full: &[Record]) -> Vec<Record> {
     let Stream::Filtered(filter) = plan_levels(levels, WriteBacks::Ignored).stream else {
@@ -73,7 +73,8 @@ fn a_full_stream_is_taken_where_misses_were_expected() {
     assert_eq!(of_stream(&levels, &full), slow(&levels, &full));
 }
 
-/// Too rare for chance: the second page of a crossing access takes the first place from a page whose line the filter still knows.
+/// Too rare for chance: the second page of a crossing access takes the first place from a page
+/// whose line the filter still knows.
 #[test]
 fn the_second_page_of_a_crossing_access_is_news() {
     let data = Geometry::cache(1024, 4, 32);

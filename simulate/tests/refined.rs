@@ -1,13 +1,48 @@
-//! Policies, prefetchers, inclusion and large pages against their slow twins, and under the stream that is planned for them.
+//! Policies, prefetchers, inclusion and large pages against their slow twins, and under the stream
+//! that is planned for them.
 
 mod common;
 
 use common::{deeds, full, levels};
 use event::{Record, RecordKind, Stream};
+use lightfoot_simulate::filter::FilterModel;
+use lightfoot_simulate::policy::{Draw, Replacement, SetHistory};
+use lightfoot_simulate::reference::{Naive, NaivePerceptron, NaiveRefined};
+use lightfoot_simulate::*;
 use proptest::prelude::*;
-use simulate::filter::FilterModel;
-use simulate::reference::{Naive, NaivePerceptron, NaiveRefined};
-use simulate::*;
+
+/// A member of the family that no list has: the line that was used last leaves.
+const MOST_RECENT: Policy = Policy {
+    name: "most-recent",
+    ways_max: u32::MAX,
+    new: |sets, _| Box::new(LastWay(vec![0; sets])),
+    victim: |history: &SetHistory, _: &mut Draw| *history.by_use.last().expect("a set has a way"),
+};
+
+/// By set, the way that was used last.
+struct LastWay(Vec<usize>);
+
+impl Replacement for LastWay {
+    fn used(&mut self, set: usize, way: usize) {
+        self.0[set] = way;
+    }
+
+    fn victim(&mut self, set: usize) -> usize {
+        self.0[set]
+    }
+}
+
+/// Its bookkeeping, with the definition of another.
+const WRONG: Policy = Policy { name: "wrong", victim: Policy::LRU.victim, ..MOST_RECENT };
+
+/// The listed policies and the one above.
+fn policies() -> Vec<Policy> {
+    POLICIES.iter().copied().chain([MOST_RECENT]).collect()
+}
+
+fn policy(name: &str) -> Policy {
+    Policy::named(name).expect("a listed policy")
+}
 
 /// What a description may add to plain levels.
 #[derive(Clone, Debug)]
@@ -21,7 +56,7 @@ struct Additions {
 }
 
 fn additions() -> impl Strategy<Value = Additions> {
-    let policies = prop::array::uniform8(prop::sample::select(POLICIES.to_vec()));
+    let policies = prop::array::uniform8(prop::sample::select(policies()));
     let prefetches = prop::array::uniform4(prop::sample::select(PREFETCHES.to_vec()));
     let inclusions = prop::array::uniform2(prop::sample::select(INCLUSIONS.to_vec()));
     let range = (0u64..5000, 0u64..4000, prop::sample::select(vec![1024u64, 4096]))
@@ -52,13 +87,16 @@ fn buffers(base: Option<Geometry>, all: bool) -> Vec<PageBuffer> {
 
 /// `levels` with what `additions` has; where a combination is impossible the addition is left out.
 fn refine(mut levels: Levels, additions: &Additions) -> Levels {
-    let [p0, p1, p2, p3, p4, p5, p6, ..] = additions.policies;
+    let [p0, p1, p2, p3, p4, p5, p6, p7] = additions.policies;
     let [f0, f1, f2, f3] = additions.prefetches;
     levels.data = levels.data.with_policy(p0).with_prefetch(f0);
     levels.instruction = levels.instruction.map(|first| first.with_policy(p1).with_prefetch(f1));
     levels.data_tlb = levels.data_tlb.map(|tlb| tlb.with_policy(p2));
     levels.instruction_tlb = levels.instruction_tlb.map(|tlb| tlb.with_policy(p3));
     levels.outer_tlb = levels.outer_tlb.map(|tlb| tlb.with_policy(p4));
+    if let FetchTlb::Own(tlb) = levels.outer_fetch_tlb {
+        levels.outer_fetch_tlb = FetchTlb::Own(tlb.with_policy(p7));
+    }
     for (outer, (policy, prefetch)) in levels.outer.iter_mut().zip([(p5, f2), (p6, f3)]) {
         outer.geometry = outer.geometry.with_policy(policy).with_prefetch(prefetch);
     }
@@ -79,6 +117,7 @@ fn refine(mut levels: Levels, additions: &Additions) -> Levels {
             data: buffers(levels.data_tlb, bit(0)),
             instruction: buffers(levels.instruction_tlb, bit(1)),
             outer: buffers(levels.outer_tlb, bit(2)),
+            outer_instruction: buffers(levels.outer_fetch_tlb.own(), bit(3)),
         });
     }
     levels
@@ -99,28 +138,32 @@ fn walked(levels: &Levels, records: &[Record]) -> Counts {
     misses(&refined.counts())
 }
 
+/// What the walk and its twin count of two threads, whose batches take turns.
+fn both(levels: &Levels, one: &[Record], two: &[Record], batch: usize) -> (Counts, Counts) {
+    let mut fast = Refined::new(levels).unwrap();
+    let mut slow = NaiveRefined::new(levels);
+    let (mut first, mut second) = (one.chunks(batch), two.chunks(batch));
+    loop {
+        let batches = [first.next(), second.next()];
+        if batches == [None, None] {
+            return (misses(&fast.counts()), misses(&slow.counts()));
+        }
+        for (thread, batch) in batches.into_iter().enumerate() {
+            let batch = batch.unwrap_or_default();
+            fast.records(thread as u32, batch);
+            slow.records(thread as u32, batch);
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(700))]
 
     #[test]
     fn the_walk_is_the_twin(levels in any_levels(), one in deeds(), two in deeds(), batch in 1usize..200) {
         prop_assert!(levels.check().is_ok());
-        let mut fast = Refined::new(&levels).unwrap();
-        let mut slow = NaiveRefined::new(&levels);
-        let (one, two) = (full(&one), full(&two));
-        let (mut first, mut second) = (one.chunks(batch), two.chunks(batch));
-        loop {
-            let batches = [first.next(), second.next()];
-            if batches == [None, None] {
-                break;
-            }
-            for (thread, batch) in batches.into_iter().enumerate() {
-                let batch = batch.unwrap_or_default();
-                fast.records(thread as u32, batch);
-                slow.records(thread as u32, batch);
-            }
-        }
-        prop_assert_eq!(misses(&fast.counts()), misses(&slow.counts()));
+        let (walked, defined) = both(&levels, &full(&one), &full(&two), batch);
+        prop_assert_eq!(walked, defined);
     }
 
     #[test]
@@ -161,6 +204,29 @@ proptest! {
     }
 }
 
+/// The agreement can fail: a member whose bookkeeping is not its definition is found.
+#[test]
+fn a_wrong_policy_is_found() {
+    let cycle: Vec<Record> = (0..60).map(|n| load(0, n % 5 * 1024)).collect();
+    let agree = |policy| {
+        let levels = Levels::data_only(Geometry::cache(4096, 4, 64).with_policy(policy));
+        let (walked, defined) = both(&levels, &cycle, &[], 7);
+        walked == defined
+    };
+    assert!(policies().into_iter().all(agree));
+    assert!(!agree(WRONG));
+}
+
+#[test]
+fn names_tell_policies_apart() {
+    let names: std::collections::BTreeSet<&str> = policies().iter().map(|policy| policy.name).collect();
+    assert_eq!(names.len(), POLICIES.len() + 1);
+    for (name, replacement) in machine::REPLACEMENTS {
+        let policy = Policy::named(name).unwrap_or_else(|| panic!("{replacement:?} has no policy"));
+        assert_eq!(policy == Policy::default(), replacement == &machine::Replacement::default());
+    }
+}
+
 /// Which row of the table a machine is in.
 #[test]
 fn the_stream_follows_the_table() {
@@ -176,7 +242,7 @@ fn the_stream_follows_the_table() {
     for &policy in POLICIES {
         let levels = with(first.with_policy(policy), Inclusion::Independent);
         assert!(!is_full(&levels), "{policy:?} changes nothing on a hit of the last line");
-        assert_eq!(levels.is_plain(), policy == Policy::Lru);
+        assert_eq!(levels.is_plain(), policy == Policy::LRU);
     }
     for &prefetch in PREFETCHES {
         let levels = with(first.with_prefetch(prefetch), Inclusion::Independent);
@@ -211,7 +277,7 @@ fn each_does_what_it_is_for() {
     assert_eq!(loads(&Levels::data_only(first.with_prefetch(Prefetch::Stride)), &scan), 4);
     // A cycle of five lines in four ways: recency order loses all, chance some.
     let cycle: Vec<Record> = (0..500).map(|n| load(0, n % 5 * 1024)).collect();
-    let random = loads(&Levels::data_only(first.with_policy(Policy::Random)), &cycle);
+    let random = loads(&Levels::data_only(first.with_policy(policy("random"))), &cycle);
     assert_eq!(loads(&Levels::data_only(first), &cycle), 500);
     assert!((100..400).contains(&random), "{random}");
     // A line that is used all the time leaves a first level whose outer level gives it up.
@@ -264,9 +330,9 @@ fn what_cannot_be_simulated_is_said() {
     assert!(fault(&exclusive(first, Geometry::cache(8192, 4, 128))).contains("lines as long as"));
     assert!(fault(&exclusive(first.bypassing(), first)).contains("allocates for stores"));
     assert!(fault(&exclusive(first, first.with_prefetch(Prefetch::Stride))).contains("no prefetcher"));
-    let wide = Geometry::cache(8192, 128, 64).with_policy(Policy::TreePlru);
+    let wide = Geometry::cache(8192, 128, 64).with_policy(policy("plru"));
     assert!(fault(&Levels::data_only(wide)).contains("at most 64 ways"));
-    let levels = Levels::data_only(first.with_policy(Policy::Random));
+    let levels = Levels::data_only(first.with_policy(policy("random")));
     assert!(Hierarchy::new(&levels).is_err());
     let plan = plan_levels(&levels, WriteBacks::Counted);
     assert!(Simulator::of_stream(&levels, &plan.stream, WriteBacks::Counted).is_err());

@@ -1,6 +1,6 @@
 //! Reads a stream file chunk by chunk, and believes nothing. See the parent module for the format.
 
-use super::{
+use super::format::{
     checksum, Header, BLOCK, DONE, ENTRY_BYTES, HEADER_WORDS, MAGIC, PAYLOAD_BYTES_MAX, RECORDS, SITE,
     VERSION,
 };
@@ -14,11 +14,11 @@ use std::io::{self, Read};
 pub enum FileError {
     /// The underlying reader failed.
     Io(io::Error),
-    /// It does not start as a stream file does.
+    /// The file does not start as a stream file does.
     NotAStream,
-    /// It has this version.
+    /// The file has this version, which is not the one that is read.
     Version(u32),
-    /// Its header says nothing that makes sense.
+    /// The header says nothing that makes sense.
     Header,
 }
 
@@ -59,7 +59,7 @@ pub enum Ending {
 /// Records of one thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Batch {
-    /// Whose.
+    /// The thread that made them.
     pub thread: u32,
     /// In program order.
     pub records: Vec<Record>,

@@ -1,6 +1,8 @@
 //! Writes a stream file chunk by chunk. See the parent module for the format.
 
-use super::{checksum, Header, BLOCK, DONE, ENTRY_BYTES, MAGIC, PAYLOAD_BYTES_MAX, RECORDS, SITE, VERSION};
+use super::format::{
+    checksum, Header, BLOCK, DONE, ENTRY_BYTES, MAGIC, PAYLOAD_BYTES_MAX, RECORDS, SITE, VERSION,
+};
 use crate::{Block, Record, Site, Sites};
 use std::io::{self, Write};
 
@@ -25,7 +27,8 @@ impl<W: Write> Writer<W> {
         Ok(Writer { out, sites: 0, blocks: 0 })
     }
 
-    /// Writes the entries by which the tables have grown since the last call. Call it before the records that need them.
+    /// Writes the entries by which the tables have grown since the last call. Call it before the
+    /// records that need them.
     ///
     /// # Errors
     /// As the underlying writer.

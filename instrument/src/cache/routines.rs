@@ -1,14 +1,15 @@
 //! The routines that all fragments of a zone share, in its cold half.
 //!
-//! Those that every image needs are written when the zone is made; those that record, or use a first level, when a fragment first asks for one of their
-//! kind. **Leaves out** what they do: that is `emit::routine`, `emit::lookup` and `emit::kept`.
+//! Those that every image needs are written when the zone is made; those that record, or use a
+//! first level, when a fragment first asks for one of their kind. **Leaves out** what those do:
+//! whoever places code that wants one says how it is written.
 
-use super::{CodeCache, Routines, EXIT_LOOKUP, ROUTINE_BYTES};
-use crate::assemble::Assembler;
-use crate::emit::kept;
-use crate::emit::lookup;
-use crate::emit::routine::{self, RecordRoutine};
-use crate::layout::context;
+use super::{CodeCache, Routines, ROUTINE_BYTES};
+use crate::code::assembler::Assembler;
+use crate::code::buffer::Routine;
+use crate::code::fragment::EXIT_LOOKUP;
+use crate::code::lookup;
+use crate::target::layout::context;
 use event::{Filter, SetFilter};
 
 impl CodeCache {
@@ -16,7 +17,8 @@ impl CodeCache {
         let mut code = Assembler::default();
         let base = self.zones[z].cold_address();
         let mut routines = Routines { hand_over: base, ..Routines::default() };
-        code.raw(&[0xcc]);
+        // The host is asked by an `int3`, and says where to go on.
+        code.stop();
         code.jump_context(context::CONTINUE);
         routines.probe = base + code.len() as u64;
         lookup::probe_routine(&mut code, self.layout.low, EXIT_LOOKUP);
@@ -24,46 +26,56 @@ impl CodeCache {
         let sets = |filter: Option<SetFilter>| filter.map_or(0, |f| f.sets);
         empty(&mut code, context::DATA_LINES, 8, sets(filter.map(|f| f.data)));
         code.jump_context(context::RETURN);
+        // Those that are made later follow, from the next line on.
         let zone = &mut self.zones[z];
         zone.routines = routines;
         zone.routine_used = (code.len() as u64 + 63) & !63;
         zone.cold_used = ROUTINE_BYTES;
-        self.shared.write(zone.cold_offset(), &code.bytes);
+        self.shared.write(zone.cold_offset(), code.bytes());
     }
 
-    /// Address of the routine that records a data reference as `key` says, made when first asked for.
-    pub(crate) fn routine(&mut self, z: usize, key: RecordRoutine) -> u64 {
-        if let Some(&known) = self.zones[z].routines_written.get(&key.key()) {
+    /// Address of a shared routine of zone `z`; written when first asked for.
+    pub(super) fn routine(
+        &mut self,
+        z: usize,
+        routine: &Routine,
+        write: &impl Fn(&mut Assembler, &Routine),
+    ) -> u64 {
+        let zone = &self.zones[z];
+        let known = match routine {
+            Routine::HandOver => Some(zone.routines.hand_over),
+            Routine::Probe => Some(zone.routines.probe),
+            Routine::ClearFilter => Some(zone.routines.clear_filter),
+            Routine::Record(key) => zone.routines_written.get(&key.key()).copied(),
+            &Routine::UseLine(ways, code) => {
+                let known = zone.use_routines.iter().find(|known| known.0 == (ways, code));
+                known.map(|known| known.1)
+            }
+        };
+        if let Some(known) = known {
             return known;
         }
+        // Asked for the first time in this zone.
         let mut code = Assembler::default();
-        routine::record(&mut code, &key);
+        write(&mut code, routine);
         let address = self.write_routine(z, &code);
-        self.zones[z].routines_written.insert(key.key(), address);
-        address
-    }
-
-    /// Address of the routine of uses of a first level of so many `ways`, whose misses are recorded as `code`; made when first asked for.
-    pub(crate) fn use_routine(&mut self, z: usize, ways: u32, code: u8) -> u64 {
-        let key = (ways, code);
-        if let Some(&(_, known)) = self.zones[z].use_routines.iter().find(|routine| routine.0 == key) {
-            return known;
+        match routine {
+            Routine::Record(key) => _ = self.zones[z].routines_written.insert(key.key(), address),
+            &Routine::UseLine(ways, code) => self.zones[z].use_routines.push(((ways, code), address)),
+            Routine::HandOver | Routine::Probe | Routine::ClearFilter => {}
         }
-        let mut routine = Assembler::default();
-        kept::routine(&mut routine, ways, code);
-        let address = self.write_routine(z, &routine);
-        self.zones[z].use_routines.push((key, address));
         address
     }
 
     fn write_routine(&mut self, z: usize, code: &Assembler) -> u64 {
         let zone = &mut self.zones[z];
         let address = zone.cold_address() + zone.routine_used;
+        // Bounded by what can be asked for: registers, sizes, kinds.
         assert!(
             zone.routine_used + (code.len() as u64) < ROUTINE_BYTES,
             "a few hundred routines of 200 bytes"
         );
-        self.shared.write(zone.cold_offset() + zone.routine_used as usize, &code.bytes);
+        self.shared.write(zone.cold_offset() + zone.routine_used as usize, code.bytes());
         zone.routine_used = (zone.routine_used + code.len() as u64 + 63) & !63;
         address
     }

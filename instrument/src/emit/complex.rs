@@ -1,51 +1,79 @@
-//! Records of references that need more than an address: repeats, masks, gathers, state areas, tiles.
+//! Records of complex references: those that need more than an address.
 //!
-//! The values of `event::Shape` are written by general registers only; vector registers go by way of the context's memory.
-//! These references bypass the data filter. Afterwards it is emptied: the sets of the few bytes that a masked or a computed reference may touch (string
-//! functions of a C library compare under masks; emptying all sets made a sixth of an interpreter's records), all of it behind the others.
+//! # The problem
+//!
+//! What a repeat, a mask, a gather or a state area touches is known when it happens: it depends on
+//! counts, mask bits, vectors of indices. Working that out in line would take a simulator's time.
+//!
+//! # The idea
+//!
+//! Generated code writes down what the extent depends on (the values of `event::Shape`), one record
+//! each; who reads the records works the extent out. Values go by way of general registers, vectors
+//! by way of the context's memory.
+//!
+//! ```text
+//!   before the instruction                        behind it (repeats only)
+//!   ┌─────────────────────────────────────┐       ┌──────────────────────────────────┐
+//!   │ make sure that the ring has room    │       │ pointers before, pointer behind, │
+//!   │ value 0: shape and first address    │       │ base of the segment              │
+//!   │ value 1…: mask, indices, sizes      │       └──────────────────────────────────┘
+//!   │ position += 16 × values             │
+//!   │ filter: empty what may be touched   │
+//!   └─────────────────────────────────────┘
+//! ```
+//!
+//! # Invariants
+//!
+//! - A reference's values stand one behind the other in one segment: the ring's slack has room for
+//!   all of them behind one check.
+//! - The data filter never claims to know a line that such a reference may have brought: of a
+//!   masked or computed reference the sets of its few bytes are emptied (string functions of a C
+//!   library compare under masks; emptying all sets made a sixth of an interpreter's records),
+//!   behind the others all of it.
+//! - Behind a repeat flags and registers are the program's, and nothing may change them.
 
-use super::add_segment;
-use super::append::forget_lines;
-use super::data::{check_ring, tables};
-use super::draft::{Draft, Goal, Part, FLAGS_BIT};
-use crate::assemble::{reg, Address, VectorWidth, Vex};
-use crate::decode::{number, Decoded};
-use crate::layout::context;
-use crate::masking;
-use crate::references::{operand, Complex};
-use crate::translate::Translator;
+use super::emitter::Emitter;
+use super::filter::{forget_lines, tables};
+use crate::code::assembler::{gpr, in_context, reg, Address, Assembler};
+use crate::code::buffer::{Label, Routine, Section};
+use crate::code::decode::{number, Decoded};
+use crate::code::state_area::extended_states;
+use crate::code::state_map::FLAGS_BIT;
+use crate::plan::masking;
+use crate::plan::references::{operand, Complex};
+use crate::plan::string::string_shape;
+use crate::target::layout::context;
+use assembler::vector::{MaskSize, Width};
+use assembler::{Extend, Gpr, Mask, Memory, Mmx, Shift, Size, Vector};
 use event::{
-    AddressWidth, Code, Direction, MaskedLayout, RecordKind, Segment, Shape, StateFormat, Stream,
-    StringOperation, COMPLEX_CODE, PAYLOAD_CODE,
+    AddressWidth, Code, Direction, MaskedLayout, RecordKind, Shape, StateFormat, Stream, StringOperation,
+    COMPLEX_CODE, PAYLOAD_CODE,
 };
 use iced_x86::{Instruction, Mnemonic, OpKind, Register};
 
-impl Translator {
+impl Emitter {
     /// Before the instruction: its record, or what a repeat must remember.
-    pub(crate) fn complex_before(
-        &mut self,
-        d: &mut Draft,
-        z: usize,
-        decoded: &Decoded,
-        complex: Complex,
-        site: u32,
-    ) {
+    pub(super) fn complex_before(&mut self, decoded: &Decoded, complex: Complex, site: u32) {
         let i = &decoded.i;
+        // The instruction's registers must hold the program's values while its record is made, and
+        // scratch registers must be others.
         let needs = operand_registers(i) | implicit_registers(complex);
-        d.let_go();
-        d.free_flags();
-        d.restore(needs & !FLAGS_BIT);
-        let position = d.scratch(needs);
-        d.hot.load(position, context::RING_POSITION);
-        check_ring(d, position);
+        self.let_go();
+        self.free_flags();
+        self.restore(needs & !FLAGS_BIT);
+        let position = self.scratch(needs);
+        self.buffer.hot.load(position, context::RING_POSITION);
+        self.check_ring(position);
+        // How far a repeat came is known behind it only: now its pointers are remembered.
         if complex == Complex::Repeat {
-            d.hot.store(6, context::REPEAT);
-            d.hot.store(7, context::REPEAT + 8);
+            self.buffer.hot.store(6, context::REPEAT);
+            self.buffer.hot.store(7, context::REPEAT + 8);
             return;
         }
-        let a = d.scratch(needs | 1 << position);
-        let mut group = Values { d, position, a, site, written: 0 };
-        group.d.hot.load(position, context::RING_POSITION);
+        // All others are known now: the values that their shape lists, one record each.
+        let a = self.scratch(needs | 1 << position);
+        let mut group = Values { hot: &mut self.buffer.hot, position, a, site, written: 0 };
+        group.hot.load(position, context::RING_POSITION);
         match complex {
             Complex::Masked => group.masked(i),
             Complex::VectorMask => group.vector_mask(i),
@@ -56,77 +84,79 @@ impl Translator {
             Complex::Sized => group.sized(i),
             Complex::Repeat => {}
         }
+        // Near references may touch a few bytes only, so it is enough to empty their own sets; for
+        // that their address is formed once more.
         let written = group.written;
-        let near = near_bytes(i, complex).filter(|_| matches!(self.events.stream, Stream::Filtered(_)));
+        let near = near_bytes(i, complex).filter(|_| matches!(self.setting.stream, Stream::Filtered(_)));
         if near.is_some() && complex != Complex::BitOffset {
             group.address(i);
         }
-        d.hot.lea(position, &Address::based(position, 16 * i64::from(written)));
-        d.hot.store(position, context::RING_POSITION);
-        match (near, self.events.stream) {
+        // The position in memory moves behind all records at once.
+        self.buffer.hot.lea(position, &Address::based(position, 16 * i64::from(written)));
+        self.buffer.hot.store(position, context::RING_POSITION);
+        // What was recorded bypassed the filter, which must not claim to know those lines' sets.
+        match (near, self.setting.stream) {
             (Some(bytes), Stream::Filtered(filter)) => {
-                let touched = |table| forget_lines(&mut d.hot, a, position, bytes, &table);
+                let touched = |table| forget_lines(&mut self.buffer.hot, a, position, bytes, &table);
                 tables(&filter, RecordKind::Load).for_each(touched);
             }
-            _ => self.empty_filter(d, z),
+            _ => self.empty_filter(),
         }
     }
 
     /// After a repeat: its group, from the registers before and after. Touches no flags.
-    pub(crate) fn complex_after(
-        &mut self,
-        d: &mut Draft,
-        z: usize,
-        decoded: &Decoded,
-        complex: Complex,
-        site: u32,
-    ) {
+    pub(super) fn complex_after(&mut self, decoded: &Decoded, complex: Complex, site: u32) {
         if complex != Complex::Repeat {
             return;
         }
         let shape = string_shape(&decoded.i);
+        // Of the two pointers the one that certainly moved tells how many elements were done.
         let moved =
             if matches!(shape, Shape::String { operation: StringOperation::Lods, .. }) { 6 } else { 7 };
-        d.hot.store(reg::RAX, context::TEMP);
-        d.hot.store(reg::RDX, context::TEMP + 8);
-        d.hot.load(reg::RDX, context::RING_POSITION);
-        let mut group = Values { d, position: reg::RDX, a: reg::RAX, site, written: 0 };
+        // Flags are the program's again, so nothing here may change them.
+        self.buffer.hot.store(reg::RAX, context::TEMP);
+        self.buffer.hot.store(reg::RDX, context::TEMP + 8);
+        self.buffer.hot.load(reg::RDX, context::RING_POSITION);
+        let mut group =
+            Values { hot: &mut self.buffer.hot, position: reg::RDX, a: reg::RAX, site, written: 0 };
+        // The pointers before, the pointer behind, and the segment's base where there is one.
         for slot in [context::REPEAT, context::REPEAT + 8] {
-            group.d.hot.load(reg::RAX, slot);
+            group.hot.load(reg::RAX, slot);
             group.write(reg::RAX, shape);
         }
         group.write(moved, shape);
         if shape.values() == 4 {
-            group.d.hot.load(reg::RAX, context::FS_BASE);
+            group.hot.load(reg::RAX, context::FS_BASE);
             group.write(reg::RAX, shape);
         }
         let written = group.written;
-        d.hot.lea(reg::RDX, &Address::based(reg::RDX, 16 * i64::from(written)));
-        d.hot.store(reg::RDX, context::RING_POSITION);
-        d.hot.load(reg::RDX, context::TEMP + 8);
-        d.hot.load(reg::RAX, context::TEMP);
-        self.empty_filter(d, z);
+        self.buffer.hot.lea(reg::RDX, &Address::based(reg::RDX, 16 * i64::from(written)));
+        self.buffer.hot.store(reg::RDX, context::RING_POSITION);
+        self.buffer.hot.load(reg::RDX, context::TEMP + 8);
+        self.buffer.hot.load(reg::RAX, context::TEMP);
+        self.empty_filter();
     }
 
     /// Calls the routine that empties the data filter, without the stack and without flags.
-    fn empty_filter(&mut self, d: &mut Draft, z: usize) {
-        if !matches!(self.events.stream, Stream::Filtered(_)) {
+    fn empty_filter(&mut self) {
+        if !matches!(self.setting.stream, Stream::Filtered(_)) {
             return;
         }
-        d.hot.store(reg::RAX, context::TEMP);
-        d.hot.raw(&[0x48, 0x8d, 0x05, 0, 0, 0, 0]); // lea rax, [rip + back]
-        let at = d.hot.len() - 4;
-        d.hot.store(reg::RAX, context::RETURN);
-        d.hot.load(reg::RAX, context::TEMP);
-        let jump = d.hot.jump();
-        d.link(Part::Hot, jump, Goal::Address(self.cache.zones[z].routines.clear_filter));
-        d.link(Part::Hot, at, Goal::Hot(d.hot.len()));
+        self.buffer.hot.store(reg::RAX, context::TEMP);
+        // The way back is an address in the context: a call would write to the program's stack.
+        self.buffer.hot.code().lea(Size::Qword, Gpr::RAX, Memory::rip(0));
+        let at = self.buffer.hot.len() - 4;
+        self.buffer.hot.store(reg::RAX, context::RETURN);
+        self.buffer.hot.load(reg::RAX, context::TEMP);
+        let jump = self.buffer.hot.jump();
+        self.buffer.want_routine(Section::Hot, jump, Routine::ClearFilter);
+        self.buffer.link(Section::Hot, at, Label::Hot(self.buffer.hot.len()));
     }
 }
 
 /// A group being written: `position` holds the ring's position, `a` is free.
 struct Values<'d> {
-    d: &'d mut Draft,
+    hot: &'d mut Assembler,
     position: u8,
     a: u8,
     site: u32,
@@ -137,30 +167,34 @@ impl Values<'_> {
     /// Appends the value in `r`.
     fn write(&mut self, r: u8, shape: Shape) {
         let at = 16 * self.written as u8;
+        // The first value says what kind of reference it is, the others are its payloads.
         let (code, extra) = match self.written {
             0 => (COMPLEX_CODE, shape.extra()),
             n => (PAYLOAD_CODE, n),
         };
-        self.d.hot.store_at(r, self.position, at);
-        self.d.hot.store_imm_at(self.position, at + 8, self.site << 8 | u32::from(code));
-        self.d.hot.store_imm_at(self.position, at + 12, extra);
+        self.hot.store_at(r, self.position, at);
+        self.hot.store_imm_at(self.position, at + 8, self.site << 8 | u32::from(code));
+        self.hot.store_imm_at(self.position, at + 12, extra);
         self.written += 1;
     }
 
     /// The linear address of the memory operand into `a`.
     fn address(&mut self, i: &Instruction) {
         let mut address = match i.mnemonic() {
+            // These have an implicit operand at rdi.
             Mnemonic::Maskmovq | Mnemonic::Maskmovdqu | Mnemonic::Vmaskmovdqu => Address::based(7, 0),
             _ => operand(i).unwrap_or(Address::based(reg::RSP, 0)),
         };
         address.fs |= i.segment_prefix() == Register::FS;
-        self.d.hot.lea(self.a, &address);
-        add_segment(&mut self.d.hot, self.a, &address);
+        self.hot.lea(self.a, &address);
+        self.hot.add_segment(self.a, &address);
     }
 
     fn masked(&mut self, i: &Instruction) {
         let whole = i.memory_size().size();
         let broadcast = masking::broadcast_element(i.mnemonic());
+        // A broadcast reads one element, whatever the mask is; the others as many as the mask has
+        // bits, each at its place or packed together.
         let (layout, element_bytes, count) = if i.is_broadcast() || broadcast.is_some() {
             (MaskedLayout::Broadcast, whole, broadcast_count(i, broadcast))
         } else {
@@ -171,6 +205,7 @@ impl Values<'_> {
         };
         let (element_bytes, count) = (element_bytes as u8, count.clamp(1, 64) as u8);
         let shape = Shape::Masked { direction: direction(i), layout, element_bytes, count };
+        // Where it begins, then the mask.
         self.address(i);
         self.write(self.a, shape);
         self.opmask(i.op_mask());
@@ -181,22 +216,23 @@ impl Values<'_> {
     fn opmask(&mut self, k: Register) {
         let k = (k as u32 - Register::K0 as u32) as u8;
         let wide = std::arch::is_x86_feature_detected!("avx512bw");
-        let spec = Vex { map: 1, pp: if wide { 3 } else { 0 }, w: u8::from(wide), l: 0 };
-        self.d.hot.vex_registers(spec, 0x93, self.a, k);
+        let size = if wide { MaskSize::Qword } else { MaskSize::Word };
+        self.hot.code().mask_to_register(size, gpr(self.a), Mask::numbered(k));
     }
 
     /// Sign bits of a mask vector.
     fn signs(&mut self, mask: Register, element_bytes: u8) {
-        let v = vector_number(mask);
-        let l = u8::from(mask.is_ymm());
+        let (a, v) = (gpr(self.a), Vector::numbered(vector_number(mask)));
+        let width = if mask.is_ymm() { Width::Bits256 } else { Width::Bits128 };
         match element_bytes {
-            4 => self.d.hot.vex_registers(Vex { map: 1, pp: 0, w: 0, l }, 0x50, self.a, v),
-            8 => self.d.hot.vex_registers(Vex { map: 1, pp: 1, w: 0, l }, 0x50, self.a, v),
-            _ => self.d.hot.vex_registers(Vex { map: 1, pp: 1, w: 0, l }, 0xd7, self.a, v),
+            4 => self.hot.code().dword_signs(width, a, v),
+            8 => self.hot.code().qword_signs(width, a, v),
+            _ => self.hot.code().byte_signs(width, a, v),
         }
     }
 
     fn vector_mask(&mut self, i: &Instruction) {
+        // The mask counts by the sign bits of elements of this size.
         let bytes = match i.mnemonic() {
             Mnemonic::Vmaskmovps | Mnemonic::Vpmaskmovd => 4,
             Mnemonic::Vmaskmovpd | Mnemonic::Vpmaskmovq => 8,
@@ -215,11 +251,12 @@ impl Values<'_> {
         };
         let layout = MaskedLayout::InPlace;
         let shape = Shape::Masked { direction, layout, element_bytes: bytes, count: width / bytes };
+        // Where it begins, then the sign bits.
         self.address(i);
         self.write(self.a, shape);
         if mask.is_mm() {
             let v = (mask as u32 - Register::MM0 as u32) as u8;
-            self.d.hot.raw(&[0x40 | (self.a >> 3) << 2, 0x0f, 0xd7, 0xc0 | (self.a & 7) << 3 | v]);
+            self.hot.code().byte_signs_mmx(gpr(self.a), Mmx::numbered(v));
         } else {
             self.signs(mask, bytes);
         }
@@ -229,8 +266,8 @@ impl Values<'_> {
     fn gather(&mut self, i: &Instruction) {
         let index = i.memory_index();
         let element_bytes = i.memory_size().element_size().max(4) as u8;
-        let name = format!("{:?}", i.mnemonic());
-        let index_bytes = if name.contains("gatherd") || name.contains("scatterd") { 4u8 } else { 8 };
+        // Indices of 8 or of 4 bytes, as the decoder knows the form.
+        let index_bytes = if i.is_vsib64() { 8u8 } else { 4 };
         let index_width = if index.is_zmm() {
             64u8
         } else if index.is_ymm() {
@@ -238,6 +275,7 @@ impl Values<'_> {
         } else {
             16
         };
+        // A gather has its data in the first operand, a scatter in the second.
         let data = if i.op0_kind() == OpKind::Register { i.op0_register() } else { i.op1_register() };
         let data_width = if data.is_zmm() {
             64u8
@@ -246,6 +284,7 @@ impl Values<'_> {
         } else {
             16
         };
+        // The narrower of the two decides how many elements there are.
         let count = (index_width / index_bytes).min(data_width / element_bytes);
         let shape = Shape::Gather {
             direction: direction(i),
@@ -255,6 +294,7 @@ impl Values<'_> {
             count,
             width: AddressWidth::Bits64,
         };
+        // The base without the index, which is a vector.
         let base = Address {
             base: number(i.memory_base()),
             index: None,
@@ -263,20 +303,22 @@ impl Values<'_> {
             short: false,
             fs: i.memory_segment() == Register::FS,
         };
-        self.d.hot.lea(self.a, &base);
-        add_segment(&mut self.d.hot, self.a, &base);
+        self.hot.lea(self.a, &base);
+        self.hot.add_segment(self.a, &base);
         self.write(self.a, shape);
+        // Which elements: by an opmask register, or by sign bits.
         if i.op_mask() != Register::None {
             self.opmask(i.op_mask());
         } else {
             self.signs(i.op2_register(), element_bytes);
         }
         self.write(self.a, shape);
+        // The indices go by way of the context, 8 bytes a value.
         let evex = i.op_mask() != Register::None;
-        let width = if evex { VectorWidth::Zmm } else { VectorWidth::Ymm };
-        self.d.hot.store_vector(vector_number(index), width, context::VECTOR);
+        let width = if evex { Width::Bits512 } else { Width::Bits256 };
+        self.hot.store_vector(vector_number(index), width, context::VECTOR);
         for value in 2..shape.values() as u32 {
-            self.d.hot.load(self.a, context::VECTOR + 8 * (value - 2));
+            self.hot.load(self.a, context::VECTOR + 8 * (value - 2));
             self.write(self.a, shape);
         }
     }
@@ -291,12 +333,15 @@ impl Values<'_> {
         let shape = Shape::State { direction, format };
         self.address(i);
         self.write(self.a, shape);
-        self.d.hot.mov(self.a, reg::RAX);
-        self.d.hot.and_imm(self.a, extended_states() as i32);
+        // Which components: what eax asks for, as far as the system has enabled it.
+        self.hot.mov(self.a, reg::RAX);
+        self.hot.and_imm(self.a, extended_states() as i32);
         self.write(self.a, shape);
+        // What is restored depends on what the area says of itself: the header behind its legacy
+        // part.
         if format == StateFormat::Restore {
             self.address(i);
-            self.d.hot.load_program(self.a, &Address::based(self.a, 520));
+            self.hot.load_program(self.a, &Address::based(self.a, 520));
             self.write(self.a, shape);
         }
     }
@@ -306,21 +351,25 @@ impl Values<'_> {
         let tile = if i.op0_kind() == OpKind::Register { i.op0_register() } else { i.op1_register() };
         let t = (tile as u32 - Register::TMM0 as u32) & 7;
         let whole = operand(i).unwrap_or(Address::based(reg::RSP, 0));
+        // The address of the first row, the distance of rows, their number, their bytes.
         let first = Address { index: None, scale_log2: 0, ..whole };
-        self.d.hot.lea(self.a, &first);
-        add_segment(&mut self.d.hot, self.a, &first);
+        self.hot.lea(self.a, &first);
+        self.hot.add_segment(self.a, &first);
         self.write(self.a, shape);
         let stride = Address { base: None, displacement: 0, fs: false, ..whole };
         match stride.index {
-            Some(_) => self.d.hot.lea(self.a, &stride),
-            None => self.d.hot.mov_imm(self.a, 0),
+            Some(_) => self.hot.lea(self.a, &stride),
+            None => self.hot.mov_imm(self.a, 0),
         }
         self.write(self.a, shape);
-        self.d.hot.raw(&[0x65, 0xc4, 0xe2, 0x79, 0x49, 0x04, 0x25]); // sttilecfg gs:[VECTOR]
-        self.d.hot.imm32(context::VECTOR);
-        self.d.hot.load_narrow(0xb6, self.a, context::VECTOR + 48 + t);
+        let a = gpr(self.a);
+        // The processor tells of its tiles by a store of 64 bytes.
+        self.hot.code().store_tile_configuration(in_context(context::VECTOR));
+        let rows = in_context(context::VECTOR + 48 + t);
+        self.hot.code().extend_into(Extend::ZeroByte, a, rows);
         self.write(self.a, shape);
-        self.d.hot.load_narrow(0xb7, self.a, context::VECTOR + 16 + 2 * t);
+        let row_bytes = in_context(context::VECTOR + 16 + 2 * t);
+        self.hot.code().extend_into(Extend::ZeroWord, a, row_bytes);
         self.write(self.a, shape);
     }
 
@@ -331,18 +380,19 @@ impl Values<'_> {
             Mnemonic::Bt => (RecordKind::Load, i.op1_register().size() as u32),
             _ => (RecordKind::Modify, i.op1_register().size() as u32),
         };
+        // `xlat` adds al to rbx without its sign.
         if i.mnemonic() == Mnemonic::Xlatb {
-            self.d.hot.raw(&[0x40 | (self.a >> 3) << 2, 0x0f, 0xb6, 0xc0 | (self.a & 7) << 3]); // movzx a, al
+            self.hot.code().extend_into(Extend::ZeroByte, gpr(self.a), Gpr::RAX);
             let mut sum = Address { index: Some(self.a), ..Address::based(3, 0) };
             sum.fs = i.segment_prefix() == Register::FS;
-            self.d.hot.lea(self.a, &sum);
-            add_segment(&mut self.d.hot, self.a, &sum);
+            self.hot.lea(self.a, &sum);
+            self.hot.add_segment(self.a, &sum);
         } else {
             self.bit_address(i, bytes);
         }
-        self.d.hot.store_at(self.a, self.position, 0);
+        self.hot.store_at(self.a, self.position, 0);
         let code = Code::new(kind, bytes).map_or(0, |c| u32::from(c.0));
-        self.d.hot.store_imm_at(self.position, 8, self.site << 8 | code);
+        self.hot.store_imm_at(self.position, 8, self.site << 8 | code);
         self.written = 1;
     }
 
@@ -350,26 +400,19 @@ impl Values<'_> {
     fn bit_address(&mut self, i: &Instruction, bytes: u32) {
         let a = self.a;
         let offset = number(i.op1_register()).unwrap_or(reg::RAX);
+        // The bit offset with its sign, as a number of operands of this size, in bytes.
         match bytes {
-            8 => self.d.hot.mov(a, offset),
-            4 => self.d.hot.raw(&[
-                0x48 | (a >> 3) << 2 | offset >> 3,
-                0x63,
-                0xc0 | (a & 7) << 3 | (offset & 7),
-            ]),
-            _ => self.d.hot.raw(&[
-                0x48 | (a >> 3) << 2 | offset >> 3,
-                0x0f,
-                0xbf,
-                0xc0 | (a & 7) << 3 | (offset & 7),
-            ]),
+            8 => self.hot.mov(a, offset),
+            4 => self.hot.code().extend_into(Extend::SignDword, gpr(a), gpr(offset)),
+            _ => self.hot.code().extend_into(Extend::SignWord, gpr(a), gpr(offset)),
         }
         let shift = (bytes * 8).trailing_zeros() as u8;
-        self.d.hot.raw(&[0x48 | a >> 3, 0xc1, 0xf8 | (a & 7), shift]); // sar
-        self.d.hot.raw(&[0x48 | a >> 3, 0xc1, 0xe0 | (a & 7), shift - 3]); // shl
-        self.d.hot.store(a, context::TEMP + 16);
+        self.hot.code().shift(Shift::RightSigned, Size::Qword, gpr(a), shift);
+        self.hot.code().shift(Shift::Left, Size::Qword, gpr(a), shift - 3);
+        // The operand's address wants the register too: the sum is made by way of the context.
+        self.hot.store(a, context::TEMP + 16);
         self.address(i);
-        self.d.hot.add_context(a, context::TEMP + 16);
+        self.hot.add_context(a, context::TEMP + 16);
     }
 
     fn sized(&mut self, i: &Instruction) {
@@ -385,6 +428,8 @@ const NEAR_BYTES_MAX: usize = 128;
 
 /// Bytes from the address of a reference on that hold all that it touches, where these are few.
 fn near_bytes(i: &Instruction, complex: Complex) -> Option<u32> {
+    // More than the longest vector does not fit; areas and tiles are larger, repeats and gathers
+    // lie anywhere.
     let bytes = match complex {
         Complex::Masked => i.memory_size().size().max(64),
         Complex::VectorMask => 32,
@@ -398,6 +443,7 @@ fn near_bytes(i: &Instruction, complex: Complex) -> Option<u32> {
 /// Elements of the result over which a broadcast spreads one.
 fn broadcast_count(i: &Instruction, element: Option<usize>) -> usize {
     let register = (0..i.op_count()).filter(|&k| i.op_kind(k) == OpKind::Register).map(|k| i.op_register(k));
+    // The widest vector register among the operands is the one that is filled.
     let width = register.filter(|r| r.is_vector_register()).map(|r| r.size()).max().unwrap_or(64);
     width / element.unwrap_or(i.memory_size().element_size()).max(1)
 }
@@ -424,6 +470,7 @@ fn implicit_registers(complex: Complex) -> u16 {
 }
 
 fn direction(i: &Instruction) -> Direction {
+    // The destination comes first; a few name memory first and read it.
     let store = i.op_count() > 0
         && i.op0_kind() == OpKind::Memory
         && !matches!(
@@ -446,60 +493,4 @@ fn vector_number(r: Register) -> u8 {
         Register::XMM0
     };
     (r as u32 - base as u32) as u8
-}
-
-pub(crate) fn string_shape(i: &Instruction) -> Shape {
-    use Mnemonic::*;
-    let (operation, element_bytes) = match i.mnemonic() {
-        Movsb => (StringOperation::Movs, 1),
-        Movsw => (StringOperation::Movs, 2),
-        Movsd => (StringOperation::Movs, 4),
-        Movsq => (StringOperation::Movs, 8),
-        Stosb => (StringOperation::Stos, 1),
-        Stosw => (StringOperation::Stos, 2),
-        Stosd => (StringOperation::Stos, 4),
-        Stosq => (StringOperation::Stos, 8),
-        Lodsb => (StringOperation::Lods, 1),
-        Lodsw => (StringOperation::Lods, 2),
-        Lodsd => (StringOperation::Lods, 4),
-        Lodsq => (StringOperation::Lods, 8),
-        Scasb => (StringOperation::Scas, 1),
-        Scasw => (StringOperation::Scas, 2),
-        Scasd => (StringOperation::Scas, 4),
-        Scasq => (StringOperation::Scas, 8),
-        Cmpsb => (StringOperation::Cmps, 1),
-        Cmpsw => (StringOperation::Cmps, 2),
-        Cmpsd => (StringOperation::Cmps, 4),
-        _ => (StringOperation::Cmps, 8),
-    };
-    let narrow = (0..i.op_count())
-        .any(|k| matches!(i.op_kind(k), OpKind::MemorySegESI | OpKind::MemoryESEDI | OpKind::MemorySegEDI));
-    let width = if narrow { AddressWidth::Bits32 } else { AddressWidth::Bits64 };
-    let based = i.segment_prefix() == Register::FS
-        && matches!(operation, StringOperation::Movs | StringOperation::Lods | StringOperation::Cmps);
-    let segment = if based { Segment::Based } else { Segment::Flat };
-    Shape::String { operation, element_bytes, width, segment }
-}
-
-/// Bits of XCR0: the state components that the system has enabled.
-fn extended_states() -> u64 {
-    let leaf = std::arch::x86_64::__cpuid_count(0xd, 0);
-    u64::from(leaf.edx) << 32 | u64::from(leaf.eax)
-}
-
-/// Where this processor puts the components of an XSAVE area.
-pub(crate) fn state_layout() -> event::StateLayout {
-    let mut layout = event::StateLayout::default();
-    for (bit, component) in layout.components.iter_mut().enumerate().skip(2) {
-        *component = event::StateComponent::default();
-        if extended_states() >> bit & 1 != 0 {
-            let leaf = std::arch::x86_64::__cpuid_count(0xd, bit as u32);
-            component.size_bytes = leaf.eax;
-            component.offset_bytes = leaf.ebx;
-            if leaf.ecx & 2 != 0 {
-                component.alignment = event::StateAlignment::Line;
-            }
-        }
-    }
-    layout
 }

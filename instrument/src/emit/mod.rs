@@ -1,18 +1,54 @@
-//! Turns a superblock into code.
+//! Emission: from a superblock, what is known of it and what it records, to a buffer of code.
 //!
-//! Instructions are copied byte for byte; only RIP-relative operands are re-displaced and control transfers rewritten, so every
-//! instruction set runs. Around them goes what `events` asks for. The program's stack is never touched (red zone), its return
-//! addresses are its own, its flags and registers are as natively at every instruction that could look.
+//! # The problem
+//!
+//! The program's instructions must run as natively, registers, flags and faults included, and
+//! around them go counters and records that want registers and change flags themselves.
+//!
+//! # The idea
+//!
+//! Instructions are copied byte for byte; only operands that are relative to themselves are
+//! re-displaced and control transfers rewritten, so every instruction set runs. What goes around an
+//! instruction is its *prologue*. It borrows registers and flags that are dead, or saves others in
+//! the thread's context and leaves them there until an instruction needs them ([`emitter`]). What
+//! is seldom executed goes into the cold section.
+//!
+//! ```text
+//!  hot section, of one block                    cold section
+//!  ┌─ instruction k ────────────────────────┐
+//!  │ use of instruction lines      (once)   │ ──▶ note the use, record a miss ─▶ back
+//!  │ check of each group of references      │ ──▶ record                      ─▶ back
+//!  │ check of the ring's limit     (once)   │ ──▶ hand over a full segment    ─▶ back
+//!  │ the fragment's last counter   (once,   │
+//!  │   where flags are free in the last     │
+//!  │   block)                               │
+//!  │ registers and flags that k needs       │
+//!  │ instruction k itself                   │ ◀── an entry of the state map says what waits where
+//!  │ epilogue of a repeated instruction     │
+//!  ├─ last instruction ─────────────────────┤
+//!  │ the transfer: exits                    │ ──▶ stub of an exit whose target has no code
+//!  └────────────────────────────────────────┘
+//! ```
+//!
+//! # Invariants
+//!
+//! - The program's stack is never touched: below its pointer there may be data (red zone).
+//! - At every instruction that could look, flags and registers are the program's.
+//! - Each traversal of a fragment increments exactly one counter: that of a side exit, or the last.
+//! - What may fault (the copied instruction, a system call) has an entry in the state map from
+//!   which the host can make the thread's registers the program's own.
+//!
+//! The result is a [`CodeBuffer`](crate::code::buffer::CodeBuffer). Nothing here knows where other
+//! code lies, which exits are linked, or why a reference is recorded as it is.
 
 mod append;
 mod complex;
+mod copy;
 mod data;
-pub(crate) mod draft;
-pub(crate) mod events;
-mod facts;
-mod group;
-pub(crate) mod kept;
-pub(crate) mod lookup;
+pub(crate) mod emitter;
+mod fetch;
+mod filter;
+mod instruction_side;
 mod looping;
 pub(crate) mod routine;
 #[cfg(test)]
@@ -20,330 +56,179 @@ mod tests;
 mod tool;
 mod transfer;
 
-pub(crate) use complex::{state_layout, string_shape};
-pub(crate) use facts::Facts;
+use crate::code::counter::count;
+use crate::code::decode::{Decoded, End};
+use crate::code::register_use::{overwrites_flags, FLAGS};
+use crate::code::state_map::{StateMapEntry, FLAGS_BIT};
+use crate::code::superblock::{BasicBlock, Superblock};
+use crate::plan::block::{BlockPlan, FragmentPlan};
+use crate::plan::liveness::Liveness;
+use crate::plan::mode::RecordMode;
+use crate::target::layout::context;
+use crate::target::trust::Trust;
+use emitter::Emitter;
+use event::Stream;
+use transfer::BlockEnd;
 
-use crate::assemble::{reg, Address, Assembler};
-use crate::cache::{count, Exit, Fragment, EXIT_SYSTEM_CALL};
-use crate::decode::{number, Decoded, End};
-use crate::layout::context;
-use crate::liveness;
-use crate::translate::{fragment, Piece, Translator, Trust};
-use draft::{Bound, Draft, Goal, Part, FLAGS_BIT};
-use iced_x86::{Encoder, Mnemonic, Register};
-
-impl Translator {
-    /// Emits `pieces` into `draft`, which will lie at the end of zone `z`.
-    pub(crate) fn emit(&mut self, draft: &mut Draft, z: usize, pieces: &[Piece], trust: Trust) -> Fragment {
-        let counters = self.new_counters(pieces.len());
-        let mut facts = std::mem::take(&mut self.facts);
-        facts.resize_with(facts.len().max(pieces.len()), Facts::default);
-        let dead = self.learn_facts(pieces, &mut facts);
-        let flags_dead = facts[0].flags_dead.first().copied().unwrap_or(false);
-        let mut result = fragment(pieces[0].ip, z, pieces, counters, flags_dead);
-        result.body = draft.hot_base;
-        if trust == Trust::Text {
-            result.dead = dead;
+impl Emitter {
+    /// Emits a superblock into the buffer, whose sections will lie at these addresses.
+    pub(crate) fn emit(
+        &mut self,
+        superblock: &Superblock,
+        liveness: &[Liveness],
+        plan: &FragmentPlan,
+        bases: (u64, u64),
+    ) {
+        let blocks = superblock.blocks;
+        self.begin(bases, plan.tier);
+        if superblock.trust == Trust::Generated {
+            self.guard(superblock);
         }
-        result.tunings = self.events.tuning.as_ref().map_or(0, |t| t.tunings);
-        // What is not wanted counts as done.
-        draft.counted = !self.events.counts();
-        if trust == Trust::Generated {
-            self.emit_check(draft, z, pieces);
+        // What is free at the head is what is free before the first instruction.
+        self.stand_before(&liveness[0], 0);
+        if superblock.trust == Trust::Text {
+            self.begin_loop(blocks, liveness);
         }
-        self.events.start_fragment(counters + pieces.len() as u32 + 1);
-        draft.flags_dead = flags_dead;
-        draft.dead = facts[0].dead.first().copied().unwrap_or(0);
-        draft.touched = facts[0].touched.first().copied().unwrap_or(0xffff);
-        draft.limit_due = self.appends();
-        if trust == Trust::Text {
-            self.begin_loop(draft, pieces, &facts[..pieces.len()]);
+        let counters = plan.counters;
+        for (n, (block, liveness)) in blocks.iter().zip(liveness).enumerate() {
+            let is_last = n + 1 == blocks.len();
+            let last = is_last.then_some(counters + blocks.len() as u32);
+            let taken = counters + n as u32;
+            let end = BlockEnd { block, liveness, steps: superblock.steps, taken, last };
+            self.block(&end, &plan.blocks[n]);
         }
-        for (n, piece) in pieces.iter().enumerate() {
-            let last = n + 1 == pieces.len();
-            self.emit_block(draft, z, piece, &facts[n], counters, n, last.then_some(pieces.len()));
-        }
-        self.finish_tails(draft, z);
-        self.facts = facts;
-        result
     }
 
-    #[allow(
-        clippy::too_many_arguments,
-        reason = "one call site; a struct of them would only rename the arguments"
-    )]
-    fn emit_block(
-        &mut self,
-        d: &mut Draft,
-        z: usize,
-        piece: &Piece,
-        facts: &Facts,
-        counters: u32,
-        n: usize,
-        last_of: Option<usize>,
-    ) {
-        let plan = self.plan_block(piece, facts, n as u32);
-        if facts.uses.is_empty() {
-            d.restore(!0);
+    /// Takes over what is free before instruction `k`; nothing where nobody asked.
+    fn stand_before(&mut self, liveness: &Liveness, k: usize) {
+        self.flags_dead = liveness.flags_dead.get(k).copied().unwrap_or(false);
+        self.dead = liveness.dead.get(k).copied().unwrap_or(0);
+        self.touched = liveness.touched.get(k).copied().unwrap_or(0xffff);
+    }
+
+    /// Emits one block.
+    fn block(&mut self, end: &BlockEnd, plan: &BlockPlan) {
+        let &BlockEnd { block, liveness, last, .. } = end;
+        // Nothing is known of its registers: it never borrows any.
+        if liveness.uses.is_empty() {
+            self.restore(!0);
         }
-        let size = piece.instructions.len();
-        for (k, decoded) in piece.instructions.iter().enumerate() {
-            d.flags_dead = facts.flags_dead[k];
-            d.dead = facts.dead.get(k).copied().unwrap_or(0);
-            d.touched = facts.touched.get(k).copied().unwrap_or(0xffff);
-            let at = d.hot.len() as u32;
-            let spilled = d.spilled;
-            let counted = d.counted;
-            let pending = d.pending;
-            if k == 0 {
-                self.block_starts(d, z, piece);
-            }
-            tool::before(d, piece, k);
-            self.references(d, z, piece, &plan, k);
-            if d.limit_due && (d.flags_free() || k + 1 == size) {
-                d.check_limit();
-            }
-            if let (Some(blocks), true) = (last_of, d.flags_free()) {
-                if !d.counted {
-                    d.counted = true;
-                    d.hot.increment(context::COUNTERS + 8 * (counters + blocks as u32));
-                }
-            }
-            if let Some(u) = facts.uses.get(k) {
-                let flags = if needs_flags(decoded) { FLAGS_BIT } else { 0 };
-                d.restore((u.needs | u.writes & !u.kills) & !FLAGS_BIT | flags);
-                if d.held.is_some_and(|r| u.kills >> r & 1 != 0) {
-                    d.let_go();
-                }
-            }
+        let size = block.instructions.len();
+        for (k, decoded) in block.instructions.iter().enumerate() {
+            self.stand_before(liveness, k);
+            // A stop at the prologue's first byte is before everything that follows here.
+            let before = StateMapEntry {
+                spilled: self.spilled,
+                pending: self.pending,
+                ..self.clean_entry(block.number, k as u8)
+            };
+            // What is borrowed here may stay borrowed until somebody needs it.
+            self.prologue(end, plan, k);
+            self.give_back(decoded, liveness, k);
+            // Other code does not know of records behind the position.
             if k + 1 == size {
-                d.commit();
+                self.commit();
             }
-            let index = k as u8;
-            // A stop at `at` is before the counter of this instruction's own prologue.
-            d.bounds.push(Bound {
-                at,
-                block: piece.number,
-                index,
-                counted,
-                counted_executing: d.counted,
-                spilled,
-                executing: d.spilled,
-                retreat: false,
-                pending,
-                pending_executing: d.pending,
+            self.buffer.state_map.push(StateMapEntry {
+                counted_executing: self.counted,
+                executing: self.spilled,
+                pending_executing: self.pending,
+                ..before
             });
-            if k + 1 == size && piece.end == End::Transfer {
-                self.transfer(
-                    d,
-                    z,
-                    piece,
-                    decoded,
-                    counters + n as u32,
-                    last_of.map(|b| counters + b as u32),
-                );
-                break;
+            if k + 1 == size && block.end == End::Transfer {
+                return self.transfer(end, decoded);
             }
-            self.copy(d, decoded, facts.uses.get(k));
-            if let Some(u) = facts.uses.get(k) {
-                d.spilled &= !(u.kills & !FLAGS_BIT);
-                if liveness::overwrites_flags(decoded) {
-                    d.spilled &= !FLAGS_BIT;
-                }
+            self.copy(decoded, liveness.uses.get(k));
+            self.note_overwritten(decoded, liveness, k);
+            self.epilogue(block, plan, k);
+            self.tool_after(block, liveness, k);
+        }
+        // The block was cut: what comes next is an exit, or the fragment's next block.
+        if block.end != End::Transfer && block.next.is_none() {
+            self.count_last(last);
+            self.direct_exit(block.end_ip(), liveness.behind);
+        }
+    }
+
+    /// Everything that goes before instruction `k`.
+    fn prologue(&mut self, end: &BlockEnd, plan: &BlockPlan, k: usize) {
+        let block = end.block;
+        if k == 0 {
+            self.block_starts(block);
+        }
+        self.tool_before(block, k);
+        self.references(block, plan, k);
+        // Where flags are free, or at last, the ring's limit is checked and the fragment counted.
+        if self.limit_due && (self.flags_free() || k + 1 == block.instructions.len()) {
+            self.check_limit();
+        }
+        if let Some(counter) = end.last.filter(|_| !self.counted && self.flags_free()) {
+            self.counted = true;
+            self.buffer.hot.increment(context::COUNTERS + 8 * counter);
+        }
+    }
+
+    /// Gives the program the registers and flags that instruction `k` needs to find.
+    fn give_back(&mut self, decoded: &Decoded, liveness: &Liveness, k: usize) {
+        let Some(u) = liveness.uses.get(k) else { return };
+        // A register that is written in part, or may stay as it is, must hold its own value.
+        let flags = if needs_flags(decoded) { FLAGS_BIT } else { 0 };
+        self.restore((u.needs | u.writes & !u.kills) & !FLAGS_BIT | flags);
+        // What it overwrites can hold the ring's position no longer.
+        if self.held.is_some_and(|r| u.kills >> r & 1 != 0) {
+            self.let_go();
+        }
+    }
+
+    /// What instruction `k` has overwritten is the program's again, without being restored.
+    fn note_overwritten(&mut self, decoded: &Decoded, liveness: &Liveness, k: usize) {
+        let Some(u) = liveness.uses.get(k) else { return };
+        self.spilled &= !(u.kills & !FLAGS_BIT);
+        if overwrites_flags(decoded) {
+            self.spilled &= !FLAGS_BIT;
+        }
+    }
+
+    /// The references before which instruction `k` stands: of instruction lines, of data.
+    fn references(&mut self, block: &BasicBlock, plan: &BlockPlan, k: usize) {
+        if k == plan.fetch_at {
+            self.fetches(block, plan);
+        }
+        for group in plan.groups.at(k) {
+            match self.setting.stream {
+                Stream::Filtered(filter) => match group.members[0].mode {
+                    RecordMode::Checked => self.filtered(&group, &filter),
+                    RecordMode::Branchless => self.written(&group, &filter),
+                    RecordMode::Always => self.remembered(&group, &filter),
+                },
+                Stream::Full => self.recorded(&group),
+                Stream::Counts | Stream::Nothing => {}
             }
-            self.after(d, z, piece, &plan, k);
-            tool::after(d, piece, facts, k);
         }
-        if piece.end != End::Transfer && piece.next.is_none() {
-            self.count_last(d, last_of.map(|b| counters + b as u32));
-            self.direct_exit(d, z, piece.end_ip());
+        for &(at, complex, site) in plan.complex.iter().filter(|c| c.0 == k) {
+            self.complex_before(&block.instructions[at], complex, site);
         }
-        self.plan = plan;
+    }
+
+    /// What goes behind instruction `k`: records that need to know what it did.
+    fn epilogue(&mut self, block: &BasicBlock, plan: &BlockPlan, k: usize) {
+        for &(at, complex, site) in plan.complex.iter().filter(|c| c.0 == k) {
+            self.complex_after(&block.instructions[at], complex, site);
+        }
     }
 
     /// The last counter, where no instruction of the last block offered dead flags.
-    pub(crate) fn count_last(&mut self, d: &mut Draft, counter: Option<u32>) {
-        if let Some(counter) = counter.filter(|_| !d.counted) {
-            let free = d.flags_free();
-            count(&mut d.hot, counter, free);
-            d.counted = true;
+    fn count_last(&mut self, counter: Option<u32>) {
+        if let Some(counter) = counter.filter(|_| !self.counted) {
+            let free = self.flags_free();
+            count(&mut self.buffer.hot, counter, free);
+            self.counted = true;
         }
-    }
-
-    /// Copies an instruction that is no transfer.
-    pub(crate) fn copy(&mut self, d: &mut Draft, decoded: &Decoded, uses: Option<&liveness::Use>) {
-        let i = &decoded.i;
-        if i.is_ip_rel_memory_operand() {
-            return self.copy_relative(d, decoded, uses);
-        }
-        if let Some(why) = unsupported(i.mnemonic()) {
-            self.refusal.get_or_insert_with(|| format!("at {:#x}: {why}", i.ip()));
-        }
-        d.hot.copy(decoded);
-        if matches!(i.mnemonic(), Mnemonic::Wrfsbase) {
-            let r = number(i.op0_register()).unwrap_or(reg::RAX);
-            d.hot.store(r, context::FS_BASE);
-        }
-    }
-
-    /// Copies an instruction with a RIP-relative operand: another displacement, or an address in a register.
-    fn copy_relative(&mut self, d: &mut Draft, decoded: &Decoded, uses: Option<&liveness::Use>) {
-        let i = &decoded.i;
-        let target = i.ip_rel_memory_address();
-        let end = d.hot_base + d.hot.len() as u64 + i.len() as u64;
-        let displacement = target.wrapping_sub(end) as i64;
-        let constants = iced_x86::Decoder::with_ip(64, decoded.raw(), i.ip(), 0).decode_with_offsets();
-        if let (Ok(value), Some(offset)) = (i32::try_from(displacement), constants) {
-            let at = d.hot.len() + offset;
-            d.hot.copy(decoded);
-            d.hot.bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
-            return;
-        }
-        if i.mnemonic() == Mnemonic::Lea && i.op0_register().is_gpr64() {
-            return d.hot.mov_imm(number(i.op0_register()).unwrap_or(reg::RAX), target);
-        }
-        let used = match uses {
-            Some(u) => u.needs | u.kills | u.writes,
-            None => {
-                let u = liveness::register_use(&mut self.factory, decoded);
-                u.needs | u.kills | u.writes
-            }
-        };
-        // rsp, rbp, r12 and r13 have longer encodings as a base; there is always another register.
-        let r = (0..16u8).find(|r| ![4, 5, 12, 13].contains(r) && used >> r & 1 == 0).unwrap_or(reg::RAX);
-        d.hot.store(r, context::TEMP + 8);
-        d.hot.mov_imm(r, target);
-        let mut moved = *i;
-        moved.set_memory_base(register(r));
-        moved.set_memory_displacement64(0);
-        moved.set_memory_displ_size(0);
-        let mut encoder = Encoder::new(64);
-        match encoder.encode(&moved, d.hot_base + d.hot.len() as u64) {
-            Ok(_) => d.hot.raw(&encoder.take_buffer()),
-            Err(e) => self.refusal = Some(format!("cannot encode an instruction at {:#x}: {e}", i.ip())),
-        }
-        d.hot.load(r, context::TEMP + 8);
-    }
-
-    /// Compares generated code with what was translated, word by word, without touching flags.
-    fn emit_check(&mut self, d: &mut Draft, z: usize, pieces: &[Piece]) {
-        let (start, end) = (pieces[0].ip & !7, pieces.last().map_or(pieces[0].ip, Piece::end_ip));
-        let exit = self.new_exit(Exit {
-            target: pieces[0].ip,
-            zone: z as u32,
-            patch: self.cache.fragments.len() as u32,
-            counter: None,
-            restore: 0,
-            next: 0,
-            stale: true,
-        });
-        let (ax, cx) = (reg::RAX, reg::RCX);
-        d.hot.store(ax, draft::slot(ax));
-        d.hot.store(cx, draft::slot(cx));
-        let mut failed = Vec::new();
-        let mut at = start;
-        while at < end {
-            let (bytes, _) = self.reader.fetch(at);
-            let word = u64::from_le_bytes(bytes[..8].try_into().expect("eight bytes"));
-            d.hot.raw(&[0x48, 0xa1]); // mov rax, [absolute]
-            d.hot.raw(&at.to_le_bytes());
-            d.hot.mov_imm(cx, word.wrapping_neg());
-            d.hot.raw(&[0x48, 0x8d, 0x0c, 0x01, 0xe3, 5]); // lea rcx, [rcx + rax]; jrcxz over the jump
-            failed.push(d.hot.jump());
-            at += 8;
-        }
-        for jump in failed {
-            d.link(Part::Hot, jump, Goal::Cold(d.cold.len()));
-        }
-        draft::restore_registers(&mut d.cold, 1 << ax | 1 << cx);
-        self.leave_cold(d, z, exit);
-        draft::restore_registers(&mut d.hot, 1 << ax | 1 << cx);
-    }
-
-    /// Cold code that hands over with exit number `exit`.
-    pub(crate) fn leave_cold(&mut self, d: &mut Draft, z: usize, exit: u32) {
-        d.cold.store_imm32(context::EXIT, exit);
-        let at = d.cold.jump();
-        d.link(Part::Cold, at, Goal::Address(self.cache.zones[z].routines.hand_over));
-    }
-
-    /// `syscall`: special numbers stop for the host first; afterwards rcx is what the program expects.
-    fn system_call(&mut self, d: &mut Draft, z: usize, decoded: &Decoded, piece: &Piece) {
-        let next = decoded.i.next_ip();
-        // Before the call only rcx changes, which the call destroys anyway.
-        d.bounds.push(Bound {
-            at: d.hot.len() as u32,
-            block: piece.number,
-            index: piece.instructions.len() as u8 - 1,
-            counted: d.counted,
-            counted_executing: d.counted,
-            spilled: 0,
-            executing: 0,
-            retreat: true,
-            pending: 0,
-            pending_executing: 0,
-        });
-        d.hot.raw(&[0x0f, 0xb7, 0xc8, 0x0f, 0xb6, 0x89]); // movzx ecx, ax; movzx ecx, byte [rcx + table]
-        d.hot.imm32(self.cache.layout.system_call_table() as u32);
-        d.hot.raw(&[0xe3, 14]); // jrcxz over the stop
-        d.hot.store_imm32(context::EXIT, EXIT_SYSTEM_CALL);
-        d.hot.raw(&[0xcc, 0x90]);
-        d.hot.raw(&[0x0f, 0x05]);
-        d.bounds.push(Bound {
-            at: d.hot.len() as u32,
-            block: piece.number,
-            index: piece.instructions.len() as u8,
-            counted: d.counted,
-            counted_executing: d.counted,
-            spilled: 0,
-            executing: 0,
-            retreat: false,
-            pending: 0,
-            pending_executing: 0,
-        });
-        d.hot.mov_imm(reg::RCX, next);
-        self.direct_exit(d, z, next);
     }
 }
 
 /// Whether `d` must find the program's status flags (reads some, or leaves some untouched).
 fn needs_flags(d: &Decoded) -> bool {
-    let touched = d.i.rflags_modified() & liveness::FLAGS;
-    d.i.rflags_read() & liveness::FLAGS != 0 || touched != 0 && !liveness::overwrites_flags(d)
-}
-
-fn unsupported(m: Mnemonic) -> Option<&'static str> {
-    match m {
-        Mnemonic::Wrgsbase | Mnemonic::Rdgsbase | Mnemonic::Swapgs => Some(
-            "the program uses the gs register itself, which lightfoot needs; such programs are not supported",
-        ),
-        Mnemonic::Sysenter | Mnemonic::Sysexit => Some("sysenter is not supported in 64-bit programs"),
-        _ => None,
-    }
-}
-
-/// `iced-x86`'s name of a hardware register.
-pub(crate) fn register(r: u8) -> Register {
-    Register::values().find(|&x| x.is_gpr64() && number(x) == Some(r)).expect("sixteen registers")
-}
-
-/// Offset of a 32-bit displacement in an instruction.
-trait Offsets {
-    fn decode_with_offsets(self) -> Option<usize>;
-}
-
-impl Offsets for iced_x86::Decoder<'_> {
-    fn decode_with_offsets(mut self) -> Option<usize> {
-        let i = self.decode();
-        let offsets = self.get_constant_offsets(&i);
-        (offsets.has_displacement() && offsets.displacement_size() == 4)
-            .then(|| offsets.displacement_offset())
-    }
-}
-
-/// Adds the `fs` base to an address in `r`. Needs free flags.
-pub(crate) fn add_segment(code: &mut Assembler, r: u8, address: &Address) {
-    if address.fs {
-        code.add_context(r, context::FS_BASE);
-    }
+    let touched = d.i.rflags_modified() & FLAGS;
+    d.i.rflags_read() & FLAGS != 0 || touched != 0 && !overwrites_flags(d)
 }

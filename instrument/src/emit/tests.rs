@@ -1,224 +1,87 @@
-//! Any bytes → superblocks → code → decoded again: the program's instructions are there, in order, with their addresses; never a panic.
-//!
-//! Bytes are random, or cut out of this very executable at random places: the first kind reaches odd encodings, the second long blocks. A bound says
-//! where an instruction's translation begins; without any instrumentation that is the instruction itself, with it the instruction
-//! follows within its prologue. Seeded; `LIGHTFOOT_FUZZ_ROUNDS` makes it longer. **Leaves out** what the prologues do: `tests/agree.rs` runs them.
+//! Emission by itself: no code cache, no process, no samples.
 
-use super::*;
-use crate::cache::CodeCache;
-use crate::decode::CodeReader;
-use crate::emit::events::Events;
-use crate::layout::{Layout, ZonePlace};
-use crate::memory::Shared;
-use crate::profile::Module;
-use crate::translate::Modules;
-use event::{FetchFilter, Filter, SetFilter, StoreFilter, Stream};
-use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction};
-use std::sync::Arc;
+use super::emitter::{EmitSetting, Emitter};
+use crate::code::buffer::{ExitForm, Routine, Section};
+use crate::code::decode::{Decoded, End};
+use crate::code::event_request::EventRequests;
+use crate::code::lookup::Hash;
+use crate::code::superblock::{BasicBlock, Steps, Superblock};
+use crate::plan::block::{BlockPlan, FragmentPlan};
+use crate::plan::liveness::{self, Liveness, TargetFacts};
+use crate::target::trust::Trust;
+use event::Stream;
+use iced_x86::{Decoder, DecoderOptions, InstructionInfoFactory};
 
-const BYTES: usize = 1 << 14;
-const PAGE: usize = 4096;
-/// No instruction of 64-bit programs begins with it.
-const INVALID: u8 = 0x06;
-const STARTS: usize = 120;
-/// Instructions of a prologue at most: 64 references of a few instructions each.
-const PROLOGUE_MAX: usize = 700;
+const IP: u64 = 0x40_1000;
+const BASES: (u64, u64) = (0x1000_0000, 0x1800_0000);
 
-/// Pseudo-random numbers (Marsaglia 2003).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
+/// The block that `code` is.
+fn block(code: &[u8]) -> BasicBlock {
+    let mut padded = code.to_vec();
+    padded.resize(code.len() + 16, 0);
+    let mut decoder = Decoder::with_ip(64, code, IP, DecoderOptions::NONE);
+    let mut instructions = Vec::new();
+    while decoder.can_decode() {
+        let at = decoder.position();
+        let bytes = padded[at..at + 16].try_into().unwrap();
+        instructions.push(Decoded { i: decoder.decode(), bytes, shape: 0 });
     }
+    let events = EventRequests::default();
+    BasicBlock { ip: IP, instructions, end: End::Transfer, number: 0, next: None, events }
 }
 
-/// Only the tested bytes are code.
-struct Only {
-    start: u64,
-    trust: Trust,
+/// An emitter that has emitted `code`, where all that it leads to is known as `target`.
+fn emitted(code: &[u8], target: TargetFacts) -> Emitter {
+    let (hash, lookup_table, system_calls) = (Hash::LowBits, 0x6000_0000, 0x6100_0000);
+    let mut emitter = Emitter::new(EmitSetting { stream: Stream::Counts, hash, lookup_table, system_calls });
+    let blocks = [block(code)];
+    let mut facts = [Liveness::default()];
+    liveness::learn(&blocks, &mut facts, |_| target, |_| true, &mut InstructionInfoFactory::new());
+    let plan = FragmentPlan { blocks: vec![BlockPlan::default()], ..FragmentPlan::default() };
+    let superblock = Superblock { blocks: &blocks, trust: Trust::Text, words: &[], steps: Steps::Never };
+    emitter.emit(&superblock, &facts, &plan, BASES);
+    emitter
 }
 
-impl Modules for Only {
-    fn at(&mut self, pc: u64) -> Option<(Trust, u32)> {
-        (pc.wrapping_sub(self.start) < BYTES as u64).then_some((self.trust, 0))
+/// `cmp eax, ebx; je +16`
+const BRANCH: [u8; 4] = [0x39, 0xd8, 0x74, 0x10];
+
+#[test]
+fn an_exit_without_code_waits_by_a_stub() {
+    let buffer = emitted(&BRANCH, TargetFacts::default()).buffer;
+    let targets: Vec<u64> = buffer.branches().collect();
+    assert_eq!(targets, [IP + 4 + 16, IP + 4]);
+    for exit in &buffer.exits {
+        let ExitForm::Waiting(number_at) = exit.form else { panic!("{exit:?}") };
+        assert_eq!(buffer.cold.bytes()[number_at..number_at + 4], [0; 4], "numbers are the cache's");
     }
-
-    fn module(&self, _number: u32) -> Option<&Module> {
-        None
-    }
-}
-
-/// A translator whose zones are near `code`, or out of a displacement's reach.
-fn translator(code: u64, stream: Stream, near: bool) -> Translator {
-    let place =
-        |address: u64| ZonePlace { address: address & !0x1f_ffff, hot_bytes: 16 << 20, cold_bytes: 16 << 20 };
-    let first = if near { code - (256 << 20) } else { 0x1000_0000_0000 };
-    let layout = Layout {
-        zones: vec![place(first), place(0x1100_0000_0000), place(0x2000_0000_0000)],
-        low: 0x6000_0000,
-    };
-    let shared = Arc::new(Shared::new(layout.file_bytes() as usize).unwrap());
-    let filter = if let Stream::Filtered(filter) = &stream { Some(filter) } else { None };
-    // The process reads its own memory as it reads a target's.
-    let reader = CodeReader::new(std::process::id() as i32);
-    Translator::new(CodeCache::new(shared, layout, filter), reader, Events::new(stream))
-}
-
-fn streams() -> [Stream; 5] {
-    let sets = SetFilter { sets: 64, line_bytes: 64 };
-    let pages = SetFilter { sets: 4, line_bytes: 4096 };
-    let filter = Filter {
-        data: sets,
-        instruction: sets,
-        data_page: Some(pages),
-        instruction_page: Some(pages),
-        stores: StoreFilter::NeverEnter,
-        fetches: FetchFilter::LastOfSet,
-    };
-    let fetches = FetchFilter::FirstLevel { line_ways: 8, page_ways: 6 };
-    let whole = Stream::Filtered(Filter { fetches, ..filter });
-    [Stream::Nothing, Stream::Counts, Stream::Filtered(filter), whole, Stream::Full]
-}
-
-/// The bytes of a zone from `offset` on.
-fn emitted(shared: &Shared, offset: usize, len: usize) -> Vec<u8> {
-    let first = offset & !7;
-    let words = (first..offset + len).step_by(8).flat_map(|at| shared.read64(at).to_le_bytes());
-    words.skip(offset - first).take(len).collect()
-}
-
-fn decode(bytes: &[u8], ip: u64) -> Instruction {
-    Decoder::with_ip(64, bytes, ip, DecoderOptions::NONE).decode()
-}
-
-/// Whether `found` does what `wanted` does.
-fn is_copy(wanted: &Instruction, raw: &[u8], found: &Instruction, bytes: &[u8]) -> bool {
-    if !wanted.is_ip_rel_memory_operand() {
-        return bytes.starts_with(raw);
-    }
-    let target = wanted.ip_rel_memory_address();
-    let displaced = found.code() == wanted.code()
-        && (found.is_ip_rel_memory_operand() && found.ip_rel_memory_address() == target
-            || found.memory_base().is_gpr64() && found.memory_displacement64() == 0);
-    let formed = wanted.mnemonic() == Mnemonic::Lea
-        && found.code() == iced_x86::Code::Mov_r64_imm64
-        && found.immediate64() == target;
-    let short = wanted.mnemonic() == Mnemonic::Lea
-        && found.mnemonic() == Mnemonic::Mov
-        && found.op1_kind() != iced_x86::OpKind::Memory
-        && found.immediate(1) == target;
-    displaced || formed || short
-}
-
-/// Whether `found` is how the transfer `wanted` begins (or ends: a return pops, a call pushes).
-fn is_transfer(wanted: &Instruction, found: &Instruction) -> bool {
-    match wanted.flow_control() {
-        FlowControl::ConditionalBranch if wanted.is_jcc_short_or_near() => {
-            found.is_jcc_near() && found.condition_code() == wanted.condition_code()
-        }
-        FlowControl::ConditionalBranch => found.mnemonic() == wanted.mnemonic(),
-        FlowControl::Call if wanted.is_call_near() => found.mnemonic() == Mnemonic::Push,
-        FlowControl::Return => matches!(found.mnemonic(), Mnemonic::Pop | Mnemonic::Ud2),
-        FlowControl::Interrupt => found.code() == wanted.code(),
-        _ if wanted.code() == iced_x86::Code::Syscall => found.code() == wanted.code(),
-        _ => true,
-    }
-}
-
-/// Looks for the instruction at `ip` from `at` on, up to `limit` instructions, all of which must be instructions.
-fn find(t: &Translator, zone: usize, at: u32, wanted: &Instruction, raw: &[u8], limit: usize) -> bool {
-    let z = &t.cache.zones[zone];
-    let transfer = !matches!(wanted.flow_control(), FlowControl::Next | FlowControl::Exception);
-    let system_call = wanted.code() == iced_x86::Code::Syscall;
-    let mut at = at as usize;
-    for _ in 0..limit {
-        let bytes = emitted(&t.cache.shared, z.offset + at, 16);
-        let found = decode(&bytes, z.address + at as u64);
-        assert!(!found.is_invalid(), "no instruction at {at:#x}: {bytes:x?}");
-        let right = if transfer || system_call {
-            is_transfer(wanted, &found)
-        } else {
-            is_copy(wanted, raw, &found, &bytes)
-        };
-        if right {
-            return true;
-        }
-        at += found.len();
-    }
-    false
-}
-
-/// Holds every instruction of every fragment against its translation.
-fn check(t: &Translator, code: u64, bytes: &[u8], strict: bool) -> usize {
-    let mut checked = 0;
-    for zone in 0..t.cache.zones.len() {
-        let bounds = &t.cache.zones[zone].bounds;
-        assert!(bounds.windows(2).all(|w| w[0].at <= w[1].at), "bounds are in order");
-        let in_order =
-            |w: &[Bound]| w[0].block < w[1].block || w[0].block == w[1].block && w[0].index <= w[1].index;
-        assert!(bounds.windows(2).all(in_order), "instructions are in order");
-        for bound in bounds {
-            let block = &t.blocks[bound.block as usize];
-            if u32::from(bound.index) >= block.count || bound.retreat {
-                continue;
-            }
-            let i = t.instructions[(block.first + u32::from(bound.index)) as usize];
-            let ip = block.ip + u64::from(i.offset);
-            let raw = &bytes[(ip - code) as usize..][..usize::from(i.len)];
-            let wanted = decode(raw, ip);
-            let copy = matches!(wanted.flow_control(), FlowControl::Next | FlowControl::Exception);
-            // An operand out of reach takes two instructions before it.
-            let limit = if strict && copy { 3 } else { PROLOGUE_MAX };
-            assert!(
-                find(t, zone, bound.at, &wanted, raw, limit),
-                "{ip:#x}: {raw:x?} {wanted:?} is not there"
-            );
-            checked += 1;
-        }
-    }
-    checked
-}
-
-/// Random bytes, or pieces of this executable.
-fn fill(random: &mut Random, own: &[u8], into: &mut [u8]) {
-    for piece in into.chunks_mut(512) {
-        let real = !random.next().is_multiple_of(3);
-        let from = random.next() as usize % (own.len() - piece.len());
-        for (k, byte) in piece.iter_mut().enumerate() {
-            *byte = if real { own[from + k] } else { random.next() as u8 };
-        }
-    }
+    let hand_over = |wanted: &(Section, usize, Routine)| wanted.2 == Routine::HandOver;
+    assert_eq!(buffer.routines.iter().filter(|wanted| hand_over(wanted)).count(), 2);
+    assert!(buffer.exits[0].counter.is_some() && buffer.exits[1].counter.is_none());
 }
 
 #[test]
-fn what_is_emitted_decodes_to_the_program() {
-    let rounds = std::env::var("LIGHTFOOT_FUZZ_ROUNDS").ok().and_then(|n| n.parse().ok()).unwrap_or(24u64);
-    let own = std::fs::read("/proc/self/exe").unwrap();
-    let mut checked = 0;
-    for round in 0..rounds {
-        let mut random = Random(0x9e37_79b9_7f4a_7c15 ^ (round + 1).wrapping_mul(0xd134_2543_de82_ef95));
-        let mut room = vec![0u8; BYTES + PAGE];
-        let aligned = room.as_ptr().align_offset(PAGE);
-        let bytes = &mut room[aligned..][..BYTES];
-        fill(&mut random, &own, bytes);
-        // No block runs past the end.
-        bytes[BYTES - 32..].fill(INVALID);
-        let code = bytes.as_ptr() as u64;
-        for (stream, near) in streams().into_iter().flat_map(|stream| [(stream, true), (stream, false)]) {
-            let trust = if random.next().is_multiple_of(4) { Trust::Generated } else { Trust::Text };
-            let mut t = translator(code, stream, near);
-            let mut modules = Only { start: code, trust };
-            for _ in 0..STARTS {
-                // What is refused ends a run; here the next start is tried.
-                t.fragment(code + random.next() % BYTES as u64, &mut modules);
-                t.refusal = None;
-            }
-            checked += check(&t, code, bytes, stream == Stream::Nothing && trust == Trust::Text);
-        }
-    }
-    assert!(checked > 1000 * rounds as usize, "{checked}");
+fn an_exit_with_code_is_left_to_whoever_places_it() {
+    let buffer = emitted(&BRANCH, TargetFacts { has_code: true, dead: 0 }).buffer;
+    assert!(buffer.exits.iter().all(|exit| exit.form == ExitForm::Linked));
+    assert!(buffer.cold.bytes().is_empty() && buffer.routines.is_empty());
+}
+
+#[test]
+fn a_return_is_looked_up() {
+    let buffer = emitted(&[0xc3], TargetFacts::default()).buffer;
+    assert!(buffer.exits.is_empty());
+    let [(section, at, Routine::Probe)] = buffer.routines[..] else { panic!("{:?}", buffer.routines) };
+    assert!(section == Section::Hot && at < buffer.hot.len());
+}
+
+#[test]
+fn the_same_is_emitted_twice() {
+    let mut code = vec![0x48, 0x8b, 0x05, 0, 1, 0, 0];
+    code.extend(BRANCH);
+    let [one, other] = [(); 2].map(|()| emitted(&code, TargetFacts::default()).buffer);
+    assert_eq!((one.hot.bytes(), one.cold.bytes()), (other.hot.bytes(), other.cold.bytes()));
+    let mut decoder = Decoder::with_ip(64, one.hot.bytes(), BASES.0, DecoderOptions::NONE);
+    let load = decoder.iter().find(|i| i.is_ip_rel_memory_operand()).unwrap();
+    assert_eq!(load.ip_rel_memory_address(), IP + 7 + 0x100, "it loads from where it loaded");
 }

@@ -1,214 +1,220 @@
 //! Control transfers: rewritten so that control stays in the code cache.
 //!
-//! A call pushes the program's own return address with one 8-byte store; a return is an indirect transfer. Side exits of
-//! conditional branches restore and count in a stub. Source: Bruening 2004, chapter 2; DESIGN.md.
+//! A call pushes the program's own return address with one 8-byte store; a return is an indirect
+//! transfer. Side exits of conditional branches restore and count in a stub, which the code cache
+//! writes when it knows where the exit leads. Source: Bruening 2004, chapter 2.
 
-use super::draft::{restore_registers, Bound, Draft, Goal, Part};
-use super::{draft, lookup};
-use crate::assemble::{reg, Assembler};
-use crate::cache::{count, count_in_rax, near, Exit};
-use crate::decode::{number, Decoded};
-use crate::references::operand;
-use crate::translate::{Piece, Translator};
+use super::emitter::Emitter;
+use crate::code::assembler::reg;
+use crate::code::buffer::{ExitForm, Label, Routine, Section, WantedExit};
+use crate::code::counter::{count, count_in_rax};
+use crate::code::decode::{number, Decoded};
+use crate::code::lookup::{self, add_tag, jump_to_code, tag, Hash};
+use crate::code::state_map::{restore_registers, slot, StateMapEntry, FLAGS_BIT};
+use crate::code::superblock::{BasicBlock, Steps};
+use crate::plan::liveness::{Liveness, TargetFacts};
+use crate::plan::references::operand;
+use crate::target::layout::context;
+use assembler::{Condition, Extend, Gpr, Memory, Scale, Size};
 use iced_x86::{Code, ConditionCode, FlowControl, OpKind};
 
-impl Translator {
-    /// Emits the control transfer that ends `piece`. `taken` counts its side exit, `last` the fragment's last block.
-    pub(crate) fn transfer(
-        &mut self,
-        d: &mut Draft,
-        z: usize,
-        piece: &Piece,
-        decoded: &Decoded,
-        taken: u32,
-        last: Option<u32>,
-    ) {
+/// The end of a block, as its transfer needs to know it.
+pub(super) struct BlockEnd<'a> {
+    pub(super) block: &'a BasicBlock,
+    pub(super) liveness: &'a Liveness,
+    pub(super) steps: Steps,
+    /// Counter of the branch, where it leaves the fragment.
+    pub(super) taken: u32,
+    /// The fragment's last counter, if the block is its last.
+    pub(super) last: Option<u32>,
+}
+
+impl Emitter {
+    /// Emits the control transfer `decoded` that ends a block.
+    pub(super) fn transfer(&mut self, end: &BlockEnd, decoded: &Decoded) {
+        let &BlockEnd { block, liveness, steps, last, .. } = end;
         let i = &decoded.i;
+        // The kernel sees registers and flags: all must be the program's.
         if i.code() == Code::Syscall {
-            self.count_last(d, last);
-            d.restore(!0);
-            return self.system_call(d, z, decoded, piece);
+            self.count_last(last);
+            self.restore(!0);
+            return self.system_call(end, decoded);
         }
         match i.flow_control() {
-            FlowControl::ConditionalBranch => self.conditional(d, z, piece, decoded, taken, last),
+            FlowControl::ConditionalBranch => self.conditional(end, decoded),
             FlowControl::UnconditionalBranch if i.is_jmp_short_or_near() => {
-                if piece.next.is_none() {
-                    self.count_last(d, last);
-                    self.direct_exit(d, z, i.near_branch_target());
+                // Where the superblock goes on behind it, the jump has no code at all, unless
+                // somebody steps.
+                if block.next.is_none() {
+                    self.count_last(last);
+                    self.direct_exit(i.near_branch_target(), liveness.taken);
+                } else if steps == Steps::Itself {
+                    self.buffer.hot.code().nop();
                 }
             }
             FlowControl::Call if i.is_call_near() => {
-                self.count_last(d, last);
-                d.restore(!self.dead_at(i.near_branch_target()));
-                push_constant(d, i.next_ip());
-                self.direct_exit(d, z, i.near_branch_target());
+                // The program sees its own return address on its own stack, written by one store.
+                self.count_last(last);
+                self.restore(!liveness.taken.dead);
+                self.push_constant(i.next_ip());
+                self.direct_exit(i.near_branch_target(), liveness.taken);
             }
             FlowControl::Return | FlowControl::IndirectBranch | FlowControl::IndirectCall
                 if !i.is_call_far_indirect() && !i.is_jmp_far_indirect() && !far_return(i.code()) =>
             {
-                self.indirect(d, z, decoded, last);
+                self.indirect(decoded, last);
             }
             FlowControl::XbeginXabortXend => {
                 // Transactions always abort, before they begin: eax = 0, on to the fallback.
-                self.count_last(d, last);
-                d.restore(!0);
-                d.hot.mov_imm(reg::RAX, 0);
-                self.direct_exit(d, z, i.near_branch_target());
+                self.count_last(last);
+                self.restore(!0);
+                self.buffer.hot.mov_imm(reg::RAX, 0);
+                self.direct_exit(i.near_branch_target(), liveness.taken);
             }
             FlowControl::Interrupt => {
-                self.count_last(d, last);
-                d.restore(!0);
-                d.hot.raw(decoded.raw());
+                self.count_last(last);
+                self.restore(!0);
+                self.buffer.hot.copy(decoded);
                 // A trap is reported behind its instruction.
-                d.bounds.push(Bound {
-                    at: d.hot.len() as u32,
-                    block: piece.number,
-                    index: piece.instructions.len() as u8,
-                    counted: true,
-                    counted_executing: true,
-                    spilled: 0,
-                    executing: 0,
-                    retreat: false,
-                    pending: 0,
-                    pending_executing: 0,
-                });
-                self.direct_exit(d, z, i.next_ip());
+                let clean = self.clean_entry(block.number, block.instructions.len() as u8);
+                let entry = StateMapEntry { counted: true, counted_executing: true, ..clean };
+                self.buffer.state_map.push(entry);
+                self.direct_exit(i.next_ip(), liveness.behind);
             }
             _ => {
-                self.refusal = Some(format!("at {:#x}: far control transfers are not supported", i.ip()));
-                d.hot.raw(&[0x0f, 0x0b]);
+                let why = format!("at {:#x}: far control transfers are not supported", i.ip());
+                self.buffer.refusal = Some(why);
+                self.buffer.hot.code().undefined();
             }
         }
     }
 
-    fn conditional(
-        &mut self,
-        d: &mut Draft,
-        z: usize,
-        piece: &Piece,
-        decoded: &Decoded,
-        taken: u32,
-        last: Option<u32>,
-    ) {
+    fn conditional(&mut self, end: &BlockEnd, decoded: &Decoded) {
         let i = &decoded.i;
-        self.count_last(d, last);
-        d.restore(draft::FLAGS_BIT);
+        self.count_last(end.last);
+        self.restore(FLAGS_BIT);
         let target = i.near_branch_target();
-        let counter = self.events.counts().then_some(taken);
-        let jcc = i.is_jcc_short_or_near();
-        if jcc {
-            d.hot.align_patch(d.hot_base, 2);
-            let at = d.hot.jump_if(condition(i.condition_code()));
-            self.exit_at(d, z, at, target, counter);
+        let counter = self.counts().then_some(end.taken);
+        let hot_base = self.buffer.hot_base;
+        // The condition itself needs flags only; registers come back in the exit's stub.
+        if i.is_jcc_short_or_near() {
+            self.buffer.hot.align_patch(hot_base, 2);
+            let at = self.buffer.hot.jump_if(condition(i.condition_code()));
+            self.exit_at(at, target, end.liveness.taken, counter);
         } else {
             // jrcxz, loop: their own opcode over a short jump, then a jump that is patched.
-            d.restore(!0);
+            self.restore(!0);
             let raw = decoded.raw();
-            d.hot.align_patch(d.hot_base, raw.len() as u64 + 3);
-            d.hot.raw(&raw[..raw.len() - 1]);
-            d.hot.raw(&[2, 0xeb, 5]);
-            let at = d.hot.jump();
-            self.exit_at(d, z, at, target, counter);
+            let hot = &mut self.buffer.hot;
+            hot.align_patch(hot_base, raw.len() as u64 + 3);
+            let taken = hot.code().short_jump_like(raw);
+            let not_taken = hot.code().short_jump();
+            hot.code().land_short(taken);
+            let at = hot.jump();
+            hot.code().land_short(not_taken);
+            self.exit_at(at, target, end.liveness.taken, counter);
         }
-        if piece.next.is_none() {
-            self.direct_exit(d, z, i.next_ip());
+        // Behind it the superblock goes on, or the fragment ends.
+        if end.block.next.is_none() {
+            self.direct_exit(i.next_ip(), end.liveness.behind);
         }
     }
 
-    /// Leaves the fragment, where everything is counted, for `target`; what is not dead there is restored.
-    pub(crate) fn direct_exit(&mut self, d: &mut Draft, z: usize, target: u64) {
-        let dead = self.dead_at(target);
-        d.restore(!(dead | Translator::kept_on_the_way(d, target)));
-        d.spilled &= !dead;
-        d.hot.align_patch(d.hot_base, 1);
-        let at = d.hot.jump();
-        self.exit_at(d, z, at, target, None);
+    /// Leaves the fragment, where everything is counted, for `target`; what is not dead there is
+    /// restored.
+    pub(super) fn direct_exit(&mut self, target: u64, known: TargetFacts) {
+        self.restore(!(known.dead | self.kept_on_the_way(target)));
+        self.spilled &= !known.dead;
+        // Threads may run while it is rewritten: it must lie in one line.
+        self.buffer.hot.align_patch(self.buffer.hot_base, 1);
+        let at = self.buffer.hot.jump();
+        self.exit_at(at, target, known, None);
     }
 
-    /// Connects the displacement at `at` with `target`: directly, through a counting stub, or through the host.
-    fn exit_at(&mut self, d: &mut Draft, z: usize, at: usize, target: u64, counter: Option<u32>) {
-        let patch = self.cache.zones[z].hot_used as u32 + at as u32;
-        let restore = d.spilled & !self.dead_at(target);
-        let exit = Exit { target, zone: z as u32, patch, counter, restore, next: 0, stale: false };
-        if self.turns(d, at, exit) {
-            return;
-        }
-        if let Some(f) = self.cache.find(target) {
-            let body = self.cache.fragments[f].body;
-            if counter.is_none() && exit.restore == 0 && near(d.hot_base + at as u64, body) {
-                let offset = self.cache.zones[z].offset + patch as usize;
-                self.cache.arrives(f, offset, d.hot_base + at as u64 + 4);
-                return d.link(Part::Hot, at, Goal::Address(body));
+    /// Makes the displacement at `at` an exit to `target`.
+    fn exit_at(&mut self, at: usize, target: u64, known: TargetFacts, counter: Option<u32>) {
+        let restore = self.spilled & !known.dead;
+        let form = match self.back_edge(target, restore) {
+            Some(back_edge) => back_edge,
+            // How it leads there, the code cache decides: it knows how far that is.
+            None if known.has_code => ExitForm::Linked,
+            // Until somebody takes it and there is code, a stub asks the host for some.
+            None => {
+                self.buffer.link(Section::Hot, at, Label::Cold(self.buffer.cold.len()));
+                restore_registers(&mut self.buffer.cold, restore);
+                ExitForm::Waiting(self.leave_cold())
             }
-            return d.tails.push((at, exit, f));
-        }
-        let number = self.cache.exits.len() as u32;
-        let next = self.cache.pending.insert(target, number).unwrap_or(0);
-        let n = self.new_exit(Exit { next, ..exit });
-        d.link(Part::Hot, at, Goal::Cold(d.cold.len()));
-        restore_registers(&mut d.cold, exit.restore);
-        self.leave_cold(d, z, n);
+        };
+        self.buffer.exits.push(WantedExit { at, target, counter, restore, form });
     }
 
     /// Returns, and jumps and calls through a register or memory.
-    fn indirect(&mut self, d: &mut Draft, z: usize, decoded: &Decoded, last: Option<u32>) {
+    fn indirect(&mut self, decoded: &Decoded, last: Option<u32>) {
         let i = &decoded.i;
+        // The target is on the stack, in a register or in memory, whose registers must hold the
+        // program's values.
         let memory = i.op_count() > 0 && i.op0_kind() == OpKind::Memory;
         let address = if memory { operand(i) } else { None };
         let register =
             number(i.op0_register()).filter(|_| i.op_count() > 0 && i.op0_kind() == OpKind::Register);
         let operands = address.map_or(0, |a| a.registers()) | register.map_or(0, |r| 1 << r);
-        d.enter_lookup(operands);
-        if let Some(bound) = d.bounds.last_mut() {
-            bound.executing = d.spilled;
-            bound.counted_executing = d.counted;
+        self.enter_lookup(operands);
+        // Saving registers for the lookup comes after the state was noted.
+        if let Some(entry) = self.buffer.state_map.last_mut() {
+            entry.executing = self.spilled;
+            entry.counted_executing = self.counted;
         }
+        // Into rcx.
         match (i.flow_control(), register, address) {
             (FlowControl::Return, ..) => {
-                d.hot.raw(&[0x59]); // pop rcx
+                self.buffer.hot.code().pop(Gpr::RCX);
                 if i.op_count() == 1 {
-                    d.hot.raw(&[0x48, 0x8d, 0xa4, 0x24]); // lea rsp, [rsp + imm]
-                    d.hot.imm32(u32::from(i.immediate16()));
+                    let behind = Memory::at(Gpr::RSP).plus(i32::from(i.immediate16()));
+                    self.buffer.hot.code().lea(Size::Qword, Gpr::RSP, behind);
                 }
             }
-            (_, Some(r), _) => d.hot.mov(reg::RCX, r),
-            (_, _, Some(address)) => lookup::load_target(&mut d.hot, &address),
-            _ => self.refusal = Some(format!("at {:#x}: an indirect transfer without a target", i.ip())),
+            (_, Some(r), _) => self.buffer.hot.mov(reg::RCX, r),
+            (_, _, Some(address)) => lookup::load_target(&mut self.buffer.hot, &address),
+            _ => {
+                let why = format!("at {:#x}: an indirect transfer without a target", i.ip());
+                self.buffer.refusal = Some(why);
+            }
         }
         if i.flow_control() == FlowControl::IndirectCall {
-            push_constant(d, i.next_ip());
+            self.push_constant(i.next_ip());
         }
-        if let Some(counter) = last.filter(|_| !d.counted) {
-            count_or_by_rax(d, counter);
+        // The last chance to count: rax is in its slot.
+        if let Some(counter) = last.filter(|_| !self.counted) {
+            self.count_or_by_rax(counter);
         }
-        let (table, probe) = (self.cache.layout.low, self.cache.zones[z].routines.probe);
-        d.lookup(self.cache.hash, table, probe);
+        self.lookup();
     }
-}
 
-fn count_or_by_rax(d: &mut Draft, counter: u32) {
-    if d.flags_dead {
-        count(&mut d.hot, counter, true);
-    } else {
-        count_in_rax(&mut d.hot, counter);
+    fn count_or_by_rax(&mut self, counter: u32) {
+        if self.flags_dead {
+            count(&mut self.buffer.hot, counter, true);
+        } else {
+            count_in_rax(&mut self.buffer.hot, counter);
+        }
+        self.counted = true;
     }
-    d.counted = true;
-}
 
-/// `push qword [constant]`: one 8-byte store, as a call makes it. The constant waits among the cold code.
-fn push_constant(d: &mut Draft, value: u64) {
-    if let Ok(short) = i32::try_from(value) {
-        d.hot.raw(&[0x68]);
-        return d.hot.imm32(short as u32);
+    /// `push qword [constant]`: one 8-byte store, as a call makes it. The constant waits among the
+    /// cold code.
+    fn push_constant(&mut self, value: u64) {
+        // The processor extends a 32-bit constant by its sign; a longer one comes from memory.
+        if let Ok(short) = i32::try_from(value) {
+            return self.buffer.hot.code().push_immediate(short);
+        }
+        while !(self.buffer.cold_base + self.buffer.cold.len() as u64).is_multiple_of(8) {
+            self.buffer.cold.stop();
+        }
+        let at = self.buffer.cold.len();
+        self.buffer.cold.append(&value.to_le_bytes());
+        self.buffer.hot.code().push_from(Memory::rip(0));
+        let patch = self.buffer.hot.len() - 4;
+        self.buffer.link(Section::Hot, patch, Label::Cold(at));
     }
-    while !(d.cold_base + d.cold.len() as u64).is_multiple_of(8) {
-        d.cold.raw(&[0xcc]);
-    }
-    let at = d.cold.len();
-    d.cold.raw(&value.to_le_bytes());
-    d.hot.raw(&[0xff, 0x35, 0, 0, 0, 0]);
-    let patch = d.hot.len() - 4;
-    d.link(Part::Hot, patch, Goal::Cold(at));
 }
 
 fn far_return(code: Code) -> bool {
@@ -218,40 +224,63 @@ fn far_return(code: Code) -> bool {
     ) || matches!(code, Code::Iretw | Code::Iretd | Code::Iretq | Code::Sysretd | Code::Sysretq)
 }
 
-impl Translator {
-    /// Appends the stubs of side exits whose targets have code already.
-    pub(crate) fn finish_tails(&mut self, d: &mut Draft, z: usize) {
-        for (at, exit, f) in std::mem::take(&mut d.tails) {
-            let here = d.hot_base + d.hot.len() as u64;
-            let mut stub = Assembler::default();
-            let jump = self.cache.stub(&mut stub, here, &exit, f);
-            self.cache.arrives_by_stub(f, z, here, jump);
-            d.link(Part::Hot, at, Goal::Hot(d.hot.len()));
-            d.hot.raw(&stub.bytes);
-        }
-        self.finish_turns(d, z);
+/// The encoder's name of a condition.
+fn condition(code: ConditionCode) -> Condition {
+    use ConditionCode::*;
+    match code {
+        o => Condition::Overflow,
+        no => Condition::NotOverflow,
+        b => Condition::Below,
+        ae => Condition::AboveOrEqual,
+        e => Condition::Equal,
+        ne => Condition::NotEqual,
+        be => Condition::BelowOrEqual,
+        a => Condition::Above,
+        s => Condition::Sign,
+        ns => Condition::NotSign,
+        p => Condition::Parity,
+        np => Condition::NotParity,
+        l => Condition::Less,
+        ge => Condition::GreaterOrEqual,
+        le => Condition::LessOrEqual,
+        _ => Condition::Greater,
     }
 }
 
-/// Hardware number of a condition.
-fn condition(code: ConditionCode) -> u8 {
-    use ConditionCode::*;
-    match code {
-        o => 0,
-        no => 1,
-        b => 2,
-        ae => 3,
-        e => 4,
-        ne => 5,
-        be => 6,
-        a => 7,
-        s => 8,
-        ns => 9,
-        p => 10,
-        np => 11,
-        l => 12,
-        ge => 13,
-        le => 14,
-        _ => 15,
+/// Registers that a lookup uses.
+const LOOKUP_REGISTERS: u16 = 1 << reg::RAX | 1 << reg::RCX | 1 << reg::RDX;
+
+impl Emitter {
+    /// Saves rax, rcx and rdx in their slots and restores everything else.
+    pub(crate) fn enter_lookup(&mut self, operand: u16) {
+        // What the target is formed of may stay where it is.
+        let keep = LOOKUP_REGISTERS & !operand;
+        self.restore(!keep | FLAGS_BIT);
+        for r in [reg::RAX, reg::RCX, reg::RDX] {
+            if self.spilled & 1 << r == 0 {
+                self.buffer.hot.store(r, slot(r));
+                self.spilled |= 1 << r;
+            }
+        }
+    }
+
+    /// Jumps to the translation of the target in rcx. rax, rcx, rdx are in their slots.
+    fn lookup(&mut self) {
+        let table = self.setting.lookup_table;
+        let code = &mut self.buffer.hot;
+        match self.setting.hash {
+            Hash::Extract => code.extract(reg::RAX, reg::RCX, context::MASK_LOOKUP),
+            Hash::LowBits => code.code().extend_into(Extend::ZeroWord, Gpr::RAX, Gpr::RCX),
+        }
+        // Twice the slot's number, as slots have 16 bytes and the processor scales by 8 at most.
+        code.code().lea(Size::Dword, Gpr::RAX, Memory::at(Gpr::RAX).index(Gpr::RAX, Scale::One));
+        tag(code, table);
+        add_tag(code, 0);
+        // rcx is 0 where the slot is the target's.
+        let hit = code.code().short_jump_if_rcx_zero();
+        let at = code.jump();
+        code.code().land_short(hit);
+        jump_to_code(code, table);
+        self.buffer.want_routine(Section::Hot, at, Routine::Probe);
     }
 }

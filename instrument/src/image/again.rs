@@ -1,28 +1,26 @@
 //! An image of a forked child that has ended, for the next child of the same parent.
 //!
-//! Shells, servers and build tools fork again and again, and their children run the same few hundred blocks until they leave or execute a program. So what was translated
-//! for one is kept for the next one: its memory is mapped into that child, with all counters at zero. It may be as long as both found the same text
-//! where their parent has it; generated code compares itself anyway. Only small images are kept, because each child's counts name all blocks that its image has.
+//! Shells, servers and build tools fork again and again, and their children run the same few
+//! hundred blocks until they leave or execute a program. So what was translated for one is kept for
+//! the next one: its memory is mapped into that child, with all counters at zero. It may be as long
+//! as both found the same text where their parent has it; generated code compares itself anyway.
+//! Only small images are kept, because each child's counts name all blocks that its image has.
 //! **Leaves out** sharing between processes that live at the same time.
 
-use super::Image;
-use crate::cache::count_address;
-use crate::decode::CodeReader;
+use super::{Image, Spares};
+use crate::code::counter::count_address;
+use crate::code::decode::CodeReader;
 use crate::error::Error;
-use crate::heat::Heat;
-use crate::layout::CONTEXTS_MAX;
+use crate::plan::hotness::HotnessProfile;
+use crate::target::layout::CONTEXTS_MAX;
 use event::Stream;
+use std::time::Instant;
 
 /// Most blocks of an image that is kept.
 const BLOCKS_MAX: u32 = 2000;
-/// Most images that are kept of one parent's children: more of them live, or are looked at by the observer, at a time.
+/// Most images that are kept of one parent's children: more of them live, or are looked at by the
+/// observer, at a time.
 const SPARES_MAX: usize = 8;
-
-/// Images of ended children, by the changes that their parent's text had seen when they were forked.
-#[derive(Default)]
-pub(crate) struct Spares {
-    images: Vec<(u64, Image)>,
-}
 
 impl Image {
     /// Whether another child of its parent may run what was translated for this one.
@@ -35,12 +33,14 @@ impl Image {
             && t.cache.fragments.iter().all(|f| f.tunings == 0)
     }
 
-    /// Makes an image that has ended the one of process `pid`, which its parent's thread of context `c` has just forked.
+    /// Makes an image that has ended the one of process `pid`, which its parent's thread of context
+    /// `c` has just forked.
     fn renew(&mut self, pid: i32, number: u32, c: usize) -> Result<(), Error> {
         let t = &mut self.translator;
         debug_assert_eq!(t.blocks.is_empty(), t.cache.fragments.is_empty(), "its counts' tables were taken");
         t.reader = CodeReader::new(pid);
-        t.heat = Heat::new(if let Stream::Filtered(filter) = &t.events.stream { Some(filter) } else { None });
+        t.hotness =
+            HotnessProfile::new(if let Stream::Filtered(filter) = &t.stream { Some(filter) } else { None });
         let zeros = vec![0u8; 8 * t.counters as usize];
         for c in 0..self.used {
             self.shared.write(self.context(c) + count_address(0) as usize, &zeros);
@@ -49,7 +49,9 @@ impl Image {
         (self.free, self.threads) = ((0..CONTEXTS_MAX).rev().collect(), 0);
         self.extra.clear();
         self.cut.clear();
-        self.told.clear();
+        self.per_thread.clear();
+        self.looked.clear();
+        self.born = Instant::now();
         self.taken_over = self.size();
         self.replace_inherited(pid, c)
     }
@@ -60,7 +62,8 @@ impl Image {
         (cache.fragments.len(), cache.zones.iter().map(|z| z.hot_used + z.cold_used).sum())
     }
 
-    /// An image for process `pid`, which the thread of context `c` has just forked: a spare one that `is_idle`, or a new one.
+    /// An image for process `pid`, which the thread of context `c` has just forked: a spare one
+    /// that `is_idle`, or a new one.
     pub(crate) fn child(
         &mut self,
         pid: i32,

@@ -1,39 +1,43 @@
 //! What an image counted: of a block, of a thread that ends, and of everything as a profile.
 //!
-//! Counters stand in every thread's context, one for each way out of a fragment; executions are sums of them from a fragment's end to its start. What was done
-//! beside generated code (steps, instructions repeated in the middle) is added to a thread's own sums by [`Image::adjust`]. **Leaves out** references that
-//! only records tell of.
+//! Counters stand in every thread's context, one for each way out of a fragment; executions are
+//! sums of them from a fragment's end to its start. What was done beside generated code (steps,
+//! instructions repeated in the middle) is added to a thread's own sums by [`Image::adjust`].
+//! **Leaves out** references that only records tell of.
 
 use super::Image;
-use crate::cache::count_address;
-use crate::layout::context;
+use crate::code::counter::count_address;
 use crate::profile::{Block, Instruction, Module, Profile, Site};
+use crate::target::layout::context;
+use event::Stream;
 use std::mem::take;
 
 impl Image {
     /// A counter's value, all contexts together.
     pub(super) fn counted(&self, counter: u32) -> u64 {
-        (0..self.used).map(|c| self.read64(c, count_address(counter))).sum()
+        (0..self.used).map(|c| self.read64(c, count_address(counter))).fold(0, u64::saturating_add)
     }
 
     /// How often the blocks of fragment `f` ran.
-    pub(super) fn executions(&self, f: usize) -> Vec<u64> {
+    pub(super) fn executions(&mut self, f: usize) -> Vec<u64> {
         let fragment = &self.translator.cache.fragments[f];
         let sum = |n: u32| self.counted(fragment.counters + n);
         let mut executions = vec![sum(fragment.blocks)];
         for n in (0..fragment.blocks - 1).rev() {
-            executions.push(executions[executions.len() - 1] + sum(n));
+            executions.push(executions[executions.len() - 1].saturating_add(sum(n)));
         }
         executions.reverse();
+        self.look(f, &executions);
         executions
     }
 
-    /// Adds to what the thread of context `c` did, beside its counters, the instructions of a block from `first` on, `times` times.
+    /// Adds to what the thread of context `c` did, beside its counters, the instructions of a block
+    /// from `first` on, `times` times.
     pub(super) fn adjust(&mut self, c: usize, block: u32, first: u32, times: i64) {
         let block = &self.translator.blocks[block as usize];
         let sums = self.sums(block, first).map(|n| n as i64 * times);
         let whole = i64::from(first == 0 && times > 0);
-        let own = &mut self.told.entry(c).or_default().1;
+        let own = &mut self.per_thread.entry(c).or_default().1;
         own.iter_mut().zip([sums[0], whole, sums[1], sums[2]]).for_each(|(own, more)| *own += more);
     }
 
@@ -49,9 +53,15 @@ impl Image {
     /// Instructions, blocks, loads and stores of the thread that ends in context `c`.
     pub(crate) fn thread_counts(&mut self, c: usize) -> [u64; 4] {
         let now: Vec<u64> = (0..self.translator.counters).map(|n| self.read64(c, count_address(n))).collect();
-        let (mut before, beside) = self.told.remove(&c).unwrap_or_default();
+        let (mut before, beside) = self.per_thread.remove(&c).unwrap_or_default();
         before.resize(now.len(), 0);
+        self.checked(now.iter().copied());
+        self.compare(&before, now.iter().copied());
+        if self.evidence.exists() {
+            return [0; 4];
+        }
         let mut all = beside;
+        // From each fragment's last counter back to its head, as in a profile.
         for fragment in &self.translator.cache.fragments {
             let counter =
                 |n: u32| now[(fragment.counters + n) as usize] - before[(fragment.counters + n) as usize];
@@ -69,7 +79,7 @@ impl Image {
                 }
             }
         }
-        self.told.insert(c, (now, [0; 4]));
+        self.per_thread.insert(c, (now, [0; 4]));
         all.map(|n| n.max(0) as u64)
     }
 
@@ -92,9 +102,11 @@ impl Image {
         for c in 0..self.used {
             let at = base + c * context::BYTES as usize + context::COUNTERS as usize;
             for (n, counter) in counters.iter_mut().enumerate() {
-                *counter += self.shared.read64(at + 8 * n);
+                *counter = counter.saturating_add(self.shared.read64(at + 8 * n));
             }
         }
+        // Of all contexts together: each has had as much time as any other.
+        self.checked(counters.iter().map(|counter| counter / self.used.max(1) as u64));
         for f in &t.cache.fragments {
             let first = f.counters as usize;
             let last = f.blocks as usize - 1;
@@ -103,13 +115,17 @@ impl Image {
                 let block = &mut blocks[f.first_block as usize + n];
                 block.taken = counters[first + n];
                 if n < last {
-                    executions += block.taken;
+                    executions = executions.saturating_add(block.taken);
                 }
                 block.executions = executions;
             }
         }
         for (block, times) in &self.extra {
-            blocks[*block as usize].executions += times;
+            let executions = &mut blocks[*block as usize].executions;
+            *executions = executions.saturating_add(*times);
+        }
+        if self.translator.stream != Stream::Nothing {
+            self.add_up(&counters, &blocks);
         }
         Profile {
             modules,

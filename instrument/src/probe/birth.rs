@@ -1,16 +1,45 @@
-//! Every thread its own counters: the system calls that make threads and children are followed by code of ours, which gives the newborn a block.
+//! Every thread its own counters: the system calls that make threads and children are followed by
+//! code of ours, which gives the newborn a block.
 //!
-//! **What.** Increments address `gs:[counter]`. The base of `gs`, which programs in 64-bit mode leave at 0, tells blocks apart: one instruction, no register, no `lock`, and no call is
-//! lost, because nobody else writes the block. A new thread has its parent's base until it sets its own, so nothing may be counted in between: the five bytes at the
-//! `syscall` instruction of `clone`, `clone3` and `fork` in the C library become a jump to code that makes the call and, where it returned 0, takes a block and sets the base
-//! (`wrgsbase`, or `arch_prctl` where the kernel does not allow that), before any instruction of the program. A child made by `vfork` shares its parent's block, which waits meanwhile.
+//! # The problem
 //!
-//! **Where that cannot be known** ([`Births::Unknown`]): code outside the C library that makes system calls itself, or writes the base, or a C library whose calls do not look like
-//! glibc's. Then increments are locked. **Leaves out** signals that arrive at a newborn in between, which glibc blocks for threads.
+//! Increments by several threads of one word get lost, or cost a `lock` each. Nobody traces the
+//! program, and a new thread runs its first instruction without asking anybody.
+//!
+//! # The idea
+//!
+//! Increments address `gs:[counter]`. The base of `gs`, which programs in 64-bit mode leave at 0,
+//! tells blocks apart: one instruction, no register, no `lock`, and no call is lost, because nobody
+//! else writes the block. A new thread has its parent's base until it sets its own, so nothing may
+//! be counted in between: the five bytes at the `syscall` instruction of `clone`, `clone3` and
+//! `fork` in the C library become a jump to code that makes the call and, in the newborn, takes a
+//! block and sets the base, before any instruction of the program.
+//!
+//! ```text
+//!   C library          trampoline
+//!   ...                syscall ──── rax ≠ 0: the parent, or an error ─────────────┐
+//!   syscall ──jump──▶  rax = 0: the newborn                                       │
+//!   test eax, eax        next block, atomically; none left: ask the host for one  │
+//!   ...          ◀─┐     base of gs = that of the block (wrgsbase, or a call);    │
+//!                  │     refused: tell the host, who locks all increments         │
+//!                  └──── registers as the call left them  ◀───────────────────────┘
+//! ```
+//!
+//! # Invariants
+//!
+//! - Between the call and the base nothing is counted, and nothing of the program runs.
+//! - A block has one writer at a time. A child made by `vfork` shares its parent's, which waits
+//!   meanwhile.
+//! - Where it cannot be known who makes threads ([`Births::Unknown`]), increments are locked: code
+//!   outside the C library that makes system calls itself, or writes the base, or a C library whose
+//!   calls do not look like glibc's.
+//!
+//! **Leaves out** signals that arrive at a newborn in between, which glibc blocks for threads.
 
-use super::mailbox::{self, knock, Address, Knock};
+use super::mailbox::{self, knock, system_call, Knock, MailboxAddress};
 use super::prologue::{Prologue, READ_BYTES};
 use super::sweep::Sweep;
+use assembler::{Alu, Assembler, Condition, Gpr, Jump, Memory, Scale, Size};
 use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, Register};
 
 const CLONE: u32 = 56;
@@ -41,15 +70,21 @@ pub(super) enum Library {
     Other,
 }
 
-/// What `code`, which lies at `start`, says; `starts` are entries of its functions, sorted. A C library must show a call in each of the functions `makers`.
+/// What `code`, which lies at `start`, says; `starts` are entries of its functions, sorted. A C
+/// library must show a call in each of the functions `makers`.
 pub(super) fn births(code: &[u8], start: u64, starts: &[u64], library: Library, makers: &[u64]) -> Births {
     let calls = calls(code, start, starts);
+    // Who writes the base of `gs` itself takes its block away from a thread.
     if writes_base(code, start, starts) {
         return Births::Unknown;
     }
+    // Outside the C library a call may be any call: its number need not be a constant.
     if library == Library::Other {
         return if calls.is_empty() { Births::At(Vec::new()) } else { Births::Unknown };
     }
+    // In the C library the calls that make threads are known by their constant numbers, and each
+    // function that makes threads must show one: otherwise it works in a way that is not known
+    // here.
     let makes = |number: &Option<u32>| number.is_some_and(|n| [CLONE, FORK, CLONE3].contains(&n));
     let sites: Vec<u64> = calls.iter().filter(|(_, n)| makes(n)).map(|(at, _)| *at).collect();
     let shown = |&maker: &u64| {
@@ -68,6 +103,8 @@ fn calls(code: &[u8], start: u64, starts: &[u64]) -> Vec<(u64, Option<u32>)> {
     let mut found = Vec::new();
     for hit in positions(code, &[0x0f, 0x05]) {
         let mut number = None;
+        // From the function's beginning, so that instructions are found as the processor finds
+        // them.
         for i in &mut function(code, start, starts, hit) {
             if i.ip() == start + hit as u64 && i.code() == Code::Syscall {
                 found.push((i.ip(), number));
@@ -83,6 +120,7 @@ fn after(i: &Instruction, before: Option<u32>) -> Option<u32> {
     if i.code() == Code::Mov_r32_imm32 && i.op0_register() == Register::EAX {
         return Some(i.immediate32());
     }
+    // Any other write, and any branch, makes the number unknown.
     let writes = i.op0_register().full_register() == Register::RAX
         && !matches!(i.mnemonic(), Mnemonic::Cmp | Mnemonic::Test | Mnemonic::Push);
     before.filter(|_| i.flow_control() == FlowControl::Next && !writes)
@@ -97,6 +135,8 @@ fn writes_base(code: &[u8], start: u64, starts: &[u64]) -> bool {
     let near = |hit: usize| {
         function(code, start, starts, hit).iter().any(|i| is(&i) && i.next_ip() > start + hit as u64)
     };
+    // `wrgsbase` and `swapgs`, then `mov gs, r`: bytes first, because decoding all code takes
+    // long.
     let base =
         positions(code, &[0x0f, 0xae]).filter(|&at| code.get(at + 2).is_some_and(|m| m & 0xf8 == 0xd8));
     let selector = positions(code, &[0x8e]).filter(|&at| code.get(at + 1).is_some_and(|m| m & 0x38 == 0x28));
@@ -115,11 +155,13 @@ fn function<'a>(code: &'a [u8], start: u64, starts: &[u64], hit: usize) -> Decod
     Decoder::with_ip(64, &code[(from - start) as usize..end], from, DecoderOptions::NONE)
 }
 
-/// What moves away from the site: the `syscall` and what follows it, which must set the flags before anybody reads them.
+/// What moves away from the site: the `syscall` and what follows it, which must set the flags
+/// before anybody reads them.
 pub(super) fn site(code: &[u8], start: u64, starts: &[u64], site: u64) -> Option<Prologue> {
     let at = (site - start) as usize;
     let mut head = code.get(at..)?.to_vec();
     head.truncate(READ_BYTES);
+    // The trampoline makes the call and asks for its result, as the program does next.
     let following = Decoder::with_ip(64, &head[2..], site + 2, DecoderOptions::NONE).decode();
     if !matches!(following.mnemonic(), Mnemonic::Test | Mnemonic::Cmp) {
         return None;
@@ -127,6 +169,7 @@ pub(super) fn site(code: &[u8], start: u64, starts: &[u64], site: u64) -> Option
     let room = head.len() as u64;
     head.resize(READ_BYTES, 0);
     let prologue = Prologue::read(&head, site, room).ok()?;
+    // No branch of the function may lead into what moves.
     let next = starts.get(starts.partition_point(|&s| s <= site)).copied().unwrap_or(u64::MAX);
     let from = starts.partition_point(|&s| s <= site).checked_sub(1).map_or(start, |n| starts[n].max(start));
     let end = next.min(start + code.len() as u64);
@@ -137,7 +180,7 @@ pub(super) fn site(code: &[u8], start: u64, starts: &[u64], site: u64) -> Option
 
 /// How the base is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Setting {
+pub(crate) enum BaseSetting {
     /// By an instruction, which no filter of system calls sees. Linux 5.9 and later.
     Instruction,
     /// By a system call.
@@ -156,7 +199,7 @@ pub(crate) struct Blocks {
     /// The base for block 1.
     pub(super) first_base: u64,
     /// How a thread gets one.
-    pub(super) setting: Setting,
+    pub(super) setting: BaseSetting,
 }
 
 impl Blocks {
@@ -166,54 +209,80 @@ impl Blocks {
     }
 }
 
-/// The system call, and what a newborn does first. Registers are as the call leaves them; what lies below the stack pointer stays.
-pub(super) fn code(blocks: &Blocks, to: Address) -> Vec<u8> {
-    let next = (to.mailbox as u32 + mailbox::NEXT as u32).to_le_bytes();
-    let mut take = vec![0xbe, 1, 0, 0, 0]; // mov esi, 1
-    take.extend([&[0xf0, 0x0f, 0xc1, 0x34, 0x25][..], &next].concat()); // lock xadd [next], esi
-    take.extend([&[0x81, 0xfe][..], &blocks.count.to_le_bytes()].concat()); // cmp esi, count
-    let mut own = vec![0xb8, 186, 0, 0, 0, 0x0f, 0x05]; // gettid
-    own.extend([0x89, 0x04, 0xb5]); // mov [owners - 4 + rsi * 4], eax
-    own.extend((blocks.owners as u32 - 4).to_le_bytes());
-    let mut set = vec![0xff, 0xce, 0x48, 0x69, 0xf6]; // dec esi; imul rsi, rsi, bytes
-    set.extend(blocks.bytes.to_le_bytes());
-    set.extend([0x48, 0xb9]); // mov rcx, first base
-    set.extend(blocks.first_base.to_le_bytes());
-    set.extend([0x48, 0x01, 0xce]); // add rsi, rcx
+/// Number of the system call that tells a thread its own number.
+const GETTID: u64 = 186;
+/// The red zone: what leaf functions keep below the stack pointer.
+const RED_ZONE_BYTES: i32 = 128;
+
+/// The system call, and what a newborn does first. Registers are as the call leaves them; what lies
+/// below the stack pointer stays.
+pub(super) fn code(blocks: &Blocks, to: MailboxAddress) -> Vec<u8> {
+    let mut code = Assembler::default();
+    let stack = Memory::at(Gpr::RSP);
+    code.system_call();
+    code.test(Size::Dword, Gpr::RAX, Gpr::RAX);
+    // A newborn alone goes on here.
+    let parent = code.jump_if(Condition::NotEqual);
+    // It has its parent's stack, or one of its own: what lies below the pointer stays.
+    code.lea(Size::Qword, Gpr::RSP, stack.plus(-RED_ZONE_BYTES));
+    code.push(Gpr::RDI);
+    code.push(Gpr::RSI);
+    let none_left = take_block(&mut code, blocks, to);
+    let setting = code.here();
+    let set = set_base(&mut code, blocks);
+    code.extend(&knock(Knock::Lock, to));
+    let refused = code.jump();
+    code.land(none_left);
+    code.extend(&knock(Knock::Block, to));
+    code.test(Size::Dword, Gpr::RSI, Gpr::RSI);
+    code.jump_back_if(Condition::NotEqual, setting);
+    // Its registers are as the call left them: 0 in rax says that it is the newborn.
+    code.land(set);
+    code.land(refused);
+    code.pop(Gpr::RSI);
+    code.pop(Gpr::RDI);
+    code.lea(Size::Qword, Gpr::RSP, stack.plus(RED_ZONE_BYTES));
+    code.alu(Alu::Xor, Size::Dword, Gpr::RAX, Gpr::RAX);
+    code.land(parent);
+    code.into_bytes()
+}
+
+/// The next block's number into `esi`, and the thread's into the block's word; the jump that is
+/// taken where no block is left.
+fn take_block(code: &mut Assembler, blocks: &Blocks, to: MailboxAddress) -> Jump {
+    code.mov_immediate(Gpr::RSI, 1);
+    // Two newborns may ask at a time: the next number is taken in one go.
+    code.lock();
+    let next = Memory::absolute((to.mailbox as usize + mailbox::NEXT) as i32);
+    code.exchange_add(Size::Dword, next, Gpr::RSI);
+    code.alu_immediate(Alu::Cmp, Size::Dword, Gpr::RSI, blocks.count as i32);
+    let none_left = code.jump_if(Condition::Above);
+    // The block's word tells whose it is, so that it can be given again.
+    system_call(code, GETTID);
+    let owner = Memory::absolute(blocks.owners as i32 - 4).index(Gpr::RSI, Scale::Four);
+    code.mov(Size::Dword, owner, Gpr::RAX);
+    none_left
+}
+
+/// Makes block `esi` the thread's; the jump that is taken where that was allowed.
+fn set_base(code: &mut Assembler, blocks: &Blocks) -> Jump {
+    code.decrement(Size::Dword, Gpr::RSI);
+    // base = first base + (block − 1) × bytes
+    code.multiply(Size::Qword, Gpr::RSI, Gpr::RSI, blocks.bytes as i32);
+    code.mov_immediate(Gpr::RCX, blocks.first_base);
+    code.alu(Alu::Add, Size::Qword, Gpr::RSI, Gpr::RCX);
     match blocks.setting {
-        Setting::Instruction => set.extend([0xf3, 0x48, 0x0f, 0xae, 0xde, 0x31, 0xc0]), // wrgsbase rsi; xor eax, eax
-        Setting::Call => {
-            set.push(0xbf); // mov edi, ARCH_SET_GS
-            set.extend(ARCH_SET_GS.to_le_bytes());
-            set.push(0xb8); // arch_prctl
-            set.extend(ARCH_PRCTL.to_le_bytes());
-            set.extend([0x0f, 0x05, 0x85, 0xc0]); // test eax, eax
+        BaseSetting::Instruction => {
+            code.write_gs_base(Gpr::RSI);
+            code.alu(Alu::Xor, Size::Dword, Gpr::RAX, Gpr::RAX);
+        }
+        BaseSetting::Call => {
+            code.mov_immediate(Gpr::RDI, ARCH_SET_GS.into());
+            system_call(code, ARCH_PRCTL.into());
+            code.test(Size::Dword, Gpr::RAX, Gpr::RAX);
         }
     }
-    let refused = knock(Knock::Lock, to);
-    let mut ask = knock(Knock::Block, to);
-    ask.extend([0x85, 0xf6]); // test esi, esi
-    let back = ask.len() + 6 + refused.len() + 5 + 6 + set.len();
-    ask.extend([0x0f, 0x85]); // jnz to the setting
-    ask.extend((back as u32).wrapping_neg().to_le_bytes());
-    let mut refusing = refused;
-    refusing.push(0xe9); // past the asking
-    refusing.extend((ask.len() as u32).to_le_bytes());
-    let jump = |condition: u8, over: usize| [&[0x0f, condition][..], &(over as u32).to_le_bytes()].concat();
-    let born = [
-        &[0x48, 0x8d, 0x64, 0x24, 0x80, 0x57, 0x56][..], // lea rsp, [rsp - 128]; push rdi; push rsi
-        &take,
-        &jump(0x87, own.len() + set.len() + 6 + refusing.len()), // ja to the asking
-        &own,
-        &set,
-        &jump(0x84, refusing.len() + ask.len()), // jz to the end
-        &refusing,
-        &ask,
-        &[0x5e, 0x5f, 0x48, 0x8d, 0xa4, 0x24, 0x80, 0, 0, 0, 0x31, 0xc0], // and back; xor eax, eax
-    ]
-    .concat();
-    // syscall; test eax, eax; a newborn alone goes on here.
-    [&[0x0f, 0x05, 0x85, 0xc0][..], &jump(0x85, born.len()), &born].concat()
+    code.jump_if(Condition::Equal)
 }
 
 #[cfg(test)]
@@ -266,7 +335,7 @@ mod tests {
 
     #[test]
     fn a_newborn_takes_a_block_and_everybody_else_passes() {
-        for setting in [Setting::Instruction, Setting::Call] {
+        for setting in [BaseSetting::Instruction, BaseSetting::Call] {
             born(Blocks {
                 count: 9,
                 bytes: 4096,
@@ -278,7 +347,7 @@ mod tests {
     }
 
     fn born(blocks: Blocks) {
-        let code = code(&blocks, Address { mailbox: 0x5000_0000, image: 0 });
+        let code = code(&blocks, MailboxAddress { mailbox: 0x5000_0000, image: 0 });
         let all = sound(&code);
         let passes = all.iter().find(|i| i.is_jcc_short_or_near()).unwrap();
         assert_eq!((passes.mnemonic(), passes.near_branch_target()), (Mnemonic::Jne, code.len() as u64));

@@ -1,15 +1,16 @@
 //! One process image with probes: its modules, and the hooks that announce what matters to it.
 
 use super::birth::{self, births, Births, Blocks, Library};
+use super::caller::Mark;
 use super::install::Probes;
-use super::mailbox::{knock, knock_if, Address, Knock};
+use super::mailbox::{knock, knock_if, Knock, MailboxAddress};
 use super::patch::{open, Increment};
+use super::plan::Reason;
 use super::prologue::{Prologue, READ_BYTES};
-use super::Reason;
 use crate::error::Error;
-use crate::memory;
-use crate::modules;
 use crate::profile::Module;
+use crate::target::mappings;
+use crate::target::memory;
 
 /// Where the dynamic linker says that it has mapped or unmapped something.
 const ANNOUNCEMENT: &str = "_dl_debug_state";
@@ -26,9 +27,9 @@ const C_LIBRARIES: [&str; 5] = ["libc.so", "libc-", "ld-linux", "ld-musl", "libp
 const CONTAINED: &str = "__libc_start_main";
 
 /// Probes of an image, and what the mailbox needs.
-pub(super) struct Image {
+pub(super) struct NativeImage {
     pub(super) probes: Probes,
-    address: Address,
+    address: MailboxAddress,
     blocks: Option<Blocks>,
     /// Why increments are locked, if they are.
     pub(super) locked: Option<String>,
@@ -36,15 +37,25 @@ pub(super) struct Image {
     hooked: Vec<Module>,
 }
 
-impl Image {
+impl NativeImage {
     /// Of the process that stands behind its exec.
-    pub(super) fn new(mut probes: Probes, pid: i32, number: u32) -> Result<Image, Error> {
+    pub(super) fn new(mut probes: Probes, pid: i32, number: u32) -> Result<NativeImage, Error> {
         let (mailbox, blocks) = probes.install(pid)?;
-        let address = Address { mailbox, image: number };
+        let address = MailboxAddress { mailbox, image: number };
         let locked = blocks.is_none().then(|| "there is no room for a block of counters per thread".into());
-        let mut image = Image { probes, address, blocks, locked, hooked: Vec::new() };
+        let mut image = NativeImage { probes, address, blocks, locked, hooked: Vec::new() };
         image.look(pid);
         Ok(image)
+    }
+
+    /// What tells processes that run this image.
+    pub(super) fn mark(&self) -> Mark {
+        Mark::new(&self.probes.shared, self.address.mailbox)
+    }
+
+    /// Whether code at this address is a trampoline of this image.
+    pub(super) fn is_trampoline(&self, address: u64) -> bool {
+        self.probes.patcher.has_trampoline(address)
     }
 
     /// Where the mailbox lies in the program.
@@ -54,7 +65,7 @@ impl Image {
 
     /// Patches what is mapped and not patched yet.
     pub(super) fn look(&mut self, pid: i32) {
-        let modules = modules::text(pid);
+        let modules = mappings::text(pid);
         self.hooked.retain(|known| modules.contains(known));
         for module in &modules {
             if !self.hooked.contains(module) {
@@ -74,11 +85,12 @@ impl Image {
     /// Redirects what announces libraries, threads and programs.
     fn hook(&mut self, pid: i32, module: &Module) {
         if let Some(entry) = self.probes.patcher.entry(module, ANNOUNCEMENT) {
-            // A linker that cannot be hooked announces nothing: later libraries stay unprobed, and their counters say so.
+            // A linker that cannot be hooked announces nothing: later libraries stay unprobed, and
+            // their counters say so.
             let _ = self.redirect(pid, entry, &knock(Knock::Mapped, self.address));
         }
         for entry in self.entries(module, &EXECS) {
-            // The same for programs.
+            // Programs too.
             let _ = self.redirect(pid, entry, &knock(Knock::Exec, self.address));
         }
         if self.probes.patcher.increment == Increment::Own && self.follow_births(pid, module).is_none() {
@@ -90,7 +102,8 @@ impl Image {
         }
     }
 
-    /// Sees to it that each thread which the module makes has a block of its own; `None` where that cannot be.
+    /// Sees to it that each thread which the module makes has a block of its own; `None` where that
+    /// cannot be.
     fn follow_births(&mut self, pid: i32, module: &Module) -> Option<()> {
         let blocks = self.blocks?;
         let name = module.path.file_name().unwrap_or_default().to_string_lossy();

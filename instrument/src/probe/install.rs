@@ -1,20 +1,28 @@
-//! Room in the program's memory for counters and trampolines, and one value that stands for a run's probes.
+//! Room in the program's memory for counters and trampolines, and one value that stands for a run's
+//! probes.
 //!
-//! The memory is one file: the mailbox, the common block of counters, which is incremented locked, the owners of the other blocks, and those, one for each thread that
-//! lives. What instructions name lies below 2 GB, where a 32-bit address reaches it; the blocks of threads far from everything, where the base of `gs` reaches
-//! them; trampolines below the executable and 1.5 GB below the libraries, where a program would have to map more than a gigabyte before the kernel's search for memory came across them.
+//! The memory is one file: the mailbox, the common block of counters, which is incremented locked,
+//! the owners of the other blocks, and those, one for each thread that lives. What instructions
+//! name lies below 2 GB, where a 32-bit address reaches it; the blocks of threads far from
+//! everything, where the base of `gs` reaches them; trampolines below the executable and 1.5 GB
+//! below the libraries, where a program would have to map more than a gigabyte before the kernel's
+//! search for memory came across them.
 
-use super::birth::{Blocks, Setting};
-use super::patch::{Increment, Patcher, Shelf, State, Zone};
-use super::{mailbox, Plan};
+use super::birth::{BaseSetting, Blocks};
+use super::mailbox;
+use super::patch::{Increment, ModuleIndex, Patcher, State, TrampolineZone};
+use super::plan::Plan;
 use crate::error::Error;
-use crate::image::auxiliary;
-use crate::inject::{Injector, Mapping};
-use crate::layout::Range;
-use crate::memory::Shared;
-use crate::modules;
 use crate::profile::Module;
+use crate::target::auxiliary::Auxiliary;
+use crate::target::inject::{Injector, WantedMapping};
+use crate::target::layout::Range;
+use crate::target::mappings;
+use crate::target::memory::Shared;
+use crate::target::modules::TextWatcher;
+use crate::target::ptrace;
 use std::cell::RefCell;
+use std::collections::HashSet;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,34 +33,33 @@ const ZONE_BYTES: u64 = 16 * MB;
 const LOW: [u64; 5] = [0x5000_0000, 0x4800_0000, 0x3000_0000, 0x2000_0000, 0x1000_0000];
 /// Where trampolines of an executable at a low address may lie.
 const NEAR_LOW: [u64; 4] = [0x3800_0000, 0x4000_0000, 0x2800_0000, 0x6800_0000];
-/// Where the blocks of threads may lie: between executables and libraries.
-const FAR: [u64; 3] = [0x2000_0000_0000, 0x2800_0000_0000, 0x3800_0000_0000];
+/// Where the blocks of threads may lie: below executables, which sanitizers leave free (`layout`),
+/// or between executables and libraries.
+const FAR: [u64; 3] = [0x5540_0000_0000, 0x2000_0000_0000, 0x3800_0000_0000];
 /// Blocks of threads: at most so many, in about so much address space, but so many at least.
 const BLOCKS_MAX: u64 = 1024;
 const BLOCKS_BYTES: u64 = 4 << 30;
 const BLOCKS_MIN: u64 = 128;
 const PAGE: u64 = 4096;
-const AT_ENTRY: u64 = 9;
-const AT_HWCAP2: u64 = 26;
 
 /// The parts of the shared memory.
 #[derive(Clone, Copy, Debug)]
-struct Parts {
+struct MemoryParts {
     /// Bytes of a block.
     block: u64,
     /// Blocks of threads.
     blocks: u64,
 }
 
-impl Parts {
-    fn new(offsets: &[u32], increment: Increment) -> Parts {
+impl MemoryParts {
+    fn new(offsets: &[u32], increment: Increment) -> MemoryParts {
         let last = offsets.iter().max().copied().unwrap_or(0);
         let block = (u64::from(last) + 8).next_multiple_of(PAGE);
         let blocks = match increment {
             Increment::Own => (BLOCKS_BYTES / block).clamp(BLOCKS_MIN, BLOCKS_MAX),
             Increment::Locked => 0,
         };
-        Parts { block, blocks }
+        MemoryParts { block, blocks }
     }
 
     fn owners(self) -> u64 {
@@ -74,7 +81,7 @@ impl Parts {
 pub struct Counters {
     shared: Arc<Shared>,
     offsets: Arc<[u32]>,
-    parts: Parts,
+    parts: MemoryParts,
 }
 
 impl Counters {
@@ -93,18 +100,26 @@ impl Counters {
         Some(mailbox::BYTES as u64 + u64::from(*self.offsets.get(number)?))
     }
 
-    /// What counter `number` has come to. Cost: a load for each thread that lived at the time when most did.
+    /// What counter `number` has come to. Cost: a load for each thread that lived at the time when
+    /// most did.
     pub fn read(&self, number: usize) -> u64 {
         let offset = self.offsets[number] as usize;
         let used = u64::from(self.shared.read32(mailbox::NEXT)).saturating_sub(1).min(self.parts.blocks);
         let block = |n: u64| self.shared.read64((self.parts.own() + n * self.parts.block) as usize + offset);
-        self.shared.read64(mailbox::BYTES + offset) + (0..used).map(block).sum::<u64>()
+        // The program can write there: what it makes of its counters is what they come to.
+        (0..used).map(block).fold(self.shared.read64(mailbox::BYTES + offset), u64::wrapping_add)
     }
 }
 
 impl std::fmt::Debug for Counters {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Counters").field("count", &self.offsets.len()).finish()
+    }
+}
+
+impl TextWatcher for Probes {
+    fn text_mapped(&mut self, pid: i32, module: &Module) {
+        self.module(pid, module);
     }
 }
 
@@ -116,7 +131,7 @@ pub(crate) struct Probes {
     pub(super) patcher: Patcher,
     pub(super) shared: Arc<Shared>,
     offsets: Arc<[u32]>,
-    parts: Parts,
+    parts: MemoryParts,
     /// Blocks whose owners are gone.
     left: Arc<Mutex<Vec<u32>>>,
 }
@@ -130,21 +145,21 @@ impl Probes {
     /// Where there is no address space for a block per thread, increments are locked.
     pub(super) fn new(plan: Plan, increment: Increment) -> Result<Probes, Error> {
         let offsets: Arc<[u32]> = plan.placement.offsets(plan.counters).into();
-        let shelf = Shelf::new(plan.finder);
+        let index = ModuleIndex::new(plan.finder);
         let room = |increment| {
-            let parts = Parts::new(&offsets, increment);
+            let parts = MemoryParts::new(&offsets, increment);
             Shared::new(parts.bytes() as usize).map(|shared| (increment, parts, Arc::new(shared)))
         };
         let (increment, parts, shared) = room(increment).or_else(|_| room(Increment::Locked))?;
         mailbox::prepare(&shared);
-        let patcher = Patcher::new(shelf, offsets.clone(), increment);
+        let patcher = Patcher::new(index, offsets.clone(), increment);
         Ok(Probes { patcher, shared, offsets, parts, left: Arc::default() })
     }
 
     /// Those of another image of the run, which count into the same sums.
     pub(super) fn of_another(&self) -> Probes {
         let increment = if self.parts.blocks > 0 { Increment::Own } else { Increment::Locked };
-        let patcher = Patcher::new(self.patcher.shelf.clone(), self.offsets.clone(), increment);
+        let patcher = Patcher::new(self.patcher.index.clone(), self.offsets.clone(), increment);
         let (shared, left) = (self.shared.clone(), self.left.clone());
         Probes { patcher, shared, offsets: self.offsets.clone(), parts: self.parts, left }
     }
@@ -157,15 +172,16 @@ impl Probes {
         &self.patcher.states
     }
 
-    /// Makes room in the process, which stands behind its exec; where the mailbox lies, and the blocks of threads if there are any.
+    /// Makes room in the process, which stands behind its exec; where the mailbox lies, and the
+    /// blocks of threads if there are any.
     pub(crate) fn install(&mut self, pid: i32) -> Result<(u64, Option<Blocks>), Error> {
-        let mapped = modules::ranges(pid);
+        let mapped = mappings::ranges(pid);
         let free = |start: u64, bytes: u64| mapped.iter().all(|r| r.end <= start || r.start >= start + bytes);
         let low_bytes = self.parts.own();
         let low = LOW.into_iter().find(|&at| free(at, low_bytes));
         let low = low.ok_or_else(|| Error::system("no room for counters below 2 GB of the program"))?;
-        let vector = auxiliary(pid);
-        let entry = vector.get(&AT_ENTRY).copied().unwrap_or(0);
+        let vector = Auxiliary::of(pid);
+        let entry = vector.entry();
         let mut zones: Vec<u64> =
             near(&mapped, entry).into_iter().filter(|&at| free(at, ZONE_BYTES)).take(1).collect();
         let far = below_libraries(&mapped).filter(|&at| free(at, ZONE_BYTES));
@@ -173,25 +189,28 @@ impl Probes {
         zones.extend(far);
         let mut injector = Injector::new(pid)?;
         let at = injector.scratch();
-        let fd = injector.open(self.shared.fd(), at)?;
+        let fd = injector.hand_over(&self.shared.files(), at)?[0];
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_SHARED | libc::MAP_FIXED_NOREPLACE | libc::MAP_NORESERVE;
-        let low_part = Mapping { address: low, bytes: low_bytes, protection, flags, fd, offset: 0 };
+        let low_part = WantedMapping { address: low, bytes: low_bytes, protection, flags, fd, offset: 0 };
         let shared = injector.map(low_part);
+        injector.keep_out_of_core(low, low_bytes);
         // Bit 1: programs may write the bases of segments.
-        let writes = vector.get(&AT_HWCAP2).is_some_and(|bits| bits & 2 != 0);
-        let setting = if writes { Setting::Instruction } else { Setting::Call };
+        let writes = vector.abilities() & 2 != 0;
+        let setting = if writes { BaseSetting::Instruction } else { BaseSetting::Call };
         let own = self.blocks(&mut injector, low_part, free, setting);
         let block = own.and_then(|_| self.owned(pid));
         let own = own.filter(|_| block.is_some());
         injector.close(fd);
-        let code = zones.iter().try_for_each(|&at| injector.map(trampolines(at)));
+        let code = zones.iter().try_for_each(|&at| {
+            injector.map(trampolines(at)).map(|()| injector.keep_out_of_core(at, ZONE_BYTES))
+        });
         injector.finish(own.zip(block).map(|(blocks, block)| blocks.base(block)));
         shared.and(code)?;
         if own.is_none() {
             self.patcher.increment = Increment::Locked;
         }
-        let zone = |&start: &u64| Zone { start, next: start, end: start + ZONE_BYTES };
+        let zone = |&start: &u64| TrampolineZone { start, next: start, end: start + ZONE_BYTES };
         self.patcher.begin(low + mailbox::BYTES as u64, zones.iter().map(zone).collect());
         Ok((low, own))
     }
@@ -200,16 +219,17 @@ impl Probes {
     fn blocks(
         &self,
         injector: &mut Injector,
-        low: Mapping,
+        low: WantedMapping,
         free: impl Fn(u64, u64) -> bool,
-        setting: Setting,
+        setting: BaseSetting,
     ) -> Option<Blocks> {
         let bytes = self.parts.blocks * self.parts.block;
         if bytes == 0 || self.patcher.increment == Increment::Locked {
             return None;
         }
         let address = FAR.into_iter().find(|&at| free(at, bytes))?;
-        injector.map(Mapping { address, bytes, offset: self.parts.own(), ..low }).ok()?;
+        injector.map(WantedMapping { address, bytes, offset: self.parts.own(), ..low }).ok()?;
+        injector.keep_out_of_core(address, bytes);
         Some(Blocks {
             count: self.parts.blocks as u32,
             bytes: self.parts.block as u32,
@@ -223,15 +243,20 @@ impl Probes {
         (self.parts.owners() + 4 * u64::from(block - 1)) as usize
     }
 
-    /// The block of a thread: the one that it has, or another.
+    /// The block of a thread: the one that it has, or another. In a PID namespace a number tells
+    /// too little, as others may have it too.
     fn owned(&self, tid: i32) -> Option<u32> {
+        if let [_, .., own] = ptrace::numbers(tid)[..] {
+            return self.take(own);
+        }
         let count = self.parts.blocks as u32;
         let used = self.shared.read32(mailbox::NEXT).saturating_sub(1).min(count);
         let own = (1..=used).find(|&block| self.shared.read32(self.owner(block)) == tid as u32);
         own.or_else(|| self.take(tid))
     }
 
-    /// A block for a new thread: a fresh one, or one whose owner is gone, which counts on from where it is.
+    /// A block for a new thread: a fresh one, or one whose owner is gone, which counts on from
+    /// where it is.
     pub(super) fn take(&self, tid: i32) -> Option<u32> {
         let found = self.fresh().or_else(|| self.inherited())?;
         self.shared.write32(self.owner(found), tid as u32);
@@ -253,10 +278,12 @@ impl Probes {
     fn inherited(&self) -> Option<u32> {
         let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
         if left.is_empty() {
+            // Threads note their own numbers, which in a PID namespace are others than here.
+            let living = living();
             let is_left = |&block: &u32| {
                 let tid = self.shared.read32(self.owner(block));
                 // 0: its owner has not said so yet.
-                tid != 0 && !Path::new(&format!("/proc/{tid}")).exists()
+                tid != 0 && !living.contains(&(tid as i32))
             };
             *left = (1..=self.parts.blocks as u32).filter(is_left).collect();
         }
@@ -271,11 +298,22 @@ impl Probes {
     }
 }
 
+/// Numbers of all threads that live, each as it knows itself.
+fn living() -> HashSet<i32> {
+    let numbers = |folder: &Path| -> Vec<i32> {
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+    };
+    let tasks = |pid: i32| numbers(&Path::new("/proc").join(format!("{pid}/task")));
+    let all = numbers(Path::new("/proc")).into_iter().flat_map(tasks);
+    all.flat_map(|tid| ptrace::numbers(tid).last().copied()).collect()
+}
+
 /// Room for code.
-fn trampolines(address: u64) -> Mapping {
+fn trampolines(address: u64) -> WantedMapping {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE | libc::MAP_NORESERVE;
     let protection = libc::PROT_READ | libc::PROT_EXEC;
-    Mapping { address, bytes: ZONE_BYTES, protection, flags, fd: u64::MAX, offset: 0 }
+    WantedMapping { address, bytes: ZONE_BYTES, protection, flags, fd: u64::MAX, offset: 0 }
 }
 
 /// Where trampolines of the executable may lie.

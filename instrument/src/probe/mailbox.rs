@@ -1,11 +1,16 @@
 //! How the program tells the host something without a tracer, and waits until it is done.
 //!
-//! Trampolines of their own kind: they save all registers that a function may change, write a request into shared memory, wake the host by a
-//! futex, and sleep on it until the host has answered. Four things are told ([`Knock`]). A host that is gone is waited for a minute, once, then the program goes on
-//! without it; a program that is killed while it asks is noticed by the host.
-//! **Leaves out** a signal handler that interrupts a request and makes one of its own: it would wait for itself.
+//! Trampolines of their own kind: they save all registers that a function may change, write a
+//! request into shared memory, wake the host by a futex, and sleep on it until the host has
+//! answered. Four things are told ([`Knock`]). A host that is gone is waited for a minute, once,
+//! then the program goes on without it; a program that is killed while it asks is noticed by the
+//! host, and without a host by the next one that asks, after a minute too. No wait is without an
+//! end.
+//! **Leaves out** a signal handler that interrupts a request and makes one of its own: it waits for
+//! itself, for a minute.
 
-use crate::memory::Shared;
+use crate::target::memory::Shared;
+use assembler::{Alu, Assembler, Condition, Gpr, Jump, Memory, Size};
 
 /// Bytes before the counters.
 pub(super) const BYTES: usize = 4096;
@@ -25,6 +30,10 @@ pub(super) const IMAGE: usize = 32;
 pub(super) const ANSWER: usize = 36;
 /// The next block of counters that nobody has had.
 pub(super) const NEXT: usize = 40;
+/// Seconds and nanoseconds of a turn of waiting while another request has the mailbox.
+const TURN: usize = 48;
+const TURN_NS: u64 = 10_000_000;
+const TURNS_MAX: u32 = (PATIENCE_S * 1_000_000_000 / TURN_NS) as u32;
 /// Not 0: nobody answers any more. Who has waited in vain says so too.
 pub(super) const CLOSED: usize = 44;
 
@@ -43,7 +52,8 @@ pub(super) enum Knock {
     Mapped = 1,
     /// A thread may come that has no counters of its own.
     Lock = 2,
-    /// A thread needs a block of counters, and all have had an owner. The answer comes in `rsi`; 0: there is none.
+    /// A thread needs a block of counters, and all have had an owner. The answer comes in `rsi`; 0:
+    /// there is none.
     Block = 3,
     /// The thread is about to execute another program.
     Exec = 4,
@@ -61,7 +71,7 @@ impl Knock {
 
 /// Where a request goes, and from whom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Address {
+pub(super) struct MailboxAddress {
     /// Of the mailbox in the program; below 2 GB.
     pub(super) mailbox: u64,
     /// The image's number.
@@ -70,71 +80,138 @@ pub(super) struct Address {
 
 pub(super) fn prepare(shared: &Shared) {
     shared.write64(PATIENCE, PATIENCE_S);
+    shared.write64(TURN + 8, TURN_NS);
     shared.write32(NEXT, 1);
 }
 
-/// Code that tells it. It can stand anywhere.
-pub(super) fn knock(kind: Knock, to: Address) -> Vec<u8> {
-    let word = |offset: usize| (to.mailbox as u32 + offset as u32).to_le_bytes();
-    let (state, pid, tid, what, image) = (word(STATE), word(PID), word(TID), word(KIND), word(IMAGE));
-    let mut acquire = vec![0x31, 0xc0, 0xb9, 1, 0, 0, 0]; // xor eax, eax; mov ecx, 1
-    acquire.extend([&[0xf0, 0x0f, 0xb1, 0x0c, 0x25][..], &state].concat()); // lock cmpxchg [state], ecx
-    acquire.extend([0x74, 9]); // je behind the yield
-    acquire.extend([0xb8, 24, 0, 0, 0, 0x0f, 0x05]); // sched_yield
-    acquire.extend([0xeb, 0u8.wrapping_sub(acquire.len() as u8 + 2)]); // again
-    let mut ask = vec![0xb8, 39, 0, 0, 0, 0x0f, 0x05]; // getpid
-    ask.extend([&[0x89, 0x04, 0x25][..], &pid].concat()); // mov [pid], eax
-    ask.extend([0xb8, 186, 0, 0, 0, 0x0f, 0x05]); // gettid
-    ask.extend([&[0x89, 0x04, 0x25][..], &tid].concat());
-    ask.extend([&[0xc7, 0x04, 0x25][..], &image, &to.image.to_le_bytes()].concat());
-    ask.extend([&[0xc7, 0x04, 0x25][..], &what, &(kind as u32).to_le_bytes()].concat());
-    ask.extend([&[0xc7, 0x04, 0x25][..], &state, &ASKED.to_le_bytes()].concat());
-    ask.extend([&[0xbf][..], &state].concat()); // mov edi, state
-    ask.extend([0xbe, 1, 0, 0, 0, 0xba, 1, 0, 0, 0, 0xb8, 202, 0, 0, 0, 0x0f, 0x05]); // futex wake one
-    let mut sleep = [&[0xbf][..], &state].concat(); // mov edi, state
-    sleep.extend([0x31, 0xf6, 0xba, 2, 0, 0, 0]); // FUTEX_WAIT while it is 2
-    sleep.extend([&[0x41, 0xba][..], &word(PATIENCE)].concat());
-    sleep.extend([0xb8, 202, 0, 0, 0, 0x0f, 0x05, 0x83, 0xf8, 0x92]); // cmp eax, -ETIMEDOUT
-    let close = [&[0xc7, 0x04, 0x25][..], &word(CLOSED), &[1, 0, 0, 0]].concat(); // mov [closed], 1
-    let behind = (sleep.len() + 2 + close.len()) as u8;
-    let mut wait = [&[0x8b, 0x04, 0x25][..], &state, &[0x83, 0xf8, 3, 0x74, behind]].concat();
-    wait.extend(sleep);
-    wait.extend([0x75, 0u8.wrapping_sub(wait.len() as u8 + 2)]);
-    wait.extend(close);
-    let mut release = Vec::new();
+/// Numbers of system calls.
+const GETPID: u64 = 39;
+const GETTID: u64 = 186;
+const FUTEX: u64 = 202;
+const FUTEX_WAIT: u64 = 0;
+const FUTEX_WAKE: u64 = 1;
+
+/// Registers that the code uses or that system calls change, as they are pushed.
+const SAVED: [Gpr; 9] =
+    [Gpr::RAX, Gpr::RCX, Gpr::RDX, Gpr::RSI, Gpr::RDI, Gpr::R8, Gpr::R9, Gpr::R10, Gpr::R11];
+
+/// Code that makes a request and waits for its answer. It can stand anywhere. Where nobody answers
+/// any more, nothing is asked. A request for a block leaves the answer in `rsi`; 0: there is none.
+pub(super) fn knock(kind: Knock, to: MailboxAddress) -> Vec<u8> {
+    let mut code = Assembler::default();
     if kind == Knock::Block {
-        release.extend([&[0x8b, 0x04, 0x25][..], &word(ANSWER)].concat()); // mov eax, [answer]
-        release.extend([0x48, 0x89, 0x44, 0x24, SAVED_RSI]); // mov [rsp + 40], rax
+        code.alu(Alu::Xor, Size::Dword, Gpr::RSI, Gpr::RSI);
     }
-    release.extend([&[0xc7, 0x04, 0x25][..], &state, &FREE.to_le_bytes()].concat());
-    let mut told = vec![0x50, 0x51, 0x52, 0x56, 0x57, 0x41, 0x50, 0x41, 0x51, 0x41, 0x52, 0x41, 0x53];
-    told.extend([acquire, ask, wait, release].concat());
-    told.extend([0x41, 0x5b, 0x41, 0x5a, 0x41, 0x59, 0x41, 0x58, 0x5f, 0x5e, 0x5a, 0x59, 0x58]);
-    let mut code = Vec::new();
+    code.alu_immediate(Alu::Cmp, Size::Dword, word(to, CLOSED), 0);
+    let closed = code.jump_if(Condition::NotEqual);
+    SAVED.iter().for_each(|&r| code.push(r));
+    let given_up = until_free(&mut code, to);
+    ask(&mut code, kind, to);
+    let lost = until_answered(&mut code, to);
     if kind == Knock::Block {
-        code.extend([0x31, 0xf6]); // xor esi, esi
+        code.mov_from(Size::Dword, Gpr::RAX, word(to, ANSWER));
+        code.mov(Size::Qword, Memory::at(Gpr::RSP).plus(SAVED_RSI.into()), Gpr::RAX);
     }
-    code.extend([&[0x83, 0x3c, 0x25][..], &word(CLOSED), &[0]].concat()); // cmp dword [closed], 0
-    code.extend([&[0x0f, 0x85][..], &(told.len() as u32).to_le_bytes()].concat());
-    code.extend(told);
-    code
+    code.mov_to_immediate(Size::Dword, word(to, STATE), FREE as i32);
+    given_up.into_iter().chain([lost]).for_each(|jump| code.land(jump));
+    SAVED.iter().rev().for_each(|&r| code.pop(r));
+    code.land(closed);
+    code.into_bytes()
 }
 
-/// The same at the entry of a function, where its first argument is one of `numbers`.
-pub(super) fn knock_if(numbers: &[u32], kind: Knock, to: Address) -> Vec<u8> {
-    const CASE_BYTES: usize = 8;
-    let told = knock(kind, to);
-    let mut code = Vec::new();
-    for (n, number) in numbers.iter().enumerate() {
-        code.extend([0x81, 0xff]); // cmp edi, number
-        code.extend(number.to_le_bytes());
-        let behind = (numbers.len() - 1 - n) * CASE_BYTES + 5;
-        code.extend([0x74, behind as u8]); // je to the request
-    }
-    code.push(0xe9); // past it
-    code.extend((told.len() as u32).to_le_bytes());
-    code.extend(told);
-    code
+/// A word of the mailbox, which lies below 2 GB.
+fn word(to: MailboxAddress, offset: usize) -> Memory {
+    Memory::absolute((to.mailbox as usize + offset) as i32)
+}
+
+/// A system call whose arguments are in their registers.
+pub(super) fn system_call(code: &mut Assembler, number: u64) {
+    code.mov_immediate(Gpr::RAX, number);
+    code.system_call();
+}
+
+/// `futex(state, operation, value, time)`; `edx` holds the value already.
+fn futex(code: &mut Assembler, to: MailboxAddress, operation: u64, time: usize) {
+    code.mov_immediate(Gpr::RDI, to.mailbox + STATE as u64);
+    code.mov_immediate(Gpr::RSI, operation);
+    code.mov_immediate(Gpr::R10, to.mailbox + time as u64);
+    system_call(code, FUTEX);
+}
+
+/// Says that nobody waits any more.
+fn close(code: &mut Assembler, to: MailboxAddress) {
+    code.mov_to_immediate(Size::Dword, word(to, CLOSED), 1);
+}
+
+/// Writes the request down and wakes the host.
+fn ask(code: &mut Assembler, kind: Knock, to: MailboxAddress) {
+    system_call(code, GETPID);
+    code.mov(Size::Dword, word(to, PID), Gpr::RAX);
+    system_call(code, GETTID);
+    code.mov(Size::Dword, word(to, TID), Gpr::RAX);
+    code.mov_to_immediate(Size::Dword, word(to, IMAGE), to.image as i32);
+    code.mov_to_immediate(Size::Dword, word(to, KIND), kind as i32);
+    code.mov_to_immediate(Size::Dword, word(to, STATE), ASKED as i32);
+    code.mov_immediate(Gpr::RDX, 1);
+    futex(code, to, FUTEX_WAKE, PATIENCE);
+}
+
+/// Takes the mailbox. While another request has it, the thread sleeps for a turn at a time. Who had
+/// it may have been killed, and the host with it: after [`TURNS_MAX`] turns, or when nobody answers
+/// any more, the jumps that are given back are taken.
+fn until_free(code: &mut Assembler, to: MailboxAddress) -> [Jump; 2] {
+    code.mov_immediate(Gpr::R8, TURNS_MAX.into());
+    let again = code.here();
+    code.alu(Alu::Xor, Size::Dword, Gpr::RAX, Gpr::RAX);
+    code.mov_immediate(Gpr::RCX, 1);
+    code.lock();
+    code.compare_exchange(Size::Dword, word(to, STATE), Gpr::RCX);
+    let taken = code.jump_if(Condition::Equal);
+    code.mov(Size::Dword, Gpr::RDX, Gpr::RAX);
+    futex(code, to, FUTEX_WAIT, TURN);
+    code.alu_immediate(Alu::Cmp, Size::Dword, word(to, CLOSED), 0);
+    let closed = code.jump_if(Condition::NotEqual);
+    code.alu_immediate(Alu::Cmp, Size::Dword, Gpr::RAX, -libc::ETIMEDOUT);
+    code.jump_back_if(Condition::NotEqual, again);
+    code.decrement(Size::Dword, Gpr::R8);
+    code.jump_back_if(Condition::NotEqual, again);
+    close(code, to);
+    let given_up = code.jump();
+    code.land(taken);
+    [closed, given_up]
+}
+
+/// Sleeps until the request is answered, or patience is at an end. Where somebody else has the
+/// mailbox meanwhile, the jump that is given back is taken.
+fn until_answered(code: &mut Assembler, to: MailboxAddress) -> Jump {
+    let again = code.here();
+    code.mov_from(Size::Dword, Gpr::RAX, word(to, STATE));
+    code.alu_immediate(Alu::Cmp, Size::Dword, Gpr::RAX, ANSWERED as i32);
+    let answered = code.jump_if(Condition::Equal);
+    code.alu_immediate(Alu::Cmp, Size::Dword, Gpr::RAX, ASKED as i32);
+    let lost = code.jump_if(Condition::NotEqual);
+    code.mov_immediate(Gpr::RDX, ASKED.into());
+    futex(code, to, FUTEX_WAIT, PATIENCE);
+    code.alu_immediate(Alu::Cmp, Size::Dword, Gpr::RAX, -libc::ETIMEDOUT);
+    code.jump_back_if(Condition::NotEqual, again);
+    close(code, to);
+    code.land(answered);
+    lost
+}
+
+/// A request at the entry of a function, made where its first argument is one of `numbers`.
+pub(super) fn knock_if(numbers: &[u32], kind: Knock, to: MailboxAddress) -> Vec<u8> {
+    let mut code = Assembler::default();
+    let compare = |&number: &u32| {
+        code.alu_immediate(Alu::Cmp, Size::Dword, Gpr::RDI, number as i32);
+        code.jump_if(Condition::Equal)
+    };
+    let instrumenter: Vec<Jump> = numbers.iter().map(compare).collect();
+    let past = code.jump();
+    instrumenter.into_iter().for_each(|jump| code.land(jump));
+    code.extend(&knock(kind, to));
+    code.land(past);
+    code.into_bytes()
 }
 
 #[cfg(test)]
@@ -142,7 +219,7 @@ pub(super) mod tests {
     use super::*;
     use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic};
 
-    const TO: Address = Address { mailbox: 0x5000_0000, image: 3 };
+    const TO: MailboxAddress = MailboxAddress { mailbox: 0x5000_0000, image: 3 };
 
     /// The code's instructions; all its jumps lead to one of them, or behind the last.
     pub(in super::super) fn sound(code: &[u8]) -> Vec<Instruction> {

@@ -1,19 +1,27 @@
 //! Probe mode: the program runs natively, and chosen functions count their calls.
 //!
-//! **What.** The first five bytes of a function become a jump to a trampoline near its module: it increments a counter, runs the instructions that stood there
-//! (`prologue`) and goes back. A function that cannot be patched safely is left alone and named with the [`Reason`] (`sweep` looks for jumps into
-//! those bytes). **Counters** lie in memory that host and program share, at a fixed low address, so that one instruction reaches them and nothing in the program needs a
-//! register; they survive whatever the program closes or unmaps elsewhere. No call is lost: each thread, and each child, has a block of counters of its own (`birth`), and where
-//! that cannot be had, increments of a common block are locked (`patch`). A reader adds the blocks up.
+//! **What.** The first five bytes of a function become a jump to a trampoline near its module: it
+//! increments a counter, runs the instructions that stood there (`prologue`) and goes back. A
+//! function that cannot be patched safely is left alone and named with the [`Reason`] (`sweep`
+//! looks for jumps into those bytes). **Counters** lie in memory that host and program share, at a
+//! fixed low address, so that one instruction reaches them and nothing in the program needs a
+//! register; they survive whatever the program closes or unmaps elsewhere. No call is lost: each
+//! thread, and each child, has a block of counters of its own (`birth`), and where that cannot be
+//! had, increments of a common block are locked (`patch`). A reader adds the blocks up.
 //!
-//! **Without a tracer.** The program is stopped once, right after exec, and let go. Libraries that arrive later announce themselves in the dynamic linker's `_dl_debug_state`,
-//! whose probe knocks at a mailbox (`mailbox`) and waits while the host patches. The same patches run under the engine, where probes cost what they
-//! cost in a simulated machine ([`run_probed`](crate::tool::run_probed)).
+//! **Without a tracer.** The program is stopped once, right after exec, and let go. Libraries that
+//! arrive later announce themselves in the dynamic linker's `_dl_debug_state`, whose probe knocks
+//! at a mailbox (`mailbox`) and waits while the host patches. The same patches run under the
+//! engine, where probes cost what they cost in a simulated machine
+//! ([`run_probed`](crate::tool::run_probed)).
 //!
-//! **Children.** A forked child keeps patches, and counts into the same sums. What a process executes instead of itself is announced in the same way, and patched behind its exec
-//! (`follow`). **Leaves out** functions that have no symbol, everything that is no entry of a function, and programs that are executed by system calls outside the C library.
+//! **Children.** A forked child keeps patches, and counts into the same sums. What a process
+//! executes instead of itself is announced in the same way, and patched behind its exec (`follow`).
+//! **Leaves out** functions that have no symbol, everything that is no entry of a function, and
+//! programs that are executed by system calls outside the C library.
 
 mod birth;
+mod caller;
 mod follow;
 mod image;
 mod install;
@@ -21,6 +29,7 @@ mod mailbox;
 mod native;
 mod patch;
 mod placement;
+mod plan;
 mod prologue;
 mod sweep;
 mod tick;
@@ -29,87 +38,7 @@ pub use install::Counters;
 pub use native::{launch, Ended, Held, Running};
 pub use patch::State;
 pub use placement::Placement;
+pub use plan::{Finder, ModuleInfo, Plan, ProbeRequest, Reason};
 pub use tick::{Ticks, WORDS_MAX};
 
 pub(crate) use install::{Probes, SharedProbes};
-
-use crate::profile::Module;
-use std::fmt;
-use std::ops::Range;
-
-/// A function that is to count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wanted {
-    /// Its entry in the running program.
-    pub entry: u64,
-    /// Its counter.
-    pub counter: usize,
-}
-
-/// What is known of a module.
-#[derive(Clone, Debug, Default)]
-pub struct Known {
-    /// Functions that are to count.
-    pub wanted: Vec<Wanted>,
-    /// Entries of all functions, sorted.
-    pub starts: Vec<u64>,
-    /// Code; what lies between is data.
-    pub text: Vec<Range<u64>>,
-}
-
-/// Knows the program's functions. The engine reads no symbol tables; whoever can read them lends it this.
-pub trait Finder: Send {
-    /// What is known of `module`, in addresses of the running program.
-    fn known(&mut self, module: &Module) -> Known;
-    /// The entry of an exported function of `module`.
-    fn entry(&mut self, module: &Module, name: &str) -> Option<u64>;
-}
-
-/// What is to be probed, and how.
-pub struct Plan {
-    /// Who knows the functions.
-    pub finder: Box<dyn Finder>,
-    /// Number of counters.
-    pub counters: usize,
-    /// Where they lie.
-    pub placement: Placement,
-}
-
-/// Why a function is not probed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reason {
-    /// It has this many bytes, and a jump needs five.
-    TooShort(u64),
-    /// The branch at this address leads behind its first byte, into what the jump would overwrite.
-    JumpInside(u64),
-    /// It has an indirect jump, which might lead there.
-    IndirectJump,
-    /// The instruction at this address cannot run elsewhere.
-    Unmovable(u64, String),
-    /// There is no valid instruction at this address.
-    Undecodable(u64),
-    /// Something that it needs is farther away than 2 GB from any free memory.
-    OutOfReach,
-    /// Its memory cannot be written.
-    NotWritable(String),
-}
-
-impl fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Reason::TooShort(bytes) => {
-                write!(f, "too short: {bytes} bytes before the next function, a jump needs 5")
-            }
-            Reason::JumpInside(from) => write!(f, "the branch at {from:#x} leads into its first five bytes"),
-            Reason::IndirectJump => {
-                f.write_str("an indirect jump of its own might lead into its first five bytes")
-            }
-            Reason::Unmovable(at, name) => {
-                write!(f, "the instruction {name} at {at:#x} cannot run elsewhere")
-            }
-            Reason::Undecodable(at) => write!(f, "there is no valid instruction at {at:#x}"),
-            Reason::OutOfReach => f.write_str("no free memory within 2 GB of it"),
-            Reason::NotWritable(why) => write!(f, "its memory cannot be written ({why})"),
-        }
-    }
-}

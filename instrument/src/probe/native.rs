@@ -1,40 +1,60 @@
 //! A native run: started, patched once while it is stopped, and let go.
 //!
-//! Children keep counting by what they inherited; nobody follows them until they execute another program.
+//! Children keep counting by what they inherited; nobody follows them until they execute another
+//! program.
 
+use super::caller::Caller;
 use super::follow::{follow, Followed};
-use super::image::{self, Image};
+use super::image::{self, NativeImage};
 use super::install::{Counters, Probes};
 use super::mailbox::{self, Knock};
 use super::patch::{Increment, State};
-use super::Plan;
+use super::plan::Plan;
 use crate::error::{Error, ErrorKind};
-use crate::interrupt::Guard;
-use crate::memory::Shared;
-use crate::ptrace::{self, Spawn, Wait};
-use crate::run::{exec_failed, spawn, Command, Exit, Options};
+use crate::outcome::{Command, Exit, Options};
+use crate::target::interrupt::Guard;
+use crate::target::memory::Shared;
+use crate::target::ptrace::{self, Spawn, Wait};
+use crate::target::start::{exec_failed, spawn};
+use crate::target::trap::Inherited;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const GLANCE: Duration = Duration::from_millis(50);
 const IN_VAIN: &str =
     "the program waited for lightfoot in vain: what it has loaded or executed since is not probed";
+/// Nobody of the run takes an answer later than this.
+const STRANGER: Duration = Duration::from_secs(60);
+const STRANGE: &str =
+    "a request for probes named no process of the run and was refused: what asked for it is not probed";
 
 /// All images of a run.
 struct Native {
-    images: Vec<Image>,
+    images: Vec<NativeImage>,
     shared: Arc<Shared>,
     warnings: Vec<String>,
     /// Ends that were seen while an exec was followed.
     ended: Vec<(i32, Exit)>,
+    /// Who had the last answer.
+    asked: Option<AnsweredRequest>,
+}
+
+/// A request that was answered.
+#[derive(Clone, Copy)]
+struct AnsweredRequest {
+    /// The thread that asked; `None`: no thread of the run was found.
+    by: Option<i32>,
+    at: Instant,
 }
 
 /// A program that is stopped right behind its exec.
 pub struct Held {
     pid: i32,
+    /// What the stops on the way have changed.
+    traps: Option<Inherited>,
     native: Option<Native>,
     warnings: Vec<String>,
 }
@@ -54,6 +74,8 @@ pub struct Running {
 pub struct Ended {
     /// The program's end.
     pub exit: Exit,
+    /// Whether the user ended it.
+    pub interrupted: bool,
     /// What became of each counter.
     pub states: Vec<State>,
     /// Why increments were locked in some program of the run, if they were.
@@ -67,7 +89,7 @@ pub struct Ended {
 /// # Errors
 /// When it cannot be started, or the system refuses to stop it once.
 pub fn launch(command: &Command, options: &Options, plan: Option<Plan>) -> Result<Held, Error> {
-    let path = crate::executable::locate(&command.program)?;
+    let path = crate::target::executable::locate(&command.program)?;
     let mut warnings = Vec::new();
     let pid = match spawn(&path, command, options)? {
         Spawn::ExecFailed(error) => return Err(exec_failed(&path, error)),
@@ -78,8 +100,8 @@ pub fn launch(command: &Command, options: &Options, plan: Option<Plan>) -> Resul
             pid
         }
     };
-    let held = Held { pid, native: None, warnings };
-    held.reach_program()?;
+    let mut held = Held { pid, traps: None, native: None, warnings };
+    held.traps = Some(held.reach_program()?);
     let native = plan.map(|plan| Native::new(plan, pid)).transpose();
     match native {
         Ok(native) => Ok(Held { native, ..held }),
@@ -97,8 +119,8 @@ impl Held {
         self.pid
     }
 
-    /// Waits until the exec is over.
-    fn reach_program(&self) -> Result<(), Error> {
+    /// Waits until the exec is over; what the program inherits of SIGTRAP.
+    fn reach_program(&self) -> Result<Inherited, Error> {
         let gone = || Error::new(ErrorKind::System, "the program ended before it began");
         loop {
             match ptrace::wait(self.pid) {
@@ -109,11 +131,11 @@ impl Held {
                 _ => return Err(gone()),
             }
         }
+        let traps = Inherited::of(self.pid);
         while ptrace::step(self.pid, 0) {
-            match ptrace::wait(self.pid) {
-                Ok(Some((_, Wait::Signal(libc::SIGTRAP)))) => return Ok(()),
-                Ok(Some((_, Wait::Signal(signal)))) => ptrace::kill(self.pid, signal),
-                Ok(None) => {}
+            match ptrace::wait_for(self.pid) {
+                Some((_, Wait::Signal(libc::SIGTRAP))) => return Ok(traps),
+                Some((_, Wait::Signal(signal))) => ptrace::kill(self.pid, signal),
                 _ => return Err(gone()),
             }
         }
@@ -146,7 +168,10 @@ impl Held {
     }
 
     /// Lets it run, without a tracer.
-    pub fn release(self) -> Running {
+    pub fn release(mut self) -> Running {
+        if let Some(Err(error)) = self.traps.map(|traps| traps.give_back(self.pid)) {
+            self.warnings.push(format!("the program does not ignore SIGTRAP, as natively: {error}"));
+        }
         let stop = Arc::new(AtomicBool::new(false));
         let guard = Guard::new(self.pid);
         let native = self.native.map(|native| Arc::new(Mutex::new(native)));
@@ -163,11 +188,6 @@ impl Running {
     /// The process.
     pub fn pid(&self) -> i32 {
         self.pid
-    }
-
-    /// Whether the user wants an end.
-    pub fn interrupted(&self) -> bool {
-        self.guard.interrupted()
     }
 
     /// Waits for its end. Children that still run keep counting.
@@ -190,8 +210,13 @@ impl Running {
             // It ends by itself at its next glance.
             let _ = keeper.join();
         }
-        let mut ended =
-            Ended { exit: Exit::Code(0), states: Vec::new(), locked: None, warnings: self.warnings };
+        let mut ended = Ended {
+            exit: Exit::Code(0),
+            interrupted: false,
+            states: Vec::new(),
+            locked: None,
+            warnings: self.warnings,
+        };
         let mut seen = None;
         if let Some(native) = self.native.take() {
             let native = lock(&native);
@@ -205,6 +230,7 @@ impl Running {
         }
         let vanished = || Error::new(ErrorKind::System, "the program vanished");
         ended.exit = waited.or(seen).ok_or_else(vanished)?;
+        ended.interrupted = self.guard.interrupted(ended.exit);
         Ok(ended)
     }
 }
@@ -216,23 +242,40 @@ fn lock(native: &Mutex<Native>) -> MutexGuard<'_, Native> {
 /// Answers the program's requests until it has ended.
 fn keep(native: &Mutex<Native>, stop: &AtomicBool) {
     let shared = lock(native).shared.clone();
+    // Where this thread panics, nobody is to wait for it.
+    let _closing = Closing(&shared);
     while !stop.load(Ordering::SeqCst) {
         match shared.read32(mailbox::STATE) {
-            mailbox::ASKED => lock(native).answer(),
+            mailbox::ASKED => lock(native).answer(stop),
             other => {
                 shared.futex_wait(mailbox::STATE, other, GLANCE);
                 if other == mailbox::ANSWERED {
-                    release_for_the_dead(&shared);
+                    release_for_the_dead(&shared, lock(native).asked);
                 }
             }
         }
     }
 }
 
+/// Closes the mailbox where a panic ends the thread that answers.
+struct Closing<'s>(&'s Shared);
+
+impl Drop for Closing<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.write32(mailbox::CLOSED, 1);
+            answer(self.0);
+        }
+    }
+}
+
 /// Who asked and was killed before it took the answer frees the mailbox no more.
-fn release_for_the_dead(shared: &Shared) {
-    let tid = shared.read32(mailbox::TID);
-    if !Path::new(&format!("/proc/{tid}")).exists() && shared.read32(mailbox::TID) == tid {
+fn release_for_the_dead(shared: &Shared, asked: Option<AnsweredRequest>) {
+    let is_gone = asked.is_some_and(|asked| match asked.by {
+        Some(tid) => !Path::new(&format!("/proc/{tid}")).exists(),
+        None => asked.at.elapsed() > STRANGER,
+    });
+    if is_gone {
         shared.exchange32(mailbox::STATE, mailbox::ANSWERED, mailbox::FREE);
     }
 }
@@ -247,8 +290,8 @@ impl Native {
     fn new(plan: Plan, pid: i32) -> Result<Native, Error> {
         let probes = Probes::new(plan, Increment::Own)?;
         let shared = probes.shared.clone();
-        let image = Image::new(probes, pid, 0)?;
-        Ok(Native { images: vec![image], shared, warnings: Vec::new(), ended: Vec::new() })
+        let image = NativeImage::new(probes, pid, 0)?;
+        Ok(Native { images: vec![image], shared, warnings: Vec::new(), ended: Vec::new(), asked: None })
     }
 
     /// Nobody answers from now on; whether somebody has waited in vain.
@@ -258,42 +301,70 @@ impl Native {
         in_vain
     }
 
-    /// Does what the program asks for.
-    fn answer(&mut self) {
+    /// Does what the program asks for, as far as a thread of the run can be found that asks.
+    fn answer(&mut self, over: &AtomicBool) {
         let word = |offset| self.shared.read32(offset);
         let (pid, tid) = (word(mailbox::PID) as i32, word(mailbox::TID) as i32);
         let knock = Knock::numbered(word(mailbox::KIND));
         let number = (word(mailbox::IMAGE) as usize).min(self.images.len() - 1);
+        let caller = self.images[number].mark().find(pid, tid);
+        self.asked = Some(AnsweredRequest { by: caller.map(|caller| caller.tid), at: Instant::now() });
+        match caller {
+            Some(caller) => self.answer_to(caller, knock, number, over),
+            None => self.refuse(knock),
+        }
+    }
+
+    /// A request that comes from no process of the run: nobody is attached, nothing is patched.
+    fn refuse(&mut self, knock: Knock) {
+        if !self.warnings.iter().any(|said| said == STRANGE) {
+            self.warnings.push(STRANGE.into());
+        }
+        if knock == Knock::Block {
+            // Without an owner that could be seen to end, it is nobody else's ever after.
+            let block = self.images[0].probes.take(0).unwrap_or(0);
+            self.shared.write32(mailbox::ANSWER, block);
+        }
+        answer(&self.shared);
+    }
+
+    fn answer_to(&mut self, caller: Caller, knock: Knock, number: usize, over: &AtomicBool) {
         let image = &mut self.images[number];
+        let Caller { pid, tid } = caller;
         match knock {
             Knock::Mapped => image.look(pid),
             Knock::Lock => image
                 .lock(pid, "it makes threads, or sets the register gs, by system calls of its own".into()),
             Knock::Block => {
-                let block = image.probes.take(tid);
+                let block = image.probes.take(ptrace::numbers(tid).last().copied().unwrap_or(tid));
                 if block.is_none() {
                     image.lock(pid, "it has more threads at a time than there are blocks of counters".into());
                 }
                 self.shared.write32(mailbox::ANSWER, block.unwrap_or(0));
             }
             // Answered on the way: by now others may ask.
-            Knock::Exec => return self.executes(tid),
+            Knock::Exec => return self.executes(caller, number, over),
         }
         answer(&self.shared);
     }
 
     /// The thread is about to execute a program.
-    fn executes(&mut self, tid: i32) {
+    fn executes(&mut self, caller: Caller, number: usize, over: &AtomicBool) {
         let shared = self.shared.clone();
-        match follow(tid, || answer(&shared)) {
+        let image = &self.images[number];
+        // Its number may have become another's since it asked.
+        let asks = |rip| image.is_trampoline(rip) && image.mark().is_on(caller.pid);
+        match follow(caller.tid, asks, || over.load(Ordering::SeqCst), || answer(&shared)) {
             Followed::Remains => {}
             Followed::Ended(pid, exit) => self.ended.push((pid, exit)),
-            Followed::Executed(pid) => {
+            Followed::Executed(pid, traps) => {
                 let probes = self.images[0].probes.of_another();
-                match Image::new(probes, pid, self.images.len() as u32) {
+                match NativeImage::new(probes, pid, self.images.len() as u32) {
                     Ok(image) => self.images.push(image),
                     Err(error) => self.warnings.push(image::unprobed(pid, &error)),
                 }
+                // Where it cannot be given back, the process is about to end.
+                let _ = traps.give_back(pid);
                 ptrace::detach(pid, 0);
             }
         }

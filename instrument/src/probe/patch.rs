@@ -1,16 +1,20 @@
 //! Writes jumps over entries, and the trampolines they lead to.
 //!
-//! Trampolines are filled in order into two zones, near the executable and near the libraries; `/proc/PID/mem` writes where the program may only read. A module is
-//! patched before any of its code runs: at exec, or when the dynamic linker has mapped it and has not called it. A module that was unmapped and mapped again lost its
-//! jumps; looking at one entry tells. An increment of a block of the thread's own becomes a locked one of the common block by two bytes, its prefixes, one after the
-//! other: each of the three instructions that threads may meet meanwhile counts exactly.
+//! Trampolines are filled in order into two zones, near the executable and near the libraries;
+//! `/proc/PID/mem` writes where the program may only read. A module is patched before any of its
+//! code runs: at exec, or when the dynamic linker has mapped it and has not called it. A module
+//! that was unmapped and mapped again lost its jumps; looking at one entry tells. An increment of a
+//! block of the thread's own becomes a locked one of the common block by two bytes, its prefixes,
+//! one after the other: each of the three instructions that threads may meet meanwhile counts
+//! exactly.
 
 use super::birth::Births;
+use super::plan::{Finder, ModuleInfo, Reason};
 use super::prologue::{jump, Prologue, PATCH_BYTES, READ_BYTES};
 use super::sweep::Sweep;
-use super::{Finder, Known, Reason};
-use crate::memory;
 use crate::profile::Module;
+use crate::target::memory;
+use assembler::{Assembler, Memory, Size};
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
@@ -44,7 +48,7 @@ pub enum State {
 
 /// A stretch of the target's memory for trampolines.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Zone {
+pub(super) struct TrampolineZone {
     pub(super) start: u64,
     pub(super) next: u64,
     pub(super) end: u64,
@@ -60,24 +64,24 @@ pub(super) enum Increment {
 }
 
 /// What is known of a module where it lies.
-pub(super) struct Facts {
-    pub(super) known: Known,
+pub(super) struct ModuleFacts {
+    pub(super) known: ModuleInfo,
     pub(super) births: OnceLock<Births>,
     sweep: OnceLock<Sweep>,
 }
 
 /// Facts of all images of a run, and who finds them.
-pub(super) struct Shelf {
+pub(super) struct ModuleIndex {
     finder: Box<dyn Finder>,
-    facts: HashMap<(PathBuf, u64), Arc<Facts>>,
+    facts: HashMap<(PathBuf, u64), Arc<ModuleFacts>>,
 }
 
-impl Shelf {
-    pub(super) fn new(finder: Box<dyn Finder>) -> SharedShelf {
-        Arc::new(Mutex::new(Shelf { finder, facts: HashMap::new() }))
+impl ModuleIndex {
+    pub(super) fn new(finder: Box<dyn Finder>) -> SharedIndex {
+        Arc::new(Mutex::new(ModuleIndex { finder, facts: HashMap::new() }))
     }
 
-    fn facts(&mut self, module: &Module) -> Arc<Facts> {
+    fn facts(&mut self, module: &Module) -> Arc<ModuleFacts> {
         if self.facts.len() > SHELF_MAX {
             self.facts.clear();
         }
@@ -85,22 +89,22 @@ impl Shelf {
         let finder = &mut self.finder;
         let read = || {
             let known = finder.known(module);
-            Arc::new(Facts { known, births: OnceLock::new(), sweep: OnceLock::new() })
+            Arc::new(ModuleFacts { known, births: OnceLock::new(), sweep: OnceLock::new() })
         };
         self.facts.entry(key).or_insert_with(read).clone()
     }
 }
 
 /// Between the images of a run.
-pub(super) type SharedShelf = Arc<Mutex<Shelf>>;
+pub(super) type SharedIndex = Arc<Mutex<ModuleIndex>>;
 
 /// All patches of one process image.
 pub(super) struct Patcher {
-    pub(super) shelf: SharedShelf,
+    pub(super) index: SharedIndex,
     /// Address of the counters in the target, and each one's offset.
     base: u64,
     offsets: Arc<[u32]>,
-    zones: Vec<Zone>,
+    zones: Vec<TrampolineZone>,
     pub(super) states: Vec<State>,
     pub(super) increment: Increment,
     /// First bytes of the increments of own blocks.
@@ -110,14 +114,19 @@ pub(super) struct Patcher {
 }
 
 impl Patcher {
-    pub(super) fn new(shelf: SharedShelf, offsets: Arc<[u32]>, increment: Increment) -> Patcher {
+    pub(super) fn new(index: SharedIndex, offsets: Arc<[u32]>, increment: Increment) -> Patcher {
         let states = vec![State::Absent; offsets.len()];
         let (zones, prefixes, patched) = (Vec::new(), Vec::new(), HashMap::new());
-        Patcher { shelf, base: 0, offsets, zones, states, increment, prefixes, patched }
+        Patcher { index, base: 0, offsets, zones, states, increment, prefixes, patched }
+    }
+
+    /// Whether the address is in a trampoline.
+    pub(super) fn has_trampoline(&self, address: u64) -> bool {
+        self.zones.iter().any(|zone| (zone.start..zone.next).contains(&address))
     }
 
     /// A new address space, with counters at `base`: nothing is patched yet.
-    pub(super) fn begin(&mut self, base: u64, zones: Vec<Zone>) {
+    pub(super) fn begin(&mut self, base: u64, zones: Vec<TrampolineZone>) {
         (self.base, self.zones) = (base, zones);
         self.prefixes.clear();
         self.patched.clear();
@@ -125,12 +134,12 @@ impl Patcher {
 
     /// The entry of an exported function of `module`.
     pub(super) fn entry(&mut self, module: &Module, name: &str) -> Option<u64> {
-        self.shelf.lock().unwrap_or_else(PoisonError::into_inner).finder.entry(module, name)
+        self.index.lock().unwrap_or_else(PoisonError::into_inner).finder.entry(module, name)
     }
 
     /// What is known of `module`.
-    pub(super) fn facts(&mut self, module: &Module) -> Arc<Facts> {
-        self.shelf.lock().unwrap_or_else(PoisonError::into_inner).facts(module)
+    pub(super) fn facts(&mut self, module: &Module) -> Arc<ModuleFacts> {
+        self.index.lock().unwrap_or_else(PoisonError::into_inner).facts(module)
     }
 
     /// Patches what is wanted of `module`, unless it is patched already.
@@ -154,7 +163,7 @@ impl Patcher {
     }
 
     /// Patches the functions of one module; an entry that was.
-    fn functions(&mut self, pid: i32, memory: &File, module: &Module, facts: &Facts) -> Option<u64> {
+    fn functions(&mut self, pid: i32, memory: &File, module: &Module, facts: &ModuleFacts) -> Option<u64> {
         let known = &facts.known;
         let mut code = vec![0; (module.end - module.start) as usize];
         let got = memory::read_target(pid, module.start, &mut code);
@@ -195,7 +204,7 @@ impl Patcher {
         memory: &File,
         code: &[u8],
         module: &Module,
-        known: &Known,
+        known: &ModuleInfo,
         sweep: &Sweep,
         entry: u64,
         before: &[u8],
@@ -263,15 +272,16 @@ fn is_jump(pid: i32, entry: u64) -> bool {
     memory::read_target(pid, entry, &mut byte) == 1 && byte == [0xe9]
 }
 
-/// Bytes from `entry` to the next function or section, or to the module's end. Between sections there is padding.
-fn room(known: &Known, module: &Module, entry: u64) -> u64 {
+/// Bytes from `entry` to the next function or section, or to the module's end. Between sections
+/// there is padding.
+fn room(known: &ModuleInfo, module: &Module, entry: u64) -> u64 {
     let next = known.starts.get(known.starts.partition_point(|&start| start <= entry)).copied();
     let sections = known.text.iter().map(|text| text.start).filter(|&start| start > entry);
     sections.chain(next).min().unwrap_or(module.end) - entry
 }
 
 /// Looks at each section of code.
-fn sweep(code: &[u8], module: &Module, known: &Known, entries: &[u64]) -> Sweep {
+fn sweep(code: &[u8], module: &Module, known: &ModuleInfo, entries: &[u64]) -> Sweep {
     let mut all = Sweep::default();
     let end = module.start + code.len() as u64;
     for text in &known.text {
@@ -292,8 +302,9 @@ fn increment(how: Increment, address: u64) -> Vec<u8> {
         Increment::Own => vec![IDLE, OWN_BLOCK],
         Increment::Locked => vec![LOCK],
     };
-    bytes.extend_from_slice(&[0x48, 0xff, 0x04, 0x25]);
-    bytes.extend_from_slice(&(address as u32).to_le_bytes());
+    let mut code = Assembler::default();
+    code.increment(Size::Qword, Memory::absolute(address as i32));
+    bytes.extend(code.into_bytes());
     bytes
 }
 

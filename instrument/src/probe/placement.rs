@@ -1,7 +1,8 @@
 //! Where counters lie: as decisive for what they disturb as their number.
 //!
-//! Offsets from the start of the counters' memory, which begins at a page. Source: Mytkowicz et al. 2007 on interactions that depend on more than the number of
-//! metrics; our own measurements of counters that share a set of a cache.
+//! Offsets from the start of the counters' memory, which begins at a page. Source: Mytkowicz et al.
+//! 2007 on interactions that depend on more than the number of metrics; our own measurements of
+//! counters that share a set of a cache.
 
 use std::collections::HashSet;
 

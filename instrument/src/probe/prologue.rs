@@ -1,17 +1,22 @@
 //! The first instructions of a function, and how they run elsewhere.
 //!
-//! **What.** A probe overwrites five bytes with a jump; the instructions that stood there move into a trampoline behind the counter. Most are copied byte for
-//! byte; operands and branches relative to `rip` get new displacements; a call pushes the address that the program expects and jumps, so that return
-//! addresses, and with them backtraces and exceptions, are those of an unprobed run. **What cannot move is refused with the reason**: nothing is patched that
-//! might behave differently. Flags are dead at the entry of a function by the System V ABI, and so is nothing else: the counter touches memory and flags only.
-//! **Leaves out** code whose entry other code reads as data.
+//! **What.** A probe overwrites five bytes with a jump; the instructions that stood there move into
+//! a trampoline behind the counter. Most are copied byte for byte; operands and branches relative
+//! to `rip` get new displacements; a call pushes the address that the program expects and jumps, so
+//! that return addresses, and with them backtraces and exceptions, are those of an unprobed run.
+//! **What cannot move is refused with the reason**: nothing is patched that might behave
+//! differently. Flags are dead at the entry of a function by the System V ABI, and so is nothing
+//! else: the counter touches memory and flags only. **Leaves out** code whose entry other code
+//! reads as data.
 
-use super::Reason;
+use super::plan::Reason;
+use assembler::{Assembler, Condition, Gpr, Memory, Size};
 use iced_x86::{Code, ConditionCode, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, Register};
 
 /// Bytes of the jump that is written over an entry.
 pub(super) const PATCH_BYTES: usize = 5;
-/// Bytes to read at an entry: the instructions that five bytes can touch, and a prologue behind them.
+/// Bytes to read at an entry: the instructions that five bytes can touch, and a prologue behind
+/// them.
 pub(super) const READ_BYTES: usize = 64;
 
 /// One instruction, ready to move.
@@ -35,8 +40,8 @@ pub(super) struct Prologue {
     pieces: Vec<Piece>,
     /// Where the program goes on, if what moved falls through.
     back: Option<u64>,
-    /// No jump of the function can lead to an instruction below the jump's end other than the first: there is none, or the stack grows behind it, which
-    /// happens once in an activation.
+    /// No jump of the function can lead to an instruction below the jump's end other than the
+    /// first: there is none, or the stack grows behind it, which happens once in an activation.
     pub(super) runs_once: bool,
 }
 
@@ -104,15 +109,19 @@ impl Prologue {
                 }
                 Piece::Jump(to) => jump(out, start, *to)?,
                 Piece::Conditional(condition, to) => {
-                    out.extend_from_slice(&[0x0f, 0x80 | condition]);
-                    let reach = relative(start + out.len() as u64 + 4, *to)?;
-                    out.extend_from_slice(&reach.to_le_bytes());
+                    let mut code = Assembler::default();
+                    let jump = code.jump_if(Condition::numbered(*condition));
+                    let end = start + (out.len() + code.len()) as u64;
+                    code.set_dword(jump.displacement(), relative(end, *to)?);
+                    out.extend_from_slice(code.bytes());
                 }
                 Piece::Call(to, returns) => {
-                    out.push(0x68);
-                    out.extend_from_slice(&(*returns as u32).to_le_bytes());
-                    out.extend_from_slice(&[0xc7, 0x44, 0x24, 0x04]);
-                    out.extend_from_slice(&((*returns >> 32) as u32).to_le_bytes());
+                    // What is pushed is extended by its sign: the upper half is written again.
+                    let mut code = Assembler::default();
+                    code.push_immediate(*returns as i32);
+                    let upper = Memory::at(Gpr::RSP).plus(4);
+                    code.mov_to_immediate(Size::Dword, upper, (*returns >> 32) as i32);
+                    out.extend_from_slice(code.bytes());
                     jump(out, start, *to)?;
                 }
             }
@@ -124,8 +133,9 @@ impl Prologue {
 /// `jmp to`, appended to code that starts at `start`.
 pub(super) fn jump(out: &mut Vec<u8>, start: u64, to: u64) -> Result<(), Reason> {
     let reach = relative(start + out.len() as u64 + PATCH_BYTES as u64, to)?;
-    out.push(0xe9);
-    out.extend_from_slice(&reach.to_le_bytes());
+    let mut code = Assembler::default();
+    code.jump_by(reach);
+    out.extend_from_slice(code.bytes());
     Ok(())
 }
 

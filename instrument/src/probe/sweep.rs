@@ -1,7 +1,10 @@
-//! Who jumps into the first bytes of a function: all direct branches of a module, in one pass over its code.
+//! Who jumps into the first bytes of a function: all direct branches of a module, in one pass over
+//! its code.
 //!
-//! Code is decoded from each known start to the next, so that data between functions cannot put the decoder out of step for long. An indirect jump may lead
-//! anywhere in its own function; whether that matters is the caller's question. **Leaves out** branches in other modules: those go to entries.
+//! Code is decoded from each known start to the next, so that data between functions cannot put the
+//! decoder out of step for long. An indirect jump may lead anywhere in its own function; whether
+//! that matters is the caller's question. **Leaves out** branches in other modules: those go to
+//! entries.
 
 use super::prologue::PATCH_BYTES;
 use iced_x86::{Decoder, DecoderOptions, FlowControl};
@@ -17,7 +20,8 @@ pub(super) struct Sweep {
 }
 
 impl Sweep {
-    /// Looks at `code`, which lies at `start`; `starts` and `entries` are sorted, and `entries` are what matters.
+    /// Looks at `code`, which lies at `start`; `starts` and `entries` are sorted, and `entries` are
+    /// what matters.
     pub(super) fn new(code: &[u8], start: u64, starts: &[u64], entries: &[u64]) -> Sweep {
         let mut sweep = Sweep::default();
         let end = start + code.len() as u64;

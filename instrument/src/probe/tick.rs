@@ -1,18 +1,25 @@
-//! The paper's collector: a timer in the program, and a signal handler that reads the counters and writes them down.
+//! The paper's collector: a timer in the program, and a signal handler that reads the counters and
+//! writes them down.
 //!
-//! **What.** While the program is stopped behind its exec, system calls in its name open a file, set a handler and start a timer; then it runs without a tracer. At each tick one of
-//! its threads stops whatever it does, runs some twenty instructions and four system calls on its own stack, and appends a *tick* to the file: times, the group of kernel
-//! counters that it inherited, the words that probes increment. **Why.** It is what people do in a process, and the disturbing twin of a collector outside: system calls are
-//! interrupted, stack and caches are used, a thread loses time. **This way.** A POSIX timer, unlike the paper's `setitimer`, ends with the program's exec, where its
-//! signal would kill the next program. The handler keeps everything on the stack, because two threads may be in it at once.
-//! **Leaves out** children, which inherit no timer. Source: Mytkowicz et al. 2007, section 3.1.
+//! **What.** While the program is stopped behind its exec, system calls in its name open a file,
+//! set a handler and start a timer; then it runs without a tracer. At each tick one of its threads
+//! stops whatever it does, runs some twenty instructions and four system calls on its own stack,
+//! and appends a *tick* to the file: times, the group of kernel counters that it inherited, the
+//! words that probes increment. **Why.** It is what people do in a process, and the disturbing twin
+//! of a collector outside: system calls are interrupted, stack and caches are used, a thread loses
+//! time. **This way.** A POSIX timer, unlike the paper's `setitimer`, ends with the program's exec,
+//! where its signal would kill the next program. The handler keeps everything on the stack, because
+//! two threads may be in it at once. **Leaves out** children, which inherit no timer. Source:
+//! Mytkowicz et al. 2007, section 3.1.
 
+use super::mailbox::system_call;
 use super::native::Held;
 use crate::error::{Error, ErrorKind};
-use crate::inject::{Injector, Mapping};
-use crate::memory;
-use crate::modules;
-use crate::ptrace;
+use crate::target::inject::{Injector, WantedMapping};
+use crate::target::mappings;
+use crate::target::memory;
+use crate::target::ptrace;
+use assembler::{Alu, Assembler, Gpr, Memory, Size};
 
 /// The last real-time signal: programs hardly use it.
 const SIGNAL: u64 = 64;
@@ -23,12 +30,15 @@ const PAGE_BYTES: u64 = 4096;
 const ARGUMENTS: u64 = 64;
 /// Descriptors of a program seldom reach this.
 const FD_MIN: u64 = 600;
+/// Descriptors that are moved out of the program's way.
+const FDS_MOVED: u64 = 2;
 /// Bytes of a tick before the group: the layout is that of `measure`'s collector of ticks.
 const HEAD_BYTES: u32 = 64;
 /// The most that fits the stack of a handler.
 pub const WORDS_MAX: usize = 128;
 
 const F_DUPFD_CLOEXEC: u64 = 1030;
+const RLIMIT_NOFILE: u64 = 7;
 const SA_SIGINFO: u64 = 4;
 const SA_RESTORER: u64 = 0x0400_0000;
 const SA_ONSTACK: u64 = 0x0800_0000;
@@ -40,7 +50,8 @@ const CLOCK_MONOTONIC: u64 = 1;
 pub struct Ticks<'a> {
     /// Between two of them; at least 1.
     pub interval_ns: u64,
-    /// A descriptor that the program has inherited: a group of counters, moved out of its way and hidden from its children.
+    /// A descriptor that the program has inherited: a group of counters, moved out of its way and
+    /// hidden from its children.
     pub group: i32,
     /// Bytes that a read of the group gives.
     pub group_bytes: u32,
@@ -51,7 +62,8 @@ pub struct Ticks<'a> {
 }
 
 impl Held {
-    /// Starts the timer. The handler reads the common block of counters, so that increments are locked.
+    /// Starts the timer. The handler reads the common block of counters, so that increments are
+    /// locked.
     ///
     /// # Errors
     /// When the program's memory or the system's limits leave no room.
@@ -62,7 +74,7 @@ impl Held {
             return Err(Error::new(ErrorKind::System, many));
         }
         let words: Vec<u32> = ticks.words.iter().filter_map(|&word| self.address(word)).collect();
-        let mapped = modules::ranges(self.pid());
+        let mapped = mappings::ranges(self.pid());
         let free = |&at: &u64| mapped.iter().all(|r| r.end <= at || r.start >= at + 2 * PAGE_BYTES);
         let at = AT.into_iter().find(free);
         let at = at.ok_or_else(|| {
@@ -89,7 +101,7 @@ impl Timer {
         let private = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
         let flags = private | libc::MAP_FIXED_NOREPLACE | libc::MAP_NORESERVE;
         let (address, bytes, protection) = (self.at, 2 * PAGE_BYTES, read | write);
-        self.injector.map(Mapping { address, bytes, protection, flags, fd: u64::MAX, offset: 0 })?;
+        self.injector.map(WantedMapping { address, bytes, protection, flags, fd: u64::MAX, offset: 0 })?;
         let path = format!("/proc/{}/fd/{}\0", ptrace::own_pid(), ticks.output);
         let path = self.argument(path.as_bytes());
         let flags = (libc::O_WRONLY | libc::O_APPEND | libc::O_CLOEXEC) as u64;
@@ -105,14 +117,15 @@ impl Timer {
             output: output as u32,
             words,
         });
-        let restorer = self.at + code.len() as u64;
-        memory::write_target(self.pid, self.at, &[&code[..], RESTORER].concat());
+        let back = self.at + code.len() as u64;
+        memory::write_target(self.pid, self.at, &[code, restorer()].concat());
         let executable = (read | libc::PROT_EXEC) as u64;
         self.call("protect a handler", libc::SYS_mprotect, [self.at, PAGE_BYTES, executable, 0, 0, 0])?;
         let flags = SA_SIGINFO | SA_RESTORER | SA_ONSTACK | SA_RESTART;
-        let action = self.argument(&words_of(&[self.at, flags, restorer, 0]));
+        let action = self.argument(&words_of(&[self.at, flags, back, 0]));
         self.call("set a signal handler", libc::SYS_rt_sigaction, [SIGNAL, action, 0, 8, 0, 0])?;
-        // `struct sigevent`: a value, the signal, SIGEV_SIGNAL, and room; the timer's number is written behind it.
+        // `struct sigevent`: a value, the signal, SIGEV_SIGNAL, and room; the timer's number is
+        // written behind it.
         let event = self.argument(&words_of(&[0, SIGNAL, 0, 0, 0, 0, 0, 0, 0]));
         let number = event + 64;
         self.call("make a timer", libc::SYS_timer_create, [CLOCK_MONOTONIC, event, number, 0, 0, 0])?;
@@ -139,15 +152,30 @@ impl Timer {
         })
     }
 
-    /// The descriptor under a high number, which no exec inherits; where the limit is low it stays.
+    /// The descriptor under a high number, which no exec inherits: the highest ones where the limit
+    /// is low.
     fn out_of_the_way(&mut self, fd: u64) -> u64 {
-        let high = self.injector.call(libc::SYS_fcntl, [fd, F_DUPFD_CLOEXEC, FD_MIN, 0, 0, 0]);
+        let lowest = FD_MIN.min(self.descriptors_max().saturating_sub(FDS_MOVED));
+        let high = self.injector.call(libc::SYS_fcntl, [fd, F_DUPFD_CLOEXEC, lowest, 0, 0, 0]);
         match u64::try_from(high) {
             Ok(high) => {
                 self.injector.call(libc::SYS_close, [fd, 0, 0, 0, 0, 0]);
                 high
             }
             Err(_) => fd,
+        }
+    }
+
+    /// How many descriptors the program may have.
+    fn descriptors_max(&mut self) -> u64 {
+        let at = self.argument(&[0; 16]);
+        let mut soft = [0; 8];
+        let got = self.injector.call(libc::SYS_getrlimit, [RLIMIT_NOFILE, at, 0, 0, 0, 0]);
+        memory::read_target(self.pid, at, &mut soft);
+        if got == 0 {
+            u64::from_ne_bytes(soft)
+        } else {
+            FD_MIN
         }
     }
 }
@@ -166,53 +194,80 @@ struct Shape<'a> {
     words: &'a [u32],
 }
 
-/// `rt_sigreturn`.
-const RESTORER: &[u8] = &[0xb8, 15, 0, 0, 0, 0x0f, 0x05];
-const SYSCALL: [u8; 2] = [0x0f, 0x05];
+/// Numbers of system calls.
+const READ: u64 = 0;
+const WRITE: u64 = 1;
+const SIGRETURN: u64 = 15;
+const CLOCK_GETTIME: u64 = 228;
 
-/// Code of a handler that may run in several threads at once. Registers are the kernel's to restore.
+/// Where a tick's words stand on the handler's stack: the times before and after, overruns, what
+/// `read` gave, and both sums.
+const BEFORE: i32 = 0;
+const AFTER: i32 = 16;
+const OVERRUNS: i32 = 32;
+const READ_BYTES: i32 = 40;
+const SUMS: i32 = 48;
+/// Where `siginfo_t` has a timer's overruns.
+const SI_OVERRUN: i32 = 20;
+
+/// Returns from a handler.
+fn restorer() -> Vec<u8> {
+    let mut code = Assembler::default();
+    system_call(&mut code, SIGRETURN);
+    code.into_bytes()
+}
+
+fn on_stack(bytes: i32) -> Memory {
+    Memory::at(Gpr::RSP).plus(bytes)
+}
+
+/// Code of a handler that may run in several threads at once. Registers are the kernel's to
+/// restore.
 fn handler(shape: &Shape<'_>) -> Vec<u8> {
     let bytes = HEAD_BYTES + shape.group_bytes + 8 * shape.words.len() as u32;
-    let mut code = vec![0x48, 0x81, 0xec]; // sub rsp, bytes
-    code.extend(bytes.to_le_bytes());
-    code.extend([0x8b, 0x46, 20, 0x48, 0x89, 0x44, 0x24, 32]); // [rsp + 32] = info->si_overrun
-    code.extend(clock(0));
-    code.extend([0x31, 0xc0, 0xbf]); // read(group, rsp + 64, bytes)
-    code.extend(shape.group.to_le_bytes());
-    code.extend([0x48, 0x8d, 0x74, 0x24, HEAD_BYTES as u8, 0xba]);
-    code.extend(shape.group_bytes.to_le_bytes());
-    code.extend(SYSCALL);
-    code.extend([0x48, 0x89, 0x44, 0x24, 40]); // [rsp + 40] = rax
-    let copies = [(shape.sums, 48), (shape.sums + 8, 56)];
-    let words = shape.words.iter().zip(0..).map(|(&word, n)| (word, HEAD_BYTES + shape.group_bytes + 8 * n));
-    for (from, to) in copies.into_iter().chain(words) {
-        code.extend([0x48, 0x8b, 0x04, 0x25]); // mov rax, [from]
-        code.extend(from.to_le_bytes());
-        code.extend([0x48, 0x89, 0x84, 0x24]); // mov [rsp + to], rax
-        code.extend(to.to_le_bytes());
+    let mut code = Assembler::default();
+    code.alu_immediate(Alu::Sub, Size::Qword, Gpr::RSP, bytes as i32);
+    code.mov_from(Size::Dword, Gpr::RAX, Memory::at(Gpr::RSI).plus(SI_OVERRUN));
+    code.mov(Size::Qword, on_stack(OVERRUNS), Gpr::RAX);
+    clock(&mut code, BEFORE);
+    code.mov_immediate(Gpr::RDI, shape.group.into());
+    code.lea(Size::Qword, Gpr::RSI, on_stack(HEAD_BYTES as i32));
+    code.mov_immediate(Gpr::RDX, shape.group_bytes.into());
+    system_call(&mut code, READ);
+    code.mov(Size::Qword, on_stack(READ_BYTES), Gpr::RAX);
+    copy_words(&mut code, shape);
+    code.mov_immediate(Gpr::RDI, shape.output.into());
+    code.mov(Size::Qword, Gpr::RSI, Gpr::RSP);
+    code.mov_immediate(Gpr::RDX, bytes.into());
+    system_call(&mut code, WRITE);
+    clock(&mut code, AFTER);
+    for word in [0, 8] {
+        code.mov_from(Size::Qword, Gpr::RAX, on_stack(AFTER + word));
+        code.alu_from(Alu::Sub, Size::Qword, Gpr::RAX, on_stack(BEFORE + word));
+        code.lock();
+        code.alu(Alu::Add, Size::Qword, Memory::absolute(shape.sums as i32 + word), Gpr::RAX);
     }
-    code.extend([0xb8, 1, 0, 0, 0, 0xbf]); // write(output, rsp, bytes)
-    code.extend(shape.output.to_le_bytes());
-    code.extend([0x48, 0x89, 0xe6, 0xba]);
-    code.extend(bytes.to_le_bytes());
-    code.extend(SYSCALL);
-    code.extend(clock(16));
-    code.extend([0x48, 0x8b, 0x44, 0x24, 16, 0x48, 0x2b, 0x04, 0x24]); // rax = [rsp + 16] - [rsp]
-    code.extend([0xf0, 0x48, 0x01, 0x04, 0x25]); // lock add [sums], rax
-    code.extend(shape.sums.to_le_bytes());
-    code.extend([0x48, 0x8b, 0x44, 0x24, 24, 0x48, 0x2b, 0x44, 0x24, 8]);
-    code.extend([0xf0, 0x48, 0x01, 0x04, 0x25]);
-    code.extend((shape.sums + 8).to_le_bytes());
-    code.extend([0x48, 0x81, 0xc4]); // add rsp, bytes; ret
-    code.extend(bytes.to_le_bytes());
-    code.push(0xc3);
-    code
+    code.alu_immediate(Alu::Add, Size::Qword, Gpr::RSP, bytes as i32);
+    code.ret();
+    code.into_bytes()
+}
+
+/// Copies both sums and the words behind the group's counts.
+fn copy_words(code: &mut Assembler, shape: &Shape<'_>) {
+    let first = (HEAD_BYTES + shape.group_bytes) as i32;
+    let sums = [(shape.sums, SUMS), (shape.sums + 8, SUMS + 8)];
+    let words = shape.words.iter().zip(0..).map(|(&word, n)| (word, first + 8 * n));
+    for (from, to) in sums.into_iter().chain(words) {
+        code.mov_from(Size::Qword, Gpr::RAX, Memory::absolute(from as i32));
+        code.mov(Size::Qword, on_stack(to), Gpr::RAX);
+    }
 }
 
 /// `clock_gettime(CLOCK_MONOTONIC, rsp + to)`.
-fn clock(to: u8) -> Vec<u8> {
-    let call = [0xb8, 228, 0, 0, 0, 0xbf, 1, 0, 0, 0, 0x48, 0x8d, 0x74, 0x24, to];
-    [&call[..], &SYSCALL].concat()
+fn clock(code: &mut Assembler, to: i32) {
+    code.mov_immediate(Gpr::RDI, CLOCK_MONOTONIC);
+    code.lea(Size::Qword, Gpr::RSI, on_stack(to));
+    system_call(code, CLOCK_GETTIME);
 }
 
 #[cfg(test)]
@@ -224,7 +279,7 @@ mod tests {
     fn the_handler_is_whole_and_leaves_the_stack_as_it_was() {
         let words = [0x5000_1000, 0x5000_1008];
         let shape = Shape { sums: 0x5f00_1000, group: 600, group_bytes: 48, output: 601, words: &words };
-        let code = [&handler(&shape)[..], RESTORER].concat();
+        let code = [handler(&shape), restorer()].concat();
         let all: Vec<_> = Decoder::with_ip(64, &code, 0, DecoderOptions::NONE).iter().collect();
         assert!(all.iter().all(|i| !i.is_invalid()));
         let count = |m: Mnemonic| all.iter().filter(|i| i.mnemonic() == m).count();

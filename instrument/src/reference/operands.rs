@@ -1,13 +1,15 @@
 //! The data references of one instruction, from its decoded form and the registers before it runs.
 //!
-//! Implements the table in `event`: whatever is not listed by name below is one reference per memory operand that the
-//! decoder reports, loads before stores. The named ones are those whose address or size depends on more than the operand: bit
-//! strings, string instructions, state areas, hints. Vectors with masks and AMX are next door in `vector`.
-//! Left out, because the definition says so: what `enter` with a nesting level reads. Source: Intel SDM volume 2, operation sections.
+//! Implements the table in `event`: whatever is not listed by name below is one reference per
+//! memory operand that the decoder reports, loads before stores. The named ones are those whose
+//! address or size depends on more than the operand: bit strings, string instructions, state areas,
+//! hints. Vectors with masks and AMX are next door in `vector`. Left out, because the definition
+//! says so: what `enter` with a nesting level reads. Source: Intel SDM volume 2, operation
+//! sections.
 
+use super::record::Reference;
 use super::state::State;
 use super::vector;
-use super::Reference;
 use event::Access;
 use iced_x86::{
     Instruction, InstructionInfoFactory, InstructionInfoOptions, Mnemonic, OpAccess, OpKind, Register,
@@ -46,7 +48,8 @@ pub(super) fn references(
     Modelled::Exactly
 }
 
-/// Appends a load, a store, or both, as `access` says; the definition counts conditional accesses as made.
+/// Appends a load, a store, or both, as `access` says; the definition counts conditional accesses
+/// as made.
 pub(super) fn push(out: &mut Vec<Reference>, access: OpAccess, address: u64, size_bytes: u32) {
     if matches!(access, OpAccess::Read | OpAccess::CondRead | OpAccess::ReadWrite | OpAccess::ReadCondWrite) {
         out.push(Reference { access: Access::Load, address, size_bytes });
@@ -118,7 +121,8 @@ fn string(instruction: &Instruction, state: &mut impl State, out: &mut Vec<Refer
     out[from..].sort_by_key(|r| r.access);
 }
 
-/// Whether a string instruction carries a repeat prefix (both prefixes repeat every string instruction).
+/// Whether a string instruction carries a repeat prefix (both prefixes repeat every string
+/// instruction).
 pub(super) fn repeats(instruction: &Instruction) -> bool {
     instruction.is_string_instruction() && (instruction.has_rep_prefix() || instruction.has_repne_prefix())
 }

@@ -1,8 +1,10 @@
-//! What the operand decoder may ask about a stopped program: registers, and the layout of an XSAVE area.
+//! What the operand decoder may ask about a stopped program: registers, and the layout of an XSAVE
+//! area.
 //!
-//! A trait rather than the tracee itself, so that the decoder is tested on made-up registers without a process. Vector
-//! registers cost a second system call and a 2–11 KB copy, so they are fetched only when an operand needs them.
-//! Source: Intel SDM volume 1, chapter 13 (XSAVE layout); Linux `user_regs_struct`.
+//! A trait rather than the tracee itself, so that the decoder is tested on made-up registers
+//! without a process. Vector registers cost a second system call and a 2–11 KB copy, so they are
+//! fetched only when an operand needs them. Source: Intel SDM volume 1, chapter 13 (XSAVE layout);
+//! Linux `user_regs_struct`.
 
 use super::trace;
 use iced_x86::Register;
@@ -41,7 +43,8 @@ impl General {
         }
     }
 
-    /// The value of a general or segment register (a segment register's value is its base), zero-extended.
+    /// The value of a general or segment register (a segment register's value is its base),
+    /// zero-extended.
     pub(super) fn value(&self, register: Register) -> Option<u64> {
         match register {
             Register::FS => return Some(self.fs_base),
@@ -88,7 +91,8 @@ impl Extended {
         out
     }
 
-    /// Whether the processor and the kernel have a component at all (offset 0 would be the legacy region).
+    /// Whether the processor and the kernel have a component at all (offset 0 would be the legacy
+    /// region).
     fn component<const N: usize>(&self, component: usize, offset: usize) -> [u8; N] {
         match self.layout.components[component] {
             Component { size: 0, .. } => [0; N],
@@ -129,7 +133,8 @@ impl Extended {
     }
 }
 
-/// Where a component lies in a standard XSAVE area, and whether the compact format aligns it to 64 bytes.
+/// Where a component lies in a standard XSAVE area, and whether the compact format aligns it to 64
+/// bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Component {
     pub(super) offset: usize,
@@ -159,7 +164,8 @@ impl Layout {
         self.selected(mask).map(|(_, c)| c.offset + c.size).max().unwrap_or(0).max(HEADER_END)
     }
 
-    /// Bytes up to the end of the last component of `mask` in a compact area that holds the components of `present`.
+    /// Bytes up to the end of the last component of `mask` in a compact area that holds the
+    /// components of `present`.
     pub(super) fn compact_bytes(&self, present: u64, mask: u64) -> usize {
         let (mut at, mut end) = (HEADER_END, HEADER_END);
         for (number, component) in self.selected(present) {

@@ -1,6 +1,8 @@
-//! The operand decoder on made-up registers: addresses that wrap, masks at their limits, layouts of state areas.
+//! The operand decoder on made-up registers: addresses that wrap, masks at their limits, layouts of
+//! state areas.
 //!
-//! Expected values are worked out from the manual. Whole instructions in a running program are judged in `tests/agree.rs`.
+//! Expected values are worked out from the manual. Whole instructions in a running program are
+//! judged in `tests/agree.rs`.
 
 use super::operands::{self, Modelled};
 use super::state::{Component, Extended, General, Layout, State};

@@ -1,10 +1,12 @@
-//! The system calls of the slow twin: launch a program stopped at its first instruction, step it, look at it.
+//! The system calls of the slow twin: launch a program stopped at its first instruction, step it,
+//! look at it.
 //!
-//! Everything here is one ptrace request or one CPUID leaf in a safe coat; nothing here knows what an instruction is. This is the
-//! only file of the twin that holds `unsafe`. It shares no code with the engine's own ptrace layer on purpose: a mistake
-//! there must not be able to hide here. Threads and forked children are not followed. Source: ptrace(2), Linux 6.18 as measured.
+//! Everything here is one ptrace request or one CPUID leaf in a safe coat; nothing here knows what
+//! an instruction is. This is the only file of the twin that holds `unsafe`. It shares no code with
+//! the engine's own ptrace layer on purpose: a mistake there must not be able to hide here. Threads
+//! and forked children are not followed. Source: ptrace(2), Linux 6.18 as measured.
 
-use crate::Command;
+use crate::outcome::Command;
 use libc::{c_int, c_void, pid_t, user_regs_struct};
 use std::fs::File;
 use std::io;
@@ -38,11 +40,13 @@ pub(super) enum Stop {
 }
 
 impl Tracee {
-    /// Starts `command` with address randomisation off and returns it stopped before its first instruction.
+    /// Starts `command` with address randomisation off and returns it stopped before its first
+    /// instruction.
     pub(super) fn launch(command: &Command) -> io::Result<Tracee> {
         let mut child = std::process::Command::new(&command.program);
         child.args(&command.arguments);
-        // SAFETY: between fork and exec the closure makes two system calls and touches no memory of the parent.
+        // SAFETY: between fork and exec the closure makes two system calls and touches no memory of
+        // the parent.
         unsafe { child.pre_exec(prepare_child) };
         let pid = child.spawn()?.id() as pid_t;
         wait(pid)?;
@@ -74,7 +78,8 @@ impl Tracee {
         Ok(image)
     }
 
-    /// Reads the program's memory; fewer bytes than asked for when a mapping ends, none where there is no memory.
+    /// Reads the program's memory; fewer bytes than asked for when a mapping ends, none where there
+    /// is no memory.
     pub(super) fn read(&self, address: u64, buffer: &mut [u8]) -> usize {
         self.memory.read_at(buffer, address).unwrap_or(0)
     }
@@ -84,7 +89,8 @@ impl Tracee {
         self.memory.write_all_at(bytes, address)
     }
 
-    /// Lets the program receive `signal` (0 for none) and run until something stops it, one instruction later at most.
+    /// Lets the program receive `signal` (0 for none) and run until something stops it, one
+    /// instruction later at most.
     pub(super) fn step(&mut self, signal: i32) -> io::Result<Stop> {
         self.request(libc::PTRACE_SINGLESTEP, 0, signal as usize)?;
         let stop = wait(self.pid)?;
@@ -102,9 +108,11 @@ impl Tracee {
         Some(information.si_code)
     }
 
-    /// One ptrace request; `data` is an integer or the address of a live structure of the kind that `request` wants.
+    /// One ptrace request; `data` is an integer or the address of a live structure of the kind that
+    /// `request` wants.
     fn request(&self, request: libc::c_uint, address: usize, data: usize) -> io::Result<()> {
-        // SAFETY: every caller passes, as `data`, a number or a pointer to a local of the request's own type that outlives the call.
+        // SAFETY: every caller passes, as `data`, a number or a pointer to a local of the request's
+        // own type that outlives the call.
         let result = unsafe { libc::ptrace(request, self.pid, address, data) };
         if result == -1 {
             return Err(io::Error::last_os_error());
@@ -115,8 +123,8 @@ impl Tracee {
 
 impl Drop for Tracee {
     fn drop(&mut self) {
-        // SAFETY: kill and waitpid take numbers; `pid` is our unreaped child, or (after its end) no child of ours, which is an error
-        // that we ignore.
+        // SAFETY: kill and waitpid take numbers; `pid` is our unreaped child, or (after its end) no
+        // child of ours, which is an error that we ignore.
         unsafe {
             let mut status: c_int = 0;
             if libc::waitpid(self.pid, &raw mut status, libc::WNOHANG | libc::__WALL) == 0 {

@@ -1,15 +1,18 @@
-//! References of vector and tile instructions whose extent is known only when they run: masks, gathers, compressions, tiles.
+//! References of vector and tile instructions whose extent is known only when they run: masks,
+//! gathers, compressions, tiles.
 //!
-//! A masked access is one reference from the first to the last enabled element, but only where the mask governs the *memory*
-//! operand: permutations and shuffles with a mask read their whole source (the SDM's exception class E4NF, "no fault suppression"), and are
-//! listed by name. A broadcast reads its one element if any element of the result wants it. Gathers and scatters make one
-//! reference per enabled element. Source: Intel SDM volume 2, sections 2.7 and 2.8 and the operation sections.
+//! A masked access is one reference from the first to the last enabled element, but only where the
+//! mask governs the *memory* operand: permutations and shuffles with a mask read their whole source
+//! (the SDM's exception class E4NF, "no fault suppression"), and are listed by name. A broadcast
+//! reads its one element if any element of the result wants it. Gathers and scatters make one
+//! reference per enabled element. Source: Intel SDM volume 2, sections 2.7 and 2.8 and the
+//! operation sections.
 
-use crate::masking::{broadcast_element, is_packing, mask_granularity, reads_whole_source};
+use crate::plan::masking::{broadcast_element, is_packing, mask_granularity, reads_whole_source};
 
 use super::operands::{address_of, memory_operand, push};
+use super::record::Reference;
 use super::state::State;
-use super::Reference;
 use iced_x86::{Instruction, Mnemonic, OpAccess, OpKind, Register};
 
 /// Whether this file, not the decoder's tables, knows the references.
@@ -67,7 +70,8 @@ pub(super) fn element(vector: &[u8; 64], index: usize, size: usize) -> u64 {
     u64::from_le_bytes(word)
 }
 
-/// The direction of the memory operand: it is written when it comes first and the instruction does not compare into it.
+/// The direction of the memory operand: it is written when it comes first and the instruction does
+/// not compare into it.
 fn direction(instruction: &Instruction) -> OpAccess {
     if memory_operand(instruction) == 0 {
         OpAccess::Write
@@ -120,11 +124,13 @@ fn masked(instruction: &Instruction, state: &mut impl State, out: &mut Vec<Refer
     span(out, direction(instruction), address, bits, size);
 }
 
-/// Number of result elements that one memory element is spread over, for embedded and explicit broadcasts.
+/// Number of result elements that one memory element is spread over, for embedded and explicit
+/// broadcasts.
 fn broadcast_count(instruction: &Instruction) -> Option<usize> {
     let memory = instruction.memory_size();
     if instruction.is_broadcast() {
-        // The decoder's name of the memory operand says how wide the broadcast result is: `Broadcast512_Float32`.
+        // The decoder's name of the memory operand says how wide the broadcast result is:
+        // `Broadcast512_Float32`.
         let name = format!("{memory:?}");
         let bits: usize = name.trim_start_matches("Broadcast").split('_').next()?.parse().ok()?;
         return Some(bits / 8 / memory.element_size());
@@ -186,7 +192,8 @@ fn gather(instruction: &Instruction, state: &mut impl State, out: &mut Vec<Refer
     }
 }
 
-/// `tileloadd`, `tilestored`: the index register, scaled, is the distance of rows; the configuration has their number and length.
+/// `tileloadd`, `tilestored`: the index register, scaled, is the distance of rows; the
+/// configuration has their number and length.
 fn tile(instruction: &Instruction, state: &mut impl State, out: &mut Vec<Reference>) {
     let memory = memory_operand(instruction);
     let number = instruction.op_register(1 - memory).number();

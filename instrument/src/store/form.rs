@@ -88,12 +88,15 @@ impl<'a> Reader<'a> {
         usize::try_from(self.u64()?).ok()
     }
 
-    /// A list of items that take `item_bytes` or more each, so that a wrong number cannot ask for more memory than there are bytes.
+    /// A list of items that take `item_bytes` or more each, so that a wrong number cannot ask for
+    /// more memory than there are bytes.
     pub(super) fn list<T>(
         &mut self,
         item_bytes: usize,
         mut item: impl FnMut(&mut Reader<'a>) -> Option<T>,
     ) -> Option<Vec<T>> {
+        // Every item takes some bytes: a count that the rest cannot hold is refused before memory
+        // is taken.
         let count = self.count()?;
         if count > self.rest.len() / item_bytes {
             return None;
@@ -110,6 +113,7 @@ impl<'a> Reader<'a> {
         &mut self,
         mut item: impl FnMut(&mut Reader<'a>) -> Option<T>,
     ) -> Option<Vec<T>> {
+        // One look at the length for all rows: the file is long, and read at every start.
         let bytes = self.count()?.checked_mul(BYTES)?;
         let (rows, _) = self.take(bytes)?.as_chunks::<BYTES>();
         let mut list = Vec::with_capacity(rows.len());

@@ -1,138 +1,203 @@
-//! Translations kept on disk from run to run, so that a program that ran before starts without being translated again.
+//! Translations kept on disk from run to run, so that a program that ran before starts without
+//! being translated again.
 //!
-//! **What.** When an image ends, its code cache with all that the host knows of it is written to one file (`snapshot`); when the same program is
-//! executed again, the file is put back, and each module's part of it sleeps until the module is first executed (`dormant`). **Why whole
-//! images:** without address randomisation a program and its libraries lie where they lay, so code needs no relocation, and a stop of the program
-//! costs more than the translation it asks for: a list of addresses would save only half.
-//! **Safe against change:** a file is found by the program's first page (which holds its build-id), the layout, the stream, this executable and the processor; it is taken as
-//! a whole or not at all (checksum, every index checked); and a module wakes only if every page that was translated still
-//! reads the same. Files are the user's own, in a folder that nobody else may write. A failure of any kind means a run like the first.
-//! **Leaves out** generated code, children that are forked, tools, randomised addresses.
+//! # The problem
+//!
+//! A program that runs for a tenth of a second spends most of it waiting for translations that were
+//! made yesterday. But what was translated yesterday may not be what is mapped today.
+//!
+//! # The idea
+//!
+//! When an image ends, its code cache with all that the host knows of it is written to one file
+//! (`snapshot`). When the program is executed again, the file is put back whole, and each module's
+//! part of it is verified when the module is first executed (`translate::unverified`). Without
+//! address randomisation a program and its libraries lie where they lay, so code needs no
+//! relocation. Whole images, because a stop of the program costs more than the translation it asks
+//! for: a list of addresses would save only half.
+//!
+//! ```text
+//!   image ends ──▶ groups of modules that can be kept ──▶ encode ──▶ file (new name, rename)
+//!                                                                         │
+//!   exec ──▶ identity: first page, layout, stream, executable, processor ─┴▶ file ──▶ decode
+//!                                                                                       │
+//!   a module is executed ──▶ its group: same files, addresses, pages? ──────────────────┴▶ in use
+//! ```
+//!
+//! # Invariants
+//!
+//! - A file is taken as a whole or not at all: checksum, every index, and no two parts for the same
+//!   addresses (`parts`).
+//! - Nothing leads to a fragment whose module was not verified in this run.
+//! - Numbers stay: blocks, sites, counters, lines and exits are named in the code.
+//!
+//! **Safe against change:** a file is found by the program's first page (which holds its build-id),
+//! the layout, the stream, this executable and the processor. It is taken as a whole or not at all:
+//! checksum, every index, and no two parts for the same addresses (`parts`). A part wakes only
+//! where the same file (device and inode) is mapped at the same addresses as text and all pages
+//! that were translated still read the same. What moved or changed is given up. Where a program
+//! that ran with a file ends by a fault, the file is given up too, and the user is told.
+//!
+//! **Safe against others:** files are the user's own, in a folder that nobody else may write to
+//! (`folder`), and nothing is kept of a process with other credentials than the host's. A failure
+//! of any kind means a run like the first. **Leaves out** generated code, children that are forked,
+//! tools, randomised addresses.
 
-pub(crate) mod dormant;
+mod folder;
+#[cfg(test)]
+mod folder_tests;
 mod form;
+pub(crate) mod kept;
+mod parts;
 pub(crate) mod snapshot;
 #[cfg(test)]
 mod tests;
 
-use crate::emit::lookup::Hash;
-use crate::memory::FileBytes;
-use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
+use crate::code::hash::hash;
+use crate::code::lookup::Hash;
+use crate::target::memory::FileBytes;
+use folder::Folder;
+use std::fs::{self, File};
 use std::io::Write;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-const MAGIC: &[u8; 8] = b"lftrans2";
-/// Magic, checksum.
-const HEADER_BYTES: usize = 16;
+const MAGIC: &[u8; 8] = b"lftrans3";
+/// Magic, number of fragments, checksum.
+const HEADER_BYTES: usize = 24;
 /// Larger files are not written.
 const FILE_BYTES_MAX: u64 = 256 << 20;
 /// What a folder may hold; the files that were used least recently are removed first.
 const FOLDER_BYTES_MAX: u64 = 1 << 30;
 
+/// What stands in front of a file's body. Two files with the same one are the same file: a file is
+/// replaced, never written again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Header {
+    fragments: u64,
+    checksum: u64,
+}
+
+impl Header {
+    fn of(body: &[u8], fragments: u64) -> Header {
+        Header { fragments, checksum: hash(body, fragments) }
+    }
+
+    fn bytes(&self) -> [u8; HEADER_BYTES] {
+        let mut bytes = [0; HEADER_BYTES];
+        bytes[..8].copy_from_slice(MAGIC);
+        bytes[8..16].copy_from_slice(&self.fragments.to_le_bytes());
+        bytes[16..].copy_from_slice(&self.checksum.to_le_bytes());
+        bytes
+    }
+}
+
 /// The place on disk of one image's translations.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Store {
     folder: PathBuf,
-    path: PathBuf,
+    name: String,
+    /// The file that was read, if one was.
+    taken: Option<Header>,
 }
 
 impl Store {
     /// The place of whatever `identity` tells apart.
     pub(crate) fn new(folder: &Path, identity: &[u8]) -> Store {
         let name = format!("{:016x}{:016x}", hash(identity, 1), hash(identity, 2));
-        Store { folder: folder.into(), path: folder.join(name) }
+        Store { folder: folder.into(), name, taken: None }
+    }
+
+    /// Where the file is or would be.
+    pub(crate) fn path(&self) -> PathBuf {
+        self.folder.join(&self.name)
     }
 
     /// What was written, if it is there, ours and whole.
-    pub(crate) fn read(&self) -> Option<Body> {
-        if !is_private(&fs::symlink_metadata(&self.folder).ok()?) {
-            return None;
-        }
-        let metadata = fs::symlink_metadata(&self.path).ok()?;
-        if !metadata.is_file() || !is_private(&metadata) || metadata.len() > FILE_BYTES_MAX {
-            return None;
-        }
-        let file = File::open(&self.path).ok()?;
-        let body = Body(FileBytes::of(&file)?);
-        let header = body.0.bytes().get(..HEADER_BYTES)?;
-        if &header[..8] != MAGIC || header[8..] != hash(body.bytes(), 0).to_le_bytes() {
-            return None;
-        }
+    pub(crate) fn read(&mut self) -> Option<Body> {
+        let (file, body) = self.whole(&Folder::open(&self.folder)?)?;
         // The order of removal is that of use.
         let _ = file.set_modified(SystemTime::now());
+        self.taken = Some(body.header);
         Some(body)
     }
 
-    /// Writes `body`, whole or not at all. Nothing depends on whether it could be written.
-    pub(crate) fn write(&self, body: &[u8]) {
+    /// The file that is there now, if it is ours and whole.
+    fn whole(&self, folder: &Folder) -> Option<(File, Body)> {
+        let (file, metadata) = folder.file(&self.name)?;
+        if metadata.len() > FILE_BYTES_MAX {
+            return None;
+        }
+        let bytes = FileBytes::of(&file)?;
+        let (front, body) = bytes.bytes().split_at_checked(HEADER_BYTES)?;
+        let fragments = u64::from_le_bytes(front[8..16].try_into().ok()?);
+        let header = Header::of(body, fragments);
+        (front == header.bytes()).then_some((file, Body { bytes, header }))
+    }
+
+    /// Writes `body`, which holds that many fragments, whole or not at all. Nothing depends on
+    /// whether it could be written.
+    pub(crate) fn write(&self, body: &[u8], fragments: u64) {
         if body.len() as u64 + HEADER_BYTES as u64 > FILE_BYTES_MAX {
-            return self.remove();
+            self.give_up();
+            return;
         }
-        if self.try_write(body).is_ok() {
-            bound(&self.folder, FOLDER_BYTES_MAX);
+        let Some(folder) = Folder::make(&self.folder) else { return };
+        let since = SystemTime::UNIX_EPOCH.elapsed().map_or(0, |time| time.as_nanos());
+        let unfinished = format!("{}.{}-{since}.tmp", self.name, std::process::id());
+        let written = folder.create(&unfinished).and_then(|mut file| {
+            file.write_all(&Header::of(body, fragments).bytes())?;
+            file.write_all(body)
+        });
+        let finished = written.is_ok() && self.put(&folder, &unfinished, fragments);
+        if !finished {
+            folder.remove(&unfinished);
         }
     }
 
-    fn try_write(&self, body: &[u8]) -> std::io::Result<()> {
-        DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
-        let unfinished = self.path.with_extension(format!("{}.tmp", std::process::id()));
-        let written = (|| {
-            let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&unfinished)?;
-            file.write_all(MAGIC)?;
-            file.write_all(&hash(body, 0).to_le_bytes())?;
-            file.write_all(body)?;
-            fs::rename(&unfinished, &self.path)
-        })();
-        if written.is_err() {
-            let _ = fs::remove_file(&unfinished);
+    /// Gives a written file its name, unless another lightfoot has put one there meanwhile that is
+    /// to stay.
+    fn put(&self, folder: &Folder, unfinished: &str, fragments: u64) -> bool {
+        let Some(_locked) = folder.lock() else { return false };
+        let there = self.whole(folder).map(|(_, body)| body.header);
+        let stays = match (self.taken, there) {
+            (None, None) => false,
+            // Both began without a file: the one that knows more stays.
+            (None, Some(there)) => there.fragments >= fragments,
+            // Another one has given up or replaced what this one began with.
+            (taken, there) => taken != there,
+        };
+        if stays || folder.rename(unfinished, &self.name).is_err() {
+            return false;
         }
-        written
+        folder.bound(FOLDER_BYTES_MAX);
+        true
     }
 
-    /// Forgets what was written.
-    pub(crate) fn remove(&self) {
-        let _ = fs::remove_file(&self.path);
+    /// Forgets the file that was read, unless another one has taken its place; whether it is gone.
+    pub(crate) fn give_up(&self) -> bool {
+        let Some(folder) = Folder::open(&self.folder) else { return false };
+        let Some(_locked) = folder.lock() else { return false };
+        let there = self.whole(&folder).map(|(_, body)| body.header);
+        self.taken.is_some() && self.taken == there && folder.remove(&self.name)
     }
 }
 
-/// What a file holds behind its header. Files are replaced, never written again: what is mapped stays.
-pub(crate) struct Body(FileBytes);
+/// What a file holds behind its header. Files are replaced, never written again: what is mapped
+/// stays.
+pub(crate) struct Body {
+    bytes: FileBytes,
+    header: Header,
+}
 
 impl Body {
     pub(crate) fn bytes(&self) -> &[u8] {
-        &self.0.bytes()[HEADER_BYTES..]
+        &self.bytes.bytes()[HEADER_BYTES..]
     }
 }
 
-/// Whether nobody but us (and the system's administrator) can have written it.
-fn is_private(metadata: &Metadata) -> bool {
-    const OTHERS_MAY_WRITE: u32 = 0o022;
-    let us = fs::metadata("/proc/self").map(|own| own.uid());
-    us.is_ok_and(|uid| uid == metadata.uid()) && metadata.mode() & OTHERS_MAY_WRITE == 0
-}
-
-/// Removes files of a folder of ours, those first that were used least recently, until it holds at most `bytes_max`.
-fn bound(folder: &Path, bytes_max: u64) {
-    let Ok(entries) = fs::read_dir(folder) else { return };
-    let described = |entry: fs::DirEntry| {
-        let metadata = entry.metadata().ok().filter(Metadata::is_file)?;
-        Some((metadata.modified().ok()?, metadata.len(), entry.path()))
-    };
-    let mut files: Vec<_> = entries.flatten().filter_map(described).collect();
-    let mut total: u64 = files.iter().map(|file| file.1).sum();
-    files.sort();
-    for (_, bytes, path) in files {
-        if total <= bytes_max {
-            return;
-        }
-        total -= bytes;
-        let _ = fs::remove_file(path);
-    }
-}
-
-/// What of this process and processor decides how code is generated; `None` where the executable cannot be told from another one.
+/// What of this process and processor decides how code is generated; `None` where the executable
+/// cannot be told from another one.
 pub(crate) fn generator() -> Option<Vec<u8>> {
     let own = fs::metadata("/proc/self/exe").ok()?;
     let mut identity = env!("CARGO_PKG_VERSION").as_bytes().to_vec();
@@ -148,31 +213,4 @@ pub(crate) fn generator() -> Option<Vec<u8>> {
     }
     identity.push(Hash::of_host() as u8);
     Some(identity)
-}
-
-/// A hash of 64 bits: four chains of multiplications, so that ten gigabytes a second are checked. Not for enemies: whoever can write the
-/// file can run programs as the user.
-pub(crate) fn hash(bytes: &[u8], seed: u64) -> u64 {
-    const FACTORS: [u64; 4] =
-        [0x9e37_79b9_7f4a_7c15, 0xc2b2_ae3d_27d4_eb4f, 0xd6e8_feb8_6659_fd93, 0xa076_1d64_78bd_642f];
-    let mix = |a: u64, b: u64| {
-        let product = u128::from(a) * u128::from(b);
-        product as u64 ^ (product >> 64) as u64
-    };
-    let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
-    let mut lanes = FACTORS.map(|factor| factor ^ seed.wrapping_mul(FACTORS[1]));
-    let mut chunks = bytes.chunks_exact(32);
-    for chunk in &mut chunks {
-        for (n, lane) in lanes.iter_mut().enumerate() {
-            *lane =
-                mix(*lane ^ word(&chunk[8 * n..8 * n + 8]), FACTORS[n]).wrapping_add(lane.rotate_left(23));
-        }
-    }
-    let mut last = [0u8; 32];
-    last[..chunks.remainder().len()].copy_from_slice(chunks.remainder());
-    let mut all = bytes.len() as u64;
-    for (n, lane) in lanes.iter().enumerate() {
-        all = mix(all ^ lane ^ word(&last[8 * n..8 * n + 8]), FACTORS[n]).wrapping_add(lane.rotate_left(31));
-    }
-    all
 }

@@ -1,17 +1,21 @@
-//! An image's code cache as bytes: what is written when it ends, and how it is put into one that begins.
+//! An image's code cache as bytes: what is written when it ends, and how it is put into one that
+//! begins.
 //!
-//! Everything is numbered as in the image that was written, so that nothing in the code changes. [`Snapshot::decode`] checks every number against what
-//! it counts: bytes that are not ours are refused, or restore something that cannot lead the host astray.
+//! Everything is numbered as in the image that was written, so that nothing in the code changes.
+//! [`Snapshot::decode`] checks every number against what it counts: bytes that are not ours are
+//! refused, or restore something that cannot lead the host astray.
 
-use super::dormant::{pages_of, Dormant, PageHash};
 use super::form::{Reader, Writer};
-use crate::cache::{CodeCache, Exit, Fragment, Incoming, Zone, ROUTINE_BYTES};
-use crate::emit::draft::Bound;
-use crate::layout::{context, SITES_MAX};
-use crate::modules::Maps;
+use super::parts::{groups, overlap, pages_of, Parts};
+use crate::cache::{CodeCache, Zone, ROUTINE_BYTES};
+use crate::code::fragment::{CodeExit, Fragment, Incoming};
+use crate::code::state_map::StateMapEntry;
 use crate::profile::{Block, Instruction, Module, Site};
+use crate::target::layout::{context, SITES_MAX};
+use crate::target::mappings::FileNumber;
+use crate::target::modules::Maps;
+use crate::translate::unverified::{PageHash, UnverifiedModules};
 use crate::translate::Translator;
-use std::collections::HashSet;
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
@@ -21,7 +25,7 @@ struct ZonePart<'a> {
     routine_used: u64,
     routines_written: Vec<(u64, u64)>,
     use_routines: Vec<((u32, u8), u64)>,
-    bounds: Vec<Bound>,
+    state_map: Vec<StateMapEntry>,
     hot: &'a [u8],
     routines: &'a [u8],
     cold: &'a [u8],
@@ -29,49 +33,54 @@ struct ZonePart<'a> {
 
 /// What was written.
 pub(crate) struct Snapshot<'a> {
-    modules: Vec<Module>,
+    modules: Vec<(Module, FileNumber)>,
     pages: Vec<Vec<PageHash>>,
     live: Vec<Vec<u32>>,
+    strays: Vec<(u32, u64)>,
     blocks: Vec<Block>,
     instructions: Vec<Instruction>,
     sites: Vec<Site>,
     counters: u32,
     lines: [Vec<(u64, u32)>; 4],
     fragments: Vec<Fragment>,
-    exits: Vec<Exit>,
+    exits: Vec<CodeExit>,
     incoming: Vec<Incoming>,
     pending: Vec<(u64, u32)>,
     zones: Vec<ZonePart<'a>>,
 }
 
-/// The fragments in use that are translations of text: those that compare themselves, and those that were retired, have an exit that says so.
-pub(crate) fn text_fragments(translator: &Translator) -> Vec<u32> {
-    let cache = &translator.cache;
-    let stale: HashSet<u32> = cache.exits.iter().filter(|exit| exit.stale).map(|exit| exit.patch).collect();
-    let mut live: Vec<u32> =
-        cache.map.values().copied().chain(translator.dormant.live.iter().flatten().copied()).collect();
-    live.retain(|f| !stale.contains(f));
-    live.sort_unstable();
-    live.dedup();
-    live
-}
-
-/// The code cache of an image that has ended, of which these fragments can be used again.
-pub(crate) fn encode(translator: &Translator, maps: &Maps, live: &[u32]) -> Vec<u8> {
-    let (pages, live) = pages_of(translator, live, maps.modules.len());
+/// The code cache of an image that has ended, of which these parts can be used again.
+pub(crate) fn encode(translator: &Translator, maps: &Maps, parts: &Parts) -> Vec<u8> {
     let cache = &translator.cache;
     let mut w = Writer::default();
-    w.list(&maps.modules, |w, module| {
+    let numbers = ModuleNumbers::of(parts);
+    // Modules that are kept, then one for all others, which claims no address.
+    let modules: Vec<_> = numbers.kept.iter().map(|&n| (&maps.modules[n], maps.files[n])).collect();
+    let rest = Module { path: GIVEN_UP.into(), ..Module::default() };
+    w.list(&[modules, vec![(&rest, FileNumber::default())]].concat(), |w, (module, file)| {
         w.blob(module.path.as_os_str().as_bytes());
-        [module.start, module.end, module.file_offset].into_iter().for_each(|n| w.u64(n));
+        let numbers = [module.start, module.end, module.file_offset, file.device, file.inode];
+        numbers.into_iter().for_each(|n| w.u64(n));
     });
-    w.list(&pages, |w, pages| {
+    let (no_pages, no_live) = (Vec::new(), Vec::new());
+    // By module: the pages that must still read the same, and the fragments that may then be used.
+    let pages = numbers.kept.iter().map(|&n| &parts.pages[n]).chain([&no_pages]);
+    w.list(&pages.collect::<Vec<_>>(), |w, pages| {
         w.list(pages, |w, &(page, hash)| [page, hash].into_iter().for_each(|n| w.u64(n)))
     });
-    w.list(&live, |w, live| w.list(live, |w, &f| w.u32(f)));
+    let live = numbers.kept.iter().map(|&n| &parts.live[n]).chain([&no_live]);
+    w.list(&live.collect::<Vec<_>>(), |w, live| w.list(live, |w, &f| w.u32(f)));
+    // Branches between modules, which tie them into groups; in order, so that the same image gives
+    // the same bytes.
+    let strays = translator.strays.iter().map(|&(module, target)| (target, numbers.of_module(module)));
+    let mut strays: Vec<_> = strays.filter(|stray| stray.1 != numbers.rest()).collect();
+    strays.sort_unstable();
+    w.list(&strays, put_pair);
+    // The program as it was translated: numbers of blocks and sites are in the code.
     w.list(&translator.blocks, |w, block| {
         w.u64(block.ip);
-        [block.len, block.module, block.first, block.count].into_iter().for_each(|n| w.u32(n));
+        let module = numbers.of_module(block.module);
+        [block.len, module, block.first, block.count].into_iter().for_each(|n| w.u32(n));
     });
     w.list(&translator.instructions, |w, i| {
         w.u16(i.offset);
@@ -83,9 +92,10 @@ pub(crate) fn encode(translator: &Translator, maps: &Maps, live: &[u32]) -> Vec<
         [site.block, site.index].into_iter().for_each(|n| w.u32(n));
     });
     w.u32(translator.counters);
-    for numbers in translator.events.numbered() {
+    for numbers in translator.lines.numbered() {
         w.list(&numbers, put_pair);
     }
+    // The code cache's own tables, then code.
     w.list(&cache.fragments, fragment);
     w.list(&cache.exits, exit);
     w.list(&cache.incoming, |w, incoming| {
@@ -97,6 +107,33 @@ pub(crate) fn encode(translator: &Translator, maps: &Maps, live: &[u32]) -> Vec<
     w.list(&pending, put_pair);
     w.list(&cache.zones, |w, zone| put_zone(w, zone, cache));
     w.bytes
+}
+
+/// The module of all blocks that cannot be used again.
+const GIVEN_UP: &str = "[given up]";
+
+/// Modules by their numbers in the file: those that can be used again in order, then one for all
+/// others. It claims no address, so whatever is mapped where they were is another module.
+struct ModuleNumbers {
+    kept: Vec<usize>,
+    new: Vec<u32>,
+}
+
+impl ModuleNumbers {
+    fn of(parts: &Parts) -> ModuleNumbers {
+        let kept: Vec<usize> = (0..parts.live.len()).filter(|&n| !parts.live[n].is_empty()).collect();
+        let mut new = vec![kept.len() as u32; parts.live.len()];
+        kept.iter().zip(0..).for_each(|(&old, number)| new[old] = number);
+        ModuleNumbers { kept, new }
+    }
+
+    fn of_module(&self, old: u32) -> u32 {
+        self.new[old as usize]
+    }
+
+    fn rest(&self) -> u32 {
+        self.kept.len() as u32
+    }
 }
 
 fn put_pair(w: &mut Writer, &(long, short): &(u64, u32)) {
@@ -111,14 +148,14 @@ fn fragment(w: &mut Writer, f: &Fragment) {
     [u8::from(f.flags_dead), f.tunings].into_iter().for_each(|n| w.u8(n));
 }
 
-fn exit(w: &mut Writer, e: &Exit) {
+fn exit(w: &mut Writer, e: &CodeExit) {
     w.u64(e.target);
     [e.zone, e.patch, e.counter.unwrap_or(u32::MAX), e.next].into_iter().for_each(|n| w.u32(n));
     w.u16(e.restore);
     w.u8(u8::from(e.stale));
 }
 
-fn put_bound(w: &mut Writer, b: &Bound) {
+fn put_entry(w: &mut Writer, b: &StateMapEntry) {
     [b.at, b.block].into_iter().for_each(|n| w.u32(n));
     [b.spilled, b.executing].into_iter().for_each(|n| w.u16(n));
     let flags = u8::from(b.counted) | u8::from(b.counted_executing) << 1 | u8::from(b.retreat) << 2;
@@ -134,7 +171,8 @@ fn put_zone(w: &mut Writer, zone: &Zone, cache: &CodeCache) {
         w.u8(code);
         w.u64(at);
     });
-    w.list(&zone.bounds, put_bound);
+    w.list(&zone.state_map, put_entry);
+    // Hot code; routines, which lie at the beginning of the cold part; cold code.
     w.blob(&cache.shared.read(zone.offset, zone.hot_used as usize));
     w.blob(&cache.shared.read(zone.cold_offset(), zone.routine_used as usize));
     let cold = (zone.cold_used - ROUTINE_BYTES) as usize;
@@ -145,10 +183,12 @@ impl<'a> Snapshot<'a> {
     /// Reads a snapshot for a code cache of the same layout; `None` where anything does not fit.
     pub(crate) fn decode(bytes: &'a [u8], cache: &CodeCache) -> Option<Snapshot<'a>> {
         let r = &mut Reader::new(bytes);
+        // In the order in which they were written.
         let snapshot = Snapshot {
-            modules: r.list(32, get_module)?,
+            modules: r.list(48, get_module)?,
             pages: r.list(8, |r| r.rows::<16, _>(|r| Some((r.u64()?, r.u64()?))))?,
             live: r.list(8, |r| r.rows::<4, _>(Reader::u32))?,
+            strays: pairs(r)?.into_iter().map(|(target, module)| (module, target)).collect(),
             blocks: r.rows::<24, _>(get_block)?,
             instructions: r.rows::<7, _>(get_instruction)?,
             sites: r.rows::<16, _>(|r| Some(Site { ip: r.u64()?, block: r.u32()?, index: r.u32()? }))?,
@@ -168,15 +208,54 @@ impl<'a> Snapshot<'a> {
     fn fits(&self, cache: &CodeCache) -> bool {
         self.zones_fit(cache)
             && self.program_fits()
+            && self.modules_fit()
             && self.fragments.iter().all(|f| self.fragment_fits(f, cache))
             && self.fragments.is_sorted_by_key(|f| f.first_block)
             && self.exits_fit(cache)
             && self.incoming_fit(cache)
+            && self.live_fit()
+    }
+
+    /// No two modules hold the same address.
+    fn modules_fit(&self) -> bool {
+        let modules: Vec<Module> = self.modules.iter().map(|(module, _)| module.clone()).collect();
+        let fits = |m: &Module| m.start <= m.end && m.end < 1 << 63;
+        // Addresses of the kernel's half are nobody's.
+        modules.iter().all(fits)
+            && overlap(&modules, 0..modules.len()).is_empty()
+            && self.strays.iter().all(|&(module, _)| (module as usize) < modules.len())
+    }
+
+    /// Every block of a fragment that can be used again lies in the fragment's module, and in pages
+    /// that are compared before it is.
+    fn live_fit(&self) -> bool {
+        let fits = |(n, live): (usize, &Vec<u32>)| {
+            let (Module { start, end, .. }, pages) = (&self.modules[n].0, &self.pages[n]);
+            // Blocks of a fragment mostly lie in one page, which was looked up just before.
+            let mut last = 1;
+            let mut known = |page: u64| {
+                let same = page == last;
+                last = page;
+                same || pages.binary_search_by_key(&page, |known| known.0).is_ok()
+            };
+            let mut block_fits = |block: &Block| {
+                block.module as usize == n
+                    && (*start..*end).contains(&block.ip)
+                    && pages_of(block).all(&mut known)
+            };
+            live.iter().all(|&f| {
+                let fragment = &self.fragments[f as usize];
+                let blocks = &self.blocks[fragment.first_block as usize..][..fragment.blocks as usize];
+                fragment.pc == blocks[0].ip && blocks.iter().all(&mut block_fits)
+            })
+        };
+        self.live.iter().enumerate().all(fits)
     }
 
     fn zones_fit(&self, cache: &CodeCache) -> bool {
         let fits = |(part, zone): (&ZonePart, &Zone)| {
             let inside = |at: u64| at >= zone.cold_address() && at < zone.cold_address() + ROUTINE_BYTES;
+            // Code must leave room, and routines must lie where routines lie.
             (part.hot.len() as u64) < zone.hot_bytes
                 && part.cold.len() as u64 + ROUTINE_BYTES < zone.cold_bytes
                 && part.routine_used == part.routines.len() as u64
@@ -184,8 +263,8 @@ impl<'a> Snapshot<'a> {
                 && part.routine_used >= zone.routine_used
                 && part.routines_written.iter().all(|routine| inside(routine.1))
                 && part.use_routines.iter().all(|routine| inside(routine.1))
-                && part.bounds.iter().all(|bound| (bound.block as usize) < self.blocks.len())
-                && part.bounds.is_sorted_by_key(|bound| bound.at)
+                && part.state_map.iter().all(|bound| (bound.block as usize) < self.blocks.len())
+                && part.state_map.is_sorted_by_key(|bound| bound.at)
         };
         self.zones.len() == cache.zones.len() && self.zones.iter().zip(&cache.zones).all(fits)
     }
@@ -195,9 +274,11 @@ impl<'a> Snapshot<'a> {
         let block_fits = |b: &Block| {
             (b.module as usize) < modules && b.first as usize + b.count as usize <= self.instructions.len()
         };
+        // Half of what there is room for: the run goes on numbering.
         let room = [self.sites.len(), blocks].into_iter().all(|n| n < SITES_MAX / 2)
             && (self.counters as usize) < context::COUNTERS_MAX / 2
             && self.lines.iter().all(|list| list.len() < context::NUMBERS_MAX / 4);
+        // A fragment that may be used is of the module that lists it.
         let live_fits = |(module, live): (usize, &Vec<u32>)| {
             live.iter().all(|&f| {
                 let fragment = self.fragments.get(f as usize);
@@ -223,6 +304,7 @@ impl<'a> Snapshot<'a> {
             return false;
         };
         let inside = |at: u64| at >= zone.address && at < zone.address + part.hot.len() as u64;
+        // What is entered lies in the zone's code, and what is counted has a counter.
         inside(f.body)
             && f.entry.is_none_or(inside)
             && f.blocks > 0
@@ -233,9 +315,10 @@ impl<'a> Snapshot<'a> {
     }
 
     fn exits_fit(&self, cache: &CodeCache) -> bool {
-        let fits = |(n, e): (usize, &Exit)| {
+        let fits = |(n, e): (usize, &CodeExit)| {
             let zone = cache.zones.get(e.zone as usize);
             let patch = e.patch as usize;
+            // A place to rewrite lies in code and within a line; of a check, the fragment exists.
             let place = match e.stale {
                 true => patch < self.fragments.len(),
                 false => zone.is_some_and(|zone| in_code(zone.offset + patch, cache)) && patch % 64 <= 60,
@@ -254,6 +337,7 @@ impl<'a> Snapshot<'a> {
     fn incoming_fit(&self, cache: &CodeCache) -> bool {
         let mut seen = vec![false; self.incoming.len()];
         let heads = self.fragments.iter().map(|f| f.incoming);
+        // Heads of lists, and their links: no element twice.
         let once = heads
             .chain(self.incoming.iter().map(|i| i.next))
             .all(|n| n == 0 || seen.get_mut(n as usize).is_some_and(|seen| !std::mem::replace(seen, true)));
@@ -266,20 +350,20 @@ impl<'a> Snapshot<'a> {
 
     /// Puts everything into an image that has translated nothing yet.
     pub(crate) fn restore(self, t: &mut Translator, maps: &mut Maps) {
-        maps.modules = self.modules;
-        t.dormant = Dormant {
-            pages: self.pages,
-            live: self.live,
-            fragments: self.fragments.len(),
-            exits: self.exits.len(),
-            mismatch: false,
-        };
+        (maps.modules, maps.files) = self.modules.into_iter().unzip();
+        let fragments = self.fragments.len();
+        // Nothing of it is used until its modules are verified.
+        let groups = groups(&maps.modules, self.strays.iter().copied(), |_| true);
+        t.unverified = UnverifiedModules::new(groups, self.pages, self.live, fragments);
+        t.strays.extend(self.strays);
         (t.blocks, t.instructions, t.sites) = (self.blocks, self.instructions, self.sites);
+        // Numbers go on where they were.
         t.counters = self.counters;
         t.renumber(&self.lines);
         let cache = &mut t.cache;
         (cache.fragments, cache.exits, cache.incoming) = (self.fragments, self.exits, self.incoming);
         cache.pending.extend(self.pending);
+        // Then the code, zone by zone.
         for (z, part) in self.zones.into_iter().enumerate() {
             let zone = &mut cache.zones[z];
             zone.hot_used = part.hot.len() as u64;
@@ -287,7 +371,7 @@ impl<'a> Snapshot<'a> {
             zone.routine_used = part.routine_used;
             zone.routines_written.extend(part.routines_written);
             zone.use_routines = part.use_routines;
-            zone.bounds = part.bounds;
+            zone.state_map = part.state_map;
             let (hot, cold) = (zone.offset, zone.cold_offset());
             // Huge pages first: small ones would be filled, copied and given back.
             cache.grow(z);
@@ -307,9 +391,10 @@ fn pairs(r: &mut Reader) -> Option<Vec<(u64, u32)>> {
     r.rows::<12, _>(|r| Some((r.u64()?, r.u32()?)))
 }
 
-fn get_module(r: &mut Reader) -> Option<Module> {
+fn get_module(r: &mut Reader) -> Option<(Module, FileNumber)> {
     let path = PathBuf::from(OsString::from_vec(r.blob()?.to_vec()));
-    Some(Module { path, start: r.u64()?, end: r.u64()?, file_offset: r.u64()? })
+    let module = Module { path, start: r.u64()?, end: r.u64()?, file_offset: r.u64()? };
+    Some((module, FileNumber { device: r.u64()?, inode: r.u64()? }))
 }
 
 fn get_block(r: &mut Reader) -> Option<Block> {
@@ -345,18 +430,18 @@ fn get_fragment(r: &mut Reader) -> Option<Fragment> {
     })
 }
 
-fn get_exit(r: &mut Reader) -> Option<Exit> {
+fn get_exit(r: &mut Reader) -> Option<CodeExit> {
     let (target, zone, patch, counter, next) = (r.u64()?, r.u32()?, r.u32()?, r.u32()?, r.u32()?);
     let counter = (counter != u32::MAX).then_some(counter);
-    Some(Exit { target, zone, patch, counter, next, restore: r.u16()?, stale: r.u8()? != 0 })
+    Some(CodeExit { target, zone, patch, counter, next, restore: r.u16()?, stale: r.u8()? != 0 })
 }
 
-fn get_bound(r: &mut Reader) -> Option<Bound> {
+fn get_entry(r: &mut Reader) -> Option<StateMapEntry> {
     let (at, block, spilled, executing) = (r.u32()?, r.u32()?, r.u16()?, r.u16()?);
     let (index, flags, pending, pending_executing) = (r.u8()?, r.u8()?, r.u8()?, r.u8()?);
     let flag = |n: u8| flags >> n & 1 != 0;
     let (counted, counted_executing, retreat) = (flag(0), flag(1), flag(2));
-    Some(Bound {
+    Some(StateMapEntry {
         at,
         block,
         index,
@@ -375,7 +460,7 @@ fn get_zone<'a>(r: &mut Reader<'a>) -> Option<ZonePart<'a>> {
         routine_used: r.u64()?,
         routines_written: r.rows::<16, _>(|r| Some((r.u64()?, r.u64()?)))?,
         use_routines: r.rows::<13, _>(|r| Some(((r.u32()?, r.u8()?), r.u64()?)))?,
-        bounds: r.rows::<16, _>(get_bound)?,
+        state_map: r.rows::<16, _>(get_entry)?,
         hot: r.blob()?,
         routines: r.blob()?,
         cold: r.blob()?,

@@ -1,19 +1,19 @@
-//! Files that are not whole, not ours, or not what they say: refused, or restored into something that holds together.
+//! Snapshots that are not what they say, or not of what is mapped: refused, or restored into
+//! something that holds together.
 
-use super::snapshot::{encode, text_fragments, Snapshot};
-use super::{bound, hash, Store};
+use super::parts::{choose, groups, overlap};
+use super::snapshot::{encode, Snapshot};
 use crate::cache::CodeCache;
-use crate::decode::CodeReader;
-use crate::emit::events::Events;
-use crate::layout::{context, Layout, ZonePlace};
-use crate::memory::Shared;
-use crate::modules::Maps;
-use crate::translate::{Modules, Translator, Trust};
+use crate::code::decode::CodeReader;
+use crate::code::hash::hash;
+use crate::profile::Module;
+use crate::target::layout::{context, Layout, ZonePlace};
+use crate::target::memory::Shared;
+use crate::target::modules::Maps;
+use crate::target::trust::{Modules, Trust};
+use crate::translate::Translator;
 use event::Stream;
-use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
 
 /// A translator of this process's own code, which lies where it lies.
 fn translator_of_counts() -> Translator {
@@ -24,7 +24,7 @@ fn translator_of_counts() -> Translator {
     let layout = Layout { zones: vec![zone(own - 64 * MB, 8), zone(0x2000_0000_0000, 8)], low: 0x6000_0000 };
     let bytes = layout.contexts_offset() + context::BYTES;
     let cache = CodeCache::new(Arc::new(Shared::new(bytes as usize).unwrap()), layout, None);
-    Translator::new(cache, CodeReader::new(crate::ptrace::own_pid()), Events::new(Stream::Counts))
+    Translator::new(cache, CodeReader::new(crate::target::ptrace::own_pid()), Stream::Counts)
 }
 
 fn own_code() -> u64 {
@@ -32,7 +32,7 @@ fn own_code() -> u64 {
 }
 
 fn maps() -> Maps {
-    Maps::new(crate::ptrace::own_pid())
+    Maps::new(crate::target::ptrace::own_pid())
 }
 
 /// A snapshot of a few hundred fragments.
@@ -40,7 +40,8 @@ fn snapshot() -> (Vec<u8>, usize) {
     let (mut translator, mut maps) = (translator_of_counts(), maps());
     let mut known = 0;
     translator.fragment(own_code(), &mut maps).expect("this function can be executed");
-    // These functions lead to nearly everything, however much the compiler has put into one, and however little is translated ahead.
+    // These functions lead to nearly everything, however much the compiler has put into one, and
+    // however little is translated ahead.
     let tests: [fn(); 3] = [
         what_was_written_is_restored_and_wakes,
         a_module_that_changed_sleeps_on,
@@ -60,7 +61,11 @@ fn snapshot() -> (Vec<u8>, usize) {
         }
     }
     assert!(translator.cache.fragments.len() >= 20, "{}", translator.cache.fragments.len());
-    (encode(&translator, &maps, &text_fragments(&translator)), translator.cache.fragments.len())
+    (encoded(&translator, &maps), translator.cache.fragments.len())
+}
+
+fn encoded(translator: &Translator, maps: &Maps) -> Vec<u8> {
+    encode(translator, maps, &choose(translator, maps))
 }
 
 #[test]
@@ -68,12 +73,12 @@ fn what_was_written_is_restored_and_wakes() {
     let (bytes, fragments) = snapshot();
     let (mut translator, mut maps) = (translator_of_counts(), maps());
     Snapshot::decode(&bytes, &translator.cache).expect("it is whole").restore(&mut translator, &mut maps);
-    assert_eq!((translator.dormant.fragments, translator.cache.map.len()), (fragments, 0));
+    assert_eq!((translator.unverified.fragments, translator.cache.map.len()), (fragments, 0));
     let f = translator.fragment(own_code(), &mut maps).unwrap();
     assert!(f < fragments && translator.cache.fragments.len() == fragments, "nothing was translated");
-    assert!(!translator.dormant.mismatch);
+    assert!(!translator.unverified.gave_up);
     // Written again it is the same but for the order of what has none.
-    assert_eq!(encode(&translator, &maps, &text_fragments(&translator)).len(), bytes.len());
+    assert_eq!(encoded(&translator, &maps).len(), bytes.len());
 }
 
 #[test]
@@ -81,9 +86,144 @@ fn a_module_that_changed_sleeps_on() {
     let (bytes, fragments) = snapshot();
     let (mut translator, mut maps) = (translator_of_counts(), maps());
     Snapshot::decode(&bytes, &translator.cache).unwrap().restore(&mut translator, &mut maps);
-    translator.dormant.pages.iter_mut().flatten().for_each(|page| page.1 ^= 1);
+    translator.unverified.pages.iter_mut().flatten().for_each(|page| page.1 ^= 1);
     let f = translator.fragment(own_code(), &mut maps).unwrap();
-    assert!(f >= fragments && translator.dormant.mismatch);
+    assert!(f >= fragments && translator.unverified.gave_up);
+    // What did not hold is not written again.
+    let parts = choose(&translator, &maps);
+    assert!(parts.gave_up && parts.fragments() < fragments);
+    assert!(parts.live.iter().flatten().all(|&f| f as usize >= fragments));
+}
+
+/// Restores a snapshot after `change` has been made to what the system says of its modules.
+fn restored_after(change: impl Fn(&mut Maps)) -> (Translator, Maps, usize) {
+    let (bytes, fragments) = snapshot();
+    let (mut translator, mut maps) = (translator_of_counts(), maps());
+    Snapshot::decode(&bytes, &translator.cache).unwrap().restore(&mut translator, &mut maps);
+    change(&mut maps);
+    let f = translator.fragment(own_code(), &mut maps).unwrap();
+    assert!(f >= fragments, "an old translation was taken");
+    (translator, maps, fragments)
+}
+
+#[test]
+fn a_module_from_another_file_or_at_another_address_is_another_module() {
+    let changes: [fn(&mut Maps); 4] = [
+        |maps| maps.files.iter_mut().for_each(|file| file.inode += 1),
+        |maps| maps.files.iter_mut().for_each(|file| file.device += 1),
+        |maps| maps.modules.iter_mut().for_each(|module| module.end += 4096),
+        |maps| maps.modules.iter_mut().for_each(|module| module.file_offset += 4096),
+    ];
+    for change in changes {
+        let (translator, maps, fragments) = restored_after(change);
+        let parts = choose(&translator, &maps);
+        assert!(parts.gave_up, "the old part goes");
+        assert!(parts.fragments() > 0, "the new part stays");
+        assert!(parts.live.iter().flatten().all(|&f| f as usize >= fragments));
+        let bytes = encode(&translator, &maps, &parts);
+        let again = translator_of_counts();
+        assert!(Snapshot::decode(&bytes, &again.cache).is_some(), "what is left is disjoint");
+    }
+}
+
+#[test]
+fn parts_for_the_same_addresses_are_refused() {
+    let (translator, mut maps, _) =
+        restored_after(|maps| maps.files.iter_mut().for_each(|file| file.inode += 1));
+    let mut parts = choose(&translator, &maps);
+    // As a version that knew no better wrote it: the old part sleeps beside the new one.
+    let old = parts.live.iter().position(Vec::is_empty).expect("the old part was given up");
+    let slept = translator
+        .cache
+        .fragments
+        .iter()
+        .position(|f| translator.blocks[f.first_block as usize].module as usize == old);
+    parts.live[old].push(slept.expect("it had fragments") as u32);
+    parts.pages[old] = parts.pages.iter().flatten().copied().collect();
+    parts.pages[old].sort_unstable();
+    let bytes = encode(&translator, &maps, &parts);
+    assert!(Snapshot::decode(&bytes, &translator_of_counts().cache).is_none());
+    // At addresses of its own it would be accepted, but for its blocks, which lie outside.
+    maps.modules[old].start += 1 << 40;
+    maps.modules[old].end += 1 << 40;
+    let bytes = encode(&translator, &maps, &parts);
+    assert!(Snapshot::decode(&bytes, &translator_of_counts().cache).is_none());
+}
+
+#[test]
+fn a_fragment_without_a_compared_page_is_refused() {
+    let (mut translator, mut maps) = (translator_of_counts(), maps());
+    translator.fragment(own_code(), &mut maps).unwrap();
+    let mut parts = choose(&translator, &maps);
+    assert!(Snapshot::decode(&encode(&translator, &maps, &parts), &translator_of_counts().cache).is_some());
+    parts.pages.iter_mut().for_each(Vec::clear);
+    assert!(Snapshot::decode(&encode(&translator, &maps, &parts), &translator_of_counts().cache).is_none());
+}
+
+fn module(path: &str, start: u64, end: u64) -> Module {
+    Module { path: path.into(), start, end, file_offset: 0 }
+}
+
+#[test]
+fn modules_of_one_path_and_those_that_branches_join_are_one_group() {
+    let modules = [
+        module("/a", 0x1000, 0x2000),
+        module("/b", 0x2000, 0x3000),
+        module("/a", 0x3000, 0x4000),
+        module("/c", 0x4000, 0x5000),
+        module("/d", 0x5000, 0x6000),
+    ];
+    let awake = |_| false;
+    assert_eq!(groups(&modules, [].into_iter(), awake), [0, 1, 0, 3, 4]);
+    assert_eq!(groups(&modules, [(3, 0x2fff), (4, 0x6000), (4, 0xfff)].into_iter(), awake), [0, 1, 0, 1, 4]);
+    assert_eq!(groups(&modules, [(4, 0x3000), (4, 0x4fff)].into_iter(), awake), [0, 1, 0, 0, 0]);
+}
+
+#[test]
+fn what_sleeps_is_in_no_group_with_what_was_executed() {
+    let modules = [module("/a", 0x1000, 0x2000), module("/b", 0x5000, 0x6000), module("/a", 0x3000, 0x4000)];
+    let sleeps = |n: u32| n < 2;
+    assert_eq!(groups(&modules, [(2, 0x5000), (1, 0x3000)].into_iter(), sleeps), [0, 1, 2]);
+    assert_eq!(groups(&modules, [(0, 0x5000)].into_iter(), sleeps), [0, 0, 2]);
+}
+
+#[test]
+fn modules_overlap_where_they_hold_the_same_address() {
+    let modules = [
+        module("/a", 0x1000, 0x3000),
+        module("/b", 0x3000, 0x4000),
+        module("/c", 0x2fff, 0x3001),
+        module("/given up", 0, 0),
+    ];
+    assert!(overlap(&modules, [0, 1, 3].into_iter()).is_empty());
+    assert_eq!(overlap(&modules, 0..4), [(0, 2), (2, 1)]);
+}
+
+/// Code that calls other functions.
+fn calling_code() -> u64 {
+    translator_of_counts as fn() -> Translator as usize as u64
+}
+
+#[test]
+fn a_branch_out_of_a_module_is_noted() {
+    let (mut translator, mut maps) = (translator_of_counts(), maps());
+    translator.fragment(calling_code(), &mut maps).unwrap();
+    assert!(translator.cache.exits.len() > 1);
+    assert!(translator.strays.is_empty(), "compilers lead by tables from file to file");
+    // That code in a file that is no longer than its page: wherever the called functions lie.
+    let (mut translator, mut maps) = (translator_of_counts(), self::maps());
+    maps.at(calling_code());
+    maps.cut_to_page(calling_code());
+    translator.fragment(calling_code(), &mut maps).unwrap();
+    let page = calling_code() & !0xfff..(calling_code() & !0xfff) + 0x1000;
+    for n in 0..100 {
+        let Some(block) = translator.blocks.get(n) else { break };
+        let behind = block.ip + u64::from(block.len);
+        if page.contains(&behind) {
+            translator.fragment(behind, &mut maps).unwrap();
+        }
+    }
+    assert!(translator.strays.iter().any(|(_, target)| !page.contains(target)), "calls lead elsewhere");
 }
 
 /// Numbers that differ from run to run of nothing but this test.
@@ -116,64 +256,10 @@ fn forged_bytes_are_refused_or_hold_together() {
             translator.cache.retire(f);
         }
         for rip in translator.cache.zones.iter().map(|zone| zone.address + 100).collect::<Vec<_>>() {
-            translator.cache.bound(rip);
+            translator.cache.state_at(rip);
         }
     }
     assert!(taken > 0, "code itself may be anything");
-}
-
-/// What a store gives, as bytes.
-fn read(store: &Store) -> Option<Vec<u8>> {
-    store.read().map(|body| body.bytes().to_vec())
-}
-
-#[test]
-fn a_file_is_read_as_it_was_written_or_not_at_all() {
-    let folder = tempfile::tempdir().unwrap();
-    let inside = folder.path().join("deep/folder");
-    let store = Store::new(&inside, b"program");
-    assert_eq!(read(&store), None);
-    let body: Vec<u8> = (0..1000u32).map(|n| n as u8).collect();
-    store.write(&body);
-    assert_eq!(read(&store).as_deref(), Some(&body[..]));
-    assert_eq!(read(&Store::new(&inside, b"another")), None);
-    let file = fs::read_dir(&inside).unwrap().next().unwrap().unwrap().path();
-    let whole = fs::read(&file).unwrap();
-    for at in [0, 8, 15, 16, 500, whole.len() - 1] {
-        let mut bytes = whole.clone();
-        bytes[at] ^= 4;
-        fs::write(&file, &bytes).unwrap();
-        assert_eq!(read(&store), None, "byte {at} changed");
-    }
-    for len in [0, 7, 16, 100, whole.len() - 1] {
-        fs::write(&file, &whole[..len]).unwrap();
-        assert_eq!(read(&store), None, "{len} bytes are left");
-    }
-    fs::write(&file, &whole).unwrap();
-    assert!(read(&store).is_some());
-    fs::set_permissions(&file, PermissionsExt::from_mode(0o666)).unwrap();
-    assert_eq!(read(&store), None, "anybody may have written it");
-    fs::set_permissions(&file, PermissionsExt::from_mode(0o600)).unwrap();
-    fs::set_permissions(&inside, PermissionsExt::from_mode(0o777)).unwrap();
-    assert_eq!(read(&store), None, "anybody may have put it there");
-}
-
-#[test]
-fn a_full_folder_loses_what_was_used_least_recently() {
-    let folder = tempfile::tempdir().unwrap();
-    for (name, age_s) in [("old", 300), ("new", 100), ("older", 400), ("newest", 0)] {
-        let path = folder.path().join(name);
-        fs::write(&path, [0u8; 100]).unwrap();
-        let file = fs::File::options().write(true).open(&path).unwrap();
-        file.set_modified(SystemTime::now() - Duration::from_secs(age_s)).unwrap();
-    }
-    bound(folder.path(), 250);
-    let mut left: Vec<String> = fs::read_dir(folder.path())
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .collect();
-    left.sort();
-    assert_eq!(left, ["new", "newest"]);
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! What a tool found, as numbers with names.
 //!
-//! Totals, and a table of rows for tools that count by something. Printing is [`Display`](std::fmt::Display)'s plain text; other formats are the
-//! caller's, who has the numbers.
+//! Totals, and a table of rows for tools that count by something. Printing is
+//! [`Display`](std::fmt::Display)'s plain text; other formats are the caller's, who has the
+//! numbers.
 
 use std::fmt;
 
@@ -32,7 +33,7 @@ impl Report {
         Report { totals, ..Report::default() }
     }
 
-    /// The same with a table.
+    /// This report with a table.
     pub fn with_table<const N: usize>(self, columns: [&str; N], rows: Vec<Row>) -> Report {
         Report { columns: columns.map(str::to_string).to_vec(), rows, ..self }
     }

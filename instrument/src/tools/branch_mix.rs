@@ -1,6 +1,8 @@
-//! How branches behave: per conditional branch how often it was taken and not, and how often control went elsewhere.
+//! How branches behave: per conditional branch how often it was taken and not, and how often
+//! control went elsewhere.
 //!
-//! Everything is counters: a branch's outcome is how its superblock was left, which the engine counts anyway.
+//! Everything is counters: a branch's outcome is how its superblock was left, which the engine
+//! counts anyway.
 
 use crate::tool::{Counter, Instrumenter, Report, Row, Summary, Tool, Transfer};
 use std::cmp::Reverse;

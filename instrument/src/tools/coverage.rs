@@ -1,7 +1,9 @@
-//! Code coverage: which code of each module ran, in bytes and instructions, and how often its hottest block did.
+//! Code coverage: which code of each module ran, in bytes and instructions, and how often its
+//! hottest block did.
 //!
-//! Nothing is asked for: the profile holds every block that was translated with how often it ran. Code that two translations share counts once. What
-//! never ran is known by whoever knows how much there is, such as `size`.
+//! Nothing is asked for: the profile holds every block that was translated with how often it ran.
+//! Code that two translations share counts once. What never ran is known by whoever knows how much
+//! there is, such as `size`.
 
 use crate::tool::{Report, Row, Summary, Tool};
 use std::cmp::Reverse;

@@ -1,4 +1,5 @@
-//! Instructions retired: ATOM's first example, a counter after every instruction, which here costs what counting blocks costs.
+//! Instructions retired: ATOM's first example, a counter after every instruction, which here costs
+//! what counting blocks costs.
 
 use crate::tool::{Counter, Instrumenter, Report, Summary, Tool};
 use std::io;

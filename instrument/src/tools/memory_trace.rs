@@ -1,9 +1,10 @@
 //! Every reference of the program in program order, to a file that [`event::file::Reader`] reads.
 //!
-//! Takes the full stream instead of asking for events: it holds repeats, gathers and masks, whose addresses no single event can carry. The
-//! file appears under its name when it is complete, so that an older one stays until then.
+//! Takes the full stream instead of asking for events: it holds repeats, gathers and masks, whose
+//! addresses no single event can carry. The file appears under its name when it is complete, so
+//! that an older one stays until then.
 
-use super::Setting;
+use super::setting::Setting;
 use crate::tool::{Batch, Report, Summary, Tool};
 use event::file::{Header, Writer};
 use event::{Counter, RecordKind, Sink, Stream};
@@ -29,9 +30,13 @@ impl MemoryTrace {
     pub fn new(setting: &Setting) -> io::Result<MemoryTrace> {
         let none = || io::Error::new(io::ErrorKind::InvalidInput, "a memory trace needs a file to write to");
         let output = setting.output.clone().ok_or_else(none)?;
+        if output.metadata().is_ok_and(|about| !about.is_file()) {
+            let what = "a memory trace cannot take the place of what is no file";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+        }
         let partial = partial(&output);
-        let header = Header { stream: Stream::Full, layout: crate::emit::state_layout() };
-        let writer = Writer::new(BufWriter::new(File::create(&partial)?), &header)?;
+        let header = Header { stream: Stream::Full, layout: crate::code::state_area::state_layout() };
+        let writer = Writer::new(BufWriter::new(event::file::begin(&partial)?), &header)?;
         Ok(MemoryTrace { output, partial, writer: Some(writer), failure: None, counter: Counter::default() })
     }
 

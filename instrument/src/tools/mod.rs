@@ -1,6 +1,7 @@
 //! The tools that come with the engine, written against [`crate::tool`] as anybody's would be.
 //!
-//! To add one: a file, and a line in [`TOOLS`]. **Leaves out** cache simulation, which joins this crate and the simulator a floor above.
+//! To add one: a file, and a line in [`TOOLS`]. **Leaves out** cache simulation, which joins this
+//! crate and the simulator a floor above.
 
 mod branch_mix;
 mod coverage;
@@ -8,6 +9,7 @@ mod instruction_count;
 mod memory_trace;
 mod nothing;
 mod opcode_mix;
+mod setting;
 mod working_set;
 
 pub use branch_mix::BranchMix;
@@ -16,21 +18,14 @@ pub use instruction_count::InstructionCount;
 pub use memory_trace::MemoryTrace;
 pub use nothing::Nothing;
 pub use opcode_mix::OpcodeMix;
+pub use setting::Setting;
 pub use working_set::WorkingSet;
 
 use crate::tool::Tool;
 use std::io;
-use std::path::PathBuf;
-
-/// What a stock tool is given.
-#[derive(Clone, Debug, Default)]
-pub struct Setting {
-    /// Where it writes, if it writes a file.
-    pub output: Option<PathBuf>,
-}
 
 /// A tool that can be named.
-pub struct Stock {
+pub struct BuiltinTool {
     /// Its name.
     pub name: &'static str,
     /// What it does, in a line.
@@ -40,38 +35,38 @@ pub struct Stock {
 }
 
 /// All of them.
-pub const TOOLS: &[Stock] = &[
-    Stock {
+pub const TOOLS: &[BuiltinTool] = &[
+    BuiltinTool {
         name: "instruction-count",
         description: "instructions retired",
         new: |_| Ok(Box::new(InstructionCount)),
     },
-    Stock {
+    BuiltinTool {
         name: "opcode-mix",
         description: "instructions retired, by opcode",
         new: |_| Ok(Box::new(OpcodeMix)),
     },
-    Stock {
+    BuiltinTool {
         name: "memory-trace",
         description: "every reference of the program, to a file",
         new: |setting| Ok(Box::new(MemoryTrace::new(setting)?)),
     },
-    Stock {
+    BuiltinTool {
         name: "branch-mix",
         description: "conditional branches taken and not, calls, returns, indirect jumps",
         new: |_| Ok(Box::new(BranchMix)),
     },
-    Stock {
+    BuiltinTool {
         name: "coverage",
         description: "code that ran, by module: bytes, instructions, blocks",
         new: |_| Ok(Box::new(Coverage)),
     },
-    Stock {
+    BuiltinTool {
         name: "working-set",
         description: "different lines and pages touched, in all and over time",
         new: |_| Ok(Box::<WorkingSet>::default()),
     },
-    Stock {
+    BuiltinTool {
         name: "nothing",
         description: "counts nothing: what translation alone costs",
         new: |_| Ok(Box::new(Nothing)),
@@ -79,6 +74,6 @@ pub const TOOLS: &[Stock] = &[
 ];
 
 /// The tool of that name.
-pub fn find(name: &str) -> Option<&'static Stock> {
+pub fn find(name: &str) -> Option<&'static BuiltinTool> {
     TOOLS.iter().find(|t| t.name == name)
 }

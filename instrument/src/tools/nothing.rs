@@ -1,4 +1,5 @@
-//! The empty tool: asks for nothing, and nothing is counted, so that what its run takes longer than a native one is the price of translation.
+//! The empty tool: asks for nothing, and nothing is counted, so that what its run takes longer than
+//! a native one is the price of translation.
 
 use crate::tool::{Report, Summary, Tool};
 use event::Stream;

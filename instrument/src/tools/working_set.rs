@@ -1,7 +1,9 @@
-//! The working set: how many different lines and pages of data a program touches, in all and in each window of time.
+//! The working set: how many different lines and pages of data a program touches, in all and in
+//! each window of time.
 //!
-//! A window is a number of references of all threads together (Denning 1968 measures time so). Takes the full stream; references of
-//! varying number (repeats, gathers) count by their first address only, which a table of lines hardly notices.
+//! A window is a number of references of all threads together (Denning 1968 measures time so).
+//! Takes the full stream; references of varying number (repeats, gathers) count by their first
+//! address only, which a table of lines hardly notices.
 
 use crate::tool::{Batch, Report, Row, Summary, Tool};
 use event::{RecordKind, Stream};

@@ -1,11 +1,12 @@
 //! Reads the references that an annotated source states beside its instructions.
 //!
-//! In such a file every instruction line runs exactly once and in order, so that the number of instruction lines is the
-//! instruction count and the comments, read from top to bottom, are the whole sequence of references. Nothing here
-//! knows an instruction; that is what makes it an independent witness.
+//! In such a file every instruction line runs exactly once and in order, so that the number of
+//! instruction lines is the instruction count and the comments, read from top to bottom, are the
+//! whole sequence of references. Nothing here knows an instruction; that is what makes it an
+//! independent witness.
 
 use event::Access;
-use instrument::reference::Reference;
+use lightfoot_instrument::reference::Reference;
 
 /// Values of the names that comments may use.
 const SYMBOLS: [(&str, u64); 2] = [("data", 0x60_0000), ("stack", 0x60_4000)];

@@ -1,13 +1,13 @@
-//! Runs a program under one of the machines in a process of its own, so that its output can be caught, a hang ended
-//! and the environment be the same for all.
+//! Runs a program under one of the machines in a process of its own, so that its output can be
+//! caught, a hang ended and the environment be the same for all.
 //!
-//! The test program starts itself again as `agree --child twin|engine PROGRAM REPORT`; the child inherits a fixed environment
-//! and hands it on, and leaves what it saw in a file.
+//! The test program starts itself again as `agree --child twin|engine PROGRAM REPORT`; the child
+//! inherits a fixed environment and hands it on, and leaves what it saw in a file.
 
 use super::Ends;
 use event::Access;
-use instrument::reference::Reference;
-use instrument::Exit;
+use lightfoot_instrument::reference::Reference;
+use lightfoot_instrument::Exit;
 use std::fs::File;
 use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
@@ -15,7 +15,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// The whole environment of every run. Its size moves the stack and the work that start-up code does.
+/// The whole environment of every run. Its size moves the stack and the work that start-up code
+/// does.
 const ENVIRONMENT: [(&str, &str); 4] =
     [("HOME", "/"), ("LC_ALL", "C"), ("PATH", "/usr/bin:/bin"), ("TZ", "UTC")];
 
@@ -78,7 +79,8 @@ pub(crate) fn native(program: &Path) -> Result<Seen, String> {
     watch(Command::new(program), program)
 }
 
-/// Whether a program lies at the same addresses in every run; said where the system refuses that, as container filters do.
+/// Whether a program lies at the same addresses in every run; said where the system refuses that,
+/// as container filters do.
 pub(crate) fn fixed_addresses() -> bool {
     let mut setarch = Command::new("setarch");
     let refused = setarch.args(["x86_64", "-R", "true"]).status().is_ok_and(|ran| !ran.success());
@@ -88,7 +90,8 @@ pub(crate) fn fixed_addresses() -> bool {
     !refused
 }
 
-/// Runs `program` under `machine` in a child process. Both stay on one processor: a step then costs half as much.
+/// Runs `program` under `machine` in a child process. Both stay on one processor: a step then costs
+/// half as much.
 pub(crate) fn under(machine: &str, program: &Path, processor: Processor) -> Result<(Seen, Report), String> {
     let report = program.with_extension(format!("{machine}.report"));
     let mut command = Command::new("taskset");

@@ -2,8 +2,8 @@
 
 use super::child::Report;
 use event::{Decoder, Record, ReferenceKind, Sites, StateLayout, Stream};
-use instrument::reference::{self, Reference};
-use instrument::{Command, Observer, Options};
+use lightfoot_instrument::reference::{self, Reference};
+use lightfoot_instrument::{Command, Observer, Options};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -37,7 +37,8 @@ pub(crate) fn engine(program: OsString) -> Report {
     let command = Command { program, arguments: Vec::new() };
     let mut seen = Seen::default();
     let options = Options { stream: Stream::Full, ..Options::default() };
-    let outcome = instrument::run(&command, &options, &mut seen).unwrap_or_else(|error| panic!("{error}"));
+    let outcome =
+        lightfoot_instrument::run(&command, &options, &mut seen).unwrap_or_else(|error| panic!("{error}"));
     Report {
         ends: outcome.exit.into(),
         instructions: outcome.profile.instructions_retired(),
@@ -50,12 +51,13 @@ pub(crate) fn engine(program: OsString) -> Report {
     }
 }
 
-/// Runs `program` under the engine, counting only: the instructions that the counters say, and nothing else. Translations may be kept in a folder.
+/// Runs `program` under the engine, counting only: the instructions that the counters say, and
+/// nothing else. Translations may be kept in a folder.
 pub(crate) fn counting_engine(program: OsString, translations: Option<PathBuf>) -> Report {
     let command = Command { program, arguments: Vec::new() };
     let options = Options { stream: Stream::Counts, translations, ..Options::default() };
-    let outcome =
-        instrument::run(&command, &options, &mut Seen::default()).unwrap_or_else(|error| panic!("{error}"));
+    let outcome = lightfoot_instrument::run(&command, &options, &mut Seen::default())
+        .unwrap_or_else(|error| panic!("{error}"));
     Report {
         ends: outcome.exit.into(),
         instructions: outcome.profile.instructions_retired(),

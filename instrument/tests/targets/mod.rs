@@ -1,7 +1,9 @@
-//! The programs that the engine and its slow twin are judged by, as one table; each checks itself and prints a fixed result.
+//! The programs that the engine and its slow twin are judged by, as one table; each checks itself
+//! and prints a fixed result.
 //!
-//! Three sources of truth stand in a row: hand-annotated straight-line assembly (`annotation`) judges the twin, the twin judges the
-//! engine, and the native run judges both for output and exit status. Source: the idea of `allasm_*` in DynamoRIO's test suite.
+//! Three sources of truth stand in a row: hand-annotated straight-line assembly (`annotation`)
+//! judges the twin, the twin judges the engine, and the native run judges both for output and exit
+//! status. Source: the idea of `allasm_*` in DynamoRIO's test suite.
 
 pub(crate) mod annotation;
 pub(crate) mod build;
@@ -23,7 +25,8 @@ pub(crate) struct Target {
     pub(crate) stdout: &'static str,
     /// How it ends.
     pub(crate) ends: Ends,
-    /// Instructions, worked out by hand in the source file (an annotated program has them in its lines).
+    /// Instructions, worked out by hand in the source file (an annotated program has them in its
+    /// lines).
     pub(crate) instructions: Option<u64>,
     /// Whether its runs can be compared.
     pub(crate) runs: Runs,

@@ -1,6 +1,7 @@
 //! What may be said to the commands around the libraries, `index` and `tile`, and to `study`.
 
-use super::{DoctorFormat, Format, Hierarchy};
+use super::machine_options::MachineOptions;
+use super::shape::{DoctorFormat, Format};
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
 use std::path::PathBuf;
@@ -19,7 +20,8 @@ pub struct Study {
     /// Folder for the results
     #[arg(short, long, value_name = "DIR", default_value = "results")]
     pub output: PathBuf,
-    /// Largest array of the studies that scale with memory (bytes, or with K, M or G) [default: 512M, quick 8M]
+    /// Largest array of the studies that scale with memory (bytes, or with K, M or G) [default:
+    /// 512M, quick 8M]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub max_bytes: Option<usize>,
 }
@@ -135,7 +137,8 @@ pub enum IndexOp {
     Rank,
     /// 1 when the key is there, else 0
     Contains,
-    /// For two keys: the ranks of the first key not below the first and of the first not below the second
+    /// For two keys: the ranks of the first key not below the first and of the first not below the
+    /// second
     Range,
 }
 
@@ -153,7 +156,7 @@ pub struct Tile {
     pub branches: f64,
     /// The machine to plan for and to simulate
     #[command(flatten)]
-    pub hierarchy: Hierarchy,
+    pub hierarchy: MachineOptions,
     /// Do not measure: models and simulation only
     #[arg(long)]
     pub no_measure: bool,

@@ -1,25 +1,30 @@
 //! The command line: what the user may say, and nothing about what it does.
 //!
-//! `count` and `cache` take everything after their first non-option as the program and its arguments, with or without
-//! `--`, byte for byte (arguments need not be UTF-8). That is why the program is one trailing list: clap then never looks at what
-//! belongs to the program; a word with a dash before it is an option, and a misspelt one is refused.
-//! Values are only shaped here; whether a preset or a geometry exists is said by `machine`.
+//! `count` and `cache` take everything after their first non-option as the program and its
+//! arguments, with or without `--`, byte for byte (arguments need not be UTF-8). That is why the
+//! program is one trailing list: clap then never looks at what belongs to the program; a word with
+//! a dash before it is an option, and a misspelt one is refused. Values are only shaped here;
+//! whether a preset or a geometry exists is said by `machine`.
 
+pub mod help;
 mod libraries;
-mod page;
+mod machine_options;
+mod refusal;
+mod shape;
 mod traces;
 
-use clap::error::{ContextKind, ContextValue};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 pub use libraries::{
     ElementType, Index, IndexAction, IndexBuild, IndexInspect, IndexOp, IndexQuery, KeyInput, Lookups, Study,
     Tile, TileLoop,
 };
-pub use page::{Choice, Group, Kind, Opt, Page, Place};
+pub use machine_options::MachineOptions;
+pub use refusal::refusal;
 use serde::Serialize;
+pub use shape::{DoctorFormat, Format};
 use std::ffi::OsString;
 use std::path::PathBuf;
-pub use traces::{Align, FailOn, Perturb, Plan, Trace, TraceCollector, TraceEngine};
+pub use traces::{Align, FailOn, Perturb, Plan, Trace, TraceCollector, TraceEngine, TraceFormat};
 
 /// Measures how programs use the memory hierarchy without disturbing them.
 #[derive(Debug, Parser)]
@@ -96,7 +101,7 @@ pub struct Count {
 pub struct Cache {
     /// The machine to simulate.
     #[command(flatten)]
-    pub hierarchy: Hierarchy,
+    pub hierarchy: MachineOptions,
     /// Also predict conditional branches; the run takes about five times as long
     #[arg(long)]
     pub branches: bool,
@@ -104,10 +109,12 @@ pub struct Cache {
     #[arg(long, value_name = "NAME", requires = "branches", default_value = "gshare",
         value_parser = clap::builder::PossibleValuesParser::new(simulate::PREDICTORS.iter().map(|predictor| predictor.name)))]
     pub predictor: String,
-    /// Also count the dirty lines that caches write back; every reference is then recorded, so the run takes about ten times as long
+    /// Also count the dirty lines that caches write back; every reference is then recorded, so the
+    /// run takes about ten times as long
     #[arg(long)]
     pub write_backs: bool,
-    /// Also count the misses of twenty data caches of other sizes, from the same pass (in text and json; the html page always has them)
+    /// Also count the misses of twenty data caches of other sizes, from the same pass (in text and
+    /// json; the html page always has them)
     #[arg(long)]
     pub curves: bool,
     /// What every command that runs a program takes.
@@ -154,13 +161,15 @@ pub struct Diff {
     /// What rows are; lines need reports that were made with --by line
     #[arg(long, value_enum, default_value_t = DiffBy::Function)]
     pub by: DiffBy,
-    /// Columns to compare [default: instructions; of cache also l1d_misses, l2_misses and l3_misses]
+    /// Columns to compare [default: instructions; of cache also l1d_misses, l2_misses and
+    /// l3_misses]
     #[arg(long, value_name = "COLUMN", value_delimiter = ',')]
     pub metric: Vec<String>,
     /// End with status 1 when a total has grown by more than this, such as 2%
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     pub fail_above: Option<f64>,
-    /// Leave out functions, libraries and files with this in their name, from totals too; may be repeated
+    /// Leave out functions, libraries and files with this in their name, from totals too; may be
+    /// repeated
     #[arg(long, value_name = "TEXT")]
     pub ignore: Vec<String>,
     /// Compare reports of different programs
@@ -170,7 +179,7 @@ pub struct Diff {
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub format: Format,
     /// Rows to show; 0 shows all [default: 20 in text, all elsewhere]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = rows)]
     pub top: Option<usize>,
 }
 
@@ -181,6 +190,11 @@ pub enum DiffBy {
     Function,
     /// A line of source
     Line,
+}
+
+/// A number of rows.
+fn rows(text: &str) -> Result<usize, String> {
+    text.parse().map_err(|_| String::from("expected 0 or more"))
 }
 
 /// A share such as 2% or 0.5.
@@ -203,56 +217,43 @@ pub struct Tool {
     pub program: Vec<OsString>,
 }
 
-/// The simulated machine.
-#[derive(Clone, Debug, Default, Args)]
-pub struct Hierarchy {
-    /// Machine to simulate: `host`, the name of a preset, or a TOML file
-    #[arg(long, value_name = "host|PRESET|FILE", default_value = "host")]
-    pub machine: OsString,
-    /// First-level instruction cache, e.g. 32K,8,64; then any of: lru fifo plru random, next-line stride, inclusive exclusive
-    #[arg(long, value_name = "SIZE,WAYS,LINE")]
-    pub l1i: Option<String>,
-    /// First-level data cache
-    #[arg(long, value_name = "SIZE,WAYS,LINE")]
-    pub l1d: Option<String>,
-    /// Second-level cache
-    #[arg(long, value_name = "SIZE,WAYS,LINE")]
-    pub l2: Option<String>,
-    /// Third-level cache
-    #[arg(long, value_name = "SIZE,WAYS,LINE")]
-    pub l3: Option<String>,
-    /// Addresses on huge pages: 2M or 1G, for all or for a range; may be given more than once
-    #[arg(long, value_name = "SIZE[@START-END]")]
-    pub huge_pages: Vec<String>,
-}
-
 /// Options of every command that runs a program.
 #[derive(Debug, Args)]
 pub struct Run {
     /// What the rows of the table are; several, with commas between them, are told apart together
     #[arg(long, value_enum, value_delimiter = ',', default_value = "function")]
     pub by: Vec<By>,
-    /// Column to sort the table by, such as loads or l2_misses; inlined: by what lines did with all that was inlined there [default: instructions,
-    /// or first-level misses]
+    /// Column to sort the table by, such as loads or l2_misses; inlined: by what lines did with all
+    /// that was inlined there [default: instructions, or first-level misses]
     #[arg(long, value_name = "COLUMN")]
     pub sort: Option<String>,
-    /// A repeated string instruction (rep movs ...) counts once, or once per iteration as Valgrind counts
+    /// How a repeated string instruction (rep movs ...) counts, in all columns of the report
     #[arg(long, value_enum, default_value_t = Rep::Once)]
     pub rep: Rep,
-    /// Count only while the program has this region open (see crate `region`, or its C header); takes about five times as long
+    /// Count only while the program has this region open (see crate `region`, or its C header);
+    /// takes about five times as long
     #[arg(long, value_name = "NAME")]
     pub region: Option<String>,
     /// Leave address randomisation on (runs then no longer repeat exactly)
     #[arg(long)]
     pub aslr: bool,
-    /// Count the processes that the program starts as well, and those that they start: one report for each, and their sum
+    /// Count the processes that the program starts as well, and those that they start: one report
+    /// for each, and their sum. Those that the program leaves behind are counted while they work,
+    /// for ten seconds at most, and until they have waited for a second; then they run on
+    /// uncounted, and a warning names them
     #[arg(long)]
     pub follow_children: bool,
-    /// Translate the program anew, and keep nothing for its next run [kept in $LIGHTFOOT_TRANSLATIONS, else in lightfoot/translations of $XDG_CACHE_HOME
-    /// or ~/.cache; LIGHTFOOT_TRANSLATIONS=off does the same]
+    /// With --follow-children: wait for all processes that the program leaves behind, daemons too,
+    /// and count them to their ends
+    #[arg(long, requires = "follow_children")]
+    pub wait_all: bool,
+    /// Translate the program anew, and keep nothing for its next run [kept in
+    /// $LIGHTFOOT_TRANSLATIONS, else in lightfoot/translations of $XDG_CACHE_HOME or ~/.cache;
+    /// LIGHTFOOT_TRANSLATIONS=off does the same]
     #[arg(long)]
     pub no_translation_cache: bool,
-    /// Run the program a second time, natively and with its output discarded, to report the slowdown
+    /// Run the program a second time, natively and with its output discarded, to report the
+    /// slowdown
     #[arg(long)]
     pub compare_native: bool,
     /// Write the report here instead of to standard error
@@ -262,7 +263,7 @@ pub struct Run {
     #[arg(long, value_enum, default_value_t = Shape::Text)]
     pub format: Shape,
     /// Rows to show; 0 shows all [default: 20 in text, all elsewhere]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = rows)]
     pub top: Option<usize>,
     /// The program and its arguments, passed on untouched
     #[arg(trailing_var_arg = true, required = true, value_name = "PROGRAM [ARGUMENTS]")]
@@ -313,6 +314,17 @@ pub enum Shell {
     Powershell,
 }
 
+impl From<Shell> for present::completion::Shell {
+    fn from(shell: Shell) -> present::completion::Shell {
+        match shell {
+            Shell::Bash => present::completion::Shell::Bash,
+            Shell::Zsh => present::completion::Shell::Zsh,
+            Shell::Fish => present::completion::Shell::Fish,
+            Shell::Powershell => present::completion::Shell::Powershell,
+        }
+    }
+}
+
 /// What a row of the table stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -335,8 +347,24 @@ pub enum By {
 pub enum Rep {
     /// As one instruction
     Once,
-    /// As one instruction per iteration
+    /// As one instruction per iteration, at least one
     Iterations,
+    /// As Valgrind's counters do: N + 1 for movs, stos and lods that repeat N times; for cmps and
+    /// scas one per iteration, which is one less than Valgrind's where the count ends them and not
+    /// the comparison
+    Valgrind,
+}
+
+impl Rep {
+    /// Instructions that complex references count beyond their executions.
+    pub(crate) fn more(self, complex: &simulate::References) -> u64 {
+        let iterations = complex.iterations.saturating_sub(complex.executions);
+        match self {
+            Rep::Once => 0,
+            Rep::Iterations => iterations,
+            Rep::Valgrind => iterations + complex.counted_down,
+        }
+    }
 }
 
 /// Shape of the report of a run.
@@ -350,11 +378,14 @@ pub enum Shape {
     Csv,
     /// By source line, for `cg_annotate` and `cg_diff`
     Cachegrind,
-    /// With calls and inclusive costs, for `callgrind_annotate` and KCachegrind; takes about five times as long
+    /// With calls and inclusive costs, for `callgrind_annotate` and KCachegrind; takes about five
+    /// times as long
     Callgrind,
-    /// A profile for <https://profiler.firefox.com>, by calling context; takes about five times as long
+    /// A profile for <https://profiler.firefox.com>, by calling context; takes about five times as
+    /// long
     Firefox,
-    /// One page that opens offline: time, functions, source, call tree; takes about five times as long
+    /// One page that opens offline: time, functions, source, call tree; takes about five times as
+    /// long
     Html,
 }
 
@@ -368,39 +399,6 @@ impl Shape {
     pub fn shows_calls(self) -> bool {
         matches!(self, Shape::Callgrind | Shape::Firefox | Shape::Html)
     }
-}
-
-/// Shape of an answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Format {
-    /// A table for people
-    Text,
-    /// Everything, for programs
-    Json,
-    /// The table, for spreadsheets
-    Csv,
-}
-
-/// Shape of the doctor's answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum DoctorFormat {
-    /// For people
-    Text,
-    /// For programs
-    Json,
-}
-
-/// What to say, in one line, of an option that there is not; `None` for anything else that is wrong.
-pub fn unknown_option(said: &clap::Error) -> Option<String> {
-    let text = |kind| match said.get(kind) {
-        Some(ContextValue::String(text)) => Some(text.clone()),
-        Some(ContextValue::Strings(texts)) => Some(texts.join(" or ")),
-        _ => None,
-    };
-    let option = text(ContextKind::InvalidArg)
-        .filter(|option| said.kind() == clap::error::ErrorKind::UnknownArgument && option.starts_with('-'))?;
-    let near = text(ContextKind::SuggestedArg).map_or(String::new(), |near| format!("did you mean {near}? "));
-    Some(format!("there is no option {option}: {near}see --help, or put -- before a program of that name"))
 }
 
 #[cfg(test)]

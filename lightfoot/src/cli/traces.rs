@@ -1,6 +1,7 @@
 //! What may be said to `trace`, and to the commands that read traces: `align`, `perturb`, `plan`.
 
-use super::{Format, Hierarchy};
+use super::machine_options::MachineOptions;
+use super::shape::Format;
 use clap::{Args, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -14,13 +15,16 @@ pub struct Trace {
     /// Hardware metrics, with commas between them [default: all that the engine has]
     #[arg(long, value_name = "EVENTS")]
     pub hardware: Option<String>,
-    /// Software metrics: fn:NAME, var:NAME, addr:START-END, line:FILE:LINE, with commas between them
+    /// Software metrics: fn:NAME (all functions of that name; fn:NAME@* each, fn:FILE!NAME those of
+    /// a library or source file), var:NAME, addr:START-END, line:FILE:LINE, with commas between
+    /// them
     #[arg(long, value_name = "METRICS")]
     pub software: Option<String>,
     /// Software metrics that a simulation counts without charging the program
     #[arg(long, value_name = "METRICS")]
     pub ghost: Option<String>,
-    /// Who runs the program and counts [default: simulated for an interval of instructions or cycles, else probe where there are software metrics, else native]
+    /// Who runs the program and counts [default: simulated for an interval of instructions or
+    /// cycles, else probe where there are software metrics, else native]
     #[arg(long, value_enum)]
     pub engine: Option<TraceEngine>,
     /// Who reads the counters of a native run
@@ -31,7 +35,7 @@ pub struct Trace {
     pub layout: measure::trace::Layout,
     /// The machine to simulate
     #[command(flatten)]
-    pub hierarchy: Hierarchy,
+    pub hierarchy: MachineOptions,
     /// Simulate an operating system's interrupts, placed by this seed
     #[arg(long, value_name = "SEED")]
     pub noise: Option<u64>,
@@ -44,15 +48,29 @@ pub struct Trace {
     /// Leave address randomisation on
     #[arg(long)]
     pub aslr: bool,
-    /// File to write; until it is whole, records are kept in FILE.partial, which remains when the measurement is killed
+    /// File to write; until it is whole, records are kept in FILE.partial, which remains when the
+    /// measurement is killed
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
     /// Shape of the file
-    #[arg(long, value_enum, default_value_t = crate::trace::format::Format::Trace)]
-    pub format: crate::trace::format::Format,
+    #[arg(long, value_enum, default_value_t = TraceFormat::Trace)]
+    pub format: TraceFormat,
     /// The program and its arguments, passed on untouched
     #[arg(trailing_var_arg = true, required = true, value_name = "PROGRAM [ARGUMENTS]")]
     pub program: Vec<OsString>,
+}
+
+/// Shapes of a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum TraceFormat {
+    /// The trace file, which the other commands read
+    Trace,
+    /// A row per record, for spreadsheets
+    Csv,
+    /// Everything, for programs
+    Json,
+    /// Counter tracks for the Firefox Profiler
+    Firefox,
 }
 
 /// Who runs a program that is traced.
@@ -62,7 +80,8 @@ pub enum TraceEngine {
     Native,
     /// The program by itself; chosen functions count their calls
     Probe,
-    /// The program by itself; the kernel's breakpoints count calls of chosen functions, at a trap each
+    /// The program by itself; the kernel's breakpoints count calls of chosen functions, at a trap
+    /// each
     Uprobe,
     /// The engine, which counts software metrics as it translates
     Jit,
@@ -97,7 +116,7 @@ fn interval(text: &str) -> Result<measure::trace::Interval, String> {
     let (digits, unit, each) = unit.ok_or_else(said)?;
     let length = digits.trim().parse::<f64>().map_err(|_| said())? * each;
     if !(1.0..=1e18).contains(&length) {
-        return Err("an interval is at least 1 and at most 1e18".into());
+        return Err("expected an interval from 1 to 1e18".into());
     }
     Ok(Interval { length: length.round() as u64, unit })
 }
@@ -155,7 +174,8 @@ pub struct Perturb {
     /// Differences of a correlation that are smaller do not matter
     #[arg(long, value_name = "RHO", default_value_t = 0.1)]
     pub effect: f64,
-    /// How far alignments may leave the straight line, as a share of the longer trace; 1 is no limit
+    /// How far alignments may leave the straight line, as a share of the longer trace; 1 is no
+    /// limit
     #[arg(long, value_name = "SHARE", default_value_t = 0.1)]
     pub band: f64,
     /// Seed of permutations, when there are too many to list
@@ -181,7 +201,9 @@ pub struct Perturb {
 /// Options of `plan`.
 #[derive(Debug, Args)]
 pub struct Plan {
-    /// Software metrics: fn:NAME, var:NAME, addr:START-END, line:FILE:LINE, with commas between them
+    /// Software metrics: fn:NAME (all functions of that name; fn:NAME@* each, fn:FILE!NAME those of
+    /// a library or source file), var:NAME, addr:START-END, line:FILE:LINE, with commas between
+    /// them
     #[arg(long, value_name = "METRICS")]
     pub metrics: String,
     /// Runs of the program at most, baselines included
@@ -204,7 +226,7 @@ pub struct Plan {
     pub engine: TraceEngine,
     /// The machine to simulate
     #[command(flatten)]
-    pub hierarchy: Hierarchy,
+    pub hierarchy: MachineOptions,
     /// Write the plan here instead of to standard output
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,

@@ -1,16 +1,19 @@
-//! `lightfoot align`: which record of one trace corresponds to which of another, and how alike the traces then are.
+//! `lightfoot align`: which record of one trace corresponds to which of another, and how alike the
+//! traces then are.
 //!
-//! Every metric is judged along a path that the other metrics decided, for a metric that took part would be fitted to itself. The path that is shown is that of all metrics.
+//! Every metric is judged along a path that the other metrics decided, for a metric that took part
+//! would be fitted to itself. The path that is shown is that of all metrics.
 
 use super::trace_file::{band, read};
 use crate::cli::{Align, Format};
-use crate::exit::{Failure, USAGE};
-use crate::report::output::{print, replace};
-use crate::report::plot::curves::{curves, Curve, Curves};
 use anyhow::{Context, Result};
 use measure::align::{align, normalised, Aligned, Band};
 use measure::rank::spearman;
-use measure::trace::Trace;
+use measure::trace::{doubts, Trace};
+use plot::curves::{curves, Curve, Curves};
+use present::exit::{Failure, USAGE};
+use present::output::{print, replace};
+use present::terminal::printable_lines;
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -45,14 +48,19 @@ struct Row {
 pub(super) fn run(options: &Align) -> Result<u8> {
     let (a, b) = (read(&options.first)?, read(&options.second)?);
     let names = metrics(options, &a, &b)?;
-    let answer = answer(&a, &b, &names, band(options.band)?);
+    let mut answer = answer(&a, &b, &names, band(options.band)?);
+    answer.notes.splice(0..0, doubts(&[&a, &b]));
     if let Some(path) = &options.plot {
         replace(path, plot(&answer)).with_context(|| format!("cannot write {}", path.display()))?;
     }
     let text = match options.format {
         Format::Json => serde_json::to_string_pretty(&answer)? + "\n",
-        Format::Csv => csv(&answer),
-        Format::Text => text(&answer),
+        Format::Csv => {
+            // The path has no room for them.
+            answer.notes.iter().for_each(|note| present::tell!("lightfoot: {note}"));
+            csv(&answer)
+        }
+        Format::Text => printable_lines(&text(&answer)),
     };
     match &options.output {
         Some(path) => replace(path, text).with_context(|| format!("cannot write {}", path.display()))?,

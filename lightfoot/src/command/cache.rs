@@ -3,15 +3,15 @@
 use super::measure::{self, Followed, Measured, Prepared, Simulated};
 use super::thread::OfThread;
 use crate::cli::{Cache, Shape};
-use crate::course::branch::Predicted;
-use crate::course::{Course, Sums};
-use crate::distances::{Counted, Distances};
-use crate::engine;
-use crate::hierarchy::Hierarchy;
-use crate::observe::{complete, Simulator};
 use crate::report::curve::{Curve, Touched};
 use crate::report::Kind;
-use crate::simulation::{join, Numbered, Simulated as Run, Simulation};
+use crate::run::block_order::branch::Predicted;
+use crate::run::block_order::{Accumulator, BlockOrderAnalysis};
+use crate::run::distances::{Counted, Distances};
+use crate::run::engine;
+use crate::run::hierarchy::Hierarchy;
+use crate::run::observe::{complete, Simulator};
+use crate::run::simulation::{join, Numbered, Simulated as Run, Simulation};
 use anyhow::{Context, Result};
 use instrument::Outcome;
 use serde_json::{json, Value};
@@ -34,7 +34,7 @@ pub(super) fn run(options: &Cache) -> Result<u8> {
         anyhow::bail!("--by thread needs LRU, independent levels, no prefetchers and pages of one size");
     }
     let plan = Plan::new(options, &hierarchy)?;
-    let Found { mut outcome, counts, threads, predicted, curve, followed } =
+    let SimulatedRun { mut outcome, counts, threads, predicted, curve, followed } =
         simulate(options, &prepared, &hierarchy, &plan)?;
     complete(&mut outcome.profile, &counts.complex);
     outcome.warnings.extend(hierarchy.warnings.iter().cloned());
@@ -96,7 +96,8 @@ impl Plan {
     }
 }
 
-/// How the machine was simulated: what was asked for beyond its description, and which stream that took.
+/// How the machine was simulated: what was asked for beyond its description, and which stream that
+/// took.
 fn simulation(options: &Cache, plan: &Plan) -> Value {
     json!({
         "stream": plan.stream.why,
@@ -114,7 +115,7 @@ fn write_backs(options: &Cache) -> WriteBacks {
 }
 
 /// What a run gave.
-struct Found {
+struct SimulatedRun {
     outcome: Outcome,
     counts: Counts,
     threads: Numbered,
@@ -123,14 +124,19 @@ struct Found {
     followed: Followed,
 }
 
-fn simulate(options: &Cache, prepared: &Prepared<'_>, hierarchy: &Hierarchy, plan: &Plan) -> Result<Found> {
+fn simulate(
+    options: &Cache,
+    prepared: &Prepared<'_>,
+    hierarchy: &Hierarchy,
+    plan: &Plan,
+) -> Result<SimulatedRun> {
     let stream = plan.stream.stream;
     let simulation = plan.simulation(hierarchy, options)?;
     let curve = |found| Some(Curve::new(hierarchy, plan.sizes.as_ref()?, &found?));
     if options.branches || prepared.needs_course() {
         // Of the same stream, which need not be the least one.
         let spare = Simulation::new(&hierarchy.levels, write_backs(options))?.from_stream(stream);
-        let mut course = Course::new(Sums::Simulated(Box::new(simulation)), stream);
+        let mut course = BlockOrderAnalysis::new(Accumulator::Simulated(Box::new(simulation)), stream);
         if options.branches {
             let named = PREDICTORS.iter().find(|predictor| predictor.name == options.predictor);
             let predictor = named.context("the command line names a predictor")?.new;
@@ -139,14 +145,15 @@ fn simulate(options: &Cache, prepared: &Prepared<'_>, hierarchy: &Hierarchy, pla
         if options.run.format == Shape::Html {
             course = course.with_working_set(hierarchy.levels.data.line_bytes);
         }
-        let course = prepared.course(course, || Sums::Simulated(Box::new(spare)));
+        let course = prepared.course(course, || Accumulator::Simulated(Box::new(spare)));
         let (outcome, mut found) = prepared.run_course(course)?;
         let (counts, predicted) = (std::mem::take(&mut found.counts), found.predicted.take());
         let curve = curve(found.curve.take());
         let touched = found.touched.take().map(|touched| Touched::new(&touched, hierarchy, &stream));
-        let followed = Followed::new(found, |counts| Some(hierarchy.attribution(counts, None)));
+        let attribution = |counts: &simulate::Counts| Some(hierarchy.attribution(counts, None));
+        let followed = Followed::new(found, attribution, prepared.run.rep);
         let followed = followed.with_touched(touched);
-        return Ok(Found { outcome, counts, threads: Vec::new(), predicted, curve, followed });
+        return Ok(SimulatedRun { outcome, counts, threads: Vec::new(), predicted, curve, followed });
     }
     let options = prepared.options(stream);
     let mut simulator = Simulator::new(simulation.with_threads(options.threads));
@@ -159,5 +166,5 @@ fn simulate(options: &Cache, prepared: &Prepared<'_>, hierarchy: &Hierarchy, pla
     };
     let counts = join(images, first);
     let curve = curve(found);
-    Ok(Found { outcome, counts, threads, predicted: None, curve, followed: Followed::default() })
+    Ok(SimulatedRun { outcome, counts, threads, predicted: None, curve, followed: Followed::default() })
 }

@@ -3,10 +3,10 @@
 use super::measure::{self, Followed, Measured};
 use super::thread::OfThread;
 use crate::cli::Count;
-use crate::course::{Course, Sums};
-use crate::engine;
-use crate::observe::{complete, Counter};
 use crate::report::Kind;
+use crate::run::block_order::{Accumulator, BlockOrderAnalysis};
+use crate::run::engine;
+use crate::run::observe::{complete, Counter};
 use anyhow::Result;
 use event::Stream;
 use instrument::Outcome;
@@ -41,9 +41,9 @@ fn plainly(prepared: &measure::Prepared<'_>) -> Result<Ran> {
 }
 
 fn in_course(prepared: &measure::Prepared<'_>) -> Result<Ran> {
-    let sums = || Sums::Counted(Box::default());
-    let course = prepared.course(Course::new(sums(), Stream::Counts), sums);
+    let sums = || Accumulator::Counted(Box::default());
+    let course = prepared.course(BlockOrderAnalysis::new(sums(), Stream::Counts), sums);
     let (mut outcome, found) = prepared.run_course(course)?;
     complete(&mut outcome.profile, &found.counts.complex);
-    Ok((outcome, Vec::new(), Followed::new(found, |_| None)))
+    Ok((outcome, Vec::new(), Followed::new(found, |_| None, prepared.run.rep)))
 }

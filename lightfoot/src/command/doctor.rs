@@ -1,16 +1,16 @@
 //! `lightfoot doctor`: what this machine is, what it can measure, what it cannot, why, and the fix.
 //!
-//! Rows come from `machine`, which reads files and CPUID, and from the engine, which tries. An exit status of 1 says that something
-//! the main commands need is missing.
+//! Rows come from `machine`, which reads files and CPUID, and from the engine, which tries. An exit
+//! status of 1 says that something the main commands need is missing.
 
 use crate::cli::{Doctor, DoctorFormat};
-use crate::engine;
-use crate::exit::NEGATIVE;
-use crate::report::output::print;
-use crate::report::terminal::beside;
+use crate::run::engine;
 use anyhow::Result;
 use machine::{Ability, Cache, Machine, Origin, State, Tlb};
 use pattern::kernel::cuda::Cuda;
+use present::exit::NEGATIVE;
+use present::output::print;
+use present::terminal::beside;
 use serde::Serialize;
 use std::fmt::Write;
 

@@ -1,15 +1,20 @@
-//! `lightfoot instrument PROGRAM -o FILE`: one file that runs the program instrumented by itself, ATOM's product.
+//! `lightfoot instrument PROGRAM -o FILE`: one file that runs the program instrumented by itself,
+//! ATOM's product.
 //!
-//! The file is this executable with the program and the options behind it; at its start it finds them and does what the command line would have done. The
-//! program runs from its own place where that still holds the same bytes, else from a copy in a temporary folder, under its own name. **Leaves
-//! out** the program's shared libraries: on another machine those are that machine's.
+//! The file is this executable with the program and the options in one section more, which `strip`
+//! keeps; at its start it finds them and does what the command line would have done. The program
+//! runs from its own place where that still holds the same bytes, else from a copy in a temporary
+//! folder, under its own name.
+//! **Leaves out** the program's shared libraries: on another machine those are that machine's.
 
+use super::carrier;
 use crate::cli::{Cli, Command, Instrument};
-use crate::exit::{Failure, CANNOT_RUN, USAGE};
-use crate::report::output::{print, replace};
 use ::instrument::tools;
 use anyhow::{Context, Result};
 use clap::Parser;
+use present::exit::{refused, Failure, CANNOT_RUN};
+use present::output::{print, replace_with};
+use present::temporary::Temporary;
 use serde::{Deserialize, Serialize};
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Permissions};
@@ -17,7 +22,8 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// The last bytes of such a file: this, and three numbers of 8 bytes: the program's length, the header's, and a checksum of both.
+/// The last bytes of the section: this, and three numbers of 8 bytes: the program's length, the
+/// header's, and a checksum of both.
 const MAGIC: &[u8; 16] = b"lightfoot-carry1";
 const TRAILER_BYTES: usize = 40;
 const THIS: &str = "/proc/self/exe";
@@ -43,6 +49,7 @@ pub(super) fn run(options: &Instrument) -> Result<u8> {
             path.display()
         )));
     }
+    let permissions = permissions(&path)?;
     let words = words(options)?;
     let header = Header { words, path: path.into_os_string().into_vec() };
     let file = composed(&std::fs::read(THIS).context("cannot read this executable")?, &program, &header)?;
@@ -53,9 +60,7 @@ pub(super) fn run(options: &Instrument) -> Result<u8> {
             out.display()
         )));
     }
-    replace(out, &file).with_context(|| format!("cannot write {}", out.display()))?;
-    std::fs::set_permissions(out, Permissions::from_mode(0o755))
-        .with_context(|| format!("cannot make {} executable", out.display()))?;
+    replace_with(out, &file, &permissions).with_context(|| format!("cannot write {}", out.display()))?;
     print(&format!(
         "{} runs {} under {}\n",
         out.display(),
@@ -65,8 +70,18 @@ pub(super) fn run(options: &Instrument) -> Result<u8> {
     Ok(0)
 }
 
-fn refused(sentence: String) -> anyhow::Error {
-    Failure { status: USAGE, sentence }.into()
+/// What may be done with the instrumented program: no more than with the program, which it holds.
+/// It never runs as another user, and never with more rights than whoever starts it has.
+fn permissions(program: &Path) -> Result<Permissions> {
+    let about = program.metadata().with_context(|| format!("cannot read {}", program.display()))?;
+    let mode = about.permissions().mode() & 0o777;
+    if mode & 0o111 == 0 {
+        return Err(refused(format!(
+            "{0} is not executable: chmod +x {0}, or name another program",
+            program.display()
+        )));
+    }
+    Ok(Permissions::from_mode(mode))
 }
 
 /// The program's file, as a shell would find it.
@@ -126,13 +141,13 @@ fn program(command: &Command) -> &[OsString] {
 
 fn composed(this: &[u8], program: &[u8], header: &Header) -> Result<Vec<u8>> {
     let header = serde_json::to_vec(header)?;
-    let mut file = [this, program, &header].concat();
-    let sum = checksum(&file[this.len()..]);
-    file.extend_from_slice(MAGIC);
+    let mut carried = [program, &header].concat();
+    let sum = checksum(&carried);
+    carried.extend_from_slice(MAGIC);
     for number in [program.len() as u64, header.len() as u64, sum] {
-        file.extend_from_slice(&number.to_le_bytes());
+        carried.extend_from_slice(&number.to_le_bytes());
     }
-    Ok(file)
+    carrier::with_section(this, &carried).context("this executable has no section table: build it anew")
 }
 
 /// FNV-1a: enough to tell a damaged file from a whole one.
@@ -148,7 +163,7 @@ pub struct Carried {
     program: Vec<u8>,
 }
 
-/// What this executable carries, if it does: one read of 40 bytes for all that do not.
+/// What this executable carries, if it does: three short reads for all that do not.
 ///
 /// # Errors
 /// When it is damaged.
@@ -158,20 +173,19 @@ pub fn carried() -> Result<Option<Carried>> {
 }
 
 fn read_carried(file: &File) -> Result<Option<Carried>> {
-    let length = file.metadata().map_or(0, |about| about.len());
+    let Some(section) = carrier::section(file) else { return Ok(None) };
     let mut trailer = [0; TRAILER_BYTES];
-    let Some(end) = length.checked_sub(TRAILER_BYTES as u64) else { return Ok(None) };
-    if file.read_exact_at(&mut trailer, end).is_err() || !trailer.starts_with(MAGIC) {
-        return Ok(None);
-    }
+    let end = section.end.saturating_sub(TRAILER_BYTES as u64);
+    let read = file.read_exact_at(&mut trailer, end).is_ok();
     let number = |at: usize| u64::from_le_bytes(std::array::from_fn(|byte| trailer[at + byte]));
     let (program_bytes, header_bytes, sum) = (number(16), number(24), number(32));
     let damaged = || Failure {
         status: CANNOT_RUN,
         sentence: "this instrumented program is damaged: make it again".into(),
     };
-    let carried_bytes =
-        program_bytes.checked_add(header_bytes).filter(|bytes| *bytes <= end).ok_or_else(damaged)?;
+    let whole =
+        |bytes: &u64| read && trailer.starts_with(MAGIC) && section.start.checked_add(*bytes) == Some(end);
+    let carried_bytes = program_bytes.checked_add(header_bytes).filter(whole).ok_or_else(damaged)?;
     let mut program = vec![0; usize::try_from(carried_bytes)?];
     file.read_exact_at(&mut program, end - carried_bytes).map_err(|_| damaged())?;
     if checksum(&program) != sum {
@@ -182,43 +196,26 @@ fn read_carried(file: &File) -> Result<Option<Carried>> {
     Ok(Some(Carried { header, program }))
 }
 
-/// A folder that goes when the run is over.
-struct Temporary(PathBuf);
-
-impl Drop for Temporary {
-    fn drop(&mut self) {
-        // What cannot be removed is in the system's folder for such things.
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
 impl Carried {
-    /// Does what the command line would do with the program and `arguments`.
+    /// The command line that runs the program with `arguments`, and a copy of the program that must
+    /// last as long as it runs, where it is not in its own place any more.
     ///
     /// # Errors
-    /// As [`super::run`]; when the program can neither be found nor written.
-    pub fn run(self, arguments: &[OsString]) -> Result<u8> {
+    /// When the program can neither be found nor written.
+    pub(super) fn command_line(&self, arguments: &[OsString]) -> Result<(Cli, Option<Temporary>)> {
         let path = PathBuf::from(OsString::from_vec(self.header.path.clone()));
         let own_place = std::fs::read(&path).is_ok_and(|bytes| bytes == self.program);
-        let (path, _temporary) = if own_place { (path, None) } else { self.unpack(&path)? };
+        let (path, copy) = if own_place { (path, None) } else { self.unpack(&path)? };
         let mut all: Vec<OsString> = vec!["lightfoot".into()];
         all.extend(self.header.words.iter().map(OsString::from));
         all.extend([OsString::from("--"), path.into_os_string()]);
         all.extend(arguments.iter().cloned());
-        let cli = Cli::try_parse_from(&all)?;
-        super::run(&cli.command)
+        Ok((Cli::try_parse_from(&all)?, copy))
     }
 
     fn unpack(&self, path: &Path) -> Result<(PathBuf, Option<Temporary>)> {
-        let folder = std::env::temp_dir().join(format!("lightfoot-{}", std::process::id()));
-        std::fs::create_dir(&folder).with_context(|| {
-            format!(
-                "cannot make {} to run the program from: set TMPDIR to a folder that can be written to",
-                folder.display()
-            )
-        })?;
-        let temporary = Temporary(folder);
-        let copy = temporary.0.join(path.file_name().unwrap_or("program".as_ref()));
+        let temporary = Temporary::new("carried")?;
+        let copy = temporary.path().join(path.file_name().unwrap_or("program".as_ref()));
         std::fs::write(&copy, &self.program)
             .and_then(|()| std::fs::set_permissions(&copy, Permissions::from_mode(0o700)))
             .with_context(|| format!("cannot write {}", copy.display()))?;
@@ -228,6 +225,7 @@ impl Carried {
 
 #[cfg(test)]
 mod tests {
+    use super::super::carrier::tests::smallest;
     use super::*;
 
     fn file(bytes: &[u8]) -> File {
@@ -240,15 +238,16 @@ mod tests {
     #[test]
     fn what_is_carried_comes_back_and_damage_is_seen() {
         let header = Header { words: vec!["count".into()], path: b"/bin/\xff".to_vec() };
-        let mut bytes = composed(b"this executable", b"the program", &header).unwrap();
+        let mut bytes = composed(&smallest(), b"the program", &header).unwrap();
         let carried = read_carried(&file(&bytes)).unwrap().unwrap();
         assert_eq!(
             (carried.program.as_slice(), carried.header.path.as_slice()),
             (&b"the program"[..], &b"/bin/\xff"[..])
         );
-        bytes[20] ^= 1;
+        let at = bytes.windows(11).position(|window| window == b"the program").unwrap();
+        bytes[at + 4] ^= 1;
         assert!(read_carried(&file(&bytes)).is_err());
-        assert!(read_carried(&file(b"this executable")).unwrap().is_none());
+        assert!(read_carried(&file(&smallest())).unwrap().is_none());
         assert!(read_carried(&file(&[b'x'; 100])).unwrap().is_none());
     }
 }

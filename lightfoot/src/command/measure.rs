@@ -1,28 +1,30 @@
-//! What `count` and `cache` share: before the run everything that can be refused is refused, after it the report is made and written.
+//! What `count` and `cache` share: before the run everything that can be refused is refused, after
+//! it the report is made and written.
 
-use super::complain;
+use super::complaint::complain;
 use super::thread::{self, OfThread};
-use crate::calls::Calls;
 use crate::cli::{By, Rep, Run, Shape};
-use crate::course::branch::Predicted;
-use crate::course::{Course, Found, Sums};
-use crate::engine;
-use crate::exit::{self, FAILURE};
-use crate::hierarchy::Hierarchy;
-use crate::native;
 use crate::report::curve::{Curve, Touched};
 use crate::report::detail::Detail;
-use crate::report::output::Destination;
-use crate::report::terminal::Page;
-use crate::report::{group, number, sortable, Engine, Kind, Metric, Order, ProcessRow, Report, View, SCHEMA};
-use crate::symbol::Symbolizer;
-use crate::tally::{tally, Attribution, Grain, Tally};
+use crate::report::{group, sortable, Engine, Kind, Metric, Order, ProcessRow, Report, View, SCHEMA};
+use crate::run::block_order::branch::Predicted;
+use crate::run::block_order::{Accumulator, BlockOrderAnalysis, BlockOrderFindings};
+use crate::run::calls::Calls;
+use crate::run::engine::{self, exit_signal, exit_status};
+use crate::run::hierarchy::Hierarchy;
+use crate::run::native;
+use crate::run::tally::{tally, Attribution, Grain, Tally};
 use anyhow::Result;
 use event::Stream;
-use instrument::{Aslr, Children, Command, Effort, Options, Outcome, Process, Threads};
+use instrument::{Aslr, Children, Command, EngineStats, Options, Outcome, Process, Threads};
+use present::exit::{self, Failure, FAILURE, NEGATIVE};
+use present::number;
+use present::output::Destination;
+use present::terminal::Page;
 use simulate::Counts;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use symbol::Symbolizer;
 
 /// A library matters for warnings when at least one instruction in this many is its own.
 const STRIPPED_SHARE: u64 = 20;
@@ -32,7 +34,7 @@ const INLINED: &str = "inlined";
 
 /// Everything that was checked before the run.
 pub(super) struct Prepared<'a> {
-    run: &'a Run,
+    pub(super) run: &'a Run,
     /// What to run.
     pub(super) command: Command,
     destination: Destination,
@@ -58,16 +60,24 @@ pub(super) struct Followed {
     calls: Option<Calls>,
     touched: Option<Touched>,
     warnings: Vec<String>,
+    /// The region that counts was never entered.
+    never_opened: bool,
     symbols: Symbolizer,
 }
 
 impl Followed {
     /// From a course; `misses` attributes what its contexts counted.
-    pub(super) fn new(found: Found, misses: impl Fn(&Counts) -> Option<Attribution>) -> Followed {
-        let calls = found.called.as_ref().map(|called| Calls::new(called, misses(&called.counts).as_ref()));
+    pub(super) fn new(
+        found: BlockOrderFindings,
+        misses: impl Fn(&Counts) -> Option<Attribution>,
+        rep: Rep,
+    ) -> Followed {
+        let calls =
+            found.called.as_ref().map(|called| Calls::new(called, misses(&called.counts).as_ref(), rep));
+        let never_opened = found.region.as_ref().is_some_and(|region| region.never_opened);
         let mut warnings = found.region.map(|region| region.warnings).unwrap_or_default();
         warnings.extend(found.called.as_ref().and_then(|called| called.contexts.warning()));
-        Followed { calls, touched: None, warnings, symbols: found.symbols }
+        Followed { calls, touched: None, warnings, never_opened, symbols: found.symbols }
     }
 
     /// With the memory that was touched in each slice of time.
@@ -149,10 +159,22 @@ fn distinct(by: &[By]) -> Vec<By> {
     all
 }
 
+/// A count of nothing is no answer.
+fn unopened(region: &str) -> anyhow::Error {
+    let sentence = format!(
+        "nothing was counted: the program never entered region {region}, name one that it enters or leave --region out"
+    );
+    Failure { status: NEGATIVE, sentence }.into()
+}
+
 impl Prepared<'_> {
     /// How the engine is to run the program.
     pub(super) fn options(&self, stream: Stream) -> Options {
-        let children = if self.run.follow_children { Children::Followed } else { Children::Released };
+        let children = match (self.run.follow_children, self.run.wait_all) {
+            (false, _) => Children::Released,
+            (true, false) => Children::Followed,
+            (true, true) => Children::Awaited,
+        };
         let aslr = if self.run.aslr { Aslr::On } else { Aslr::Off };
         let translations = if self.run.no_translation_cache { None } else { translations() };
         let threads = if self.by_thread() { Threads::Apart } else { Threads::Together };
@@ -175,7 +197,11 @@ impl Prepared<'_> {
     }
 
     /// The course with what the options ask of it; `sums` adds up its contexts.
-    pub(super) fn course(&self, course: Course, sums: impl FnOnce() -> Sums) -> Course {
+    pub(super) fn course(
+        &self,
+        course: BlockOrderAnalysis,
+        sums: impl FnOnce() -> Accumulator,
+    ) -> BlockOrderAnalysis {
         let course = match self.follows_calls() {
             true => course.with_calls(sums()),
             false => course,
@@ -187,7 +213,7 @@ impl Prepared<'_> {
     }
 
     /// Runs the program; of a region, the profile is what happened there.
-    pub(super) fn run_course(&self, mut course: Course) -> Result<(Outcome, Found)> {
+    pub(super) fn run_course(&self, mut course: BlockOrderAnalysis) -> Result<(Outcome, BlockOrderFindings)> {
         let ran = engine::run_tool(&self.command, &self.options(Stream::Counts), &mut course);
         let found = course.finish();
         let mut outcome = ran?.0;
@@ -198,7 +224,11 @@ impl Prepared<'_> {
     }
 
     /// Makes the report, writes it, and gives the exit status.
+    ///
+    /// # Errors
+    /// The region that counts was never entered; the report is written nevertheless.
     pub(super) fn finish(&self, measured: Measured) -> Result<u8> {
+        let never_opened = measured.followed.never_opened;
         let report = self.report(measured);
         let page = match self.destination {
             Destination::Stderr => Page::of_stderr(),
@@ -210,10 +240,15 @@ impl Prepared<'_> {
             self.rescue(&report, view);
             return Ok(FAILURE);
         }
-        Ok(report.exit_status)
+        match &self.run.region {
+            // An interrupted program may have been on its way there.
+            Some(name) if never_opened && !report.partial => Err(unopened(name)),
+            _ => Ok(report.exit_status),
+        }
     }
 
-    /// The report could not be written where it belongs: what was measured is shown rather than lost.
+    /// The report could not be written where it belongs: what was measured is shown rather than
+    /// lost.
     fn rescue(&self, report: &Report, view: View<'_>) {
         if self.destination != Destination::Stderr {
             let view = View { format: Shape::Text, page: Page::of_stderr(), ..view };
@@ -326,8 +361,8 @@ fn empty(measured: &Measured, rep: Rep) -> Report {
         version: env!("CARGO_PKG_VERSION"),
         kind: measured.kind,
         command: Vec::new(),
-        exit_status: if outcome.interrupted { exit::INTERRUPTED } else { exit::of_program(outcome.exit) },
-        signal: exit::signal(outcome.exit),
+        exit_status: if outcome.interrupted { exit::INTERRUPTED } else { exit_status(outcome.exit) },
+        signal: exit_signal(outcome.exit),
         partial: outcome.interrupted,
         rep,
         region: None,
@@ -371,8 +406,8 @@ fn processes(processes: &[Process], tally: &Tally) -> Vec<ProcessRow> {
             place: index + 1,
             parent_place: process.parent.map(|parent| parent + 1),
             command: process.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
-            exit_status: process.exit.map(exit::of_program),
-            signal: process.exit.and_then(exit::signal),
+            exit_status: process.exit.map(exit_status),
+            signal: process.exit.and_then(exit_signal),
             counts,
         }
     };
@@ -396,13 +431,13 @@ fn split(
     detail.split(rows.iter().map(part), |image| of_image.get(image as usize).copied()?, tally, symbols);
 }
 
-fn engine(effort: &Effort) -> Engine {
+fn engine(stats: &EngineStats) -> Engine {
     Engine {
-        fragments: effort.fragments,
-        code_bytes: effort.code_bytes,
-        stops: effort.exits + effort.lookups + effort.segments + effort.system_calls + effort.signals,
-        translating_s: effort.translating.as_secs_f64(),
-        waiting_s: effort.waiting.as_secs_f64(),
+        fragments: stats.fragments,
+        code_bytes: stats.code_bytes,
+        stops: stats.exits + stats.lookups + stats.segments + stats.system_calls + stats.signals,
+        translating_s: stats.translating.as_secs_f64(),
+        waiting_s: stats.waiting.as_secs_f64(),
     }
 }
 
@@ -421,7 +456,8 @@ fn unknown_lines(tally: &Tally) -> Option<String> {
     })
 }
 
-/// One sentence about the files that name only their exported functions, where much of the work is theirs.
+/// One sentence about the files that name only their exported functions, where much of the work is
+/// theirs.
 fn stripped(tally: &Tally, symbols: &Symbolizer) -> Option<String> {
     let heavy = tally.libraries.iter().filter(|(index, counts)| {
         symbols.libraries()[*index].is_stripped()

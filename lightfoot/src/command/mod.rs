@@ -2,11 +2,12 @@
 
 mod align;
 mod cache;
+mod carrier;
+mod complaint;
 mod complete;
 mod count;
 mod diff;
 mod doctor;
-mod grep;
 mod index;
 mod instrument;
 mod man;
@@ -21,14 +22,12 @@ mod tool;
 mod trace;
 mod trace_file;
 
-pub use grep::main as grep;
-pub use instrument::carried;
+pub use complaint::complain;
+pub use instrument::{carried, Carried};
 
 use crate::cli::Command;
-use crate::report::terminal::Page;
 use anyhow::Result;
 use std::ffi::OsString;
-use std::io::Write;
 
 /// Commands whose exit status is the program's own.
 const PROGRAM_RUNNERS: &[&str] = &["count", "cache", "tool", "trace", "plan"];
@@ -36,7 +35,7 @@ const PROGRAM_RUNNERS: &[&str] = &["count", "cache", "tool", "trace", "plan"];
 /// Runs a command.
 ///
 /// # Errors
-/// One sentence, and the exit status that [`crate::exit::of_error`] finds in it.
+/// One sentence, and the exit status that [`present::exit::of_error`] finds in it.
 pub fn run(command: &Command) -> Result<u8> {
     match command {
         Command::Count(options) => count::run(options),
@@ -49,9 +48,9 @@ pub fn run(command: &Command) -> Result<u8> {
         Command::Align(options) => align::run(options),
         Command::Perturb(options) => perturb::run(options),
         Command::Plan(options) => plan::run(options),
-        Command::Grep(options) => Ok(grep::main(&options.words)),
+        Command::Grep(options) => Ok(grep(&options.words)),
         Command::Index(options) => index::run(options),
-        Command::Lookups(options) => crate::study::lookups(options),
+        Command::Lookups(options) => study::lookups(options),
         Command::Study(options) => study::run(options),
         Command::Doctor(options) => doctor::run(options),
         Command::Completions(options) => complete::run(options),
@@ -61,14 +60,21 @@ pub fn run(command: &Command) -> Result<u8> {
     }
 }
 
+/// Runs a program that this executable carries, as the command line would.
+///
+/// # Errors
+/// Those of [`run`]; when the program can neither be found nor written.
+pub fn run_carried(carried: &Carried, arguments: &[OsString]) -> Result<u8> {
+    let (line, _copy) = carried.command_line(arguments)?;
+    run(&line.command)
+}
+
+/// Runs `grep`, which parses its flags itself.
+pub fn grep(words: &[OsString]) -> u8 {
+    grep::main(grep::Program { name: "lightfoot grep", root: complete::root }, words)
+}
+
 /// Whether `name` is a command whose exit status is the program's own.
 pub fn runs_a_program(name: Option<&OsString>) -> bool {
     name.is_some_and(|name| PROGRAM_RUNNERS.iter().any(|command| name == command))
-}
-
-/// Says what went wrong, on standard error: in one line, unless that is a terminal.
-pub fn complain(error: &anyhow::Error) {
-    let said = Page::of_stderr().sentence("lightfoot: ", &format!("{error:#}"));
-    // Where even this cannot be written, the exit status still tells.
-    let _ = std::io::stderr().write_all(said.as_bytes());
 }

@@ -1,13 +1,14 @@
 //! `lightfoot new-tool NAME`: a crate of one's own tool that builds and runs at once.
 //!
-//! Three files: a manifest, `src/main.rs` with a tool that counts loads and stores by module, and a README with its commands. The tool depends on crate
-//! `instrument` by path: `--workspace`, or else the folder that this lightfoot was built in, where that still is one. Nothing is built
-//! here, and nothing that exists is overwritten.
+//! Three files: a manifest, `src/main.rs` with a tool that counts loads and stores by function, and
+//! a README with its commands. The tool depends on crates `instrument` and `symbol` by path:
+//! `--workspace`, or else the folder that this lightfoot was built in, where that still is one.
+//! Nothing is built here, and nothing that exists is overwritten.
 
 use crate::cli::NewTool;
-use crate::exit::{Failure, USAGE};
-use crate::report::output::print;
 use anyhow::{Context, Result};
+use present::exit::refused;
+use present::output::print;
 use std::path::{Path, PathBuf};
 
 /// The workspace that this lightfoot was built from.
@@ -31,8 +32,7 @@ pub(super) fn run(options: &NewTool) -> Result<u8> {
         )));
     }
     let workspace = workspace(options.workspace.as_deref())?;
-    let instrument = workspace.join("instrument");
-    write(&folder, name, &instrument).with_context(|| format!("cannot write {}", folder.display()))?;
+    write(&folder, name, &workspace).with_context(|| format!("cannot write {}", folder.display()))?;
     let shown = folder.display();
     print(&format!(
         "{shown} is ready: cargo run --release --manifest-path {shown}/Cargo.toml -- /bin/true\n"
@@ -40,16 +40,12 @@ pub(super) fn run(options: &NewTool) -> Result<u8> {
     Ok(0)
 }
 
-fn refused(sentence: String) -> anyhow::Error {
-    Failure { status: USAGE, sentence }.into()
-}
-
 fn is_crate_name(name: &str) -> bool {
     let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
     name.starts_with(|c: char| c.is_ascii_lowercase()) && name.chars().all(allowed)
 }
 
-/// The folder that holds crate `instrument`.
+/// The folder that holds crates `instrument` and `symbol`.
 fn workspace(given: Option<&Path>) -> Result<PathBuf> {
     let folder = given.unwrap_or(Path::new(BUILT_IN));
     let found = folder.canonicalize().ok().filter(|folder| folder.join("instrument/Cargo.toml").is_file());
@@ -62,11 +58,11 @@ fn workspace(given: Option<&Path>) -> Result<PathBuf> {
     })
 }
 
-fn write(folder: &Path, name: &str, instrument: &Path) -> std::io::Result<()> {
+fn write(folder: &Path, name: &str, sources: &Path) -> std::io::Result<()> {
     std::fs::create_dir_all(folder.join("src"))?;
     // A literal string of TOML would end at a quote, so the path is escaped as a basic one.
-    let path = instrument.display().to_string().replace('\\', "\\\\").replace('"', "\\\"");
-    let fill = |text: &str| text.replace("@NAME@", name).replace("@INSTRUMENT@", &path);
+    let path = sources.display().to_string().replace('\\', "\\\\").replace('"', "\\\"");
+    let fill = |text: &str| text.replace("@NAME@", name).replace("@SOURCES@", &path);
     std::fs::write(folder.join("Cargo.toml"), fill(MANIFEST))?;
     std::fs::write(folder.join("src/main.rs"), fill(MAIN))?;
     std::fs::write(folder.join("README.md"), fill(README))

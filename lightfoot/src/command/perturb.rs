@@ -1,13 +1,16 @@
-//! `lightfoot perturb`: did instrumentation disturb the program? A word and a sentence for every pair of metrics.
+//! `lightfoot perturb`: did instrumentation disturb the program? A word and a sentence for every
+//! pair of metrics.
 
 use super::trace_file::{band, read};
 use crate::cli::{FailOn, Format, Perturb};
-use crate::exit::{Failure, NEGATIVE, USAGE};
-use crate::report::output::{print, replace};
-use crate::report::plot::heat_map::{heat_map, Cell};
 use anyhow::{Context, Result};
 use measure::perturb::{perturb, Comparison, Kind, Options, Report, Scope, Side, Verdict};
 use measure::trace::Trace;
+use plot::heat_map::{heat_map, Cell};
+use present::csv::field;
+use present::exit::{Failure, NEGATIVE, USAGE};
+use present::output::{print, replace};
+use present::terminal::printable_lines;
 use serde::Serialize;
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -55,8 +58,12 @@ pub(super) fn run(options: &Perturb) -> Result<u8> {
             serde_json::to_string_pretty(&Answer { schema: 1, alpha, effect, verdict, report: &report })?
                 + "\n"
         }
-        Format::Csv => csv(&report),
-        Format::Text => text(&report),
+        Format::Csv => {
+            // The table has no room for them.
+            report.notes.iter().for_each(|note| present::tell!("lightfoot: {note}"));
+            csv(&report)
+        }
+        Format::Text => printable_lines(&text(&report)),
     };
     match &options.output {
         Some(path) => replace(path, shown).with_context(|| format!("cannot write {}", path.display()))?,
@@ -105,8 +112,7 @@ fn csv(report: &Report) -> String {
         let side = |side: Option<Side>| {
             format!("{},{}", number(side.map(|s| s.mean)), number(side.map(|s| s.deviation)))
         };
-        let quoted = |name: &str| if name.contains(',') { format!("\"{name}\"") } else { name.to_owned() };
-        let [a, b] = [quoted(&c.metrics[0]), quoted(&c.metrics[1])];
+        let [a, b] = [field(&c.metrics[0]), field(&c.metrics[1])];
         let (baseline, run, p) = (side(c.baseline), side(c.run), number(c.p));
         let (difference, verdict) = (number(c.difference()), c.verdict.words());
         let _ = writeln!(out, "{kind},{a},{b},{baseline},{run},{difference},{p},{verdict}");

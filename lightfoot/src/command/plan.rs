@@ -1,12 +1,11 @@
 //! `lightfoot plan`: spreads software metrics over runs until no run disturbs the program.
 //!
-//! A trial is `--repeats` runs of a set of metrics, each with an environment of another size, against baselines in the same environments: layout is part of the spread then, and
-//! cannot be taken for the instrumentation's effect. `measure::plan` chooses the sets.
+//! A trial is `--repeats` runs of a set of metrics, each with an environment of another size,
+//! against baselines in the same environments: layout is part of the spread then, and cannot be
+//! taken for the instrumentation's effect. `measure::plan` chooses the sets.
 
 use crate::cli::{Format, Plan};
-use crate::exit;
-use crate::hierarchy::Hierarchy;
-use crate::report::output::{print, replace};
+use crate::run::hierarchy::Hierarchy;
 use crate::trace::metric::Spec;
 use crate::trace::{self, Request};
 use anyhow::{Context, Result};
@@ -14,10 +13,15 @@ use instrument::Command;
 use measure::perturb::{perturb, Options, Verdict};
 use measure::plan::{plan, Trial};
 use measure::trace::{Layout, Trace};
+use present::csv::field;
+use present::exit;
+use present::output::{print, replace};
+use present::terminal::printable_lines;
 use serde::Serialize;
 use std::fmt::Write;
 
-/// Variable whose length moves the program's stack, and bytes by which one environment is larger than the one before it.
+/// Variable whose length moves the program's stack, and bytes by which one environment is larger
+/// than the one before it.
 const PADDING: (&str, usize) = ("LIGHTFOOT_PADDING", 528);
 
 /// The answer.
@@ -79,7 +83,7 @@ pub(super) fn run(options: &Plan) -> Result<u8> {
     let shown = match options.format {
         Format::Json => serde_json::to_string_pretty(&answer)? + "\n",
         Format::Csv => csv(&answer),
-        Format::Text => text(&answer),
+        Format::Text => printable_lines(&text(&answer)),
     };
     match &options.output {
         Some(path) => replace(path, shown).with_context(|| format!("cannot write {}", path.display()))?,
@@ -107,11 +111,15 @@ impl Bench<'_> {
         let request = Request { software, layout, ..request(self.options)? };
         let mut traces = Vec::new();
         for repeat in 0..self.options.repeats as usize {
-            // No other thread of this process is running here that could be reading the environment.
+            // No other thread of this process is running here that could be reading the
+            // environment.
             std::env::set_var(PADDING.0, "x".repeat(repeat * PADDING.1));
+            let interrupts = instrument::interrupts();
             let trace = trace::run(&request)?;
             self.ran += 1;
-            if trace.end.as_ref().is_some_and(|end| end.interrupted) {
+            // A program that handles Ctrl-C ends one run; its user means all of them.
+            let is_interrupted = trace.end.as_ref().is_some_and(|end| end.interrupted);
+            if is_interrupted || instrument::interrupts() > interrupts {
                 let sentence = format!("interrupted after {} runs of the program", self.ran);
                 return Err(exit::Failure { status: exit::INTERRUPTED, sentence }.into());
             }
@@ -130,7 +138,7 @@ impl Trial for Bench<'_> {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let report = perturb(&self.baseline, &runs, &Options { threads, ..Options::default() })?;
         let verdict = report.verdict();
-        crate::tell!(
+        present::tell!(
             "lightfoot: {} ({}): {}",
             metrics.iter().map(|&index| self.metrics[index].to_string()).collect::<Vec<_>>().join(" "),
             layout_name(self.layout(layout)),
@@ -190,11 +198,21 @@ fn text(answer: &Answer) -> String {
     out
 }
 
+/// A metric's name, which is quoted always.
+fn quoted(metric: &str) -> String {
+    let field = field(metric);
+    if field.starts_with('"') {
+        field
+    } else {
+        format!("\"{field}\"")
+    }
+}
+
 fn csv(answer: &Answer) -> String {
     let mut out = String::from("run,metric,layout,verdict\n");
     for (row, number) in answer.runs.iter().zip(1..) {
         for metric in &row.metrics {
-            let _ = writeln!(out, "{number},\"{metric}\",{},{}", row.layout, words(row.verdict));
+            let _ = writeln!(out, "{number},{},{},{}", quoted(metric), row.layout, words(row.verdict));
         }
     }
     out

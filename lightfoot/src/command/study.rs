@@ -1,40 +1,32 @@
-//! `lightfoot study`: runs one study, or all of them, or lists them.
+//! `lightfoot study`: runs one study, or all of them, or lists them; `lightfoot lookups`: the
+//! program that one of them measures.
 
-use crate::cli::Study;
-use crate::exit::{Failure, USAGE};
-use crate::report::output::print;
-use crate::report::terminal::beside;
-use crate::study::{run_all, STUDIES};
+use crate::cli::{Lookups, Study};
 use anyhow::Result;
+use present::output::print;
+use study::{find, list, run_all, Effort, Options, STUDIES};
 
 pub(super) fn run(options: &Study) -> Result<u8> {
     if options.list {
-        print(&list())?;
+        print(&list(STUDIES))?;
         return Ok(0);
     }
-    let told = crate::study::Options::new(options)?;
-    let Some(name) = &options.name else {
-        run_all(&told)?.show()?;
-        return Ok(0);
-    };
-    match STUDIES.iter().find(|study| study.name == name) {
-        Some(study) => {
-            (study.run)(&told)?.show()?;
-            Ok(0)
-        }
-        None => {
-            let known: Vec<&str> = STUDIES.iter().map(|study| study.name).collect();
-            let sentence = format!("there is no study {name}: the studies are {}", known.join(", "));
-            Err(Failure { status: USAGE, sentence }.into())
-        }
+    let effort = if options.quick { Effort::Quick } else { Effort::Full };
+    let asked = Options { effort, folder: options.output.clone(), max_bytes: options.max_bytes };
+    match &options.name {
+        None => run_all(STUDIES, &asked)?.show()?,
+        Some(name) => (find(STUDIES, name)?.run)(&asked)?.show()?,
     }
+    Ok(0)
 }
 
-fn list() -> String {
-    let width = STUDIES.iter().map(|study| study.name.len()).max().unwrap_or(0);
-    let lines = STUDIES.iter().map(|study| beside(&format!("  {:<width$}  ", study.name), study.about));
-    format!(
-        "Studies (study [NAME] [--quick] [-o DIR]; without a name all of them):\n{}",
-        lines.collect::<String>()
-    )
+pub(super) fn lookups(options: &Lookups) -> Result<u8> {
+    study::lookups(&study::Lookups {
+        algorithm: options.algorithm.clone(),
+        items: options.items,
+        block_bytes: options.block_bytes,
+        lookups: options.lookups,
+        trials: options.trials,
+    })?;
+    Ok(0)
 }

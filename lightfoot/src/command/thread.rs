@@ -1,11 +1,12 @@
 //! `--by thread`: what each thread did by itself.
 //!
-//! The engine's counters say how often a thread ran which blocks; complex references and misses are in its records, which the observers add up
-//! thread by thread. A child that shares its parent's memory is a thread of its own process.
+//! The engine's counters say how often a thread ran which blocks; complex references and misses are
+//! in its records, which the observers add up thread by thread. A child that shares its parent's
+//! memory is a thread of its own process.
 
 use crate::cli::Rep;
 use crate::report::Row;
-use crate::tally::{Counts, Misses};
+use crate::run::tally::{Counts, Misses};
 use instrument::{Outcome, Thread};
 use simulate::References;
 
@@ -21,10 +22,7 @@ impl OfThread {
     pub(super) fn new(number: u32, complex: &[References], misses: Option<Misses>) -> OfThread {
         let mut sum = References::default();
         for counts in complex {
-            sum.executions += counts.executions;
-            sum.iterations += counts.iterations;
-            sum.loads += counts.loads;
-            sum.stores += counts.stores;
+            sum.add(counts);
         }
         OfThread { number, complex: sum, misses }
     }
@@ -49,9 +47,7 @@ fn counts(thread: &Thread, of: Option<&OfThread>, none: Counts, rep: Rep) -> Cou
     let Some(OfThread { complex, misses, .. }) = of else { return counts };
     counts.loads += complex.loads;
     counts.stores += complex.stores;
-    if rep == Rep::Iterations {
-        counts.instructions += complex.iterations.saturating_sub(complex.executions);
-    }
+    counts.instructions += rep.more(complex);
     counts.misses = misses.or(counts.misses);
     counts
 }

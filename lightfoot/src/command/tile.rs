@@ -1,21 +1,22 @@
-//! `lightfoot tile`: tile sizes for blocked matrices by two models, simulation and measurement, with the regret of each choice.
+//! `lightfoot tile`: tile sizes for blocked matrices by two models, simulation and measurement,
+//! with the regret of each choice.
 
 use crate::cli::{ElementType, Format, Tile, TileLoop};
-use crate::exit::{Failure, USAGE};
-use crate::hierarchy::Hierarchy;
-use crate::report::number::grouped;
-use crate::report::output::{print, replace};
-use crate::report::plot::tiles::{lines, Line};
-use crate::tiling::powers;
-use crate::tiling::simulation::{replay, Loops, Missed};
-use crate::tiling::timing::{grid, regret, Effort, Real, Subject, Timed};
+use crate::run::hierarchy::Hierarchy;
 use anyhow::{Context, Result};
 use matrix::paper::{self, Branches, Level, Loop};
 use matrix::rate::{self, Rates, Work};
 use matrix::tiling::{Problem, GRID};
 use matrix::Tiling;
+use plot::tiles::{lines, Line};
+use present::exit::{Failure, USAGE};
+use present::number::grouped;
+use present::output::{print, replace};
 use serde::Serialize;
 use std::fmt::Write;
+use study::tile::powers;
+use study::tile::simulation::{replay, Loops, Missed};
+use study::tile::timing::{grid, regret, Effort, Real, Subject, Timed};
 
 /// The simulation is of at most this N: larger ones take minutes and change no case of the model.
 const SIMULATED_N: usize = 512;
@@ -44,7 +45,7 @@ struct LoopRow {
     plan_cycles: Option<f64>,
     /// First-level misses at `simulated_n` by the paper's formulas.
     model_l1_misses: Option<f64>,
-    /// The same by simulation, with the other levels.
+    /// Misses by simulation, those of the outer levels included.
     simulated: Option<Missed>,
     measured: Option<Timed>,
 }

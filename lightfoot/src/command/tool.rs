@@ -1,16 +1,17 @@
 //! `lightfoot tool`: lists the stock tools, or runs a program under one (ATOM's third argument).
 //!
-//! **Leaves out** tables by function and machine-readable reports: a tool's totals and rows are printed as it made them. What needs more is a
-//! program of its own that calls `instrument::tool::run_tool`.
+//! **Leaves out** tables by function and machine-readable reports: a tool's totals and rows are
+//! printed as it made them. What needs more is a program of its own that calls
+//! `instrument::tool::run_tool`.
 
 use crate::cli::Tool;
-use crate::engine;
-use crate::exit::{self, Failure};
-use crate::report::output::print;
-use crate::report::terminal::{beside, Page};
+use crate::run::engine::{self, exit_status};
 use anyhow::{Context, Result};
-use instrument::tools::{find, Setting, Stock, TOOLS};
+use instrument::tools::{find, BuiltinTool, Setting, TOOLS};
 use instrument::{Command, Options};
+use present::exit::{self, Failure};
+use present::output::print;
+use present::terminal::{beside, printable_lines, Page};
 
 pub(super) fn run(options: &Tool) -> Result<u8> {
     let Some(name) = &options.name else {
@@ -25,7 +26,7 @@ pub(super) fn run(options: &Tool) -> Result<u8> {
     measure(stock, &command, options)
 }
 
-fn measure(stock: &Stock, command: &Command, options: &Tool) -> Result<u8> {
+fn measure(stock: &BuiltinTool, command: &Command, options: &Tool) -> Result<u8> {
     let setting = Setting { output: options.output.clone() };
     let mut tool = (stock.new)(&setting).with_context(|| match &setting.output {
         Some(path) => format!("cannot write {}", path.display()),
@@ -35,8 +36,8 @@ fn measure(stock: &Stock, command: &Command, options: &Tool) -> Result<u8> {
     let page = Page::of_stderr();
     let said = outcome.warnings.iter().map(|warning| page.sentence("warning: ", warning));
     let text = format!("lightfoot tool {}\n{report}{}", stock.name, said.collect::<String>());
-    crate::report::output::Destination::Stderr.write(&text)?;
-    Ok(if outcome.interrupted { exit::INTERRUPTED } else { exit::of_program(outcome.exit) })
+    present::output::Destination::Stderr.write(printable_lines(&text))?;
+    Ok(if outcome.interrupted { exit::INTERRUPTED } else { exit_status(outcome.exit) })
 }
 
 fn list() -> String {

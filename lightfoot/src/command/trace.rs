@@ -1,16 +1,16 @@
 //! `lightfoot trace`: runs a program and records metrics at a regular interval.
 
 use crate::cli::{Trace, TraceEngine};
-use crate::exit;
-use crate::hierarchy::Hierarchy;
-use crate::report::output::Destination;
-use crate::report::terminal::Page;
+use crate::run::hierarchy::Hierarchy;
 use crate::trace::format::write;
 use crate::trace::metric::Spec;
 use crate::trace::{self, Noise, Request};
 use anyhow::Result;
 use instrument::{Aslr, Command};
 use measure::trace::{decode, Trace as Recorded, Unit};
+use present::exit;
+use present::output::Destination;
+use present::terminal::Page;
 use std::path::{Path, PathBuf};
 
 pub(super) fn run(options: &Trace) -> Result<u8> {
@@ -19,6 +19,7 @@ pub(super) fn run(options: &Trace) -> Result<u8> {
     let destinations = outputs.iter().map(|path| Destination::new(Some(path))).collect::<Result<Vec<_>>>()?;
     let request = request(options)?;
     let mut status = 0;
+    let interrupts = instrument::interrupts();
     for (destination, path) in destinations.iter().zip(&outputs) {
         let recorded = record(&Request { partial: partial(destination), ..request.clone() }, |recorded| {
             destination.write(write(recorded, options.format)?)
@@ -26,23 +27,28 @@ pub(super) fn run(options: &Trace) -> Result<u8> {
         say(&recorded, path)?;
         let end = recorded.end.unwrap_or_default();
         status = end.exit_status.unwrap_or(exit::FAILURE);
-        if end.interrupted {
+        // A program that handles Ctrl-C ends one run; its user means all of them.
+        if end.interrupted || instrument::interrupts() > interrupts {
             break;
         }
     }
     Ok(status)
 }
 
-/// Runs the program and writes the trace. The partial file stays when that fails and it holds something.
+/// Runs the program and writes the trace. The partial file stays when that fails and it holds
+/// something.
 fn record(request: &Request, write: impl FnOnce(&Recorded) -> Result<()>) -> Result<Recorded> {
     let recorded = trace::run(request).and_then(|recorded| write(&recorded).map(|()| recorded));
-    let Some(partial) = &request.partial else { return recorded };
+    // What is no file is not ours: it was refused.
+    let partial =
+        request.partial.as_ref().filter(|path| path.symlink_metadata().is_ok_and(|it| it.is_file()));
+    let Some(partial) = partial else { return recorded };
     let read = || decode(&std::fs::read(partial).ok()?).ok();
     let kept = if recorded.is_err() { read().map_or(0, |trace| trace.records.len()) } else { 0 };
     if kept > 0 {
-        crate::tell!("lightfoot trace: {kept} records are in {}", partial.display());
+        present::tell!("lightfoot trace: {kept} records are in {}", partial.display());
     } else {
-        // It may not have been begun.
+        // Nobody misses it, and what cannot be removed is said by nobody.
         let _ = std::fs::remove_file(partial);
     }
     recorded

@@ -1,9 +1,9 @@
 //! Trace files as arguments of commands.
 
-use crate::exit::{Failure, USAGE};
 use anyhow::Result;
 use measure::align::Band;
 use measure::trace::{check, decode, Trace};
+use present::exit::{Failure, USAGE};
 use std::path::Path;
 
 /// Reads a trace; what is wrong with it beyond a cut is said on standard error.
@@ -17,13 +17,13 @@ pub(super) fn read(path: &Path) -> Result<Trace> {
     let trace = decode(&bytes).map_err(|error| refuse(error.to_string()))?;
     if let Some(cut) = &trace.cut {
         let (at, of, why, records) = (cut.at_byte, cut.of_bytes, cut.why, trace.records.len());
-        crate::tell!(
+        present::tell!(
             "lightfoot: {}: cut at byte {at} of {of} ({why}); {records} records are used",
             path.display()
         );
     }
     if let Some(complaint) = check(&trace).first() {
-        crate::tell!("lightfoot: {}: {complaint}", path.display());
+        present::tell!("lightfoot: {}: {complaint}", path.display());
     }
     Ok(trace)
 }

@@ -1,14 +1,17 @@
 //! Files that `cg_annotate`, `cg_diff` and `cg_merge` open.
 //!
-//! Rules that both generations of these scripts hold files to: the header's lines in fixed order; a number for every event on every line; a
-//! `summary:` at the end that is exactly the sum; UTF-8 without control characters; names demangled, because no reader demangles. Events of cachegrind
-//! keep its names (`Ir`, `Dr`, `D1mr`); levels that it does not know have ours (`L2m`, `L3m`, `DTm`). Levels that the machine lacks have no column.
-//! Source: the Valgrind manual, "Cachegrind: the output file format".
+//! Rules that both generations of these scripts hold files to: the header's lines in fixed order; a
+//! number for every event on every line; a `summary:` at the end that is exactly the sum; UTF-8
+//! without control characters; names demangled, because no reader demangles. Events of cachegrind
+//! keep its names (`Ir`, `Dr`, `D1mr`); levels that it does not know have ours (`L2m`, `L3m`,
+//! `DTm`). Levels that the machine lacks have no column. Source: the Valgrind manual, "Cachegrind:
+//! the output file format".
 
 use super::detail::Detail;
-use super::terminal::printable;
-use super::{Metric, Report};
-use crate::tally::Counts;
+use super::measurement::Report;
+use super::metric::Metric;
+use crate::run::tally::Counts;
+use present::terminal::printable;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -80,7 +83,8 @@ pub fn show(report: &Report, detail: &Detail) -> String {
 /// Costs by line.
 type Lines = BTreeMap<u32, Counts>;
 
-/// Files, their functions, their lines. Functions of one name in one file are one: the format cannot tell them apart.
+/// Files, their functions, their lines. Functions of one name in one file are one: the format
+/// cannot tell them apart.
 fn by_file(detail: &Detail) -> BTreeMap<u32, BTreeMap<&str, Lines>> {
     let mut files: BTreeMap<u32, BTreeMap<&str, Lines>> = BTreeMap::new();
     for function in &detail.functions {

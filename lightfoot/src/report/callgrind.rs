@@ -1,18 +1,21 @@
 //! Files that `callgrind_annotate` and KCachegrind open, with calls and inclusive costs.
 //!
-//! A function belongs to an object and a file; code that was inlined from another file stands under `fi=` and returns with `fe=`. A `calls=` line is followed by
-//! one with the call's own line and what it cost with all that was called there. Recursion costs stand with the outermost call, inner
-//! ones have a number of calls and no cost, so that no function's inclusive cost exceeds the total.
-//! Of several processes calls are not known: each stands as the caller of all that it ran, so that viewers show whose costs a function's are.
-//! Source: the Valgrind manual, "Callgrind Format Specification".
+//! A function belongs to an object and a file; code that was inlined from another file stands under
+//! `fi=` and returns with `fe=`. A `calls=` line is followed by one with the call's own line and
+//! what it cost with all that was called there. Recursion costs stand with the outermost call,
+//! inner ones have a number of calls and no cost, so that no function's inclusive cost exceeds the
+//! total. Of several processes calls are not known: each stands as the caller of all that it ran,
+//! so that viewers show whose costs a function's are. Source: the Valgrind manual, "Callgrind
+//! Format Specification".
 
 use super::cachegrind::{columns, command, costs, is_something, machine};
 use super::detail::{Call, Detail, Function, Part};
-use super::terminal::printable;
-use super::{Metric, Report};
-use crate::symbol::UNKNOWN;
+use super::measurement::Report;
+use super::metric::Metric;
+use present::terminal::printable;
 use std::collections::HashMap;
 use std::fmt::Write;
+use symbol::UNKNOWN;
 
 type Columns = Vec<(&'static Metric, &'static str)>;
 

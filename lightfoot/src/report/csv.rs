@@ -1,8 +1,11 @@
-//! The table for spreadsheets: a header, the totals, one line per process that was followed and per row; RFC 4180 quoting, empty where a number is null.
+//! The table for spreadsheets: a header, the totals, one line per process that was followed and per
+//! row; RFC 4180 quoting, empty where a number is null.
 
-use super::{ProcessRow, Report, Row};
+use super::measurement::{ProcessRow, Report};
+use super::row::Row;
 use crate::cli::By;
-use crate::tally::Counts;
+use crate::run::tally::Counts;
+use present::csv::field;
 
 /// The whole file.
 pub fn show(report: &Report, by: &[By], rows: usize) -> String {
@@ -50,24 +53,9 @@ fn line(report: &Report, by: &[By], row: &Row) -> String {
     fields.join(",") + "\r\n"
 }
 
-/// Quoted where a reader would otherwise split it.
-pub fn field(text: &str) -> String {
-    if text.contains(['"', ',', '\n', '\r']) {
-        format!("\"{}\"", text.replace('"', "\"\""))
-    } else {
-        text.to_owned()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn commas_and_quotes_survive() {
-        assert_eq!(field("f(int)"), "f(int)");
-        assert_eq!(field("f<a, \"b\">"), "\"f<a, \"\"b\"\">\"");
-    }
 
     #[test]
     fn the_first_line_is_the_total() {

@@ -1,13 +1,14 @@
 //! Misses by cache size, and memory touched over time, as a report has them.
 //!
-//! Both come from the stream that the hierarchy is simulated from. The caches of a curve have the lines and, where that is possible, the sets of the machine's first
-//! level, which is then one of the points, with the misses that the report has for it; larger ones have more ways. What the curve says of larger sizes is therefore
-//! what a first level of that size would miss, not what an outer level with other sets does.
+//! Both come from the stream that the hierarchy is simulated from. The caches of a curve have the
+//! lines and, where that is possible, the sets of the machine's first level, which is then one of
+//! the points, with the misses that the report has for it; larger ones have more ways. What the
+//! curve says of larger sizes is therefore what a first level of that size would miss, not what an
+//! outer level with other sets does.
 
-use super::number::{grouped, rate};
-use super::Report;
-use crate::hierarchy::Hierarchy;
+use crate::run::hierarchy::Hierarchy;
 use event::Stream;
+use present::number::{grouped, rate};
 use serde::Serialize;
 use simulate::distance::{CurveSizes, MissCurve, Window, WorkingSet};
 
@@ -60,8 +61,8 @@ impl Curve {
         Curve { line_bytes: sizes.line_bytes(), sets: sizes.sets(), points: points.collect() }
     }
 
-    /// Lines of text: sizes, misses and ratios.
-    pub(super) fn text(&self, report: &Report) -> String {
+    /// Lines of text: sizes, misses, and their ratios to so many references.
+    pub(super) fn text(&self, references: u64) -> String {
         let shape = match self.sets {
             1 => "fully associative".to_owned(),
             sets => format!("{} sets", grouped(sets)),
@@ -70,7 +71,6 @@ impl Curve {
             "\n  data misses by size: LRU, {shape}, lines of {} B, of loads and stores\n",
             self.line_bytes
         );
-        let references = report.totals.loads + report.totals.stores;
         let width = self.points.iter().map(|point| grouped(point.misses()).len()).max().unwrap_or(0);
         for point in &self.points {
             let misses = point.misses();
@@ -103,7 +103,8 @@ pub struct Touched {
     pub line_bytes: u32,
     /// Instructions of a slice; the last may be shorter.
     pub slice_instructions: u64,
-    /// Lines that a slice may have touched beyond those that were counted: the in-line filter drops what its sets used last.
+    /// Lines that a slice may have touched beyond those that were counted: the in-line filter drops
+    /// what its sets used last.
     pub uncounted_lines_max: u64,
     /// Slice by slice.
     pub slices: Vec<Window>,

@@ -1,15 +1,17 @@
-//! What annotated outputs need beyond tables: costs by file, enclosing function and line, in one order.
+//! What annotated outputs need beyond tables: costs by file, enclosing function and line, in one
+//! order.
 //!
-//! A function is the enclosing one of the symbol table and a file that of the innermost frame, so that inlined code stands in the file that it
-//! was written in, under the function that runs it: the convention of cachegrind's and callgrind's files. Unknown lines are line 0 of `???`.
+//! A function is the enclosing one of the symbol table and a file that of the innermost frame, so
+//! that inlined code stands in the file that it was written in, under the function that runs it:
+//! the convention of cachegrind's and callgrind's files. Unknown lines are line 0 of `???`.
 
 use super::curve::Touched;
-use super::plain;
-use crate::calls::Calls;
-use crate::symbol::{demangle, Symbolizer, UNKNOWN};
-use crate::tally::{Counts, Tally};
+use super::row::plain;
+use crate::run::calls::Calls;
+use crate::run::tally::{Counts, Tally};
 use instrument::Profile;
 use std::collections::{BTreeMap, HashMap};
+use symbol::{demangle, Symbolizer, UNKNOWN};
 
 /// A function with its costs.
 #[derive(Clone, Debug, Default)]
@@ -61,11 +63,13 @@ pub struct Detail {
     pub functions: Vec<Function>,
     /// From [`Symbolizer::functions`] to these.
     pub numbers: HashMap<usize, usize>,
-    /// What was inlined at a line: what its code did stands here beside its own line. By index into [`Detail::files`] and line.
+    /// What was inlined at a line: what its code did stands here beside its own line. By index into
+    /// [`Detail::files`] and line.
     pub inlined: BTreeMap<(u32, u32), Counts>,
     /// The processes, where children were followed.
     pub processes: Vec<Part>,
-    /// Calling contexts, where calls were followed; functions there are those of [`Detail::functions`].
+    /// Calling contexts, where calls were followed; functions there are those of
+    /// [`Detail::functions`].
     pub calls: Option<Calls>,
     /// Memory touched over time, where it was followed.
     pub touched: Option<Touched>,
@@ -124,7 +128,8 @@ impl Detail {
         }
     }
 
-    /// Tells processes apart: `processes` has the name, the program and the totals of each, `of_image` the process of an image.
+    /// Tells processes apart: `processes` has the name, the program and the totals of each,
+    /// `of_image` the process of an image.
     pub fn split(
         &mut self,
         processes: impl Iterator<Item = (String, String, Counts)>,

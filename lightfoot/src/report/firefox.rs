@@ -1,12 +1,15 @@
-//! A processed profile for the Firefox Profiler: contexts as stacks, weighed by what the report counts.
+//! A processed profile for the Firefox Profiler: contexts as stacks, weighed by what the report
+//! counts.
 //!
-//! A slice of time is one sample for each context that ran in it; its weight is instructions, or the column that the report is sorted by. Time is
-//! instructions: one is drawn as a nanosecond, because the measured run's own clock is not the program's. Format: what
-//! <https://profiler.firefox.com> calls processed, version 55; newer versions of the page convert it when they load it. **Leaves out** threads,
-//! which share contexts. Source: "Processed profile format" and its changelog, in the profiler's developer documentation.
+//! A slice of time is one sample for each context that ran in it; its weight is instructions, or
+//! the column that the report is sorted by. Time is instructions: one is drawn as a nanosecond,
+//! because the measured run's own clock is not the program's. Format: what
+//! <https://profiler.firefox.com> calls processed, version 55; newer versions of the page convert
+//! it when they load it. **Leaves out** threads, which share contexts. Source: "Processed profile
+//! format" and its changelog, in the profiler's developer documentation.
 
 use super::detail::Detail;
-use super::Report;
+use super::measurement::Report;
 use serde_json::{json, Value};
 use std::collections::HashMap;
 
@@ -60,7 +63,7 @@ fn thread(report: &Report, detail: &Detail, strings: &mut Strings) -> Value {
     let files: Vec<Value> = functions
         .iter()
         .map(|function| match function.file.as_str() {
-            crate::symbol::UNKNOWN => Value::Null,
+            symbol::UNKNOWN => Value::Null,
             file => json!(strings.number(file)),
         })
         .collect();
@@ -129,11 +132,11 @@ fn thread(report: &Report, detail: &Detail, strings: &mut Strings) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::calls::{Calls, Sample};
-    use crate::course::stack::Context;
     use crate::report::detail::Function;
     use crate::report::tests::count_report;
-    use crate::tally::Counts;
+    use crate::run::block_order::stack::Context;
+    use crate::run::calls::{Calls, Sample};
+    use crate::run::tally::Counts;
 
     #[test]
     fn tables_are_as_long_as_they_say_and_weights_add_up() {

@@ -1,14 +1,16 @@
 //! Rows for any combination of function, line, library and opcode, added up from a tally's cells.
 //!
-//! A line is that of the innermost frame, as a debugger shows it; its row names that frame's function and says what it is inlined into. Where several
-//! functions share a line, the row names the one with the most instructions. Code whose line is not known stands as `???`, by function,
-//! because a single row for all of it would say nothing. What was inlined at a line is added up beside what the line did itself.
+//! A line is that of the innermost frame, as a debugger shows it; its row names that frame's
+//! function and says what it is inlined into. Where several functions share a line, the row names
+//! the one with the most instructions. Code whose line is not known stands as `???`, by function,
+//! because a single row for all of it would say nothing. What was inlined at a line is added up
+//! beside what the line did itself.
 
-use super::{plain, Frame, Row};
+use super::row::{plain, Frame, Row};
 use crate::cli::By;
-use crate::symbol::{demangle, ByNumber, Spot, Symbolizer};
-use crate::tally::{mnemonic, Cell, Counts, Grain, Tally};
+use crate::run::tally::{mnemonic, Cell, Counts, Grain, Tally};
 use std::cmp::Reverse;
+use symbol::{demangle, ByNumber, Spot, Symbolizer};
 
 /// What the cells must tell apart for `by`.
 pub fn grain(by: &[By]) -> Grain {
@@ -120,7 +122,8 @@ impl Groups<'_> {
     }
 }
 
-/// The rows, most first by `weight` of a row's own counts and of those with inlined code; equal ones as they happen to come.
+/// The rows, most first by `weight` of a row's own counts and of those with inlined code; equal
+/// ones as they happen to come.
 pub fn rows(
     by: &[By],
     tally: &Tally,
@@ -140,7 +143,8 @@ pub fn rows(
     let names = Names::new(symbols);
     let (functions, libraries, files) =
         (ranks(&names.functions), ranks(&names.libraries), ranks(symbols.sources().files()));
-    // Small things are sorted here, so that rows, which are large and compared by their texts, are found in order.
+    // Small things are sorted here, so that rows, which are large and compared by their texts, are
+    // found in order.
     groups.sort_by_cached_key(|(key, group)| {
         let function = group.cell().function;
         let line = key.line.map(|(file, line)| (files[file as usize], line));
@@ -212,7 +216,8 @@ impl Names<'_> {
         row
     }
 
-    /// File, line and frames of a row of lines. With functions told apart the row keeps the enclosing one's name.
+    /// File, line and frames of a row of lines. With functions told apart the row keeps the
+    /// enclosing one's name.
     fn place(&self, spot: u32, row: &mut Row) {
         let sources = self.symbols.sources();
         let file = |spot: &Spot| sources.files()[spot.file as usize].clone();
@@ -226,7 +231,7 @@ impl Names<'_> {
             let function = match spot.inlined {
                 Some(name) => self.inlined[name as usize].clone(),
                 None if spot.caller.is_none() => row.name.clone(),
-                None => crate::symbol::UNKNOWN.to_owned(),
+                None => symbol::UNKNOWN.to_owned(),
             };
             row.frames.push(Frame { function, file: file(&spot), line: spot.line });
         }

@@ -1,15 +1,19 @@
 //! One page that opens offline: totals, time, functions, annotated source, call tree.
 //!
-//! The page is three files of this folder and the report's numbers as JSON; its script makes rows as they are looked at, so that a large
-//! profile opens at once. What would make the page heavy has a budget: the heaviest lines, the sources that they are in, the contexts that hold at
-//! least a thousandth of anything; the page says what it leaves out. **Leaves out** anything that is fetched: no fonts, no libraries.
+//! The page is three files of this folder and the report's numbers as JSON; its script makes rows
+//! as they are looked at, so that a large profile opens at once. What would make the page heavy has
+//! a budget: the heaviest lines, the sources that they are in, the contexts that hold at least a
+//! thousandth of anything; the page says what it leaves out. **Leaves out** anything that is
+//! fetched: no fonts, no libraries.
 
 use super::curve::Point;
 use super::detail::{Detail, Part};
-use super::number::{grouped, rate, seconds};
-use super::terminal::printable;
-use super::{Kind, Metric, Report, COUNT_METRICS};
-use crate::tally::Counts;
+use super::measurement::Report;
+use super::metric::{Kind, Metric, COUNT_METRICS};
+use crate::run::tally::Counts;
+use present::number::{grouped, rate, seconds};
+use present::policy;
+use present::terminal::printable;
 use serde::Serialize;
 use serde_json::{json, Value};
 use simulate::distance::Window;
@@ -37,7 +41,7 @@ const SCRIPT: &str = include_str!("page/page.js");
 const NOTES: &[&str] = &[
     "Misses are those of the described machine, with least-recently-used replacement and no prefetching; real hardware prefetches streams.",
     "Addresses are virtual, and the kernel's own references, page walks and speculation are not seen.",
-    "Cycles, where given, are a declared sum of events times penalties: good for comparing two runs, no prediction of seconds.",
+    "Cycles, where given, are estimated: a sum of events, each times what the machine's description declares for it. Good for comparing two runs, no prediction of seconds.",
     "Counts are exact for the path that this run took; address randomisation was off, so that runs repeat.",
 ];
 
@@ -50,13 +54,15 @@ pub fn show(report: &Report, detail: &Detail) -> anyhow::Result<String> {
     // Inside a script element nothing may look like its end.
     let data = serde_json::to_string(&page.data())?.replace("</", "<\\/").replace("<!--", "<\\u0021--");
     let title = text(&report.command.join(" "));
+    let (style, script) = (format!("\n{STYLE}"), format!("\n{SCRIPT}"));
+    let policy = policy::element(&[&style], &[&script]);
     let mut out = format!(
-        "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width\">\n\
-         <title>lightfoot: {title}</title>\n<style>\n{STYLE}</style>\n<main>\n"
+        "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n{policy}<meta name=\"viewport\" content=\"width=device-width\">\n\
+         <title>lightfoot: {title}</title>\n<style>{style}</style>\n<main>\n"
     );
     out += &page.head(&title);
     out += BODY;
-    out += &format!("</main>\n<script type=\"application/json\" id=\"data\">{data}</script>\n<script>\n{SCRIPT}</script>\n</html>\n");
+    out += &format!("</main>\n<script type=\"application/json\" id=\"data\">{data}</script>\n<script>{script}</script>\n</html>\n");
     Ok(out)
 }
 
@@ -79,7 +85,8 @@ fn text(plain: &str) -> String {
     printable(plain).replace('&', "&amp;").replace('<', "&lt;").replace('"', "&quot;")
 }
 
-/// A line's number, what it did itself, and that together with what was inlined there, if anything was.
+/// A line's number, what it did itself, and that together with what was inlined there, if anything
+/// was.
 #[derive(Serialize)]
 struct Line(u32, Vec<u64>, #[serde(skip_serializing_if = "Option::is_none")] Option<Vec<u64>>);
 
@@ -180,7 +187,7 @@ impl<'a> Page<'a> {
             })
             .collect();
         if let Some(cycles) = &report.cycles {
-            tiles.push(("cycles, a declared sum".into(), grouped(cycles.total), text(&cycles.constants())));
+            tiles.push(("estimated cycles".into(), grouped(cycles.total), text(&cycles.formula())));
         }
         tiles.push(("wall time".into(), seconds(report.wall_s), "of the measured run".into()));
         tiles.push(match (report.slowdown, report.native_wall_s) {
@@ -234,7 +241,8 @@ impl<'a> Page<'a> {
         names.into_iter().enumerate().collect()
     }
 
-    /// `[name, library, file, line, own, with calls]` by number; those beyond the budget keep their name alone, for the tree.
+    /// `[name, library, file, line, own, with calls]` by number; those beyond the budget keep their
+    /// name alone, for the tree.
     fn functions(&mut self, libraries: &[(usize, &str)]) -> Vec<Value> {
         let library: HashMap<&str, usize> = libraries.iter().map(|(number, name)| (*name, *number)).collect();
         let files: HashMap<&str, usize> =
@@ -306,7 +314,8 @@ impl<'a> Page<'a> {
         all
     }
 
-    /// `{name, totals, functions: [[number, own]], lines}` of the heaviest processes, where there are several.
+    /// `{name, totals, functions: [[number, own]], lines}` of the heaviest processes, where there
+    /// are several.
     fn processes(&mut self) -> Value {
         let mut parts: Vec<&Part> = self.detail.processes.iter().collect();
         if parts.len() < 2 {
@@ -415,7 +424,7 @@ fn short(metric: &Metric) -> &'static str {
     match metric.field {
         "l1d_load_misses" => "L1D ld",
         "l1d_store_misses" => "L1D st",
-        _ => super::text::short(metric),
+        _ => super::metric::short(metric),
     }
 }
 
@@ -496,6 +505,20 @@ mod tests {
         assert_eq!(data["lines"]["1"], json!([[3, [1_234_567, 3000, 400]]]));
         assert!(data["sources"]["1"]["note"].as_str().unwrap().contains("/no/such/file.c is not here"));
         assert_eq!(data["calls"], Value::Null);
+    }
+
+    #[test]
+    fn the_page_runs_its_own_script_and_no_other() {
+        let page = page("prog");
+        let between = |start: &str, end: &str| page.split_once(start).unwrap().1.split_once(end).unwrap().0;
+        let policy = policy::element(&[between("<style>", "</style>")], &[between("<script>", "</script>")]);
+        let (head, body) = page.split_once("<style>").unwrap();
+        assert!(head.contains(&policy), "{head}");
+        assert_eq!(body.matches("<script>").count(), 1);
+        for inline in [" style=\"", " onclick=", "javascript:"] {
+            assert!(!page.contains(inline), "{inline}");
+        }
+        assert!(!SCRIPT.contains("setAttribute(\"style\"") && !SCRIPT.contains("innerHTML"));
     }
 
     #[test]

@@ -1,8 +1,11 @@
 //! Reports made by hand, and what each shape makes of them.
 
 use super::*;
-use crate::tally::Misses;
-use terminal::{Page, Style};
+use crate::cli::{By, Rep, Shape};
+use crate::run::tally::Counts;
+use crate::run::tally::Misses;
+use present::terminal::{Page, Style};
+use std::collections::BTreeMap;
 
 fn row(name: &str, address: u64, counts: Counts) -> Row {
     Row {

@@ -1,15 +1,19 @@
-//! The report for people: what ran and how it ended, the totals, and a table of the rows that matter most.
+//! The report for people: what ran and how it ended, the totals, and a table of the rows that
+//! matter most.
 //!
-//! 80 columns unless the terminal is wider. Numbers are whole, with thousands separators; only where they would leave no room for names are
-//! the table's numbers shortened (`12.3M`), never the totals.
+//! 80 columns unless the terminal is wider. Numbers are whole, with thousands separators; only
+//! where they would leave no room for names are the table's numbers shortened (`12.3M`), never the
+//! totals.
 
-use super::number::{brief, compact, grouped, percent, rate, seconds};
-use super::terminal::{middle_cut, printable, Page};
-use super::{Frame, Kind, Metric, ProcessRow, Report, Row, CACHE_METRICS, COUNT_METRICS, L1D};
+use super::measurement::{ProcessRow, Report};
+use super::metric::{short, Kind, Metric, CACHE_METRICS, COUNT_METRICS, L1D};
+use super::row::{Frame, Row};
 use crate::cli::By;
-use crate::symbol::UNKNOWN;
-use crate::tally::Counts;
+use crate::run::tally::Counts;
+use present::number::{brief, compact, grouped, percent, rate, seconds};
+use present::terminal::{beside, middle_cut, printable, Page};
 use std::path::Path;
+use symbol::UNKNOWN;
 
 /// A name needs at least this much room before numbers are shortened for it.
 const NAME_WIDTH_MIN: usize = 30;
@@ -21,7 +25,8 @@ pub fn show(report: &Report, by: &[By], rows: usize, page: &Page) -> String {
     out += &timing(report);
     out += &table(report, by, rows, page);
     out += &processes(report, page);
-    out += &report.curve.as_ref().map(|curve| curve.text(report)).unwrap_or_default();
+    let references = report.totals.loads + report.totals.stores;
+    out += &report.curve.as_ref().map(|curve| curve.text(references)).unwrap_or_default();
     for warning in &report.warnings {
         out += &page.sentence("warning: ", &printable(warning));
     }
@@ -75,13 +80,17 @@ fn beside_the_rows(report: &Report) -> String {
         out += &format!("  {:<16} {}\n", "write-backs", levels.join(", "));
     }
     if let Some(cycles) = &report.cycles {
-        let (total, constants) = (grouped(cycles.total), cycles.constants());
-        out += &format!("  {:<16} {total}, a declared sum:\n  {:<16} {constants}\n", "cycles", "");
+        out += &format!("  {:<16} {}\n", "cycles", grouped(cycles.total));
+        // A line ends between two terms, never inside one.
+        let formula = cycles.formula().replace(' ', "\u{a0}").replace("\u{a0}+\u{a0}", " +\u{a0}");
+        let formula = beside(&format!("  {:<16} estimated cycles = ", ""), &formula);
+        out += &formula.replace('\u{a0}', " ");
     }
     out + &behaviour(report)
 }
 
-/// What the machine does beyond sizes and ways, and how it was simulated; nothing where that is the usual.
+/// What the machine does beyond sizes and ways, and how it was simulated; nothing where that is the
+/// usual.
 fn behaviour(report: &Report) -> String {
     let text = |value: &serde_json::Value, field: &str| value[field].as_str().map(str::to_owned);
     let levels = report.machine["cache"].as_array().into_iter().flatten().filter_map(|cache| {
@@ -226,7 +235,8 @@ fn share_of(report: &Report) -> &'static str {
     }
 }
 
-/// Numbers of a table: blocks are left out (they follow instructions), and levels that the machine lacks.
+/// Numbers of a table: blocks are left out (they follow instructions), and levels that the machine
+/// lacks.
 fn columns(report: &Report) -> Vec<&'static Metric> {
     let present = |metric: &&Metric| (metric.value)(&report.totals).is_some();
     match report.kind {
@@ -257,7 +267,8 @@ fn name(row: &Row, by: &[By], room: usize) -> String {
     }
 }
 
-/// `mov file.c:12 function`, of which the place is shown in full where it fits; the folder is left to JSON.
+/// `mov file.c:12 function`, of which the place is shown in full where it fits; the folder is left
+/// to JSON.
 fn combination(row: &Row, by: &[By], room: usize) -> String {
     let mut words = Vec::new();
     words.extend(row.opcode.as_deref().filter(|_| row.opcode.as_ref() != Some(&row.name)).map(printable));
@@ -286,7 +297,8 @@ fn combination(row: &Row, by: &[By], room: usize) -> String {
 /// Where sources lie that the user did not write.
 const FOREIGN: &[&str] = &["/usr/", "/rustc/", "/.cargo/registry/", "/.rustup/", "/go/pkg/mod/"];
 
-/// Of library code that was inlined, the nearest line of other code around it: the one that the user wrote.
+/// Of library code that was inlined, the nearest line of other code around it: the one that the
+/// user wrote.
 fn caller(row: &Row) -> Option<&Frame> {
     let is_foreign = |file: &str| FOREIGN.iter().any(|place| file.contains(place));
     let inner = row.file.as_deref().is_some_and(is_foreign);
@@ -298,7 +310,8 @@ fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// A function with the file it lies in; where both do not fit, the file's version goes first and the middle of each last.
+/// A function with the file it lies in; where both do not fit, the file's version goes first and
+/// the middle of each last.
 fn function(row: &Row, room: usize) -> String {
     let Some(library) = &row.library else {
         return middle_cut(&printable(&row.name), room);
@@ -342,19 +355,5 @@ impl Numbers {
 
     fn width(&self) -> usize {
         self.heading.chars().count()
-    }
-}
-
-/// A column's heading: every number of a `cache` table but the first is a count of misses.
-pub(super) fn short(metric: &Metric) -> &'static str {
-    match metric.field {
-        "instructions" => "instr",
-        "l1i_misses" => "L1I",
-        "l1d_misses" => "L1D",
-        "l2_misses" => "L2",
-        "l3_misses" => "L3",
-        "dtlb_misses" => "dTLB",
-        "branch_mispredictions" => "branch",
-        _ => metric.label,
     }
 }

@@ -1,38 +1,63 @@
-//! Tells probe mode where functions are: metrics as counters, and everything that symbol tables know of a module.
+//! Tells probe mode where functions are: metrics as counters, and everything that symbol tables
+//! know of a module.
 //!
-//! Columns whose functions are one address (aliases) share a counter. A file that is not the program or a library of it is read when it is first mapped.
+//! A function has one counter, whichever columns it is of; a column of several functions has
+//! several. A file that is not the program or a library of it is read when it is first mapped.
 
-use super::target::{Mapped, Place, Targets};
-use crate::symbol::{Kind, Listing};
-use instrument::probe::{Finder, Known, Wanted};
+use super::target::{MetricTarget, Targets};
+use instrument::probe::{Finder, ModuleInfo, ProbeRequest};
 use instrument::Module;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use symbol::{Kind, Listing};
 
 /// Knows the functions of a run.
 pub(super) struct Functions {
     targets: Arc<Targets>,
-    counters: Vec<Option<usize>>,
+    counters: Counters,
     others: HashMap<PathBuf, Option<Listing>>,
 }
 
-/// The counter of each column that is a function among the first `columns`.
-pub(super) fn counters(targets: &Targets, columns: usize) -> Vec<Option<usize>> {
-    let mut known: HashMap<(usize, u64), usize> = HashMap::new();
-    let counter = |place: &Place| match place {
-        Place::Code { file, addresses } => {
-            let next = known.len();
-            Some(*known.entry((*file, *addresses.first()?)).or_insert(next))
+/// Counters of functions.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Counters {
+    /// By file and address in it.
+    by_function: HashMap<(usize, u64), usize>,
+    /// By column, for the columns that are functions.
+    pub(super) by_column: Vec<Option<Vec<usize>>>,
+}
+
+impl Counters {
+    /// Counters of the functions among the first `columns`.
+    pub(super) fn new(targets: &Targets, columns: usize) -> Counters {
+        let mut counters = Counters::default();
+        for column in targets.columns.iter().take(columns) {
+            let numbers = match &column.place {
+                MetricTarget::Code { file, addresses } if column.name.starts_with("fn:") => {
+                    Some(addresses.iter().map(|&address| counters.number(*file, address)).collect())
+                }
+                _ => None,
+            };
+            counters.by_column.push(numbers);
         }
-        _ => None,
-    };
-    targets.columns.iter().take(columns).map(|column| &column.place).map(counter).collect()
+        counters
+    }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.by_function.len()
+    }
+
+    fn number(&mut self, file: usize, address: u64) -> usize {
+        let next = self.by_function.len();
+        *self.by_function.entry((file, address)).or_insert(next)
+    }
 }
 
 impl Functions {
-    /// For the columns that have a counter.
-    pub(super) fn new(targets: Arc<Targets>, counters: Vec<Option<usize>>) -> Functions {
+    /// For the functions that have a counter.
+    pub(super) fn new(targets: Arc<Targets>, counters: Counters) -> Functions {
         Functions { targets, counters, others: HashMap::new() }
     }
 
@@ -47,17 +72,18 @@ impl Functions {
 }
 
 impl Finder for Functions {
-    fn known(&mut self, module: &Module) -> Known {
-        let mut wanted = Vec::new();
-        for mapped in self.targets.mapped(module) {
-            if let Mapped::Code(column, entries) = mapped {
-                let counter = self.counters.get(column).copied().flatten();
-                wanted.extend(
-                    counter.zip(entries.first().copied()).map(|(counter, entry)| Wanted { entry, counter }),
-                );
+    fn known(&mut self, module: &Module) -> ModuleInfo {
+        let own = self.targets.files.iter().position(|file| file.path == module.path);
+        let mut wanted: Vec<ProbeRequest> = Vec::new();
+        for (&(file, address), &counter) in &self.counters.by_function {
+            if Some(file) == own {
+                let entry = self.targets.files[file].mapped(module, address);
+                let entry = entry.filter(|entry| (module.start..module.end).contains(entry));
+                wanted.extend(entry.map(|entry| ProbeRequest { entry, counter }));
             }
         }
-        let Some(listing) = self.listing(module) else { return Known::default() };
+        wanted.sort_unstable_by_key(|wanted| wanted.entry);
+        let Some(listing) = self.listing(module) else { return ModuleInfo::default() };
         let code = listing.names.iter().filter(|named| named.kind != Kind::Variable);
         let mut starts: Vec<u64> = code.filter_map(|named| listing.mapped(module, named.address)).collect();
         starts.sort_unstable();
@@ -66,7 +92,7 @@ impl Finder for Functions {
         let text = text
             .filter_map(|t| Some(listing.mapped(module, t.start)?..listing.mapped(module, t.end)?))
             .collect();
-        Known { wanted, starts, text }
+        ModuleInfo { wanted, starts, text }
     }
 
     fn entry(&mut self, module: &Module, name: &str) -> Option<u64> {

@@ -1,8 +1,10 @@
 //! A trace as counter tracks for the Firefox Profiler.
 //!
-//! One process with one empty thread carries a counter per metric, in the format that <https://profiler.firefox.com> calls processed, version 55; newer versions of
-//! the page convert it when they load it. Times are milliseconds: where an interval is counted in instructions or cycles, one of them is drawn as a nanosecond. **Leaves
-//! out** stacks: a trace has none. Source: "Processed profile format" and its changelog, in the profiler's developer documentation.
+//! One process with one empty thread carries a counter per metric, in the format that
+//! <https://profiler.firefox.com> calls processed, version 55; newer versions of the page convert
+//! it when they load it. Times are milliseconds: where an interval is counted in instructions or
+//! cycles, one of them is drawn as a nanosecond. **Leaves out** stacks: a trace has none. Source:
+//! "Processed profile format" and its changelog, in the profiler's developer documentation.
 
 use measure::trace::{Trace, Unit};
 use serde_json::{json, Value};

@@ -1,38 +1,26 @@
 //! A trace as bytes: the trace file, and views of it for spreadsheets and programs.
 
 use super::firefox;
+use crate::cli::TraceFormat;
 use anyhow::Result;
-use clap::ValueEnum;
 use measure::trace::{Trace, Value};
 use std::fmt::Write;
-
-/// Shapes of a trace.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Format {
-    /// The trace file, which the other commands read
-    Trace,
-    /// A row per record, for spreadsheets
-    Csv,
-    /// Everything, for programs
-    Json,
-    /// Counter tracks for the Firefox Profiler
-    Firefox,
-}
 
 /// The trace in that shape.
 ///
 /// # Errors
 /// None in practice: everything in a trace has a form in JSON.
-pub fn write(trace: &Trace, format: Format) -> Result<Vec<u8>> {
+pub fn write(trace: &Trace, format: TraceFormat) -> Result<Vec<u8>> {
     Ok(match format {
-        Format::Trace => trace.encode(),
-        Format::Csv => csv(trace).into_bytes(),
-        Format::Json => serde_json::to_vec(trace)?,
-        Format::Firefox => serde_json::to_vec(&firefox::profile(trace))?,
+        TraceFormat::Trace => trace.encode(),
+        TraceFormat::Csv => csv(trace).into_bytes(),
+        TraceFormat::Json => serde_json::to_vec(trace)?,
+        TraceFormat::Firefox => serde_json::to_vec(&firefox::profile(trace))?,
     })
 }
 
-/// A row per record; a metric that shared its counter has two more columns; what was not counted is empty.
+/// A row per record; a metric that shared its counter has two more columns; what was not counted is
+/// empty.
 fn csv(trace: &Trace) -> String {
     let shared: Vec<bool> = (0..trace.header.metrics.len())
         .map(|metric| trace.records.iter().any(|record| record.values[metric].share.is_some()))
@@ -127,7 +115,7 @@ pub(super) mod tests {
     #[test]
     fn the_trace_file_is_read_back() {
         let trace = example();
-        let again = measure::trace::decode(&write(&trace, Format::Trace).unwrap()).unwrap();
+        let again = measure::trace::decode(&write(&trace, TraceFormat::Trace).unwrap()).unwrap();
         assert_eq!((again.header, again.records), (trace.header, trace.records));
     }
 }

@@ -1,11 +1,14 @@
-//! Native runs that the kernel samples: it notes the counters in the program's own threads, and the host makes records of that ten times a second.
+//! Native runs that the kernel samples: it notes the counters in the program's own threads, and the
+//! host makes records of that ten times a second.
 //!
-//! An interrupt of another processor and a wake-up for each interval are spared, which is nearly all that the host's collector costs. What software metrics count is in no
-//! sample, so those are the host's. What threads did behind their last samples stands in the last record, and a note says so where it is much.
+//! An interrupt of another processor and a wake-up for each interval are spared, which is nearly
+//! all that the host's collector costs. What software metrics count is in no sample, so those are
+//! the host's. What threads did behind their last samples stands in the last record, and a note
+//! says so where it is much.
 
-use super::native::{chosen, finish, launch};
+use super::launch::{chosen, finish, launch};
 use super::partial::Partial;
-use super::Request;
+use super::request::Request;
 use anyhow::{anyhow, Result};
 use measure::collector::Sampling;
 use measure::counter::{Samples, Whose};
@@ -14,7 +17,8 @@ use std::time::Duration;
 
 /// The clock that threads are sampled by, if it is a column.
 const CLOCK: &str = "task-clock";
-/// A last record with more than this part of the whole, and of more than so many intervals, is said.
+/// A last record with more than this part of the whole, and of more than so many intervals, is
+/// said.
 const REST_MAX: (u64, u64) = (20, 2);
 
 pub(super) fn run(request: &Request, header: impl FnOnce(Vec<Metric>) -> Header) -> Result<Trace> {

@@ -2,13 +2,17 @@
 //!
 //! | written | what adds up |
 //! |---|---|
-//! | `fn:NAME`, `fn:LIBRARY!NAME` | calls of a function; `*` and `?` match, and each function is a metric |
+//! | `fn:NAME`, `fn:FILE!NAME` | calls of all functions of that name, of FILE alone |
+//! | `fn:NAME@*`, `fn:NAME@0xADDRESS` | calls of each, or of the one at that address |
+//! | `fn:ns::*` | calls of what matches; `*` and `?` match, and each name is a metric |
 //! | `var:NAME`, `var:LIBRARY!NAME` | writes that touch a variable |
 //! | `addr:START-END`, `addr:START+BYTES` | writes that touch these addresses |
 //! | `line:FILE:LINE` | arrivals at the code of a source line |
 //!
-//! A name without a library is looked for in the program first, then in the libraries that it asks for; a pattern in the program alone. A library that
-//! the program loads later is given by its path. **Leaves out** whether anything of that name exists: [`target`](super::target) looks.
+//! A name without a file is looked for in the program first, then in the libraries that it asks
+//! for; a pattern in the program alone. A library that the program loads later is given by its
+//! path. C++ and Rust names are written with or without arguments and type parameters. **Leaves
+//! out** whether anything of that name exists: [`target`](super::target) looks.
 
 use anyhow::{bail, Result};
 use std::fmt;
@@ -30,18 +34,40 @@ pub enum Spec {
 /// A name, and where to look for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Named {
-    /// The end of a library's path, or a name such as `libz`.
+    /// The end of a library's path, or a name such as `libz`; or the end of a source file's path.
     pub library: Option<String>,
     /// The name, or a pattern.
     pub name: String,
+    /// Which functions of that name.
+    pub which: Which,
+}
+
+/// Which of the functions that have a name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Which {
+    /// All of them are one metric.
+    #[default]
+    All,
+    /// Each of them is a metric.
+    Each,
+    /// The one at an address of its file.
+    At(u64),
 }
 
 impl Named {
     fn parse(text: &str) -> Named {
-        match text.split_once('!') {
-            Some((library, name)) => Named { library: Some(library.into()), name: name.into() },
-            None => Named { library: None, name: text.into() },
-        }
+        let (library, name) = match text.split_once('!') {
+            Some((library, name)) => (Some(library.into()), name),
+            None => (None, text),
+        };
+        let hexadecimal = |digits: &str| u64::from_str_radix(digits, 16).ok();
+        let which = |text: &str| match text {
+            "*" => Some(Which::Each),
+            text => text.strip_prefix("0x").and_then(hexadecimal).map(Which::At),
+        };
+        let split = name.rsplit_once('@').and_then(|(name, end)| Some((name, which(end)?)));
+        let (name, which) = split.unwrap_or((name, Which::All));
+        Named { library, name: name.into(), which }
     }
 
     /// Whether it stands for several.
@@ -84,15 +110,20 @@ impl Spec {
     /// # Errors
     /// As [`Spec::parse`].
     pub fn list(text: &str) -> Result<Vec<Spec>> {
-        text.split(',').filter(|part| !part.is_empty()).map(Spec::parse).collect()
+        parts(text).into_iter().filter(|part| !part.is_empty()).map(Spec::parse).collect()
     }
 }
 
 impl fmt::Display for Named {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.library {
-            Some(library) => write!(f, "{library}!{}", self.name),
-            None => f.write_str(&self.name),
+        if let Some(library) = &self.library {
+            write!(f, "{library}!")?;
+        }
+        f.write_str(&self.name)?;
+        match self.which {
+            Which::All => Ok(()),
+            Which::Each => f.write_str("@*"),
+            Which::At(address) => write!(f, "@{address:#x}"),
         }
     }
 }
@@ -108,6 +139,26 @@ impl fmt::Display for Spec {
     }
 }
 
+/// The metrics of a list. A comma between brackets belongs to a name, as in `ns::f(int, int)`,
+/// unless the next metric begins behind it.
+fn parts(text: &str) -> Vec<&str> {
+    let begins = |rest: &str| ["fn:", "var:", "addr:", "line:"].iter().any(|kind| rest.starts_with(kind));
+    let (mut parts, mut start, mut depth) = (Vec::new(), 0, 0_i32);
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            b'(' | b'<' => depth += 1,
+            b')' | b'>' => depth -= 1,
+            b',' if depth <= 0 || begins(&text[at + 1..]) => {
+                parts.push(&text[start..at]);
+                (start, depth) = (at + 1, 0);
+            }
+            _ => {}
+        }
+    }
+    parts.push(&text[start..]);
+    parts
+}
+
 fn addresses(text: &str) -> Option<Range<u64>> {
     let number = |text: &str| match text.strip_prefix("0x") {
         Some(digits) => u64::from_str_radix(digits, 16).ok(),
@@ -121,7 +172,8 @@ fn addresses(text: &str) -> Option<Range<u64>> {
     (range.start < range.end).then_some(range)
 }
 
-/// Whether `name` matches `pattern`, in which `*` stands for anything and `?` for one character. Cost: linear but for many stars.
+/// Whether `name` matches `pattern`, in which `*` stands for anything and `?` for one character.
+/// Cost: linear but for many stars.
 pub fn matches(pattern: &str, name: &str) -> bool {
     let (pattern, name) = (pattern.as_bytes(), name.as_bytes());
     let (mut p, mut n, mut star) = (0, 0, None);
@@ -150,7 +202,8 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_back() {
-        let all = "fn:main,fn:libz.so.1!deflate*,var:counter,addr:0x1000-0x1040,line:src/a.c:17";
+        let all = "fn:main,fn:libz.so.1!deflate*,fn:a.c!f@*,fn:f@0x1139,fn:ns::f(int, char),fn:operator<,\
+                   fn:S<int, char>::m,var:counter,addr:0x1000-0x1040,line:src/a.c:17";
         let specs = Spec::list(all).unwrap();
         let again: Vec<String> = specs.iter().map(Spec::to_string).collect();
         assert_eq!(again.join(","), all);

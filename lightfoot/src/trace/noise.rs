@@ -1,8 +1,11 @@
-//! An operating system's noise, simulated: interrupts whose handlers leave their lines in the caches.
+//! An operating system's noise, simulated: interrupts whose handlers leave their lines in the
+//! caches.
 //!
-//! After exponentially distributed stretches of instructions, a handler reads random lines of the kernel's memory on the thread's core. What it misses is its
-//! own and is not charged to the program; what it displaced is what the program feels. A seed decides when and which, so that runs repeat.
-//! **Leaves out** the instruction side and the time that a handler takes. Source: Mytkowicz et al. 2007, section 3.3, on non-determinism of the system.
+//! After exponentially distributed stretches of instructions, a handler reads random lines of the
+//! kernel's memory on the thread's core. What it misses is its own and is not charged to the
+//! program; what it displaced is what the program feels. A seed decides when and which, so that
+//! runs repeat. **Leaves out** the instruction side and the time that a handler takes. Source:
+//! Mytkowicz et al. 2007, section 3.3, on non-determinism of the system.
 
 use event::{Record, RecordKind};
 

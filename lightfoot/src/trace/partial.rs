@@ -1,8 +1,10 @@
 //! Records on disk as they come, so that whatever ends the measurement leaves what was seen.
 //!
-//! While a run goes on its records are appended to a trace file of its own, `FILE.partial`, at most [`EVERY`] behind. The whole trace, with what only its end
-//! knows, is written elsewhere and renamed when the run is over. A partial file that remains is a trace that was cut, and all commands read it. That
-//! a partial file cannot be written stops no measurement: the trace then says so.
+//! While a run goes on its records are appended to a trace file of its own, `FILE.partial`, at most
+//! [`EVERY`] behind. The whole trace, with what only its end knows, is written elsewhere and
+//! renamed when the run is over. A partial file that remains is a trace that was cut, and all
+//! commands read it. That a partial file cannot be written stops no measurement: the trace then
+//! says so.
 
 use anyhow::{Context, Result};
 use measure::trace::{Header, Record, Writer};
@@ -38,7 +40,7 @@ impl Partial {
         let Some(path) = path else { return Ok(Partial::default()) };
         let create = || -> Result<Writer<BufWriter<File>>> {
             let mut writer =
-                Writer::new(BufWriter::with_capacity(BUFFER_BYTES, File::create(path)?), header)?;
+                Writer::new(BufWriter::with_capacity(BUFFER_BYTES, event::file::begin(path)?), header)?;
             writer.flush()?;
             Ok(writer)
         };
@@ -93,6 +95,22 @@ mod tests {
         let read = decode(&std::fs::read(&path).unwrap()).unwrap();
         assert_eq!(read.records, trace.records);
         assert!(read.cut.unwrap().why.contains("killed"));
+    }
+
+    #[test]
+    fn a_link_in_its_place_is_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, other) = (folder.path().join("t.partial"), folder.path().join("other"));
+        std::fs::write(&other, "kept").unwrap();
+        std::os::unix::fs::symlink(&other, &path).unwrap();
+        let trace = example();
+        let said = format!("{:#}", Partial::new(Some(&path), &trace.header).unwrap_err());
+        assert!(said.contains("t.partial") && said.contains("no file"), "{said}");
+        assert_eq!(std::fs::read_to_string(&other).unwrap(), "kept");
+        std::fs::remove_file(&path).unwrap();
+        std::fs::write(&path, "what an earlier run left, longer than a header by far").unwrap();
+        drop(Partial::new(Some(&path), &trace.header).unwrap());
+        assert!(decode(&std::fs::read(&path).unwrap()).unwrap().records.is_empty());
     }
 
     #[test]

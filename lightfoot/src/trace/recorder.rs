@@ -1,7 +1,9 @@
 //! From running sums to records: one at every edge of a regular grid.
 //!
-//! Whoever measures calls [`Recorder::at`] with how far the program is and what every metric has come to. Edges lie at multiples of the interval; a record
-//! ends at the first call at or behind its edge, says how long it really was, and counts the edges that it ran over beyond its own as missed.
+//! Whoever measures calls [`Recorder::at`] with how far the program is and what every metric has
+//! come to. Edges lie at multiples of the interval; a record ends at the first call at or behind
+//! its edge, says how long it really was, and counts the edges that it ran over beyond its own as
+//! missed.
 
 use super::partial::Partial;
 use measure::trace::{Interval, Record, Value};
@@ -39,7 +41,8 @@ impl Recorder {
         self.push(position, missed, sums);
     }
 
-    /// The program has ended: what is left is the last record. All of them, and what became of the partial file.
+    /// The program has ended: what is left is the last record. All of them, and what became of the
+    /// partial file.
     pub(super) fn finish(mut self, position: u64, sums: &[u64]) -> (Vec<Record>, Option<String>) {
         if position > self.start || self.last != sums {
             self.push(position, 0, sums);

@@ -1,15 +1,20 @@
-//! The paper's collector: a timer's signal handler in the program reads the counters, and the host makes records of what it wrote down.
+//! The paper's collector: a timer's signal handler in the program reads the counters, and the host
+//! makes records of what it wrote down.
 //!
-//! For comparison: it interrupts the program's system calls, uses its stack and caches, and takes its threads' time, which `collector:handler-ns` tells. A handler
-//! writes to a file in memory, which the host reads now and then; what happened behind the last tick comes from one read by the host after the
-//! end. A program that executes another one takes no timer along: its last record is then a long one.
+//! For comparison: it interrupts the program's system calls, uses its stack and caches, and takes
+//! its threads' time, which `collector:handler-ns` tells. A handler writes to a file in memory,
+//! which the host reads now and then; what happened behind the last tick comes from one read by the
+//! host after the end. A program that executes another one takes no timer along: its last record is
+//! then a long one.
 
 use super::partial::Partial;
+use super::summed::Shape;
 use anyhow::{anyhow, Context, Result};
 use instrument::probe::{Held, Running};
 use measure::collector::signal::{Ticks, Totals};
 use measure::counter::{Counters, Group};
 use measure::trace::{End, Interval, Record};
+use present::exit::{self, Failure};
 use rustix::event::{poll, PollFd, PollFlags};
 use rustix::fd::OwnedFd;
 use rustix::fs::MemfdFlags;
@@ -31,6 +36,8 @@ pub(super) fn inherited(group: &Group, flags: FdFlags) -> Result<()> {
 pub(super) struct Handler {
     file: File,
     ticks: Ticks,
+    interval_ns: u64,
+    began_ns: u64,
 }
 
 impl Handler {
@@ -53,10 +60,11 @@ impl Handler {
             words,
             output: file.as_raw_fd(),
         };
-        held.tick(&wanted).map_err(crate::engine::failure)?;
+        held.tick(&wanted).map_err(crate::run::engine::failure)?;
         // The program stands still: what setting up has cost it is counted before it begins.
         let first = totals(group, probes)?;
-        Ok(Handler { file, ticks: Ticks::new(now_ns(), first) })
+        let (began_ns, interval_ns) = (now_ns(), interval.length);
+        Ok(Handler { file, ticks: Ticks::new(began_ns, first), interval_ns, began_ns })
     }
 
     /// Makes records until the program ends.
@@ -65,6 +73,7 @@ impl Handler {
         running: &Running,
         group: &mut Group,
         probes: Option<&mut dyn Counters>,
+        shape: &Shape,
         partial: &mut Partial,
     ) -> Result<(Vec<Record>, End)> {
         let process = pidfd(running.pid())?;
@@ -75,25 +84,44 @@ impl Handler {
             let ready = poll(&mut on, Some(&LOOK_EVERY)).unwrap_or(0);
             ended = ready > 0;
             at += self.drain(at, |record| {
+                let record = Record { values: shape.values(record.values), ..record };
                 partial.record(&record);
                 records.push(record);
             })?;
         }
         let last = totals(group, probes)?;
         let (record, end) = self.ticks.finish(now_ns(), last);
-        records.push(record);
-        Ok((records, end))
+        records.push(Record { values: shape.values(record.values), ..record });
+        Ok((records, End { totals: shape.totals(end.totals), ..end }))
     }
 
-    /// What was written behind byte `at`; how many bytes were read. The file is emptied never: a minute at a millisecond is 6 MB.
+    /// What was written behind byte `at`; how many bytes were read. The file is emptied never: a
+    /// minute at a millisecond is 6 MB. The program has it open, and can make it longer than any
+    /// timer would.
     fn drain(&mut self, at: u64, mut take: impl FnMut(Record)) -> Result<u64> {
-        let size = self.ticks.bytes();
-        let there = self.file.metadata()?.len().saturating_sub(at) as usize / size * size;
-        let mut bytes = vec![0; there];
+        let (size, now) = (self.ticks.bytes() as u64, now_ns());
+        let there = self.file.metadata()?.len().saturating_sub(at) / size;
+        let ticks = (at / size).saturating_add(there);
+        let most = ticks_max(now.saturating_sub(self.began_ns), self.interval_ns);
+        if ticks > most {
+            let sentence = format!(
+                "the program changed the file that its timer writes ticks to: {ticks} of them, and there was time for {most}, so nothing in it can be \
+                 trusted and there is no trace: use --collector host"
+            );
+            return Err(Failure { status: exit::NEGATIVE, sentence }.into());
+        }
+        let mut bytes = vec![0; (there * size) as usize];
         self.file.read_exact_at(&mut bytes, at).context("cannot read the ticks")?;
-        bytes.chunks_exact(size).filter_map(|tick| self.ticks.record(tick)).for_each(&mut take);
-        Ok(there as u64)
+        bytes.chunks_exact(size as usize).filter_map(|tick| self.ticks.record(tick, now)).for_each(&mut take);
+        Ok(there * size)
     }
+}
+
+/// How often a timer can have ticked in `elapsed_ns`; each of several threads may write down a tick
+/// that another has begun.
+fn ticks_max(elapsed_ns: u64, interval_ns: u64) -> u64 {
+    const BESIDE: u64 = 1024;
+    (elapsed_ns / interval_ns.max(1)).saturating_mul(2).saturating_add(BESIDE)
 }
 
 fn totals(group: &mut Group, probes: Option<&mut dyn Counters>) -> Result<Totals> {

@@ -1,18 +1,23 @@
-//! The simulated machine as a source of metrics: deterministic counts at exact edges, on any computer.
+//! The simulated machine as a source of metrics: deterministic counts at exact edges, on any
+//! computer.
 //!
-//! **What.** A tool that asks for an event at the start of every block, beside the references that the simulation needs. Blocks give instructions, outcomes of
-//! branches, and executions of chosen instructions; references give misses. Both come in program order, so that an edge falls between two blocks of the
-//! program although the simulation runs behind it. **Why this way.** Block counts are sums over the whole run; only a record in the stream says *when*.
-//! The stream stays filtered, which is exact. Watching writes and simulated noise need every reference: then the full stream is taken, whose own block records
-//! stand in for the events. **Leaves out** processes that the program starts, and a signal that ends a block early where the stream is filtered: it counts whole.
-//! With several threads, records of each come in batches, so edges are exact in the sum of their instructions and not in time.
+//! **What.** A tool that asks for an event at the start of every block, beside the references that
+//! the simulation needs. Blocks give instructions, outcomes of branches, and executions of chosen
+//! instructions; references give misses. Both come in program order, so that an edge falls between
+//! two blocks of the program although the simulation runs behind it. **Why this way.** Block counts
+//! are sums over the whole run; only a record in the stream says *when*. The stream stays filtered,
+//! which is exact. Watching writes and simulated noise need every reference: then the full stream
+//! is taken, whose own block records stand in for the events. **Leaves out** processes that the
+//! program starts, and a signal that ends a block early where the stream is filtered: it counts
+//! whole. With several threads, records of each come in batches, so edges are exact in the sum of
+//! their instructions and not in time.
 
 use super::noise;
 use super::partial::Partial;
 use super::recorder::Recorder;
-use super::target::{Mapped, Place, Targets};
-use crate::course::branch::Branch;
-use crate::hierarchy::Hierarchy as Machine;
+use super::target::{Mapped, MetricTarget, Targets};
+use crate::run::block_order::branch::Branch;
+use crate::run::hierarchy::Hierarchy as Machine;
 use event::{Access, Groups, Record, RecordKind, StateLayout, Step, Stream, CUT_SITE};
 use instrument::tool::{Batch, BlockView, Instrumenter, Program, Report, Requests, Summary, Tool, Value};
 use measure::trace::{Interval, Record as Row, Unit};
@@ -27,7 +32,7 @@ const LOOK_MIN: u64 = 64;
 
 /// How far everything is.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Sums {
+pub(super) struct EventTotals {
     pub(super) instructions: u64,
     branches: u64,
     mispredictions: u64,
@@ -38,7 +43,7 @@ pub(super) struct Sums {
 pub(super) struct Event {
     pub(super) name: &'static str,
     /// `None` where the machine lacks what it counts.
-    count: fn(&Sums, &Simulated) -> Option<u64>,
+    count: fn(&EventTotals, &Simulated) -> Option<u64>,
 }
 
 /// All of them.
@@ -104,10 +109,11 @@ impl Simulated {
     /// Whether the machine has what `event` counts.
     pub(super) fn has(&self, event: &Event) -> bool {
         let of_blocks = ["instructions", "branches"].contains(&event.name);
-        (self.caches == Caches::Simulated || of_blocks) && (event.count)(&Sums::default(), self).is_some()
+        (self.caches == Caches::Simulated || of_blocks)
+            && (event.count)(&EventTotals::default(), self).is_some()
     }
 
-    fn cycles(&self, sums: &Sums) -> u64 {
+    fn cycles(&self, sums: &EventTotals) -> u64 {
         self.model.cycles(sums.instructions, &sums.misses, sums.mispredictions).total().round() as u64
     }
 
@@ -158,7 +164,7 @@ pub(super) struct Tracer {
     before: Totals,
     noise_misses: Totals,
     image: u32,
-    sums: Sums,
+    sums: EventTotals,
     columns: Vec<u64>,
     pending: Vec<Record>,
     recorder: Recorder,
@@ -193,7 +199,7 @@ impl Tracer {
         let recorder = Recorder::new(interval, events.len() + columns.len(), partial);
         let mut plan = Plan::default();
         for (index, column) in targets.columns.iter().enumerate() {
-            if let Place::Memory(range) = &column.place {
+            if let MetricTarget::Memory(range) = &column.place {
                 plan.watched.push((range.clone(), index));
             }
         }
@@ -209,7 +215,7 @@ impl Tracer {
             before: Totals::default(),
             noise_misses: Totals::default(),
             image: 0,
-            sums: Sums::default(),
+            sums: EventTotals::default(),
             columns,
             pending: Vec::new(),
             recorder,
@@ -281,7 +287,8 @@ impl Tracer {
         self.attention = self.next_attention();
     }
 
-    /// When to look again. Cycles are known by looking only: after nine tenths of what is left at the mean pace so far.
+    /// When to look again. Cycles are known by looking only: after nine tenths of what is left at
+    /// the mean pace so far.
     fn next_attention(&self) -> u64 {
         let now = self.sums.instructions;
         let edge = match self.interval.unit {
@@ -396,7 +403,9 @@ impl Tool for Tracer {
                     self.block(&plan, &mut thread, id, record.extra as usize, record.address);
                     continue;
                 }
-                RecordKind::Block if record.site() == CUT_SITE => self.sums.instructions -= record.address,
+                RecordKind::Block if record.site() == CUT_SITE => {
+                    self.sums.instructions = self.sums.instructions.saturating_sub(record.address);
+                }
                 RecordKind::Block => self.block(&plan, &mut thread, id, record.site(), record.address),
                 _ if !plan.watched.is_empty() => self.watch(&plan, &mut thread, &record),
                 _ => {}
@@ -450,7 +459,9 @@ impl Sight {
                     Mapped::Code(column, addresses) => {
                         addresses.into_iter().for_each(|a| columns.entry(a).or_default().push(column as u32));
                     }
-                    Mapped::Data(column, range) => plan.watched.push((range, column)),
+                    Mapped::Data(column, ranges) => {
+                        plan.watched.extend(ranges.into_iter().map(|range| (range, column)));
+                    }
                 }
             }
             columns

@@ -1,4 +1,5 @@
-//! What the command tests stand on: a temporary folder, files made to order, and a run that can be asked about.
+//! What the command tests stand on: a temporary folder, files made to order, and a run that can be
+//! asked about.
 
 #![allow(dead_code, reason = "each test crate uses its own part")]
 
@@ -19,8 +20,8 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
 /// The program under test.
 pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_lightfoot");
 
-/// By which whoever runs the tests says what output should look like, or configures: a build machine (`CI` means "colour, whatever `TERM` says"), a
-/// terminal, a user.
+/// By which whoever runs the tests says what output should look like, or configures: a build
+/// machine (`CI` means "colour, whatever `TERM` says"), a terminal, a user.
 const WISHES: [&str; 8] = [
     "CI",
     "CLICOLOR",
@@ -38,8 +39,8 @@ pub(crate) fn unwished(command: &mut Command) -> &mut Command {
     command
 }
 
-/// Gives the `git`s that a command runs no repository and no configuration but those that they find: in a hook the variables name the one that is
-/// committed to.
+/// Gives the `git`s that a command runs no repository and no configuration but those that they
+/// find: in a hook the variables name the one that is committed to.
 pub(crate) fn git_by_itself(command: &mut Command) -> &mut Command {
     let variables = std::env::vars_os().map(|(name, _)| name);
     let of_git = variables.filter(|name| name.as_encoded_bytes().starts_with(b"GIT_"));
@@ -97,7 +98,8 @@ impl Lightfoot {
         child.wait().unwrap().code()
     }
 
-    /// Starts it in a process group of its own, as a shell does with a job, and waits for a first line of output.
+    /// Starts it in a process group of its own, as a shell does with a job, and waits for a first
+    /// line of output.
     pub(crate) fn start_job(self) -> Job {
         let start = Instant::now();
         let mut command = interruptible(&self.0);
@@ -110,8 +112,8 @@ impl Lightfoot {
     }
 }
 
-/// The same command, but for its streams, with interrupts as a terminal's programs have them: tests that a script runs in the background inherit that
-/// they are ignored.
+/// This command with streams of its own and with interrupts as programs of a terminal have them:
+/// tests that a script runs in the background inherit that they are ignored.
 pub(crate) fn interruptible(command: &Command) -> Command {
     let mut job = Command::new("env");
     job.arg("--default-signal=INT,QUIT").arg(command.get_program()).args(command.get_args());
@@ -190,7 +192,8 @@ impl Job {
     }
 }
 
-/// Whether a program lies at the same addresses in every run, so that its misses repeat; said where the system refuses that, as container filters do.
+/// Whether a program lies at the same addresses in every run, so that its misses repeat; said where
+/// the system refuses that, as container filters do.
 pub(crate) fn repeatable() -> bool {
     let refused =
         Command::new("setarch").args(["x86_64", "-R", "true"]).status().is_ok_and(|ran| !ran.success());

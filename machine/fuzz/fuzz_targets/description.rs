@@ -1,4 +1,5 @@
-//! Any text is a checked machine that survives being written and read again, or an error; never a panic.
+//! Any text is a checked machine that survives being written and read again, or an error; never a
+//! panic.
 
 #![no_main]
 

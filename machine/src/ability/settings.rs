@@ -1,6 +1,6 @@
 //! Rows about the kernel's settings and the machine's resources.
 
-use super::{Ability, Facts, State};
+use super::row::{Ability, Facts, State};
 use crate::host::{tree_cpus, value};
 
 /// `CAP_SYS_PTRACE`, `CAP_PERFMON` and `CAP_SYS_ADMIN` in the effective set.
@@ -140,7 +140,8 @@ pub(super) fn transparent_huge_pages(facts: &Facts) -> Ability {
 pub(super) fn processors(facts: &Facts) -> Ability {
     let name = "a second CPU for the analysis";
     let online = facts.tree.text("sys/devices/system/cpu/online").map_or(0, |list| tree_cpus(&list));
-    // A tracer may bind a process more narrowly than it says: the file shows that, the scheduler's answer does not.
+    // A tracer may bind a process more narrowly than it says: the file shows that, the scheduler's
+    // answer does not.
     let listed = || status(facts, "Cpus_allowed_list").map_or(online, |list| tree_cpus(&list));
     let allowed = facts.allowed.unwrap_or_else(listed);
     let reason = format!("{online} CPUs online, {allowed} allowed to this process");

@@ -1,6 +1,6 @@
 //! Rows about the processor.
 
-use super::{Ability, Facts, State};
+use super::row::{Ability, Facts, State};
 
 fn missing<'a>(facts: &Facts, names: &[&'a str]) -> Vec<&'a str> {
     names.iter().copied().filter(|name| !facts.machine.has(name)).collect()

@@ -1,7 +1,9 @@
-//! What stands in where the machine says nothing: TLBs under most hypervisors, penalties everywhere.
+//! What stands in where the machine says nothing: TLBs under most hypervisors, penalties
+//! everywhere.
 //!
-//! The family is told by its instruction sets rather than by a model number, which virtual machines disguise. The figures are round ones
-//! after the vendors' optimisation manuals; every one is marked as assumed in the machine that carries it.
+//! The family is told by its instruction sets rather than by a model number, which virtual machines
+//! disguise. The figures are round ones after the vendors' optimisation manuals; every one is
+//! marked as assumed in the machine that carries it.
 
 use super::Leaves;
 use crate::{Behaviour, Cache, CacheKind, CycleModel, Replacement, StoreMiss, Tlb, TlbKind, WritePolicy};
@@ -13,8 +15,10 @@ pub(crate) enum Core {
     GoldenCove,
     /// Intel with AVX-512 VBMI2: Ice Lake and kin.
     SunnyCove,
-    /// AMD, family 0x17 and later.
+    /// AMD, families 0x17 and 0x19.
     Zen,
+    /// AMD, family 0x1a and later.
+    Zen5,
     /// Anything else, taken for a Skylake.
     Generic,
 }
@@ -24,7 +28,10 @@ impl Core {
     pub(crate) fn of(leaves: &Leaves, features: &[String]) -> Core {
         let has = |name: &str| features.iter().any(|feature| feature == name);
         let vendor = leaves.vendor();
-        if matches!(vendor.as_str(), "AuthenticAMD" | "HygonGenuine") && leaves.family_model().0 >= 0x17 {
+        let family = leaves.family_model().0;
+        if vendor == "AuthenticAMD" && family >= 0x1a {
+            Core::Zen5
+        } else if matches!(vendor.as_str(), "AuthenticAMD" | "HygonGenuine") && family >= 0x17 {
             Core::Zen
         } else if vendor == "GenuineIntel" && has("amx_tile") {
             Core::GoldenCove
@@ -41,13 +48,18 @@ impl Core {
             Core::GoldenCove => "default for Intel cores with AMX (Golden Cove and later); not reported here",
             Core::SunnyCove => "default for Intel cores with AVX-512 VBMI2 (Ice Lake); not reported here",
             Core::Zen => "default for AMD Zen cores (as Zen 4); not reported here",
+            Core::Zen5 => "default for AMD Zen 5 cores; not reported here",
             Core::Generic => "default for an unknown core (as Skylake); not reported here",
         }
     }
 
+    fn is_zen(self) -> bool {
+        matches!(self, Core::Zen | Core::Zen5)
+    }
+
     /// Costs of instructions and mispredictions.
     pub(crate) fn cycle(self) -> CycleModel {
-        let branch_miss_cycles = if self == Core::Zen { 13 } else { 17 };
+        let branch_miss_cycles = if self.is_zen() { 13 } else { 17 };
         CycleModel { base_cycles_per_instruction: 0.5, branch_miss_cycles: Some(branch_miss_cycles) }
     }
 
@@ -55,7 +67,7 @@ impl Core {
     pub(crate) fn miss_cycles(self, level: u8) -> u32 {
         match level {
             1 => 10,
-            2 if self == Core::Zen => 36,
+            2 if self.is_zen() => 36,
             2 => 50,
             _ => 200,
         }
@@ -79,6 +91,9 @@ impl Core {
             Core::Zen => {
                 &[(1, Data, 72, 72), (1, Instruction, 64, 64), (2, Data, 3072, 24), (2, Instruction, 512, 4)]
             }
+            Core::Zen5 => {
+                &[(1, Data, 96, 96), (1, Instruction, 64, 64), (2, Data, 4096, 16), (2, Instruction, 2048, 8)]
+            }
             Core::Generic => &[(1, Data, 64, 4), (1, Instruction, 128, 8), (2, Unified, 1536, 12)],
         }
     }
@@ -100,7 +115,7 @@ impl Core {
         self.tlb_shapes().iter().map(tlb).collect()
     }
 
-    /// Caches; the same for every family, because a machine that hides even these is not worth more.
+    /// Caches, equal for all families: a machine that hides even these gets no better guess.
     pub(crate) fn caches(self) -> Vec<Cache> {
         let shapes = [
             (1, CacheKind::Data, 32 << 10, 8),
@@ -130,7 +145,7 @@ mod tests {
 
     #[test]
     fn every_family_fits_together() {
-        for core in [Core::GoldenCove, Core::SunnyCove, Core::Zen, Core::Generic] {
+        for core in [Core::GoldenCove, Core::SunnyCove, Core::Zen, Core::Zen5, Core::Generic] {
             let mut machine = crate::Machine::preset("cachegrind").unwrap();
             machine.caches = core.caches();
             machine.tlbs = core.tlbs(4096);

@@ -1,9 +1,10 @@
 //! Caches and TLBs as CPUID describes them.
 //!
-//! The leaves are a value, read once from the CPU or from a recording, and decoding is pure. Intel: leaf 4 (caches), 0x16 (clock),
-//! 0x18 (TLBs). AMD: 0x8000001d (caches, in the form of leaf 4), 0x80000005 and 0x80000006 (TLBs).
-//! **Leaves out** the descriptor bytes of leaf 2, which say nothing on any CPU of the last ten years that leaf 4 does not.
-//! Source: Intel SDM volume 2A, CPUID; AMD APM volume 3, appendix E.
+//! The leaves are a value, read once from the CPU or from a recording, and decoding is pure. Intel:
+//! leaf 4 (caches), 0x16 (clock), 0x18 (TLBs). AMD: 0x8000001d (caches, in the form of leaf 4),
+//! 0x80000005 and 0x80000006 (TLBs), 0x80000021 (the unit of second-level TLB sizes). **Leaves
+//! out** the descriptor bytes of leaf 2, which say nothing on any CPU of the last ten years that
+//! leaf 4 does not. Source: Intel SDM volume 2A, CPUID; AMD APM volume 3, appendix E.
 
 use crate::{Behaviour, Cache, CacheKind, Geometry, Replacement, StoreMiss, Tlb, TlbKind, WritePolicy};
 use std::collections::BTreeMap;
@@ -28,7 +29,19 @@ const READ: &[(u32, u32)] = &[
     (0x8000_0005, 1),
     (0x8000_0006, 1),
     (0x8000_001d, 8),
+    (0x8000_0021, 1),
 ];
+
+/// CPUID leaf 0x80000021, eax: leaf 0x80000006 counts entries of TLBs in units of
+/// [`LARGE_TLB_UNIT`]. Hypervisors clear it.
+const LARGE_TLB_BIT: u32 = 1 << 14;
+
+/// The first of AMD's families (Zen 5) that counts in these units, whether the bit is visible or
+/// not.
+const LARGE_TLB_FAMILY: u32 = 0x1a;
+
+/// Entries of a second-level TLB that one unit stands for.
+const LARGE_TLB_UNIT: u32 = 32;
 
 /// CPUID leaf 1, ecx: set by hypervisors, reserved on hardware.
 const HYPERVISOR_BIT: u32 = 1 << 31;
@@ -76,8 +89,8 @@ impl Leaves {
                 .split_whitespace()
                 .map(|word| u32::from_str_radix(word.trim_start_matches("0x"), 16).unwrap())
                 .collect();
-            if let [leaf, subleaf, a, b, c, d] = words[..] {
-                leaves.0.insert((leaf, subleaf), [a, b, c, d]);
+            if let [leaf, subleaf, eax, ebx, ecx, edx] = words[..] {
+                leaves.0.insert((leaf, subleaf), [eax, ebx, ecx, edx]);
             }
         }
         leaves
@@ -89,8 +102,8 @@ impl Leaves {
 
     /// `GenuineIntel`, `AuthenticAMD`, ...
     pub(crate) fn vendor(&self) -> String {
-        let [_, b, c, d] = self.get(0, 0);
-        [b, d, c].iter().flat_map(|word| word.to_le_bytes()).map(char::from).collect()
+        let [_, ebx, ecx, edx] = self.get(0, 0);
+        [ebx, edx, ecx].iter().flat_map(|word| word.to_le_bytes()).map(char::from).collect()
     }
 
     /// Family and model with their extensions folded in.
@@ -107,9 +120,10 @@ impl Leaves {
         if self.get(1, 0)[2] & HYPERVISOR_BIT == 0 {
             return None;
         }
-        let [_, b, c, d] = self.get(0x4000_0000, 0);
-        let name: String = [b, c, d].iter().flat_map(|word| word.to_le_bytes()).map(char::from).collect();
-        Some(name.trim_matches(|c: char| c == '\0' || c == ' ').to_string())
+        let [_, ebx, ecx, edx] = self.get(0x4000_0000, 0);
+        let name: String =
+            [ebx, ecx, edx].iter().flat_map(|word| word.to_le_bytes()).map(char::from).collect();
+        Some(name.trim_matches(|letter: char| letter == '\0' || letter == ' ').to_string())
     }
 
     /// The base clock.
@@ -152,8 +166,20 @@ impl Leaves {
                 let ways = if ways == 0xff { entries } else { ways };
                 tlbs.extend(tlb(1, kind, page_bytes, entries, ways));
                 let (entries, code) = (bits(outer >> shift, 0, 11), bits(outer >> shift, 12, 15));
+                let entries = entries * self.outer_tlb_unit();
                 tlbs.extend(tlb(2, kind, page_bytes, entries, amd_ways(code, entries)));
             }
+        }
+    }
+
+    /// How many entries one unit of leaf 0x80000006's TLB sizes stands for.
+    fn outer_tlb_unit(&self) -> u32 {
+        let said = self.get(0x8000_0021, 0)[0] & LARGE_TLB_BIT != 0;
+        let amd = self.vendor() == "AuthenticAMD" && self.family_model().0 >= LARGE_TLB_FAMILY;
+        if said || amd {
+            LARGE_TLB_UNIT
+        } else {
+            1
         }
     }
 }
@@ -164,21 +190,21 @@ fn bits(word: u32, low: u32, high: u32) -> u32 {
 }
 
 /// A subleaf of leaf 4 or 0x8000001d; `None` where it ends the list or is no cache.
-fn cache([a, b, c, _]: Registers) -> Option<Cache> {
-    let kind = match bits(a, 0, 4) {
+fn cache([eax, ebx, ecx, _]: Registers) -> Option<Cache> {
+    let kind = match bits(eax, 0, 4) {
         1 => CacheKind::Data,
         2 => CacheKind::Instruction,
         3 => CacheKind::Unified,
         _ => return None,
     };
-    let line_bytes = bits(b, 0, 11) + 1;
-    let partitions = u64::from(bits(b, 12, 21) + 1);
-    let sets = (u64::from(c) + 1) * partitions;
-    let ways = if a & 1 << 9 != 0 { u32::try_from(sets).ok()? } else { bits(b, 22, 31) + 1 };
-    let sets = if a & 1 << 9 != 0 { 1 } else { sets };
+    let line_bytes = bits(ebx, 0, 11) + 1;
+    let partitions = u64::from(bits(ebx, 12, 21) + 1);
+    let sets = (u64::from(ecx) + 1) * partitions;
+    let ways = if eax & 1 << 9 != 0 { u32::try_from(sets).ok()? } else { bits(ebx, 22, 31) + 1 };
+    let sets = if eax & 1 << 9 != 0 { 1 } else { sets };
     let shape = Geometry::new(sets * u64::from(ways) * u64::from(line_bytes), ways, line_bytes).ok()?;
     Some(Cache {
-        level: bits(a, 5, 7) as u8,
+        level: bits(eax, 5, 7) as u8,
         kind,
         size_bytes: shape.size_bytes,
         ways,
@@ -186,24 +212,25 @@ fn cache([a, b, c, _]: Registers) -> Option<Cache> {
         store_miss: StoreMiss::Allocate,
         write: WritePolicy::Back,
         penalty_cycles: None,
-        shared_by_cpus: bits(a, 14, 25) + 1,
+        shared_by_cpus: bits(eax, 14, 25) + 1,
         behaviour: Behaviour::default(),
     })
 }
 
-/// A subleaf of leaf 0x18. Buffers for loads only stand for data; those for stores only are left out.
-fn intel_tlb([_, b, sets, d]: Registers) -> Option<Tlb> {
-    let kind = match bits(d, 0, 4) {
+/// A subleaf of leaf 0x18. Buffers for loads only stand for data; those for stores only are left
+/// out.
+fn intel_tlb([_, ebx, sets, edx]: Registers) -> Option<Tlb> {
+    let kind = match bits(edx, 0, 4) {
         1 | 4 => TlbKind::Data,
         2 => TlbKind::Instruction,
         3 => TlbKind::Unified,
         _ => return None,
     };
     let sizes = [(0, 4 << 10), (1, 2 << 20), (2, 4 << 20), (3, 1 << 30)];
-    let page_bytes = sizes.iter().filter(|(bit, _)| b & 1 << bit != 0).map(|&(_, size)| size).collect();
-    let entries = bits(b, 16, 31).checked_mul(sets)?;
-    let ways = if d & 1 << 8 != 0 { entries } else { bits(b, 16, 31) };
-    let level = bits(d, 5, 7) as u8;
+    let page_bytes = sizes.iter().filter(|(bit, _)| ebx & 1 << bit != 0).map(|&(_, size)| size).collect();
+    let entries = bits(ebx, 16, 31).checked_mul(sets)?;
+    let ways = if edx & 1 << 8 != 0 { entries } else { bits(ebx, 16, 31) };
+    let level = bits(edx, 5, 7) as u8;
     let tlb =
         Tlb { level, kind, page_bytes, entries, ways, penalty_cycles: None, replacement: Replacement::Lru };
     (entries > 0 && (1..=2).contains(&level) && !tlb.page_bytes.is_empty()).then_some(tlb)
@@ -212,9 +239,9 @@ fn intel_tlb([_, b, sets, d]: Registers) -> Option<Tlb> {
 /// Enters a buffer, without the page sizes that an earlier one of its level and kind has.
 fn enter(tlbs: &mut Vec<Tlb>, mut tlb: Tlb) {
     let twins = || tlbs.iter().filter(|other| other.level == tlb.level && other.kind == tlb.kind);
-    let news: Vec<u64> =
+    let added: Vec<u64> =
         tlb.page_bytes.iter().copied().filter(|&page| !twins().any(|other| other.translates(page))).collect();
-    tlb.page_bytes = news;
+    tlb.page_bytes = added;
     if !tlb.page_bytes.is_empty() {
         tlbs.push(tlb);
     }
@@ -237,7 +264,8 @@ fn amd_ways(code: u32, entries: u32) -> u32 {
     }
 }
 
-/// A buffer with these numbers, when they describe one. Ways that do not divide the entries become the largest smaller divisor.
+/// A buffer with these numbers, when they describe one. Ways that do not divide the entries become
+/// the largest smaller divisor.
 fn tlb(level: u8, kind: TlbKind, page_bytes: u64, entries: u32, ways: u32) -> Option<Tlb> {
     if entries == 0 || ways == 0 {
         return None;

@@ -1,7 +1,8 @@
 //! Caches as Linux lists them under `/sys/devices/system/cpu/cpu0/cache`.
 //!
-//! `size` is trusted least: it is rounded to KiB. Where ways, lines and sets are all given, their product is the size.
-//! **Leaves out** what sysfs rarely says: allocation and write policy. Source: the kernel's `ABI/testing/sysfs-devices-system-cpu`.
+//! `size` is trusted least: it is rounded to KiB. Where ways, lines and sets are all given, their
+//! product is the size. **Leaves out** what sysfs rarely says: allocation and write policy. Source:
+//! the kernel's `ABI/testing/sysfs-devices-system-cpu`.
 
 use super::tree::{cpus, Tree};
 use crate::geometry::bytes;

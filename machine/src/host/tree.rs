@@ -1,4 +1,5 @@
-//! A file tree that holds `sys` and `proc`: the root of this machine, or a recorded one in a test. Missing files are `None`, never errors.
+//! A file tree that holds `sys` and `proc`: the root of this machine, or a recorded one in a test.
+//! Missing files are `None`, never errors.
 
 use std::path::{Path, PathBuf};
 

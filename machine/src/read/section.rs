@@ -1,6 +1,7 @@
 //! One TOML table that is being read: typed questions, and errors with line and field.
 //!
-//! Asking for a key marks it as known; [`Section::finish`] refuses what nobody asked for. A missing key is reported at the table's own line.
+//! Asking for a key marks it as known; [`Section::finish`] refuses what nobody asked for. A missing
+//! key is reported at the table's own line.
 
 use crate::Error;
 use std::ops::Range;
@@ -96,7 +97,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// The same, which must be there.
+    /// An integer from `least` to `most` that must be there.
     pub(super) fn required_number(&mut self, key: &'static str, least: u64, most: u64) -> Result<u64, Error> {
         let number = self.number(key, least, most)?;
         self.must(key, number, &whole(least, most))
@@ -166,7 +167,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// The same, which must be there.
+    /// One of the named values, which must be there.
     pub(super) fn required_choice<T: Copy>(
         &mut self,
         key: &'static str,

@@ -1,4 +1,5 @@
-//! Every way in which a description can be wrong, with the line and the field that the reader is told.
+//! Every way in which a description can be wrong, with the line and the field that the reader is
+//! told.
 
 use crate::{Error, Machine, StoreMiss, WritePolicy};
 use std::path::Path;

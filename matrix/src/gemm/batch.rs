@@ -1,14 +1,15 @@
 //! Many small products at once.
 
-use super::{Gemm, Operand};
+use super::multiplication::Gemm;
+use super::operand::Operand;
 use crate::{BlockedMatrix, Element, Error};
 
-/// `Cᵢ ← α·op(Aᵢ)·op(Bᵢ) + β·Cᵢ` for every item of a batch, on the threads of `gemm`; each product runs on one thread, so
-/// the results are those of single calls.
+/// `Cᵢ ← α·op(Aᵢ)·op(Bᵢ) + β·Cᵢ` for every item of a batch, on the threads of `gemm`; each product
+/// runs on one thread, so the results are those of single calls.
 ///
 /// # Errors
-/// [`Error::Invalid`] when the three slices differ in length; otherwise as for [`Gemm::multiply`], the first in order.
-/// Items before it have been computed.
+/// [`Error::Invalid`] when the three slices differ in length; otherwise as for [`Gemm::multiply`],
+/// the first in order. Items before it have been computed.
 pub fn multiply_batch<T: Element>(
     gemm: &Gemm,
     alpha: T,
@@ -23,6 +24,7 @@ pub fn multiply_batch<T: Element>(
         }
     }
     let single = gemm.threads(1);
+    // Neighbouring items go to one thread.
     let chunk = c.len().div_ceil(gemm.threads).max(1);
     let run = |a: &[Operand<'_, T>], b: &[Operand<'_, T>], c: &mut [BlockedMatrix<T>]| {
         let mut items = a.iter().zip(b).zip(c);
@@ -31,6 +33,7 @@ pub fn multiply_batch<T: Element>(
     std::thread::scope(|scope| {
         let parts = a.chunks(chunk).zip(b.chunks(chunk)).zip(c.chunks_mut(chunk));
         let mut parts = parts.map(|((a, b), c)| (a, b, c));
+        // The calling thread takes the first part.
         let first = parts.next();
         let others: Vec<_> = parts.map(|(a, b, c)| scope.spawn(move || run(a, b, c))).collect();
         let own = first.map_or(Ok(()), |(a, b, c)| run(a, b, c));

@@ -4,24 +4,26 @@
 //! operands in place                             A copied
 //! for jc in columns by nc                       for kc in depth
 //!   for kc in depth by strips                     for ic in rows by mc       A[ic, kc] packed
-//!     Bᵀ[jc, kc]: second-level cache                for jc in columns by nc  Bᵀ[jc, kc] packed or in place
+//!     Bᵀ[jc, kc]: second-level cache                for jc in columns by nc  Bᵀ packed or in place
 //!     register tiles (tile.rs)                        register tiles
 //! ```
 //!
-//! A block of C's columns never crosses a strip of a blocked C, a block of depth never one of an operand in place.
-//! Source: Goto and van de Geijn 2008, with storage that already has the packed form.
+//! A block of C's columns never crosses a strip of a blocked C, a block of depth never one of an
+//! operand in place. Source: Goto and van de Geijn 2008, with storage that already has the packed
+//! form.
 
 use super::source::Source;
 use super::tile::{last_row_of_tiles, BlockProduct, Edge, Left, Target};
 use crate::buffer::Buffer;
 use crate::kernel::{Reach, RealKernel, MAX_PANELS};
 use crate::panel::Panels;
-use crate::tiling::Tiling;
+use crate::tile_sizes::Tiling;
 use crate::view::Part;
 use crate::{Element, Error};
 use std::ops::Range;
 
-/// Multiplications that touch no more than this are not fetched ahead: at N = 256 that costs 2 % and brings nothing.
+/// Multiplications that touch no more than this are not fetched ahead: at N = 256 that costs 2 %
+/// and brings nothing.
 const NEAR_BYTES: usize = 2 << 20;
 
 /// Where C lies.
@@ -33,9 +35,11 @@ pub(super) enum Destination<T> {
     Plain { start: *mut T, row_stride: isize, col_stride: isize },
 }
 
-// SAFETY: threads write disjoint rows and columns of C (see `threads.rs`), within the borrow the job was made from.
+// SAFETY: threads write disjoint rows and columns of C (see `threads.rs`), within the borrow the
+// job was made from.
 unsafe impl<T: Send> Sync for Destination<T> {}
-// SAFETY: as above.
+// SAFETY: a thread that gets a `Destination` writes its own rows and columns of C only, within that
+// borrow.
 unsafe impl<T: Send> Send for Destination<T> {}
 
 impl<T: Element> Destination<T> {
@@ -75,7 +79,8 @@ pub(super) fn stored<T: Element>(storage: *mut T, part: &Part, (row, col): (usiz
     }
 }
 
-/// A whole multiplication `C ← α·A·Bᵀ + β·C`, `A` of m×k, `B` of n×k, both as their operators leave them.
+/// A whole multiplication `C ← α·A·Bᵀ + β·C`, `A` of m×k, `B` of n×k, both as their operators leave
+/// them.
 #[derive(Clone, Copy)]
 pub(super) struct Job<T: Element> {
     pub(super) kernel: &'static RealKernel<T::Real>,
@@ -91,8 +96,8 @@ pub(super) struct Job<T: Element> {
     pub(super) reach: Reach,
 }
 
-/// Where the operands of C (m×n) ← A (m×k) · B are expected: up to 2 MB in all lie in the second level of any core of today, or
-/// nearly.
+/// Where the operands of C (m×n) ← A (m×k) · B are expected: up to 2 MB in all lie in the second
+/// level of any core of today, or nearly.
 pub(super) fn reach<T>(m: usize, n: usize, k: usize) -> Reach {
     let area = |a: usize, b: usize| a.saturating_mul(b).saturating_mul(size_of::<T>());
     match area(m, k).saturating_add(area(k, n)).saturating_add(area(m, n)) <= NEAR_BYTES {
@@ -127,12 +132,13 @@ impl<T: Element> Job<T> {
             Source::Stored { .. } => 0,
             Source::InPlace(_) if rows.is_multiple_of(panel) => 0,
             Source::InPlace(_) => len(MAX_PANELS * panel),
-            Source::Copied(_) | Source::Turned { .. } => len(rows.min(self.tiling.rows)),
+            Source::Copied(_) | Source::Transposed { .. } => len(rows.min(self.tiling.rows)),
         };
         (a, if self.b.copies() { len(cols.min(self.tiling.cols)) } else { 0 })
     }
 
-    /// The panels of rows (start, length) of `A`; of an array in place, those of a last row of tiles that is not whole are copied.
+    /// The panels of rows (start, length) of `A`; of an array in place, those of a last row of
+    /// tiles that is not whole are copied.
     ///
     /// # Safety
     /// As for [`Source::block`].
@@ -156,8 +162,8 @@ impl<T: Element> Job<T> {
     /// Computes rows `rows` and columns `cols` of `C`. Both start at a multiple of the panel.
     ///
     /// # Safety
-    /// The operands and `C` are alive and as large as the job says, the kernel's features are there, and nobody else
-    /// touches these rows and columns of `C` meanwhile.
+    /// The operands and `C` are alive and as large as the job says, the kernel's features are
+    /// there, and nobody else touches these rows and columns of `C` meanwhile.
     pub(super) unsafe fn run(&self, rows: Range<usize>, cols: Range<usize>) -> Result<(), Error> {
         if rows.is_empty() || cols.is_empty() {
             return Ok(());
@@ -184,10 +190,11 @@ impl<T: Element> Job<T> {
             for (k, depth) in self.depths(0..self.k) {
                 for row in rows.clone().step_by(self.tiling.rows) {
                     let count = self.tiling.rows.min(rows.end - row);
-                    // SAFETY: a sub-range of what the caller vouches for; scratch was made for the largest block.
+                    // SAFETY: a sub-range of what the caller vouches for; scratch was made for the
+                    // largest block.
                     let a = unsafe { self.left((row, count), (k, depth), scratch.0) };
                     for cols in self.column_blocks(&cols) {
-                        // SAFETY: as above.
+                        // SAFETY: rows, columns and depth lie in what the caller vouches for.
                         unsafe { self.block((row, count), cols, (k, depth), &a, scratch.1) };
                     }
                 }
@@ -197,7 +204,8 @@ impl<T: Element> Job<T> {
             for cols in self.column_blocks(&cols) {
                 for (k, depth) in self.depths(0..self.k) {
                     let rows = (rows.start, rows.len());
-                    // SAFETY: as above.
+                    // SAFETY: rows, columns and depth lie in what the caller vouches for; scratch
+                    // fits the block.
                     unsafe {
                         let a = self.left(rows, (k, depth), scratch.0);
                         self.block(rows, cols, (k, depth), &a, scratch.1);
@@ -261,7 +269,8 @@ impl<T: Element> Job<T> {
         let (panel, alpha, kernel) = (self.panel(), self.alpha, self.kernel);
         let beta = if k == 0 { self.beta } else { T::ONE };
         let c = self.c.target(row, cols.0, panel);
-        // SAFETY: the block lies inside the operand, scratch has room; the block of C is part of the range that is ours.
+        // SAFETY: the block lies inside the operand, scratch has room; the block of C is part of
+        // the range that is ours.
         unsafe {
             let b = self.b.block(cols, (k, depth), panel, scratch);
             let (cols, reach, b, c) = (cols.1, self.reach, &b, &c);

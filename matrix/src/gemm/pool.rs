@@ -1,10 +1,26 @@
 //! Threads that wait for the next multiplication.
 //!
-//! **What.** [`run`] calls a function once for every index, each on its own thread, the first on the caller's.
-//! **Why this way.** Starting a thread takes 50 µs and more on a virtual machine, a third of a product with N = 512. Workers
-//! therefore stay, watch for work for [`WATCH`] after each call (a caller that multiplies again finds them awake), and then
-//! sleep. One caller at a time has them; another one, or one that wants more threads than the machine has processors, gets
-//! threads of its own for the call.
+//! **The problem.** Starting a thread takes 50 µs and more on a virtual machine, a third of a
+//! product with N = 512.
+//!
+//! **The idea.** Workers stay. After each call they watch for [`WATCH`] (a caller that multiplies
+//! again finds them awake), and then sleep. [`run`] calls a function once for every index, each on
+//! its own thread, the first on the caller's:
+//!
+//! ```text
+//! caller                                   worker
+//!   mailbox.index, then mailbox.call  --->   takes the call out of its mailbox
+//!   if mailbox.asleep: unpark                runs its part
+//!   runs part 0                              lowers call.left, and never looks at the call again
+//!   spins until call.left is 0        <---
+//! ```
+//!
+//! **Invariants.** The call lives in the caller's frame, which ends only after `left` is 0. A
+//! worker that is about to sleep says so before it looks a last time; a caller stores the call
+//! before it reads that flag: no call is left lying. One caller at a time has the workers; another
+//! one, or one that wants more threads than the machine has processors, gets threads of its own for
+//! the call.
+//!
 //! **Left out.** Stealing work: parts are equal, and results must not depend on who computes them.
 
 use std::any::Any;
@@ -22,20 +38,20 @@ struct Call<'a> {
     function: &'a (dyn Fn(usize) + Sync),
     /// Workers that have not finished.
     left: AtomicUsize,
-    /// What a part panicked with, the first of them.
+    /// The first panic of a part.
     panic: Mutex<Option<Box<dyn Any + Send>>>,
 }
 
 /// Where a worker finds its next call.
 #[derive(Default)]
-struct Desk {
+struct Mailbox {
     call: AtomicPtr<Call<'static>>,
     index: AtomicUsize,
     asleep: AtomicBool,
 }
 
 struct Worker {
-    desk: Arc<Desk>,
+    mailbox: Arc<Mailbox>,
     thread: Thread,
 }
 
@@ -53,11 +69,13 @@ pub(super) fn run(count: usize, function: &(dyn Fn(usize) + Sync)) {
         Err(TryLockError::Poisoned(broken)) => Some(broken.into_inner()),
         Err(TryLockError::WouldBlock) => None,
     };
+    // The waiting workers, where nobody else has them and they would not share processors.
     if let Some(workers) = workers.as_mut().filter(|_| count <= processors) {
         if engage(workers, count - 1) {
             return call(&workers[..count - 1], function);
         }
     }
+    // Otherwise threads for this call alone.
     std::thread::scope(|scope| {
         (1..count).for_each(|index| drop(scope.spawn(move || function(index))));
         function(0);
@@ -67,11 +85,11 @@ pub(super) fn run(count: usize, function: &(dyn Fn(usize) + Sync)) {
 /// Makes sure that there are `count` workers.
 fn engage(workers: &mut Vec<Worker>, count: usize) -> bool {
     while workers.len() < count {
-        let desk = Arc::new(Desk::default());
-        let own = Arc::clone(&desk);
+        let mailbox = Arc::new(Mailbox::default());
+        let own = Arc::clone(&mailbox);
         let started = std::thread::Builder::new().name("matrix".into()).spawn(move || work(&own));
         let Ok(handle) = started else { return false };
-        workers.push(Worker { desk, thread: handle.thread().clone() });
+        workers.push(Worker { mailbox, thread: handle.thread().clone() });
     }
     true
 }
@@ -79,19 +97,24 @@ fn engage(workers: &mut Vec<Worker>, count: usize) -> bool {
 /// Hands the parts out, takes the first, waits for the others.
 fn call(workers: &[Worker], function: &(dyn Fn(usize) + Sync)) {
     let call = Call { function, left: AtomicUsize::new(workers.len()), panic: Mutex::new(None) };
+    // A pointer to this frame: it stays valid because the loop below waits for `left` to become 0.
     let shared = (&raw const call).cast_mut().cast::<Call<'static>>();
     for (worker, index) in workers.iter().zip(1..) {
-        worker.desk.index.store(index, Ordering::Relaxed);
-        worker.desk.call.store(shared, Ordering::SeqCst);
-        if worker.desk.asleep.load(Ordering::SeqCst) {
+        worker.mailbox.index.store(index, Ordering::Relaxed);
+        worker.mailbox.call.store(shared, Ordering::SeqCst);
+        // Stored before the flag is read, as the worker stores its flag before it looks again: one
+        // of the two sees the other, so that no call is left lying.
+        if worker.mailbox.asleep.load(Ordering::SeqCst) {
             worker.thread.unpark();
         }
     }
+    // The first part is the caller's; a panic must wait until the others have left the frame.
     let own = catch_unwind(AssertUnwindSafe(|| function(0)));
-    let mut turns = 0u32;
+    let mut rounds = 0u32;
     while call.left.load(Ordering::Acquire) > 0 {
-        turns = turns.saturating_add(1);
-        match turns {
+        rounds = rounds.saturating_add(1);
+        // Parts are equal, so the wait is short: spin first, then let others run.
+        match rounds {
             0..20_000 => std::hint::spin_loop(),
             _ => std::thread::yield_now(),
         }
@@ -103,12 +126,13 @@ fn call(workers: &[Worker], function: &(dyn Fn(usize) + Sync)) {
 }
 
 /// A worker's life.
-fn work(desk: &Desk) {
+fn work(mailbox: &Mailbox) {
     loop {
-        let call = next(desk);
-        // SAFETY: the caller of `call` keeps it alive until `left` is 0, and this worker lowers `left` last.
+        let call = next(mailbox);
+        // SAFETY: the caller of `call` keeps it alive until `left` is 0, and this worker lowers
+        // `left` last.
         let call = unsafe { &*call };
-        let index = desk.index.load(Ordering::Relaxed);
+        let index = mailbox.index.load(Ordering::Relaxed);
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| (call.function)(index))) {
             call.panic.lock().unwrap_or_else(|broken| broken.into_inner()).get_or_insert(panic);
         }
@@ -117,23 +141,26 @@ fn work(desk: &Desk) {
 }
 
 /// Watches for a call, then sleeps until there is one.
-fn next(desk: &Desk) -> *const Call<'static> {
+fn next(mailbox: &Mailbox) -> *const Call<'static> {
     let start = Instant::now();
     loop {
+        // Looks often without asking for the time.
         for _ in 0..64 {
-            let call = desk.call.swap(std::ptr::null_mut(), Ordering::Acquire);
+            let call = mailbox.call.swap(std::ptr::null_mut(), Ordering::Acquire);
             if !call.is_null() {
                 return call;
             }
             std::hint::spin_loop();
         }
         if start.elapsed() > WATCH {
-            desk.asleep.store(true, Ordering::SeqCst);
-            let call = desk.call.swap(std::ptr::null_mut(), Ordering::SeqCst);
+            // Says that it sleeps, then looks once more: a call that was stored before that is seen
+            // here, and a caller that stores one later sees the flag.
+            mailbox.asleep.store(true, Ordering::SeqCst);
+            let call = mailbox.call.swap(std::ptr::null_mut(), Ordering::SeqCst);
             if call.is_null() {
                 std::thread::park();
             }
-            desk.asleep.store(false, Ordering::SeqCst);
+            mailbox.asleep.store(false, Ordering::SeqCst);
             if !call.is_null() {
                 return call;
             }

@@ -13,6 +13,7 @@ pub(super) unsafe fn scale<T: Element>(c: &Destination<T>, m: usize, n: usize, b
     }
     for col in 0..n {
         for row in 0..m {
+            // Entry by entry: this is no product, and rarely large.
             let at = match *c {
                 Destination::Stored { storage, part } => {
                     storage.wrapping_add(part.layout.offset(part.first_row + row, part.first_col + col))

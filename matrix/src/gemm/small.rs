@@ -1,18 +1,21 @@
-//! Products that are one block of register tiles: nothing is copied, no loop around the tiles would go round twice.
+//! Products that are one block of register tiles: nothing is copied, no loop around the tiles would
+//! go round twice.
 //!
-//! A product of 8×8×8 takes 30 ns; describing a [`Job`](super::job::Job) takes longer than that. Blocked operands of one strip
-//! whose product is not worth a second thread therefore go straight to the tiles. The arithmetic is the same.
+//! A product of 8×8×8 takes 30 ns; describing a [`Job`](super::job::Job) takes longer than that.
+//! Blocked operands of one strip whose product is not worth a second thread therefore go straight
+//! to the tiles. The arithmetic is the same.
 
-use super::source::Walk;
+use super::operand::{Op, Operand};
+use super::source::PanelWalk;
 use super::threads::WORTH_A_THREAD;
 use super::tile::{BlockProduct, Edge, Left, Target};
-use super::{Op, Operand};
 use crate::kernel::Reach;
-use crate::tiling::Tiling;
+use crate::tile_sizes::Tiling;
 use crate::view::{Part, ViewMut};
 use crate::{Element, Real};
 
-/// Computes `C ← α·A·op(B) + β·C` when it is one block; otherwise touches nothing and says no. The shapes fit.
+/// Computes `C ← α·A·op(B) + β·C` when it is one block; otherwise touches nothing and says no. The
+/// shapes fit.
 #[inline]
 pub(super) fn run<T: Element>(
     tiling: Option<Tiling>,
@@ -36,7 +39,7 @@ pub(super) fn run<T: Element>(
     let kernel = <T::Real as Real>::kernel(c.kernel);
     let walk = |part: &Part, start: *const T| {
         let panel_stride = part.layout.panel_stride(0) as isize;
-        Walk { start, panel_stride, row_stride: 1, step: panel as isize }
+        PanelWalk { start, panel_stride, row_stride: 1, step: panel as isize }
     };
     let (start, col_stride) = (c.storage.as_mut_ptr(), panel as isize);
     let panel_stride = to.layout.panel_stride(0) as isize;
@@ -44,14 +47,14 @@ pub(super) fn run<T: Element>(
     let b = &walk(right, b.view.storage.as_ptr());
     let c = &Target { start, panel_stride, row_stride: 1, col_stride, edge: Edge::Padded };
     let (reach, b_edge) = (Reach::Near, Edge::Padded);
-    // SAFETY: the operands are as large as their parts say and borrowed here, `C` mutably; a matrix holds a kernel only
-    // where its features are present.
+    // SAFETY: the operands are as large as their parts say and borrowed here, `C` mutably; a matrix
+    // holds a kernel only where its features are present.
     unsafe { BlockProduct { kernel, panel, rows, cols, depth, alpha, beta, a, b, b_edge, c, reach }.run() };
     true
 }
 
-/// Most rows and columns of an operand here: three such operands are near, one block of columns is as wide, and products of
-/// the three do not overflow.
+/// Most rows and columns of an operand here: three such operands are near, one block of columns is
+/// as wide, and products of the three do not overflow.
 const MOST: usize = 128;
 
 /// Whether `part` begins where its matrix does, is small and lies in one strip.

@@ -1,24 +1,27 @@
-//! Where the panels of an operand come from: blocked storage or a plain array as it is, or a copy made block by block.
+//! Where the panels of an operand come from: blocked storage or a plain array as it is, or a copy
+//! made block by block.
 //!
-//! An operand is always seen with its rows along the panels: `op(A)` for the left, `op(B)ᵀ` for the right.
+//! An operand is always seen with its rows along the panels: `op(A)` for the left, `op(B)ᵀ` for the
+//! right.
 
 use crate::kernel::Reach;
 use crate::panel::{self, Block, Panels};
+use crate::transposed::transpose_block;
 use crate::view::Part;
-use crate::{BlockedMatrix, Element};
+use crate::Element;
 
 /// How a kernel walks an operand: entry (i, k) is at
 /// `start + (i / panel)·panel_stride + (i % panel)·row_stride + k·step`.
 #[derive(Clone, Copy)]
-pub(super) struct Walk<T> {
+pub(super) struct PanelWalk<T> {
     pub(super) start: *const T,
     pub(super) panel_stride: isize,
     pub(super) row_stride: isize,
     pub(super) step: isize,
 }
 
-/// Columns of a plain array that lie further apart than this are copied even where they could be used in place: every step would
-/// touch another page, and a power of two the same few cache sets.
+/// Columns of a plain array that lie further apart than this are copied even where they could be
+/// used in place: every step would touch another page, and a power of two the same few cache sets.
 const STRIDE_IN_PLACE_BYTES: usize = 4096;
 
 /// A plain array.
@@ -30,7 +33,7 @@ pub(super) struct Plain<T> {
 }
 
 impl<T: Element> Plain<T> {
-    /// As the left operand: in place needs adjacent rows.
+    /// The array as the left operand: in place needs adjacent rows.
     pub(super) fn left(self, reach: Reach) -> Source<T> {
         match reach == Reach::Near && self.row_stride == 1 && self.is_dense() {
             true => Source::InPlace(self),
@@ -38,8 +41,8 @@ impl<T: Element> Plain<T> {
         }
     }
 
-    /// As the right operand: kernels read single numbers of it, so either stride may be 1; the parts of a complex number have only
-    /// one stride between them.
+    /// As the right operand: kernels read single numbers of it, so either stride may be 1; the
+    /// parts of a complex number have only one stride between them.
     pub(super) fn right(self, reach: Reach) -> Source<T> {
         let reads = self.row_stride == 1 || T::PARTS == 1 && self.col_stride == 1;
         match reach == Reach::Near && reads && self.is_dense() {
@@ -59,24 +62,25 @@ impl<T: Element> Plain<T> {
 pub(super) enum Source<T> {
     /// Blocked, the right way round: used in place.
     Stored { storage: *const T, part: Part },
-    /// Blocked, the other way round: blocks of panel × panel are turned.
-    Turned { storage: *const T, part: Part },
+    /// Blocked, the other way round: blocks of panel × panel are transposed.
+    Transposed { storage: *const T, part: Part },
     /// A plain array, used in place.
     InPlace(Plain<T>),
     /// A plain array, copied.
     Copied(Plain<T>),
 }
 
-// SAFETY: a `Source` only reads, and lives no longer than the borrows it was made from (`Job` is built from them
-// and used within one call).
+// SAFETY: a `Source` only reads, and lives no longer than the borrows it was made from (`Job` is
+// built from them and used within one call).
 unsafe impl<T: Sync> Sync for Source<T> {}
-// SAFETY: as above.
+// SAFETY: a `Source` only reads, within the borrows it was made from, so another thread may hold
+// it.
 unsafe impl<T: Sync> Send for Source<T> {}
 
 impl<T: Element> Source<T> {
     /// Whether blocks are copied into scratch memory.
     pub(super) fn copies(&self) -> bool {
-        matches!(self, Source::Turned { .. } | Source::Copied(_))
+        matches!(self, Source::Transposed { .. } | Source::Copied(_))
     }
 
     /// How far a block that starts at depth `k` may reach.
@@ -90,21 +94,25 @@ impl<T: Element> Source<T> {
     /// The panels of rows `row..row + rows`, depth `k..k + depth`; `row` is a multiple of `panel`.
     ///
     /// # Safety
-    /// The rectangle lies in the operand, whose memory is alive; `scratch` has room for it when [`Self::copies`].
+    /// The rectangle lies in the operand, whose memory is alive; `scratch` has room for it when
+    /// [`Self::copies`].
     pub(super) unsafe fn block(
         &self,
         (row, rows): (usize, usize),
         (k, depth): (usize, usize),
         panel: usize,
         scratch: *mut T,
-    ) -> Walk<T> {
+    ) -> PanelWalk<T> {
+        // Where a copy goes, if one is made: panel after panel.
         let packed = Panels { start: scratch, stride: panel * depth, panel };
         match *self {
+            // In place: the storage is panels already.
             Source::Stored { storage, ref part } => return stored(storage, part, (row, k)),
             Source::InPlace(plain) => {
+                // In place: strides of an array serve as steps of a walk.
                 let Plain { row_stride, col_stride, .. } = plain;
                 let start = plain.start.wrapping_offset(row as isize * row_stride + k as isize * col_stride);
-                return Walk {
+                return PanelWalk {
                     start,
                     panel_stride: panel as isize * row_stride,
                     row_stride,
@@ -115,20 +123,20 @@ impl<T: Element> Source<T> {
                 // SAFETY: the caller's promise.
                 unsafe { plain.copy((row, rows), (k, depth), packed) };
             }
-            Source::Turned { storage, part } => {
-                // SAFETY: as above.
-                unsafe { turn_block(storage, part, (row, rows), (k, depth), packed) };
+            Source::Transposed { storage, part } => {
+                // SAFETY: the caller vouches for the rectangle and for the room in `scratch`.
+                unsafe { transpose_block(storage, part, (row, rows), (k, depth), packed) };
             }
         }
-        Walk::of(packed)
+        PanelWalk::of(packed)
     }
 }
 
 /// Where row `row`, depth `k` of a stored operand lies, and how to go on from there.
 #[inline]
-pub(super) fn stored<T: Element>(storage: *const T, part: &Part, (row, k): (usize, usize)) -> Walk<T> {
+pub(super) fn stored<T: Element>(storage: *const T, part: &Part, (row, k): (usize, usize)) -> PanelWalk<T> {
     let (row, col) = (part.first_row + row, part.first_col + k);
-    Walk {
+    PanelWalk {
         start: storage.wrapping_add(part.layout.offset(row, col)),
         panel_stride: part.layout.panel_stride(part.layout.strip_of(col).0) as isize,
         row_stride: 1,
@@ -146,67 +154,19 @@ impl<T: Element> Plain<T> {
         (row, rows): (usize, usize),
         (k, depth): (usize, usize),
         to: Panels<*mut T>,
-    ) -> Walk<T> {
+    ) -> PanelWalk<T> {
         let Plain { row_stride, col_stride, .. } = self;
         let start = self.start.wrapping_offset(row as isize * row_stride + k as isize * col_stride);
         let block = Block { start, row_stride, col_stride, rows, cols: depth };
         // SAFETY: the block lies in the array, `to` has room for its panels.
         unsafe { panel::pack(block, to, T::ZERO) };
-        Walk::of(to)
+        PanelWalk::of(to)
     }
 }
 
-impl<T> Walk<T> {
-    fn of(panels: Panels<*mut T>) -> Walk<T> {
+impl<T> PanelWalk<T> {
+    fn of(panels: Panels<*mut T>) -> PanelWalk<T> {
         let Panels { start, stride, panel } = panels;
-        Walk { start, panel_stride: stride as isize, row_stride: 1, step: panel as isize }
-    }
-}
-
-/// Rows `row..` of the operand are columns of the stored matrix; every panel of the storage holds `panel` steps of
-/// `k` for all of them, so blocks of `panel` × `panel` lie in one piece on both sides.
-///
-/// # Safety
-/// As for [`Source::block`].
-unsafe fn turn_block<T: Element>(
-    storage: *const T,
-    part: Part,
-    (row, rows): (usize, usize),
-    (k, depth): (usize, usize),
-    to: Panels<*mut T>,
-) {
-    let panel = to.panel;
-    for first in (0..rows).step_by(panel) {
-        let count = panel.min(rows - first);
-        let target = to.start.wrapping_add(first / panel * to.stride);
-        let mut done = 0;
-        while done < depth {
-            let from_row = part.first_row + k + done;
-            let steps = (panel - from_row % panel).min(depth - done);
-            let from = storage.wrapping_add(part.layout.offset(from_row, part.first_col + row + first));
-            let block =
-                Block { start: from, row_stride: panel as isize, col_stride: 1, rows: count, cols: steps };
-            let into = Panels { start: target.wrapping_add(done * panel), stride: to.stride, panel };
-            // SAFETY: `count` columns from `first` on lie in one strip (`rows` of a block never cross one, because
-            // strips are whole multiples of a panel), `steps` rows in one panel of it.
-            unsafe { panel::pack(block, into, T::ZERO) };
-            done += steps;
-        }
-    }
-}
-
-/// `to ← fromᵀ`, both in panels of the same height.
-pub(crate) fn turn_into<T: Element>(from: &BlockedMatrix<T>, to: &mut BlockedMatrix<T>) {
-    let part = from.view().part;
-    let layout = *to.layout();
-    assert_eq!((layout.rows(), layout.cols(), layout.panel()), (part.cols, part.rows, part.layout.panel()));
-    let (storage, target) = (from.storage().as_ptr(), to.storage_mut());
-    for first in (0..layout.cols()).step_by(layout.tile()) {
-        let depth = layout.tile().min(layout.cols() - first);
-        let start = target[layout.offset(0, first)..].as_mut_ptr();
-        let stride = layout.panel_stride(layout.strip_of(first).0);
-        let panels = Panels { start, stride, panel: layout.panel() };
-        // SAFETY: columns `first..first + depth` of `to` are rows of `from`, and the strip holds all its panels.
-        unsafe { turn_block(storage, part, (0, layout.rows()), (first, depth), panels) };
+        PanelWalk { start, panel_stride: stride as isize, row_stride: 1, step: panel as isize }
     }
 }

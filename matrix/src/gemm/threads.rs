@@ -1,7 +1,8 @@
 //! Threads: `C` is cut into rectangles, each computed as if alone.
 //!
-//! No entry is touched by two threads and no sum is split, so the bits do not depend on the number of threads. The
-//! longer side of `C` is cut, at multiples of a full register tile; the calling thread takes the first part.
+//! No entry is touched by two threads and no sum is split, so the bits do not depend on the number
+//! of threads. The longer side of `C` is cut, at multiples of a full register tile; the calling
+//! thread takes the first part.
 
 use super::job::Job;
 use super::pool;
@@ -31,7 +32,8 @@ pub(super) fn run<T: Element>(job: &Job<T>, threads: usize) -> Result<(), Error>
     let outcome = Mutex::new(Ok(()));
     pool::run(parts.len(), &|index| {
         let (rows, cols) = part(parts[index].clone());
-        // SAFETY: as above, and the parts are disjoint.
+        // SAFETY: a `Job` is made from borrows that its maker holds during this call; the parts are
+        // disjoint.
         if let Err(error) = unsafe { job.run(rows, cols) } {
             *outcome.lock().unwrap_or_else(|broken| broken.into_inner()) = Err(error);
         }

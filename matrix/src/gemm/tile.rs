@@ -1,11 +1,28 @@
 //! The two innermost loops: register tiles over one block of `A` and one block of `B`.
 //!
-//! Tiles go straight to `C` when its rows are adjacent, edges by kernels of their width; other strides and complex
-//! numbers pass through a tile on the stack, by the same kernel and the same arithmetic, so that an entry does not
-//! depend on the way it was written.
+//! ```text
+//!              columns of C, a group of `kernel.columns` at a time
+//!             +--------+--------+--------+---+
+//!   1 to 3    |  tile  |  tile  |  tile  | . |   each tile: one call of a microkernel
+//!   panels    +--------+--------+--------+---+
+//!   of A      |        |        |        |   |   panels of A stay in L1, B's pass by
+//!             +--------+--------+--------+---+
+//!   last row  | narrower panels of C, fewer rows written
+//! ```
+//!
+//! **The problem.** Full tiles run at the machine's limit; edges could cost more than the rest of a
+//! small product.
+//!
+//! **The idea.** Tiles go straight to `C` when its rows are adjacent, edges by kernels of their
+//! width. Panels are dealt so that no single one is left over. A lone last row is computed with the
+//! operands' roles exchanged, a lone last column by kernels that take more panels. Other strides of
+//! `C`, and complex numbers, pass through a tile on the stack.
+//!
+//! **Invariant.** Every entry is summed by one chain of multiply-adds in the order of `k`,
+//! whichever way it is written: results do not depend on the place of an entry.
 
-use super::source::Walk;
-use crate::kernel::{Micro, MicroKernel, Reach, RealKernel, MAX_PANELS};
+use super::source::PanelWalk;
+use crate::kernel::{MicroKernel, MicrokernelArguments, Reach, RealKernel, MAX_PANELS};
 use crate::Element;
 use std::ops::Range;
 
@@ -33,13 +50,14 @@ pub(super) enum Edge {
 /// Panels of `A`.
 #[derive(Clone, Copy)]
 pub(super) struct Left<T> {
-    pub(super) walk: Walk<T>,
+    pub(super) walk: PanelWalk<T>,
     /// Where the last row of tiles lies elsewhere: its first panel, and its place.
-    pub(super) tail: Option<(usize, Walk<T>)>,
+    pub(super) tail: Option<(usize, PanelWalk<T>)>,
 }
 
-/// One block product: `C ← β·C + α·A·Bᵀ`, `A` of `rows`×`depth`, `B` of `cols`×`depth`. The places are borrowed, not copied: copying
-/// what was written a moment ago, in larger pieces, stalls for as long as a small product takes.
+/// One block product: `C ← β·C + α·A·Bᵀ`, `A` of `rows`×`depth`, `B` of `cols`×`depth`. The places
+/// are borrowed, not copied: copying what was written a moment ago, in larger pieces, stalls for as
+/// long as a small product takes.
 #[derive(Clone, Copy)]
 pub(super) struct BlockProduct<'a, T: Element> {
     pub(super) kernel: &'static RealKernel<T::Real>,
@@ -51,7 +69,7 @@ pub(super) struct BlockProduct<'a, T: Element> {
     pub(super) alpha: T,
     pub(super) beta: T,
     pub(super) a: &'a Left<T>,
-    pub(super) b: &'a Walk<T>,
+    pub(super) b: &'a PanelWalk<T>,
     /// Whether whole panels of `b` may be read beyond its last row.
     pub(super) b_edge: Edge,
     pub(super) c: &'a Target<T>,
@@ -74,21 +92,26 @@ impl<T: Element> BlockProduct<'_, T> {
     /// Runs over all register tiles.
     ///
     /// # Safety
-    /// The kernel's features are there; the panels hold `rows`, `cols` rows and `depth` columns; the block of `C` is
-    /// writable by this thread alone, up to whole panels and column groups when its edge is `Padded`.
+    /// The kernel's features are there; the panels hold `rows`, `cols` rows and `depth` columns;
+    /// the block of `C` is writable by this thread alone, up to whole panels and column groups when
+    /// its edge is `Padded`.
     #[inline(always)]
     pub(super) unsafe fn run(mut self) {
-        if self.turns_last_row() {
+        // A lone last row first, with the roles exchanged; what is left is whole panels but for the
+        // last.
+        if self.exchanges_roles_in_last_row() {
             // SAFETY: the caller's promise, handed on.
             unsafe { self.run_last_row() };
             self.rows -= 1;
         }
         let panels = (self.rows + self.panel - 1) >> self.panel.trailing_zeros();
         let (tall, direct) = (self.kernel.tall, self.is_direct());
+        // A single last column gets kernels of its own, which take more panels at once.
         let lone = direct && !tall.is_empty() && self.cols % self.group() == 1;
         let most = self.kernel.run.len();
         // SAFETY: the caller's promise; panels and columns are among those of the block.
         unsafe {
+            // Rows of tiles outside, column groups inside: the panels of A stay in the first level.
             let cols = self.cols - usize::from(lone);
             self.deal(
                 panels,
@@ -114,10 +137,11 @@ impl<T: Element> BlockProduct<'_, T> {
         }
     }
 
-    /// Whether a last panel holds a single row that is computed with the operands' roles exchanged: a register then holds entries
-    /// of that row, and nothing is computed for the padding (7 % at N = 97). The sums are the same, term by term.
+    /// Whether a last panel holds a single row that is computed with the operands' roles exchanged:
+    /// a register then holds entries of that row, and nothing is computed for the padding (7 % at N
+    /// = 97). The sums are the same, term by term.
     #[inline]
-    fn turns_last_row(&self) -> bool {
+    fn exchanges_roles_in_last_row(&self) -> bool {
         let in_panels = self.b_edge == Edge::Padded && self.b.row_stride == 1 && self.a.tail.is_none();
         T::PARTS == 1 && self.rows & (self.panel - 1) == 1 && in_panels
     }
@@ -125,10 +149,11 @@ impl<T: Element> BlockProduct<'_, T> {
     /// The last row, with panels of `B` as the left operand.
     ///
     /// # Safety
-    /// As for [`Self::run`], where [`Self::turns_last_row`].
+    /// As for [`Self::run`], where [`Self::exchanges_roles_in_last_row`].
     #[inline(never)]
     unsafe fn run_last_row(&self) {
         let (panel, walk, kernel) = (self.panel, &self.a.walk, self.kernel);
+        // The row lies alone in its panel; panels of B pass it by as the left operand.
         let at = ((self.rows - 1) >> panel.trailing_zeros()) as isize;
         let row = walk.start.wrapping_offset(at * walk.panel_stride);
         let most = kernel.tall.len().max(kernel.run.len());
@@ -139,7 +164,8 @@ impl<T: Element> BlockProduct<'_, T> {
             let cols = (self.cols - first).min(most * panel);
             let panels = cols.div_ceil(panel);
             let start = self.b.start.wrapping_offset((first / panel) as isize * self.b.panel_stride);
-            let micro = Micro {
+            // One "column" of B: the row, whose numbers lie `step` apart.
+            let micro = MicrokernelArguments {
                 k: self.depth,
                 a: start.cast::<T::Real>(),
                 a_panel: self.b.panel_stride,
@@ -161,8 +187,10 @@ impl<T: Element> BlockProduct<'_, T> {
                 self.c.start.wrapping_offset(at * self.c.panel_stride + first as isize * self.c.col_stride);
             let entry = |col: usize| c.wrapping_offset(col as isize * self.c.col_stride);
             let tile = out.cast::<T>();
-            // SAFETY: whole panels of `B` are readable, the tile has room for them; entries of `C` as the caller vouches.
+            // SAFETY: whole panels of `B` are readable, the tile has room for them; entries of `C`
+            // as the caller vouches.
             unsafe {
+                // The kernel adds to what C holds, so C comes into the tile first, unless β is 0.
                 if self.beta != T::ZERO {
                     (0..cols).for_each(|col| *tile.add(col) = *entry(col));
                 }
@@ -172,11 +200,13 @@ impl<T: Element> BlockProduct<'_, T> {
         }
     }
 
-    /// Calls `row` with the first and the number of panels of every row of tiles; none reaches over the start of the tail.
+    /// Calls `row` with the first and the number of panels of every row of tiles; none reaches over
+    /// the start of the tail.
     #[inline(always)]
     fn deal(&self, panels: usize, take: impl Fn(usize) -> usize, mut row: impl FnMut(usize, usize)) {
         let mut first = 0;
         while first < panels {
+            // A row of tiles never begins before the tail and ends in it: its panels lie elsewhere.
             let most = match self.a.tail {
                 Some((tail, _)) if first < tail => tail - first,
                 _ => panels - first,
@@ -193,7 +223,8 @@ impl<T: Element> BlockProduct<'_, T> {
         T::PARTS == 1 && self.c.row_stride == 1
     }
 
-    /// The column groups `cols` against `count` panels of `A`, which stay in the first-level cache meanwhile.
+    /// The column groups `cols` against `count` panels of `A`, which stay in the first-level cache
+    /// meanwhile.
     ///
     /// # Safety
     /// As for [`Self::run`].
@@ -205,6 +236,7 @@ impl<T: Element> BlockProduct<'_, T> {
         runs: &[MicroKernel<T::Real>],
         direct: bool,
     ) {
+        // These panels lie in the operand, or in the copied tail.
         let (walk, at) = match &self.a.tail {
             Some((tail, walk)) if first >= *tail => (walk, first - tail),
             _ => (&self.a.walk, first),
@@ -213,10 +245,12 @@ impl<T: Element> BlockProduct<'_, T> {
         let (panel, group) = (self.panel, self.group());
         let shift = panel.trailing_zeros();
         let parts = T::PARTS as isize;
+        // Rows that are there: whole panels but for the last one of the block.
         let rows = (self.rows - first * panel).min(count * panel);
         let here = rows - (count - 1) * panel;
         let c = self.c.start.wrapping_offset(first as isize * self.c.panel_stride);
-        let mut micro = Micro {
+        // What does not change from column group to column group.
+        let mut micro = MicrokernelArguments {
             k: self.depth,
             a: a.cast::<T::Real>(),
             a_panel: walk.panel_stride * parts,
@@ -233,17 +267,22 @@ impl<T: Element> BlockProduct<'_, T> {
             next: a.wrapping_offset(count as isize * walk.panel_stride).cast::<T::Real>(),
             reach: self.reach,
         };
+        // A kernel fetches one line of the next panels per four steps; the next call goes on from
+        // there.
         let ahead = self.depth / 4 * self.kernel.panel;
         let Range { start: mut col, end } = cols;
         while col < end {
             let cols = group.min(end - col);
+            // A column of C is a row of Bᵀ: its panel, and its row there.
             let (high, low) = ((col >> shift) as isize, (col & (panel - 1)) as isize);
             let b = self.b.start.wrapping_offset(high * self.b.panel_stride + low * self.b.row_stride);
             let c = c.wrapping_offset(col as isize * self.c.col_stride);
             micro.b = b.cast::<T::Real>();
             micro.c = c.cast::<T::Real>();
+            // Complex columns are two real ones each.
             let run = runs[cols * T::PARTS - 1];
-            // SAFETY: pointers to this tile of the block; a `Kernel` is chosen only where its features are present.
+            // SAFETY: pointers to this tile of the block; a `Kernel` is chosen only where its
+            // features are present.
             unsafe {
                 if direct {
                     run(&micro);
@@ -263,17 +302,19 @@ impl<T: Element> BlockProduct<'_, T> {
     unsafe fn by_way_of_stack(
         &self,
         run: MicroKernel<T::Real>,
-        mut micro: Micro<T::Real>,
+        mut micro: MicrokernelArguments<T::Real>,
         c: *mut T,
         shape: (usize, usize),
     ) {
         let mut tile = TileBuffer([T::Real::ZERO; TILE_REALS]);
         debug_assert!(MAX_PANELS * self.kernel.panel * self.kernel.columns <= TILE_REALS);
+        // The tile on the stack: panel after panel, column after column.
         let strides = (self.kernel.panel * self.kernel.columns, self.kernel.panel);
         let out = tile.0.as_mut_ptr();
         (micro.c, micro.c_panel, micro.c_column) = (out, strides.0 as isize, strides.1 as isize);
         micro.last_rows = self.kernel.panel;
-        // SAFETY: the tile on the stack is as large as the largest register tile; `shape` lies within `C`.
+        // SAFETY: the tile on the stack is as large as the largest register tile; `shape` lies
+        // within `C`.
         unsafe {
             if T::PARTS == 1 {
                 let real = out.cast::<T>();
@@ -283,6 +324,7 @@ impl<T: Element> BlockProduct<'_, T> {
                 run(&micro);
                 self.each(c, shape, |at, place| *at = *real.add(place.on_stack(strides)));
             } else {
+                // Four real sums make a complex entry; α and β are applied to the entry.
                 (micro.alpha, micro.beta) = (T::Real::ONE, T::Real::ZERO);
                 run(&micro);
                 self.each(c, shape, |at, place| {
@@ -295,15 +337,16 @@ impl<T: Element> BlockProduct<'_, T> {
 
     /// Calls `f` with every entry of a tile of `C` and its place.
     #[inline]
-    fn each(&self, c: *mut T, (rows, cols): (usize, usize), mut f: impl FnMut(*mut T, Place)) {
+    fn each(&self, c: *mut T, (rows, cols): (usize, usize), mut f: impl FnMut(*mut T, TileEntry)) {
         for col in 0..cols {
             let column = c.wrapping_offset(col as isize * self.c.col_stride);
+            // Down the column, panel by panel.
             let mut left = rows;
             let mut panel = 0;
             while left > 0 {
                 let top = column.wrapping_offset(panel as isize * self.c.panel_stride);
                 for row in 0..left.min(self.panel) {
-                    f(top.wrapping_offset(row as isize * self.c.row_stride), Place { panel, row, col });
+                    f(top.wrapping_offset(row as isize * self.c.row_stride), TileEntry { panel, row, col });
                 }
                 left = left.saturating_sub(self.panel);
                 panel += 1;
@@ -314,14 +357,15 @@ impl<T: Element> BlockProduct<'_, T> {
 
 /// An entry of a register tile: its panel, its row there, its column.
 #[derive(Clone, Copy)]
-struct Place {
+struct TileEntry {
     panel: usize,
     row: usize,
     col: usize,
 }
 
-impl Place {
-    /// Index of a real entry of the tile on the stack; `strides` from panel to panel and column to column.
+impl TileEntry {
+    /// Index of a real entry of the tile on the stack; `strides` from panel to panel and column to
+    /// column.
     #[inline]
     fn on_stack(self, strides: (usize, usize)) -> usize {
         self.panel * strides.0 + self.col * strides.1 + self.row
@@ -340,8 +384,8 @@ impl Place {
     }
 }
 
-/// How many of `left` panels the next row of tiles takes: `most`, but never leaving a single one where two and two
-/// would do (a lone panel is bound by loads, not by multiplications).
+/// How many of `left` panels the next row of tiles takes: `most`, but never leaving a single one
+/// where two and two would do (a lone panel is bound by loads, not by multiplications).
 fn take(left: usize, most: usize) -> usize {
     if left == most + 1 && most > 2 {
         left.div_ceil(2)

@@ -1,9 +1,11 @@
-//! AVX2 with FMA: 12×4 in double precision, 24×4 in single; three panels of one 256-bit register each.
+//! AVX2 with FMA: 12×4 in double precision, 24×4 in single; three panels of one 256-bit register
+//! each.
 //!
 //! **Shapes.** 3 × 4 accumulators, three registers of `A`, one broadcast of `B`: 16 registers.
 //! **Cost.** 12 FMA and 7 loads per step of `k`: 6 cycles on two FMA ports.
 
-use super::{Kernel, Micro, RealKernel};
+use super::instruction_set::{Kernel, RealKernel};
+use super::microkernel::MicrokernelArguments;
 use std::arch::x86_64::*;
 
 pub(super) const KERNEL: Kernel = Kernel {
@@ -18,17 +20,22 @@ macro_rules! tile {
      $mul:ident) => {
         // SAFETY: see `MicroKernel`; every pointer below is one of those that its contract lists.
         #[target_feature(enable = "avx2,fma")]
-        unsafe fn $name<const P: usize, const C: usize>(m: &Micro<$real>) {
+        unsafe fn $name<const P: usize, const C: usize>(m: &MicrokernelArguments<$real>) {
+            // Accumulators: column by panel; with constant P and C they are registers.
             let mut acc = [[$zero(); P]; C];
             let (mut a, mut b) = (m.a, m.b);
-            // SAFETY: `k` columns are readable in each panel of `a`, `k` rows at `b`; the pointers may step past.
+            // SAFETY: `k` columns are readable in each panel of `a`, `k` rows at `b`; the pointers
+            // may step past.
             unsafe {
+                // The tile of C is fetched while the loop below runs.
                 for j in 0..C {
                     for p in 0..P {
                         _mm_prefetch::<_MM_HINT_T0>(m.c_at(p, j).cast_const().cast());
                     }
                 }
                 for _ in 0..m.k {
+                    // One step of k: a column of each panel, and each number of B against all of
+                    // them.
                     let mut column = [$zero(); P];
                     for p in 0..P {
                         column[p] = $load(a.wrapping_offset(p as isize * m.a_panel));
@@ -39,14 +46,17 @@ macro_rules! tile {
                             acc[j][p] = $fma(column[p], b, acc[j][p]);
                         }
                     }
+                    // Both operands move on by one step of k.
                     a = a.wrapping_offset(m.a_step);
                     b = b.wrapping_offset(m.b_step);
                 }
             }
+            // C ← β·C + α·sum, panel by panel; β = 0 does not read C.
             let (alpha, beta) = ($set(m.alpha), $set(m.beta));
             for j in 0..C {
                 for p in 0..P {
-                    // SAFETY: the rows of this panel are writable, and initialised unless `beta` is zero.
+                    // SAFETY: the rows of this panel are writable, and initialised unless `beta` is
+                    // zero.
                     unsafe {
                         m.through::<P, $panel>(p, j, |c| {
                             let sum = if m.beta == 0.0 {

@@ -1,15 +1,18 @@
 //! AVX-512: 24×8 in double precision, 48×8 in single; three panels of one 512-bit register each.
 //!
-//! **Shapes.** 3 × 8 accumulators, two sets of three registers of `A`, two broadcasts of `B`: 32 registers.
-//! **Cost.** 24 FMA, 3 vector loads and 8 broadcasts per step of `k`: 12 cycles on two FMA ports. Broadcasts
-//! are separate instructions: folded into the FMA each would take a load slot of its own, three times over.
-//! **Why assembly.** The loop over `k` is written out so that registers of `A` and `B` alternate and the order
-//! of the multiplications stays as it is (1 to 2 % over what the compiler makes of intrinsics); what surrounds it is
-//! intrinsics, as are tiles of fewer columns and of a single panel (bound by loads either way). Those loops count indices:
-//! iterators over register arrays were not always inlined, and an edge then cost more than the rest of the product.
-//! **Prefetch.** The tile of `C` at entry; one line of what comes next (`next`) per four steps.
+//! **Shapes.** 3 × 8 accumulators, two sets of three registers of `A`, two broadcasts of `B`: 32
+//! registers. **Cost.** 24 FMA, 3 vector loads and 8 broadcasts per step of `k`: 12 cycles on two
+//! FMA ports. Broadcasts are separate instructions: folded into the FMA each would take a load slot
+//! of its own, three times over. **Why assembly.** The loop over `k` is written out so that
+//! registers of `A` and `B` alternate and the order of the multiplications stays as it is (1 to 2 %
+//! over what the compiler makes of intrinsics); what surrounds it is intrinsics, as are tiles of
+//! fewer columns and of a single panel (bound by loads either way). Those loops count indices:
+//! iterators over register arrays were not always inlined, and an edge then cost more than the rest
+//! of the product. **Prefetch.** The tile of `C` at entry; one line of what comes next (`next`) per
+//! four steps.
 
-use super::{Kernel, Micro, MicroKernel, Reach, RealKernel};
+use super::instruction_set::{Kernel, RealKernel};
+use super::microkernel::{MicroKernel, MicrokernelArguments, Reach};
 use std::arch::asm;
 use std::arch::x86_64::*;
 
@@ -116,7 +119,8 @@ macro_rules! step2 {
     };
 }
 
-/// Step `$k` of a turn with three panels, both operands in panels: columns one register apart, numbers of `B` `$bytes` apart.
+/// Step `$k` of an iteration with three panels, both operands in panels: columns one register
+/// apart, numbers of `B` `$bytes` apart.
 macro_rules! packed3 {
     ($p:literal $s:literal $bytes:literal, $k:literal, $a0:literal $a1:literal $a2:literal) => {
         concat!(
@@ -135,7 +139,7 @@ macro_rules! packed3 {
     };
 }
 
-/// The same with two panels.
+/// Step `$k` of an iteration with two panels, both operands in panels.
 macro_rules! packed2 {
     ($p:literal $s:literal $bytes:literal, $k:literal, $a0:literal $a1:literal) => {
         concat!(
@@ -153,24 +157,24 @@ macro_rules! packed2 {
     };
 }
 
-/// `{turns}` turns of four steps.
-macro_rules! turns {
+/// `{iterations}` iterations of four steps.
+macro_rules! iterations {
     ($($step:expr),*) => {
         concat!(
             ".p2align 6\n2:\n",
             $($step,)*
-            "prefetcht1 [{next}]\nadd {next}, {ahead}\ndec {turns}\njnz 2b"
+            "prefetcht1 [{next}]\nadd {next}, {ahead}\ndec {iterations}\njnz 2b"
         )
     };
 }
 
 /// A loop with two panels: its text and the operands that only it has.
 macro_rules! loop2 {
-    ($m:ident, $c:ident, $turns:ident, $text:expr, $($own:tt)*) => {{
+    ($m:ident, $c:ident, $iterations:ident, $text:expr, $($own:tt)*) => {{
         let (next, ahead) = ($m.next_line(), $m.ahead_bytes());
         asm!(
             $text,
-            turns = inout(reg) $turns => _, next = inout(reg) next => _, ahead = in(reg) ahead,
+            iterations = inout(reg) $iterations => _, next = inout(reg) next => _, ahead = in(reg) ahead,
             a = inout(reg) $m.a => _, panel = in(reg) $m.a_panel * BYTES, b = inout(reg) $m.b => _, $($own)*
             out("zmm0") _, out("zmm1") _, out("zmm3") _, out("zmm4") _, out("zmm6") _, out("zmm7") _,
             inout("zmm8") $c[0][0], inout("zmm9") $c[0][1], inout("zmm10") $c[1][0],
@@ -186,11 +190,11 @@ macro_rules! loop2 {
 
 /// A loop with three panels.
 macro_rules! loop3 {
-    ($m:ident, $c:ident, $turns:ident, $text:expr, $($own:tt)*) => {{
+    ($m:ident, $c:ident, $iterations:ident, $text:expr, $($own:tt)*) => {{
         let (next, ahead) = ($m.next_line(), $m.ahead_bytes());
         asm!(
             $text,
-            turns = inout(reg) $turns => _, next = inout(reg) next => _, ahead = in(reg) ahead,
+            iterations = inout(reg) $iterations => _, next = inout(reg) next => _, ahead = in(reg) ahead,
             a = inout(reg) $m.a => _, panel = in(reg) $m.a_panel * BYTES, b = inout(reg) $m.b => _, $($own)*
             out("zmm0") _, out("zmm1") _, out("zmm2") _, out("zmm3") _, out("zmm4") _, out("zmm5") _,
             out("zmm6") _, out("zmm7") _,
@@ -207,7 +211,7 @@ macro_rules! loop3 {
     }};
 }
 
-impl<T> Micro<T> {
+impl<T> MicrokernelArguments<T> {
     /// What the loop over `k` fetches; a line that is there anyway when the operands are near.
     #[inline(always)]
     fn next_line(&self) -> *const T {
@@ -218,7 +222,7 @@ impl<T> Micro<T> {
         }
     }
 
-    /// How far on from turn to turn.
+    /// Bytes from one line that is fetched to the next.
     #[inline(always)]
     fn ahead_bytes(&self) -> usize {
         if self.reach == Reach::Near {
@@ -235,16 +239,16 @@ macro_rules! real {
         mod $module {
             use super::*;
 
-            type Run = MicroKernel<$real>;
-            pub(super) const ONE: &[Run] = &[
+            type Call = MicroKernel<$real>;
+            pub(super) const ONE: &[Call] = &[
                 edge::<1, 1>, edge::<1, 2>, edge::<1, 3>, edge::<1, 4>, edge::<1, 5>, edge::<1, 6>, edge::<1, 7>, edge::<1, 8>,
             ];
-            pub(super) const TWO: &[Run] =
+            pub(super) const TWO: &[Call] =
                 &[edge::<2, 1>, edge::<2, 2>, edge::<2, 3>, edge::<2, 4>, edge::<2, 5>, edge::<2, 6>, edge::<2, 7>, two];
-            pub(super) const THREE: &[Run] =
+            pub(super) const THREE: &[Call] =
                 &[edge::<3, 1>, edge::<3, 2>, edge::<3, 3>, edge::<3, 4>, edge::<3, 5>, edge::<3, 6>, edge::<3, 7>, three];
 
-            pub(super) const TALL: &[Run] = &[
+            pub(super) const TALL: &[Call] = &[
                 edge::<1, 1>, edge::<2, 1>, edge::<3, 1>, edge::<4, 1>, edge::<5, 1>, edge::<6, 1>, edge::<7, 1>, edge::<8, 1>,
             ];
 
@@ -253,9 +257,9 @@ macro_rules! real {
             const BYTES: isize = size_of::<$real>() as isize;
 
             /// # Safety
-            /// As for [`super::super::MicroKernel`], with `P` panels and `C` columns.
+            /// As for [`MicroKernel`], with `P` panels and `C` columns.
             #[target_feature(enable = "avx512f")]
-            unsafe fn edge<const P: usize, const C: usize>(m: &Micro<$real>) {
+            unsafe fn edge<const P: usize, const C: usize>(m: &MicrokernelArguments<$real>) {
                 // SAFETY: the caller's promise, handed on.
                 unsafe {
                     let mut tile = [[$zero(); P]; C];
@@ -266,27 +270,31 @@ macro_rules! real {
             }
 
             /// # Safety
-            /// As for [`super::super::MicroKernel`], with two panels and eight columns.
+            /// As for [`MicroKernel`], with two panels and eight columns.
             #[target_feature(enable = "avx512f")]
-            unsafe fn two(m: &Micro<$real>) {
+            unsafe fn two(m: &MicrokernelArguments<$real>) {
+                // The product is summed in registers from zero; C is touched once, at the end.
                 let mut c = [[$zero(); 2]; 8];
-                let turns = m.k / 4;
+                let iterations = m.k / 4;
                 fetch::<2, 8>(m);
-                // SAFETY: the caller's promise; the loops read the first 4·turns ≤ k columns.
+                // SAFETY: the caller's promise; the loops read the first 4·iterations ≤ k columns.
                 unsafe {
-                    if turns > 0 && is_packed(m) {
+                    // Both operands in panels: all offsets are constants, and two pointers move.
+                    if iterations > 0 && is_packed(m) {
                         loop2!(
-                            m, c, turns,
-                            turns!(
+                            m, c, iterations,
+                            iterations!(
                                 packed2!($p $s $bytes, "0", "0" "1"), packed2!($p $s $bytes, "1", "3" "4"),
                                 packed2!($p $s $bytes, "2", "0" "1"), packed2!($p $s $bytes, "3", "3" "4"),
                                 "add {a}, 256\nadd {b}, 256\n"
                             ),
                         );
-                    } else if turns > 0 {
+                    // Strides of any size: columns 0 to 3 are reached from `b`, columns 4 to 7 from
+                    // `b4`.
+                    } else if iterations > 0 {
                         loop2!(
-                            m, c, turns,
-                            turns!(
+                            m, c, iterations,
+                            iterations!(
                                 step2!($p $s, "0" "1"), step2!($p $s, "3" "4"),
                                 step2!($p $s, "0" "1"), step2!($p $s, "3" "4")
                             ),
@@ -295,33 +303,35 @@ macro_rules! real {
                             column = in(reg) m.b_column * BYTES, column3 = in(reg) 3 * m.b_column * BYTES,
                         );
                     }
-                    steps::<2, 8>(m, 4 * turns, &mut c);
+                    // The steps that no iteration of four holds.
+                    steps::<2, 8>(m, 4 * iterations, &mut c);
                     store::<2, 8>(m, &c);
                 }
             }
 
             /// # Safety
-            /// As for [`super::super::MicroKernel`], with three panels and eight columns.
+            /// As for [`MicroKernel`], with three panels and eight columns.
             #[target_feature(enable = "avx512f")]
-            unsafe fn three(m: &Micro<$real>) {
+            unsafe fn three(m: &MicrokernelArguments<$real>) {
+                // The product is summed in registers from zero; C is touched once, at the end.
                 let mut c = [[$zero(); 3]; 8];
-                let turns = m.k / 4;
+                let iterations = m.k / 4;
                 fetch::<3, 8>(m);
-                // SAFETY: the caller's promise; the loops read the first 4·turns ≤ k columns.
+                // SAFETY: the caller's promise; the loops read the first 4·iterations ≤ k columns.
                 unsafe {
-                    if turns > 0 && is_packed(m) {
+                    if iterations > 0 && is_packed(m) {
                         loop3!(
-                            m, c, turns,
-                            turns!(
+                            m, c, iterations,
+                            iterations!(
                                 packed3!($p $s $bytes, "0", "0" "1" "2"), packed3!($p $s $bytes, "1", "3" "4" "5"),
                                 packed3!($p $s $bytes, "2", "0" "1" "2"), packed3!($p $s $bytes, "3", "3" "4" "5"),
                                 "add {a}, 256\nadd {b}, 256\n"
                             ),
                         );
-                    } else if turns > 0 {
+                    } else if iterations > 0 {
                         loop3!(
-                            m, c, turns,
-                            turns!(
+                            m, c, iterations,
+                            iterations!(
                                 step3!($p $s, "0" "1" "2"), step3!($p $s, "3" "4" "5"),
                                 step3!($p $s, "0" "1" "2"), step3!($p $s, "3" "4" "5")
                             ),
@@ -330,21 +340,22 @@ macro_rules! real {
                             column = in(reg) m.b_column * BYTES, column3 = in(reg) 3 * m.b_column * BYTES,
                         );
                     }
-                    steps::<3, 8>(m, 4 * turns, &mut c);
+                    // The steps that no iteration of four holds.
+                    steps::<3, 8>(m, 4 * iterations, &mut c);
                     store::<3, 8>(m, &c);
                 }
             }
 
             /// Whether both operands are in panels.
             #[inline(always)]
-            fn is_packed(m: &Micro<$real>) -> bool {
+            fn is_packed(m: &MicrokernelArguments<$real>) -> bool {
                 (m.a_step, m.b_step, m.b_column) == ($panel, $panel, 1)
             }
 
             /// Fetches the tile of `C` when it is far.
             #[target_feature(enable = "avx512f")]
             #[inline]
-            fn fetch<const P: usize, const C: usize>(m: &Micro<$real>) {
+            fn fetch<const P: usize, const C: usize>(m: &MicrokernelArguments<$real>) {
                 if m.reach == Reach::Near {
                     return;
                 }
@@ -361,11 +372,13 @@ macro_rules! real {
             /// As for the kernel.
             #[target_feature(enable = "avx512f")]
             #[inline]
-            unsafe fn steps<const P: usize, const C: usize>(m: &Micro<$real>, first: usize, tile: &mut Tile<P, C>) {
+            unsafe fn steps<const P: usize, const C: usize>(m: &MicrokernelArguments<$real>, first: usize, tile: &mut Tile<P, C>) {
+                // A local copy, which the compiler keeps in registers.
                 let mut c = *tile;
                 let mut a_at = m.a.wrapping_offset(first as isize * m.a_step);
                 let mut b_at = m.b.wrapping_offset(first as isize * m.b_step);
                 for _ in first..m.k {
+                    // One column of each panel, then each number of B once, against all panels.
                     let mut a = [$zero(); P];
                     for p in 0..P {
                         // SAFETY: column `k` of panel `p`.
@@ -390,15 +403,19 @@ macro_rules! real {
             /// As for the kernel.
             #[target_feature(enable = "avx512f")]
             #[inline]
-            unsafe fn store<const P: usize, const C: usize>(m: &Micro<$real>, tile: &Tile<P, C>) {
+            unsafe fn store<const P: usize, const C: usize>(m: &MicrokernelArguments<$real>, tile: &Tile<P, C>) {
                 let (alpha, beta) = ($set(m.alpha), $set(m.beta));
+                // Of the last panel only `last_rows` rows are there: its columns are written under
+                // a mask.
                 let (whole, mask) = (m.last_rows == $panel, ((1u32 << m.last_rows) - 1) as $mask);
                 for j in 0..C {
                     for p in 0..P {
                         let (at, sum) = (m.c_at(p, j), tile[j][p]);
-                        // SAFETY: the numbers that `mask` leaves are writable, and initialised unless `beta` is zero.
+                        // SAFETY: the numbers that `mask` leaves are writable, and initialised
+                        // unless `beta` is zero.
                         unsafe {
                             if p + 1 < P || whole {
+                                // β = 0 does not read C: NaN in it must not survive.
                                 let value = if m.beta != 0.0 {
                                     $fma(alpha, sum, $mul(beta, $load(at)))
                                 } else if m.alpha == 1.0 {

@@ -1,9 +1,10 @@
 //! NEON: 12×4 in double precision, 24×4 in single; three panels of two 128-bit registers each.
 //!
-//! **Shapes.** 6 × 4 accumulators, six registers of `A`, two of `B`: 32 registers.
-//! **Cost.** 24 FMA and 8 loads per step of `k`. Checked by translation to this target only (no such machine here).
+//! **Shapes.** 6 × 4 accumulators, six registers of `A`, two of `B`: 32 registers. **Cost.** 24 FMA
+//! and 8 loads per step of `k`. Checked by translation to this target only (no such machine here).
 
-use super::{Kernel, Micro, RealKernel};
+use super::instruction_set::{Kernel, RealKernel};
+use super::microkernel::MicrokernelArguments;
 use std::arch::aarch64::*;
 
 pub(super) const KERNEL: Kernel = Kernel {
@@ -18,10 +19,12 @@ macro_rules! tile {
      $mul:ident) => {
         // SAFETY: see `MicroKernel`; every pointer below is one of those that its contract lists.
         #[target_feature(enable = "neon")]
-        unsafe fn $name<const P: usize, const C: usize>(m: &Micro<$real>) {
+        unsafe fn $name<const P: usize, const C: usize>(m: &MicrokernelArguments<$real>) {
+            // Accumulators: column by panel by half; with constant P and C they are registers.
             let mut acc = [[[$set(0.0); 2]; P]; C];
             let (mut a, mut b) = (m.a, m.b);
             for _ in 0..m.k {
+                // One step of k: a column of each panel, and each number of B against all of them.
                 let mut column = [[$set(0.0); 2]; P];
                 for p in 0..P {
                     // SAFETY: `k` columns of `panel` numbers are readable in each panel of `a`.
@@ -38,13 +41,16 @@ macro_rules! tile {
                         acc[j][p][1] = $fma(acc[j][p][1], column[p][1], b);
                     }
                 }
+                // Both operands move on by one step of k.
                 a = a.wrapping_offset(m.a_step);
                 b = b.wrapping_offset(m.b_step);
             }
+            // C ← β·C + α·sum, half a panel at a time; β = 0 does not read C.
             let (alpha, beta) = ($set(m.alpha), $set(m.beta));
             for j in 0..C {
                 for p in 0..P {
-                    // SAFETY: the rows of this panel are writable, and initialised unless `beta` is zero.
+                    // SAFETY: the rows of this panel are writable, and initialised unless `beta` is
+                    // zero.
                     unsafe {
                         m.through::<P, $panel>(p, j, |c| {
                             for half in 0..2 {

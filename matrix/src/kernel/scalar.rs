@@ -1,8 +1,10 @@
-//! The kernel in plain Rust: runs anywhere, and what the compiler makes of it is vector code of the base set.
+//! The kernel in plain Rust: runs anywhere, and what the compiler makes of it is vector code of the
+//! base set.
 //!
 //! Source: the formula. `mul_add` is not used: without the instruction it is a library call.
 
-use super::{Kernel, Micro, RealKernel};
+use super::instruction_set::{Kernel, RealKernel};
+use super::microkernel::MicrokernelArguments;
 
 pub(super) const KERNEL: Kernel = Kernel {
     name: "scalar",
@@ -23,11 +25,14 @@ pub(super) const KERNEL: Kernel = Kernel {
 
 macro_rules! tile {
     ($name:ident, $real:ty) => {
-        unsafe fn $name<const C: usize>(m: &Micro<$real>) {
+        unsafe fn $name<const C: usize>(m: &MicrokernelArguments<$real>) {
+            // Four rows by C columns: few enough to stay in registers of any machine.
             let mut acc = [[0.0; 4]; C];
             let (mut a_at, mut b_at) = (m.a, m.b);
+            // One step of k: four numbers of A against C numbers of B.
             for _ in 0..m.k {
-                // SAFETY: the caller promises `k` columns of four numbers at `a` (see `MicroKernel`).
+                // SAFETY: the caller promises `k` columns of four numbers at `a` (see
+                // `MicroKernel`).
                 let a = unsafe { *a_at.cast::<[$real; 4]>() };
                 for (j, column) in acc.iter_mut().enumerate() {
                     // SAFETY: and `k` rows of `C` at `b`.
@@ -39,6 +44,7 @@ macro_rules! tile {
                 a_at = a_at.wrapping_offset(m.a_step);
                 b_at = b_at.wrapping_offset(m.b_step);
             }
+            // Only the rows that are there are written; β = 0 does not read C.
             for (j, column) in acc.iter().enumerate() {
                 for (i, sum) in column.iter().enumerate().take(m.last_rows) {
                     // SAFETY: the caller promises these rows of `C` columns of `c`.

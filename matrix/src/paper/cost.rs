@@ -1,4 +1,5 @@
-//! Total miss cost (section 3.5): misses of every level and mispredicted branches, weighted with Table 1's penalties.
+//! Total miss cost (section 3.5): misses of every level and mispredicted branches, weighted with
+//! Table 1's penalties.
 //!
 //! `cost = c_L1·M₁ + c_L2·M₂ + c_TLB·M_TLB + c_br·p·N³/T` cycles.
 
@@ -8,9 +9,10 @@ use machine::Machine;
 
 /// The branch term: p mispredictions for each of the N³/T exits of the innermost loop (k).
 ///
-/// The paper takes the term from a companion that is not at hand, so p is the caller's. It matters: with p = 1 the
-/// total cost on the paper's own machine is lowest at T = 512, not at the T = 64 that the paper reports; T = 64 wins
-/// while p is below 0.87 (N = 4096; 0.93 for N = 2048). A predictor that learns a loop of T steps has p near 0, one that cannot has p = 1.
+/// The paper takes the term from a companion that is not at hand, so p is the caller's. It matters:
+/// with p = 1 the total cost on the paper's own machine is lowest at T = 512, not at the T = 64
+/// that the paper reports; T = 64 wins while p is below 0.87 (N = 4096; 0.93 for N = 2048). A
+/// predictor that learns a loop of T steps has p near 0, one that cannot has p = 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Branches {
     /// p, from 0 to 1.

@@ -1,4 +1,5 @@
-//! Fast indexing: an index is spread over the bits that a mask selects, and stepped without being unpacked.
+//! Fast indexing: an index is spread over the bits that a mask selects, and stepped without being
+//! unpacked.
 //!
 //! ```text
 //! element (i, j) of an array of tiles T×T:     bits from high to low
@@ -7,10 +8,11 @@
 //!   column mask 0…0            1…1                   0…0                      1…1
 //! ```
 //!
-//! `offset = row(i) | column(j)`. The next row is `((row | !mask) + 1) & mask`: the bits of the other index are set so
-//! that the carry runs through them.
+//! `offset = row(i) | column(j)`. The next row is `((row | !mask) + 1) & mask`: the bits of the
+//! other index are set so that the carry runs through them.
 //!
-//! Source: Athanasaki and Koziris 2004 (INTERACT-8), as used in section 1 of the paper; dilated integers.
+//! Source: Athanasaki and Koziris 2004 (INTERACT-8), as used in section 1 of the paper; dilated
+//! integers.
 
 /// The masks of an array of `2^b` × `2^b` tiles of T×T elements, T a power of two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,8 +24,8 @@ pub struct Masks {
 }
 
 impl Masks {
-    /// For `tiles` tiles across (rounded up to a power of two) of `tile` columns; `None` unless `tile` is a power of two
-    /// and the offsets fit a `usize`.
+    /// For `tiles` tiles across (rounded up to a power of two) of `tile` columns; `None` unless
+    /// `tile` is a power of two and the offsets fit a `usize`.
     pub fn new(tile: usize, tiles: usize) -> Option<Masks> {
         let grid = tiles.checked_next_power_of_two()?;
         let masks = Masks { tile_bits: tile.trailing_zeros(), grid_bits: grid.trailing_zeros() };

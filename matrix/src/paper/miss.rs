@@ -2,7 +2,8 @@
 //!
 //! **Shapes.** N×N arrays in square tiles T×T (T > N counts as T = N: there is no tiling then).
 //! **Units.** Capacity and line of a level, and so the misses, count elements; see [`Level`].
-//! **Left out.** Conflicts: blocked layouts have none within an array, and alignment is assumed to keep the arrays apart.
+//! **Left out.** Conflicts: blocked layouts have none within an array, and alignment is assumed to
+//! keep the arrays apart.
 
 use crate::Error;
 use machine::Machine;
@@ -120,8 +121,8 @@ pub fn cache_misses(level: Level, n: usize, t: usize) -> Misses {
     }
 }
 
-/// Misses of a TLB: Table 2, with its gaps closed as the module [`crate::paper`] says. The table gives totals; they are
-/// spread over the arrays as in section 3.2.
+/// Misses of a TLB: Table 2, with its gaps closed as the module [`crate::paper`] says. The table
+/// gives totals; they are spread over the arrays as in section 3.2.
 pub fn tlb_misses(level: Level, n: usize, t: usize) -> Misses {
     let (n, t, reach) = (n as f64, t.min(n) as f64, level.capacity);
     let Terms { once, per_tile, per_row } = terms(level, n, t);

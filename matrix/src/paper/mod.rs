@@ -1,20 +1,25 @@
-//! The paper, exactly: blocked array layouts with mask-based fast indexing, the tiled multiplication, the miss model.
+//! The paper, exactly: blocked array layouts with mask-based fast indexing, the tiled
+//! multiplication, the miss model.
 //!
-//! Athanasaki, Kourtis, Anastopoulos and Koziris 2006, *Tuning Blocked Array Layouts to Exploit Memory Hierarchy in
-//! SMT Architectures*. Read [`mask`] for the addressing, [`storage`] for `MBaLt`, [`multiply`] for the loops of section
-//! 3.1 and the threads of section 4, [`miss`] for sections 3.2 to 3.4, [`mod@cost`] for section 3.5.
+//! Athanasaki, Kourtis, Anastopoulos and Koziris 2006, *Tuning Blocked Array Layouts to Exploit
+//! Memory Hierarchy in SMT Architectures*. Read [`mask`] for the addressing, [`storage`] for
+//! `MBaLt`, [`multiply`] for the loops of section 3.1 and the threads of section 4, [`miss`] for
+//! sections 3.2 to 3.4, [`mod@cost`] for section 3.5.
 //!
-//! **Conventions.** Sizes count *elements* as in the paper: its T = 64 for a first level of 16 KB means 4-byte data.
+//! **Conventions.** Sizes count *elements* as in the paper: its T = 64 for a first level of 16 KB
+//! means 4-byte data.
 //!
 //! **What the paper leaves open, and what is done here.**
-//! - Table 2 leaves T² = E·P without a row, though the text puts the optimum there (T = 256): ≤ is taken. Rows for
-//!   3T² ≤ E·P ≤ T·N are missing: the case of section 3.2 with three whole tiles is taken.
+//! - Table 2 leaves T² = E·P without a row, though the text puts the optimum there (T = 256): ≤ is
+//!   taken. Rows for 3T² ≤ E·P ≤ T·N are missing: the case of section 3.2 with three whole tiles is
+//!   taken.
 //! - N² < C ignores that three arrays share the cache: it is used as printed.
 //! - T ≥ C has no case for caches: Table 2's last row is taken.
-//! - Labels: `c_L3` in Table 1 is the penalty of the second level, the rows "total L1 misses" are M₂ and M_TLB, Figure
-//!   4 shows the total cost, and the conclusion's "direct mapped" contradicts section 3.
-//! - The branch term is in a companion paper that is not at hand: it is p·N³/T mispredicted exits of the innermost
-//!   loop, with p declared by the caller (see [`cost::Branches`]).
+//! - Labels: `c_L3` in Table 1 is the penalty of the second level, the rows "total L1 misses" are
+//!   M₂ and M_TLB, Figure 4 shows the total cost, and the conclusion's "direct mapped" contradicts
+//!   section 3.
+//! - The branch term is in a companion paper that is not at hand: it is p·N³/T mispredicted exits
+//!   of the innermost loop, with p declared by the caller (see [`cost::Branches`]).
 
 pub mod cost;
 pub mod mask;

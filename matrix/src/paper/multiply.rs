@@ -1,11 +1,12 @@
-//! `C[i,k] += A[i,j]·B[j,k]`: the six loops of section 3.1 and the versions that the paper compares them with.
+//! `C[i,k] += A[i,j]·B[j,k]`: the six loops of section 3.1 and the versions that the paper compares
+//! them with.
 //!
-//! All versions are in the slice [`LOOPS`]; each runs alone or on threads that share out the tile rows of `C` (loop
-//! `ii`), as in section 4. Loop names are the paper's. Sums run in the order of `j` whatever the tile, so all versions
-//! and thread numbers give the same bits.
+//! All versions are in the slice [`LOOPS`]; each runs alone or on threads that share out the tile
+//! rows of `C` (loop `ii`), as in section 4. Loop names are the paper's. Sums run in the order of
+//! `j` whatever the tile, so all versions and thread numbers give the same bits.
 //!
-//! **Cost.** N³ multiply-adds. Masks in the innermost loop cost more than the arithmetic; hoisted out of it (`MBaLt`) they
-//! step once per row and column of a tile.
+//! **Cost.** N³ multiply-adds. Masks in the innermost loop cost more than the arithmetic; hoisted
+//! out of it (`MBaLt`) they step once per row and column of a tile.
 
 use super::mask::Masks;
 use super::storage::Mbalt;
@@ -41,7 +42,7 @@ enum Walk {
 /// One version of the loops.
 #[derive(Clone, Copy, Debug)]
 pub struct Loop {
-    /// As the paper calls it, where it does.
+    /// The paper's name for it, where it has one.
     pub name: &'static str,
     /// What it does differently.
     pub description: &'static str,

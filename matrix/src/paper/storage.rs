@@ -1,7 +1,7 @@
 //! `MBaLt`: a square array stored tile by tile (each tile row-major), addressed by masks.
 //!
-//! The grid of tiles is rounded up to a power of two, as the masks ask for; tiles beyond the array are never touched,
-//! so the system never gives them memory.
+//! The grid of tiles is rounded up to a power of two, as the masks ask for; tiles beyond the array
+//! are never touched, so the system never gives them memory.
 
 use super::mask::Masks;
 use crate::Error;
@@ -18,7 +18,8 @@ impl<T: Copy + Default> Mbalt<T> {
     /// Zeros.
     ///
     /// # Errors
-    /// [`Error::Invalid`] when `tile` is no power of two, [`Error::TooLarge`] when the array cannot be addressed.
+    /// [`Error::Invalid`] when `tile` is no power of two, [`Error::TooLarge`] when the array cannot
+    /// be addressed.
     pub fn new(n: usize, tile: usize) -> Result<Mbalt<T>, Error> {
         if !tile.is_power_of_two() {
             return Err(Error::Invalid { field: "tile", value: tile, expected: "a power of two" });

@@ -1,4 +1,5 @@
-//! Interleaved passes: medians, quartiles, shares of the peak sampled beside each run, paired ratios.
+//! Interleaved passes: medians, quartiles, shares of the peak sampled beside each run, paired
+//! ratios.
 
 use std::time::Instant;
 
@@ -22,7 +23,8 @@ pub struct Contest {
 }
 
 impl Contest {
-    /// `flops` of one run; runs are repeated for about `target_s` seconds; `peak` samples the ruler in GFLOP/s.
+    /// `flops` of one run; runs are repeated for about `target_s` seconds; `peak` samples the ruler
+    /// in GFLOP/s.
     pub fn new(flops: f64, target_s: f64, peak: fn() -> f64) -> Contest {
         Contest { flops, target_s, peak, contestants: Vec::new() }
     }
@@ -71,7 +73,8 @@ impl Contest {
         quantile(&self.contestants[i].shares, 0.5)
     }
 
-    /// Median over the passes of time of `other` over time of `base`: above 1 where `base` is faster.
+    /// Median over the passes of time of `other` over time of `base`: above 1 where `base` is
+    /// faster.
     pub fn ratio(&self, base: usize, other: usize) -> f64 {
         let pairs = self.contestants[base].seconds.iter().zip(&self.contestants[other].seconds);
         quantile(&pairs.map(|(base, other)| other / base).collect::<Vec<_>>(), 0.5)

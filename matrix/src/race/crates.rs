@@ -1,6 +1,7 @@
-//! Other crates, behind feature `peers`: `gemm`, `faer` (without its thread pool) and `matrixmultiply` (without threads).
+//! Other crates, behind feature `peers`: `gemm`, `faer` (without its thread pool) and
+//! `matrixmultiply` (without threads).
 
-use super::registry::{Crate, Threads};
+use super::peer::{Crate, Threads};
 
 macro_rules! crates {
     ($list:ident, $real:ident, $function:ident) => {

@@ -1,4 +1,5 @@
-//! Libraries that may be on the machine, found at run time: CBLAS by its interface, BLASFEO by its own.
+//! Libraries that may be on the machine, found at run time: CBLAS by its interface, BLASFEO by its
+//! own.
 
 use libloading::Library;
 use std::ffi::{c_int, c_void};
@@ -31,7 +32,8 @@ const CBLAS: &[(&str, &str, &[&str])] = &[
 fn open(variable: &str, names: &[&str]) -> Option<&'static Library> {
     let given = std::env::var(variable).ok();
     let mut names = given.as_deref().into_iter().chain(names.iter().copied());
-    // SAFETY: loading runs the library's own initialisers; these libraries are known to be harmless.
+    // SAFETY: loading runs the library's own initialisers; these libraries are known to be
+    // harmless.
     names.find_map(|name| unsafe { Library::new(name) }.ok()).map(|library| &*Box::leak(Box::new(library)))
 }
 
@@ -51,7 +53,8 @@ pub(super) fn cblas<T>(symbol: &str, threads: usize) -> Vec<(&'static str, Cblas
     found.collect()
 }
 
-/// Room for `struct blasfeo_dmat` or `blasfeo_smat` (64 bytes in the version raced) with some to spare.
+/// Room for `struct blasfeo_dmat` or `blasfeo_smat` (64 bytes in the version raced) with some to
+/// spare.
 #[repr(C, align(64))]
 struct Handle([u8; 256]);
 
@@ -84,7 +87,8 @@ impl<T: Copy + 'static> Blasfeo<T> {
     pub(super) fn new(letter: char, n: usize, a: &[T], b: &[T]) -> Option<Blasfeo<T>> {
         let library = open("LIGHTFOOT_BLASFEO", &["libblasfeo.so"])?;
         let n = n as c_int;
-        // SAFETY: the symbols have these types in BLASFEO's headers; a handle is larger than their struct.
+        // SAFETY: the symbols have these types in BLASFEO's headers; a handle is larger than their
+        // struct.
         unsafe {
             type Allocate = unsafe extern "C" fn(c_int, c_int, *mut c_void);
             type Pack<T> = unsafe extern "C" fn(c_int, c_int, *const T, c_int, *mut c_void, c_int, c_int);

@@ -1,12 +1,15 @@
-//! The race: this library, other crates, and whatever BLAS is found on the machine, on the same numbers in the same pass.
+//! The race: this library, other crates, and whatever BLAS is found on the machine, on the same
+//! numbers in the same pass.
 //!
-//! **What.** [`contestants`] gives everybody as a closure; a [`Contest`] runs them in interleaved passes, each with another
-//! one first, samples the FMA peak beside every run, and answers with medians, quartiles and paired ratios.
-//! **Why this way.** The clock of a core with wide vectors moves by a fifth within seconds: only what ran beside each other
-//! may be compared, and a share of "peak" means the peak sampled beside the run.
-//! **Left out.** Several threads for peers that bring their own pool.
+//! **What.** [`contestants`] gives everybody as a closure; a [`Contest`] runs them in interleaved
+//! passes, each with another one first, samples the FMA peak beside every run, and answers with
+//! medians, quartiles and paired ratios. **Why this way.** The clock of a core with wide vectors
+//! moves by a fifth within seconds: only what ran beside each other may be compared, and a share of
+//! "peak" means the peak sampled beside the run. **Left out.** Several threads for peers that bring
+//! their own pool.
 //!
-//! Behind feature `race`; the crates are drawn in by feature `peers`, libraries are found at run time.
+//! Behind feature `race`; the crates are drawn in by feature `peers`, libraries are found at run
+//! time.
 
 mod contest;
 #[cfg(feature = "peers")]
@@ -14,15 +17,17 @@ mod crates;
 /// Built without them.
 #[cfg(not(feature = "peers"))]
 mod crates {
-    use super::registry::Crate;
+    use super::peer::Crate;
 
     pub(super) const F32: &[Crate<f32>] = &[];
     pub(super) const F64: &[Crate<f64>] = &[];
 }
 mod dynamic;
 mod peak;
+mod peer;
 mod registry;
 
 pub use contest::{Contest, Run};
 pub use peak::f64_gflops;
-pub use registry::{contestants, Crate, Number, Threads};
+pub use peer::{Crate, Threads};
+pub use registry::{contestants, Number};

@@ -1,4 +1,5 @@
-//! The ruler: a loop of independent fused multiply-adds in registers, on normal numbers, with the widest unit warm.
+//! The ruler: a loop of independent fused multiply-adds in registers, on normal numbers, with the
+//! widest unit warm.
 
 use std::time::Instant;
 

@@ -2,6 +2,7 @@
 
 use super::contest::Run;
 use super::dynamic::{self, Blasfeo};
+use super::peer::{Crate, Threads};
 use super::{crates, peak};
 use crate::{BlockedMatrix, Gemm, Op, Operand, Strided, StridedMut};
 use std::ffi::c_int;
@@ -10,11 +11,11 @@ use std::ffi::c_int;
 pub trait Number: crate::Real {
     /// The crates that take part; none without feature `peers`.
     const CRATES: &'static [Crate<Self>];
-    /// In the names of BLAS functions.
+    /// The letter of this type in the names of BLAS functions.
     const LETTER: char;
-    /// The ruler.
+    /// GFLOP/s of the core's fused multiply-adds, measured now.
     fn peak_gflops() -> f64;
-    /// In −0.5 … 0.5.
+    /// The next number, in −0.5 … 0.5.
     fn random(state: &mut u64) -> Self;
 }
 
@@ -39,26 +40,6 @@ impl Number for f32 {
     fn random(state: &mut u64) -> f32 {
         f64::random(state) as f32
     }
-}
-
-/// A crate that takes part.
-#[derive(Debug)]
-pub struct Crate<T: 'static> {
-    /// As printed.
-    pub name: &'static str,
-    /// Whether it is asked for more threads than one.
-    pub threads: Threads,
-    /// `C ← A·B`, column-major n×n, on a number of threads: n, threads, A, B, C.
-    pub multiply: fn(usize, usize, &[T], &[T], &mut [T]),
-}
-
-/// How many threads a crate is asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Threads {
-    /// One only.
-    One,
-    /// Any number.
-    Any,
 }
 
 /// Everybody, ready to run on the same n×n numbers; the first is what the others are compared with.
@@ -111,9 +92,11 @@ fn blocked<T: Number>(n: usize, threads: usize, a: &[T], b: &[T]) -> Vec<(String
         .collect()
 }
 
-/// A leading dimension just beyond a power of two, where columns compete for the same sets and each lies on its own page.
+/// A leading dimension just beyond a power of two, where columns compete for the same sets and each
+/// lies on its own page.
 const WIDE_COLUMN: usize = 4096 + 8;
-/// Sizes for which that is run as well: smaller ones lie in one page set either way, larger ones take gigabytes.
+/// Sizes for which that is run as well: smaller ones lie in one page set either way, larger ones
+/// take gigabytes.
 const WIDE: std::ops::RangeInclusive<usize> = 250..=1100;
 
 /// Ours, on plain column-major arrays with leading dimension `ld`, conversion inside.

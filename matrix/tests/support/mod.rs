@@ -1,8 +1,11 @@
-//! What the agreement tests share: seeded numbers, kinds of arrays, and the comparison with the reference.
+//! What the agreement tests share: seeded numbers, kinds of arrays, and the comparison with the
+//! reference.
 #![allow(dead_code, reason = "each test binary uses its part")]
 
-use matrix::reference::{self, gamma, Entry, Wide};
-use matrix::Kernel;
+pub(crate) mod agreement;
+
+use lightfoot_matrix::reference::{self, gamma, Entry, Wide};
+use lightfoot_matrix::Kernel;
 use num_complex::Complex;
 
 /// A small generator with a fixed seed: the same numbers on every run.
@@ -76,15 +79,16 @@ impl Number for Complex<f64> {
 
 /// Runs `check` for every kernel that this machine can run, and prints the ones it cannot.
 pub(crate) fn every_kernel(mut check: impl FnMut(&'static Kernel)) {
-    for kernel in matrix::KERNELS {
-        match Kernel::named(kernel.name) {
+    for name in Kernel::names() {
+        match Kernel::named(name) {
             Some(kernel) => check(kernel),
-            None => println!("skipping {}: this processor cannot run it", kernel.name),
+            None => println!("skipping {name}: this processor cannot run it"),
         }
     }
 }
 
-/// Asserts that `got` is the reference's entry up to γ of its length, or the same kind of infinity or NaN.
+/// Asserts that `got` is the reference's entry up to γ of its length, or the same kind of infinity
+/// or NaN.
 pub(crate) fn assert_entry<T: Number>(got: T, want: Entry, k: usize, context: &str) {
     // K products, their sums, α, β and the last sum; twice as many for complex numbers.
     let bound = gamma(2 * (k + 4), T::ROUNDOFF) * want.magnitude + f64::from(f32::MIN_POSITIVE) * T::ROUNDOFF;

@@ -1,22 +1,26 @@
-//! Which cells of the table a path may use: for every record of one trace an interval of records of the other.
+//! Which cells of the table a path may use: for every record of one trace an interval of records of
+//! the other.
 //!
-//! Both ends of the interval only grow, so the cells of an anti-diagonal are neighbours and a band is as easy to sweep as the whole table.
+//! Both ends of the interval only grow, so the cells of an anti-diagonal are neighbours and a band
+//! is as easy to sweep as the whole table.
 
 use std::ops::Range;
 
 /// A restriction of the path.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Band {
-    /// None: the optimum.
+    /// No restriction: the optimum.
     Whole,
-    /// Around the straight line between the corners, at most this share of the longer trace to either side; at least one record. For traces that
-    /// took different times.
+    /// Around the straight line between the corners, at most this share of the longer trace to
+    /// either side; at least one record. For traces that took different times.
     Slanted(f64),
-    /// Around the diagonal, less than this many records to either side, widened by the difference of the lengths (Sakoe and Chiba 1978).
+    /// Around the diagonal, less than this many records to either side, widened by the difference
+    /// of the lengths (Sakoe and Chiba 1978).
     Parallel(usize),
 }
 
-/// The columns of each row, non-empty, with growing ends, the first containing 0 and the last the last column.
+/// The columns of each row, non-empty, with growing ends, the first containing 0 and the last the
+/// last column.
 pub(super) fn rows(band: Band, rows: usize, columns: usize) -> Vec<Range<usize>> {
     let mut out: Vec<Range<usize>> = (0..rows).map(|row| columns_of(band, row, rows, columns)).collect();
     connect(&mut out, columns);
@@ -27,6 +31,7 @@ fn columns_of(band: Band, row: usize, rows: usize, columns: usize) -> Range<usiz
     match band {
         Band::Whole => 0..columns,
         Band::Slanted(share) => {
+            // The straight line between the corners, and as much to either side as the band allows.
             let slope = (columns - 1) as f64 / (rows.max(2) - 1) as f64;
             let centre = row as f64 * slope;
             let reach = (share.clamp(0.0, 1.0) * rows.max(columns) as f64).max(1.0).max(slope);
@@ -44,6 +49,7 @@ fn columns_of(band: Band, row: usize, rows: usize, columns: usize) -> Range<usiz
 /// Makes ends grow, rows touch and the corners belong to the band, whatever rounding did.
 fn connect(rows: &mut [Range<usize>], columns: usize) {
     let last = rows.len() - 1;
+    // The corners belong to every band.
     rows[0].start = 0;
     rows[last].end = columns;
     for row in 1..rows.len() {

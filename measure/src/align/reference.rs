@@ -1,14 +1,14 @@
 //! The slow twin: the whole table, row by row, and its path.
 
-use super::band::rows;
-use super::{Aligned, Band};
+use super::aligned::{lengths, Aligned};
+use super::band::{rows, Band};
 
-/// As [`super::align`], with a table of `n · m` numbers.
+/// Aligns as [`super::align`] does, with a table of `n · m` numbers.
 ///
 /// # Panics
 /// When a trace is empty or the traces have different dimensions.
 pub fn align(a: &[Vec<f64>], b: &[Vec<f64>], band: Band) -> Aligned {
-    let (n, m) = super::lengths(a, b);
+    let (n, m) = lengths(a, b);
     let allowed = rows(band, n, m);
     let mut table = vec![vec![f64::INFINITY; m]; n];
     for i in 0..n {

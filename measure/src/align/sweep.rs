@@ -1,14 +1,31 @@
 //! The forward pass: strips of rows, each along its anti-diagonals.
 //!
-//! In a strip that begins at row `s`, place `t` stands for row `s + t − 1`, and place 0 for the row above. Diagonal `k` holds the cells with `i + j = k`:
+//! **The problem.** Each cell needs the cells above, left and across: row by row, every cell waits
+//! for the one before.
 //!
-//! `now[t] = c(i, k−i) + min(two_ago[t−1], one_ago[t−1], one_ago[t])`
+//! **The idea.** The cells of an anti-diagonal need only the two diagonals before it, so a whole
+//! diagonal is one loop without a chain. With the second trace reversed, neighbours on a diagonal
+//! are neighbours in memory in both traces. Strips of `STRIP` rows keep three diagonals in the
+//! first-level cache:
 //!
-//! In a band, the places in use on a diagonal move by one at most from one diagonal to the next, so infinity on either side of them is all the guard that is needed.
+//! ```text
+//!            columns ->          place t on a diagonal: row s + t - 1 of a strip from s on;
+//!   place 0  . . . . . . .       place 0 is the row above the strip
+//!   place 1  0 1 2 3 4 5         cell (i, j) lies on diagonal k = i + j
+//!   place 2  1 2 3 4 5
+//!   place 3  2 3 4 5          now[t] = c(i, k-i) + min(two_ago[t-1], one_ago[t-1], one_ago[t])
+//! ```
+//!
+//! Of each strip its last row and every `STRIP`th column stay, for the path (`trace_back`).
+//!
+//! **Invariant.** In a band, the places in use move by one at most from one diagonal to the next,
+//! so infinity on either side of them is all the guard that is needed.
 
-use super::STRIP;
 use std::array::from_fn;
 use std::ops::Range;
+
+/// Rows of a strip and columns of a block.
+pub(super) const STRIP: usize = 256;
 
 /// What is kept of the table.
 #[derive(Debug)]
@@ -16,13 +33,14 @@ pub(super) struct Strips {
     strips: Vec<Strip>,
 }
 
-/// Of one strip.
+/// What is kept of one strip.
 #[derive(Debug)]
 struct Strip {
     /// Columns of its last row, and their costs.
     row: Range<usize>,
     last_row: Vec<f64>,
-    /// First block whose last column is kept, and the columns: `STRIP` costs each, infinite outside the band.
+    /// First block whose last column is kept, and the columns: `STRIP` costs each, infinite outside
+    /// the band.
     first_block: usize,
     columns: Vec<Vec<f64>>,
 }
@@ -101,38 +119,47 @@ fn one_strip(
     diagonals: &mut Diagonals,
 ) -> Strip {
     let mut strip = empty_strip(allowed, &rows);
+    // The row above the strip is the last one of the strip before.
     let above = |column: usize| match rows.start {
         0 => f64::INFINITY,
         first => done.last_row(first / STRIP - 1, column),
     };
     let m = backwards[0].len();
     let (mut low, mut high) = (rows.start, rows.start);
+    // Diagonals from the strip's first allowed cell to its last one.
     let first_diagonal = rows.start + allowed[rows.start].start;
     let last_diagonal = rows.end - 1 + allowed[rows.end - 1].end - 1;
     diagonals.clear();
-    // What the first cell of the strip sees above itself; the very first of all starts from nothing.
+    // What the first cell of the strip sees above itself; the very first of all starts from
+    // nothing.
     diagonals.two_ago[0] = match first_diagonal {
         0 => 0.0,
         k => (k - rows.start).checked_sub(1).map_or(f64::INFINITY, above),
     };
     diagonals.one_ago[0] = above(first_diagonal - rows.start);
     for k in first_diagonal..=last_diagonal {
+        // The rows whose band this diagonal crosses: both ends only grow.
         while low + allowed[low].end <= k {
             low += 1;
         }
         while high + 1 < rows.end && high + 1 + allowed[high + 1].start <= k {
             high += 1;
         }
+        // Their places; place 0 is the row above.
         let (from, to) = (low - rows.start + 1, high - rows.start + 2);
+        // With the second trace reversed, the cells of a diagonal meet neighbours in both traces.
         let start_of_b = low + m - 1 - k;
         costs(a, backwards, low, start_of_b, &mut diagonals.costs[..to - from]);
         diagonals.relax(from, to);
+        // Guards on either side: what stands there is from an older diagonal.
         diagonals.now[from - 1] = f64::INFINITY;
         diagonals.now[to] = f64::INFINITY;
+        // The first row of the strip sees the row above it.
         if from == 1 {
             diagonals.now[0] = above(k + 1 - rows.start);
         }
         strip.keep(&diagonals.now, &rows, low..high + 1, k);
+        // The oldest of the three diagonals becomes the next one.
         diagonals.turn();
     }
     strip
@@ -149,6 +176,7 @@ fn empty_strip(allowed: &[Range<usize>], rows: &Range<usize>) -> Strip {
 impl Strip {
     /// Keeps the cells of diagonal `k` that lie in the last row or in the last column of a block.
     fn keep(&mut self, now: &[f64], rows: &Range<usize>, used: Range<usize>, k: usize) {
+        // The last row of the strip: what the next strip sees above itself.
         if used.end == rows.end {
             let column = k - (rows.end - 1);
             self.last_row[column - self.row.start] = now[rows.len()];
@@ -167,7 +195,8 @@ impl Strip {
     }
 }
 
-/// Squared differences of the cells of a diagonal: row `low` and on against the turned `b` from `start_of_b` and on.
+/// Squared differences of the cells of a diagonal: row `low` and on against the turned `b` from
+/// `start_of_b` and on.
 #[inline]
 pub(super) fn costs(a: &[Vec<f64>], b: &[Vec<f64>], low: usize, start_of_b: usize, out: &mut [f64]) {
     match a.len() {
@@ -190,7 +219,7 @@ pub(super) fn costs(a: &[Vec<f64>], b: &[Vec<f64>], low: usize, start_of_b: usiz
     }
 }
 
-/// The same of the first `D` metrics.
+/// Squared differences of the cells of a diagonal over the first `D` metrics.
 #[inline]
 fn sums<const D: usize>(a: &[Vec<f64>], b: &[Vec<f64>], low: usize, start_of_b: usize, out: &mut [f64]) {
     let length = out.len();
@@ -199,6 +228,7 @@ fn sums<const D: usize>(a: &[Vec<f64>], b: &[Vec<f64>], low: usize, start_of_b: 
     for (t, out) in out.iter_mut().enumerate() {
         let mut sum = 0.0;
         for d in 0..D {
+            // A constant number of metrics: the loop over `t` becomes vector code.
             let difference = a[d][t] - b[d][t];
             sum += difference * difference;
         }
@@ -212,6 +242,7 @@ pub(super) fn relax(costs: &[f64], across: &[f64], up: &[f64], left: &[f64], now
     let length = now.len();
     let (costs, across, up, left) = (&costs[..length], &across[..length], &up[..length], &left[..length]);
     for t in 0..length {
+        // Minima as choices, which become vector instructions; `min` would look for NaN.
         let best = if up[t] < across[t] { up[t] } else { across[t] };
         let best = if left[t] < best { left[t] } else { best };
         now[t] = costs[t] + best;

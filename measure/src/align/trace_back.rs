@@ -1,18 +1,37 @@
-//! The path, backwards: each block that it crosses is filled again from its kept borders, and this time kept whole.
+//! The path, backwards: each block that it crosses is filled again from its kept borders, and this
+//! time kept whole.
 //!
-//! The block's table holds diagonal after diagonal, two of borders first: cell `(i, j)` stands at place `i − r + 1` of diagonal `i − r + j − c + 2`, where `(r, c)` is the
-//! block's first cell. So borders need no special case, neither in filling nor in walking, and filling is the same vectorised loop as the sweep's. Remembering
-//! directions instead took twenty times as long: a choice among three is a branch that no processor foresees.
+//! **The problem.** The path needs the whole table, which would be 8 bytes for each pair of
+//! records. Remembering directions instead took twenty times as long as the sweep: a choice among
+//! three is a branch that no processor foresees.
+//!
+//! **The idea.** The sweep kept the last row of each strip and every `STRIP`th column. A path
+//! crosses few of the blocks between them; each is filled again from its borders by the sweep's own
+//! loop, and walked:
+//!
+//! ```text
+//!    +-----+-----+-----+
+//!    | 1st |     |     |     blocks that a path crosses, last to first
+//!    +-----+-----+-----+
+//!    |     | 2nd | 3rd |     rows and columns between blocks are kept
+//!    +-----+-----+-----+
+//! ```
+//!
+//! The block's table holds diagonal after diagonal, two of borders first: cell `(i, j)` stands at
+//! place `i − r + 1` of diagonal `i − r + j − c + 2`, where `(r, c)` is the block's first cell.
+//!
+//! **Invariant.** Borders stand where cells would, so that neither filling nor walking has a
+//! special case; what stands at other places is of another block and is never looked at.
 
-use super::sweep::{costs, relax, Strips};
-use super::STRIP;
+use super::sweep::{costs, relax, Strips, STRIP};
 use std::ops::Range;
 
 /// Places of a diagonal: the rows of a block, one above and one below.
 const PLACES: usize = STRIP + 2;
 const DIAGONALS: usize = 2 * STRIP + 1;
 
-/// The pairs of the cheapest path, first to last; of equals, diagonal before up before left. `backwards` is the second trace, turned round.
+/// The pairs of the cheapest path, first to last; of equals, diagonal before up before left.
+/// `backwards` is the second trace, turned round.
 pub(super) fn path(
     a: &[Vec<f64>],
     backwards: &[Vec<f64>],
@@ -22,6 +41,7 @@ pub(super) fn path(
     let (mut i, mut j) = (a[0].len() - 1, backwards[0].len() - 1);
     let mut path = vec![(i as u32, j as u32)];
     let mut block = Block::new();
+    // From the last pair back to the first, block by block.
     while (i, j) != (0, 0) {
         block.fill(a, backwards, allowed, strips, (i, j));
         while (i, j) != (0, 0) && i >= block.row && j >= block.column {
@@ -56,6 +76,7 @@ impl Block {
     fn before(&self, i: usize, j: usize) -> (usize, usize) {
         let cost = |up, left| self.table[self.place(i, j, up, left)];
         let (across, up, left) = (cost(1, 1), cost(1, 0), cost(0, 1));
+        // Of equals diagonal before up before left, as the slow twin chooses.
         if across <= up && across <= left {
             (i - 1, j - 1)
         } else if up <= left {
@@ -75,6 +96,7 @@ impl Block {
         (i, j): (usize, usize),
     ) {
         (self.row, self.column) = (i / STRIP * STRIP, j / STRIP * STRIP);
+        // Only the cells from which a path can come: up to the one where it entered the block.
         let (rows, width) = (i + 1 - self.row, j + 1 - self.column);
         self.borders(strips, rows, width);
         let (mut low, mut high) = (self.row, self.row);
@@ -87,13 +109,16 @@ impl Block {
             while high < i && high + 1 + allowed[high + 1].start.max(self.column) <= k {
                 high += 1;
             }
+            // The first place of the diagonal in use.
             let from = low - self.row + 1;
+            // The band leaves this diagonal empty: three guards are all that is looked at.
             if low > high || high + allowed[high].start > k {
                 self.guard(diagonal, rows, from - 1..from + 2);
                 continue;
             }
             let length = high + 1 - low;
             costs(a, backwards, low, low + backwards[0].len() - 1 - k, &mut self.costs[..length]);
+            // The table keeps all diagonals, so the two before this one stand in front of it.
             let (before, now) = self.table.split_at_mut(diagonal * PLACES);
             let two_ago = &before[(diagonal - 2) * PLACES..];
             let one_ago = &before[(diagonal - 1) * PLACES..];
@@ -104,8 +129,9 @@ impl Block {
         }
     }
 
-    /// Infinity at places of a diagonal that no cell of the band has, but for those of the borders. As in the sweep, the neighbours of the cells in use are all
-    /// that is ever looked at; what stands elsewhere is of another block.
+    /// Infinity at places of a diagonal that no cell of the band has, but for those of the borders.
+    /// As in the sweep, the neighbours of the cells in use are all that is ever looked at; what
+    /// stands elsewhere is of another block.
     fn guard(&mut self, diagonal: usize, rows: usize, places: Range<usize>) {
         for place in places.start.max(1)..places.end.min(PLACES) {
             if place != diagonal || diagonal > rows {
@@ -117,6 +143,7 @@ impl Block {
     /// The row above the block, the column before it and the corner between them.
     fn borders(&mut self, strips: &Strips, rows: usize, width: usize) {
         let (strip, block) = (self.row / STRIP, self.column / STRIP);
+        // The corner: where the path may begin for nothing, or the cell that both borders share.
         self.table[0] = match (strip.checked_sub(1), self.column.checked_sub(1)) {
             (None, None) => 0.0,
             (Some(above), Some(column)) => strips.last_row(above, column),

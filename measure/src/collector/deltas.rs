@@ -42,7 +42,7 @@ impl Deltas {
         (self.last_times, self.lost) = (times, false);
     }
 
-    /// What has been added in all.
+    /// What has been added since the first read.
     pub(super) fn totals(&self) -> Vec<Option<u64>> {
         self.last.iter().zip(&self.first).map(|(last, first)| last.checked_sub(*first)).collect()
     }

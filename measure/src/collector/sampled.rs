@@ -1,19 +1,26 @@
-//! Records out of samples that the kernel takes in the program's threads ([`Samples`]): the collector sleeps meanwhile.
+//! Records out of samples that the kernel takes in the program's threads ([`Samples`]): the
+//! collector sleeps meanwhile.
 //!
-//! A record ends with the first sample behind an edge of the grid, and holds what all samples since the one before have added. While no thread runs no record is
-//! made; the next one is long and says how many edges it missed. The first one holds what was counted since the counters were opened. What was done behind the threads' last samples is in the last record, so all of them add up to the totals.
-//! Deliberately absent: counters of added code, which no sample reads.
+//! A record ends with the first sample behind an edge of the grid, and holds what all samples since
+//! the one before have added. While no thread runs no record is made; the next one is long and says
+//! how many edges it missed. The first one holds what was counted since the counters were opened.
+//! What was done behind the threads' last samples is in the last record, so all of them add up to
+//! the totals. Deliberately absent: counters of added code, which no sample reads.
 
-use super::{now_ns, Clock, Deltas, Ended, Grid, Pace, Slack, Tick, Watch, OWN_METRICS};
+use super::clock::{now_ns, Clock, OWN_METRICS};
+use super::deltas::Deltas;
+use super::pace::{Ended, Grid, Pace};
+use super::watch::{Slack, Tick, Watch};
 use crate::counter::{Counted, Counters, Sample, Samples, Sums, Times};
 use crate::trace::{End, Metric, Record, Source, Value};
 use crate::Error;
 use rustix::time::ClockId;
 use std::time::Duration;
 
-/// The rings are read this often, and more often for intervals of which they would not hold as many.
+/// The rings are read this often, and more often for intervals of which they would not hold as
+/// many.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// So many intervals fit in a ring.
+/// The number of intervals that fit in a ring.
 const INTERVALS_MAX: u32 = 256;
 
 /// Makes records of samples.
@@ -25,7 +32,7 @@ pub struct Sampling<'a> {
 }
 
 /// A run so far.
-struct Run {
+struct SamplingState {
     clock: Clock,
     grid: Grid,
     sums: Sums,
@@ -34,7 +41,7 @@ struct Run {
 }
 
 impl<'a> Sampling<'a> {
-    /// Of samples that are taken every `interval`.
+    /// A maker of records from samples that are taken every `interval`.
     pub fn new(samples: &'a mut Samples, interval: Duration) -> Sampling<'a> {
         let mut metrics = samples.metrics().to_vec();
         metrics.extend(OWN_METRICS.map(|name| Metric::new(name, Source::Collector, "clock")));
@@ -46,11 +53,12 @@ impl<'a> Sampling<'a> {
         &self.metrics
     }
 
-    /// Hands records to `take` until process `pid` (a child of this one, not waited for yet) ends or `stop` says so.
-    /// `stop` is asked at every look and when a signal arrives.
+    /// Hands records to `take` until process `pid` (a child of this one, not waited for yet) ends
+    /// or `stop` says so. `stop` is asked at every look and when a signal arrives.
     ///
     /// # Errors
-    /// When the system refuses to wait, to look at the process or to tell the totals, or `take` fails.
+    /// When the system refuses to wait, to look at the process or to tell the totals, or `take`
+    /// fails.
     pub fn run(
         &mut self,
         pid: u32,
@@ -61,9 +69,10 @@ impl<'a> Sampling<'a> {
         let _slack = Slack::short();
         let pace = Pace::Time(self.interval);
         let look_ns = LOOK_EVERY.min(self.interval * INTERVALS_MAX).as_nanos() as u64;
-        // From their opening: a thread's samples count from its own beginning, which may lie before this moment.
+        // From their opening: a thread's samples count from its own beginning, which may lie before
+        // this moment.
         let first = Counted { times: Times::default(), totals: vec![0; self.samples.metrics().len()] };
-        let mut run = Run {
+        let mut run = SamplingState {
             clock: Clock::new(),
             grid: Grid::new(&pace),
             deltas: Deltas::new(first.totals.clone(), first.times),
@@ -78,7 +87,8 @@ impl<'a> Sampling<'a> {
                 Tick::Signal => continue,
                 Tick::Due => None,
             };
-            // Rings are read one after the other: what is later than the first may still be in another.
+            // Rings are read one after the other: what is later than the first may still be in
+            // another.
             let before = now_ns(ClockId::Monotonic);
             let horizon = ended.map_or(before, |_| u64::MAX);
             self.samples.drain(&mut waiting);
@@ -104,7 +114,7 @@ impl<'a> Sampling<'a> {
     }
 }
 
-impl Run {
+impl SamplingState {
     /// The record that a sample ends.
     fn sample(&mut self, sample: &Sample, threads: u32) -> Option<Record> {
         self.sums.add(sample);

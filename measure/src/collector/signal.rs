@@ -1,8 +1,11 @@
-//! The paper's collector, read back: what a signal handler in the program wrote down at every tick of its timer.
+//! The paper's collector, read back: what a signal handler in the program wrote down at every tick
+//! of its timer.
 //!
-//! The handler (the engine's, see `instrument`) reads the group of counters and the words that added code increments, and appends one *tick* to a file. Here ticks become
-//! records. What the handler costs the program is a metric; the kernel's part of a signal (delivery and return) is in nobody's clock and can be seen
-//! in the program's counters alone. Two threads may handle ticks at once, and the later may be written first: such a tick is left out and counts as missed.
+//! The handler (the engine's, see `instrument`) reads the group of counters and the words that
+//! added code increments, and appends one *tick* to a file. Here ticks become records. What the
+//! handler costs the program is a metric; the kernel's part of a signal (delivery and return) is in
+//! nobody's clock and can be seen in the program's counters alone. Two threads may handle ticks at
+//! once, and the later may be written first: such a tick is left out and counts as missed.
 //!
 //! | bytes of a tick | what |
 //! |---|---|
@@ -40,11 +43,11 @@ pub struct Ticks {
 /// Running totals, read together.
 #[derive(Clone, Debug, Default)]
 pub struct Totals {
-    /// Of the group.
+    /// Totals of the group.
     pub group: Vec<u64>,
     /// How long the group counted.
     pub times: Times,
-    /// Of the words.
+    /// Totals of the words.
     pub words: Vec<u64>,
 }
 
@@ -67,21 +70,23 @@ impl Ticks {
         Metric::new(OWN_METRIC, Source::Collector, "signal")
     }
 
-    /// How long a tick is.
+    /// Bytes of a tick.
     pub fn bytes(&self) -> usize {
         HEAD_BYTES + Group::bytes(self.group.first.len()) + 8 * self.words.first.len()
     }
 
-    /// The record that a tick ends; `None` for one that came too late.
+    /// The record that a tick ends; `None` for one that came too late, or says a time behind
+    /// `read_ns`, at which it was read.
     ///
     /// # Panics
     /// When there are not [`bytes`](Ticks::bytes) of it.
-    pub fn record(&mut self, tick: &[u8]) -> Option<Record> {
+    pub fn record(&mut self, tick: &[u8], read_ns: u64) -> Option<Record> {
         let word = |index: usize| {
             let mut bytes = [0; 8];
             bytes.copy_from_slice(&tick[8 * index..8 * index + 8]);
             u64::from_ne_bytes(bytes)
         };
+        // Seconds and nanoseconds, of the clock and of earlier handlers.
         let ns = |index: usize| word(index).wrapping_mul(1_000_000_000).wrapping_add(word(index + 1));
         let now = ns(0);
         let group_bytes = Group::bytes(self.group.first.len());
@@ -90,8 +95,9 @@ impl Ticks {
         let times = (word(5) == group_bytes as u64).then(|| Group::parse(read, &mut totals)).flatten();
         let words: Vec<u64> =
             (0..self.words.first.len()).map(|index| word((HEAD_BYTES + group_bytes) / 8 + index)).collect();
+        // Totals only grow: a tick that says less was written behind a later one.
         let backwards = times.is_some() && self.group.goes_back(&totals);
-        if now < self.last_ns || backwards || self.words.goes_back(&words) {
+        if now < self.last_ns || now > read_ns || backwards || self.words.goes_back(&words) {
             self.left_out += 1;
             return None;
         }
@@ -141,6 +147,8 @@ impl Ticks {
 mod tests {
     use super::*;
 
+    const LATER: u64 = 2_000_000_000;
+
     /// A tick of two counters and one word.
     fn tick(s: u64, ns: u64, overrun: u64, handler_ns: u64, counters: [u64; 2], word: u64) -> Vec<u8> {
         let all = [s, ns, 0, 0, overrun, 48, 0, handler_ns, 3, 9, 9, counters[0], counters[1], 0, word];
@@ -153,13 +161,14 @@ mod tests {
         let mut ticks = Ticks::new(1_000_000_000, first);
         let one = tick(1, 500, 0, 0, [7, 1], 3);
         assert_eq!(ticks.bytes(), one.len());
-        let record = ticks.record(&one).unwrap();
+        let record = ticks.record(&one, LATER).unwrap();
         assert_eq!((record.start, record.dt, record.missed_ticks), (0, 500, 0));
         let deltas = |record: &Record| record.values.iter().map(|v| v.delta.unwrap()).collect::<Vec<_>>();
         assert_eq!(deltas(&record), [2, 1, 3, 0]);
-        assert!(ticks.record(&tick(1, 400, 0, 0, [6, 1], 3)).is_none(), "written behind a later one");
-        let record = ticks.record(&tick(1, 900, 2, 70, [9, 1], 8)).unwrap();
-        assert_eq!((record.sequence, record.start, record.dt, record.missed_ticks), (1, 500, 400, 3));
+        assert!(ticks.record(&tick(1, 400, 0, 0, [6, 1], 3), LATER).is_none(), "written behind a later one");
+        assert!(ticks.record(&tick(9, 0, 0, 0, [9, 1], 8), LATER).is_none(), "written before it was");
+        let record = ticks.record(&tick(1, 900, 2, 70, [9, 1], 8), LATER).unwrap();
+        assert_eq!((record.sequence, record.start, record.dt, record.missed_ticks), (1, 500, 400, 4));
         assert_eq!(deltas(&record), [2, 0, 5, 70]);
         let last =
             Totals { group: vec![10, 4], times: Times { enabled_ns: 9, running_ns: 9 }, words: vec![9] };
@@ -174,7 +183,7 @@ mod tests {
         let mut ticks = Ticks::new(0, first);
         let mut failed = tick(0, 10, 0, 0, [0, 0], 1);
         failed[40..48].copy_from_slice(&(-4_i64).to_ne_bytes());
-        let deltas: Vec<_> = ticks.record(&failed).unwrap().values.iter().map(|v| v.delta).collect();
+        let deltas: Vec<_> = ticks.record(&failed, LATER).unwrap().values.iter().map(|v| v.delta).collect();
         assert_eq!(deltas, [None, None, Some(1), Some(0)]);
     }
 }

@@ -1,7 +1,8 @@
 //! Events by name: what the kernel's perf interface counts, as one table.
 //!
-//! Names are those of the `perf` tool. Numbers are the kernel's ABI (`linux/perf_event.h`): type 0 hardware, 1 software, 3 cache, the latter as
-//! cache + operation × 256 + result × 65536. Deliberately absent: raw, model-specific events.
+//! Names are those of the `perf` tool. Numbers are the kernel's ABI (`linux/perf_event.h`): type 0
+//! hardware, 1 software, 3 cache, the latter as cache + operation × 256 + result × 65536.
+//! Deliberately absent: raw, model-specific events.
 
 use crate::trace::Source;
 use crate::Error;
@@ -9,13 +10,13 @@ use crate::Error;
 /// Something the kernel can count.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Event {
-    /// What people call it.
+    /// Name as the `perf` tool has it.
     pub name: &'static str,
     /// `perf_event_attr.type`.
     pub kind: u32,
     /// `perf_event_attr.config`.
     pub config: u64,
-    /// Who counts.
+    /// The one who counts it.
     pub source: Source,
 }
 
@@ -79,10 +80,15 @@ pub fn names() -> Vec<&'static str> {
 /// [`Error::NoSuchEvent`] with the names that are spelt nearly so.
 pub fn find(name: &str) -> Result<&'static Event, Error> {
     let found = EVENTS.iter().find(|event| event.name.eq_ignore_ascii_case(name));
-    found.ok_or_else(|| Error::NoSuchEvent { name: name.into(), nearest: nearest(name, names()) })
+    found.ok_or_else(|| Error::NoSuchEvent {
+        name: name.into(),
+        nearest: nearest(name, names()),
+        known: names(),
+    })
 }
 
-/// Up to three of `names` that differ from `name` by at most a third of its letters, or that contain it; the nearest first.
+/// Up to three of `names` that differ from `name` by at most a third of its letters, or that
+/// contain it; the nearest first.
 pub fn nearest<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     let wanted = name.to_lowercase();
     let allowed = wanted.chars().count().div_ceil(3);

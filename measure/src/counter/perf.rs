@@ -1,21 +1,28 @@
-//! `perf_event_open`: a group of the kernel's counters, inherited by everything the program starts, read in one call.
+//! `perf_event_open`: a group of the kernel's counters, inherited by everything the program starts,
+//! read in one call.
 //!
-//! The first event leads; the others share its context, so one `read` tells all of them at the same moment, with the time they were enabled and running. Counters start by
-//! themselves when the program executes (`enable_on_exec`). There is no wrapper in libc, hence the raw call and our own copy of the first 96 bytes of
-//! `perf_event_attr`, all that is needed here.
+//! The first event leads; the others share its context, so one `read` tells all of them at the same
+//! moment, with the time they were enabled and running. Counters start by themselves when the
+//! program executes (`enable_on_exec`). There is no wrapper in libc, hence the raw call and our own
+//! copy of the first 96 bytes of `perf_event_attr`, all that is needed here.
 //!
-//! Two habits of the kernel need an answer. When a thread ends, its copies leave the group one by one, the latest first, each after its count was added to the original's: until
-//! the last has left, reading the group fails (ECHILD), and for a moment the first to leave is counted twice. So the last event of a group counts nothing, and a group that cannot be
-//! read is read event by event, which waits for those that leave. And threads with the same inherited events exchange them instead of switching: the child that is
-//! started then may run off with the original, whose `enable_on_exec` its exec uses up, and the next child never counts. An event that is not inherited makes the thread that
-//! opens unlike what it starts, so nothing is exchanged.
+//! Two habits of the kernel need an answer. When a thread ends, its copies leave the group one by
+//! one, the latest first, each after its count was added to the original's: until the last has
+//! left, reading the group fails (ECHILD), and for a moment the first to leave is counted twice. So
+//! the last event of a group counts nothing, and a group that cannot be read is read event by
+//! event, which waits for those that leave. And threads with the same inherited events exchange
+//! them instead of switching: the child that is started then may run off with the original, whose
+//! `enable_on_exec` its exec uses up, and the next child never counts. An event that is not
+//! inherited makes the thread that opens unlike what it starts, so nothing is exchanged.
 //!
-//! The leader may set the pace: it then overflows at a period, in whichever thread, and the kernel sends SIGIO to the thread that asked ([`Alarm`]), which keeps it blocked and reads
-//! it from a descriptor. No ring is mapped: the kernel has none for inherited events that wander, and nothing but *when* is wanted.
-//! Deliberately absent: samples (`sampled.rs` has those), and multiplexing of our own.
-//! Source: perf_event_open(2), fcntl(2), signalfd(2); `include/uapi/linux/perf_event.h`.
+//! The leader may set the pace: it then overflows at a period, in whichever thread, and the kernel
+//! sends SIGIO to the thread that asked ([`Alarm`]), which keeps it blocked and reads it from a
+//! descriptor. No ring is mapped: the kernel has none for inherited events that wander, and nothing
+//! but *when* is wanted. Deliberately absent: samples (`sampled.rs` has those), and multiplexing of
+//! our own. Source: perf_event_open(2), fcntl(2), signalfd(2); `include/uapi/linux/perf_event.h`.
 
-use super::{Counters, Event, Times};
+use super::counters::{Counters, Times};
+use super::event::Event;
 use crate::trace::{Metric, Source};
 use crate::Error;
 use std::fs::File;
@@ -67,7 +74,8 @@ impl Attributes {
         }
     }
 
-    /// A clock that notes time, thread and its whole group after each period, in each thread; and when a thread ends.
+    /// A clock that notes time, thread and its whole group after each period, in each thread; and
+    /// when a thread ends.
     pub(super) fn sampled(clock: &Event, period_ns: u64) -> Attributes {
         let flags = INHERIT | DISABLED | ENABLE_ON_EXEC | TASK;
         let mut attributes = Attributes::of(clock.kind, clock.config, flags);
@@ -77,7 +85,7 @@ impl Attributes {
         attributes
     }
 
-    /// The same, in user mode alone.
+    /// The event counted in user mode alone.
     pub(super) fn of_user(mut self) -> Attributes {
         self.flags |= EXCLUDE_KERNEL | EXCLUDE_HYPERVISOR;
         self
@@ -88,7 +96,8 @@ impl Attributes {
         Attributes::of(SOFTWARE, NOTHING, flags).of_user()
     }
 
-    /// Opens it: of process or thread `pid` (0: the caller, -1: everybody), on `cpu` (-1: all), in the group of `leader`.
+    /// Opens it: of process or thread `pid` (0: the caller, -1: everybody), on `cpu` (-1: all), in
+    /// the group of `leader`.
     pub(super) fn open(
         &self,
         pid: libc::pid_t,
@@ -96,7 +105,8 @@ impl Attributes {
         leader: Option<&File>,
     ) -> std::io::Result<File> {
         let leader = leader.map_or(-1, AsRawFd::as_raw_fd);
-        // SAFETY: these are a perf_event_attr of version 3, 96 bytes as their size says, and live through the call, which only reads them.
+        // SAFETY: these are a perf_event_attr of version 3, 96 bytes as their size says, and live
+        // through the call, which only reads them.
         let fd = unsafe {
             libc::syscall(libc::SYS_perf_event_open, &raw const *self, pid, cpu, leader, CLOSE_ON_EXEC)
         };
@@ -130,7 +140,7 @@ const GROUP: u64 = 1 << 3;
 
 const CLOSE_ON_EXEC: libc::c_ulong = 1 << 3;
 
-/// Of a group that is read: how many events it has, and two times.
+/// Words before the totals of a group that is read: the number of events, and two times.
 const HEAD_WORDS: usize = 3;
 
 /// Whose events are counted.
@@ -138,12 +148,13 @@ const HEAD_WORDS: usize = 3;
 pub enum Whose {
     /// Of a process that has not executed its program yet, by number; from its next exec on.
     Process(u32),
-    /// Of whatever this thread starts from now on; each from its exec on. The thread itself does not count.
+    /// Of whatever this thread starts from now on; each from its exec on. The thread itself does
+    /// not count.
     Children,
 }
 
 impl Whose {
-    /// As the system call names them.
+    /// The process number by which the system call names them.
     pub(super) fn pid(self) -> std::io::Result<libc::pid_t> {
         match self {
             Whose::Process(pid) => libc::pid_t::try_from(pid).map_err(std::io::Error::other),
@@ -155,7 +166,7 @@ impl Whose {
 /// Whether a group's first event also tells when to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Period {
-    /// It only counts.
+    /// The first event only counts.
     None,
     /// Each thread tells after this many of its own, by [`Group::alarm`].
     Every(u64),
@@ -178,15 +189,17 @@ impl Group {
     /// Opens counters for `events`, of which there is at least one.
     ///
     /// # Errors
-    /// The first event that cannot be counted, and why: [`Error::NoPmu`], [`Error::Unsupported`], [`Error::NotAllowed`], [`Error::Io`].
+    /// The first event that cannot be counted, and why: [`Error::NoPmu`], [`Error::Unsupported`],
+    /// [`Error::NotAllowed`], [`Error::Io`].
     pub fn open(events: &[&'static Event], whose: Whose) -> Result<Group, Error> {
         Group::open_paced(events, whose, Period::None)
     }
 
-    /// The same, where the first event may set the pace.
+    /// Opens counters for `events`, the first of which may set the pace.
     ///
     /// # Errors
-    /// As [`Group::open`].
+    /// The first event that cannot be counted, and why: [`Error::NoPmu`], [`Error::Unsupported`],
+    /// [`Error::NotAllowed`], [`Error::Io`].
     pub fn open_paced(events: &[&'static Event], whose: Whose, period: Period) -> Result<Group, Error> {
         let mut files: Vec<File> = Vec::with_capacity(events.len());
         let mut metrics = Vec::with_capacity(events.len());
@@ -209,12 +222,13 @@ impl Group {
         Ok(Group { counters, whole, _anchor: anchor, metrics, buffer })
     }
 
-    /// What a read of the descriptor of a group of so many counters gives.
+    /// Bytes that a read of the descriptor of a group of `counters` counters gives.
     pub fn bytes(counters: usize) -> usize {
         8 * (HEAD_WORDS + counters + 1)
     }
 
-    /// Overflows of a paced group, from now on and as long as the alarm lives; to be dropped by the same thread.
+    /// Overflows of a paced group, from now on and as long as the alarm lives; to be dropped by the
+    /// same thread.
     ///
     /// # Errors
     /// What the system says.
@@ -250,7 +264,8 @@ const F_OWNER_TID: libc::c_int = 0;
 impl Alarm {
     fn new(leader: &File) -> std::io::Result<Alarm> {
         let leader = leader.try_clone()?;
-        // SAFETY: both sets are values of this frame that sigemptyset fills before anybody reads them, and all calls outlive neither.
+        // SAFETY: both sets are values of this frame that sigemptyset fills before anybody reads
+        // them, and all calls outlive neither.
         let (signals, mask) = unsafe {
             let (mut own, mut mask): (libc::sigset_t, libc::sigset_t) =
                 (std::mem::zeroed(), std::mem::zeroed());
@@ -273,7 +288,8 @@ impl Alarm {
     /// Sets the descriptor's flags: O_ASYNC, or nothing.
     fn notify(&self, flags: libc::c_int) -> std::io::Result<()> {
         let fd = self.leader.as_raw_fd();
-        // SAFETY: F_SETOWN_EX reads one `f_owner_ex`, which lives through the call; F_SETFL takes a number.
+        // SAFETY: F_SETOWN_EX reads one `f_owner_ex`, which lives through the call; F_SETFL takes a
+        // number.
         let set = unsafe {
             let owner = Owner { kind: F_OWNER_TID, id: libc::gettid() };
             libc::fcntl(fd, F_SETOWN_EX, &raw const owner) == 0 && libc::fcntl(fd, libc::F_SETFL, flags) == 0
@@ -330,7 +346,8 @@ impl Counters for Group {
 }
 
 impl Group {
-    /// What a read of a whole group says: as many totals as there are counters; `None` when it is none of so many.
+    /// The totals that a read of a whole group holds; `None` when it is not one of `totals.len()`
+    /// counters.
     pub fn parse(read: &[u8], totals: &mut [u64]) -> Option<Times> {
         if read.len() != Group::bytes(totals.len()) || word(read, 0) != totals.len() as u64 + 1 {
             return None;
@@ -342,7 +359,7 @@ impl Group {
     }
 }
 
-/// Counters each by itself, not quite at the same moment; the times are the first's.
+/// Reads counters one after the other, so not quite at one moment; the times are the first's.
 pub(super) fn one_by_one(counters: &mut [File], mut take: impl FnMut(usize, u64)) -> std::io::Result<Times> {
     let mut times = Times::default();
     for (index, counter) in counters.iter_mut().enumerate().rev() {
@@ -368,7 +385,8 @@ pub(super) fn word(read: &[u8], index: usize) -> u64 {
     u64::from_ne_bytes(bytes)
 }
 
-/// Opens one event; what the kernel's share may not be counted of is counted in user mode alone, and the mechanism says so.
+/// Opens one event; what the kernel's share may not be counted of is counted in user mode alone,
+/// and the mechanism says so.
 pub(super) fn open_event(
     event: &'static Event,
     whose: Whose,

@@ -1,9 +1,9 @@
 //! The memory that the kernel writes an event's records into, and we read them out of.
 //!
-//! A page that says how far writing has come, and a power of two of pages that are written round and round. The kernel drops records while the ring is full and
-//! goes on when it is not, which values that are running totals survive.
-//! Deliberately absent: overwriting rings, and the counter in the first page.
-//! Source: perf_event_open(2), "MMAP layout".
+//! A page that says how far writing has come, and a power of two of pages that are written round
+//! and round. The kernel drops records while the ring is full and goes on when it is not, which
+//! values that are running totals survive. Deliberately absent: overwriting rings, and the counter
+//! in the first page. Source: perf_event_open(2), "MMAP layout".
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -22,9 +22,12 @@ pub(super) const RECORD_HEAD_BYTES: usize = 8;
 pub(super) struct Ring {
     base: NonNull<u8>,
     page_bytes: usize,
+    /// How far we have read.
+    tail: u64,
 }
 
-// SAFETY: the mapping belongs to this value alone and outlives every use; a reader on another thread orders its reads by `data_head`.
+// SAFETY: the mapping belongs to this value alone and outlives every use; a reader on another
+// thread orders its reads by `data_head`.
 unsafe impl Send for Ring {}
 
 impl Ring {
@@ -35,39 +38,49 @@ impl Ring {
         let page_bytes = usize::try_from(page_bytes).map_err(std::io::Error::other)?;
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         let length = (PAGES + 1) * page_bytes;
-        // SAFETY: a new mapping at an address of the kernel's choice changes nothing that exists; the descriptor is open.
+        // SAFETY: a new mapping at an address of the kernel's choice changes nothing that exists;
+        // the descriptor is open.
         let base = unsafe {
             libc::mmap(std::ptr::null_mut(), length, protection, libc::MAP_SHARED, event.as_raw_fd(), 0)
         };
         match NonNull::new(base.cast::<u8>()) {
-            Some(base) if base.as_ptr().cast() != libc::MAP_FAILED => Ok(Ring { base, page_bytes }),
+            Some(base) if base.as_ptr().cast() != libc::MAP_FAILED => Ok(Ring { base, page_bytes, tail: 0 }),
             _ => Err(std::io::Error::last_os_error()),
         }
     }
 
     /// One of the two words by which kernel and reader tell how far they are.
     fn position(&self, index: usize) -> &AtomicU64 {
-        // SAFETY: the first page is mapped and holds both words, aligned; the kernel and we access them as whole words, for as long as this value lives.
+        // SAFETY: the first page is mapped and holds both words, aligned; the kernel and we access
+        // them as whole words, for as long as this value lives.
         unsafe { &*self.base.as_ptr().add(HEAD_OFFSET + 8 * index).cast::<AtomicU64>() }
     }
 
-    /// Hands out all records that are there, each with its head, and lets the kernel use their room.
+    /// Hands out all records that are there, each with its head, and lets the kernel use their
+    /// room. A program that has inherited the event can map the same pages: positions are ours, or
+    /// bounded by the ring.
     pub(super) fn drain(&mut self, mut take: impl FnMut(&[u8])) {
         let head = self.position(0).load(Ordering::Acquire);
-        let mut tail = self.position(1).load(Ordering::Relaxed);
+        let mut tail = self.tail;
         let mut record = Vec::new();
-        while tail < head {
+        if head.wrapping_sub(tail) > (PAGES * self.page_bytes) as u64 {
+            tail = head;
+        }
+        while tail != head {
             self.copy(tail, RECORD_HEAD_BYTES, &mut record);
             let bytes = usize::from(u16::from_ne_bytes([record[6], record[7]]));
-            if bytes < RECORD_HEAD_BYTES || tail + bytes as u64 > head {
+            if bytes < RECORD_HEAD_BYTES || bytes as u64 > head.wrapping_sub(tail) {
                 // Not a record of the kernel's: nothing behind it can be told apart.
                 tail = head;
                 break;
             }
             self.copy(tail, bytes, &mut record);
+            // The second copy may differ from the first: the length is the one that was checked.
+            record[6..8].copy_from_slice(&(bytes as u16).to_ne_bytes());
             take(&record);
-            tail += bytes as u64;
+            tail = tail.wrapping_add(bytes as u64);
         }
+        self.tail = tail;
         self.position(1).store(tail, Ordering::Release);
     }
 
@@ -77,18 +90,22 @@ impl Ring {
         let start = position as usize % size;
         let first = bytes.min(size - start);
         record.clear();
-        // SAFETY: both pieces lie in the mapped pages behind the first, and the kernel leaves what is between tail and head alone.
+        record.resize(bytes, 0);
+        // SAFETY: both pieces lie in the mapped pages behind the first and in `record`, which has
+        // `bytes` bytes; no reference to the mapping exists.
         unsafe {
             let data = self.base.as_ptr().add(self.page_bytes);
-            record.extend_from_slice(std::slice::from_raw_parts(data.add(start), first));
-            record.extend_from_slice(std::slice::from_raw_parts(data, bytes - first));
+            let into = record.as_mut_ptr();
+            std::ptr::copy_nonoverlapping(data.add(start), into, first);
+            std::ptr::copy_nonoverlapping(data, into.add(first), bytes - first);
         }
     }
 }
 
 impl Drop for Ring {
     fn drop(&mut self) {
-        // SAFETY: the mapping was made by `new` with this length, and nothing refers to it any more.
+        // SAFETY: the mapping was made by `new` with this length, and nothing refers to it any
+        // more.
         unsafe { libc::munmap(self.base.as_ptr().cast(), (PAGES + 1) * self.page_bytes) };
     }
 }

@@ -1,17 +1,22 @@
 //! Counters that the kernel reads by itself, in the program's threads, and writes down: *samples*.
 //!
-//! Reading the counters of a thread that runs interrupts its processor, and so does waking up for it; both cost far more than the counters do. Here each thread's own clock overflows
-//! after every interval that it was on a processor, and the interrupt, which is the thread's anyway, notes time, thread and the running totals of that thread in a ring, one for each
-//! processor. Whoever collects reads the rings when it likes. A sum over all threads is that of their latest notes: it lags behind each by less than an interval of its time on
-//! a processor, and what a thread did after its last note is in the totals at the end only ([`Counters::read`], exact as that of a [`Group`](super::Group)).
+//! Reading the counters of a thread that runs interrupts its processor, and so does waking up for
+//! it; both cost far more than the counters do. Here each thread's own clock overflows after every
+//! interval that it was on a processor, and the interrupt, which is the thread's anyway, notes
+//! time, thread and the running totals of that thread in a ring, one for each processor. Whoever
+//! collects reads the rings when it likes. A sum over all threads is that of their latest notes: it
+//! lags behind each by less than an interval of its time on a processor, and what a thread did
+//! after its last note is in the totals at the end only ([`Counters::read`], exact as that of a
+//! [`Group`](super::Group)).
 //!
-//! Every thread has the counters once for each processor, because the kernel has no ring for inherited events that wander.
-//! Deliberately absent: what was executed when a sample was taken.
+//! Every thread has the counters once for each processor, because the kernel has no ring for
+//! inherited events that wander. Deliberately absent: what was executed when a sample was taken.
 //! Source: perf_event_open(2); inherited counters in samples came with Linux 6.13.
 
+use super::counters::{Counters, Times};
+use super::event::{find, Event};
 use super::perf::{self, word, Attributes, Period, Whose};
 use super::ring::{Ring, RECORD_HEAD_BYTES};
-use super::{find, Counters, Event, Times};
 use crate::trace::Metric;
 use crate::Error;
 use std::collections::HashMap;
@@ -62,7 +67,8 @@ impl Samples {
     /// Opens counters for `events`, to be sampled after each `period_ns` that a thread runs.
     ///
     /// # Errors
-    /// As [`Group::open`](super::Group::open), and where the kernel does not sample inherited counters.
+    /// The first event that cannot be counted, and why; and where the kernel does not sample
+    /// inherited counters.
     pub fn open(events: &[&'static Event], whose: Whose, period_ns: u64) -> Result<Samples, Error> {
         let failed = |error| Error::io("have the kernel sample the program, which takes Linux 6.13", error);
         let mut cpus: Vec<Cpu> = Vec::new();
@@ -227,7 +233,7 @@ mod tests {
         sums.add(&Sample { time_ns: 25, thread: 7, cpu: 1, counted: None });
         sums.add(&sample(7, 0, 30, 20));
         assert_eq!(total(&sums), 133);
-        // The same without a word of it.
+        // A thread gets the number of one that ended, and no record says so.
         sums.add(&sample(8, 0, 5, 4));
         assert_eq!(total(&sums), 137);
     }

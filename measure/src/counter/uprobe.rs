@@ -1,12 +1,17 @@
 //! Uprobes: the kernel counts calls of functions by a breakpoint in their file.
 //!
-//! The heavy alternative to patched entries, and the control for it: another mechanism, which needs no code of ours in the program. A probe belongs to a file, so whoever maps
-//! the file is counted, threads, children, what they execute and libraries that come later included. Each call costs a trap, some 300 to 600 ns, and several µs where the
-//! first instruction must be single-stepped. The counters are tracepoints, in groups that are read in one call like any other.
+//! The heavy alternative to patched entries, and the control for it: another mechanism, which needs
+//! no code of ours in the program. A probe belongs to a file, so every process that maps it is
+//! counted, threads, children, what they execute and libraries that come later included. Each call
+//! costs a trap, some 300 to 600 ns, and several µs where the first instruction must be
+//! single-stepped. The counters are tracepoints, in groups that are read in one call like any
+//! other.
 //!
-//! Probes are defined in tracefs, which is mounted for this process alone where the system shows none, and removed when the counters are. The kernel's `uprobe` unit, which needs no
-//! definition, cannot be inherited: a child's copy is made from a path that is looked for in the child's memory, and the program's `fork` fails (Linux 6.18).
-//! Deliberately absent: returns from functions. Source: `Documentation/trace/uprobetracer.rst`; perf_event_open(2).
+//! Probes are defined in tracefs, which is mounted for this process alone where the system shows
+//! none, and removed when the counters are. The kernel's `uprobe` unit, which needs no definition,
+//! cannot be inherited: a child's copy is made from a path that is looked for in the child's
+//! memory, and the program's `fork` fails (Linux 6.18). Deliberately absent: returns from
+//! functions. Source: `Documentation/trace/uprobetracer.rst`; perf_event_open(2).
 
 use super::perf::{paranoid, Attributes, Group, Whose, DISABLED, ENABLE_ON_EXEC, INHERIT};
 use crate::trace::{Metric, Source};
@@ -19,9 +24,9 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Where systems mount it.
+/// Places where systems mount tracefs.
 const TRACEFS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
-/// Its file of definitions.
+/// The file of tracefs that defines probes.
 const DEFINITIONS: &str = "uprobe_events";
 /// A group is read into less than 16 KB.
 const GROUP_MAX: usize = 512;
@@ -33,7 +38,7 @@ const TRACEPOINT: u32 = 2;
 /// A function in its file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// What the trace calls it.
+    /// Name of its metric in traces.
     pub metric: String,
     /// The file.
     pub path: PathBuf,
@@ -73,8 +78,8 @@ impl Uprobes {
                 }
             };
             let failed = |error: std::io::Error| none(&error, index);
-            everywhere.push(call(number, Scope::Everybody, None).map_err(failed)?);
-            files.push(call(number, Scope::Of(whose), files.first()).map_err(failed)?);
+            everywhere.push(call(number, ProbeScope::Everybody, None).map_err(failed)?);
+            files.push(call(number, ProbeScope::Of(whose), files.first()).map_err(failed)?);
             metrics.push(Metric::new(&entry.metric, Source::Software, "uprobe"));
             if files.len() == GROUP_MAX {
                 let (files, metrics) = (std::mem::take(&mut files), std::mem::take(&mut metrics));
@@ -116,7 +121,8 @@ impl Definitions {
     /// Defines a probe; the number of its tracepoint.
     fn add(&mut self, entry: &Entry) -> std::io::Result<u64> {
         let plain = entry.path.to_str().filter(|path| !path.contains(char::is_whitespace));
-        // A definition ends at a blank; the kernel looks the path up here and now, so a descriptor stands for any.
+        // A definition ends at a blank; the kernel looks the path up here and now, so a descriptor
+        // stands for any.
         let held;
         let path = match plain {
             Some(path) => path.to_owned(),
@@ -158,26 +164,27 @@ fn tracefs() -> rustix::io::Result<OwnedFd> {
     fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty())
 }
 
-/// Who is counted.
+/// Whose calls are counted.
 #[derive(Clone, Copy, Debug)]
-enum Scope {
+enum ProbeScope {
     /// These.
     Of(Whose),
-    /// Nobody, but the breakpoint is there for everybody. The kernel takes it out of a process where the task for which a counter was made is gone, although threads
-    /// that run together exchange their counters (Linux 6.18): calls were lost once a thread had ended.
+    /// Nobody, but the breakpoint is there for everybody. The kernel takes it out of a process
+    /// where the task for which a counter was made is gone, although threads that run together
+    /// exchange their counters (Linux 6.18): calls were lost once a thread had ended.
     Everybody,
 }
 
-fn call(number: u64, scope: Scope, leader: Option<&File>) -> std::io::Result<File> {
+fn call(number: u64, scope: ProbeScope, leader: Option<&File>) -> std::io::Result<File> {
     // Followers are enabled with their leader.
     let (flags, cpu): (u64, libc::c_int) = match (scope, leader) {
-        (Scope::Everybody, _) => (DISABLED, 0),
-        (Scope::Of(_), None) => (INHERIT | DISABLED | ENABLE_ON_EXEC, -1),
-        (Scope::Of(_), Some(_)) => (INHERIT, -1),
+        (ProbeScope::Everybody, _) => (DISABLED, 0),
+        (ProbeScope::Of(_), None) => (INHERIT | DISABLED | ENABLE_ON_EXEC, -1),
+        (ProbeScope::Of(_), Some(_)) => (INHERIT, -1),
     };
     let pid = match scope {
-        Scope::Everybody => -1,
-        Scope::Of(whose) => whose.pid()?,
+        ProbeScope::Everybody => -1,
+        ProbeScope::Of(whose) => whose.pid()?,
     };
     Attributes::of(TRACEPOINT, number, flags).open(pid, cpu, leader)
 }

@@ -1,24 +1,36 @@
 //! Which traces are samples: the part of a verdict that is decided before any number is looked at.
 //!
-//! Runs at one layout (same layout seed and environment) are one sample, because layout alone moves correlations (Mytkowicz et al. 2009); they are averaged. Where baselines and runs
-//! cover the same layouts they are compared pair by pair. Where one side has a single layout that the other side lacks, instrumentation and layout cannot
-//! be told apart, and the verdict must say so.
+//! **The problem.** Layout alone moves correlations (Mytkowicz et al. 2009): ten runs at one layout
+//! are not ten samples of what instrumentation does.
+//!
+//! **The idea.** Runs at one layout (same layout seed and environment) are one sample; they are
+//! averaged. Then:
+//!
+//! ```text
+//! baselines at 1 2 3, runs at 1 2 3    compared pair by pair, at equal layouts
+//! baselines at 1 2 3, runs at 4 5 6    compared as two groups
+//! baselines at 1 1 1, runs at 1 1 1    each run a sample; the verdict holds for that layout alone
+//! baselines at 1 1 1, runs at 2 2 2    instrumentation and layout cannot be told apart: said so
+//! ```
+//!
+//! **Invariant.** Baselines come before runs in every list of samples.
 
 use crate::trace::{Source, Trace};
 
 /// Where things lay in a run, as far as its header knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
+pub(super) struct RunLayout {
     seed: Option<u64>,
     environment_bytes: Option<u64>,
-    /// Without a seed a kernel places things by chance; in a simulated run nothing is left to chance.
+    /// Without a seed a kernel places things by chance; in a simulated run nothing is left to
+    /// chance.
     chance: bool,
 }
 
-impl Place {
-    fn of(trace: &Trace) -> Place {
+impl RunLayout {
+    fn of(trace: &Trace) -> RunLayout {
         let (seed, environment_bytes) = (trace.header.layout_seed, trace.header.environment_bytes);
-        Place { seed, environment_bytes, chance: seed.is_none() && trace.header.engine != "simulated" }
+        RunLayout { seed, environment_bytes, chance: seed.is_none() && trace.header.engine != "simulated" }
     }
 }
 
@@ -27,7 +39,8 @@ impl Place {
 pub(super) struct Design {
     pub(super) baselines: usize,
     pub(super) runs: usize,
-    /// Baseline and run at the same layout, when all have a partner and there are enough of them for a verdict.
+    /// Baseline and run at the same layout, when all have a partner and there are enough of them
+    /// for a verdict.
     pub(super) pairs: Option<Vec<(usize, usize)>>,
 }
 
@@ -36,7 +49,7 @@ impl Design {
         self.baselines + self.runs
     }
 
-    /// Of each sample the other one of its pair.
+    /// For each sample, the other one of its pair.
     pub(super) fn partners(&self) -> Vec<Option<usize>> {
         let mut partners = vec![None; self.samples()];
         for &(baseline, run) in self.pairs.iter().flatten() {
@@ -48,34 +61,37 @@ impl Design {
 
 /// What a sample is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Unit {
+enum SampleUnit {
     Layout,
     Trace,
 }
 
 /// Traces that are one sample, by index.
-pub(super) type Sample = Vec<usize>;
+pub(super) type TraceGroup = Vec<usize>;
 
 /// The design of an experiment and what a reader must know about it.
 #[derive(Debug)]
-pub(super) struct Plan {
+pub(super) struct Arrangement {
     pub(super) design: Design,
-    /// Of baselines, then of runs; indices count through both.
-    pub(super) samples: Vec<Sample>,
+    /// Samples of baselines, then of runs; indices count through both.
+    pub(super) samples: Vec<TraceGroup>,
     /// Why a difference cannot be the instrumentation's, if so.
     pub(super) layout_bias: Option<String>,
     pub(super) notes: Vec<String>,
 }
 
 /// Arranges traces into samples.
-pub(super) fn plan(baseline: &[Trace], run: &[Trace], alpha: f64) -> Plan {
+pub(super) fn plan(baseline: &[Trace], run: &[Trace], alpha: f64) -> Arrangement {
     let mut notes = Vec::new();
-    let places: Vec<Place> = baseline.iter().chain(run).map(Place::of).collect();
-    let same = |places: &[Place]| places.windows(2).all(|pair| pair[0] == pair[1]);
+    // Where each run lay, as far as its header knows.
+    let places: Vec<RunLayout> = baseline.iter().chain(run).map(RunLayout::of).collect();
+    let same = |places: &[RunLayout]| places.windows(2).all(|pair| pair[0] == pair[1]);
     let one_place = same(&places) && places.len() > 1;
-    // With one layout on each side nothing but repeats is left to learn from; that they differ is said as bias.
+    // With one layout on each side nothing but repeats is left to learn from; that they differ is
+    // said as bias.
     let repeats = same(&places[..baseline.len()]) && same(&places[baseline.len()..]);
-    let unit = if repeats { Unit::Trace } else { Unit::Layout };
+    let unit = if repeats { SampleUnit::Trace } else { SampleUnit::Layout };
+    // Baselines and runs are grouped by themselves.
     let (first, second): (Vec<usize>, Vec<usize>) = (0..places.len()).partition(|&i| i < baseline.len());
     let [baselines, runs] = [first, second].map(|side| group(&side, &places, unit));
     if one_place && !places[0].chance {
@@ -85,22 +101,24 @@ pub(super) fn plan(baseline: &[Trace], run: &[Trace], alpha: f64) -> Plan {
         );
     }
     let pairs = if repeats { None } else { pair(&baselines, &runs, &places) };
+    // Too few pairs could never be significant: then the sides are compared as wholes.
     let pairs = pairs.filter(|pairs| 2.0 / 2_f64.powi(pairs.len() as i32) <= alpha);
     let design = Design { baselines: baselines.len(), runs: runs.len(), pairs };
     if design.pairs.is_some() {
         notes.push("baselines and runs are compared pair by pair, at the same layout".into());
     }
     let layout_bias = layout_bias(baseline, run);
-    Plan { design, samples: baselines.into_iter().chain(runs).collect(), layout_bias, notes }
+    Arrangement { design, samples: baselines.into_iter().chain(runs).collect(), layout_bias, notes }
 }
 
-/// Traces of one side at one known layout are one sample; without a known one, or where repeats are all there is, each is its own.
-fn group(side: &[usize], places: &[Place], unit: Unit) -> Vec<Sample> {
-    let mut samples: Vec<Sample> = Vec::new();
+/// Traces of one side at one known layout are one sample; without a known one, or where repeats are
+/// all there is, each is its own.
+fn group(side: &[usize], places: &[RunLayout], unit: SampleUnit) -> Vec<TraceGroup> {
+    let mut samples: Vec<TraceGroup> = Vec::new();
     for &index in side {
-        let same = |sample: &&mut Sample| places[sample[0]] == places[index];
+        let same = |sample: &&mut TraceGroup| places[sample[0]] == places[index];
         match samples.iter_mut().find(same) {
-            Some(sample) if !places[index].chance && unit == Unit::Layout => sample.push(index),
+            Some(sample) if !places[index].chance && unit == SampleUnit::Layout => sample.push(index),
             _ => samples.push(vec![index]),
         }
     }
@@ -108,8 +126,8 @@ fn group(side: &[usize], places: &[Place], unit: Unit) -> Vec<Sample> {
 }
 
 /// Every baseline's partner at the same known layout.
-fn pair(baselines: &[Sample], runs: &[Sample], places: &[Place]) -> Option<Vec<(usize, usize)>> {
-    let partner = |(index, baseline): (usize, &Sample)| {
+fn pair(baselines: &[TraceGroup], runs: &[TraceGroup], places: &[RunLayout]) -> Option<Vec<(usize, usize)>> {
+    let partner = |(index, baseline): (usize, &TraceGroup)| {
         let place = places[baseline[0]];
         let run = runs.iter().position(|run| !place.chance && places[run[0]] == place)?;
         Some((index, baselines.len() + run))
@@ -133,10 +151,10 @@ fn layout_bias(baseline: &[Trace], run: &[Trace]) -> Option<String> {
 
 fn only_place(baseline: &[Trace], run: &[Trace]) -> Option<String> {
     let single = |side: &[Trace]| {
-        let first = Place::of(side.first()?);
-        side.iter().all(|trace| Place::of(trace) == first).then_some(first)
+        let first = RunLayout::of(side.first()?);
+        side.iter().all(|trace| RunLayout::of(trace) == first).then_some(first)
     };
-    let has = |side: &[Trace], place: Place| side.iter().any(|trace| Place::of(trace) == place);
+    let has = |side: &[Trace], place: RunLayout| side.iter().any(|trace| RunLayout::of(trace) == place);
     let (b, r) = (single(baseline), single(run));
     let lonely = b.is_some_and(|place| !has(run, place)) || r.is_some_and(|place| !has(baseline, place));
     if !lonely {

@@ -1,9 +1,12 @@
-//! Outer correlations: two traces aligned by all metrics but one, then that one with itself along the path.
+//! Outer correlations: two traces aligned by all metrics but one, then that one with itself along
+//! the path.
 //!
-//! Two runs of one program do not correlate perfectly even without instrumentation (a program without phases reached .45 to .56), so the criterion is not
-//! the distance from 1 but from what baselines reach among each other. A metric takes no part in its own alignment, or it would be fitted to itself.
+//! Two runs of one program do not correlate perfectly even without instrumentation (a program
+//! without phases reached .45 to .56), so the criterion is not the distance from 1 but from what
+//! baselines reach among each other. A metric takes no part in its own alignment, or it would be
+//! fitted to itself.
 
-use super::Options;
+use super::options::Options;
 use crate::align::{align, normalised};
 use crate::rank::spearman;
 use crate::trace::Trace;
@@ -20,13 +23,13 @@ pub(super) struct Outer {
 }
 
 impl Outer {
-    /// Of two samples.
+    /// The correlation of a metric between two samples.
     pub(super) fn get(&self, metric: usize, a: usize, b: usize) -> Option<f64> {
         self.correlations[metric][a * self.samples + b]
     }
 }
 
-/// A trace's hardware metrics, and the same scaled.
+/// A trace's hardware metrics, as counted and scaled.
 struct Columns {
     raw: Vec<Vec<f64>>,
     scaled: Vec<Vec<f64>>,
@@ -38,6 +41,7 @@ pub(super) fn outer(traces: &[&Trace], metrics: &[String], options: &Options) ->
     let samples = traces.len();
     let pairs: Vec<(usize, usize)> =
         (0..samples).flat_map(|a| (a + 1..samples).map(move |b| (a, b))).collect();
+    // Pairs are handed out one by one: alignments take different times.
     let next = AtomicUsize::new(0);
     let work = || {
         let mut done = Vec::new();
@@ -50,10 +54,12 @@ pub(super) fn outer(traces: &[&Trace], metrics: &[String], options: &Options) ->
         Outer { samples, correlations: vec![vec![None; samples * samples]; metrics.len()], at_edge: 0.0 };
     let found: Vec<_> = std::thread::scope(|scope| {
         let threads: Vec<_> = (1..options.threads.max(1)).map(|_| scope.spawn(work)).collect();
+        // This thread aligns too.
         let own = work();
         let others = threads.into_iter().flat_map(|thread| thread.join().unwrap_or_default());
         others.chain(own).collect()
     });
+    // Symmetric, whichever thread found it.
     for (a, b, (correlations, at_edge)) in found {
         for (metric, correlation) in correlations.into_iter().enumerate() {
             out.correlations[metric][a * samples + b] = correlation;
@@ -75,6 +81,7 @@ fn columns(trace: &Trace, metrics: &[String]) -> Columns {
 fn pair(a: &Columns, b: &Columns, options: &Options) -> (Vec<Option<f64>>, f64) {
     let mut at_edge = 0.0_f64;
     let of = |metric: usize| {
+        // Every metric but the one that is looked at.
         let others = |columns: &Columns| -> Vec<Vec<f64>> {
             (0..columns.scaled.len()).filter(|&m| m != metric).map(|m| columns.scaled[m].clone()).collect()
         };

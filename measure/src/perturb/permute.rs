@@ -1,9 +1,23 @@
-//! Permutations of labels: how extreme is a difference among all that mere relabelling would have made?
+//! Permutations of labels: how extreme is a difference among all that mere relabelling would have
+//! made?
 //!
-//! Under the hypothesis that instrumentation changes nothing, which samples are called *run* is arbitrary: every choice of as many samples is as likely as the one
-//! observed. With few samples all choices are listed and p is exact; with many, [`LIMIT`] random ones and the observed one (Phipson and Smyth 2010). Over several
-//! comparisons the largest statistic of each relabelling is what counts, so that the error of the whole family is controlled, correlated as the
-//! comparisons may be (Westfall and Young 1993, single step).
+//! **The idea.** If instrumentation changes nothing, which samples are called *run* is arbitrary:
+//! every choice of as many samples is as likely as the one observed. p is the share of choices that
+//! differ as much as it does:
+//!
+//! ```text
+//! samples     b b b r r r      observed
+//!             b b r b r r      a relabelling ... the statistic of each is computed anew
+//! ```
+//!
+//! With few samples all choices are listed and p is exact; with many, [`LIMIT`] random ones and the
+//! observed one (Phipson and Smyth 2010). Over several comparisons the largest statistic of each
+//! relabelling is what counts, so that the error of the whole family is controlled, correlated as
+//! the comparisons may be (Westfall and Young 1993, single step).
+//!
+//! **Invariants.** The observed labelling is the first of all; baselines come before runs.
+//! Statistics are standardised before the largest is taken, so that no metric rules the family by
+//! its scale.
 
 use super::design::Design;
 use crate::random::Random;
@@ -11,17 +25,21 @@ use crate::random::Random;
 /// Relabellings that are listed or drawn at most.
 pub(super) const LIMIT: usize = 10_000;
 
-/// Every relabelling, the observed one first: the samples called *run*, by index; baselines come before runs.
+/// Every relabelling, the observed one first: the samples called *run*, by index; baselines come
+/// before runs.
 pub(super) fn relabellings(design: &Design, seed: u64) -> Vec<Vec<usize>> {
+    // What was observed stands first.
     let observed: Vec<usize> = (design.baselines..design.samples()).collect();
     let mut all = vec![observed.clone()];
     match &design.pairs {
+        // Pairs: each may be exchanged by itself, 2^n ways, all of them listed while they are few.
         Some(pairs) if pairs.len() < 14 => {
             all.extend(
                 (1..1_usize << pairs.len()).map(|flips| flipped(pairs, |index| flips >> index & 1 == 1)),
             );
         }
         Some(pairs) => {
+            // Too many to list: as many random ones as the limit allows.
             let mut random = Random::new(seed);
             all.extend((1..LIMIT).map(|_| flipped(pairs, |_| random.bits() & 1 == 1)));
         }
@@ -57,6 +75,7 @@ fn combinations(n: usize, k: usize, visit: &mut impl FnMut(&[usize])) {
     let mut chosen: Vec<usize> = (0..k).collect();
     loop {
         visit(&chosen);
+        // The last index that can still grow; those behind it follow it closely.
         let Some(place) = (0..k).rev().find(|&place| chosen[place] < n - k + place) else { return };
         chosen[place] += 1;
         for next in place + 1..k {
@@ -83,7 +102,31 @@ pub(super) fn smallest_p(design: &Design) -> f64 {
     (same / count).max(sampled).min(1.0)
 }
 
-/// p of each comparison, adjusted for all of them: `statistics[relabelling][comparison]`, the observed one first, larger is more extreme.
+/// Divides each comparison by its root mean square over all relabellings, so that inner and outer
+/// ones, and those of steady and restless metrics, weigh alike in a family.
+pub(super) fn standardise(statistics: &mut [Vec<f64>]) {
+    for column in 0..statistics.first().map_or(0, Vec::len) {
+        let squares: f64 = statistics.iter().map(|row| row[column] * row[column]).sum();
+        let scale = (squares / statistics.len() as f64).sqrt();
+        for row in statistics.iter_mut() {
+            row[column] = if scale > 1e-12 { row[column] / scale } else { 0.0 };
+        }
+    }
+}
+
+/// What a standardised statistic must reach for its adjusted p to be at most `alpha`; `None` where
+/// none can, because there are too few relabellings.
+pub(super) fn critical(statistics: &[Vec<f64>], alpha: f64) -> Option<f64> {
+    // Of each relabelling only the largest statistic counts: that controls the whole family.
+    let mut largest: Vec<f64> =
+        statistics.iter().map(|row| row.iter().copied().fold(0.0, f64::max)).collect();
+    largest.sort_unstable_by(|a, b| b.total_cmp(a));
+    let rank = (alpha * largest.len() as f64 + 1e-9) as usize;
+    rank.checked_sub(1).map(|rank| largest[rank])
+}
+
+/// p of each comparison, adjusted for all of them: `statistics[relabelling][comparison]`, the
+/// observed one first, larger is more extreme.
 pub(super) fn adjusted(statistics: &[Vec<f64>]) -> Vec<f64> {
     let largest: Vec<f64> = statistics.iter().map(|row| row.iter().copied().fold(0.0, f64::max)).collect();
     let Some(observed) = statistics.first() else { return Vec::new() };
@@ -120,6 +163,25 @@ mod tests {
         let pairs = Design { baselines: 6, runs: 6, pairs: Some((0..6).map(|i| (i, i + 6)).collect()) };
         assert!((smallest_p(&pairs) - 2.0 / 64.0).abs() < 1e-12);
         assert_eq!(smallest_p(&unpaired(30, 30)), 1e-4);
+    }
+
+    #[test]
+    fn what_is_significant_reaches_the_critical_value() {
+        let rows: Vec<Vec<f64>> = (0..40).map(|row| vec![f64::from(row % 7), f64::from(39 - row)]).collect();
+        let critical = critical(&rows, 0.05).unwrap();
+        assert_eq!(critical, 38.0, "the second largest of forty");
+        let mut observed = rows.clone();
+        observed[0] = vec![0.0, critical];
+        assert!(adjusted(&observed)[1] <= 0.05);
+        assert_eq!(super::critical(&rows[..10], 0.05), None);
+    }
+
+    #[test]
+    fn statistics_of_any_scale_weigh_alike() {
+        let mut rows = [vec![1000.0, 0.001], vec![-1000.0, 0.003], vec![0.0, 0.0]];
+        standardise(&mut rows);
+        let squares = |column: usize| rows.iter().map(|row| row[column] * row[column]).sum::<f64>() / 3.0;
+        assert!((squares(0) - 1.0).abs() < 1e-12 && (squares(1) - 1.0).abs() < 1e-12);
     }
 
     #[test]

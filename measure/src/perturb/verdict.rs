@@ -1,10 +1,25 @@
 //! From numbers to a word: *undisturbed*, *disturbed*, *cannot tell*.
 //!
-//! *Disturbed* needs significance and size: p, adjusted for the family, at most α, and a difference of at least the effect. *Undisturbed* is no lack of evidence either: the
-//! difference is smaller than the effect, and so is the far end of its confidence interval (two one-sided tests, Schuirmann 1987). Everything else
-//! cannot be told, and the sentence says why.
+//! *Disturbed* needs significance and size: p, adjusted for the family, at most α, and a difference
+//! of at least the effect. *Undisturbed* is no lack of evidence either: the difference is smaller
+//! than the effect, and so is the far end of its confidence interval (two one-sided tests,
+//! Schuirmann 1987). Everything else cannot be told, and the sentence says why.
 
-use super::{Options, Side, Verdict};
+use super::options::Options;
+use super::quantile::quantile;
+use super::remedy::{Remedy, SampleCounts};
+use super::report::{Side, Verdict};
+
+/// What relabelling says of a comparison.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Test {
+    /// Adjusted for the family.
+    pub(super) p: f64,
+    /// The observed statistic, in standard deviations over all relabellings.
+    pub(super) statistic: f64,
+    /// The value that `statistic` must reach to be significant, where any can.
+    pub(super) critical: Option<f64>,
+}
 
 /// What is known of a comparison before the verdict.
 #[derive(Clone, Debug)]
@@ -13,67 +28,59 @@ pub(super) struct Evidence<'a> {
     pub(super) run: Option<Side>,
     /// Standard error of the difference and its degrees of freedom, when there are enough samples.
     pub(super) error: Option<(f64, usize)>,
-    pub(super) p: Option<f64>,
+    pub(super) test: Option<Test>,
     pub(super) smallest_p: f64,
-    /// What is to be done when the smallest p is too large.
-    pub(super) remedy: &'a str,
+    /// What is to be done where these samples do not tell.
+    pub(super) remedy: Remedy<'a>,
     pub(super) layout_bias: Option<&'a str>,
 }
 
-/// The verdict and its reason.
-pub(super) fn decide(evidence: &Evidence<'_>, options: &Options) -> (Verdict, String) {
+/// The verdict, its reason, and where it cannot be told how many samples would tell.
+pub(super) fn decide(evidence: &Evidence<'_>, options: &Options) -> (Verdict, String, Option<SampleCounts>) {
     let (Some(baseline), Some(run)) = (evidence.baseline, evidence.run) else {
         let reason = "a metric is constant, or was not counted, in some run: it has no correlation there";
-        return (Verdict::CannotTell, reason.into());
+        return (Verdict::CannotTell, reason.into(), None);
     };
     let difference = run.mean - baseline.mean;
     // Never "-0.00".
     let shown = (100.0 * difference).round() / 100.0 + 0.0;
     let moved = format!("ρ {:.2} → {:.2} ({shown:+.2})", baseline.mean, run.mean);
     if evidence.smallest_p > options.alpha {
+        let (samples, remedy) = evidence.remedy.fewest();
         let reason = format!(
             "{moved}; with these runs p cannot fall below {:.3}, so nothing is significant at {}: {}",
-            evidence.smallest_p, options.alpha, evidence.remedy
+            evidence.smallest_p, options.alpha, remedy
         );
-        return (Verdict::CannotTell, reason);
+        return (Verdict::CannotTell, reason, Some(samples));
     }
-    let p = evidence.p.unwrap_or(1.0);
+    // Two questions: is it large enough to matter, and is it more than chance.
+    let p = evidence.test.map_or(1.0, |test| test.p);
     let large = difference.abs() >= options.effect;
     let significant = p <= options.alpha;
+    // What the layout could have done is not blamed on instrumentation.
     if let (true, true, Some(bias)) = (large, significant, evidence.layout_bias) {
-        return (Verdict::CannotTell, format!("{moved}, p = {p:.4}; {bias}"));
+        return (Verdict::CannotTell, format!("{moved}, p = {p:.4}; {bias}"), None);
     }
+    // The far end of the difference's confidence interval.
     let margin = evidence.error.map(|(error, freedom)| difference.abs() + quantile(freedom) * error);
+    let remedy = evidence.remedy;
     match (large, significant, margin) {
-        (true, true, _) => (Verdict::Disturbed, format!("{moved}, p = {p:.4}")),
+        (true, true, _) => (Verdict::Disturbed, format!("{moved}, p = {p:.4}"), None),
         (true, false, _) => {
-            let reason =
-                format!("{moved}, but runs vary as much by themselves (p = {p:.2}): more runs would tell");
-            (Verdict::CannotTell, reason)
+            let needed = evidence.test.and_then(|test| remedy.significant(test.statistic, test.critical));
+            let remedy = remedy.said(needed);
+            let reason = format!("{moved}, but runs vary as much by themselves (p = {p:.2}): {remedy}");
+            (Verdict::CannotTell, reason, needed)
         }
         (false, _, Some(margin)) if margin < options.effect => {
-            (Verdict::Undisturbed, format!("{moved}, certainly less than {}", options.effect))
+            (Verdict::Undisturbed, format!("{moved}, certainly less than {}", options.effect), None)
         }
         (false, ..) => {
-            let reason = format!(
-                "{moved}, and runs vary so much that {} is not excluded: more runs would tell",
-                options.effect
-            );
-            (Verdict::CannotTell, reason)
+            let needed = remedy.certain(difference, options.effect, evidence.error);
+            let remedy = remedy.said(needed);
+            let reason =
+                format!("{moved}, and runs vary so much that {} is not excluded: {remedy}", options.effect);
+            (Verdict::CannotTell, reason, needed)
         }
-    }
-}
-
-/// 95 % of Student's distribution lies below this (one-sided), by degrees of freedom.
-fn quantile(freedom: usize) -> f64 {
-    const T: [f64; 30] = [
-        6.314, 2.920, 2.353, 2.132, 2.015, 1.943, 1.895, 1.860, 1.833, 1.812, 1.796, 1.782, 1.771, 1.761,
-        1.753, 1.746, 1.740, 1.734, 1.729, 1.725, 1.721, 1.717, 1.714, 1.711, 1.708, 1.706, 1.703, 1.701,
-        1.699, 1.697,
-    ];
-    match freedom {
-        0 => f64::INFINITY,
-        1..=30 => T[freedom - 1],
-        _ => 1.697,
     }
 }

@@ -1,4 +1,5 @@
-//! Greedy colouring of a conflict graph: the vertex whose neighbours have most colours first (DSATUR, Brélaz 1979).
+//! Greedy colouring of a conflict graph: the vertex whose neighbours have most colours first
+//! (DSATUR, Brélaz 1979).
 
 use std::collections::BTreeSet;
 
@@ -12,6 +13,7 @@ pub(super) fn colour(vertices: usize, edges: &[(usize, usize)]) -> Vec<Vec<usize
     let mut colours: Vec<Option<usize>> = vec![None; vertices];
     let mut classes: Vec<Vec<usize>> = Vec::new();
     for _ in 0..vertices {
+        // Colours of its neighbours: the vertex with most of them has the least choice.
         let taken = |vertex: usize| -> BTreeSet<usize> {
             neighbours[vertex].iter().filter_map(|&other| colours[other]).collect()
         };
@@ -19,6 +21,7 @@ pub(super) fn colour(vertices: usize, edges: &[(usize, usize)]) -> Vec<Vec<usize
         let weight = |&vertex: &usize| (taken(vertex).len(), neighbours[vertex].len(), vertices - vertex);
         let Some(vertex) = free.max_by_key(weight) else { break };
         let taken = taken(vertex);
+        // The first colour that no neighbour has, or a new one.
         let colour = (0..=classes.len()).find(|colour| !taken.contains(colour)).unwrap_or(classes.len());
         if colour == classes.len() {
             classes.push(Vec::new());

@@ -1,8 +1,11 @@
-//! What every trace must fulfil, as a list of complaints: the checker that tests, commands and studies share.
+//! What every trace must fulfil, as a list of complaints: the checker that tests, commands and
+//! studies share.
 
-use super::{Record, Trace, Value};
+use super::record::{Record, Value};
+use super::whole::Trace;
 
-/// What is wrong with a trace; nothing when it is sound. A cut is a fact of the file and no complaint.
+/// What is wrong with a trace; nothing when it is sound. A cut is a fact of the file and no
+/// complaint.
 pub fn check(trace: &Trace) -> Vec<String> {
     let mut complaints = Vec::new();
     names(trace, &mut complaints);

@@ -10,15 +10,19 @@
 //! | 1 | kind: 1 the header (first, JSON), 2 a record, 3 the end (last, JSON); others are skipped |
 //! | length - 1 | body |
 //!
-//! A record's body is a row of LEB128 numbers: sequence, start, dt, missed ticks, threads, then for each metric a mark (0 not counted, 1 a delta, 2 a delta with its
-//! share) followed by delta, enabled and running nanoseconds as the mark says. A thousand records of ten metrics are about 30 KB.
+//! A record's body is a row of LEB128 numbers: sequence, start, dt, missed ticks, threads, then for
+//! each metric a mark (0 not counted, 1 a delta, 2 a delta with its share) followed by delta,
+//! enabled and running nanoseconds as the mark says. A thousand records of ten metrics are about 30
+//! KB.
 //!
-//! A frame that is incomplete or damaged is where reading stops: what stands before it is the trace, and [`Cut`] says so. The writer keeps nothing back,
-//! so an interrupted run loses at most the record that was being written.
+//! A frame that is incomplete or damaged is where reading stops: what stands before it is the
+//! trace, and [`Cut`] says so. The writer keeps nothing back, so an interrupted run loses at most
+//! the record that was being written.
 
-use super::{End, Header, Record, Share, Trace, Value};
+use super::header::Header;
+use super::record::{Cut, End, Record, Share, Value};
+use super::whole::Trace;
 use crate::Error;
-use serde::Serialize;
 use std::io::Write;
 
 /// The format that this version writes, and the newest it reads.
@@ -33,17 +37,6 @@ const HEADER: u8 = 1;
 const RECORD: u8 = 2;
 const END: u8 = 3;
 
-/// Where reading stopped before the end.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Cut {
-    /// Bytes that were understood.
-    pub at_byte: u64,
-    /// Bytes of the file.
-    pub of_bytes: u64,
-    /// Why, as a clause.
-    pub why: &'static str,
-}
-
 /// Appends a trace to a file, record by record.
 #[derive(Debug)]
 pub struct Writer<W: Write> {
@@ -56,7 +49,7 @@ impl<W: Write> Writer<W> {
     /// Writes the header.
     ///
     /// # Errors
-    /// What writing says.
+    /// What the underlying writer says.
     pub fn new(out: W, header: &Header) -> Result<Writer<W>, Error> {
         let mut writer = Writer { out, metrics: header.metrics.len(), frame: Vec::new() };
         let json = serde_json::to_vec(header).map_err(|error| Error::io("write the trace", error))?;
@@ -70,7 +63,7 @@ impl<W: Write> Writer<W> {
     /// Appends a record.
     ///
     /// # Errors
-    /// What writing says.
+    /// What the underlying writer says.
     ///
     /// # Panics
     /// When the record has not one value per metric.
@@ -82,7 +75,7 @@ impl<W: Write> Writer<W> {
     /// Hands everything over to the system.
     ///
     /// # Errors
-    /// What writing says.
+    /// What the underlying writer says.
     pub fn flush(&mut self) -> Result<(), Error> {
         self.out.flush().map_err(|error| Error::io("write the trace", error))
     }
@@ -90,7 +83,7 @@ impl<W: Write> Writer<W> {
     /// Writes the end, and gives back what was written to.
     ///
     /// # Errors
-    /// What writing says.
+    /// What the underlying writer says.
     pub fn finish(mut self, end: &End) -> Result<W, Error> {
         let json = serde_json::to_vec(end).map_err(|error| Error::io("write the trace", error))?;
         self.put(END, |body| body.extend_from_slice(&json))?;
@@ -135,7 +128,8 @@ impl Trace {
 /// Reads a trace; one that was cut is read up to the cut.
 ///
 /// # Errors
-/// When there is no whole header: [`Error::Foreign`], [`Error::Newer`], [`Error::NoHeader`], [`Error::Header`].
+/// When there is no whole header: [`Error::Foreign`], [`Error::Newer`], [`Error::NoHeader`],
+/// [`Error::Header`].
 pub fn decode(bytes: &[u8]) -> Result<Trace, Error> {
     if bytes.len() < PREFIX_BYTES || bytes[..MAGIC.len()] != MAGIC {
         let begun = !bytes.is_empty()
@@ -145,7 +139,7 @@ pub fn decode(bytes: &[u8]) -> Result<Trace, Error> {
     }
     let version = number(&bytes[MAGIC.len()..]);
     if version > VERSION {
-        return Err(Error::Newer { version });
+        return Err(Error::Newer { version, known: VERSION });
     }
     let mut frames = Frames { bytes, at: PREFIX_BYTES };
     let no_header = || Error::NoHeader { bytes: bytes.len() as u64 };
@@ -245,7 +239,8 @@ fn decode_record(mut body: &[u8], metrics: usize) -> Option<Record> {
         dt: take_number(from)?,
         missed_ticks: u32::try_from(take_number(from)?).ok()?,
         threads: u32::try_from(take_number(from)?).ok()?,
-        // A body has at least a byte per metric, so a forged header cannot ask for more memory than the file is long.
+        // A body has at least a byte per metric, so a forged header cannot ask for more memory than
+        // the file is long.
         values: Vec::with_capacity(metrics.min(from.len())),
     };
     for _ in 0..metrics {

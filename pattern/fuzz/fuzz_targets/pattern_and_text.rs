@@ -1,4 +1,5 @@
-//! Any pattern over any text: every kernel marks the lines that the `regex` crate matches, programs survive their text form, and all matches are those of `regex`.
+//! Any pattern over any text: every kernel marks the lines that the `regex` crate matches, programs
+//! survive their text form, and all matches are those of `regex`.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

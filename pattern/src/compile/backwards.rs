@@ -1,10 +1,13 @@
 //! An expression read backwards, over bytes: what it matches, last byte first, and perhaps more.
 //!
-//! A program finds where matches *end*. Of the reversed expression on the reversed text those are the places where matches of the expression
-//! start, all of them, whichever a search prefers. Somebody who confirms each place needs no more than a superset, so characters
-//! beyond ASCII become any bytes that could encode one of the same length (classes of few ranges excepted), and a word assertion beside such a byte
-//! holds ([`super::Words::Near`]). On ASCII nothing is approximated. Left out: `\r\n` as one line end.
+//! A program finds where matches *end*. Of the reversed expression on the reversed text those are
+//! the places where matches of the expression start, all of them, whichever a search prefers.
+//! Somebody who confirms each place needs no more than a superset, so characters beyond ASCII
+//! become any bytes that could encode one of the same length (classes of few ranges excepted), and
+//! a word assertion beside such a byte holds (`WordAssertions::Near`). On ASCII nothing is
+//! approximated. Left out: `\r\n` as one line end.
 
+use super::utf8::as_bytes;
 use regex_syntax::hir::{Class, ClassBytes, ClassBytesRange, Hir, HirKind, Look, Repetition};
 use regex_syntax::utf8::{Utf8Sequence, Utf8Sequences};
 
@@ -44,7 +47,7 @@ fn backwards_repetition(repetition: &Repetition) -> Option<Hir> {
     let sub = backwards(&repetition.sub)?;
     let again = |sub, min, max| Hir::repetition(Repetition { min, max, greedy: true, sub: Box::new(sub) });
     if let (HirKind::Class(class), None) = (repetition.sub.kind(), repetition.max) {
-        if super::as_bytes(class).is_none() {
+        if as_bytes(class).is_none() {
             let mut bytes = ascii_of(class);
             bytes.push(ClassBytesRange::new(0x80, 0xFF));
             let rest = again(Hir::class(Class::Bytes(bytes)), 0, None);

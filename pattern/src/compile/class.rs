@@ -1,8 +1,10 @@
 //! Classes of bytes as streams: boolean logic over the eight basis streams.
 //!
-//! A set of bytes is a table of 16 high by 16 low halves. Rows that are equal share one stream for their low halves, so `[a-z]` is
-//! `high 6 ∧ low 1–F ∨ high 7 ∧ low 0–A`, and single bytes with the same high half share that. Sets with many different rows are decision diagrams over all
-//! eight bits instead; the builder shares equal subdiagrams in both. Source: Cameron et al. 2014, section 2.
+//! A set of bytes is a table of 16 high by 16 low halves. Rows that are equal share one stream for
+//! their low halves, so `[a-z]` is `high 6 ∧ low 1–F ∨ high 7 ∧ low 0–A`, and single bytes with the
+//! same high half share that. Sets with many different rows are decision diagrams over all eight
+//! bits instead; the builder shares equal subdiagrams in both. Source: Cameron et al. 2014, section
+//! 2.
 
 use crate::program::{Builder, Value};
 
@@ -77,7 +79,8 @@ fn by_halves(builder: &mut Builder, set: ByteSet, rows: &[u16], delay: u8) -> Va
     union
 }
 
-/// The stream of bytes with a certain low (bit 0 on) or high (bit 4 on) half; `place` is that first bit and the delay.
+/// The stream of bytes with a certain low (bit 0 on) or high (bit 4 on) half; `place` is that first
+/// bit and the delay.
 fn half(builder: &mut Builder, place: (u8, u8), holds: &dyn Fn(usize) -> bool) -> Value {
     fn node(
         builder: &mut Builder,

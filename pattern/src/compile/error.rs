@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-/// What cannot be expressed exactly. Nothing is ever approximated silently: a caller that has another engine may confirm or fall back.
+/// What cannot be expressed exactly. Nothing is ever approximated silently: a caller that has
+/// another engine may confirm or fall back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CompileError {
@@ -11,7 +12,8 @@ pub enum CompileError {
         /// The limit.
         limit: usize,
     },
-    /// A Unicode word boundary whose next character may or may not be of a word: its class lies ahead of the marker.
+    /// A Unicode word boundary whose next character may or may not be of a word: its class lies
+    /// ahead of the marker.
     WordAhead {
         /// The assertion, as it is written.
         look: &'static str,

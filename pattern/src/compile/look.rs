@@ -1,73 +1,46 @@
 //! Assertions: masks on markers.
 //!
-//! `^` holds behind a terminator, `$` at one, whatever byte that is; for both, a line is the whole text. `\A` and `\z` are the same, because each line is
-//! searched by itself. Word assertions compare the characters on both sides. The one before is known: its class bit stands on the byte before the
-//! marker. The one after is too where words are ASCII; a Unicode one has its bit on its last byte, up to three bytes ahead. There the expression
-//! itself decides: what follows is of words, or is not, or nothing follows, and then the marker may move ahead and stay.
+//! **Problem.** A marker stands before a byte and says that the expression matched up to there. An
+//! assertion keeps the markers where it holds. For lines that is a stream of line starts or ends.
+//! For words it depends on the characters on both sides, and those may be several bytes long:
+//!
+//! ```text
+//! text       a    c3   a9   b          "aéb"
+//! word class 1    .    1    1          a class bit stands on the last byte of its character
+//! marker          ^                    before é: the bit of the character ahead is one byte away
+//! ```
+//!
+//! **Idea.** The character before is always known: its class bit stands on the byte before the
+//! marker, or decoding backwards from there finds it. The character after is known too where words
+//! are ASCII, whose one byte is the marker's own. For a Unicode word the expression itself decides:
+//!
+//! 1. what follows in the expression begins with a word character (`\bé`), or with something else,
+//!    or ends the line: then one side of the assertion is a constant ([`Side`]);
+//! 2. nothing follows: then nobody minds where the marker stands, and it moves ahead to the last
+//!    byte of the next character, where the class bit is;
+//! 3. otherwise there is no program ([`CompileError::WordAhead`]), and the pattern's lines are
+//!    confirmed by another engine.
+//!
+//! A word assertion is a table of pairs of demands (before, after) that satisfy it: `\b` is (word,
+//! not word) or (not word, word). The mask is the union over the pairs.
+//!
+//! **Invariants.** No marker leaves its line: the line's end counts as a character that is not of a
+//! word, and moving ahead stops there. Bytes that are no UTF-8 are no characters, neither of a word
+//! nor other ones; `\B` and the half assertions ask for the difference ([`OtherCharacter`]).
+//!
+//! `^` holds behind a terminator, `$` at one, whatever byte that is; for both, a line is the whole
+//! text, and so for `\A` and `\z`, because each line is searched by itself.
 
 use super::class::ByteSet;
-use super::utf8::{ascii_set, found_backwards, ClassStreams, Ranges};
-use super::{as_bytes, as_ranges, CompileError, Compiler, Follow, Markers, Side, Words};
+use super::compiler::{Compiler, Follow, Markers, Side, WordAssertions};
+use super::error::CompileError;
+use super::utf8::{
+    all_ranges, as_bytes, as_ranges, ascii_set, complement, found_backwards, ClassStreams, Ranges,
+};
+use super::word::Demand::{self, Anything, NotWord, OtherCharacter, Word};
+use super::word::{is_unicode_word, word_pairs, written};
 use crate::program::Value;
 use regex_syntax::hir::{Hir, HirKind, Look};
-
-/// What a word assertion demands of one side.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Demand {
-    Word,
-    /// Not of a word, or not a character at all.
-    NotWord,
-    /// Not of a word, and a character or the line's end.
-    OtherCharacter,
-    Anything,
-}
-
-use Demand::{Anything, NotWord, OtherCharacter, Word};
-
-/// A word assertion as the pairs of demands that satisfy it, before and after.
-fn word_pairs(look: Look) -> &'static [(Demand, Demand)] {
-    match look {
-        Look::WordAscii | Look::WordUnicode => &[(Word, NotWord), (NotWord, Word)],
-        Look::WordAsciiNegate => &[(Word, Word), (NotWord, NotWord)],
-        Look::WordUnicodeNegate => &[(Word, Word), (OtherCharacter, OtherCharacter)],
-        Look::WordStartAscii | Look::WordStartUnicode => &[(NotWord, Word)],
-        Look::WordEndAscii | Look::WordEndUnicode => &[(Word, NotWord)],
-        Look::WordStartHalfAscii => &[(NotWord, Anything)],
-        Look::WordStartHalfUnicode => &[(OtherCharacter, Anything)],
-        Look::WordEndHalfAscii => &[(Anything, NotWord)],
-        Look::WordEndHalfUnicode => &[(Anything, OtherCharacter)],
-        _ => &[],
-    }
-}
-
-pub(super) fn is_unicode_word(look: Look) -> bool {
-    matches!(
-        look,
-        Look::WordUnicode
-            | Look::WordUnicodeNegate
-            | Look::WordStartUnicode
-            | Look::WordEndUnicode
-            | Look::WordStartHalfUnicode
-            | Look::WordEndHalfUnicode
-    )
-}
-
-/// Whether the assertion distinguishes characters that are not of words from bytes that are no characters.
-pub(super) fn asks_for_other_characters(look: Look) -> bool {
-    word_pairs(look).iter().any(|&(before, after)| before == OtherCharacter || after == OtherCharacter)
-}
-
-/// How a word assertion is written.
-fn written(look: Look) -> &'static str {
-    match look {
-        Look::WordUnicode => r"\b",
-        Look::WordUnicodeNegate => r"\B",
-        Look::WordStartUnicode => r"\b{start}",
-        Look::WordEndUnicode => r"\b{end}",
-        Look::WordStartHalfUnicode => r"\b{start-half}",
-        _ => r"\b{end-half}",
-    }
-}
 
 impl Compiler<'_> {
     pub(super) fn look(
@@ -98,7 +71,8 @@ impl Compiler<'_> {
         self.builder.advance_from_start(terminators)
     }
 
-    /// A line ends before `\r\n`, before a lone `\r` and before a lone `\n`, and never between the two.
+    /// A line ends before `\r\n`, before a lone `\r` and before a lone `\n`, and never between the
+    /// two.
     fn crlf(&mut self, look: Look, markers: Value) -> Value {
         let returns = self.bytes(ByteSet::single(b'\r'));
         let terminators = self.terminators();
@@ -115,6 +89,8 @@ impl Compiler<'_> {
     }
 
     fn ascii_word_look(&mut self, look: Look, markers: Value) -> Value {
+        // Characters on both sides are single bytes: the one ahead at the marker, the one behind
+        // moved up by one.
         let word = self.bytes(self.ascii_word);
         let before = self.builder.advance(word, 1);
         let mut union = self.builder.zero();
@@ -124,8 +100,8 @@ impl Compiler<'_> {
             union = self.builder.or(union, kept);
         }
         match self.words {
-            Words::Exact => union,
-            Words::Near => self.or_beside_long(markers, union),
+            WordAssertions::Exact => union,
+            WordAssertions::Near => self.or_beside_long(markers, union),
         }
     }
 
@@ -162,15 +138,18 @@ impl Compiler<'_> {
     }
 
     fn demand_before(&mut self, markers: Markers, demand: Demand) -> Value {
+        // What the expression matched so far may say it already.
         match (demand, markers.before) {
             (Anything, _) | (Word, Side::Word) => return markers.at,
             (NotWord | OtherCharacter, Side::NotWord) => return markers.at,
             (Word, Side::NotWord) | (NotWord | OtherCharacter, Side::Word) => return self.builder.zero(),
             _ => {}
         }
+        // Else it is read from the text: a class bit on the byte before the marker.
         let word = self.found_backwards(&self.unicode_word.clone());
         let before = self.builder.advance(word, 1);
         let kept = self.demand(markers.at, demand, before);
+        // A byte that is no character is not of a word, but no other character either.
         if demand == OtherCharacter {
             let valid = self.characters();
             let before = self.builder.advance_from_start(valid);
@@ -188,7 +167,7 @@ impl Compiler<'_> {
 
     /// Bytes after which decoding backwards finds any character, terminators included.
     fn characters(&mut self) -> Value {
-        let valid = self.found_backwards(&super::all_ranges());
+        let valid = self.found_backwards(&all_ranges());
         let terminators = self.terminators();
         self.builder.or(valid, terminators)
     }
@@ -200,6 +179,7 @@ impl Compiler<'_> {
         demand: Demand,
         follow: Follow,
     ) -> Result<Value, CompileError> {
+        // What follows in the expression may say it already.
         match (demand, follow.side) {
             (Anything, _) | (Word, Side::Word) => return Ok(markers),
             // What follows is a character, or the line's end.
@@ -210,9 +190,11 @@ impl Compiler<'_> {
         if markers == self.builder.zero() {
             return Ok(markers);
         }
+        // Something follows that may be either: its class bit lies ahead of where it must match.
         if !follow.is_end {
             return Err(CompileError::WordAhead { look: written(look) });
         }
+        // Nothing follows: markers may move to where the class bit is.
         let word = self.unicode[&self.unicode_word.clone()];
         Ok(match demand {
             Word => self.members(markers, &word),
@@ -222,18 +204,21 @@ impl Compiler<'_> {
         })
     }
 
-    /// Markers before a valid character that is not of a word, or at a line's end; moved to the character's last byte.
+    /// Markers before a valid character that is not of a word, or at a line's end; moved to the
+    /// character's last byte.
     fn before_other_character(&mut self, markers: Value) -> Value {
         let terminators = self.terminators();
         let at_end = self.builder.and(markers, terminators);
-        let others = self.unicode[&super::complement(&self.unicode_word)];
+        let others = self.unicode[&complement(&self.unicode_word)];
         let at_other = self.members(markers, &others);
         self.builder.or(at_end, at_other)
     }
 
-    /// Markers that no word character follows, moved within the line to where that is certain: past the bytes of a character that belongs
-    /// together, to its last byte or to where it breaks off.
+    /// Markers that no word character follows, moved within the line to where that is certain: past
+    /// the bytes of a character that belongs together, to its last byte or to where it breaks off.
     fn not_before_word(&mut self, markers: Value, word: &ClassStreams) -> Value {
+        // Markers before a single byte are decided at once; those before the first byte of a longer
+        // character go with it.
         let structure = self.structure();
         let lead = structure.any_lead(&mut self.builder);
         let here = self.builder.and_not(markers, lead);
@@ -241,6 +226,8 @@ impl Compiler<'_> {
         let mut going = self.builder.and(markers, lead);
         let long_words =
             word.last.iter().fold(self.builder.zero(), |union, &last| self.builder.or(union, last));
+        // At most three bytes follow the first. A marker stops on a byte that does not continue the
+        // character, or on its last one, unless that is the last byte of a word character.
         for _ in 0..3 {
             let moved = self.builder.advance(going, 1);
             let stopped = self.builder.and_not(moved, structure.middle);
@@ -255,6 +242,8 @@ impl Compiler<'_> {
 
     /// What the first character of `hir` is, if `then` follows it.
     pub(super) fn first(&self, hir: &Hir, then: Follow) -> Follow {
+        // Only the first character counts: parts that match nothing hand on what stands behind
+        // them.
         let side = match hir.kind() {
             HirKind::Empty => return then,
             HirKind::Literal(literal) => self.side_of_first(&literal.0),
@@ -266,6 +255,7 @@ impl Compiler<'_> {
             HirKind::Look(_) => return Follow::with(then.side),
             HirKind::Capture(capture) => return self.first(&capture.sub, then),
             HirKind::Repetition(repetition) => {
+                // A repetition that may be left out is followed by either.
                 let repeated = self.first(&repetition.sub, Follow::with(Side::Unknown));
                 if repetition.min > 0 && repetition.sub.properties().minimum_len() > Some(0) {
                     repeated.side

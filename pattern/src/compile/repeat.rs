@@ -1,11 +1,14 @@
-//! Repetitions: one addition where a class repeats, doubling where it repeats a certain number of times, a fixed point for the rest.
+//! Repetitions: one addition where a class repeats, doubling where it repeats a certain number of
+//! times, a fixed point for the rest.
 //!
-//! Runs by doubling: `run(2k)[i] = run(k)[i] ∧ run(k)[i-k]` says that the `2k` bytes up to `i` are members, so `c{n}` costs about `2 log n` operations
-//! and all uses of the same class share them. `c{0,2k}` from markers is what `c{0,k}` reaches, or reaches and then passes a run of `k`.
+//! Runs by doubling: `run(2k)[i] = run(k)[i] ∧ run(k)[i-k]` says that the `2k` bytes up to `i` are
+//! members, so `c{n}` costs about `2 log n` operations and all uses of the same class share them.
+//! `c{0,2k}` from markers is what `c{0,k}` reaches, or reaches and then passes a run of `k`.
 
 use super::class::ByteSet;
-use super::utf8::{ClassStreams, Ranges};
-use super::{as_bytes, as_ranges, CompileError, Compiler, Follow, Markers, Side};
+use super::compiler::{Compiler, Follow, Markers, Side};
+use super::error::CompileError;
+use super::utf8::{as_bytes, as_ranges, ClassStreams, Ranges};
 use crate::program::Value;
 use regex_syntax::hir::{Hir, HirKind, Repetition};
 
@@ -17,7 +20,8 @@ impl Compiler<'_> {
         follow: Follow,
     ) -> Result<Markers, CompileError> {
         let (min, mut max) = (repetition.min, repetition.max);
-        // The end of a match may as well come early, and starts from everywhere reach nothing new by going on.
+        // The end of a match may as well come early, and starts from everywhere reach nothing new
+        // by going on.
         if follow.is_end || self.is_everywhere(markers) {
             max = Some(min);
         }
@@ -66,7 +70,8 @@ impl Compiler<'_> {
         let (mut run, mut done) = (class, 1);
         while done < length {
             let more = done.min(length - done);
-            // A shorter run that overlaps does as well: the last `done` bytes, and the `done` bytes `more` before.
+            // A shorter run that overlaps does as well: the last `done` bytes, and the `done` bytes
+            // `more` before.
             let earlier = self.builder.advance(run, more);
             run = self.builder.and(run, earlier);
             done += more;
@@ -115,13 +120,15 @@ impl Compiler<'_> {
         Ok(Markers { at: all, before: side_after(markers, side, min, max) })
     }
 
-    /// Markers moved over any number of members: one addition through members' last bytes, leads and middles.
+    /// Markers moved over any number of members: one addition through members' last bytes, leads
+    /// and middles.
     fn star_of_characters(&mut self, class: &ClassStreams, markers: Value) -> Value {
         if self.is_everywhere(Markers { at: markers, before: Side::Unknown }) {
             return markers;
         }
         let structure = self.structure();
-        // Where a sequence broke off, the byte here is not part of the run, but a marker may start from it.
+        // Where a sequence broke off, the byte here is not part of the run, but a marker may start
+        // from it.
         let stranded = self.builder.and(markers, structure.expected);
         let stranded = self.builder.and(stranded, class.ascii);
         let stranded = self.builder.advance(stranded, 1);
@@ -154,6 +161,8 @@ impl Compiler<'_> {
         follow: Follow,
     ) -> Result<Markers, CompileError> {
         let mut now = markers;
+        // The copies that must be there, each followed by the next one; the last of them also by
+        // what stands behind the repetition, where no more have to follow.
         let again = self.first(sub, Follow::with(Side::Unknown)).side;
         for copy in 1..=min {
             let is_last = copy == min && max == Some(min);
@@ -164,6 +173,7 @@ impl Compiler<'_> {
             };
             now = self.node(sub, now, inner)?;
         }
+        // The copies that may be there: a star, or the union over each number of them.
         let inner = Follow::with(self.then_again(sub, follow).or(follow.side));
         match max {
             None => self.star(sub, now, inner),
@@ -188,7 +198,8 @@ impl Compiler<'_> {
         }
     }
 
-    /// The least fixed point of one more copy. Alternatives that are single classes of bytes become one MatchStar inside it.
+    /// The least fixed point of one more copy. Alternatives that are single classes of bytes become
+    /// one MatchStar inside it.
     fn star(&mut self, sub: &Hir, markers: Markers, inner: Follow) -> Result<Markers, CompileError> {
         let (class, others) = split_alternatives(sub);
         let class = if class.is_empty() { None } else { Some(self.bytes(class)) };

@@ -1,17 +1,22 @@
 //! Unicode classes as streams: the class bit stands on the last byte of each character.
 //!
-//! Characters of different lengths are different streams. The code point's bits are basis streams: six of the last byte, six of the byte before, and so on
-//! (delayed bases); a class is a decision diagram over them, one choice per node. Diagrams stand in bodies that are skipped in blocks without characters
-//! of that length, those for three and four bytes once more by groups of 4,096 code points, and all of it vanishes from the program for ASCII.
+//! Characters of different lengths are different streams. The code point's bits are basis streams:
+//! six of the last byte, six of the byte before, and so on (delayed bases); a class is a decision
+//! diagram over them, one choice per node. Diagrams stand in bodies that are skipped in blocks
+//! without characters of that length, those for three and four bytes once more by groups of 4,096
+//! code points, and all of it vanishes from the program for ASCII.
 //!
-//! **Exactness.** A diagram covers exactly the code points that a length encodes (no overlong forms, no surrogates), below structural tests
-//! of lead and continuation bytes. So a class bit is set exactly where a valid encoding of a member ends, and
-//! `advance(m ∧ lead₃, 2) ∧ class₃` moves exactly over valid characters, wherever the markers are and whatever else the text holds.
-//! Runs (`\w+`) use one addition: a marker passes members' last bytes and all leads and middles; where a sequence breaks off, the byte that should
-//! have continued it is taken out of the run, and what stops inside a character is masked off.
+//! **Exactness.** A diagram covers exactly the code points that a length encodes (no overlong
+//! forms, no surrogates), below structural tests of lead and continuation bytes. So a class bit is
+//! set exactly where a valid encoding of a member ends, and `advance(m ∧ lead₃, 2) ∧ class₃` moves
+//! exactly over valid characters, wherever the markers are and whatever else the text holds. Runs
+//! (`\w+`) use one addition: a marker passes members' last bytes and all leads and middles; where a
+//! sequence breaks off, the byte that should have continued it is taken out of the run, and what
+//! stops inside a character is masked off.
 
 use super::class::{self, ByteSet};
 use crate::program::{Builder, Value};
+use regex_syntax::hir::{Class, HirKind};
 use std::collections::HashMap;
 
 /// Code points as sorted ranges that do not touch.
@@ -22,7 +27,8 @@ pub(super) type Ranges = Vec<(u32, u32)>;
 pub(super) struct Structure {
     /// Leads of sequences of 2, 3, 4 bytes.
     pub(super) lead: [Value; 3],
-    /// Last bytes of well-formed sequences of 2, 3, 4 bytes; overlong forms and surrogates included.
+    /// Last bytes of well-formed sequences of 2, 3, 4 bytes; overlong forms and surrogates
+    /// included.
     last: [Value; 3],
     /// Continuation bytes that are not the last one.
     pub(super) middle: Value,
@@ -95,8 +101,9 @@ impl Structure {
     }
 }
 
-/// Where decoding backwards finds a member of the class, given its streams: on its last byte, and on up to three continuation bytes too many after
-/// it, four bytes in all, over which such decoders step without a look.
+/// Where decoding backwards finds a member of the class, given its streams: on its last byte, and
+/// on up to three continuation bytes too many after it, four bytes in all, over which such decoders
+/// step without a look.
 pub(super) fn found_backwards(
     builder: &mut Builder,
     structure: &Structure,
@@ -161,12 +168,12 @@ fn cut(ranges: &Ranges, to: &[(u32, u32)]) -> Ranges {
 
 /// A block of code points: the first one, and how many low bits vary.
 #[derive(Clone, Copy)]
-struct Group {
+struct CodeGroup {
     base: u32,
     bits: u32,
 }
 
-impl Group {
+impl CodeGroup {
     fn ranges(self) -> [(u32, u32); 1] {
         [(self.base, self.base + (1 << self.bits) - 1)]
     }
@@ -177,14 +184,15 @@ impl Group {
     }
 }
 
-/// The groups by which members of `length + 2` bytes are skipped: three bytes by their lead, four by 4,096 code points of the first
-/// supplementary plane, where scripts and symbols lie mixed, and by whole planes behind it.
-fn groups(length: usize) -> Vec<Group> {
-    let small = |base: u32| (0..16).map(move |group| Group { base: base + (group << 12), bits: 12 });
+/// The groups by which members of `length + 2` bytes are skipped: three bytes by their lead, four
+/// by 4,096 code points of the first supplementary plane, where scripts and symbols lie mixed, and
+/// by whole planes behind it.
+fn groups(length: usize) -> Vec<CodeGroup> {
+    let small = |base: u32| (0..16).map(move |group| CodeGroup { base: base + (group << 12), bits: 12 });
     match length {
-        0 => vec![Group { base: 0, bits: 11 }],
+        0 => vec![CodeGroup { base: 0, bits: 11 }],
         1 => small(0).collect(),
-        _ => small(0x1_0000).chain((2..=16).map(|plane| Group { base: plane << 16, bits: 16 })).collect(),
+        _ => small(0x1_0000).chain((2..=16).map(|plane| CodeGroup { base: plane << 16, bits: 16 })).collect(),
     }
 }
 
@@ -202,7 +210,7 @@ fn long_members(
     }
     builder.if_any_list(last, |builder| {
         let cut_to =
-            |group: Group| members.iter().map(|ranges| cut(ranges, &group.ranges())).collect::<Vec<_>>();
+            |group: CodeGroup| members.iter().map(|ranges| cut(ranges, &group.ranges())).collect::<Vec<_>>();
         let all = groups(length).into_iter().map(|group| (group, cut_to(group)));
         let (plain, mixed): (Vec<_>, Vec<_>) =
             all.partition(|(group, own)| length == 0 || own.iter().all(|own| group.is_plain(own)));
@@ -210,7 +218,7 @@ fn long_members(
         let rest: Vec<Ranges> = (0..classes.len())
             .map(|at| plain.iter().flat_map(|(_, own)| own[at].clone()).collect())
             .collect();
-        let whole = Group { base: 0, bits: BITS[length] };
+        let whole = CodeGroup { base: 0, bits: BITS[length] };
         let mut union = diagrams(builder, whole, &rest, last);
         for (group, own) in mixed {
             let part = mixed_group(builder, group, BITS[length], &own, last);
@@ -223,7 +231,13 @@ fn long_members(
 }
 
 /// The members within one group, in a body that is skipped where no character of the group ends.
-fn mixed_group(builder: &mut Builder, group: Group, bits: u32, own: &[Ranges], last: Value) -> Vec<Value> {
+fn mixed_group(
+    builder: &mut Builder,
+    group: CodeGroup,
+    bits: u32,
+    own: &[Ranges],
+    last: Value,
+) -> Vec<Value> {
     let inside = (group.bits..bits).fold(last, |stream, bit| {
         let basis = code_bit(builder, bit);
         if group.base >> bit & 1 == 1 {
@@ -235,7 +249,7 @@ fn mixed_group(builder: &mut Builder, group: Group, bits: u32, own: &[Ranges], l
     builder.if_any_list(inside, |builder| diagrams(builder, group, own, inside))
 }
 
-fn diagrams(builder: &mut Builder, group: Group, own: &[Ranges], inside: Value) -> Vec<Value> {
+fn diagrams(builder: &mut Builder, group: CodeGroup, own: &[Ranges], inside: Value) -> Vec<Value> {
     let mut known = HashMap::new();
     let mut stream = |ranges: &Ranges| {
         let diagram = diagram(builder, &mut known, group, ranges);
@@ -244,18 +258,21 @@ fn diagrams(builder: &mut Builder, group: Group, own: &[Ranges], inside: Value) 
     own.iter().map(&mut stream).collect()
 }
 
-/// Bit `bit` of the code point of the character that ends here: six bits per continuation byte, the last byte lowest.
+/// Bit `bit` of the code point of the character that ends here: six bits per continuation byte, the
+/// last byte lowest.
 fn code_bit(builder: &mut Builder, bit: u32) -> Value {
     builder.basis((bit % 6) as u8, (bit / 6) as u8)
 }
 
-/// The stream of code points in `ranges`, as a decision diagram over the bits that vary in the group.
+/// The stream of code points in `ranges`, as a decision diagram over the bits that vary in the
+/// group.
 fn diagram(
     builder: &mut Builder,
     known: &mut HashMap<u64, Value>,
-    Group { base, bits }: Group,
+    CodeGroup { base, bits }: CodeGroup,
     ranges: &[(u32, u32)],
 ) -> Value {
+    // A group without members, or of nothing else, needs no bit of the code.
     let end = base + (1 << bits) - 1;
     let from = ranges.partition_point(|&(_, last)| last < base);
     let to = ranges.partition_point(|&(first, _)| first <= end);
@@ -265,6 +282,7 @@ fn diagram(
         &[(first, last)] if first <= base && end <= last => return builder.ones(),
         _ => {}
     }
+    // Sixty-four codes are a word: groups with equal words share their stream.
     if bits == 6 {
         let bit = |code: u32| u64::from(own.iter().any(|&(first, last)| first <= code && code <= last));
         let members = (base..=end).fold(0, |members, code| members | bit(code) << (code - base));
@@ -277,13 +295,14 @@ fn diagram(
             }
         };
     }
-    let no = diagram(builder, known, Group { base, bits: bits - 1 }, own);
-    let yes = diagram(builder, known, Group { base: base + (1 << (bits - 1)), bits: bits - 1 }, own);
+    // Else the highest bit chooses between the two halves.
+    let no = diagram(builder, known, CodeGroup { base, bits: bits - 1 }, own);
+    let yes = diagram(builder, known, CodeGroup { base: base + (1 << (bits - 1)), bits: bits - 1 }, own);
     let bit = code_bit(builder, bits - 1);
     builder.choose(bit, yes, no)
 }
 
-/// The same over at most six bits, for members given as a mask.
+/// The decision diagram over at most six bits, for members given as a mask.
 fn small_diagram(builder: &mut Builder, bits: u32, members: u64) -> Value {
     let all = u64::MAX >> (64 - (1 << bits));
     if members & all == 0 {
@@ -296,4 +315,57 @@ fn small_diagram(builder: &mut Builder, bits: u32, members: u64) -> Value {
     let yes = small_diagram(builder, bits - 1, members >> (1 << (bits - 1)));
     let bit = code_bit(builder, bits - 1);
     builder.choose(bit, yes, no)
+}
+
+/// The class as bytes, where all of its members are single bytes.
+pub(super) fn as_bytes(class: &Class) -> Option<ByteSet> {
+    match class {
+        Class::Bytes(class) => {
+            Some(class.iter().fold(ByteSet::EMPTY, |set, range| set.with(range.start()..=range.end())))
+        }
+        Class::Unicode(class) => {
+            let is_ascii = class.iter().all(|range| range.end() < '\u{80}');
+            is_ascii.then(|| ascii_set(&unicode_ranges(class)))
+        }
+    }
+}
+
+pub(super) fn as_ranges(class: &Class) -> Ranges {
+    match class {
+        Class::Unicode(class) => unicode_ranges(class),
+        Class::Bytes(class) => {
+            class.iter().map(|range| (u32::from(range.start()), u32::from(range.end()))).collect()
+        }
+    }
+}
+
+fn unicode_ranges(class: &regex_syntax::hir::ClassUnicode) -> Ranges {
+    class.iter().map(|range| (u32::from(range.start()), u32::from(range.end()))).collect()
+}
+
+/// Code points of words, as `\w` has them.
+pub(super) fn word_ranges() -> Ranges {
+    let hir = regex_syntax::parse(r"\w").expect("a Perl class parses");
+    match hir.kind() {
+        HirKind::Class(class) => as_ranges(class),
+        _ => Vec::new(),
+    }
+}
+
+/// Every code point that UTF-8 encodes.
+pub(super) fn all_ranges() -> Ranges {
+    vec![(0, 0xD7FF), (0xE000, 0x10_FFFF)]
+}
+
+/// The code points that are not in `ranges`.
+pub(super) fn complement(ranges: &Ranges) -> Ranges {
+    let mut next = 0;
+    let mut gaps = Vec::new();
+    for &(first, last) in ranges.iter().chain(&[(0x11_0000, 0x11_0000)]) {
+        if next < first {
+            gaps.push((next, first - 1));
+        }
+        next = last + 1;
+    }
+    gaps
 }

@@ -1,36 +1,30 @@
 //! The interpreter: each operation over a whole chunk of a stream before the next one.
 //!
-//! A chunk is up to 128 words, so that the price of dispatch is paid once per 16 vectors of 512 bits or 32 of 256. Code is plain Rust over
-//! slices of words, translated once for each instruction set that [`Isa`] names; the compiler makes vectors of the logic. Values share
-//! the memory of those that are no longer needed, so the streams of usual programs stay in the first-level cache.
+//! A chunk is up to 128 words, so that the price of dispatch is paid once per 16 vectors of 512
+//! bits or 32 of 256. Code is plain Rust over slices of words, translated once for each instruction
+//! set that [`Isa`] names; the compiler makes vectors of the logic. Values share the memory of
+//! those that are no longer needed, so the streams of usual programs stay in the first-level cache.
 //!
-//! Carries follow the blocks: an advance keeps the last word of its operand, an addition one bit. In a loop every iteration's carries are united into
-//! what the next block receives, and only the first iteration receives anything.
-//! What it leaves out: three-input logic is slow here, so programs are interpreted before they are fused.
+//! Carries follow the blocks: an advance keeps the last word of its operand, an addition one bit.
+//! In a loop every iteration's carries are united into what the next block receives, and only the
+//! first iteration receives anything. What it leaves out: three-input logic is slow here, so
+//! programs are interpreted before they are fused.
 
 use super::liveness::Uses;
 use crate::program::{BitProgram, Carry, Instruction, Op, Value};
 use crate::transpose::{Basis, CHUNK_WORDS};
 
-/// For which vectors the loops are translated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Isa {
-    Portable,
-    #[cfg(target_arch = "x86_64")]
-    Avx2,
-    #[cfg(target_arch = "x86_64")]
-    Avx512,
-}
-
-type Words = [u64; CHUNK_WORDS];
+/// The interpreter's loops, translated for one instruction set; [`translate_interpreter`] makes
+/// one.
+pub(super) type Interpret = fn(&mut Execution<'_>, &[Step]);
 
 #[repr(C, align(64))]
 #[derive(Clone)]
-struct Stream(Words);
+struct ChunkStream([u64; CHUNK_WORDS]);
 
 /// An operation on slots: 0 to 7 are the basis streams, the others own memory.
 #[derive(Debug)]
-enum Step {
+pub(super) enum Step {
     Fill {
         to: usize,
         word: u64,
@@ -83,7 +77,7 @@ enum Step {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Two {
+pub(super) enum Two {
     And,
     Or,
     Xor,
@@ -91,7 +85,7 @@ enum Two {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Sum {
+pub(super) enum Sum {
     MatchStar,
     ScanThru,
     Plain,
@@ -108,15 +102,15 @@ pub(crate) struct Interpreter {
 /// The streams of one scan. Shapes: a chunk per slot.
 pub(crate) struct Arena {
     #[allow(clippy::vec_box, reason = "streams change places with the spare one, by pointer")]
-    streams: Vec<Box<Stream>>,
+    streams: Vec<Box<ChunkStream>>,
     /// Absent only while it is written.
-    spare: Option<Box<Stream>>,
+    spare: Option<Box<ChunkStream>>,
 }
 
 impl Arena {
     fn grow(&mut self, slots: usize) {
         self.streams.resize_with(slots.saturating_sub(8).max(self.streams.len()), || {
-            Box::new(Stream([0; CHUNK_WORDS]))
+            Box::new(ChunkStream([0; CHUNK_WORDS]))
         });
     }
 
@@ -141,7 +135,7 @@ impl Carries {
 
 // --- from programs to steps
 
-struct Allocator<'p> {
+struct SlotAllocator<'p> {
     uses: &'p Uses,
     slot: Vec<usize>,
     free: Vec<usize>,
@@ -154,14 +148,15 @@ impl Interpreter {
     pub(crate) fn new(program: &BitProgram) -> Interpreter {
         let uses = Uses::of(program);
         let slot = vec![usize::MAX; program.values as usize];
-        let mut allocator = Allocator { uses: &uses, slot, free: vec![], slots: 8, at: 0, loops: 0 };
+        let mut allocator = SlotAllocator { uses: &uses, slot, free: vec![], slots: 8, at: 0, loops: 0 };
         let steps = allocator.body(&program.body);
         let output = allocator.of(program.output);
         Interpreter { steps, slots: allocator.slots, output }
     }
 }
 
-/// Words that are best computed at once: loops repeat as often as the longest chain in a chunk, so theirs are short.
+/// Words that are best computed at once: loops repeat as often as the longest chain in a chunk, so
+/// theirs are short.
 pub(crate) fn chunk_words(program: &BitProgram) -> usize {
     match program.body.iter().any(|one| matches!(one.op, Op::WhileAny { .. })) {
         true => 16,
@@ -169,7 +164,7 @@ pub(crate) fn chunk_words(program: &BitProgram) -> usize {
     }
 }
 
-impl Allocator<'_> {
+impl SlotAllocator<'_> {
     fn of(&self, value: Value) -> usize {
         self.slot[value.0 as usize]
     }
@@ -204,6 +199,8 @@ impl Allocator<'_> {
     }
 
     fn step(&mut self, one: &Instruction) -> Option<Step> {
+        // Operands are looked up before the result takes a slot. Their own slots are given back
+        // behind the step, where this was their last use.
         let carry = one.op.carry().map_or(0, |Carry(number)| number as usize);
         Some(match &one.op {
             Op::Basis { bit, delay: 0 } => {
@@ -301,7 +298,7 @@ fn carries(body: &[Instruction]) -> Vec<usize> {
 
 // --- running
 
-struct Run<'r> {
+pub(super) struct Execution<'r> {
     basis: &'r Basis,
     arena: &'r mut Arena,
     carries: &'r mut Carries,
@@ -311,10 +308,11 @@ struct Run<'r> {
 }
 
 impl Interpreter {
-    /// Computes the output's words `first..first + words` of a chunk, after those before have been computed, into `output`.
+    /// Computes the output's words `first..first + words` of a chunk, after those before have been
+    /// computed, into `output`.
     pub(crate) fn run(
         &self,
-        isa: Isa,
+        interpret: Interpret,
         basis: &Basis,
         range: std::ops::Range<usize>,
         arena: &mut Arena,
@@ -322,70 +320,41 @@ impl Interpreter {
         output: &mut [u64],
     ) {
         arena.grow(self.slots);
-        let mut run = Run { basis, arena, carries, first: range.start, words: range.len(), in_loop: false };
-        match isa {
-            Isa::Portable => run.body(&self.steps),
-            #[cfg(target_arch = "x86_64")]
-            // SAFETY: a kernel with this instruction set exists only where the processor has it.
-            Isa::Avx2 => unsafe { run.body_avx2(&self.steps) },
-            #[cfg(target_arch = "x86_64")]
-            // SAFETY: a kernel with this instruction set exists only where the processor has it.
-            Isa::Avx512 => unsafe { run.body_avx512(&self.steps) },
-        }
+        let mut run =
+            Execution { basis, arena, carries, first: range.start, words: range.len(), in_loop: false };
+        interpret(&mut run, &self.steps);
         let words = run.words;
         output[..words].copy_from_slice(&run.stream(self.output)[..words]);
     }
 }
 
-/// A body's loop over its steps, once per instruction set: the same source, other vectors.
-macro_rules! translate {
-    ($name:ident $(, $features:literal)?) => {
-        $(#[target_feature(enable = $features)])?
-        fn $name(&mut self, steps: &[Step]) {
-            for step in steps {
-                match step {
-                    Step::If { condition, body, yields } => {
-                        if self.any(*condition) {
-                            self.$name(body);
-                            yields.iter().for_each(|&(to, from)| self.copy(to, from));
-                        } else {
-                            yields.iter().for_each(|&(to, _)| self.fill(to, 0));
-                        }
-                    }
-                    Step::While { initial, frontier, to, next, body, carries, outermost } => {
-                        let was_in_loop = std::mem::replace(&mut self.in_loop, true);
-                        if *outermost {
-                            carries.iter().for_each(|&carry| self.carries.handed_on[carry] = 0);
-                        }
-                        self.copy(*to, *initial);
-                        self.copy(*frontier, *initial);
-                        loop {
-                            self.$name(body);
-                            carries.iter().for_each(|&carry| self.carries.received[carry] = 0);
-                            if !self.advance_frontier(*to, *frontier, *next) {
-                                break;
-                            }
-                        }
-                        self.in_loop = was_in_loop;
-                        if *outermost {
-                            carries.iter().for_each(|&carry| {
-                                self.carries.received[carry] = self.carries.handed_on[carry];
-                            });
-                        }
-                    }
-                    step => self.flat(step),
-                }
-            }
+impl Execution<'_> {
+    /// What a loop hands on is collected apart, and begins empty; whether another loop is around
+    /// it.
+    #[inline(always)]
+    pub(super) fn enter_loop(&mut self, is_outermost: bool, carries: &[usize]) -> bool {
+        if is_outermost {
+            carries.iter().for_each(|&carry| self.carries.handed_on[carry] = 0);
         }
-    };
-}
+        std::mem::replace(&mut self.in_loop, true)
+    }
 
-impl Run<'_> {
-    translate!(body);
-    #[cfg(target_arch = "x86_64")]
-    translate!(body_avx2, "avx2,bmi2");
-    #[cfg(target_arch = "x86_64")]
-    translate!(body_avx512, "avx512f,avx512bw,avx512dq,avx512vl,bmi2");
+    /// Only the first round of a loop receives what the block before handed on.
+    #[inline(always)]
+    pub(super) fn forget_received(&mut self, carries: &[usize]) {
+        carries.iter().for_each(|&carry| self.carries.received[carry] = 0);
+    }
+
+    /// What all rounds handed on becomes what the next block receives.
+    #[inline(always)]
+    pub(super) fn leave_loop(&mut self, was_in_loop: bool, is_outermost: bool, carries: &[usize]) {
+        self.in_loop = was_in_loop;
+        if is_outermost {
+            carries.iter().for_each(|&carry| {
+                self.carries.received[carry] = self.carries.handed_on[carry];
+            });
+        }
+    }
 
     #[inline(always)]
     fn stream(&self, slot: usize) -> &[u64] {
@@ -406,7 +375,7 @@ impl Run<'_> {
         self.put(to, spare);
     }
 
-    /// The same for three streams.
+    /// Zips three streams into `to`, through the spare memory.
     #[inline(always)]
     fn zip3(&mut self, to: usize, [a, b, c]: [usize; 3], f: impl Fn(u64, u64, u64) -> u64) {
         let mut spare = self.spare();
@@ -418,11 +387,12 @@ impl Run<'_> {
     }
 
     #[inline(always)]
-    fn spare(&mut self) -> Box<Stream> {
-        self.arena.spare.take().unwrap_or_else(|| Box::new(Stream([0; CHUNK_WORDS])))
+    fn spare(&mut self) -> Box<ChunkStream> {
+        self.arena.spare.take().unwrap_or_else(|| Box::new(ChunkStream([0; CHUNK_WORDS])))
     }
 
-    /// The same for two streams from the lowest word on, with a carry that goes from one to the next; returns the last one.
+    /// Zips two streams into `to` from the lowest word on, with a carry that goes from one word to
+    /// the next; returns the last carry.
     #[inline(always)]
     fn scan(
         &mut self,
@@ -441,24 +411,24 @@ impl Run<'_> {
     }
 
     #[inline(always)]
-    fn put(&mut self, to: usize, written: Box<Stream>) {
+    fn put(&mut self, to: usize, written: Box<ChunkStream>) {
         self.arena.spare = Some(std::mem::replace(&mut self.arena.streams[to - 8], written));
     }
 
     #[inline(always)]
-    fn copy(&mut self, to: usize, from: usize) {
+    pub(super) fn copy(&mut self, to: usize, from: usize) {
         self.zip(to, from, from, |word, _| word);
     }
 
     #[inline(always)]
-    fn fill(&mut self, to: usize, word: u64) {
+    pub(super) fn fill(&mut self, to: usize, word: u64) {
         let mut spare = self.spare();
         spare.0[..self.words].fill(word);
         self.put(to, spare);
     }
 
     #[inline(always)]
-    fn any(&self, slot: usize) -> bool {
+    pub(super) fn any(&self, slot: usize) -> bool {
         self.stream(slot).iter().fold(0, |all, word| all | word) != 0
     }
 
@@ -471,9 +441,10 @@ impl Run<'_> {
         }
     }
 
-    /// One round of a loop: what is new becomes the frontier and joins the rest. Whether there is anything new.
+    /// One round of a loop: what is new becomes the frontier and joins the rest. Whether there is
+    /// anything new.
     #[inline(always)]
-    fn advance_frontier(&mut self, all: usize, frontier: usize, next: usize) -> bool {
+    pub(super) fn advance_frontier(&mut self, all: usize, frontier: usize, next: usize) -> bool {
         self.zip(frontier, next, all, |next, all| next & !all);
         self.zip(all, all, frontier, |all, new| all | new);
         self.any(frontier)
@@ -493,7 +464,9 @@ impl Run<'_> {
     }
 
     #[inline(always)]
-    fn flat(&mut self, step: &Step) {
+    pub(super) fn flat(&mut self, step: &Step) {
+        // Logic is a loop over words. What looks back reads the word before the chunk, or its
+        // carry.
         match *step {
             Step::Fill { to, word } => self.fill(to, word),
             Step::Delay { to, bit, by } => {

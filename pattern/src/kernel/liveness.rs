@@ -1,11 +1,14 @@
-//! Where values are used: what both the interpreter and the translator need to share memory and registers.
+//! Where values are used: what both the interpreter and the translator need to share memory and
+//! registers.
 //!
-//! Instructions are numbered in the order in which they are met; a body counts one more at its end, where its results are read. A value from
-//! outside a loop that is used inside is used at the loop's end too, because the next iteration needs it again.
+//! Instructions are numbered in the order in which they are met; a body counts one more at its end,
+//! where its results are read. A value from outside a loop that is used inside is used at the
+//! loop's end too, because the next iteration needs it again.
 
 use crate::program::{BitProgram, Instruction, Op, Value};
 
-/// The numbers of the instructions that read each value, ascending. The program's output is read at `u32::MAX`.
+/// The numbers of the instructions that read each value, ascending. The program's output is read at
+/// `u32::MAX`.
 pub(crate) struct Uses(Vec<Vec<u32>>);
 
 impl Uses {

@@ -1,117 +1,140 @@
 //! Kernels: how a program runs over a text, and the choice among them.
 //!
-//! A [`Scanner`] is a program on a kernel of [`KERNELS`]; the choice is made once, when it is built. A [`Scan`] holds what one pass
-//! over a text needs: streams, and the carries that one chunk hands to the next. Each chunk is transposed, the program computes its output stream, and
-//! the bits of that stream are the ends of matching lines.
+//! A [`Scanner`] is a program on a kernel of [`KERNELS`]; the choice is made once, when it is
+//! built. A [`Scan`] holds what one pass over a text needs: streams, and the carries that one chunk
+//! hands to the next. Each chunk is transposed, the program computes its output stream, and the
+//! bits of that stream are the ends of matching lines.
 //!
-//! Every kernel gives the same bits; `tests/agree.rs` holds them against [`crate::reference`].
+//! One kernel is one file (its transposer, the instructions that it needs, what it interprets or
+//! translates with) and one entry in the table of this file; names, detection, tests and benches go
+//! through the table. `word_by_word` is the proof: a kernel of the tests that has its file and its
+//! entry and nothing more. Every kernel gives the same bits; `tests/agree.rs` holds them against
+//! [`crate::reference`].
 
+#[macro_use]
+mod translate;
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
 pub mod cuda;
 mod interpret;
 #[cfg(all(target_arch = "x86_64", unix))]
 mod jit;
+#[cfg(all(target_arch = "x86_64", unix))]
+mod jit_avx2;
+#[cfg(all(target_arch = "x86_64", unix))]
+mod jit_avx512;
 mod liveness;
+mod member;
+#[cfg(target_arch = "aarch64")]
+mod neon;
 mod popcount;
+mod portable;
+#[cfg(target_arch = "x86_64")]
+mod sse2;
+#[cfg(test)]
+mod word_by_word;
 
 use crate::program::pass::for_ascii;
-use crate::program::{BitProgram, Instruction, Op};
+use crate::program::BitProgram;
 use crate::transpose::{Basis, Transposer, BLOCK_BYTES, CHUNK_BYTES, CHUNK_WORDS};
-use interpret::{Arena, Carries, Interpreter, Isa};
+use interpret::{Arena, Carries, Interpreter};
 #[cfg(all(target_arch = "x86_64", unix))]
 use jit::Direction;
+use member::Member;
 use std::ops::{ControlFlow, Range};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::OnceLock;
 
-/// A way to run programs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Kernel {
-    /// Translated to machine code, with AVX-512.
-    JitAvx512,
-    /// Translated to machine code, with AVX2.
-    JitAvx2,
-    /// Interpreted, with AVX-512.
-    Avx512,
-    /// Interpreted, with AVX2.
-    Avx2,
-    /// Interpreted, with SSE2 for the transposition.
-    Sse2,
-    /// Interpreted, with NEON for the transposition.
-    Neon,
-    /// Interpreted, plain Rust.
-    Portable,
+/// Makes the family from its table: [`Kernel`], [`KERNELS`], and what leads to a kernel's parts.
+/// `where` says on which targets the kernel's file is compiled; elsewhere it is never available.
+macro_rules! define_kernels {
+    ($(
+        $(#[doc = $doc:literal])*
+        $(#[cfg($present:meta)])?
+        $kernel:ident = $module:ident, $name:literal where $target:meta;
+    )*) => {
+        /// A way to run programs.
+        ///
+        /// ```
+        /// use lightfoot_pattern::compile::{compile, CompileOptions};
+        /// use lightfoot_pattern::kernel::{Scanner, KERNELS};
+        ///
+        /// let hir = regex_syntax::parse("b.*b").unwrap();
+        /// let program = compile(&hir, &CompileOptions::default())?;
+        /// for &kernel in KERNELS {
+        ///     // Nothing where this machine lacks the kernel's instructions.
+        ///     let Some(scanner) = Scanner::with_kernel(&program, kernel) else { continue };
+        ///     assert_eq!(scanner.count_lines(b"abcb\nxyz\n"), 1, "{}", kernel.name());
+        /// }
+        /// # Ok::<(), lightfoot_pattern::compile::CompileError>(())
+        /// ```
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum Kernel {
+            $( $(#[doc = $doc])* $(#[cfg($present)])? $kernel, )*
+        }
+
+        /// Every kernel, fastest first; not all of them run on one machine.
+        pub const KERNELS: &[Kernel] = &[$( $(#[cfg($present)])? Kernel::$kernel, )*];
+
+        impl Kernel {
+            /// The name that `--explain` prints and that selects the kernel.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $( $(#[cfg($present)])? Kernel::$kernel => $name, )*
+                }
+            }
+
+            /// What the kernel is made of, where this target can have it.
+            fn member(self) -> Option<&'static Member> {
+                match self {
+                    $( #[cfg($target)] Kernel::$kernel => Some(&$module::MEMBER), )*
+                    #[allow(unreachable_patterns, reason = "which are foreign depends on the target")]
+                    _ => None,
+                }
+            }
+        }
+    };
 }
 
-/// Every kernel, fastest first; not all of them run on one machine.
-pub const KERNELS: &[Kernel] = &[
-    Kernel::JitAvx512,
-    Kernel::JitAvx2,
-    Kernel::Avx512,
-    Kernel::Avx2,
-    Kernel::Sse2,
-    Kernel::Neon,
-    Kernel::Portable,
-];
+define_kernels! {
+    /// Translated to machine code, with AVX-512.
+    JitAvx512 = jit_avx512, "jit-avx512" where all(target_arch = "x86_64", unix);
+    /// Translated to machine code, with AVX2.
+    JitAvx2 = jit_avx2, "jit-avx2" where all(target_arch = "x86_64", unix);
+    /// Interpreted, with AVX-512.
+    Avx512 = avx512, "avx512" where target_arch = "x86_64";
+    /// Interpreted, with AVX2.
+    Avx2 = avx2, "avx2" where target_arch = "x86_64";
+    /// Interpreted, with SSE2 for the transposition.
+    Sse2 = sse2, "sse2" where target_arch = "x86_64";
+    /// Interpreted, with NEON for the transposition.
+    Neon = neon, "neon" where target_arch = "aarch64";
+    /// Interpreted, plain Rust.
+    Portable = portable, "portable" where all();
+    /// Interpreted, plain Rust: the family's dummy member.
+    #[cfg(test)]
+    WordByWord = word_by_word, "word-by-word" where test;
+}
 
 impl Kernel {
-    /// The name that `--explain` prints and that selects it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Kernel::JitAvx512 => "jit-avx512",
-            Kernel::JitAvx2 => "jit-avx2",
-            Kernel::Avx512 => "avx512",
-            Kernel::Avx2 => "avx2",
-            Kernel::Sse2 => "sse2",
-            Kernel::Neon => "neon",
-            Kernel::Portable => "portable",
-        }
-    }
-
     /// The kernel called `name`.
     pub fn from_name(name: &str) -> Option<Kernel> {
         KERNELS.iter().copied().find(|kernel| kernel.name() == name)
     }
 
-    fn transposer(self) -> Option<Transposer> {
-        match self {
-            Kernel::Portable => Transposer::named("scalar"),
-            Kernel::JitAvx512 => Transposer::named("avx512"),
-            Kernel::JitAvx2 => Transposer::named("avx2"),
-            other => Transposer::named(other.name()),
-        }
-    }
-
-    fn isa(self) -> Isa {
-        match self {
-            #[cfg(target_arch = "x86_64")]
-            Kernel::JitAvx512 | Kernel::Avx512 => Isa::Avx512,
-            #[cfg(target_arch = "x86_64")]
-            Kernel::JitAvx2 | Kernel::Avx2 => Isa::Avx2,
-            _ => Isa::Portable,
-        }
+    /// What the kernel is made of, where this machine can run it.
+    fn available(self) -> Option<(&'static Member, Transposer)> {
+        let member = self.member().filter(|member| (member.is_available)())?;
+        Some((member, Transposer::named(member.transposer)?))
     }
 
     /// Whether this machine can run it.
     pub fn is_available(self) -> bool {
-        let has_isa = match self {
-            #[cfg(not(all(target_arch = "x86_64", unix)))]
-            Kernel::JitAvx512 | Kernel::JitAvx2 => false,
-            #[cfg(all(target_arch = "x86_64", unix))]
-            Kernel::JitAvx512 => Kernel::Avx512.is_available() && is_x86_feature_detected!("avx512vbmi2"),
-            #[cfg(all(target_arch = "x86_64", unix))]
-            Kernel::JitAvx2 => Kernel::Avx2.is_available(),
-            #[cfg(target_arch = "x86_64")]
-            Kernel::Avx512 => {
-                is_x86_feature_detected!("avx512dq")
-                    && is_x86_feature_detected!("avx512vl")
-                    && is_x86_feature_detected!("bmi2")
-            }
-            #[cfg(target_arch = "x86_64")]
-            Kernel::Avx2 => is_x86_feature_detected!("bmi2"),
-            _ => true,
-        };
-        has_isa && self.transposer().is_some()
+        self.available().is_some()
     }
 
     /// The fastest that this machine can run.
@@ -120,7 +143,8 @@ impl Kernel {
     }
 }
 
-/// The first texts, of so many bytes together, are interpreted unless a kernel was asked for: translating costs more than it saves.
+/// Texts are interpreted until this many bytes have been scanned, unless a kernel was asked for:
+/// translating costs more than it saves before.
 const TRANSLATE_FROM_BYTES: usize = 64 << 10;
 
 /// A program on a kernel, to be run over any number of texts, by any number of threads at once.
@@ -128,23 +152,24 @@ const TRANSLATE_FROM_BYTES: usize = 64 << 10;
 pub struct Scanner {
     program: BitProgram,
     kernel: Kernel,
+    member: &'static Member,
     transposer: Transposer,
-    /// Prepared when first needed.
+    /// The interpreter, prepared when first needed.
     interpreter: OnceLock<Interpreter>,
-    /// For programs that look back: what is left of them where the text is ASCII.
+    /// For programs that look back: the simpler program that suffices where the text is ASCII.
     for_ascii: Option<Interpreter>,
     translate_from_bytes: usize,
-    /// Bytes of the texts so far; not counted any more once there are enough.
+    /// Bytes of the texts so far, counted until they suffice for a translation.
     seen_bytes: AtomicUsize,
     #[cfg(all(target_arch = "x86_64", unix))]
     translation: OnceLock<Option<jit::Translation>>,
-    /// The same for texts that are read backwards.
+    /// The translation for texts that are read backwards; prepared when first needed.
     #[cfg(all(target_arch = "x86_64", unix))]
     backwards: OnceLock<Option<jit::Translation>>,
 }
 
 impl Scanner {
-    /// On the best kernel of this machine; short texts are interpreted.
+    /// A scanner on the best kernel of this machine; short texts are interpreted.
     ///
     /// # Panics
     /// When the program breaks a rule of [`BitProgram::verify`].
@@ -154,7 +179,7 @@ impl Scanner {
         Scanner { translate_from_bytes: TRANSLATE_FROM_BYTES, ..scanner }
     }
 
-    /// On a given kernel; nothing where this machine cannot run it.
+    /// A scanner on a given kernel, or `None` where this machine cannot run it.
     ///
     /// # Panics
     /// When the program breaks a rule of [`BitProgram::verify`].
@@ -162,12 +187,13 @@ impl Scanner {
         if let Err(fault) = program.verify() {
             panic!("a program that breaks a rule cannot run: {fault}");
         }
-        let transposer = kernel.transposer().filter(|_| kernel.is_available())?;
+        let (member, transposer) = kernel.available()?;
         Some(Scanner {
             interpreter: OnceLock::new(),
-            for_ascii: looks_back(program).then(|| Interpreter::new(&for_ascii(program))),
+            for_ascii: program.looks_back().then(|| Interpreter::new(&for_ascii(program))),
             program: program.clone(),
             kernel,
+            member,
             transposer,
             translate_from_bytes: 0,
             seen_bytes: AtomicUsize::new(0),
@@ -178,7 +204,7 @@ impl Scanner {
         })
     }
 
-    /// What it runs on.
+    /// The kernel that it runs on.
     pub fn kernel(&self) -> Kernel {
         self.kernel
     }
@@ -198,16 +224,7 @@ impl Scanner {
         Scan { scanner: self, engine: self.engine(bytes), ends: [0; CHUNK_WORDS], last: None }
     }
 
-    #[cfg(all(target_arch = "x86_64", unix))]
-    fn target(&self) -> Option<jit::Target> {
-        match self.kernel {
-            Kernel::JitAvx512 => Some(jit::Target::Avx512),
-            Kernel::JitAvx2 => Some(jit::Target::Avx2),
-            _ => None,
-        }
-    }
-
-    /// Whether a text of so many bytes, with those before it, repays a translation.
+    /// Whether a text of `bytes` bytes, together with the texts before it, repays a translation.
     #[cfg(all(target_arch = "x86_64", unix))]
     fn is_worth_translating(&self, bytes: usize) -> bool {
         let seen = self.seen_bytes.load(Ordering::Relaxed).saturating_add(bytes);
@@ -220,20 +237,24 @@ impl Scanner {
         true
     }
 
-    fn engine(&self, bytes: usize) -> Engine<'_> {
+    fn engine(&self, bytes: usize) -> ScanEngine<'_> {
         #[cfg(all(target_arch = "x86_64", unix))]
-        if let Some(target) = self.target().filter(|_| self.is_worth_translating(bytes)) {
+        if let Some(target) = self.member.translates_to.filter(|_| self.is_worth_translating(bytes)) {
             // Where the system forbids executable memory, the interpreter does it.
             let translate = || jit::Translation::new(&self.program, target, Direction::Forwards);
             if let Some(translation) = self.translation.get_or_init(translate) {
-                return Engine::Translated(translation, translation.frame());
+                return ScanEngine::Translated(translation, translation.frame());
             }
         }
         let _ = bytes;
-        Engine::Interpreted(Basis::new(self.program.terminator), Arena::new(), Carries::new(&self.program))
+        ScanEngine::Interpreted(
+            Basis::new(self.program.terminator),
+            Arena::new(),
+            Carries::new(&self.program),
+        )
     }
 
-    /// How many lines match.
+    /// The number of lines that match.
     pub fn count_lines(&self, text: &[u8]) -> u64 {
         let mut count = 0;
         let _ = self.scan_for(text.len()).finish(text, |_, ends| {
@@ -243,10 +264,11 @@ impl Scanner {
         count
     }
 
-    /// The output for a text that is read backwards, as for its reversed copy with a terminator at its end; none where the kernel only reads forwards.
+    /// The output for a text that is read backwards, as for its reversed copy with a terminator at
+    /// its end; none where the kernel only reads forwards.
     #[cfg(all(target_arch = "x86_64", unix))]
     pub(crate) fn mark_backwards(&self, text: &[u8], marks: &mut Vec<u64>) -> Option<()> {
-        if self.kernel != Kernel::JitAvx512 || !self.is_worth_translating(text.len()) {
+        if self.member.translates_to != Some(jit::Target::Avx512) || !self.is_worth_translating(text.len()) {
             return None;
         }
         let translate = || jit::Translation::new(&self.program, jit::Target::Avx512, Direction::Backwards);
@@ -286,7 +308,8 @@ impl Scanner {
         found.is_break()
     }
 
-    /// Calls `visit` with the bytes of each matching line, its terminator included where it has one, in order, until it breaks.
+    /// Calls `visit` with the bytes of each matching line, its terminator included where it has
+    /// one, in order, until it breaks.
     pub fn for_each_matching_line(
         &self,
         text: &[u8],
@@ -299,7 +322,8 @@ impl Scanner {
         })
     }
 
-    /// Calls `visit` with the position of the terminator of each matching line (`text.len()` for a last line that has none).
+    /// Calls `visit` with the position of the terminator of each matching line (`text.len()` for a
+    /// last line that has none).
     pub fn for_each_line_end(
         &self,
         text: &[u8],
@@ -319,7 +343,7 @@ impl Scanner {
 }
 
 /// What runs the program, with its streams and carries.
-enum Engine<'s> {
+enum ScanEngine<'s> {
     Interpreted(Box<Basis>, Arena, Carries),
     #[cfg(all(target_arch = "x86_64", unix))]
     Translated(&'s jit::Translation, jit::Frame),
@@ -331,15 +355,16 @@ enum Engine<'s> {
 /// One pass over one text. What it keeps between pieces is bounded, whatever the length of lines.
 pub struct Scan<'s> {
     scanner: &'s Scanner,
-    engine: Engine<'s>,
+    engine: ScanEngine<'s>,
     ends: [u64; CHUNK_WORDS],
-    /// The last byte that was fed.
+    /// The last byte of the pieces so far.
     last: Option<u8>,
 }
 
 impl Scan<'_> {
-    /// Feeds a piece that is not the last. `visit` gets an offset into the piece and the line-end bits of the bytes from there on: bit `i % 64` of
-    /// word `i / 64` is set where byte `offset + i` ends a matching line.
+    /// Feeds a piece that is not the last. `visit` gets an offset into the piece and the line-end
+    /// bits of the bytes from there on: bit `i % 64` of word `i / 64` is set where byte `offset +
+    /// i` ends a matching line.
     ///
     /// # Panics
     /// When the length is not a multiple of [`CHUNK_BYTES`].
@@ -356,7 +381,8 @@ impl Scan<'_> {
         ControlFlow::Continue(())
     }
 
-    /// Feeds the last piece, of any length, and ends the pass. A last line without terminator ends at the piece's length.
+    /// Feeds the last piece, of any length, and ends the pass. A last line without terminator ends
+    /// at the piece's length.
     pub fn finish(
         mut self,
         piece: &[u8],
@@ -389,15 +415,15 @@ impl Scan<'_> {
         let words = text.len() / 64;
         let ends = &mut self.ends[..words];
         match &mut self.engine {
-            Engine::Interpreted(basis, arena, carries) => {
+            ScanEngine::Interpreted(basis, arena, carries) => {
                 self.scanner.transposer.run(text, basis);
                 self.scanner.interpret(basis, arena, carries, ends);
                 basis.forget(words);
             }
             #[cfg(all(target_arch = "x86_64", unix))]
-            Engine::Translated(translation, frame) => translation.run(text, frame, ends),
+            ScanEngine::Translated(translation, frame) => translation.run(text, frame, ends),
             #[cfg(not(all(target_arch = "x86_64", unix)))]
-            Engine::Never(_) => {}
+            ScanEngine::Never(_) => {}
         }
         &self.ends[..words]
     }
@@ -419,16 +445,10 @@ impl Scanner {
                 Some(for_ascii) if is_ascii => for_ascii,
                 _ => self.interpreter.get_or_init(|| Interpreter::new(&self.program)),
             };
-            interpreter.run(self.kernel.isa(), basis, range, arena, carries, part);
+            interpreter.run(self.member.interpret, basis, range, arena, carries, part);
         }
     }
 }
 
-/// Whether a program has delayed bases: only those of Unicode classes have.
-fn looks_back(program: &BitProgram) -> bool {
-    fn any(body: &[Instruction]) -> bool {
-        body.iter()
-            .any(|one| matches!(one.op, Op::Basis { delay: 1.., .. }) || one.op.body().is_some_and(any))
-    }
-    any(&program.body)
-}
+#[cfg(test)]
+mod tests;

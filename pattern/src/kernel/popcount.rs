@@ -1,6 +1,7 @@
 //! How many bits are set: once per chunk of every count.
 //!
-//! The baseline of x86-64 has no instruction for it, and a dozen operations a word are a tenth of a scan, so the same loop is translated for processors that have one.
+//! The baseline of x86-64 has no instruction for it, and a dozen operations a word are a tenth of a
+//! scan, so the same loop is translated for processors that have one.
 
 /// The bits of `words` that are set.
 pub(crate) fn count_ones(words: &[u64]) -> u64 {

@@ -1,20 +1,22 @@
 //! Lines that contain one string.
 //!
-//! A string that is rare is found fastest by looking for its rarest bytes ([`finder`]) and skipping to the next line.
-//! Where it is dense, each hit costs tens of nanoseconds and the bit streams, which do not care, are faster: a text begins with the first and
-//! changes to the second when a sample shows more than one hit in [`SPARSE_BYTES`] bytes.
+//! A string that is rare is found fastest by looking for its rarest bytes ([`finder`]) and skipping
+//! to the next line. Where it is dense, each hit costs tens of nanoseconds and the bit streams,
+//! which do not care, are faster: a text begins with the first and changes to the second when a
+//! sample shows more than one hit in [`SPARSE_BYTES`] bytes.
 
+mod commonness;
 pub(crate) mod finder;
 pub(crate) mod required;
 
-use crate::line;
-use crate::plan::Push;
+use crate::line::{self, Push};
 use finder::Finder;
 use std::ops::ControlFlow;
 
 /// Hits are counted over this many bytes before the decision.
 const SAMPLE_BYTES: usize = 32 << 10;
-/// With fewer bytes to a hit the string is dense: there a hit costs what the bit streams need for them.
+/// With fewer bytes to a hit the string is dense: there a hit costs what the bit streams need for
+/// them.
 pub(crate) const SPARSE_BYTES: usize = 384;
 
 /// A search for one string.
@@ -33,8 +35,8 @@ impl Literal {
         self.finder.kernel()
     }
 
-    /// Pushes the lines that contain the string. Answers where it stopped because the string is dense: at the start of a line, or at the end of
-    /// the text when it did not.
+    /// Pushes the lines that contain the string. Answers where it stopped because the string is
+    /// dense: at the start of a line, or at the end of the text when it did not.
     pub(crate) fn lines(&self, text: &[u8], terminator: u8, push: &mut Push<'_>) -> ControlFlow<(), usize> {
         let (mut at, mut hits) = (0, 0);
         while let Some(found) = self.finder.find(text, at) {
@@ -67,20 +69,6 @@ impl Literal {
 /// Only the beginning of a text decides; what follows it is searched as it was.
 fn is_dense(at: usize, hits: usize) -> bool {
     at <= 2 * SAMPLE_BYTES && at < hits * SPARSE_BYTES
-}
-
-/// How common a byte is in texts and programs, from 0 to 9: about the logarithm of its share.
-fn commonness(byte: u8) -> u32 {
-    match byte {
-        b' ' | b'e' | b't' => 9,
-        b'a' | b'i' | b'n' | b'o' | b'r' | b's' => 8,
-        b'c' | b'd' | b'h' | b'l' | b'm' | b'p' | b'u' | b'_' | 0xD0 | 0xD1 => 7,
-        b'b' | b'f' | b'g' | b'k' | b'v' | b'w' | b'x' | b'y' | b'0' | b',' | b'.' | b'(' | b')' | b'/' => 6,
-        b'A'..=b'Z' | b'1'..=b'9' | b'-' | b'=' | b'*' | b'"' | b'\t' | b';' | b':' => 5,
-        b'j' | b'q' | b'z' | b'>' | b'<' | b'\'' | 0x80..=0xBF => 4,
-        0xC0..=0xFF => 3,
-        _ => 2,
-    }
 }
 
 #[cfg(test)]

@@ -1,29 +1,34 @@
-//! Lines that contain a string without which nothing matches, to be confirmed by the whole expression.
+//! Lines that contain a string without which nothing matches, to be confirmed by the whole
+//! expression.
 //!
-//! `[а-яё]+ость\b` cannot match without `ость`: looking for that string costs less than computing Unicode classes for every byte, as long as
-//! it is rare. [`Required::of`] reads the string off the expression: a literal on the way through all concatenations, captures and
-//! repetitions of at least once. Of several it is the one whose rarest pair of neighbouring bytes is rarest ([`commonness`], a rough
-//! table in place of statistics of a text that is not known yet). Lines with it are confirmed in groups: few by an automaton, many by the program, which runs over
-//! copies of them side by side at a tenth of the cost. Where a text shows more than one hit in [`Required::sparse_bytes`] bytes the search
-//! is given up, for this text and the next few, and bit streams go on. Left out: sets of strings, one of which every match contains.
+//! `[а-яё]+ость\b` cannot match without `ость`: looking for that string costs less than computing
+//! Unicode classes for every byte, as long as it is rare. [`Required::of`] reads the string off the
+//! expression: a literal on the way through all concatenations, captures and repetitions of at
+//! least once. Of several it is the one whose rarest pair of neighbouring bytes is rarest
+//! ([`commonness`], a rough table in place of statistics of a text that is not known yet). Lines
+//! with it are confirmed in groups: few by an automaton, many by the program, which runs over
+//! copies of them side by side at a tenth of the cost. Where a text shows more than one hit in
+//! [`Required::sparse_bytes`] bytes the search is given up, for this text and the next few, and bit
+//! streams go on. Left out: sets of strings, one of which every match contains.
 
-use super::commonness;
+use super::commonness::commonness;
 use super::finder::Finder;
-use crate::line;
-use crate::plan::Push;
+use crate::line::{self, Push};
 use regex_syntax::hir::{Hir, HirKind};
 use std::ops::{ControlFlow, Range};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-/// So many hits more than the text so far allows are let pass: to compile a program costs more than to confirm them.
+/// So many hits more than the text so far allows are let pass: to compile a program costs more than
+/// to confirm them.
 const SLACK_HITS: usize = 64;
 /// A line with the string once, where two are needed, costs this part of one to be confirmed.
 const ONCE_PART: usize = 4;
 /// Longer lines are left to the streams.
 const LONG_LINE_BYTES: usize = 16 << 10;
-/// So many texts behind a dense one are taken for dense.
+/// This many texts after a dense one are assumed to be dense.
 const DENSE_TEXTS: u32 = 31;
-/// Lines of the first group to be confirmed, so that whoever stops at a match has not searched far beyond, and of the others.
+/// Lines of the first group to be confirmed: few, so that a caller that stops at a match has not
+/// searched far beyond, and of the others.
 const GROUP_LINES: [usize; 2] = [16, 256];
 /// A group with more bytes is confirmed at once.
 const GROUP_BYTES: usize = 64 << 10;
@@ -36,7 +41,7 @@ pub(crate) type Confirm<'c> = dyn FnMut(&[Range<usize>], &mut Push<'_>) -> Contr
 pub(crate) struct Cost {
     /// With fewer bytes to a hit they are faster.
     pub(crate) sparse_bytes: usize,
-    /// To confirm so many lines without them costs as much as to compile their program.
+    /// Confirming this many lines by the automaton costs as much as compiling the program.
     pub(crate) patience_lines: u32,
 }
 
@@ -76,7 +81,8 @@ impl Required {
         self.cost.sparse_bytes
     }
 
-    /// Whether a program would by now have repaid itself by confirming these lines and those before.
+    /// Whether a program would by now have repaid itself by confirming these lines and those
+    /// before.
     pub(crate) fn repays_program(&self, lines: usize) -> bool {
         let confirmed = self.confirmed.load(Relaxed);
         if confirmed < self.cost.patience_lines {
@@ -86,8 +92,8 @@ impl Required {
         confirmed >= self.cost.patience_lines
     }
 
-    /// Hands groups of lines that contain the string to `confirm`. Answers where it stopped because the string is dense: at the start of a
-    /// line, or at the end of the text when it did not.
+    /// Hands groups of lines that contain the string to `confirm`. Answers where it stopped because
+    /// the string is dense: at the start of a line, or at the end of the text when it did not.
     pub(crate) fn lines(
         &self,
         text: &[u8],
@@ -101,7 +107,7 @@ impl Required {
             return ControlFlow::Continue(0);
         }
         let sparse_bytes = self.cost.sparse_bytes;
-        let (mut at, mut spent, mut group) = (0, 0, Group::default());
+        let (mut at, mut spent, mut group) = (0, 0, LineGroup::default());
         let mut next = self.finder.find(text, at);
         while let Some(found) = next {
             let behind = found + self.string().len();
@@ -124,7 +130,7 @@ impl Required {
             at = line.end;
             if group.is_full_with(line) {
                 confirm(&group.lines, push)?;
-                group = Group { lines: group.lines, bytes: 0, number: 1 };
+                group = LineGroup { lines: group.lines, bytes: 0, number: 1 };
                 group.lines.clear();
             }
             next = self.finder.find(text, at);
@@ -136,14 +142,14 @@ impl Required {
 
 /// Lines to be confirmed.
 #[derive(Debug, Default)]
-struct Group {
+struct LineGroup {
     lines: Vec<Range<usize>>,
     bytes: usize,
     /// The first one is small.
     number: usize,
 }
 
-impl Group {
+impl LineGroup {
     /// Adds a line; whether there is no room for another one.
     fn is_full_with(&mut self, line: Range<usize>) -> bool {
         self.bytes += line.len();
@@ -174,12 +180,14 @@ fn times(hir: &Hir, string: &[u8]) -> usize {
     }
 }
 
-/// Less is rarer: the rarest pair of the string, a single byte behind all pairs; of equals the longer one.
+/// Less is rarer: the rarest pair of the string, a single byte behind all pairs; of equals the
+/// longer one.
 fn rank(string: &[u8]) -> (u32, usize) {
     (rarest_pair(string), usize::MAX - string.len())
 }
 
-/// How common the rarest two neighbouring bytes of a string are, from 4 to 18; more than that for a single byte.
+/// How common the rarest two neighbouring bytes of a string are, from 4 to 18; more than that for a
+/// single byte.
 pub(crate) fn rarest_pair(string: &[u8]) -> u32 {
     let pairs = string.windows(2).map(|pair| commonness(pair[0]) + commonness(pair[1]));
     pairs.min().unwrap_or(u32::MAX)

@@ -1,10 +1,12 @@
 //! The builder: what compilers of expressions write programs with.
 //!
-//! It shares while it builds: an operation that is already known is not emitted again (common subexpressions, and with them
-//! character classes), constants fold, and what does not depend on a loop's frontier is placed before the loop.
-//! Bodies of `IfAny` are the exception: what is asked for inside stays inside, or there would be nothing to skip.
+//! It shares while it builds: an operation that is already known is not emitted again (common
+//! subexpressions, and with them character classes), constants fold, and what does not depend on a
+//! loop's frontier is placed before the loop. Bodies of `IfAny` are the exception: what is asked
+//! for inside stays inside, or there would be nothing to skip.
 
-use super::{BitProgram, Carry, Instruction, Op, Value, Yield};
+use super::operation::{BitProgram, Carry, Instruction, Op, Value, Yield, MAX_ADVANCE};
+use super::pass::renumber::{owns_carries, without_dead_code};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
@@ -21,7 +23,8 @@ struct Scope {
     known: HashMap<Op, Value, BuildHasherDefault<Mixer>>,
 }
 
-/// A hash for small operations: multiply and rotate. Expressions come from users, but what they can make collide is their own compilation.
+/// A hash for small operations: multiply and rotate. Expressions come from users, but what they can
+/// make collide is their own compilation.
 #[derive(Default)]
 struct Mixer(u64);
 
@@ -224,7 +227,7 @@ impl Builder {
         let mut moved = of;
         let mut left = by;
         while left > 0 && moved != ZERO {
-            let by = left.min(u32::from(super::MAX_ADVANCE)) as u8;
+            let by = left.min(u32::from(MAX_ADVANCE)) as u8;
             moved = self.emit_carried(false, |carry| Op::Advance { by, of: moved, carry });
             left -= u32::from(by);
         }
@@ -249,6 +252,7 @@ impl Builder {
         condition: Value,
         body: impl FnOnce(&mut Builder) -> Vec<Value>,
     ) -> Vec<Value> {
+        // A body that never runs is built all the same, to know how many streams it yields.
         if condition == ZERO {
             let depth = self.scopes.len();
             self.scopes.push(Scope { kind: Kind::If, code: vec![], known: HashMap::default() });
@@ -260,6 +264,7 @@ impl Builder {
         let inner = body(self);
         let scope = self.scopes.pop().expect("the scope was pushed above");
         let depth = self.scopes.len() - 1;
+        // Streams that are equal inside get one name outside, and those without a bit need none.
         let mut yields: Vec<Yield> = Vec::new();
         let mut outer = Vec::new();
         for inner in inner {
@@ -285,7 +290,7 @@ impl Builder {
     /// The least stream that holds `initial` and all that `step` makes of any part of it.
     ///
     /// # Errors
-    /// Those of `step`.
+    /// The errors of `step`.
     pub(crate) fn while_any<E>(
         &mut self,
         initial: Value,
@@ -297,10 +302,11 @@ impl Builder {
         let next = step(self, frontier);
         let scope = self.scopes.pop().expect("the scope was pushed above");
         let next = next?;
-        if (next == frontier || next == ZERO) && !scope.code.iter().any(super::pass::owns_carries) {
+        if (next == frontier || next == ZERO) && !scope.code.iter().any(owns_carries) {
             return Ok(initial);
         }
-        // The loop belongs where its operands are: inside an outer loop when it starts from that loop's frontier.
+        // The loop belongs where its operands are: inside an outer loop when it starts from that
+        // loop's frontier.
         let op = Op::WhileAny { initial, frontier, body: scope.code, next };
         let result = self.fresh(None, depth - 1);
         self.scopes[depth - 1].code.push(Instruction { result, op });
@@ -320,7 +326,7 @@ impl Builder {
 
     /// The finished program, without what its output does not need.
     pub(crate) fn finish(self, output: Value) -> BitProgram {
-        super::pass::without_dead_code(self.program(output))
+        without_dead_code(self.program(output))
     }
 
     /// The program as it was written, with all that nobody uses.

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! terminator 10      the byte that ends a line
-//! carries 0 1*          one word per carry; a star: starts as if a bit had come from before the text
+//! carries 0 1*          one word per carry; a star: starts as if a bit had come from before
 //! %2 = basis 3 delay 1
 //! %3 = and %2 %4
 //! %5 = ternary 0xca %2 %3 %4
@@ -16,9 +16,10 @@
 //! } next %11
 //! return %12
 //! ```
-//! Everything from `#` to the end of a line is a comment. Names are numbers; the order of lines is the order of evaluation.
+//! Everything from `#` to the end of a line is a comment. Names are numbers; the order of lines is
+//! the order of evaluation.
 
-use super::{BitProgram, Carry, Instruction, Op, Value, Yield};
+use super::operation::{BitProgram, Carry, Instruction, Op, Value, Yield};
 use std::fmt;
 
 impl fmt::Display for Value {
@@ -109,13 +110,24 @@ impl fmt::Display for ParseError {
 
 impl std::error::Error for ParseError {}
 
+impl BitProgram {
+    /// Reads the text form.
+    ///
+    /// # Errors
+    /// The line that cannot be read and why; programs that are read but break a rule are
+    /// [`BitProgram::verify`]'s business.
+    pub fn parse(text: &str) -> Result<BitProgram, ParseError> {
+        parse(text)
+    }
+}
+
 struct Reader<'t> {
     lines: Vec<(usize, Vec<&'t str>)>,
     at: usize,
     values: u32,
 }
 
-pub(super) fn parse(text: &str) -> Result<BitProgram, ParseError> {
+fn parse(text: &str) -> Result<BitProgram, ParseError> {
     let numbered = text.lines().enumerate();
     let words = numbered.map(|(number, line)| {
         let code = line.split('#').next().unwrap_or("");
@@ -255,6 +267,7 @@ impl<'t> Reader<'t> {
     }
 
     fn simple(&mut self, name: &str, operands: &[&str]) -> Result<Op, ParseError> {
+        // One line for each operation: its name, its operands, and the carry that it owns.
         Ok(match (name, operands) {
             ("zero", []) => Op::Zero,
             ("ones", []) => Op::Ones,

@@ -1,16 +1,18 @@
 //! The verifier: what every program must satisfy before a kernel runs it.
 //!
-//! * A value is defined once, and before its uses; a body sees what is defined before it, and nothing outside sees into a body.
+//! * A value is defined once, and before its uses; a body sees what is defined before it, and
+//!   nothing outside sees into a body.
 //! * Values and carries are dense: their numbers are below the program's counts.
 //! * A carry belongs to one operation.
 //! * The body of `IfAny` holds logic and delayed bases only: skipping it must not lose a carry.
 //! * Distances are those that one word can hand on: advances 1 to 63, delays 0 to 7, bits 0 to 7.
 //! * The output is a value of the outermost body.
 //!
-//! Not checked, because it is not decidable here: that a `WhileAny` body distributes over union, and that an `IfAny` body yields
-//! nothing without its condition. Compilers of expressions emit nothing else.
+//! Not checked, because it is not decidable here: that a `WhileAny` body distributes over union,
+//! and that an `IfAny` body yields nothing without its condition. Compilers of expressions emit
+//! nothing else.
 
-use super::{BitProgram, Instruction, Op, Value, MAX_ADVANCE, MAX_DELAY};
+use super::operation::{BitProgram, Instruction, Op, Value, MAX_ADVANCE, MAX_DELAY};
 use std::fmt;
 
 /// A broken rule.
@@ -30,6 +32,16 @@ impl fmt::Display for Fault {
 
 impl std::error::Error for Fault {}
 
+impl BitProgram {
+    /// Checks the rules of the form.
+    ///
+    /// # Errors
+    /// The first rule that is broken.
+    pub fn verify(&self) -> Result<(), Fault> {
+        verify(self)
+    }
+}
+
 #[derive(Clone, Copy, PartialEq)]
 enum Sight {
     Undefined,
@@ -42,7 +54,7 @@ struct Checker {
     carried: Vec<bool>,
 }
 
-pub(super) fn verify(program: &BitProgram) -> Result<(), Fault> {
+fn verify(program: &BitProgram) -> Result<(), Fault> {
     let mut checker = Checker {
         sight: vec![Sight::Undefined; program.values as usize],
         carried: vec![false; program.carries.len()],
@@ -80,6 +92,7 @@ impl Checker {
     }
 
     fn instruction(&mut self, one: &Instruction, in_if: bool) -> Result<(), Fault> {
+        // Operands first: a value may not be used in the operation that defines it.
         let mut missing = Ok(());
         one.op.operands(|value| {
             if missing.is_ok() {
@@ -95,6 +108,7 @@ impl Checker {
                 for inner in yields.iter().map(|one| one.inner) {
                     self.used(one.result, inner)?;
                 }
+                // What the body defines is not seen behind it, but for what it yields.
                 self.hide(body);
                 if yields.first().is_none_or(|first| first.outer != one.result) {
                     return fault(one.result, "its result is not the first that the body yields");

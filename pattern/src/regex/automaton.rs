@@ -1,7 +1,8 @@
 //! The general automaton of an expression, built when it is first asked.
 //!
-//! Counting lines by bit streams never asks it, and building one of Unicode classes takes milliseconds, so only an expression that might
-//! exceed the size limit is built at once: the limit's error belongs to where the expression is made. What an automaton may take at most is
+//! Counting lines by bit streams never asks it, and building one of Unicode classes takes
+//! milliseconds, so only an expression that might exceed the size limit is built at once: the
+//! limit's error belongs to where the expression is made. What an automaton may take at most is
 //! estimated from the expression ([`most_bytes`]), generously.
 
 use regex_automata::meta;
@@ -34,7 +35,7 @@ impl Automaton {
     /// The automaton of an expression; built already where `limit_bytes` may not suffice.
     ///
     /// # Errors
-    /// It takes more than `limit_bytes`.
+    /// The automaton takes more than `limit_bytes`.
     pub(crate) fn new(
         hir: Arc<Hir>,
         config: meta::Config,

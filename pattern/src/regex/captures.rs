@@ -1,4 +1,4 @@
-//! Groups of one match, for whoever needs more than its span.
+//! Groups of one match, for callers that need more than its span.
 
 use regex_automata::util::captures;
 use std::ops::Range;

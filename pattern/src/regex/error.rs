@@ -7,11 +7,11 @@ use std::ops::Range;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// It does not parse.
+    /// The pattern does not parse.
     Syntax,
-    /// It asks for a byte that ends a line, which no line contains.
+    /// The pattern asks for a byte that ends a line, which no line contains.
     LineEnd(u8),
-    /// It asks for a byte that the caller has excluded.
+    /// The pattern asks for a byte that the caller has excluded.
     Excluded(u8),
     /// Compiled, it would exceed this many bytes.
     TooLarge(usize),
@@ -20,13 +20,13 @@ pub enum ErrorKind {
 /// A refused pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
-    /// Why.
+    /// The kind of fault.
     pub kind: ErrorKind,
     /// The pattern as it was given.
     pub pattern: String,
     /// The place in the pattern, in bytes, where one can be named.
     pub place: Option<Range<usize>>,
-    /// What is wrong, without the pattern.
+    /// The fault in words, without the pattern.
     pub said: String,
 }
 

@@ -1,13 +1,14 @@
 //! Spans: all matches of a text in order.
 
-use super::{Regex, Unit};
+use super::expression::Regex;
+use super::options::Unit;
 use std::collections::VecDeque;
 use std::ops::{ControlFlow, Range};
 
 /// Lines are asked of the engine for this many bytes at first, so that the first match comes soon.
 const FIRST_WINDOW: usize = 16 << 10;
-/// And for this many once the text turns out to be long: what the engine prepares for each window is paid back, and the text is
-/// still in the second-level cache when its spans are resolved.
+/// Bytes of a window once the text turns out to be long: what the engine prepares for each window
+/// is paid back, and the text is still in the second-level cache when its spans are resolved.
 const WINDOW: usize = 512 << 10;
 
 /// Iterator over matches; made by [`Regex::find_iter`].
@@ -19,7 +20,8 @@ pub struct Matches<'r, 't> {
     lines: VecDeque<Range<usize>>,
     /// Up to here the engine was asked for lines.
     asked: usize,
-    /// Where the next match may begin, and the end of the last one, which an empty match must not touch.
+    /// Where the next match may begin, and the end of the last one, which an empty match must not
+    /// touch.
     at: usize,
     last_end: Option<usize>,
 }
@@ -56,6 +58,19 @@ impl<'r, 't> Matches<'r, 't> {
             self.asked = end;
         }
         true
+    }
+}
+
+impl Regex {
+    /// All matches in order: leftmost, earlier alternatives first, none overlapping.
+    ///
+    /// ```
+    /// let regex = lightfoot_pattern::Regex::new("ab|a")?;
+    /// assert_eq!(regex.find_iter(b"ab a").collect::<Vec<_>>(), [0..2, 3..4]);
+    /// # Ok::<(), lightfoot_pattern::regex::Error>(())
+    /// ```
+    pub fn find_iter<'r, 't>(&'r self, text: &'t [u8]) -> Matches<'r, 't> {
+        Matches::new(self, text)
     }
 }
 

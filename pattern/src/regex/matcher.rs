@@ -1,6 +1,8 @@
 //! `grep_matcher::Matcher`: the door through which other searchers and printers use a [`Regex`].
 
-use super::{Captures, Regex, Terminator, Unit};
+use super::captures::Captures;
+use super::expression::Regex;
+use super::options::{Terminator, Unit};
 use grep_matcher::{ByteSet, LineMatchKind, LineTerminator, Match, Matcher, NoError};
 use regex_automata::Input;
 

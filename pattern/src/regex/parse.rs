@@ -1,12 +1,13 @@
 //! From pattern texts to one HIR with line semantics.
 //!
-//! Each pattern is parsed by itself, so that an error shows what the user wrote, and `a)|(b` is an error. Then line semantics: `^`, `$`, `\A` and
-//! `\z` are the ends of a line, no class contains a byte that ends a line, and a literal that does is refused. What matches afterwards
-//! lies within one line, which is what lets a whole buffer be searched at once. Smart case looks at all patterns together.
-//! Source of the line semantics: those of grep and ripgrep.
+//! Each pattern is parsed by itself, so that an error shows what the user wrote, and `a)|(b` is an
+//! error. Then line semantics: `^`, `$`, `\A` and `\z` are the ends of a line, no class contains a
+//! byte that ends a line, and a literal that does is refused. What matches afterwards lies within
+//! one line, which is what lets a whole buffer be searched at once. Smart case looks at all
+//! patterns together. Source of the line semantics: those of grep and ripgrep.
 
 use super::error::{Error, ErrorKind};
-use super::{Boundary, Case, Options, Terminator, Unit};
+use super::options::{Boundary, Case, Options, Terminator, Unit};
 use regex_syntax::ast::{self, Ast};
 use regex_syntax::hir::{self, translate::TranslatorBuilder, Class, Hir, HirKind, Look};
 use std::ops::Range;

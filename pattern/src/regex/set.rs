@@ -1,11 +1,23 @@
-//! Which of several patterns match: one pass over the text, then one answer per pattern for the lines that hold any.
+//! Which of several patterns match: one pass over the text, then one answer per pattern for the
+//! lines that hold any.
 
-use super::{Error, Regex, RegexBuilder, Unit};
+use super::builder::RegexBuilder;
+use super::error::Error;
+use super::expression::Regex;
+use super::options::Unit;
 use std::ops::{ControlFlow, Range};
 
 /// A set of patterns.
 ///
-/// One pass finds the lines that any pattern matches; only those are looked at again, pattern by pattern.
+/// One pass finds the lines that any pattern matches; only those are looked at again, pattern by
+/// pattern.
+///
+/// ```
+/// let patterns = ["disk".to_owned(), "net".to_owned(), "cpu".to_owned()];
+/// let set = lightfoot_pattern::RegexSet::new(&patterns)?;
+/// assert_eq!(set.matches(b"cpu hot\ndisk full\n"), [0, 2]);
+/// # Ok::<(), lightfoot_pattern::regex::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct RegexSet {
     any: Regex,
@@ -16,7 +28,8 @@ impl RegexSet {
     /// Compiles the patterns with the default options.
     ///
     /// # Errors
-    /// As [`RegexBuilder::build`], for the first pattern that is refused.
+    /// The first pattern that does not parse, asks for a byte that it may not match, or is too
+    /// large.
     pub fn new(patterns: &[String]) -> Result<RegexSet, Error> {
         RegexSet::with(&RegexBuilder::new(), patterns)
     }
@@ -24,7 +37,8 @@ impl RegexSet {
     /// Compiles the patterns with a builder's options.
     ///
     /// # Errors
-    /// As [`RegexBuilder::build`], for the first pattern that is refused.
+    /// The first pattern that does not parse, asks for a byte that it may not match, or is too
+    /// large.
     pub fn with(builder: &RegexBuilder, patterns: &[String]) -> Result<RegexSet, Error> {
         let each = patterns.iter().map(|pattern| builder.build(pattern)).collect::<Result<_, _>>()?;
         Ok(RegexSet { any: builder.build_many(patterns)?, each })

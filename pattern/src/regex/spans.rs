@@ -1,12 +1,15 @@
-//! Spans inside lines: small deterministic automata where they can be had, the `meta` engine of `regex-automata` where not.
+//! Spans inside lines: small deterministic automata where they can be had, the `meta` engine of
+//! `regex-automata` where not.
 //!
-//! A line that matches is short, and what a general engine prepares for each search costs several times what the search does. Tables for a forward and a reverse
-//! automaton need no preparation. They are made when so many spans were asked for that it pays, are given up where they would be large
-//! (most Unicode classes), and hand a search back where they cannot decide it (a Unicode `\b` beside a character beyond ASCII).
-//! Spans are those of leftmost-first search either way.
+//! A line that matches is short, and what a general engine prepares for each search costs several
+//! times what the search does. Tables for a forward and a reverse automaton need no
+//! preparation. They are made after enough spans were asked for, are given up where
+//! they would be large (most Unicode classes), and hand a search back where they cannot decide it
+//! (a Unicode `\b` beside a character beyond ASCII). Spans are those of leftmost-first search
+//! either way.
 
 use super::automaton::Automaton;
-use super::Options;
+use super::options::Options;
 use regex_automata::dfa::{dense, regex, StartKind};
 use regex_automata::nfa::thompson;
 use regex_automata::util::look::LookMatcher;
@@ -27,10 +30,10 @@ const TABLE_BYTES: usize = 512 << 10;
 #[derive(Clone)]
 pub(super) struct Spans {
     general: Automaton,
-    tables: Arc<Tables>,
+    tables: Arc<SpanTables>,
 }
 
-struct Tables {
+struct SpanTables {
     hir: Arc<Hir>,
     /// What ends a line for `(?m)^` and `(?m)$`; none where tables would not do.
     line_end: Option<u8>,
@@ -41,7 +44,7 @@ struct Tables {
 impl Spans {
     pub(super) fn new(general: Automaton, hir: Arc<Hir>, options: &Options) -> Spans {
         let line_end = (!options.utf8).then_some(options.text_line_end);
-        let tables = Tables { hir, line_end, searches: AtomicU32::new(0), both: OnceLock::new() };
+        let tables = SpanTables { hir, line_end, searches: AtomicU32::new(0), both: OnceLock::new() };
         Spans { general, tables: Arc::new(tables) }
     }
 
@@ -70,7 +73,7 @@ impl Spans {
     }
 }
 
-impl Tables {
+impl SpanTables {
     #[inline]
     fn get(&self) -> Option<&regex::Regex> {
         match self.both.get() {

@@ -1,12 +1,14 @@
 //! All matches of a dense text: starts from bits, ends from a small automaton.
 //!
-//! Asking for the spans of one matching line after the other prepares a search each time and reads every line twice. Here a program runs over the text
-//! backwards and marks every place where a match can start ([`compile_starts`]). The first mark at or behind the last match is the next
-//! one's start, because every place in front of it has none; an anchored automaton walks from there and knows where the preferred match ends. It knows
-//! ASCII only, so its tables are small, and stops at the first byte beyond; what it does not decide goes to the general engine, line by line.
-//! Left out: expressions that match the empty string, and line ends other than a line feed.
+//! Asking for the spans of one matching line after the other prepares a search each time and reads
+//! every line twice. Here a program runs over the text backwards and marks every place where a
+//! match can start ([`compile_starts`]). The first mark at or behind the last match is the next
+//! one's start, because every place in front of it has none; an anchored automaton walks from there
+//! and knows where the preferred match ends. It knows ASCII only, so its tables are small, and
+//! stops at the first byte beyond; what it does not decide goes to the general engine, line by
+//! line. Left out: expressions that match the empty string, and line ends other than a line feed.
 
-use super::{Options, Terminator, Unit};
+use super::options::{Options, Terminator, Unit};
 use crate::compile::{compile_starts, CompileOptions};
 use crate::kernel::Scanner;
 use crate::plan::MOST_OPERATIONS;
@@ -28,7 +30,8 @@ const TABLE_BYTES: usize = 256 << 10;
 pub(super) struct Starts {
     scanner: Scanner,
     walk: dense::DFA<Vec<u32>>,
-    /// The first state by the byte before, and at the start of the text; none where it takes more than ASCII to tell.
+    /// The first state by the byte before, and at the start of the text; none where it takes more
+    /// than ASCII to tell.
     first: Vec<Option<StateID>>,
 }
 
@@ -151,8 +154,8 @@ fn walk(bytes: &Hir) -> Option<dense::DFA<Vec<u32>>> {
     dense::Builder::new().configure(config).build_from_nfa(&nfa).ok()
 }
 
-/// The expression over bytes, for an automaton that stops at bytes beyond ASCII: any of them stands for a longer character, and a line's ends are
-/// those of a longer text's.
+/// The expression over bytes, for an automaton that stops at bytes beyond ASCII: any of them stands
+/// for a longer character, and a line's ends are those of a longer text's.
 fn over_bytes(hir: &Hir) -> Hir {
     match hir.kind() {
         HirKind::Empty => Hir::empty(),

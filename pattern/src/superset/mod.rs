@@ -1,10 +1,13 @@
-//! Candidate lines for a stronger engine: where a pattern with look-around or back-references can match at all.
+//! Candidate lines for a stronger engine: where a pattern with look-around or back-references can
+//! match at all.
 //!
-//! [`Candidates`] joins an exact matcher, such as PCRE2's, with a [`Regex`] that matches every line which the exact one does, and some more: bit streams find
-//! the lines, the exact matcher confirms them. The superset of a Perl-compatible pattern drops look-around and word boundaries, puts a
-//! group's own expression where it is referred to, and takes any character beyond ASCII for a member of every class that may hold some, so
-//! that no difference between two tables of Unicode matters. What it does not understand (recursion, conditions, verbs) has no
-//! superset, and every line goes to the exact matcher as before.
+//! [`Candidates`] joins an exact matcher, such as PCRE2's, with a [`Regex`] that matches every line
+//! which the exact one does, and some more: bit streams find the lines, the exact matcher confirms
+//! them. The superset of a Perl-compatible pattern drops look-around and word boundaries, puts a
+//! group's own expression where it is referred to, and takes any character beyond ASCII for a
+//! member of every class that may hold some, so that no difference between two tables of Unicode
+//! matters. What it does not understand (recursion, conditions, verbs) has no superset, and every
+//! line goes to the exact matcher as before.
 
 mod class;
 mod rewrite;
@@ -13,8 +16,17 @@ use crate::regex::{Boundary, Case, Options, RegexBuilder, Terminator, Unit};
 use crate::Regex;
 use grep_matcher::{ByteSet, LineMatchKind, LineTerminator, Match, Matcher};
 
-/// An expression that matches wherever one of these Perl-compatible patterns does, within lines; none where that cannot be said
-/// or every line would match. Several patterns are one alternation, `(?:first)|(?:second)`. Of the options the case, fixed strings, the terminator and Unicode are read; without Unicode there is none.
+/// An expression that matches wherever one of these Perl-compatible patterns does, within lines;
+/// none where that cannot be said or every line would match. Several patterns are one alternation,
+/// `(?:first)|(?:second)`. Of the options the case, fixed strings, the terminator and Unicode are
+/// read; without Unicode there is none.
+///
+/// ```
+/// use lightfoot_pattern::{regex::Options, superset::superset};
+/// // Look-ahead is dropped: the superset finds the lines that an exact engine then confirms.
+/// let candidates = superset(&["foo(?=bar)".to_owned()], &Options::default()).unwrap();
+/// assert_eq!(candidates.count_lines(b"foobar\nfoobaz\nqux\n"), 2);
+/// ```
 pub fn superset(patterns: &[String], options: &Options) -> Option<Regex> {
     let is_understood = options.unit == Unit::Line
         && options.terminator == Terminator::LineFeed
@@ -29,7 +41,8 @@ pub fn superset(patterns: &[String], options: &Options) -> Option<Regex> {
         true if folds && !patterns.iter().all(|pattern| pattern.is_ascii()) => return None,
         true => patterns.iter().map(|pattern| regex_syntax::escape(pattern)).collect(),
         false => {
-            // Groups are numbered through all patterns, so they are rewritten as the one that the exact engine makes of them.
+            // Groups are numbered through all patterns, so they are rewritten as the one that the
+            // exact engine makes of them.
             let joined = match patterns {
                 [one] => one.clone(),
                 many => format!("(?:{})", many.join(")|(?:")),
@@ -52,8 +65,8 @@ pub struct Candidates<M> {
 }
 
 impl<M: Matcher> Candidates<M> {
-    /// `superset` must match every line that `exact` does; without one all lines are looked at. Lines end with a line feed, and `exact` is asked
-    /// about single lines.
+    /// `superset` must match every line that `exact` does; without one all lines are looked at.
+    /// Lines end with a line feed, and `exact` is asked about single lines.
     pub fn new(exact: M, superset: Option<Regex>) -> Candidates<M> {
         Candidates { exact, superset }
     }
@@ -66,7 +79,7 @@ impl<M: Matcher> Candidates<M> {
     /// The number of lines of `text` that match.
     ///
     /// # Errors
-    /// Those of the exact matcher.
+    /// The errors of the exact matcher.
     pub fn count_lines(&self, text: &[u8]) -> Result<u64, M::Error> {
         let mut count = 0;
         let mut failure = None;

@@ -1,7 +1,8 @@
 //! From a Perl-compatible pattern to the text of one that matches wherever it does.
 //!
-//! One pass over the characters. Groups lose their names and numbers; what they were rewritten to is kept for references to them. Anything that is not plainly
-//! understood ends the pass with none. Source of the syntax: the manual page pcre2pattern.
+//! One pass over the characters. Groups lose their names and numbers; what they were rewritten to
+//! is kept for references to them. Anything that is not plainly understood ends the pass with none.
+//! Source of the syntax: the manual page pcre2pattern.
 
 use super::class::Set;
 use std::iter::Peekable;
@@ -134,6 +135,7 @@ impl Pass<'_> {
     // --- groups
 
     fn group(&mut self) -> Option<String> {
+        // Behind `(*` stands a verb, which nothing here understands.
         if self.rest.peek() == Some(&'*') {
             return None;
         }
@@ -142,6 +144,7 @@ impl Pass<'_> {
         }
         match self.rest.next()? {
             ':' | '>' => self.inner(),
+            // Look-around matches no text of its own: left out, it allows more.
             '=' | '!' => self.inner().map(|_| String::from("(?:)")),
             '#' => self.until(')').map(|_| String::from("(?:)")),
             '<' if self.take('=') || self.take('!') => self.inner().map(|_| String::from("(?:)")),
@@ -166,8 +169,8 @@ impl Pass<'_> {
         }
     }
 
-    /// Flags for the rest of a group or for one of their own: case is folded everywhere where it may be anywhere, the others say nothing about
-    /// single lines.
+    /// Flags for the rest of a group or for one of their own: case is folded everywhere where it
+    /// may be anywhere, the others say nothing about single lines.
     fn flags(&mut self, first: char) -> Option<String> {
         let mut flag = first;
         loop {
@@ -196,7 +199,8 @@ impl Pass<'_> {
 
     // --- references
 
-    /// What the group with this number, from 1 on, was rewritten to; anything at all where it is not known yet.
+    /// What the group with this number, from 1 on, was rewritten to; anything at all where it is
+    /// not known yet.
     fn reference(&self, number: usize) -> Option<String> {
         let group = self.groups.get(number.checked_sub(1)?);
         Some(match group {
@@ -341,7 +345,8 @@ impl Pass<'_> {
                     'b' => '\x08',
                     'p' | 'P' => {
                         self.property()?;
-                        // A complement around it must not lose anything, and neither may the set: no single set does both.
+                        // A complement around it must not lose anything, and neither may the set:
+                        // no single set does both.
                         return None;
                     }
                     c => match Set::escaped(c) {

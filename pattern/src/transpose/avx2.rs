@@ -1,9 +1,11 @@
-//! Transposition with AVX2: three rounds that pack the high and the low halves of byte pairs, as Parabix does it.
+//! Transposition with AVX2: three rounds that pack the high and the low halves of byte pairs, as
+//! Parabix does it.
 //!
-//! Round one separates the bits of even and odd number of each byte pair into two vectors, round two and three go on with pairs and quads of bits.
-//! 256 bytes take 7 × 11 instructions; the lanes are loaded crosswise, so that packing within lanes keeps the order.
+//! Round one separates the bits of even and odd number of each byte pair into two vectors, round
+//! two and three go on with pairs and quads of bits. 256 bytes take 7 × 11 instructions; the lanes
+//! are loaded crosswise, so that packing within lanes keeps the order.
 
-use super::{Basis, AHEAD_BYTES, HISTORY_WORDS};
+use super::basis::{Basis, AHEAD_BYTES, HISTORY_WORDS};
 use std::arch::x86_64::*;
 
 pub(super) fn is_available() -> bool {

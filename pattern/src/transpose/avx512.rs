@@ -1,10 +1,11 @@
-//! Transposition with AVX-512: bytes reversed in groups of eight, an 8×8 bit transposition by a Galois-field multiplication, bytes gathered by bit.
+//! Transposition with AVX-512: bytes reversed in groups of eight, an 8×8 bit transposition by a
+//! Galois-field multiplication, bytes gathered by bit.
 //!
-//! After that a vector of 64 bytes holds one word of each stream; eight of them are a matrix of 8×8 words that shuffles transpose. 512 bytes take 56
-//! instructions. Needs GFNI and VBMI.
-//! Prefetching raises the rate by a third where the text comes from memory.
+//! After that a vector of 64 bytes holds one word of each stream; eight of them are a matrix of 8×8
+//! words that shuffles transpose. 512 bytes take 56 instructions. Needs GFNI and VBMI. Prefetching
+//! raises the rate by a third where the text comes from memory.
 
-use super::{Basis, AHEAD_BYTES, HISTORY_WORDS};
+use super::basis::{Basis, AHEAD_BYTES, HISTORY_WORDS};
 use std::arch::x86_64::*;
 
 pub(super) fn is_available() -> bool {
@@ -39,7 +40,8 @@ pub(super) fn transpose(text: &[u8], basis: &mut Basis) {
     unsafe { transpose_chunk(text, basis) }
 }
 
-/// Copies `text`, a multiple of 64 bytes, to `out` with the last byte first; none where the machine cannot.
+/// Copies `text`, a multiple of 64 bytes, to `out` with the last byte first; none where the machine
+/// cannot.
 pub(super) fn reverse(text: &[u8], out: &mut [u8]) -> Option<()> {
     // SAFETY: just checked.
     is_available().then(|| unsafe { reverse_vectors(text, out) })

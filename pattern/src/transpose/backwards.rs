@@ -3,7 +3,8 @@
 /// Bytes of a vector.
 const VECTOR_BYTES: usize = 64;
 
-/// Writes `text` to `out`, last byte first. Cost: one copy, from front to back, as memory is read fastest.
+/// Writes `text` to `out`, last byte first. Cost: one copy, from front to back, as memory is read
+/// fastest.
 pub(crate) fn reverse(text: &[u8], out: &mut Vec<u8>) {
     out.resize(text.len(), 0);
     let (text, tail) = text.split_at(text.len() / VECTOR_BYTES * VECTOR_BYTES);
@@ -24,7 +25,7 @@ fn vectors(text: &[u8], out: &mut [u8]) {
     words(text, out);
 }
 
-/// The same by eight bytes.
+/// Writes `text` to `out`, last byte first, eight bytes at a time.
 fn words(text: &[u8], out: &mut [u8]) {
     let (words, tail) = text.as_chunks::<8>();
     let (head, reversed) = out.as_rchunks_mut::<8>();

@@ -1,15 +1,17 @@
 //! Transposition: bytes into eight basis bit streams, the first step of everything.
 //!
-//! Bit `i % 64` of word `i / 64` of stream `k` is bit `k` of byte `i`. A [`Basis`] holds one chunk of a text, and before each stream a copy of the last
-//! vector of the chunk before, so that a stream delayed by some bytes is an unaligned load. A [`Transposer`] fills it; all of
-//! [`TRANSPOSERS`] give the same streams, `scalar` is the obvious one.
-//! Source: Cameron et al. 2014, section 2.
+//! Bit `i % 64` of word `i / 64` of stream `k` is bit `k` of byte `i`. A [`Basis`] holds one chunk
+//! of a text, and before each stream a copy of the last vector of the chunk before, so that a
+//! stream delayed by some bytes is an unaligned load. A [`Transposer`] fills it; all of
+//! [`TRANSPOSERS`] give the same streams, `scalar` is the obvious one. Source: Cameron et al. 2014,
+//! section 2.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 mod backwards;
+mod basis;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 mod scalar;
@@ -17,57 +19,12 @@ mod scalar;
 mod sse2;
 
 pub(crate) use backwards::reverse;
+pub use basis::{Basis, BLOCK_BYTES, CHUNK_BYTES, CHUNK_WORDS, HISTORY_WORDS};
 
-/// Most bytes of text that are transposed at once: one chunk. Text, streams and an interpreter's few live values stay in a first-level cache.
-pub const CHUNK_BYTES: usize = 4096;
-/// Words of a stream of one chunk.
-pub const CHUNK_WORDS: usize = CHUNK_BYTES / 64;
-/// Words before a stream that remember the previous chunk; only the last one is used, the others keep the alignment.
-pub const HISTORY_WORDS: usize = 8;
-/// Bytes that are transposed at least, and of which a chunk is a multiple.
-pub const BLOCK_BYTES: usize = 512;
-
-/// How far ahead of the block at hand the text is asked for. Much further is slower than not at all: it runs into the next page long before it is needed.
-#[cfg(target_arch = "x86_64")]
-const AHEAD_BYTES: usize = 1024;
-
-/// The basis streams of a chunk.
-#[repr(C, align(64))]
-#[derive(Clone)]
-pub struct Basis {
-    /// Stream `k`: history, then words.
-    pub streams: [[u64; HISTORY_WORDS + CHUNK_WORDS]; 8],
-}
-
-impl Basis {
-    /// No text yet; before it stand as many bytes `before` as anyone looks back.
-    pub fn new(before: u8) -> Box<Basis> {
-        let word = |bit: usize| 0u64.wrapping_sub(u64::from(before >> bit & 1));
-        Box::new(Basis { streams: std::array::from_fn(|bit| [word(bit); HISTORY_WORDS + CHUNK_WORDS]) })
-    }
-
-    /// The words of stream `bit`.
-    pub fn stream(&self, bit: usize) -> &[u64] {
-        &self.streams[bit][HISTORY_WORDS..]
-    }
-
-    /// The last word of stream `bit` in the chunk before.
-    pub fn history(&self, bit: usize) -> u64 {
-        self.streams[bit][HISTORY_WORDS - 1]
-    }
-
-    /// Makes the first `words` words the past.
-    pub fn forget(&mut self, words: usize) {
-        for stream in &mut self.streams {
-            stream[HISTORY_WORDS - 1] = stream[HISTORY_WORDS + words - 1];
-        }
-    }
-}
-
-/// A way to transpose: a name, whether this machine has it, and the function.
+/// A way to transpose: its name, whether this machine can run it, and its function.
 #[derive(Clone, Copy)]
 pub struct Transposer {
-    /// As `--explain` prints it.
+    /// The name that `--explain` prints.
     pub name: &'static str,
     is_available: fn() -> bool,
     run: fn(&[u8], &mut Basis),
@@ -80,6 +37,17 @@ impl std::fmt::Debug for Transposer {
 }
 
 /// Every way, fastest first; not all of them run on one machine.
+///
+/// ```
+/// use lightfoot_pattern::transpose::{Basis, BLOCK_BYTES, TRANSPOSERS};
+/// for transposer in TRANSPOSERS.iter().filter(|transposer| transposer.is_available()) {
+///     let mut basis = Basis::new(b'\n');
+///     transposer.run(&[b'A'; BLOCK_BYTES], &mut basis);
+///     // 'A' is 0x41: bits 0 and 6 are set in every byte.
+///     let words = [0, 1, 6].map(|bit| basis.stream(bit)[0]);
+///     assert_eq!(words, [u64::MAX, 0, u64::MAX]);
+/// }
+/// ```
 pub const TRANSPOSERS: &[Transposer] = &[
     #[cfg(target_arch = "x86_64")]
     Transposer { name: "avx512", is_available: avx512::is_available, run: avx512::transpose },
@@ -115,7 +83,8 @@ impl Transposer {
     /// Fills the streams from `text`. Cost: reads the text, writes as many bytes.
     ///
     /// # Panics
-    /// When the text is longer than a chunk or not a multiple of [`BLOCK_BYTES`], or the machine cannot run this.
+    /// When the text is longer than a chunk or not a multiple of [`BLOCK_BYTES`], or the machine
+    /// cannot run this.
     pub fn run(&self, text: &[u8], basis: &mut Basis) {
         assert!(text.len() <= CHUNK_BYTES && text.len().is_multiple_of(BLOCK_BYTES));
         assert!((self.is_available)(), "{} does not run on this machine", self.name);

@@ -1,8 +1,9 @@
-//! Transposition with NEON: the 8×8 bit transposition of `scalar` on two words at once, then bytes gathered by bit with structure loads.
+//! Transposition with NEON: the 8×8 bit transposition of `scalar` on two words at once, then bytes
+//! gathered by bit with structure loads.
 //!
 //! Written for AArch64, where it has been translated but not run: no such machine was at hand.
 
-use super::{Basis, HISTORY_WORDS};
+use super::basis::{Basis, HISTORY_WORDS};
 use std::arch::aarch64::*;
 
 pub(super) fn is_available() -> bool {
@@ -26,7 +27,8 @@ fn transpose_chunk(text: &[u8], basis: &mut Basis) {
     for (at, bytes) in text.chunks_exact(64).enumerate() {
         let mut rows = [0u8; 64];
         for (row, sixteen) in rows.chunks_exact_mut(16).zip(bytes.chunks_exact(16)) {
-            // SAFETY: `sixteen` is 16 readable bytes and `row` 16 writable ones; neither needs an alignment.
+            // SAFETY: `sixteen` is 16 readable bytes and `row` 16 writable ones; neither needs an
+            // alignment.
             unsafe {
                 let x = vreinterpretq_u64_u8(vld1q_u8(sixteen.as_ptr()));
                 let x = swap::<7>(x, 0x00AA_00AA_00AA_00AA);

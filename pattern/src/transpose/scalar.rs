@@ -1,9 +1,10 @@
 //! The obvious transposition: 64 bytes make one word of each stream, eight bytes at a time.
 //!
-//! Eight bytes are an 8×8 matrix of bits in one word; three rounds of swaps transpose it (Hacker's Delight, section 7-3). Byte `k` of the
-//! result holds bit `k` of the eight bytes, lowest position first.
+//! Eight bytes are an 8×8 matrix of bits in one word; three rounds of swaps transpose it (Hacker's
+//! Delight, section 7-3). Byte `k` of the result holds bit `k` of the eight bytes, lowest position
+//! first.
 
-use super::{Basis, HISTORY_WORDS};
+use super::basis::{Basis, HISTORY_WORDS};
 
 /// Transposes an 8×8 bit matrix held in a word.
 fn transpose8(x: u64) -> u64 {

@@ -1,6 +1,7 @@
-//! Transposition with SSE2, which every x86-64 processor has: the high bits of 16 bytes at a time, eight times doubled.
+//! Transposition with SSE2, which every x86-64 processor has: the high bits of 16 bytes at a time,
+//! eight times doubled.
 
-use super::{Basis, HISTORY_WORDS};
+use super::basis::{Basis, HISTORY_WORDS};
 use std::arch::x86_64::*;
 
 pub(super) fn is_available() -> bool {

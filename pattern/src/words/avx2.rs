@@ -1,10 +1,12 @@
 //! Marks the windows of eight positions at a time: AVX2.
 //!
-//! Shapes as those of the AVX-512 kernel. There are no linear maps here, so each position is hashed and asked of the first bitmap by a gather;
-//! what passes is asked of the second and of the filters one by one. Cost: about 12 instructions and a gather for eight positions.
+//! Shapes as those of the AVX-512 kernel. There are no linear maps here, so each position is hashed
+//! and asked of the first bitmap by a gather; what passes is asked of the second and of the filters
+//! one by one. Cost: about 12 instructions and a gather for eight positions.
 
+use super::marks::{Marks, CHUNK_BYTES, MARGIN_BYTES};
 use super::tables::{window_at, Tables, MULTIPLIERS};
-use super::{Marks, CHUNK_BYTES, MARGIN_BYTES};
+
 use core::arch::x86_64::*;
 
 /// How far ahead of the positions the text is asked for.
@@ -65,7 +67,8 @@ unsafe fn passed(tables: &Tables, text: &[u8], at: usize) -> u64 {
         let words = unsafe {
             _mm256_i32gather_epi32::<4>(tables.bitmaps[0].as_ptr().cast(), _mm256_srli_epi32::<5>(hash))
         };
-        // The asked bit goes to the sign: shifts take 31 minus its number, the lower five bits inverted.
+        // The asked bit goes to the sign: shifts take 31 minus its number, the lower five bits
+        // inverted.
         let to_sign = _mm256_andnot_si256(hash, _mm256_set1_epi32(31));
         let signs = _mm256_castsi256_ps(_mm256_sllv_epi32(words, to_sign));
         mask |= (_mm256_movemask_ps(signs) as u64) << (8 * group);

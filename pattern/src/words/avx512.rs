@@ -1,11 +1,13 @@
 //! Marks the windows of 64 positions at a time: AVX-512 with VBMI, VBMI2 and GFNI.
 //!
-//! Shapes: positions `from..end`, a multiple of 64 and at most a chunk; marks are offsets from `from`, ascending. Reads up to 67 bytes behind the
-//! last position. Cost: about 30 instructions for 64 positions that one filter drops, 45 with two, two gathers of 16 lanes for each 16 that
+//! Shapes: positions `from..end`, a multiple of 64 and at most a chunk; marks are offsets from
+//! `from`, ascending. Reads up to 67 bytes behind the last position. Cost: about 30 instructions
+//! for 64 positions that one filter drops, 45 with two, two gathers of 16 lanes for each 16 that
 //! they do not; without filters, four gathers for 64 positions.
 
+use super::marks::{Marks, CHUNK_BYTES, MARGIN_BYTES};
 use super::tables::{Filter, Tables, MULTIPLIERS};
-use super::{Marks, CHUNK_BYTES, MARGIN_BYTES};
+
 use core::arch::x86_64::*;
 
 /// How far ahead of the positions the text is asked for.
@@ -43,7 +45,8 @@ pub(super) fn mark(tables: &Tables, text: &[u8], from: usize, end: usize, marks:
 /// Filters first, then the bitmaps for what passed.
 ///
 /// # Safety
-/// As `mark` checks.
+/// The processor has the instructions, and the chunk with its margin lies within the text: what
+/// `mark` checks.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,gfni,popcnt")]
 unsafe fn filtered<const FILTERS: usize, const FOLD: u8>(
     tables: &Tables,
@@ -98,10 +101,12 @@ fn row_at(quarters: [__m512i; 4], row: __m512i) -> __m512i {
     _mm512_mask_blend_epi8(_mm512_movepi8_mask(row), low, high)
 }
 
-/// The first bitmap for every position, the second for what passed: with thousands of words filters would pass nearly everything.
+/// The first bitmap for every position, the second for what passed: with thousands of words filters
+/// would pass nearly everything.
 ///
 /// # Safety
-/// As `mark` checks.
+/// The processor has the instructions, and the chunk with its margin lies within the text: what
+/// `mark` checks.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,gfni,popcnt")]
 unsafe fn hashed(tables: &Tables, text: &[u8], from: usize, end: usize, marks: &mut Marks) -> usize {
     // Lane k of 16 gets bytes k to k + 3.
@@ -123,10 +128,12 @@ unsafe fn hashed(tables: &Tables, text: &[u8], from: usize, end: usize, marks: &
     unsafe { looked_up::<false>(tables, text, from, marks, count) }
 }
 
-/// Keeps of the first `count` marks those whose windows the bitmaps have, the second one only unless `BOTH`; how many.
+/// Keeps of the first `count` marks those whose windows the bitmaps have, the second one only
+/// unless `BOTH`; how many.
 ///
 /// # Safety
-/// As `mark` checks, and marks are offsets within the chunk.
+/// The processor has the instructions, the chunk and its margin lie within the text, and marks are
+/// offsets within the chunk: what `mark` checks.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,gfni,popcnt")]
 #[inline]
 unsafe fn looked_up<const BOTH: bool>(
@@ -140,11 +147,13 @@ unsafe fn looked_up<const BOTH: bool>(
     for first in (0..count).step_by(16) {
         // SAFETY: 16 entries from `first` on lie within the array, which has 64 more than a chunk.
         let offsets = unsafe { _mm256_loadu_si256(marks.as_ptr().add(first).cast()) };
-        // Entries behind the last one may be stale or written over; as offsets they are below a chunk's length all the same.
+        // Entries behind the last one may be stale or written over; as offsets they are below a
+        // chunk's length all the same.
         let wide =
             _mm512_min_epu32(_mm512_cvtepu16_epi32(offsets), _mm512_set1_epi32(CHUNK_BYTES as i32 - 1));
         let left = (u32::MAX >> (32 - (count - first).min(16))) as u16;
-        // SAFETY: lanes in `left` read four bytes at an offset within the chunk, inside the margin; no others read.
+        // SAFETY: lanes in `left` read four bytes at an offset within the chunk, inside the margin;
+        // no others read.
         let windows = unsafe {
             let none = _mm512_setzero_si512();
             _mm512_mask_i32gather_epi32::<1>(none, left, wide, text.as_ptr().add(from).cast())
@@ -158,7 +167,8 @@ unsafe fn looked_up<const BOTH: bool>(
             mask = bitmap_passes::<1>(tables, windows, mask);
         }
         let compressed = _mm256_maskz_compress_epi16(mask, offsets);
-        // SAFETY: `kept` never exceeds `first`, so 16 entries fit as above, and only such are written over as were read.
+        // SAFETY: `kept` never exceeds `first`, so 16 entries lie within the array, which has 64
+        // more than a chunk, and only entries that were read are written over.
         unsafe { _mm256_storeu_si256(marks.as_mut_ptr().add(kept).cast(), compressed) };
         kept += mask.count_ones() as usize;
     }

@@ -1,7 +1,8 @@
 //! From a marked window to the words that have it, and the choice of each word's window.
 //!
-//! The best window of a word is the one that the text at hand has least often: a sample of the text counts hashes of windows. Words are sorted by
-//! their window's hash and numbered by its upper bits; a word is compared by its first eight bytes under a mask, then its last eight.
+//! The best window of a word is the one that the text at hand has least often: a sample of the text
+//! counts hashes of windows. Words are sorted by their window's hash and numbered by its upper
+//! bits; a word is compared by its first eight bytes under a mask, then its last eight.
 
 use super::list::{List, Spelling, CASE_BIT};
 use super::tables::{value, window_at, Tables, MULTIPLIERS};
@@ -11,7 +12,7 @@ const SAMPLE_BITS: u32 = 16;
 /// A sample is this many pieces of this many bytes.
 const SAMPLE_PIECES: usize = 16;
 const PIECE_BYTES: usize = 4096;
-/// They are spread over this much of the text.
+/// Samples are spread over this much of the text.
 const SPREAD_BYTES: usize = 1 << 20;
 
 /// A word and its window.
@@ -21,7 +22,7 @@ struct Word {
     /// Where the window begins in it.
     window: u32,
     bytes: u32,
-    /// Its number in the list.
+    /// The word's number in the list.
     number: u32,
     /// The first eight bytes or fewer.
     head: u64,
@@ -42,7 +43,8 @@ pub(super) struct Index {
 }
 
 impl Index {
-    /// An index whose windows are rare in `text`. Cost: 64 KB of text and every word, some hundred microseconds for thousands.
+    /// An index whose windows are rare in `text`. Cost: 64 KB of text and every word, some hundred
+    /// microseconds for thousands.
     pub(super) fn new(list: &List, text: &[u8]) -> Index {
         let shortest = list.words.iter().map(|word| word.bytes.len()).min().unwrap_or(0);
         let length = shortest.min(4);

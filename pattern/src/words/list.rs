@@ -10,7 +10,7 @@ const MOST_MEMBERS: usize = 32;
 /// One word. Shapes: `bytes` and `folds` have one length.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Spelling {
-    /// Its letters, in lower case where `folds` says so.
+    /// The word's letters, in lower case where `folds` says so.
     pub(super) bytes: Vec<u8>,
     /// [`CASE_BIT`] where the case does not matter, else 0.
     pub(super) folds: Vec<u8>,
@@ -26,8 +26,9 @@ pub(super) struct List {
 }
 
 impl List {
-    /// The words that `hir` is an alternation of; none where it is anything else, a word is empty, or there are more than `most`: common
-    /// prefixes are drawn out of alternations, and unfolding those and classes multiplies.
+    /// The words that `hir` is an alternation of; none where it is anything else, a word is empty,
+    /// or there are more than `most`: common prefixes are drawn out of alternations, and unfolding
+    /// those and classes multiplies.
     pub(super) fn of(hir: &Hir, most: usize) -> Option<List> {
         let mut list = List { most, ..List::default() };
         list.words = list.spellings(hir)?;
@@ -61,19 +62,19 @@ impl List {
     /// A word for each member of a class, both cases of a letter in one.
     fn letters(&mut self, class: &Class) -> Option<Vec<Spelling>> {
         let members = members(class)?;
-        let has = |letter: u8| members.contains(&Member::Byte(letter));
+        let has = |letter: u8| members.contains(&Letter::Byte(letter));
         let mut words = Vec::new();
         for member in &members {
             match *member {
-                Member::Byte(byte) if byte.is_ascii_uppercase() && has(byte.to_ascii_lowercase()) => (),
-                Member::Byte(byte) => {
+                Letter::Byte(byte) if byte.is_ascii_uppercase() && has(byte.to_ascii_lowercase()) => (),
+                Letter::Byte(byte) => {
                     let folds = byte.is_ascii_lowercase() && has(byte.to_ascii_uppercase());
                     words.push(Spelling { bytes: vec![byte], folds: vec![if folds { CASE_BIT } else { 0 }] });
                 }
-                Member::Long(long) if long_form_of(long).is_some_and(has) => {
+                Letter::Long(long) if long_form_of(long).is_some_and(has) => {
                     self.has_long_forms = true;
                 }
-                Member::Long(long) => {
+                Letter::Long(long) => {
                     let bytes = long.to_string().into_bytes();
                     words.push(Spelling { folds: vec![0; bytes.len()], bytes });
                 }
@@ -85,25 +86,25 @@ impl List {
 
 /// A member of a class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Member {
+enum Letter {
     Byte(u8),
     /// A character of several bytes.
     Long(char),
 }
 
 /// The members of a class of few.
-fn members(class: &Class) -> Option<Vec<Member>> {
+fn members(class: &Class) -> Option<Vec<Letter>> {
     let mut members = Vec::new();
     match class {
         Class::Unicode(class) => {
             for range in class.iter().filter(|range| range.len() <= MOST_MEMBERS) {
-                let member = |c: char| if c.is_ascii() { Member::Byte(c as u8) } else { Member::Long(c) };
+                let member = |c: char| if c.is_ascii() { Letter::Byte(c as u8) } else { Letter::Long(c) };
                 members.extend((range.start()..=range.end()).map(member));
             }
             (class.iter().map(|range| range.len()).sum::<usize>() <= MOST_MEMBERS).then_some(members)
         }
         Class::Bytes(class) => {
-            class.iter().for_each(|range| members.extend((range.start()..=range.end()).map(Member::Byte)));
+            class.iter().for_each(|range| members.extend((range.start()..=range.end()).map(Letter::Byte)));
             (members.len() <= MOST_MEMBERS).then_some(members)
         }
     }

@@ -1,11 +1,12 @@
 //! Lines that contain any of many words.
 //!
-//! Each word is known by a window of its four bytes (or as many as the shortest word has), the one that is rarest in the text. A kernel of
-//! [`KERNELS`] marks the positions where such a window may stand, by the sieves of `tables`; what is left is looked up and compared by `index`. A hit
-//! reports its line and skips the rest of it. Words may fold the case of ASCII letters; where a letter has a third form beyond
-//! ASCII, lines that hold such a form are asked of the automaton.
-//! Left out: words of one byte, which are a class. Source: the bucket filters of Hyperscan's FDR and Teddy (Wang et al. 2019), with hashes in place
-//! of buckets.
+//! Each word is known by a window of its four bytes (or as many as the shortest word has), the one
+//! that is rarest in the text. A kernel of [`KERNELS`] marks the positions where such a window may
+//! stand, by the sieves of `tables`; what is left is looked up and compared by `index`. A hit
+//! reports its line and skips the rest of it. Words may fold the case of ASCII letters; where a
+//! letter has a third form beyond ASCII, lines that hold such a form are asked of the automaton.
+//! Left out: words of one byte, which are a class. Source: the bucket filters of Hyperscan's FDR
+//! and Teddy (Wang et al. 2019), with hashes in place of buckets.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -13,26 +14,19 @@ mod avx2;
 mod avx512;
 mod index;
 mod list;
+mod marks;
 mod scalar;
 mod tables;
 
-use crate::line;
-use crate::plan::Push;
-use crate::regex::Automaton;
+use crate::line::{self, Push};
+use crate::regex::automaton::Automaton;
 use index::Index;
 use list::List;
+use marks::{Marks, CHUNK_BYTES, MARGIN_BYTES};
 use regex_syntax::hir::Hir;
 use std::ops::ControlFlow;
 use std::sync::OnceLock;
 use tables::Tables;
-
-/// Positions that a kernel marks at a time.
-const CHUNK_BYTES: usize = 4096;
-/// Bytes behind the last position that a kernel may read.
-const MARGIN_BYTES: usize = 128;
-
-/// Offsets into a chunk, ascending, and room for a vector behind them.
-type Marks = [u16; CHUNK_BYTES + 64];
 
 /// A way to mark the windows of a chunk.
 #[derive(Debug)]
@@ -41,11 +35,13 @@ struct MarkKernel {
     is_available: fn() -> bool,
     /// The fewest words with which it is faster than the automaton.
     fewest_words: usize,
-    /// Marks the windows at positions `from..end`, a multiple of 64 and at most a chunk, that the tables let pass; how many.
+    /// Marks the windows at positions `from..end`, a multiple of 64 and at most a chunk, that the
+    /// tables let pass; how many.
     mark: fn(&Tables, &[u8], usize, usize, &mut Marks) -> usize,
 }
 
-/// All kernels, the fastest first. The last one is the slow twin of the others and never faster than the automaton.
+/// All kernels, the fastest first. The last one is the slow twin of the others and never faster
+/// than the automaton.
 const KERNELS: &[MarkKernel] = &[
     #[cfg(target_arch = "x86_64")]
     MarkKernel { name: "avx512", is_available: avx512::is_available, fewest_words: 1, mark: avx512::mark },
@@ -64,8 +60,9 @@ pub(crate) struct Words {
 }
 
 impl Words {
-    /// A search for the words, `most` of them, that an expression is an alternation of; none where it is no such thing, a word is too short, or the
-    /// automaton is faster on this machine.
+    /// A search for the words, `most` of them, that an expression is an alternation of; `None`
+    /// where it is no such alternation, a word is too short, or the automaton is faster on this
+    /// machine.
     pub(crate) fn new(hir: &Hir, most: usize) -> Option<Words> {
         let list = List::of(hir, most)?;
         let fits = |kernel: &&MarkKernel| (kernel.is_available)() && list.words.len() >= kernel.fewest_words;
@@ -106,7 +103,8 @@ impl Words {
         })
     }
 
-    /// Tells of each line with a word: the end of the line told before, a position in this one, its end.
+    /// Calls `tell` for each line with a word: the end of the last such line, a position in this
+    /// one, its end.
     fn hits(
         &self,
         spans: &Automaton,
@@ -116,6 +114,8 @@ impl Words {
     ) -> ControlFlow<()> {
         let index = self.index.get_or_init(|| Index::new(&self.list, text));
         let mut marks = [0u16; CHUNK_BYTES + 64];
+        // `from` is where the next chunk begins, `past` the end of the last line that was told of:
+        // marks before it stand in a line that is done with.
         let (mut from, mut past) = (0, 0);
         while from < text.len() {
             let (end, mut count) = self.mark(&index.tables, text, from, &mut marks);
@@ -156,7 +156,8 @@ impl Words {
     }
 }
 
-/// Offsets of characters that fold to an ASCII letter, the Kelvin sign and the long s, that begin at `from..end`.
+/// Offsets of characters that fold to an ASCII letter, the Kelvin sign and the long s, that begin
+/// at `from..end`.
 fn long_forms(text: &[u8], from: usize, end: usize) -> Vec<u16> {
     let [kelvin, long_s] = ["\u{212a}", "\u{17f}"].map(str::as_bytes);
     let stands = |at: usize| text[at..].starts_with(kelvin) || text[at..].starts_with(long_s);

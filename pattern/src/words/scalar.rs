@@ -1,7 +1,7 @@
 //! Marks one window after the other: the slow twin, and what runs where a text ends.
 
+use super::marks::Marks;
 use super::tables::{window_at, Tables};
-use super::Marks;
 
 /// Marks the windows at `from..end` that the tables let pass; how many.
 pub(super) fn mark(tables: &Tables, text: &[u8], from: usize, end: usize, marks: &mut Marks) -> usize {

@@ -1,10 +1,12 @@
 //! What a kernel asks about a window of four bytes: whether a word may have it.
 //!
-//! Three sieves, each a set of hashes, in the order in which they are asked. **Filters** of 2,048 bits lie in registers: a linear map over bits gives a row
-//! of eight bits and a place in it; one for few words, two with independent maps for some hundreds, as two that are each a fifth full pass a
-//! twentieth; none for thousands, where they would be full. **Bitmaps** of 8 or 16 KB lie in the first-level cache: two, with different multipliers.
-//! With case folded, all bytes of windows have the case bit set, in the text and in the tables; that this joins other bytes too costs nothing but
-//! a few more marks.
+//! Three sieves, each a set of hashes, in the order in which they are asked. **Filters** of 2,048
+//! bits lie in registers: a linear map over bits gives a row of eight bits and a place in it; one
+//! for few words, two with independent maps for some hundreds, as two that are each a fifth full
+//! pass a twentieth; none for thousands, where they would be full. **Bitmaps** of 8 or 16 KB lie in
+//! the first-level cache: two, with different multipliers. With case folded, all bytes of windows
+//! have the case bit set, in the text and in the tables; that this joins other bytes too costs
+//! nothing but a few more marks.
 
 /// One filter passes too much beyond this many words.
 const WORDS_OF_ONE_FILTER: usize = 60;
@@ -26,7 +28,8 @@ pub(super) struct Tables {
     pub(super) fold: u8,
     /// None, one or two.
     pub(super) filters: Vec<Filter>,
-    /// Its lower half numbers the place in a row of the first filter, its upper half that of the second.
+    /// Its lower half numbers the place in a row of the first filter, its upper half that of the
+    /// second.
     pub(super) places: Map,
     pub(super) bitmaps: [Vec<u32>; 2],
     /// A bitmap has two to the power of this many bits.
@@ -101,7 +104,8 @@ impl Tables {
     }
 }
 
-/// A regular map that looks random, with no part for bytes that a window lacks (splitmix64: Steele et al. 2014).
+/// A regular map that looks random, with no part for bytes that a window lacks (splitmix64: Steele
+/// et al. 2014).
 fn map(number: u64, length: usize) -> Map {
     std::array::from_fn(|at| {
         let seed = (4 * number + at as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -120,7 +124,8 @@ fn sum(map: &Map, window: u32) -> u8 {
     map.iter().zip(window.to_le_bytes()).fold(0, |sum, (&matrix, byte)| sum ^ affine(matrix, byte))
 }
 
-/// A matrix of bits times a byte: bit `i` is the parity of row `7 - i` and the byte, as GFNI has it.
+/// A matrix of bits times a byte: bit `i` is the parity of row `7 - i` and the byte, as GFNI has
+/// it.
 fn affine(matrix: u64, byte: u8) -> u8 {
     (0..8).fold(0, |sum, at| {
         let row = matrix.to_le_bytes()[7 - at];

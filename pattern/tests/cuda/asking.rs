@@ -3,10 +3,12 @@
 use crate::cards::{cards, check, emulator, folder, line_ends, shapes, turn};
 use crate::missing::sentence;
 use crate::texts::{program, text};
-use pattern::kernel::cuda::{Cuda, CudaError, CudaOptions, GpuProgram, GpuText, HostText, PinnedText, Reach};
-use pattern::kernel::Scanner;
-use pattern::program::BitProgram;
-use pattern::{Regex, RegexBuilder};
+use lightfoot_pattern::kernel::cuda::{
+    Cuda, CudaError, CudaOptions, GpuProgram, GpuText, HostText, PinnedText, Reach,
+};
+use lightfoot_pattern::kernel::Scanner;
+use lightfoot_pattern::program::BitProgram;
+use lightfoot_pattern::{Regex, RegexBuilder};
 use std::ops::ControlFlow;
 
 #[test]

@@ -52,6 +52,8 @@ static const char PRELUDE[] =
     "#define __syncthreads_or(value) ((int)lf_host->meet(6, (value) != 0, 0))\n"
     "#define __popcll(word) __builtin_popcountll(word)\n#define __ffs(word) __builtin_ffs(word)\n"
     "#define __ffsll(word) __builtin_ffsll(word)\n#define __clz(word) ((word) ? __builtin_clz(word) : 32)\n"
+    "static inline u32 __funnelshift_l(u32 low, u32 high, u32 by) { return (u32)(((u64)high << 32 | low) << (by & 31) >> 32); }\n"
+    "static inline u64 atomicAdd(u64 *to, u64 more) { u64 old = *to; *to += more; return old; }\n"
     "static inline u32 __byte_perm(u32 a, u32 b, u32 selector) {\n"
     "    u64 both = (u64)b << 32 | a; u32 out = 0; int at;\n"
     "    for (at = 0; at < 4; ++at) out |= (u32)(both >> (selector >> 4 * at & 7) * 8 & 255) << 8 * at;\n"
@@ -177,7 +179,7 @@ static void run_block(u32 threads) {
 
 // --- streams: work is done when somebody waits for it
 
-enum { COPY_IN, COPY_OUT, COPY_WITHIN, LAUNCH, WAIT };
+enum { COPY_IN, COPY_OUT, COPY_WITHIN, CLEAR, LAUNCH, WAIT };
 
 struct Module { void *library; struct Host **ignored; };
 struct Stream;
@@ -205,6 +207,7 @@ static void perform(struct Work work) {
     u32 number;
     switch (work.kind) {
     case COPY_IN: case COPY_OUT: case COPY_WITHIN: memcpy(work.to, work.from, work.bytes); break;
+    case CLEAR: memset(work.to, 0, work.bytes); break;
     case WAIT: run_until(work.stream, work.until); break;
     case LAUNCH:
         work.begin(&host);
@@ -243,7 +246,7 @@ static void check_unused(u64 start, u64 bytes) {
     for (number = 0; number < stream_count; ++number) {
         for (at = streams[number]->done; at < streams[number]->queued; ++at) {
             struct Work *work = &streams[number]->work[at];
-            if (work->kind <= COPY_WITHIN && (within((u64)work->to, start, bytes) || within((u64)work->from, start, bytes)))
+            if (work->kind <= CLEAR && (within((u64)work->to, start, bytes) || within((u64)work->from, start, bytes)))
                 die("memory was freed that a copy still uses");
             for (word = 0; work->kind == LAUNCH && word < 16; ++word)
                 if (within(work->task.words[word], start, bytes)) die("memory was freed that a kernel still uses");
@@ -332,6 +335,9 @@ int cuMemcpyDtoHAsync_v2(void *to, u64 from, size_t bytes, struct Stream *stream
 }
 int cuMemcpyDtoDAsync_v2(u64 to, u64 from, size_t bytes, struct Stream *stream) {
     return queue(stream, (struct Work){ .kind = COPY_WITHIN, .to = (char *)to, .from = (const char *)from, .bytes = bytes });
+}
+int cuMemsetD8Async(u64 to, unsigned char value, size_t bytes, struct Stream *stream) {
+    return value + queue(stream, (struct Work){ .kind = CLEAR, .to = (char *)to, .bytes = bytes });
 }
 int cuStreamCreate(struct Stream **stream, u32 flags) {
     *stream = calloc(1, sizeof **stream);

@@ -1,8 +1,11 @@
-//! Programs on a card: the very text that NVRTC gets, executed, against the kernels of the processor and the reference.
+//! Programs on a card: the very text that NVRTC gets, executed, against the kernels of the
+//! processor and the reference.
 //!
-//! Every test runs on each of [`cards`](cards::cards): the machine's own where there is one, and an emulated one (`tests/cuda/emulator.c`), whose compiler is the host's and whose threads
-//! are fibers that meet at warp and block operations. So lowering, chains, streams of work and their waits are tested without a card. What is not here is
-//! said. `PATTERN_CARD_CASES` asks for more random patterns than the few that usual runs have time for.
+//! Every test runs on each of [`cards`](cards::cards): the machine's own where there is one, and an
+//! emulated one (`tests/cuda/emulator.c`), whose compiler is the host's and whose threads are
+//! fibers that meet at warp and block operations. So lowering, chains, streams of work and their
+//! waits are tested without a card. What is not here is said. `PATTERN_CARD_CASES` asks for more
+//! random patterns than the few that usual runs have time for.
 #![cfg(unix)]
 
 mod asking;
@@ -14,10 +17,10 @@ mod texts;
 
 use cards::{cards, check, shapes, turn};
 use drawn::{random_program, Random};
-use pattern::kernel::cuda::lower::{lower, Entry};
-use pattern::kernel::cuda::{Cuda, GpuProgram, GpuText, Reach, Width};
-use pattern::program::BitProgram;
-use pattern::reference;
+use lightfoot_pattern::kernel::cuda::lower::{lower, Entry};
+use lightfoot_pattern::kernel::cuda::{Cuda, GpuProgram, GpuText, Reach, Width};
+use lightfoot_pattern::program::BitProgram;
+use lightfoot_pattern::reference;
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
 use texts::{frozen, moderate, program, random_pattern, text, PATTERNS};

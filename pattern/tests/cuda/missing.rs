@@ -2,7 +2,7 @@
 
 use crate::cards::{check, emulated, emulator, folder, turn};
 use crate::texts::program;
-use pattern::kernel::cuda::{Cuda, CudaError, CudaOptions, GpuProgram, HostText, Reach};
+use lightfoot_pattern::kernel::cuda::{Cuda, CudaError, CudaOptions, GpuProgram, HostText, Reach};
 use std::path::PathBuf;
 
 pub(crate) fn sentence(error: &CudaError) -> String {
@@ -75,7 +75,8 @@ fn compiled_programs_are_kept_in_files() {
     for round in 0..2 {
         let cuda = open();
         check(&cuda, &program("k[e]pt"), Reach::Line, b"kept\nlost\n", "kept");
-        // The program, the chain that a text this small never needs left out, and the kernels that all programs share.
+        // The program, the chain that a text this small never needs left out, and the kernels that
+        // all programs share.
         assert_eq!(files(), 2, "round {round}");
     }
     // A file with another program's key is a miss.

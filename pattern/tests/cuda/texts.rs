@@ -1,11 +1,12 @@
 //! Texts and programs: of every kind of operation, frozen, and random.
 
 use crate::drawn::{patterns, Random, LEAVES};
-use pattern::compile::{compile, CompileOptions};
-use pattern::program::BitProgram;
+use lightfoot_pattern::compile::{compile, CompileOptions};
+use lightfoot_pattern::program::BitProgram;
 use proptest::prelude::*;
 
-/// A text of about so many bytes: lines of words, some longer than a step and some than a segment, and stretches of other scripts.
+/// A text of about so many bytes: lines of words, some longer than a step and some than a segment,
+/// and stretches of other scripts.
 pub(crate) fn text(bytes: usize, seed: u64) -> Vec<u8> {
     const PIECES: &[&str] = &[
         "a",
@@ -49,7 +50,8 @@ pub(crate) fn text(bytes: usize, seed: u64) -> Vec<u8> {
     text
 }
 
-/// Patterns of every kind of operation: advances of all distances, stars, nested stars, classes of all scripts, looks.
+/// Patterns of every kind of operation: advances of all distances, stars, nested stars, classes of
+/// all scripts, looks.
 pub(crate) const PATTERNS: &[&str] = &[
     "sing",
     "[a-z]+ing",

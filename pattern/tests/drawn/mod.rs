@@ -1,6 +1,7 @@
-//! What tests of all kernels draw: random patterns from the same leaves, and random programs such as no expression has.
+//! What tests of all kernels draw: random patterns from the same leaves, and random programs such
+//! as no expression has.
 
-use pattern::program::BitProgram;
+use lightfoot_pattern::program::BitProgram;
 use proptest::prelude::*;
 
 /// Leaves of patterns, which each test adds its own to.
@@ -50,7 +51,8 @@ impl Random {
     }
 }
 
-/// A program of random operations in random order, bodies included, whose output may depend on all of the text.
+/// A program of random operations in random order, bodies included, whose output may depend on all
+/// of the text.
 struct Scribe {
     random: Random,
     code: String,

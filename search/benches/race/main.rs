@@ -1,11 +1,14 @@
-//! `cargo bench -p search -- [--kib 16,1024] [--type u32|u64] [--keys uniform] [--seconds N] [--all]`: races the index against what people use today.
+//! `cargo bench -p lightfoot-search -- [--kib 16,1024] [--type u32|u64] [--keys uniform] [--seconds
+//! N] [--all]`: races the index against what people use today.
 //!
-//! Everybody answers the same queries in interleaved rounds, alone on a core, huge pages asked for by all who can; medians are printed as a table beside the limit
-//! of one random cache line per query. `--all` adds every layout of the family. `--build` instead times building (nanoseconds per key, sorted keys, one thread) and batches on two threads.
+//! Everybody answers the same queries in interleaved rounds, alone on a core, huge pages asked for
+//! by all who can; medians are printed as a table beside the limit of one random cache line per
+//! query. `--all` adds every layout of the family. `--build` instead times building (nanoseconds
+//! per key, sorted keys, one thread) and batches on two threads.
 
-use search::race::{race, Answers, Chained, Contestant, Figure, Limit, Rounds, CHUNK};
-use search::sample::{Distribution, Random, DISTRIBUTIONS};
-use search::{Index, Key, Layout, Options, LAYOUTS};
+use lightfoot_search::race::{race, Answers, Chained, Contestant, Figure, Limit, Rounds, CHUNK};
+use lightfoot_search::sample::{Distribution, Random, DISTRIBUTIONS};
+use lightfoot_search::{Index, Key, Layout, Options, LAYOUTS};
 
 /// What to race.
 struct Arguments {
@@ -87,7 +90,7 @@ fn build<K: Key>(kib: usize, keys: &[K]) {
     };
     let (planned, tree) = (built(None), built(Some(Layout::Tree)));
     let index = Index::build(keys).expect("sorted keys");
-    let queries = search::sample::hits(keys, 512 * CHUNK, 5);
+    let queries = lightfoot_search::sample::hits(keys, 512 * CHUNK, 5);
     let mut ranks = vec![0; queries.len()];
     index.batch(&queries, &mut ranks);
     let one = median(Box::new(|| index.batch(&queries, &mut ranks)));
@@ -104,7 +107,7 @@ fn queries(max: u64, keys: &[u64], distribution: Distribution) -> Vec<u64> {
     let mut random = Random::new(77);
     match distribution {
         Distribution::Uniform => (0..64 * CHUNK).map(|_| random.below(max)).collect(),
-        _ => search::sample::hits(keys, 64 * CHUNK, 5),
+        _ => lightfoot_search::sample::hits(keys, 64 * CHUNK, 5),
     }
 }
 

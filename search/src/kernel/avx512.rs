@@ -1,25 +1,21 @@
-//! AVX-512: one unsigned compare per line, whose mask is counted. Needs F, BW, VL and DQ (every AVX-512 server part since 2017).
+//! AVX-512: one unsigned compare per line, whose mask is counted. Needs F, BW, VL and DQ (every
+//! AVX-512 server part since 2017).
 //!
-//! Cost of a line: load and compare fused, mask to a register, population count; about 7 cycles from line to count.
+//! Cost of a line: load and compare fused, mask to a register, population count; about 7 cycles
+//! from line to count.
 
 use core::arch::x86_64::*;
 
-use super::{define_kernel, DIFFERS, MARKS};
 use crate::line::Line;
+use crate::simd::{DIFFERS, MARKS};
 
 /// Proof that the processor has AVX-512 F, BW, VL and DQ, BMI1/2 and POPCNT.
 #[derive(Clone, Copy)]
 pub(crate) struct Avx512(());
 
-impl Avx512 {
-    /// The token, when the processor has the instructions.
-    pub(crate) fn new() -> Option<Avx512> {
-        available().then_some(Avx512(()))
-    }
-}
-
+/// True when the processor has the instructions.
 #[cfg(feature = "std")]
-fn available() -> bool {
+pub(super) fn is_available() -> bool {
     use std::arch::is_x86_feature_detected as has;
     has!("avx512f")
         && has!("avx512bw")
@@ -30,8 +26,10 @@ fn available() -> bool {
         && has!("popcnt")
 }
 
+/// True when the build requires a processor that has the instructions: without `std` nobody can
+/// ask.
 #[cfg(not(feature = "std"))]
-fn available() -> bool {
+pub(super) fn is_available() -> bool {
     cfg!(all(target_feature = "avx512f", target_feature = "avx512bw", target_feature = "avx512vl"))
         && cfg!(all(target_feature = "avx512dq", target_feature = "bmi2", target_feature = "popcnt"))
 }
@@ -46,37 +44,39 @@ fn load<T>(lanes: &T) -> __m512i {
 
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,popcnt")]
-fn less_u8<const SKIP: usize>(lanes: &[u8; 64], q: u8) -> usize {
-    (_mm512_cmplt_epu8_mask(load(lanes), _mm512_set1_epi8(q as i8)) >> SKIP).count_ones() as usize
+fn less_u8<const SKIP: usize>(lanes: &[u8; 64], query: u8) -> usize {
+    // The mask has a bit per lane: those to skip are shifted out, the others counted.
+    (_mm512_cmplt_epu8_mask(load(lanes), _mm512_set1_epi8(query as i8)) >> SKIP).count_ones() as usize
 }
 
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,popcnt")]
-fn less_u16<const SKIP: usize>(lanes: &[u16; 32], q: u16) -> usize {
-    (_mm512_cmplt_epu16_mask(load(lanes), _mm512_set1_epi16(q as i16)) >> SKIP).count_ones() as usize
+fn less_u16<const SKIP: usize>(lanes: &[u16; 32], query: u16) -> usize {
+    (_mm512_cmplt_epu16_mask(load(lanes), _mm512_set1_epi16(query as i16)) >> SKIP).count_ones() as usize
 }
 
 #[inline]
 #[target_feature(enable = "avx512f,popcnt")]
-fn less_u32<const SKIP: usize>(lanes: &[u32; 16], q: u32) -> usize {
-    (_mm512_cmplt_epu32_mask(load(lanes), _mm512_set1_epi32(q as i32)) >> SKIP).count_ones() as usize
+fn less_u32<const SKIP: usize>(lanes: &[u32; 16], query: u32) -> usize {
+    (_mm512_cmplt_epu32_mask(load(lanes), _mm512_set1_epi32(query as i32)) >> SKIP).count_ones() as usize
 }
 
 #[inline]
 #[target_feature(enable = "avx512f,popcnt")]
-fn less_u64<const SKIP: usize>(lanes: &[u64; 8], q: u64) -> usize {
-    (_mm512_cmplt_epu64_mask(load(lanes), _mm512_set1_epi64(q as i64)) >> SKIP).count_ones() as usize
+fn less_u64<const SKIP: usize>(lanes: &[u64; 8], query: u64) -> usize {
+    (_mm512_cmplt_epu64_mask(load(lanes), _mm512_set1_epi64(query as i64)) >> SKIP).count_ones() as usize
 }
 
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
-fn mask_less_u16(lanes: &[u16; 32], q: u16) -> u32 {
-    _mm512_cmplt_epu16_mask(load(lanes), _mm512_set1_epi16(q as i16))
+fn mask_less_u16(lanes: &[u16; 32], query: u16) -> u32 {
+    _mm512_cmplt_epu16_mask(load(lanes), _mm512_set1_epi16(query as i16))
 }
 
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn marked(words: &[usize; MARKS], mask: u32) -> u64 {
+    // Eight words a vector, eight bits of the answer each, the last ones first.
     let mask = _mm512_set1_epi64(i64::from(mask));
     let (eights, _) = words.as_chunks::<8>();
     eights
@@ -88,6 +88,7 @@ fn marked(words: &[usize; MARKS], mask: u32) -> u64 {
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn differs(a: &[u32; DIFFERS], b: &[u32; DIFFERS]) -> u64 {
+    // A compare gives sixteen bits of the answer; four of them make the word.
     let ((a, _), (b, _)) = (a.as_chunks::<16>(), b.as_chunks::<16>());
     let differs = |(a, b)| u64::from(_mm512_cmpneq_epi32_mask(load::<[u32; 16]>(a), load::<[u32; 16]>(b)));
     a.iter().zip(b).map(differs).rev().fold(0, |bits, sixteen| bits << 16 | sixteen)

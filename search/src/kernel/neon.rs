@@ -1,35 +1,36 @@
-//! NEON (AArch64): four 128-bit quarters per line; a compare gives all ones, so subtracting the results counts them.
+//! NEON (AArch64): four 128-bit quarters per line; a compare gives all ones, so subtracting the
+//! results counts them.
 
 use core::arch::aarch64::*;
 
-use super::define_kernel;
 use crate::line::Line;
 
 /// Proof that the processor has NEON, which the AArch64 targets of Rust take as given.
 #[derive(Clone, Copy)]
 pub(crate) struct Neon(());
 
-impl Neon {
-    /// The token, when the build's baseline has NEON.
-    pub(crate) fn new() -> Option<Neon> {
-        cfg!(target_feature = "neon").then_some(Neon(()))
-    }
+/// True when the build's baseline has NEON.
+pub(super) fn is_available() -> bool {
+    cfg!(target_feature = "neon")
 }
 
-/// Defines one counting function: the quarters of a line compared with `q`, the skipped lanes taken off again.
+/// Defines one counting function: the quarters of a line compared with `query`, the skipped lanes
+/// taken off again.
 macro_rules! define_less {
     ($name:ident, $lane:ty, $lanes:literal, $per:literal, $load:ident, $dup:ident, $less:ident, $count:ident) => {
         #[inline]
         #[target_feature(enable = "neon")]
-        fn $name<const SKIP: usize>(lanes: &[$lane; $lanes], q: $lane) -> usize {
-            let wanted = $dup(q);
+        fn $name<const SKIP: usize>(lanes: &[$lane; $lanes], query: $lane) -> usize {
+            // A compare gives all ones in a lane, whose top bit is counted across the quarter.
+            let wanted = $dup(query);
             let mut count = 0;
             for quarter in lanes.chunks_exact($per) {
                 // SAFETY: `quarter` is 16 readable bytes; the load needs only the lane's alignment.
                 let quarter = unsafe { $load(quarter.as_ptr()) };
                 count += $count($less(quarter, wanted));
             }
-            let skipped = lanes[..SKIP].iter().filter(|&&lane| lane < q).count();
+            // Lanes in front of `SKIP` are no digits: what they added is taken off.
+            let skipped = lanes[..SKIP].iter().filter(|&&lane| lane < query).count();
             count - skipped
         }
     };
@@ -66,12 +67,13 @@ define_less!(less_u64, u64, 8, 2, vld1q_u64, vdupq_n_u64, vcltq_u64, ones_u64);
 
 #[inline]
 #[target_feature(enable = "neon")]
-fn mask_less_u16(lanes: &[u16; 32], q: u16) -> u32 {
-    lanes.iter().rev().fold(0, |mask, &lane| mask << 1 | u32::from(lane < q))
+fn mask_less_u16(lanes: &[u16; 32], query: u16) -> u32 {
+    lanes.iter().rev().fold(0, |mask, &lane| mask << 1 | u32::from(lane < query))
 }
 
 define_kernel!(Neon, "neon", {
-    /// The prefetch instruction is not a stable intrinsic on this target; out-of-order execution must do.
+    /// The prefetch instruction is not a stable intrinsic on this target; out-of-order execution
+    /// must do.
     #[inline(always)]
     fn prefetch(self, _lines: &[Line], _index: usize) {}
 });

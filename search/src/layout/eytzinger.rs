@@ -1,15 +1,29 @@
-//! Eytzinger: the binary tree in breadth-first order, node k's children at 2k and 2k + 1, slot 0 unused.
+//! Eytzinger: the binary tree in breadth-first order, node k's children at 2k and 2k + 1, slot 0
+//! unused.
 //!
-//! The sixteen (u32) or eight (u64) descendants four (three) levels down fill exactly one line, so one prefetch per level hides most of the
-//! waiting: log2 n levels, a quarter of them waited for. The rank comes from the path alone, no stored ranks: if the h levels were
-//! full, the path's bits would be the number x of smaller slots; the slots missing at the end of the last level that lie before x are taken off.
+//! The sixteen (u32) or eight (u64) descendants four (three) levels down fill exactly one line, so
+//! one prefetch per level hides most of the waiting: log2 n levels, a quarter of them waited for.
+//! The rank comes from the path alone, no stored ranks: if the h levels were full, the path's bits
+//! would be the number x of smaller slots; the slots missing at the end of the last level that lie
+//! before x are taken off.
 //!
-//! Memory: the keys and one slot. Source: Khuong and Morin 2017, section 4 (layout and prefetch); the rank is derived here.
+//! Memory: the keys and one slot. Source: Khuong and Morin 2017, section 4 (layout and prefetch);
+//! the rank is derived here.
 
-use super::{Fill, Method, Shape};
-use crate::kernel::Simd;
-use crate::key::{Exact, Lane};
+use super::method::{self, Contents, Method, Numbers, Placing, Properties, Refusal};
+use crate::lane::{Exact, Lane};
 use crate::line::{lanes, lanes_mut, lines_for, Line};
+use crate::memory::Memory;
+use crate::simd::{Simd, Vectors};
+
+/// What the family's table says about this layout.
+pub(super) const PROPERTIES: Properties = Properties {
+    code: 3,
+    name: "eytzinger",
+    about: "breadth-first binary tree, prefetching four levels ahead",
+    bound: "at most log2 n a query, in a quarter of the waits",
+    is_order_checked: false,
+};
 
 /// n keys in breadth-first order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,62 +53,27 @@ impl Eytzinger {
 
     /// The slot of the key of rank `rank`.
     fn slot_of_rank(&self, rank: usize) -> usize {
+        // Ranks up to the end of the last level stand as in a full tree; behind it every second
+        // rank of the full tree is missing.
         let full = if rank < 2 * self.last { rank } else { 2 * rank + 1 - 2 * self.last };
         let up = (full + 1).trailing_zeros();
         (1 << (self.height - 1 - up)) + ((full + 1) >> (up + 1))
     }
 
-    /// One step down from `slot`, which may be missing: a missing slot counts as larger than everything.
+    /// One step down from `slot`, which may be missing: a missing slot counts as larger than
+    /// everything.
     #[inline(always)]
-    fn step<L: Lane>(&self, slots: &[L], slot: usize, q: L) -> usize {
-        2 * slot + usize::from(slot <= self.n && slots[slot] < q)
+    fn step<L: Lane>(&self, slots: &[L], slot: usize, query: L) -> usize {
+        2 * slot + usize::from(slot <= self.n && slots[slot] < query)
     }
 }
 
 /// Queries whose descents run abreast.
 const ABREAST: usize = 16;
 
-impl<L: Lane> Method<L> for Eytzinger {
-    fn of(shape: &Shape<L>) -> &Self {
-        let Shape::Eytzinger(this) = shape else { unreachable!("the kernel was chosen for this layout") };
-        this
-    }
-
+impl<L: Lane> Contents<L> for Eytzinger {
     fn lines(&self) -> usize {
         self.lines
-    }
-
-    #[inline(always)]
-    fn rank<S: Simd>(&self, simd: S, lines: &[Line], q: L) -> usize {
-        let slots = lanes::<L>(lines);
-        let mut slot = 1;
-        for _ in 1..self.height {
-            simd.prefetch(lines, slot);
-            slot = 2 * slot + usize::from(slots[slot] < q);
-        }
-        if self.height > 0 {
-            slot = self.step(slots, slot, q);
-        }
-        self.rank_of_path(slot)
-    }
-
-    #[inline(always)]
-    fn ranks<S: Simd>(&self, simd: S, lines: &[Line], qs: &[L], out: &mut [usize]) {
-        let slots = lanes::<L>(lines);
-        for (qs, out) in qs.chunks(ABREAST).zip(out.chunks_mut(ABREAST)) {
-            let mut at = [1; ABREAST];
-            for level in 0..self.height {
-                for (slot, &q) in at.iter_mut().zip(qs) {
-                    if level + 1 < self.height {
-                        simd.prefetch(lines, *slot);
-                        *slot = 2 * *slot + usize::from(slots[*slot] < q);
-                    } else {
-                        *slot = self.step(slots, *slot, q);
-                    }
-                }
-            }
-            out.iter_mut().zip(at).for_each(|(rank, slot)| *rank = self.rank_of_path(slot));
-        }
     }
 
     fn key(&self, lines: &[Line], rank: usize) -> L {
@@ -106,8 +85,59 @@ impl<L: Lane> Method<L> for Eytzinger {
     }
 }
 
-impl<L: Lane> Fill<L> for Eytzinger {
-    fn fill<K: Exact<As = L>>(&self, keys: &[K], lines: &mut [Line], _threads: usize) {
+impl<L: Lane> Method<L> for Eytzinger {
+    fn build<K: Exact<As = L>>(
+        keys: &[K],
+        _placing: Placing<impl Vectors>,
+    ) -> Result<(Self, Memory), Refusal> {
+        method::filled::<L, _>(Eytzinger::new::<L>(keys.len()), |shape, lines| {
+            shape.fill(keys, lines);
+            Ok(())
+        })
+    }
+
+    fn from_numbers(n: usize, _numbers: Numbers) -> Option<Self> {
+        Some(Eytzinger::new::<L>(n))
+    }
+
+    #[inline(always)]
+    fn rank<S: Simd>(&self, simd: S, lines: &[Line], query: L) -> usize {
+        let slots = lanes::<L>(lines);
+        // Every level but the last is full, so its slots need no check.
+        let mut slot = 1;
+        for _ in 1..self.height {
+            simd.prefetch(lines, slot);
+            slot = 2 * slot + usize::from(slots[slot] < query);
+        }
+        if self.height > 0 {
+            slot = self.step(slots, slot, query);
+        }
+        self.rank_of_path(slot)
+    }
+
+    #[inline(always)]
+    fn ranks<S: Simd>(&self, simd: S, lines: &[Line], queries: &[L], out: &mut [usize]) {
+        let slots = lanes::<L>(lines);
+        for (queries, out) in queries.chunks(ABREAST).zip(out.chunks_mut(ABREAST)) {
+            let mut at = [1; ABREAST];
+            for level in 0..self.height {
+                for (slot, &query) in at.iter_mut().zip(queries) {
+                    if level + 1 < self.height {
+                        simd.prefetch(lines, *slot);
+                        *slot = 2 * *slot + usize::from(slots[*slot] < query);
+                    } else {
+                        *slot = self.step(slots, *slot, query);
+                    }
+                }
+            }
+            out.iter_mut().zip(at).for_each(|(rank, slot)| *rank = self.rank_of_path(slot));
+        }
+    }
+}
+
+impl Eytzinger {
+    /// Writes the sorted `keys` into `lines`, which are as many as the shape says.
+    fn fill<L: Lane, K: Exact<As = L>>(&self, keys: &[K], lines: &mut [Line]) {
         let slots = lanes_mut::<L>(lines);
         for (rank, key) in keys.iter().enumerate() {
             slots[self.slot_of_rank(rank)] = key.to_lane();

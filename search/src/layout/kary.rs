@@ -1,14 +1,26 @@
-//! k-ary: the paper's cache-aware tree on whole lines. Every key stands once, k of them in a line; the children of line i are lines
-//! (k+1)·i + 1 … (k+1)·i + k + 1, so nodes are in breadth-first order and nothing points.
+//! k-ary: the paper's cache-aware tree on whole lines. Every key stands once, k of them in a line;
+//! the children of line i are lines (k+1)·i + 1 … (k+1)·i + k + 1, so nodes are in breadth-first
+//! order and nothing points.
 //!
-//! Because inner keys are not repeated below, a key's place does not tell its rank; ranks stand in a second array of the same order
-//! (4 bytes a key), read once at the end. Lines read: log(k+1) n, and one of ranks.
-//! Source: Ladner, Fortna and Nguyen 2002, section 4.3; the child index is derived there from a root at 0 (see `paper::aware`).
+//! Because inner keys are not repeated below, a key's place does not tell its rank; ranks stand in
+//! a second array of the same order (4 bytes a key), read once at the end. Lines read: log(k+1) n,
+//! and one of ranks. Source: Ladner, Fortna and Nguyen 2002, section 4.3; the child index is
+//! derived there from a root at 0 (see `paper::aware`).
 
-use super::{Fill, Method, Refusal, Shape};
-use crate::kernel::Simd;
-use crate::key::{Exact, Lane};
+use super::method::{self, Contents, Method, Numbers, Placing, Properties, Refusal};
+use crate::lane::{Exact, Lane};
 use crate::line::{lanes, lanes_mut, lines_for, Line};
+use crate::memory::Memory;
+use crate::simd::{Simd, Vectors};
+
+/// What the family's table says about this layout.
+pub(super) const PROPERTIES: Properties = Properties {
+    code: 4,
+    name: "k-ary",
+    about: "breadth-first tree of lines, every key once, ranks beside the keys",
+    bound: "at most log(k+1) n a query, and one of ranks",
+    is_order_checked: false,
+};
 
 /// n keys in `nodes` lines, then their ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,17 +46,19 @@ impl Kary {
         Ok(Kary { n, nodes, lines: nodes + lines_for::<u32>(nodes * L::PER_LINE) })
     }
 
-    /// One step at `node`: the child to visit, and the slot of the smallest key there that is not less than `q`, or `best` when there is none.
+    /// One step at `node`: the child to visit, and the slot of the smallest key there that is not
+    /// less than `query`, or `best` when there is none.
     #[inline(always)]
     fn step<L: Lane, S: Simd>(
         &self,
         simd: S,
         lines: &[Line],
         node: usize,
-        q: L,
+        query: L,
         best: usize,
     ) -> (usize, usize) {
-        let less = L::less(simd, L::node(&lines[node]), q);
+        // The first key that is not less is the best so far, unless it is padding.
+        let less = L::less(simd, L::node(&lines[node]), query);
         let slot = node * L::PER_LINE + less;
         let found = less < L::PER_LINE && slot < self.n;
         (node * (L::PER_LINE + 1) + 1 + less, if found { slot } else { best })
@@ -76,42 +90,9 @@ impl Kary {
 /// No slot found yet: beyond every array.
 const NOWHERE: usize = usize::MAX;
 
-impl<L: Lane> Method<L> for Kary {
-    fn of(shape: &Shape<L>) -> &Self {
-        let Shape::Kary(this) = shape else { unreachable!("the kernel was chosen for this layout") };
-        this
-    }
-
+impl<L: Lane> Contents<L> for Kary {
     fn lines(&self) -> usize {
         self.lines
-    }
-
-    #[inline(always)]
-    fn rank<S: Simd>(&self, simd: S, lines: &[Line], q: L) -> usize {
-        let (mut node, mut best) = (0, NOWHERE);
-        while node < self.nodes {
-            (node, best) = self.step(simd, lines, node, q, best);
-        }
-        self.rank_of_slot(lines, best)
-    }
-
-    #[inline(always)]
-    fn ranks<S: Simd>(&self, simd: S, lines: &[Line], qs: &[L], out: &mut [usize]) {
-        for (qs, out) in qs.chunks(ABREAST).zip(out.chunks_mut(ABREAST)) {
-            let mut at = [(0, NOWHERE); ABREAST];
-            let mut busy = self.nodes > 0;
-            while busy {
-                busy = false;
-                for (at, &q) in at.iter_mut().zip(qs) {
-                    if at.0 < self.nodes {
-                        *at = self.step(simd, lines, at.0, q, at.1);
-                        simd.prefetch(lines, at.0);
-                        busy = true;
-                    }
-                }
-            }
-            out.iter_mut().zip(at).for_each(|(rank, (_, best))| *rank = self.rank_of_slot(lines, best));
-        }
     }
 
     fn key(&self, lines: &[Line], rank: usize) -> L {
@@ -132,6 +113,7 @@ impl<L: Lane> Method<L> for Kary {
     fn holds(&self, lines: &[Line]) -> bool {
         let (nodes, ranks) = lines.split_at(self.nodes);
         let (flat, ranks) = (lanes::<L>(nodes), lanes::<u32>(ranks));
+        // In the order of their keys, ranks count up and keys never descend.
         let (mut next, mut last, mut ordered) = (0, L::MIN, true);
         self.visit(L::PER_LINE, 0, &mut |slot| {
             ordered &= flat[slot] >= last && ranks[slot] == next;
@@ -141,8 +123,56 @@ impl<L: Lane> Method<L> for Kary {
     }
 }
 
-impl<L: Lane> Fill<L> for Kary {
-    fn fill<K: Exact<As = L>>(&self, keys: &[K], lines: &mut [Line], _threads: usize) {
+impl<L: Lane> Method<L> for Kary {
+    fn build<K: Exact<As = L>>(
+        keys: &[K],
+        _placing: Placing<impl Vectors>,
+    ) -> Result<(Self, Memory), Refusal> {
+        method::filled::<L, _>(Kary::new::<L>(keys.len())?, |shape, lines| {
+            shape.fill(keys, lines);
+            Ok(())
+        })
+    }
+
+    fn from_numbers(n: usize, _numbers: Numbers) -> Option<Self> {
+        Kary::new::<L>(n).ok()
+    }
+
+    #[inline(always)]
+    fn rank<S: Simd>(&self, simd: S, lines: &[Line], query: L) -> usize {
+        let (mut node, mut best) = (0, NOWHERE);
+        while node < self.nodes {
+            (node, best) = self.step(simd, lines, node, query, best);
+        }
+        self.rank_of_slot(lines, best)
+    }
+
+    #[inline(always)]
+    fn ranks<S: Simd>(&self, simd: S, lines: &[Line], queries: &[L], out: &mut [usize]) {
+        for (queries, out) in queries.chunks(ABREAST).zip(out.chunks_mut(ABREAST)) {
+            // Each query is at a node, with the best slot so far; one that has left the tree waits.
+            let mut at = [(0, NOWHERE); ABREAST];
+            let mut busy = self.nodes > 0;
+            // All queries take a step, then all of them the next one, until the last has left the
+            // tree.
+            while busy {
+                busy = false;
+                for (at, &query) in at.iter_mut().zip(queries) {
+                    if at.0 < self.nodes {
+                        *at = self.step(simd, lines, at.0, query, at.1);
+                        simd.prefetch(lines, at.0);
+                        busy = true;
+                    }
+                }
+            }
+            out.iter_mut().zip(at).for_each(|(rank, (_, best))| *rank = self.rank_of_slot(lines, best));
+        }
+    }
+}
+
+impl Kary {
+    /// Writes the sorted `keys` into `lines`, which are as many as the shape says.
+    fn fill<L: Lane, K: Exact<As = L>>(&self, keys: &[K], lines: &mut [Line]) {
         let (nodes, ranks) = lines.split_at_mut(self.nodes);
         nodes.fill(Line::PADDING);
         ranks.fill(Line::PADDING);

@@ -1,25 +1,31 @@
-//! Packed digits: split keys without a place left empty. A small table says where a bucket's keys start; interpolation inside the bucket says which line.
+//! Packed digits: split keys without a place left empty. A small table says where a bucket's keys
+//! start; interpolation inside the bucket says which line.
 //!
-//! The keys' 16-bit digits stand end to end, so a place is a rank and the memory is half that of u32 keys. The table (4 bytes per [`LOAD`] keys) stays in
-//! the near caches; the line that holds the answer is guessed as `start + fraction · count` and fetched at once. Evenly spread keys are where the guess says, or
-//! one line beside it; while the index is built the error of *every* possible query is computed, and the layout refuses keys for which it exceeds
-//! [`ERROR_LINES_MAX`] lines. Interpolation is used only because it is bounded.
+//! The keys' 16-bit digits stand end to end, so a place is a rank and the memory is half that of
+//! u32 keys. The table (4 bytes per [`LOAD`] keys) stays in the near caches; the line that holds
+//! the answer is guessed as `start + fraction · count` and fetched at once. Evenly spread keys are
+//! where the guess says, or one line beside it; while the index is built the error of *every*
+//! possible query is computed, and the layout refuses keys for which it exceeds [`ERROR_LINES_MAX`]
+//! lines. Interpolation is used only because it is bounded.
 //!
 //! ```text
 //! table:   starts of the buckets, u32, one more than buckets
 //! digits:  u16, in order, padded to a line
 //! ```
 //!
-//! Lines read: one of the table, then the guessed line, rarely its neighbour. Memory: 2.06 bytes a key when a bucket holds 64 keys.
-//! Leaves out: digits other than 16 bits, more than 2^31 keys. Source: interpolation search (Peterson 1957) on split keys, with the bound of learned indexes (PGM).
+//! Lines read: one of the table, then the guessed line, rarely its neighbour. Memory: 2.06 bytes a
+//! key when a bucket holds 64 keys. Leaves out: digits other than 16 bits, more than 2^31 keys.
+//! Source: interpolation search (Peterson 1957) on split keys, with the bound of learned indexes
+//! (PGM).
 
 use core::ops::Range;
 
-use super::{Method, Refusal, Shape};
-use crate::kernel::{Simd, MARKS};
-use crate::key::{Exact, Lane};
+use super::method::{self, Contents, Method, Numbers, Placing, Properties, Refusal};
+use crate::lane::{Exact, Lane};
 use crate::line::{lanes, lanes_mut, lines_for, Line};
+use crate::memory::Memory;
 use crate::scale::Scale;
+use crate::simd::{Simd, Vectors, MARKS};
 
 /// Keys per bucket, unless 16 bits need more buckets to tell keys apart.
 const LOAD: usize = 64;
@@ -39,6 +45,15 @@ const GROUP: usize = MARKS;
 /// Set in an answer that may be in a neighbouring line.
 const UNSURE: u32 = 1 << 31;
 
+/// What the family's table says about this layout.
+pub(super) const PROPERTIES: Properties = Properties {
+    code: 9,
+    name: "packed",
+    about: "16-bit digits end to end, a table of starts, interpolation in between",
+    bound: "2 a query, at most 4; keys that interpolation misses by more are refused",
+    is_order_checked: false,
+};
+
 /// n digits behind a table of `scale.buckets() + 1` starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Packed<L: Lane> {
@@ -47,7 +62,8 @@ pub(crate) struct Packed<L: Lane> {
     table_lines: usize,
 }
 
-/// What is known of a query before its line is read: its bucket's ranks, the first rank of the line to read, its digit.
+/// What is known of a query before its line is read: its bucket's ranks, the first rank of the line
+/// to read, its digit.
 #[derive(Clone, Copy, Default)]
 struct Guess {
     start: u32,
@@ -99,6 +115,8 @@ impl<L: Lane> Packed<L> {
     /// # Errors
     /// [`Refusal::Crowded`] when some query's answer would be too far from its guess.
     pub(crate) fn fill<K: Exact<As = L>>(&self, keys: &[K], lines: &mut [Line]) -> Result<(), Refusal> {
+        // A bucket's start is written when its first key comes, along with those of the empty
+        // buckets before it.
         let (table, digits) = lines.split_at_mut(self.table_lines);
         let table = lanes_mut::<u32>(table);
         let digits = lanes_mut::<u16>(digits);
@@ -120,14 +138,16 @@ impl<L: Lane> Packed<L> {
         }
     }
 
-    /// The largest distance, in lines, between the guess for any query and its answer. Inside a bucket guesses ascend with digits, so for the queries between two
-    /// digits the farthest guesses are those of the digits themselves.
+    /// The largest distance, in lines, between the guess for any query and its answer. Inside a
+    /// bucket guesses ascend with digits, so for the queries between two digits the farthest
+    /// guesses are those of the digits themselves.
     fn error_lines(&self, table: &[u32], digits: &[u16]) -> usize {
         let line = |rank: usize| rank / PER_LINE;
         let mut worst = 0;
         for pair in table[..=self.scale.buckets()].windows(2) {
             let (start, end) = (pair[0] as usize, pair[1] as usize);
             let guess = |digit: u16| interpolate(pair[0], pair[1], digit) as usize;
+            // Interpolation multiplies in 32 bits.
             if end - start > u16::MAX as usize {
                 return usize::MAX;
             }
@@ -142,7 +162,8 @@ impl<L: Lane> Packed<L> {
         worst
     }
 
-    /// The rank that the guessed line suggests: digits of earlier buckets count as less, of later ones as not less.
+    /// The rank that the guessed line suggests: digits of earlier buckets count as less, of later
+    /// ones as not less.
     #[inline(always)]
     fn rank_in_line<S: Simd>(simd: S, digits: &[Line], guess: Guess) -> u32 {
         let less = simd.mask_less_u16(digits[guess.line as usize / PER_LINE].u16s(), guess.digit);
@@ -154,6 +175,8 @@ impl<L: Lane> Packed<L> {
     /// The rank, from the guessed line on to its neighbours as long as the answer may be there.
     #[inline(always)]
     fn rank_nearby<S: Simd>(simd: S, digits: &[Line], mut guess: Guess) -> usize {
+        // At an edge of the line the answer may lie beyond it. The walk goes one way and stops
+        // where it would turn: there the answer is the edge between two lines.
         let mut rank = Self::rank_in_line(simd, digits, guess);
         let ascending = rank > guess.line;
         while unsure(guess.start, guess.end, guess.line, rank) && (rank > guess.line) == ascending {
@@ -163,12 +186,6 @@ impl<L: Lane> Packed<L> {
         rank as usize
     }
 
-    /// The shape of a file's numbers.
-    pub(crate) fn from_words(n: usize, words: [u64; 6]) -> Option<Packed<L>> {
-        let scale = Scale::from_words([words[0], words[1], words[2], words[3]])?;
-        (n < UNSURE as usize).then(|| Self::of_scale(n, scale))
-    }
-
     #[inline(always)]
     fn digit(fraction: u64) -> u16 {
         (fraction >> (64 - DIGIT_BITS)) as u16
@@ -176,13 +193,13 @@ impl<L: Lane> Packed<L> {
 
     /// Locates a group and asks for its lines of the table.
     #[inline(always)]
-    fn locate<S: Simd>(&self, simd: S, lines: &[Line], qs: &[L; GROUP], places: &mut Places) {
-        for ((&q, bucket), digit) in qs.iter().zip(&mut places.buckets).zip(&mut places.digits) {
-            let (at, fraction) = self.scale.locate(q);
+    fn locate<S: Simd>(&self, simd: S, lines: &[Line], queries: &[L; GROUP], located: &mut Located) {
+        for ((&query, bucket), digit) in queries.iter().zip(&mut located.buckets).zip(&mut located.digits) {
+            let (at, fraction) = self.scale.locate(query);
             *bucket = at as u32;
             *digit = Self::digit(fraction);
         }
-        places.buckets.iter().for_each(|&bucket| simd.prefetch(lines, bucket as usize / 16));
+        located.buckets.iter().for_each(|&bucket| simd.prefetch(lines, bucket as usize / 16));
     }
 }
 
@@ -194,14 +211,14 @@ fn low_bits(count: u32) -> u32 {
 
 /// Where the queries of a group go.
 #[derive(Clone, Copy)]
-struct Places {
+struct Located {
     buckets: [u32; GROUP],
     digits: [u16; GROUP],
 }
 
 /// The guesses of a group, one array per field: all but the table's reads is vector arithmetic.
 #[derive(Clone, Copy)]
-struct Guesses {
+struct GroupGuesses {
     starts: [u32; GROUP],
     ends: [u32; GROUP],
     digits: [u16; GROUP],
@@ -213,8 +230,8 @@ struct Guesses {
     inside: [u32; GROUP],
 }
 
-impl Guesses {
-    const EMPTY: Guesses = Guesses {
+impl GroupGuesses {
+    const EMPTY: GroupGuesses = GroupGuesses {
         starts: [0; GROUP],
         ends: [0; GROUP],
         digits: [0; GROUP],
@@ -225,13 +242,14 @@ impl Guesses {
 
     /// Reads the table for a group and guesses.
     #[inline(always)]
-    fn take(&mut self, starts: &[u32], places: &Places) {
+    fn take(&mut self, starts: &[u32], located: &Located) {
+        // Reading the table is one load a query; all that follows is vector arithmetic.
         for j in 0..GROUP {
             let pair: &[u32; 2] =
-                starts[places.buckets[j] as usize..].first_chunk().expect("the table ends with n");
+                starts[located.buckets[j] as usize..].first_chunk().expect("the table ends with n");
             [self.starts[j], self.ends[j]] = *pair;
         }
-        self.digits = places.digits;
+        self.digits = located.digits;
         for j in 0..GROUP {
             let (start, end) = (self.starts[j], self.ends[j]);
             let line = line_start(interpolate(start, end, self.digits[j]));
@@ -265,66 +283,10 @@ impl Guesses {
     }
 }
 
-impl<L: Lane> Method<L> for Packed<L> {
-    fn of(shape: &Shape<L>) -> &Self {
-        let Shape::Packed(this) = shape else { unreachable!("the kernel was chosen for this layout") };
-        this
-    }
-
+impl<L: Lane> Contents<L> for Packed<L> {
     fn lines(&self) -> usize {
         // One line more: a guess may be the rank behind the last digit.
         self.table_lines + lines_for::<u16>(self.n) + 1
-    }
-
-    #[inline(always)]
-    fn rank<S: Simd>(&self, simd: S, lines: &[Line], q: L) -> usize {
-        let (table, digits) = lines.split_at(self.table_lines);
-        let (bucket, fraction) = self.scale.locate(q);
-        let pair: &[u32; 2] = lanes::<u32>(table)[bucket..].first_chunk().expect("the table ends with n");
-        let (start, end, digit) = (pair[0], pair[1], Self::digit(fraction));
-        Self::rank_nearby(
-            simd,
-            digits,
-            Guess { start, end, line: line_start(interpolate(start, end, digit)), digit },
-        )
-    }
-
-    /// Three groups are under way: one asks for the table, one reads it and asks for digits, one compares.
-    #[inline(always)]
-    fn ranks<S: Simd>(&self, simd: S, lines: &[Line], qs: &[L], out: &mut [usize]) {
-        let (table, digits) = lines.split_at(self.table_lines);
-        let starts = lanes::<u32>(table);
-        let (groups, rest) = qs.as_chunks::<GROUP>();
-        let (answers, last) = out.as_chunks_mut::<GROUP>();
-        let mut places = Places { buckets: [0; GROUP], digits: [0; GROUP] };
-        let mut guesses = [Guesses::EMPTY; 2];
-        let mut put_off = PutOff { queries: [(0, Guess::default()); GROUP], count: 0 };
-        if let Some(first) = groups.first() {
-            self.locate(simd, lines, first, &mut places);
-        }
-        for i in 0..=answers.len() {
-            let [even, odd] = &mut guesses;
-            let (now, next) = if i % 2 == 0 { (even, odd) } else { (odd, even) };
-            if i < groups.len() {
-                next.take(starts, &places);
-                next.lines.iter().for_each(|&line| simd.prefetch(digits, line as usize / PER_LINE));
-            }
-            if let Some(group) = groups.get(i + 1) {
-                self.locate(simd, lines, group, &mut places);
-            }
-            let Some(at) = i.checked_sub(1) else { continue };
-            let unsure = now.answer(simd, digits, &mut answers[at]);
-            if let Some(before) = at.checked_sub(1) {
-                put_off.finish::<L, S>(simd, digits, &mut answers[before]);
-            }
-            put_off.take(simd, digits, now, unsure);
-        }
-        if let Some(before) = answers.last_mut() {
-            put_off.finish::<L, S>(simd, digits, before);
-        }
-        for (&q, rank) in rest.iter().zip(last) {
-            *rank = self.rank(simd, lines, q);
-        }
     }
 
     fn key(&self, lines: &[Line], rank: usize) -> L {
@@ -337,6 +299,7 @@ impl<L: Lane> Method<L> for Packed<L> {
         let (table, digits) = lines.split_at(self.table_lines);
         let starts = &lanes::<u32>(table)[..=self.scale.buckets()];
         let mut after = starts.partition_point(|&start| start as usize <= ranks.start);
+        // Buckets ascend with ranks: the walk to the next one is shorter than a search.
         for rank in ranks {
             while starts.get(after).is_some_and(|&start| start as usize <= rank) {
                 after += 1;
@@ -349,6 +312,8 @@ impl<L: Lane> Method<L> for Packed<L> {
     fn holds(&self, lines: &[Line]) -> bool {
         let (table, digits) = lines.split_at(self.table_lines);
         let (table, digits) = (lanes::<u32>(table), lanes::<u16>(digits));
+        // Starts that ascend from 0 to n keep every guess within the digits; digits in order and
+        // the bound on the error keep every answer within two lines of its guess.
         let starts = &table[..=self.scale.buckets()];
         let whole = starts[0] == 0 && starts.is_sorted() && starts[starts.len() - 1] as usize == self.n;
         whole
@@ -357,22 +322,91 @@ impl<L: Lane> Method<L> for Packed<L> {
             && self.error_lines(table, digits) <= ERROR_LINES_MAX
     }
 
-    fn words(&self) -> [u64; 6] {
-        let [min, beyond, multiplier, buckets] = self.scale.words();
+    fn numbers(&self) -> Numbers {
+        let [min, beyond, multiplier, buckets] = self.scale.numbers();
         [min, beyond, multiplier, buckets, 0, 0]
     }
 }
 
+impl<L: Lane> Method<L> for Packed<L> {
+    fn build<K: Exact<As = L>>(
+        keys: &[K],
+        _placing: Placing<impl Vectors>,
+    ) -> Result<(Self, Memory), Refusal> {
+        method::filled::<L, _>(Packed::plan(keys)?, |shape, lines| shape.fill(keys, lines))
+    }
+
+    fn from_numbers(n: usize, numbers: Numbers) -> Option<Self> {
+        let scale = Scale::from_numbers([numbers[0], numbers[1], numbers[2], numbers[3]])?;
+        (n < UNSURE as usize).then(|| Self::of_scale(n, scale))
+    }
+
+    #[inline(always)]
+    fn rank<S: Simd>(&self, simd: S, lines: &[Line], query: L) -> usize {
+        let (table, digits) = lines.split_at(self.table_lines);
+        let (bucket, fraction) = self.scale.locate(query);
+        let pair: &[u32; 2] = lanes::<u32>(table)[bucket..].first_chunk().expect("the table ends with n");
+        let (start, end, digit) = (pair[0], pair[1], Self::digit(fraction));
+        Self::rank_nearby(
+            simd,
+            digits,
+            Guess { start, end, line: line_start(interpolate(start, end, digit)), digit },
+        )
+    }
+
+    /// Three groups are under way: one asks for the table, one reads it and asks for digits, one
+    /// compares.
+    #[inline(always)]
+    fn ranks<S: Simd>(&self, simd: S, lines: &[Line], queries: &[L], out: &mut [usize]) {
+        let (table, digits) = lines.split_at(self.table_lines);
+        let starts = lanes::<u32>(table);
+        // Turn i: group i reads the table and asks for its digits, group i + 1 asks for its part of
+        // the table, group i - 1 compares, and the unsure queries of group i - 2 are finished.
+        let (groups, rest) = queries.as_chunks::<GROUP>();
+        let (answers, last) = out.as_chunks_mut::<GROUP>();
+        let mut located = Located { buckets: [0; GROUP], digits: [0; GROUP] };
+        let mut guesses = [GroupGuesses::EMPTY; 2];
+        let mut deferred = DeferredQueries { queries: [(0, Guess::default()); GROUP], count: 0 };
+        if let Some(first) = groups.first() {
+            self.locate(simd, lines, first, &mut located);
+        }
+        for i in 0..=answers.len() {
+            // Guesses of two groups are alive at a time; they take turns.
+            let [even, odd] = &mut guesses;
+            let (now, next) = if i % 2 == 0 { (even, odd) } else { (odd, even) };
+            if i < groups.len() {
+                next.take(starts, &located);
+                next.lines.iter().for_each(|&line| simd.prefetch(digits, line as usize / PER_LINE));
+            }
+            if let Some(group) = groups.get(i + 1) {
+                self.locate(simd, lines, group, &mut located);
+            }
+            let Some(at) = i.checked_sub(1) else { continue };
+            let unsure = now.answer(simd, digits, &mut answers[at]);
+            if let Some(before) = at.checked_sub(1) {
+                deferred.finish::<L, S>(simd, digits, &mut answers[before]);
+            }
+            deferred.take(simd, digits, now, unsure);
+        }
+        if let Some(before) = answers.last_mut() {
+            deferred.finish::<L, S>(simd, digits, before);
+        }
+        for (&query, rank) in rest.iter().zip(last) {
+            *rank = self.rank(simd, lines, query);
+        }
+    }
+}
+
 /// Queries of the group before that wait for a neighbouring line.
-struct PutOff {
+struct DeferredQueries {
     queries: [(u32, Guess); GROUP],
     count: usize,
 }
 
-impl PutOff {
+impl DeferredQueries {
     /// Takes the unsure queries of a group and asks for their neighbouring lines.
     #[inline(always)]
-    fn take<S: Simd>(&mut self, simd: S, digits: &[Line], now: &Guesses, mut unsure: u64) {
+    fn take<S: Simd>(&mut self, simd: S, digits: &[Line], now: &GroupGuesses, mut unsure: u64) {
         self.count = 0;
         while unsure != 0 {
             let j = unsure.trailing_zeros() as usize;

@@ -1,20 +1,24 @@
-//! S+tree: the sorted array in lines of k keys, and above it levels of separators, k in a line, each node with k + 1 children.
+//! S+tree: the sorted array in lines of k keys, and above it levels of separators, k in a line,
+//! each node with k + 1 children.
 //!
-//! A separator is the largest key of the subtree to its left, so a node's answer is "how many separators are less than q", one vector compare,
-//! and the child's number is `node · (k+1) + answer`. The leaves are the sorted array itself: a place is a rank, duplicates need no thought,
-//! and padding with MAX is never less than anything, so it is never counted and never chosen. Nothing depends on how keys are spread: this is the
-//! layout that the others fall back to.
+//! A separator is the largest key of the subtree to its left, so a node's answer is "how many
+//! separators are less than query", one vector compare, and the child's number is `node · (k+1) +
+//! answer`. The leaves are the sorted array itself: a place is a rank, duplicates need no thought,
+//! and padding with MAX is never less than anything, so it is never counted and never chosen.
+//! Nothing depends on how keys are spread: this is the layout that the others fall back to.
 //!
-//! Lines read: 1 + ⌈log(k+1) ⌈n/k⌉⌉. Memory: keys · (1 + 1/k + …) ≈ 1.06 (u32), 1.14 (u64).
-//! Source: the S+tree of Algorithmica (Slotin) and of Groot Koerkamp 2024 ("left-max"), with unsigned compares and ranks instead of values.
+//! Lines read: 1 + ⌈log(k+1) ⌈n/k⌉⌉. Memory: keys · (1 + 1/k + …) ≈ 1.06 (u32), 1.14 (u64). Source:
+//! the S+tree of Algorithmica (Slotin) and of Groot Koerkamp 2024 ("left-max"), with unsigned
+//! compares and ranks instead of values.
 
 use core::ops::Range;
 
-use super::{Fill, Method, Shape};
-use crate::kernel::Simd;
-use crate::key::{Exact, Lane};
-use crate::layout::binary::{fill_sorted, holds_sorted};
+use super::method::{self, Contents, Method, Numbers, Placing, Properties, Refusal};
+use super::ordered::{fill_sorted, holds_sorted};
+use crate::lane::{Exact, Lane};
 use crate::line::{lanes, lanes_mut, lines_for, Line};
+use crate::memory::Memory;
+use crate::simd::{Simd, Vectors};
 
 /// Most levels of any tree: 9^21 > 2^64.
 const LEVELS_MAX: usize = 22;
@@ -22,7 +26,17 @@ const LEVELS_MAX: usize = 22;
 /// Queries that go down together, so that their misses overlap.
 const ABREAST: usize = 64;
 
-/// n keys; `first[d]` is the first line of level d, the root's level is 0 and the leaves' is `depth - 1`.
+/// What the family's table says about this layout.
+pub(super) const PROPERTIES: Properties = Properties {
+    code: 5,
+    name: "tree",
+    about: "S+tree: separators over the sorted array, one line per level",
+    bound: "at most log(k+1) n a query",
+    is_order_checked: false,
+};
+
+/// n keys; `first[d]` is the first line of level d. The root's level is 0, that of the leaves is
+/// `depth - 1`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Tree {
     n: usize,
@@ -34,6 +48,8 @@ pub(crate) struct Tree {
 impl Tree {
     /// The shape of n keys.
     pub(crate) fn new<L: Lane>(n: usize) -> Tree {
+        // Sizes from the leaves up, each level a (k + 1)-th of the one below; then the first lines
+        // from the root down.
         let mut sizes = [0; LEVELS_MAX];
         let (mut depth, mut size) = (0, lines_for::<L>(n));
         while size > 0 {
@@ -63,6 +79,9 @@ impl Tree {
 
     /// The i-th separator of a level of which a child spans `span` leaves.
     fn separator<L: Lane>(&self, i: usize, span: usize, leaves: &[L]) -> L {
+        // Node i / k has the children from (k + 1) · (i / k) on; its separator i % k is the largest
+        // key of the leaves under that child. Where there is no such key, the separator is MAX,
+        // which no query passes.
         let per = L::PER_LINE;
         let child = i / per * (per + 1) + i % per;
         let last = (child + 1) * span * per;
@@ -84,35 +103,9 @@ impl Tree {
     }
 }
 
-impl<L: Lane> Method<L> for Tree {
-    fn of(shape: &Shape<L>) -> &Self {
-        let Shape::Tree(this) = shape else { unreachable!("the kernel was chosen for this layout") };
-        this
-    }
-
+impl<L: Lane> Contents<L> for Tree {
     fn lines(&self) -> usize {
         self.lines
-    }
-
-    #[inline(always)]
-    fn rank<S: Simd>(&self, simd: S, lines: &[Line], q: L) -> usize {
-        let Some(leaves) = self.depth.checked_sub(1) else { return 0 };
-        let mut node = 0;
-        for &first in &self.first[..leaves] {
-            node = node * (L::PER_LINE + 1) + L::less(simd, L::node(&lines[first + node]), q);
-        }
-        node * L::PER_LINE + L::less(simd, L::node(&lines[self.first[leaves] + node]), q)
-    }
-
-    #[inline(always)]
-    fn ranks<S: Simd>(&self, simd: S, lines: &[Line], qs: &[L], out: &mut [usize]) {
-        let (levels, depth) = self.levels(lines);
-        if depth == 0 {
-            return out.fill(0);
-        }
-        for (qs, out) in qs.chunks(ABREAST).zip(out.chunks_mut(ABREAST)) {
-            descend(simd, &levels[..depth], qs, out);
-        }
     }
 
     fn key(&self, lines: &[Line], rank: usize) -> L {
@@ -131,28 +124,69 @@ impl<L: Lane> Method<L> for Tree {
     }
 }
 
-/// Takes a group of queries down all levels in step; `out` holds their nodes on the way and their ranks at the end.
+impl<L: Lane> Method<L> for Tree {
+    fn build<K: Exact<As = L>>(
+        keys: &[K],
+        placing: Placing<impl Vectors>,
+    ) -> Result<(Self, Memory), Refusal> {
+        method::filled::<L, _>(Tree::new::<L>(keys.len()), |shape, lines| {
+            shape.fill(keys, lines, placing.threads);
+            Ok(())
+        })
+    }
+
+    fn from_numbers(n: usize, _numbers: Numbers) -> Option<Self> {
+        Some(Tree::new::<L>(n))
+    }
+
+    #[inline(always)]
+    fn rank<S: Simd>(&self, simd: S, lines: &[Line], query: L) -> usize {
+        let Some(leaves) = self.depth.checked_sub(1) else { return 0 };
+        // Separators less than the query are the children to its left.
+        let mut node = 0;
+        for &first in &self.first[..leaves] {
+            node = node * (L::PER_LINE + 1) + L::less(simd, L::node(&lines[first + node]), query);
+        }
+        node * L::PER_LINE + L::less(simd, L::node(&lines[self.first[leaves] + node]), query)
+    }
+
+    #[inline(always)]
+    fn ranks<S: Simd>(&self, simd: S, lines: &[Line], queries: &[L], out: &mut [usize]) {
+        let (levels, depth) = self.levels(lines);
+        if depth == 0 {
+            return out.fill(0);
+        }
+        for (queries, out) in queries.chunks(ABREAST).zip(out.chunks_mut(ABREAST)) {
+            descend(simd, &levels[..depth], queries, out);
+        }
+    }
+}
+
+/// Takes a group of queries down all levels in step; `out` holds their nodes on the way and their
+/// ranks at the end.
 #[inline(always)]
-fn descend<L: Lane, S: Simd>(simd: S, levels: &[&[Line]], qs: &[L], out: &mut [usize]) {
+fn descend<L: Lane, S: Simd>(simd: S, levels: &[&[Line]], queries: &[L], out: &mut [usize]) {
     out.fill(0);
     for pair in levels.windows(2) {
-        for (node, &q) in out.iter_mut().zip(qs) {
-            *node = *node * (L::PER_LINE + 1) + L::less(simd, L::node(&pair[0][*node]), q);
+        for (node, &query) in out.iter_mut().zip(queries) {
+            *node = *node * (L::PER_LINE + 1) + L::less(simd, L::node(&pair[0][*node]), query);
             simd.prefetch(pair[1], *node);
         }
     }
     let leaves = levels[levels.len() - 1];
-    for (node, &q) in out.iter_mut().zip(qs) {
-        *node = *node * L::PER_LINE + L::less(simd, L::node(&leaves[*node]), q);
+    for (node, &query) in out.iter_mut().zip(queries) {
+        *node = *node * L::PER_LINE + L::less(simd, L::node(&leaves[*node]), query);
     }
 }
 
-impl<L: Lane> Fill<L> for Tree {
-    fn fill<K: Exact<As = L>>(&self, keys: &[K], lines: &mut [Line], threads: usize) {
+impl Tree {
+    /// Writes the sorted `keys` into `lines`, which are as many as the shape says.
+    fn fill<L: Lane, K: Exact<As = L>>(&self, keys: &[K], lines: &mut [Line], threads: usize) {
         let Some(leaves) = self.depth.checked_sub(1) else { return };
         let (upper, leaf_lines) = lines.split_at_mut(self.first[leaves]);
         fill_sorted(keys, leaf_lines, threads);
         for (level, span) in self.upper_levels::<L>() {
+            // Every level is filled from the leaves, not from the level below.
             for (i, separator) in lanes_mut::<L>(&mut upper[level]).iter_mut().enumerate() {
                 *separator = self.separator(i, span, lanes::<L>(leaf_lines));
             }

@@ -1,13 +1,25 @@
-//! Van Emde Boas: the recursive layout, with child addresses after Brodal, Fagerberg and Jacob (`paper::brodal`).
+//! Van Emde Boas: the recursive layout, with child addresses after Brodal, Fagerberg and Jacob
+//! (`paper::Cuts`).
 //!
-//! The tree is full: 2^h − 1 slots for the smallest h that holds n keys, the slots behind the keys padded with MAX. The path's bits are then the rank.
-//! Memory: up to twice the keys. Here to be raced: it is the layout that knows no line size.
+//! The tree is full: 2^h − 1 slots for the smallest h that holds n keys, the slots behind the keys
+//! padded with MAX. The path's bits are then the rank. Memory: up to twice the keys. Here to be
+//! raced: it is the layout that knows no line size.
 
-use super::{Fill, Method, Shape};
-use crate::kernel::Simd;
-use crate::key::{Exact, Lane};
+use super::method::{self, Contents, Method, Numbers, Placing, Properties, Refusal};
+use crate::lane::{Exact, Lane};
 use crate::line::{lanes, lanes_mut, lines_for, Line};
-use crate::paper::brodal::Cuts;
+use crate::memory::Memory;
+use crate::paper::Cuts;
+use crate::simd::{Simd, Vectors};
+
+/// What the family's table says about this layout.
+pub(super) const PROPERTIES: Properties = Properties {
+    code: 6,
+    name: "van-emde-boas",
+    about: "recursive binary tree, child addresses after Brodal, Fagerberg and Jacob",
+    bound: "at most 4 log(k+1) n a query",
+    is_order_checked: false,
+};
 
 /// n keys in a full tree.
 #[derive(Clone, Copy, Debug)]
@@ -26,30 +38,9 @@ impl VanEmdeBoas {
     }
 }
 
-impl<L: Lane> Method<L> for VanEmdeBoas {
-    fn of(shape: &Shape<L>) -> &Self {
-        let Shape::VanEmdeBoas(this) = shape else { unreachable!("the kernel was chosen for this layout") };
-        this
-    }
-
+impl<L: Lane> Contents<L> for VanEmdeBoas {
     fn lines(&self) -> usize {
         self.lines
-    }
-
-    #[inline(always)]
-    fn rank<S: Simd>(&self, _simd: S, lines: &[Line], q: L) -> usize {
-        let slots = lanes::<L>(lines);
-        let mut walk = self.cuts.root();
-        for depth in 0..self.cuts.height() {
-            let right = slots[walk.slot()] < q;
-            walk.descend(&self.cuts, depth, usize::from(right));
-        }
-        walk.path().min(self.n)
-    }
-
-    #[inline(always)]
-    fn ranks<S: Simd>(&self, simd: S, lines: &[Line], qs: &[L], out: &mut [usize]) {
-        qs.iter().zip(out).for_each(|(&q, rank)| *rank = self.rank(simd, lines, q));
     }
 
     fn key(&self, lines: &[Line], rank: usize) -> L {
@@ -63,8 +54,41 @@ impl<L: Lane> Method<L> for VanEmdeBoas {
     }
 }
 
-impl<L: Lane> Fill<L> for VanEmdeBoas {
-    fn fill<K: Exact<As = L>>(&self, keys: &[K], lines: &mut [Line], _threads: usize) {
+impl<L: Lane> Method<L> for VanEmdeBoas {
+    fn build<K: Exact<As = L>>(
+        keys: &[K],
+        _placing: Placing<impl Vectors>,
+    ) -> Result<(Self, Memory), Refusal> {
+        method::filled::<L, _>(VanEmdeBoas::new::<L>(keys.len()), |shape, lines| {
+            shape.fill(keys, lines);
+            Ok(())
+        })
+    }
+
+    fn from_numbers(n: usize, _numbers: Numbers) -> Option<Self> {
+        Some(VanEmdeBoas::new::<L>(n))
+    }
+
+    #[inline(always)]
+    fn rank<S: Simd>(&self, _simd: S, lines: &[Line], query: L) -> usize {
+        let slots = lanes::<L>(lines);
+        let mut walk = self.cuts.root();
+        for depth in 0..self.cuts.height() {
+            let right = slots[walk.slot()] < query;
+            walk.descend(&self.cuts, depth, usize::from(right));
+        }
+        walk.path().min(self.n)
+    }
+
+    #[inline(always)]
+    fn ranks<S: Simd>(&self, simd: S, lines: &[Line], queries: &[L], out: &mut [usize]) {
+        queries.iter().zip(out).for_each(|(&query, rank)| *rank = self.rank(simd, lines, query));
+    }
+}
+
+impl VanEmdeBoas {
+    /// Writes the sorted `keys` into `lines`, which are as many as the shape says.
+    fn fill<L: Lane, K: Exact<As = L>>(&self, keys: &[K], lines: &mut [Line]) {
         lines.fill(Line::PADDING);
         let slots = lanes_mut::<L>(lines);
         for (rank, key) in keys.iter().enumerate() {

@@ -1,17 +1,21 @@
-//! Prefix window: a table tells where the keys of a bucket start in the sorted array; one unaligned window of a line's length is compared from there.
+//! Prefix window: a table tells where the keys of a bucket start in the sorted array; one unaligned
+//! window of a line's length is compared from there.
 //!
-//! The table has one start (4 bytes) per eight keys, so a bucket mostly fits one window; the build measures the longest bucket and refuses the layout
-//! when it needs more than [`WINDOWS_MAX`] windows. Memory: keys · (1 + 4/(8·key bytes)), 1.13 for u32; the sorted array stands as it is.
+//! The table has one start (4 bytes) per eight keys, so a bucket mostly fits one window; the build
+//! measures the longest bucket and refuses the layout when it needs more than [`WINDOWS_MAX`]
+//! windows. Memory: keys · (1 + 4/(8·key bytes)), 1.13 for u32; the sorted array stands as it is.
 //!
-//! Lines read: one of the table, one or two of the array. Good while both are in the near caches; `split` reads fewer lines farther out.
-//! Source: Groot Koerkamp 2024 (prefix map), with a scaled prefix and a bound.
+//! Lines read: one of the table, one or two of the array. Good while both are in the near caches;
+//! `split` reads fewer lines farther out. Source: Groot Koerkamp 2024 (prefix map), with a scaled
+//! prefix and a bound.
 
-use super::{Method, Refusal, Shape};
-use crate::kernel::Simd;
-use crate::key::{Exact, Lane};
-use crate::layout::binary::{fill_sorted, holds_sorted};
+use super::method::{self, Contents, Method, Numbers, Placing, Properties, Refusal};
+use super::ordered::{fill_sorted, holds_sorted};
+use crate::lane::{Exact, Lane};
 use crate::line::{lanes, lanes_mut, lines_for, Line};
+use crate::memory::Memory;
 use crate::scale::Scale;
+use crate::simd::{Simd, Vectors};
 
 /// Keys per table entry, on average.
 const LOAD: usize = 8;
@@ -21,6 +25,15 @@ const WINDOWS_MAX: usize = 5;
 
 /// Queries between asking for a line and reading it.
 const AHEAD: usize = 32;
+
+/// What the family's table says about this layout.
+pub(super) const PROPERTIES: Properties = Properties {
+    code: 7,
+    name: "window",
+    about: "table of starts by scaled key, then unaligned windows of the sorted array",
+    bound: "at most 1 + 6 a query; keys that need more are refused",
+    is_order_checked: false,
+};
 
 /// n sorted keys behind a table of `scale.buckets()` starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +66,8 @@ impl<L: Lane> Window<L> {
     ) -> Result<(), Refusal> {
         let (table, array) = lines.split_at_mut(self.table_lines);
         let table = &mut lanes_mut::<u32>(table)[..self.scale.buckets()];
+        // A bucket's start is the rank of its first key, or of the next key where it is empty. A
+        // bucket that is too long for the windows of a query is found out as it grows.
         let mut next = 0;
         for (rank, key) in keys.iter().enumerate() {
             let bucket = self.scale.locate(key.to_lane()).0;
@@ -68,20 +83,21 @@ impl<L: Lane> Window<L> {
         Ok(())
     }
 
-    /// The rank of `q`, whose bucket starts at `start`.
+    /// The rank of `query`, whose bucket starts at `start`.
     #[inline(always)]
-    fn rank_from<S: Simd>(simd: S, array: &[L], start: usize, q: L) -> usize {
-        let less = L::less(simd, L::window(array, start), q);
+    fn rank_from<S: Simd>(simd: S, array: &[L], start: usize, query: L) -> usize {
+        // Nearly always the answer is in the first window.
+        let less = L::less(simd, L::window(array, start), query);
         if less < L::PER_LINE {
             return start + less;
         }
-        Self::rank_beyond(simd, array, start + less, q)
+        Self::rank_beyond(simd, array, start + less, query)
     }
 
     #[inline(always)]
-    fn rank_beyond<S: Simd>(simd: S, array: &[L], mut start: usize, q: L) -> usize {
+    fn rank_beyond<S: Simd>(simd: S, array: &[L], mut start: usize, query: L) -> usize {
         for _ in 1..WINDOWS_MAX {
-            let less = L::less(simd, L::window(array, start), q);
+            let less = L::less(simd, L::window(array, start), query);
             start += less;
             if less < L::PER_LINE {
                 break;
@@ -89,42 +105,11 @@ impl<L: Lane> Window<L> {
         }
         start
     }
-
-    /// The shape of a file's numbers.
-    pub(crate) fn from_words(n: usize, words: [u64; 6]) -> Option<Window<L>> {
-        let scale = Scale::from_words([words[0], words[1], words[2], words[3]])?;
-        (n <= u32::MAX as usize && scale.buckets() <= u32::MAX as usize).then(|| Window {
-            n,
-            scale,
-            table_lines: lines_for::<u32>(scale.buckets()),
-        })
-    }
 }
 
-impl<L: Lane> Method<L> for Window<L> {
-    fn of(shape: &Shape<L>) -> &Self {
-        let Shape::Window(this) = shape else { unreachable!("the kernel was chosen for this layout") };
-        this
-    }
-
+impl<L: Lane> Contents<L> for Window<L> {
     fn lines(&self) -> usize {
         self.table_lines + lines_for::<L>(self.n) + 1
-    }
-
-    #[inline(always)]
-    fn rank<S: Simd>(&self, simd: S, lines: &[Line], q: L) -> usize {
-        let (table, array) = lines.split_at(self.table_lines);
-        let start = lanes::<u32>(table)[self.scale.locate(q).0] as usize;
-        Self::rank_from(simd, lanes(array), start, q)
-    }
-
-    #[inline(always)]
-    fn ranks<S: Simd>(&self, simd: S, lines: &[Line], qs: &[L], out: &mut [usize]) {
-        if lines.len() <= NEAR_LINES {
-            qs.iter().zip(out).for_each(|(&q, rank)| *rank = self.rank(simd, lines, q));
-        } else {
-            self.ranks_ahead(simd, lines, qs, out);
-        }
     }
 
     fn key(&self, lines: &[Line], rank: usize) -> L {
@@ -134,6 +119,8 @@ impl<L: Lane> Method<L> for Window<L> {
     fn holds(&self, lines: &[Line]) -> bool {
         let (table, array) = lines.split_at(self.table_lines);
         let starts = &lanes::<u32>(table)[..self.scale.buckets()];
+        // Every start of a bucket must be the rank of its first key, or of the next key where the
+        // bucket is empty; then a query begins where its answer can be reached.
         let mut next = 0;
         let placed = lanes::<L>(array)[..self.n].iter().enumerate().all(|(rank, &key)| {
             let bucket = self.scale.locate(key).0;
@@ -147,32 +134,69 @@ impl<L: Lane> Method<L> for Window<L> {
             && starts[next..].iter().all(|&start| start as usize == self.n)
     }
 
-    fn words(&self) -> [u64; 6] {
-        let [min, beyond, multiplier, buckets] = self.scale.words();
+    fn numbers(&self) -> Numbers {
+        let [min, beyond, multiplier, buckets] = self.scale.numbers();
         [min, beyond, multiplier, buckets, 0, 0]
     }
 }
 
-/// Up to this many lines the near caches answer fast enough that asking ahead costs more than it gains.
+impl<L: Lane> Method<L> for Window<L> {
+    fn build<K: Exact<As = L>>(
+        keys: &[K],
+        placing: Placing<impl Vectors>,
+    ) -> Result<(Self, Memory), Refusal> {
+        method::filled::<L, _>(Window::plan(keys)?, |shape, lines| shape.fill(keys, lines, placing.threads))
+    }
+
+    fn from_numbers(n: usize, numbers: Numbers) -> Option<Self> {
+        let scale = Scale::from_numbers([numbers[0], numbers[1], numbers[2], numbers[3]])?;
+        (n <= u32::MAX as usize && scale.buckets() <= u32::MAX as usize).then(|| Window {
+            n,
+            scale,
+            table_lines: lines_for::<u32>(scale.buckets()),
+        })
+    }
+
+    #[inline(always)]
+    fn rank<S: Simd>(&self, simd: S, lines: &[Line], query: L) -> usize {
+        let (table, array) = lines.split_at(self.table_lines);
+        let start = lanes::<u32>(table)[self.scale.locate(query).0] as usize;
+        Self::rank_from(simd, lanes(array), start, query)
+    }
+
+    #[inline(always)]
+    fn ranks<S: Simd>(&self, simd: S, lines: &[Line], queries: &[L], out: &mut [usize]) {
+        if lines.len() <= NEAR_LINES {
+            queries.iter().zip(out).for_each(|(&query, rank)| *rank = self.rank(simd, lines, query));
+        } else {
+            self.ranks_ahead(simd, lines, queries, out);
+        }
+    }
+}
+
+/// Up to this many lines the near caches answer fast enough that asking ahead costs more than it
+/// gains.
 const NEAR_LINES: usize = (2 << 20) / 64;
 
 impl<L: Lane> Window<L> {
-    /// Ranks in three steps per group: ask for the table's lines, read them and ask for the array's, compare.
+    /// Ranks in three steps per group: ask for the table's lines, read them and ask for the
+    /// array's, compare.
     #[inline(always)]
-    fn ranks_ahead<S: Simd>(&self, simd: S, lines: &[Line], qs: &[L], out: &mut [usize]) {
+    fn ranks_ahead<S: Simd>(&self, simd: S, lines: &[Line], queries: &[L], out: &mut [usize]) {
         let (table, array) = lines.split_at(self.table_lines);
         let starts = lanes::<u32>(table);
-        for (qs, out) in qs.chunks(AHEAD).zip(out.chunks_mut(AHEAD)) {
-            for &q in qs {
-                simd.prefetch(table, self.scale.locate(q).0 / 16);
+        // Three passes over a group: each asks for what the next one reads.
+        for (queries, out) in queries.chunks(AHEAD).zip(out.chunks_mut(AHEAD)) {
+            for &query in queries {
+                simd.prefetch(table, self.scale.locate(query).0 / 16);
             }
-            for (&q, start) in qs.iter().zip(out.iter_mut()) {
-                *start = starts[self.scale.locate(q).0] as usize;
+            for (&query, start) in queries.iter().zip(out.iter_mut()) {
+                *start = starts[self.scale.locate(query).0] as usize;
                 simd.prefetch(array, *start / L::PER_LINE);
                 simd.prefetch(array, start.div_ceil(L::PER_LINE));
             }
-            for (&q, rank) in qs.iter().zip(out.iter_mut()) {
-                *rank = Self::rank_from(simd, lanes(array), *rank, q);
+            for (&query, rank) in queries.iter().zip(out.iter_mut()) {
+                *rank = Self::rank_from(simd, lanes(array), *rank, query);
             }
         }
     }

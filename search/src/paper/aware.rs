@@ -1,16 +1,19 @@
 //! Cache-aware search: a k-ary tree whose nodes are memory blocks, in breadth-first order.
 //!
-//! **The child index, derived.** Number the nodes in breadth-first order from the root at 0. Before the first child of node i stand the root and the k children
-//! of each of the nodes 0 … i−1, so that child has number `1 + i·k`, and the j-th child (1 ≤ j ≤ k) has `i·k + j`. The paper prints `ik + (j − 1)`, which
-//! would make the root its own first child; one scan prints `ik + (k−1)(j+1)`, which skips nodes. With implicit pointers a block of b bytes is b/4 items, so
-//! k = b/4 + 1; with explicit pointers k − 1 items and k pointers must fit, so k = ⌊(b/4 + 1)/2⌋ (4 of 32 bytes, one word to spare).
+//! **The child index, derived.** Number the nodes in breadth-first order from the root at 0. Before
+//! the first child of node i stand the root and the k children of each of the nodes 0 … i−1, so
+//! that child has number `1 + i·k`, and the j-th child (1 ≤ j ≤ k) has `i·k + j`. The paper prints
+//! `ik + (j − 1)`, which would make the root its own first child; one scan prints `ik +
+//! (k−1)(j+1)`, which skips nodes. With implicit pointers a block of b bytes is b/4 items, so k =
+//! b/4 + 1; with explicit pointers k − 1 items and k pointers must fit, so k = ⌊(b/4 + 1)/2⌋ (4 of
+//! 32 bytes, one word to spare).
 //!
-//! Any n: nodes are filled in order, the last one is padded with its own last item, which changes no answer.
-//! Cost: ⌈log_k(n+1)⌉ blocks, log2 k items in each. Source: section 4.3.
+//! Any n: nodes are filled in order, the last one is padded with its own last item, which changes
+//! no answer. Cost: ⌈log_k(n+1)⌉ blocks, log2 k items in each. Source: section 4.3.
 
 use core::cmp::Ordering;
 
-use super::{Lookup, Words, NIL};
+use super::lookup::{Lookup, Words, NIL};
 
 /// The number of the j-th child (1 ≤ j ≤ k) of node i in a k-ary tree.
 #[inline(always)]
@@ -18,14 +21,15 @@ pub(super) const fn child(i: usize, j: usize, k: usize) -> usize {
     i * k + j
 }
 
-/// Where `items` go when `per` of them share a node with `per + 1` children: `place(node, j, item)` for every slot, padding included.
+/// Where `items` go when `per` of them share a node with `per + 1` children: `place(node, j, item)`
+/// for every slot, padding included.
 fn distribute(items: &[u32], per: usize, place: &mut dyn FnMut(usize, usize, u32)) {
     let nodes = items.len().div_ceil(per);
-    let mut walk = Walk { items, per, nodes, next: 0, place };
+    let mut walk = InOrder { items, per, nodes, next: 0, place };
     walk.visit(0);
 }
 
-struct Walk<'a> {
+struct InOrder<'a> {
     items: &'a [u32],
     per: usize,
     nodes: usize,
@@ -33,7 +37,7 @@ struct Walk<'a> {
     place: &'a mut dyn FnMut(usize, usize, u32),
 }
 
-impl Walk<'_> {
+impl InOrder<'_> {
     /// Gives the subtree at `node` its items in order.
     fn visit(&mut self, node: usize) {
         if node >= self.nodes {
@@ -111,7 +115,8 @@ impl Lookup for AwareImplicit {
     }
 }
 
-/// Blocks of k − 1 items, k pointers and what is left over; a pointer is the word where a block starts.
+/// Blocks of k − 1 items, k pointers and what is left over; a pointer is the word where a block
+/// starts.
 #[derive(Debug)]
 pub struct AwareExplicit {
     blocks: Words,

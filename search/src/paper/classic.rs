@@ -1,11 +1,12 @@
 //! Classic binary search: the middle of what remains, three ways: equal, left, right.
 //!
-//! Implicit: a sorted array, the middle is calculated. Explicit: the same comparisons in the same order, but every item carries the places of the
-//! two middles that may come next, twelve bytes instead of four. Cost: at most ⌊log2 n⌋ + 1 items. Source: section 4.1 and 4.6.
+//! Implicit: a sorted array, the middle is calculated. Explicit: the same comparisons in the same
+//! order, but every item carries the places of the two middles that may come next, twelve bytes
+//! instead of four. Cost: at most ⌊log2 n⌋ + 1 items. Source: section 4.1 and 4.6.
 
 use core::cmp::Ordering;
 
-use super::{Lookup, Words, NIL};
+use super::lookup::{Lookup, Words, NIL};
 
 /// A sorted array.
 #[derive(Debug)]
@@ -47,8 +48,9 @@ impl Lookup for ClassicImplicit {
     }
 }
 
-/// Nodes of item, left and right; a pointer is the word where a node starts. Classic and cache-oblivious search with explicit pointers are this one search: only the order
-/// in which nodes stand differs, and with it the constructor.
+/// Nodes of item, left and right; a pointer is the word where a node starts. Classic and
+/// cache-oblivious search with explicit pointers are this one search: only the order in which nodes
+/// stand differs, and with it the constructor.
 #[derive(Debug)]
 pub struct BinaryExplicit {
     pub(super) nodes: Words,

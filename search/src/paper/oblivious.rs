@@ -1,22 +1,27 @@
 //! Cache-oblivious search: the van Emde Boas layout, after Prokop.
 //!
-//! A tree of height h is cut below its upper ⌊h/2⌋ levels; the top tree is laid out, then the bottom trees from left to right, each by the same rule. Nodes
-//! that are visited one after another then stand close together at every scale, whatever the block size.
+//! A tree of height h is cut below its upper ⌊h/2⌋ levels; the top tree is laid out, then the
+//! bottom trees from left to right, each by the same rule. Nodes that are visited one after another
+//! then stand close together at every scale, whatever the block size.
 //!
-//! **Any n.** The tree is the complete one: all levels full but the last, which fills from the left. Explicit pointers simply skip the nodes that do not exist.
-//! Implicit ones need a full tree to calculate in. When the last level is at least half there, its holes are kept (unused slots, never read); when
-//! it is less, the full levels are laid out and the last level follows them in order, at slot `number − 1`. For n = 2^k − 1, the paper's case, both
-//! are the paper's layout.
+//! **Any n.** The tree is the complete one: all levels full but the last, which fills from the
+//! left. Explicit pointers simply skip the nodes that do not exist. Implicit ones need a full tree
+//! to calculate in. When the last level is at least half there, its holes are kept (unused slots,
+//! never read); when it is less, the full levels are laid out and the last level follows them in
+//! order, at slot `number − 1`. For n = 2^k − 1, the paper's case, both are the paper's layout.
 //!
-//! **The paper's pointer calculation** keeps the current cuts on a stack. Within the frame that contains the next node, d levels above the cut and ℓ below,
-//! the subtree to enter has index 2s + j − 1 and starts at `(2s + j − 1)(2^ℓ − 1) + 2^(d+1) − 1` counted from the frame's base (the paper, whose frames are
-//! whole trees of power-of-two height, leaves the base out). Source: section 4.4.
+//! **The paper's pointer calculation** keeps the current cuts on a stack. Within the frame that
+//! contains the next node, d levels above the cut and ℓ below, the subtree to enter has index 2s +
+//! j − 1 and starts at `(2s + j − 1)(2^ℓ − 1) + 2^(d+1) − 1` counted from the frame's base (the
+//! paper, whose frames are whole trees of power-of-two height, leaves the base out). Source:
+//! section 4.4.
 
 use alloc::vec::Vec;
 use core::cmp::Ordering;
 
-use super::{BinaryExplicit, Lookup, Words, NIL};
-use crate::paper::brodal::Cuts;
+use super::classic::BinaryExplicit;
+use super::cuts::Cuts;
+use super::lookup::{Lookup, Words, NIL};
 
 /// The full tree that implicit pointers calculate in, and what hangs below it.
 #[derive(Clone, Copy, Debug)]
@@ -92,7 +97,7 @@ fn slot_of_number(cuts: &Cuts, number: usize, depth: u32) -> usize {
 
 /// A subtree of the recursion: where it starts in memory, at which depth, and how high it is.
 #[derive(Clone, Copy, Default)]
-struct Frame {
+struct CutFrame {
     base: usize,
     depth: u32,
     height: u32,
@@ -100,7 +105,7 @@ struct Frame {
 
 /// The subtrees around the current node, innermost last: at most one per halving of the height.
 struct Stack {
-    frames: [Frame; 8],
+    frames: [CutFrame; 8],
     top: usize,
 }
 
@@ -108,8 +113,8 @@ impl Stack {
     /// The frames around the root of a tree.
     #[inline(always)]
     fn new(height: u32) -> Stack {
-        let mut stack = Stack { frames: [Frame::default(); 8], top: 0 };
-        stack.frames[0] = Frame { base: 0, depth: 0, height };
+        let mut stack = Stack { frames: [CutFrame::default(); 8], top: 0 };
+        stack.frames[0] = CutFrame { base: 0, depth: 0, height };
         stack.narrow();
         stack
     }
@@ -120,7 +125,7 @@ impl Stack {
         while self.frames[self.top & 7].height > 1 {
             let frame = self.frames[self.top & 7];
             self.top += 1;
-            self.frames[self.top & 7] = Frame { height: frame.height / 2, ..frame };
+            self.frames[self.top & 7] = CutFrame { height: frame.height / 2, ..frame };
         }
     }
 
@@ -135,7 +140,7 @@ impl Stack {
         let which = number & ((1 << above) - 1);
         let base = frame.base + which * ((1 << below) - 1) + (1 << above) - 1;
         self.top += 1;
-        self.frames[self.top & 7] = Frame { base, depth, height: below };
+        self.frames[self.top & 7] = CutFrame { base, depth, height: below };
         self.narrow();
     }
 
@@ -154,7 +159,8 @@ pub struct ObliviousImplicit {
 }
 
 impl ObliviousImplicit {
-    /// Lays the sorted `items` out; `block_bytes` only aligns the first slot, the layout knows no block.
+    /// Lays the sorted `items` out; `block_bytes` only aligns the first slot, the layout knows no
+    /// block.
     pub fn build(items: &[u32], block_bytes: usize) -> ObliviousImplicit {
         let full = Full::new(items.len());
         ObliviousImplicit { slots: fill_implicit(items, &full, block_bytes), full }
@@ -196,7 +202,8 @@ impl Lookup for ObliviousImplicit {
 }
 
 impl BinaryExplicit {
-    /// The complete tree, its nodes in van Emde Boas order; `block_bytes` only aligns the first node.
+    /// The complete tree, its nodes in van Emde Boas order; `block_bytes` only aligns the first
+    /// node.
     pub fn van_emde_boas(items: &[u32], block_bytes: usize) -> BinaryExplicit {
         let n = items.len();
         let mut numbers = Vec::with_capacity(n);

@@ -1,8 +1,9 @@
 //! The limit: one random cache line per query, as fast as this machine can fetch them.
 //!
-//! A pass over precomputed random line numbers with a prefetch ahead and one load each (throughput), and a walk along a random cycle of lines (latency), on
-//! memory of the array's size with huge pages asked for, as everybody else here. It is a limit for layouts that read a line of an array of that size; a
-//! layout that needs fewer bytes may pass it.
+//! A pass over precomputed random line numbers with a prefetch ahead and one load each
+//! (throughput), and a walk along a random cycle of lines (latency), on memory of the array's size
+//! with huge pages asked for, as everybody else here. It is a limit for layouts that read a line of
+//! an array of that size; a layout that needs fewer bytes may pass it.
 
 use alloc::vec::Vec;
 

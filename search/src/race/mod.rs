@@ -1,7 +1,9 @@
-//! The race itself: contestants answer the same chunks of queries in interleaved rounds; medians count. A turn begins with an untimed pass: steady state is what is compared.
+//! The race itself: contestants answer the same chunks of queries in interleaved rounds; medians
+//! count. A turn begins with an untimed pass: steady state is what is compared.
 //!
-//! Throughput: chunks of 16,128 queries (a multiple of every batch length in use), answers into memory that is reused. Latency: every query depends on the last answer.
-//! In the first round every contestant's answers are compared with the reference; a wrong one is disqualified by name.
+//! Throughput: chunks of 16,128 queries (a multiple of every batch length in use), answers into
+//! memory that is reused. Latency: every query depends on the last answer. In the first round every
+//! contestant's answers are compared with the reference; a wrong one is disqualified by name.
 
 mod limit;
 
@@ -47,8 +49,8 @@ pub enum Answers {
     Nothing,
 }
 
-type Many<'a, K> = Box<dyn FnMut(&[K], &mut [usize]) + 'a>;
-type Chain<'a, K> = Box<dyn Fn(&[K]) -> usize + 'a>;
+type ManyFunction<'a, K> = Box<dyn FnMut(&[K], &mut [usize]) + 'a>;
+type ChainFunction<'a, K> = Box<dyn Fn(&[K]) -> usize + 'a>;
 
 /// One way to answer queries.
 #[allow(missing_debug_implementations, reason = "holds functions")]
@@ -57,8 +59,8 @@ pub struct Contestant<'a, K> {
     pub name: String,
     /// What its answers are held against.
     pub answers: Answers,
-    many: Option<Many<'a, K>>,
-    chain: Option<Chain<'a, K>>,
+    many: Option<ManyFunction<'a, K>>,
+    chain: Option<ChainFunction<'a, K>>,
 }
 
 impl<'a, K: Chained> Contestant<'a, K> {
@@ -93,8 +95,9 @@ impl<'a, K: Chained> Contestant<'a, K> {
         one: impl Fn(K) -> usize + Clone + 'a,
     ) -> Contestant<'a, K> {
         let each = one.clone();
-        let many =
-            move |qs: &[K], out: &mut [usize]| qs.iter().zip(out).for_each(|(&q, rank)| *rank = each(q));
+        let many = move |queries: &[K], out: &mut [usize]| {
+            queries.iter().zip(out).for_each(|(&query, rank)| *rank = each(query))
+        };
         Contestant::new(name, answers, many, one)
     }
 
@@ -111,9 +114,9 @@ impl<'a, K: Chained> Contestant<'a, K> {
 
 /// A loop of dependent queries.
 fn chain<K: Chained>(one: impl Fn(K) -> usize) -> impl Fn(&[K]) -> usize {
-    move |qs| {
+    move |queries| {
         let zero = black_box(0);
-        qs.iter().fold(0, |answer, &q| one(q.after(answer, zero)))
+        queries.iter().fold(0, |answer, &query| one(query.after(answer, zero)))
     }
 }
 
@@ -159,19 +162,20 @@ pub fn race<K: Chained>(
     for round in 0..=rounds.throughput {
         for (contestant, (throughput, _, wrong)) in contestants.iter_mut().zip(&mut times) {
             let Some(many) = &mut contestant.many else { continue };
-            // The others' turns have emptied the caches: a turn begins with an untimed pass, as the paper's trials do.
-            for qs in queries.chunks(CHUNK) {
-                many(black_box(qs), &mut out[..qs.len()]);
+            // The others' turns have emptied the caches: a turn begins with an untimed pass, as the
+            // paper's trials do.
+            for queries in queries.chunks(CHUNK) {
+                many(black_box(queries), &mut out[..queries.len()]);
             }
             let (mut total_ns, mut count) = (0, 0);
-            for qs in queries.chunks(CHUNK) {
-                let out = &mut out[..qs.len()];
+            for queries in queries.chunks(CHUNK) {
+                let out = &mut out[..queries.len()];
                 let start = Instant::now();
-                many(black_box(qs), out);
+                many(black_box(queries), out);
                 total_ns += start.elapsed().as_nanos();
-                count += qs.len();
+                count += queries.len();
                 if round == 0 {
-                    *wrong += count_wrong(contestant.answers, keys, qs, out);
+                    *wrong += count_wrong(contestant.answers, keys, queries, out);
                 }
             }
             if round > 0 {
@@ -201,14 +205,16 @@ pub fn race<K: Chained>(
         .collect()
 }
 
-fn count_wrong<K: Chained>(answers: Answers, keys: &[K], qs: &[K], out: &[usize]) -> usize {
-    let rank = |q: K| keys.partition_point(|&key| key < q);
+fn count_wrong<K: Chained>(answers: Answers, keys: &[K], queries: &[K], out: &[usize]) -> usize {
+    let rank = |query: K| keys.partition_point(|&key| key < query);
     // A sample: checking every query of a large array would take longer than the race.
     let step = if keys.len() > 1 << 22 { 37 } else { 3 };
-    let pairs = qs.iter().zip(out).step_by(step);
+    let pairs = queries.iter().zip(out).step_by(step);
     match answers {
-        Answers::Ranks => pairs.filter(|(&q, &answer)| rank(q) != answer).count(),
-        Answers::Values => pairs.filter(|(&q, &answer)| rank(q) != rank_of_value(keys, answer)).count(),
+        Answers::Ranks => pairs.filter(|(&query, &answer)| rank(query) != answer).count(),
+        Answers::Values => {
+            pairs.filter(|(&query, &answer)| rank(query) != rank_of_value(keys, answer)).count()
+        }
         Answers::Nothing => 0,
     }
 }

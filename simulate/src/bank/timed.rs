@@ -1,33 +1,45 @@
 //! Rows of any length: a line keeps its way, and the time of its last use stands beside it.
 //!
-//! **What.** Tags, times, and for lines by their lowest bits the way that one of them had last. **Why this way.** A fully associative TLB of 72 entries is
-//! nine registers to shift and to store again at each touch where the row is kept in recency order; here a hit is one comparison with the way
-//! that the hint names, and one store. Only a miss looks at the whole row, for the oldest time. **Leaves out** an index for rows of thousands of ways: these
-//! are searched from end to end where the hint is wrong.
-//! Source: our own.
+//! **The problem.** A fully associative TLB of 72 entries in recency order is nine registers to
+//! shift and to store again at each touch.
+//!
+//! **The idea.** Tags stay where they are; each way has the time of its last use, and a table of
+//! hints, indexed by the line's lowest bits, names the way that one such line had last. A hit is
+//! then one comparison and one store:
+//!
+//! ```text
+//! line --low bits--> hints[..] = way;  tags[way] == line?
+//!     yes: times[way] = now
+//!     no:  search the row; where it is not there, the oldest time's way takes the line
+//! ```
+//!
+//! **Invariants.** A tag stands in its set at most once; times grow, and 0 is an empty way's, so
+//! that empty ways are taken first. A hint may be wrong: it is checked at each use. **Leaves out**
+//! an index for rows of thousands of ways: these are searched from end to end where the hint is
+//! wrong. Source: our own.
 
-use super::{is_fetch, is_store, FetchTouches, Place};
+use super::rules::{FetchTouches, SweepRules};
 use crate::kernel::{Kernel, Pass, Vectors, EMPTY};
-use crate::touch::Touches;
+use crate::touch::{is_fetch, is_store, Touches};
 use crate::StoreMiss;
 
 /// Hints; few in tests, so that their streams share them.
 const HINTS: usize = if cfg!(test) { 16 } else { 1 << 10 };
 
-/// Tags that are compared before one asks whether the line was among them.
-const STEP: usize = 16;
+/// Tags that are compared before a branch asks whether the line was among them.
+const COMPARED: usize = 16;
 
 /// Rows of one or two caches.
 pub(super) struct Timed {
     tags: Vec<u64>,
-    /// Of the last uses; 0 where a way is empty.
+    /// The time of each way's last use; 0 for an empty way.
     times: Vec<u64>,
     clock: u64,
     hints: Box<[u32; HINTS]>,
 }
 
 impl Timed {
-    /// Empty rows of so many ways together.
+    /// Empty rows of `ways` ways, all sets together.
     pub(super) fn new(ways: usize) -> Timed {
         Timed { tags: vec![EMPTY; ways], times: vec![0; ways], clock: 0, hints: Box::new([0; HINTS]) }
     }
@@ -38,39 +50,42 @@ impl Timed {
     }
 
     /// Touches the lines of `touches` in order, which become those that missed.
-    pub(super) fn sweep(&mut self, kernel: Kernel, place: Place, touches: &mut Touches) {
-        kernel.pass(Sweep { rows: self, place, touches });
+    pub(super) fn sweep(&mut self, kernel: Kernel, rules: SweepRules, touches: &mut Touches) {
+        kernel.pass(TimedSweep { rows: self, rules, touches });
     }
 }
 
-struct Sweep<'a> {
+struct TimedSweep<'a> {
     rows: &'a mut Timed,
-    place: Place<'a>,
+    rules: SweepRules<'a>,
     touches: &'a mut Touches,
 }
 
-impl Pass for Sweep<'_> {
+impl Pass for TimedSweep<'_> {
     type Output = ();
 
     #[inline(always)]
     fn run<K: Vectors>(self, _kernel: K) {
-        let Sweep { rows: Timed { tags, times, clock, hints }, place, touches } = self;
-        let Place { parts: [data, code], store_miss, fetches } = place;
+        let TimedSweep { rows: Timed { tags, times, clock, hints }, rules, touches } = self;
+        let SweepRules { maps: [data, code], store_miss, fetches } = rules;
         let code_start = if code.base == 0 { 0 } else { data.sets as usize * data.ways as usize };
         for index in 0..std::mem::take(&mut touches.len) {
+            // A touch that is handed back is written at or before the place it was read from.
             let (address, what) = (touches.address[index], touches.what[index]);
             let reference = touches.reference[index];
-            if fetches == FetchTouches::Miss && is_fetch(what) {
+            if fetches == FetchTouches::Missed && is_fetch(what) {
                 touches.push(address, what, reference);
                 continue;
             }
-            let (part, start) = if is_fetch(what) { (code, code_start) } else { (data, 0) };
-            let line = address >> part.line_shift;
-            let ways = part.ways as usize;
+            let (map, start) = if is_fetch(what) { (code, code_start) } else { (data, 0) };
+            let line = address >> map.line_shift;
+            let ways = map.ways as usize;
             // Nearly all such rows are the only ones of their cache.
-            let set = if part.sets == 1 { 0 } else { (line % part.sets) as usize };
+            let set = if map.sets == 1 { 0 } else { (line % map.sets) as usize };
             let row = start + set * ways..start + (set + 1) * ways;
             let (tags, times) = (&mut tags[row.clone()], &mut times[row]);
+            // The way of the last use, if it still holds the line; else a search; else the oldest
+            // way.
             let hint = &mut hints[line as usize % HINTS];
             let mut way = *hint as usize;
             if tags.get(way) != Some(&line) {
@@ -81,6 +96,8 @@ impl Pass for Sweep<'_> {
                         if store_miss == StoreMiss::Bypass && is_store(what) {
                             continue;
                         }
+                        // Times of uses differ, so the first way with the oldest one is the only
+                        // one, or an empty one.
                         let oldest = times.iter().copied().fold(u64::MAX, u64::min);
                         let way = position(times, oldest).unwrap_or(0);
                         tags[way] = line;
@@ -95,15 +112,15 @@ impl Pass for Sweep<'_> {
     }
 }
 
-/// Where `word` stands first.
+/// The first place of `word`. Sixteen comparisons at a time become one mask and one branch.
 #[inline(always)]
 fn position(words: &[u64], word: u64) -> Option<usize> {
-    let (steps, rest) = words.as_chunks::<STEP>();
+    let (steps, rest) = words.as_chunks::<COMPARED>();
     for (number, step) in steps.iter().enumerate() {
         let found = step.iter().enumerate().fold(0, |found, (lane, &w)| found | u32::from(w == word) << lane);
         if found != 0 {
-            return Some(number * STEP + found.trailing_zeros() as usize);
+            return Some(number * COMPARED + found.trailing_zeros() as usize);
         }
     }
-    rest.iter().position(|&w| w == word).map(|lane| steps.len() * STEP + lane)
+    rest.iter().position(|&w| w == word).map(|lane| steps.len() * COMPARED + lane)
 }

@@ -1,10 +1,29 @@
-//! What is behind one set's row: which lines left it, in what order, and how many of them since a given time.
+//! What is behind one set's row: which lines left it, in what order, and how many of them since a
+//! given time.
 //!
-//! **What.** Each line that leaves the row has a time, one after the other; a bit says whether the line that left at that time is still behind. A
-//! line's distance behind the row is the number of bits after its own. **Why this way.** How many bits lie before a block of [`BLOCK_TIMES`] is kept,
-//! in two steps, so that a distance is two look-ups and a count of one block's bits. A line that leaves its time behind takes one off each count from there to the present: lanes
-//! of one register, and behind it one number per [`CHUNK_TIMES`]. So a line that was used lately costs least, one that comes for the first time nothing, and no step waits for a
-//! branch that depends on the distance.
+//! **The problem.** How many of the lines that left a row after a given one are still behind? A
+//! list or a tree would be walked at each question.
+//!
+//! **The idea.** Each line that leaves the row gets a time, one after the other; a bit says whether
+//! the line that left at that time is still behind. The answer is the number of bits after its own,
+//! from counts that are kept:
+//!
+//! ```text
+//! times    | block 0 (256 bits) | block 1 | ... | block 31 |  one chunk = 32 blocks = 8192 times
+//! before   | 0                  | 17      | ... | 301      |  bits of the chunk before each block
+//! starts   | bits of all chunks before this chunk          |
+//!
+//! rank(time) = starts[chunk] + before[block] + bits of the block below the time
+//! distance   = all bits − rank − 1
+//! ```
+//!
+//! A line that comes back takes one off each count from there to the present: 32 lanes of one
+//! register, and one number for each later chunk. So a line that was used lately costs least, one
+//! that comes for the first time nothing, and no step waits for a branch that depends on the
+//! distance.
+//!
+//! **Invariants.** Time 0 has no line. Counts are right for all blocks up to the present one; a
+//! block that is to come is counted when it starts.
 //!
 //! **Source.** Times and bits: Bennett and Kruskal 1975; counts of blocks instead of their tree.
 
@@ -37,7 +56,7 @@ pub(super) struct Back {
 struct Before([u16; CHUNK_BLOCKS]);
 
 impl Back {
-    /// Nothing has left; room for so many times.
+    /// An empty record with room for `times` times.
     pub(super) fn new(times: u32) -> Back {
         let blocks = times.div_ceil(BLOCK_TIMES).max(1) as usize;
         let chunks = blocks.div_ceil(CHUNK_BLOCKS);
@@ -66,6 +85,7 @@ impl Back {
     pub(super) fn enter(&mut self) -> u32 {
         self.now += 1;
         let now = self.now;
+        // The first time of a block: what lies before it is known now, and will only shrink.
         if now.is_multiple_of(BLOCK_TIMES) {
             self.open(now);
         }
@@ -87,8 +107,11 @@ impl Back {
     /// The line that left at `time` comes back: how many have left since and are still behind.
     #[inline(always)]
     pub(super) fn leave(&mut self, time: u32) -> u32 {
+        // How many that are behind left earlier; all the others left later.
         let rank = self.rank(time);
         self.bits[(time / BLOCK_TIMES) as usize][word(time)] ^= bit(time);
+        // Every count of what lies before a later place loses this line: 32 lanes of one register,
+        // then one number for each later chunk.
         let chunk = (time / CHUNK_TIMES) as usize;
         let block = block(time) as u16;
         for (lane, before) in (0..).zip(&mut self.before[chunk].0) {
@@ -111,6 +134,8 @@ impl Back {
         let (word, below) = (word(time), bit(time) - 1);
         let mut rank = self.starts[chunk] + u32::from(self.before[chunk].0[block(time)]);
         for (number, &bits) in words.iter().enumerate() {
+            // Whole words before the time's own, and of its own the bits below; all words of the
+            // block are counted, so that nothing depends on which one it is.
             let mask = if number < word { u64::MAX } else { 0 };
             let mask = if number == word { below } else { mask };
             rank += (bits & mask).count_ones();
@@ -118,7 +143,8 @@ impl Back {
         rank
     }
 
-    /// The number that a time gets when all are numbered anew from 1 and only the `most` latest are kept; 0 for the others.
+    /// The number that a time gets when all are numbered anew from 1 and only the `most` latest are
+    /// kept; 0 for the others.
     #[inline(always)]
     pub(super) fn renumbered(&self, time: u32, most: u32) -> u32 {
         match time {
@@ -127,7 +153,7 @@ impl Back {
         }
     }
 
-    /// Numbers all anew, with room for so many times.
+    /// Numbers all lines anew, with room for `times` times.
     pub(super) fn renumber(&mut self, most: u32, times: u32) {
         let lines = self.total.min(most);
         *self = Back::new(times);

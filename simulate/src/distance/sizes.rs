@@ -1,7 +1,8 @@
 //! Which sizes a curve has.
 //!
-//! Sizes of one curve have lines and sets in common and differ in ways: that is when a smaller cache holds nothing that a larger one lacks.
-//! A curve beside a hierarchy ([`CurveSizes::beside`]) takes the sets of the filter in front of it: then nothing more is to be recorded.
+//! Sizes of one curve have lines and sets in common and differ in ways: that is when a smaller
+//! cache holds nothing that a larger one lacks. A curve beside a hierarchy ([`CurveSizes::beside`])
+//! takes the sets of the filter in front of it: then nothing more is to be recorded.
 
 use crate::Levels;
 use event::{FetchFilter, Filter, SetFilter, StoreFilter, Stream};
@@ -10,7 +11,8 @@ use std::fmt;
 /// Sizes of a curve at most.
 pub const SIZES_MAX: usize = 31;
 
-/// Sizes of a curve beside a hierarchy, but for those of its own levels, and bytes of the first at least.
+/// Sizes of a curve beside a hierarchy, but for those of its own levels, and bytes of the first at
+/// least.
 const DOUBLINGS: u32 = 20;
 const FIRST_BYTES_MIN: u64 = 1 << 10;
 
@@ -43,10 +45,12 @@ impl fmt::Display for SizesError {
 impl std::error::Error for SizesError {}
 
 impl CurveSizes {
-    /// Caches of `sizes_bytes`, ascending, with lines of `line_bytes` in `sets` sets (any number; 1 is fully associative).
+    /// Caches of `sizes_bytes`, ascending, with lines of `line_bytes` in `sets` sets (any number; 1
+    /// is fully associative).
     ///
     /// # Errors
-    /// When a size is no whole number of ways, they do not ascend, or there are none or more than [`SIZES_MAX`].
+    /// When a size is no whole number of ways, they do not ascend, or there are none or more than
+    /// [`SIZES_MAX`].
     pub fn new(line_bytes: u32, sets: u64, sizes_bytes: &[u64]) -> Result<CurveSizes, SizesError> {
         let error = |fault| Err(SizesError { fault });
         if !line_bytes.is_power_of_two() || !(4..=1 << 30).contains(&line_bytes) {
@@ -79,7 +83,7 @@ impl CurveSizes {
     /// Fully associative caches whose sizes double from `first_bytes` to `last_bytes`.
     ///
     /// # Errors
-    /// As [`CurveSizes::new`].
+    /// When a size is no whole number of ways, or there are none or more than [`SIZES_MAX`].
     pub fn doubling(line_bytes: u32, first_bytes: u64, last_bytes: u64) -> Result<CurveSizes, SizesError> {
         let next = |bytes: &u64| bytes.checked_mul(2);
         let sizes = std::iter::successors(Some(first_bytes).filter(|&bytes| bytes > 0), next);
@@ -87,14 +91,16 @@ impl CurveSizes {
         CurveSizes::new(line_bytes, 1, &sizes)
     }
 
-    /// Twenty sizes that double, and among them those of `levels`' own caches where they are whole numbers of ways, for the stream that the
-    /// levels are simulated from; with it, that stream, which becomes the full one where it would not do for the curve: where stores do not
-    /// enter the filter.
+    /// Twenty sizes that double, and among them those of `levels`' own caches where they are whole
+    /// numbers of ways, for the stream that the levels are simulated from; with it, that stream,
+    /// which becomes the full one where it would not do for the curve: where stores do not enter
+    /// the filter.
     ///
-    /// Lines are those of the first level, sets those of its filter, so that the first size is one way, or as many as make 1 KiB.
+    /// Lines are those of the first level, sets those of its filter, so that the first size is one
+    /// way, or as many as make 1 KiB.
     ///
     /// # Errors
-    /// As [`CurveSizes::new`]; no levels that can be simulated are known that have any.
+    /// When the sizes make no curve; no levels are known for which they do not.
     pub fn beside(levels: &Levels, stream: &Stream) -> Result<(CurveSizes, Stream), SizesError> {
         let (sets, stream) = match stream {
             Stream::Filtered(filter) if filter.stores == StoreFilter::LikeLoads => {

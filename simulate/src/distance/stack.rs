@@ -1,24 +1,41 @@
-//! The stacks of one side: each set's lines in recency order, known by the times of their last uses.
+//! The stacks of one side: each set's lines in recency order, known by the times of their last
+//! uses.
 //!
-//! **What.** Touches are taken a sweep at a time ([`Stack::push`]), and counted by the index of the smallest size in which they hit. A set's most recent lines stand in a
-//! row, as in a simulated cache; the others in its [`Back`], where a line's time says how far behind it is.
+//! **The problem.** A reference's stack distance is its place in a list of all lines of its set in
+//! recency order; a list of a hundred thousand lines cannot be walked at each reference.
 //!
-//! **Why this way.** Most uses end in the row, with a compare and a change of sixteen bytes. What happens behind a row changes nothing in it, so a sweep takes three
-//! steps, none of which waits for the one before: the rows of all touches; the places of the lines that were
-//! not there, which memory begins to fetch; their distances.
+//! **The idea.** Most distances are small. The sixteen most recent lines of a set stand in a row,
+//! in any order, with their ranks beside them; whatever is further back is in the set's [`Back`],
+//! where a line's time says how far:
+//!
+//! ```text
+//!   rank 0 ...                 15 | 16 ...
+//!   +---------------------------+ | +-------------------------------------------+
+//!   | row: 16 tags, 16 ranks    |-->| back: a bit for each time, counts of bits |
+//!   +---------------------------+ | +-------------------------------------------+
+//!        found: rank = distance   |    found: distance = 16 + bits behind its own
+//! ```
+//!
+//! Most uses end in the row, with a compare and a change of sixteen bytes. What happens behind a
+//! row changes nothing in it, so a sweep takes three steps, none of which waits for the one before:
+//! the rows of all touches; the places of the times of lines that were not there, which memory
+//! begins to fetch; their distances.
+//!
+//! **Invariants.** A line is in its row or behind it, never in both; a line behind has a time, any
+//! other line has time 0. Touches are counted by the index of the smallest size in which they hit.
 
 use super::back::Back;
-use super::pages::Pages;
+use super::histogram::{Histogram, KINDS};
+use super::line_times::LineTimes;
 use super::sizes::{CurveSizes, SIZES_MAX};
-use super::{Histogram, KINDS};
 use crate::kernel::{Kernel, Pass, Row, Vectors, EMPTY};
 use std::ops::RangeInclusive;
 
 /// Lines of a row.
 pub(super) const NEAR: usize = 16;
 
-/// Touches of a sweep.
-pub(super) const SWEEP: usize = 256;
+/// Touches that are taken together.
+pub(super) const BATCH: usize = 256;
 
 /// Indices of sizes, and one for misses in all.
 const SIZES: usize = SIZES_MAX + 1;
@@ -35,17 +52,18 @@ pub(super) struct Stack {
     /// Each set's most recent lines, in any order, and the place of each in their order.
     rows: Vec<Row<u64, NEAR>>,
     ranks: Vec<Ranks>,
-    /// For each place in a row, the first size that reaches it; behind the last place, misses in every size.
+    /// For each place in a row, the first size that reaches it; behind the last place, misses in
+    /// every size.
     near: [u8; NEAR + 1],
     backs: Vec<Back>,
     set_count: u64,
-    pages: Pages,
+    pages: LineTimes,
     far: Far,
     /// Sizes that end within the row.
     near_sizes: usize,
     /// Least room for times of a set.
     times_min: u32,
-    sweep: Box<Sweep>,
+    sweep: Box<SweepBuffer>,
     kernel: Kernel,
 }
 
@@ -64,7 +82,8 @@ impl Pass for Flush<'_> {
     }
 }
 
-/// The order of a row's lanes, most recent first. Tags stay where they are: what one use of a row leaves to the next is sixteen bytes, ready in a few cycles.
+/// The order of a row's lanes, most recent first. Tags stay where they are: what one use of a row
+/// leaves to the next is sixteen bytes, ready in a few cycles.
 #[derive(Clone, Copy)]
 #[repr(align(16))]
 struct Ranks([u8; NEAR]);
@@ -74,7 +93,9 @@ impl Ranks {
     #[inline(always)]
     fn last(&self) -> usize {
         let last = u128::from_le_bytes([NEAR as u8 - 1; NEAR]);
-        // A byte that is 0 is the lowest whose uppermost bit a loan reaches.
+        // Looks for the byte that holds the last rank, in all sixteen at once: that byte becomes 0,
+        // and when 1 is taken from each byte, the lowest 0 is the first whose uppermost bit a
+        // borrow sets.
         let zero = u128::from_le_bytes(self.0) ^ last;
         let ones = u128::from_le_bytes([1; NEAR]);
         let borrowed = zero.wrapping_sub(ones) & !zero & (ones << 7);
@@ -85,6 +106,7 @@ impl Ranks {
     #[inline(always)]
     fn front(&mut self, lane: usize) -> u8 {
         let before = self.0[lane & (NEAR - 1)];
+        // Ranks below the lane's own grow by one, and it gets rank 0: sixteen bytes, no branch.
         for (rank, other) in self.0.iter_mut().zip(0u8..) {
             let moved = *rank + u8::from(*rank < before);
             *rank = if other == lane as u8 { 0 } else { moved };
@@ -104,45 +126,48 @@ struct Far {
 
 /// Touches on their way.
 #[derive(Clone)]
-pub(super) struct Sweep {
-    pub(super) lines: [u64; SWEEP],
+pub(super) struct SweepBuffer {
+    pub(super) lines: [u64; BATCH],
     /// Kind of each, or [`JOINS`].
-    pub(super) kinds: [u8; SWEEP],
+    pub(super) kinds: [u8; BATCH],
     pub(super) len: usize,
     /// Which of them join the next one.
     joins: Vec<usize>,
     /// The size of one before, which the first joins.
     carried: u8,
-    sizes: [u8; SWEEP],
+    sizes: [u8; BATCH],
     /// Touches whose lines were not in their rows, and the lines that made room.
-    missing: [u32; SWEEP],
-    leaving: [u64; SWEEP],
+    missing: [u32; BATCH],
+    leaving: [u64; BATCH],
     /// Places of their times.
-    comes: [usize; SWEEP],
-    goes: [usize; SWEEP],
+    comes: [usize; BATCH],
+    goes: [usize; BATCH],
 }
 
-impl Sweep {
-    fn empty() -> Box<Sweep> {
-        Box::new(Sweep {
-            lines: [0; SWEEP],
-            kinds: [0; SWEEP],
+impl SweepBuffer {
+    fn empty() -> Box<SweepBuffer> {
+        Box::new(SweepBuffer {
+            lines: [0; BATCH],
+            kinds: [0; BATCH],
             len: 0,
             joins: Vec::new(),
             carried: 0,
-            sizes: [0; SWEEP],
-            missing: [0; SWEEP],
-            leaving: [0; SWEEP],
-            comes: [0; SWEEP],
-            goes: [0; SWEEP],
+            sizes: [0; BATCH],
+            missing: [0; BATCH],
+            leaving: [0; BATCH],
+            comes: [0; BATCH],
+            goes: [0; BATCH],
         })
     }
 
     /// Counts what was found.
     #[inline(always)]
     fn count(&mut self, found: &mut Histogram) {
+        // A reference that began in the sweep before counts where its last line does.
         self.sizes[0] = self.sizes[0].max(std::mem::take(&mut self.carried));
         for &joins in &self.joins {
+            // A reference misses where one of its lines does: the larger size is handed to the next
+            // line.
             match self.sizes[..self.len].get(joins + 1) {
                 Some(&next) => self.sizes[joins + 1] = next.max(self.sizes[joins]),
                 None => self.carried = self.sizes[joins],
@@ -152,6 +177,7 @@ impl Sweep {
         // In turns: an addition to a number in memory waits for the one before.
         let mut counts = [[0u16; (KINDS + 1) * SIZES]; 4];
         for (touch, (&kind, &size)) in self.kinds[..self.len].iter().zip(&self.sizes).enumerate() {
+            // Masks instead of checks of bounds: both numbers are small.
             counts[touch % 4][(kind as usize & KINDS) * SIZES + (size as usize & (SIZES - 1))] += 1;
         }
         for (number, found) in found.as_flattened_mut().iter_mut().enumerate() {
@@ -183,7 +209,10 @@ impl Far {
     /// The first that holds a distance.
     #[inline(always)]
     fn size(&self, distance: u32) -> usize {
+        // The number of bits of the distance names a size near the right one; the next ones are
+        // tried.
         let mut size = self.first[(u32::BITS - distance.leading_zeros()) as usize] as usize;
+        // The last size holds everything, so this ends.
         while self.ways[size] <= distance {
             size += 1;
         }
@@ -209,11 +238,11 @@ impl Stack {
             }),
             backs: (0..backs).map(|_| Back::new(times_min)).collect(),
             set_count: sizes.sets(),
-            pages: Pages::new(),
+            pages: LineTimes::new(),
             near_sizes: sizes.ways().len() - far.sizes(),
             far,
             times_min,
-            sweep: Sweep::empty(),
+            sweep: SweepBuffer::empty(),
             kernel,
         }
     }
@@ -222,7 +251,7 @@ impl Stack {
     pub(super) fn push(&mut self, kind: usize, lines: RangeInclusive<u64>, found: &mut Histogram) {
         let last = *lines.end();
         for line in lines {
-            if self.sweep.len == SWEEP {
+            if self.sweep.len == BATCH {
                 let kernel = self.kernel;
                 kernel.pass(Flush { stack: self, found });
             }
@@ -238,8 +267,8 @@ impl Stack {
 
     /// The sweep, which has room.
     #[inline(always)]
-    pub(super) fn sweep<K: Vectors>(&mut self, kernel: K, found: &mut Histogram) -> &mut Sweep {
-        if self.sweep.len == SWEEP {
+    pub(super) fn sweep<K: Vectors>(&mut self, kernel: K, found: &mut Histogram) -> &mut SweepBuffer {
+        if self.sweep.len == BATCH {
             self.flush(kernel, found);
         }
         &mut self.sweep
@@ -262,6 +291,7 @@ impl Stack {
                 self.rows(kernel, |line| (line % sets) as usize)
             }
         };
+        // Where all sizes end within the row, nothing is kept behind it.
         if self.far.sizes() > 0 {
             let missing = self.places(kernel, missing);
             self.distances(missing);
@@ -272,13 +302,16 @@ impl Stack {
     /// Touches all rows; how many lines were not there.
     #[inline(always)]
     fn rows<K: Vectors>(&mut self, kernel: K, set: impl Fn(u64) -> usize) -> usize {
-        let Sweep { lines, len, sizes, missing, leaving, .. } = &mut *self.sweep;
+        let SweepBuffer { lines, len, sizes, missing, leaving, .. } = &mut *self.sweep;
         let mut missed = 0;
         for (touch, (&line, size)) in lines[..*len].iter().zip(sizes).enumerate() {
             let set = set(line);
+            // Step 1: the rows. Nothing here waits for what lies behind a row.
             let (row, ranks) = (&mut self.rows[set], &mut self.ranks[set]);
             let found = kernel.find(row, line);
             if found == 0 {
+                // Not among the recent lines: it takes the place of the least recent one, which
+                // leaves the row.
                 let lane = ranks.last();
                 missing[missed] = touch as u32;
                 leaving[missed] = std::mem::replace(&mut row.0[lane], line);
@@ -286,6 +319,7 @@ impl Stack {
                 ranks.front(lane);
                 *size = self.near[NEAR];
             } else {
+                // Its rank is its distance, and says the first size that holds it.
                 let rank = ranks.front(found.trailing_zeros() as usize & (NEAR - 1));
                 *size = self.near[rank as usize & (NEAR - 1)];
             }
@@ -293,22 +327,26 @@ impl Stack {
         missed
     }
 
-    /// Finds the times of lines that were not in their rows and of those that left; how many of those there were.
+    /// Finds the times of lines that were not in their rows and of those that left; how many of
+    /// those there were.
     #[inline(always)]
     fn places<K: Vectors>(&mut self, kernel: K, missed: usize) -> usize {
-        let Sweep { lines, missing, leaving, comes, goes, .. } = &mut *self.sweep;
+        let SweepBuffer { lines, missing, leaving, comes, goes, .. } = &mut *self.sweep;
         let mut left = 0;
         for number in 0..missed {
             // A row that had room: its set has nothing behind.
             if leaving[number] == EMPTY {
                 continue;
             }
+            // Step 2: where the times of both lines stand, the one that comes and the one that
+            // goes.
             let touch = missing[number];
             missing[left] = touch;
             comes[left] = self.pages.place(lines[touch as usize]);
             goes[left] = self.pages.place(leaving[number]);
             left += 1;
         }
+        // Memory begins to fetch all of them before the first is needed.
         for place in comes[..left].iter().chain(&goes[..left]) {
             kernel.prefetch(&self.pages.times()[*place]);
         }
@@ -327,11 +365,13 @@ impl Stack {
             };
             let back = &mut self.backs[set as usize];
             let times = self.pages.times();
+            // Step 3: a line with a time is behind the row, and its time says how far.
             let time = std::mem::take(&mut times[self.sweep.comes[number]]);
             if time > 0 {
                 let size = self.near_sizes + self.far.size(back.leave(time));
                 self.sweep.sizes[touch] = size as u8;
             }
+            // The line that left the row is the most recent one behind it.
             times[self.sweep.goes[number]] = back.enter();
             if back.is_full() {
                 self.renumber(set);
@@ -356,7 +396,7 @@ impl Stack {
 
 #[cfg(test)]
 mod tests {
-    use super::super::NOTHING_FOUND;
+    use super::super::histogram::NOTHING_FOUND;
     use super::*;
     use proptest::prelude::*;
 

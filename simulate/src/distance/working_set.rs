@@ -1,15 +1,19 @@
 //! How much of memory is touched in each window of time, and how much of that for the first time.
 //!
-//! **What.** A window is a number of steps of some clock, which the caller moves ([`WorkingSet::at`]). Windows start short; where there would be too
-//! many, they double in length, so that any run has between half and all of `windows_max`. **Why this way.** Sizes of windows cannot be
-//! added when windows are joined: what both touched would count twice. But a line is new to a window exactly where the window of its last use is
-//! another one, and how far two windows have to be joined until they are one is known from their numbers: the length of what differs. So
-//! each use is counted once, under that length, and the answer is exact for every joining to come. (The working set is Denning's, 1968.)
+//! **What.** A window is a number of steps of some clock, which the caller moves
+//! ([`WorkingSet::at`]). Windows start short; where there would be too many, they double in length,
+//! so that any run has between half and all of `windows_max`. **Why this way.** Sizes of windows
+//! cannot be added when windows are joined: what both touched would count twice. But a line is new
+//! to a window exactly where the window of its last use is another one, and how far two windows
+//! have to be joined until they are one is known from their numbers: the length of what differs. So
+//! each use is counted once, under that length, and the answer is exact for every joining to come.
+//! (The working set is Denning's, 1968.)
 //!
-//! **Which stream.** The full one. Where a filter drops uses of the line that its set used last, each window misses up to as many lines as the
-//! filter has sets; first touches are exact all the same. **Leaves out** instructions.
+//! **Which stream.** The full one. Where a filter drops uses of the line that its set used last,
+//! each window misses up to as many lines as the filter has sets; first touches are exact all the
+//! same. **Leaves out** instructions.
 
-use super::pages::Pages;
+use super::line_times::LineTimes;
 use event::{Access, Groups, Record, RecordKind, StateLayout, Step};
 use std::collections::HashMap;
 
@@ -27,9 +31,9 @@ pub struct Window {
     pub lines: u64,
     /// Different pages of 4 KiB.
     pub pages: u64,
-    /// Of the lines, those that no window before had touched.
+    /// Lines that no window before had touched.
     pub new_lines: u64,
-    /// Of the pages.
+    /// Pages that no window before had touched.
     pub new_pages: u64,
 }
 
@@ -53,15 +57,16 @@ pub struct WorkingSet {
 #[derive(Clone)]
 struct Touched {
     /// The window of the last use of each, plus one.
-    last: Pages,
-    /// Uses by window and by length.
+    last: LineTimes,
+    /// Uses of each window, by length.
     uses: Vec<[u64; LENGTHS]>,
 }
 
 impl WorkingSet {
-    /// Nothing touched; lines of `line_bytes` (a power of two), windows of `first_window` steps, of which at most `windows_max` (an even number).
+    /// Nothing touched; lines of `line_bytes` (a power of two), windows of `first_window` steps, of
+    /// which at most `windows_max` (an even number).
     pub fn new(line_bytes: u32, first_window: u64, windows_max: usize) -> WorkingSet {
-        let touched = || Touched { last: Pages::new(), uses: vec![[0; LENGTHS]; windows_max] };
+        let touched = || Touched { last: LineTimes::new(), uses: vec![[0; LENGTHS]; windows_max] };
         WorkingSet {
             line_shift: line_bytes.trailing_zeros(),
             lines: touched(),
@@ -88,8 +93,8 @@ impl WorkingSet {
 
     /// What follows touches other memory, whatever its addresses: a program has been replaced.
     pub fn forget(&mut self) {
-        self.lines.last = Pages::new();
-        self.pages.last = Pages::new();
+        self.lines.last = LineTimes::new();
+        self.pages.last = LineTimes::new();
         self.groups.clear();
     }
 
@@ -109,9 +114,12 @@ impl WorkingSet {
         match groups.push(record) {
             Step::Whole(_, complex) => {
                 let layout = self.layout;
-                complex.references(&layout, |address, size_bytes, access| {
-                    if access != Access::Prefetch {
-                        self.touch(address, size_bytes);
+                // Touching a line again within a window changes nothing.
+                complex.stretches(&layout, 1 << self.line_shift.min(PAGE_SHIFT), |references, _| {
+                    for &(address, size_bytes, access) in references {
+                        if access != Access::Prefetch {
+                            self.touch(address, size_bytes);
+                        }
                     }
                 });
             }

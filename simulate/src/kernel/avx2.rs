@@ -1,6 +1,19 @@
 //! The kernel for AVX2: a row is two or four registers; masks come from comparing lane numbers.
+//!
+//! AVX2 has neither mask registers nor a shift across a whole row. So each register is rotated by
+//! one lane, and its lowest lane is replaced by what the register below rotated out; lanes whose
+//! number is below a limit take that, the others stay:
+//!
+//! ```text
+//! tags      a b c d | e f g h          limit 6, tag t
+//! rotated   d a b c | h e f g
+//! shifted   t a b c | d e f g          the lowest lane comes from below, first of all the tag
+//! new row   t a b c | d e g h          lanes 0 to 5 moved
+//! ```
 
-use super::{Fill, Row, TouchRow, Vectors};
+use super::row::Row;
+use super::touch_row::{Fill, TouchRow};
+use super::vectors::Vectors;
 use pulp::bytemuck::cast;
 use pulp::x86::V3;
 use std::arch::x86_64::_MM_HINT_T0;
@@ -42,6 +55,7 @@ impl TouchRow<u32, 16> for V3 {
     fn touch_row<F: Fill>(self, row: &mut Row<u32, 16>, tag: u32, fill: F) -> u32 {
         let (avx, avx2) = (self.avx, self.avx2);
         let tag = avx._mm256_set1_epi32(tag as i32);
+        // Two registers of eight tags; the tag is looked for in both.
         let halves: [[u32; 8]; 2] = cast(row.0);
         let equal = |half: [u32; 8]| {
             let equal = avx2._mm256_cmpeq_epi32(cast(half), tag);
@@ -49,11 +63,13 @@ impl TouchRow<u32, 16> for V3 {
         };
         let found = equal(halves[0]) | equal(halves[1]) << 8;
         let limit = avx._mm256_set1_epi32(fill.moved(found).count_ones() as i32);
+        // AVX2 has no masks: how many lanes move is compared with the lanes' numbers instead.
         let rotation = cast([7u32, 0, 1, 2, 3, 4, 5, 6]);
         let mut carry = tag;
         let mut new = halves;
         for half in 0..2 {
             let tags = cast(halves[half]);
+            // Shift by one: rotate, and replace the lowest lane by what left the register below.
             let rotated = avx2._mm256_permutevar8x32_epi32(tags, rotation);
             let shifted = avx2._mm256_blend_epi32::<1>(rotated, carry);
             carry = rotated;

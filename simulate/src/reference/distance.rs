@@ -1,6 +1,7 @@
-//! The slow twin of `distance`: every set a list of lines, most recent first; a line's place in it is its distance.
+//! The slow twin of `distance`: every set a list of lines, most recent first; a line's place in it
+//! is its distance.
 
-use super::covered;
+use super::walk::{covered, parts};
 use crate::distance::{CurveSizes, MissCurve};
 use crate::{Geometry, Misses, Sharing};
 use event::{Access, Decoder, Record, Reference, ReferenceKind, Sites, StateLayout};
@@ -47,6 +48,12 @@ impl NaiveDistances {
     }
 
     fn reference(&mut self, reference: &Reference) {
+        for part in parts(reference, self.sizes.line_bytes()) {
+            self.part(&part);
+        }
+    }
+
+    fn part(&mut self, reference: &Reference) {
         let line_bytes = self.sizes.line_bytes();
         let geometry = Geometry::cache(u64::from(line_bytes), 1, line_bytes);
         let mut distance = Some(0);

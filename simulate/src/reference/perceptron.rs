@@ -1,6 +1,6 @@
 //! The slow twin of `perceptron`: weights in maps, sums written out.
 
-use crate::perceptron::{HISTORY, SURE};
+use crate::predict::perceptron::{HISTORY, SURE};
 use crate::{Outcome, Prediction};
 use std::collections::HashMap;
 

@@ -1,18 +1,20 @@
-//! The slow twin of `refined`: the definitions of `policy`, recursively, one line at a time.
+//! The slow twin of `refined`: the definitions of `policy` and `behaviour`, recursively, one line
+//! at a time.
 
-use super::{add, at, covered};
-use crate::policy::{Draw, Inclusion, PageBuffer, Policy, Prefetch};
-use crate::{Counts, Geometry, Levels, Sharing, StoreMiss, CACHES_MAX, TLBS_MAX};
+use super::walk::{add, at, covered, parts};
+use crate::policy::{Draw, SetHistory};
+use crate::{
+    Counts, FetchTlb, Geometry, Inclusion, Levels, PageBuffer, Prefetch, Sharing, StoreMiss, CACHES_MAX,
+    TLBS_MAX,
+};
 use event::{Access, Decoder, Record, Reference, ReferenceKind, Sites, StateLayout};
 use std::collections::{BTreeMap, HashMap};
 
-/// A set: what is in its ways, the ways in the order in which they are to leave, and the halves that a tree points to.
-#[derive(Clone, Default)]
+/// A set: what is in its ways, and their past.
+#[derive(Clone)]
 struct Set<T> {
     ways: Vec<Option<T>>,
-    order: Vec<usize>,
-    /// By first way and number of ways: whether the upper half is to leave.
-    upper: HashMap<(usize, usize), bool>,
+    history: SetHistory,
 }
 
 /// A cache of any policy.
@@ -26,8 +28,12 @@ struct Cache<T> {
 impl<T: Copy + PartialEq> Cache<T> {
     fn new(geometry: Geometry) -> Cache<T> {
         let ways = geometry.ways as usize;
-        let set = Set { ways: vec![None; ways], order: (0..ways).collect(), upper: HashMap::new() };
+        let set = Set { ways: vec![None; ways], history: SetHistory::new(ways) };
         Cache { geometry, sets: vec![set; geometry.sets as usize], draw: Draw::new() }
+    }
+
+    fn set(&mut self, number: u64) -> &mut Set<T> {
+        &mut self.sets[(number % self.geometry.sets) as usize]
     }
 
     fn find(&self, number: u64, what: T) -> Option<usize> {
@@ -36,53 +42,22 @@ impl<T: Copy + PartialEq> Cache<T> {
 
     fn touch(&mut self, number: u64, what: T) -> bool {
         let Some(way) = self.find(number, what) else { return false };
-        if self.geometry.policy != Policy::Fifo {
-            self.used(number, way);
-        }
+        self.set(number).history.used(way);
         true
     }
 
-    fn used(&mut self, number: u64, way: usize) {
-        let leaves = self.geometry.ways.next_power_of_two() as usize;
-        let set = &mut self.sets[(number % self.geometry.sets) as usize];
-        set.order.retain(|&other| other != way);
-        set.order.push(way);
-        let (mut first, mut count) = (0, leaves);
-        while count > 1 {
-            let lower = way < first + count / 2;
-            set.upper.insert((first, count), lower);
-            count /= 2;
-            first += if lower { 0 } else { count };
-        }
-    }
-
     fn fill(&mut self, number: u64, what: T) -> Option<T> {
-        let Geometry { ways, sets, policy, .. } = self.geometry;
-        let set = &mut self.sets[(number % sets) as usize];
-        let way = set.ways.iter().position(Option::is_none).unwrap_or_else(|| match policy {
-            Policy::Lru | Policy::Fifo => set.order[0],
-            Policy::Random => self.draw.below(ways) as usize,
-            Policy::TreePlru => leaf(set, 0, ways.next_power_of_two() as usize),
-        });
-        let victim = set.ways[way].replace(what);
-        self.used(number, way);
-        victim
+        let set = &mut self.sets[(number % self.geometry.sets) as usize];
+        let empty = set.ways.iter().position(Option::is_none);
+        let way = empty.unwrap_or_else(|| (self.geometry.policy.victim)(&set.history, &mut self.draw));
+        set.history.entered(way);
+        set.ways[way].replace(what)
     }
 
     fn remove(&mut self, number: u64, what: T) -> bool {
         let Some(way) = self.find(number, what) else { return false };
-        self.sets[(number % self.geometry.sets) as usize].ways[way] = None;
+        self.set(number).ways[way] = None;
         true
-    }
-}
-
-/// The way that the tree over `count` ways from `first` on points to.
-fn leaf<T>(set: &Set<T>, first: usize, count: usize) -> usize {
-    let upper = set.upper.get(&(first, count)).copied().unwrap_or(false);
-    match count {
-        1 => first,
-        _ if upper && first + count / 2 < set.ways.len() => leaf(set, first + count / 2, count / 2),
-        _ => leaf(set, first, count / 2),
     }
 }
 
@@ -102,7 +77,8 @@ impl Level {
         address / u64::from(self.cache.geometry.line_bytes)
     }
 
-    /// Where the last three distances of a site, which has its slot alone, were the same: the next address.
+    /// The next address, where the last three distances of a site, which has its slot alone, were
+    /// equal.
     fn stride(&mut self, site: u32, address: u64) -> Option<u64> {
         let (owner, past) = self.history.entry(site % 256).or_default();
         if *owner != site {
@@ -128,6 +104,7 @@ struct Thread {
     instruction_tlb: Option<Tlb>,
     data_tlb: Option<Tlb>,
     outer_tlb: Option<Tlb>,
+    outer_fetch_tlb: Option<Tlb>,
 }
 
 /// The hierarchy.
@@ -138,7 +115,7 @@ pub struct NaiveRefined {
     counts: Counts,
 }
 
-/// Who asks, for which side.
+/// The thread that asks, and whether for an instruction.
 #[derive(Clone, Copy)]
 struct Asker {
     thread: u32,
@@ -171,6 +148,12 @@ impl NaiveRefined {
     }
 
     fn reference(&mut self, reference: &Reference) {
+        for part in parts(reference, self.levels.data.line_bytes) {
+            self.part(&part);
+        }
+    }
+
+    fn part(&mut self, reference: &Reference) {
         let asker = Asker { thread: reference.thread, fetch: reference.kind == ReferenceKind::Fetch };
         let access = match reference.kind {
             ReferenceKind::Data(Access::Prefetch) => return,
@@ -242,7 +225,8 @@ impl NaiveRefined {
         }
     }
 
-    /// Asks level `number` and those behind it for a line that level `from` wants: where it was found.
+    /// Asks level `number` and those behind it for a line that level `from` wants: where it was
+    /// found.
     fn bring(&mut self, asker: Asker, address: u64, access: Access, from: usize, number: usize) -> usize {
         if number == self.levels.outer.len() + 1 {
             return number;
@@ -280,7 +264,8 @@ impl NaiveRefined {
         }
     }
 
-    /// Out of the levels inside `number`: of the thread, or of all threads where they share the level; and out of shared ones.
+    /// Out of the levels inside `number`: of the thread, or of all threads where they share the
+    /// level; and out of shared ones.
     fn take_out(&mut self, asker: Asker, address: u64, line_bytes: u64, number: usize) {
         let all = self.levels.outer[number - 1].sharing == Sharing::AllThreads;
         let mut inside: Vec<&mut Level> = Vec::new();
@@ -301,6 +286,7 @@ impl NaiveRefined {
     fn translate(&mut self, asker: Asker, address: u64, missed: &mut [bool; TLBS_MAX]) {
         let base = if asker.fetch { self.levels.instruction_tlb } else { self.levels.data_tlb };
         let mut page_bytes = base.map_or(4096, |base| u64::from(base.line_bytes));
+        // The first range that holds the page counts: it is visited last.
         for range in self.levels.large_pages.iter().flat_map(|large| large.ranges.iter().rev()) {
             let first = address / range.page_bytes * range.page_bytes;
             if first >= range.start && first + (range.page_bytes - 1) <= range.last {
@@ -309,7 +295,16 @@ impl NaiveRefined {
         }
         let thread = self.threads.get_mut(&asker.thread).expect("it has records");
         let first = if asker.fetch { &mut thread.instruction_tlb } else { &mut thread.data_tlb };
-        for (tlb, missed) in [first, &mut thread.outer_tlb].into_iter().flatten().zip(missed) {
+        let second = match self.levels.outer_fetch_tlb {
+            FetchTlb::Own(_) if asker.fetch => &mut thread.outer_fetch_tlb,
+            FetchTlb::Absent if asker.fetch => &mut None,
+            _ => &mut thread.outer_tlb,
+        };
+        let walks = asker.fetch && self.levels.outer_fetch_tlb == FetchTlb::Absent;
+        let [missed, missed_again] = missed;
+        for (tlb, missed) in [first, second].into_iter().flatten().zip([&mut *missed, &mut *missed_again]) {
+            // The largest size that is not larger than the page; a level of larger pages takes its
+            // smallest.
             let sizes: Vec<u64> = tlb.iter().flat_map(|(sizes, _)| sizes).copied().collect();
             let taken = sizes.iter().copied().filter(|&size| size <= page_bytes).max();
             let Some(size) = taken.or(sizes.iter().copied().min()) else { return };
@@ -321,6 +316,9 @@ impl NaiveRefined {
             }
             buffer.fill(number, (size, number));
             *missed = true;
+        }
+        if walks && self.levels.outer_tlb.is_some() {
+            *missed_again = true;
         }
     }
 }
@@ -347,5 +345,6 @@ fn new_thread(thread: u32, levels: &Levels) -> Thread {
         instruction_tlb: tlb(levels.instruction_tlb, large.map(|large| &large.instruction)),
         data_tlb: tlb(levels.data_tlb, large.map(|large| &large.data)),
         outer_tlb: tlb(levels.outer_tlb, large.map(|large| &large.outer)),
+        outer_fetch_tlb: tlb(levels.outer_fetch_tlb.own(), large.map(|large| &large.outer_instruction)),
     }
 }

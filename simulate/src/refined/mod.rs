@@ -1,8 +1,10 @@
 //! Any policy, prefetchers, inclusion, large pages: a hierarchy that is walked touch by touch.
 //!
-//! **What.** A touch looks a line up from the first level outwards until it is found, then enters it from there inwards; then the prefetchers of the
-//! levels that were reached fetch, outermost last. **Why this way.** With back-invalidation and victims a level is no longer
-//! a function of its own stream, so that sweeps level by level (`hierarchy`) are not possible. **Leaves out** write-backs.
+//! **What.** A touch looks a line up from the first level outwards until it is found, then enters
+//! it from there inwards; then the prefetchers of the levels that were reached fetch, outermost
+//! last. **Why this way.** With back-invalidation and victims a level is no longer a function of
+//! its own stream, so that sweeps level by level (`hierarchy`) are not possible. **Leaves out**
+//! write-backs.
 //!
 //! **Cost.** Some 20 ns per touch. Its twin is `reference::NaiveRefined`.
 
@@ -10,14 +12,17 @@ mod cache;
 mod pages;
 mod stride;
 
-use crate::{Counts, Geometry, GeometryError, Inclusion, Levels, Sharing, StoreMiss, CACHES_MAX, TLBS_MAX};
+use crate::touch::Side;
+use crate::{
+    Counts, FetchTlb, Geometry, GeometryError, Inclusion, Levels, Sharing, StoreMiss, CACHES_MAX, TLBS_MAX,
+};
 use cache::PolicyCache;
-use event::{Access, Groups, Record, RecordKind, StateLayout, Step, CUT_SITE};
+use event::{Access, Groups, Record, RecordKind, StateLayout, Step, CUT_SITE, WIDE_BYTES};
 use pages::{page_bytes, Buffers, Translation};
 use std::collections::HashMap;
 use stride::Prefetcher;
 
-/// Lines that are fetched unasked stay in a page of so many bytes.
+/// Prefetched lines lie in the page, of this many bytes, of the line that was asked for.
 pub(crate) const PREFETCH_PAGE_BYTES: u64 = 4096;
 
 /// A hierarchy of any levels.
@@ -28,27 +33,28 @@ pub struct Refined {
     threads: HashMap<u32, usize>,
     cores: Vec<Core>,
     groups: Vec<Groups>,
-    shared: Vec<Option<Level>>,
+    shared: Vec<Option<CacheLevel>>,
     counts: Counts,
 }
 
 /// A cache and its prefetcher.
-struct Level {
+struct CacheLevel {
     cache: PolicyCache,
     prefetcher: Prefetcher,
 }
 
 /// What a thread has of its own.
 struct Core {
-    instruction: Option<Level>,
-    data: Level,
-    outer: Vec<Option<Level>>,
+    instruction: Option<CacheLevel>,
+    data: CacheLevel,
+    outer: Vec<Option<CacheLevel>>,
     instruction_tlb: Option<Buffers>,
     data_tlb: Option<Buffers>,
     outer_tlb: Option<Buffers>,
+    outer_fetch_tlb: Option<Buffers>,
 }
 
-/// Who touches.
+/// One touch: of which core and side, where, and by which instruction.
 #[derive(Clone, Copy)]
 struct Touch {
     core: usize,
@@ -58,21 +64,15 @@ struct Touch {
     store: bool,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Side {
-    Instruction,
-    Data,
-}
-
-impl Level {
-    fn new(geometry: Geometry) -> Level {
-        Level { cache: PolicyCache::new(geometry), prefetcher: Prefetcher::new(geometry.prefetch) }
+impl CacheLevel {
+    fn new(geometry: Geometry) -> CacheLevel {
+        CacheLevel { cache: PolicyCache::new(geometry), prefetcher: Prefetcher::new(geometry.prefetch) }
     }
 }
 
 /// The outer levels that are shared as asked, `None` in the others' places.
-fn outer(levels: &Levels, sharing: Sharing) -> Vec<Option<Level>> {
-    let one = |outer: &crate::Outer| (outer.sharing == sharing).then(|| Level::new(outer.geometry));
+fn outer(levels: &Levels, sharing: Sharing) -> Vec<Option<CacheLevel>> {
+    let one = |outer: &crate::Outer| (outer.sharing == sharing).then(|| CacheLevel::new(outer.geometry));
     levels.outer.iter().map(one).collect()
 }
 
@@ -80,12 +80,16 @@ impl Core {
     fn new(levels: &Levels) -> Core {
         let large = levels.large_pages.as_ref();
         Core {
-            instruction: levels.instruction.map(Level::new),
-            data: Level::new(levels.data),
+            instruction: levels.instruction.map(CacheLevel::new),
+            data: CacheLevel::new(levels.data),
             outer: outer(levels, Sharing::PerThread),
             instruction_tlb: Buffers::new(levels.instruction_tlb, large.map(|large| &large.instruction[..])),
             data_tlb: Buffers::new(levels.data_tlb, large.map(|large| &large.data[..])),
             outer_tlb: Buffers::new(levels.outer_tlb, large.map(|large| &large.outer[..])),
+            outer_fetch_tlb: Buffers::new(
+                levels.outer_fetch_tlb.own(),
+                large.map(|large| &large.outer_instruction[..]),
+            ),
         }
     }
 }
@@ -133,19 +137,46 @@ impl Refined {
                 self.plain(core, record);
             }
             Step::Whole(site, complex) => {
-                let counts = at(&mut self.counts.complex, site);
-                counts.executions += 1;
-                counts.iterations += complex.iterations();
+                at(&mut self.counts.complex, site).execute(&complex);
                 let layout = self.layout;
-                complex.references(&layout, |address, size_bytes, access| {
-                    let counts = at(&mut self.counts.complex, site);
-                    match access {
-                        Access::Load => counts.loads += 1,
-                        Access::Store => counts.stores += 1,
-                        Access::Prefetch => return,
-                    }
-                    self.data(core, site as u32, address, size_bytes, access);
+                if self.trains(core) {
+                    return complex.references(&layout, |address, size_bytes, access| {
+                        self.stretch(core, site, &[(address, size_bytes, access)], 1);
+                    });
+                }
+                let line_bytes = self.levels.data.line_bytes.into();
+                complex.stretches(&layout, line_bytes, |references, times| {
+                    self.stretch(core, site, references, times);
                 });
+            }
+        }
+    }
+
+    /// Whether a level learns from the addresses themselves, and not only from their lines.
+    fn trains(&self, core: usize) -> bool {
+        let own = &self.cores[core];
+        let outer = own.outer.iter().chain(&self.shared).flatten();
+        outer.chain([&own.data]).any(|level| matches!(level.prefetcher, Prefetcher::Stride(_)))
+    }
+
+    /// Counts `references`, each within a line, made `times` times in turn. Once all of them hit
+    /// the first level, making them again changes nothing, and simulating them ends.
+    fn stretch(&mut self, core: usize, site: usize, references: &[(u64, u32, Access)], times: u64) {
+        let counts = at(&mut self.counts.complex, site);
+        for (.., access) in references {
+            match access {
+                Access::Load => counts.loads += times,
+                Access::Store => counts.stores += times,
+                Access::Prefetch => {}
+            }
+        }
+        for _ in 0..times {
+            let mut found = true;
+            for &(address, size_bytes, access) in references.iter().filter(|(.., a)| *a != Access::Prefetch) {
+                found &= self.data(core, site as u32, address, size_bytes, access);
+            }
+            if found {
+                return;
             }
         }
     }
@@ -154,8 +185,8 @@ impl Refined {
         let (site, address) = (record.site() as u32, record.address);
         let size_bytes = record.code().size_bytes();
         match record.code().kind() {
-            RecordKind::Load => self.data(core, site, address, size_bytes, Access::Load),
-            RecordKind::Store => self.data(core, site, address, size_bytes, Access::Store),
+            RecordKind::Load => _ = self.data(core, site, address, size_bytes, Access::Load),
+            RecordKind::Store => _ = self.data(core, site, address, size_bytes, Access::Store),
             RecordKind::Modify => {
                 self.data(core, site, address, size_bytes, Access::Load);
                 self.data(core, site, address, size_bytes, Access::Store);
@@ -166,8 +197,24 @@ impl Refined {
         }
     }
 
-    /// A data reference: its lines, lowest first.
-    fn data(&mut self, core: usize, site: u32, address: u64, size_bytes: u32, access: Access) {
+    /// A data reference; each line of a wide one counts by itself. Whether the first level had all
+    /// of them.
+    fn data(&mut self, core: usize, site: u32, address: u64, size_bytes: u32, access: Access) -> bool {
+        let line_bytes = u64::from(self.levels.data.line_bytes);
+        let last = address.saturating_add(u64::from(size_bytes.max(1)) - 1);
+        // A wide reference is cut at the ends of lines, and each piece counts.
+        let (mut start, mut all) = (address, true);
+        while size_bytes > WIDE_BYTES && last - (start & !(line_bytes - 1)) >= line_bytes {
+            let next = (start & !(line_bytes - 1)) + line_bytes;
+            all &= self.lines(core, site, start, (next - start) as u32, access);
+            start = next;
+        }
+        all & self.lines(core, site, start, (last - start + 1) as u32, access)
+    }
+
+    /// A data reference that counts as at most one miss of a level: its lines, lowest first.
+    /// Whether the first level had all of them.
+    fn lines(&mut self, core: usize, site: u32, address: u64, size_bytes: u32, access: Access) -> bool {
         let store = access == Access::Store;
         let last = address.saturating_add(u64::from(size_bytes.max(1)) - 1);
         let mut touch = Touch { core, side: Side::Data, address, site, store };
@@ -185,6 +232,7 @@ impl Refined {
         let counts = at(&mut self.counts.sites, site as usize);
         add(if store { &mut counts.stores } else { &mut counts.loads }, missed);
         add(&mut counts.tlbs, missed_tlbs);
+        !missed[0] && !missed_tlbs[0]
     }
 
     /// The instruction lines of `len_bytes` at `address`, each a reference.
@@ -210,9 +258,11 @@ impl Refined {
 
     /// One line through the levels, and what they fetch unasked.
     fn touch(&mut self, touch: Touch, missed: &mut [bool; CACHES_MAX]) {
+        // First the line itself, from the level where it was inwards.
         let reached = self.bring(touch, 0);
         let levels = self.levels.outer.len() + 1;
         missed[..reached.min(levels)].fill(true);
+        // Then what the levels that were reached want beside it; all decide before any fetches.
         let mut wanted = [None; CACHES_MAX];
         for (number, wanted) in wanted.iter_mut().enumerate().take(levels.min(reached + 1)) {
             let level = self.level(touch.core, touch.side, number);
@@ -241,7 +291,7 @@ impl Refined {
         }
     }
 
-    fn level(&mut self, core: usize, side: Side, number: usize) -> &mut Level {
+    fn level(&mut self, core: usize, side: Side, number: usize) -> &mut CacheLevel {
         let core = &mut self.cores[core];
         match (number.checked_sub(1), side) {
             (None, Side::Data) => &mut core.data,
@@ -267,6 +317,7 @@ impl Refined {
             let line = cache.line(touch.address);
             let geometry = cache.geometry;
             // What an exclusive level holds moves inwards.
+            // An exclusive level gives the line away instead of keeping it.
             let moves = reached > from && self.inclusion(reached) == Some(Inclusion::Exclusive);
             let cache = &mut self.level(touch.core, touch.side, reached).cache;
             if if moves { cache.remove(line) } else { cache.touch(line) } {
@@ -277,13 +328,15 @@ impl Refined {
             enters[reached] = !(moves || store);
             reached += 1;
         }
+        // Enters from the outside inwards, so that inclusion holds at each step.
         for number in (from..reached).rev().filter(|&number| enters[number]) {
             self.enter(touch.core, touch.side, number, touch.address);
         }
         reached
     }
 
-    /// Enters a line that is missing; what leaves for it leaves the levels inside, or enters the one outside.
+    /// Enters a line that is missing; what leaves for it leaves the levels inside, or enters the
+    /// one outside.
     fn enter(&mut self, core: usize, side: Side, number: usize, address: u64) {
         let cache = &mut self.level(core, side, number).cache;
         let line = cache.line(address);
@@ -301,7 +354,8 @@ impl Refined {
         }
     }
 
-    /// Takes `line_bytes` at `address` out of the levels inside `number`: of the core, of all cores where they share it; and out of shared ones.
+    /// Takes `line_bytes` at `address` out of the levels inside `number`: of the core, of all cores
+    /// where they share it; and out of shared ones.
     fn invalidate(&mut self, core: usize, number: usize, address: u64, line_bytes: u64) {
         let shared = self.levels.outer[number - 1].sharing == Sharing::AllThreads;
         for (_, one) in self.cores.iter_mut().enumerate().filter(|(other, _)| shared || *other == core) {
@@ -319,12 +373,18 @@ impl Refined {
         let base = if side == Side::Data { self.levels.data_tlb } else { self.levels.instruction_tlb };
         let Some(base) = base else { return missed };
         let shift = base.line_bytes.trailing_zeros();
-        let Core { instruction_tlb, data_tlb, outer_tlb, .. } = &mut self.cores[core];
-        let first = if side == Side::Data { data_tlb } else { instruction_tlb };
+        let walks = self.levels.outer_tlb.is_some() && self.levels.outer_fetch_tlb == FetchTlb::Absent;
+        let Core { instruction_tlb, data_tlb, outer_tlb, outer_fetch_tlb, .. } = &mut self.cores[core];
+        let (first, second) = match (side, self.levels.outer_fetch_tlb) {
+            (Side::Data, _) => (data_tlb, outer_tlb),
+            (Side::Instruction, FetchTlb::Unified) => (instruction_tlb, outer_tlb),
+            (Side::Instruction, FetchTlb::Own(_) | FetchTlb::Absent) => (instruction_tlb, outer_fetch_tlb),
+        };
+        // Each page asks the first level, and where that misses the second.
         for page in address >> shift..=last >> shift {
             let page = page << shift;
             let bytes = page_bytes(self.levels.large_pages.as_ref(), base, page);
-            for (missed, buffers) in missed.iter_mut().zip([&mut *first, &mut *outer_tlb]) {
+            for (missed, buffers) in missed.iter_mut().zip([&mut *first, &mut *second]) {
                 let Some(buffers) = buffers else { break };
                 if buffers.translate(page, bytes) == Translation::Hit {
                     break;
@@ -332,11 +392,14 @@ impl Refined {
                 *missed = true;
             }
         }
+        if side == Side::Instruction && walks {
+            missed[1] = missed[0];
+        }
         missed
     }
 }
 
-impl Level {
+impl CacheLevel {
     fn invalidate(&mut self, address: u64, line_bytes: u64) {
         let own_bytes = u64::from(self.cache.geometry.line_bytes);
         for offset in (0..line_bytes).step_by(own_bytes as usize) {

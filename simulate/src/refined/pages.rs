@@ -27,9 +27,11 @@ impl Buffers {
         Some(Buffers { buffers: buffers.collect(), smallest: base.line_bytes.into() })
     }
 
-    /// Asks for the translation of `address` on a page of `page_bytes`, and enters it where it is missing.
+    /// Asks for the translation of `address` on a page of `page_bytes`, and enters it where it is
+    /// missing.
     pub(super) fn translate(&mut self, address: u64, page_bytes: u64) -> Translation {
-        // The largest size that is taken and not larger than the page; the smallest of a level that takes none.
+        // The largest size that is taken and not larger than the page; the smallest of a level that
+        // takes none.
         let taken = |page_bytes: u64| {
             let sizes = self
                 .buffers

@@ -1,14 +1,15 @@
 //! Strides: which distance an instruction keeps between its references.
 //!
-//! A table of 256 entries, by the low bits of the site; another site takes an entry at once. Source: Chen and Baer 1995, without their transient states.
+//! A table of 256 entries, by the low bits of the site; another site takes an entry at once.
+//! Source: Chen and Baer 1995, without their transient states.
 
-use crate::policy::Prefetch;
+use crate::Prefetch;
 
 /// Entries of a table.
 const ENTRIES: usize = 256;
 
 /// Equal distances in a row before a line is fetched.
-const SURE: u8 = 2;
+const STEADY: u8 = 2;
 
 #[derive(Clone, Copy)]
 pub(super) struct Entry {
@@ -46,10 +47,10 @@ impl Prefetcher {
         }
         let stride = address.wrapping_sub(std::mem::replace(&mut entry.last, address));
         if stride == entry.stride {
-            entry.equal = (entry.equal + 1).min(SURE);
+            entry.equal = (entry.equal + 1).min(STEADY);
         } else {
             (entry.stride, entry.equal) = (stride, 0);
         }
-        (entry.equal == SURE && stride != 0).then(|| address.wrapping_add(stride))
+        (entry.equal == STEADY && stride != 0).then(|| address.wrapping_add(stride))
     }
 }

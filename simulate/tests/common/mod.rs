@@ -4,8 +4,8 @@
 use event::{
     Complex, Direction, MaskedLayout, Record, RecordKind, Segment, Shape, StateFormat, StringOperation, SIZES,
 };
+use lightfoot_simulate::{FetchTlb, Geometry, Levels, Outer, Sharing};
 use proptest::prelude::*;
-use simulate::{Geometry, Levels, Outer, Sharing};
 
 /// A geometry with at most this many ways and lines of `line_bytes`.
 pub(crate) fn geometry(
@@ -41,15 +41,24 @@ pub(crate) fn levels() -> impl Strategy<Value = Levels> {
     let outer =
         (geometry(20, Just(64)), sharing()).prop_map(|(geometry, sharing)| Outer::new(geometry, sharing));
     let outer = prop::collection::vec(outer, 0..=2);
+    let fetches = prop_oneof![
+        2 => Just(FetchTlb::Unified),
+        2 => geometry(18, Just(256)).prop_map(FetchTlb::Own),
+        1 => Just(FetchTlb::Absent),
+    ];
     let first = (prop::option::of(geometry(18, lines())), geometry(18, lines()));
     let tlbs =
         (prop::option::of(geometry(18, pages())), prop::option::of(geometry(10, pages())), any::<bool>());
-    (first, outer, tlbs, geometry(10, Just(256))).prop_map(
-        |((instruction, data), outer, (data_tlb, instruction_tlb, second), outer_tlb)| {
+    (first, outer, tlbs, (geometry(10, Just(256)), fetches)).prop_map(
+        |((instruction, data), outer, (data_tlb, instruction_tlb, second), (outer_tlb, fetches))| {
             let instruction_tlb = instruction.and(data_tlb).and(instruction_tlb);
             let whole = data_tlb.is_some() && instruction_tlb.is_some() == instruction.is_some();
             let outer_tlb = (second && whole).then_some(outer_tlb);
-            Levels { instruction, outer, instruction_tlb, data_tlb, outer_tlb, ..Levels::data_only(data) }
+            let whole = outer_tlb.is_some() && instruction_tlb.is_some();
+            let outer_fetch_tlb = if whole { fetches } else { FetchTlb::Unified };
+            let tlbs =
+                Levels { instruction_tlb, data_tlb, outer_tlb, outer_fetch_tlb, ..Levels::data_only(data) };
+            Levels { instruction, outer, ..tlbs }
         },
     )
 }

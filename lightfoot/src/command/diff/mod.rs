@@ -1,18 +1,21 @@
-//! `lightfoot diff A B`: what two reports do not agree in, by function or line, and whether the second is worse.
+//! `lightfoot diff A B`: what two reports do not agree in, by function or line, and whether the
+//! second is worse.
 //!
-//! Rows are matched by name and library, or by file and line; what only one report has stands against nothing. Totals are those of the reports
-//! less what `--ignore` leaves out, so that a report shortened by `--top` still compares. Before anything is compared both reports must be of one schema, one
-//! command and one program: a comparison of other things is said, with both values, not made.
+//! Rows are matched by name and library, or by file and line; what only one report has stands
+//! against nothing. Totals are those of the reports less what `--ignore` leaves out, so that a
+//! report shortened by `--top` still compares. Before anything is compared both reports must be of
+//! one schema, one command and one program: a comparison of other things is said, with both values,
+//! not made.
 
 mod read;
 
 use crate::cli::{Diff, Format};
-use crate::exit::{Failure, NEGATIVE, USAGE};
-use crate::report::csv::field;
-use crate::report::number::{brief, grouped};
-use crate::report::output::print;
-use crate::report::terminal::{middle_cut, printable, WIDTH};
 use anyhow::Result;
+use present::csv::field;
+use present::exit::NEGATIVE;
+use present::number::{brief, grouped};
+use present::output::print;
+use present::terminal::{middle_cut, printable, printable_lines, WIDTH};
 use read::{Read, Row};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -23,7 +26,7 @@ pub(super) fn run(options: &Diff) -> Result<u8> {
     let metrics = before.metrics(&after, &options.metric)?;
     let difference = Difference::new(&before, &after, metrics, options)?;
     print(&match options.format {
-        Format::Text => difference.text(options.top.unwrap_or(20)),
+        Format::Text => printable_lines(&difference.text(options.top.unwrap_or(20))),
         Format::Json => difference.json(options.top.unwrap_or(0))?,
         Format::Csv => difference.csv(options.top.unwrap_or(0)),
     })?;
@@ -31,10 +34,6 @@ pub(super) fn run(options: &Diff) -> Result<u8> {
 }
 
 /// A failure of what was given, not of ours.
-fn refused(sentence: String) -> anyhow::Error {
-    Failure { status: USAGE, sentence }.into()
-}
-
 /// Before and after, of each metric.
 type Pairs = Vec<(u64, u64)>;
 

@@ -1,9 +1,9 @@
 //! Reports, read back: what `diff` needs of them, and what makes two of them comparable.
 
-use super::refused;
 use crate::cli::{Diff, DiffBy};
 use crate::report::SCHEMA;
 use anyhow::Result;
+use present::exit::refused;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
@@ -123,12 +123,10 @@ impl Read {
             return differ("a report of", &self.kind, &other.kind, "compare reports of one command");
         }
         if self.program() != other.program() && !options.any_program {
-            return differ(
-                "of program",
-                self.program(),
-                other.program(),
-                "--any-program compares them all the same",
-            );
+            let (before, after) = (self.program(), other.program());
+            return Err(refused(format!(
+                "different programs ({before}, {after}); add --any-program to compare anyway"
+            )));
         }
         let whole = |region: &Option<String>| region.clone().unwrap_or_else(|| "(the whole run)".into());
         if self.region != other.region {

@@ -1,12 +1,14 @@
 //! `lightfoot index query`: a stream of keys in, a stream of answers out.
 //!
-//! Standard input is read as it comes, whole keys are answered in one batch, and answers leave before the next read: a pipe runs at the speed of pipes, and a
-//! person at a terminal is answered line by line. Answers: ranks in decimal or as 64-bit numbers, `1`/`0` as text or a byte, two ranks for a range.
+//! Standard input is read as it comes, whole keys are answered in one batch, and answers leave
+//! before the next read: a pipe runs at the speed of pipes, and a person at a terminal is answered
+//! line by line. Answers: ranks in decimal or as 64-bit numbers, `1`/`0` as text or a byte, two
+//! ranks for a range.
 
+use super::key_type::{facts, named, with_key};
 use super::keys::{
     cut_short, not_a_key, parse_binary, parse_lines, split_lengths, split_lines, write, Readable, Reader,
 };
-use super::{facts, named, with_key};
 use crate::cli::{IndexOp, IndexQuery, KeyInput};
 use anyhow::{Context, Result};
 use search::{BytesIndex, Index, KeyType};

@@ -1,9 +1,10 @@
 //! `lightfoot index build`: keys in, index file out, one sentence about it on standard error.
 
+use super::key_type::{kind, named, with_key};
 use super::keys::{contents, cut_short, parse_binary, parse_lines, split_lengths, split_lines, Readable};
-use super::{kind, named, usage, with_key};
 use crate::cli::{IndexBuild, KeyInput};
 use anyhow::{anyhow, Result};
+use present::exit::refused;
 use search::{BytesIndex, Error, Index, KeyType, Layout, Options, LAYOUTS};
 
 pub(super) fn run(options: &IndexBuild) -> Result<()> {
@@ -25,7 +26,7 @@ fn layout(name: Option<&str>) -> Result<Options> {
     let Some(name) = name else { return Ok(Options::default()) };
     let layout = Layout::from_name(name).ok_or_else(|| {
         let known: Vec<&str> = LAYOUTS.iter().map(|entry| entry.name).collect();
-        usage(format!("there is no layout {name}: the layouts are {}", known.join(", ")))
+        refused(format!("there is no layout {name}: the layouts are {}", known.join(", ")))
     })?;
     Ok(Options { layout: Some(layout), ..Options::default() })
 }
@@ -89,7 +90,7 @@ fn unsorted(name: &str, options: &IndexBuild, error: &Error) -> anyhow::Error {
 }
 
 fn done(options: &IndexBuild, keys: usize, bytes: usize, layout: Layout) {
-    crate::tell!(
+    present::tell!(
         "lightfoot: wrote {}: {keys} keys, {bytes} bytes, layout {}",
         options.output.display(),
         layout.name()

@@ -1,7 +1,8 @@
 //! Keys from text or binary input, and what to say when they are not keys.
 //!
-//! Text: one key a line, blanks around it and empty lines ignored (a string is its line, byte for byte). Binary: little endian, no separators; strings behind a 32-bit
-//! length. A key that does not parse is named with its file, line and the type expected.
+//! Text: one key a line, blanks around it and empty lines ignored (a string is its line, byte for
+//! byte). Binary: little endian, no separators; strings behind a 32-bit length. A key that does not
+//! parse is named with its file, line and the type expected.
 
 use anyhow::{anyhow, Context, Result};
 use search::Key;
@@ -60,7 +61,8 @@ pub(super) fn contents(path: &Path) -> Result<(String, Vec<u8>)> {
 /// A build holds the input, the keys and the index at once.
 const HELD_AT_ONCE: u64 = 3;
 
-/// Reads to the end, but not more than a build has memory for: a pipe does not say beforehand how much will come.
+/// Reads to the end, but not more than a build has memory for: a pipe does not say beforehand how
+/// much will come.
 fn whole(name: &str, input: impl Read, available: u64) -> Result<Vec<u8>> {
     let (mut bytes, most) = (Vec::new(), available / HELD_AT_ONCE);
     let read = input.take(most.saturating_add(1)).read_to_end(&mut bytes);
@@ -135,7 +137,8 @@ pub(super) fn split_lines(text: &[u8]) -> Vec<&[u8]> {
     text.split(|&byte| byte == b'\n').collect()
 }
 
-/// The strings behind 32-bit lengths, and how many bytes they took: the rest is a string not whole yet.
+/// The strings behind 32-bit lengths, and how many bytes they took: the rest is a string not whole
+/// yet.
 pub(super) fn split_lengths(mut bytes: &[u8]) -> (Vec<&[u8]>, usize) {
     let (whole, mut strings) = (bytes.len(), Vec::new());
     while let Some((length, rest)) = bytes.split_first_chunk::<4>() {

@@ -1,16 +1,19 @@
-//! `lightfoot index`: index files of sorted keys, built from text or binary keys, queried from a pipe, inspected.
+//! `lightfoot index`: index files of sorted keys, built from text or binary keys, queried from a
+//! pipe, inspected.
 //!
-//! What is here chooses the key type and says what is wrong in one sentence; [`keys`] reads keys, [`answer`] streams queries, and `search` does the rest.
+//! What is here chooses the key type and says what is wrong in one sentence; [`keys`] reads keys,
+//! [`answer`] streams queries, and `search` does the rest.
 
 mod answer;
 mod build;
+mod key_type;
 mod keys;
 
 use crate::cli::{DoctorFormat, Index, IndexAction, IndexInspect};
-use crate::exit::{Failure, USAGE};
-use crate::report::output::print;
-use anyhow::{anyhow, Context, Result};
-use search::{BytesIndex, Inspection, KeyType, KEY_TYPES};
+use anyhow::{Context, Result};
+use key_type::{facts, named, with_key};
+use present::output::print;
+use search::{BytesIndex, KeyType};
 use std::path::Path;
 
 pub(super) fn run(options: &Index) -> Result<u8> {
@@ -20,45 +23,6 @@ pub(super) fn run(options: &Index) -> Result<u8> {
         IndexAction::Inspect(options) => inspect(options)?,
     }
     Ok(0)
-}
-
-/// Calls `$body` with `$key` standing for the Rust type of a key type; `bytes` and what the command does not take go to `$other`.
-macro_rules! with_key {
-    ($kind:expr, $key:ident => $body:expr, $other:expr) => {
-        with_key!($kind, $key => $body, $other; U32 u32, I32 i32, U64 u64, I64 i64, F32 f32, F64 f64, U128 u128)
-    };
-    ($kind:expr, $key:ident => $body:expr, $other:expr; $($name:ident $type:ty),*) => {
-        match $kind {
-            $(KeyType::$name => {
-                type $key = $type;
-                $body
-            })*
-            _ => $other,
-        }
-    };
-}
-use with_key;
-
-/// The key type called `name`.
-fn kind(name: &str) -> Result<KeyType> {
-    KeyType::from_name(name).ok_or_else(|| {
-        let known: Vec<&str> = KEY_TYPES.iter().map(|(_, name)| *name).collect();
-        usage(format!("there is no key type {name}: the types are {}", known.join(", ")))
-    })
-}
-
-fn usage(sentence: String) -> anyhow::Error {
-    Failure { status: USAGE, sentence }.into()
-}
-
-/// What a file holds, its checksum verified.
-fn facts(path: &Path) -> Result<Inspection> {
-    search::inspect_file(path).map_err(|error| named(path, &error))
-}
-
-/// An index error with the file's name.
-fn named(path: &Path, error: &search::Error) -> anyhow::Error {
-    anyhow!("{}: {error}", path.display())
 }
 
 fn inspect(options: &IndexInspect) -> Result<()> {

@@ -5,7 +5,9 @@ const $ = (id) => document.getElementById(id);
 const make = (tag, props = {}, ...children) => {
   const node = document.createElement(tag);
   for (const [key, value] of Object.entries(props)) {
-    if (key in node && key !== "style") node[key] = value; else node.setAttribute(key, value);
+    // The page's policy refuses a style attribute; the style itself may be set.
+    if (key === "style") node.style.cssText = value;
+    else if (key in node) node[key] = value; else node.setAttribute(key, value);
   }
   node.append(...children);
   return node;

@@ -1,9 +1,11 @@
-//! Decoding of recorded and hand-written leaves; numbers are worked out from the manuals, not from the decoder.
+//! Decoding of recorded and hand-written leaves; numbers are worked out from the manuals, not from
+//! the decoder.
 
 use super::*;
 
 const LEAF_18: &str = include_str!("../../../fixtures/leaf-18.txt");
 const ZEN4: &str = include_str!("../../../fixtures/zen4.txt");
+const ZEN5: &str = include_str!("../../../fixtures/zen5.txt");
 const GUEST: &str = include_str!("../../../fixtures/kvm-guest/cpuid.txt");
 
 fn shapes(leaves: &Leaves) -> Vec<(String, u64, u32, u64)> {
@@ -67,6 +69,23 @@ fn amd_leaves() {
     assert_eq!(tlb(&leaves, 2, TlbKind::Instruction, 4096), Some((512, 4)));
     assert_eq!(tlb(&leaves, 2, TlbKind::Data, 2 << 20), None, "code 9 says nothing");
     assert_eq!(tlb(&leaves, 2, TlbKind::Instruction, 2 << 20), Some((512, 2)));
+}
+
+#[test]
+fn amd_counts_second_level_tlbs_in_units_of_32_from_family_1a_on() {
+    let bit = Leaves::recorded(ZEN5);
+    let hidden = Leaves::recorded(&ZEN5.replace("80000021 0 4000", "80000021 0 0"));
+    for leaves in [&bit, &hidden] {
+        assert_eq!(leaves.family_model(), (0x1a, 0x44));
+        for page_bytes in [4096, 2 << 20] {
+            assert_eq!(tlb(leaves, 1, TlbKind::Data, page_bytes), Some((96, 96)));
+            assert_eq!(tlb(leaves, 1, TlbKind::Instruction, page_bytes), Some((64, 64)));
+            assert_eq!(tlb(leaves, 2, TlbKind::Data, page_bytes), Some((4096, 16)));
+            assert_eq!(tlb(leaves, 2, TlbKind::Instruction, page_bytes), Some((2048, 8)));
+        }
+    }
+    let older = Leaves::recorded(&format!("{ZEN4}\n80000021 0 4000 0 0 0"));
+    assert_eq!(tlb(&older, 2, TlbKind::Instruction, 4096), Some((512 * 32, 4)), "the bit says so");
 }
 
 #[test]

@@ -26,15 +26,32 @@ functions!(Compiling {
 
 /// The run-time compiler.
 #[derive(Debug)]
-pub(super) struct Compiler {
+pub(super) struct RuntimeCompiler {
     functions: Compiling,
     library: Library,
 }
 
 // SAFETY: the compiler's functions may be called from any thread; programs are not shared.
-unsafe impl Send for Compiler {}
-// SAFETY: as above.
-unsafe impl Sync for Compiler {}
+unsafe impl Send for RuntimeCompiler {}
+// SAFETY: several threads may compile at once, each a program of its own.
+unsafe impl Sync for RuntimeCompiler {}
+
+/// `NVRTC_ERROR_INVALID_OPTION`.
+const INVALID_OPTION: Status = 5;
+
+/// Why there is no image.
+enum Refusal {
+    /// An option is unknown.
+    Option,
+    /// Anything else.
+    Program(CudaError),
+}
+
+impl Refusal {
+    fn of(said: String) -> Refusal {
+        Refusal::Program(CudaError::Compiler { said })
+    }
+}
 
 /// What comes out of the compiler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,11 +62,16 @@ pub(super) enum Form {
     Ptx,
 }
 
-impl Compiler {
-    pub(super) fn open(candidates: &[PathBuf]) -> Result<Compiler, CudaError> {
+impl RuntimeCompiler {
+    pub(super) fn open(candidates: &[PathBuf]) -> Result<RuntimeCompiler, CudaError> {
         let library = Library::open(candidates, "compiler")?;
+        // The compiler opens a part of itself by name when it first compiles, and in a folder that
+        // the loader does not search would not find it.
+        for part in parts_beside(&library.path) {
+            let _ = Library::open(&[part], "compiler");
+        }
         let functions = Compiling::of(&library)?;
-        Ok(Compiler { functions, library })
+        Ok(RuntimeCompiler { functions, library })
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -81,8 +103,29 @@ impl Compiler {
         }
     }
 
-    /// Compiles a source.
-    pub(super) fn compile(&self, source: &str, options: &[String], form: Form) -> Result<Vec<u8>, CudaError> {
+    /// Compiles a source. Where the compiler refuses one of the wishes, it gets none of them.
+    pub(super) fn compile(
+        &self,
+        source: &str,
+        options: &[String],
+        wishes: &[&str],
+        form: Form,
+    ) -> Result<Vec<u8>, CudaError> {
+        let wished = options.iter().cloned().chain(wishes.iter().map(|&wish| wish.to_owned()));
+        match self.attempt(source, &wished.collect::<Vec<_>>(), form) {
+            Err(Refusal::Option) => match self.attempt(source, options, form) {
+                Err(Refusal::Option) => {
+                    Err(CudaError::Compiler { said: String::from("it does not know the card's name") })
+                }
+                Err(Refusal::Program(error)) => Err(error),
+                Ok(image) => Ok(image),
+            },
+            Err(Refusal::Program(error)) => Err(error),
+            Ok(image) => Ok(image),
+        }
+    }
+
+    fn attempt(&self, source: &str, options: &[String], form: Form) -> Result<Vec<u8>, Refusal> {
         let source = CString::new(source).expect("lowered programs have no zero");
         let mut program = std::ptr::null_mut();
         let null = std::ptr::null();
@@ -91,7 +134,7 @@ impl Compiler {
             (self.functions.create)(&mut program, source.as_ptr(), c"pattern.cu".as_ptr(), 0, null, null)
         };
         if status != 0 {
-            return Err(CudaError::Compiler { said: format!("it takes no program (error {status})") });
+            return Err(Refusal::of(format!("it takes no program (error {status})")));
         }
         let program = Program { functions: &self.functions, handle: program };
         let options: Vec<CString> =
@@ -100,6 +143,9 @@ impl Compiler {
         // SAFETY: the program lives, and the strings end with a zero.
         let status =
             unsafe { (self.functions.compile)(program.handle, pointers.len() as c_int, pointers.as_ptr()) };
+        if status == INVALID_OPTION {
+            return Err(Refusal::Option);
+        }
         if status != 0 {
             let log = program.bytes(self.functions.log_bytes, self.functions.log);
             let log = String::from_utf8_lossy(&log);
@@ -107,17 +153,27 @@ impl Compiler {
                 .lines()
                 .find(|line| line.contains("error"))
                 .map_or_else(|| format!("error {status}"), str::to_owned);
-            return Err(CudaError::Compiler { said });
+            return Err(Refusal::of(said));
         }
         let made = match form {
             Form::Cubin => program.bytes(self.functions.cubin_bytes, self.functions.cubin),
             Form::Ptx => program.bytes(self.functions.ptx_bytes, self.functions.ptx),
         };
         if made.is_empty() {
-            return Err(CudaError::Compiler { said: String::from("it made nothing") });
+            return Err(Refusal::of(String::from("it made nothing")));
         }
         Ok(made)
     }
+}
+
+/// The compiler's other part, where it lies in the same folder.
+fn parts_beside(library: &Path) -> Vec<PathBuf> {
+    let folder = library.parent().filter(|folder| folder.is_absolute());
+    let entries = folder.and_then(|folder| std::fs::read_dir(folder).ok()).into_iter().flatten().flatten();
+    let is_part = |path: &PathBuf| {
+        path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("libnvrtc-builtins.so"))
+    };
+    entries.map(|entry| entry.path()).filter(is_part).collect()
 }
 
 /// A program of the compiler's.

@@ -1,13 +1,13 @@
-//! A card that is ready: its driver, the compiler, kernels that were compiled before, and memory that was used before.
+//! A card that is ready: its driver, the compiler, kernels that were compiled before, and memory
+//! that was used before.
 
 use super::compile::{compile, Compiled};
-use super::compiler::Compiler;
-use super::driver::{Card, Driver, Kernel, Stream};
+use super::compiler::RuntimeCompiler;
+use super::driver::{Card, DeviceFunction, Driver};
 use super::error::CudaError;
-use super::host::Buffers;
 use super::locate;
 use super::lower::Width;
-use super::resident::Scratch;
+use super::work::Work;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
@@ -23,7 +23,7 @@ pub struct CudaOptions {
     pub cache: Option<PathBuf>,
     /// Warps that take a step together.
     pub width: Width,
-    /// The same where long lines are followed.
+    /// Warps that take a step together where long lines are followed.
     pub chain_width: Width,
     /// Bytes of a segment, rounded up to whole steps; by default what keeps the card busy.
     pub segment_bytes: Option<usize>,
@@ -49,7 +49,7 @@ impl Default for CudaOptions {
 #[derive(Debug)]
 pub struct Cuda {
     pub(super) driver: Arc<Driver>,
-    compiler: Compiler,
+    compiler: RuntimeCompiler,
     pub(super) options: CudaOptions,
     kernels: Mutex<Kernels>,
     /// Work of one search at a time; memory is kept from one to the next.
@@ -60,53 +60,39 @@ pub struct Cuda {
 #[derive(Debug, Default)]
 struct Kernels {
     /// By source.
-    images: HashMap<String, Vec<u8>>,
+    images: HashMap<String, Arc<[u8]>>,
     /// By name and source.
-    loaded: HashMap<(&'static str, String), Arc<Kernel>>,
-}
-
-/// What searches share, one after the other.
-#[derive(Debug)]
-pub(super) struct Work {
-    pub(super) compute: Stream,
-    pub(super) copies: Stream,
-    /// Two, as each piece of a text reads what the one before left.
-    pub(super) scratch: [Scratch; 2],
-    pub(super) buffers: Option<Buffers>,
+    loaded: HashMap<(&'static str, String), Arc<DeviceFunction>>,
 }
 
 impl Cuda {
     /// The machine's first card.
     ///
     /// # Errors
-    /// The driver, the compiler or a card is missing, in one sentence. Cost: some 0.3 s, the driver's.
+    /// The driver, the compiler or a card is missing, in one sentence. Cost: some 0.3 s, the
+    /// driver's.
     pub fn open(options: CudaOptions) -> Result<Arc<Cuda>, CudaError> {
         let named = |path: &Option<PathBuf>, else_: fn() -> Vec<PathBuf>| {
             path.clone().map_or_else(else_, |path| vec![path])
         };
         let driver = Driver::open(&named(&options.driver, locate::drivers))?;
-        let compiler = Compiler::open(&named(&options.compiler, locate::compilers))?;
-        let work = Work {
-            compute: Stream::new(&driver)?,
-            copies: Stream::new(&driver)?,
-            scratch: [Scratch::new(&driver)?, Scratch::new(&driver)?],
-            buffers: None,
-        };
+        let compiler = RuntimeCompiler::open(&named(&options.compiler, locate::compilers))?;
+        let work = Work::new(&driver)?;
         Ok(Arc::new(Cuda { driver, compiler, options, kernels: Mutex::default(), work: Mutex::new(work) }))
     }
 
     /// The machine's first card, opened once for the process, with default options.
     ///
     /// # Errors
-    /// As [`Cuda::open`], the same each time.
+    /// The driver, the compiler or a card is missing; the error is the same each time.
     pub fn shared() -> Result<Arc<Cuda>, CudaError> {
         Cuda::share(CudaOptions::default())
     }
 
-    /// The card that [`Cuda::shared`] gives from then on. Whoever comes first decides the options.
+    /// The card that [`Cuda::shared`] gives from then on. The first call decides the options.
     ///
     /// # Errors
-    /// As [`Cuda::open`], the same each time.
+    /// The driver, the compiler or a card is missing; the error is the same each time.
     pub fn share(options: CudaOptions) -> Result<Arc<Cuda>, CudaError> {
         static SHARED: OnceLock<Result<Arc<Cuda>, CudaError>> = OnceLock::new();
         SHARED.get_or_init(|| Cuda::open(options)).clone()
@@ -125,7 +111,7 @@ impl Cuda {
     /// # Errors
     /// There is none.
     pub fn first_compiler() -> Result<(PathBuf, (u32, u32)), CudaError> {
-        let compiler = Compiler::open(&locate::compilers())?;
+        let compiler = RuntimeCompiler::open(&locate::compilers())?;
         Ok((compiler.path().to_owned(), compiler.version()))
     }
 
@@ -134,10 +120,10 @@ impl Cuda {
     /// # Errors
     /// There is no compiler, or it refuses.
     pub fn compile_only(source: &str, capability: u32) -> Result<Compiled, CudaError> {
-        compile(&Compiler::open(&locate::compilers())?, source, capability, None)
+        compile(&RuntimeCompiler::open(&locate::compilers())?, source, capability, None)
     }
 
-    /// What it is.
+    /// The card's name, capability and size.
     pub fn card(&self) -> &Card {
         &self.driver.card
     }
@@ -149,19 +135,27 @@ impl Cuda {
     }
 
     /// A kernel of a source, compiled where it was not before.
-    pub(super) fn kernel(&self, source: &str, name: &'static str) -> Result<Arc<Kernel>, CudaError> {
-        let mut kernels = self.kernels.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    pub(super) fn kernel(&self, source: &str, name: &'static str) -> Result<Arc<DeviceFunction>, CudaError> {
+        let known = || self.kernels.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let key = (name, source.to_owned());
-        if let Some(kernel) = kernels.loaded.get(&key) {
+        if let Some(kernel) = known().loaded.get(&key) {
             return Ok(kernel.clone());
         }
-        if !kernels.images.contains_key(source) {
-            let folder = self.options.cache.as_deref();
-            let compiled = compile(&self.compiler, source, self.card().capability, folder)?;
-            kernels.images.insert(source.to_owned(), compiled.image);
-        }
-        let kernel = Arc::new(Kernel::load(&self.driver, &kernels.images[source], name)?);
-        kernels.loaded.insert(key, kernel.clone());
+        let image = known().images.get(source).cloned();
+        let image = match image {
+            Some(image) => image,
+            // Nobody waits for another's compilation; who compiles the same source meanwhile does
+            // it twice.
+            None => {
+                let folder = self.options.cache.as_deref();
+                let compiled = compile(&self.compiler, source, self.card().capability, folder)?;
+                let image: Arc<[u8]> = compiled.image.into();
+                known().images.insert(source.to_owned(), image.clone());
+                image
+            }
+        };
+        let kernel = Arc::new(DeviceFunction::load(&self.driver, &image, name)?);
+        known().loaded.insert(key, kernel.clone());
         Ok(kernel)
     }
 }

@@ -1,9 +1,11 @@
 //! The driver, bound where it is found.
 //!
-//! Of the driver's hundreds of functions some thirty are bound. The types here own what the driver hands out and are safe to use: memory of the host that a copy engine
-//! may still read is waited for before it is changed or freed, copies from and to slices end before they return, and every range is checked. Memory of the card
-//! is the kernels' own business: nothing of Rust lives there.
-//! Deliberately absent: managed memory, graphs, more than one context. Source: NVIDIA, CUDA Driver API reference manual.
+//! Of the driver's hundreds of functions some thirty are bound. The types here own what the driver
+//! hands out and are safe to use: memory of the host that a copy engine may still read is waited
+//! for before it is changed or freed, copies from and to slices end before they return, and every
+//! range is checked. Memory of the card is the kernels' own business: nothing of Rust lives
+//! there. Deliberately absent: managed memory, graphs, more than one context. Source: NVIDIA, CUDA
+//! Driver API reference manual.
 
 use super::error::CudaError;
 use super::library::{functions, Handle, Library, Status};
@@ -35,6 +37,7 @@ functions!(Functions {
     to_device = c"cuMemcpyHtoDAsync_v2" (Address, *const c_void, usize, Handle);
     to_host = c"cuMemcpyDtoHAsync_v2" (*mut c_void, Address, usize, Handle);
     within_device = c"cuMemcpyDtoDAsync_v2" (Address, Address, usize, Handle);
+    clear = c"cuMemsetD8Async" (Address, u8, usize, Handle);
     stream_create = c"cuStreamCreate" (*mut Handle, c_uint);
     stream_destroy = c"cuStreamDestroy_v2" (Handle);
     stream_synchronize = c"cuStreamSynchronize" (Handle);
@@ -52,7 +55,7 @@ functions!(Functions {
 /// What a card is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Card {
-    /// As its maker calls it.
+    /// The card's name, as its maker gives it.
     pub name: String,
     /// Compute capability, major times ten plus minor: 90 for Hopper.
     pub capability: u32,
@@ -74,9 +77,10 @@ pub(super) struct Driver {
     _library: Library,
 }
 
-// SAFETY: the driver's functions may be called from any thread; the context is made current before each use.
+// SAFETY: the driver's functions may be called from any thread; the context is made current before
+// each use.
 unsafe impl Send for Driver {}
-// SAFETY: as above.
+// SAFETY: the driver's functions may be called by several threads at once.
 unsafe impl Sync for Driver {}
 
 /// Attributes of `cuDeviceGetAttribute`.
@@ -141,7 +145,7 @@ fn check(functions: &Functions, doing: &'static str, status: Status) -> Result<(
     let said = if text.is_null() {
         format!("error {status}")
     } else {
-        // SAFETY: as above.
+        // SAFETY: the driver's strings end with a zero and live as long as the driver.
         unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
     };
     Err(CudaError::Driver { doing, said, status })
@@ -155,7 +159,7 @@ fn card(functions: &Functions, device: c_int) -> Result<Card, CudaError> {
         check(functions, "ask the card what it is", status).map(|()| value as u32)
     };
     let mut name = [0u8; 256];
-    // SAFETY: writes at most as many bytes as it is told, a zero included.
+    // SAFETY: the function writes at most the given number of bytes, a zero included.
     let status =
         unsafe { (functions.device_name)(name.as_mut_ptr().cast(), name.len() as c_int - 1, device) };
     check(functions, "ask the card's name", status)?;
@@ -180,20 +184,20 @@ fn card(functions: &Functions, device: c_int) -> Result<Card, CudaError> {
 
 /// Memory of the card.
 #[derive(Debug)]
-pub(super) struct Memory {
+pub(super) struct DeviceMemory {
     driver: Arc<Driver>,
     address: Address,
     bytes: usize,
 }
 
-impl Memory {
-    pub(super) fn new(driver: &Arc<Driver>, bytes: usize) -> Result<Memory, CudaError> {
+impl DeviceMemory {
+    pub(super) fn new(driver: &Arc<Driver>, bytes: usize) -> Result<DeviceMemory, CudaError> {
         let mut address = 0;
         let bytes = bytes.max(16);
         // SAFETY: writes one address, which `drop` frees.
         let status = unsafe { (driver.enter()?.allocate)(&mut address, bytes) };
         driver.check("take memory of the card", status).map_err(|error| error.about_bytes(bytes))?;
-        Ok(Memory { driver: driver.clone(), address, bytes })
+        Ok(DeviceMemory { driver: driver.clone(), address, bytes })
     }
 
     /// Where it begins, for kernels. What is allocated begins at a multiple of 256.
@@ -212,14 +216,15 @@ impl Memory {
     }
 }
 
-impl Drop for Memory {
+impl Drop for DeviceMemory {
     fn drop(&mut self) {
         // SAFETY: allocated by `new` and freed once. The driver waits for what uses it.
         let _ = self.driver.enter().map(|functions| unsafe { (functions.free)(self.address) });
     }
 }
 
-/// Memory of the host that the card's copy engines read at full speed: its pages stay where they are.
+/// Memory of the host that the card's copy engines read at full speed: its pages stay where they
+/// are.
 #[derive(Debug)]
 pub(super) struct HostMemory {
     start: *mut u8,
@@ -230,7 +235,7 @@ pub(super) struct HostMemory {
 
 // SAFETY: the memory is owned, and only `&mut self` writes it.
 unsafe impl Send for HostMemory {}
-// SAFETY: as above.
+// SAFETY: through `&self` the memory is only read.
 unsafe impl Sync for HostMemory {}
 
 impl HostMemory {
@@ -253,7 +258,8 @@ impl HostMemory {
     /// To be written: waits for copies that still read it.
     pub(super) fn as_mut_slice(&mut self) -> Result<&mut [u8], CudaError> {
         self.copied.wait()?;
-        // SAFETY: as above, and no copy reads it any more.
+        // SAFETY: initialised memory that lives as long as `self`, exclusively borrowed; no copy
+        // reads it any more.
         Ok(unsafe { std::slice::from_raw_parts_mut(self.start, self.bytes) })
     }
 }
@@ -261,7 +267,8 @@ impl HostMemory {
 impl Drop for HostMemory {
     fn drop(&mut self) {
         let driver = &self.copied.driver;
-        // A copy that cannot be waited for might still read: such memory is left to the end of the process.
+        // A copy that cannot be waited for might still read: such memory is left to the end of the
+        // process.
         if let (Ok(()), Ok(functions)) = (self.copied.wait(), driver.enter()) {
             // SAFETY: allocated by `new`, freed once, and nothing reads it any more.
             unsafe { (functions.host_free)(self.start.cast()) };
@@ -278,7 +285,7 @@ pub(super) struct Event {
 
 // SAFETY: events may be used by any thread.
 unsafe impl Send for Event {}
-// SAFETY: as above.
+// SAFETY: several threads may wait for an event at once.
 unsafe impl Sync for Event {}
 
 impl Event {
@@ -316,26 +323,26 @@ impl Drop for Event {
 
 /// An order of work. Work of different streams overlaps.
 #[derive(Debug)]
-pub(super) struct Stream {
+pub(super) struct DeviceStream {
     driver: Arc<Driver>,
     handle: Handle,
 }
 
 // SAFETY: streams may be used by any thread.
-unsafe impl Send for Stream {}
-// SAFETY: as above.
-unsafe impl Sync for Stream {}
+unsafe impl Send for DeviceStream {}
+// SAFETY: several threads may give work to a stream at once.
+unsafe impl Sync for DeviceStream {}
 
 /// `CU_STREAM_NON_BLOCKING`: does not wait for the default stream.
 const NON_BLOCKING: c_uint = 1;
 
-impl Stream {
-    pub(super) fn new(driver: &Arc<Driver>) -> Result<Stream, CudaError> {
+impl DeviceStream {
+    pub(super) fn new(driver: &Arc<Driver>) -> Result<DeviceStream, CudaError> {
         let mut handle = std::ptr::null_mut();
         // SAFETY: writes one handle, which `drop` destroys.
         let status = unsafe { (driver.enter()?.stream_create)(&mut handle, NON_BLOCKING) };
         driver.check("make a stream", status)?;
-        Ok(Stream { driver: driver.clone(), handle })
+        Ok(DeviceStream { driver: driver.clone(), handle })
     }
 
     /// Until all its work is done.
@@ -360,9 +367,10 @@ impl Stream {
     }
 
     /// Copies to the card and waits.
-    pub(super) fn write(&self, to: &Memory, offset: usize, bytes: &[u8]) -> Result<(), CudaError> {
+    pub(super) fn write(&self, to: &DeviceMemory, offset: usize, bytes: &[u8]) -> Result<(), CudaError> {
         let address = to.at(offset, bytes.len());
-        // SAFETY: the destination's range was checked, and the source outlives the copy, which `finish` waits for.
+        // SAFETY: the destination's range was checked, and the source outlives the copy, which
+        // `finish` waits for.
         let status = unsafe {
             (self.driver.enter()?.to_device)(address, bytes.as_ptr().cast(), bytes.len(), self.handle)
         };
@@ -372,9 +380,10 @@ impl Stream {
     }
 
     /// Copies from the card and waits.
-    pub(super) fn read(&self, from: &Memory, offset: usize, bytes: &mut [u8]) -> Result<(), CudaError> {
+    pub(super) fn read(&self, from: &DeviceMemory, offset: usize, bytes: &mut [u8]) -> Result<(), CudaError> {
         let address = from.at(offset, bytes.len());
-        // SAFETY: the source's range was checked, and the destination outlives the copy, which `finish` waits for.
+        // SAFETY: the source's range was checked, and the destination outlives the copy, which
+        // `finish` waits for.
         let status = unsafe {
             (self.driver.enter()?.to_host)(bytes.as_mut_ptr().cast(), address, bytes.len(), self.handle)
         };
@@ -386,13 +395,14 @@ impl Stream {
     /// Copies from pinned memory, and does not wait.
     pub(super) fn send(
         &self,
-        to: &Memory,
+        to: &DeviceMemory,
         offset: usize,
         from: &HostMemory,
         range: std::ops::Range<usize>,
     ) -> Result<(), CudaError> {
         let (address, source) = (to.at(offset, range.len()), &from.as_slice()[range]);
-        // SAFETY: both ranges were checked; whoever changes or frees the source waits for the event recorded next.
+        // SAFETY: both ranges were checked; the source is changed or freed only after waiting for
+        // the event recorded next.
         let status = unsafe {
             (self.driver.enter()?.to_device)(address, source.as_ptr().cast(), source.len(), self.handle)
         };
@@ -406,17 +416,29 @@ impl Stream {
     }
 
     /// Copies on the card, and does not wait.
-    pub(super) fn duplicate(&self, to: &Memory, from: &Memory, bytes: usize) -> Result<(), CudaError> {
+    pub(super) fn duplicate(
+        &self,
+        to: &DeviceMemory,
+        from: &DeviceMemory,
+        bytes: usize,
+    ) -> Result<(), CudaError> {
         let (to, from) = (to.at(0, bytes), from.at(0, bytes));
         // SAFETY: both ranges were checked.
         let status = unsafe { (self.driver.enter()?.within_device)(to, from, bytes, self.handle) };
         self.driver.check("copy on the card", status)
     }
 
+    /// Fills memory of the card with zeros, and does not wait.
+    pub(super) fn clear(&self, memory: &DeviceMemory) -> Result<(), CudaError> {
+        // SAFETY: the range is the whole of an allocation.
+        let status = unsafe { (self.driver.enter()?.clear)(memory.address, 0, memory.bytes, self.handle) };
+        self.driver.check("clear memory of the card", status)
+    }
+
     /// Starts a kernel, which takes sixteen words, and does not wait.
     pub(super) fn launch(
         &self,
-        kernel: &Kernel,
+        kernel: &DeviceFunction,
         blocks: u32,
         threads: u32,
         task: &[u64; 16],
@@ -424,7 +446,8 @@ impl Stream {
         let mut task = *task;
         let mut arguments = [(&raw mut task).cast::<c_void>()];
         let null: *mut *mut c_void = std::ptr::null_mut();
-        // SAFETY: all kernels of this crate take one argument of sixteen words, which the driver copies before it returns.
+        // SAFETY: all kernels of this crate take one argument of sixteen words, which the driver
+        // copies before it returns.
         let status = unsafe {
             (self.driver.enter()?.launch)(
                 kernel.function,
@@ -444,7 +467,7 @@ impl Stream {
     }
 }
 
-impl Drop for Stream {
+impl Drop for DeviceStream {
     fn drop(&mut self) {
         let _ = self.finish();
         // SAFETY: made by `new` and destroyed once.
@@ -454,27 +477,27 @@ impl Drop for Stream {
 
 /// A kernel with the module that it is from.
 #[derive(Debug)]
-pub(super) struct Kernel {
+pub(super) struct DeviceFunction {
     driver: Arc<Driver>,
     module: Handle,
     function: Handle,
 }
 
 // SAFETY: modules may be used by any thread.
-unsafe impl Send for Kernel {}
-// SAFETY: as above.
-unsafe impl Sync for Kernel {}
+unsafe impl Send for DeviceFunction {}
+// SAFETY: several threads may launch functions of a module at once.
+unsafe impl Sync for DeviceFunction {}
 
-impl Kernel {
+impl DeviceFunction {
     /// Loads what the compiler made, or PTX, and finds the kernel in it.
-    pub(super) fn load(driver: &Arc<Driver>, image: &[u8], name: &str) -> Result<Kernel, CudaError> {
+    pub(super) fn load(driver: &Arc<Driver>, image: &[u8], name: &str) -> Result<DeviceFunction, CudaError> {
         // PTX is a string; images of other forms know their length.
         let image: Vec<u8> = image.iter().copied().chain([0]).collect();
         let mut module = std::ptr::null_mut();
         // SAFETY: writes one handle, which `drop` unloads; the image is whole and ends with a zero.
         let status = unsafe { (driver.enter()?.module_load)(&mut module, image.as_ptr().cast()) };
         driver.check("load a kernel", status)?;
-        let mut kernel = Kernel { driver: driver.clone(), module, function: std::ptr::null_mut() };
+        let mut kernel = DeviceFunction { driver: driver.clone(), module, function: std::ptr::null_mut() };
         let name = CString::new(name).expect("names of kernels have no zero");
         // SAFETY: writes one handle; the name ends with a zero.
         let status =
@@ -484,9 +507,10 @@ impl Kernel {
     }
 }
 
-impl Drop for Kernel {
+impl Drop for DeviceFunction {
     fn drop(&mut self) {
-        // SAFETY: loaded by `load` and unloaded once, after the work that uses it: callers wait for their streams.
+        // SAFETY: loaded by `load` and unloaded once, after the work that uses it: callers wait for
+        // their streams.
         let _ = self.driver.enter().map(|functions| unsafe { (functions.module_unload)(self.module) });
     }
 }

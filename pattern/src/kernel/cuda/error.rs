@@ -18,7 +18,7 @@ pub enum CudaError {
     NoFunction {
         /// Which.
         library: PathBuf,
-        /// What it lacks.
+        /// The function that the library lacks.
         name: String,
     },
     /// The driver sees no card.
@@ -34,7 +34,7 @@ pub enum CudaError {
     },
     /// The compiler refused a program.
     Compiler {
-        /// Its first error.
+        /// The compiler's first error.
         said: String,
     },
     /// The card is older than what the compiler knows.
@@ -57,7 +57,7 @@ pub enum CudaError {
 }
 
 impl CudaError {
-    /// The same with the number of bytes that were asked for.
+    /// The error with the number of bytes that were asked for.
     pub(super) fn about_bytes(self, bytes: usize) -> CudaError {
         match self {
             CudaError::Driver { doing, said, status } => {
@@ -70,6 +70,7 @@ impl CudaError {
 
 impl fmt::Display for CudaError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Each sentence says what is missing and, where somebody can help it, what to do.
         match self {
             CudaError::NoLibrary { what: "driver", said } => {
                 write!(f, "there is no CUDA driver ({said}); it comes with NVIDIA's driver for the card, as libcuda.so.1")

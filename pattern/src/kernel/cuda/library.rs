@@ -1,7 +1,8 @@
 //! A library of somebody else's, opened at run time, and tables of its functions.
 //!
-//! Driver and compiler belong to whoever installed them, so they are opened when a card is asked for and never linked; what is missing is one sentence.
-//! Left out: closing. Driver and compiler start threads of their own, which would run on in code that is gone.
+//! Driver and compiler are installed apart from this program, so they are opened when a card is
+//! asked for and never linked; what is missing is one sentence. Left out: closing. Driver and
+//! compiler start threads of their own, which would run on in code that is gone.
 
 use super::error::CudaError;
 use std::ffi::{c_int, c_void, CStr, CString};
@@ -25,15 +26,17 @@ impl Library {
         let mut said = String::new();
         for path in candidates {
             let Ok(name) = CString::new(path.as_os_str().as_encoded_bytes()) else { continue };
-            // SAFETY: the name ends with a zero; what a library's own initialisers do is its installer's choice.
+            // SAFETY: the name ends with a zero; what a library's own initialisers do is its
+            // installer's choice.
             let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
             if !handle.is_null() {
                 return Ok(Library { handle, path: path.clone() });
             }
-            // SAFETY: after a failed dlopen, dlerror returns a string that lives until the next call.
+            // SAFETY: after a failed dlopen, dlerror returns a string that lives until the next
+            // call.
             let error = unsafe { libc::dlerror() };
             if !error.is_null() && (said.is_empty() || path.is_absolute()) {
-                // SAFETY: as above.
+                // SAFETY: the string ends with a zero, and no call has come in between.
                 said = unsafe { CStr::from_ptr(error) }.to_string_lossy().into_owned();
             }
         }
@@ -63,7 +66,8 @@ macro_rules! functions {
         impl $table {
             fn of(library: &Library) -> Result<$table, CudaError> {
                 Ok($table {
-                    // SAFETY: the symbol is the function that the manual describes with these arguments.
+                    // SAFETY: the symbol is the function that the manual describes with these
+                    // arguments.
                     $($name: unsafe {
                         std::mem::transmute::<Handle, unsafe extern "C" fn($($argument),*) -> Status>(
                             library.symbol($symbol)?,

@@ -1,7 +1,9 @@
 //! Where the driver and the compiler may be.
 //!
-//! The driver is where the system's loader finds it. The compiler comes in many ways: named in `LIGHTFOOT_NVRTC`, known to the loader, in the toolkit's folders, or among
-//! Python's packages, where it lies beside the part of itself that it opens.
+//! The driver is where the system's loader finds it. The compiler comes in many ways: named in
+//! `LIGHTFOOT_NVRTC`, known to the loader, in the toolkit's folders, or among Python's packages:
+//! those of the system, of the user, of the environment that is active, and of whichever `python3`
+//! the shell would run.
 
 use std::path::{Path, PathBuf};
 
@@ -49,7 +51,11 @@ pub(super) fn compilers() -> Vec<PathBuf> {
 fn python_roots() -> Vec<PathBuf> {
     let environment = std::env::var_os("VIRTUAL_ENV").map(|folder| Path::new(&folder).join("lib"));
     let own = std::env::var_os("HOME").map(|home| Path::new(&home).join(".local/lib"));
-    environment.into_iter().chain(own).chain(["/usr/local/lib", "/usr/lib"].map(PathBuf::from)).collect()
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let runs = std::env::split_paths(&path).filter(|folder| folder.join("python3").exists());
+    let run = runs.filter_map(|folder| Some(folder.parent()?.join("lib"))).take(1);
+    let system = ["/usr/local/lib", "/usr/lib"].map(PathBuf::from);
+    environment.into_iter().chain(own).chain(run).chain(system).collect()
 }
 
 /// The folders in `root` whose names begin so, in order.

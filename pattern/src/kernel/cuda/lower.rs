@@ -1,12 +1,44 @@
 //! From programs to CUDA C: what is special to one program, between the two parts of `streams.cu`.
 //!
-//! Each value becomes a variable of 64 bits per thread, each operation that carries a call of the device function that shuffles or ballots, and each
-//! carry a member of a structure that stays in registers. Bodies are plain `if` and `do while` on a vote of the group, so no thread leaves the others.
-//! Programs with Unicode classes get a second body for steps of ASCII, as on processors.
+//! **Problem.** A step of a program is a few hundred operations on 2,048 bits and more, and a card
+//! is fast only while every thread does the same and everything stays in registers. A text is cut
+//! into segments that run at once, so the carries of each must be known as one row of numbers that
+//! can be stored, compared and put back.
 //!
-//! **State.** What one segment hands to the next is a row of words: for an advance the last bits of its operand, for an addition one bit, for a delayed basis
-//! stream its last bits, and behind these whether the last step had high bits. All but the latter are equal exactly if the streams that follow are.
-//! Left out: three-operand logic is written as its Shannon expansion, of which the assembler makes one instruction. Source: Cameron et al. 2014, section 3.
+//! **Idea.** A thread has 64 bits of every stream. A value is then a variable, logic is an
+//! operator, and only what crosses threads is a call: shuffles for an advance, ballots for an
+//! addition. Each carry is a member of a structure in registers. What is written for `[a-z]+x` is,
+//! in outline:
+//!
+//! ```text
+//! struct Carries { u32 c0; u32 c1; u32 high; };        one member a carry
+//! u64 lf_step(at, b, k) {                              basis streams and carries in, output out
+//!     u64 v8 = b->bit[0] & ~b->bit[3];                 logic, thread by thread
+//!     u64 v9 = lf_match_star(at, v7, v8, k->c0, &k->c0);    an addition across the group
+//!     if (lf_any(at, v9 != 0)) { … }                   a body, on a vote of the group
+//! }
+//! ```
+//!
+//! Bodies are plain `if` and `do while` on a vote, so no thread leaves the others. Programs with
+//! Unicode classes get a second body for steps of ASCII, as on processors.
+//!
+//! **State.** What one segment hands to the next is a row of words: for an advance the last bits of
+//! its operand, for an addition one bit, for a delayed basis stream its last bits, and behind these
+//! whether the last step had high bits. All but the latter are equal exactly if the streams that
+//! follow are:
+//!
+//! ```text
+//! word     0 … carries - 1      carries …               LF_COMPARED
+//! holds    a carry each         a delayed stream each   whether the last step had high bits
+//! ```
+//!
+//! **Invariants.** A value is written before it is read, as in the program. Every carry is given a
+//! new value exactly once in a step; in loops, each round's is united in `h` and put back behind
+//! the outermost loop. Bits of a kept operand that nobody reads are shifted out, so equal rows mean
+//! equal streams.
+//!
+//! Left out: three-operand logic is written as its Shannon expansion, of which the assembler makes
+//! one instruction. Source: Cameron et al. 2014, section 3.
 
 use crate::program::pass::for_ascii;
 use crate::program::{BitProgram, Carry, Instruction, Op, Value};
@@ -42,18 +74,10 @@ impl Width {
         64 * self.group_threads() as usize
     }
 
-    /// Threads that compute one step.
+    /// Threads that compute one step: a block. Blocks of one warp need fewer registers than several
+    /// warps in one, as all that steers them is known to be the same.
     pub fn group_threads(self) -> u32 {
         32 * self.0
-    }
-
-    /// Threads of a block.
-    pub fn block_threads(self) -> u32 {
-        if self == Width::WARP {
-            256
-        } else {
-            self.group_threads()
-        }
     }
 }
 
@@ -79,7 +103,8 @@ impl Entry {
 /// How far the streams of a program reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reach {
-    /// What it marks in a line depends on that line alone: so it is with everything that [`crate::compile`](mod@crate::compile) makes.
+    /// What the program marks in a line depends on that line alone, as in every program that
+    /// [`crate::compile`](mod@crate::compile) makes.
     Line,
     /// Any bit may depend on all of the text before.
     Text,
@@ -105,17 +130,17 @@ pub fn lower(program: &BitProgram, reach: Reach, width: Width, entry: Entry) -> 
     let (device, kernels) =
         DEVICE.split_once("// @program").expect("the device text has a place for programs");
     let (_, kernels) = kernels.split_once("// @kernels").expect("and an end of it");
-    let state = State::of(program);
+    // What the preprocessor decides: which kernel, how wide, and how lines end.
+    let state = SegmentState::of(program);
     let mut source = format!(
-        "#define LF_{} 1\n#define LF_WARPS {}\n#define LF_BLOCK_THREADS {}\n#define LF_LINES {}\n",
+        "#define LF_{} 1\n#define LF_WARPS {}\n#define LF_LINES {}\n#define LF_TERMINATOR {}u\n",
         entry.name().to_uppercase(),
         width.0,
-        width.block_threads(),
         u8::from(reach == Reach::Line),
+        program.terminator,
     );
     source += device;
     state.write(&mut source, program);
-    write_terminators(&mut source, program.terminator);
     write_step(&mut source, program, &state);
     source += kernels;
     Lowered { source, state_words: state.words() }
@@ -133,7 +158,7 @@ enum Kept {
 }
 
 /// The carries of a program, and the basis streams that it asks for with a delay.
-struct State {
+struct SegmentState {
     carries: Vec<Kept>,
     delayed: BTreeSet<u8>,
 }
@@ -141,9 +166,10 @@ struct State {
 /// Bits that a delay can look back.
 const DELAY_BITS: u8 = 7;
 
-impl State {
-    fn of(program: &BitProgram) -> State {
-        let mut state = State { carries: vec![Kept::Bit; program.carries.len()], delayed: BTreeSet::new() };
+impl SegmentState {
+    fn of(program: &BitProgram) -> SegmentState {
+        let mut state =
+            SegmentState { carries: vec![Kept::Bit; program.carries.len()], delayed: BTreeSet::new() };
         state.body(&program.body);
         state
     }
@@ -169,9 +195,13 @@ impl State {
 
     /// The structure, and how it begins, comes from memory and goes there.
     fn write(&self, out: &mut String, program: &BitProgram) {
+        // Four texts grow together, a line per member: its declaration, its value in front of the
+        // text, how it comes from a row of words, and how it goes there.
         let compared = self.words() - 1;
         let [mut members, mut initial, mut restore, mut save] = [const { String::new() }; 4];
         let mut member = |at: usize, name: String, kept: Kept, start: u64| {
+            // The highest bits of a kept operand count; in a row they stand lowest, the rest cut
+            // off.
             let (kind, shift) = match kept {
                 Kept::Half(by) => ("u32", 32 - by),
                 Kept::Word(by) => ("u64", 64 - by),
@@ -210,25 +240,21 @@ impl State {
     }
 }
 
-fn write_terminators(out: &mut String, terminator: u8) {
-    let literal = |bit: u8| format!("{}b->bit[{bit}]", if terminator >> bit & 1 == 1 { "" } else { "~" });
-    let all = (0..8).map(literal).collect::<Vec<_>>().join(" & ");
-    let _ = writeln!(out, "LF_DEVICE u64 lf_terminators(const struct Basis *b) {{\n    return {all};\n}}");
-}
-
 /// One step of the program: basis streams in, output out.
-fn write_step(out: &mut String, program: &BitProgram, state: &State) {
+fn write_step(out: &mut String, program: &BitProgram, state: &SegmentState) {
     let _ = writeln!(
         out,
         "LF_DEVICE u64 lf_step(struct Place *at, const struct Basis *b, struct Carries *k) {{\n    u64 out;"
     );
+    // The word before each thread's own of the basis streams that are asked for with a delay.
     for bit in &state.delayed {
         let _ = writeln!(
             out,
             "    u32 e{bit} = lf_before_half(at, (u32)(b->bit[{bit}] >> 32), k->d{bit}, &k->d{bit});"
         );
     }
-    // What is left of a program in ASCII needs the bytes before a step to be ASCII as well; a terminator that is not would make that rare.
+    // What is left of a program in ASCII needs the bytes before a step to be ASCII as well; a
+    // terminator that is not would make that rare.
     if state.delayed.is_empty() || program.terminator >= 0x80 {
         Body::write(out, program);
     } else {
@@ -269,13 +295,15 @@ impl Body<'_> {
     }
 
     fn instruction(&mut self, one: &Instruction) {
+        // Pure logic is an expression of C. What carries calls a device function, which reads the
+        // carry and writes the next one.
         let to = one.result;
         match &one.op {
             Op::Zero => self.set(to, format_args!("0ull")),
             Op::Ones => self.set(to, format_args!("~0ull")),
             Op::Basis { bit, delay: 0 } => self.set(to, format_args!("b->bit[{bit}]")),
             Op::Basis { bit, delay } => {
-                self.set(to, format_args!("b->bit[{bit}] << {delay} | (u64)(e{bit} >> {})", 32 - delay));
+                self.set(to, format_args!("lf_moved(b->bit[{bit}], e{bit}, {delay})"));
             }
             Op::Not(a) => self.set(to, format_args!("~v{}", a.0)),
             Op::And(a, b) => self.set(to, format_args!("v{} & v{}", a.0, b.0)),
@@ -303,6 +331,7 @@ impl Body<'_> {
                 self.carried(to, "lf_add", &format!("v{}, v{}", a.0, b.0), *carry, "u32");
             }
             Op::IfAny { condition, body, yields } => {
+                // Declared in front of the body, as zero: so they are where it is skipped.
                 for one in yields {
                     self.set(one.outer, format_args!("0ull"));
                 }
@@ -322,6 +351,8 @@ impl Body<'_> {
     /// An operation that carries. In a loop every iteration's carries are united.
     fn carried(&mut self, to: Value, name: &str, operands: &str, carry: Carry, kind: &str) {
         let number = carry.0;
+        // Outside of loops the carry is replaced; within one, its new value goes to `t` and joins
+        // what all rounds hand on, `h`.
         if self.loops == 0 {
             self.set(to, format_args!("{name}(at, {operands}, k->c{number}, &k->c{number})"));
         } else {
@@ -333,6 +364,8 @@ impl Body<'_> {
 
     /// The least fixed point. Only the first iteration receives what the step before handed on.
     fn repeat(&mut self, to: Value, initial: Value, frontier: Value, body: &[Instruction], next: Value) {
+        // What the rounds hand on is collected apart, as the carries themselves are cleared after
+        // the first round.
         let mut carries = BTreeMap::new();
         carries_of(body, &mut carries);
         if self.loops == 0 {
@@ -340,6 +373,7 @@ impl Body<'_> {
                 self.line(format_args!("{kind} h{number} = 0;"));
             }
         }
+        // `to` is what was reached, `frontier` what is new in it; the body runs while there is any.
         self.loops += 1;
         self.set(to, format_args!("v{}", initial.0));
         self.set(frontier, format_args!("v{}", initial.0));
@@ -371,7 +405,8 @@ fn carries_of(body: &[Instruction], carries: &mut BTreeMap<u32, &'static str>) {
     }
 }
 
-/// A truth table as an expression: what is left of it where the first operand is one, and where it is not.
+/// A truth table as an expression: what is left of it where the first operand is one, and where it
+/// is not.
 fn ternary(table: u8, [a, b, c]: [Value; 3]) -> String {
     let (where_not, is) = (two(table & 0xF, b, c), two(table >> 4, b, c));
     format!("(v{0} & {is}) | (~v{0} & {where_not})", a.0)

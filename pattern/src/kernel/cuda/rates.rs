@@ -1,8 +1,9 @@
 //! What the card's copies reach: the limits beside which searches are shown.
 
-use super::device::{Cuda, Work};
-use super::driver::{Event, HostMemory, Memory};
+use super::device::Cuda;
+use super::driver::{DeviceMemory, Event, HostMemory};
 use super::error::CudaError;
+use super::work::Work;
 
 /// Copies of each kind, of which the fastest counts.
 const ROUNDS: usize = 5;
@@ -22,7 +23,7 @@ impl Cuda {
     /// # Errors
     /// The driver's, or there is not so much memory.
     pub fn copy_rates(&self, bytes: usize) -> Result<CopyRates, CudaError> {
-        let (from, to) = (Memory::new(&self.driver, bytes)?, Memory::new(&self.driver, bytes)?);
+        let (from, to) = (DeviceMemory::new(&self.driver, bytes)?, DeviceMemory::new(&self.driver, bytes)?);
         let pinned = HostMemory::new(&self.driver, bytes)?;
         let (start, end) = (Event::new(&self.driver)?, Event::new(&self.driver)?);
         let work = self.work();

@@ -1,12 +1,15 @@
 //! Texts that live on the card, and programs that search them.
 //!
-//! A search is a `scan` of all segments, a sum, and where segments are uncertain a `chain`. What it leaves is a count per segment and, where asked, a bit per byte,
-//! from which positions are listed on the card. Memory for that is kept from one search to the next.
+//! A search is a `scan` of all segments, a sum, and where segments are uncertain a `chain`. What it
+//! leaves is a count per segment and, where asked, a bit per byte, from which positions are listed
+//! on the card. Memory for that is kept from one search to the next.
 
-use super::device::{Cuda, Work};
-use super::driver::{Driver, Event, Kernel, Memory, Stream};
+use super::device::Cuda;
+use super::driver::{DeviceFunction, DeviceMemory, DeviceStream, Event};
 use super::error::CudaError;
-use super::lower::{lower, Entry, Reach, Width};
+use super::lower::{lower, Entry, Reach};
+use super::pinned;
+use super::work::{Cut, Job, SearchMemory, Wants, Work, PAD_BYTES};
 use crate::program::BitProgram;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -14,23 +17,21 @@ use std::sync::{Arc, OnceLock};
 /// Kernels that no program is special to.
 const LINES: &str = include_str!("lines.cu");
 
-/// Bytes behind a text that may be read: two steps of the widest group.
-pub(super) const PAD_BYTES: usize = 128 << 10;
-
 /// Segments are multiples of this, so that every width divides them.
 const SEGMENT_BYTES: Range<usize> = 16 << 10..128 << 10;
 
-/// Groups that keep one multiprocessor busy.
-const GROUPS_PER_MULTIPROCESSOR: usize = 64;
+/// Groups that one multiprocessor holds at most: a text that all of them together can take in one
+/// go is cut for that.
+const GROUPS_PER_MULTIPROCESSOR: usize = 32;
 
 /// A text on the card.
 #[derive(Debug)]
 pub struct GpuText {
     pub(super) cuda: Arc<Cuda>,
-    pub(super) memory: Memory,
-    /// Without the terminator that was added.
+    pub(super) memory: DeviceMemory,
+    /// Bytes without the terminator that was added.
     pub(super) length: usize,
-    /// With it.
+    /// Bytes with the terminator that was added.
     pub(super) valid: usize,
     terminator: u8,
 }
@@ -41,10 +42,10 @@ impl GpuText {
     /// # Errors
     /// The card has no room, or the driver fails.
     pub fn upload(cuda: &Arc<Cuda>, text: &[u8], terminator: u8) -> Result<GpuText, CudaError> {
-        let memory = Memory::new(&cuda.driver, text.len() + PAD_BYTES)?;
+        let memory = DeviceMemory::new(&cuda.driver, text.len() + PAD_BYTES)?;
         let is_open = text.last().is_some_and(|&last| last != terminator);
         let work = &mut *cuda.work();
-        super::host::upload(cuda, work, &memory, text)?;
+        pinned::upload(cuda, work, &memory, text)?;
         if is_open {
             work.copies.write(&memory, text.len(), &[terminator])?;
         }
@@ -52,12 +53,12 @@ impl GpuText {
         Ok(GpuText { cuda: cuda.clone(), memory, length, valid, terminator })
     }
 
-    /// Its bytes.
+    /// The number of bytes.
     pub fn len(&self) -> usize {
         self.length
     }
 
-    /// Whether it has none.
+    /// Whether the text is empty.
     pub fn is_empty(&self) -> bool {
         self.length == 0
     }
@@ -69,10 +70,9 @@ pub struct GpuProgram {
     pub(super) cuda: Arc<Cuda>,
     pub(super) program: BitProgram,
     reach: Reach,
-    scan: Arc<Kernel>,
-    total: Arc<Kernel>,
+    scan: Arc<DeviceFunction>,
     state_words: usize,
-    chain: OnceLock<Arc<Kernel>>,
+    chain: OnceLock<Arc<DeviceFunction>>,
 }
 
 /// Lines that came back.
@@ -82,13 +82,6 @@ pub struct MatchingLines {
     pub places: Vec<Range<u64>>,
     /// Their bytes, one behind the other.
     pub bytes: Vec<u8>,
-}
-
-/// How a text is cut.
-#[derive(Clone, Copy, Debug)]
-struct Cut {
-    segment_bytes: usize,
-    segments: usize,
 }
 
 impl GpuProgram {
@@ -103,7 +96,6 @@ impl GpuProgram {
         let lowered = lower(program, reach, cuda.options.width, Entry::Scan);
         Ok(GpuProgram {
             scan: cuda.kernel(&lowered.source, Entry::Scan.name())?,
-            total: cuda.kernel(&lowered.source, "total")?,
             cuda: cuda.clone(),
             program: program.clone(),
             reach,
@@ -120,7 +112,7 @@ impl GpuProgram {
     /// How many lines of a text on the card match.
     ///
     /// # Errors
-    /// The driver's, or the text's lines end otherwise.
+    /// The driver fails, or the text's lines end with another byte.
     pub fn count_lines(&self, text: &GpuText) -> Result<u64, CudaError> {
         self.check(text)?;
         let work = &mut *self.cuda.work();
@@ -129,10 +121,11 @@ impl GpuProgram {
         self.run(&work.compute, &mut work.scratch[0], &job)
     }
 
-    /// The same with the seconds that the card's own clock counted.
+    /// How many lines of a text on the card match, and the seconds that the card's own clock
+    /// counted.
     ///
     /// # Errors
-    /// As [`GpuProgram::count_lines`].
+    /// The driver fails, or the text's lines end with another byte.
     pub fn count_lines_timed(&self, text: &GpuText) -> Result<(u64, f64), CudaError> {
         self.check(text)?;
         let (start, end) = (Event::new(&self.cuda.driver)?, Event::new(&self.cuda.driver)?);
@@ -146,10 +139,11 @@ impl GpuProgram {
         Ok((count, end.seconds_since(&start)?))
     }
 
-    /// Where the terminators of matching lines stand, ascending; the text's length for a last line without.
+    /// Where the terminators of matching lines stand, ascending; the text's length for a last line
+    /// without.
     ///
     /// # Errors
-    /// As [`GpuProgram::count_lines`].
+    /// The driver fails, or the text's lines end with another byte.
     pub fn line_ends(&self, text: &GpuText) -> Result<Vec<u64>, CudaError> {
         self.check(text)?;
         let work = &mut *self.cuda.work();
@@ -165,7 +159,8 @@ impl GpuProgram {
     /// The matching lines, gathered on the card.
     ///
     /// # Errors
-    /// As [`GpuProgram::count_lines`]; also where the lines do not fit beside the text.
+    /// The driver fails, the text's lines end with another byte, or the matching lines do not fit
+    /// beside the text.
     pub fn matching_lines(&self, text: &GpuText) -> Result<MatchingLines, CudaError> {
         let ends = self.line_ends(text)?;
         if ends.is_empty() {
@@ -174,7 +169,8 @@ impl GpuProgram {
         let work = &mut *self.cuda.work();
         let stream = &work.compute;
         let driver = &self.cuda.driver;
-        let [positions, firsts, offsets] = [(); 3].map(|()| Memory::new(driver, 8 * ends.len()));
+        // A warp looks back from each line's end for its start.
+        let [positions, firsts, offsets] = [(); 3].map(|()| DeviceMemory::new(driver, 8 * ends.len()));
         let (positions, firsts, offsets) = (positions?, firsts?, offsets?);
         stream.write(&positions, 0, &to_bytes(&ends))?;
         let mut task = [0u64; 16];
@@ -190,6 +186,7 @@ impl GpuProgram {
         let starts = self.read_words(stream, &firsts, ends.len())?;
         let places: Vec<Range<u64>> =
             starts.iter().zip(&ends).map(|(&start, &end)| start..(end + 1).min(text.length as u64)).collect();
+        // The lines' lengths give where each begins among the gathered bytes; a block copies each.
         let mut total = 0;
         let begins: Vec<u64> = places
             .iter()
@@ -200,7 +197,7 @@ impl GpuProgram {
             })
             .collect();
         stream.write(&offsets, 0, &to_bytes(&begins))?;
-        let gathered = Memory::new(driver, total as usize)?;
+        let gathered = DeviceMemory::new(driver, total as usize)?;
         task[5] = offsets.address();
         task[8] = gathered.address();
         let gather = self.cuda.kernel(LINES, "gather")?;
@@ -218,7 +215,7 @@ impl GpuProgram {
         Ok(())
     }
 
-    fn chain(&self) -> Result<&Arc<Kernel>, CudaError> {
+    fn chain(&self) -> Result<&Arc<DeviceFunction>, CudaError> {
         if let Some(chain) = self.chain.get() {
             return Ok(chain);
         }
@@ -231,7 +228,7 @@ impl GpuProgram {
         let options = &self.cuda.options;
         let step = options.width.step_bytes().max(options.chain_width.step_bytes());
         let groups = self.cuda.card().multiprocessors as usize * GROUPS_PER_MULTIPROCESSOR;
-        let wanted = valid.div_ceil(2 * groups).clamp(SEGMENT_BYTES.start, SEGMENT_BYTES.end);
+        let wanted = valid.div_ceil(groups).clamp(SEGMENT_BYTES.start, SEGMENT_BYTES.end);
         let segment_bytes = options.segment_bytes.unwrap_or(wanted).max(1).next_multiple_of(step);
         Cut { segment_bytes, segments: valid.div_ceil(segment_bytes) }
     }
@@ -243,7 +240,7 @@ impl GpuProgram {
     }
 
     /// Where the last segment of a search of `valid` bytes leaves what it hands on.
-    pub(super) fn handed_on(&self, scratch: &Scratch, valid: usize) -> Option<u64> {
+    pub(super) fn handed_on(&self, scratch: &SearchMemory, valid: usize) -> Option<u64> {
         let last = self.cut(valid).segments.checked_sub(1)?;
         Some(scratch.states.address() + 8 * (last * self.state_words) as u64)
     }
@@ -251,8 +248,8 @@ impl GpuProgram {
     /// Searches a text on the card; how many lines match. Waits for it.
     pub(super) fn run(
         &self,
-        stream: &Stream,
-        scratch: &mut Scratch,
+        stream: &DeviceStream,
+        scratch: &mut SearchMemory,
         job: &Job<'_>,
     ) -> Result<u64, CudaError> {
         let cut = self.cut(job.valid);
@@ -266,16 +263,21 @@ impl GpuProgram {
         result.and_then(|count| finished.map(|()| count))
     }
 
-    fn started(&self, stream: &Stream, scratch: &Scratch, job: &Job<'_>, cut: Cut) -> Result<u64, CudaError> {
+    fn started(
+        &self,
+        stream: &DeviceStream,
+        scratch: &SearchMemory,
+        job: &Job<'_>,
+        cut: Cut,
+    ) -> Result<u64, CudaError> {
         let width = self.cuda.options.width;
         let task = scratch.task(job, cut, width);
-        let groups_per_block = (width.block_threads() / width.group_threads()) as usize;
-        let blocks = cut.segments.div_ceil(groups_per_block);
         if let Some([start, _]) = job.clock {
             stream.record(start)?;
         }
-        launch(stream, &self.scan, blocks, width.block_threads(), &task)?;
-        let [count, uncertain] = self.total(stream, scratch, job, &task)?;
+        stream.clear(&scratch.total)?;
+        launch(stream, &self.scan, cut.segments, width.group_threads(), &task)?;
+        let [count, uncertain] = self.total(stream, scratch, job)?;
         if uncertain == 0 {
             return Ok(count);
         }
@@ -284,19 +286,17 @@ impl GpuProgram {
         let most = 4 * self.cuda.card().multiprocessors as usize;
         let chain_task = scratch.task(job, cut, width);
         launch(stream, self.chain()?, blocks.min(most), width.group_threads(), &chain_task)?;
-        let [count, _] = self.total(stream, scratch, job, &task)?;
+        let [count, _] = self.total(stream, scratch, job)?;
         Ok(count)
     }
 
     /// Matching lines, and segments that are not certain.
     fn total(
         &self,
-        stream: &Stream,
-        scratch: &Scratch,
+        stream: &DeviceStream,
+        scratch: &SearchMemory,
         job: &Job<'_>,
-        task: &[u64; 16],
     ) -> Result<[u64; 2], CudaError> {
-        launch(stream, &self.total, 1, 256, task)?;
         if let Some([_, end]) = job.clock {
             stream.record(end)?;
         }
@@ -307,8 +307,8 @@ impl GpuProgram {
     /// Lists the one bits of the last search, which left `ends.len()` of them, in order.
     pub(super) fn list(
         &self,
-        stream: &Stream,
-        scratch: &Scratch,
+        stream: &DeviceStream,
+        scratch: &SearchMemory,
         valid: usize,
         base: u64,
         ends: &mut [u64],
@@ -316,6 +316,8 @@ impl GpuProgram {
         if ends.is_empty() {
             return Ok(());
         }
+        // A segment's positions begin behind those of all segments before it: sums of the counts
+        // that the search left. The card then writes all segments' positions at once.
         let cut = self.cut(valid);
         let mut counts = vec![0u8; 4 * cut.segments];
         stream.read(&scratch.counts, 0, &mut counts)?;
@@ -330,11 +332,11 @@ impl GpuProgram {
             })
             .collect();
         assert_eq!(next, ends.len() as u64, "the segments' counts are those of the sum");
-        let offsets_memory = Memory::new(&self.cuda.driver, 8 * offsets.len())?;
-        let positions = Memory::new(&self.cuda.driver, 8 * ends.len())?;
+        let offsets_memory = DeviceMemory::new(&self.cuda.driver, 8 * offsets.len())?;
+        let positions = DeviceMemory::new(&self.cuda.driver, 8 * ends.len())?;
         stream.write(&offsets_memory, 0, &to_bytes(&offsets))?;
         let mut task = [0u64; 16];
-        task[1] = scratch.ends.as_ref().map_or(0, Memory::address);
+        task[1] = scratch.ends.as_ref().map_or(0, DeviceMemory::address);
         task[5] = offsets_memory.address();
         task[6] = positions.address();
         task[9] = cut.segments as u64;
@@ -346,7 +348,12 @@ impl GpuProgram {
         Ok(())
     }
 
-    fn read_words(&self, stream: &Stream, from: &Memory, count: usize) -> Result<Vec<u64>, CudaError> {
+    fn read_words(
+        &self,
+        stream: &DeviceStream,
+        from: &DeviceMemory,
+        count: usize,
+    ) -> Result<Vec<u64>, CudaError> {
         let mut bytes = vec![0; 8 * count];
         stream.read(from, 0, &mut bytes)?;
         Ok(bytes
@@ -357,8 +364,8 @@ impl GpuProgram {
 }
 
 fn launch(
-    stream: &Stream,
-    kernel: &Kernel,
+    stream: &DeviceStream,
+    kernel: &DeviceFunction,
     blocks: usize,
     threads: u32,
     task: &[u64; 16],
@@ -368,102 +375,4 @@ fn launch(
 
 fn to_bytes(words: &[u64]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_le_bytes()).collect()
-}
-
-/// What a search leaves behind.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wants {
-    /// How many lines.
-    Count,
-    /// A bit per byte as well.
-    Ends,
-}
-
-/// One search.
-pub(super) struct Job<'j> {
-    pub(super) text: &'j Memory,
-    pub(super) valid: usize,
-    /// What the first segment receives; nothing at the beginning of a text.
-    pub(super) received: Option<u64>,
-    pub(super) wants: Wants,
-    /// Recorded before the first kernel and behind the last.
-    pub(super) clock: Option<[&'j Event; 2]>,
-}
-
-/// Memory of searches, which grows and is used again.
-#[derive(Debug)]
-pub(super) struct Scratch {
-    counts: Memory,
-    certain: Memory,
-    guesses: Memory,
-    states: Memory,
-    total: Memory,
-    ends: Option<Memory>,
-}
-
-impl Scratch {
-    pub(super) fn new(driver: &Arc<Driver>) -> Result<Scratch, CudaError> {
-        let make = || Memory::new(driver, 16);
-        Ok(Scratch {
-            counts: make()?,
-            certain: make()?,
-            guesses: make()?,
-            states: make()?,
-            total: make()?,
-            ends: None,
-        })
-    }
-
-    fn reserve(
-        &mut self,
-        driver: &Arc<Driver>,
-        cut: Cut,
-        state_words: usize,
-        job: &Job<'_>,
-    ) -> Result<(), CudaError> {
-        let grow = |memory: &mut Memory, bytes: usize| -> Result<(), CudaError> {
-            if memory.bytes() < bytes {
-                *memory = Memory::new(driver, bytes)?;
-            }
-            Ok(())
-        };
-        grow(&mut self.counts, 4 * cut.segments)?;
-        grow(&mut self.certain, 4 * cut.segments)?;
-        grow(&mut self.guesses, 8 * cut.segments * state_words)?;
-        grow(&mut self.states, 8 * cut.segments * state_words)?;
-        if job.wants == Wants::Ends {
-            let bytes = (job.valid + PAD_BYTES).div_ceil(8);
-            match &mut self.ends {
-                Some(ends) => grow(ends, bytes)?,
-                None => self.ends = Some(Memory::new(driver, bytes)?),
-            }
-        }
-        Ok(())
-    }
-
-    fn task(&self, job: &Job<'_>, cut: Cut, width: Width) -> [u64; 16] {
-        let step = width.step_bytes();
-        let ends = match job.wants {
-            Wants::Count => None,
-            Wants::Ends => self.ends.as_ref(),
-        };
-        [
-            job.text.address(),
-            ends.map_or(0, Memory::address),
-            self.counts.address(),
-            self.certain.address(),
-            self.guesses.address(),
-            self.states.address(),
-            job.received.unwrap_or(0),
-            self.total.address(),
-            job.valid as u64,
-            job.valid.div_ceil(step) as u64,
-            (cut.segment_bytes / step) as u64,
-            cut.segments as u64,
-            0,
-            0,
-            0,
-            0,
-        ]
-    }
 }

@@ -14,7 +14,7 @@ typedef unsigned long long u64;
 #define LF_KERNEL extern "C" __global__ void
 #define LF_SHARED(type, name, length) __shared__ type name[length]
 #define LF_LOAD(pointer) __ldg(pointer)
-#define LF_BOUNDS __launch_bounds__(LF_BLOCK_THREADS)
+#define LF_BOUNDS __launch_bounds__(LF_GROUP)
 #endif
 
 #define LF_ALL 0xffffffffu
@@ -31,7 +31,7 @@ struct Task {
     u64 *guesses;        // LF_STATE words per segment: what it assumed to receive
     u64 *states;         // LF_STATE words per segment: what it hands on
     const u64 *received; // what the first segment receives, or nothing
-    u64 *total;          // matching lines; segments that are not certain
+    u64 *total;          // matching lines; segments that are not certain; both zero before
     u64 valid;           // bytes of text, a terminator added at its end included
     u64 steps;           // steps of LF_STEP_BYTES
     u64 segment_steps;
@@ -50,6 +50,17 @@ struct Place {
 
 LF_DEVICE u64 lf_match_star_mask(u64 markers, u64 class_mask) {
     return (((markers & class_mask) + class_mask) ^ class_mask) | markers;
+}
+
+// A block is a group.
+LF_DEVICE struct Place lf_place(u64 *shared) {
+    struct Place at;
+    at.thread = threadIdx.x;
+    at.lane = threadIdx.x % LF_LANES;
+    at.warp = threadIdx.x / LF_LANES;
+    at.turn = 0;
+    at.shared = shared;
+    return at;
 }
 
 LF_DEVICE u64 *lf_row(struct Place *at) {
@@ -99,9 +110,15 @@ LF_DEVICE u32 lf_before_half(struct Place *at, u32 word, u32 received, u32 *hand
 #endif
 }
 
+// A word moved up by 1 to 32 bits, the highest bits of `before` behind it: two funnel shifts.
+LF_DEVICE u64 lf_moved(u64 of, u32 before, u32 by) {
+    u32 low = (u32)of;
+    if (by == 32) return of << 32 | before;
+    return (u64)__funnelshift_l(low, (u32)(of >> 32), by) << 32 | __funnelshift_l(before, low, by);
+}
+
 LF_DEVICE u64 lf_advance_half(struct Place *at, u64 of, u32 by, u32 received, u32 *handed) {
-    u32 before = lf_before_half(at, (u32)(of >> 32), received, handed);
-    return of << by | (u64)before >> (32 - by);
+    return lf_moved(of, lf_before_half(at, (u32)(of >> 32), received, handed), by);
 }
 
 LF_DEVICE u64 lf_advance(struct Place *at, u64 of, u32 by, u64 received, u64 *handed) {
@@ -112,13 +129,14 @@ LF_DEVICE u64 lf_advance(struct Place *at, u64 of, u32 by, u64 received, u64 *ha
 // Long-stream addition: lanes that overflowed, lanes that are all ones, MatchStar over both. Every thread knows the carry.
 LF_DEVICE u64 lf_add(struct Place *at, u64 x, u64 y, u32 received, u32 *handed) {
     u64 sum = x + y;
-    u64 overflowed = __ballot_sync(LF_ALL, sum < x);
-    u64 bubbles = __ballot_sync(LF_ALL, sum == ~0ull);
+    u32 overflowed = __ballot_sync(LF_ALL, sum < x);
+    u32 bubbles = __ballot_sync(LF_ALL, sum == ~0ull);
 #if LF_WARPS == 1
-    u64 increments = lf_match_star_mask(overflowed << 1 | received, bubbles);
-    *handed = (u32)(increments >> 32) & 1;
+    u32 moved = overflowed << 1 | received, ran = (moved & bubbles) + bubbles;
+    u32 increments = (ran ^ bubbles) | moved;
+    *handed = overflowed >> 31 | (ran < bubbles);
 #else
-    u32 alone = (u32)(lf_match_star_mask(overflowed << 1, bubbles) >> 32) & 1;
+    u32 alone = (u32)(lf_match_star_mask((u64)overflowed << 1, bubbles) >> 32) & 1;
     u64 *row = lf_row(at);
     if (at->lane == 0) row[at->warp] = alone | (u32)(bubbles == LF_ALL) << 1;
     __syncthreads();
@@ -127,7 +145,7 @@ LF_DEVICE u64 lf_add(struct Place *at, u64 x, u64 y, u32 received, u32 *handed) 
     u64 warps_bubble = __ballot_sync(LF_ALL, digit >> 1 & 1);
     u64 warps = lf_match_star_mask(warps_overflowed << 1 | received, warps_bubble);
     *handed = (u32)(warps >> LF_WARPS) & 1;
-    u64 increments = lf_match_star_mask(overflowed << 1 | (warps >> at->warp & 1), bubbles);
+    u32 increments = (u32)lf_match_star_mask((u64)overflowed << 1 | (warps >> at->warp & 1), bubbles);
 #endif
     return sum + (increments >> at->lane & 1);
 }
@@ -184,10 +202,21 @@ LF_DEVICE void lf_bytes(u32 a, u32 b, u32 c, u32 d, u32 *rows) {
     rows[3] = __byte_perm(high, high2, 0x7632);
 }
 
+// Bits of `one` where `where` has ones, else those of `zero`. Compilers split a choice by a constant into two operations; said in the card's own words it is one.
+LF_DEVICE u32 lf_choose(u32 where, u32 one, u32 zero) {
+#ifdef LF_HOST
+    return (one & where) | (zero & ~where);
+#else
+    u32 out;
+    asm("lop3.b32 %0, %1, %2, %3, 0xca;" : "=r"(out) : "r"(where), "r"(one), "r"(zero));
+    return out;
+#endif
+}
+
 #define LF_SWAP(a, b, by, mask) { \
     u32 first = (a), second = (b); \
-    (a) = (first & (mask)) | (second << (by) & ~(mask)); \
-    (b) = (first >> (by) & (mask)) | (second & ~(mask)); }
+    (a) = lf_choose(mask, first, second << (by)); \
+    (b) = lf_choose(mask, first >> (by), second); }
 
 // 32 bytes become eight words of 32 bits: 16 byte permutations, then three rounds that exchange rows with bits.
 LF_DEVICE void lf_transpose_half(uint4 low, uint4 high, u32 *r) {
@@ -236,6 +265,17 @@ LF_DEVICE struct Basis lf_transpose(const struct Bytes *bytes) {
     return basis;
 }
 
+// Whether any of the 64 bytes of this thread ends a line: a byte is zero where subtracting one borrows and its highest bit was not set.
+LF_DEVICE int lf_ends_a_line(const struct Bytes *bytes) {
+    const u32 ones = 0x01010101u, each = LF_TERMINATOR * ones;
+    u32 found = 0, at;
+    for (at = 0; at < 4; ++at) {
+        u32 x = bytes->of[at].x ^ each, y = bytes->of[at].y ^ each, z = bytes->of[at].z ^ each, w = bytes->of[at].w ^ each;
+        found |= ((x - ones) & ~x) | ((y - ones) & ~y) | ((z - ones) & ~z) | ((w - ones) & ~w);
+    }
+    return (found & 0x80808080u) != 0;
+}
+
 // The bits of a thread's word that belong to the text.
 LF_DEVICE u64 lf_valid(const struct Task *task, const struct Place *at, u64 step) {
     u64 start = (step * LF_GROUP + at->thread) * 64;
@@ -244,7 +284,7 @@ LF_DEVICE u64 lf_valid(const struct Task *task, const struct Place *at, u64 step
 }
 
 // @program
-// `lower.rs` puts here: LF_STATE, struct Carries, lf_initial, lf_restore, lf_save, lf_terminators and lf_step.
+// `lower.rs` puts here: LF_STATE, struct Carries, lf_initial, lf_restore, lf_save and lf_step.
 // @kernels
 
 #ifdef LF_SCAN
@@ -252,65 +292,43 @@ LF_DEVICE u64 lf_valid(const struct Task *task, const struct Place *at, u64 step
 // is exact whatever was before, as lines do not depend on each other. A segment without such a terminator is not certain, and `chain` looks after it.
 LF_KERNEL LF_BOUNDS scan(struct Task task) {
     LF_SHARED(u64, shared, 2 * LF_WARPS);
-    u64 segment = ((u64)blockIdx.x * blockDim.x + threadIdx.x) / LF_GROUP;
-    struct Place at;
+    struct Place at = lf_place(shared);
     struct Carries carries;
-    at.thread = threadIdx.x % LF_GROUP;
-    at.lane = threadIdx.x % LF_LANES;
-    at.warp = at.thread / LF_LANES;
-    at.turn = 0;
-    at.shared = shared;
-    if (segment >= task.segments) return;
-    u64 first = segment * task.segment_steps;
-    u64 end = first + task.segment_steps < task.steps ? first + task.segment_steps : task.steps;
-    u64 step = segment == 0 ? first : first - 1;
-    u32 count = 0, certain = segment == 0;
+    u32 segment = blockIdx.x, steps = (u32)task.steps, each = (u32)task.segment_steps;
+    u32 first = segment * each;
+    u32 end = first + each < steps ? first + each : steps;
+    u32 step = segment == 0 ? 0 : first - 1;
+    // The step that is treated otherwise: the one before the segment, then the text's last.
+    u32 special = segment == 0 ? steps - 1 : step;
+    u32 count = 0;
+    int certain = 1;
     lf_initial(&carries);
     if (segment == 0 && task.received) lf_restore(&carries, task.received);
     struct Bytes next = lf_load(task.text, &at, step);
+    if (segment != 0) certain = LF_LINES && lf_any(&at, lf_ends_a_line(&next));
     for (; step < end; ++step) {
         struct Basis basis = lf_transpose(&next);
         // The next step's bytes are on their way while this one is computed.
         next = lf_load(task.text, &at, step + 1);
-        if (step == first && segment != 0) lf_save(&carries, &at, task.guesses + segment * LF_STATE);
         u64 ends = lf_step(&at, &basis, &carries);
-        if (step < first) {
-            certain = LF_LINES && lf_any(&at, lf_terminators(&basis) != 0);
-        } else {
-            if (step + 1 >= task.steps) ends &= lf_valid(&task, &at, step);
-            if (task.ends) task.ends[step * LF_GROUP + at.thread] = ends;
-            count += (u32)__popcll(ends);
+        if (step == special) {
+            if (step < first) {
+                lf_save(&carries, &at, task.guesses + (u64)segment * LF_STATE);
+                special = steps - 1;
+                continue;
+            }
+            ends &= lf_valid(&task, &at, step);
         }
+        if (task.ends) task.ends[(u64)step * LF_GROUP + at.thread] = ends;
+        count += (u32)__popcll(ends);
     }
     count = lf_sum(&at, count);
-    lf_save(&carries, &at, task.states + segment * LF_STATE);
+    lf_save(&carries, &at, task.states + (u64)segment * LF_STATE);
     if (at.thread == 0) {
         task.counts[segment] = count;
-        task.certain[segment] = certain;
-    }
-}
-
-// Matching lines, and segments that are not certain: one block of 256 threads.
-LF_KERNEL total(struct Task task) {
-    LF_SHARED(u64, sums, 512);
-    u64 lines = 0, uncertain = 0, at;
-    u32 half;
-    for (at = threadIdx.x; at < task.segments; at += blockDim.x) {
-        lines += task.counts[at];
-        uncertain += !task.certain[at];
-    }
-    sums[threadIdx.x] = lines;
-    sums[256 + threadIdx.x] = uncertain;
-    for (half = 128; half > 0; half >>= 1) {
-        __syncthreads();
-        if (threadIdx.x < half) {
-            sums[threadIdx.x] += sums[threadIdx.x + half];
-            sums[256 + threadIdx.x] += sums[256 + threadIdx.x + half];
-        }
-    }
-    if (threadIdx.x == 0) {
-        task.total[0] = sums[0];
-        task.total[1] = sums[256];
+        task.certain[segment] = (u32)certain;
+        atomicAdd(&task.total[0], (u64)count);
+        if (!certain) atomicAdd(&task.total[1], 1ull);
     }
 }
 #endif
@@ -344,7 +362,10 @@ LF_DEVICE void lf_again(const struct Task *task, struct Place *at, u64 segment) 
     }
     count = lf_sum(at, count);
     lf_save(&carries, at, task->states + segment * LF_STATE);
-    if (at->thread == 0) task->counts[segment] = count;
+    if (at->thread == 0) {
+        atomicAdd(&task->total[0], (u64)count - task->counts[segment]);
+        task->counts[segment] = count;
+    }
     // What one thread wrote, all read next.
     __syncthreads();
 }
@@ -366,13 +387,8 @@ LF_DEVICE void lf_follow(const struct Task *task, struct Place *at, u64 segment)
 // Chains are independent: each begins behind a segment that is certain, and one group follows it.
 LF_KERNEL LF_BOUNDS chain(struct Task task) {
     LF_SHARED(u64, shared, 2 * LF_WARPS);
-    struct Place at;
+    struct Place at = lf_place(shared);
     u64 base;
-    at.thread = threadIdx.x;
-    at.lane = threadIdx.x % LF_LANES;
-    at.warp = threadIdx.x / LF_LANES;
-    at.turn = 0;
-    at.shared = shared;
     for (base = (u64)blockIdx.x * LF_GROUP; base < task.segments; base += (u64)gridDim.x * LF_GROUP) {
         u32 from = 0;
         for (;;) {

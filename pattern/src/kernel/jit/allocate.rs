@@ -1,44 +1,62 @@
-//! Registers for values, on the way: each block of a program is translated forward, and a value keeps its register until something needed sooner wants it.
+//! Registers for values while code is emitted: a value keeps its register until something that is
+//! needed sooner wants it.
 //!
-//! What has to go is the value whose next use is farthest (Belady); it is stored once, in a frame slot of its own. Basis streams are in memory anyway. Where
-//! control flow joins, the registers are brought back to what they were at the fork.
+//! **Problem.** A program is thousands of operations on values that each fill a whole vector
+//! register, and there are 29 of those (13 with AVX2). Translation must cost nanoseconds an
+//! operation, so there is one pass over the program, no graph and no second look.
+//!
+//! **Idea.** Programs are straight lines of operations whose uses are all known beforehand
+//! (`liveness`). So the choice of what has to leave a register can be the best one: the value whose
+//! next use is farthest (Belady). What leaves is stored in a frame slot of its own, once, because a
+//! value never changes; loads of basis streams cost nothing extra, as they are in memory anyway.
+//!
+//! **Where a value is.** Each value has a register, a place in memory ([`Backing`]), both, or
+//! neither once it is dead:
+//!
+//! ```text
+//! defined:   register 5, no memory          hold
+//! spilled:   no register, frame slot 2      take, by another value that wants the register
+//! used:      register 9, frame slot 2       register: loaded again, the slot stays good
+//! dead:      nothing; the slot stays its own
+//! ```
+//!
+//! **Invariants.**
+//!
+//! 1. `held[r] == Some(v)` exactly if `locations[v].register == Some(r)`;
+//! 2. a live value that is in no register is in memory;
+//! 3. registers that are locked hold operands of the instruction at hand and are not given away;
+//! 4. where control flow joins, both ways bring the same values in the same registers: the state at
+//!    the fork, values that have died since left out.
+//!
+//! **Control flow.** A body that may be skipped begins with the state at the fork and ends with it
+//! again ([`RegisterAllocator::join`]), so code behind it need not know which way was taken. What
+//! lost its register within the body was stored there, while the way around it has it in the
+//! register still: the join loads it back.
+//!
+//! Source: L. A. Belady, A study of replacement algorithms for a virtual-storage computer, 1966.
 
-use super::encode::{Code, Gpr, Operand, Place, Target, R8, RDI};
-use super::transpose::stream_place;
+use super::encode::{Address, Code, Gpr, Operand, Target, R8, RDI};
+use super::registers::Registers;
+use super::transpose::stream_address;
 use crate::kernel::liveness::Uses;
 use crate::program::Value;
 use crate::transpose::{CHUNK_WORDS, HISTORY_WORDS};
-
-/// The registers of a target: those for values come first, then two that are free between operations, then all ones.
-#[derive(Clone, Copy)]
-pub(super) struct Registers {
-    values: u8,
-    pub(super) scratch: u8,
-    pub(super) scratch_2: u8,
-    pub(super) ones: u8,
-}
-
-impl Registers {
-    pub(super) fn of(target: Target) -> Registers {
-        let count = if target == Target::Avx512 { 32 } else { 16 };
-        Registers { values: count - 3, scratch: count - 3, scratch_2: count - 2, ones: count - 1 }
-    }
-}
 
 /// Most registers that hold values.
 const MOST: usize = 29;
 const STREAM_BYTES: i32 = ((HISTORY_WORDS + CHUNK_WORDS) * 8) as i32;
 
 /// A basis stream's place in the current block: in what the transposition filled, or in the frame.
-pub(super) fn basis_place(target: Target, bit: u8) -> Place {
+pub(super) fn basis_address(target: Target, bit: u8) -> Address {
     if target == Target::Avx512 {
-        return stream_place(bit);
+        return stream_address(bit);
     }
-    Place { base: RDI, bytes: i32::from(bit) * STREAM_BYTES }
+    Address { base: RDI, bytes: i32::from(bit) * STREAM_BYTES }
 }
 
+/// Where a value can be read without a register.
 #[derive(Clone, Copy, Default, PartialEq)]
-enum Memory {
+enum Backing {
     /// Not in memory.
     #[default]
     None,
@@ -48,24 +66,25 @@ enum Memory {
     Ones,
 }
 
+/// Where a value is.
 #[derive(Clone, Copy, Default)]
 struct Location {
     register: Option<u8>,
-    memory: Memory,
+    memory: Backing,
 }
 
 /// Where everything is at some point of the code.
 #[derive(Clone)]
-pub(super) struct State {
+pub(super) struct AllocationState {
     locations: Vec<Location>,
     held: [Option<Value>; MOST],
 }
 
-pub(super) struct Allocator<'p> {
+pub(super) struct RegisterAllocator<'p> {
     uses: &'p Uses,
     target: Target,
     pub(super) registers: Registers,
-    state: State,
+    state: AllocationState,
     locked: u32,
     frame_of: Vec<Option<u32>>,
     frames: u32,
@@ -75,12 +94,21 @@ pub(super) struct Allocator<'p> {
 
 const FRAME: Gpr = R8;
 
-impl<'p> Allocator<'p> {
+impl<'p> RegisterAllocator<'p> {
     /// `frames` slots are in use already.
-    pub(super) fn new(uses: &'p Uses, target: Target, values: usize, frames: u32) -> Allocator<'p> {
-        let state = State { locations: vec![Location::default(); values], held: [None; MOST] };
+    pub(super) fn new(uses: &'p Uses, target: Target, values: usize, frames: u32) -> RegisterAllocator<'p> {
+        let state = AllocationState { locations: vec![Location::default(); values], held: [None; MOST] };
         let registers = Registers::of(target);
-        Allocator { uses, target, registers, state, locked: 0, frame_of: vec![None; values], frames, at: 0 }
+        RegisterAllocator {
+            uses,
+            target,
+            registers,
+            state,
+            locked: 0,
+            frame_of: vec![None; values],
+            frames,
+            at: 0,
+        }
     }
 
     pub(super) fn frames(&self) -> u32 {
@@ -96,11 +124,11 @@ impl<'p> Allocator<'p> {
     }
 
     pub(super) fn set_basis(&mut self, value: Value, bit: u8) {
-        self.state.locations[value.0 as usize].memory = Memory::Basis(bit);
+        self.state.locations[value.0 as usize].memory = Backing::Basis(bit);
     }
 
     pub(super) fn set_ones(&mut self, value: Value) {
-        self.state.locations[value.0 as usize].memory = Memory::Ones;
+        self.state.locations[value.0 as usize].memory = Backing::Ones;
     }
 
     fn frame(&mut self, value: Value) -> u32 {
@@ -112,32 +140,36 @@ impl<'p> Allocator<'p> {
     }
 
     /// The value lives in its frame slot from now on; returns the slot's place, to be written.
-    pub(super) fn set_frame(&mut self, value: Value) -> Place {
+    pub(super) fn set_frame(&mut self, value: Value) -> Address {
         let frame = self.frame(value);
-        self.state.locations[value.0 as usize] = Location { register: None, memory: Memory::Frame(frame) };
-        frame_place(frame)
+        self.state.locations[value.0 as usize] = Location { register: None, memory: Backing::Frame(frame) };
+        frame_address(frame)
     }
 
     /// Any operand: a register if it is in one.
     pub(super) fn operand(&mut self, value: Value) -> Operand {
         let location = self.state.locations[value.0 as usize];
+        // A register that an operand is in must not be given to another operand of this
+        // instruction.
         if let Some(register) = location.register {
             self.locked |= 1 << register;
             return Operand::Register(register);
         }
         match location.memory {
-            Memory::Ones => Operand::Register(self.registers.ones),
-            Memory::Basis(bit) => Operand::Memory(basis_place(self.target, bit)),
-            Memory::Frame(frame) => Operand::Memory(frame_place(frame)),
-            Memory::None => unreachable!("{value} is nowhere"),
+            Backing::Ones => Operand::Register(self.registers.ones),
+            Backing::Basis(bit) => Operand::Memory(basis_address(self.target, bit)),
+            Backing::Frame(frame) => Operand::Memory(frame_address(frame)),
+            Backing::None => unreachable!("{value} is nowhere"),
         }
     }
 
-    /// The operand in a register, loaded if need be. It stays until [`Allocator::finish`].
+    /// The operand in a register, loaded if need be. It stays until [`RegisterAllocator::finish`].
     pub(super) fn register(&mut self, code: &mut Code, value: Value) -> u8 {
         match self.operand(value) {
             Operand::Register(register) => register,
             memory => {
+                // The place in memory stays good: a value that is spilled again is not stored
+                // again.
                 let register = self.take(code);
                 code.load(register, memory);
                 self.state.held[register as usize] = Some(value);
@@ -154,6 +186,8 @@ impl<'p> Allocator<'p> {
 
     /// A register that holds nothing, locked.
     fn take(&mut self, code: &mut Code) -> u8 {
+        // A register that is free costs nothing. Else the value that is needed latest gives its
+        // own: every other choice would bring the next reload sooner.
         let is_locked = |register: u8| self.locked >> register & 1 == 1;
         let free = (0..self.registers.values)
             .find(|&register| self.state.held[register as usize].is_none() && !is_locked(register));
@@ -167,6 +201,7 @@ impl<'p> Allocator<'p> {
                 .max_by_key(next)
                 .expect("few are locked")
         });
+        // What was there goes to memory, unless it is there already.
         if let Some(value) = self.state.held[register as usize].take() {
             self.store(code, value, register);
             self.state.locations[value.0 as usize].register = None;
@@ -176,10 +211,10 @@ impl<'p> Allocator<'p> {
     }
 
     fn store(&mut self, code: &mut Code, value: Value, register: u8) {
-        if self.state.locations[value.0 as usize].memory == Memory::None {
+        if self.state.locations[value.0 as usize].memory == Backing::None {
             let frame = self.frame(value);
-            code.store(frame_place(frame), register);
-            self.state.locations[value.0 as usize].memory = Memory::Frame(frame);
+            code.store(frame_address(frame), register);
+            self.state.locations[value.0 as usize].memory = Backing::Frame(frame);
         }
     }
 
@@ -200,7 +235,7 @@ impl<'p> Allocator<'p> {
     /// The value is in a register, and nowhere else.
     pub(super) fn hold(&mut self, register: u8, value: Value) {
         self.state.held[register as usize] = Some(value);
-        self.state.locations[value.0 as usize] = Location { register: Some(register), memory: Memory::None };
+        self.state.locations[value.0 as usize] = Location { register: Some(register), memory: Backing::None };
     }
 
     /// Unlocks operands, and frees the registers of those that nobody reads again.
@@ -216,25 +251,29 @@ impl<'p> Allocator<'p> {
         }
     }
 
-    pub(super) fn fork(&self) -> State {
+    pub(super) fn fork(&self) -> AllocationState {
         self.state.clone()
     }
 
-    /// Brings the registers back to what they were at the fork, values that are dead by now left out.
-    pub(super) fn join(&mut self, code: &mut Code, fork: &State) {
+    /// Brings the registers back to what they were at the fork, values that are dead by now left
+    /// out.
+    pub(super) fn join(&mut self, code: &mut Code, fork: &AllocationState) {
         for register in 0..self.registers.values {
             let Some(value) = fork.held[register as usize] else { continue };
             if self.state.held[register as usize] == Some(value) || self.is_dead(value) {
                 continue;
             }
-            // What left its register since the fork was stored then.
+            // The value lost its register since the fork, and was stored when it did. The way
+            // around the body has it in the register: so must this one.
             let place = match self.state.locations[value.0 as usize].memory {
-                Memory::Basis(bit) => basis_place(self.target, bit),
-                Memory::Frame(frame) => frame_place(frame),
-                Memory::None | Memory::Ones => unreachable!("{value} was lost"),
+                Backing::Basis(bit) => basis_address(self.target, bit),
+                Backing::Frame(frame) => frame_address(frame),
+                Backing::None | Backing::Ones => unreachable!("{value} was lost"),
             };
             code.load(register, Operand::Memory(place));
         }
+        // From here on the state is that of the fork, without what has died since: on both ways
+        // such a register holds something that nobody reads.
         let dead: Vec<usize> = (0..MOST)
             .filter(|&register| fork.held[register].is_some_and(|value| self.is_dead(value)))
             .collect();
@@ -247,6 +286,6 @@ impl<'p> Allocator<'p> {
     }
 }
 
-fn frame_place(frame: u32) -> Place {
-    Place { base: FRAME, bytes: frame as i32 * 64 }
+fn frame_address(frame: u32) -> Address {
+    Address { base: FRAME, bytes: frame as i32 * 64 }
 }

@@ -1,28 +1,70 @@
 //! Machine code for the instructions of a program, one block of text at a time.
 //!
-//! Values live where the allocator says; carries are read and written in place, and in loops collected in their second bank. Each operation of the
-//! program is a handful of vector instructions, for AVX-512 and for AVX2 side by side, so that their difference can be seen.
-//! Left out: what stands around a block (the loop, constants, asking memory ahead), which the module above has. Source: Cameron et al. 2014, section 3.
+//! **Problem.** A stream is a number of any length, and a block is one vector of it: 512 bits, or
+//! 256 with AVX2. Logic is one instruction. What moves information along the text has to cross
+//! words within the vector, and blocks: an advance shifts the whole number, an addition carries
+//! through it. Vectors have no instruction for either.
+//!
+//! **Advance by n.** Each word needs the top n bits of the word before it; the first word needs
+//! those of the block before, which its carry keeps (a whole vector, of which the last word
+//! counts):
+//!
+//! ```text
+//! of       w0 w1 w2 … w7          carry    .. .. .. … p7      the operand one block before
+//! before   p7 w0 w1 … w6          valignq of both             (AVX2: rotate, replace the first)
+//! result   wi << n | before_i >> (64 - n), in each word       vpshldq
+//! carry ←  of
+//! ```
+//!
+//! **Addition.** Words are added by themselves; then the carries between words are one addition of
+//! eight bits in a general register (the paper's long-stream addition):
+//!
+//! ```text
+//! g = words that overflowed      b = words that are all ones, through which a carry passes
+//! i = (2g + carry-in) + b ⊕ b    bit k: word k gets one more;  bit 8: the block's carry-out
+//! ```
+//!
+//! With AVX-512 g and b are masks and i selects the words to be incremented. AVX2 has no masks: g
+//! and b are sign bits, and i chooses one of sixteen vectors of increments.
+//!
+//! **Bodies.** `IfAny` jumps over code whose streams would have no bit. `WhileAny` runs its body
+//! until the frontier has no new bit; only the first round receives what the block before handed
+//! on, and what all rounds hand on is collected in a second bank of carries.
+//!
+//! **Invariants.**
+//!
+//! 1. carries are read and written in place, each by the one operation that owns it;
+//! 2. between two instructions no register is locked, and the two scratch registers hold nothing;
+//! 3. results of bodies live in the frame, so that every way through the code agrees on them;
+//! 4. an operation whose result nobody reads still moves its carry, as a later block may read it.
+//!
+//! Both targets stand side by side, so that their difference can be seen. Left out: what stands
+//! around a block (the loop, constants, asking memory ahead), which the module above has. Source:
+//! Cameron et al. 2014, section 3.
 
-use super::allocate::{basis_place, Allocator, Registers};
+use super::allocate::{basis_address, RegisterAllocator};
 use super::encode::*;
+use super::registers::Registers;
 use super::transpose::stream_register;
 use crate::kernel::liveness::Uses;
-use crate::kernel::looks_back;
 use crate::program::pass::with_bases_first;
 use crate::program::{BitProgram, Carry, Instruction, Op, Value};
 
 /// `a ? b : c`.
 pub(super) const CHOICE: u8 = 0xCA;
 
-/// Emits a program for one block. With AVX-512 basis streams come in their registers, but for programs that look back, which find them in the frame; how many slots of the frame are taken then, from `frames` on.
+/// Emits a program for one block. With AVX-512 basis streams come in their registers, but for
+/// programs that look back, which find them in the frame; how many slots of the frame are taken
+/// then, from `frames` on.
 pub(super) fn emit_program(code: &mut Code, program: &BitProgram, target: Target, frames: u32) -> u32 {
-    let in_registers = target == Target::Avx512 && !looks_back(program);
+    // Basis streams that come in registers have to be claimed before anything else wants one: such
+    // a program defines them first.
+    let in_registers = target == Target::Avx512 && !program.looks_back();
     let ordered = in_registers.then(|| with_bases_first(program));
     let program = ordered.as_ref().unwrap_or(program);
     let uses = Uses::of(program);
     let registers = Registers::of(target);
-    let allocator = Allocator::new(&uses, target, program.values as usize, frames);
+    let allocator = RegisterAllocator::new(&uses, target, program.values as usize, frames);
     let mut emitter = Emitter {
         code,
         allocator,
@@ -34,13 +76,13 @@ pub(super) fn emit_program(code: &mut Code, program: &BitProgram, target: Target
     };
     emitter.body(&program.body);
     let output = emitter.in_register(program.output);
-    emitter.code.store(Place { base: RDX, bytes: 0 }, output);
+    emitter.code.store(Address { base: RDX, bytes: 0 }, output);
     emitter.allocator.frames()
 }
 
 struct Emitter<'c, 'p> {
     code: &'c mut Code,
-    allocator: Allocator<'p>,
+    allocator: RegisterAllocator<'p>,
     registers: Registers,
     target: Target,
     /// Basis streams are in registers at first, and defined before anything else.
@@ -55,8 +97,8 @@ const MATCH_STAR: u8 = 0xBE;
 const SCAN_THRU: u8 = 0x32;
 
 /// The vector of a carry, and the second one that collects what a loop hands on.
-fn received(carry: Carry) -> Place {
-    Place { base: RSI, bytes: carry.0 as i32 * 64 }
+fn received(carry: Carry) -> Address {
+    Address { base: RSI, bytes: carry.0 as i32 * 64 }
 }
 
 impl Emitter<'_, '_> {
@@ -64,8 +106,8 @@ impl Emitter<'_, '_> {
         self.allocator.register(self.code, value)
     }
 
-    fn handed_on(&self, carry: Carry) -> Place {
-        Place { base: RSI, bytes: (self.carries as i32 + carry.0 as i32) * 64 }
+    fn handed_on(&self, carry: Carry) -> Address {
+        Address { base: RSI, bytes: (self.carries as i32 + carry.0 as i32) * 64 }
     }
 
     fn body(&mut self, body: &[Instruction]) {
@@ -80,6 +122,7 @@ impl Emitter<'_, '_> {
 
     fn instruction(&mut self, one: &Instruction) {
         let to = one.result;
+        // Logic that nobody reads is no code. An operation that carries is (invariant 4).
         if self.allocator.is_unused(to) && one.op.carry().is_none() && one.op.body().is_none() {
             return;
         }
@@ -129,8 +172,8 @@ impl Emitter<'_, '_> {
     // --- logic
 
     fn delayed(&mut self, to: Value, bit: u8, delay: u8) {
-        let place = basis_place(self.target, bit);
-        self.code.load(self.registers.scratch, Operand::Memory(Place { bytes: place.bytes - 8, ..place }));
+        let place = basis_address(self.target, bit);
+        self.code.load(self.registers.scratch, Operand::Memory(Address { bytes: place.bytes - 8, ..place }));
         let register = self.allocator.result(self.code, to);
         self.code.load(register, Operand::Memory(place));
         self.shift_in(register, register, self.registers.scratch, delay);
@@ -148,14 +191,14 @@ impl Emitter<'_, '_> {
         }
     }
 
-    fn commutative(&mut self, what: Evex, to: Value, a: Value, b: Value) {
+    fn commutative(&mut self, what: VectorInstruction, to: Value, a: Value, b: Value) {
         match self.allocator.operand(a) {
             Operand::Register(_) => self.two(what, to, a, b),
             Operand::Memory(_) => self.two(what, to, b, a),
         }
     }
 
-    fn two(&mut self, what: Evex, to: Value, first: Value, second: Value) {
+    fn two(&mut self, what: VectorInstruction, to: Value, first: Value, second: Value) {
         let first_register = self.in_register(first);
         let second_operand = self.allocator.operand(second);
         let register = self.result_over(to, &[first, second]);
@@ -170,11 +213,14 @@ impl Emitter<'_, '_> {
         }
     }
 
-    /// The first operand of `vpternlogq` is overwritten: one that dies, or a copy of one in memory, or of any.
+    /// The first operand of `vpternlogq` is overwritten: one that dies, or a copy of one in memory,
+    /// or of any.
     fn ternary(&mut self, to: Value, table: u8, of: [Value; 3]) {
         if self.target == Target::Avx2 {
             return self.choice(to, of);
         }
+        // Best is an operand that dies here: its register becomes the result's. Next best is one in
+        // memory, whose load is the copy. An operand that is named twice cannot be overwritten.
         let is_memory = |operand: Operand| matches!(operand, Operand::Memory(_));
         let operands = of.map(|value| self.allocator.operand(value));
         let dying = (0..3).find(|&at| {
@@ -182,6 +228,7 @@ impl Emitter<'_, '_> {
                 && (0..3).all(|other| other == at || of[other] != of[at])
         });
         let first = dying.or_else(|| (0..3).find(|&at| is_memory(operands[at]))).unwrap_or(0);
+        // Of the other two, one may stay in memory: the last one of the instruction.
         let (mut second, mut third) = ((first + 1) % 3, (first + 2) % 3);
         if is_memory(operands[second]) {
             (second, third) = (third, second);
@@ -197,6 +244,7 @@ impl Emitter<'_, '_> {
                 register
             }
         };
+        // Operands changed places, so the table's rows do.
         let table = permuted(table, [first, second, third]);
         self.code.vector_immediate(VPTERNLOGQ, register, second_register, third_operand, table);
     }
@@ -212,9 +260,11 @@ impl Emitter<'_, '_> {
         }
     }
 
-    /// The words one place earlier, the first one from the block before, in scratch; the last one is kept for the next block.
+    /// The words one place earlier, the first one from the block before, in scratch; the last one
+    /// is kept for the next block.
     fn words_before(&mut self, source: u8, carry: Carry) -> u8 {
         let Registers { scratch, scratch_2, .. } = self.registers;
+        // The words one place further on, with the last word of the block before in front.
         let (before, kept) = match self.target {
             Target::Avx512 => {
                 self.code.vector_immediate(VALIGNQ, scratch, source, Operand::Memory(received(carry)), 7);
@@ -226,6 +276,7 @@ impl Emitter<'_, '_> {
                 (scratch_2, scratch)
             }
         };
+        // Outside of loops the carry is replaced. Within one, rounds are united in the other bank.
         if self.loops == 0 {
             self.code.store(received(carry), kept);
         } else {
@@ -265,12 +316,15 @@ impl Emitter<'_, '_> {
 
     fn sum_with_masks(&mut self, register: u8, addend: u8, other: Operand, within: bool, carry: Carry) {
         let ones = Operand::Register(self.registers.ones);
+        // Sums of words by themselves.
         if within {
             self.code.vector(VPANDQ, register, addend, other);
             self.code.vector(VPADDQ, register, register, Operand::Register(addend));
         } else {
             self.code.vector(VPADDQ, register, addend, other);
         }
+        // A sum below an addend overflowed; a sum of all ones passes a carry on. Both become bits
+        // of general registers, where one addition finds the words that get one more.
         self.code.less(1, register, Operand::Register(addend));
         self.code.equal(2, register, ones);
         self.code.move_from_mask(RAX, 1);
@@ -279,6 +333,7 @@ impl Emitter<'_, '_> {
         self.code.move_to_mask(1);
         self.code.shift_out_byte();
         self.keep_bit(carry);
+        // Minus one is all ones: subtracting it from the words of the mask increments them.
         self.code.vector_masked(VPSUBQ, register, register, ones, 1);
     }
 
@@ -297,14 +352,16 @@ impl Emitter<'_, '_> {
             self.code.vector(VPANDNQ, scratch_2, scratch, Operand::Register(register));
             self.code.vector(VPANDQ, register, addend, other);
         }
+        // The sign bits of `both ∨ (either ∧ ¬sum)` are the overflows; words of all ones follow.
         self.code.vector(VPORQ, scratch_2, scratch_2, Operand::Register(register));
         self.code.high_bits(RAX, scratch_2);
         self.code.equal(scratch_2, ones, sum);
         self.code.high_bits(R9, scratch_2);
         self.increments(carry);
+        // Four bits choose one of sixteen vectors of increments; the fifth is the carry-out.
         self.code.address_by_nibble();
         self.keep_bit(carry);
-        self.code.vector(VPSUBQ, register, scratch, Operand::Memory(Place { base: R9, bytes: 0 }));
+        self.code.vector(VPSUBQ, register, scratch, Operand::Memory(Address { base: R9, bytes: 0 }));
     }
 
     /// `eax ← (2·eax + carry) + r9 ⊕ r9`.
@@ -343,6 +400,7 @@ impl Emitter<'_, '_> {
     // --- bodies
 
     fn if_any(&mut self, condition: Value, body: &[Instruction], yields: &[(Value, Value)]) {
+        // Nothing may be locked across a jump, and both ways begin with this state.
         let condition_register = self.in_register(condition);
         self.code.test_any(condition_register);
         self.allocator.finish();
@@ -350,6 +408,7 @@ impl Emitter<'_, '_> {
         let fork = self.allocator.fork();
         self.body(body);
         self.allocator.at += 1;
+        // What the body yields goes to the frame, where the way around it puts zeros.
         let mut places = Vec::new();
         for &(outer, inner) in yields {
             let register = self.in_register(inner);
@@ -358,6 +417,7 @@ impl Emitter<'_, '_> {
             self.allocator.finish();
             places.push(place);
         }
+        // Back to the state of the fork, which the way around the body still has.
         self.allocator.join(self.code, &fork);
         let done = self.code.jump(When::Always);
         self.code.land(skip);
@@ -375,12 +435,15 @@ impl Emitter<'_, '_> {
     }
 
     fn while_any(&mut self, to: Value, initial: Value, frontier: Value, body: &[Instruction], next: Value) {
+        // Both what was reached and the frontier live in the frame: the body begins with memory and
+        // registers that are the same in every round.
         let carries = carries_of(body);
         let start = self.in_register(initial);
         let (all, front) = (self.allocator.set_frame(to), self.allocator.set_frame(frontier));
         self.code.store(all, start);
         self.code.store(front, start);
         self.allocator.finish();
+        // The second bank collects what all rounds of the outermost loop hand on.
         if self.loops == 0 {
             self.clear(carries.iter().map(|&carry| self.handed_on(carry)).collect());
         }
@@ -389,6 +452,7 @@ impl Emitter<'_, '_> {
         let fork = self.allocator.fork();
         self.body(body);
         self.allocator.at += 1;
+        // What the body found and was not there before is the next frontier, and joins the rest.
         let new = self.in_register(next);
         self.code.load(self.registers.scratch, Operand::Memory(all));
         self.code.vector(VPANDNQ, self.registers.scratch_2, self.registers.scratch, Operand::Register(new));
@@ -401,12 +465,15 @@ impl Emitter<'_, '_> {
         self.code.store(all, self.registers.scratch);
         self.code.store(front, self.registers.scratch_2);
         self.allocator.finish();
+        // Only the first round receives what the block before handed on.
         self.clear(carries.iter().map(|&carry| received(carry)).collect());
         self.code.test_any(self.registers.scratch_2);
+        // The jump back needs the registers of the loop's head. Loads leave the flags alone.
         self.allocator.join(self.code, &fork);
         let again = self.code.jump(When::NotZero);
         self.code.land_at(again, head);
         self.loops -= 1;
+        // What was collected becomes what the next block receives.
         if self.loops == 0 {
             for carry in carries {
                 self.code.load(self.registers.scratch, Operand::Memory(self.handed_on(carry)));
@@ -416,7 +483,7 @@ impl Emitter<'_, '_> {
         self.allocator.set_frame(to);
     }
 
-    fn clear(&mut self, places: Vec<Place>) {
+    fn clear(&mut self, places: Vec<Address>) {
         self.code.vector(
             VPXORQ,
             self.registers.scratch,
@@ -437,7 +504,8 @@ fn carries_of(body: &[Instruction]) -> Vec<Carry> {
     all
 }
 
-/// The table of the same function with its operands in another order: new operand `k` is old operand `order[k]`.
+/// The table of the same function with its operands in another order: new operand `k` is old
+/// operand `order[k]`.
 fn permuted(table: u8, order: [usize; 3]) -> u8 {
     (0..8u8).fold(0, |permuted, index| {
         let mut old = 0;

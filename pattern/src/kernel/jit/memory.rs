@@ -11,7 +11,7 @@ pub(crate) struct Executable {
 
 // SAFETY: the mapping is never written again; any thread may run or unmap it.
 unsafe impl Send for Executable {}
-// SAFETY: as above.
+// SAFETY: through `&self` the mapping is only read and run.
 unsafe impl Sync for Executable {}
 
 impl Executable {

@@ -1,58 +1,59 @@
-//! The translator: a program becomes machine code for AVX-512 or AVX2 that keeps its streams in registers.
+//! The translator: a program becomes machine code for AVX-512 or AVX2 that keeps its streams in
+//! registers.
 //!
-//! One pass of the code is one block of 512 positions (256 with AVX2): it transposes the text into registers (with AVX2 it reads the basis streams that a transposition
-//! of the chunk left in the first-level cache), and writes the output's eight (four) words. With AVX-512 three-input logic is one instruction ([`crate::program::pass::with_ternaries`]); an advance is `valignq` and `vpshldq` on the
-//! operand and what it was one block before; an addition is the paper's long-stream addition on eight words:
+//! One pass of the code is one block of 512 positions (256 with AVX2): it transposes the text into
+//! registers (with AVX2 it reads the basis streams that a transposition of the chunk left in the
+//! first-level cache), and writes the output's eight (four) words. With AVX-512 three-input logic
+//! is one instruction ([`crate::program::pass::with_ternaries`]); an advance is `valignq` and
+//! `vpshldq` on the operand and what it was one block before; an addition is the paper's
+//! long-stream addition on eight words:
 //!
 //! ```text
-//! r = m + c;   g = r < c;   b = r = 111…1;   i = (2g + carry) + b ⊕ b;   r −= −1 where i;   carry = i >> 8
+//! r = m + c;   g = r < c;   b = r = 111…1;   i = (2g + carry) + b ⊕ b;
+//! r −= −1 where i;   carry = i >> 8
 //! ```
 //!
-//! Programs with Unicode classes are translated twice: blocks of ASCII behind 64 bytes of ASCII run the program for those.
-//! Carries are 64 bytes each, so that loads and stores are whole vectors; a second bank collects those of loops.
-//! AVX2 has neither masks nor three-input logic: overflow is a sign bit of `m ∧ c ∨ c ∧ ¬r`, increments come from a table of sixteen vectors at the
-//! start of the frame, and an advance puts together shifted words. Left out: two blocks at a time: the processor overlaps blocks by itself, only carries tie them.
-//! With AVX2 the transposition reads memory in bursts and the program none, so the program asks for half of the text that the next transposition
-//! reads: complicated programs gain up to a third, the simplest lose a fiftieth.
+//! Programs with Unicode classes are translated twice: blocks of ASCII behind 64 bytes of ASCII run
+//! the program for those. Carries are 64 bytes each, so that loads and stores are whole vectors; a
+//! second bank collects those of loops. AVX2 has neither masks nor three-input logic: overflow is a
+//! sign bit of `m ∧ c ∨ c ∧ ¬r`, increments come from a table of sixteen vectors at the start of
+//! the frame, and an advance puts together shifted words. Left out: two blocks at a time: the
+//! processor overlaps blocks by itself, only carries tie them. With AVX2 the transposition reads
+//! memory in bursts and the program none, so the program asks for half of the text that the next
+//! transposition reads: complicated programs gain up to a third, the simplest lose a fiftieth.
 //! Source: Cameron et al. 2014, section 3.
 
 mod allocate;
 mod emit;
 mod encode;
+mod frame;
 mod memory;
+mod registers;
 mod transpose;
 
 use crate::program::pass::{bases, for_ascii, with_ternaries};
 use crate::program::{BitProgram, Instruction, Op};
 use crate::transpose::{Basis, Transposer, BLOCK_BYTES, CHUNK_BYTES, HISTORY_WORDS};
-use allocate::{basis_place, Registers};
+use allocate::basis_address;
 use emit::{emit_program, CHOICE};
 pub(crate) use encode::Target;
 use encode::*;
+use frame::FrameVector;
+pub(crate) use frame::{Direction, Frame};
 use memory::Executable;
+use registers::Registers;
 
-/// Text (AVX-512) or the first block of basis stream 0, `carries`, `output`, number of blocks, `frame`, the chunk's text.
-type Entry = unsafe extern "sysv64" fn(*const u8, *mut Line, *mut u64, u64, *mut Line, *const u8);
-
-/// How a text is read. AVX2 reads it forwards only.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Direction {
-    /// First byte first.
-    Forwards,
-    /// Last byte first: the same as for a reversed copy of the text.
-    Backwards,
-}
+/// Text (AVX-512) or the first block of basis stream 0, `carries`, `output`, number of blocks,
+/// `frame`, the chunk's text.
+type EntryFunction =
+    unsafe extern "sysv64" fn(*const u8, *mut FrameVector, *mut u64, u64, *mut FrameVector, *const u8);
 
 /// How far ahead of its own text a block asks for some: the next chunk.
 const AHEAD_BYTES: i32 = CHUNK_BYTES as i32;
 
-/// This part of each block's lines is asked for; the rest is left to the transposition, as simple programs lose by more.
-const ASKED_PART: u8 = 2;
-
-/// One vector in memory.
-#[repr(C, align(64))]
-#[derive(Clone, Copy)]
-struct Line([u64; 8]);
+/// This part of each block's lines is asked for; the rest is left to the transposition, as simple
+/// programs lose by more.
+const ASKED_PART: i32 = 2;
 
 /// A translated program.
 #[derive(Debug)]
@@ -68,17 +69,9 @@ pub(crate) struct Translation {
     transposer: Option<Transposer>,
 }
 
-/// What one pass over a text needs: carries in two banks, and memory for values that lack a register.
-pub(crate) struct Frame {
-    carries: Vec<Line>,
-    values: Vec<Line>,
-    /// Streams that the code reads, where it does not make them itself.
-    basis: Option<Box<Basis>>,
-}
-
 impl Translation {
-    /// Translates; nothing where the system refuses executable memory, or for logic that the target lacks. The machine must have the target's
-    /// instructions: AVX-512 with VBMI2, or AVX2.
+    /// Translates; nothing where the system refuses executable memory, or for logic that the target
+    /// lacks. The machine must have the target's instructions: AVX-512 with VBMI2, or AVX2.
     pub(crate) fn new(program: &BitProgram, target: Target, direction: Direction) -> Option<Translation> {
         assert!(direction == Direction::Forwards || target == Target::Avx512, "AVX2 reads forwards");
         let suited = |program: &BitProgram| match target {
@@ -86,7 +79,7 @@ impl Translation {
             Target::Avx2 => only_choices(&program.body).then(|| program.clone()),
         };
         let full = suited(program)?;
-        let ascii = match super::looks_back(program) {
+        let ascii = match program.looks_back() {
             true => Some(suited(&for_ascii(program))?),
             false => None,
         };
@@ -102,17 +95,22 @@ impl Translation {
     }
 
     pub(crate) fn frame(&self) -> Frame {
-        let mut carries = vec![Line([0; 8]); 2 * self.carries + 1];
+        // Two banks of carries. One that starts as if a bit had come from before the text has it at
+        // the end of its vector, where a vector of the text would have it.
+        let mut carries = vec![FrameVector([0; 8]); 2 * self.carries + 1];
         let last_word = if self.target == Target::Avx512 { 7 } else { 0 };
         for (line, &starts) in carries.iter_mut().zip(&self.starts) {
             line.0[last_word] = u64::from(starts) << 63;
         }
-        let mut values = vec![Line([0; 8]); self.frames + 1];
+        // Constants at the start of the frame, then slots for values that lack a register.
+        let mut values = vec![FrameVector([0; 8]); self.frames + 1];
         match self.target {
             Target::Avx512 => transpose::prepare(&mut values, self.terminator, self.direction),
             Target::Avx2 => {
                 for (nibble, line) in values.iter_mut().take(INCREMENTS as usize).enumerate() {
-                    *line = Line(std::array::from_fn(|word| 0u64.wrapping_sub((nibble >> word & 1) as u64)));
+                    *line = FrameVector(std::array::from_fn(|word| {
+                        0u64.wrapping_sub((nibble >> word & 1) as u64)
+                    }));
                 }
             }
         }
@@ -120,7 +118,8 @@ impl Translation {
         Frame { carries, values, basis }
     }
 
-    /// Computes the output of a part of the text, of whole blocks; the output's first bit is the byte that is read first.
+    /// Computes the output of a part of the text, of whole blocks; the output's first bit is the
+    /// byte that is read first.
     pub(crate) fn run(&self, text: &[u8], frame: &mut Frame, output: &mut [u64]) {
         let words = output.len();
         assert!(text.len() == words * 64 && text.len().is_multiple_of(BLOCK_BYTES));
@@ -128,7 +127,8 @@ impl Translation {
         if output.is_empty() {
             return;
         }
-        let blocks = words as u64 * 8 / u64::from(vector_bytes(self.target));
+        // With AVX2 the text is transposed first, and the code reads basis streams.
+        let blocks = words as u64 * 8 / vector_bytes(self.target) as u64;
         let from: *const u8 = match (self.transposer, &mut frame.basis) {
             (Some(transposer), Some(basis)) => {
                 transposer.run(text, basis);
@@ -138,11 +138,14 @@ impl Translation {
             _ if self.direction == Direction::Backwards => text.as_ptr_range().end,
             _ => text.as_ptr(),
         };
-        // SAFETY: the mapping holds a function of this type. With AVX-512 it reads as many bytes of the text as asserted above, from its end or its start on; with AVX2 `blocks` vectors of each basis stream, which
-        // the transposer asserts to hold that much, and one word before. It writes as many vectors of the output, the carries and the frame, all of which are as long as asserted. Text
-        // that it asks memory for ahead may lie anywhere, as that cannot fault. A translation exists only where the processor has the instructions.
+        // SAFETY: the mapping holds a function of this type. With AVX-512 it reads as many bytes of
+        // the text as asserted above, from its end or its start on; with AVX2 `blocks` vectors of
+        // each basis stream, which the transposer asserts to hold that much, and one word before.
+        // It writes as many vectors of the output, the carries and the frame, all of which are as
+        // long as asserted. Text that it asks memory for ahead may lie anywhere, as that cannot
+        // fault. A translation exists only where the processor has the instructions.
         unsafe {
-            let entry: Entry = std::mem::transmute(self.memory.entry());
+            let entry: EntryFunction = std::mem::transmute(self.memory.entry());
             let (carries, values) = (frame.carries.as_mut_ptr(), frame.values.as_mut_ptr());
             entry(from, carries, output.as_mut_ptr(), blocks, values, text.as_ptr());
         }
@@ -155,7 +158,7 @@ impl Translation {
 /// Vectors at the start of an AVX2 frame: minus one in each word whose bit the vector's number has.
 const INCREMENTS: u32 = 16;
 
-fn vector_bytes(target: Target) -> u8 {
+fn vector_bytes(target: Target) -> i32 {
     match target {
         Target::Avx512 => 64,
         Target::Avx2 => 32,
@@ -177,6 +180,8 @@ fn translate(
     target: Target,
     direction: Direction,
 ) -> (Vec<u8>, u32) {
+    // In front of the loop: the register of all ones, and with AVX2 the text's address, which comes
+    // as the sixth argument and is kept for asking memory ahead.
     let mut code = Code::new(target);
     let registers = Registers::of(target);
     let ones = registers.ones;
@@ -191,6 +196,7 @@ fn translate(
             code.here()
         }
     };
+    // The block's basis streams, or a request for the text of a later one.
     let mut frames = match target {
         Target::Avx512 => {
             let bits = if ascii.is_some() { 0xFF } else { bases(&full.body) };
@@ -202,17 +208,19 @@ fn translate(
             INCREMENTS
         }
     };
+    // A block of ASCII behind ASCII runs the program that is left of it there, and jumps over the
+    // whole one.
     let mut after_ascii = None;
     if let Some(ascii) = ascii {
         let beyond = unless_ascii(&mut code, target, registers);
-        if super::looks_back(ascii) {
+        if ascii.looks_back() {
             store_streams(&mut code, target);
         }
         frames = emit_program(&mut code, ascii, target, frames);
         after_ascii = Some(code.jump(When::Always));
         beyond.into_iter().for_each(|jump| code.land(jump));
     }
-    if super::looks_back(full) {
+    if full.looks_back() {
         store_streams(&mut code, target);
     }
     frames = emit_program(&mut code, full, target, frames);
@@ -222,9 +230,10 @@ fn translate(
     if target == Target::Avx512 && ascii.is_some() {
         transpose::keep_last_words(&mut code, registers);
     }
+    // On to the next block of text (or of streams) and of output, while blocks are left.
     match (target, direction) {
-        (Target::Avx512, Direction::Forwards) => code.add_many_bytes(RDI, BLOCK_BYTES as i32),
-        (Target::Avx512, Direction::Backwards) => code.add_many_bytes(RDI, -(BLOCK_BYTES as i32)),
+        (Target::Avx512, Direction::Forwards) => code.add_bytes(RDI, BLOCK_BYTES as i32),
+        (Target::Avx512, Direction::Backwards) => code.add_bytes(RDI, -(BLOCK_BYTES as i32)),
         (Target::Avx2, _) => code.add_bytes(RDI, vector_bytes(target)),
     }
     code.add_bytes(RDX, vector_bytes(target));
@@ -235,16 +244,17 @@ fn translate(
     (code.into_bytes(), frames)
 }
 
-/// Goes on where the block and the 64 bytes before it are ASCII: the jumps that are taken where they are not.
+/// Goes on where the block and the 64 bytes before it are ASCII: the jumps that are taken where
+/// they are not.
 fn unless_ascii(code: &mut Code, target: Target, registers: Registers) -> [Jump; 2] {
     if target == Target::Avx512 {
         return transpose::unless_ascii(code);
     }
-    let high = basis_place(target, 7);
+    let high = basis_address(target, 7);
     code.load(registers.scratch, Operand::Memory(high));
     code.test_any(registers.scratch);
     let here = code.jump(When::NotZero);
-    code.compare_zero(Place { bytes: high.bytes - 8, ..high });
+    code.compare_zero(Address { bytes: high.bytes - 8, ..high });
     [here, code.jump(When::NotZero)]
 }
 
@@ -260,7 +270,7 @@ fn ask_ahead(code: &mut Code, target: Target) {
     // A bit of a vector is a byte of the text.
     let lines = vector_bytes(target) / 8;
     for line in lines / ASKED_PART..lines {
-        code.prefetch(Place { base: R11, bytes: AHEAD_BYTES + 64 * i32::from(line) });
+        code.prefetch(Address { base: R11, bytes: AHEAD_BYTES + 64 * line });
     }
-    code.add_many_bytes(R11, 64 * i32::from(lines));
+    code.add_bytes(R11, 64 * lines);
 }

@@ -2,7 +2,7 @@
 //!
 //! Cost: per 32 positions two loads and two comparisons; one test for all 128.
 
-use super::{Found, Probes, AHEAD_BYTES};
+use super::probes::{Found, Probes, AHEAD_BYTES};
 use core::arch::x86_64::*;
 
 /// Positions of a step.

@@ -2,7 +2,7 @@
 //!
 //! Cost: per 64 positions two loads, two comparisons and a prefetch; one test for all 256.
 
-use super::{Found, Probes, AHEAD_BYTES};
+use super::probes::{Found, Probes, AHEAD_BYTES};
 use core::arch::x86_64::*;
 
 /// Positions of a step.

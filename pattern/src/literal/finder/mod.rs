@@ -1,38 +1,30 @@
 //! Where a string stands in a text: two of its bytes looked for at once.
 //!
-//! The two bytes are those that are rarest by a table, one for a string of one byte. A kernel of [`KERNELS`] compares hundreds of bytes of the text with both, each at its
-//! distance, and compares the whole string where both stand. A text from memory is read no faster than memory gives it: kernels ask for it 1 KB
-//! ahead; 4 KB ahead is a tenth slower than not at all. What is left at the end of a text goes to `memchr`'s
-//! substring search, which is also the kernel of all other machines.
-//! Left out: strings of which every pair is common; callers give up where hits are dense. Source: the pair of rare bytes is W. Muła's generic SIMD
-//! search (2016).
+//! The two bytes are those that are rarest by a table, one for a string of one byte. A kernel of
+//! [`KERNELS`] compares hundreds of bytes of the text with both, each at its distance, and compares
+//! the whole string where both stand. A text from memory is read no faster than memory gives it:
+//! kernels ask for it 1 KB ahead; 4 KB ahead is a tenth slower than not at all. What is left at the
+//! end of a text goes to `memchr`'s substring search, which is also the kernel of all other
+//! machines. Left out: strings of which every pair is common; callers give up where hits are dense.
+//! Source: the pair of rare bytes is W. Muła's generic SIMD search (2016).
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+mod probes;
 
-use super::commonness;
 use memchr::memmem;
-
-/// How far ahead of the comparison the text is asked for.
-#[cfg(target_arch = "x86_64")]
-const AHEAD_BYTES: usize = 1024;
+use probes::{Found, Probes};
 
 /// A way to find a string.
 #[derive(Debug)]
 struct FindKernel {
     name: &'static str,
     is_available: fn() -> bool,
-    /// The first place at or behind `from` where the string stands, or one before which it does not stand.
+    /// The first place at or behind `from` where the string stands, or one before which it does not
+    /// stand.
     find: fn(&Probes, &[u8], &[u8], usize) -> Found,
-}
-
-/// What a kernel found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Found {
-    At(usize),
-    NotBefore(usize),
 }
 
 /// All kernels, the fastest first.
@@ -43,34 +35,6 @@ const KERNELS: &[FindKernel] = &[
     FindKernel { name: "avx2", is_available: avx2::is_available, find: avx2::find },
     FindKernel { name: "memmem", is_available: || true, find: |_, _, _, from| Found::NotBefore(from) },
 ];
-
-/// The bytes that are looked for, and where they stand in the string.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Probes {
-    bytes: [u8; 2],
-    places: [usize; 2],
-}
-
-impl Probes {
-    /// The rarest byte, and the rarest of the others; twice the same for one byte.
-    fn of(string: &[u8]) -> Probes {
-        let rarest = |but: Option<usize>| {
-            let places = (0..string.len().min(MOST_DISTANCE)).filter(|&at| Some(at) != but);
-            places.min_by_key(|&at| {
-                // The same byte again says less than another one.
-                let again = but.is_some_and(|but| string[but] == string[at]);
-                (again, commonness(string[at]))
-            })
-        };
-        let first = rarest(None).unwrap_or(0);
-        let second = rarest(Some(first)).unwrap_or(first);
-        let places = [first.min(second), first.max(second)];
-        Probes { bytes: places.map(|at| string.get(at).copied().unwrap_or(0)), places }
-    }
-}
-
-/// Bytes further behind the start of a string are not looked for.
-const MOST_DISTANCE: usize = 64;
 
 /// A search for one string.
 #[derive(Clone, Debug)]
@@ -116,6 +80,7 @@ impl Finder {
 
 #[cfg(test)]
 mod tests {
+    use super::probes::MOST_DISTANCE;
     use super::*;
     use proptest::prelude::*;
 

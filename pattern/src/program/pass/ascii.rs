@@ -1,15 +1,19 @@
 //! The program that is left where no byte has its high bit set.
 //!
-//! Unicode classes cost many operations that find nothing in plain ASCII. Kernels test each block and run this program instead where the block and the
-//! 64 bytes before it are ASCII. Both programs share their carries.
+//! Unicode classes cost many operations that find nothing in plain ASCII. Kernels test each block
+//! and run this program instead where the block and the 64 bytes before it are ASCII. Both programs
+//! share their carries.
 //!
-//! **Why that is exact.** The high basis stream is replaced by zero and constants are folded. A fold may drop an operation that owns
-//! a carry only when what it would have carried is known to be zero: a stream that is zero wherever the last `reach` bytes are ASCII
-//! carries nothing over a boundary that 64 ASCII bytes precede, as long as reach and distance together stay within 64. Folds that
-//! would need more are not made.
+//! **Why that is exact.** The high basis stream is replaced by zero and constants are folded. A
+//! fold may drop an operation that owns a carry only when what it would have carried is known to be
+//! zero: a stream that is zero wherever the last `reach` bytes are ASCII carries nothing over a
+//! boundary that 64 ASCII bytes precede, as long as reach and distance together stay within 64.
+//! Folds that would need more are not made.
 
-use super::{without_dead_code_same_carries, BitProgram, Instruction, Op, Value};
-use crate::program::{Builder, Yield};
+use super::renumber::without_dead_code_same_carries;
+use crate::program::build::Builder;
+use crate::program::operation::Yield;
+use crate::program::operation::{BitProgram, Instruction, Op, Value};
 
 /// Bytes before a block that must be ASCII as well.
 pub(crate) const LOOK_BACK_BYTES: u32 = 64;
@@ -21,7 +25,8 @@ struct Specialise {
     starts: Vec<bool>,
 }
 
-/// The program for blocks of ASCII. Its carries are those of `program`, of which it may leave some untouched.
+/// The program for blocks of ASCII. Its carries are those of `program`, of which it may leave some
+/// untouched.
 pub fn for_ascii(program: &BitProgram) -> BitProgram {
     let mut pass = Specialise {
         builder: Builder::new(program.terminator),
@@ -55,6 +60,9 @@ impl Specialise {
     }
 
     fn instruction(&mut self, one: &Instruction) {
+        // The highest bit of every byte is zero, and the builder simplifies logic accordingly. An
+        // operation that carries is removed only if nothing that it depends on lies further back
+        // than the bytes that are known to be ASCII: then its carry is zero too.
         let mut reach = self.reach(&one.op);
         let new = match &one.op {
             Op::Zero => self.builder.zero(),
@@ -116,7 +124,8 @@ impl Specialise {
         make(&mut self.builder, a, b)
     }
 
-    /// Decides on the first constant operand; what is left is a function of two streams, written as a choice.
+    /// Decides on the first constant operand; what is left is a function of two streams, written as
+    /// a choice.
     fn ternary(&mut self, table: u8, of: [Value; 3]) -> Value {
         let (zero, ones) = (self.builder.zero(), self.builder.ones());
         let Some(at) = of.iter().position(|&value| value == zero || value == ones) else {

@@ -1,12 +1,15 @@
 //! Ternary fusion: three-input logic, for machines that have it (`vpternlog`).
 //!
-//! Each logic operation is a truth table over at most three leaves. Going forward, an operation swallows those of its operands that nobody else uses,
-//! as long as the leaves stay three: a conjunction of eight streams becomes four operations. Operations of an outer body are left there, and a negation is
-//! swallowed by all of its users, because it costs nothing in a table.
+//! Each logic operation is a truth table over at most three leaves. Going forward, an operation
+//! swallows those of its operands that nobody else uses, as long as the leaves stay three: a
+//! conjunction of eight streams becomes four operations. Operations of an outer body are left
+//! there, and a negation is swallowed by all of its users, because it costs nothing in a table.
 
-use super::{without_dead_code_same_carries, BitProgram, Instruction, Op, Value};
+use super::renumber::without_dead_code_same_carries;
+use crate::program::operation::{BitProgram, Instruction, Op, Value};
 
-/// A function of up to three streams: bit `4a + 2b + c` of the table. Unused leaves repeat nothing and are ignored.
+/// A function of up to three streams: bit `4a + 2b + c` of the table. Unused leaves repeat nothing
+/// and are ignored.
 #[derive(Clone, Copy)]
 struct Function {
     table: u8,
@@ -108,7 +111,8 @@ impl Fuser {
         Instruction { result: one.result, op }
     }
 
-    /// What an operand computes and what swallowing it is worth, if it may be swallowed in this body.
+    /// What an operand computes and what swallowing it is worth, if it may be swallowed in this
+    /// body.
     fn inner(&self, value: Value, own: u32) -> Option<(u32, Function)> {
         let (body, inner) = self.functions[value.0 as usize]?;
         match () {
@@ -143,7 +147,8 @@ impl Fuser {
     }
 }
 
-/// An operation as a truth table, if it is pure logic over other streams. Operands may be the same stream.
+/// An operation as a truth table, if it is pure logic over other streams. Operands may be the same
+/// stream.
 fn function(op: &Op) -> Option<Function> {
     let of = |values: &[Value]| values.iter().try_fold(Leaves::NONE, |leaves, &value| leaves.with(value));
     let two = |x: Value, y: Value, logic: fn(u8, u8) -> u8| {
@@ -174,7 +179,8 @@ fn apply(table: u8, a: u8, b: u8, c: u8) -> u8 {
     })
 }
 
-/// `plain` with some leaves replaced by what they compute; nothing if that needs more than three leaves.
+/// `plain` with some leaves replaced by what they compute; nothing if that needs more than three
+/// leaves.
 fn substitute(plain: &Function, parts: &[Option<(u32, Function)>; 3]) -> Option<Function> {
     let mut leaves = Leaves::NONE;
     for (&leaf, part) in plain.leaves.as_slice().iter().zip(parts) {

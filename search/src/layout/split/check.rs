@@ -1,12 +1,13 @@
 //! Whether lines that come from outside are a split layout: then no query leaves them.
 
 use super::digit::{first_block, first_rank, head, Digit, DIRECTORY};
-use super::Split;
-use crate::key::Lane;
+use super::plan::Split;
+use crate::lane::Lane;
 use crate::line::{lanes, Line};
 
 impl<L: Lane> Split<L> {
-    /// True when every line holds as many digits in order as the next line's first rank says, and the blocks follow one another.
+    /// True when every line holds as many digits in order as the next line's first rank says, and
+    /// the blocks follow one another.
     pub(super) fn holds_as<D: Digit>(&self, lines: &[Line]) -> bool {
         let (buckets, blocks) = lines.split_at(self.scale.buckets());
         let (mut rank, mut used) = (0, 0);

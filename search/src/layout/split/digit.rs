@@ -1,7 +1,8 @@
-//! The digits of a split layout: how wide they are, and how a line's words are read. The width is chosen once per index, and code that handles digits is compiled for each.
+//! The digits of a split layout: how wide they are, and how a line's words are read. The width is
+//! chosen once per index, and code that handles digits is compiled for each.
 
-use crate::kernel::Simd;
 use crate::line::{Line, Plain, LINE_BYTES};
+use crate::simd::Simd;
 
 /// How many bits of a key are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,7 +13,8 @@ pub(super) enum Width {
     Bits64,
 }
 
-/// Every width, with the average number of keys to put in a line: as full as leaves few lines crowded.
+/// Every width, with the average number of keys to put in a line: as full as leaves few lines
+/// crowded.
 pub(super) const WIDTHS: [(Width, usize); 4] =
     [(Width::Bits8, 44), (Width::Bits16, 21), (Width::Bits32, 9), (Width::Bits64, 4)];
 
@@ -48,12 +50,12 @@ pub(super) trait Digit: Plain + Ord {
     fn of(fraction: u64) -> Self;
     /// The digit as a left-aligned fraction.
     fn left(self) -> u64;
-    /// Digits of `line` less than `q`, the first rank left out.
-    fn less_in_line<S: Simd>(simd: S, line: &Line, q: Self) -> usize;
-    /// Digits of a directory less than `q`.
-    fn less_in_directory<S: Simd>(simd: S, line: &Line, q: Self) -> usize;
-    /// Digits of a block less than `q`.
-    fn less_in_block<S: Simd>(simd: S, line: &Line, q: Self) -> usize;
+    /// Digits of `line` less than `query`, the first rank left out.
+    fn less_in_line<S: Simd>(simd: S, line: &Line, query: Self) -> usize;
+    /// Digits of a directory less than `query`.
+    fn less_in_directory<S: Simd>(simd: S, line: &Line, query: Self) -> usize;
+    /// Digits of a block less than `query`.
+    fn less_in_block<S: Simd>(simd: S, line: &Line, query: Self) -> usize;
 }
 
 macro_rules! define_digit {
@@ -74,18 +76,18 @@ macro_rules! define_digit {
             }
 
             #[inline(always)]
-            fn less_in_line<S: Simd>(simd: S, line: &Line, q: Self) -> usize {
-                simd.$less::<$head>(line.$lanes(), q)
+            fn less_in_line<S: Simd>(simd: S, line: &Line, query: Self) -> usize {
+                simd.$less::<$head>(line.$lanes(), query)
             }
 
             #[inline(always)]
-            fn less_in_directory<S: Simd>(simd: S, line: &Line, q: Self) -> usize {
-                simd.$less::<{ 2 * $head }>(line.$lanes(), q)
+            fn less_in_directory<S: Simd>(simd: S, line: &Line, query: Self) -> usize {
+                simd.$less::<{ 2 * $head }>(line.$lanes(), query)
             }
 
             #[inline(always)]
-            fn less_in_block<S: Simd>(simd: S, line: &Line, q: Self) -> usize {
-                simd.$less::<0>(line.$lanes(), q)
+            fn less_in_block<S: Simd>(simd: S, line: &Line, query: Self) -> usize {
+                simd.$less::<0>(line.$lanes(), query)
             }
         }
     };

@@ -1,24 +1,57 @@
 //! Placing keys in a split layout: a line is composed in registers and written once.
 //!
-//! Some keys at a time are located together, which is vector arithmetic. Where one's line differs from the next one's, a line ends: one compare of the line numbers with
-//! themselves, one place further on, gives the ends as bits of a word. A line's digits stand together in the run, so a line is one unaligned load, padding blended in behind
-//! its count, its first rank, and one store. Nothing is read back, no branch depends on where keys fall but for lines that are crowded or empty, which are rare, and
-//! no line waits for the one before. Cost: about one nanosecond a key while keys and lines are in the caches.
+//! **Problem.** Sorted keys arrive, and each belongs to the line that `scale` computes for it, as a
+//! digit behind the others of that line. The obvious loop (read the line's count, store the digit,
+//! raise the count) waits at every key for the store of the key before it, and its branches follow
+//! where keys happen to fall, which no processor can predict.
+//!
+//! **Idea.** Sorted keys reach lines in order, so a line's digits are a contiguous stretch of the
+//! digits of all keys. It is enough to find out where lines end:
+//!
+//! ```text
+//! keys       a  b  c  d  e  f  g  h      a run: RUN keys, located together (vector arithmetic)
+//! bucket     4  4  4  5  7  7  7  8      each key's line
+//! next's     4  4  5  7  7  7  8  ?      the same numbers, one place further on
+//! ends       0  0  1  1  0  0  1  ?      where they differ, a line ends: bits of one compare
+//!
+//! line 4 = rank of a | a b c | padding   one unaligned load of digits, padding blended in behind
+//! line 5 = rank of d | d     | padding   the count, the first rank, one aligned store
+//! line 6 = rank of e |         padding   no key: its rank is that of the next key
+//! ```
+//!
+//! Nothing is read back, no line waits for the one before, and the only branches that depend on
+//! keys are taken for crowded and empty lines, which are rare. A run ends in the middle of a line,
+//! whose end is not known yet: that line's keys are located again at the head of the next run.
+//!
+//! **Invariants.** While a part is filled:
+//!
+//! 1. lines `..next` are written and final, lines `next..` are untouched;
+//! 2. keys before the run's first are checked to be sorted, and they stand in lines `..next`;
+//! 3. blocks `..filled.blocks` belong to directories, in the order of their lines.
+//!
+//! **Threads.** Keys are cut between two lines into parts, each filled alone. Only the numbers of
+//! overflow blocks depend on the parts before, so blocks are moved together and their directories
+//! renumbered at the end: the bytes are the same for any number of threads.
+//!
+//! **Crowded lines.** A line with more keys than it has room for becomes a directory: its digits go
+//! to blocks behind all lines, and the line keeps the largest digit of each block but the last.
+//!
+//! Cost: about one nanosecond a key while keys and lines are in the caches.
 
 use alloc::vec::Vec;
 use core::ops::Range;
 
 use super::digit::{block_word, with_digit, Digit, Width, DIRECTORY};
-use super::Split;
-use crate::kernel::{Simd, DIFFERS};
-use crate::key::{Exact, Lane};
-use crate::layout::Refusal;
+use super::plan::Split;
+use crate::lane::{Exact, Lane};
+use crate::layout::method::{Placing, Refusal};
 use crate::line::{lanes, lanes_mut, Line, LINE_BYTES};
 use crate::memory::Draft;
 use crate::scale::Scale;
+use crate::simd::{Simd, Task, Vectors, DIFFERS};
 
 /// A stretch of keys and the lines that they fill.
-pub(crate) struct Part<'a> {
+struct Part<'a> {
     ranks: Range<usize>,
     /// The number of the first of `lines`.
     first_line: usize,
@@ -28,9 +61,26 @@ pub(crate) struct Part<'a> {
 }
 
 /// What was used of a part's blocks, and the numbers of the lines that refer to them.
-pub(crate) struct Filled {
+struct Filled {
     blocks: usize,
     directories: Vec<usize>,
+}
+
+/// One part as work for the vectors of an instruction set.
+struct FillPart<'a, L: Lane, K> {
+    plan: &'a Split<L>,
+    keys: &'a [K],
+    part: Part<'a>,
+}
+
+impl<L: Lane, K: Exact<As = L>> Task for FillPart<'_, L, K> {
+    type Output = Result<Filled, Refusal>;
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) -> Result<Filled, Refusal> {
+        let FillPart { plan, keys, part } = self;
+        with_digit!(plan.digit, D => plan.fill_as::<D, K, S>(simd, keys, part))
+    }
 }
 
 /// Where a part begins.
@@ -42,7 +92,8 @@ struct Bound {
 /// Fewest keys that are worth a thread to place them.
 const WORTH_A_PART: usize = 1 << 15;
 
-/// Keys that are located together. The last line of a run is located again with the next run, so runs are long beside lines.
+/// Keys that are located together. The last line of a run is located again with the next run, so
+/// runs are long beside lines.
 const RUN: usize = 4 * DIFFERS;
 
 /// Where the keys of a run go.
@@ -79,6 +130,8 @@ impl<D: Digit> Run<D> {
     fn line(&self, keys: Range<usize>, rank: usize) -> Line {
         let digits = &self.digits[keys.start..keys.start + D::PER_LINE];
         let end = D::HEAD + keys.len();
+        // Digits up to the end and padding behind it, in a loop of fixed length that becomes a
+        // load, a blend and a store. What stands before the digits is overwritten by the head.
         let mut line = Line::PADDING;
         for (i, (to, &digit)) in
             lanes_mut::<D>(core::slice::from_mut(&mut line)).iter_mut().zip(digits).enumerate()
@@ -90,7 +143,9 @@ impl<D: Digit> Run<D> {
     }
 }
 
-/// Checks that the `count` keys from `rank` on are in order behind the key before them, and none is larger than the key before `end`, whose line is the last to be filled.
+/// Checks that the `count` keys from `rank` on are in order behind the key before them, and that
+/// none is larger than the key before `end`, whose line is the last to be filled: a larger one
+/// would be placed outside the part.
 #[inline(always)]
 fn check_run<K: Exact>(keys: &[K], rank: usize, count: usize, end: usize) -> Result<(), Refusal> {
     let run = &keys[rank.saturating_sub(1)..rank + count];
@@ -130,53 +185,65 @@ struct Filling<'a, K> {
 }
 
 impl<L: Lane> Split<L> {
-    /// Writes the sorted `keys` into `lines` (as many as `lines_max`), each part with `fill_part` on a thread of its own, and returns the finished shape. The bytes are the
-    /// same for any number of parts. That the keys are sorted is checked on the way, so that they are read once.
+    /// Writes the sorted `keys` into `lines` (as many as `lines_max`), each part on a thread of its
+    /// own, and returns the finished shape. The bytes are the same for any number of parts. That
+    /// the keys are sorted is checked on the way, so that they are read once.
     ///
     /// # Errors
-    /// [`Refusal::Unsorted`]; [`Refusal::Crowded`] as soon as the keys turn out too unevenly spread.
-    pub(crate) fn fill<K: Exact<As = L>>(
+    /// [`Refusal::Unsorted`]; [`Refusal::Crowded`] as soon as the keys turn out too unevenly
+    /// spread.
+    pub(super) fn fill<K: Exact<As = L>>(
         mut self,
         keys: &[K],
         lines: &mut [Line],
-        threads: usize,
-        fill_part: impl Fn(&Split<L>, &[K], Part<'_>) -> Result<Filled, Refusal> + Sync,
+        placing: Placing<impl Vectors>,
     ) -> Result<Split<L>, Refusal> {
-        let bounds = self.bounds(keys, threads);
+        let bounds = self.bounds(keys, placing.threads);
         let (mut rest, blocks) = lines.split_at_mut(self.scale.buckets());
         let blocks_max = blocks.len();
         // The first part's blocks are written where they stay, the others' are moved behind them.
         let mut drafts: Vec<Draft> = bounds[2..].iter().map(|_| Draft::new(self.blocks_max())).collect();
         let areas = core::iter::once(blocks).chain(drafts.iter_mut().map(Draft::lines_mut));
+        // Each part gets the lines between its bound and the next one.
         let mut parts = Vec::new();
         for (pair, blocks) in bounds.windows(2).zip(areas) {
             let (lines, later) = core::mem::take(&mut rest).split_at_mut(pair[1].line - pair[0].line);
             parts.push(Part { ranks: pair[0].rank..pair[1].rank, first_line: pair[0].line, lines, blocks });
             rest = later;
         }
-        let filled = crate::parallel::each(parts, |part| fill_part(&self, keys, part));
+        let plan = &self;
+        let work = |part| placing.vectors.run(FillPart { plan, keys, part });
+        let filled = crate::parallel::each(parts, work);
         for (i, filled) in filled.into_iter().enumerate() {
             let filled = filled?;
             if self.blocks + filled.blocks > blocks_max {
                 return Err(Refusal::Crowded);
             }
             if i > 0 {
-                let moved = &drafts[i - 1].lines_mut()[..filled.blocks];
-                let to = self.scale.buckets() + self.blocks;
-                lines[to..to + filled.blocks].copy_from_slice(moved);
-                for line in filled.directories {
-                    let directory = core::slice::from_mut(&mut lines[line]);
-                    with_digit!(self.digit, D => lanes_mut::<u32>(directory)[block_word::<D>()] += self.blocks as u32);
-                }
+                self.append(lines, drafts[i - 1].lines_mut(), &filled);
             }
             self.blocks += filled.blocks;
         }
         Ok(self)
     }
 
-    /// Where the parts for `threads` threads begin, and the end: in the middle of nothing, between two lines.
+    /// Moves a later part's blocks behind those of the parts before it, and gives its directories
+    /// the blocks' new numbers.
+    fn append(&self, lines: &mut [Line], blocks: &mut [Line], filled: &Filled) {
+        let to = self.scale.buckets() + self.blocks;
+        lines[to..to + filled.blocks].copy_from_slice(&blocks[..filled.blocks]);
+        for &line in &filled.directories {
+            let directory = core::slice::from_mut(&mut lines[line]);
+            with_digit!(self.digit, D => lanes_mut::<u32>(directory)[block_word::<D>()] += self.blocks as u32);
+        }
+    }
+
+    /// Where the parts for `threads` threads begin, and the end: in the middle of nothing, between
+    /// two lines.
     fn bounds<K: Exact<As = L>>(&self, keys: &[K], threads: usize) -> Vec<Bound> {
         let (n, mut bounds) = (keys.len(), alloc::vec![Bound { rank: 0, line: 0 }]);
+        // Equal shares of the keys, each moved on to the next key that begins a line. A share that
+        // finds none nearby joins the part before it: there the keys are too crowded anyway.
         let parts = threads.clamp(1, n.div_ceil(WORTH_A_PART).max(1));
         for part in 1..parts {
             let from = n / parts * part;
@@ -191,17 +258,7 @@ impl<L: Lane> Split<L> {
         bounds
     }
 
-    /// Fills one part.
-    #[inline(always)]
-    pub(crate) fn fill_part<K: Exact<As = L>, S: Simd>(
-        &self,
-        simd: S,
-        keys: &[K],
-        part: Part<'_>,
-    ) -> Result<Filled, Refusal> {
-        with_digit!(self.digit, D => self.fill_as::<D, K, S>(simd, keys, part))
-    }
-
+    /// Fills one part, run by run.
     #[inline(always)]
     fn fill_as<D: Digit, K: Exact<As = L>, S: Simd>(
         &self,
@@ -215,17 +272,20 @@ impl<L: Lane> Split<L> {
         let (mut rank, mut run) = (ranks.start, Run::<D>::EMPTY);
         while rank < ranks.end {
             let some = &keys[rank..ranks.end.min(rank + RUN)];
+            // Order first: what follows may rely on lines that never descend.
             check_run(keys, rank, some.len(), ranks.end)?;
             run.locate(&self.scale, first_line as u32, some);
             let is_last = rank + some.len() == ranks.end;
             rank = self.place(simd, &mut filling, &run, rank..rank + some.len(), is_last)?;
         }
+        // Lines behind the last key are empty, and their rank is that of the next part's first key.
         let Filling { lines, next, filled, .. } = filling;
         lines[next..].fill(empty_line::<D>(ranks.end));
         Ok(filled)
     }
 
-    /// Writes the lines of a run; the last one, whose end is behind the run, only when no key `follow`s. Returns the rank behind the keys that were placed.
+    /// Writes the lines of a run; the last one, whose end may be behind the run, only when the run
+    /// `is_last`. Returns the rank behind the keys that were placed.
     #[inline(always)]
     fn place<D: Digit, K: Exact<As = L>, S: Simd>(
         &self,
@@ -236,12 +296,14 @@ impl<L: Lane> Split<L> {
         is_last: bool,
     ) -> Result<usize, Refusal> {
         let (rank, count) = (ranks.start, ranks.len());
+        // `start` is the run's first key that is in no line yet.
         let mut start = 0;
         for from in (0..count - 1).step_by(DIFFERS) {
             let mut ends = run.line_ends(simd, from);
-            // What stands behind the run's last key is of no run.
+            // Behind the run's last key stand numbers of an earlier run: their ends are cut off.
             let compared = count - 1 - from;
             ends &= if compared < DIFFERS { (1 << compared) - 1 } else { u64::MAX };
+            // Each set bit is a key that ends a line; the next line begins behind it.
             while ends != 0 {
                 let end = from + ends.trailing_zeros() as usize + 1;
                 ends &= ends - 1;
@@ -253,15 +315,18 @@ impl<L: Lane> Split<L> {
             self.write(filling, run, rank, start..count)?;
             return Ok(ranks.end);
         }
+        // Some line ended: the keys behind it are located again, at the head of the next run.
         if start > 0 {
             return Ok(rank + start);
         }
+        // A whole run in one line: the line is crowded, and its end is looked for key by key.
         let end = self.line_end::<D, K>(filling.keys, rank)?;
         self.write_crowded::<D, K>(filling, run.buckets[0] as usize, rank..end)?;
         Ok(end)
     }
 
-    /// Writes the line of the keys `keys` of a run that begins at `rank`, and the empty lines before it.
+    /// Writes the line of the keys `keys` of a run that begins at `rank`, and the empty lines
+    /// before it.
     #[inline(always)]
     fn write<D: Digit, K: Exact<As = L>>(
         &self,
@@ -282,7 +347,8 @@ impl<L: Lane> Split<L> {
         Ok(())
     }
 
-    /// Writes the keys `ranks`, which are more than a line holds, into blocks and their directory as line `at`, and the empty lines before it.
+    /// Writes the keys `ranks`, which are more than a line holds, into blocks and their directory
+    /// as line `at`, and the empty lines before it.
     #[cold]
     fn write_crowded<D: Digit, K: Exact<As = L>>(
         &self,
@@ -291,6 +357,7 @@ impl<L: Lane> Split<L> {
         ranks: Range<usize>,
     ) -> Result<(), Refusal> {
         let Filling { keys, lines, next, blocks, filled, .. } = filling;
+        // More keys than a directory can tell apart, or more blocks than are accepted: refuse.
         let needed = ranks.len().div_ceil(D::PER_LINE);
         if ranks.len() > D::CROWD || filled.blocks + needed > blocks.len() {
             return Err(Refusal::Crowded);
@@ -298,6 +365,7 @@ impl<L: Lane> Split<L> {
         lines[*next..at].fill(empty_line::<D>(ranks.start));
         let blocks = &mut blocks[filled.blocks..filled.blocks + needed];
         lines[at] = self.crowd::<D, K>(&keys[ranks.clone()], blocks);
+        // The directory's head: its mark with the first rank, and the number of its first block.
         let words = lanes_mut::<u32>(&mut lines[at..=at]);
         words[0] = ranks.start as u32 | DIRECTORY;
         words[block_word::<D>()] = filled.blocks as u32;
@@ -307,7 +375,8 @@ impl<L: Lane> Split<L> {
         Ok(())
     }
 
-    /// The rank behind the keys that share a line with the key of rank `rank`, as far as a line may reach; they are checked.
+    /// The rank behind the keys that share a line with the key of rank `rank`, as far as a line may
+    /// reach; they are checked.
     fn line_end<D: Digit, K: Exact<As = L>>(&self, keys: &[K], rank: usize) -> Result<usize, Refusal> {
         let bucket = self.bucket(keys[rank]);
         let reach = keys.len().min(rank + D::CROWD + 1);
@@ -327,6 +396,8 @@ impl<L: Lane> Split<L> {
         for (digit, key) in lanes_mut::<D>(blocks).iter_mut().zip(keys) {
             *digit = D::of(self.scale.locate(key.to_lane()).1);
         }
+        // The directory keeps the largest digit of each block but the last: the number of kept
+        // digits less than a query is the number of the block to read.
         let mut line = Line::PADDING;
         let directory = core::slice::from_mut(&mut line);
         lanes_mut::<u32>(directory)[..2 * block_word::<D>()].fill(0);

@@ -1,11 +1,36 @@
 //! Ranks in a split layout: one query, and the pipeline of many.
+//!
+//! **Problem.** A query needs one line of memory, which beyond the near caches takes a hundred
+//! times as long as everything else that it does. One query after another waits for each line in
+//! turn.
+//!
+//! **Idea.** Queries go through in groups of [`GROUP`], and each step of a group is done while the
+//! lines that a later step needs are on their way:
+//!
+//! ```text
+//! turn       t             t + 1   t + 2           t + 3              t + 4
+//! group t    locate,       wait    answer from     find directories,  finish from
+//!            ask for lines         the lines       ask for blocks     the blocks
+//! ```
+//!
+//! So in one turn group t is located while group t − 2 is answered, and so on. Locating is all
+//! vector arithmetic. A query whose line is a directory is answered as if it were a line, which
+//! leaves the directory's mark in the answer: crowded queries are found later by one compare of all
+//! answers, never by a branch where they are met, which would wait for memory.
+//!
+//! **Invariants.** `located[t % 4]` holds group t from turn t to turn t + 3, when its directories
+//! are looked at last. `deferred` holds the crowded queries of one group only: it is emptied by
+//! `finish` before `defer` fills it. An answer with the mark is replaced before the pipeline ends.
+//!
+//! What was stored word by word is read as vectors only turns later, when it has left the store
+//! buffer: a load that overlaps younger, narrower stores would wait for them.
 
 use super::digit::{first_block, first_rank, head, Digit, DIRECTORY};
-use super::Split;
-use crate::kernel::{Simd, MARKS};
-use crate::key::Lane;
+use super::plan::Split;
+use crate::lane::Lane;
 use crate::line::Line;
 use crate::scale::Scale;
+use crate::simd::{Simd, MARKS};
 
 /// Queries that are located together; their lines are asked for one group ahead of being read.
 const GROUP: usize = MARKS;
@@ -24,23 +49,24 @@ impl<D: Digit> Located<D> {
     const EMPTY: Located<D> = Located { buckets: [0; GROUP], digits: [D::ZERO; GROUP] };
 
     #[inline(always)]
-    fn locate<L: Lane>(&mut self, scale: &Scale<L>, qs: &[L; GROUP]) {
-        for ((&q, bucket), digit) in qs.iter().zip(&mut self.buckets).zip(&mut self.digits) {
-            let (at, fraction) = scale.locate_abreast(q);
+    fn locate<L: Lane>(&mut self, scale: &Scale<L>, queries: &[L; GROUP]) {
+        for ((&query, bucket), digit) in queries.iter().zip(&mut self.buckets).zip(&mut self.digits) {
+            let (at, fraction) = scale.locate_abreast(query);
             *bucket = at as u32;
             *digit = D::of(fraction);
         }
     }
 }
 
-/// Queries of the group before that wait for their blocks: place in the group, block, rank of the block's first key, digit.
-struct PutOff<D> {
+/// Queries of the group before that wait for their blocks: place in the group, block, rank of the
+/// block's first key, digit.
+struct DeferredBlocks<D> {
     queries: [(u32, u32, usize, D); GROUP],
     count: usize,
 }
 
-impl<D: Digit> PutOff<D> {
-    const EMPTY: PutOff<D> = PutOff { queries: [(0, 0, 0, D::ZERO); GROUP], count: 0 };
+impl<D: Digit> DeferredBlocks<D> {
+    const EMPTY: DeferredBlocks<D> = DeferredBlocks { queries: [(0, 0, 0, D::ZERO); GROUP], count: 0 };
 
     /// Answers the waiting queries.
     #[inline(always)]
@@ -83,39 +109,43 @@ impl<L: Lane> Split<L> {
         (self.scale.buckets() + first_block::<D>(line) + block, first_rank(line) + block * D::PER_LINE)
     }
 
-    /// A pipeline of groups: in turn t, group t is located (all vector arithmetic) and its lines are asked for, group t − 2 is answered from its lines, the
-    /// directories among the answers of group t − 3 are found and their blocks asked for, and group t − 4 is finished. Crowded queries are never branched on where they are
-    /// found, the branch would wait for memory; and what was stored word by word is read as vectors only turns later, when it has left the store buffer.
+    /// The pipeline of groups that the module's text shows; what does not fill a group is answered
+    /// one by one.
     #[inline(always)]
-    pub(super) fn ranks_as<D: Digit, S: Simd>(&self, simd: S, lines: &[Line], qs: &[L], out: &mut [usize]) {
-        let (groups, rest) = qs.as_chunks::<GROUP>();
+    pub(super) fn ranks_as<D: Digit, S: Simd>(
+        &self,
+        simd: S,
+        lines: &[Line],
+        queries: &[L],
+        out: &mut [usize],
+    ) {
+        let (groups, rest) = queries.as_chunks::<GROUP>();
         let (answers, last) = out.as_chunks_mut::<GROUP>();
         let mut located = [Located::<D>::EMPTY; 4];
-        let mut put_off = PutOff::<D>::EMPTY;
+        let mut deferred = DeferredBlocks::<D>::EMPTY;
         for turn in 0..groups.len() + 4 {
+            // Group t: where its queries go.
             if let Some(group) = groups.get(turn) {
                 located[turn % 4].locate(&self.scale, group);
             }
+            // Group t - 2: its lines have come. Group t's lines are asked for on the way, one for
+            // each line that is read, so that requests are spread evenly.
             let ahead = located[turn % 4].buckets;
             match turn.checked_sub(2).and_then(|now| answers.get_mut(now)) {
                 Some(out) => self.answer(simd, lines, &located[(turn + 2) % 4], &ahead, out),
                 None => ahead.iter().for_each(|&bucket| simd.prefetch(lines, bucket as usize)),
             }
+            // Group t - 4: the blocks of its crowded queries have come.
             if let Some(done) = turn.checked_sub(4) {
-                put_off.finish(simd, lines, &mut answers[done]);
+                deferred.finish(simd, lines, &mut answers[done]);
             }
+            // Group t - 3: its marked answers are crowded queries.
             if let Some(out) = turn.checked_sub(3).and_then(|before| answers.get(before)) {
-                self.put_off(
-                    simd,
-                    lines,
-                    &located[(turn + 1) % 4],
-                    simd.marked(out, DIRECTORY),
-                    &mut put_off,
-                );
+                self.defer(simd, lines, &located[(turn + 1) % 4], simd.marked(out, DIRECTORY), &mut deferred);
             }
         }
-        for (&q, rank) in rest.iter().zip(last) {
-            let (bucket, fraction) = self.scale.locate(q);
+        for (&query, rank) in rest.iter().zip(last) {
+            let (bucket, fraction) = self.scale.locate(query);
             *rank = self.rank_at::<D, S>(simd, lines, bucket, D::of(fraction));
         }
     }
@@ -141,23 +171,24 @@ impl<L: Lane> Split<L> {
 
     /// Asks for the blocks of the crowded queries of a group.
     #[inline(always)]
-    fn put_off<D: Digit, S: Simd>(
+    fn defer<D: Digit, S: Simd>(
         &self,
         simd: S,
         lines: &[Line],
         now: &Located<D>,
         mut crowded: u64,
-        put_off: &mut PutOff<D>,
+        deferred: &mut DeferredBlocks<D>,
     ) {
-        put_off.count = 0;
+        // Each set bit is a query; the lowest goes first.
+        deferred.count = 0;
         while crowded != 0 {
             let j = crowded.trailing_zeros() as usize;
             crowded &= crowded - 1;
             let (digit, line) = (now.digits[j], &lines[now.buckets[j] as usize]);
             let (block, rank) = self.block(simd, line, digit);
             simd.prefetch(lines, block);
-            put_off.queries[put_off.count % GROUP] = (j as u32, block as u32, rank, digit);
-            put_off.count += 1;
+            deferred.queries[deferred.count % GROUP] = (j as u32, block as u32, rank, digit);
+            deferred.count += 1;
         }
     }
 }

@@ -1,0 +1,143 @@
+//! Whether a graphics card would answer sooner: for `--engine auto`, and why, for `--explain`.
+//!
+//! A text of the host must first be copied, so a card wins only where the processor needs longer
+//! for the bytes than the copy does, and where there are enough bytes to repay its start. Both
+//! sides are measured on this machine. The processor searches the beginning of the first large
+//! file, with the engine that it would use: that is the rate for this pattern on this text. The
+//! card's rates ([`rates`]) do not depend on the text; they are measured when they first matter and
+//! kept in a file. Where even a card that copies as fast as any does today would start too late,
+//! none is opened.
+
+mod rates;
+
+use super::settings::Settings;
+use pattern::kernel::cuda::{Cuda, CudaOptions};
+use pattern::Regex;
+use rates::Rates;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// Fewer bytes are not asked about.
+const FROM_BYTES: u64 = 1 << 30;
+
+/// Bytes that the processor searches to tell its rate.
+const SAMPLE_BYTES: usize = 32 << 20;
+
+/// Seconds below which no card is asked: drivers take a third of a second to start.
+const LEAST_SECONDS: f64 = 0.5;
+
+/// A choice and its reason.
+pub(super) struct Choice {
+    pub(super) wins: bool,
+    pub(super) why: String,
+}
+
+impl Choice {
+    fn no(why: String) -> Choice {
+        Choice { wins: false, why }
+    }
+}
+
+/// Whether the files that were named are searched sooner by a card.
+pub(super) fn choose(settings: &Settings, regex: &Regex) -> Choice {
+    let sizes = settings.paths.iter().filter_map(|path| path.metadata().ok().filter(|about| about.is_file()));
+    let bytes: u64 = sizes.map(|about| about.len()).sum();
+    if bytes < FROM_BYTES {
+        return Choice::no(format!(
+            "{bytes} bytes in files that were named, and its start pays from {FROM_BYTES} on"
+        ));
+    }
+    let Some(program) = regex.program() else {
+        return Choice::no(format!("the engine {} runs no program", regex.engine()));
+    };
+    let operations = program.instructions();
+    let threads =
+        settings.file_threads.or_else(|| std::thread::available_parallelism().ok().map(usize::from));
+    let threads = threads.unwrap_or(1);
+    let Some(rate) = settings.paths.iter().find_map(|path| processor_rate(regex, path)) else {
+        return Choice::no(String::from(
+            "no file that was named can be read, so the processor's rate is not known",
+        ));
+    };
+    let here = bytes as f64 / rate / threads as f64;
+    if here < LEAST_SECONDS {
+        return Choice::no(format!(
+            "the processor needs about {here:.2} s for {bytes} bytes on {threads} threads, at {:.2} GB/s each as measured, and a card longer to start",
+            rate / 1e9
+        ));
+    }
+    match Rates::of_this_machine(folder().as_deref()) {
+        Ok(rates) => decide(bytes, operations, here, &rates),
+        Err(error) => Choice::no(error.to_string()),
+    }
+}
+
+/// The choice by measured rates.
+fn decide(bytes: u64, operations: usize, here: f64, rates: &Rates) -> Choice {
+    let there = rates.seconds(bytes, operations);
+    let why = format!(
+        "{bytes} bytes and {operations} operations take about {here:.2} s here and {there:.2} s there, by rates measured on this machine ({rates})"
+    );
+    Choice { wins: there < here, why }
+}
+
+/// Bytes per second of one thread at the beginning of a file, once it has been read.
+fn processor_rate(regex: &Regex, path: &Path) -> Option<f64> {
+    let mut sample = Vec::with_capacity(SAMPLE_BYTES);
+    File::open(path).ok()?.take(SAMPLE_BYTES as u64).read_to_end(&mut sample).ok()?;
+    if sample.is_empty() {
+        return None;
+    }
+    let sample = &sample[..];
+    regex.count_lines(&sample[..sample.len().min(1 << 20)]);
+    let started = Instant::now();
+    std::hint::black_box(regex.count_lines(std::hint::black_box(sample)));
+    Some(sample.len() as f64 / started.elapsed().as_secs_f64().max(1e-9))
+}
+
+/// The user's folder for caches, where there is one.
+fn folder() -> Option<PathBuf> {
+    let named = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let folder = named("XDG_CACHE_HOME").or_else(|| Some(named("HOME")?.join(".cache")));
+    folder.map(|folder| folder.join("lightfoot"))
+}
+
+/// Decides where compiled programs are kept: in the user's folder for caches, where there is one.
+pub(super) fn prepare() {
+    // A card that does not open says so where it is used.
+    let _ = Cuda::share(CudaOptions { cache: folder(), ..CudaOptions::default() });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RATES: Rates = Rates { start: 0.4, compilation: 0.1, operation: 0.0005, copy: 15e9 };
+
+    #[test]
+    fn a_card_wins_where_the_processor_has_much_to_do() {
+        assert!(!decide(2 << 30, 40, 0.25, &RATES).wins, "a start of half a second for a quarter of one");
+        assert!(!decide(100 << 30, 40, 3.0, &RATES).wins, "many threads read faster than the link");
+        let heavy = decide(100 << 30, 400, 60.0, &RATES);
+        assert!(heavy.wins && heavy.why.contains("400 operations"), "{}", heavy.why);
+    }
+
+    #[test]
+    fn other_rates_choose_otherwise() {
+        let slow = Rates { copy: 1e9, ..RATES };
+        assert!(decide(10 << 30, 40, 3.0, &RATES).wins);
+        assert!(!decide(10 << 30, 40, 3.0, &slow).wins);
+    }
+
+    #[test]
+    fn the_processor_is_measured_on_the_file_itself() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("text");
+        std::fs::write(&path, "one line of text\n".repeat(100_000)).unwrap();
+        let rate = processor_rate(&Regex::new("[a-z]+ing").unwrap(), &path).unwrap();
+        assert!(rate > 1e6 && rate.is_finite(), "{rate}");
+        assert!(processor_rate(&Regex::new("a").unwrap(), folder.path()).is_none());
+    }
+}

@@ -1,0 +1,315 @@
+//! Regular files that are too large for one buffer: read in pieces, by one thread or by several.
+//!
+//! Nothing is mapped: another process may shorten a file at any time, and whoever reads a mapped
+//! page that is gone dies of a signal; a read is merely short. One thread reads a file as it reads
+//! a pipe. Several take turns at ranges of equal size. Each reads its range into a buffer of its
+//! own, which stays in its cache, and searches the lines that *begin* in that range: it looks at
+//! the byte in front of the range and reads on to the end of the last line. So nobody waits for
+//! another one to find line ends, and memory is that of the longest line. Line numbers of a range
+//! need the line ends of all ranges before it; a thread counts those of its range first of all, so
+//! that the next never waits long.
+
+use super::piece::{line_ends, PieceContext, FIRST_BYTES, PIECE_BYTES};
+use super::print::{PieceSink, ThreadScratch};
+use super::searcher::{is_marked, Answer, Direct};
+use super::stream::{Nul, Stream};
+use super::turn::{lock, Turn, Turns};
+use crate::outcome::SearchOutcome;
+use crate::walk::Haystack;
+use std::fs::File;
+use std::io::{self, Write};
+use std::ops::{ControlFlow, Range};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileExt;
+use std::sync::Mutex;
+
+/// Files from this size on are searched by several threads.
+const SHARED_BYTES: u64 = 4 << 20;
+
+/// Bytes that are read beyond a range, so that most last lines are whole at once.
+const BEYOND_BYTES: usize = 2 << 10;
+
+/// A large file of which the first bytes were read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Large<'f> {
+    pub(super) file: &'f File,
+    /// Its length when it was opened.
+    pub(super) bytes: u64,
+    /// As many first bytes are in the buffer.
+    pub(super) read: usize,
+}
+
+impl Large<'_> {
+    /// Ranges of the file, the first one of `first_bytes`.
+    fn ranges(&self, first_bytes: usize) -> impl Iterator<Item = Range<usize>> + Send + '_ {
+        let end = usize::try_from(self.bytes).unwrap_or(usize::MAX);
+        let mut start = 0;
+        std::iter::from_fn(move || {
+            (start < end).then(|| {
+                let bytes = if start == 0 { first_bytes } else { PIECE_BYTES };
+                let range = start..start.saturating_add(bytes).min(end);
+                start = range.end;
+                range
+            })
+        })
+    }
+
+    /// Reads the lines that begin in a range.
+    fn lines(&self, range: &Range<usize>, buffer: &mut Vec<u8>) -> io::Result<Lines> {
+        // The byte in front of the range tells whether a line begins with the range.
+        let before = range.start.min(1);
+        let from = range.start - before;
+        let mut wanted = before + range.len() + BEYOND_BYTES;
+        let mut filled = 0;
+        loop {
+            buffer.resize(wanted.max(buffer.len()), 0);
+            filled += fill_at(self.file, &mut buffer[filled..wanted], (from + filled) as u64)?;
+            let own = filled.min(before + range.len());
+            let start = match before {
+                0 => 0,
+                _ => memchr::memchr(b'\n', &buffer[..own]).map_or(own, |at| at + 1),
+            };
+            if start == own {
+                return Ok(Lines { place: 0..0, offset: from as u64 });
+            }
+            let line_end = memchr::memchr(b'\n', &buffer[own - 1..filled]).map(|at| own + at);
+            match line_end {
+                Some(end) => return Ok(Lines { place: start..end, offset: from as u64 }),
+                None if filled < wanted => return Ok(Lines { place: start..filled, offset: from as u64 }),
+                None => wanted = self.more_than(wanted, from),
+            }
+        }
+    }
+
+    /// A longer buffer for what begins at `from`: twice as long, but not longer than the file
+    /// needs.
+    fn more_than(&self, bytes: usize, from: usize) -> usize {
+        let left = usize::try_from(self.bytes).unwrap_or(usize::MAX).saturating_sub(from) + 1;
+        if left > bytes {
+            left.min(2 * bytes)
+        } else {
+            2 * bytes
+        }
+    }
+}
+
+/// Whole lines in a buffer.
+struct Lines {
+    /// Where they are in the buffer.
+    place: Range<usize>,
+    /// The place in the file of the buffer's first byte.
+    offset: u64,
+}
+
+impl Direct {
+    /// Searches a large file; nothing where the general path must. `buffer` has its first bytes.
+    pub(super) fn large(
+        &self,
+        haystack: &Haystack,
+        large: Large<'_>,
+        buffer: &mut Vec<u8>,
+        out: &mut impl Write,
+    ) -> Option<io::Result<SearchOutcome>> {
+        let on_nul = self.on_nul(haystack)?;
+        let first = &buffer[..large.read];
+        let is_marked = self.sniff && is_marked(first);
+        let is_binary = on_nul == Nul::InLines && memchr::memchr(0, first).is_some();
+        if is_marked || is_binary || !self.can_stream() {
+            return None;
+        }
+        let path = haystack.path.as_os_str().as_bytes();
+        let threads = self.threads_for(&large, on_nul);
+        match self.answer {
+            Answer::Count | Answer::CountMatches if threads > 1 => {
+                Some(self.count_shared(&large, threads).and_then(|count| self.say_count(path, count, out)))
+            }
+            Answer::Lines | Answer::Matches if threads > 1 => {
+                let checks_lines = on_nul == Nul::InLines;
+                let any = self.print_shared(path, &large, checks_lines, threads, out);
+                Some(any.map(|any| SearchOutcome { any, stats: None }))
+            }
+            _ => {
+                let expected =
+                    usize::try_from(large.bytes).map_or(usize::MAX, |bytes| bytes.saturating_add(1));
+                let begun = std::mem::take(buffer);
+                let mut stream = Stream::begun(large.file, on_nul, begun, large.read, expected);
+                let found = self.search_stream(haystack, &mut stream, out);
+                *buffer = stream.into_buffer();
+                Some(found)
+            }
+        }
+    }
+
+    /// What NUL bytes mean in a file that is read in pieces; nothing where only the general path
+    /// knows.
+    fn on_nul(&self, haystack: &Haystack) -> Option<Nul> {
+        match (haystack.named, self.quits) {
+            _ if self.text => Some(Nul::Ignored),
+            (true, _) if self.as_mapped => Some(Nul::InLines),
+            (true, _) => Some(Nul::EndsLine),
+            (false, true) => Some(Nul::EndsSearch),
+            (false, false) => self.searches_binary.then_some(Nul::EndsLine),
+        }
+    }
+
+    fn threads_for(&self, large: &Large<'_>, on_nul: Nul) -> usize {
+        let is_whole = matches!(on_nul, Nul::Ignored | Nul::InLines) && self.max_count.is_none();
+        if large.bytes < SHARED_BYTES || !is_whole {
+            1
+        } else {
+            self.threads.unwrap_or_else(crate::settings::cores)
+        }
+    }
+
+    fn count_shared(&self, large: &Large<'_>, threads: usize) -> io::Result<u64> {
+        let next = Mutex::new(large.ranges(PIECE_BYTES));
+        // In the head of the loop itself the lock would be held while the lines are searched.
+        let take = || lock(&next).next();
+        let work = || {
+            let (mut sum, mut scratch, mut buffer) = (0, ThreadScratch::default(), Vec::new());
+            while let Some(range) = take() {
+                let lines = large.lines(&range, &mut buffer)?;
+                sum += self.count_piece(&buffer[lines.place], &mut scratch);
+            }
+            Ok(sum)
+        };
+        std::thread::scope(|scope| {
+            let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+            let own = work();
+            let sums = others.into_iter().filter_map(|other| other.join().ok());
+            sums.chain([own]).sum()
+        })
+    }
+
+    fn print_shared(
+        &self,
+        path: &[u8],
+        large: &Large<'_>,
+        checks_lines: bool,
+        threads: usize,
+        out: &mut impl Write,
+    ) -> io::Result<bool> {
+        let prefix = self.format.prefix(path);
+        let context = PieceContext { checks_lines, ..PieceContext::new(&prefix, None) };
+        let mut sink = PieceSink { direct: self, path, text: &[], out, any: false };
+        let turns = Turns::new(large.ranges(FIRST_BYTES), threads);
+        let failed = Mutex::new(None);
+        let work = |number, range, scratch: &mut ThreadScratch, buffer: &mut Vec<u8>| {
+            let lines = large.lines(&range, buffer).unwrap_or_else(|error| {
+                lock(&failed).get_or_insert(error);
+                Lines { place: 0..0, offset: 0 }
+            });
+            let ends = if self.format.line_number { line_ends(&buffer[lines.place.clone()]) } else { 0 };
+            let before = turns.lines_before(number, ends);
+            let mut printed = turns.buffer();
+            let Lines { place: piece, offset } = lines;
+            let context = PieceContext { piece, offset, first_line: before + 1, ..context.clone() };
+            self.print_piece(buffer, &context, scratch, &mut printed);
+            printed.keep(buffer);
+            turns.hand_in(number, printed);
+        };
+        let worker = || {
+            let (mut scratch, mut buffer) = (ThreadScratch::default(), Vec::new());
+            while let Some((number, range)) = turns.next() {
+                work(number, range, &mut scratch, &mut buffer);
+            }
+        };
+        let any = std::thread::scope(|scope| {
+            for _ in 1..threads {
+                scope.spawn(worker);
+            }
+            let (mut scratch, mut buffer) = (ThreadScratch::default(), Vec::new());
+            loop {
+                match turns.turn() {
+                    Turn::Work(number, range) => work(number, range, &mut scratch, &mut buffer),
+                    Turn::Finished => return Ok(sink.any),
+                    Turn::Write(printed) => {
+                        let written = sink.write(&printed);
+                        if !matches!(written, Ok(ControlFlow::Continue(()))) {
+                            turns.stop();
+                            return written.map(|_| sink.any);
+                        }
+                        turns.give_back(printed);
+                    }
+                }
+            }
+        })?;
+        match failed.into_inner().ok().flatten() {
+            Some(error) => Err(error),
+            None => Ok(any),
+        }
+    }
+}
+
+/// Reads from a place of a file until the buffer is full or the file ends.
+fn fill_at(file: &File, buffer: &mut [u8], from: u64) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match file.read_at(&mut buffer[filled..], from + filled as u64) {
+            Ok(0) => break,
+            Ok(more) => filled += more,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => (),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(filled)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A file with these bytes, and one range after the other read as the threads do.
+    fn read(text: &[u8], claimed: u64, first_bytes: usize) -> Vec<(u64, Vec<u8>)> {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(text).unwrap();
+        let large = Large { file: &file, bytes: claimed, read: 0 };
+        let mut buffer = Vec::new();
+        let lines = large.ranges(first_bytes).map(|range| {
+            let Lines { place, offset } = large.lines(&range, &mut buffer).unwrap();
+            (offset + place.start as u64, buffer[place].to_vec())
+        });
+        lines.filter(|(_, lines)| !lines.is_empty()).collect()
+    }
+
+    #[test]
+    fn every_line_is_in_one_piece() {
+        let long = "l".repeat(3 * PIECE_BYTES + 7);
+        let filler = "f".repeat(PIECE_BYTES - 1);
+        let texts = [
+            String::new(),
+            "\n".repeat(2 * PIECE_BYTES + 1),
+            "some line\n".repeat(70_000),
+            format!("a\n{long}\nb\n{long}"),
+            format!("{filler}\n{filler}\nx"),
+            format!("{filler}\n\n{filler}x\n"),
+            format!("{long}\n{}", "y\n".repeat(PIECE_BYTES)),
+        ];
+        for text in texts {
+            for first_bytes in [1, FIRST_BYTES, PIECE_BYTES] {
+                let mut at = 0;
+                for (offset, piece) in read(text.as_bytes(), text.len() as u64, first_bytes) {
+                    assert_eq!(offset, at as u64);
+                    assert!(piece == text.as_bytes()[at..at + piece.len()]);
+                    at += piece.len();
+                    assert!(piece.ends_with(b"\n") || at == text.len());
+                }
+                assert_eq!(at, text.len());
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_that_has_become_shorter_is_read_as_far_as_it_goes() {
+        let text = "some line\n".repeat(50_000);
+        let pieces = read(text.as_bytes(), 10 * text.len() as u64, FIRST_BYTES);
+        assert!(pieces.into_iter().flat_map(|(_, piece)| piece).eq(text.bytes()));
+    }
+
+    #[test]
+    fn a_file_that_has_grown_is_read_to_the_end_of_a_line() {
+        let text = "some line\n".repeat(50_000);
+        let pieces = read(text.as_bytes(), 300_001, FIRST_BYTES);
+        assert!(pieces.into_iter().flat_map(|(_, piece)| piece).eq(text.bytes().take(300_010)));
+    }
+}

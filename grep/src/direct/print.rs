@@ -1,0 +1,316 @@
+//! What is counted and printed of a piece of a text, and where it goes.
+
+use super::bits::Bits;
+use super::dense::is_dense;
+use super::piece::{line_ends, pieces, PieceContext, FIRST_BYTES, PIECE_BYTES};
+use super::printed::Printed;
+use super::searcher::{Answer, Direct};
+use crate::outcome::SearchOutcome;
+use grep_matcher::Matcher;
+use pattern::regex::Scratch;
+use std::io::{self, Write};
+use std::ops::{ControlFlow, Range};
+
+/// Bytes of a long line that are looked at first.
+const EARLY_BYTES: usize = 64 << 10;
+
+/// Where marks leave more than this part of all matches undecided, lines are faster.
+const UNDECIDED_PART: u64 = 8;
+
+/// Pieces for which lines stay the faster way once marks left too much undecided.
+const UNMARKED_PIECES: u32 = 64;
+
+/// Bytes behind a match that may decide whether it is one: a character.
+const AHEAD_BYTES: usize = 4;
+
+impl Direct {
+    /// Prints a count, where one is to be said; whether it is of something.
+    pub(super) fn say_count(
+        &self,
+        path: &[u8],
+        count: u64,
+        out: &mut impl Write,
+    ) -> io::Result<SearchOutcome> {
+        if count > 0 || self.include_zero {
+            out.write_all(&self.format.count(path, count))?;
+        }
+        Ok(SearchOutcome { any: count > 0, stats: None })
+    }
+
+    /// Lines or matches of a text, at most `max_count`.
+    pub(super) fn count(&self, text: &[u8]) -> u64 {
+        if let Some(most) = self.max_count {
+            return self.count_up_to(text, most);
+        }
+        let mut scratch = ThreadScratch::default();
+        pieces(text, PIECE_BYTES).map(|piece| self.count_piece(&text[piece], &mut scratch)).sum()
+    }
+
+    pub(super) fn count_up_to(&self, text: &[u8], most: u64) -> u64 {
+        let (mut lines, mut count) = (0, 0);
+        let _ = self.lines(text, |line| {
+            lines += 1;
+            count += self.worth(&text[line]);
+            if lines == most {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
+        });
+        count
+    }
+
+    pub(super) fn count_piece(&self, text: &[u8], scratch: &mut ThreadScratch) -> u64 {
+        match self.answer {
+            Answer::CountMatches => {
+                let mut count = 0;
+                if !scratch.dense || !self.each_match(text, scratch, |_| count += 1) {
+                    let _ = self.lines(text, |line| {
+                        count += self.worth(&text[line]);
+                        ControlFlow::Continue(())
+                    });
+                }
+                scratch.dense = is_dense(self.answer, count, text.len());
+                count
+            }
+            _ if self.invert => {
+                let open = u64::from(text.last().is_some_and(|&last| last != b'\n'));
+                line_ends(text) + open - self.query.count_lines(text)
+            }
+            // What was read may be one long line and many others behind it.
+            _ => pieces(text, PIECE_BYTES).map(|piece| self.count_lines(&text[piece])).sum(),
+        }
+    }
+
+    /// Lines of a piece of which the last line alone may be long: a match near its start spares the
+    /// rest of it.
+    fn count_lines(&self, text: &[u8]) -> u64 {
+        if text.len() <= 2 * PIECE_BYTES {
+            return self.query.count_lines(text);
+        }
+        let start = pattern::line::start_of(text, PIECE_BYTES, b'\n');
+        let (others, line) = text.split_at(start);
+        let long = if self.matches_early(line) { 1 } else { self.query.count_lines(line) };
+        self.query.count_lines(others) + long
+    }
+
+    /// Whether a long line is seen to match by a part of it.
+    fn matches_early(&self, line: &[u8]) -> bool {
+        let part = &line[..line.len().min(EARLY_BYTES)];
+        if !self.query.is_plain() || !self.query.main().is_match(part) {
+            return false;
+        }
+        // What is asserted at the end of a match looks at one character behind it, which must be
+        // seen whole. The shortest match will do; the preferred one may take the whole part to
+        // find.
+        let end = self.query.main().shortest_match_at(part, 0).ok().flatten();
+        end.is_some_and(|end| end + AHEAD_BYTES <= part.len())
+    }
+
+    /// What a reported line adds to the count.
+    fn worth(&self, line: &[u8]) -> u64 {
+        if self.answer != Answer::CountMatches {
+            return 1;
+        }
+        let mut count = 0;
+        let content = pattern::line::content(line, b'\n');
+        self.query.main().matches_of_line(&line[..content], |_| count += 1);
+        count
+    }
+
+    /// Prints lines or matches; whether there was any.
+    pub(super) fn print(
+        &self,
+        path: &[u8],
+        text: &[u8],
+        checks_lines: bool,
+        out: &mut impl Write,
+    ) -> io::Result<bool> {
+        let prefix = self.format.prefix(path);
+        let mut context = PieceContext { checks_lines, ..PieceContext::new(&prefix, self.max_count) };
+        let mut sink = PieceSink { direct: self, path, text, out, any: false };
+        let mut printed = Printed::default();
+        let mut scratch = ThreadScratch::default();
+        for piece in pieces(text, FIRST_BYTES) {
+            context.piece = piece;
+            let ends = self.print_piece(text, &context, &mut scratch, &mut printed);
+            context.most = context.most.map(|most| most - printed.lines);
+            if sink.write(&printed)?.is_break() || context.most == Some(0) {
+                break;
+            }
+            if self.format.line_number {
+                context.first_line += ends.unwrap_or_else(|| line_ends(&text[context.piece.clone()]));
+            }
+        }
+        Ok(sink.any)
+    }
+
+    /// Formats the reported lines of a piece into `printed`; its line ends, where they were counted
+    /// on the way.
+    pub(super) fn print_piece(
+        &self,
+        text: &[u8],
+        context: &PieceContext<'_>,
+        scratch: &mut ThreadScratch,
+        printed: &mut Printed,
+    ) -> Option<u64> {
+        let part = &text[context.piece.clone()];
+        printed.clear();
+        let any_nul = context.checks_lines && memchr::memchr(0, part).is_some();
+        let by_bits = scratch.dense && context.most.is_none() && !any_nul;
+        let ends = if by_bits { self.print_bits(text, context, &mut scratch.bits, printed) } else { None };
+        let is_done = ends.is_some() || by_bits && self.print_marked(text, context, scratch, printed);
+        if !is_done {
+            self.print_lines(text, context, any_nul, printed);
+        }
+        scratch.dense = is_dense(self.answer, printed.lines, part.len());
+        ends
+    }
+
+    /// Tells of all matches by marks of their starts; false where that is no way, or has turned out
+    /// to be none for this text.
+    fn each_match(
+        &self,
+        text: &[u8],
+        scratch: &mut ThreadScratch,
+        mut tell: impl FnMut(Range<usize>),
+    ) -> bool {
+        scratch.unmarked = scratch.unmarked.saturating_sub(1);
+        if scratch.unmarked > 0 || !self.query.is_plain() {
+            return false;
+        }
+        let mut matches = 0;
+        let undecided = self.query.main().each_match(text, &mut scratch.marks, |found| {
+            matches += 1;
+            tell(found);
+        });
+        if undecided.is_some_and(|undecided| undecided * UNDECIDED_PART > matches) {
+            scratch.unmarked = UNMARKED_PIECES;
+        }
+        undecided.is_some()
+    }
+
+    /// Prints matches, where that is what is wanted and the expression has marks for their starts.
+    fn print_marked(
+        &self,
+        text: &[u8],
+        context: &PieceContext<'_>,
+        scratch: &mut ThreadScratch,
+        printed: &mut Printed,
+    ) -> bool {
+        if self.answer != Answer::Matches {
+            return false;
+        }
+        let base = context.piece.start;
+        let part = &text[context.piece.clone()];
+        let plain = context.prefix.is_empty() && !self.format.line_number && !self.format.byte_offset;
+        let (mut number, mut counted, mut matches) = (context.first_line, 0, 0);
+        let mut fields = context.prefix.to_vec();
+        let is_marked = self.each_match(part, scratch, |found| {
+            matches += 1;
+            if !plain {
+                if self.format.line_number {
+                    number += line_ends(&part[counted..found.start]);
+                    counted = found.start;
+                }
+                fields.truncate(context.prefix.len());
+                self.format.numbers(&mut fields, number, context.offset + (base + found.start) as u64);
+                printed.push(&fields);
+            }
+            printed.content(text, base + found.start..base + found.end);
+        });
+        printed.lines = matches;
+        is_marked
+    }
+
+    /// Prints lines, or the matches in them, one line after the other.
+    fn print_lines(
+        &self,
+        text: &[u8],
+        context: &PieceContext<'_>,
+        checks_lines: bool,
+        printed: &mut Printed,
+    ) {
+        let base = context.piece.start;
+        let part = &text[context.piece.clone()];
+        let (mut next, mut counted) = (context.first_line, 0);
+        let mut fields = context.prefix.to_vec();
+        let mut report = |number: u64, content: Range<usize>| {
+            fields.truncate(context.prefix.len());
+            self.format.numbers(&mut fields, number, context.offset + content.start as u64);
+            printed.push(&fields);
+            printed.content(text, content);
+        };
+        let (mut lines, mut binary) = (0, None);
+        let _ = self.lines(part, |line| {
+            if self.format.line_number {
+                // Lines that follow each other have nothing between them to be counted.
+                if counted < line.start {
+                    next += line_ends(&part[counted..line.start]);
+                }
+                counted = line.end;
+            }
+            let number = next;
+            next += 1;
+            lines += 1;
+            let start = base + line.start;
+            let line = &part[line];
+            if checks_lines {
+                binary = memchr::memchr(0, line).map(|at| context.offset + (start + at) as u64);
+                if binary.is_some() {
+                    return ControlFlow::Break(());
+                }
+            }
+            let content = &line[..pattern::line::content(line, b'\n')];
+            if self.answer == Answer::Matches {
+                self.query
+                    .main()
+                    .matches_of_line(content, |span| report(number, start + span.start..start + span.end));
+            } else {
+                report(number, start..start + content.len());
+            }
+            if Some(lines) == context.most {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
+        });
+        (printed.lines, printed.binary) = (lines, binary);
+    }
+}
+
+/// What a thread keeps from piece to piece.
+#[derive(Debug, Default)]
+pub(super) struct ThreadScratch {
+    bits: Bits,
+    marks: Scratch,
+    /// So many pieces are searched line by line before marks are tried again.
+    unmarked: u32,
+    /// Many lines or matches of the last piece were reported.
+    dense: bool,
+}
+
+/// Where results go, and what stands above and below them.
+pub(super) struct PieceSink<'o, W> {
+    pub(super) direct: &'o Direct,
+    pub(super) path: &'o [u8],
+    pub(super) text: &'o [u8],
+    pub(super) out: &'o mut W,
+    pub(super) any: bool,
+}
+
+impl<W: Write> PieceSink<'_, W> {
+    /// Writes a piece's results; breaks behind a line that ended the search.
+    pub(super) fn write(&mut self, printed: &Printed) -> io::Result<ControlFlow<()>> {
+        if printed.lines > 0 && !self.any {
+            self.any = true;
+            if !printed.is_empty() {
+                self.out.write_all(&self.direct.format.above(self.path))?;
+            }
+        }
+        printed.write(self.text, self.out)?;
+        let Some(at) = printed.binary else { return Ok(ControlFlow::Continue(())) };
+        self.out.write_all(&self.direct.format.binary(self.path, at))?;
+        Ok(ControlFlow::Break(()))
+    }
+}

@@ -1,0 +1,142 @@
+//! What one piece gave: formatted bytes, and stretches of the text itself that are too long to be
+//! worth a copy.
+//!
+//! Short copies are made at a constant size and cut back afterwards, which spares a call for each
+//! line; so the buffer is longer than what counts of it. A long line stays where it is, which
+//! bounds the buffer whatever the length of lines.
+
+use super::format::Counter;
+use std::io::{self, Write};
+use std::ops::Range;
+
+/// Lines from this length on are written from the text.
+const STRETCH_BYTES: usize = 64 << 10;
+
+/// Bytes of a copy of constant size.
+const COPY_BYTES: usize = 64;
+
+/// What one piece gave.
+#[derive(Debug, Default)]
+pub(super) struct Printed {
+    bytes: Vec<u8>,
+    /// How many of `bytes` count.
+    filled: usize,
+    /// Stretches of the text, each to be written when so many of `bytes` are.
+    stretches: Vec<(usize, Range<usize>)>,
+    /// Lines that were reported.
+    pub(super) lines: u64,
+    /// Where in the whole text the first line that was not printed for its NUL byte has it.
+    pub(super) binary: Option<u64>,
+    /// The text of the stretches, where its reader has gone on to another one.
+    kept: Option<Vec<u8>>,
+}
+
+impl Printed {
+    pub(super) fn clear(&mut self) {
+        self.filled = 0;
+        self.stretches.clear();
+        (self.lines, self.binary, self.kept) = (0, None, None);
+    }
+
+    /// Takes the text, where it is needed still; its owner gets an empty one.
+    pub(super) fn keep(&mut self, text: &mut Vec<u8>) {
+        if !self.stretches.is_empty() {
+            self.kept = Some(std::mem::take(text));
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.filled == 0 && self.stretches.is_empty()
+    }
+
+    /// Makes room for `more` bytes and a copy of constant size behind them.
+    #[inline]
+    fn reserve(&mut self, more: usize) {
+        let wanted = self.filled + more + COPY_BYTES;
+        if self.bytes.len() < wanted {
+            self.bytes.resize(wanted.max(2 * self.bytes.len()), 0);
+        }
+    }
+
+    /// Appends bytes.
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        self.reserve(bytes.len());
+        self.bytes[self.filled..self.filled + bytes.len()].copy_from_slice(bytes);
+        self.filled += bytes.len();
+    }
+
+    /// Appends a stretch of the text, and a line feed.
+    #[inline]
+    pub(super) fn content(&mut self, text: &[u8], content: Range<usize>) {
+        let length = content.len();
+        if length >= STRETCH_BYTES {
+            self.stretches.push((self.filled, content));
+            return self.push(b"\n");
+        }
+        self.reserve(length + 1);
+        let out = &mut self.bytes[self.filled..];
+        match (out.first_chunk_mut::<COPY_BYTES>(), text[content.start..].first_chunk()) {
+            (Some(out), Some(block)) if length <= COPY_BYTES => *out = *block,
+            _ => out[..length].copy_from_slice(&text[content]),
+        }
+        out[length] = b'\n';
+        self.filled += length + 1;
+    }
+
+    /// Appends a line with its number.
+    #[inline]
+    pub(super) fn numbered(&mut self, counter: &Counter, text: &[u8], content: Range<usize>) {
+        self.reserve(Counter::BYTES);
+        if let Some(out) = self.bytes[self.filled..].first_chunk_mut() {
+            self.filled += counter.put(out);
+        }
+        self.content(text, content);
+        self.lines += 1;
+    }
+
+    /// Writes everything in order, stretches from the text that was kept or else from this one.
+    pub(super) fn write(&self, text: &[u8], out: &mut impl Write) -> io::Result<()> {
+        let text = self.kept.as_deref().unwrap_or(text);
+        let mut written = 0;
+        for (before, stretch) in &self.stretches {
+            out.write_all(&self.bytes[written..*before])?;
+            out.write_all(&text[stretch.clone()])?;
+            written = *before;
+        }
+        out.write_all(&self.bytes[written..self.filled])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_comes_out_in_order() {
+        let long = STRETCH_BYTES;
+        let text: Vec<u8> = (0..2 * long).map(|at| b'a' + (at % 26) as u8).collect();
+        let mut printed = Printed::default();
+        let mut expected = Vec::new();
+        let mut counter = Counter::new(1, 100, b":").unwrap();
+        let ranges = [0..1, 5..5, 7..100, 0..long, 3..long + 9, 2 * long - 3..2 * long, 9..73, 10..75];
+        for (number, range) in (1..).zip(ranges) {
+            counter.set(number);
+            printed.numbered(&counter, &text, range.clone());
+            printed.push(b"-");
+            expected.extend_from_slice(format!("{number}:").as_bytes());
+            expected.extend_from_slice(&text[range]);
+            expected.extend_from_slice(b"\n-");
+        }
+        let mut out = Vec::new();
+        printed.write(&text, &mut out).unwrap();
+        assert!(out == expected);
+        assert!(printed.stretches.len() == 2 && printed.bytes.len() < long / 4, "long lines are not copied");
+        let (mut owned, mut again) = (text.clone(), Vec::new());
+        printed.keep(&mut owned);
+        assert!(owned.is_empty());
+        printed.write(&owned, &mut again).unwrap();
+        assert!(again == expected);
+        printed.clear();
+        assert!(printed.is_empty());
+    }
+}

@@ -1,0 +1,137 @@
+//! What the direct path is asked for: the searcher that the other files of this folder give their
+//! methods to.
+
+use super::bits::Dense;
+use super::format::Format;
+use crate::arguments::{Binary, Color, Encoding, Output};
+use crate::flag;
+use crate::query::{Matching, Query};
+use crate::settings::Settings;
+use std::ops::ControlFlow;
+use std::sync::{Arc, OnceLock};
+
+/// What the direct path prints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Answer {
+    Lines,
+    Matches,
+    Count,
+    CountMatches,
+    Path,
+    PathWithout,
+    Quiet,
+    QuietWithout,
+}
+
+/// A searcher of files.
+#[derive(Clone, Debug)]
+pub(crate) struct Direct {
+    pub(super) query: Query,
+    pub(super) answer: Answer,
+    pub(super) format: Format,
+    pub(super) invert: bool,
+    pub(super) max_count: Option<u64>,
+    /// Named files are text until a line to be printed says otherwise, as mapped ones are in
+    /// ripgrep.
+    pub(super) as_mapped: bool,
+    pub(super) text: bool,
+    /// Files that were found end at their first NUL byte.
+    pub(super) quits: bool,
+    /// Files that were found are searched beyond NUL bytes.
+    pub(super) searches_binary: bool,
+    pub(super) sniff: bool,
+    pub(super) include_zero: bool,
+    /// As many as the system offers where nothing is said.
+    pub(super) threads: Option<usize>,
+    /// Programs for texts in which many lines match.
+    pub(super) dense: Arc<OnceLock<Option<Dense>>>,
+    pub(super) buffer: Vec<u8>,
+}
+
+impl Direct {
+    /// The direct path for these settings, where it can do what they ask.
+    pub(crate) fn new(settings: &Settings, matching: &Matching) -> Option<Direct> {
+        let Matching::Query(query) = matching else { return None };
+        let said = &settings.said;
+        // Separators between files need to know of both paths' results; with several threads the
+        // writer adds them.
+        let separated = settings.threads == 1 && settings.file_separator.is_some();
+        let answer = answer(settings)?;
+        let spans = matches!(answer, Answer::Matches | Answer::CountMatches);
+        let empty = spans && (query.main().can_be_empty() || said.invert_match);
+        // Colours come from the terminal too, not from flags alone.
+        let colored = settings.color != Color::Never;
+        if !flag::direct_implements(flag::FLAGS, settings) || colored || separated || empty {
+            return None;
+        }
+        Some(Direct {
+            query: query.clone(),
+            answer,
+            format: Format::new(settings),
+            invert: said.invert_match,
+            max_count: said.max_count,
+            as_mapped: settings.as_mapped,
+            text: said.binary == Binary::Text,
+            quits: said.binary == Binary::Auto
+                && !matches!(answer, Answer::PathWithout | Answer::QuietWithout),
+            searches_binary: said.binary == Binary::Search,
+            sniff: matches!(said.encoding, Encoding::Auto),
+            include_zero: said.include_zero,
+            threads: if settings.one_file { settings.file_threads } else { Some(1) },
+            dense: Arc::default(),
+            buffer: Vec::new(),
+        })
+    }
+
+    pub(super) fn any(&self, text: &[u8]) -> bool {
+        self.lines(text, |_| ControlFlow::Break(())).is_break()
+    }
+
+    /// Pushes the lines that are to be reported.
+    pub(super) fn lines(
+        &self,
+        text: &[u8],
+        mut push: impl FnMut(std::ops::Range<usize>) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        if !self.invert {
+            return self.query.matching_lines(text, push);
+        }
+        let mut at = 0;
+        self.query.matching_lines(text, |line| {
+            for other in pattern::line::each(&text[at..line.start], b'\n') {
+                push(at + other.start..at + other.end)?;
+            }
+            at = line.end;
+            ControlFlow::Continue(())
+        })?;
+        for other in pattern::line::each(&text[at..], b'\n') {
+            push(at + other.start..at + other.end)?;
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+fn answer(settings: &Settings) -> Option<Answer> {
+    let without = settings.output == Output::PathsWithout;
+    Some(match settings.output {
+        Output::Json => return None,
+        _ if settings.said.quiet => {
+            if without {
+                Answer::QuietWithout
+            } else {
+                Answer::Quiet
+            }
+        }
+        Output::Lines if settings.said.only_matching => Answer::Matches,
+        Output::Lines => Answer::Lines,
+        Output::Count => Answer::Count,
+        Output::CountMatches => Answer::CountMatches,
+        Output::Paths => Answer::Path,
+        Output::PathsWithout => Answer::PathWithout,
+    })
+}
+
+/// Whether a text begins with a byte order mark.
+pub(super) fn is_marked(text: &[u8]) -> bool {
+    [&b"\xef\xbb\xbf"[..], b"\xff\xfe", b"\xfe\xff"].iter().any(|mark| text.starts_with(mark))
+}

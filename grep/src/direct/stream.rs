@@ -1,0 +1,369 @@
+//! What is not held at once, a pipe or a large file: read piece by piece, searched as it comes.
+//!
+//! A piece is what one read gives up to the end of a line, so that a line is reported as soon as
+//! it was written; what is left of the next line moves to the front. Memory is that of the longest
+//! line. Where NUL bytes end lines or the search, the buffer is as large as that of
+//! `grep-searcher`: a text that turns out to be binary is given up at the same line. Texts that
+//! begin with a byte order mark are left to the general path, with what was read of them.
+
+use super::piece::{line_ends, PieceContext, PIECE_BYTES};
+use super::print::{PieceSink, ThreadScratch};
+use super::printed::Printed;
+use super::searcher::{is_marked, Answer, Direct};
+use crate::outcome::SearchOutcome;
+use crate::walk::Haystack;
+use std::io::{self, Read, Write};
+use std::os::unix::ffi::OsStrExt;
+
+/// As much is read at a time, but for longer lines.
+const BUFFER_BYTES: usize = 64 << 10;
+
+/// Bytes of the longest byte order mark.
+const MARK_BYTES: usize = 3;
+
+/// What became of a stream.
+pub(crate) enum Streamed {
+    Searched(io::Result<SearchOutcome>),
+    /// It needs the general path; these first bytes were read.
+    Left(Vec<u8>),
+}
+
+/// What a NUL byte in a text means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Nul {
+    /// A byte as any other.
+    Ignored,
+    /// The end of a line: the text is binary, and its matches are not printed.
+    EndsLine,
+    /// The end of the search.
+    EndsSearch,
+    /// The end of printing, where a line that is to be printed has one.
+    InLines,
+}
+
+impl Nul {
+    /// Bytes of a stream's buffer behind its first piece.
+    fn buffer_bytes(self) -> usize {
+        match self {
+            Nul::EndsLine | Nul::EndsSearch => BUFFER_BYTES,
+            Nul::Ignored | Nul::InLines => PIECE_BYTES,
+        }
+    }
+}
+
+/// A stream and the piece of it that is looked at.
+pub(super) struct Stream<R> {
+    from: R,
+    buffer: Vec<u8>,
+    /// As much of the buffer is in use.
+    room: usize,
+    /// The buffer need not be longer, as far as that is known: what the text has.
+    expected: usize,
+    filled: usize,
+    /// The end of the last whole line, or of the stream.
+    whole: usize,
+    /// The place in the stream of the buffer's first byte.
+    offset: u64,
+    on_nul: Nul,
+    /// The place in the stream of the first NUL byte that was looked for.
+    nul: Option<u64>,
+}
+
+impl<R: Read> Stream<R> {
+    fn new(from: R, on_nul: Nul) -> Stream<R> {
+        Stream::begun(from, on_nul, vec![0; BUFFER_BYTES], 0, usize::MAX)
+    }
+
+    /// A stream whose first bytes are in `buffer` already, `filled` of them, of about `expected` in
+    /// all.
+    pub(super) fn begun(
+        from: R,
+        on_nul: Nul,
+        mut buffer: Vec<u8>,
+        filled: usize,
+        expected: usize,
+    ) -> Stream<R> {
+        let room = BUFFER_BYTES.max(filled);
+        buffer.resize(room.max(buffer.len()), 0);
+        Stream { from, buffer, room, expected, filled, whole: 0, offset: 0, on_nul, nul: None }
+    }
+
+    /// The buffer, for the next stream.
+    pub(super) fn into_buffer(self) -> Vec<u8> {
+        self.buffer
+    }
+
+    fn piece(&self) -> &[u8] {
+        &self.buffer[..self.whole]
+    }
+
+    /// Whether a NUL byte ended the search.
+    fn has_quit(&self) -> bool {
+        self.on_nul == Nul::EndsSearch && self.nul.is_some()
+    }
+
+    /// Reads once, with more room where there is none; how much.
+    fn read(&mut self) -> io::Result<usize> {
+        if self.filled == self.room {
+            let doubled = 2 * self.filled;
+            self.room = if self.expected > self.filled { doubled.min(self.expected) } else { doubled };
+            self.buffer.resize(self.room.max(self.buffer.len()), 0);
+        }
+        self.read_up_to(self.room)
+    }
+
+    /// Reads once, as far as a place of the buffer.
+    fn read_up_to(&mut self, end: usize) -> io::Result<usize> {
+        loop {
+            match self.from.read(&mut self.buffer[self.filled..end]) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                read => return read.inspect(|bytes| self.filled += bytes),
+            }
+        }
+    }
+
+    /// Reads as many first bytes as it takes, which are a piece of their own then; whether they are
+    /// a byte order mark.
+    fn is_marked(&mut self) -> io::Result<bool> {
+        while self.filled < MARK_BYTES && self.read_up_to(MARK_BYTES)? > 0 {}
+        Ok(is_marked(&self.buffer[..self.filled]))
+    }
+
+    /// Goes on to the next piece; false at the end. `fresh` is where the bytes begin that were not
+    /// looked at yet.
+    fn next(&mut self) -> io::Result<bool> {
+        let mut fresh = self.filled - self.whole;
+        if self.offset == 0 && self.whole == 0 {
+            // What was read to find a byte order mark.
+            fresh = 0;
+        }
+        self.buffer.copy_within(self.whole..self.filled, 0);
+        self.offset += self.whole as u64;
+        self.filled -= self.whole;
+        if self.whole > 0 {
+            // The first piece is small, so that its answer is early.
+            self.room = self.room.max(self.on_nul.buffer_bytes());
+            self.buffer.resize(self.room.max(self.buffer.len()), 0);
+        }
+        loop {
+            self.look_for_nul(fresh);
+            if self.has_quit() {
+                return Ok(false);
+            }
+            if let Some(at) = memchr::memrchr(b'\n', &self.buffer[fresh..self.filled]) {
+                self.whole = fresh + at + 1;
+                return Ok(true);
+            }
+            fresh = self.filled;
+            if self.read()? == 0 {
+                self.whole = self.filled;
+                return Ok(self.filled > 0);
+            }
+        }
+    }
+
+    /// Notes the first NUL byte, and makes line ends of all from `fresh` on where they are ones.
+    fn look_for_nul(&mut self, fresh: usize) {
+        if !matches!(self.on_nul, Nul::EndsLine | Nul::EndsSearch) {
+            return;
+        }
+        let mut at = fresh;
+        while let Some(found) = memchr::memchr(0, &self.buffer[at..self.filled]) {
+            at += found;
+            self.nul.get_or_insert(self.offset + at as u64);
+            if self.on_nul == Nul::EndsSearch {
+                return;
+            }
+            self.buffer[at] = b'\n';
+        }
+    }
+}
+
+impl Direct {
+    /// Searches what has no length and may have no end.
+    pub(crate) fn stream(&self, haystack: &Haystack, from: impl Read, out: &mut impl Write) -> Streamed {
+        let mut stream = Stream::new(from, if self.text { Nul::Ignored } else { Nul::EndsLine });
+        let is_general = !self.can_stream();
+        let is_marked = if self.sniff { stream.is_marked() } else { Ok(false) };
+        match is_marked {
+            Err(error) => Streamed::Searched(Err(error)),
+            Ok(is_marked) if is_marked || is_general => {
+                stream.buffer.truncate(stream.filled);
+                Streamed::Left(stream.buffer)
+            }
+            Ok(_) => Streamed::Searched(self.search_stream(haystack, &mut stream, out)),
+        }
+    }
+
+    /// Whether the answer can be told from pieces. A limit is one of lines, which does not bound a
+    /// sum of matches.
+    pub(super) fn can_stream(&self) -> bool {
+        self.answer != Answer::CountMatches || self.max_count.is_none()
+    }
+
+    pub(super) fn search_stream(
+        &self,
+        haystack: &Haystack,
+        stream: &mut Stream<impl Read>,
+        out: &mut impl Write,
+    ) -> io::Result<SearchOutcome> {
+        let path = haystack.shown().as_os_str().as_bytes();
+        let any = match self.answer {
+            Answer::Lines | Answer::Matches => self.print_stream(path, stream, out)?,
+            Answer::Count | Answer::CountMatches => {
+                let count = self.count_stream(stream)?;
+                // Of a file that turned out to be binary no number is said.
+                if !stream.has_quit() {
+                    return self.say_count(path, count, out);
+                }
+                false
+            }
+            Answer::Path | Answer::PathWithout => {
+                let any = self.any_in_stream(stream)? == (self.answer == Answer::Path);
+                if any {
+                    out.write_all(&self.format.path_line(path))?;
+                }
+                any
+            }
+            Answer::Quiet => self.any_in_stream(stream)?,
+            Answer::QuietWithout => !self.any_in_stream(stream)?,
+        };
+        Ok(SearchOutcome { any, stats: None })
+    }
+
+    fn any_in_stream(&self, stream: &mut Stream<impl Read>) -> io::Result<bool> {
+        while stream.next()? {
+            if self.any(stream.piece()) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn count_stream(&self, stream: &mut Stream<impl Read>) -> io::Result<u64> {
+        let (mut count, mut scratch) = (0, ThreadScratch::default());
+        while stream.next()? {
+            match self.max_count {
+                None => count += self.count_piece(stream.piece(), &mut scratch),
+                Some(most) => {
+                    count += self.count_up_to(stream.piece(), most - count);
+                    if count == most {
+                        break;
+                    }
+                }
+            }
+        }
+        Ok(count)
+    }
+
+    fn print_stream(
+        &self,
+        path: &[u8],
+        stream: &mut Stream<impl Read>,
+        out: &mut impl Write,
+    ) -> io::Result<bool> {
+        let prefix = self.format.prefix(path);
+        let checks_lines = stream.on_nul == Nul::InLines;
+        let mut context = PieceContext { checks_lines, ..PieceContext::new(&prefix, self.max_count) };
+        let (mut printed, mut scratch, mut any) = (Printed::default(), ThreadScratch::default(), false);
+        while stream.next()? {
+            let text = stream.piece();
+            if stream.nul.is_some() && self.any(text) {
+                any = true;
+                break;
+            }
+            if stream.nul.is_none() {
+                context.piece = 0..text.len();
+                context.offset = stream.offset;
+                let ends = self.print_piece(text, &context, &mut scratch, &mut printed);
+                let mut sink = PieceSink { direct: self, path, text, out: &mut *out, any };
+                let written = sink.write(&printed)?;
+                any = sink.any;
+                context.most = context.most.map(|most| most - printed.lines);
+                if written.is_break() || context.most == Some(0) {
+                    return Ok(any);
+                }
+                if self.format.line_number {
+                    context.first_line += ends.unwrap_or_else(|| line_ends(text));
+                }
+            }
+        }
+        if let Some(at) = stream.nul.filter(|_| any) {
+            let said =
+                if stream.has_quit() { self.format.stopped(path, at) } else { self.format.binary(path, at) };
+            out.write_all(&said)?;
+        }
+        Ok(any)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Gives its bytes in parts of certain lengths.
+    struct Parts<'t>(&'t [u8], std::iter::Cycle<std::vec::IntoIter<usize>>);
+
+    impl Read for Parts<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            let wanted = self.1.next().unwrap_or(1).min(buffer.len());
+            self.0.read(&mut buffer[..wanted])
+        }
+    }
+
+    fn pieces(text: &[u8], lengths: Vec<usize>, on_nul: Nul) -> (Vec<(u64, Vec<u8>)>, Option<u64>) {
+        let mut stream = Stream::new(Parts(text, lengths.into_iter().cycle()), on_nul);
+        assert!(!stream.is_marked().unwrap());
+        let mut all = Vec::new();
+        while stream.next().unwrap() {
+            all.push((stream.offset, stream.piece().to_vec()));
+        }
+        (all, stream.nul)
+    }
+
+    #[test]
+    fn pieces_are_whole_lines_of_the_whole_text() {
+        let long =
+            [&b"x".repeat(3 * BUFFER_BYTES)[..], b"\nshort\n", &b"ab\n".repeat(50_000), b"open"].concat();
+        for text in [&b""[..], b"\n", b"a", b"a\nb", b"a\nb\n", &long] {
+            for lengths in [vec![1, 7], vec![1 << 20], vec![3, 50_000, 1]] {
+                for on_nul in [Nul::EndsLine, Nul::EndsSearch, Nul::InLines] {
+                    let (pieces, nul) = pieces(text, lengths.clone(), on_nul);
+                    let mut at = 0;
+                    for (number, (offset, piece)) in pieces.iter().enumerate() {
+                        assert_eq!(*offset, at as u64);
+                        assert!(piece.ends_with(b"\n") || number + 1 == pieces.len());
+                        assert_eq!(piece[..], text[at..at + piece.len()]);
+                        at += piece.len();
+                    }
+                    assert_eq!((at, nul), (text.len(), None));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_nul_byte_ends_a_line_or_the_text_or_nothing() {
+        for lengths in [vec![1], vec![2, 3], vec![100]] {
+            let (all, nul) = pieces(b"abc\nd\0e\n\0f", lengths.clone(), Nul::EndsLine);
+            assert_eq!(all.into_iter().flat_map(|(_, piece)| piece).collect::<Vec<u8>>(), b"abc\nd\ne\n\nf");
+            assert_eq!(nul, Some(5));
+            assert_eq!(pieces(b"a\0b\n", lengths, Nul::Ignored).1, None);
+        }
+        let (all, nul) = pieces(b"abc\nd\0e\n\0f", vec![4, 1], Nul::EndsSearch);
+        assert_eq!((all, nul), (vec![(0, b"abc\n".to_vec())], Some(5)));
+        let (all, nul) = pieces(b"abc\nd\0e\n\0f", vec![100], Nul::EndsSearch);
+        assert_eq!((all, nul), (Vec::new(), Some(5)));
+    }
+
+    #[test]
+    fn a_long_line_takes_no_more_room_than_the_text_has() {
+        let text = "x".repeat(5 * BUFFER_BYTES);
+        for expected in [0, text.len() / 2, text.len() + 1, usize::MAX] {
+            let mut stream = Stream::begun(text.as_bytes(), Nul::InLines, Vec::new(), 0, expected);
+            while stream.next().unwrap() {}
+            let most = if expected == text.len() + 1 { expected } else { 16 * BUFFER_BYTES };
+            assert!((text.len()..=most).contains(&stream.buffer.len()), "{expected}");
+        }
+    }
+}

@@ -1,0 +1,364 @@
+//! Flags about what is printed.
+
+use super::entry::Flag;
+use super::entry::Paths::{Both, BothWhere, General};
+use crate::arguments::{Around, Buffering, Color, Given, Mode, Output, Sort, SortKey};
+use crate::settings::Settings;
+use anyhow::{bail, Result};
+use std::os::unix::ffi::OsStringExt;
+
+fn sort(name: &str, reverse: bool) -> Result<Option<Sort>> {
+    let key = match name {
+        "none" => return Ok(None),
+        "path" => SortKey::Path,
+        "modified" => SortKey::Modified,
+        "accessed" => SortKey::Accessed,
+        "created" => SortKey::Created,
+        other => bail!("unrecognized order {other:?}: none, path, modified, accessed or created"),
+    };
+    Ok(Some(Sort { key, reverse }))
+}
+
+/// Whether lines around matches are not printed.
+fn no_context(settings: &Settings) -> bool {
+    !settings.said.around.all && settings.said.around.lines() == (0, 0)
+}
+
+const ORDERS: &[&str] = &["none", "path", "modified", "accessed", "created"];
+
+pub(super) const FLAGS: &[Flag] = &[
+    Flag::taking(
+        "after-context",
+        BothWhere(no_context),
+        "N",
+        "Print this many lines after a match.",
+        |a, given| {
+            a.around = Around { after: Some(given.number()?), ..a.around.limited() };
+            Ok(())
+        },
+    )
+    .short('A'),
+    Flag::taking(
+        "before-context",
+        BothWhere(no_context),
+        "N",
+        "Print this many lines before a match.",
+        |a, given| {
+            a.around = Around { before: Some(given.number()?), ..a.around.limited() };
+            Ok(())
+        },
+    )
+    .short('B'),
+    Flag::switch("block-buffered", Both, "Write output in blocks.", |a, given| {
+        a.buffering = if given.on() { Buffering::Block } else { Buffering::Auto };
+        Ok(())
+    })
+    .negated("no-block-buffered"),
+    Flag::switch("byte-offset", Both, "Print where each line begins, in bytes.", |a, given| {
+        a.byte_offset = given.on();
+        Ok(())
+    })
+    .short('b')
+    .negated("no-byte-offset"),
+    Flag::taking(
+        "color",
+        BothWhere(|settings| settings.color == Color::Never),
+        "WHEN",
+        "When to colour: never, auto, always or ansi.",
+        |a, given| {
+            a.color = match given.text()?.as_str() {
+                "never" => Color::Never,
+                "auto" => Color::Auto,
+                "always" => Color::Always,
+                "ansi" => Color::Ansi,
+                other => bail!("choice {other:?} is unrecognized: never, auto, always or ansi"),
+            };
+            Ok(())
+        },
+    )
+    .choices(&["never", "auto", "always", "ansi"]),
+    Flag::taking(
+        "colors",
+        Both,
+        "SPEC",
+        "A colour, such as match:fg:magenta; may be repeated.",
+        |a, given| {
+            a.colors.push(given.text()?.parse()?);
+            Ok(())
+        },
+    ),
+    Flag::switch(
+        "column",
+        BothWhere(|settings| !settings.column),
+        "Print the column of a line's first match.",
+        |a, given| {
+            a.column = Some(given.on());
+            Ok(())
+        },
+    )
+    .negated("no-column"),
+    Flag::taking(
+        "context",
+        BothWhere(no_context),
+        "N",
+        "Print this many lines before and after a match.",
+        |a, given| {
+            a.around = Around { both: Some(given.number()?), ..a.around.limited() };
+            Ok(())
+        },
+    )
+    .short('C'),
+    Flag::taking(
+        "context-separator",
+        Both,
+        "TEXT",
+        "What separates lines that do not follow each other.",
+        |a, given| {
+            a.context_separator = Some(if given.on() { Some(given.unescaped()?) } else { None });
+            Ok(())
+        },
+    )
+    .negated("no-context-separator"),
+    Flag::switch("count", Both, "Print the number of matching lines of each file.", |a, _| {
+        a.set_mode(Mode::Search(Output::Count));
+        Ok(())
+    })
+    .short('c'),
+    Flag::switch("count-matches", Both, "Print the number of matches of each file.", |a, _| {
+        a.set_mode(Mode::Search(Output::CountMatches));
+        Ok(())
+    }),
+    Flag::taking(
+        "field-context-separator",
+        Both,
+        "TEXT",
+        "What separates fields of lines around a match.",
+        |a, given| {
+            a.field_context_separator = Some(given.unescaped()?);
+            Ok(())
+        },
+    ),
+    Flag::taking(
+        "field-match-separator",
+        Both,
+        "TEXT",
+        "What separates fields of matching lines.",
+        |a, given| {
+            a.field_match_separator = Some(given.unescaped()?);
+            Ok(())
+        },
+    ),
+    Flag::switch("files-with-matches", Both, "Print the paths of files with a match.", |a, _| {
+        a.set_mode(Mode::Search(Output::Paths));
+        Ok(())
+    })
+    .short('l'),
+    Flag::switch("files-without-match", Both, "Print the paths of files without a match.", |a, _| {
+        a.set_mode(Mode::Search(Output::PathsWithout));
+        Ok(())
+    }),
+    Flag::switch("heading", Both, "Print a file's path once, above its lines.", |a, given| {
+        a.heading = Some(given.on());
+        Ok(())
+    })
+    .negated("no-heading"),
+    Flag::taking(
+        "hostname-bin",
+        Both,
+        "COMMAND",
+        "A command that prints the host's name for hyperlinks.",
+        |a, given| {
+            let path = given.path();
+            a.hostname_bin = (!path.as_os_str().is_empty()).then_some(path);
+            Ok(())
+        },
+    ),
+    Flag::taking(
+        "hyperlink-format",
+        BothWhere(|settings| settings.said.hyperlink_format.is_empty()),
+        "FORMAT",
+        "How paths become hyperlinks, or a format's name.",
+        |a, given| {
+            a.hyperlink_format = given.text()?.parse()?;
+            Ok(())
+        },
+    ),
+    Flag::switch("include-zero", Both, "With -c, print files without a match too.", |a, given| {
+        a.include_zero = given.on();
+        Ok(())
+    })
+    .negated("no-include-zero"),
+    Flag::switch(
+        "json",
+        BothWhere(|settings| settings.output != Output::Json),
+        "Print results as JSON, one object a line.",
+        |a, given| {
+            a.set_mode(Mode::Search(if given.on() { Output::Json } else { Output::Lines }));
+            Ok(())
+        },
+    )
+    .negated("no-json"),
+    Flag::switch("line-buffered", Both, "Write output line by line.", |a, given| {
+        a.buffering = if given.on() { Buffering::Line } else { Buffering::Auto };
+        Ok(())
+    })
+    .negated("no-line-buffered"),
+    Flag::switch("line-number", Both, "Print line numbers (the default on a terminal).", |a, _| {
+        a.line_number = Some(true);
+        Ok(())
+    })
+    .short('n'),
+    Flag::taking(
+        "max-columns",
+        BothWhere(|settings| settings.said.max_columns.is_none()),
+        "N",
+        "Leave out lines longer than this; 0 is no limit.",
+        |a, given| {
+            let most: u64 = given.number()?;
+            a.max_columns = (most != 0).then_some(most);
+            Ok(())
+        },
+    )
+    .short('M'),
+    Flag::switch(
+        "max-columns-preview",
+        Both,
+        "Print the beginning of lines that -M leaves out.",
+        |a, given| {
+            a.max_columns_preview = given.on();
+            Ok(())
+        },
+    )
+    .negated("no-max-columns-preview"),
+    Flag::switch("no-filename", Both, "Print no paths with lines.", |a, _| {
+        a.with_filename = Some(false);
+        Ok(())
+    })
+    .short('I'),
+    Flag::switch("no-line-number", Both, "Print no line numbers.", |a, _| {
+        a.line_number = Some(false);
+        Ok(())
+    })
+    .short('N'),
+    Flag::switch("null", Both, "Print a NUL byte after each path.", |a, _| {
+        a.null = true;
+        Ok(())
+    })
+    .short('0'),
+    Flag::switch(
+        "only-matching",
+        Both,
+        "Print each match on a line of its own, and nothing around it.",
+        |a, _| {
+            a.only_matching = true;
+            Ok(())
+        },
+    )
+    .short('o'),
+    Flag::taking(
+        "path-separator",
+        BothWhere(|settings| settings.said.path_separator.is_none_or(|byte| byte == b'/')),
+        "BYTE",
+        "What separates the parts of a printed path.",
+        |a, given| {
+            let bytes = given.unescaped()?;
+            a.path_separator = match bytes[..] {
+                [] => None,
+                [byte] => Some(byte),
+                _ => bail!("a path separator is exactly one byte, and {} bytes were given", bytes.len()),
+            };
+            Ok(())
+        },
+    ),
+    Flag::switch("passthru", BothWhere(no_context), "Print all lines, matching or not.", |a, _| {
+        a.around = Around { all: true, ..Around::default() };
+        Ok(())
+    })
+    .alias(&["passthrough"]),
+    Flag::switch(
+        "pretty",
+        BothWhere(|settings| settings.color == Color::Never),
+        "Equal to --color=always --heading --line-number.",
+        |a, _| {
+            a.color = Color::Always;
+            a.heading = Some(true);
+            a.line_number = Some(true);
+            Ok(())
+        },
+    )
+    .short('p'),
+    Flag::switch("quiet", Both, "Print nothing; the exit status says whether there is a match.", |a, _| {
+        a.quiet = true;
+        Ok(())
+    })
+    .short('q'),
+    Flag::taking(
+        "replace",
+        General,
+        "TEXT",
+        "Print this in place of each match; $1 and $name are groups.",
+        |a, given| {
+            a.replace = match given {
+                Given::Value(value) => Some(value.into_vec()),
+                _ => None,
+            };
+            Ok(())
+        },
+    )
+    .short('r'),
+    Flag::taking(
+        "sort",
+        Both,
+        "ORDER",
+        "Order of files: none, path, modified, accessed or created; one thread.",
+        |a, given| {
+            a.sort = sort(&given.text()?, false)?;
+            Ok(())
+        },
+    )
+    .choices(ORDERS),
+    Flag::switch("sort-files", Both, "Equal to --sort path.", |a, given| {
+        a.sort = if given.on() { sort("path", false)? } else { None };
+        Ok(())
+    })
+    .negated("no-sort-files"),
+    Flag::taking("sortr", Both, "ORDER", "As --sort, the other way round.", |a, given| {
+        a.sort = sort(&given.text()?, true)?;
+        Ok(())
+    })
+    .choices(ORDERS),
+    Flag::switch(
+        "stats",
+        BothWhere(|settings| !settings.stats),
+        "Print statistics about the search at its end.",
+        |a, given| {
+            a.stats = given.on();
+            Ok(())
+        },
+    )
+    .negated("no-stats"),
+    Flag::switch(
+        "trim",
+        BothWhere(|settings| !settings.said.trim),
+        "Leave out white space at the beginning of lines.",
+        |a, given| {
+            a.trim = given.on();
+            Ok(())
+        },
+    )
+    .negated("no-trim"),
+    Flag::switch("vimgrep", General, "Print a line for every match, with path, line and column.", |a, _| {
+        a.vimgrep = true;
+        Ok(())
+    }),
+    Flag::switch(
+        "with-filename",
+        Both,
+        "Print the path with each line (the default for more than one file).",
+        |a, _| {
+            a.with_filename = Some(true);
+            Ok(())
+        },
+    )
+    .short('H'),
+];

@@ -1,0 +1,185 @@
+//! Flags about what to look for.
+
+use super::entry::Flag;
+use super::entry::Paths::{Both, BothWhere};
+use crate::arguments::{Boundary, Case, Engine, PatternSource};
+use crate::settings::Settings;
+
+/// Whether PCRE2 was not asked for by name.
+fn no_pcre2(settings: &Settings) -> bool {
+    settings.said.engine != Engine::Pcre2
+}
+
+pub(super) const FLAGS: &[Flag] = &[
+    Flag::taking(
+        "and",
+        Both,
+        "PATTERN",
+        "Only lines that also match this pattern; may be repeated.",
+        |a, given| {
+            a.and.push(given.text()?);
+            Ok(())
+        },
+    ),
+    Flag::switch(
+        "auto-hybrid-regex",
+        BothWhere(no_pcre2),
+        "Use PCRE2 where the pattern needs it.",
+        |a, given| {
+            a.engine = if given.on() { Engine::Auto } else { Engine::Default };
+            Ok(())
+        },
+    )
+    .negated("no-auto-hybrid-regex"),
+    Flag::switch("case-sensitive", Both, "Upper and lower case differ (the default).", |a, _| {
+        a.case = Case::Sensitive;
+        Ok(())
+    })
+    .short('s'),
+    Flag::switch(
+        "crlf",
+        BothWhere(|settings| !settings.said.crlf),
+        "Lines may end with a carriage return and a line feed.",
+        |a, given| {
+            a.crlf = given.on();
+            a.null_data &= !given.on();
+            Ok(())
+        },
+    )
+    .negated("no-crlf"),
+    Flag::taking("dfa-size-limit", Both, "SIZE", "Most memory for the automaton's cache.", |a, given| {
+        a.dfa_size_limit = Some(usize::try_from(given.size()?)?);
+        Ok(())
+    }),
+    Flag::taking(
+        "engine",
+        BothWhere(no_pcre2),
+        "ENGINE",
+        "Who matches: default, pcre2, cuda (a graphics card) or auto.",
+        |a, given| {
+            a.engine = match given.text()?.as_str() {
+                "default" => Engine::Default,
+                "pcre2" => Engine::Pcre2,
+                "auto" => Engine::Auto,
+                "cuda" => Engine::Cuda,
+                other => anyhow::bail!("unrecognized engine {other:?}: default, pcre2, cuda or auto"),
+            };
+            Ok(())
+        },
+    )
+    .choices(&["default", "pcre2", "cuda", "auto"]),
+    Flag::taking(
+        "file",
+        Both,
+        "FILE",
+        "Take patterns from this file, one a line; - is standard input.",
+        |a, given| {
+            a.patterns.push(PatternSource::File(given.path()));
+            Ok(())
+        },
+    )
+    .short('f'),
+    Flag::switch("fixed-strings", Both, "Patterns are strings, not regular expressions.", |a, given| {
+        a.fixed_strings = given.on();
+        Ok(())
+    })
+    .short('F')
+    .negated("no-fixed-strings"),
+    Flag::switch("ignore-case", Both, "Upper and lower case do not differ.", |a, _| {
+        a.case = Case::Insensitive;
+        Ok(())
+    })
+    .short('i'),
+    Flag::switch("line-regexp", Both, "A match must be a whole line.", |a, _| {
+        a.boundary = Boundary::Line;
+        Ok(())
+    })
+    .short('x'),
+    Flag::switch(
+        "multiline",
+        BothWhere(|settings| !settings.said.multiline),
+        "A match may span lines.",
+        |a, given| {
+            a.multiline = given.on();
+            Ok(())
+        },
+    )
+    .short('U')
+    .negated("no-multiline"),
+    Flag::switch(
+        "multiline-dotall",
+        Both,
+        "With -U, a dot matches the end of a line as well.",
+        |a, given| {
+            a.multiline_dotall = given.on();
+            Ok(())
+        },
+    )
+    .negated("no-multiline-dotall"),
+    Flag::switch("no-unicode", Both, "Classes, case and boundaries are ASCII's.", |a, given| {
+        a.no_unicode = given.on();
+        Ok(())
+    })
+    .negated("unicode"),
+    Flag::switch("no-pcre2-unicode", Both, "Equal to --no-unicode.", |a, given| {
+        a.no_unicode = given.on();
+        Ok(())
+    })
+    .negated("pcre2-unicode"),
+    Flag::taking(
+        "not",
+        Both,
+        "PATTERN",
+        "Only lines that do not match this pattern; may be repeated.",
+        |a, given| {
+            a.not.push(given.text()?);
+            Ok(())
+        },
+    ),
+    Flag::switch(
+        "null-data",
+        BothWhere(|settings| !settings.said.null_data),
+        "Lines end with a NUL byte.",
+        |a, _| {
+            a.null_data = true;
+            a.crlf = false;
+            Ok(())
+        },
+    ),
+    Flag::switch(
+        "pcre2",
+        BothWhere(no_pcre2),
+        "Match with PCRE2: look-around and back-references.",
+        |a, given| {
+            a.engine = if given.on() { Engine::Pcre2 } else { Engine::Default };
+            Ok(())
+        },
+    )
+    .short('P')
+    .negated("no-pcre2"),
+    Flag::taking("regex-size-limit", Both, "SIZE", "Most memory for a compiled pattern.", |a, given| {
+        a.regex_size_limit = Some(usize::try_from(given.size()?)?);
+        Ok(())
+    }),
+    Flag::taking(
+        "regexp",
+        Both,
+        "PATTERN",
+        "A pattern; may be repeated, and may begin with a dash.",
+        |a, given| {
+            a.patterns.push(PatternSource::Given(given.text()?));
+            Ok(())
+        },
+    )
+    .short('e'),
+    Flag::switch("smart-case", Both, "Case differs where a pattern has an upper-case letter.", |a, _| {
+        a.case = Case::Smart;
+        Ok(())
+    })
+    .short('S'),
+    Flag::switch("word-regexp", Both, "A match must begin and end at words' ends.", |a, _| {
+        a.boundary = Boundary::Word;
+        Ok(())
+    })
+    .short('w'),
+];

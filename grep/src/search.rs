@@ -1,0 +1,170 @@
+//! Runs the search: one thread or several over the haystacks, results in one piece per file.
+
+use super::arguments::Output;
+use super::explain;
+use super::query::Matching;
+use super::results::Results;
+use super::say;
+use super::settings::Settings;
+use super::stdout::Stdout;
+use super::walk::{self, Haystack};
+use super::worker::Worker;
+use anyhow::Result;
+use grep_printer::Stats;
+use ignore::WalkState;
+use std::io::{self, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Mutex;
+use std::time::Instant;
+
+/// Whether anything matched.
+///
+/// # Errors
+/// What cannot be built: pattern, globs, preprocessor. What goes wrong with a file is said and the
+/// search goes on.
+pub(super) fn run(settings: &Settings) -> Result<bool> {
+    let start = Instant::now();
+    let matching = Matching::new(settings)?;
+    if settings.said.debug {
+        say::warning(explain::sentence(&matching));
+    }
+    if !settings.can_match() {
+        return Ok(false);
+    }
+    if settings.threads == 1 {
+        one_thread(settings, matching, start)
+    } else {
+        many_threads(settings, matching, start)
+    }
+}
+
+fn one_thread(settings: &Settings, matching: Matching, start: Instant) -> Result<bool> {
+    let haystacks = match walk::alone(settings) {
+        Some(haystack) => Box::new(std::iter::once(haystack)),
+        None => walked(settings)?,
+    };
+    let mut worker = Worker::new(settings, matching, Stdout::new(settings))?;
+    let (mut matched, mut searched) = (false, false);
+    let mut stats = settings.stats.then(Stats::new);
+    for haystack in haystacks {
+        searched = true;
+        match worker.search(&haystack) {
+            Ok(found) => {
+                matched |= found.any;
+                add(stats.as_mut(), found.stats.as_ref());
+            }
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => break,
+            Err(error) => say::error(format_args!("{}: {error}", haystack.path.display())),
+        }
+        if matched && settings.quit_after_match {
+            break;
+        }
+    }
+    nothing_searched(settings, searched);
+    match worker.writer().flush() {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => return Err(error.into()),
+        _ => {}
+    }
+    if let Some(stats) = stats {
+        // A closed pipe is no reason to fail.
+        let _ = print_stats(settings, &stats, start, worker.writer());
+    }
+    Ok(matched)
+}
+
+fn walked(settings: &Settings) -> Result<Box<dyn Iterator<Item = Haystack> + '_>> {
+    let entries = walk::builder(settings)?.build();
+    let haystacks = entries.filter_map(|entry| Haystack::new(entry, settings.implicit_path));
+    Ok(walk::sorted(haystacks, settings.sort()))
+}
+
+fn many_threads(settings: &Settings, matching: Matching, start: Instant) -> Result<bool> {
+    let results = Results::new(settings);
+    let matched = AtomicBool::new(false);
+    let searched = AtomicBool::new(false);
+    let stats = Mutex::new(settings.stats.then(Stats::new));
+    let worker = Worker::new(settings, matching, results.writer())?;
+    walk::builder(settings)?.build_parallel().run(|| {
+        let (matched, searched, stats) = (&matched, &searched, &stats);
+        let mut worker = worker.clone();
+        Box::new(move |entry| {
+            let Some(haystack) = Haystack::new(entry, settings.implicit_path) else {
+                return WalkState::Continue;
+            };
+            searched.store(true, Ordering::Relaxed);
+            let printed = match worker.search(&haystack) {
+                Ok(found) => {
+                    matched.fetch_or(found.any, Ordering::Relaxed);
+                    if found.stats.is_some() {
+                        add(lock(stats).as_mut(), found.stats.as_ref());
+                    }
+                    worker.writer().finish()
+                }
+                Err(error) => worker.writer().give_up().and(Err(error)),
+            };
+            match printed {
+                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return WalkState::Quit,
+                Err(error) => say::error(format_args!("{}: {error}", haystack.path.display())),
+                Ok(()) => (),
+            }
+            if settings.quit_after_match && matched.load(Ordering::Relaxed) {
+                WalkState::Quit
+            } else {
+                WalkState::Continue
+            }
+        })
+    });
+    drop(worker);
+    nothing_searched(settings, searched.load(Ordering::Relaxed));
+    if let Some(stats) = lock(&stats).as_ref() {
+        // A closed pipe is no reason to fail.
+        let _ = print_stats(settings, stats, start, &mut results.into_out());
+    }
+    Ok(matched.load(Ordering::Relaxed))
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+fn add(sum: Option<&mut Stats>, found: Option<&Stats>) {
+    if let (Some(sum), Some(found)) = (sum, found) {
+        *sum += found;
+    }
+}
+
+fn nothing_searched(settings: &Settings, searched: bool) {
+    if settings.implicit_path && !searched {
+        say::error(
+            "no files were searched: ignore files, hidden files, globs or types may have excluded them all; \
+             --files lists what would be searched, -uu lifts most rules",
+        );
+    }
+}
+
+fn print_stats(settings: &Settings, stats: &Stats, start: Instant, out: &mut dyn Write) -> io::Result<()> {
+    let elapsed = start.elapsed();
+    if settings.output == Output::Json {
+        let total = serde_json::json!({
+            "secs": elapsed.as_secs(),
+            "nanos": elapsed.subsec_nanos(),
+            "human": format!("{:0.6}s", elapsed.as_secs_f64()),
+        });
+        let summary =
+            serde_json::json!({ "data": { "elapsed_total": total, "stats": stats }, "type": "summary" });
+        return writeln!(out, "{summary}");
+    }
+    writeln!(out)?;
+    for (number, what) in [
+        (stats.matches(), "matches"),
+        (stats.matched_lines(), "matched lines"),
+        (stats.searches_with_match(), "files contained matches"),
+        (stats.searches(), "files searched"),
+        (stats.bytes_printed(), "bytes printed"),
+        (stats.bytes_searched(), "bytes searched"),
+    ] {
+        writeln!(out, "{number} {what}")?;
+    }
+    writeln!(out, "{:0.6} seconds spent searching", stats.elapsed().as_secs_f64())?;
+    writeln!(out, "{:0.6} seconds total", elapsed.as_secs_f64())
+}

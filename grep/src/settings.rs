@@ -1,0 +1,324 @@
+//! From what was said to what is done: defaults that depend on the terminal, on the paths and on
+//! each other; pattern files; globs.
+//!
+//! What only one part needs (printers, searchers, walkers) is built by that part from these values.
+//! Source of the defaults: the documented behaviour of ripgrep 15.
+
+use super::arguments::{
+    Arguments, Binary, Boundary, Case, Color, Encoding, Mapping, Mode, Output, PatternSource, Sort,
+};
+use anyhow::{bail, ensure, Context, Result};
+use grep_printer::{ColorSpecs, HyperlinkConfig, HyperlinkEnvironment};
+use std::collections::HashSet;
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+
+/// All that a search needs to know.
+#[derive(Debug)]
+pub(super) struct Settings {
+    /// What was said, where it needs no interpretation.
+    pub(super) said: Arguments,
+    /// What is printed; lines for modes that do not search.
+    pub(super) output: Output,
+    /// The patterns, each once.
+    pub(super) patterns: Vec<String>,
+    /// Where to search; never empty.
+    pub(super) paths: Vec<PathBuf>,
+    /// No path was given: the working directory or standard input was chosen.
+    pub(super) implicit_path: bool,
+    /// Exactly one thing that is not a folder is searched.
+    pub(super) one_file: bool,
+    /// The working directory.
+    pub(super) folder: PathBuf,
+    pub(super) color: Color,
+    pub(super) colors: ColorSpecs,
+    pub(super) hyperlink: HyperlinkConfig,
+    pub(super) column: bool,
+    pub(super) heading: bool,
+    pub(super) line_number: bool,
+    pub(super) with_filename: bool,
+    /// Printed between the results of two files.
+    pub(super) file_separator: Option<Vec<u8>>,
+    pub(super) context_separator: Option<Vec<u8>>,
+    pub(super) field_match_separator: Vec<u8>,
+    pub(super) field_context_separator: Vec<u8>,
+    pub(super) path_terminator: Option<u8>,
+    /// Statistics are collected.
+    pub(super) stats: bool,
+    /// One match decides everything.
+    pub(super) quit_after_match: bool,
+    /// Threads of the walk.
+    pub(super) threads: usize,
+    /// Threads that may search one large file; as many as the system offers where nothing was said.
+    pub(super) file_threads: Option<usize>,
+    /// Named files are text until a line to be printed says otherwise, as files that ripgrep maps
+    /// are. Nothing is mapped.
+    pub(super) as_mapped: bool,
+    pub(super) terminal: bool,
+}
+
+impl Settings {
+    /// Interprets the command line.
+    ///
+    /// # Errors
+    /// One sentence: no pattern, a pattern file that cannot be read, and the like.
+    pub(super) fn new(mut said: Arguments) -> Result<Settings> {
+        let mut stdin = Stdin::Free;
+        let output = output(&said);
+        let patterns = patterns(&mut said, &mut stdin)?;
+        let (paths, implicit_path) = paths(&mut said, stdin)?;
+        let one_file = paths.len() == 1 && (is_stdin(&paths[0]) || !paths[0].is_dir());
+        let only_stdin = paths.len() == 1 && is_stdin(&paths[0]);
+        let terminal = std::io::stdout().is_terminal();
+        let stats = matches!(said.mode, Mode::Search(_)) && (said.stats || output == Output::Json);
+        let heading = !said.vimgrep && said.heading.unwrap_or(terminal);
+        let column = said.column.unwrap_or(said.vimgrep);
+        let context_separator = said.context_separator.clone().unwrap_or(Some(b"--".to_vec()));
+        Ok(Settings {
+            output,
+            patterns,
+            implicit_path,
+            one_file,
+            folder: working_directory()?,
+            color: color(&said, terminal),
+            colors: colors(&said),
+            hyperlink: hyperlink(&said),
+            column,
+            heading,
+            line_number: line_number(&said, output, column, terminal && !only_stdin),
+            with_filename: said.with_filename.unwrap_or(said.vimgrep || !one_file),
+            file_separator: file_separator(&said, output, heading, context_separator.as_ref()),
+            context_separator,
+            field_match_separator: said.field_match_separator.clone().unwrap_or(b":".to_vec()),
+            field_context_separator: said.field_context_separator.clone().unwrap_or(b"-".to_vec()),
+            path_terminator: said.null.then_some(0),
+            stats,
+            quit_after_match: !stats && said.quiet,
+            threads: if said.sort.is_some() || one_file { 1 } else { said.threads.unwrap_or_else(cores) },
+            file_threads: said.threads,
+            as_mapped: as_mapped(&said, &paths),
+            terminal,
+            paths,
+            said,
+        })
+    }
+
+    /// Whether a search can find anything at all.
+    pub(super) fn can_match(&self) -> bool {
+        (!self.patterns.is_empty() || self.said.invert_match) && self.said.max_count != Some(0)
+    }
+
+    /// Whether standard output may be one of the files that are searched.
+    pub(super) fn searches(&self) -> bool {
+        matches!(self.said.mode, Mode::Search(_))
+    }
+
+    /// The order of files.
+    pub(super) fn sort(&self) -> Option<Sort> {
+        self.said.sort
+    }
+
+    /// What NUL bytes mean in a file that was named or found.
+    pub(super) fn binary(&self, named: bool) -> grep_searcher::BinaryDetection {
+        if self.said.binary == Binary::Text || self.said.null_data {
+            grep_searcher::BinaryDetection::none()
+        } else if named || self.said.binary == Binary::Search {
+            grep_searcher::BinaryDetection::convert(0)
+        } else {
+            grep_searcher::BinaryDetection::quit(0)
+        }
+    }
+
+    /// Options of an expression, by what was said.
+    pub(super) fn expression(&self) -> pattern::regex::Options {
+        use pattern::regex::{self, Terminator, Unit};
+        let said = &self.said;
+        let mut options = regex::Options::default();
+        options.case = match said.case {
+            Case::Sensitive => regex::Case::Sensitive,
+            Case::Insensitive => regex::Case::Insensitive,
+            Case::Smart => regex::Case::Smart,
+        };
+        options.boundary = match said.boundary {
+            Boundary::None => regex::Boundary::None,
+            Boundary::Word => regex::Boundary::Word,
+            Boundary::Line => regex::Boundary::Line,
+        };
+        options.terminator = match (said.crlf, said.null_data) {
+            (true, _) => Terminator::CrLf,
+            (_, true) => Terminator::Nul,
+            _ => Terminator::LineFeed,
+        };
+        options.unit = if said.multiline { Unit::Text } else { Unit::Line };
+        options.multi_line = true;
+        options.dot_matches_new_line = said.multiline && said.multiline_dotall;
+        options.fixed_strings = said.fixed_strings;
+        options.unicode = !said.no_unicode;
+        options.excluded = (said.binary != Binary::Text && !said.null_data).then_some(0);
+        options.size_limit = said.regex_size_limit.unwrap_or(options.size_limit);
+        options.dfa_size_limit = said.dfa_size_limit.unwrap_or(options.dfa_size_limit);
+        options
+    }
+}
+
+/// Threads where nobody said how many. Asking the system costs a dozen calls.
+pub(super) fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, |cores| cores.get()).min(12)
+}
+
+/// Whether standard input is still to be had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stdin {
+    Free,
+    Consumed,
+}
+
+fn is_stdin(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+fn output(said: &Arguments) -> Output {
+    match said.mode {
+        Mode::Search(Output::CountMatches) if said.invert_match => Output::Count,
+        Mode::Search(Output::Count) if said.only_matching => Output::CountMatches,
+        Mode::Search(output) => output,
+        _ => Output::Lines,
+    }
+}
+
+fn patterns(said: &mut Arguments, stdin: &mut Stdin) -> Result<Vec<String>> {
+    if matches!(said.mode, Mode::Files | Mode::Types | Mode::Generate(_)) {
+        return Ok(Vec::new());
+    }
+    if said.patterns.is_empty() {
+        ensure!(
+            !said.positional.is_empty(),
+            "no pattern was given: {} [OPTIONS] PATTERN [PATH]...",
+            said.program
+        );
+        let pattern = said.positional.remove(0);
+        return match pattern.into_string() {
+            Ok(pattern) => Ok(vec![pattern]),
+            Err(pattern) => {
+                bail!("the pattern {} is not valid UTF-8: write its bytes as \\xNN", pattern.display())
+            }
+        };
+    }
+    let mut seen = HashSet::new();
+    let mut all = Vec::new();
+    for source in std::mem::take(&mut said.patterns) {
+        for pattern in from_source(source, stdin)? {
+            if seen.insert(pattern.clone()) {
+                all.push(pattern);
+            }
+        }
+    }
+    Ok(all)
+}
+
+fn from_source(source: PatternSource, stdin: &mut Stdin) -> Result<Vec<String>> {
+    match source {
+        PatternSource::Given(pattern) => Ok(vec![pattern]),
+        PatternSource::File(path) if is_stdin(&path) => {
+            ensure!(*stdin == Stdin::Free, "standard input holds the patterns of one -f - only");
+            *stdin = Stdin::Consumed;
+            Ok(grep_cli::patterns_from_stdin()?)
+        }
+        PatternSource::File(path) => grep_cli::patterns_from_path(&path)
+            .with_context(|| format!("cannot read patterns from {}", path.display())),
+    }
+}
+
+/// The paths, and whether they had to be guessed.
+fn paths(said: &mut Arguments, stdin: Stdin) -> Result<(Vec<PathBuf>, bool)> {
+    let given: Vec<PathBuf> = std::mem::take(&mut said.positional).into_iter().map(PathBuf::from).collect();
+    if stdin == Stdin::Consumed && given.iter().any(|path| is_stdin(path)) {
+        bail!("standard input cannot hold both the patterns and the text");
+    }
+    if !given.is_empty() {
+        return Ok((given, false));
+    }
+    let searches = matches!(said.mode, Mode::Search(_));
+    let from_stdin = searches && stdin == Stdin::Free && grep_cli::is_readable_stdin();
+    Ok((vec![PathBuf::from(if from_stdin { "-" } else { "./" })], true))
+}
+
+fn working_directory() -> Result<PathBuf> {
+    std::env::current_dir()
+        .or_else(|error| {
+            std::env::var_os("PWD").filter(|pwd| !pwd.is_empty()).map(PathBuf::from).ok_or(error)
+        })
+        .context("cannot tell the working directory: was it removed?")
+}
+
+fn color(said: &Arguments, terminal: bool) -> Color {
+    match said.color {
+        Color::Auto if !terminal => Color::Never,
+        other => other,
+    }
+}
+
+fn colors(said: &Arguments) -> ColorSpecs {
+    let mut specs = grep_printer::default_color_specs();
+    specs.extend(said.colors.iter().cloned());
+    ColorSpecs::new(&specs)
+}
+
+fn hyperlink(said: &Arguments) -> HyperlinkConfig {
+    let mut environment = HyperlinkEnvironment::new();
+    if said.hyperlink_format.is_empty() {
+        return HyperlinkConfig::new(environment, said.hyperlink_format.clone());
+    }
+    environment.host(host(said.hostname_bin.as_deref()));
+    let wsl = std::env::var("WSL_DISTRO_NAME").ok();
+    environment.wsl_prefix(wsl.map(|name| format!("wsl$/{name}")));
+    HyperlinkConfig::new(environment, said.hyperlink_format.clone())
+}
+
+/// What the command prints, else the system's name.
+fn host(command: Option<&Path>) -> Option<String> {
+    let asked = command.and_then(|path| std::process::Command::new(path).output().ok());
+    let printed = asked.and_then(|out| String::from_utf8(out.stdout).ok()).map(|name| name.trim().to_owned());
+    printed.filter(|name| !name.is_empty()).or_else(|| grep_cli::hostname().ok()?.into_string().ok())
+}
+
+fn line_number(said: &Arguments, output: Output, column: bool, for_people: bool) -> bool {
+    let usual = match output {
+        _ if said.quiet => false,
+        Output::Lines => for_people || column || said.vimgrep,
+        Output::Json => true,
+        _ => false,
+    };
+    said.line_number.unwrap_or(usual)
+}
+
+fn file_separator(
+    said: &Arguments,
+    output: Output,
+    heading: bool,
+    context_separator: Option<&Vec<u8>>,
+) -> Option<Vec<u8>> {
+    let (before, after) = if said.around.all { (0, 0) } else { said.around.lines() };
+    match output {
+        Output::Lines if !matches!(said.mode, Mode::Search(_)) => None,
+        Output::Lines if heading => Some(Vec::new()),
+        Output::Lines if before + after > 0 => context_separator.cloned(),
+        _ => None,
+    }
+}
+
+/// Whether ripgrep would map the files that were named.
+fn as_mapped(said: &Arguments, paths: &[PathBuf]) -> bool {
+    match said.mapping {
+        Mapping::Always => true,
+        Mapping::Never => false,
+        Mapping::Auto => paths.len() <= 10 && paths.iter().all(|path| path.is_file()),
+    }
+}
+
+impl Settings {
+    /// The encoding to decode from; none where a byte order mark decides or nothing does.
+    pub(super) fn encoding(&self) -> &Encoding {
+        &self.said.encoding
+    }
+}

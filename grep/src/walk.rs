@@ -1,0 +1,215 @@
+//! Which files: folders walked with the rules of ignore files, globs and types, and the order of
+//! what was found.
+//!
+//! The rules themselves are the `ignore` crate's. Here is what makes one of its entries a thing to
+//! search: a path that was given is searched whatever it is; one that was found must be a file.
+
+use super::arguments::{Sort, SortKey, TypeChange};
+use super::say;
+use super::settings::Settings;
+use anyhow::Result;
+use ignore::overrides::{Override, OverrideBuilder};
+use ignore::types::{Types, TypesBuilder};
+use ignore::{DirEntry, WalkBuilder};
+use std::fs::Metadata;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// Something to search.
+#[derive(Debug)]
+pub(super) struct Haystack {
+    /// As it is printed.
+    pub(super) path: PathBuf,
+    /// It was given on the command line.
+    pub(super) named: bool,
+    /// It is standard input.
+    pub(super) stdin: bool,
+}
+
+impl Haystack {
+    /// What an entry of the walk asks to be searched, if anything.
+    pub(super) fn new(entry: Result<DirEntry, ignore::Error>, implicit_path: bool) -> Option<Haystack> {
+        let entry = match entry {
+            Ok(entry) => entry,
+            Err(error) => {
+                say::error(error);
+                return None;
+            }
+        };
+        if let Some(error) = entry.error() {
+            say::ignore(error);
+        }
+        let stdin = entry.is_stdin();
+        // A given path has depth 0; a link to a folder is walked, not read.
+        let named = stdin || (entry.depth() == 0 && !is_folder(&entry));
+        if !named && !entry.file_type().is_some_and(|kind| kind.is_file()) {
+            return None;
+        }
+        let path = entry.path();
+        let path = if implicit_path { path.strip_prefix("./").unwrap_or(path) } else { path };
+        Some(Haystack { path: path.to_owned(), named, stdin })
+    }
+
+    /// The path that results are shown with.
+    pub(super) fn shown(&self) -> &Path {
+        if self.stdin {
+            Path::new("<stdin>")
+        } else {
+            &self.path
+        }
+    }
+}
+
+fn is_folder(entry: &DirEntry) -> bool {
+    let Some(kind) = entry.file_type() else { return false };
+    kind.is_dir() || (entry.path_is_symlink() && entry.path().is_dir())
+}
+
+/// The haystack of a search that names one file, or standard input, and no rules: no walk is
+/// needed, nor any ignore file.
+pub(super) fn alone(settings: &Settings) -> Option<Haystack> {
+    let said = &settings.said;
+    let ruled = !(said.globs.is_empty()
+        && said.iglobs.is_empty()
+        && said.type_changes.is_empty()
+        && said.ignore_files.is_empty());
+    let [path] = settings.paths.as_slice() else { return None };
+    let stdin = path == Path::new("-");
+    // Whatever else the path may be is for the walk to say.
+    let is_plain = stdin || path.metadata().is_ok_and(|about| about.is_file());
+    (!ruled && is_plain).then(|| Haystack { path: path.clone(), named: true, stdin })
+}
+
+/// The walk that the settings ask for.
+///
+/// # Errors
+/// A glob or type that is malformed or unknown.
+pub(super) fn builder(settings: &Settings) -> Result<WalkBuilder> {
+    let said = &settings.said;
+    let mut builder = WalkBuilder::new(&settings.paths[0]);
+    for path in &settings.paths[1..] {
+        builder.add(path);
+    }
+    if !said.no_ignore.files {
+        for path in &said.ignore_files {
+            if let Some(error) = builder.add_ignore(path) {
+                say::ignore(error);
+            }
+        }
+    }
+    let off = said.no_ignore;
+    builder
+        .max_depth(said.max_depth)
+        .follow_links(said.follow)
+        .max_filesize(said.max_filesize)
+        .threads(settings.threads)
+        .same_file_system(said.one_file_system)
+        .skip_stdout(settings.searches())
+        .overrides(globs(settings)?)
+        .hidden(!said.hidden)
+        .parents(!off.parent)
+        .ignore(!off.dot)
+        .git_global(!off.vcs && !off.global)
+        .git_ignore(!off.vcs)
+        .git_exclude(!off.vcs && !off.exclude)
+        .require_git(!said.no_require_git)
+        .ignore_case_insensitive(said.ignore_file_case_insensitive)
+        .current_dir(&settings.folder);
+    // Building the types costs about a millisecond, so only who uses them pays.
+    if !said.type_changes.is_empty() {
+        builder.types(types(&said.type_changes)?);
+    }
+    if !off.dot {
+        builder.add_custom_ignore_filename(".rgignore");
+    }
+    if settings.sort() == Some(Sort { key: SortKey::Path, reverse: false }) {
+        builder.sort_by_file_name(std::ffi::OsStr::cmp);
+    }
+    Ok(builder)
+}
+
+/// The known types after the user's changes.
+///
+/// # Errors
+/// An unknown type or a malformed glob.
+pub(super) fn types(changes: &[TypeChange]) -> Result<Types> {
+    let mut builder = TypesBuilder::new();
+    builder.add_defaults();
+    for change in changes {
+        match change {
+            TypeChange::Clear(name) => {
+                builder.clear(name);
+            }
+            TypeChange::Add(definition) => {
+                builder.add_def(definition)?;
+            }
+            TypeChange::Select(name) => {
+                builder.select(name);
+            }
+            TypeChange::Negate(name) => {
+                builder.negate(name);
+            }
+        }
+    }
+    Ok(builder.build()?)
+}
+
+fn globs(settings: &Settings) -> Result<Override> {
+    let said = &settings.said;
+    if said.globs.is_empty() && said.iglobs.is_empty() {
+        return Ok(Override::empty());
+    }
+    let mut builder = OverrideBuilder::new(&settings.folder);
+    builder.case_insensitive(said.glob_case_insensitive)?;
+    for glob in &said.globs {
+        builder.add(glob)?;
+    }
+    builder.case_insensitive(true)?;
+    for glob in &said.iglobs {
+        builder.add(glob)?;
+    }
+    Ok(builder.build()?)
+}
+
+/// The globs of `--pre-glob`.
+///
+/// # Errors
+/// A malformed glob.
+pub(super) fn pre_globs(settings: &Settings) -> Result<Override> {
+    let mut builder = OverrideBuilder::new(&settings.folder);
+    for glob in &settings.said.pre_globs {
+        builder.add(glob)?;
+    }
+    Ok(builder.build()?)
+}
+
+/// Haystacks in the order that was asked for; as they come where none was, or where the walk sorts
+/// itself.
+pub(super) fn sorted<'h>(
+    haystacks: impl Iterator<Item = Haystack> + 'h,
+    sort: Option<Sort>,
+) -> Box<dyn Iterator<Item = Haystack> + 'h> {
+    let Some(Sort { key, reverse }) = sort else { return Box::new(haystacks) };
+    let time: fn(&Metadata) -> io::Result<SystemTime> = match key {
+        SortKey::Path if !reverse => return Box::new(haystacks),
+        SortKey::Path => {
+            let mut all: Vec<Haystack> = haystacks.collect();
+            all.sort_by(|a, b| b.path.cmp(&a.path));
+            return Box::new(all.into_iter());
+        }
+        SortKey::Modified => Metadata::modified,
+        SortKey::Accessed => Metadata::accessed,
+        SortKey::Created => Metadata::created,
+    };
+    let mut all: Vec<(Haystack, Option<SystemTime>)> =
+        haystacks.map(|haystack| (time_of(&haystack.path, time), haystack)).map(|(t, h)| (h, t)).collect();
+    // Files without a time come last, or first when the order is turned.
+    let order = |time: &Option<SystemTime>| (time.is_none(), *time);
+    all.sort_by(|(_, a), (_, b)| if reverse { order(b).cmp(&order(a)) } else { order(a).cmp(&order(b)) });
+    Box::new(all.into_iter().map(|(haystack, _)| haystack))
+}
+
+fn time_of(path: &Path, time: fn(&Metadata) -> io::Result<SystemTime>) -> Option<SystemTime> {
+    path.metadata().and_then(|metadata| time(&metadata)).ok()
+}

@@ -1,0 +1,355 @@
+//! Searches one haystack after the other and prints into a writer: the general path, with every
+//! kind of output.
+//!
+//! It joins a matcher, a searcher (`grep-searcher`) and a printer (`grep-printer`): JSON, several
+//! lines in one match, replacement, context, colour, encodings, preprocessors. What needs none of
+//! these goes through the fast path instead, which gives the same bytes.
+
+use super::arguments::{Encoding, Output};
+use super::direct::{Direct, Streamed};
+use super::outcome::SearchOutcome;
+use super::query::Matching;
+use super::settings::Settings;
+use super::walk::{self, Haystack};
+use anyhow::Result;
+use grep_cli::{CommandReaderBuilder, DecompressionReader, DecompressionReaderBuilder};
+use grep_matcher::{LineTerminator, Matcher};
+use grep_printer::{JSONBuilder, Standard, StandardBuilder, Summary, SummaryBuilder, SummaryKind, JSON};
+use grep_searcher::{Searcher, SearcherBuilder};
+use ignore::overrides::Override;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use termcolor::WriteColor;
+
+/// A printer of the kind that was asked for.
+#[derive(Clone, Debug)]
+enum Printer<W> {
+    Lines(Standard<W>),
+    Summary(Summary<W>),
+    Json(JSON<W>),
+}
+
+/// A searcher with all it needs; each thread has its own.
+#[derive(Clone, Debug)]
+pub(super) struct Worker<W> {
+    matching: Matching,
+    searcher: Searcher,
+    printer: Printer<W>,
+    pre: Option<PathBuf>,
+    pre_globs: Override,
+    unzip: Option<DecompressionReaderBuilder>,
+    binary: [grep_searcher::BinaryDetection; 2],
+    as_mapped: bool,
+    direct: Option<Direct>,
+    whole: Vec<u8>,
+}
+
+/// Named files up to this size are read at once, which tells binary ones from text as mapping does.
+const WHOLE_BYTES: u64 = 16 << 20;
+
+impl<W: WriteColor> Worker<W> {
+    /// A worker that prints into `writer`.
+    ///
+    /// # Errors
+    /// A preprocessor that is not found, a malformed glob.
+    pub(super) fn new(settings: &Settings, matching: Matching, writer: W) -> Result<Worker<W>> {
+        let pre = settings.said.pre.as_ref().map(|path| resolve(path)).transpose()?;
+        let unzip = settings.said.search_zip.then(|| {
+            let mut builder = DecompressionReaderBuilder::new();
+            builder.async_stderr(true);
+            builder
+        });
+        Ok(Worker {
+            direct: Direct::new(settings, &matching),
+            matching,
+            searcher: searcher(settings),
+            printer: printer(settings, writer),
+            pre,
+            pre_globs: walk::pre_globs(settings)?,
+            unzip,
+            binary: [settings.binary(false), settings.binary(true)],
+            as_mapped: settings.as_mapped,
+            whole: Vec::new(),
+        })
+    }
+
+    /// Where results are printed.
+    pub(super) fn writer(&mut self) -> &mut W {
+        match &mut self.printer {
+            Printer::Lines(printer) => printer.get_mut(),
+            Printer::Summary(printer) => printer.get_mut(),
+            Printer::Json(printer) => printer.get_mut(),
+        }
+    }
+
+    /// Searches and prints.
+    ///
+    /// # Errors
+    /// The haystack cannot be read, or the results cannot be written.
+    pub(super) fn search(&mut self, haystack: &Haystack) -> io::Result<SearchOutcome> {
+        let mut read = Vec::new();
+        if let Some(mut direct) = self.direct.take() {
+            let found = if haystack.stdin {
+                match direct.stream(haystack, io::stdin().lock(), self.writer()) {
+                    Streamed::Searched(found) => Some(found),
+                    Streamed::Left(bytes) => {
+                        read = bytes;
+                        None
+                    }
+                }
+            } else {
+                direct.search(haystack, self.writer())
+            };
+            self.direct = Some(direct);
+            if let Some(found) = found {
+                return found;
+            }
+        }
+        self.searcher.set_binary_detection(self.binary[usize::from(haystack.named)].clone());
+        let path = &haystack.path;
+        if haystack.stdin {
+            self.read(haystack.shown(), read.as_slice().chain(io::stdin().lock()))
+        } else if self.preprocesses(path) {
+            self.preprocessed(haystack)
+        } else if let Some(reader) = self.unzipped(path)? {
+            self.read_and_close(path, reader)
+        } else {
+            self.search_path(haystack)
+        }
+    }
+
+    fn preprocesses(&self, path: &Path) -> bool {
+        self.pre.is_some() && (self.pre_globs.is_empty() || !self.pre_globs.matched(path, false).is_ignore())
+    }
+
+    fn preprocessed(&mut self, haystack: &Haystack) -> io::Result<SearchOutcome> {
+        let Some(program) = &self.pre else { return self.search_path(haystack) };
+        let path = &haystack.path;
+        let mut command = Command::new(program);
+        command.arg(path).stdin(Stdio::from(File::open(path)?));
+        let failed = |error: &dyn std::fmt::Display, command: &Command| {
+            io::Error::other(format!("preprocessor {command:?} failed: {error}"))
+        };
+        let mut builder = CommandReaderBuilder::new();
+        let mut reader =
+            builder.async_stderr(true).build(&mut command).map_err(|error| failed(&error, &command))?;
+        let found = self.read(path, &mut reader).map_err(|error| failed(&error, &command));
+        let closed = reader.close();
+        let found = found?;
+        closed?;
+        Ok(found)
+    }
+
+    fn unzipped(&self, path: &Path) -> io::Result<Option<DecompressionReader>> {
+        match &self.unzip {
+            Some(builder) if builder.get_matcher().has_command(path) => Ok(Some(builder.build(path)?)),
+            _ => Ok(None),
+        }
+    }
+
+    fn read_and_close(&mut self, path: &Path, mut reader: DecompressionReader) -> io::Result<SearchOutcome> {
+        let found = self.read(path, &mut reader);
+        let closed = reader.close();
+        let found = found?;
+        closed?;
+        Ok(found)
+    }
+
+    fn search_path(&mut self, haystack: &Haystack) -> io::Result<SearchOutcome> {
+        let path = &haystack.path;
+        let mut file = File::open(path)?;
+        if !(self.as_mapped && haystack.named && is_held(&file)) {
+            return self.search_file(path, &file);
+        }
+        let mut whole = std::mem::take(&mut self.whole);
+        whole.clear();
+        let found = file.read_to_end(&mut whole).and_then(|_| self.search_slice(path, &whole));
+        self.whole = whole;
+        found
+    }
+
+    fn search_slice(&mut self, path: &Path, text: &[u8]) -> io::Result<SearchOutcome> {
+        let (searcher, printer) = (&mut self.searcher, &mut self.printer);
+        match &self.matching {
+            Matching::Query(query) => search(printer, query, path, |sink| sink.slice(searcher, query, text)),
+            Matching::Pcre2(matcher) => {
+                search(printer, matcher, path, |sink| sink.slice(searcher, matcher, text))
+            }
+        }
+    }
+
+    fn search_file(&mut self, path: &Path, file: &File) -> io::Result<SearchOutcome> {
+        let (searcher, printer) = (&mut self.searcher, &mut self.printer);
+        match &self.matching {
+            Matching::Query(query) => search(printer, query, path, |sink| sink.file(searcher, query, file)),
+            Matching::Pcre2(matcher) => {
+                search(printer, matcher, path, |sink| sink.file(searcher, matcher, file))
+            }
+        }
+    }
+
+    fn read(&mut self, path: &Path, mut reader: impl Read) -> io::Result<SearchOutcome> {
+        let (searcher, printer) = (&mut self.searcher, &mut self.printer);
+        match &self.matching {
+            Matching::Query(query) => {
+                search(printer, query, path, |sink| sink.reader(searcher, query, &mut reader))
+            }
+            Matching::Pcre2(matcher) => {
+                search(printer, matcher, path, |sink| sink.reader(searcher, matcher, &mut reader))
+            }
+        }
+    }
+}
+
+/// Whether a file is read at once. What has no length may have no end.
+fn is_held(file: &File) -> bool {
+    file.metadata().is_ok_and(|about| about.is_file() && (1..=WHOLE_BYTES).contains(&about.len()))
+}
+
+/// A sink whose type is not known where it is used.
+trait Sink<M> {
+    fn slice(&mut self, searcher: &mut Searcher, matcher: &M, text: &[u8]) -> io::Result<()>;
+    fn file(&mut self, searcher: &mut Searcher, matcher: &M, file: &File) -> io::Result<()>;
+    fn reader(&mut self, searcher: &mut Searcher, matcher: &M, reader: &mut dyn Read) -> io::Result<()>;
+}
+
+impl<M: Matcher, S: grep_searcher::Sink<Error = io::Error>> Sink<M> for S {
+    fn slice(&mut self, searcher: &mut Searcher, matcher: &M, text: &[u8]) -> io::Result<()> {
+        searcher.search_slice(matcher, text, self)
+    }
+
+    fn file(&mut self, searcher: &mut Searcher, matcher: &M, file: &File) -> io::Result<()> {
+        searcher.search_file(matcher, file, self)
+    }
+
+    fn reader(&mut self, searcher: &mut Searcher, matcher: &M, reader: &mut dyn Read) -> io::Result<()> {
+        searcher.search_reader(matcher, reader, self)
+    }
+}
+
+fn search<M: Matcher, W: WriteColor>(
+    printer: &mut Printer<W>,
+    matcher: &M,
+    path: &Path,
+    mut run: impl FnMut(&mut dyn Sink<M>) -> io::Result<()>,
+) -> io::Result<SearchOutcome> {
+    match printer {
+        Printer::Lines(printer) => {
+            let mut sink = printer.sink_with_path(matcher, path);
+            run(&mut sink)?;
+            Ok(SearchOutcome { any: sink.has_match(), stats: sink.stats().cloned() })
+        }
+        Printer::Summary(printer) => {
+            let mut sink = printer.sink_with_path(matcher, path);
+            run(&mut sink)?;
+            Ok(SearchOutcome { any: sink.has_match(), stats: sink.stats().cloned() })
+        }
+        Printer::Json(printer) => {
+            let mut sink = printer.sink_with_path(matcher, path);
+            run(&mut sink)?;
+            Ok(SearchOutcome { any: sink.has_match(), stats: Some(sink.stats().clone()) })
+        }
+    }
+}
+
+fn resolve(program: &Path) -> Result<PathBuf> {
+    grep_cli::resolve_binary(program)
+        .map_err(|error| anyhow::anyhow!("the preprocessor {} cannot be found: {error}", program.display()))
+}
+
+fn searcher(settings: &Settings) -> Searcher {
+    let said = &settings.said;
+    let terminator = match (said.crlf, said.null_data) {
+        (true, _) => LineTerminator::crlf(),
+        (_, true) => LineTerminator::byte(0),
+        _ => LineTerminator::byte(b'\n'),
+    };
+    let mut builder = SearcherBuilder::new();
+    builder
+        .max_matches(said.max_count)
+        .line_terminator(terminator)
+        .invert_match(said.invert_match)
+        .line_number(settings.line_number)
+        .multi_line(said.multiline)
+        .stop_on_nonmatch(said.stop_on_nonmatch);
+    if said.around.all {
+        builder.passthru(true);
+    } else {
+        let (before, after) = said.around.lines();
+        builder.before_context(before).after_context(after);
+    }
+    match settings.encoding() {
+        Encoding::Auto => (),
+        Encoding::Raw => {
+            builder.bom_sniffing(false);
+        }
+        Encoding::From(encoding) => {
+            builder.encoding(Some(encoding.clone()));
+        }
+    }
+    builder.build()
+}
+
+fn printer<W: WriteColor>(settings: &Settings, writer: W) -> Printer<W> {
+    let without = settings.output == Output::PathsWithout;
+    let kind = match settings.output {
+        Output::Json if !settings.said.quiet => return Printer::Json(json(settings, writer)),
+        Output::Lines if !settings.said.quiet => return Printer::Lines(lines(settings, writer)),
+        _ if settings.said.quiet && without => SummaryKind::QuietWithoutMatch,
+        _ if settings.said.quiet => SummaryKind::QuietWithMatch,
+        Output::Paths => SummaryKind::PathWithMatch,
+        Output::PathsWithout => SummaryKind::PathWithoutMatch,
+        Output::CountMatches => SummaryKind::CountMatches,
+        Output::Count | Output::Lines | Output::Json => SummaryKind::Count,
+    };
+    Printer::Summary(summary(settings, kind, writer))
+}
+
+fn json<W: WriteColor>(settings: &Settings, writer: W) -> JSON<W> {
+    JSONBuilder::new().replacement(settings.said.replace.clone()).build(writer)
+}
+
+fn lines<W: WriteColor>(settings: &Settings, writer: W) -> Standard<W> {
+    let said = &settings.said;
+    let mut builder = StandardBuilder::new();
+    builder
+        .byte_offset(said.byte_offset)
+        .color_specs(settings.colors.clone())
+        .column(settings.column)
+        .heading(settings.heading)
+        .hyperlink(settings.hyperlink.clone())
+        .max_columns(said.max_columns)
+        .max_columns_preview(said.max_columns_preview)
+        .only_matching(said.only_matching)
+        .path(settings.with_filename)
+        .path_terminator(settings.path_terminator)
+        .per_match(said.vimgrep)
+        .per_match_one_line(true)
+        .replacement(said.replace.clone())
+        .separator_context(settings.context_separator.clone())
+        .separator_field_context(settings.field_context_separator.clone())
+        .separator_field_match(settings.field_match_separator.clone())
+        .separator_path(said.path_separator)
+        .stats(settings.stats)
+        .trim_ascii(said.trim);
+    // With several threads the writer separates files, as it alone knows their order.
+    if settings.threads == 1 {
+        builder.separator_search(settings.file_separator.clone());
+    }
+    builder.build(writer)
+}
+
+fn summary<W: WriteColor>(settings: &Settings, kind: SummaryKind, writer: W) -> Summary<W> {
+    SummaryBuilder::new()
+        .color_specs(settings.colors.clone())
+        .exclude_zero(!settings.said.include_zero)
+        .hyperlink(settings.hyperlink.clone())
+        .kind(kind)
+        .path(settings.with_filename)
+        .path_terminator(settings.path_terminator)
+        .separator_path(settings.said.path_separator)
+        .stats(settings.stats)
+        .build(writer)
+}

@@ -1,0 +1,47 @@
+//! The search as a program of its own: it has its own name everywhere, and needs nothing of
+//! lightfoot's other commands.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn search(words: &[&str], folder: &Path) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lightfoot-grep"));
+    command.args(words).current_dir(folder).env_clear().stdin(std::process::Stdio::null());
+    command.output().unwrap()
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+#[test]
+fn it_finds_lines_and_ends_as_greps_do() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("a"), "one\ntwo\nthree\n").unwrap();
+    std::fs::write(folder.path().join("b"), "tree\n").unwrap();
+    let found = search(&["-n", "t.*e", "--sort=path", "."], folder.path());
+    assert_eq!(text(&found), "./a:3:three\n./b:1:tree\n");
+    assert_eq!(found.status.code(), Some(0));
+    assert_eq!(search(&["nothing", "."], folder.path()).status.code(), Some(1));
+    let wrong = search(&["("], folder.path());
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&wrong.stderr).starts_with("lightfoot-grep: "), "{wrong:?}");
+    let none = search(&[], folder.path());
+    let said = String::from_utf8_lossy(&none.stderr).into_owned();
+    assert!(said.contains("no pattern was given: lightfoot-grep [OPTIONS]"), "{said}");
+}
+
+#[test]
+fn help_version_manual_and_completions_have_its_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let help = text(&search(&["--help"], folder.path()));
+    assert!(help.contains("usage: lightfoot-grep [OPTIONS] PATTERN") && !help.contains("lightfoot grep"));
+    assert!(text(&search(&["--version"], folder.path())).starts_with("lightfoot-grep "));
+    let page = text(&search(&["--generate", "man"], folder.path()));
+    assert!(page.starts_with(".TH LIGHTFOOT\\-GREP 1 ") && page.contains("\\-\\-max\\-count"), "{page}");
+    for shell in ["bash", "zsh", "fish", "powershell"] {
+        let script = text(&search(&["--generate", &format!("complete-{shell}")], folder.path()));
+        assert!(script.contains("lightfoot-grep") && script.contains("max-count"), "{shell}: {script}");
+        assert!(!script.contains("opcode-mix") && !script.contains("@NAME@"), "{shell}: {script}");
+    }
+}

@@ -1,0 +1,82 @@
+//! The lookup table: indirect targets, and the code by which they are entered.
+//!
+//! Slots are written code first, tag second, so that a thread that finds a tag finds its code.
+
+use super::link::JumpForm;
+use super::CodeCache;
+use crate::code::assembler::Assembler;
+use crate::code::lookup;
+use crate::target::layout::{context, LOOKUP_BITS, LOOKUP_PROBES};
+use crate::target::memory::HUGE_BYTES;
+
+/// Targets in the lookup table from which on it deserves huge pages, and what a program's first
+/// thread counts.
+const HUGE_TARGETS: usize = 4096;
+
+impl CodeCache {
+    /// The address by which lookups enter fragment `f`; makes an entry where there is none.
+    pub(crate) fn entry(&mut self, f: usize) -> u64 {
+        if let Some(entry) = self.fragments[f].entry {
+            return entry;
+        }
+        let z = self.fragments[f].zone as usize;
+        let here = self.zones[z].address + self.zones[z].hot_used;
+        // Lookups come with three registers in their slots: they are loaded back first.
+        let mut code = Assembler::default();
+        lookup::entry(&mut code);
+        code.align_patch(here, 1);
+        let from = here + code.len() as u64 + 5;
+        code.code().jump_by(self.fragments[f].body.wrapping_sub(from) as i32);
+        self.arrives_by_stub(f, z, here, JumpForm::Near(code.len() - 4));
+        self.copy_in(z, code.bytes(), &[]);
+        self.fragments[f].entry = Some(here);
+        here
+    }
+
+    /// Puts `pc` into the lookup table, where one of its slots is free.
+    pub(crate) fn publish(&mut self, pc: u64, f: usize) {
+        self.published += 1;
+        if self.published == HUGE_TARGETS {
+            // A table that is full of targets is looked at everywhere.
+            for part in 0..(16usize << LOOKUP_BITS) / HUGE_BYTES {
+                self.shared.collapse(self.layout.low_offset() as usize + part * HUGE_BYTES);
+            }
+            for at in context::OFTEN_USED {
+                self.shared.collapse(self.layout.contexts_offset() as usize + at as usize);
+            }
+        }
+        // The first free slot, or the target's own: code first, tag second.
+        let entry = self.entry(f);
+        let base = self.layout.low_offset() as usize;
+        let first = self.hash.slot(pc);
+        for probe in 0..u64::from(LOOKUP_PROBES) {
+            let at = base + (first + probe) as usize * 16;
+            let tag = self.shared.read64(at);
+            if tag == pc.wrapping_neg() || tag == 0 {
+                self.shared.write64(at + 8, entry);
+                self.shared.write64(at, pc.wrapping_neg());
+                return;
+            }
+        }
+        // All slots are taken: the newest takes the last one, unless another thread may stand
+        // between its tag and its code.
+        if self.parallel {
+            return;
+        }
+        let at = base + (first + u64::from(LOOKUP_PROBES) - 1) as usize * 16;
+        self.shared.write64(at, 0);
+        self.shared.write64(at + 8, entry);
+        self.shared.write64(at, pc.wrapping_neg());
+    }
+
+    /// Takes `pc` out of the lookup table.
+    pub(super) fn unpublish(&mut self, pc: u64) {
+        let base = self.layout.low_offset() as usize;
+        for probe in 0..u64::from(LOOKUP_PROBES) {
+            let at = base + (self.hash.slot(pc) + probe) as usize * 16;
+            if self.shared.read64(at) == pc.wrapping_neg() {
+                self.shared.write64(at, 0);
+            }
+        }
+    }
+}

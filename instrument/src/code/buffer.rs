@@ -1,0 +1,243 @@
+//! The code of one fragment between its emission and its place in the code cache.
+//!
+//! # The problem
+//!
+//! Emission knows what code a fragment needs, but not what that code leads to: numbers of exits are
+//! given out by the code cache, shared routines lie where the cache wrote them (or are written when
+//! they are first wanted), and whether an exit can lead straight to another fragment depends on how
+//! far away that is. The code cache knows all of this, and must not know what the code is for.
+//!
+//! # The idea
+//!
+//! Emission appends bytes and notes every place in them that is still open. [`CodeCache::place`]
+//! closes these places, in the order in which they were noted, and copies the result.
+//!
+//! ```text
+//!      emission                                   the cache, when it places the buffer
+//!  ┌──────────────┐
+//!  │ hot section  │ ── labels ────────────▶  displacements between the two sections
+//!  │  instructions│ ── exits  ────────────▶  linked: straight, or by a stub behind the section
+//!  │  in line     │                          waiting: a number, written into the cold stub
+//!  ├──────────────┤ ── back edges ────────▶  the next turn, and a stub for when the loop is broken
+//!  │ cold section │
+//!  │  what fails, │ ── routines ──────────▶  addresses of shared routines of the zone
+//!  │  what leaves │
+//!  └──────────────┘ ── state map ─────────▶  entries of the zone, for stops in the middle
+//! ```
+//!
+//! # Invariants
+//!
+//! - Each open place is a field of four bytes whose length does not depend on its value, so that
+//!   closing it moves nothing.
+//! - The bases of both sections are known from the beginning, because instructions with addresses
+//!   relative to themselves are copied. Nobody may place anything else in the zone meanwhile.
+//! - A displacement that threads may see being rewritten (that of an exit) lies within one line of
+//!   64 bytes: [`Assembler::align_patch`].
+//! - Entries of the state map are noted in the order of their positions.
+//!
+//! Numbers of lines and of sites are *not* open places: they are short in some instructions and
+//! long in others, so the plan gives them out before emission. Source: the idea of labels and
+//! fix-ups in a buffer is that of Cranelift's machine buffer.
+//!
+//! [`CodeCache::place`]: crate::cache::CodeCache::place
+
+use super::assembler::Assembler;
+use super::state_map::StateMapEntry;
+
+/// Which half of the code cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Section {
+    /// Fragments.
+    Hot,
+    /// Out-of-line code.
+    Cold,
+}
+
+/// Where a displacement leads within the buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Label {
+    /// A position in the hot section.
+    Hot(usize),
+    /// A position in the cold section.
+    Cold(usize),
+}
+
+/// What a recorded reference does to the filter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Entering {
+    /// Its line becomes its set's last.
+    Enters,
+    /// Its set is emptied.
+    Empties,
+}
+
+/// When a routine records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum RecordWhen {
+    /// In any case.
+    Always,
+    /// Where the filter does not know the reference.
+    FilterMiss,
+}
+
+/// What a record routine is specialised for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RecordRoutine {
+    /// Holds the linear address.
+    pub(crate) address: u8,
+    /// Holds `site << 8 | code`.
+    pub(crate) scratch: u8,
+    pub(crate) size_bytes: u32,
+    pub(crate) line_bytes: u32,
+    /// 0: no page filter.
+    pub(crate) page_bytes: u32,
+    /// Sets of the line filter, and of the page filter.
+    pub(crate) sets: [u32; 2],
+    pub(crate) entering: Entering,
+    pub(crate) when: RecordWhen,
+}
+
+impl RecordRoutine {
+    /// What differs within an image, in few low bits: every reference of a translation looks its
+    /// routine up, and the hash is a simple one.
+    pub(crate) fn key(&self) -> u64 {
+        let registers = u64::from(self.address) << 4 | u64::from(self.scratch);
+        u64::from(self.size_bytes) << 10 | registers << 2 | (self.when as u64) << 1 | self.entering as u64
+    }
+}
+
+/// A routine that the fragments of a zone share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Routine {
+    /// Hands over to the host.
+    HandOver,
+    /// Probes further slots of the lookup table.
+    Probe,
+    /// Empties the data filter and returns through the context.
+    ClearFilter,
+    /// Records a data reference.
+    Record(RecordRoutine),
+    /// Notes the use of an instruction line in a first level of so many ways, and records a miss
+    /// with this code.
+    UseLine(u32, u8),
+}
+
+/// An exit that emission wants.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WantedExit {
+    /// Position of its displacement in the hot section.
+    pub(crate) at: usize,
+    /// Address of the program that it leads to.
+    pub(crate) target: u64,
+    /// Counter to increment when it is taken (side exits).
+    pub(crate) counter: Option<u32>,
+    /// Registers to restore when it is taken.
+    pub(crate) restore: u16,
+    pub(crate) form: ExitForm,
+}
+
+/// How an exit leads on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ExitForm {
+    /// Its target has code.
+    Linked,
+    /// By a stub in the cold section, which hands its number over; the number's position there.
+    Waiting(usize),
+    /// No exit, but a check of generated code that failed: its number is handed over to translate
+    /// again; the number's position in the cold section.
+    Stale(usize),
+    /// To the loop's next turn; what comes back before: registers, and the ring's position.
+    BackEdge { restore: u16, load: Option<u8> },
+}
+
+/// Where turns after the first begin, and what is as it was left there.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LoopHeader {
+    /// Address of the fragment.
+    pub(crate) pc: u64,
+    /// Position in the hot section.
+    pub(crate) at: usize,
+    pub(crate) spilled: u16,
+    /// The register with the ring's position.
+    pub(crate) held: Option<u8>,
+    pub(crate) flags_dead: bool,
+}
+
+/// Code of one fragment before it has a place.
+#[derive(Default)]
+pub(crate) struct CodeBuffer {
+    pub(crate) hot: Assembler,
+    pub(crate) cold: Assembler,
+    /// Final address of the first hot byte.
+    pub(crate) hot_base: u64,
+    /// Final address of the first cold byte.
+    pub(crate) cold_base: u64,
+    pub(crate) state_map: Vec<StateMapEntry>,
+    pub(crate) exits: Vec<WantedExit>,
+    pub(crate) routines: Vec<(Section, usize, Routine)>,
+    /// The loop that the fragment is.
+    pub(crate) loop_header: Option<LoopHeader>,
+    /// Why the fragment must not run.
+    pub(crate) refusal: Option<String>,
+    links: Vec<(Section, usize, Label)>,
+}
+
+impl CodeBuffer {
+    /// Empties the buffer for a fragment whose sections will lie there; its room is kept.
+    pub(crate) fn begin(&mut self, hot_base: u64, cold_base: u64) {
+        // Buffers keep their room: a program has thousands of fragments.
+        self.hot.clear();
+        self.cold.clear();
+        self.state_map.clear();
+        self.exits.clear();
+        self.routines.clear();
+        self.links.clear();
+        (self.loop_header, self.refusal) = (None, None);
+        (self.hot_base, self.cold_base) = (hot_base, cold_base);
+    }
+
+    /// Notes that the displacement at `at` of `section` leads to `label`.
+    pub(crate) fn link(&mut self, section: Section, at: usize, label: Label) {
+        self.links.push((section, at, label));
+    }
+
+    /// Notes that the displacement at `at` of `section` leads to a shared routine.
+    pub(crate) fn want_routine(&mut self, section: Section, at: usize, routine: Routine) {
+        self.routines.push((section, at, routine));
+    }
+
+    /// Addresses of the program that exits lead to.
+    pub(crate) fn branches(&self) -> impl Iterator<Item = u64> + '_ {
+        let leads = |exit: &&WantedExit| !matches!(exit.form, ExitForm::Stale(_));
+        self.exits.iter().filter(leads).map(|exit| exit.target)
+    }
+
+    /// Final address behind the hot code so far.
+    pub(crate) fn hot_end(&self) -> u64 {
+        self.hot_base + self.hot.len() as u64
+    }
+
+    /// Makes the displacement at `at` of `section` lead to an address of the target. Everything
+    /// that code leads to lies within 2 GB by construction of the zones.
+    pub(crate) fn lead(&mut self, section: Section, at: usize, address: u64) {
+        let (base, code) = match section {
+            Section::Hot => (self.hot_base, &mut self.hot),
+            Section::Cold => (self.cold_base, &mut self.cold),
+        };
+        // A displacement counts from behind its own four bytes.
+        let displacement = address.wrapping_sub(base + at as u64 + 4) as i64;
+        code.set_displacement(at, i32::try_from(displacement).expect("a zone is smaller than 2 GB"));
+    }
+
+    /// Fills in all displacements that lead to labels.
+    pub(crate) fn resolve_labels(&mut self) {
+        for n in 0..self.links.len() {
+            let (section, at, label) = self.links[n];
+            let address = match label {
+                Label::Hot(to) => self.hot_base + to as u64,
+                Label::Cold(to) => self.cold_base + to as u64,
+            };
+            self.lead(section, at, address);
+        }
+    }
+}

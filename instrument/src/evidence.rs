@@ -1,0 +1,101 @@
+//! What shows that the program changed memory that it shares with the host.
+//!
+//! **What.** Rings, contexts and counters are written by generated code, in the program's own
+//! address space: a stray pointer, or a program that means to, can write there too. Every number
+//! that the host reads there is checked against what generated code can have written; the first one
+//! that cannot be true is noted here, by whoever finds it, on the control thread or the observer's.
+//! **Why this way.** One cell that all parts of a run share: the finder needs no way back to the
+//! host, which looks here after each stop. The run then ends with an error, because one number that
+//! is known to be false says that any other may be. **Leaves out** numbers that could be true: a
+//! program can lie plausibly.
+
+use crate::error::{Error, ErrorKind};
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+/// A number that generated code cannot have written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Forgery {
+    /// A ring's position lies outside of its segment.
+    Position(u64),
+    /// There is no such exit.
+    Exit(u32),
+    /// A record names what does not exist, or claims what cannot have happened.
+    Record(u64, u32, u32),
+    /// The program did not have the time to count so far.
+    Count(u64),
+    /// A counter was larger before.
+    Backwards(u64, u64),
+    /// A branch was taken more often than its block ran.
+    Taken(u64, u64),
+    /// More control transfers lead to a block than it has executions.
+    Entries(u64, u64),
+    /// More references were recorded than the blocks that ran make.
+    References(u64, u64),
+}
+
+impl fmt::Display for Forgery {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use Forgery::*;
+        match *self {
+            Position(at) => write!(f, "a ring's position is {at:#x}, outside of its segment"),
+            Exit(number) => write!(f, "there is no exit {number}"),
+            Record(address, what, extra) => {
+                write!(f, "no code writes the record {address:#x} {what:#x} {extra:#x}")
+            }
+            Count(count) => write!(f, "a counter says {count}, for which there was no time"),
+            Backwards(before, now) => write!(f, "a counter went from {before} back to {now}"),
+            Taken(taken, ran) => {
+                write!(f, "a branch was taken {taken} times in a block that ran {ran} times")
+            }
+            Entries(led, ran) => write!(f, "{led} branches lead to a block that ran {ran} times"),
+            References(recorded, made) => {
+                write!(f, "{recorded} references were recorded, and the blocks that ran make {made} at most")
+            }
+        }
+    }
+}
+
+/// The first forgery of a run, if there was one.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Evidence(Arc<OnceLock<Forgery>>);
+
+impl Evidence {
+    /// Notes a forgery; the first one stays.
+    #[cold]
+    pub(crate) fn note(&self, forgery: Forgery) {
+        // A second one says nothing new.
+        let _ = self.0.set(forgery);
+    }
+
+    /// Whether there is one. Cost: a load.
+    pub(crate) fn exists(&self) -> bool {
+        self.0.get().is_some()
+    }
+
+    /// The sentence of a run that has one.
+    pub(crate) fn error(&self) -> Option<Error> {
+        let forgery = self.0.get()?;
+        let sentence = format!(
+            "the program changed memory that lightfoot keeps in it ({forgery}), so nothing that was counted can be trusted and there is no \
+             report: look for stray writes with a memory checker, or do not trust the program"
+        );
+        Some(Error::new(ErrorKind::MemoryChanged, sentence))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_forgery_is_said() {
+        let evidence = Evidence::default();
+        assert!(!evidence.exists() && evidence.error().is_none());
+        evidence.clone().note(Forgery::Exit(7));
+        evidence.note(Forgery::Position(3));
+        let error = evidence.error().unwrap();
+        assert_eq!((error.kind(), error.exit_status()), (ErrorKind::MemoryChanged, 1));
+        assert!(error.to_string().contains("there is no exit 7"), "{error}");
+    }
+}

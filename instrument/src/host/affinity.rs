@@ -1,0 +1,155 @@
+//! Keeps the host on the core of a single-threaded program.
+//!
+//! Every miss is a hand-over between program and host. On one core it costs 2–4 µs, across cores
+//! 9–12 and a wake-up of an idle core (cc1 under `count`: 0.9 s against 2.5). So both are bound to
+//! one core while the program has one thread, and the observer's thread has the others. The program
+//! is told its original mask when it asks, children and second threads get it back. One of the few
+//! files with `unsafe`. Source: DESIGN.md, measured again with the study's programs.
+
+use std::mem::{size_of, size_of_val};
+
+/// A set of processors.
+#[derive(Clone, Copy)]
+pub(crate) struct Processors(libc::cpu_set_t);
+
+impl Processors {
+    fn empty() -> Processors {
+        // SAFETY: zeroes are the empty set.
+        Processors(unsafe { std::mem::zeroed() })
+    }
+
+    fn only(processor: usize) -> Processors {
+        let mut set = Processors::empty();
+        // SAFETY: `processor` comes from the kernel or from a test of bits of the same type.
+        unsafe { libc::CPU_SET(processor, &mut set.0) };
+        set
+    }
+
+    fn without(mut self, processor: usize) -> Processors {
+        // SAFETY: `processor` is one that `only` may be given.
+        unsafe { libc::CPU_CLR(processor, &mut self.0) };
+        self
+    }
+
+    fn contains(&self, processor: usize) -> bool {
+        // SAFETY: reads a plain set; `processor` is one that `only` may be given.
+        unsafe { libc::CPU_ISSET(processor, &self.0) }
+    }
+
+    fn count(&self) -> i32 {
+        // SAFETY: reads a plain set.
+        unsafe { libc::CPU_COUNT(&self.0) }
+    }
+
+    /// Where thread `tid` (0: the caller) may run.
+    fn of(tid: i32) -> Option<Processors> {
+        let mut set = Processors::empty();
+        // SAFETY: `set` has the size that is passed.
+        let got = unsafe { libc::sched_getaffinity(tid, size_of::<libc::cpu_set_t>(), &mut set.0) };
+        (got == 0).then_some(set)
+    }
+
+    fn apply(&self, tid: i32) {
+        // SAFETY: `self` has the size that is passed.
+        unsafe { libc::sched_setaffinity(tid, size_of::<libc::cpu_set_t>(), &self.0) };
+    }
+
+    /// The set as the kernel writes it for `sched_getaffinity`.
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        (0..8 * size_of::<libc::cpu_set_t>())
+            .step_by(8)
+            .map(|first| (0..8).filter(|&k| self.contains(first + k)).fold(0u8, |byte, k| byte | 1 << k))
+            .collect()
+    }
+}
+
+/// The binding of one run.
+pub(crate) struct Binding {
+    original: Option<Processors>,
+    processor: usize,
+    bound: bool,
+}
+
+impl Binding {
+    /// Binds the calling thread and the program `tid` to the caller's core, where there is another
+    /// one for the observer.
+    pub(crate) fn new(tid: i32) -> Binding {
+        let original = Processors::of(0);
+        // SAFETY: no arguments.
+        let processor = unsafe { libc::sched_getcpu() }.max(0) as usize;
+        let mut binding = Binding { original, processor, bound: false };
+        if let Some(set) = original.filter(|s| s.count() > 1 && s.contains(processor)) {
+            let _ = set;
+            Processors::only(processor).apply(0);
+            Processors::only(processor).apply(tid);
+            binding.bound = true;
+        }
+        binding
+    }
+
+    /// Whether host, program and observer share the only processor there is for them.
+    pub(crate) fn is_single(&self) -> bool {
+        self.original.is_some_and(|set| set.count() == 1)
+    }
+
+    /// Where the observer's thread should run.
+    pub(crate) fn observer(&self) -> Option<Processors> {
+        self.original.filter(|_| self.bound).map(|s| s.without(self.processor))
+    }
+
+    /// The program's own mask, while it is bound to something else.
+    pub(crate) fn hidden(&self) -> Option<Processors> {
+        self.original.filter(|_| self.bound)
+    }
+
+    /// Gives a task that leaves the engine its original mask.
+    pub(crate) fn free(&self, tid: i32) {
+        if let Some(set) = self.hidden() {
+            set.apply(tid);
+        }
+    }
+
+    /// The program has a second thread, or chooses its own processors: nobody is bound any longer.
+    pub(crate) fn dissolve(&mut self, tids: impl Iterator<Item = i32>) {
+        if let Some(set) = self.hidden() {
+            tids.chain([0]).for_each(|tid| set.apply(tid));
+            self.bound = false;
+        }
+    }
+}
+
+impl Drop for Binding {
+    fn drop(&mut self) {
+        self.dissolve(std::iter::empty());
+    }
+}
+
+/// Bytes of the sets that this kernel writes where there is room for them.
+pub(crate) fn set_bytes() -> usize {
+    let mut room = [0u64; 1024];
+    let to = room.as_mut_ptr();
+    // SAFETY: `room` is live and has the size that is passed. The C library's own call hides how
+    // much was written.
+    let written = unsafe { libc::syscall(libc::SYS_sched_getaffinity, 0, size_of_val(&room), to) };
+    usize::try_from(written).unwrap_or(size_of::<libc::cpu_set_t>())
+}
+
+/// Moves the calling thread onto `set`.
+pub(crate) fn move_here(set: &Processors) {
+    set.apply(0);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_the_kernels() {
+        let set = Processors::only(9);
+        let bytes = set.bytes();
+        assert_eq!(bytes.len(), size_of::<libc::cpu_set_t>());
+        assert!(set_bytes().is_multiple_of(8) && set_bytes() > 0);
+        assert_eq!((bytes[0], bytes[1], bytes[2]), (0, 2, 0));
+        assert!(set.contains(9) && !set.without(9).contains(9));
+    }
+}

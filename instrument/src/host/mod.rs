@@ -1,0 +1,414 @@
+//! The control plane: waits for the program's stops and answers them.
+//!
+//! An exit without code, an indirect target that the table misses, a full ring, a special system
+//! call: each is an `int3` behind an exit number in the thread's context, answered through shared
+//! memory and continued without touching registers. Signals, new tasks and execs are ptrace's own
+//! stops (`process.rs`).
+
+pub(crate) mod affinity;
+mod astray;
+mod checkers;
+mod leak_check;
+mod own_places;
+mod process;
+mod release;
+mod remainder;
+pub(crate) mod ring;
+mod signal;
+mod state;
+mod system_call;
+mod task;
+mod trap;
+
+pub(crate) use state::{Host, Observing, OBSERVER_FAILED};
+
+use crate::code::counter::count_address;
+use crate::code::fragment::{EXIT_LOOKUP, EXIT_RING, EXIT_SYSTEM_CALL};
+use crate::error::{Error, ErrorKind};
+use crate::evidence::{Evidence, Forgery};
+use crate::image::Image;
+use crate::outcome::{self, EngineStats, Exit, Process, Threads};
+use crate::profile::{self, Profile};
+use crate::target::interrupt;
+use crate::target::layout::context;
+use crate::target::ptrace::{self, Wait};
+use event::Stream;
+use remainder::Remainder;
+use ring::screen::Limits;
+use ring::{ObserverFindings, RingMessage, Segment, SegmentId};
+use std::collections::{BTreeMap, HashSet};
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+use task::ProcessState;
+use task::ProgramThread;
+
+/// How everything ended.
+pub(crate) struct RunEnd {
+    pub(crate) exit: Exit,
+    pub(crate) interrupted: bool,
+    pub(crate) warnings: Vec<String>,
+    pub(crate) effort: EngineStats,
+    pub(crate) processes: Vec<Process>,
+    pub(crate) threads: Vec<outcome::Thread>,
+    profiles: BTreeMap<u32, Profile>,
+    stream: Stream,
+}
+
+impl RunEnd {
+    /// One profile of all images, with what the observer's side tallied.
+    pub(crate) fn profile(&mut self, seen: &ObserverFindings, evidence: &Evidence) -> Profile {
+        let mut all = Profile::default();
+        for (image, p) in std::mem::take(&mut self.profiles) {
+            let recorded = seen.plain.get(&image).copied().unwrap_or(0);
+            let counts = self.stream != Stream::Nothing;
+            if let Some(forgery) = counts.then(|| profile::too_many(&p, recorded)).flatten() {
+                evidence.note(forgery);
+            }
+            profile::append(&mut all, p, image, &seen.tally);
+        }
+        all
+    }
+}
+
+/// While more images live than this, none is kept for the next child: each takes a descriptor and
+/// memory.
+const IMAGES_WITH_SPARES_MAX: usize = 32;
+
+impl Host<'_> {
+    /// Runs the program to its end.
+    pub(crate) fn control(&mut self) -> Result<RunEnd, Error> {
+        let mut guard = interrupt::Guard::new(self.root);
+        let mut remainder = Remainder::default();
+        loop {
+            // A stop of any task of the run.
+            match ptrace::wait(-1) {
+                Ok(Some((tid, what))) => self.stopped(tid, what),
+                Ok(None) => {}
+                Err(()) => break,
+            }
+            self.tell_observer();
+            debug_assert_eq!(self.inconsistency(), None);
+            if self.evidence.exists() {
+                self.failure = self.evidence.error().or(self.failure.take());
+            }
+            if self.failure.is_some() {
+                self.end_all(libc::SIGKILL);
+            }
+            // The program has ended; others of the run may go on.
+            if let Some(exit) = self.exit {
+                if self.threads.is_empty() {
+                    break;
+                }
+                if let Some(signal) = guard.end_of_children(exit) {
+                    self.end_all(signal);
+                }
+                self.program_has_ended(&mut remainder);
+            }
+        }
+        for image in self.images.keys().copied().collect::<Vec<_>>() {
+            self.finish_image(image);
+        }
+        if let Some(failure) = self.failure.take() {
+            return Err(failure);
+        }
+        self.name_released();
+        let exit = self.exit.ok_or_else(|| Error::new(ErrorKind::System, "the program vanished"))?;
+        let interrupted = guard.interrupted(exit);
+        Ok(RunEnd {
+            exit,
+            interrupted,
+            warnings: std::mem::take(&mut self.warnings),
+            effort: self.effort,
+            processes: std::mem::take(&mut self.processes),
+            threads: std::mem::take(&mut self.thread_counts),
+            profiles: std::mem::take(&mut self.profiles),
+            stream: self.stream,
+        })
+    }
+
+    /// What of the host's own state does not hold together, in debug builds after every stop.
+    fn inconsistency(&self) -> Option<String> {
+        let mut taken = HashSet::new();
+        for (tid, thread) in &self.threads {
+            let ProgramThread { context, image, process, .. } = thread;
+            let Some(own) = self.images.get(image) else {
+                return Some(format!("thread {tid} runs in no image"));
+            };
+            if !taken.insert((*image, *context)) || !own.is_taken(*context) {
+                return Some(format!("thread {tid}: context {context} of image {image} is not its own"));
+            }
+            if !self.living.contains_key(process) && !self.leak_checks.has(*tid) {
+                return Some(format!("thread {tid} belongs to no process"));
+            }
+        }
+        let threads_of = |number: u32| self.threads.values().filter(|thread| thread.image == number).count();
+        let miscounted = self.images.values().find(|image| image.threads != threads_of(image.number));
+        miscounted.map(|image| format!("image {} has not {} threads", image.number, image.threads))
+    }
+
+    pub(crate) fn stopped(&mut self, tid: i32, what: Wait) {
+        self.stops += 1;
+        match self.is_leaving(tid) {
+            true => self.stopped_leaving(tid, what),
+            false => self.answer(tid, what),
+        }
+    }
+
+    /// Answers a stop.
+    pub(crate) fn answer(&mut self, tid: i32, what: Wait) {
+        match what {
+            Wait::Exited(code) => self.ended(tid, Exit::Code(code)),
+            Wait::Signaled(signal) => self.ended(tid, Exit::Signal(signal)),
+            Wait::Event(event, signal) => self.event(tid, event, signal),
+            Wait::Signal(libc::SIGTRAP) if self.threads.contains_key(&tid) => self.trapped(tid),
+            Wait::Signal(signal) if self.threads.contains_key(&tid) => self.signal(tid, signal),
+            Wait::Signal(signal) => ptrace::resume(tid, signal),
+        }
+    }
+
+    /// The thread stands behind an `int3` of ours.
+    pub(crate) fn left_cache(&mut self, tid: i32, context: usize, exit: u32) {
+        self.image_mut(tid).write32(context, context::EXIT, 0);
+        match exit {
+            EXIT_RING => self.ring_full(tid),
+            EXIT_SYSTEM_CALL => return self.system_call(tid),
+            exit => {
+                let code = self.serve(tid, exit);
+                self.image_mut(tid).write64(context, context::CONTINUE, code);
+            }
+        }
+        if !self.check_refusal(tid) {
+            self.go_on(tid);
+        }
+    }
+
+    /// Kills the program where the translator met what it cannot do.
+    pub(crate) fn check_refusal(&mut self, tid: i32) -> bool {
+        if let Some(error) = self.evidence.error() {
+            self.fail(error);
+            return true;
+        }
+        let Some(why) = self.image_mut(tid).translator.refusal.take() else { return false };
+        self.failure =
+            Some(Error::new(ErrorKind::Unsupported, format!("lightfoot cannot run this program: {why}")));
+        self.end_all(libc::SIGKILL);
+        true
+    }
+
+    /// Answers an exit: where the thread is to continue.
+    pub(crate) fn serve(&mut self, tid: i32, exit: u32) -> u64 {
+        let ProgramThread { context, image, .. } = self.threads[&tid];
+        let image = self.images.get_mut(&image).expect("an image lives as long as its threads");
+        image.looked_at_through(tid);
+        let started = Instant::now();
+        let (target, indirect) = if exit == EXIT_LOOKUP {
+            self.effort.lookups += 1;
+            (image.read64(context, context::TARGET), true)
+        } else {
+            let Some(&exit) = image.translator.cache.exits.get(exit as usize) else {
+                // The thread is killed before it goes anywhere.
+                self.evidence.note(Forgery::Exit(exit));
+                return 0;
+            };
+            self.effort.exits += 1;
+            if exit.stale {
+                return image.replace(exit.patch as usize).unwrap_or(exit.target);
+            }
+            if let Some(counter) = exit.counter {
+                let at = count_address(counter);
+                let value = image.read64(context, at);
+                image.write64(context, at, value.wrapping_add(1));
+            }
+            (exit.target, false)
+        };
+        let Some(f) = image.translator.fragment(target, &mut image.maps) else {
+            return self.nothing_at(tid, target);
+        };
+        self.blocks.store(image.translator.blocks.len(), Ordering::Relaxed);
+        if indirect {
+            image.translator.cache.publish(target, f);
+        }
+        self.effort.translating += started.elapsed();
+        image.translator.cache.fragments[f].body
+    }
+
+    /// Passes the full segment on and finds an empty one.
+    pub(crate) fn ring_full(&mut self, tid: i32) {
+        self.effort.segments += 1;
+        self.pass_on(tid);
+        let started = Instant::now();
+        let ProgramThread { context, image: number, .. } = self.threads[&tid];
+        let (segment, offset, count) = self.image_of(number).written(context);
+        // On a single core the observer's turn comes only now, while the segment is in that core's
+        // cache, and the next records go there too.
+        let (next, bytes) = match self.binding.is_single() {
+            true => (segment, context::RING_SINGLE_BYTES),
+            false => ((segment + 1) % context::RING_SEGMENTS, context::RING_SEGMENT_BYTES),
+        };
+        self.wait_for(|id| *id == (number, context, next));
+        self.image_of(number).start_segment(context, next, bytes);
+        self.effort.waiting += started.elapsed();
+        let started = Instant::now();
+        self.effort.tuned += self.image_of(number).learn(offset, count);
+        self.effort.translating += started.elapsed();
+    }
+
+    /// Gives what the thread has written to the observer.
+    fn pass_on(&mut self, tid: i32) {
+        self.take_back();
+        let Some(thread) = self.threads.get(&tid) else { return };
+        let image = &self.images[&thread.image];
+        let (segment, offset, count) = image.written(thread.context);
+        let id = (thread.image, thread.context, segment);
+        if count == 0 {
+            return;
+        }
+        let requests =
+            image.translator.instrumenter.as_ref().map_or(0, |instrumenter| instrumenter.borrow().requests());
+        let (sites, blocks) = (image.translator.sites.len() as u32, image.translator.blocks.len() as u32);
+        let segment = Segment {
+            limits: Limits { sites, blocks, requests, elapsed: self.started.elapsed() },
+            shared: image.shared.clone(),
+            thread: thread.number,
+            image: image.number,
+            offset,
+            count,
+            id,
+        };
+        if self.give(RingMessage::Segment(segment)) {
+            self.lent.insert(id);
+        }
+    }
+
+    /// Notes what the observer has returned.
+    fn take_back(&mut self) {
+        while let Ok(id) = self.returned.try_recv() {
+            self.lent.remove(&id);
+        }
+    }
+
+    /// The image of process `pid`, which thread `parent` has just forked.
+    pub(crate) fn child_image(&mut self, pid: i32, parent: i32) -> Result<Image, Error> {
+        self.take_back();
+        let ProgramThread { context, image, .. } = self.threads[&parent];
+        let image = self.images.get_mut(&image).expect("an image lives as long as its threads");
+        let is_idle = |number: u32| self.lent.iter().all(|id| id.0 != number);
+        image.child(pid, self.images_seen, context, is_idle)
+    }
+
+    /// Waits until the observer has returned every segment that `is_wanted`.
+    fn wait_for(&mut self, is_wanted: impl Fn(&SegmentId) -> bool) {
+        while self.lent.iter().any(&is_wanted) {
+            match self.returned.recv() {
+                Ok(id) => {
+                    self.lent.remove(&id);
+                }
+                Err(_) => return,
+            }
+        }
+    }
+
+    fn ended(&mut self, tid: i32, exit: Exit) {
+        self.early.remove(&tid);
+        if let (Exit::Signal(signal), Some(thread)) = (exit, self.threads.get(&tid)) {
+            let image = thread.image;
+            self.image_of(image).kept.iter_mut().for_each(|kept| kept.ended_by(signal));
+        }
+        self.gone(tid);
+        self.check_ended(tid);
+        self.died(tid, exit);
+        if tid == self.root {
+            self.exit = Some(exit);
+            interrupt::root_ended();
+        }
+    }
+
+    /// The thread will not run again; with the last one its image ends.
+    pub(crate) fn gone(&mut self, tid: i32) {
+        self.pass_on(tid);
+        let Some(thread) = self.threads.remove(&tid) else { return };
+        let ProgramThread { context, image: number, .. } = thread;
+        self.tell(tid, &thread);
+        if self.image_of(number).threads == 1 {
+            return self.finish_image(number);
+        }
+        // The next thread of this context writes where the observer may still read.
+        self.wait_for(|id| (id.0, id.1) == (number, context));
+        self.image_of(number).left(context);
+    }
+
+    /// Notes what a thread did, where threads are told apart.
+    fn tell(&mut self, tid: i32, thread: &ProgramThread) {
+        if self.per_thread == Threads::Together {
+            return;
+        }
+        let Some(process) = self.living.get(&thread.process).map(ProcessState::index) else { return };
+        let [instructions, blocks, loads, stores] = self.image_of(thread.image).thread_counts(thread.context);
+        let number = thread.number;
+        self.thread_counts.push(outcome::Thread {
+            number,
+            tid,
+            process,
+            instructions,
+            blocks,
+            loads,
+            stores,
+        });
+    }
+
+    fn finish_image(&mut self, number: u32) {
+        let Some(mut image) = self.images.remove(&number) else { return };
+        debug_assert_eq!(image.translator.cache.inconsistency(), None);
+        let ((fragments, bytes), (former_fragments, former_bytes)) = (image.size(), image.taken_over);
+        self.effort.fragments +=
+            (fragments - former_fragments - image.translator.unverified.fragments) as u64;
+        self.effort.code_bytes += bytes - former_bytes;
+        self.warnings.extend(image.keep());
+        self.profiles.insert(number, image.profile());
+        let parent = image.parent.filter(|_| self.images.len() < IMAGES_WITH_SPARES_MAX);
+        if let Some(parent) = parent.and_then(|(parent, _)| self.images.get_mut(&parent)) {
+            parent.keep_for_children(image);
+        }
+        self.give(RingMessage::ImageEnded(number));
+    }
+
+    fn event(&mut self, tid: i32, event: i32, signal: i32) {
+        match event {
+            libc::PTRACE_EVENT_EXEC => self.executed(tid),
+            libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK | libc::PTRACE_EVENT_CLONE => self.cloned(tid),
+            libc::PTRACE_EVENT_STOP => {
+                if !self.threads.contains_key(&tid) && tid != self.root {
+                    self.early.insert(tid);
+                    return;
+                }
+                let group = matches!(signal, libc::SIGSTOP | libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU);
+                if group {
+                    ptrace::listen(tid);
+                } else if self.threads.contains_key(&tid) {
+                    self.go_on(tid);
+                } else {
+                    ptrace::resume(tid, 0);
+                }
+            }
+            _ => ptrace::resume(tid, 0),
+        }
+    }
+
+    pub(crate) fn fail(&mut self, error: Error) {
+        self.failure.get_or_insert(error);
+        self.end_all(libc::SIGKILL);
+    }
+
+    /// Sends a thread that stands at an address of the program to its translation.
+    pub(crate) fn redirect(&mut self, tid: i32) {
+        let Some(mut r) = ptrace::registers(tid) else { return };
+        let image = self.image_mut(tid);
+        if image.translator.cache.contains(r.rip) {
+            return;
+        }
+        if let Some(f) = image.translator.fragment(r.rip, &mut image.maps) {
+            r.rip = image.translator.cache.fragments[f].body;
+            ptrace::set_registers(tid, &r);
+        }
+    }
+}

@@ -1,0 +1,399 @@
+//! The processes of a run: how they are born, what they execute, when nothing of an image runs any
+//! more.
+//!
+//! A forked child has the parent's memory, and with it the parent's code cache; both would count
+//! into the same words. So it gets an image of its own at the same addresses, which is empty or
+//! that of a former child (`image/again.rs`). A child that shares the parent's memory until it
+//! executes a program (`vfork`, `posix_spawn`) runs in the parent's image as a thread does. Each
+//! exec starts a new image. Where children are not counted
+//! ([`Children::Released`](crate::outcome::Children::Released)), they are sent back to the
+//! program's own code and run natively. Leaves out sharing translations between processes that live
+//! at the same time.
+
+use super::state::Host;
+use super::task::ProcessState;
+use super::task::ProgramThread;
+use super::task::StepOutcome;
+use crate::image::{number, Image, Opens};
+use crate::outcome::{Exit, Process};
+use crate::target::executable;
+use crate::target::layout::{self, context};
+use crate::target::memory;
+use crate::target::ptrace;
+use crate::target::ptrace::{Registers, Wait};
+use crate::target::rights;
+use crate::target::signal_mask;
+use crate::target::trap;
+use crate::{Error, ErrorKind};
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+
+/// What a new task shares with the one that made it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum CloneKind {
+    /// Everything.
+    ProgramThread,
+    /// Memory; whether the parent waits meanwhile does not matter.
+    SharedMemory,
+    /// Memory, and the parent is suspended until the child leaves it.
+    Suspending,
+    /// A copy of everything.
+    Copy,
+}
+
+/// How many processes may be busy before the run is spread over the processors: as measured, three
+/// on one core with the host are no slower than three beside it.
+const BUSY_MAX: usize = 3;
+
+impl Host<'_> {
+    /// Notes a process that was born.
+    pub(crate) fn born(&mut self, pid: i32, parent: Option<i32>) {
+        let parent = parent.and_then(|pid| self.living.get(&pid));
+        let (reset, trap) = parent.map_or_else(Default::default, |living| (living.reset, living.trap));
+        let parent = parent.map(|living| living.index);
+        let command = parent.map_or_else(Vec::new, |n| self.processes[n].command.clone());
+        let index = self.processes.len();
+        self.processes.push(Process { pid, parent, command, exit: None, images: Vec::new() });
+        self.living.insert(pid, ProcessState { index, caught: None, ignored: 0, reset, trap });
+    }
+
+    /// Notes that a process ended.
+    pub(crate) fn died(&mut self, pid: i32, exit: Exit) {
+        if let Some(living) = self.living.remove(&pid) {
+            self.processes[living.index].exit = Some(exit);
+            self.departures.left_behind.retain(|(left, _)| *left != pid);
+        }
+    }
+
+    /// A task was born: a thread is taken in; a process too, or it is let go to run natively.
+    pub(crate) fn cloned(&mut self, tid: i32) {
+        let new = ptrace::event_message(tid) as i32;
+        let Some(parent) = self.threads.get(&tid).map(|thread| thread.process) else {
+            return ptrace::resume(tid, 0);
+        };
+        // What is shared decides: a thread, a child with an image of its own, or one in its
+        // parent's.
+        let birth = birth(tid, new, parent);
+        let hides_trap = self.hides_trap(tid);
+        let untraced = self.leak_checks.asked(tid);
+        let checks = untraced.is_some() && birth == CloneKind::SharedMemory;
+        let followed = birth == CloneKind::ProgramThread || checks || self.children.are_counted();
+        if followed && birth != CloneKind::ProgramThread && !checks {
+            self.born(new, Some(parent));
+        }
+        // The newborn's first stop may have come before this one.
+        if !self.early.remove(&new) {
+            match ptrace::wait_for(new) {
+                Some((_, Wait::Event(..) | Wait::Signal(_))) => {}
+                Some((_, Wait::Signaled(signal))) => {
+                    self.died(new, Exit::Signal(signal));
+                    return ptrace::resume(tid, 0);
+                }
+                _ => return ptrace::resume(tid, 0),
+            }
+        }
+        if let Some(asked) = untraced {
+            asked.put_back(tid);
+            asked.put_back(new);
+        }
+        // The kernel gave the newborn the mask that it knows of.
+        if hides_trap {
+            ptrace::set_signal_mask(new, ptrace::signal_mask(new) | trap::TRAP);
+        }
+        // Who is not followed runs natively; a copy gets an image of its own; who shares memory
+        // gets a context in its parent's image.
+        match birth {
+            _ if !followed => self.release(new, tid),
+            CloneKind::Copy => self.forked(new, tid),
+            _ => {
+                let process = if birth == CloneKind::ProgramThread || checks { parent } else { new };
+                let image = self.threads[&tid].image;
+                if checks {
+                    self.begins_check(new, image);
+                }
+                self.adopt(new, process, image);
+                self.hide_trap_mask(tid);
+                // Two threads of one image run at a time from now on.
+                if birth != CloneKind::Suspending {
+                    self.spread();
+                    self.image_of(image).translator.cache.parallel = true;
+                }
+            }
+        }
+        if birth == CloneKind::Copy && followed {
+            self.spread_if_busy();
+        }
+        ptrace::resume(tid, 0);
+    }
+
+    /// Gives a forked child an image of its own.
+    fn forked(&mut self, tid: i32, parent: i32) {
+        self.send_to_own_code(tid, parent);
+        let number = self.images_seen;
+        match self.child_image(tid, parent) {
+            Ok(new) => {
+                self.begins(tid, new);
+                self.adopt(tid, tid, number);
+            }
+            Err(error) => self.lose(tid, &error),
+        }
+    }
+
+    /// An image starts.
+    fn begins(&mut self, pid: i32, image: Image) {
+        let number = image.number;
+        let watched = self.binding.hidden().is_some() && self.opens_left > 0;
+        image.watch(if watched { Opens::Watched } else { Opens::Ignored });
+        if self.children.are_counted() {
+            image.stop_before(&number::OF_TRACERS);
+        }
+        self.images_seen = number + 1;
+        self.images.insert(number, image);
+        if let Some(living) = self.living.get(&pid) {
+            self.processes[living.index].images.push(number);
+        }
+    }
+
+    /// The program that a process runs, as it was called.
+    pub(crate) fn name(&self, pid: i32) -> String {
+        let words = self.living.get(&pid).map(|living| &self.processes[living.index].command);
+        let first = words.and_then(|words| words.first());
+        first.map_or_else(String::new, |word| word.to_string_lossy().into_owned())
+    }
+
+    /// A child that cannot be followed runs natively; it stands at the program's own code.
+    fn lose(&mut self, pid: i32, error: &Error) {
+        let name = self.name(pid);
+        self.living.remove(&pid);
+        self.warnings.push(format!("process {pid} ({name}) ran on without being counted: {error}"));
+        self.binding.free(pid);
+        ptrace::detach(pid, 0);
+    }
+
+    /// Lets a child of `parent` run natively.
+    fn release(&mut self, tid: i32, parent: i32) {
+        self.send_to_own_code(tid, parent);
+        self.hand_trap_action_down(tid, parent);
+        self.binding.free(tid);
+        ptrace::detach(tid, 0);
+    }
+
+    /// Sends a newborn child, which stands behind its parent's system call in the code cache, to
+    /// the program's own next instruction.
+    fn send_to_own_code(&mut self, tid: i32, parent: i32) {
+        let image = &self.images[&self.threads[&parent].image];
+        let Some(mut r) = ptrace::registers(tid) else { return };
+        // It stands behind the `syscall` of its parent's translation: the program's own next
+        // instruction follows that.
+        if let Some((bound, _)) = image.translator.cache.state_at(r.rip) {
+            let block = &image.translator.blocks[bound.block as usize];
+            r.rip = block.ip + u64::from(block.len);
+            r.rcx = r.rip;
+        } else if image.translator.cache.contains(r.rip) {
+            // Nobody may run generated code without the host.
+            ptrace::kill(tid, libc::SIGKILL);
+            let why =
+                format!("the child {tid} stands in generated code where no system call of the program is");
+            return self.fail(Error::new(ErrorKind::System, why));
+        }
+        // Natively `gs` is the program's.
+        r.gs_base = 0;
+        ptrace::set_registers(tid, &r);
+    }
+
+    /// A new program: all other threads of the process are gone, its old image's counts are final.
+    pub(crate) fn executed(&mut self, tid: i32) {
+        let former = ptrace::event_message(tid) as i32;
+        // The mask outlives the program, and the kernel may not know all of it.
+        if self.hides_trap(former) {
+            ptrace::set_signal_mask(tid, ptrace::signal_mask(tid) | trap::TRAP);
+        }
+        // Threads that the exec ended are gone without a stop; the one that called has a new
+        // number.
+        let own = |(&other, thread): (&i32, &ProgramThread)| (thread.process == tid).then_some(other);
+        let gone: Vec<i32> = self.threads.iter().filter_map(own).chain([former]).collect();
+        gone.into_iter().for_each(|other| self.gone(other));
+        if self.images_seen == 0 {
+            self.set_trap_action(tid, trap::Inherited::of(tid).action());
+        }
+        // The exec's system call must be over before calls can be made in the program's name.
+        let mask = signal_mask::block(tid);
+        let mut waited = None;
+        loop {
+            match self.step(tid, 0) {
+                StepOutcome::Done => break signal_mask::unblock(tid, mask),
+                StepOutcome::Other(Wait::Event(..)) => {}
+                StepOutcome::Other(what) => return self.stopped(tid, what),
+                // Blocked by the program, and only let through by us.
+                StepOutcome::Signal((libc::SIGTRAP, _)) if mask & trap::TRAP != 0 => {
+                    waited = Some(libc::SIGTRAP)
+                }
+                StepOutcome::Signal(_) | StepOutcome::Gone => return,
+            }
+        }
+        waited.into_iter().for_each(|signal| ptrace::kill(tid, signal));
+        if let Some(living) = self.living.get_mut(&tid) {
+            (living.caught, living.reset, living.trap) = (None, 0, living.trap.behind_exec());
+            self.processes[living.index].command = arguments(tid);
+        }
+        // The new program's image, and its first thread in it.
+        match self.execute(tid) {
+            Ok(image) => {
+                let number = image.number;
+                self.begins(tid, image);
+                self.adopt(tid, tid, number);
+            }
+            Err(error) if tid == self.root => self.fail(error),
+            Err(error) => self.lose(tid, &error),
+        }
+    }
+
+    /// The image of the program that `pid` has just executed.
+    fn execute(&mut self, pid: i32) -> Result<Image, Error> {
+        let before = ptrace::registers(pid);
+        if pid != self.root {
+            let link = PathBuf::from(format!("/proc/{pid}/exe"));
+            let named = std::fs::read_link(&link).ok().filter(|path| path.exists());
+            executable::check_header(&named.unwrap_or(link))?;
+        }
+        self.note_rights(pid);
+        let number = self.images_seen;
+        // The mapping of our memory changes registers: they are put back where it fails.
+        let mut image = match Image::new(pid, number, self.stream, self.evidence.clone()) {
+            Ok(image) => image,
+            Err(error) => {
+                if let Some(before) = before {
+                    ptrace::set_registers(pid, &Registers { orig_rax: u64::MAX, ..before });
+                }
+                return Err(error);
+            }
+        };
+        // What a former run translated, the tool, and probes, all before the first instruction.
+        if let Some(folder) = &self.translations {
+            image.remember(folder);
+        }
+        if let Some(instrumenter) = &self.instrumenter {
+            let blocks = self.profiles.values().map(|p| p.blocks.len()).sum();
+            instrumenter.borrow_mut().starts(number, pid, blocks);
+        }
+        image.translator.instrumenter = self.instrumenter.clone();
+        if let Some(probes) = &self.probes {
+            probes.borrow_mut().install(pid)?;
+            image.maps.watcher = Some(probes.clone());
+        }
+        Ok(image)
+    }
+
+    /// Says where a program runs without the rights that its file would give it.
+    fn note_rights(&mut self, pid: i32) {
+        let path = PathBuf::from(format!("/proc/{pid}/exe"));
+        let about = path.metadata().ok();
+        if let Some(given) = about.and_then(|about| rights::given(&path, &about)) {
+            let name = std::fs::read_link(&path).unwrap_or(path);
+            let (name, what) = (name.display(), given.name());
+            self.warnings
+                .push(format!("{name} is {what} and ran without those rights, as traced programs do"));
+        }
+    }
+
+    /// Takes the stopped task in: a context in `gs`, and on in the code cache.
+    fn adopt(&mut self, tid: i32, process: i32, image: u32) {
+        let Some(mut r) = ptrace::registers(tid) else { return };
+        let number = self.threads_seen;
+        let Some(context) = self.image_of(image).enter(r.fs_base) else {
+            let why = format!("the program has more than {} threads at a time", layout::CONTEXTS_MAX);
+            return self.fail(Error::new(ErrorKind::Unsupported, why));
+        };
+        self.threads_seen += 1;
+        // A newborn inherits its parent's mask.
+        let blocks_trap = ptrace::signal_mask(tid) & trap::TRAP != 0;
+        let (held, astray) = (VecDeque::new(), None);
+        let thread =
+            ProgramThread { context, number, process, image, blocks_trap, hides_trap: false, held, astray };
+        self.threads.insert(tid, thread);
+        self.hide_trap_mask(tid);
+        // From here on `gs` is its context.
+        r.gs_base = layout::CONTEXTS + context as u64 * context::BYTES;
+        ptrace::set_registers(tid, &r);
+        self.redirect(tid);
+        if !self.check_refusal(tid) {
+            ptrace::resume(tid, 0);
+        }
+    }
+
+    /// Nobody is bound to one processor any longer.
+    pub(crate) fn spread(&mut self) {
+        if self.binding.hidden().is_some() {
+            self.binding.dissolve(self.threads.keys().copied());
+            self.images.values().for_each(|image| image.watch(Opens::Ignored));
+        }
+    }
+
+    fn spread_if_busy(&mut self) {
+        let may_be = self.binding.hidden().is_some() && self.living.len() > BUSY_MAX;
+        if may_be && self.living.keys().filter(|&&pid| is_busy(pid)).count() > BUSY_MAX {
+            self.spread();
+        }
+    }
+
+    /// Ends every process that is left.
+    pub(crate) fn end_all(&self, signal: i32) {
+        self.living.keys().for_each(|&pid| ptrace::kill(pid, signal));
+    }
+}
+
+/// What task `new` shares with `tid`, a thread of process `parent` that stands in the call that
+/// made it.
+fn birth(tid: i32, new: i32, parent: i32) -> CloneKind {
+    if std::fs::metadata(format!("/proc/{parent}/task/{new}")).is_ok() {
+        return CloneKind::ProgramThread;
+    }
+    let Some(r) = ptrace::registers(tid) else { return CloneKind::Copy };
+    // The call says what is shared.
+    let flags = match r.orig_rax as i64 {
+        libc::SYS_vfork => (libc::CLONE_VM | libc::CLONE_VFORK) as u64,
+        libc::SYS_clone => r.rdi,
+        libc::SYS_clone3 => {
+            let mut flags = [0u8; 8];
+            memory::read_target(tid, r.rdi, &mut flags);
+            u64::from_le_bytes(flags)
+        }
+        _ => 0,
+    };
+    match (flags & libc::CLONE_VM as u64 != 0, flags & libc::CLONE_VFORK as u64 != 0) {
+        (false, _) => CloneKind::Copy,
+        (true, false) => CloneKind::SharedMemory,
+        (true, true) => CloneKind::Suspending,
+    }
+}
+
+/// The argument vector of a process.
+fn arguments(pid: i32) -> Vec<OsString> {
+    let mut bytes = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    if bytes.last() == Some(&0) {
+        bytes.pop();
+    }
+    bytes.split(|&byte| byte == 0).map(|word| OsString::from_vec(word.to_vec())).collect()
+}
+
+/// Whether a process waits for nothing but a processor (or for the host).
+fn is_busy(pid: i32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
+    matches!(state, Some('R' | 't'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_is_busy_and_has_arguments() {
+        let pid = ptrace::own_pid();
+        assert!(!is_busy(i32::MAX));
+        assert_eq!(arguments(pid)[0], std::env::args_os().next().unwrap());
+        assert!(arguments(i32::MAX).iter().all(|word| word.is_empty()));
+    }
+}

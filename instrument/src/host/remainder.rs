@@ -1,0 +1,108 @@
+//! What becomes of processes that still run when the program has ended.
+//!
+//! A pipeline's last command, or the jobs of a shell, end a moment after the program and belong to
+//! the measurement; a daemon does not. So those that are left are counted on while any of them
+//! works, and as long as they have not all waited for [`IDLE`]; nobody is counted for longer than
+//! [`LONGEST`]. Then they are let go (`release`). **Leaves out** runs that wait for all
+//! ([`Children::Awaited`](crate::outcome::Children::Awaited)).
+
+use super::state::Host;
+use crate::outcome::Children;
+use crate::target::ptrace;
+use crate::target::pulse::Pulse;
+use std::fs;
+use std::time::{Duration, Instant};
+
+/// Time between two looks at what is left.
+const LOOK: Duration = Duration::from_millis(100);
+/// Processes that have waited for so long do not work.
+const IDLE: Duration = Duration::from_secs(1);
+/// Processes that work for longer were not started to end with the program.
+const LONGEST: Duration = Duration::from_secs(10);
+/// A thread that does not stop for so long waits for what does not come.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What is known of the processes that are left, once the program has ended.
+#[derive(Default)]
+pub(crate) struct Remainder(Option<Watched>);
+
+struct Watched {
+    /// Wakes the host where no process stops.
+    _pulse: Option<Pulse>,
+    ended: Instant,
+    looked: Instant,
+    worked: Instant,
+    /// Stops that were answered before the last look.
+    stops: u64,
+    /// When they were asked to leave.
+    let_go: Option<Instant>,
+}
+
+impl Host<'_> {
+    /// The program has ended, and others run: counts them on, or lets them go. Asked after every
+    /// stop.
+    pub(crate) fn program_has_ended(&mut self, remainder: &mut Remainder) {
+        if self.children != Children::Followed || self.failure.is_some() {
+            return;
+        }
+        let now = Instant::now();
+        // The clock starts at the program's end.
+        let watched = remainder.0.get_or_insert_with(|| Watched {
+            _pulse: Pulse::start(LOOK),
+            ended: now,
+            looked: now,
+            worked: now,
+            stops: self.stops,
+            let_go: None,
+        });
+        if now - watched.looked < LOOK {
+            return;
+        }
+        watched.looked = now;
+        if let Some(since) = watched.let_go {
+            self.let_all_go();
+            if now - since > PATIENCE {
+                self.end_the_rest();
+            }
+            return;
+        }
+        if self.stops != watched.stops || self.living.keys().any(|&pid| works(pid)) {
+            (watched.stops, watched.worked) = (self.stops, now);
+        }
+        if now - watched.worked > IDLE || now - watched.ended > LONGEST {
+            watched.let_go = Some(now);
+            self.let_all_go();
+        }
+    }
+
+    fn let_all_go(&mut self) {
+        let left: Vec<i32> = self.living.keys().copied().filter(|&pid| !self.process_leaves(pid)).collect();
+        for pid in left {
+            self.departures.left_behind.push((pid, self.name(pid)));
+            self.send_away(pid, None, None);
+        }
+    }
+
+    /// Ends processes that could not be let go.
+    fn end_the_rest(&mut self) {
+        for &pid in self.living.keys() {
+            let left = &mut self.departures.left_behind;
+            let Some(known) = left.iter().position(|(left, _)| *left == pid) else { continue };
+            let (_, name) = left.swap_remove(known);
+            let why =
+                "it still ran after the program had ended, and did not come to where it could be let go";
+            self.warnings.push(format!("process {pid} ({name}) was killed: {why}"));
+            ptrace::kill(pid, libc::SIGKILL);
+        }
+    }
+}
+
+/// Whether any thread of the process runs, or waits for a processor, a device or the host.
+fn works(pid: i32) -> bool {
+    let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { return false };
+    tasks.flatten().any(|task| {
+        let stat = fs::read_to_string(task.path().join("stat")).unwrap_or_default();
+        let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
+        matches!(state, Some('R' | 'D' | 't'))
+    })
+}

@@ -1,0 +1,276 @@
+//! Hands the rings' segments to the observer's thread and back.
+//!
+//! A thread of the program appends to its ring; at a segment's end it stops, the host passes the
+//! segment on and the program goes on in the next one, waiting only when the observer still holds
+//! that. On a single core the host shows it to the observer itself: two changes of threads less for
+//! each segment. What complex references touched is tallied on the way, so that totals are exact
+//! whatever the observer does.
+//!
+//! The program can write into a segment that it has handed over. So the observer never sees the
+//! ring itself: records are copied out part by part, into a buffer that stays in the first-level
+//! cache, and screened there ([`screen`]).
+
+pub(crate) mod screen;
+
+use crate::evidence::{Evidence, Forgery};
+use crate::outcome::{ComplexCounts, Observer, Progress};
+use crate::profile::Tally;
+use crate::target::memory::Shared;
+use event::{Complex, Record, StateLayout, PAYLOAD_CODE, VALUES_MAX};
+use screen::{Limits, Screen};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// A stretch of records that is the observer's until it reports back.
+pub(crate) struct Segment {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) thread: u32,
+    /// Number of the image.
+    pub(crate) image: u32,
+    /// Byte offset in the shared file.
+    pub(crate) offset: usize,
+    pub(crate) count: usize,
+    /// What its records can name.
+    pub(crate) limits: Limits,
+    /// Reported back.
+    pub(crate) id: SegmentId,
+}
+
+/// A segment's image, context and number.
+pub(crate) type SegmentId = (u32, usize, u32);
+
+/// What the observer's side is given.
+pub(crate) enum RingMessage {
+    /// Records.
+    Segment(Segment),
+    /// Nothing follows of this image.
+    ImageEnded(u32),
+}
+
+/// What the observer's side found on the way.
+#[derive(Default)]
+pub(crate) struct ObserverFindings {
+    /// What complex references touched.
+    pub(crate) tally: Tally,
+    /// Records of plain references, by image.
+    pub(crate) plain: HashMap<u32, u64>,
+}
+
+/// Records of a part. As many again would leave the first level to nobody else.
+const PART_RECORDS: usize = 1024;
+
+/// The observer at work.
+pub(crate) struct Consumer<'o> {
+    observer: &'o mut dyn Observer,
+    counts: ComplexCounts,
+    layout: StateLayout,
+    seen: ObserverFindings,
+    evidence: Evidence,
+    screen: Screen,
+    part: Box<[Record; PART_RECORDS + VALUES_MAX]>,
+    image: u32,
+    blocks: Arc<AtomicUsize>,
+    started: Instant,
+    told: Instant,
+}
+
+/// Between two calls of [`Observer::progress`].
+const PERIOD: Duration = Duration::from_millis(100);
+
+impl<'o> Consumer<'o> {
+    /// The observer of a run that began at `started` and has translated so many `blocks`.
+    pub(crate) fn new(
+        observer: &'o mut dyn Observer,
+        blocks: Arc<AtomicUsize>,
+        started: Instant,
+        evidence: Evidence,
+    ) -> Consumer<'o> {
+        let (counts, layout) = (observer.complex_counts(), crate::code::state_area::state_layout());
+        let told = Instant::now();
+        let (seen, screen) = (ObserverFindings::default(), Screen::new());
+        let part = Box::new([Record::default(); PART_RECORDS + VALUES_MAX]);
+        Consumer { observer, counts, layout, seen, evidence, screen, part, image: 0, blocks, started, told }
+    }
+
+    /// Shows the observer what is given. Nothing of a run whose memory the program has changed.
+    pub(crate) fn take(&mut self, given: &RingMessage) {
+        match given {
+            RingMessage::ImageEnded(image) => self.observer.image_ended(*image),
+            RingMessage::Segment(_) if self.evidence.exists() => {}
+            RingMessage::Segment(segment) => {
+                if let Err(forgery) = self.segment(segment) {
+                    self.evidence.note(forgery);
+                }
+            }
+        }
+    }
+
+    fn segment(&mut self, segment: &Segment) -> Result<(), Forgery> {
+        if std::mem::replace(&mut self.image, segment.image) != segment.image {
+            self.observer.image(segment.image);
+        }
+        self.screen.expect(segment.limits);
+        let mut at = 0;
+        while at < segment.count {
+            let room = self.part.len().min(segment.count - at);
+            segment.shared.copy_records(segment.offset + at * size_of::<Record>(), &mut self.part[..room]);
+            let part = &self.part[..part_len(&self.part[..room])?];
+            let plain = self.screen.pass(segment.thread, part)?;
+            *self.seen.plain.entry(segment.image).or_default() += plain as u64;
+            if self.counts == ComplexCounts::ByEngine {
+                count_complex(part, segment.image, &self.layout, &mut self.seen.tally);
+            }
+            self.observer.records(segment.thread, part);
+            at += part.len();
+        }
+        Ok(())
+    }
+
+    /// Tells it how far the run is, if it is time.
+    pub(crate) fn tell(&mut self) {
+        if self.told.elapsed() >= PERIOD {
+            self.told = Instant::now();
+            let blocks = self.blocks.load(Ordering::Relaxed);
+            self.observer.progress(&Progress { wall: self.started.elapsed(), blocks });
+        }
+    }
+
+    /// What was found on the way.
+    pub(crate) fn seen(self) -> ObserverFindings {
+        self.seen
+    }
+}
+
+/// Runs on the observer's thread until the host hangs up.
+pub(crate) fn observe(
+    mut watch: Consumer,
+    incoming: &Receiver<RingMessage>,
+    done: &Sender<SegmentId>,
+) -> ObserverFindings {
+    loop {
+        match incoming.recv_timeout(PERIOD) {
+            Ok(given) => {
+                watch.take(&given);
+                if let RingMessage::Segment(segment) = given {
+                    let _ = done.send(segment.id);
+                }
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return watch.seen(),
+        }
+        watch.tell();
+    }
+}
+
+/// How many of `records`, which are copied from a segment, make the next part: a complex reference
+/// and its payloads stay together, so that none begins with a payload.
+fn part_len(records: &[Record]) -> Result<usize, Forgery> {
+    let is_payload = |record: &Record| record.what as u8 == PAYLOAD_CODE;
+    let forged = |record: &Record| Forgery::Record(record.address, record.what, record.extra);
+    if let Some(first) = records.first().filter(|first| is_payload(first)) {
+        return Err(forged(first));
+    }
+    let whole = records.len().min(PART_RECORDS);
+    let more = records[whole..].iter().take_while(|record| is_payload(record)).count();
+    match records[whole..].get(VALUES_MAX - 1) {
+        // No reference has so many.
+        Some(last) if more == VALUES_MAX => Err(forged(last)),
+        _ => Ok(whole + more),
+    }
+}
+
+/// The first complex record of `records` from `at` on. They are rare: eight records are looked at
+/// together, without a branch for each.
+fn next_complex(records: &[Record], at: usize) -> Option<usize> {
+    const STEP: usize = 8;
+    let is_complex = |record: &Record| record.what as u8 == event::COMPLEX_CODE;
+    let steps = records[at..].chunks(STEP);
+    let any = |step: &[Record]| match step.first_chunk::<STEP>() {
+        Some(step) => step.iter().fold(0, |any, record| any | u32::from(is_complex(record))) != 0,
+        None => step.iter().any(is_complex),
+    };
+    let skipped = steps.take_while(|step| !any(step)).count() * STEP;
+    let rest = records.get(at + skipped..)?;
+    rest.iter().position(is_complex).map(|index| at + skipped + index)
+}
+
+/// Adds what the complex references of `records` touched to `tally`.
+fn count_complex(records: &[Record], image: u32, layout: &StateLayout, tally: &mut Tally) {
+    let mut at = 0;
+    while let Some(next) = next_complex(records, at) {
+        at = next;
+        let first = &records[at];
+        let count = event::group_shape(first).map_or(1, |s| s.values());
+        let end = (at + count).min(records.len());
+        if let Ok(complex) = Complex::decode(&records[at..end]) {
+            let entry = tally.entry((image, first.what >> 8)).or_default();
+            let (loads, stores) = complex.loads_and_stores(layout);
+            entry.0 = entry.0.saturating_add(loads);
+            entry.1 = entry.1.saturating_add(stores);
+            entry.2 = entry.2.saturating_add(complex.iterations().saturating_sub(1));
+        }
+        at = end;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_complex_record_is_found() {
+        for len in 0..40 {
+            for complex in 0..len {
+                let code = |n: usize| u32::from(if n == complex { event::COMPLEX_CODE } else { 0 });
+                let record = |n: usize| Record { address: 0, what: 0xf00 | code(n), extra: 0 };
+                let records: Vec<Record> = (0..len).map(record).collect();
+                for at in 0..=len {
+                    let expected = (at <= complex).then_some(complex);
+                    assert_eq!(next_complex(&records, at), expected, "{len} {at}");
+                }
+            }
+        }
+    }
+
+    fn cut(records: &[Record]) -> Result<Vec<Vec<Record>>, Forgery> {
+        let (mut parts, mut at) = (Vec::new(), 0);
+        while at < records.len() {
+            let copied = &records[at..records.len().min(at + PART_RECORDS + VALUES_MAX)];
+            let len = part_len(copied)?;
+            parts.push(copied[..len].to_vec());
+            at += len;
+        }
+        Ok(parts)
+    }
+
+    fn group_at(start: usize, payloads: usize) -> Vec<Record> {
+        let code = |n: usize| match n {
+            n if n == start => event::COMPLEX_CODE,
+            n if n > start && n <= start + payloads => PAYLOAD_CODE,
+            _ => 0,
+        };
+        (0..3000).map(|n| Record { address: n as u64, what: code(n).into(), extra: 0 }).collect()
+    }
+
+    #[test]
+    fn parts_are_the_whole_and_keep_groups_together() {
+        for payloads in 0..VALUES_MAX {
+            for start in 1000..1030 {
+                let records = group_at(start, payloads);
+                let parts = cut(&records).unwrap();
+                assert_eq!(parts.concat(), records);
+                assert!(parts.iter().all(|part| part[0].what as u8 != PAYLOAD_CODE));
+            }
+        }
+        assert_eq!(cut(&[]), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn payloads_belong_to_a_group() {
+        assert!(cut(&group_at(1023, VALUES_MAX + 1)).is_err(), "no reference has so many values");
+        assert!(cut(&group_at(0, 3)[1..]).is_err(), "no segment begins within a group");
+    }
+}

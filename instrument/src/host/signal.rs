@@ -1,0 +1,339 @@
+//! Signals: delivered at an instruction boundary of the program, with the program's own registers
+//! in the frame.
+//!
+//! A fault maps to its instruction. Any other signal waits, by single steps, until the thread
+//! stands before the translation of an instruction; registers and flags that scratch code holds are
+//! put back, the kernel builds the frame with the program's address, and the handler's first
+//! instruction is redirected into the cache. Without a handler nothing is moved: the kernel's
+//! default action needs no registers. While a thread is stepped all signals but faults are blocked,
+//! so that they stay in the kernel's queue, in its order, or go to another thread. A fault in the
+//! middle comes first, and what waited for the boundary is held back meanwhile.
+
+use super::state::Host;
+use super::task::ProgramThread;
+use super::task::{Boundary, Signal, StepOutcome, FAULT_ADDRESS};
+use crate::code::fragment::{EXIT_RING, EXIT_SYSTEM_CALL};
+use crate::error::{Error, ErrorKind};
+use crate::image::StopPlace;
+use crate::target::layout::context;
+use crate::target::memory;
+use crate::target::ptrace::{self, SignalInfo, Wait};
+use crate::target::signal_mask::{block, unblock, FAULTS};
+use crate::target::trap::{self, TRAP};
+
+const STEPS_MAX: u32 = 100_000;
+
+/// Signals whose default action ends the process with a core dump.
+const CORES: u64 = FAULTS
+    | 1 << (libc::SIGQUIT - 1)
+    | 1 << (libc::SIGABRT - 1)
+    | 1 << (libc::SIGXCPU - 1)
+    | 1 << (libc::SIGXFSZ - 1)
+    | 1 << (libc::SIGSYS - 1);
+
+/// Whether an instruction raised this signal, rather than somebody sent it.
+fn is_fault((signal, info): &Signal) -> bool {
+    FAULTS >> (signal - 1) & 1 != 0 && trap::code(info) > 0 && !trap::is_step(*signal, info)
+}
+
+/// The address that an instruction could not reach.
+fn fault_address(info: &SignalInfo) -> u64 {
+    u64::from_le_bytes(info[FAULT_ADDRESS..FAULT_ADDRESS + 8].try_into().expect("eight bytes"))
+}
+
+impl Host<'_> {
+    /// Delivers `signal`, whose details are the current stop's.
+    pub(crate) fn signal(&mut self, tid: i32, signal: i32) {
+        let mut info = ptrace::signal_info(tid);
+        self.fault_where_it_went(tid, signal, &mut info);
+        self.deliver(tid, (signal, info));
+    }
+
+    /// Delivers a signal. The thread stands where ptrace takes one: in the stop before a signal's
+    /// delivery.
+    pub(crate) fn deliver(&mut self, tid: i32, signal: Signal) {
+        let number = signal.0;
+        let fault = is_fault(&signal);
+        let bit = 1 << (number - 1);
+        // The kernel ends who blocks or ignores what an instruction raises.
+        let forced = fault && number == libc::SIGTRAP && self.thread(tid).blocks_trap;
+        let handled = self.caught(tid) & bit != 0 && !forced;
+        let ignored = self.ignored(tid) & bit != 0;
+        if number == libc::SIGTRAP && ignored && trap::code(&signal.1) <= 0 {
+            return self.go_on(tid);
+        }
+        // A core dump shows the program's own registers.
+        let dumps = CORES & bit != 0 && !ignored;
+        if !handled && !fault && !dumps {
+            return ptrace::resume(tid, number);
+        }
+        // What was sent to the host is passed on to the root alone.
+        if handled && self.thread(tid).process == self.root && self.echo.repeats(number, &signal.1) {
+            return self.go_on(tid);
+        }
+        if fault && self.lacks_memory(tid, &signal) {
+            return self.lost(tid, &signal);
+        }
+        match self.bring_to_boundary(tid, fault) {
+            Boundary::Reached => {}
+            Boundary::Fault(other) => {
+                self.thread(tid).held.push_back(signal);
+                return self.deliver(tid, other);
+            }
+            // It ends, wherever it stands.
+            Boundary::Lost if !handled && !fault => return ptrace::resume(tid, number),
+            Boundary::Lost => return self.lost(tid, &signal),
+            Boundary::Other(what) => return self.interrupted(tid, signal, what),
+            Boundary::Gone => return,
+        }
+        if !handled {
+            if forced {
+                self.reset_trap_action(tid);
+            }
+            ptrace::set_signal_info(tid, &signal.1);
+            return ptrace::resume(tid, number);
+        }
+        self.effort.signals += 1;
+        self.show_trap_mask(tid);
+        if number == libc::SIGTRAP {
+            self.put_back_trap_action(tid);
+        }
+        ptrace::set_signal_info(tid, &signal.1);
+        self.forget_reset_handler(tid, number);
+        match self.step(tid, number) {
+            StepOutcome::Done => {
+                self.delivered(tid, number);
+                self.redirect_program(tid);
+            }
+            // The frame did not fit.
+            StepOutcome::Signal(other) => return self.deliver(tid, other),
+            StepOutcome::Other(what) => return self.stopped(tid, what),
+            StepOutcome::Gone => return,
+        }
+        self.go_on(tid);
+    }
+
+    /// The thread ended or stopped before it could take `signal`.
+    fn interrupted(&mut self, tid: i32, signal: Signal, what: Wait) {
+        self.thread(tid).held.push_front(signal);
+        self.stopped(tid, what);
+    }
+
+    /// Lets a thread run on in the cache, or delivers the next signal that was held back. After a
+    /// handler's frame was built, or a group stop, ptrace takes no signal: a step leads to a stop
+    /// where it does.
+    pub(crate) fn go_on(&mut self, tid: i32) {
+        let Some(signal) = self.next_held(tid) else { return ptrace::resume(tid, 0) };
+        let mask = block(tid);
+        let stepped = self.step_answered(tid);
+        unblock(tid, mask);
+        match stepped {
+            // The kernel queues it again.
+            StepOutcome::Done if mask >> (signal.0 - 1) & 1 != 0 => {
+                ptrace::set_signal_info(tid, &signal.1);
+                ptrace::resume(tid, signal.0);
+            }
+            StepOutcome::Done => self.deliver(tid, signal),
+            // It waited for the program to unblock it.
+            StepOutcome::Signal(other) if mask >> (other.0 - 1) & 1 != 0 => {
+                self.thread(tid).held.push_front(signal);
+                self.thread(tid).held.push_back(other);
+                self.go_on(tid);
+            }
+            StepOutcome::Signal(other) => {
+                self.thread(tid).held.push_front(signal);
+                self.deliver(tid, other);
+            }
+            StepOutcome::Other(what) => self.interrupted(tid, signal, what),
+            StepOutcome::Gone => {}
+        }
+    }
+
+    /// A handler's frame was built.
+    fn delivered(&mut self, tid: i32, number: i32) {
+        if !self.trap_actions {
+            return;
+        }
+        if number == libc::SIGTRAP {
+            self.trap_delivered(tid);
+        }
+        self.note_trap_mask(tid);
+        self.hide_trap_mask(tid);
+    }
+
+    pub(crate) fn thread(&mut self, tid: i32) -> &mut ProgramThread {
+        self.threads.get_mut(&tid).expect("a thread of ours")
+    }
+
+    /// Bit mask of the signals that have handlers.
+    fn caught(&mut self, tid: i32) -> u64 {
+        let process = self.thread(tid).process;
+        // Of SIGTRAP the kernel may have forgotten it.
+        let trap = if self.trap_action(tid).is_caught() { TRAP } else { 0 };
+        if let Some(mask) = self.living.get(&process).and_then(|living| living.caught) {
+            return mask & !TRAP | trap;
+        }
+        let status = std::fs::read_to_string(format!("/proc/{tid}/status")).unwrap_or_default();
+        let mask = |name| {
+            let field = status.lines().find_map(|line| line.strip_prefix(name));
+            field.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok()).unwrap_or(0)
+        };
+        let caught = mask("SigCgt:");
+        if let Some(living) = self.living.get_mut(&process) {
+            (living.caught, living.ignored) = (Some(caught), mask("SigIgn:"));
+        }
+        caught & !TRAP | trap
+    }
+
+    /// Bit mask of the signals that are ignored, when [`Host::caught`] was last asked.
+    fn ignored(&mut self, tid: i32) -> u64 {
+        let process = self.thread(tid).process;
+        let ignored = self.living.get(&process).map_or(0, |living| living.ignored);
+        let trap = if self.trap_action(tid).is_ignored() { TRAP } else { 0 };
+        ignored & !TRAP | trap
+    }
+
+    /// A handler for one signal only is none after it.
+    fn forget_reset_handler(&mut self, tid: i32, signal: i32) {
+        let process = self.thread(tid).process;
+        if let Some(living) = self.living.get_mut(&process).filter(|l| l.reset >> (signal - 1) & 1 != 0) {
+            living.caught = None;
+        }
+    }
+
+    /// Brings the thread to where its registers can be made the program's own, and makes them so.
+    pub(crate) fn bring_to_boundary(&mut self, tid: i32, fault: bool) -> Boundary {
+        if self.at_boundary(tid, fault) {
+            return Boundary::Reached;
+        }
+        // The instruction would fault again, for ever.
+        if fault {
+            return Boundary::Lost;
+        }
+        let mask = block(tid);
+        let mut outcome = Boundary::Lost;
+        for _ in 0..STEPS_MAX {
+            match self.step_answered(tid) {
+                StepOutcome::Done => {}
+                StepOutcome::Signal(other) if is_fault(&other) => {
+                    outcome = Boundary::Fault(other);
+                    break;
+                }
+                StepOutcome::Signal(other) => self.thread(tid).held.push_back(other),
+                StepOutcome::Other(what) => {
+                    outcome = Boundary::Other(what);
+                    break;
+                }
+                StepOutcome::Gone => {
+                    outcome = Boundary::Gone;
+                    break;
+                }
+            }
+            if self.at_boundary(tid, false) {
+                outcome = Boundary::Reached;
+                break;
+            }
+        }
+        unblock(tid, mask);
+        outcome
+    }
+
+    /// Whether generated code faulted because the engine's own memory is not mapped any more.
+    fn lacks_memory(&mut self, tid: i32, (signal, info): &Signal) -> bool {
+        const MAPERR: i32 = 1;
+        let code = i32::from_le_bytes([info[8], info[9], info[10], info[11]]);
+        let is_unmapped = *signal == libc::SIGSEGV && code == MAPERR && self.thread(tid).astray.is_none();
+        is_unmapped && self.image_mut(tid).translator.cache.layout.holds(fault_address(info))
+    }
+
+    /// Ends the run: generated code faulted in a way that no instruction of the program explains.
+    pub(crate) fn lost(&mut self, tid: i32, (signal, info): &Signal) {
+        let rip = ptrace::registers(tid).map_or(0, |r| r.rip);
+        let address = fault_address(info);
+        let why = format!(
+            "lightfoot lost the program: signal {signal} in generated code at {rip:#x} (address {address:#x}), where no \
+             instruction of the program stands; the program has changed memory of lightfoot's, or this is a defect of lightfoot"
+        );
+        self.fail(Error::new(ErrorKind::System, why));
+    }
+
+    /// If the stopped thread is at a boundary, makes its registers the program's own.
+    fn at_boundary(&mut self, tid: i32, fault: bool) -> bool {
+        let context = self.thread(tid).context;
+        let Some(mut r) = ptrace::registers(tid) else { return true };
+        if self.thread(tid).astray == Some(r.rip) {
+            return true;
+        }
+        let image = self.image_mut(tid);
+        if !image.translator.cache.contains(r.rip) {
+            return true;
+        }
+        let Some((bound, exact)) = image.translator.boundary(r.rip) else { return false };
+        let stop = if fault && !bound.retreat {
+            StopPlace::Faulted
+        } else if exact || bound.retreat {
+            StopPlace::Before
+        } else if image.repeating(&r, &bound) {
+            StopPlace::Repeating
+        } else {
+            return false;
+        };
+        image.write32(context, context::EXIT, 0);
+        image.leave(context, &mut r, &bound, stop);
+        ptrace::set_registers(tid, &r);
+        true
+    }
+
+    /// One step in the cache; if it was an `int3` of ours, it is answered.
+    pub(crate) fn step_answered(&mut self, tid: i32) -> StepOutcome {
+        let stepped = self.step(tid, 0);
+        if let StepOutcome::Done = stepped {
+            let context = self.thread(tid).context;
+            self.answer_in_step(tid, context);
+        }
+        stepped
+    }
+
+    /// If the step just made was an `int3` of ours, answers it.
+    fn answer_in_step(&mut self, tid: i32, context: usize) {
+        let exit = self.image_mut(tid).read32(context, context::EXIT);
+        let Some(r) = ptrace::registers(tid).filter(|_| exit != 0) else { return };
+        let mut byte = [0u8];
+        if memory::read_target(tid, r.rip.wrapping_sub(1), &mut byte) != 1 || byte[0] != 0xcc {
+            return;
+        }
+        // A system call that the host must know of is answered where the thread runs on: it stops
+        // there again.
+        if exit == EXIT_SYSTEM_CALL {
+            return ptrace::set_registers(tid, &ptrace::Registers { rip: r.rip - 1, ..r });
+        }
+        self.image_mut(tid).write32(context, context::EXIT, 0);
+        match exit {
+            EXIT_RING => self.ring_full(tid),
+            exit => {
+                let code = self.serve(tid, exit);
+                self.image_mut(tid).write64(context, context::CONTINUE, code);
+            }
+        }
+    }
+
+    /// One step, with `signal` delivered first (0: none).
+    pub(crate) fn step(&mut self, tid: i32, signal: i32) -> StepOutcome {
+        if !ptrace::step(tid, signal) {
+            return StepOutcome::Gone;
+        }
+        loop {
+            match ptrace::wait(tid) {
+                Ok(Some((_, Wait::Signal(libc::SIGTRAP)))) => {
+                    return self.sent_trap(tid).map_or(StepOutcome::Done, StepOutcome::Signal)
+                }
+                Ok(Some((_, Wait::Signal(other)))) => {
+                    return StepOutcome::Signal((other, ptrace::signal_info(tid)))
+                }
+                Ok(Some((_, what))) => return StepOutcome::Other(what),
+                Ok(None) => {}
+                Err(()) => return StepOutcome::Gone,
+            }
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! System calls that the engine must know of: the stop is before the call, at the `nop` that
+//! precedes the `syscall`.
+
+use super::affinity;
+use super::state::Host;
+use super::task::StepOutcome;
+use crate::code::fragment::EXIT_SYSTEM_CALL;
+use crate::image::{number, Opens};
+use crate::store::kept::KeptTranslations;
+use crate::target::credentials;
+use crate::target::layout::context;
+use crate::target::memory;
+use crate::target::ptrace;
+use crate::target::ptrace::Registers;
+use crate::target::signal_mask;
+use crate::target::trap;
+
+const ARCH_SET_GS: u64 = 0x1001;
+const ARCH_SET_FS: u64 = 0x1002;
+/// From the stop (behind the `int3`): over the `nop`; over the `syscall`.
+const NOP_BYTES: u64 = 1;
+const CALL_BYTES: u64 = 2;
+/// Where a signal's frame holds the interrupted address, seen from the stack pointer at
+/// `rt_sigreturn` (`struct ucontext`).
+pub(crate) const FRAME_RIP: u64 = 168;
+/// Where it holds the signals that the thread blocks from then on.
+const FRAME_MASK: u64 = 296;
+
+impl Host<'_> {
+    /// Answers the stop before a special system call and lets the thread go on.
+    pub(crate) fn system_call(&mut self, tid: i32) {
+        let Some(r) = ptrace::registers(tid) else { return };
+        self.effort.system_calls += 1;
+        if self.answers_checker(tid, &r) {
+            return;
+        }
+        match r.rax & 0xffff_ffff {
+            number::SIGACTION => return self.set_handler(tid, r),
+            number::SIGRETURN => return self.signal_return(tid, r),
+            number::SIGPROCMASK => {
+                if let Some(result) = self.mask_changes(tid, &r) {
+                    return self.skip(tid, r, result);
+                }
+            }
+            number::RSEQ => return self.skip(tid, r, -i64::from(libc::ENOSYS)),
+            number::ARCH_PRCTL if r.rdi == ARCH_SET_FS => {
+                let context = self.threads[&tid].context;
+                self.image_mut(tid).write64(context, context::FS_BASE, r.rsi);
+            }
+            number::ARCH_PRCTL if r.rdi == ARCH_SET_GS => {
+                self.image_mut(tid).translator.refusal =
+                    Some("the program sets the gs register, which lightfoot needs".into());
+            }
+            number::CLONE | number::CLONE3 => self.stays_traced(tid, r),
+            number::PTRACE if self.children.are_counted() => return self.traces(tid, &r),
+            number::SET_AFFINITY => self.spread(),
+            number::OPEN => self.opens(tid, r.rdi),
+            number::OPENAT | number::OPENAT2 => self.opens(tid, r.rsi),
+            number::GET_AFFINITY => {
+                if let Some(result) = self.get_affinity(tid, &r) {
+                    return self.skip(tid, r, result);
+                }
+            }
+            // Elsewhere the kernel looks for room: nothing is replaced.
+            number::MMAP if r.r10 & libc::MAP_FIXED as u64 == 0 => {}
+            number::MMAP | number::MUNMAP | number::MPROTECT | number::PKEY_MPROTECT => {
+                self.image_mut(tid).memory_changes(r.rdi, r.rsi);
+                if self.keeps_own(tid, &r) {
+                    return;
+                }
+            }
+            number::MREMAP => {
+                self.image_mut(tid).memory_changes(r.rdi, r.rsi);
+                if r.r10 & libc::MREMAP_FIXED as u64 != 0 {
+                    self.image_mut(tid).memory_changes(r.r8, r.rdx);
+                }
+                if self.keeps_own(tid, &r) {
+                    return;
+                }
+            }
+            // The table of calls that stop knows their lowest 16 bits.
+            _ if credentials::CALLS.contains(&(r.rax & 0xffff)) => {
+                self.image_mut(tid).kept.iter_mut().for_each(KeptTranslations::credentials_change);
+            }
+            _ => {}
+        }
+        if !self.check_refusal(tid) {
+            self.go_on(tid);
+        }
+    }
+
+    /// The program opens a file: one that tells of processors tells of those that it has natively.
+    fn opens(&mut self, tid: i32, path: u64) {
+        let mut bytes = [0u8; 64];
+        let got = memory::read_target(tid, path, &mut bytes);
+        if names_a_status(&bytes[..got]) {
+            self.spread();
+        }
+        self.opens_left = self.opens_left.saturating_sub(1);
+        if self.opens_left == 0 {
+            self.images.values().for_each(|image| image.watch(Opens::Ignored));
+        }
+    }
+
+    /// Answers `sched_getaffinity` with the mask that the program would have by itself; `None`
+    /// where the kernel's answer is right.
+    fn get_affinity(&self, tid: i32, r: &Registers) -> Option<i64> {
+        let own = r.rdi == 0 || self.threads.contains_key(&(r.rdi as i32));
+        let mut bytes = self.binding.hidden().filter(|_| own)?.bytes();
+        if (r.rsi as usize) < possible().div_ceil(8) || !r.rsi.is_multiple_of(8) {
+            return None;
+        }
+        // The kernel's sets have room for more processors than there can be here.
+        let length = affinity::set_bytes().min(r.rsi as usize);
+        bytes.resize(length, 0);
+        let written = memory::write_target(tid, r.rdx, &bytes);
+        Some(if written == length { length as i64 } else { -i64::from(libc::EFAULT) })
+    }
+
+    /// The call is not made; the program sees `result`.
+    pub(crate) fn skip(&mut self, tid: i32, r: Registers, result: i64) {
+        let changed = Registers {
+            rax: result as u64,
+            r11: r.eflags,
+            rip: r.rip + NOP_BYTES + CALL_BYTES,
+            orig_rax: u64::MAX,
+            ..r
+        };
+        ptrace::set_registers(tid, &changed);
+        self.go_on(tid);
+    }
+
+    /// The return from a handler leads to the translation, whose address is written into the
+    /// signal's frame, which is dead after the call. Where that cannot be done it is made by a
+    /// step: the stop after it is at the program's own address.
+    fn signal_return(&mut self, tid: i32, r: Registers) {
+        self.frame_gives_mask(tid, r.rsp);
+        if self.leads_to_translation(tid, r.rsp) {
+            // The call gives the thread the frame's own mask; until then nothing may come between.
+            ptrace::set_signal_mask(tid, !signal_mask::FAULTS);
+            if !self.check_refusal(tid) {
+                ptrace::resume(tid, 0);
+            }
+            return;
+        }
+        ptrace::set_registers(tid, &Registers { rip: r.rip + NOP_BYTES, ..r });
+        match self.step(tid, 0) {
+            StepOutcome::Done => {
+                self.block_trap_again(tid);
+                self.redirect_program(tid);
+                self.go_on(tid);
+            }
+            other => self.not_made(tid, r, other),
+        }
+    }
+
+    /// Notes whether the return from a handler blocks SIGTRAP, where that matters.
+    fn frame_gives_mask(&mut self, tid: i32, frame: u64) {
+        let mut word = [0u8; 8];
+        let at = frame.wrapping_add(FRAME_MASK);
+        if self.trap_actions && memory::read_target(tid, at, &mut word) == word.len() {
+            let thread = self.thread(tid);
+            thread.blocks_trap = u64::from_le_bytes(word) & trap::TRAP != 0;
+            thread.hides_trap = false;
+        }
+    }
+
+    /// Makes a frame return to the translation of its address.
+    fn leads_to_translation(&mut self, tid: i32, frame: u64) -> bool {
+        let (mut word, at) = ([0u8; 8], frame.wrapping_add(FRAME_RIP));
+        if !self.threads[&tid].held.is_empty() || memory::read_target(tid, at, &mut word) != word.len() {
+            return false;
+        }
+        let pc = u64::from_le_bytes(word);
+        let image = self.image_mut(tid);
+        if image.translator.cache.contains(pc) {
+            return false;
+        }
+        let Some(f) = image.translator.fragment(pc, &mut image.maps) else { return false };
+        let body = image.translator.cache.fragments[f].body;
+        memory::write_target(tid, at, &body.to_le_bytes()) == word.len()
+    }
+
+    /// A step that did not make the system call of `r`.
+    fn not_made(&mut self, tid: i32, r: Registers, step: StepOutcome) {
+        match step {
+            // Before the call, which is made again after the handler.
+            StepOutcome::Signal((signal, _)) => self.signal(tid, signal),
+            StepOutcome::Other(what) => {
+                self.ask_again(tid, r);
+                self.stopped(tid, what);
+            }
+            StepOutcome::Done | StepOutcome::Gone => {}
+        }
+    }
+
+    /// `sigaction`: what is known of handlers is known from before. Among threads the call is made
+    /// by a step, so that nobody asks in between.
+    fn set_handler(&mut self, tid: i32, r: Registers) {
+        const RESET: u32 = 0x8000_0000;
+        if r.rdi == libc::SIGTRAP as u64 {
+            self.trap_action_changes(tid, &r);
+        }
+        let process = self.threads[&tid].process;
+        let mut flags = [0u8; 4];
+        let given = r.rsi != 0 && memory::read_target(tid, r.rsi + 8, &mut flags) == flags.len();
+        if let Some(living) = self.living.get_mut(&process) {
+            if given && (1..=64).contains(&r.rdi) {
+                let resets = u64::from(u32::from_le_bytes(flags) & RESET != 0);
+                living.reset = living.reset & !(1 << (r.rdi - 1)) | resets << (r.rdi - 1);
+            }
+            living.caught = None;
+        }
+        if self.image_mut(tid).threads == 1 {
+            return self.go_on(tid);
+        }
+        ptrace::set_registers(tid, &Registers { rip: r.rip + NOP_BYTES, ..r });
+        let mask = signal_mask::block(tid);
+        let stepped = self.step(tid, 0);
+        signal_mask::unblock(tid, mask);
+        match stepped {
+            StepOutcome::Done => self.go_on(tid),
+            other => self.not_made(tid, r, other),
+        }
+    }
+
+    /// Puts the thread back before its stop for a system call that was not made.
+    fn ask_again(&mut self, tid: i32, r: Registers) {
+        if ptrace::registers(tid).is_none_or(|now| now.rip != r.rip + NOP_BYTES) {
+            return;
+        }
+        ptrace::set_registers(tid, &Registers { rip: r.rip - 1, ..r });
+        let context = self.threads[&tid].context;
+        self.image_mut(tid).write32(context, context::EXIT, EXIT_SYSTEM_CALL);
+    }
+}
+
+/// Whether a path, which ends with a NUL, is that of a task's status.
+fn names_a_status(path: &[u8]) -> bool {
+    path.starts_with(b"/proc/")
+        && path.split(|&b| b == 0).next().is_some_and(|path| path.ends_with(b"/status"))
+}
+
+/// Processors that there can be: the highest possible one and those below.
+fn possible() -> usize {
+    let possible = std::fs::read_to_string("/sys/devices/system/cpu/possible").unwrap_or_default();
+    let last = possible.trim().rsplit(['-', ',']).next().and_then(|n| n.parse::<usize>().ok());
+    last.map_or(64, |n| n + 1)
+}

@@ -1,0 +1,348 @@
+//! SIGTRAP belongs to the program, although the engine stops it by `int3`.
+//!
+//! **The problem.** The kernel *forces* the signal of a breakpoint or a single step: where the
+//! thread blocks SIGTRAP or the process ignores it, the kernel unblocks it and resets the action to
+//! the default. A handler for SIGTRAP runs with SIGTRAP blocked, so the first stop of ours in it
+//! would leave the program without its handler.
+//!
+//! **The way.** The host knows what the program wants, and keeps the kernel's state equal to it
+//! wherever that can be seen. Whether a thread blocks SIGTRAP is known from its birth, its
+//! `rt_sigprocmask` calls and its handlers' frames; after a stop of ours the bit is set again. What
+//! a process wants done with the signal is known from its `rt_sigaction` calls; the action is put
+//! back when it matters: before the signal is delivered, before the program asks for it, and in a
+//! child that is let go. All of it costs only programs that block SIGTRAP or have an action for it.
+//!
+//! **Whose stop it is.** Ours stands behind an `int3` in the code cache with an exit number in the
+//! thread's context. A signal that was sent may take our stop's place in the kernel's queue; it is
+//! kept and delivered next. A program that sets the trap flag is stopped behind each instruction of
+//! its translation, and takes the signal where an instruction of its own begins. Leaves out steps
+//! of a system call's own, and what `/proc/PID/status` says.
+
+use super::state::Host;
+use super::task::ProgramThread;
+use super::task::Signal;
+use crate::code::state_map::StateMapEntry;
+use crate::code::superblock::Steps;
+use crate::image::Image;
+use crate::target::inject::Injector;
+use crate::target::layout::{context, CONTEXTS};
+use crate::target::memory;
+use crate::target::ptrace;
+use crate::target::ptrace::Registers;
+use crate::target::signal_mask;
+use crate::target::trap::{code, is_step, set_action, TrapAction, MASK_BYTES, TRAP};
+use crate::translate::Translator;
+
+const TRAP_FLAG: u64 = 1 << 8;
+const INT3: u8 = 0xcc;
+const SA_RESETHAND: u64 = 0x8000_0000;
+
+/// Where a context keeps what it needs for one instruction only: free at boundaries and stops.
+fn scratch(c: usize) -> u64 {
+    CONTEXTS + c as u64 * context::BYTES + u64::from(context::VECTOR)
+}
+
+impl Image {
+    /// Whether `rip` is behind an `int3` of ours.
+    fn is_behind_stop(&self, tid: i32, rip: u64) -> bool {
+        let mut byte = [0u8];
+        let before = rip.wrapping_sub(1);
+        self.translator.cache.contains(before)
+            && memory::read_target(tid, before, &mut byte) == 1
+            && byte[0] == INT3
+    }
+
+    /// Whether a thread that steps itself has just come to the beginning of an instruction of the
+    /// program, or to the next iteration of a repeated one. Behind the instruction that sets the
+    /// trap flag the processor takes one more.
+    fn has_stepped(&mut self, r: &Registers) -> bool {
+        let t = &mut self.translator;
+        let Some((bound, exact)) = t.boundary(r.rip) else { return false };
+        if !exact {
+            return self.repeating(r, &bound);
+        }
+        let block = &t.blocks[bound.block as usize];
+        let Some(before) = u32::from(bound.index).checked_sub(1) else { return true };
+        let ip = match t.instructions.get((block.first + before) as usize) {
+            Some(i) => block.ip + u64::from(i.offset),
+            None => return true,
+        };
+        let (bytes, length) = t.reader.fetch(ip);
+        let instruction = iced_x86::Decoder::with_ip(64, &bytes[..length], ip, 0).decode();
+        !matches!(instruction.mnemonic(), iced_x86::Mnemonic::Popf | iced_x86::Mnemonic::Popfq)
+    }
+}
+
+impl Translator {
+    /// The state at an address of the code cache, and whether an instruction's translation begins
+    /// there. A direct jump in the middle of a superblock has no code of its own: who steps comes
+    /// to the jump before coming to what follows it.
+    pub(crate) fn boundary(&self, rip: u64) -> Option<(StateMapEntry, bool)> {
+        let (last, exact) = self.cache.state_at(rip)?;
+        if !exact || self.steps == Steps::Never {
+            return Some((last, exact));
+        }
+        let zone =
+            self.cache.zones.iter().find(|zone| rip >= zone.address && rip < zone.address + zone.hot_used)?;
+        let first = zone.state_map.partition_point(|bound| bound.at < last.at);
+        Some((zone.state_map[first], exact))
+    }
+}
+
+impl Host<'_> {
+    /// A thread of ours stopped by SIGTRAP.
+    pub(crate) fn trapped(&mut self, tid: i32) {
+        let ProgramThread { context, blocks_trap, .. } = self.threads[&tid];
+        let exit = self.image_mut(tid).read32(context, context::EXIT);
+        if self.trap_actions || blocks_trap {
+            return self.examine_trap(tid, context, exit);
+        }
+        match exit {
+            0 => self.signal(tid, libc::SIGTRAP),
+            exit => self.left_cache(tid, context, exit),
+        }
+    }
+
+    /// The stop of a thread to which SIGTRAP means something.
+    fn examine_trap(&mut self, tid: i32, context: usize, exit: u32) {
+        let info = ptrace::signal_info(tid);
+        let Some(r) = ptrace::registers(tid) else { return };
+        if is_step(libc::SIGTRAP, &info) && r.eflags & TRAP_FLAG != 0 {
+            return self.stepped_itself(tid, &r);
+        }
+        let was_sent = code(&info) <= 0;
+        let hidden = self.threads[&tid].hides_trap;
+        if exit == 0 || !self.image_mut(tid).is_behind_stop(tid, r.rip) {
+            if was_sent && hidden {
+                self.thread(tid).held.push_back((libc::SIGTRAP, info));
+                return ptrace::resume(tid, 0);
+            }
+            return self.signal(tid, libc::SIGTRAP);
+        }
+        self.block_trap_again(tid);
+        if was_sent {
+            self.thread(tid).held.push_back((libc::SIGTRAP, info));
+        }
+        // What is held goes back to the kernel before the thread runs on.
+        self.left_cache(tid, context, exit);
+    }
+
+    /// The program has the trap flag set.
+    fn stepped_itself(&mut self, tid: i32, r: &Registers) {
+        let image = self.image_mut(tid);
+        image.translator.steps = Steps::Itself;
+        if !image.translator.cache.contains(r.rip) || image.has_stepped(r) {
+            self.signal(tid, libc::SIGTRAP);
+        } else {
+            ptrace::resume(tid, 0);
+        }
+    }
+
+    /// A stop of ours has unblocked the signal, and may have reset the action.
+    pub(crate) fn block_trap_again(&mut self, tid: i32) {
+        let ProgramThread { blocks_trap, hides_trap, process, .. } = self.threads[&tid];
+        if !blocks_trap || hides_trap {
+            return;
+        }
+        ptrace::set_signal_mask(tid, ptrace::signal_mask(tid) | TRAP);
+        if let Some(living) = self.living.get_mut(&process) {
+            living.trap.lost = true;
+        }
+    }
+
+    /// What the process of a thread wants done with the signal.
+    pub(crate) fn trap_action(&self, tid: i32) -> TrapAction {
+        self.living.get(&self.threads[&tid].process).map_or_else(TrapAction::default, |living| living.trap)
+    }
+
+    /// Notes what a process has for the signal from now on.
+    pub(crate) fn set_trap_action(&mut self, process: i32, action: TrapAction) {
+        self.trap_actions |= !action.is_default();
+        if let Some(living) = self.living.get_mut(&process) {
+            living.trap = action;
+        }
+    }
+
+    /// `rt_sigprocmask` is about to be called. Where only the host may know of a block, it answers
+    /// the call itself: the result, if it did.
+    pub(crate) fn mask_changes(&mut self, tid: i32, r: &Registers) -> Option<i64> {
+        if self.must_hide_blocks(tid) {
+            return Some(self.change_mask(tid, r));
+        }
+        self.show_trap_mask(tid);
+        let set = read_set(tid, r.rsi).filter(|_| r.r10 == MASK_BYTES);
+        let former = if self.thread(tid).blocks_trap { TRAP } else { 0 };
+        if let Some(mask) = set.and_then(|set| changed_mask(r.rdi, former, set)) {
+            self.thread(tid).blocks_trap = mask & TRAP != 0;
+        }
+        None
+    }
+
+    /// Makes the call `rt_sigprocmask` for a thread, but for the bit that the kernel must not have.
+    fn change_mask(&mut self, tid: i32, r: &Registers) -> i64 {
+        let ProgramThread { blocks_trap, .. } = self.threads[&tid];
+        let own = if blocks_trap { TRAP } else { 0 };
+        let former = ptrace::signal_mask(tid) & !TRAP | own;
+        if r.r10 != MASK_BYTES {
+            return -i64::from(libc::EINVAL);
+        }
+        if r.rsi != 0 {
+            let Some(set) = read_set(tid, r.rsi) else { return -i64::from(libc::EFAULT) };
+            let Some(mask) = changed_mask(r.rdi, former, set) else { return -i64::from(libc::EINVAL) };
+            ptrace::set_signal_mask(tid, mask & !TRAP);
+            let blocks_trap = mask & TRAP != 0;
+            let thread = self.thread(tid);
+            (thread.blocks_trap, thread.hides_trap) = (blocks_trap, blocks_trap);
+        }
+        let is_told = r.rdx == 0 || memory::write_target(tid, r.rdx, &former.to_le_bytes()) == 8;
+        if is_told {
+            0
+        } else {
+            -i64::from(libc::EFAULT)
+        }
+    }
+
+    /// Whether a thread has company that a block of its own would endanger: the first stop of ours
+    /// under it resets the action of the whole process.
+    fn must_hide_blocks(&mut self, tid: i32) -> bool {
+        let image = self.threads[&tid].image;
+        self.trap_actions && self.image_of(image).threads > 1 && self.trap_action(tid).is_caught()
+    }
+
+    /// Notes whether a stopped thread blocks the signal, where that is not known from its calls.
+    pub(crate) fn note_trap_mask(&mut self, tid: i32) {
+        let blocks_trap = ptrace::signal_mask(tid) & TRAP != 0;
+        self.thread(tid).blocks_trap = blocks_trap;
+    }
+
+    /// A thread blocks the signal, in a handler or since its birth. Stops of ours under the block
+    /// would reset the action of the whole process, perhaps just before another thread takes the
+    /// signal; so where there are threads, only the host knows of the block.
+    pub(crate) fn hide_trap_mask(&mut self, tid: i32) {
+        if self.threads[&tid].blocks_trap && self.must_hide_blocks(tid) {
+            ptrace::set_signal_mask(tid, ptrace::signal_mask(tid) & !TRAP);
+            self.thread(tid).hides_trap = true;
+        }
+    }
+
+    /// Whether a thread blocks the signal without the kernel's knowledge.
+    pub(crate) fn hides_trap(&self, tid: i32) -> bool {
+        self.threads.get(&tid).is_some_and(|thread| thread.hides_trap)
+    }
+
+    /// The kernel learns of the block again, before it saves the mask or tells the program.
+    pub(crate) fn show_trap_mask(&mut self, tid: i32) {
+        if std::mem::take(&mut self.thread(tid).hides_trap) {
+            ptrace::set_signal_mask(tid, ptrace::signal_mask(tid) | TRAP);
+        }
+    }
+
+    /// The next signal that was held back and may be delivered.
+    pub(crate) fn next_held(&mut self, tid: i32) -> Option<Signal> {
+        let thread = self.thread(tid);
+        let hidden = thread.hides_trap;
+        let may_come = |held: &Signal| !hidden || held.0 != libc::SIGTRAP;
+        // The kernel takes what was sent to the thread before what was sent to its process.
+        let to_thread = |held: &Signal| held.0 == libc::SIGTRAP && code(&held.1) == libc::SI_TKILL;
+        let first = thread.held.iter().position(may_come)?;
+        let sooner = thread.held.iter().position(|held| may_come(held) && to_thread(held));
+        let next = sooner.filter(|_| thread.held[first].0 == libc::SIGTRAP).unwrap_or(first);
+        thread.held.remove(next)
+    }
+
+    /// The SIGTRAP by which a step has just ended, where it is one that was sent to the program.
+    pub(crate) fn sent_trap(&self, tid: i32) -> Option<Signal> {
+        let may_be = self.trap_actions || self.threads.get(&tid).is_some_and(|thread| thread.blocks_trap);
+        let info = may_be.then(|| ptrace::signal_info(tid))?;
+        (code(&info) <= 0).then_some((libc::SIGTRAP, info))
+    }
+
+    /// Who blocks what an instruction raises is ended by it: the kernel has seen to that, unless it
+    /// did not know.
+    pub(crate) fn reset_trap_action(&mut self, tid: i32) {
+        let ProgramThread { context, hides_trap, .. } = self.threads[&tid];
+        let gadget = self.image_mut(tid).gadget;
+        if !hides_trap {
+            return;
+        }
+        let mask = signal_mask::block_for_calls(tid);
+        if let Ok(mut injector) = Injector::at(tid, gadget) {
+            set_action(&mut injector, scratch(context), &TrapAction::default());
+            injector.finish_exactly();
+        }
+        signal_mask::unblock(tid, mask);
+    }
+
+    /// `rt_sigaction` for SIGTRAP is about to be called: the program must be told its own action.
+    pub(crate) fn trap_action_changes(&mut self, tid: i32, r: &Registers) {
+        self.put_back_trap_action(tid);
+        let mut bytes = [0u8; 32];
+        if r.rsi == 0 || r.r10 != MASK_BYTES || memory::read_target(tid, r.rsi, &mut bytes) != bytes.len() {
+            return;
+        }
+        let word = |n: usize| u64::from_le_bytes(std::array::from_fn(|byte| bytes[8 * n + byte]));
+        let action = TrapAction { words: std::array::from_fn(word), lost: false };
+        let process = self.threads[&tid].process;
+        self.set_trap_action(process, action);
+    }
+
+    /// Makes the kernel do what the process wants, before a delivery or a question.
+    pub(crate) fn put_back_trap_action(&mut self, tid: i32) {
+        let action = self.trap_action(tid);
+        if !action.must_be_put_back() {
+            return;
+        }
+        let ProgramThread { context, process, .. } = self.threads[&tid];
+        let gadget = self.image_mut(tid).gadget;
+        let mask = signal_mask::block_for_calls(tid);
+        if let Ok(mut injector) = Injector::at(tid, gadget) {
+            set_action(&mut injector, scratch(context), &action);
+            injector.finish_exactly();
+        }
+        signal_mask::unblock(tid, mask);
+        if let Some(living) = self.living.get_mut(&process) {
+            living.trap.lost = false;
+        }
+    }
+
+    /// Gives a child of `parent`, which is about to be let go, the action that the kernel may have
+    /// forgotten.
+    pub(crate) fn hand_trap_action_down(&self, tid: i32, parent: i32) {
+        let action = self.trap_action(parent);
+        if !action.must_be_put_back() {
+            return;
+        }
+        let ProgramThread { context, image, .. } = self.threads[&parent];
+        if let Ok(mut injector) = Injector::at(tid, self.images[&image].gadget) {
+            set_action(&mut injector, scratch(context), &action);
+            injector.finish_exactly();
+        }
+    }
+
+    /// The signal was delivered to its handler.
+    pub(crate) fn trap_delivered(&mut self, tid: i32) {
+        let action = self.trap_action(tid);
+        if action.words[1] & SA_RESETHAND != 0 {
+            let process = self.threads[&tid].process;
+            self.set_trap_action(process, TrapAction::default());
+        }
+    }
+}
+
+/// A set of signals in the program's memory.
+fn read_set(tid: i32, at: u64) -> Option<u64> {
+    let mut set = [0u8; MASK_BYTES as usize];
+    (at != 0 && memory::read_target(tid, at, &mut set) == set.len()).then(|| u64::from_le_bytes(set))
+}
+
+/// What `rt_sigprocmask` makes of a mask; `None` where it refuses `how`.
+fn changed_mask(how: u64, former: u64, set: u64) -> Option<u64> {
+    let unblockable = 1 << (libc::SIGKILL - 1) | 1 << (libc::SIGSTOP - 1);
+    let mask = match how as i32 {
+        libc::SIG_BLOCK => former | set,
+        libc::SIG_UNBLOCK => former & !set,
+        libc::SIG_SETMASK => set,
+        _ => return None,
+    };
+    Some(mask & !unblockable)
+}

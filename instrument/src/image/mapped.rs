@@ -1,0 +1,61 @@
+//! The engine's memory in the target: mapped by system calls in its name.
+//!
+//! Code zones and low tables come from the file that only the host writes, contexts from the other
+//! one (`target::memory`). **Leaves out** where they lie, which is `target::layout`'s.
+
+use super::{Image, MappingOrigin};
+use crate::error::Error;
+use crate::target::handover::SCRATCH_BYTES;
+use crate::target::inject::{Injector, WantedMapping};
+use crate::target::layout::{context, CONTEXTS, CONTEXTS_MAX, LOW_BYTES};
+use crate::target::signal_mask;
+
+impl Image {
+    /// Maps the engine's memory over that which process `pid` has from its parent, whose thread of
+    /// context `c` forked it.
+    pub(super) fn replace_inherited(&self, pid: i32, c: usize) -> Result<(), Error> {
+        // The parent's thread stands at its system call: what it keeps for one instruction is
+        // unused.
+        const _: () = assert!(context::VECTOR as usize + SCRATCH_BYTES <= context::KEPT_CLOCK as usize);
+        let scratch = CONTEXTS + c as u64 * context::BYTES + u64::from(context::VECTOR);
+        self.map_into(pid, MappingOrigin::Inherited, scratch)
+    }
+
+    /// Maps the shared file into the stopped target by system calls made in its name; registers are
+    /// put back. `at` is where [`SCRATCH_BYTES`] bytes may be written for a while.
+    pub(super) fn map_into(&self, pid: i32, origin: MappingOrigin, at: u64) -> Result<(), Error> {
+        let mut injector = Injector::at(pid, self.gadget)?;
+        let mask = signal_mask::block_for_calls(pid);
+        let mapped = self.map_parts(&mut injector, origin, at);
+        injector.finish(None);
+        signal_mask::unblock(pid, mask);
+        mapped
+    }
+
+    /// The calls of [`Image::map_into`].
+    fn map_parts(&self, injector: &mut Injector, origin: MappingOrigin, at: u64) -> Result<(), Error> {
+        let layout = &self.translator.cache.layout;
+        let fds = injector.hand_over(&self.shared.files(), at)?;
+        let [code, data] = fds[..] else { unreachable!("an image has memory of both kinds") };
+        let (read, write, run) = (libc::PROT_READ, libc::PROT_WRITE, libc::PROT_EXEC);
+        let mut parts: Vec<(u64, u64, i32, u64, u64)> = Vec::new();
+        for (z, place) in layout.zones.iter().enumerate() {
+            parts.push((place.address, place.bytes(), read | run, code, layout.zone_offset(z)));
+        }
+        parts.push((layout.low, (LOW_BYTES + 0xfff) & !0xfff, read, code, layout.low_offset()));
+        let contexts = context::BYTES * CONTEXTS_MAX as u64;
+        parts.push((CONTEXTS, contexts, read | write, data, 0));
+        let place = match origin {
+            MappingOrigin::Free => libc::MAP_FIXED_NOREPLACE,
+            MappingOrigin::Inherited => libc::MAP_FIXED,
+        };
+        let flags = libc::MAP_SHARED | place | libc::MAP_NORESERVE;
+        let mapped = parts.into_iter().try_for_each(|(address, bytes, protection, fd, offset)| {
+            injector.map(WantedMapping { address, bytes, protection, flags, fd, offset })?;
+            injector.keep_out_of_core(address, bytes);
+            Ok(())
+        });
+        fds.into_iter().for_each(|fd| injector.close(fd));
+        mapped
+    }
+}

@@ -1,0 +1,469 @@
+//! Which references one check covers.
+//!
+//! **Covered.** References to bytes of the reference before them, with nothing between: that one's
+//! check is theirs. **Near.** Three references and more by the same registers, with nothing between
+//! them, within a line's length, as where a function saves registers: they touch two lines at most,
+//! those of their lowest and of their highest byte, and where both are their sets' last, using them
+//! in whatever order changes nothing. So two checks stand for all of them; behind a check that
+//! fails each is checked by itself, in program order. A group that begins where flags live, as
+//! behind the `add rsp` of an epilogue, is checked where they are dead, if nothing but a few
+//! instructions without references lies between. **Leaves out** two near references (two checks
+//! either mode) and joining across other references, which would change the order of records.
+//! Source: our own.
+
+use super::mode::RecordMode;
+use crate::code::assembler::{reg, Address};
+use crate::code::decode::Decoded;
+use event::{Filter, RecordKind, StoreFilter};
+use iced_x86::{Mnemonic, OpKind, Register};
+
+/// One reference of a group.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Member {
+    /// Relative to the registers at the group's first instruction.
+    pub(crate) address: Address,
+    pub(crate) kind: RecordKind,
+    pub(crate) size_bytes: u32,
+    /// `site << 8 | code`.
+    pub(crate) what: u32,
+    /// Its instruction, and what was added to rsp between the group's first one and it.
+    pub(crate) index: usize,
+    moved: i64,
+    /// How it is recorded in tuned code.
+    pub(crate) mode: RecordMode,
+}
+
+impl Member {
+    /// A reference by itself.
+    pub(crate) fn new(
+        (address, kind, size_bytes): (Address, RecordKind, u32),
+        what: u32,
+        index: usize,
+        mode: RecordMode,
+    ) -> Member {
+        Member { address, kind, size_bytes, what, index, moved: 0, mode }
+    }
+
+    fn end(&self) -> i64 {
+        self.address.displacement + i64::from(self.size_bytes)
+    }
+
+    /// Its address as it would be `displacement` bytes behind the registers' sum.
+    pub(crate) fn at(&self, displacement: i64) -> Address {
+        Address { displacement, ..self.address }
+    }
+}
+
+/// References that stand together: the check before the first one's instruction covers all.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Group<'a> {
+    pub(crate) members: &'a [Member],
+    pub(crate) cover: Cover,
+}
+
+/// What a group's check looks at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cover {
+    /// The first member's bytes, in which all others lie.
+    First,
+    /// The lines of the lowest and of the highest byte, given by their displacements.
+    Ends(i64, i64),
+}
+
+/// The groups of a block, in the making and made.
+#[derive(Debug, Default)]
+pub(crate) struct Groups {
+    members: Vec<Member>,
+    spans: Vec<Span>,
+    open: Option<Open>,
+}
+
+/// A group's place among the members.
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    start: usize,
+    end: usize,
+    cover: Cover,
+    /// The instruction before which it is checked.
+    at: usize,
+}
+
+/// The group that the next reference may join.
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    start: usize,
+    /// What was added to rsp since.
+    moved: i64,
+    /// Displacements of the first byte and behind the last one.
+    low: i64,
+    high: i64,
+    /// Members that are covered by none before them, and the last of these.
+    leads: usize,
+    lead: usize,
+}
+
+/// Members that one check covers at most, and members of a near group.
+const COVERED_MAX: usize = 6;
+const NEAR_MAX: usize = 16;
+/// From so many checks on, two checks are fewer.
+const NEAR_MIN: usize = 3;
+
+impl Groups {
+    /// No groups; the lists keep their room.
+    pub(crate) fn clear(&mut self) {
+        self.members.clear();
+        self.spans.clear();
+        self.open = None;
+    }
+
+    /// Adds a reference; `None` where each is a group of its own.
+    pub(crate) fn add(&mut self, member: Member, filter: Option<&Filter>) {
+        let joined = match (&self.open, filter) {
+            (Some(open), Some(filter)) => self.joined(open, member, filter),
+            _ => None,
+        };
+        if joined.is_none() {
+            self.close();
+        }
+        let start = self.members.len();
+        let fresh = Open {
+            start,
+            moved: 0,
+            low: member.address.displacement,
+            high: member.end(),
+            leads: 1,
+            lead: start,
+        };
+        let (open, member) = joined.unwrap_or((fresh, member));
+        self.open = Some(open);
+        self.members.push(member);
+    }
+
+    /// The open group with `member`, and `member` as it stands in it; `None` where it cannot join.
+    fn joined(&self, open: &Open, mut member: Member, filter: &Filter) -> Option<(Open, Member)> {
+        // Relative to the registers at the group's first instruction.
+        let (first, lead) = (self.members[open.start], self.members[open.lead]);
+        if member.address.base == Some(reg::RSP) {
+            member.address.displacement += open.moved;
+            member.moved = open.moved;
+        }
+        let alike = filter.stores == StoreFilter::LikeLoads
+            || (member.kind == RecordKind::Store) == (first.kind == RecordKind::Store);
+        if !alike || member.at(0) != first.at(0) {
+            return None;
+        }
+        let start = member.address.displacement;
+        // Within the bytes of the last one that is not covered itself: its check is this one's.
+        let is_covered = start >= lead.address.displacement && member.end() <= lead.end();
+        if is_covered && self.members.len() - open.lead < COVERED_MAX {
+            return Some((*open, member));
+        }
+        let (low, high) = (open.low.min(start), open.high.max(member.end()));
+        // Absolute addresses of 64 bits may be farther apart than a number can say.
+        let is_near = [low, high].iter().all(|&at| i32::try_from(at).is_ok())
+            && high - low <= filter.data.line_bytes.into()
+            && !member.address.short
+            && self.members.len() - open.start < NEAR_MAX
+            && [first.mode, lead.mode, member.mode].iter().all(|&mode| mode == RecordMode::Checked);
+        let lead = self.members.len();
+        is_near.then_some((Open { low, high, leads: open.leads + 1, lead, ..*open }, member))
+    }
+
+    /// Ends the open group.
+    pub(crate) fn close(&mut self) {
+        let Some(open) = self.open.take() else { return };
+        let end = self.members.len();
+        // Two checks for the ends are fewer than one for each.
+        if open.leads >= NEAR_MIN {
+            let cover = Cover::Ends(open.low, open.high - 1);
+            return self.push(open.start, end, cover);
+        }
+        let mut start = open.start;
+        if open.leads == 2 {
+            self.push(start, open.lead, Cover::First);
+            start = open.lead;
+            self.apart(start);
+        }
+        self.push(start, end, Cover::First);
+    }
+
+    fn push(&mut self, start: usize, end: usize, cover: Cover) {
+        self.spans.push(Span { start, end, cover, at: self.members[start].index });
+    }
+
+    /// Makes the addresses from member `start` on relative to the registers at its own instruction.
+    fn apart(&mut self, start: usize) {
+        let moved = self.members[start].moved;
+        let later = self.members[start..].iter_mut().filter(|member| member.address.base == Some(reg::RSP));
+        later.for_each(|member| member.address.displacement -= moved);
+    }
+}
+
+impl Groups {
+    /// The groups that begin at instruction `index`.
+    pub(crate) fn at(&self, index: usize) -> impl Iterator<Item = Group<'_>> {
+        let spans = self.spans.iter().filter(move |span| span.at == index);
+        spans.map(|span| Group { members: &self.members[span.start..span.end], cover: span.cover })
+    }
+
+    /// The instruction before which the first group is checked.
+    pub(crate) fn first(&self) -> Option<usize> {
+        self.spans.first().map(|span| span.at)
+    }
+
+    /// Checks groups earlier that begin where flags live, if they are dead a few instructions
+    /// before. `passed` says of an instruction which registers it changes and what it adds to rsp;
+    /// nothing where no check may move above it.
+    pub(crate) fn hoist(&mut self, flags_dead: &[bool], passed: impl Fn(usize) -> Option<(u16, i64)>) {
+        let mut floor = 0;
+        for n in 0..self.spans.len() {
+            if !flags_dead[self.spans[n].at] {
+                self.hoist_span(n, floor, flags_dead, &passed);
+            }
+            floor = self.spans[n].at;
+        }
+    }
+
+    fn hoist_span(
+        &mut self,
+        n: usize,
+        floor: usize,
+        flags_dead: &[bool],
+        passed: impl Fn(usize) -> Option<(u16, i64)>,
+    ) {
+        let Span { start, end, at, .. } = self.spans[n];
+        let first = self.members[start].address;
+        let mut moved = 0;
+        // Backwards, past instructions that neither reference memory nor change the address, to
+        // where flags are dead.
+        for k in (floor..at).rev() {
+            let Some((written, added)) = passed(k).filter(|_| !first.fs) else { return };
+            if written & first.registers() != 0 {
+                return;
+            }
+            moved += added;
+            if !flags_dead[k] {
+                continue;
+            }
+            let moved = if first.base == Some(reg::RSP) { moved } else { 0 };
+            let all = &mut self.members[start..end];
+            if all.iter().any(|member| i32::try_from(member.address.displacement + moved).is_err()) {
+                return;
+            }
+            all.iter_mut().for_each(|member| member.address.displacement += moved);
+            if let Cover::Ends(low, high) = &mut self.spans[n].cover {
+                (*low, *high) = (*low + moved, *high + moved);
+            }
+            self.spans[n].at = k;
+            return;
+        }
+    }
+
+    /// Follows rsp through an instruction that may write the registers `written`; ends the open
+    /// group where one of its own changes otherwise.
+    pub(crate) fn pass(&mut self, decoded: &Decoded, mut written: u16) {
+        let Some(open) = &mut self.open else { return };
+        let registers = self.members[open.start].address.registers();
+        if written & registers == 0 {
+            return;
+        }
+        if let Some(added) = stack_step(decoded) {
+            open.moved += added;
+            written &= !(1 << reg::RSP);
+        }
+        if written & registers != 0 {
+            self.close();
+        }
+    }
+}
+
+/// What an instruction adds to rsp, where that is known and it does nothing else to it.
+pub(crate) fn stack_step(decoded: &Decoded) -> Option<i64> {
+    let i = &decoded.i;
+    let own = i.op0_register() == Register::RSP;
+    let constant = || matches!(i.op1_kind(), OpKind::Immediate8to64 | OpKind::Immediate32to64);
+    match i.mnemonic() {
+        Mnemonic::Push | Mnemonic::Pop if !own => Some(i.stack_pointer_increment().into()),
+        Mnemonic::Add if own && constant() => Some(i.immediate(1) as i64),
+        Mnemonic::Sub if own && constant() => Some((i.immediate(1) as i64).wrapping_neg()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use event::{FetchFilter, SetFilter};
+    use iced_x86::{Decoder, DecoderOptions};
+
+    const FILTER: Filter = Filter {
+        data: SetFilter { sets: 64, line_bytes: 64 },
+        instruction: SetFilter { sets: 64, line_bytes: 64 },
+        data_page: None,
+        instruction_page: None,
+        stores: StoreFilter::NeverEnter,
+        fetches: FetchFilter::LastOfSet,
+    };
+    const RBX: u8 = 3;
+
+    /// An instruction as groups see it: what it references by which register, and how it changes
+    /// rsp and rbx.
+    #[derive(Clone, Debug)]
+    struct Deed {
+        reference: Option<(u8, i64, RecordKind, u32, RecordMode)>,
+        bytes: &'static [u8],
+        written: u16,
+        moves: [i64; 2],
+    }
+
+    /// (bytes, registers written, what it adds to rsp and rbx)
+    const STEPS: &[(&[u8], u16, [i64; 2])] = &[
+        (&[0x90], 0, [0, 0]),
+        (&[0x53], 1 << reg::RSP, [-8, 0]),                    // push rbx
+        (&[0x58], 1 << reg::RSP | 1, [8, 0]),                 // pop rax
+        (&[0x48, 0x83, 0xec, 0x18], 1 << reg::RSP, [-24, 0]), // sub rsp, 24
+        (&[0x48, 0x81, 0xc4, 0, 1, 0, 0], 1 << reg::RSP, [256, 0]), // add rsp, 256
+        (&[0x48, 0x8d, 0x64, 0x24, 0x08], 1 << reg::RSP, [8, 0]), // lea rsp, [rsp + 8]
+        (&[0x48, 0x83, 0xc3, 0x10], 1 << RBX, [0, 16]),       // add rbx, 16
+    ];
+
+    /// Pseudo-random numbers (Marsaglia 2003).
+    struct Random(u64);
+
+    impl Random {
+        fn below(&mut self, end: usize) -> usize {
+            self.0 ^= self.0 << 13;
+            self.0 ^= self.0 >> 7;
+            self.0 ^= self.0 << 17;
+            (self.0 >> 20) as usize % end
+        }
+
+        fn of<T: Copy>(&mut self, values: &[T]) -> T {
+            values[self.below(values.len())]
+        }
+    }
+
+    fn deed(random: &mut Random) -> Deed {
+        let kind = random.of(&[RecordKind::Load, RecordKind::Load, RecordKind::Load, RecordKind::Store]);
+        let mode = random.of(&[
+            RecordMode::Checked,
+            RecordMode::Checked,
+            RecordMode::Checked,
+            RecordMode::Checked,
+            RecordMode::Always,
+            RecordMode::Branchless,
+        ]);
+        let base = random.of(&[reg::RSP, reg::RSP, reg::RSP, RBX]);
+        let reference = (base, 8 * random.below(15) as i64 - 24, kind, random.of(&[4, 8, 8, 16, 128]), mode);
+        let step = random.below(2) * random.below(STEPS.len());
+        let (bytes, written, moves) = STEPS[step];
+        Deed { reference: (random.below(5) > 0).then_some(reference), bytes, written, moves }
+    }
+
+    /// The instruction of a member, and the first byte that it references.
+    type Truth = (usize, i64);
+
+    /// Groups, where each reference truly points, and the registers at each instruction.
+    fn grouped(deeds: &[Deed]) -> (Groups, Vec<Truth>, Vec<[i64; 2]>) {
+        let (mut groups, mut truth, mut states) = (Groups::default(), Vec::new(), Vec::new());
+        let mut state = [1 << 40, 1 << 20];
+        for (index, deed) in deeds.iter().enumerate() {
+            states.push(state);
+            if let Some((base, at, kind, size, mode)) = deed.reference {
+                truth.push((index, state[usize::from(base == RBX)] + at));
+                let address = Address::based(base, at);
+                groups.add(Member::new((address, kind, size), 0, index, mode), Some(&FILTER));
+            }
+            let i = Decoder::with_ip(64, deed.bytes, 0x1000, DecoderOptions::NONE).decode();
+            groups.pass(&Decoded { i, bytes: [0; 16], shape: 0 }, deed.written);
+            (state[0], state[1]) = (state[0] + deed.moves[0], state[1] + deed.moves[1]);
+        }
+        groups.close();
+        (groups, truth, states)
+    }
+
+    /// Each reference is in one group, in order and where it truly points, and the group's check
+    /// tells of all its bytes.
+    #[test]
+    fn a_check_covers_its_members() {
+        let mut random = Random(0x9e37_79b9_7f4a_7c15);
+        let (mut near, mut hoisted) = (0, 0);
+        for _ in 0..20_000 {
+            let deeds: Vec<Deed> = (0..random.below(24)).map(|_| deed(&mut random)).collect();
+            let (mut groups, truth, states) = grouped(&deeds);
+            near += checked(&groups, &truth, &states);
+            let dead: Vec<bool> = (0..deeds.len()).map(|_| random.below(3) > 0).collect();
+            let before: Vec<usize> = groups.spans.iter().map(|span| span.at).collect();
+            groups.hoist(&dead, |k| {
+                let Deed { reference, written, moves, .. } = &deeds[k];
+                let step = (written & !(1 << reg::RSP), moves[0]);
+                reference.is_none().then_some(step)
+            });
+            checked(&groups, &truth, &states);
+            for (span, before) in groups.spans.iter().zip(before) {
+                assert!(span.at == before || span.at < before && dead[span.at] && !dead[before], "{deeds:?}");
+                assert!(deeds[span.at..before].iter().all(|deed| deed.reference.is_none()), "{deeds:?}");
+                hoisted += usize::from(span.at < before);
+            }
+        }
+        assert!(near > 500 && hoisted > 500, "{near} near groups, {hoisted} hoisted");
+    }
+
+    /// Whether the groups reference what the program does, in its order; how many are near ones.
+    fn checked(groups: &Groups, truth: &[Truth], states: &[[i64; 2]]) -> usize {
+        let mut found = Vec::new();
+        let mut near = 0;
+        for (index, state) in states.iter().enumerate() {
+            for group in groups.at(index) {
+                check(&group);
+                near += usize::from(group.cover != Cover::First);
+                let bases =
+                    group.members.iter().map(|m| (m, state[usize::from(m.address.base == Some(RBX))]));
+                found.extend(bases.map(|(m, base)| (m.index, base + m.address.displacement)));
+            }
+        }
+        assert_eq!(found, truth);
+        near
+    }
+
+    fn check(group: &Group) {
+        let first = group.members[0];
+        let (low, high) = match group.cover {
+            Cover::First => (first.address.displacement, first.end()),
+            Cover::Ends(low, high) => (low, high + 1),
+        };
+        for member in group.members {
+            assert!(member.address.displacement >= low && member.end() <= high, "{group:?}");
+            assert_eq!(member.at(0), first.at(0));
+            assert_eq!(member.kind == RecordKind::Store, first.kind == RecordKind::Store);
+        }
+        if group.cover == Cover::First {
+            return assert!(group.members.len() <= COVERED_MAX, "{group:?}");
+        }
+        assert!(group.members.len() >= NEAR_MIN && high - low <= 64, "{group:?}");
+        assert_eq!(first.mode, RecordMode::Checked);
+    }
+
+    fn load(at: i64) -> Deed {
+        let reference = Some((reg::RSP, at, RecordKind::Load, 8, RecordMode::Checked));
+        Deed { reference, bytes: STEPS[0].0, written: 0, moves: [0, 0] }
+    }
+
+    fn covers(deeds: &[Deed]) -> Vec<Cover> {
+        let (groups, _, states) = grouped(deeds);
+        (0..states.len())
+            .flat_map(|index| groups.at(index).map(|group| group.cover).collect::<Vec<_>>())
+            .collect()
+    }
+
+    #[test]
+    fn saved_registers_are_two_checks() {
+        let (bytes, written, moves) = STEPS[1];
+        let push = Deed { bytes, written, moves, ..load(-8) };
+        assert_eq!(covers(&vec![push.clone(); 6]), [Cover::Ends(-48, -1)]);
+        assert_eq!(covers(&vec![push; 9]), [Cover::Ends(-64, -1), Cover::First]);
+        assert_eq!(covers(&[load(0), load(8)]), [Cover::First; 2]);
+        assert_eq!(covers(&[load(0), load(8), load(8), load(16)]), [Cover::Ends(0, 23)]);
+        assert_eq!(covers(&[load(0), load(32), load(64)]), [Cover::First; 3]);
+    }
+}

@@ -1,0 +1,239 @@
+//! Instruction lines and pages: their numbers, and what of the instruction side the target keeps.
+//!
+//! Lines that code touches are known when it is translated, so each has a number, by which
+//! generated code names it. Two kinds of numbers, of which a stream uses one: those of lines that
+//! are only compared with their set's last one, and those of lines of a first level that the target
+//! keeps whole. Leaves out the code (`emit::instruction_side`).
+
+use crate::code::address_map::AddressMap;
+use crate::target::layout::context;
+use event::{Code, FetchFilter, Filter, RecordKind, SetFilter, Stream};
+
+/// Of so many uses one is counted: a counter of a block that seldom runs is in no cache.
+pub(crate) const COUNTED_EVERY: u8 = 16;
+
+/// Instruction cache or instruction TLB.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    Lines,
+    Pages,
+}
+
+/// An instruction cache, or TLB, that the target keeps whole.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct InlineICache {
+    pub(crate) side: Side,
+    pub(crate) shape: SetFilter,
+    pub(crate) ways: u32,
+}
+
+impl InlineICache {
+    /// What `filter` keeps of the instruction side: lines, and pages if there is a TLB.
+    pub(crate) fn of(filter: &Filter) -> Option<(InlineICache, Option<InlineICache>)> {
+        let FetchFilter::FirstLevel { line_ways, page_ways } = filter.fetches else { return None };
+        let lines = InlineICache { side: Side::Lines, shape: filter.instruction, ways: line_ways };
+        let pages = filter.instruction_page;
+        let pages = pages.map(|shape| InlineICache { side: Side::Pages, shape, ways: page_ways });
+        Some((lines, pages))
+    }
+
+    /// Whether a stream keeps the instruction side.
+    pub(crate) fn is_kept(stream: &Stream) -> bool {
+        matches!(stream, Stream::Filtered(filter) if InlineICache::of(filter).is_some())
+    }
+
+    pub(crate) fn set(&self, address: u64) -> u32 {
+        (address / u64::from(self.shape.line_bytes) % u64::from(self.shape.sets)) as u32
+    }
+
+    /// Context offset of the number of a set's last line.
+    pub(crate) fn last(&self, set: u32) -> u32 {
+        match self.side {
+            Side::Lines => context::INSTRUCTION_LINES + 4 * set,
+            Side::Pages => context::INSTRUCTION_PAGES + 4 * set,
+        }
+    }
+
+    /// Context offset of the numbers of a set's lines, 4 bytes each.
+    pub(crate) fn row(&self, set: u32) -> u32 {
+        let first = match self.side {
+            Side::Lines => context::KEPT_LINES,
+            Side::Pages => context::KEPT_PAGES,
+        };
+        first + 4 * set * self.ways
+    }
+
+    /// The code of a miss's record.
+    pub(crate) fn code(&self) -> u8 {
+        let kind = match self.side {
+            Side::Lines => RecordKind::Fetch,
+            Side::Pages => RecordKind::FetchPage,
+        };
+        let sized = Code::new(kind, self.shape.line_bytes).filter(|_| kind == RecordKind::Fetch);
+        sized.map_or((kind as u8) << 4, |code| code.0)
+    }
+}
+
+/// A line or page as a set's last one: where its set's number lies in the context, and its own.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LastOfSet {
+    pub(crate) at: u32,
+    pub(crate) number: u32,
+}
+
+/// A line that a block compares with its set's last one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LineCheck {
+    /// First byte of the line.
+    pub(crate) address: u64,
+    pub(crate) line: LastOfSet,
+    pub(crate) page: Option<LastOfSet>,
+    /// Whether the fragment does not know already that it is the last of its set.
+    pub(crate) line_is_new: bool,
+    pub(crate) page_is_new: bool,
+}
+
+/// A line, or page, of the kept instruction side that a block uses.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LineUse {
+    pub(crate) cache: InlineICache,
+    /// First byte of the line.
+    pub(crate) address: u64,
+    pub(crate) number: u32,
+}
+
+/// A number that was given to a line of the kept instruction side: routines look its place up.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NewLine {
+    pub(crate) number: u32,
+    pub(crate) address: u64,
+    /// Context offset of its set's row.
+    pub(crate) row: u32,
+}
+
+/// Numbers of lines and pages, from 1.
+#[derive(Default)]
+pub(crate) struct LineIds {
+    lines: AddressMap<u32>,
+    pages: AddressMap<u32>,
+    kept_lines: AddressMap<u32>,
+    kept_pages: AddressMap<u32>,
+    /// Numbers of the kept side that nobody has been told of.
+    pub(crate) new: Vec<NewLine>,
+    /// By set, what the fragment in the making has made the last line (page).
+    known_lines: Vec<(u32, u64)>,
+    known_pages: Vec<(u32, u64)>,
+}
+
+impl LineIds {
+    /// Lines and pages with their numbers: those that are checked, then those that are kept whole.
+    pub(crate) fn numbered(&self) -> [Vec<(u64, u32)>; 4] {
+        [&self.lines, &self.pages, &self.kept_lines, &self.kept_pages]
+            .map(|numbers| numbers.iter().map(|(&address, &number)| (address, number)).collect())
+    }
+
+    /// Gives lines and pages the numbers that [`LineIds::numbered`] listed.
+    pub(crate) fn renumber(&mut self, numbered: &[Vec<(u64, u32)>; 4], stream: &Stream) {
+        self.lines.extend(numbered[0].iter().copied());
+        self.pages.extend(numbered[1].iter().copied());
+        let Stream::Filtered(filter) = stream else { return };
+        let Some((line, page)) = InlineICache::of(filter) else { return };
+        let of = |cache: Option<InlineICache>, list: &[(u64, u32)]| {
+            list.iter().filter_map(|&(address, number)| Some((number, cache?, address))).collect::<Vec<_>>()
+        };
+        let mut all = of(Some(line), &numbered[2]);
+        all.extend(of(page, &numbered[3]));
+        // Numbers follow from the order in which they are asked for.
+        all.sort_unstable_by_key(|numbered| numbered.0);
+        for (_, cache, address) in all {
+            self.kept(&cache, address);
+        }
+    }
+
+    /// How many numbers of the kept side there are.
+    pub(crate) fn kept_count(&self) -> usize {
+        self.kept_lines.len() + self.kept_pages.len()
+    }
+
+    /// A fragment may be entered from anywhere: nothing is known of last lines.
+    pub(super) fn begin_fragment(&mut self) {
+        self.known_lines.clear();
+        self.known_pages.clear();
+    }
+
+    /// The number of a line of the kept side.
+    fn kept(&mut self, cache: &InlineICache, address: u64) -> u32 {
+        let next = self.kept_count() as u32 + 1;
+        let numbers = match cache.side {
+            Side::Lines => &mut self.kept_lines,
+            Side::Pages => &mut self.kept_pages,
+        };
+        *numbers.entry(address).or_insert_with(|| {
+            self.new.push(NewLine { number: next, address, row: cache.row(cache.set(address)) });
+            next
+        })
+    }
+
+    /// The uses of the line at `address`, and of its page, that code has to note.
+    pub(super) fn uses(
+        &mut self,
+        (lines, pages): (InlineICache, Option<InlineICache>),
+        address: u64,
+        uses: &mut Vec<LineUse>,
+    ) {
+        let line_is_new = learn(&mut self.known_lines, lines.set(address), address);
+        if line_is_new {
+            let number = self.kept(&lines, address);
+            uses.push(LineUse { cache: lines, address, number });
+        }
+        let Some(cache) = pages else { return };
+        let page = address & !(u64::from(cache.shape.line_bytes) - 1);
+        if learn(&mut self.known_pages, cache.set(page), page) {
+            let number = self.kept(&cache, page);
+            uses.push(LineUse { cache, address: page, number });
+        }
+    }
+
+    /// The check of the line at `address`, and of its page; `None` where both are known to be last.
+    pub(super) fn check(&mut self, filter: &Filter, address: u64) -> Option<LineCheck> {
+        let set = set_of(&filter.instruction, address);
+        let page = filter.instruction_page;
+        let page = page.map(|p| (set_of(&p, address), address & !(u64::from(p.line_bytes) - 1)));
+        let line_is_new = learn(&mut self.known_lines, set, address);
+        let page_is_new = page.is_some_and(|(set, page)| learn(&mut self.known_pages, set, page));
+        if !line_is_new && !page_is_new {
+            return None;
+        }
+        let number = number(&mut self.lines, address);
+        let line = LastOfSet { at: context::INSTRUCTION_LINES + 4 * set, number };
+        let page = page.map(|(set, page)| {
+            let number = self::number(&mut self.pages, page);
+            LastOfSet { at: context::INSTRUCTION_PAGES + 4 * set, number }
+        });
+        Some(LineCheck { address, line, page, line_is_new, page_is_new })
+    }
+}
+
+/// Notes the last line of a set; whether it was another one.
+fn learn(known: &mut Vec<(u32, u64)>, set: u32, line: u64) -> bool {
+    match known.iter_mut().find(|k| k.0 == set) {
+        Some(k) if k.1 == line => false,
+        Some(k) => {
+            k.1 = line;
+            true
+        }
+        None => {
+            known.push((set, line));
+            true
+        }
+    }
+}
+
+fn number(numbers: &mut AddressMap<u32>, key: u64) -> u32 {
+    let next = numbers.len() as u32 + 1;
+    *numbers.entry(key).or_insert(next)
+}
+
+fn set_of(filter: &SetFilter, address: u64) -> u32 {
+    ((address / u64::from(filter.line_bytes)) as u32) & (filter.sets - 1)
+}

@@ -1,0 +1,130 @@
+//! Which memory elements an AVX-512 write mask governs: facts of the manual, by mnemonic.
+//!
+//! The translator and its slow twin share these lists (and nothing else): a list is copied from the
+//! manual once. How an extent follows from a mask is worked out by each of them. Source: Intel SDM
+//! volume 2, sections 2.7 and 2.8.
+
+use iced_x86::Mnemonic;
+
+/// Element size by which the mask of an explicit broadcast counts.
+pub(crate) fn broadcast_element(mnemonic: Mnemonic) -> Option<usize> {
+    use Mnemonic::*;
+    Some(match mnemonic {
+        Vpbroadcastb => 1,
+        Vpbroadcastw => 2,
+        Vbroadcastss | Vpbroadcastd | Vbroadcastf32x2 | Vbroadcasti32x2 | Vbroadcastf32x4
+        | Vbroadcasti32x4 | Vbroadcastf32x8 | Vbroadcasti32x8 => 4,
+        Vbroadcastsd | Vpbroadcastq | Vbroadcastf64x2 | Vbroadcasti64x2 | Vbroadcastf64x4
+        | Vbroadcasti64x4 => 8,
+        _ => return None,
+    })
+}
+
+/// Instructions that multiply small elements into larger sums: one mask bit per sum.
+pub(crate) fn mask_granularity(mnemonic: Mnemonic) -> Option<usize> {
+    use Mnemonic::*;
+    Some(match mnemonic {
+        Vpdpbusd | Vpdpbusds | Vpdpwssd | Vpdpwssds | Vdpbf16ps => 4,
+        Vfmulcph | Vfcmulcph | Vfmaddcph | Vfcmaddcph | Vfmulcsh | Vfcmulcsh | Vfmaddcsh | Vfcmaddcsh => 4,
+        _ => return None,
+    })
+}
+
+/// Masked instructions whose mask selects results, not parts of the memory operand.
+pub(crate) fn reads_whole_source(mnemonic: Mnemonic) -> bool {
+    // The manual's exception class without fault suppression: what is masked is the result.
+    use Mnemonic::*;
+    matches!(
+        mnemonic,
+        Valignd
+            | Valignq
+            | Vdbpsadbw
+            | Vinsertf32x4
+            | Vinsertf32x8
+            | Vinsertf64x2
+            | Vinsertf64x4
+            | Vinserti32x4
+            | Vinserti32x8
+            | Vinserti64x2
+            | Vinserti64x4
+            | Vmovddup
+            | Vmovshdup
+            | Vmovsldup
+            | Vpackssdw
+            | Vpacksswb
+            | Vpackusdw
+            | Vpackuswb
+            | Vpalignr
+            | Vpconflictd
+            | Vpconflictq
+            | Vpermb
+            | Vpermd
+            | Vpermi2b
+            | Vpermi2d
+            | Vpermi2pd
+            | Vpermi2ps
+            | Vpermi2q
+            | Vpermi2w
+            | Vpermilpd
+            | Vpermilps
+            | Vpermpd
+            | Vpermps
+            | Vpermq
+            | Vpermt2b
+            | Vpermt2d
+            | Vpermt2pd
+            | Vpermt2ps
+            | Vpermt2q
+            | Vpermt2w
+            | Vpermw
+            | Vpmaddubsw
+            | Vpmaddwd
+            | Vpmultishiftqb
+            | Vpshufb
+            | Vpshufbitqmb
+            | Vpshufd
+            | Vpshufhw
+            | Vpshuflw
+            | Vpunpckhbw
+            | Vpunpckhdq
+            | Vpunpckhqdq
+            | Vpunpckhwd
+            | Vpunpcklbw
+            | Vpunpckldq
+            | Vpunpcklqdq
+            | Vpunpcklwd
+            | Vshuff32x4
+            | Vshuff64x2
+            | Vshufi32x4
+            | Vshufi64x2
+            | Vshufpd
+            | Vshufps
+            | Vunpckhpd
+            | Vunpckhps
+            | Vunpcklpd
+            | Vunpcklps
+            | Vcvtne2ps2bf16
+            | Vgf2p8affineinvqb
+            | Vgf2p8affineqb
+            | Vgf2p8mulb
+    )
+}
+
+pub(crate) fn is_packing(mnemonic: Mnemonic) -> bool {
+    use Mnemonic::*;
+    matches!(
+        mnemonic,
+        Vpcompressb
+            | Vpcompressw
+            | Vpcompressd
+            | Vpcompressq
+            | Vcompressps
+            | Vcompresspd
+            | Vpexpandb
+            | Vpexpandw
+            | Vpexpandd
+            | Vpexpandq
+            | Vexpandps
+            | Vexpandpd
+    )
+}

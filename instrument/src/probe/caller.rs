@@ -1,0 +1,113 @@
+//! Who asks at the mailbox: known by the memory that it has, never by what that memory says.
+//!
+//! The program writes the numbers of the thread that asks, and may write any; a process in a PID
+//! namespace writes its own ones, which are others' here. So they only choose among the processes
+//! of the run. Those are the ones that have the run's memory file mapped where the host put the
+//! mailbox: the host maps it behind an exec, only `fork` passes the mapping on, and the kernel by
+//! itself maps nothing at such an address. A daemon whose parents are gone is found so as well,
+//! which parentage would not show.
+//! **Leaves out** whether the thread really waits for an answer: `follow` looks at that when the
+//! thread has stopped.
+
+use crate::target::memory::Shared;
+use crate::target::ptrace;
+use std::fs;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
+
+/// A thread of the run, by its numbers in the host's `/proc`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Caller {
+    pub(super) pid: i32,
+    pub(super) tid: i32,
+}
+
+/// The run's memory file, and where a process of the run has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Mark {
+    /// How a line of `/proc/PID/maps` begins, and the fields behind its permissions.
+    start: String,
+    file: String,
+}
+
+impl Mark {
+    /// Of processes that have `shared` mapped at `mailbox`, from the file's beginning.
+    pub(super) fn new(shared: &Shared, mailbox: u64) -> Mark {
+        let descriptor = shared.files()[0].as_raw_fd();
+        let file = fs::metadata(format!("/proc/self/fd/{descriptor}"));
+        let (device, inode) = file.map_or((0, 0), |file| (file.dev(), file.ino()));
+        let (major, minor) = (libc::major(device), libc::minor(device));
+        Mark { start: format!("{mailbox:08x}-"), file: format!("00000000 {major:02x}:{minor:02x} {inode}") }
+    }
+
+    /// Whether the process is one of the run.
+    pub(super) fn is_on(&self, pid: i32) -> bool {
+        let maps = fs::read(format!("/proc/{pid}/maps")).unwrap_or_default();
+        maps.split(|byte| *byte == b'\n').any(|line| self.names(&String::from_utf8_lossy(line)))
+    }
+
+    fn names(&self, line: &str) -> bool {
+        let Some(rest) = line.strip_prefix(&self.start) else { return false };
+        let mut fields = rest.split_ascii_whitespace().skip(2);
+        let found: Vec<&str> = fields.by_ref().take(3).collect();
+        found.join(" ") == self.file
+    }
+
+    /// The thread of the run that calls itself `tid`, in a process that calls itself `pid`.
+    pub(super) fn find(&self, pid: i32, tid: i32) -> Option<Caller> {
+        let own = Caller { pid, tid };
+        if is_called(own, pid, tid) && self.is_on(pid) {
+            return Some(own);
+        }
+        let processes = fs::read_dir("/proc").ok()?.flatten();
+        let processes = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        let mut threads = processes
+            .filter(|&process: &i32| ptrace::numbers(process).last() == Some(&pid))
+            .filter_map(|process| Some(Caller { pid: process, tid: thread_called(process, tid)? }));
+        threads.find(|caller| self.is_on(caller.pid))
+    }
+}
+
+/// Whether a thread calls itself `tid`, and its process `pid`.
+fn is_called(caller: Caller, pid: i32, tid: i32) -> bool {
+    tasks(caller.pid).contains(&caller.tid)
+        && ptrace::numbers(caller.pid).last() == Some(&pid)
+        && ptrace::numbers(caller.tid).last() == Some(&tid)
+}
+
+fn thread_called(process: i32, tid: i32) -> Option<i32> {
+    tasks(process).into_iter().find(|&task| ptrace::numbers(task).last() == Some(&tid))
+}
+
+fn tasks(process: i32) -> Vec<i32> {
+    let Ok(tasks) = fs::read_dir(format!("/proc/{process}/task")) else { return Vec::new() };
+    tasks.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_the_runs_only_with_its_file_at_its_address() {
+        let mark = Mark { start: "50000000-".into(), file: "00000000 00:01 77".into() };
+        let line =
+            "50000000-50003000 rw-s 00000000 00:01 77                         /memfd:lightfoot (deleted)";
+        assert!(mark.names(line));
+        for (from, to) in
+            [("50000000-", "50001000-"), (" 77 ", " 78 "), ("00000000 00", "00001000 00"), ("00:01", "00:02")]
+        {
+            assert!(!mark.names(&line.replacen(from, to, 1)), "{to}");
+        }
+    }
+
+    #[test]
+    fn this_process_is_no_process_of_a_run() {
+        let shared = Shared::new(4096).unwrap();
+        let (pid, mark) = (ptrace::own_pid(), Mark::new(&shared, 0x5000_0000));
+        assert!(!mark.is_on(pid));
+        assert_eq!(mark.find(pid, pid), None);
+        assert!(is_called(Caller { pid, tid: pid }, pid, pid));
+        assert!(!is_called(Caller { pid, tid: pid }, pid, 1));
+    }
+}

@@ -1,0 +1,84 @@
+//! What is to be probed, who knows the program's functions, and why one is left alone.
+
+use super::placement::Placement;
+use crate::profile::Module;
+use std::fmt;
+use std::ops::Range;
+
+/// A function that is to count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProbeRequest {
+    /// Its entry in the running program.
+    pub entry: u64,
+    /// Its counter.
+    pub counter: usize,
+}
+
+/// What is known of a module.
+#[derive(Clone, Debug, Default)]
+pub struct ModuleInfo {
+    /// Functions that are to count.
+    pub wanted: Vec<ProbeRequest>,
+    /// Entries of all functions, sorted.
+    pub starts: Vec<u64>,
+    /// Code; what lies between is data.
+    pub text: Vec<Range<u64>>,
+}
+
+/// Knows the program's functions. The engine reads no symbol tables; whoever can read them lends it
+/// this.
+pub trait Finder: Send {
+    /// What is known of `module`, in addresses of the running program.
+    fn known(&mut self, module: &Module) -> ModuleInfo;
+    /// The entry of an exported function of `module`.
+    fn entry(&mut self, module: &Module, name: &str) -> Option<u64>;
+}
+
+/// What is to be probed, and how.
+pub struct Plan {
+    /// Who knows the functions.
+    pub finder: Box<dyn Finder>,
+    /// Number of counters.
+    pub counters: usize,
+    /// Where they lie.
+    pub placement: Placement,
+}
+
+/// Why a function is not probed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// It has this many bytes, and a jump needs five.
+    TooShort(u64),
+    /// The branch at this address leads behind its first byte, into what the jump would overwrite.
+    JumpInside(u64),
+    /// It has an indirect jump, which might lead there.
+    IndirectJump,
+    /// The instruction at this address cannot run elsewhere.
+    Unmovable(u64, String),
+    /// There is no valid instruction at this address.
+    Undecodable(u64),
+    /// Something that it needs is farther away than 2 GB from any free memory.
+    OutOfReach,
+    /// Its memory cannot be written.
+    NotWritable(String),
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Reason::TooShort(bytes) => {
+                write!(f, "too short: {bytes} bytes before the next function, a jump needs 5")
+            }
+            Reason::JumpInside(from) => write!(f, "the branch at {from:#x} leads into its first five bytes"),
+            Reason::IndirectJump => {
+                f.write_str("an indirect jump of its own might lead into its first five bytes")
+            }
+            Reason::Unmovable(at, name) => {
+                write!(f, "the instruction {name} at {at:#x} cannot run elsewhere")
+            }
+            Reason::Undecodable(at) => write!(f, "there is no valid instruction at {at:#x}"),
+            Reason::OutOfReach => f.write_str("no free memory within 2 GB of it"),
+            Reason::NotWritable(why) => write!(f, "its memory cannot be written ({why})"),
+        }
+    }
+}

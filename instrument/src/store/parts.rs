@@ -1,0 +1,263 @@
+//! Which modules of an image belong together, and which of them can be kept.
+//!
+//! The problem: fragments are found by address, modules by what is mapped. A library that moved or
+//! was rebuilt is another module, and its former translations may claim addresses that now hold
+//! other code. If both stood in one file, a later run would take one for the other.
+//!
+//! Modules form *groups*: those of one path, and those between which a direct branch leads, because
+//! a linked branch enters code of its target without a look-up. A group wakes as a whole and is
+//! given up as a whole. What is kept is disjoint: of two groups that claim an address the one stays
+//! that this run executed; where both were executed, neither stays. A group that slept all the run
+//! while its path was mapped elsewhere or from another file has moved, and is given up too. Leaves
+//! out the content of pages, which decides when a group wakes (`translate::unverified`).
+
+use crate::code::hash::hash;
+use crate::profile::{Block, Module};
+use crate::target::modules::Maps;
+use crate::translate::unverified::{PageHash, PAGE};
+use crate::translate::Translator;
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+/// What of an image can be kept.
+pub(crate) struct Parts {
+    /// Pages that were translated, in order, by module.
+    pub(super) pages: Vec<Vec<PageHash>>,
+    /// Fragments that can be used again, by module.
+    pub(super) live: Vec<Vec<u32>>,
+    /// Whether something that the file held is not kept.
+    pub(crate) gave_up: bool,
+}
+
+impl Parts {
+    /// Fragments that can be used again.
+    pub(crate) fn fragments(&self) -> usize {
+        self.live.iter().map(Vec::len).sum()
+    }
+
+    /// Those of them whose number is `first` or higher.
+    pub(crate) fn fragments_from(&self, first: usize) -> usize {
+        self.live.iter().flatten().filter(|&&f| f as usize >= first).count()
+    }
+}
+
+/// The group of each module: the number of its first member. A module that `sleeps` is in no group
+/// with one that does not: a library's former part and its present one have one path, and nothing
+/// leads from what this run executed to what slept.
+pub(super) fn groups(
+    modules: &[Module],
+    strays: impl Iterator<Item = (u32, u64)>,
+    sleeps: impl Fn(u32) -> bool,
+) -> Vec<u32> {
+    let mut first: Vec<u32> = (0..modules.len() as u32).collect();
+    // One path, one group.
+    let mut by_path = HashMap::new();
+    for (n, module) in (0u32..).zip(modules) {
+        let leader = *by_path.entry((&module.path, sleeps(n))).or_insert(n);
+        join(&mut first, leader, n);
+    }
+    // A branch ties the module that it leaves to all that hold its target.
+    let mut by_start: Vec<u32> = (0..modules.len() as u32).collect();
+    by_start.sort_by_key(|&n| modules[n as usize].start);
+    for (from, target) in strays {
+        // Modules may overlap here: all that hold the target count.
+        let before = by_start.partition_point(|&n| modules[n as usize].start <= target);
+        let holds = |n: &&u32| modules[**n as usize].end > target && sleeps(**n) == sleeps(from);
+        by_start[..before].iter().filter(holds).for_each(|&to| join(&mut first, from, to));
+    }
+    (0..modules.len() as u32).map(|n| find(&mut first, n)).collect()
+}
+
+fn find(first: &mut [u32], mut n: u32) -> u32 {
+    while first[n as usize] != n {
+        first[n as usize] = first[first[n as usize] as usize];
+        n = first[n as usize];
+    }
+    n
+}
+
+fn join(first: &mut [u32], one: u32, other: u32) {
+    let (one, other) = (find(first, one), find(first, other));
+    first[one.max(other) as usize] = one.min(other);
+}
+
+/// Whether two modules, of those `taken`, hold the same address.
+pub(super) fn overlap(modules: &[Module], taken: impl Iterator<Item = usize>) -> Vec<(usize, usize)> {
+    let mut order: Vec<usize> = taken.collect();
+    order.sort_by_key(|&n| modules[n].start);
+    let mut pairs = Vec::new();
+    // Sorted by their starts, those that overlap a module follow it.
+    for (at, &n) in order.iter().enumerate() {
+        let behind = order[at + 1..].iter().take_while(|&&other| modules[other].start < modules[n].end);
+        pairs.extend(behind.map(|&other| (n, other)));
+    }
+    pairs
+}
+
+/// The pages that a block lies in.
+pub(super) fn pages_of(block: &Block) -> impl Iterator<Item = u64> {
+    let end = block.ip + u64::from(block.len.max(1));
+    (block.ip & !(PAGE - 1)..end).step_by(PAGE as usize)
+}
+
+/// Chooses what of an image that has ended can be kept.
+pub(crate) fn choose(translator: &Translator, maps: &Maps) -> Parts {
+    let mut choice = Choice::new(translator, maps);
+    choice.enter_fragments();
+    choice.drop_moved();
+    choice.drop_overlapping();
+    choice.parts()
+}
+
+/// Modules that slept while their path was mapped elsewhere, or from another file.
+pub(super) fn moved(translator: &Translator, maps: &Maps) -> Vec<usize> {
+    let current: HashSet<u32> = maps.current().collect();
+    let paths: HashSet<_> = current.iter().map(|&n| &maps.modules[n as usize].path).collect();
+    let away = |n: &usize| !current.contains(&(*n as u32)) && paths.contains(&maps.modules[*n].path);
+    translator.unverified.sleeping().map(|(n, _)| n).filter(away).collect()
+}
+
+/// A choice in progress.
+struct Choice<'i> {
+    translator: &'i Translator,
+    maps: &'i Maps,
+    groups: Vec<u32>,
+    /// What is dropped, by the group's number.
+    dropped: HashSet<u32>,
+    /// By module: what this run found to be text of it, and what slept on.
+    awake: Vec<Vec<u32>>,
+    asleep: Vec<Vec<u32>>,
+    pages: Vec<BTreeMap<u64, u64>>,
+    /// Hashes of pages as this run read them, where it did.
+    read: HashMap<u64, Option<u64>>,
+}
+
+impl<'i> Choice<'i> {
+    fn new(translator: &'i Translator, maps: &'i Maps) -> Choice<'i> {
+        let (modules, unverified) = (maps.modules.len(), &translator.unverified);
+        Choice {
+            translator,
+            maps,
+            groups: groups(&maps.modules, translator.strays.iter().copied(), |n| unverified.sleeps(n)),
+            dropped: HashSet::new(),
+            awake: vec![Vec::new(); modules],
+            asleep: vec![Vec::new(); modules],
+            pages: vec![BTreeMap::new(); modules],
+            read: HashMap::new(),
+        }
+    }
+
+    fn is_dropped(&self, module: usize) -> bool {
+        self.dropped.contains(&self.groups[module])
+    }
+
+    fn drop_group(&mut self, module: usize) {
+        self.dropped.insert(self.groups[module]);
+    }
+
+    fn enter_fragments(&mut self) {
+        let unverified = &self.translator.unverified;
+        for (module, asleep) in unverified.sleeping() {
+            self.asleep[module].extend(asleep);
+            // Other code may lie there now: what sleeps is known by what was read when it was
+            // translated.
+            self.pages[module].extend(unverified.pages[module].iter().copied());
+        }
+        // What this run may execute.
+        let Translator { cache, strays, .. } = self.translator;
+        let stale: HashSet<u32> =
+            cache.exits.iter().filter(|exit| exit.stale).map(|exit| exit.patch).collect();
+        // Those that compare themselves, and those that were retired, have an exit that says so:
+        // they are no translations of text.
+        let mut awake: Vec<u32> = cache.map.values().copied().filter(|f| !stale.contains(f)).collect();
+        awake.sort_unstable();
+        awake.into_iter().for_each(|f| self.enter_awake(f));
+        for &(module, target) in strays {
+            if cache.find(target).is_some_and(|f| stale.contains(&(f as u32))) {
+                self.drop_group(module as usize);
+            }
+        }
+    }
+
+    /// Enters a fragment that this run may execute; a group of which a page is not known, or is
+    /// known as two things, is dropped.
+    fn enter_awake(&mut self, f: u32) {
+        let Translator { cache, blocks, .. } = self.translator;
+        let fragment = &cache.fragments[f as usize];
+        let blocks = &blocks[fragment.first_block as usize..][..fragment.blocks as usize];
+        let module = blocks[0].module as usize;
+        let inside = |block: &Block| {
+            let Module { start, end, .. } = self.maps.modules[module];
+            block.module as usize == module && block.ip >= start && block.ip < end
+        };
+        if !blocks.iter().all(inside) {
+            return self.drop_group(module);
+        }
+        self.awake[module].push(f);
+        // Each page must be known as one thing.
+        for page in blocks.iter().flat_map(pages_of) {
+            let Some(hash) = self.page_hash(f, module, page) else {
+                return self.drop_group(module);
+            };
+            if *self.pages[module].entry(page).or_insert(hash) != hash {
+                return self.drop_group(module);
+            }
+        }
+    }
+
+    /// The hash of a page as it was when fragment `f` was translated, in this run or in the one
+    /// that was restored.
+    fn page_hash(&mut self, f: u32, module: usize, page: u64) -> Option<u64> {
+        let Translator { unverified, reader, .. } = self.translator;
+        if (f as usize) < unverified.fragments {
+            let pages = unverified.pages.get(module)?;
+            let n = pages.binary_search_by_key(&page, |known| known.0).ok()?;
+            return Some(pages[n].1);
+        }
+        // In this run: as the reader has it, if it never changed.
+        let read = || reader.known_page(page).map(|bytes| hash(bytes, 0));
+        *self.read.entry(page).or_insert_with(read)
+    }
+
+    fn drop_moved(&mut self) {
+        moved(self.translator, self.maps).into_iter().for_each(|n| self.drop_group(n));
+    }
+
+    /// Drops groups until no two of those that are left hold the same address.
+    fn drop_overlapping(&mut self) {
+        let of = |fragments: &[Vec<u32>]| -> Vec<usize> {
+            (0..fragments.len()).filter(|&n| !fragments[n].is_empty()).collect()
+        };
+        // Two that both ran at one address cannot be told apart by a later run.
+        for (one, other) in overlap(&self.maps.modules, of(&self.awake).into_iter()) {
+            self.drop_group(one);
+            self.drop_group(other);
+        }
+        let left: Vec<usize> = (0..self.groups.len()).filter(|&n| !self.is_dropped(n)).collect();
+        let used = |n: &usize| !self.awake[*n].is_empty() || !self.asleep[*n].is_empty();
+        for (one, other) in overlap(&self.maps.modules, left.into_iter().filter(used)) {
+            let asleep = if self.awake[one].is_empty() { one } else { other };
+            self.drop_group(asleep);
+        }
+    }
+
+    fn parts(mut self) -> Parts {
+        let before = self.translator.unverified.fragments as u32;
+        let mut parts =
+            Parts { pages: Vec::new(), live: Vec::new(), gave_up: self.translator.unverified.gave_up };
+        for n in 0..self.groups.len() {
+            let mut live = std::mem::take(&mut self.awake[n]);
+            live.append(&mut self.asleep[n]);
+            live.sort_unstable();
+            live.dedup();
+            // Giving up what the file held is a reason to write it again.
+            if self.is_dropped(n) {
+                parts.gave_up |= live.first().is_some_and(|&f| f < before);
+                live.clear();
+            }
+            let pages = if live.is_empty() { BTreeMap::new() } else { std::mem::take(&mut self.pages[n]) };
+            parts.live.push(live);
+            parts.pages.push(pages.into_iter().collect());
+        }
+        parts
+    }
+}

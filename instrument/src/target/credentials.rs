@@ -1,0 +1,92 @@
+//! What a process may do: its users, groups and capabilities, as the kernel tells them.
+//!
+//! The host may have more rights than the program that it measures. Whatever the host leaves behind
+//! for later runs must come from a program with the rights of the host, so both are compared.
+//! `/proc/PID/status` is read because it tells of any process and needs no unsafe call. Leaves out:
+//! seccomp, security modules, name spaces.
+
+use crate::target::ptrace;
+
+/// The system calls that change them. `prctl` is left out: what it takes away matters at the next
+/// exec, where both are compared again.
+pub(crate) const CALLS: [u64; 12] = [
+    libc::SYS_setuid as u64,
+    libc::SYS_setgid as u64,
+    libc::SYS_setreuid as u64,
+    libc::SYS_setregid as u64,
+    libc::SYS_setgroups as u64,
+    libc::SYS_setresuid as u64,
+    libc::SYS_setresgid as u64,
+    libc::SYS_setfsuid as u64,
+    libc::SYS_setfsgid as u64,
+    libc::SYS_capset as u64,
+    libc::SYS_unshare as u64,
+    libc::SYS_setns as u64,
+];
+
+/// The credentials of a process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Credentials {
+    /// Name and value of each line that tells of them.
+    lines: Vec<(String, String)>,
+}
+
+impl Credentials {
+    /// Those of process `pid`; `None` where it is gone or the kernel does not tell.
+    pub(crate) fn of(pid: i32) -> Option<Credentials> {
+        let status = std::fs::read(format!("/proc/{pid}/status")).ok()?;
+        Credentials::parse(&String::from_utf8_lossy(&status))
+    }
+
+    /// Those of this process.
+    pub(crate) fn own() -> Option<Credentials> {
+        Credentials::of(ptrace::own_pid())
+    }
+
+    fn parse(status: &str) -> Option<Credentials> {
+        const NAMES: [&str; 8] = ["Uid", "Gid", "Groups", "CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"];
+        let named = status.lines().filter_map(|line| line.split_once(':'));
+        let lines: Vec<(String, String)> = named
+            .filter(|(name, _)| NAMES.contains(name))
+            .map(|(name, value)| (name.into(), value.trim().into()))
+            .collect();
+        // The program's own name is escaped in this file, so no line of it can look like one of
+        // these.
+        (lines.len() == NAMES.len()).then_some(Credentials { lines })
+    }
+
+    /// The user whose files are this process's own.
+    pub(crate) fn effective_user(&self) -> Option<u32> {
+        let users = &self.lines.iter().find(|(name, _)| name == "Uid")?.1;
+        users.split_ascii_whitespace().nth(1)?.parse().ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STATUS: &str =
+        "Name:\tsh\nUid:\t1\t2\t3\t4\nGid:\t5\t5\t5\t5\nGroups:\t5 6 \nCapInh:\t00\nCapPrm:\t01\n\
+        CapEff:\t01\nCapBnd:\tff\nCapAmb:\t00\nThreads:\t1\n";
+
+    #[test]
+    fn each_line_tells_processes_apart_and_others_do_not() {
+        let one = Credentials::parse(STATUS).expect("whole");
+        assert_eq!(one.effective_user(), Some(2));
+        for (from, to) in [("\t4\n", "\t0\n"), ("5 6", "5"), ("CapEff:\t01", "CapEff:\t00")] {
+            assert_ne!(Credentials::parse(&STATUS.replace(from, to)), Some(one.clone()), "{from}");
+        }
+        assert_eq!(Credentials::parse(&STATUS.replace("Threads:\t1", "Threads:\t2")), Some(one));
+        assert_eq!(Credentials::parse(&STATUS.replace("CapAmb", "CapNew")), None);
+    }
+
+    #[test]
+    fn what_this_process_creates_belongs_to_its_effective_user() {
+        use std::os::unix::fs::MetadataExt;
+        let own = Credentials::own().expect("this process lives");
+        let created = tempfile::tempfile().unwrap().metadata().unwrap();
+        assert_eq!(own.effective_user(), Some(created.uid()));
+        assert_eq!(Credentials::of(i32::MAX), None);
+    }
+}

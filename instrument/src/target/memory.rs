@@ -1,0 +1,418 @@
+//! Memory that host and target share, and the target's own memory.
+//!
+//! **What.** Two sparse memory files lie one behind the other in the host. The first holds what
+//! only the host writes (code, lookup table), the second what the target writes too (contexts,
+//! counters, rings). The target maps their parts where `layout` says. **Why two.** A program under
+//! measurement is not trusted. The first file is sealed once the host has mapped it: nobody gets
+//! another writable mapping or writes through a descriptor, whoever opens it by whatever name. So
+//! what the host reads there is what it wrote there itself, and may be kept for other runs. Neither
+//! file can be cut short, which would end the host by SIGBUS. **How.** All accesses are
+//! bounds-checked against the mapping; words that the target writes are read atomically. One of the
+//! few files with `unsafe`. **Leaves out** any notion of what the bytes mean.
+
+use crate::error::Error;
+use event::Record;
+use std::fs::File;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// Not in the `libc` crate: a memory file that cannot be executed as a program (Linux 6.3).
+const MFD_NOEXEC_SEAL: u32 = 8;
+/// Pages of a range are made present and writable by one call (Linux 5.14).
+const MADV_POPULATE_WRITE: i32 = 23;
+
+/// The shared memory files, mapped into the host.
+pub(crate) struct Shared {
+    /// What only the host writes, open for reading; none where the target may write everything.
+    code: Option<OwnedFd>,
+    /// What the target may write.
+    data: OwnedFd,
+    base: *mut u8,
+    len: usize,
+}
+
+// SAFETY: the mapping lives as long as the value, and every access is an atomic word or a copy of
+// bytes whose ownership the ring protocol or the stopped state of the target hands over.
+unsafe impl Send for Shared {}
+// SAFETY: accesses by several threads are atomic words, or copies of bytes whose ownership the ring
+// protocol or the stopped state of the target hands over.
+unsafe impl Sync for Shared {}
+
+impl Shared {
+    /// `len` bytes, all of which the target may write.
+    pub(crate) fn new(len: usize) -> Result<Shared, Error> {
+        Shared::with_code(0, len)
+    }
+
+    /// `len` bytes, of which the target may write those from `split` on, a multiple of 2 MB.
+    pub(crate) fn with_code(split: usize, len: usize) -> Result<Shared, Error> {
+        assert!(split <= len && split.is_multiple_of(HUGE_BYTES));
+        let data = memory_file(len - split)?;
+        let base = reserve(len).ok_or_else(unmapped)?;
+        // From here on the reservation is given back by `drop`.
+        let mut shared = Shared { code: None, data, base, len };
+        shared.map(split, len - split, shared.data.as_raw_fd())?;
+        seal(&shared.data, libc::F_SEAL_SHRINK | libc::F_SEAL_GROW);
+        if split > 0 {
+            let code = memory_file(split)?;
+            shared.map(0, split, code.as_raw_fd())?;
+            // The mapping just made stays writable. A system before Linux 5.1 knows no such seal;
+            // there the descriptor that is handed over, which is open for reading, is all that
+            // protects.
+            seal(&code, libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_FUTURE_WRITE);
+            shared.code = Some(reopened_for_reading(&code)?);
+        }
+        Ok(shared)
+    }
+
+    /// Maps a file's first `bytes` bytes at `offset` of the reservation.
+    fn map(&self, offset: usize, bytes: usize, fd: i32) -> Result<(), Error> {
+        if bytes == 0 {
+            return Ok(());
+        }
+        let flags = libc::MAP_SHARED | libc::MAP_NORESERVE | libc::MAP_FIXED;
+        let at = self.at(offset, bytes);
+        // SAFETY: inside the reservation, which is ours and holds nothing there yet.
+        let got = unsafe { libc::mmap(at.cast(), bytes, libc::PROT_READ | libc::PROT_WRITE, flags, fd, 0) };
+        if got == libc::MAP_FAILED {
+            return Err(unmapped());
+        }
+        Ok(())
+    }
+
+    /// The files that are handed over: what only the host writes if there is such a part, then the
+    /// rest.
+    pub(crate) fn files(&self) -> Vec<BorrowedFd<'_>> {
+        self.code.iter().map(AsFd::as_fd).chain([self.data.as_fd()]).collect()
+    }
+
+    /// Asks for one 2 MB page behind the aligned 2 MB at `offset`, whatever the system's policy for
+    /// shared memory is (`MADV_COLLAPSE`, Linux 6.1); without it nothing changes but speed.
+    pub(crate) fn collapse(&self, offset: usize) {
+        const MADV_COLLAPSE: i32 = 25;
+        let at = self.at(offset & !(HUGE_BYTES - 1), HUGE_BYTES);
+        // SAFETY: advice on our own mapping; contents stay.
+        unsafe { libc::madvise(at.cast(), HUGE_BYTES, MADV_COLLAPSE) };
+    }
+
+    fn at(&self, offset: usize, bytes: usize) -> *mut u8 {
+        assert!(
+            offset.checked_add(bytes).is_some_and(|end| end <= self.len),
+            "offset {offset:#x} is outside"
+        );
+        // SAFETY: just checked to lie inside the mapping.
+        unsafe { self.base.add(offset) }
+    }
+
+    fn word(&self, offset: usize) -> &AtomicU64 {
+        assert_eq!(offset % 8, 0);
+        // SAFETY: inside the mapping, aligned, and only ever accessed atomically by the host.
+        unsafe { &*self.at(offset, 8).cast() }
+    }
+
+    fn half(&self, offset: usize) -> &AtomicU32 {
+        assert_eq!(offset % 4, 0);
+        // SAFETY: inside the mapping, aligned, and only ever accessed atomically by the host.
+        unsafe { &*self.at(offset, 4).cast() }
+    }
+
+    pub(crate) fn read64(&self, offset: usize) -> u64 {
+        self.word(offset).load(Ordering::Acquire)
+    }
+
+    pub(crate) fn write64(&self, offset: usize, value: u64) {
+        self.word(offset).store(value, Ordering::Release);
+    }
+
+    pub(crate) fn read32(&self, offset: usize) -> u32 {
+        self.half(offset).load(Ordering::Acquire)
+    }
+
+    pub(crate) fn write32(&self, offset: usize, value: u32) {
+        self.half(offset).store(value, Ordering::Release);
+    }
+
+    /// Replaces a word if it is `from`.
+    pub(crate) fn exchange32(&self, offset: usize, from: u32, to: u32) -> bool {
+        self.half(offset).compare_exchange(from, to, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+    }
+
+    /// Sleeps until somebody wakes those who wait for the word, it is no longer `value`, or time is
+    /// up.
+    pub(crate) fn futex_wait(&self, offset: usize, value: u32, longest: std::time::Duration) {
+        let word = std::ptr::from_ref(self.half(offset));
+        let time =
+            libc::timespec { tv_sec: longest.as_secs() as i64, tv_nsec: longest.subsec_nanos().into() };
+        // SAFETY: a live aligned word of the mapping and a live time; the kernel only reads them.
+        unsafe { libc::syscall(libc::SYS_futex, word, libc::FUTEX_WAIT, value, std::ptr::from_ref(&time)) };
+    }
+
+    /// Wakes everybody who waits for the word, in any process.
+    pub(crate) fn futex_wake(&self, offset: usize) {
+        let word = std::ptr::from_ref(self.half(offset));
+        // SAFETY: a live aligned word of the mapping, of which only the address counts.
+        unsafe { libc::syscall(libc::SYS_futex, word, libc::FUTEX_WAKE, i32::MAX) };
+    }
+
+    /// Copies code or data in; the target does not use these bytes yet.
+    pub(crate) fn write(&self, offset: usize, bytes: &[u8]) {
+        let to = self.at(offset, bytes.len());
+        // SAFETY: `to` has room for `bytes`, and a shared mapping never overlaps a Rust slice of
+        // ours.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) }
+    }
+
+    /// A copy of `bytes` bytes that the target does not write any more.
+    pub(crate) fn read(&self, offset: usize, bytes: usize) -> Vec<u8> {
+        let from = self.at(offset, bytes);
+        let mut copy = Vec::with_capacity(bytes);
+        // SAFETY: in bounds, and `copy` has room for `bytes` bytes, all of which are written.
+        unsafe {
+            std::ptr::copy_nonoverlapping(from, copy.as_mut_ptr(), bytes);
+            copy.set_len(bytes);
+        }
+        copy
+    }
+
+    /// [`Shared::write`] of much at once: the pages are made present by one call, which spares a
+    /// fault for each.
+    pub(crate) fn fill(&self, offset: usize, bytes: &[u8]) {
+        let start = offset & !(PAGE_BYTES - 1);
+        let end = (offset + bytes.len()).next_multiple_of(PAGE_BYTES).min(self.len);
+        let at = self.at(start, end - start);
+        // SAFETY: advice on our own mapping; contents stay. Where it is refused, each page faults.
+        unsafe { libc::madvise(at.cast(), end - start, MADV_POPULATE_WRITE) };
+        self.write(offset, bytes);
+    }
+
+    /// A branch displacement, as a number to be added.
+    pub(crate) fn displacement(&self, offset: usize) -> u64 {
+        let bytes: [u8; 4] = self.read(offset, 4).try_into().expect("four bytes");
+        i64::from(i32::from_le_bytes(bytes)) as u64
+    }
+
+    /// Replaces a branch displacement that other threads may be executing; it must not cross a
+    /// 64-byte line.
+    pub(crate) fn patch32(&self, offset: usize, value: i32) {
+        debug_assert!(offset % 64 <= 60, "a patch at {offset:#x} would cross a line");
+        let to = self.at(offset, 4);
+        // SAFETY: four bytes inside the mapping; x86 makes a store inside one line atomic, aligned
+        // or not, and the assembly keeps it one store.
+        unsafe {
+            std::arch::asm!("mov dword ptr [{to}], {value:e}", to = in(reg) to, value = in(reg) value, options(nostack, preserves_flags));
+        }
+    }
+
+    /// Copies records out, as they are at the moment: the target may write there at any time,
+    /// whatever it has handed over.
+    pub(crate) fn copy_records(&self, offset: usize, into: &mut [Record]) {
+        let bytes = std::mem::size_of_val(into);
+        let from = self.at(offset, bytes);
+        // SAFETY: `from` is readable for `bytes` bytes inside the mapping, `into` is as long, and
+        // any bytes are valid records. The copy is made by one instruction in assembly, so that the
+        // compiler assumes nothing of memory that another process writes meanwhile.
+        unsafe {
+            std::arch::asm!(
+                "rep movsb",
+                inout("rsi") from => _,
+                inout("rdi") into.as_mut_ptr() => _,
+                inout("rcx") bytes => _,
+                options(nostack, preserves_flags)
+            );
+        }
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // SAFETY: our own mapping; borrows cannot outlive `self`.
+        unsafe { libc::munmap(self.base.cast(), self.len) };
+    }
+}
+
+/// A file's bytes, mapped: reading much of them takes no copy, and no fault for each page. For
+/// files that nobody changes in place.
+pub(crate) struct FileBytes {
+    base: *mut libc::c_void,
+    len: usize,
+}
+
+impl FileBytes {
+    /// The whole file as it is now; `None` where it is empty or cannot be mapped.
+    pub(crate) fn of(file: &File) -> Option<FileBytes> {
+        let len = usize::try_from(file.metadata().ok()?.len()).ok()?;
+        let flags = libc::MAP_PRIVATE | libc::MAP_POPULATE;
+        // SAFETY: a fresh mapping at an address of the kernel's choice.
+        let base =
+            unsafe { libc::mmap(std::ptr::null_mut(), len, libc::PROT_READ, flags, file.as_raw_fd(), 0) };
+        (base != libc::MAP_FAILED).then_some(FileBytes { base, len })
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        // SAFETY: our own mapping of `len` bytes, which lives as long as `self` and which nobody
+        // writes.
+        unsafe { std::slice::from_raw_parts(self.base.cast(), self.len) }
+    }
+}
+
+impl Drop for FileBytes {
+    fn drop(&mut self) {
+        // SAFETY: our own mapping; borrows cannot outlive `self`.
+        unsafe { libc::munmap(self.base, self.len) };
+    }
+}
+
+/// A huge page.
+pub(crate) const HUGE_BYTES: usize = 2 << 20;
+
+const PAGE_BYTES: usize = 4096;
+
+fn unmapped() -> Error {
+    Error::system("cannot map shared memory (see 'ulimit -v')")
+}
+
+/// A sparse memory file of `len` bytes that can be sealed.
+fn memory_file(len: usize) -> Result<OwnedFd, Error> {
+    let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
+    let create = |flags| {
+        // SAFETY: a constant name and flags.
+        unsafe { libc::memfd_create(c"lightfoot".as_ptr(), flags) }
+    };
+    let mut fd = create(flags | MFD_NOEXEC_SEAL);
+    if fd < 0 {
+        fd = create(flags);
+    }
+    if fd < 0 {
+        return Err(Error::system("cannot create shared memory (memfd_create)"));
+    }
+    // SAFETY: just made, and nobody else's.
+    let file = unsafe { OwnedFd::from_raw_fd(fd) };
+    // SAFETY: `fd` is ours.
+    if unsafe { libc::ftruncate(fd, len as i64) } != 0 {
+        return Err(Error::system("cannot size shared memory (is there a file size limit? see 'ulimit -f')"));
+    }
+    Ok(file)
+}
+
+/// Forbids these changes of a memory file for good; those that the system does not know are left
+/// out.
+fn seal(file: &OwnedFd, seals: i32) {
+    let add = |seals: i32| {
+        // SAFETY: integers only.
+        unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, seals | libc::F_SEAL_SEAL) == 0 }
+    };
+    let _ = add(seals) || add(seals & !libc::F_SEAL_FUTURE_WRITE);
+}
+
+/// A file once more, through a descriptor by which nobody can write it or map it writable.
+fn reopened_for_reading(file: &OwnedFd) -> Result<OwnedFd, Error> {
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    File::open(path).map(OwnedFd::from).map_err(|_| Error::system("cannot open shared memory by /proc"))
+}
+
+/// Address space of `len` bytes at a multiple of 2 MB, so that files and memory can share huge
+/// pages.
+fn reserve(len: usize) -> Option<*mut u8> {
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+    // SAFETY: a fresh reservation at an address of the kernel's choice.
+    let room = unsafe { libc::mmap(std::ptr::null_mut(), len + HUGE_BYTES, libc::PROT_NONE, flags, -1, 0) };
+    if room == libc::MAP_FAILED {
+        return None;
+    }
+    let skip = (room as usize).wrapping_neg() % HUGE_BYTES;
+    // SAFETY: both ends of the reservation are ours, and are given back.
+    unsafe {
+        let start = room.byte_add(skip);
+        if skip > 0 {
+            libc::munmap(room, skip);
+        }
+        let end = len.next_multiple_of(PAGE_BYTES);
+        libc::munmap(start.byte_add(end), HUGE_BYTES - skip);
+        Some(start.cast())
+    }
+}
+
+/// Bytes of address space that this process may have; `None` where there is no limit.
+pub(crate) fn address_space_limit() -> Option<u64> {
+    // SAFETY: zeroes are a valid rlimit, which the call fills in.
+    let limit = unsafe {
+        let mut limit: libc::rlimit = std::mem::zeroed();
+        (libc::getrlimit(libc::RLIMIT_AS, &mut limit) == 0).then_some(limit.rlim_cur)
+    };
+    limit.filter(|&bytes| bytes != libc::RLIM_INFINITY)
+}
+
+/// Reads the memory of process `pid`; returns how many bytes could be read.
+pub(crate) fn read_target(pid: i32, address: u64, into: &mut [u8]) -> usize {
+    let local = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
+    let remote = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: into.len() };
+    // SAFETY: the local vector describes `into`; the kernel checks the remote one.
+    let got = unsafe { libc::process_vm_readv(pid, &local, 1, &remote, 1, 0) };
+    got.max(0) as usize
+}
+
+/// Writes the memory of process `pid`; returns how many bytes were written.
+pub(crate) fn write_target(pid: i32, address: u64, bytes: &[u8]) -> usize {
+    let local = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
+    let remote = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: bytes.len() };
+    // SAFETY: the local vector describes `bytes`, which is only read; the kernel checks the remote
+    // one.
+    let put = unsafe { libc::process_vm_writev(pid, &local, 1, &remote, 1, 0) };
+    put.max(0) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::OpenOptions;
+    use std::os::unix::fs::FileExt;
+
+    /// The file of a descriptor, opened for writing by its name.
+    fn opened_again(fd: BorrowedFd<'_>) -> File {
+        let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
+        OpenOptions::new().read(true).write(true).open(path).unwrap()
+    }
+
+    fn mapped(file: BorrowedFd<'_>, protection: i32) -> *mut libc::c_void {
+        // SAFETY: a fresh mapping at an address of the kernel's choice.
+        unsafe {
+            libc::mmap(std::ptr::null_mut(), HUGE_BYTES, protection, libc::MAP_SHARED, file.as_raw_fd(), 0)
+        }
+    }
+
+    #[test]
+    fn only_the_host_writes_the_first_file_and_nobody_cuts_either_short() {
+        let shared = Shared::with_code(HUGE_BYTES, 3 * HUGE_BYTES).unwrap();
+        let files = shared.files();
+        let [code, data] = files[..] else { panic!("two files") };
+        for file in [code, data].map(opened_again) {
+            assert!(file.set_len(4096).is_err());
+            assert!(file.set_len(9 * HUGE_BYTES as u64).is_err());
+        }
+        let again = opened_again(code);
+        assert!(again.write_at(b"planted", 0).is_err());
+        let both = libc::PROT_READ | libc::PROT_WRITE;
+        assert_eq!(mapped(again.as_fd(), both), libc::MAP_FAILED);
+        for file in [again.as_fd(), code] {
+            let at = mapped(file, libc::PROT_READ | libc::PROT_EXEC);
+            assert_ne!(at, libc::MAP_FAILED);
+            // SAFETY: the mapping just made, which nothing else uses.
+            let allowed = unsafe { libc::mprotect(at, HUGE_BYTES, both) };
+            assert_eq!(allowed, -1);
+        }
+        // The host does write, by words, by pieces and with huge pages, and what it wrote is seen.
+        shared.write64(8, 5);
+        shared.fill(4000, &[7; 9000]);
+        shared.collapse(0);
+        shared.write(HUGE_BYTES - 2, &[1, 2]);
+        let mut seen = [0u8; 2];
+        again.read_exact_at(&mut seen, HUGE_BYTES as u64 - 2).unwrap();
+        assert_eq!((seen, shared.read64(8), shared.read(12_999, 2)), ([1, 2], 5, vec![7, 0]));
+        // The second file lies behind it, and is written by both.
+        opened_again(data).write_at(&[9], 0).unwrap();
+        assert_eq!(shared.read(HUGE_BYTES, 1), [9]);
+        shared.write(3 * HUGE_BYTES - 1, &[4]);
+        opened_again(data).read_exact_at(&mut seen[..1], 2 * HUGE_BYTES as u64 - 1).unwrap();
+        assert_eq!(seen[0], 4);
+    }
+}

@@ -1,0 +1,23 @@
+//! The program's processes from outside: started, stopped, read, written, mapped into.
+//!
+//! Nothing here knows of generated code.
+
+pub(crate) mod auxiliary;
+pub(crate) mod credentials;
+pub(crate) mod executable;
+pub(crate) mod handover;
+pub(crate) mod inherited;
+pub(crate) mod inject;
+pub(crate) mod interpreter;
+pub(crate) mod interrupt;
+pub(crate) mod layout;
+pub(crate) mod mappings;
+pub(crate) mod memory;
+pub(crate) mod modules;
+pub(crate) mod ptrace;
+pub(crate) mod pulse;
+pub(crate) mod rights;
+pub(crate) mod signal_mask;
+pub(crate) mod start;
+pub(crate) mod trap;
+pub(crate) mod trust;

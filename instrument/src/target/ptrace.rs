@@ -1,0 +1,347 @@
+//! The system calls by which the host controls the target, each wrapped once.
+//!
+//! `PTRACE_SEIZE` throughout: stops are told apart, group stops can be listened to, and the target
+//! dies with us (`PTRACE_O_EXITKILL`). All calls must come from the thread that seized. One of the
+//! few files with `unsafe`. Source: ptrace(2), Linux 5.10 and later.
+
+use crate::error::{Error, ErrorKind};
+use crate::target::inherited;
+use std::ffi::CString;
+use std::mem::size_of;
+use std::os::raw::c_void;
+
+pub(crate) use libc::user_regs_struct as Registers;
+
+/// A signal's details, opaque but for its code.
+pub(crate) type SignalInfo = [u8; 128];
+
+/// Something that a tracee did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wait {
+    /// It is gone, with a status.
+    Exited(i32),
+    /// A signal ended it.
+    Signaled(i32),
+    /// It is about to receive a signal.
+    Signal(i32),
+    /// A ptrace event (`PTRACE_EVENT_*`) with the stop's signal.
+    Event(i32, i32),
+}
+
+// The `libc` crate lacks these two.
+const GETSIGMASK: u32 = 0x420a;
+const SETSIGMASK: u32 = 0x420b;
+
+fn request(kind: u32, tid: i32, address: usize, data: usize) -> i64 {
+    // SAFETY: every caller passes either integers or a pointer to a live value of the size the
+    // request writes.
+    unsafe { libc::ptrace(kind, tid, address, data) }
+}
+
+/// Attaches without stopping, with all the options that the engine needs.
+pub(crate) fn seize(tid: i32) -> Result<(), Error> {
+    let options = libc::PTRACE_O_EXITKILL
+        | libc::PTRACE_O_TRACEFORK
+        | libc::PTRACE_O_TRACEVFORK
+        | libc::PTRACE_O_TRACECLONE
+        | libc::PTRACE_O_TRACEEXEC
+        | libc::PTRACE_O_TRACESYSGOOD;
+    if request(libc::PTRACE_SEIZE, tid, 0, options as usize) == 0 {
+        return Ok(());
+    }
+    let why = std::io::Error::last_os_error();
+    let remedy =
+        "in a container allow it with --cap-add=SYS_PTRACE; else see /proc/sys/kernel/yama/ptrace_scope";
+    Err(Error::new(
+        ErrorKind::PtraceRefused,
+        format!("the system refuses to trace a child (ptrace: {why}); {remedy}"),
+    ))
+}
+
+/// The tracee ends with its tracer from now on, as those do that [`seize`] attached.
+pub(crate) fn end_with_tracer(tid: i32) {
+    let options = libc::PTRACE_O_EXITKILL | libc::PTRACE_O_TRACESYSGOOD;
+    request(libc::PTRACE_SETOPTIONS, tid, 0, options as usize);
+}
+
+/// Attaches to a thread that is about to execute another program; it goes on alone when its tracer
+/// ends.
+pub(crate) fn seize_until_exec(tid: i32) -> bool {
+    let options = libc::PTRACE_O_TRACEEXEC | libc::PTRACE_O_TRACESYSGOOD;
+    request(libc::PTRACE_SEIZE, tid, 0, options as usize) == 0
+}
+
+/// Stops a seized thread.
+pub(crate) fn interrupt(tid: i32) {
+    request(libc::PTRACE_INTERRUPT, tid, 0, 0);
+}
+
+/// Lets `tid` run on to the next beginning or end of a system call, delivering `signal` (0: none).
+pub(crate) fn to_system_call(tid: i32, signal: i32) {
+    request(libc::PTRACE_SYSCALL, tid, 0, signal as usize);
+}
+
+/// Lets `tid` run on, delivering `signal` (0: none).
+pub(crate) fn resume(tid: i32, signal: i32) {
+    request(libc::PTRACE_CONT, tid, 0, signal as usize);
+}
+
+/// Lets `tid` stay in a group stop while it can still be woken.
+pub(crate) fn listen(tid: i32) {
+    request(libc::PTRACE_LISTEN, tid, 0, 0);
+}
+
+/// Lets `tid` go for good.
+pub(crate) fn detach(tid: i32, signal: i32) {
+    request(libc::PTRACE_DETACH, tid, 0, signal as usize);
+}
+
+/// One instruction (or a signal's delivery) further; false when the tracee is gone.
+pub(crate) fn step(tid: i32, signal: i32) -> bool {
+    request(libc::PTRACE_SINGLESTEP, tid, 0, signal as usize) == 0
+}
+
+/// General registers; `None` when the tracee is gone.
+pub(crate) fn registers(tid: i32) -> Option<Registers> {
+    // SAFETY: plain old data for which zeroes are valid.
+    let mut r: Registers = unsafe { std::mem::zeroed() };
+    (request(libc::PTRACE_GETREGS, tid, 0, std::ptr::from_mut(&mut r) as usize) == 0).then_some(r)
+}
+
+/// Sets the general registers.
+pub(crate) fn set_registers(tid: i32, r: &Registers) {
+    request(libc::PTRACE_SETREGS, tid, 0, std::ptr::from_ref(r) as usize);
+}
+
+/// A set of registers of `tid`, at most `bytes_max` bytes, or an error's number.
+pub(crate) fn register_set(tid: i32, kind: u64, bytes_max: usize) -> Result<Vec<u8>, i32> {
+    let mut set = vec![0u8; bytes_max];
+    let mut vector = libc::iovec { iov_base: set.as_mut_ptr().cast(), iov_len: set.len() };
+    let vector = &raw mut vector;
+    if request(libc::PTRACE_GETREGSET, tid, kind as usize, vector as usize) != 0 {
+        return Err(std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO));
+    }
+    // SAFETY: a live value, whose length the kernel has set to what it wrote.
+    set.truncate(unsafe { (*vector).iov_len });
+    Ok(set)
+}
+
+/// Details of the signal that stopped `tid`.
+pub(crate) fn signal_info(tid: i32) -> SignalInfo {
+    let mut info = [0u8; 128];
+    request(libc::PTRACE_GETSIGINFO, tid, 0, info.as_mut_ptr() as usize);
+    info
+}
+
+/// Sets them, for the signal about to be delivered.
+pub(crate) fn set_signal_info(tid: i32, info: &SignalInfo) {
+    request(libc::PTRACE_SETSIGINFO, tid, 0, info.as_ptr() as usize);
+}
+
+/// Signals that the stopped `tid` blocks (once a wait with a mask of its own is over, where it is
+/// in one).
+pub(crate) fn signal_mask(tid: i32) -> u64 {
+    let mut mask = 0u64;
+    request(GETSIGMASK, tid, size_of::<u64>(), std::ptr::from_mut(&mut mask) as usize);
+    mask
+}
+
+/// Sets them.
+pub(crate) fn set_signal_mask(tid: i32, mask: u64) {
+    request(SETSIGMASK, tid, size_of::<u64>(), std::ptr::from_ref(&mask) as usize);
+}
+
+/// The message of the last ptrace event.
+pub(crate) fn event_message(tid: i32) -> u64 {
+    let mut message = 0u64;
+    request(libc::PTRACE_GETEVENTMSG, tid, 0, std::ptr::from_mut(&mut message) as usize);
+    message
+}
+
+/// Waits for `tid` (-1: any tracee of this thread); `None` when interrupted, `Err` when nobody is
+/// left.
+pub(crate) fn wait(tid: i32) -> Result<Option<(i32, Wait)>, ()> {
+    let mut status = 0;
+    // SAFETY: `status` is a live integer.
+    let got = unsafe { libc::waitpid(tid, &mut status, libc::__WALL | libc::__WNOTHREAD) };
+    if got < 0 {
+        let interrupted = std::io::Error::last_os_error().raw_os_error() == Some(libc::EINTR);
+        return if interrupted { Ok(None) } else { Err(()) };
+    }
+    let what = if libc::WIFEXITED(status) {
+        Wait::Exited(libc::WEXITSTATUS(status))
+    } else if libc::WIFSIGNALED(status) {
+        Wait::Signaled(libc::WTERMSIG(status))
+    } else if status >> 16 != 0 {
+        Wait::Event(status >> 16, libc::WSTOPSIG(status))
+    } else {
+        Wait::Signal(libc::WSTOPSIG(status))
+    };
+    Ok(Some((got, what)))
+}
+
+/// Waits until `tid` does something, however often the wait is interrupted; `None` when nobody is
+/// left.
+pub(crate) fn wait_for(tid: i32) -> Option<(i32, Wait)> {
+    loop {
+        match wait(tid) {
+            Ok(None) => {}
+            got => return got.ok().flatten(),
+        }
+    }
+}
+
+/// A process that keeps its identity here even after its number was given to another one.
+pub(crate) struct Handle(i32);
+
+impl Handle {
+    /// Of a process that was not waited for yet; `None` where the system has no such handles.
+    pub(crate) fn open(pid: i32) -> Option<Handle> {
+        // SAFETY: integers only.
+        let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) } as i32;
+        (fd >= 0).then_some(Handle(fd))
+    }
+
+    /// Sends a signal, if the process has not ended.
+    pub(crate) fn kill(&self, signal: i32) {
+        let no_details = std::ptr::null::<libc::siginfo_t>();
+        // SAFETY: a descriptor of ours; without details the kernel fills them in.
+        unsafe { libc::syscall(libc::SYS_pidfd_send_signal, self.0, signal, no_details, 0) };
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        // SAFETY: a descriptor of ours, which nobody uses after this.
+        unsafe { libc::close(self.0) };
+    }
+}
+
+/// Sends a signal to one thread of a process.
+pub(crate) fn kill_thread(pid: i32, tid: i32, signal: i32) {
+    // SAFETY: integers only.
+    unsafe { libc::syscall(libc::SYS_tgkill, pid, tid, signal) };
+}
+
+/// Sleeps until a child has ended, without taking its status; stops do not count. Where the system
+/// cannot say, it returns at once.
+pub(crate) fn until_ended(pid: i32) {
+    // SAFETY: integers only.
+    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) } as i32;
+    if fd < 0 {
+        return;
+    }
+    let mut ready = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+    // SAFETY: one live element, and a descriptor of ours.
+    unsafe {
+        while libc::poll(&raw mut ready, 1, -1) < 0
+            && std::io::Error::last_os_error().raw_os_error() == Some(libc::EINTR)
+        {}
+        libc::close(fd);
+    }
+}
+
+/// Sends a signal to a process.
+pub(crate) fn kill(pid: i32, signal: i32) {
+    // SAFETY: integers only.
+    unsafe { libc::kill(pid, signal) };
+}
+
+/// The numbers of a task, from the system's PID namespace (as `/proc` shows it) to the task's own.
+pub(crate) fn numbers(tid: i32) -> Vec<i32> {
+    let status = std::fs::read_to_string(format!("/proc/{tid}/status")).unwrap_or_default();
+    let own = status.lines().find_map(|line| line.strip_prefix("NSpid:")).unwrap_or_default();
+    own.split_whitespace().filter_map(|number| number.parse().ok()).collect()
+}
+
+/// This process's number.
+pub(crate) fn own_pid() -> i32 {
+    // SAFETY: no arguments.
+    unsafe { libc::getpid() }
+}
+
+/// Why a child could not become the program.
+pub(crate) enum Spawn {
+    /// Running towards `exec`, seized; whether address randomisation could be switched off.
+    Started { pid: i32, fixed_addresses: bool },
+    /// `execv` failed with this error number.
+    ExecFailed(i32),
+}
+
+/// Starts `path`: fork, wait until seized, personality, exec. The program inherits what this
+/// process did.
+///
+/// The child only makes system calls between fork and exec, so a host with threads is safe.
+pub(crate) fn spawn(path: &CString, argv: &[CString], randomise: bool) -> Result<Spawn, Error> {
+    let mut pointers: Vec<*const libc::c_char> = argv.iter().map(|a| a.as_ptr()).collect();
+    pointers.push(std::ptr::null());
+    let (mut go, mut told) = ([0i32; 2], [0i32; 2]);
+    // SAFETY: two-element arrays as pipe2 wants.
+    let refused = unsafe {
+        libc::pipe2(go.as_mut_ptr(), libc::O_CLOEXEC) != 0
+            || libc::pipe2(told.as_mut_ptr(), libc::O_CLOEXEC) != 0
+    };
+    if refused {
+        return Err(Error::system("cannot make a pipe"));
+    }
+    // SAFETY: the child below makes only async-signal-safe calls on memory prepared before.
+    let pid = unsafe { libc::fork() };
+    if pid < 0 {
+        return Err(Error::system("cannot fork"));
+    }
+    if pid == 0 {
+        // SAFETY: system calls on integers and on memory that was prepared before the fork.
+        unsafe {
+            libc::close(go[1]);
+            let mut byte = 0u8;
+            // Nothing comes where the host has ended, or could not seize: then nobody would measure
+            // the program.
+            if libc::read(go[0], std::ptr::from_mut(&mut byte).cast(), 1) != 1 {
+                libc::_exit(127);
+            }
+            const ADDR_NO_RANDOMIZE: libc::c_ulong = 0x0040000;
+            let old = libc::personality(0xffff_ffff);
+            let fixed =
+                randomise || old >= 0 && libc::personality(old as libc::c_ulong | ADDR_NO_RANDOMIZE) >= 0;
+            libc::write(told[1], [u8::from(fixed)].as_ptr().cast(), 1);
+            inherited::hand_down();
+            libc::execv(path.as_ptr(), pointers.as_ptr());
+            let error = *libc::__errno_location();
+            libc::write(told[1], std::ptr::from_ref(&error).cast(), 4);
+            libc::_exit(127);
+        }
+    }
+    let seized = seize(pid);
+    let mut answer = [0u8; 8];
+    let mut got = 0usize;
+    // SAFETY: our own descriptors; `answer` has room for what is read.
+    unsafe {
+        if seized.is_ok() {
+            libc::write(go[1], [1u8].as_ptr().cast(), 1);
+        } else {
+            libc::kill(pid, libc::SIGKILL);
+        }
+        for fd in [go[0], go[1], told[1]] {
+            libc::close(fd);
+        }
+        // Ends at the successful exec, which closes the pipe's other end, or after the error
+        // number. The exec event stops the tracee only after that.
+        while got < 8 {
+            let n = libc::read(told[0], answer.as_mut_ptr().add(got).cast::<c_void>(), 8 - got);
+            if n <= 0 {
+                break;
+            }
+            got += n as usize;
+        }
+        libc::close(told[0]);
+    }
+    if let Err(error) = seized {
+        let _ = wait(pid);
+        return Err(error);
+    }
+    if got >= 5 {
+        let _ = wait(pid);
+        return Ok(Spawn::ExecFailed(i32::from_le_bytes([answer[1], answer[2], answer[3], answer[4]])));
+    }
+    Ok(Spawn::Started { pid, fixed_addresses: answer[0] == 1 })
+}

@@ -1,0 +1,56 @@
+//! A timer that interrupts the waits of the thread that started it.
+//!
+//! `waitpid` has no timeout, and a look at its watch is all that the host wants. The signal is one
+//! that is ignored where nobody handles it, so that one which comes late does no harm. One of the
+//! few files with `unsafe`; the handler does nothing. **Leaves out** who else uses the signal: its
+//! former disposition returns with the timer's end.
+
+use std::time::Duration;
+
+const SIGNAL: i32 = libc::SIGURG;
+
+extern "C" fn interrupt(_signal: i32) {}
+
+/// While it lives, the thread's waits are interrupted again and again.
+pub(crate) struct Pulse {
+    timer: libc::timer_t,
+    former: libc::sigaction,
+}
+
+impl Pulse {
+    /// Interrupts the calling thread's waits; `None` where the system has no timers left.
+    pub(crate) fn start(every: Duration) -> Option<Pulse> {
+        // SAFETY: zeroes are valid for all three; the handler is async-signal-safe; the pointers
+        // are to live values.
+        unsafe {
+            let mut event: libc::sigevent = std::mem::zeroed();
+            event.sigev_notify = libc::SIGEV_THREAD_ID;
+            event.sigev_signo = SIGNAL;
+            event.sigev_notify_thread_id = libc::gettid();
+            let mut timer: libc::timer_t = std::ptr::null_mut();
+            if libc::timer_create(libc::CLOCK_MONOTONIC, &raw mut event, &raw mut timer) != 0 {
+                return None;
+            }
+            let mut action: libc::sigaction = std::mem::zeroed();
+            action.sa_sigaction = interrupt as *const () as usize;
+            let mut former: libc::sigaction = std::mem::zeroed();
+            libc::sigaction(SIGNAL, &raw const action, &raw mut former);
+            let period =
+                libc::timespec { tv_sec: every.as_secs() as i64, tv_nsec: every.subsec_nanos().into() };
+            let times = libc::itimerspec { it_interval: period, it_value: period };
+            libc::timer_settime(timer, 0, &raw const times, std::ptr::null_mut());
+            Some(Pulse { timer, former })
+        }
+    }
+}
+
+impl Drop for Pulse {
+    fn drop(&mut self) {
+        // SAFETY: the timer is ours, and nobody uses it after this; the disposition is what `start`
+        // found.
+        unsafe {
+            libc::timer_delete(self.timer);
+            libc::sigaction(SIGNAL, &raw const self.former, std::ptr::null_mut());
+        }
+    }
+}

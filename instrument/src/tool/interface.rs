@@ -1,0 +1,59 @@
+//! What a tool is: instrumentation code, analysis code, a report.
+
+use super::batch::Batch;
+use super::report::Report;
+use crate::instrumentation::instrumenter::{Instrumenter, Program};
+use crate::instrumentation::request::Counter;
+use crate::outcome::Outcome;
+use event::Stream;
+
+/// A tool, and its analysis code.
+pub trait Tool: Send {
+    /// References that it wants recorded beside its events. The stream of
+    /// [`Options`](crate::Options) does not count for tools.
+    fn stream(&self) -> Stream {
+        Stream::Counts
+    }
+
+    /// The instrumentation code; called once, before the program starts.
+    fn instrumenter(&mut self) -> Instrumenter {
+        Box::new(|_, _| {})
+    }
+
+    /// A program starts; called before any of its events, and again for every program that it
+    /// executes.
+    fn start(&mut self, _program: &Program) {}
+
+    /// What happened, in program order of one thread. A slow analysis slows the program down,
+    /// nothing is lost.
+    fn batch(&mut self, _batch: &Batch<'_>) {}
+
+    /// The program has ended.
+    ///
+    /// # Errors
+    /// What the tool could not do, such as writing a file; the run then fails.
+    fn finish(&mut self, summary: &Summary<'_>) -> std::io::Result<Report>;
+}
+
+/// A run that is over.
+pub struct Summary<'a> {
+    pub(super) outcome: &'a Outcome,
+    pub(super) counters: Vec<(Counter, u64)>,
+}
+
+impl Summary<'_> {
+    /// How it went, and the profile.
+    pub fn outcome(&self) -> &Outcome {
+        self.outcome
+    }
+
+    /// What a counter came to; 0 where it was never asked for.
+    pub fn counter(&self, counter: Counter) -> u64 {
+        self.counters.binary_search_by_key(&counter, |c| c.0).map_or(0, |n| self.counters[n].1)
+    }
+
+    /// All counters, by name.
+    pub fn counters(&self) -> impl Iterator<Item = (Counter, u64)> + '_ {
+        self.counters.iter().copied()
+    }
+}

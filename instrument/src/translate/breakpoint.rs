@@ -1,0 +1,104 @@
+//! Breakpoints of the kernel's uprobes, seen where program text is read.
+//!
+//! Whoever counts calls by uprobes has the kernel put `int3` into every process that maps the file,
+//! ours too. Natively the kernel makes up for the instruction that was there; in a copy of the code
+//! nobody does, and the program would die by SIGTRAP. So text that reads as a breakpoint is looked
+//! up in its file. A program that patches its own text is believed: it changes the mapping for
+//! that, which [`Modules::in_file`] knows. **Leaves out** the uprobe's counts: it sees nothing of a
+//! program that runs translated. Source: `Documentation/trace/uprobetracer.rst`.
+
+use crate::code::decode::{Decoded, End};
+use crate::target::trust::{Modules, Trust};
+use crate::translate::Translator;
+use iced_x86::Code;
+
+impl Translator {
+    /// Decodes the block at `ip`, with what breakpoints in it stand for.
+    pub(crate) fn decode(
+        &mut self,
+        ip: u64,
+        (trust, module): (Trust, u32),
+        into: &mut Vec<Decoded>,
+        modules: &impl Modules,
+    ) -> End {
+        loop {
+            let end = self.reader.block(ip, into);
+            let breakpoint = into.last().filter(|last| trust == Trust::Text && last.i.code() == Code::Int3);
+            let Some((at, found)) = breakpoint.map(|last| (last.i.ip(), last.bytes[0])) else { return end };
+            match modules.in_file(at, module).filter(|byte| *byte != found) {
+                Some(byte) if self.reader.mend(at, byte) => {}
+                _ => return end,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cache::CodeCache;
+    use crate::code::decode::CodeReader;
+    use crate::profile::Module;
+    use crate::target::layout::{Layout, ZonePlace};
+    use crate::target::memory::Shared;
+    use event::Stream;
+    use std::sync::Arc;
+
+    /// Text whose file holds something else at some places.
+    struct Patched<'a>(&'a [(u64, u8)]);
+
+    impl Modules for Patched<'_> {
+        fn at(&mut self, _pc: u64) -> Option<(Trust, u32)> {
+            Some((Trust::Text, 0))
+        }
+
+        fn module(&self, _number: u32) -> Option<&Module> {
+            None
+        }
+
+        fn is_text(&self, _number: u32) -> bool {
+            true
+        }
+
+        fn in_file(&self, pc: u64, _module: u32) -> Option<u8> {
+            self.0.iter().find(|patch| patch.0 == pc).map(|patch| patch.1)
+        }
+    }
+
+    /// `xor eax, eax; push rbp; mov eax, [rsp]; ret` with breakpoints on `xor` and `mov`, as the
+    /// program's memory has it.
+    fn code() -> Vec<u8> {
+        let mut page = vec![0x90u8; 8192];
+        page[4000..4009].copy_from_slice(&[0xcc, 0xc0, 0x55, 0xcc, 0x04, 0x24, 0xc3, 0x90, 0x90]);
+        page
+    }
+
+    fn decoded(trust: Trust, files: impl Fn(u64) -> Vec<(u64, u8)>) -> Vec<Code> {
+        let page = code();
+        let ip = page.as_ptr() as u64 + 4000;
+        let place = |address| ZonePlace { address, hot_bytes: 2 << 20, cold_bytes: 2 << 20 };
+        let zones = vec![place(0x1000_0000_0000), place(0x2000_0000_0000)];
+        let layout = Layout { zones, low: 0x6000_0000 };
+        let shared = Arc::new(Shared::new(layout.contexts_offset() as usize + (1 << 20)).unwrap());
+        let cache = CodeCache::new(shared, layout, None);
+        let reader = CodeReader::new(crate::target::ptrace::own_pid());
+        let mut translator = Translator::new(cache, reader, Stream::Counts);
+        let mut block = Vec::new();
+        translator.decode(ip, (trust, 0), &mut block, &Patched(&files(ip)));
+        block.iter().map(|decoded| decoded.i.code()).collect()
+    }
+
+    #[test]
+    fn text_is_what_its_file_holds_under_breakpoints() {
+        let all = decoded(Trust::Text, |ip| vec![(ip, 0x31), (ip + 3, 0x8b)]);
+        assert_eq!(all, [Code::Xor_rm32_r32, Code::Push_r64, Code::Mov_r32_rm32, Code::Retnq]);
+    }
+
+    #[test]
+    fn breakpoints_of_the_programs_own_stay() {
+        // In the file too; changed by the program; generated.
+        assert_eq!(decoded(Trust::Text, |ip| vec![(ip, 0xcc)]), [Code::Int3]);
+        assert_eq!(decoded(Trust::Text, |_| Vec::new()), [Code::Int3]);
+        assert_eq!(decoded(Trust::Generated, |ip| vec![(ip, 0x31)]), [Code::Int3]);
+    }
+}

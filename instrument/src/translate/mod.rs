@@ -1,0 +1,367 @@
+//! Translates program code into fragments, a superblock at a time.
+//!
+//! A superblock follows fall-through edges and direct jumps from its head as long as their targets
+//! have no code of their own. Every traversal increments exactly one counter: the *last* one,
+//! placed where the status flags are dead in the last block, or the one of the side exit by which
+//! it leaves early; how often each block ran follows by addition. Translation works ahead: the
+//! direct targets of a new fragment are translated with it, up to a budget, because a miss costs a
+//! stop of the program. Leaves out: what is emitted for references (`emit`), and everything that
+//! happens at run time (`host`).
+
+mod breakpoint;
+mod policy;
+mod retire;
+mod revalidate;
+mod superblock;
+#[cfg(test)]
+mod tests;
+pub(crate) mod unverified;
+
+use crate::cache::CodeCache;
+use crate::code::decode::{CodeReader, Decoded};
+use crate::code::fragment::Fragment;
+use crate::code::superblock::{BasicBlock, Steps, Superblock};
+use crate::emit::emitter::{EmitSetting, Emitter};
+use crate::emit::routine;
+use crate::instrumentation::instrumenter::SharedInstrumenter;
+use crate::plan::block::{needs_scratch, records_references, FragmentPlan, Planner};
+use crate::plan::hotness::{HotnessProfile, Tuning};
+use crate::plan::instruction_cache::{InlineICache, LineIds};
+use crate::plan::liveness::{self, Liveness, TargetFacts};
+use crate::plan::references::ReferenceShapes;
+use crate::profile::{Block, Instruction, Site};
+use crate::target::layout::{context, SITES_MAX};
+use crate::target::trust::{Modules, Trust};
+use event::Stream;
+use iced_x86::InstructionInfoFactory;
+use policy::{
+    Ahead, Extent, Role, TranslateAhead, AHEAD_CAUTIOUS_MAX, GENEROUS, PUBLISHED_AHEAD_MAX, SPARING,
+};
+use std::collections::{HashSet, VecDeque};
+use unverified::UnverifiedModules;
+
+/// The translator of one process image.
+pub(crate) struct Translator {
+    pub(crate) cache: CodeCache,
+    pub(crate) reader: CodeReader,
+    pub(crate) stream: Stream,
+    /// Numbers of instruction lines and pages.
+    pub(crate) lines: LineIds,
+    pub(crate) shapes: ReferenceShapes,
+    pub(crate) factory: InstructionInfoFactory,
+    pub(crate) blocks: Vec<Block>,
+    pub(crate) instructions: Vec<Instruction>,
+    pub(crate) sites: Vec<Site>,
+    pub(crate) hotness: HotnessProfile,
+    pub(crate) counters: u32,
+    /// Why translation failed for good, once it did.
+    pub(crate) refusal: Option<String>,
+    /// Whether the program has stepped itself by the trap flag.
+    pub(crate) steps: Steps,
+    /// Fragments up to which little is translated ahead.
+    pub(crate) cautious_fragments: usize,
+    pub(crate) spare: Vec<Vec<Decoded>>,
+    emitter: Emitter,
+    /// Room for what is known of the next fragment, for what it records, and for the words of
+    /// generated code.
+    liveness: Vec<Liveness>,
+    plan: FragmentPlan,
+    words: Vec<u64>,
+    /// The run's tool, if it has one.
+    pub(crate) instrumenter: Option<SharedInstrumenter>,
+    /// What was restored from disk and has not been executed yet.
+    pub(crate) unverified: UnverifiedModules,
+    /// Direct branches that lead out of their own module, as (module, target): code of the target's
+    /// module runs without being looked up.
+    pub(crate) strays: HashSet<(u32, u64)>,
+}
+
+impl Translator {
+    pub(crate) fn new(cache: CodeCache, reader: CodeReader, stream: Stream) -> Translator {
+        let filter = if let Stream::Filtered(filter) = &stream { Some(filter) } else { None };
+        // What all code of the image has in common.
+        let setting = EmitSetting {
+            stream,
+            hash: cache.hash,
+            lookup_table: cache.layout.low,
+            system_calls: cache.layout.system_call_table(),
+        };
+        Translator {
+            hotness: HotnessProfile::new(filter),
+            cache,
+            reader,
+            stream,
+            lines: LineIds::default(),
+            shapes: ReferenceShapes::default(),
+            factory: InstructionInfoFactory::new(),
+            blocks: Vec::new(),
+            instructions: Vec::new(),
+            sites: Vec::new(),
+            counters: 0,
+            refusal: None,
+            steps: Steps::Never,
+            cautious_fragments: 0,
+            spare: Vec::new(),
+            emitter: Emitter::new(setting),
+            liveness: Vec::new(),
+            plan: FragmentPlan::default(),
+            words: Vec::new(),
+            instrumenter: None,
+            unverified: UnverifiedModules::default(),
+            strays: HashSet::new(),
+        }
+    }
+
+    /// The fragment at `pc`, translated with its surroundings if need be; `None` when `pc` cannot
+    /// be executed.
+    pub(crate) fn fragment(&mut self, pc: u64, modules: &mut impl Modules) -> Option<usize> {
+        if let Some(f) = self.cache.find(pc) {
+            return Some(f);
+        }
+        let mut ahead = Ahead::default();
+        let result = self.translate(pc, modules, &mut ahead)?;
+        // Translation works ahead, along direct branches, as far as the policy goes.
+        let mut queue: VecDeque<(u64, Role)> = ahead.targets.into();
+        let mut done = 0;
+        while let Some((target, role)) = queue.pop_front() {
+            let cautious = self.cache.fragments.len() < self.cautious_fragments;
+            if done == if cautious { AHEAD_CAUTIOUS_MAX } else { self.translate_ahead().ahead } {
+                break;
+            }
+            if self.cache.find(target).is_some() || !matches!(modules.at(target), Some((Trust::Text, _))) {
+                continue;
+            }
+            done += 1;
+            let mut more = Ahead::default();
+            if let Some(f) = self.translate(target, modules, &mut more) {
+                queue.extend(more.targets);
+                if role == Role::Return && self.cache.published < PUBLISHED_AHEAD_MAX {
+                    self.cache.publish(target, f);
+                }
+            }
+        }
+        Some(result)
+    }
+
+    fn translate_ahead(&self) -> TranslateAhead {
+        if records_references(&self.stream) {
+            SPARING
+        } else {
+            GENEROUS
+        }
+    }
+
+    fn translate(&mut self, pc: u64, modules: &mut impl Modules, ahead: &mut Ahead) -> Option<usize> {
+        // Natively there is nothing where the engine's own code lies.
+        if self.cache.contains(pc) {
+            return None;
+        }
+        let (trust, module) = modules.at(pc)?;
+        // What a former run left may hold a translation.
+        if trust == Trust::Text && self.revalidate(module, modules) {
+            if let Some(f) = self.cache.find(pc) {
+                return Some(f);
+            }
+        }
+        let (f, blocks) = self.place(pc, (trust, module), Extent::UpToKnownCode, None, modules)?;
+        // It is found from now on, and exits that waited for it lead there.
+        self.cache.map.insert(pc, f as u32);
+        self.cache.link_pending(f);
+        self.note_targets(&blocks, ahead);
+        self.tell_tool();
+        self.spare.extend(blocks.into_iter().map(|block| block.instructions));
+        Some(f)
+    }
+
+    /// Translates fragment `old` again, those of its blocks of which executions are given,
+    /// by what was learned of them; everything leads there from now on.
+    pub(crate) fn tune(
+        &mut self,
+        old: usize,
+        executions: &[u64],
+        modules: &mut impl Modules,
+    ) -> Option<usize> {
+        let Fragment { pc, zone, first_block, .. } = self.cache.fragments[old];
+        let (trust, module) = modules.at(pc)?;
+        // Elsewhere it could not be reached from where the old one was.
+        if self.cache.zone_for(pc) != zone as usize {
+            return None;
+        }
+        // It may have changed since it was read.
+        if trust == Trust::Generated {
+            self.reader.forget(pc & !0xfff, pc + 0x1000);
+        }
+        let tunings = self.cache.fragments[old].tunings + 1;
+        let any = self.hotness.any(first_block, executions, &self.sites);
+        let tuning = Tuning { first_block, executions: executions.to_vec(), any, tunings };
+        let extent = Extent::Blocks(executions.len());
+        let (new, blocks) = self.place(pc, (trust, module), extent, Some(&tuning), modules)?;
+        // Everything that led to the old one leads to the new one.
+        self.cache.redirect(old, new);
+        self.tell_tool();
+        self.spare.extend(blocks.into_iter().map(|block| block.instructions));
+        Some(new)
+    }
+
+    /// Whether fragment `f`, after so many executions of its blocks, would be tuned to something
+    /// else than it is.
+    pub(crate) fn would_change(&self, f: usize, executions: &[u64]) -> bool {
+        let first = self.cache.fragments[f].first_block;
+        self.hotness.changes(first, executions, &self.sites)
+    }
+
+    /// Translates the superblock at `pc`, stage by stage, and places it; nothing leads to it yet.
+    fn place(
+        &mut self,
+        pc: u64,
+        (trust, module): (Trust, u32),
+        extent: Extent,
+        tuning: Option<&Tuning>,
+        modules: &mut impl Modules,
+    ) -> Option<(usize, Vec<BasicBlock>)> {
+        // Decode: what the program's code is.
+        let mut blocks = self.superblock(pc, (trust, module), extent, modules)?;
+        self.ask_tool(&mut blocks, modules);
+        let z = self.zone_with_room(pc, blocks.len())?;
+        // Facts: which registers and flags are free where.
+        let counters = self.new_counters(blocks.len());
+        let dead = self.learn(&blocks);
+        // Plan: what is recorded, and how. It gives sites and lines their numbers.
+        self.plan(&blocks, counters, tuning);
+        // Emit: to a buffer, with everything open that only the cache knows.
+        self.read_words(&blocks, trust);
+        let superblock = Superblock { blocks: &blocks, trust, words: &self.words, steps: self.steps };
+        let bases = self.cache.bases(z);
+        self.emitter.emit(&superblock, &self.liveness[..blocks.len()], &self.plan, bases);
+        if let Some(why) = self.emitter.buffer.refusal.take() {
+            self.refusal.get_or_insert(why);
+        }
+        self.note_strays((trust, module), modules);
+        // Place: the cache closes what is open.
+        let fragment = Fragment {
+            pc,
+            zone: z as u32,
+            body: bases.0,
+            entry: None,
+            first_block: blocks[0].number,
+            blocks: blocks.len() as u32,
+            counters,
+            flags_dead: self.liveness[0].flags_dead.first().copied().unwrap_or(false),
+            // Code that may change may come to need them.
+            dead: if trust == Trust::Text { dead } else { 0 },
+            tunings: tuning.map_or(0, |tuning| tuning.tunings),
+            incoming: 0,
+        };
+        let f = self.cache.place(&mut self.emitter.buffer, fragment, routine::write);
+        Some((f, blocks))
+    }
+
+    /// The zone for a superblock at `pc`; `None`, and the run is refused, where something is full.
+    fn zone_with_room(&mut self, pc: u64, blocks: usize) -> Option<usize> {
+        let z = self.cache.zone_for(pc);
+        if self.counters as usize + 2 * blocks + 1 > context::COUNTERS_MAX
+            || self.sites.len() + 10_000 > SITES_MAX
+            || self.blocks.len() + 100 > SITES_MAX
+            || self.lines.kept_count() + 10_000 > context::NUMBERS_MAX
+        {
+            self.refusal = Some("the program executes more code than the engine has counters for".into());
+            return None;
+        }
+        if !self.cache.zones[z].has_room() {
+            self.refusal = Some("the program executes more code than the code cache holds".into());
+            return None;
+        }
+        Some(z)
+    }
+
+    /// Learns what is known of the blocks; what is dead at the head of the first one.
+    fn learn(&mut self, blocks: &[BasicBlock]) -> u16 {
+        let (cache, stream, shapes) = (&self.cache, &self.stream, &self.shapes);
+        self.liveness.resize_with(self.liveness.len().max(blocks.len()), Liveness::default);
+        // A fragment tells what its head does not need.
+        let known = |pc| match cache.find(pc) {
+            Some(f) => TargetFacts { has_code: true, dead: cache.fragments[f].dead },
+            None => TargetFacts::default(),
+        };
+        let needs = |block: &BasicBlock| needs_scratch(stream, shapes, block);
+        liveness::learn(blocks, &mut self.liveness[..blocks.len()], known, needs, &mut self.factory)
+    }
+
+    /// Plans what the blocks record; the cache is told of new lines.
+    fn plan(&mut self, blocks: &[BasicBlock], counters: u32, tuning: Option<&Tuning>) {
+        let mut planner = Planner {
+            stream: &self.stream,
+            shapes: &self.shapes,
+            sites: &mut self.sites,
+            lines: &mut self.lines,
+            hotness: &mut self.hotness,
+            tuning,
+        };
+        planner.fragment(blocks, &self.liveness[..blocks.len()], counters, &mut self.plan);
+        self.enter_lines();
+    }
+
+    /// Enters lines that got a number into the table that routines read.
+    fn enter_lines(&mut self) {
+        self.lines.new.drain(..).for_each(|line| self.cache.enter_line(line.number, line.address, line.row));
+    }
+
+    /// Gives lines and pages the numbers that a former image gave them.
+    pub(crate) fn renumber(&mut self, numbered: &[Vec<(u64, u32)>; 4]) {
+        self.lines.renumber(numbered, &self.stream);
+        self.enter_lines();
+    }
+
+    /// Reads the words of generated code, with which its translation compares it.
+    fn read_words(&mut self, blocks: &[BasicBlock], trust: Trust) {
+        self.words.clear();
+        if trust == Trust::Text {
+            return;
+        }
+        let (start, end) = Superblock::extent(blocks);
+        // Eight bytes at a time, from the aligned address before the code.
+        for at in (start..end).step_by(8) {
+            let (bytes, _) = self.reader.fetch(at);
+            self.words.push(u64::from_le_bytes(bytes[..8].try_into().expect("eight bytes")));
+        }
+    }
+
+    /// Notes the exits of the fragment in the buffer that lead out of its module.
+    fn note_strays(&mut self, (trust, module): (Trust, u32), modules: &impl Modules) {
+        let text = modules.module(module).filter(|_| trust == Trust::Text);
+        // Nothing leads out of generated code: it is no module's.
+        let within = text.map_or(0..u64::MAX, |text| text.start..text.end);
+        let targets = self.emitter.buffer.branches().filter(|target| !within.contains(target));
+        self.strays.extend(targets.map(|target| (module, target)));
+    }
+
+    /// Counters for a fragment of so many blocks; returns the first one's number. Behind those of
+    /// its exits stand, where the instruction side is kept whole, those of its blocks' checks that
+    /// fail.
+    fn new_counters(&mut self, blocks: usize) -> u32 {
+        let first = self.counters;
+        let checks = if InlineICache::is_kept(&self.stream) { blocks } else { 0 };
+        self.counters += (blocks + 1 + checks) as u32;
+        first
+    }
+
+    /// Shows the superblock to the tool, if there is one, which may ask for more to be recorded.
+    fn ask_tool(&mut self, superblock: &mut [BasicBlock], modules: &impl Modules) {
+        let Some(instrumenter) = &self.instrumenter else { return };
+        let mut instrumenter = instrumenter.borrow_mut();
+        let blocks = &self.blocks;
+        let module_of = |number: u32| modules.module(blocks[number as usize].module);
+        instrumenter.show(superblock, module_of, &self.stream, (&mut self.shapes, &mut self.factory));
+        // A request that cannot be met ends the run.
+        if instrumenter.fault.is_some() {
+            self.refusal.get_or_insert_with(|| "its instrumentation failed".into());
+        }
+    }
+
+    /// Tells the tool's analysis of the sites and blocks that the last translation has added.
+    fn tell_tool(&self) {
+        if let Some(instrumenter) = &self.instrumenter {
+            instrumenter.borrow_mut().tell(&self.sites, &self.blocks);
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! Restored translations are checked when a module of theirs is first executed.
+
+use super::unverified::{holds, UnverifiedModules, Verification};
+use super::Translator;
+use crate::target::trust::Modules;
+
+impl Translator {
+    /// Checks what was restored of `module`, which is about to be executed, and of its group;
+    /// whether it holds.
+    pub(crate) fn revalidate(&mut self, module: u32, modules: &impl Modules) -> bool {
+        if !self.unverified.sleeps(module) {
+            return false;
+        }
+        let UnverifiedModules { groups, states, pages, .. } = &self.unverified;
+        let own = groups[module as usize];
+        let group: Vec<usize> =
+            (0..groups.len()).filter(|&n| groups[n] == own && states[n] != Verification::Absent).collect();
+        // All of a group or none: linked branches lead from one member to another.
+        let same = group.iter().all(|&n| {
+            states[n] == Verification::Asleep
+                && modules.is_text(n as u32)
+                && holds(self.reader.pid, &pages[n])
+        });
+        for n in group {
+            let live = std::mem::take(&mut self.unverified.live[n]);
+            self.unverified.states[n] = if same { Verification::Awake } else { Verification::GivenUp };
+            if same {
+                self.enter(&live);
+            }
+        }
+        self.unverified.gave_up |= !same;
+        same
+    }
+
+    /// Fragments can be found again, and those that were looked up will be; exits that wait for
+    /// them are linked.
+    fn enter(&mut self, live: &[u32]) {
+        self.cache.map.reserve(live.len());
+        for &f in live {
+            // Fragments are found from now on, and what waited for them is linked.
+            let fragment = &self.cache.fragments[f as usize];
+            let (pc, published) = (fragment.pc, fragment.entry.is_some());
+            // What was translated in this run stays.
+            if *self.cache.map.entry(pc).or_insert(f) != f {
+                continue;
+            }
+            if self.cache.pending.contains_key(&pc) {
+                self.cache.link_pending(f as usize);
+            }
+            if published {
+                self.cache.publish(pc, f as usize);
+            }
+        }
+    }
+}

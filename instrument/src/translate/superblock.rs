@@ -1,0 +1,132 @@
+//! Cuts the program's code into superblocks.
+
+use super::policy::{Ahead, Extent, Role};
+use super::Translator;
+use crate::code::decode::{Decoded, End};
+use crate::code::event_request::EventRequests;
+use crate::code::fragment::near;
+use crate::code::superblock::BasicBlock;
+use crate::profile::{Block, Instruction};
+use crate::target::trust::{Modules, Trust};
+use iced_x86::FlowControl;
+
+impl Translator {
+    /// Decodes the superblock at `pc` and enters its blocks into the profile.
+    pub(super) fn superblock(
+        &mut self,
+        pc: u64,
+        (trust, module): (Trust, u32),
+        extent: Extent,
+        modules: &mut impl Modules,
+    ) -> Option<Vec<BasicBlock>> {
+        let mut blocks: Vec<BasicBlock> = Vec::new();
+        let mut ip = pc;
+        loop {
+            let mut instructions = self.spare.pop().unwrap_or_default();
+            // One block after the other, as long as control goes on to one place mostly.
+            let end = self.decode(ip, (trust, module), &mut instructions, modules);
+            if end == End::Unreadable {
+                self.spare.push(instructions);
+                if blocks.is_empty() {
+                    return None;
+                }
+                blocks.last_mut().expect("not empty").next = None;
+                return Some(blocks);
+            }
+            let number = self.enter_block(ip, module, &mut instructions);
+            let mut block =
+                BasicBlock { ip, instructions, end, number, next: None, events: EventRequests::default() };
+            let next = follow(&block);
+            // Up to code that is there, or, where a fragment is translated again, as many blocks
+            // as it had.
+            let room = match extent {
+                Extent::UpToKnownCode => blocks.len() + 1 < self.translate_ahead().blocks,
+                Extent::Blocks(count) => blocks.len() + 1 < count,
+            };
+            block.next = next.filter(|&n| {
+                room && n != pc
+                    && trust == Trust::Text
+                    && (extent != Extent::UpToKnownCode || self.cache.find(n).is_none())
+                    && near(ip, n)
+                    // A page has one mapping; elsewhere code may not be text, or another module's.
+                    && ((n ^ ip) < 4096 || modules.at(n) == Some((trust, module)))
+                    && blocks.iter().all(|p| p.ip != n)
+                    && n != ip
+            });
+            let go_on = block.next;
+            blocks.push(block);
+            match go_on {
+                Some(n) => ip = n,
+                None => return Some(blocks),
+            }
+        }
+    }
+
+    fn enter_block(&mut self, ip: u64, module: u32, instructions: &mut [Decoded]) -> u32 {
+        let first = self.instructions.len() as u32;
+        // The profile knows every instruction by what it touches.
+        for d in instructions.iter_mut() {
+            d.shape = self.shapes.of(&d.i);
+            let (loads, stores) = self.shapes.counts(d.shape);
+            self.instructions.push(Instruction {
+                offset: (d.i.ip() - ip) as u16,
+                len: d.i.len() as u8,
+                loads,
+                stores,
+                code: d.i.code() as u16,
+            });
+        }
+        let len = instructions.last().map_or(0, |d| d.i.next_ip() - ip) as u32;
+        self.blocks.push(Block {
+            ip,
+            len,
+            module,
+            first,
+            count: instructions.len() as u32,
+            executions: 0,
+            taken: 0,
+        });
+        self.blocks.len() as u32 - 1
+    }
+
+    /// Where control may go on behind `blocks`: what follows the last one first, for most
+    /// superblocks are run to their ends.
+    pub(super) fn note_targets(&mut self, blocks: &[BasicBlock], ahead: &mut Ahead) {
+        for block in blocks.iter().rev() {
+            let Some(d) = block.last() else { continue };
+            let (next, targets) = (d.i.next_ip(), &mut ahead.targets);
+            match d.i.flow_control() {
+                FlowControl::ConditionalBranch => {
+                    if block.next.is_none() {
+                        targets.push((next, Role::Branch));
+                    }
+                    targets.push((d.i.near_branch_target(), Role::Branch));
+                }
+                FlowControl::UnconditionalBranch if block.next.is_none() => {
+                    targets.push((d.i.near_branch_target(), Role::Branch));
+                }
+                // The function, and where it will return to.
+                FlowControl::Call if d.i.is_call_near() => {
+                    targets.push((d.i.near_branch_target(), Role::Branch));
+                    targets.push((next, Role::Return));
+                }
+                FlowControl::IndirectCall => targets.push((next, Role::Return)),
+                FlowControl::Next if block.next.is_none() => targets.push((next, Role::Branch)),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Where a superblock may go on after `block`.
+fn follow(block: &BasicBlock) -> Option<u64> {
+    let d = block.last()?;
+    if block.end == End::Limit {
+        return Some(d.i.next_ip());
+    }
+    match d.i.flow_control() {
+        FlowControl::ConditionalBranch => Some(d.i.next_ip()),
+        FlowControl::UnconditionalBranch if d.i.is_jmp_short_or_near() => Some(d.i.near_branch_target()),
+        _ => None,
+    }
+}

@@ -1,0 +1,232 @@
+//! Any bytes → superblocks → code → decoded again: the program's instructions are there, in order,
+//! with their addresses; never a panic.
+//!
+//! Bytes are random, or cut out of this very executable at random places: the first kind reaches
+//! odd encodings, the second long blocks. A bound says where an instruction's translation begins;
+//! without any instrumentation that is the instruction itself, with it the instruction follows
+//! within its prologue. Seeded; `LIGHTFOOT_FUZZ_ROUNDS` makes it longer. **Leaves out** what the
+//! prologues do: `tests/agree.rs` runs them.
+
+use super::*;
+use crate::cache::CodeCache;
+use crate::code::decode::CodeReader;
+use crate::code::state_map::StateMapEntry;
+use crate::profile::Module;
+use crate::target::layout::{Layout, ZonePlace};
+use crate::target::memory::Shared;
+use crate::target::trust::Modules;
+use event::{FetchFilter, Filter, SetFilter, StoreFilter, Stream};
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic};
+use std::sync::Arc;
+
+const BYTES: usize = 1 << 14;
+const PAGE: usize = 4096;
+/// No instruction of 64-bit programs begins with it.
+const INVALID: u8 = 0x06;
+const STARTS: usize = 120;
+/// Instructions of a prologue at most: 64 references of a few instructions each.
+const PROLOGUE_MAX: usize = 700;
+
+/// Pseudo-random numbers (Marsaglia 2003).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+}
+
+/// Only the tested bytes are code.
+struct Only {
+    start: u64,
+    trust: Trust,
+}
+
+impl Modules for Only {
+    fn at(&mut self, pc: u64) -> Option<(Trust, u32)> {
+        (pc.wrapping_sub(self.start) < BYTES as u64).then_some((self.trust, 0))
+    }
+
+    fn module(&self, _number: u32) -> Option<&Module> {
+        None
+    }
+
+    fn is_text(&self, _number: u32) -> bool {
+        self.trust == Trust::Text
+    }
+}
+
+/// A translator whose zones are near `code`, or out of a displacement's reach.
+fn translator(code: u64, stream: Stream, near: bool) -> Translator {
+    let place =
+        |address: u64| ZonePlace { address: address & !0x1f_ffff, hot_bytes: 16 << 20, cold_bytes: 16 << 20 };
+    let first = if near { code - (256 << 20) } else { 0x1000_0000_0000 };
+    let layout = Layout {
+        zones: vec![place(first), place(0x1100_0000_0000), place(0x2000_0000_0000)],
+        low: 0x6000_0000,
+    };
+    let shared = Arc::new(Shared::new(layout.file_bytes() as usize).unwrap());
+    let filter = if let Stream::Filtered(filter) = &stream { Some(filter) } else { None };
+    // The process reads its own memory as it reads a target's.
+    let reader = CodeReader::new(std::process::id() as i32);
+    Translator::new(CodeCache::new(shared, layout, filter), reader, stream)
+}
+
+fn streams() -> [Stream; 5] {
+    let sets = SetFilter { sets: 64, line_bytes: 64 };
+    let pages = SetFilter { sets: 4, line_bytes: 4096 };
+    let filter = Filter {
+        data: sets,
+        instruction: sets,
+        data_page: Some(pages),
+        instruction_page: Some(pages),
+        stores: StoreFilter::NeverEnter,
+        fetches: FetchFilter::LastOfSet,
+    };
+    let fetches = FetchFilter::FirstLevel { line_ways: 8, page_ways: 6 };
+    let whole = Stream::Filtered(Filter { fetches, ..filter });
+    [Stream::Nothing, Stream::Counts, Stream::Filtered(filter), whole, Stream::Full]
+}
+
+/// The bytes of a zone from `offset` on.
+fn emitted(shared: &Shared, offset: usize, len: usize) -> Vec<u8> {
+    let first = offset & !7;
+    let words = (first..offset + len).step_by(8).flat_map(|at| shared.read64(at).to_le_bytes());
+    words.skip(offset - first).take(len).collect()
+}
+
+fn decode(bytes: &[u8], ip: u64) -> Instruction {
+    Decoder::with_ip(64, bytes, ip, DecoderOptions::NONE).decode()
+}
+
+/// Whether `found` does what `wanted` does.
+fn is_copy(wanted: &Instruction, raw: &[u8], found: &Instruction, bytes: &[u8]) -> bool {
+    if !wanted.is_ip_rel_memory_operand() {
+        return bytes.starts_with(raw);
+    }
+    let target = wanted.ip_rel_memory_address();
+    let displaced = found.code() == wanted.code()
+        && (found.is_ip_rel_memory_operand() && found.ip_rel_memory_address() == target
+            || found.memory_base().is_gpr64() && found.memory_displacement64() == 0);
+    let formed = wanted.mnemonic() == Mnemonic::Lea
+        && found.code() == iced_x86::Code::Mov_r64_imm64
+        && found.immediate64() == target;
+    let short = wanted.mnemonic() == Mnemonic::Lea
+        && found.mnemonic() == Mnemonic::Mov
+        && found.try_immediate(1).is_ok_and(|found| found == target);
+    displaced || formed || short
+}
+
+/// Whether `found` is how the transfer `wanted` begins (or ends: a return pops, a call pushes).
+fn is_transfer(wanted: &Instruction, found: &Instruction) -> bool {
+    match wanted.flow_control() {
+        FlowControl::ConditionalBranch if wanted.is_jcc_short_or_near() => {
+            found.is_jcc_near() && found.condition_code() == wanted.condition_code()
+        }
+        FlowControl::ConditionalBranch => found.mnemonic() == wanted.mnemonic(),
+        FlowControl::Call if wanted.is_call_near() => found.mnemonic() == Mnemonic::Push,
+        FlowControl::Return => matches!(found.mnemonic(), Mnemonic::Pop | Mnemonic::Ud2),
+        FlowControl::Interrupt => found.code() == wanted.code(),
+        _ if wanted.code() == iced_x86::Code::Syscall => found.code() == wanted.code(),
+        _ => true,
+    }
+}
+
+/// Looks for the instruction at `ip` from `at` on, up to `limit` instructions, all of which must be
+/// instructions.
+fn find(t: &Translator, zone: usize, at: u32, wanted: &Instruction, raw: &[u8], limit: usize) -> bool {
+    let z = &t.cache.zones[zone];
+    let transfer = !matches!(wanted.flow_control(), FlowControl::Next | FlowControl::Exception);
+    let system_call = wanted.code() == iced_x86::Code::Syscall;
+    let mut at = at as usize;
+    for _ in 0..limit {
+        let bytes = emitted(&t.cache.shared, z.offset + at, 16);
+        let found = decode(&bytes, z.address + at as u64);
+        assert!(!found.is_invalid(), "no instruction at {at:#x}: {bytes:x?}");
+        let right = if transfer || system_call {
+            is_transfer(wanted, &found)
+        } else {
+            is_copy(wanted, raw, &found, &bytes)
+        };
+        if right {
+            return true;
+        }
+        at += found.len();
+    }
+    false
+}
+
+/// Holds every instruction of every fragment against its translation.
+fn check(t: &Translator, code: u64, bytes: &[u8], strict: bool) -> usize {
+    let mut checked = 0;
+    for zone in 0..t.cache.zones.len() {
+        let bounds = &t.cache.zones[zone].state_map;
+        assert!(bounds.windows(2).all(|w| w[0].at <= w[1].at), "bounds are in order");
+        let in_order = |w: &[StateMapEntry]| {
+            w[0].block < w[1].block || w[0].block == w[1].block && w[0].index <= w[1].index
+        };
+        assert!(bounds.windows(2).all(in_order), "instructions are in order");
+        for bound in bounds {
+            let block = &t.blocks[bound.block as usize];
+            if u32::from(bound.index) >= block.count || bound.retreat {
+                continue;
+            }
+            let i = t.instructions[(block.first + u32::from(bound.index)) as usize];
+            let ip = block.ip + u64::from(i.offset);
+            let raw = &bytes[(ip - code) as usize..][..usize::from(i.len)];
+            let wanted = decode(raw, ip);
+            let copy = matches!(wanted.flow_control(), FlowControl::Next | FlowControl::Exception);
+            // An operand out of reach takes two instructions before it.
+            let limit = if strict && copy { 3 } else { PROLOGUE_MAX };
+            assert!(
+                find(t, zone, bound.at, &wanted, raw, limit),
+                "{ip:#x}: {raw:x?} {wanted:?} is not there"
+            );
+            checked += 1;
+        }
+    }
+    checked
+}
+
+/// Random bytes, or pieces of this executable.
+fn fill(random: &mut Random, own: &[u8], into: &mut [u8]) {
+    for piece in into.chunks_mut(512) {
+        let real = !random.next().is_multiple_of(3);
+        let from = random.next() as usize % (own.len() - piece.len());
+        for (k, byte) in piece.iter_mut().enumerate() {
+            *byte = if real { own[from + k] } else { random.next() as u8 };
+        }
+    }
+}
+
+#[test]
+fn what_is_emitted_decodes_to_the_program() {
+    let rounds = std::env::var("LIGHTFOOT_FUZZ_ROUNDS").ok().and_then(|n| n.parse().ok()).unwrap_or(24u64);
+    let own = std::fs::read("/proc/self/exe").unwrap();
+    let mut checked = 0;
+    for round in 0..rounds {
+        let mut random = Random(0x9e37_79b9_7f4a_7c15 ^ (round + 1).wrapping_mul(0xd134_2543_de82_ef95));
+        let mut room = vec![0u8; BYTES + PAGE];
+        let aligned = room.as_ptr().align_offset(PAGE);
+        let bytes = &mut room[aligned..][..BYTES];
+        fill(&mut random, &own, bytes);
+        // No block runs past the end.
+        bytes[BYTES - 32..].fill(INVALID);
+        let code = bytes.as_ptr() as u64;
+        for (stream, near) in streams().into_iter().flat_map(|stream| [(stream, true), (stream, false)]) {
+            let trust = if random.next().is_multiple_of(4) { Trust::Generated } else { Trust::Text };
+            let mut t = translator(code, stream, near);
+            let mut modules = Only { start: code, trust };
+            for _ in 0..STARTS {
+                // What is refused ends a run; here the next start is tried.
+                t.fragment(code + random.next() % BYTES as u64, &mut modules);
+                t.refusal = None;
+            }
+            checked += check(&t, code, bytes, stream == Stream::Nothing && trust == Trust::Text);
+        }
+    }
+    assert!(checked > 1000 * rounds as usize, "{checked}");
+}

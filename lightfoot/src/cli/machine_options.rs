@@ -1,0 +1,28 @@
+//! The machine that is simulated or planned for.
+
+use clap::Args;
+use std::ffi::OsString;
+
+/// The simulated machine.
+#[derive(Clone, Debug, Default, Args)]
+pub struct MachineOptions {
+    /// Machine to simulate: `host`, the name of a preset, or a TOML file
+    #[arg(long, value_name = "host|PRESET|FILE", default_value = "host")]
+    pub machine: OsString,
+    /// First-level instruction cache, e.g. 32K,8,64; then any of: lru fifo plru random, next-line
+    /// stride, inclusive exclusive
+    #[arg(long, value_name = "SIZE,WAYS,LINE")]
+    pub l1i: Option<String>,
+    /// First-level data cache
+    #[arg(long, value_name = "SIZE,WAYS,LINE")]
+    pub l1d: Option<String>,
+    /// Second-level cache
+    #[arg(long, value_name = "SIZE,WAYS,LINE")]
+    pub l2: Option<String>,
+    /// Third-level cache
+    #[arg(long, value_name = "SIZE,WAYS,LINE")]
+    pub l3: Option<String>,
+    /// Addresses on huge pages: 2M or 1G, for all or for a range; may be given more than once
+    #[arg(long, value_name = "SIZE[@START-END]")]
+    pub huge_pages: Vec<String>,
+}

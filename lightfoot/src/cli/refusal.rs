@@ -1,0 +1,119 @@
+//! What is wrong with a command line, in one line: the option, what it takes, and what it was
+//! given.
+//!
+//! clap says it in four; every other error of lightfoot is one sentence, in lower case and without
+//! a period, that names the value and the remedy. What clap alone knows to say (a missing operand,
+//! two options that exclude each other) is left to it.
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::Error;
+use std::error::Error as _;
+
+/// The sentence, where it is ours to say.
+pub fn refusal(said: &Error) -> Option<String> {
+    let first = |kind| texts(said, kind).map(|all| all.join(" or "));
+    let option = first(ContextKind::InvalidArg)?;
+    match said.kind() {
+        ErrorKind::UnknownArgument if option.starts_with('-') => {
+            let near = first(ContextKind::SuggestedArg).map(|near| format!("did you mean {near}? "));
+            let near = near.unwrap_or_default();
+            Some(format!(
+                "there is no option {option}: {near}see --help, or put -- before a program of that name"
+            ))
+        }
+        ErrorKind::ValueValidation => {
+            let wanted = wanted(&said.source()?.to_string());
+            Some(format!("{}: {wanted}, got {}", name(&option), first(ContextKind::InvalidValue)?))
+        }
+        ErrorKind::InvalidValue => {
+            let known = texts(said, ContextKind::ValidValue).unwrap_or_default();
+            let given = first(ContextKind::InvalidValue).unwrap_or_default();
+            let near = first(ContextKind::SuggestedValue).map(|near| format!("; did you mean {near}?"));
+            Some(match given.as_str() {
+                "" => format!("{}: expected {} behind it", name(&option), value(&option)),
+                _ => format!(
+                    "{}: expected {}, got {given}{}",
+                    name(&option),
+                    alternatives(&known),
+                    near.unwrap_or_default()
+                ),
+            })
+        }
+        _ => None,
+    }
+}
+
+fn texts(said: &Error, kind: ContextKind) -> Option<Vec<String>> {
+    match said.get(kind)? {
+        ContextValue::String(text) => Some(vec![text.clone()]),
+        ContextValue::Strings(texts) => Some(texts.clone()),
+        _ => None,
+    }
+}
+
+/// `--top` of `--top <N>`.
+fn name(option: &str) -> &str {
+    option.split([' ', '=']).next().unwrap_or(option)
+}
+
+/// `N` of `--top <N>`.
+fn value(option: &str) -> &str {
+    let value = option.split_once('<').and_then(|(_, rest)| rest.split_once('>'));
+    value.map_or("a value", |(value, _)| value)
+}
+
+/// `a, b or c`
+fn alternatives(known: &[String]) -> String {
+    match known {
+        [] => "another value".to_owned(),
+        [one] => one.clone(),
+        [others @ .., last] => format!("{} or {last}", others.join(", ")),
+    }
+}
+
+/// What a parser wants: our own parsers say so; those of the standard library say what they met.
+fn wanted(problem: &str) -> String {
+    let range = problem.rsplit_once(" is not in ").and_then(|(_, range)| range.split_once(".."));
+    match range {
+        Some((from, to)) if !to.is_empty() => format!("expected {from} to {}", to.trim_start_matches('=')),
+        Some((from, _)) => format!("expected {from} or more"),
+        None if problem.starts_with("expected ") => problem.to_owned(),
+        None if problem.contains("too large") => "expected a smaller number".to_owned(),
+        None if problem.contains("float") => "expected a number".to_owned(),
+        None if problem.contains("digit") => "expected a whole number".to_owned(),
+        None => problem.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::Cli;
+
+    fn refused(line: &str) -> Option<String> {
+        let words: Vec<std::ffi::OsString> = line.split(' ').map(std::ffi::OsString::from).collect();
+        refusal(&Cli::read(&words).unwrap_err())
+    }
+
+    #[test]
+    fn the_option_its_value_and_the_remedy_are_named() {
+        for (line, sentence) in [
+            ("lightfoot count --top -1 true", "--top: expected 0 or more, got -1"),
+            ("lightfoot count --top x true", "--top: expected 0 or more, got x"),
+            ("lightfoot tile --n 7", "--n: expected 8 to 8192, got 7"),
+            ("lightfoot tile --n x", "--n: expected a whole number, got x"),
+            ("lightfoot align --band x a b", "--band: expected a number, got x"),
+            ("lightfoot diff --fail-above x a b", "--fail-above: expected a percentage such as 2%, got x"),
+            (
+                "lightfoot count --by functon true",
+                "--by: expected function, library, opcode, line or thread, got functon; did you mean function?",
+            ),
+            ("lightfoot count --output", "--output: expected FILE behind it"),
+        ] {
+            assert_eq!(refused(line).as_deref(), Some(sentence), "{line}");
+        }
+        let said = refused("lightfoot count --formt json true").unwrap();
+        assert!(said.starts_with("there is no option --formt: did you mean --format?"), "{said}");
+        assert_eq!(refused("lightfoot count"), None);
+    }
+}

@@ -1,0 +1,101 @@
+//! `lightfoot completions SHELL`: what a shell offers behind each word, for every command.
+
+use crate::cli::{self, Completions};
+use anyhow::Result;
+use instrument::tools::TOOLS;
+use machine::PRESETS;
+use present::completion::script;
+use present::help::{Choice, CommandHelp};
+use present::output::print;
+use study::STUDIES;
+
+pub(super) fn run(options: &Completions) -> Result<u8> {
+    print(&script(&root(), options.shell.into()))?;
+    Ok(0)
+}
+
+/// The whole command line, with `grep`'s flags and the names that are known.
+pub(super) fn root() -> CommandHelp {
+    let mut root = cli::help::root();
+    for page in &mut root.commands {
+        if page.last() == "grep" {
+            let subject = page.subject;
+            *page = CommandHelp { subject, ..grep::command_help(&[cli::help::PROGRAM, "grep"]) };
+        }
+        enter_names(page);
+    }
+    let commands: Vec<Choice> = root.commands.iter().map(choice).collect();
+    for page in root.commands.iter_mut().filter(|page| page.last() == "man") {
+        page.operands[0].choices.clone_from(&commands);
+    }
+    root
+}
+
+fn choice(page: &CommandHelp) -> Choice {
+    Choice { name: page.last().to_owned(), about: page.about.clone() }
+}
+
+/// Names that are data, not syntax.
+fn enter_names(page: &mut CommandHelp) {
+    let named = |name: &str, about: &str| Choice { name: name.to_owned(), about: about.to_owned() };
+    for option in page.groups.iter_mut().flat_map(|group| &mut group.options) {
+        option.choices.extend(match option.longs.first().map(String::as_str) {
+            Some("machine") => std::iter::once(named("host", "The machine that this runs on"))
+                .chain(PRESETS.iter().map(|preset| named(preset.name, preset.description)))
+                .collect(),
+            Some("tool") => [
+                named("count", "Instructions, blocks, loads and stores"),
+                named("cache", "Misses in a simulated memory hierarchy"),
+            ]
+            .into_iter()
+            .chain(TOOLS.iter().map(|tool| named(tool.name, tool.description)))
+            .collect::<Vec<_>>(),
+            _ => Vec::new(),
+        });
+    }
+    let operand = page.operands.first_mut();
+    match (page.words.get(1).map(String::as_str), operand) {
+        (Some("tool"), Some(operand)) => {
+            operand.choices = TOOLS.iter().map(|tool| named(tool.name, tool.description)).collect();
+        }
+        (Some("study"), Some(operand)) => {
+            operand.choices = STUDIES.iter().map(|study| named(study.name, study.about)).collect();
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use present::completion::Shell;
+
+    #[test]
+    fn every_option_of_every_command_is_in_every_script() {
+        let root = root();
+        for shell in Shell::ALL {
+            let script = script(&root, shell);
+            for page in root.all() {
+                for option in page.options() {
+                    for long in option.longs.iter().chain(&option.negated) {
+                        // fish writes names without their dashes.
+                        let written = [format!("--{long}"), format!("-l {long} "), format!("-l {long}\n")];
+                        assert!(
+                            written.iter().any(|name| script.contains(name)),
+                            "{shell:?}: {} --{long}",
+                            page.name()
+                        );
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn names_that_are_data_are_offered() {
+        let script = script(&root(), Shell::Bash);
+        for name in ["opcode-mix", "search-trees", "sandy-bridge", "callgrind"] {
+            assert!(script.contains(name), "{name}");
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! What a measurement says, as plain data: the JSON, field for field.
+
+use super::curve::Curve;
+use super::detail::Detail;
+use super::group;
+use super::metric::{Kind, Metric, CACHE_METRICS, COUNT_METRICS};
+use super::row::{function_row, library_row, Row};
+use crate::cli::{By, Rep};
+use crate::run::estimate::Estimate;
+use crate::run::tally::{Counts, Tally};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use symbol::Symbolizer;
+
+/// The number of this shape of report.
+pub const SCHEMA: u32 = 1;
+
+/// A measurement.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// Of lightfoot.
+    pub version: &'static str,
+    /// Which command made it.
+    pub kind: Kind,
+    /// The program and its arguments; what is not UTF-8 is shown with U+FFFD.
+    pub command: Vec<String>,
+    /// As a shell would say it.
+    pub exit_status: u8,
+    /// The signal that ended the program, if one did.
+    pub signal: Option<i32>,
+    /// Whether the measurement was interrupted: the numbers are true up to there.
+    pub partial: bool,
+    /// How repeated string instructions were counted.
+    pub rep: Rep,
+    /// The region that was counted, if not the whole run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub region: Option<String>,
+    /// What was simulated, or what the program ran on.
+    pub machine: serde_json::Value,
+    /// Time from start to end of the measured run.
+    pub wall_s: f64,
+    /// Speed of the measured run.
+    pub instructions_per_s: Option<u64>,
+    /// Time of a native run, if one was asked for.
+    pub native_wall_s: Option<f64>,
+    /// `wall_s / native_wall_s`.
+    pub slowdown: Option<f64>,
+    /// What the measuring itself did.
+    pub engine: Engine,
+    /// The whole program.
+    pub totals: Counts,
+    /// Of `cache`: cycles by the machine's declared model, with its constants.
+    pub cycles: Option<Estimate>,
+    /// Of `cache`: dirty lines that each level gave up.
+    pub write_backs: Option<BTreeMap<String, u64>>,
+    /// Of `cache`: conditional branches that were predicted.
+    pub conditional_branches: Option<u64>,
+    /// Of `cache`: data misses of caches of other sizes, where they were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub curve: Option<Curve>,
+    /// Why a number is null, by its field's name.
+    pub null_reasons: BTreeMap<String, String>,
+    /// What the user should know before using the numbers.
+    pub warnings: Vec<String>,
+    /// By function, most first.
+    pub functions: Vec<Row>,
+    /// By executable and shared library, most first.
+    pub libraries: Vec<Row>,
+    /// By mnemonic, most first.
+    pub opcodes: Vec<Row>,
+    /// By what was asked for, where that is none of the tables above: what a row of `rows` is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by: Option<Vec<By>>,
+    /// These rows, most first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rows: Option<Vec<Row>>,
+    /// What the tables are sorted by, if not by what the command counts.
+    #[serde(skip)]
+    pub sort: Option<&'static Metric>,
+    /// Which counts of a row it is sorted by.
+    #[serde(skip)]
+    pub order: Order,
+    /// What annotated outputs need.
+    #[serde(skip)]
+    pub detail: Option<Detail>,
+    /// Where child processes were followed: each process as it was born, the program first. The
+    /// totals are their sum.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub processes: Option<Vec<ProcessRow>>,
+}
+
+/// Which counts of a row it is sorted by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Order {
+    /// Its own.
+    #[default]
+    Own,
+    /// Those of a line together with what was inlined there.
+    WithInlined,
+}
+
+impl Order {
+    fn of<'a>(self, own: &'a Counts, with_inlined: Option<&'a Counts>) -> &'a Counts {
+        match self {
+            Order::Own => own,
+            Order::WithInlined => with_inlined.unwrap_or(own),
+        }
+    }
+}
+
+/// One process of a run.
+#[derive(Clone, Debug, Serialize)]
+pub struct ProcessRow {
+    /// Its number in the system.
+    pub pid: i32,
+    /// Its parent's; null for the program itself.
+    pub parent: Option<i32>,
+    /// Its place and its parent's among the processes, from 1.
+    pub place: usize,
+    /// Its parent's place among the processes.
+    pub parent_place: Option<usize>,
+    /// What it executed last; of a child that executed nothing, its parent's.
+    pub command: Vec<String>,
+    /// As a shell would say it; null where it ran on without being counted.
+    pub exit_status: Option<u8>,
+    /// The signal that ended it, if one did.
+    pub signal: Option<i32>,
+    /// What it did, over all programs that it executed.
+    #[serde(flatten)]
+    pub counts: Counts,
+}
+
+impl ProcessRow {
+    /// Its place, its end and what it executed: of that the file without folders, which would leave
+    /// no room for arguments.
+    pub fn title(&self) -> String {
+        let of = self.parent_place.map(|parent| format!(" of #{parent}")).unwrap_or_default();
+        let end = match (self.signal, self.exit_status) {
+            (Some(signal), _) => format!("signal {signal}"),
+            (None, Some(status)) => format!("exit {status}"),
+            (None, None) => "not counted to its end".into(),
+        };
+        let mut words = self.command.clone();
+        if let Some(first) = words.first_mut() {
+            *first = first.rsplit('/').next().unwrap_or_default().to_owned();
+        }
+        format!("#{}{of}, {end}: {}", self.place, words.join(" "))
+    }
+}
+
+/// What the measuring itself did: where a slow run spent its time.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Engine {
+    /// Pieces of code translated.
+    pub fragments: u64,
+    /// Bytes of generated code.
+    pub code_bytes: u64,
+    /// Times that the program was stopped: for code, for system calls, for signals, for a full
+    /// ring.
+    pub stops: u64,
+    /// Time spent translating.
+    pub translating_s: f64,
+    /// Time that the program waited for the simulator.
+    pub waiting_s: f64,
+}
+
+impl Report {
+    /// Rows for `by`.
+    pub fn rows(&self, by: &[By]) -> &[Row] {
+        match by {
+            [By::Function] => &self.functions,
+            [By::Library] => &self.libraries,
+            [By::Opcode] => &self.opcodes,
+            _ => self.rows.as_deref().unwrap_or_default(),
+        }
+    }
+
+    /// What annotated outputs need; nothing where none was asked for.
+    pub(super) fn detail(&self) -> &Detail {
+        static NONE: std::sync::LazyLock<Detail> = std::sync::LazyLock::new(Detail::default);
+        self.detail.as_ref().unwrap_or(&NONE)
+    }
+
+    /// What the tables are sorted by, and what their percentages are of: the column that was asked
+    /// for, else instructions or first-level misses.
+    pub fn weight(&self, counts: &Counts) -> (u64, u64) {
+        match (self.sort, self.kind, counts.misses) {
+            (Some(metric), ..) => ((metric.value)(counts).unwrap_or(0), counts.instructions),
+            (None, Kind::Cache, Some(misses)) => {
+                (misses.l1d() + misses.l1i_misses.unwrap_or(0), counts.instructions)
+            }
+            _ => (counts.instructions, 0),
+        }
+    }
+
+    /// What a row is sorted by.
+    fn weight_of(&self, row: &Row) -> (u64, u64) {
+        self.weight(self.order.of(&row.counts, row.with_inlined.as_deref()))
+    }
+
+    /// All metrics of this kind of report.
+    pub fn metrics(&self) -> impl Iterator<Item = &'static Metric> {
+        let misses = if self.kind == Kind::Cache { CACHE_METRICS } else { &[] };
+        COUNT_METRICS.iter().chain(misses)
+    }
+
+    /// Fills the tables from a tally, most first; `by` is what rows were asked for.
+    pub fn fill(&mut self, tally: &Tally, symbols: &Symbolizer, by: &[By]) {
+        self.totals = tally.totals;
+        self.functions =
+            tally.functions.iter().map(|(index, counts)| function_row(symbols, *index, counts)).collect();
+        self.libraries =
+            tally.libraries.iter().map(|(index, counts)| library_row(symbols, *index, counts)).collect();
+        let opcode =
+            |(name, counts): &(String, Counts)| Row { name: name.clone(), counts: *counts, ..Row::default() };
+        self.opcodes = tally.opcodes.iter().map(opcode).collect();
+        if by == [By::Thread] {
+            self.by = Some(by.to_vec());
+        } else if !matches!(by, [By::Function | By::Library | By::Opcode]) {
+            self.by = Some(by.to_vec());
+            let weight = |own: &Counts, all: Option<&Counts>| self.weight(self.order.of(own, all));
+            self.rows = Some(group::rows(by, tally, symbols, weight));
+        }
+        self.sort_rows();
+    }
+
+    /// The report with the first `rows` of each table.
+    pub(super) fn with_at_most(&self, rows: usize) -> Report {
+        let mut report = Report { detail: None, ..self.clone() };
+        let Report { functions, libraries, opcodes, rows: asked_for, .. } = &mut report;
+        for table in [functions, libraries, opcodes].into_iter().chain(asked_for) {
+            table.truncate(rows);
+        }
+        report
+    }
+
+    /// Sets the rows that are no part of a tally.
+    pub fn set_rows(&mut self, rows: Vec<Row>) {
+        self.rows = Some(rows);
+        self.sort_rows();
+    }
+
+    fn sort_rows(&mut self) {
+        let mut tables = [&mut self.functions, &mut self.libraries, &mut self.opcodes].map(std::mem::take);
+        let mut rows = self.rows.take();
+        for rows in tables.iter_mut().chain(&mut rows) {
+            rows.sort_by(|a, b| {
+                let order = self.weight_of(b).cmp(&self.weight_of(a));
+                order.then_with(|| a.identity().cmp(&b.identity()))
+            });
+        }
+        [self.functions, self.libraries, self.opcodes] = tables;
+        self.rows = rows;
+    }
+}

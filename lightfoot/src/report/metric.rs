@@ -1,0 +1,82 @@
+//! The numbers that a report holds per row: their fields, their names for people, and what they are
+//! read from.
+
+use crate::run::tally::Counts;
+use serde::Serialize;
+
+/// Which command made a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// `lightfoot count`
+    Count,
+    /// `lightfoot cache`
+    Cache,
+}
+
+/// A number that a report holds per row.
+#[derive(Clone, Copy, Debug)]
+pub struct Metric {
+    /// Its field in JSON and CSV.
+    pub field: &'static str,
+    /// Its name for people.
+    pub label: &'static str,
+    /// Its value.
+    pub value: fn(&Counts) -> Option<u64>,
+}
+
+const fn metric(field: &'static str, label: &'static str, value: fn(&Counts) -> Option<u64>) -> Metric {
+    Metric { field, label, value }
+}
+
+/// What `count` reports.
+pub const COUNT_METRICS: &[Metric] = &[
+    metric("instructions", "instructions", |c| Some(c.instructions)),
+    metric("blocks", "blocks", |c| Some(c.blocks)),
+    metric("loads", "loads", |c| Some(c.loads)),
+    metric("stores", "stores", |c| Some(c.stores)),
+];
+
+/// What `cache` reports on top of that.
+pub const CACHE_METRICS: &[Metric] = &[
+    metric("l1i_misses", "L1I misses", |c| c.misses?.l1i_misses),
+    metric("l1d_load_misses", "L1D load misses", |c| c.misses?.l1d_load_misses),
+    metric("l1d_store_misses", "L1D store misses", |c| c.misses?.l1d_store_misses),
+    metric("l2_misses", "L2 misses", |c| c.misses?.l2_misses),
+    metric("l3_misses", "L3 misses", |c| c.misses?.l3_misses),
+    metric("dtlb_misses", "dTLB misses", |c| c.misses?.dtlb_misses),
+    metric("branch_mispredictions", "mispredictions", |c| c.misses?.branch_mispredictions),
+];
+
+/// First-level data misses of reads and writes together: a table has no room for both.
+pub const L1D: Metric = metric("l1d_misses", "L1D misses", |c| c.misses.map(|misses| misses.l1d()));
+
+/// The number that `column` names, by its field or as the table's heading has it.
+///
+/// # Errors
+/// One sentence with the columns that there are.
+pub fn sortable(kind: Kind, column: &str) -> anyhow::Result<&'static Metric> {
+    let of_cache = CACHE_METRICS.iter().chain([&L1D]).filter(|_| kind == Kind::Cache);
+    let metrics: Vec<&'static Metric> = COUNT_METRICS.iter().chain(of_cache).collect();
+    let wanted = |metric: &&&'static Metric| {
+        [metric.field, short(metric), metric.label].iter().any(|name| name.eq_ignore_ascii_case(column))
+    };
+    metrics.iter().find(wanted).copied().ok_or_else(|| {
+        let fields: Vec<&str> = metrics.iter().map(|metric| metric.field).collect();
+        anyhow::anyhow!("there is no column {column} to sort by: the columns are {}", fields.join(", "))
+    })
+}
+
+/// A column's heading: every number of a `cache` table but the first is a count of misses.
+pub(super) fn short(metric: &Metric) -> &'static str {
+    match metric.field {
+        "instructions" => "instr",
+        "l1i_misses" => "L1I",
+        "l1d_misses" => "L1D",
+        "l2_misses" => "L2",
+        "l3_misses" => "L3",
+        "dtlb_misses" => "dTLB",
+        "branch_mispredictions" => "branch",
+        _ => metric.label,
+    }
+}

@@ -1,0 +1,49 @@
+//! The shapes of a report: which view shows it, and how many rows of it.
+
+use super::measurement::Report;
+use super::{cachegrind, callgrind, csv, firefox, html, text};
+use crate::cli::{By, Shape};
+
+/// How a report is shown.
+#[derive(Clone, Copy, Debug)]
+pub struct View<'a> {
+    /// Its shape.
+    pub format: Shape,
+    /// What the rows are.
+    pub by: &'a [By],
+    /// How many rows; `None` is the shape's own choice.
+    pub top: Option<usize>,
+    /// For text.
+    pub page: present::terminal::Page,
+}
+
+impl View<'_> {
+    /// The report's bytes.
+    ///
+    /// # Errors
+    /// When it cannot be put in JSON, which would be a defect.
+    pub fn show(&self, report: &Report) -> anyhow::Result<String> {
+        Ok(match self.format {
+            Shape::Text => text::show(report, self.by, rows_shown(self.top, 20), &self.page),
+            Shape::Csv => csv::show(report, self.by, rows_shown(self.top, usize::MAX)),
+            Shape::Cachegrind => cachegrind::show(report, report.detail()),
+            Shape::Firefox => firefox::show(report, report.detail()),
+            Shape::Html => html::show(report, report.detail())?,
+            Shape::Callgrind => callgrind::show(report, report.detail()),
+            Shape::Json => {
+                let rows = rows_shown(self.top, usize::MAX);
+                // A copy of a hundred thousand rows takes longer than the text of them.
+                let cut = (rows < usize::MAX).then(|| report.with_at_most(rows));
+                serde_json::to_string_pretty(cut.as_ref().unwrap_or(report))? + "\n"
+            }
+        })
+    }
+}
+
+fn rows_shown(top: Option<usize>, default: usize) -> usize {
+    match top {
+        None => default,
+        Some(0) => usize::MAX,
+        Some(rows) => rows,
+    }
+}

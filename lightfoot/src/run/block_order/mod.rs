@@ -1,0 +1,370 @@
+//! The course of a run: what only the order of blocks tells. Calls, regions, branches, and how
+//! costs change over time.
+//!
+//! **What.** A tool that asks for an event at the start of every block, beside the records that a
+//! simulation needs. From the order of blocks follow a branch's outcome ([`branch`]), the calling
+//! context ([`stack`]) and whether a region is open ([`region`]). **Why this way.** Counters know
+//! how often, never in which order; an event per block is 16 bytes and a look-up, so such a run
+//! takes about five times as long as one without. Costs of contexts need no bookkeeping in the
+//! simulator: a second simulation of the same stream is given the number of the context in place of
+//! each site's, and counts by context what the first one counts by site. **Leaves out** child
+//! processes, which tools do not see.
+
+pub mod branch;
+pub mod calls;
+pub mod region;
+pub mod stack;
+
+use crate::run::observe::Counter;
+use crate::run::simulation::{Simulated, Simulation};
+use branch::{Branch, Predicted};
+use calls::{Called, Calls};
+use event::{Record, RecordKind, Stream, CUT_SITE};
+use instrument::tool::{Batch, BlockView, Instrumenter, Program, Report, Summary, Tool, Transfer, Value};
+use instrument::{Observer, Profile};
+use region::{marker, Marker, Regions, State};
+use simulate::distance::{MissCurve, WorkingSet};
+use simulate::{Counts, Predictor, References, PREDICTORS};
+use stack::{Ends, Entry, Step};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use symbol::Symbolizer;
+
+/// What adds up records: a simulation, or a count of complex references.
+pub enum Accumulator {
+    /// Misses.
+    Simulated(Box<Simulation>),
+    /// No more than block counts cannot know.
+    Counted(Box<Counter>),
+}
+
+impl Accumulator {
+    fn records(&mut self, thread: u32, records: &[Record]) {
+        match self {
+            Accumulator::Simulated(simulation) => simulation.records(thread, records),
+            Accumulator::Counted(counter) => counter.records(thread, records),
+        }
+    }
+
+    fn starts(&mut self, image: u32) {
+        if let Accumulator::Simulated(simulation) = self {
+            simulation.starts(image);
+        }
+    }
+
+    /// What was counted, all images together: numbers run on over them. With misses by size where a
+    /// simulation has them.
+    fn finish(self) -> (Counts, Option<MissCurve>) {
+        match self {
+            Accumulator::Simulated(simulation) => {
+                let Simulated { images, curve, .. } = simulation.finish();
+                (crate::run::simulation::join(images, |_| (0, 0)), curve)
+            }
+            Accumulator::Counted(counter) => {
+                (Counts { complex: counter.finish(), ..Counts::default() }, None)
+            }
+        }
+    }
+}
+
+/// What is known of a block when it is translated.
+#[derive(Clone, Debug, Default)]
+struct BlockFacts {
+    step: Step,
+    costs: calls::Costs,
+    branch: Option<Branch>,
+    marker: Option<Marker>,
+}
+
+/// What one thread has of its own.
+#[derive(Default)]
+struct Thread {
+    branches: branch::Thread,
+    stack: stack::Stack,
+    region: State,
+    cell: u32,
+}
+
+/// The tool.
+pub struct BlockOrderAnalysis {
+    stream: Stream,
+    sums: Accumulator,
+    blocks: Arc<Mutex<Vec<BlockFacts>>>,
+    symbols: Arc<Mutex<Symbolizer>>,
+    threads: HashMap<u32, Thread>,
+    predicted: Option<Predicted>,
+    predictor: fn() -> Predictor,
+    regions: Option<Regions>,
+    /// Blocks entered while the region was open, by number.
+    executions: Vec<u64>,
+    calls: Option<Calls>,
+    touched: Option<WorkingSet>,
+    records: Vec<Record>,
+    lost: u64,
+}
+
+/// What a course has shown.
+pub struct BlockOrderFindings {
+    /// By site and block, of the region alone where one was asked for.
+    pub counts: Counts,
+    /// Branches, where they were asked for.
+    pub predicted: Option<Predicted>,
+    /// Calls, where they were asked for.
+    pub called: Option<Called>,
+    /// Misses by size, where the course's simulation has them.
+    pub curve: Option<MissCurve>,
+    /// Memory touched in each slice of time, where it was asked for.
+    pub touched: Option<WorkingSet>,
+    /// The region that counts, and what is to be said of it.
+    pub region: Option<Region>,
+    /// The functions that [`Called`] names by number.
+    pub symbols: Symbolizer,
+}
+
+/// What a region has shown.
+pub struct Region {
+    executions: Vec<u64>,
+    /// What the user should know.
+    pub warnings: Vec<String>,
+    /// It was never entered, so that nothing was counted.
+    pub never_opened: bool,
+}
+
+impl Region {
+    /// Leaves of `profile` what happened while the region was open. Blocks left in the middle count
+    /// as a whole.
+    pub fn narrow(&self, profile: &mut Profile, complex: &[References]) {
+        for (number, block) in profile.blocks.iter_mut().enumerate() {
+            block.executions = self.executions.get(number).copied().unwrap_or(0);
+        }
+        profile.cut.clear();
+        profile.complex.clear();
+        profile.repeats.clear();
+        crate::run::observe::complete(profile, complex);
+    }
+}
+
+impl BlockOrderAnalysis {
+    /// A run of which `sums` is wanted, from `stream`.
+    pub fn new(sums: Accumulator, stream: Stream) -> BlockOrderAnalysis {
+        BlockOrderAnalysis {
+            stream,
+            sums,
+            blocks: Arc::default(),
+            symbols: Arc::default(),
+            threads: HashMap::new(),
+            predicted: None,
+            predictor: PREDICTORS[0].new,
+            regions: None,
+            executions: Vec::new(),
+            calls: None,
+            touched: None,
+            records: Vec::new(),
+            lost: 0,
+        }
+    }
+
+    /// Predicts branches, too; each thread has a predictor of its own.
+    pub fn with_branches(self, predictor: fn() -> Predictor) -> BlockOrderAnalysis {
+        BlockOrderAnalysis { predicted: Some(Predicted::default()), predictor, ..self }
+    }
+
+    /// Follows calls, too; `sums` adds up by context what the course's own adds up by site.
+    pub fn with_calls(self, sums: Accumulator) -> BlockOrderAnalysis {
+        BlockOrderAnalysis { calls: Some(Calls::new(sums)), ..self }
+    }
+
+    /// Follows the working set, too, in lines of `line_bytes` and the slices of the calls that are
+    /// followed.
+    pub fn with_working_set(self, line_bytes: u32) -> BlockOrderAnalysis {
+        BlockOrderAnalysis { touched: Some(calls::working_set(line_bytes)), ..self }
+    }
+
+    /// Counts while region `name` is open, and nothing else.
+    pub fn within_region(self, name: &str) -> BlockOrderAnalysis {
+        BlockOrderAnalysis { regions: Some(Regions::new(name)), ..self }
+    }
+
+    /// What was found.
+    pub fn finish(self) -> BlockOrderFindings {
+        let hidden = self.threads.values().filter(|thread| thread.branches.is_pending()).count() as u64;
+        let predicted = self.predicted.map(|p| Predicted { hidden: p.hidden + hidden, ..p });
+        let (mut counts, curve) = self.sums.finish();
+        counts.damaged += self.lost;
+        let region = self.regions.map(|regions| {
+            counts = inside(&counts);
+            Region {
+                executions: self.executions,
+                warnings: regions.warnings(),
+                never_opened: regions.never_opened(),
+            }
+        });
+        let symbols = std::mem::take(&mut *self.symbols.lock().unwrap_or_else(PoisonError::into_inner));
+        let called = self.calls.map(Calls::finish);
+        BlockOrderFindings { counts, predicted, called, curve, touched: self.touched, region, symbols }
+    }
+
+    /// A thread enters a block: branches, calls and regions learn of it.
+    fn enter(&mut self, thread_number: u32, thread: &mut Thread, known: &BlockFacts) {
+        let number = known.step.block;
+        if let Some(predicted) = &mut self.predicted {
+            predicted.block(&mut thread.branches, self.predictor, known.step.address, number, known.branch);
+        }
+        let counts = self.regions.is_none() || thread.region == State::Open;
+        if let Some(calls) = &mut self.calls {
+            if let Some(touched) = self.touched.as_mut().filter(|_| counts) {
+                touched.at(calls.instructions());
+            }
+            thread.cell = calls.enter(&mut thread.stack, known.step, counts.then_some(known.costs));
+            calls.entered(number, thread.cell);
+        }
+        if let Some(regions) = &mut self.regions {
+            if counts {
+                let number = number as usize;
+                if self.executions.len() <= number {
+                    self.executions.resize(number + 1, 0);
+                }
+                self.executions[number] += 1;
+            }
+            if let Some(marker) = &known.marker {
+                thread.region = regions.pass(thread_number, marker);
+            }
+        }
+    }
+
+    /// A record under the number that the course's own sums know it by: with a region, even outside
+    /// of it and odd inside.
+    fn renumbered(&self, thread: &Thread, record: Record) -> Option<Record> {
+        if self.regions.is_none() {
+            return Some(record);
+        }
+        let number = 2 * record.site() + usize::from(thread.region == State::Open);
+        (number < CUT_SITE).then(|| with_number(record, number as u32))
+    }
+
+    fn record(&mut self, number: u32, thread: &Thread, record: Record) {
+        if let Some(calls) = &mut self.calls {
+            calls.record(record, thread.cell);
+        }
+        if let Some(touched) = &mut self.touched {
+            if self.regions.is_none() || thread.region == State::Open {
+                touched.records(number, &[record]);
+            }
+        }
+        match self.renumbered(thread, record) {
+            Some(record) => self.records.push(record),
+            None => self.lost += 1,
+        }
+    }
+}
+
+/// A record under another number.
+fn with_number(record: Record, number: u32) -> Record {
+    Record { what: number << 8 | u32::from(record.code().0), ..record }
+}
+
+/// Of counts whose numbers are doubled, those of odd ones.
+fn inside(counts: &Counts) -> Counts {
+    fn odd<T: Clone>(all: &[T]) -> Vec<T> {
+        all.iter().skip(1).step_by(2).cloned().collect()
+    }
+    Counts {
+        sites: odd(&counts.sites),
+        blocks: odd(&counts.blocks),
+        complex: odd(&counts.complex),
+        write_backs: None,
+        damaged: counts.damaged,
+    }
+}
+
+fn known(block: &BlockView<'_>, symbols: &mut Symbolizer) -> BlockFacts {
+    let Some(last) = block.last() else { return BlockFacts::default() };
+    let place = symbols.function_at(block.module(), block.address());
+    let name = &symbols.functions()[place.function].name;
+    let entry = match place.range.start == block.address() {
+        _ if name.ends_with("@plt") || name.ends_with(".plt") || name.starts_with("_dl_runtime_resolve") => {
+            Entry::Stub
+        }
+        true => Entry::First,
+        false => Entry::Inside,
+    };
+    let next = last.address() + last.bytes().len() as u64;
+    let ends = match last.transfer() {
+        Transfer::Call(_) | Transfer::IndirectCall => Ends::Call,
+        Transfer::Return => Ends::Return,
+        _ => Ends::Other,
+    };
+    let step = Step {
+        block: block.number(),
+        address: block.address(),
+        next,
+        ends,
+        function: place.function as u32,
+        entry,
+    };
+    BlockFacts { step, costs: calls::Costs::of(block), branch: Branch::of(block), marker: marker(block) }
+}
+
+impl Tool for BlockOrderAnalysis {
+    fn stream(&self) -> Stream {
+        self.stream
+    }
+
+    fn instrumenter(&mut self) -> Instrumenter {
+        let (blocks, symbols) = (self.blocks.clone(), self.symbols.clone());
+        Box::new(move |block, ask| {
+            let number = block.number() as usize;
+            let known = known(block, &mut symbols.lock().unwrap_or_else(PoisonError::into_inner));
+            let mut blocks = blocks.lock().unwrap_or_else(PoisonError::into_inner);
+            let room = blocks.len().max(number + 1);
+            blocks.resize(room, BlockFacts::default());
+            blocks[number] = known;
+            ask.at_start(Value::Constant(block.address()), block.number());
+        })
+    }
+
+    fn start(&mut self, program: &Program) {
+        self.sums.starts(program.image);
+        if let Some(calls) = &mut self.calls {
+            calls.starts(program.image);
+        }
+        if let Some(touched) = &mut self.touched {
+            touched.forget();
+        }
+    }
+
+    fn batch(&mut self, batch: &Batch<'_>) {
+        let number = batch.thread();
+        let mut thread = self.threads.remove(&number).unwrap_or_default();
+        let blocks = self.blocks.clone();
+        let blocks = blocks.lock().unwrap_or_else(PoisonError::into_inner);
+        for record in batch.records() {
+            match record {
+                None => self.lost += 1,
+                Some(record) if record.code().kind() != RecordKind::Tool => {
+                    self.record(number, &thread, record);
+                }
+                // The tag is the block's number.
+                Some(event) => {
+                    if let Some(known) = blocks.get(event.extra as usize) {
+                        self.enter(number, &mut thread, known);
+                    }
+                }
+            }
+        }
+        drop(blocks);
+        self.threads.insert(number, thread);
+        self.sums.records(number, &self.records);
+        self.records.clear();
+        if let Some(calls) = &mut self.calls {
+            calls.flush(number);
+        }
+    }
+
+    fn finish(&mut self, _summary: &Summary<'_>) -> std::io::Result<Report> {
+        Ok(Report::default())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,137 @@
+//! Misses by size, on a thread of their own.
+//!
+//! What a curve needs takes about as long as what a hierarchy needs, and both read the same
+//! records: with a copy of each batch, which costs little beside either, the program's core
+//! simulates while the program waits for room in the ring. The thread starts before the program
+//! does, because the observer's own is kept off the program's core, and threads start where their
+//! maker may run.
+
+use event::Record;
+use simulate::distance::{CurveSizes, MissCurve, StackDistances};
+use simulate::Sharing;
+use std::collections::HashMap;
+use std::sync::mpsc::{channel, sync_channel, Receiver, SyncSender};
+use std::thread::JoinHandle;
+
+/// Batches on their way at most.
+const BATCHES_MAX: usize = 8;
+
+/// Which records count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counted {
+    /// All.
+    All,
+    /// Those with odd numbers: a region's, as the course of a run numbers them.
+    Odd,
+}
+
+/// A thread that measures stack distances, image by image.
+pub struct Distances {
+    to: SyncSender<Batch>,
+    /// Batches that were taken, to be filled again.
+    back: Receiver<Vec<Record>>,
+    worker: JoinHandle<MissCurve>,
+}
+
+struct Batch {
+    image: u32,
+    thread: u32,
+    records: Vec<Record>,
+    /// No more records of this image follow.
+    last: bool,
+}
+
+impl Distances {
+    /// Starts the thread, with empty caches of `sizes` for each image and thread.
+    ///
+    /// # Errors
+    /// When the system gives no thread.
+    pub fn start(sizes: CurveSizes, counted: Counted) -> std::io::Result<Distances> {
+        let (to, batches) = sync_channel(BATCHES_MAX);
+        let (give_back, back) = channel();
+        let work = move || {
+            let mut images = HashMap::new();
+            let mut curve = MissCurve::default();
+            for Batch { image, thread, mut records, last } in batches {
+                let distances = images.entry(image).or_insert_with(|| empty(&sizes));
+                take(distances, counted, thread, &records);
+                if last {
+                    images.remove(&image).iter().for_each(|distances| curve.add(&distances.curve()));
+                }
+                records.clear();
+                // Nobody waits for it at the end.
+                let _ = give_back.send(records);
+            }
+            images.values().for_each(|distances| curve.add(&distances.curve()));
+            curve
+        };
+        let worker = std::thread::Builder::new().name("distances".into()).spawn(work)?;
+        Ok(Distances { to, back, worker })
+    }
+
+    /// Takes records of one thread of an image.
+    pub fn records(&self, image: u32, thread: u32, records: &[Record]) {
+        if !records.is_empty() {
+            self.send(image, thread, records, false);
+        }
+    }
+
+    /// No more records of this image follow: its caches are given back.
+    pub fn ends(&self, image: u32) {
+        self.send(image, 0, &[], true);
+    }
+
+    fn send(&self, image: u32, thread: u32, records: &[Record], last: bool) {
+        let mut copy = self.back.try_recv().unwrap_or_default();
+        copy.extend_from_slice(records);
+        // It fails where the thread has panicked, which its end tells.
+        let _ = self.to.send(Batch { image, thread, records: copy, last });
+    }
+
+    /// What was counted, of all images together.
+    ///
+    /// # Panics
+    /// When the thread has, with what it said.
+    pub fn finish(self) -> MissCurve {
+        drop(self.to);
+        self.worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+}
+
+fn empty(sizes: &CurveSizes) -> StackDistances {
+    StackDistances::new(sizes, Sharing::PerThread).data_only()
+}
+
+fn take(distances: &mut StackDistances, counted: Counted, thread: u32, records: &[Record]) {
+    if counted == Counted::All {
+        return distances.records(thread, records);
+    }
+    let is_inside = |record: &Record| !record.site().is_multiple_of(2);
+    for records in records.chunk_by(|one, next| is_inside(one) == is_inside(next)) {
+        match is_inside(&records[0]) {
+            true => distances.records(thread, records),
+            false => distances.warm(thread, records),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use event::RecordKind;
+
+    #[test]
+    fn images_have_caches_of_their_own_and_regions_count_alone() {
+        let load = |site, line: u64| Record::new(RecordKind::Load, 8, site, line * 64).unwrap();
+        let sizes = CurveSizes::doubling(64, 64, 128).unwrap();
+        let distances = Distances::start(sizes, Counted::Odd).unwrap();
+        // Of the lines 1 2 1 1 2, what is odd: 2 and the last two.
+        let batches = [vec![load(0, 1), load(1, 2)], vec![load(2, 1), load(3, 1), load(5, 2)]];
+        for image in [0, 7] {
+            batches.iter().for_each(|batch| distances.records(image, 3, batch));
+            distances.ends(image);
+        }
+        distances.records(7, 3, &[load(1, 1)]);
+        assert_eq!(distances.finish().data(), [(64, 2 * 2 + 1), (128, 2 + 1)]);
+    }
+}

@@ -1,0 +1,97 @@
+//! The one place that calls `instrument`: runs a program, and gives a failure its exit status.
+
+use anyhow::Result;
+use instrument::probe::Plan;
+use instrument::tool::{Probed, Report, Tool};
+use instrument::{Command, Exit, Observer, Options, Outcome, Unobserved};
+use machine::{Ability, State};
+use present::exit::{Failure, FAILURE};
+use present::number::{grouped, seconds};
+
+/// Runs `command` under instrumentation.
+///
+/// # Errors
+/// A [`Failure`] with the status that goes with it: 127 where there is no such program, 126 where
+/// it cannot be run, else 125.
+pub fn run(command: &Command, options: &Options, observer: &mut dyn Observer) -> Result<Outcome> {
+    instrument::run(command, options, observer).map_err(failure)
+}
+
+/// Runs `command` under a tool.
+///
+/// # Errors
+/// As [`run`]; 125 where the tool itself fails.
+pub fn run_tool(command: &Command, options: &Options, tool: &mut dyn Tool) -> Result<(Outcome, Report)> {
+    instrument::tool::run_tool(command, options, tool).map_err(failure)
+}
+
+/// Runs `command` with probes in it under a tool.
+///
+/// # Errors
+/// As [`run_tool`].
+pub fn run_probed(
+    command: &Command,
+    options: &Options,
+    tool: &mut dyn Tool,
+    plan: Plan,
+) -> Result<(Outcome, Probed)> {
+    instrument::tool::run_probed(command, options, tool, plan).map_err(failure)
+}
+
+/// The status that stands for how a program ended, as a shell would say it.
+pub fn exit_status(exit: Exit) -> u8 {
+    match exit {
+        Exit::Code(code) => code as u8,
+        Exit::Signal(signal) => (128 + signal) as u8,
+    }
+}
+
+/// The signal that ended a program, if one did.
+pub fn exit_signal(exit: Exit) -> Option<i32> {
+    match exit {
+        Exit::Signal(signal) => Some(signal),
+        Exit::Code(_) => None,
+    }
+}
+
+/// The engine's error with its exit status.
+pub(crate) fn failure(error: instrument::Error) -> anyhow::Error {
+    let status = u8::try_from(error.exit_status()).unwrap_or(FAILURE);
+    Failure { status, sentence: error.to_string() }.into()
+}
+
+/// What a trial of the engine shows on this machine: rows beside `machine`'s own, which only read
+/// files.
+pub fn abilities() -> Vec<Ability> {
+    let trial = Command { program: TRIAL.into(), arguments: Vec::new() };
+    match run(&trial, &Options::default(), &mut Unobserved) {
+        Err(error) => {
+            vec![Ability::new(MEASURES, State::No, error.to_string()).with_remedy(
+                "allow ptrace: in a container run it with --cap-add=SYS_PTRACE, else see `kernel.yama.ptrace_scope`",
+            )]
+        }
+        Ok(outcome) => {
+            let retired = grouped(outcome.profile.instructions_retired());
+            let time = seconds(outcome.wall.as_secs_f64());
+            let said = format!("counted {retired} instructions of {TRIAL} in {time}");
+            let warnings =
+                outcome.warnings.into_iter().map(|said| Ability::new("as natively", State::Partly, said));
+            std::iter::once(Ability::new(MEASURES, State::Yes, said)).chain(warnings).collect()
+        }
+    }
+}
+
+const TRIAL: &str = "/bin/true";
+const MEASURES: &str = "trial: count a program";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_end_as_a_shell_says() {
+        assert_eq!(exit_status(Exit::Code(3)), 3);
+        assert_eq!(exit_status(Exit::Code(255)), 255);
+        assert_eq!(exit_status(Exit::Signal(11)), 139);
+    }
+}

@@ -1,0 +1,250 @@
+//! From a machine's description to what is simulated, and back from what was simulated to a
+//! report's numbers.
+//!
+//! The simulator knows levels by their order, a report by the machine's own numbers: the second
+//! level that is simulated may be the machine's third. What the machine lacks, or the simulator
+//! cannot do, is a number that is null with a reason, never 0.
+
+use crate::cli;
+use crate::run::block_order::branch::Predicted;
+use crate::run::estimate::{estimate, Estimate};
+use crate::run::tally::{Attribution, Misses};
+use anyhow::Result;
+use machine::Machine;
+use simulate::{CycleModel, Levels, Modelled, PageRange};
+use std::collections::BTreeMap;
+
+/// Levels with the machine they stand for.
+#[derive(Clone, Debug)]
+pub struct Hierarchy {
+    /// The machine.
+    pub machine: Machine,
+    /// What is simulated of it.
+    pub levels: Levels,
+    /// What is not, in sentences.
+    pub warnings: Vec<String>,
+    /// The machine's level for each simulated one.
+    numbers: Vec<u8>,
+}
+
+impl Hierarchy {
+    /// The machine that the options ask for.
+    ///
+    /// # Errors
+    /// When there is no such machine, its file is wrong, or it cannot be simulated.
+    pub fn new(options: &cli::MachineOptions) -> Result<Hierarchy> {
+        let mut machine = Machine::named(&options.machine)?;
+        let overrides =
+            [("l1i", &options.l1i), ("l1d", &options.l1d), ("l2", &options.l2), ("l3", &options.l3)];
+        for (level, text) in overrides {
+            if let Some(text) = text {
+                machine = machine.with_override(level, text)?;
+            }
+        }
+        let ranges = options.huge_pages.iter().map(|text| huge_pages(text)).collect::<Result<Vec<_>>>()?;
+        Hierarchy::with_large_pages(machine, ranges)
+    }
+
+    /// The machine that the options ask for, refused where its levels are not plain.
+    ///
+    /// # Errors
+    /// As [`Hierarchy::new`], and when the levels are not plain.
+    pub fn plain(options: &cli::MachineOptions) -> Result<Hierarchy> {
+        let hierarchy = Hierarchy::new(options)?;
+        if !hierarchy.levels.is_plain() {
+            anyhow::bail!(
+                "machine {} has a replacement other than lru, inclusion, prefetchers or huge pages, which only \
+                 'lightfoot cache' simulates: choose one without them",
+                hierarchy.machine.name
+            );
+        }
+        Ok(hierarchy)
+    }
+
+    /// What can be simulated of a machine.
+    ///
+    /// # Errors
+    /// When it cannot be simulated.
+    pub fn of(machine: Machine) -> Result<Hierarchy> {
+        Hierarchy::with_large_pages(machine, Vec::new())
+    }
+
+    fn with_large_pages(machine: Machine, ranges: Vec<PageRange>) -> Result<Hierarchy> {
+        let refused = |error| anyhow::anyhow!("machine {} cannot be simulated: {error}", machine.name);
+        let modelled = Modelled::of(&machine).map_err(refused)?;
+        let modelled = modelled.map(|modelled| modelled.with_large_pages(&machine, ranges)).transpose();
+        let Some(Modelled { levels, numbers, left_out }) = modelled.map_err(refused)? else {
+            anyhow::bail!(
+                "machine {} has no first-level data cache to simulate: give one with --l1d",
+                machine.name
+            )
+        };
+        Ok(Hierarchy { machine, levels, warnings: left_out, numbers })
+    }
+
+    /// The simulator's place for the machine's level `number`.
+    pub(crate) fn place(&self, number: u8) -> Option<usize> {
+        self.numbers.iter().position(|&level| level == number)
+    }
+
+    /// The name of the machine's data or unified level of this size.
+    pub(crate) fn level_of(&self, size_bytes: u64) -> Option<String> {
+        let bytes = |geometry: simulate::Geometry| {
+            geometry.sets * u64::from(geometry.ways) * u64::from(geometry.line_bytes)
+        };
+        if bytes(self.levels.data) == size_bytes {
+            return Some("L1D".into());
+        }
+        let outer = self.levels.outer.iter().position(|outer| bytes(outer.geometry) == size_bytes)?;
+        self.numbers.get(outer + 1).map(|number| format!("L{number}"))
+    }
+
+    /// Misses by site and block, under the names that a report has.
+    pub fn attribution(&self, counts: &simulate::Counts, predicted: Option<&Predicted>) -> Attribution {
+        let [second, third] = [self.place(2), self.place(3)];
+        let at = |values: &[u64], place: Option<usize>| place.map(|place| values[place]);
+        let none = Misses {
+            l1i_misses: self.levels.instruction.map(|_| 0),
+            l1d_load_misses: Some(0),
+            l1d_store_misses: Some(0),
+            l2_misses: second.map(|_| 0),
+            l3_misses: third.map(|_| 0),
+            dtlb_misses: self.levels.data_tlb.map(|_| 0),
+            branch_mispredictions: predicted.map(|_| 0),
+        };
+        let site = |site: &simulate::SiteMisses| {
+            let both: Vec<u64> =
+                site.loads.iter().zip(site.stores).map(|(loads, stores)| loads + stores).collect();
+            Misses {
+                l1i_misses: None,
+                l1d_load_misses: Some(site.loads[0]),
+                l1d_store_misses: Some(site.stores[0]),
+                l2_misses: at(&both, second),
+                l3_misses: at(&both, third),
+                dtlb_misses: self.levels.data_tlb.map(|_| site.tlbs[0]),
+                branch_mispredictions: None,
+            }
+        };
+        let block = |block: &simulate::BlockMisses| Misses {
+            l1i_misses: self.levels.instruction.map(|_| block.fetches[0]),
+            l2_misses: at(&block.fetches, second),
+            l3_misses: at(&block.fetches, third),
+            ..Misses::default()
+        };
+        let mut by_block = counted(&counts.blocks, block);
+        let wrong = |count: &u64| Misses { branch_mispredictions: Some(*count), ..Misses::default() };
+        by_block.extend(predicted.iter().flat_map(|predicted| counted(&predicted.mispredicted, wrong)));
+        Attribution { none, by_site: counted(&counts.sites, site), by_block }
+    }
+
+    /// The lines that each level gave up dirty, under the machine's own numbers.
+    pub fn write_backs(&self, counts: &simulate::Counts) -> Option<BTreeMap<String, u64>> {
+        let counts = counts.write_backs?;
+        Some(self.numbers.iter().zip(counts).map(|(number, count)| (format!("l{number}"), count)).collect())
+    }
+
+    /// Cycles by the machine's declared model; `None` where it declares none.
+    pub fn cycles(
+        &self,
+        counts: &simulate::Counts,
+        instructions: u64,
+        wrong: Option<u64>,
+    ) -> Option<Estimate> {
+        let model = CycleModel::of(&self.machine)?;
+        Some(estimate(&model, instructions, counts, &self.numbers, wrong))
+    }
+
+    /// Why numbers of the report are null.
+    pub fn null_reasons(&self) -> BTreeMap<String, String> {
+        let name = &self.machine.name;
+        let missing = [
+            ("l1i_misses", self.levels.instruction.is_none(), "L1I"),
+            ("l2_misses", self.place(2).is_none(), "L2"),
+            ("l3_misses", self.place(3).is_none(), "L3"),
+            ("dtlb_misses", self.levels.data_tlb.is_none(), "data TLB"),
+        ];
+        let missing = missing.into_iter().filter(|(_, missing, _)| *missing);
+        missing.map(|(field, _, what)| (field.into(), format!("machine {name} has no {what}"))).collect()
+    }
+}
+
+/// `2M`, or `2M@0x7ffff7a00000-0x7ffff7bfffff`: addresses on pages of that size.
+fn huge_pages(text: &str) -> Result<PageRange> {
+    let wrong = || {
+        anyhow::anyhow!(
+            "--huge-pages {text}: expected 2M or 1G, alone for all addresses or with a range of them, such as \
+             2M@0x555555600000-0x5555557fffff"
+        )
+    };
+    let (size, range) = text.split_once('@').unwrap_or((text, "0-ffffffffffffffff"));
+    let page_bytes = match size.to_ascii_uppercase().as_str() {
+        "2M" => 2 << 20,
+        "1G" => 1 << 30,
+        _ => return Err(wrong()),
+    };
+    let address = |text: &str| u64::from_str_radix(text.trim_start_matches("0x"), 16).map_err(|_| wrong());
+    let (start, last) = range.split_once('-').ok_or_else(wrong)?;
+    let range = PageRange { start: address(start)?, last: address(last)?, page_bytes };
+    if range.start > range.last {
+        return Err(wrong());
+    }
+    Ok(range)
+}
+
+/// Entries that are not all zero, with their index.
+fn counted<T: Default + PartialEq>(entries: &[T], misses: impl Fn(&T) -> Misses) -> Vec<(u32, Misses)> {
+    let entries = entries.iter().enumerate().filter(|(_, entry)| **entry != T::default());
+    entries.map(|(index, entry)| (index as u32, misses(entry))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn preset(name: &str) -> Hierarchy {
+        Hierarchy::of(Machine::preset(name).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn every_preset_and_this_host_can_be_simulated() {
+        for preset in machine::PRESETS {
+            Hierarchy::of(preset.machine()).unwrap();
+        }
+        Hierarchy::of(Machine::host()).unwrap();
+    }
+
+    #[test]
+    fn misses_come_out_under_the_machines_own_level() {
+        let hierarchy = preset("cachegrind");
+        let mut counts = simulate::Counts::default();
+        counts.sites.push(simulate::SiteMisses { loads: [5, 2, 0], stores: [1, 1, 0], tlbs: [0, 0] });
+        counts.blocks.resize(3, simulate::BlockMisses::default());
+        counts.blocks[2].fetches = [7, 4, 0];
+        let attribution = hierarchy.attribution(&counts, None);
+        assert_eq!(attribution.by_site.len(), 1);
+        assert_eq!(attribution.by_block[0].0, 2);
+        let site = attribution.by_site[0].1;
+        assert_eq!((site.l1d_load_misses, site.l1d_store_misses), (Some(5), Some(1)));
+        let outer = if hierarchy.place(2).is_some() { site.l2_misses } else { site.l3_misses };
+        assert_eq!(outer, Some(3));
+        assert_eq!(attribution.by_block[0].1.l1i_misses, Some(7));
+    }
+
+    #[test]
+    fn huge_pages_are_read_or_refused() {
+        let range = huge_pages("2m@0x200000-0x3fffff").unwrap();
+        assert_eq!((range.start, range.last, range.page_bytes), (2 << 20, (4 << 20) - 1, 2 << 20));
+        assert_eq!(huge_pages("1G").unwrap().last, u64::MAX);
+        for wrong in ["4K", "2M@", "2M@5", "2M@9-1", "2M@x-y", ""] {
+            assert!(huge_pages(wrong).unwrap_err().to_string().starts_with("--huge-pages "), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_a_machine_lacks_has_a_reason() {
+        let hierarchy = preset("ladner2002");
+        let attribution = hierarchy.attribution(&simulate::Counts::default(), None);
+        assert_eq!(attribution.none.l3_misses, None);
+        assert!(hierarchy.null_reasons()["l3_misses"].contains("has no L3"));
+    }
+}

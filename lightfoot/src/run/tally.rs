@@ -1,0 +1,415 @@
+//! From a profile to counts: per function, per library, per opcode, and in all.
+//!
+//! A block's instructions ran as often as the block was entered, less the times it was left before
+//! they retired (a fault, a signal, the end); repeated string instructions and references whose
+//! number only the run knows are added where they happened. A block that lies within one function
+//! is attributed as a whole; one that straddles two is attributed instruction by instruction.
+//! Misses arrive per site and per block from the simulator and go where their instruction goes.
+//!
+//! A reference counts as loaded or stored when its instruction retires; what a faulting attempt
+//! touched is in the simulated stream only.
+
+mod cell;
+
+pub use cell::{Cell, Grain};
+
+use crate::cli::Rep;
+use cell::Cells;
+use iced_x86::{Code, Mnemonic};
+use instrument::{Block, Instruction, Profile};
+use serde::Serialize;
+use std::collections::HashMap;
+use symbol::{FunctionRange, Symbolizer};
+
+/// What happened somewhere.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Counts {
+    /// Instructions retired.
+    pub instructions: u64,
+    /// Blocks entered.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub blocks: u64,
+    /// Reading references.
+    pub loads: u64,
+    /// Writing references.
+    pub stores: u64,
+    /// Misses, when a hierarchy was simulated.
+    #[serde(flatten)]
+    pub misses: Option<Misses>,
+}
+
+/// Misses per level; `None` where the machine has no such level.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Misses {
+    /// First-level instruction cache.
+    pub l1i_misses: Option<u64>,
+    /// First-level data cache, reads.
+    pub l1d_load_misses: Option<u64>,
+    /// First-level data cache, writes.
+    pub l1d_store_misses: Option<u64>,
+    /// Second level.
+    pub l2_misses: Option<u64>,
+    /// Third level.
+    pub l3_misses: Option<u64>,
+    /// Data TLB.
+    pub dtlb_misses: Option<u64>,
+    /// Conditional branches that the predictor got wrong.
+    pub branch_mispredictions: Option<u64>,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+impl Misses {
+    /// Adds another's.
+    pub fn add(&mut self, other: &Misses) {
+        let add = |to: &mut Option<u64>, from: Option<u64>| {
+            if let Some(from) = from {
+                *to.get_or_insert(0) += from;
+            }
+        };
+        add(&mut self.l1i_misses, other.l1i_misses);
+        add(&mut self.l1d_load_misses, other.l1d_load_misses);
+        add(&mut self.l1d_store_misses, other.l1d_store_misses);
+        add(&mut self.l2_misses, other.l2_misses);
+        add(&mut self.l3_misses, other.l3_misses);
+        add(&mut self.dtlb_misses, other.dtlb_misses);
+        add(&mut self.branch_mispredictions, other.branch_mispredictions);
+    }
+
+    /// First-level data misses, reads and writes.
+    pub fn l1d(&self) -> u64 {
+        self.l1d_load_misses.unwrap_or(0) + self.l1d_store_misses.unwrap_or(0)
+    }
+}
+
+impl Counts {
+    /// Adds another's counts.
+    pub fn add(&mut self, other: &Counts) {
+        self.instructions += other.instructions;
+        self.blocks += other.blocks;
+        self.loads += other.loads;
+        self.stores += other.stores;
+        if let Some(misses) = &other.misses {
+            self.misses.get_or_insert_default().add(misses);
+        }
+    }
+}
+
+/// Misses as the simulator attributes them: data side by site, instruction side by block.
+#[derive(Clone, Debug, Default)]
+pub struct Attribution {
+    /// A level that exists holds `Some(0)`, so that rows without a miss say 0 and not null.
+    pub none: Misses,
+    /// By index into [`Profile::sites`].
+    pub by_site: Vec<(u32, Misses)>,
+    /// By index into [`Profile::blocks`].
+    pub by_block: Vec<(u32, Misses)>,
+}
+
+impl Attribution {
+    /// All of it together.
+    pub fn total(&self) -> Misses {
+        let mut total = self.none;
+        self.by_site.iter().chain(&self.by_block).for_each(|(_, misses)| total.add(misses));
+        total
+    }
+}
+
+/// Counts by every key a report can ask for.
+#[derive(Clone, Debug, Default)]
+pub struct Tally {
+    /// Nothing, with a 0 for every level that exists.
+    pub none: Counts,
+    /// The whole program.
+    pub totals: Counts,
+    /// By index into [`Symbolizer::functions`].
+    pub functions: Vec<(usize, Counts)>,
+    /// By index into [`Symbolizer::libraries`].
+    pub libraries: Vec<(usize, Counts)>,
+    /// By mnemonic, in lower case.
+    pub opcodes: Vec<(String, Counts)>,
+    /// By index into [`Profile::images`].
+    pub images: Vec<Counts>,
+    /// At the grain that was asked for.
+    pub cells: Vec<(Cell, Counts)>,
+}
+
+/// Counts a profile.
+pub fn tally(
+    profile: &Profile,
+    misses: Option<&Attribution>,
+    (rep, grain): (Rep, Grain),
+    symbols: &mut Symbolizer,
+) -> Tally {
+    let cells = Cells::new(grain, profile);
+    let mut tallying = Tallying { profile, symbols, empty: Counts::default(), rows: Rows::default(), cells };
+    tallying.empty.misses = misses.map(|attribution| attribution.none);
+    tallying.rows.images = vec![tallying.empty; profile.images.len()];
+    let cuts = cuts(profile);
+    for (index, block) in profile.blocks.iter().enumerate() {
+        tallying.block(index, block, cuts.get(&(index as u32)).map_or(&[], Vec::as_slice));
+    }
+    tallying.sites(rep);
+    if let Some(attribution) = misses {
+        tallying.misses(attribution);
+    }
+    tallying.finish()
+}
+
+/// Per block: (first instruction not retired, how often).
+fn cuts(profile: &Profile) -> HashMap<u32, Vec<(u32, u64)>> {
+    let mut cuts: HashMap<u32, Vec<(u32, u64)>> = HashMap::new();
+    for &(block, first_lost, times) in &profile.cut {
+        cuts.entry(block).or_default().push((first_lost, times));
+    }
+    cuts
+}
+
+/// Where a block's instructions belong.
+#[derive(Clone, Copy, Debug)]
+enum Owner {
+    /// All to one function.
+    One(usize),
+    /// Each to its own.
+    Each,
+}
+
+#[derive(Default)]
+struct Rows {
+    owners: Vec<Owner>,
+    functions: Vec<Option<Counts>>,
+    opcodes: Vec<Option<Counts>>,
+    images: Vec<Counts>,
+}
+
+struct Tallying<'a> {
+    profile: &'a Profile,
+    symbols: &'a mut Symbolizer,
+    empty: Counts,
+    rows: Rows,
+    cells: Cells,
+}
+
+impl Tallying<'_> {
+    fn block(&mut self, index: usize, block: &Block, cuts: &[(u32, u64)]) {
+        let owner = if block.executions == 0 { Owner::Each } else { self.owner(block) };
+        self.rows.owners.push(owner);
+        if block.executions == 0 {
+            return;
+        }
+        let first = block.first as usize;
+        let mut whole = Counts { blocks: block.executions, ..Counts::default() };
+        for (offset, instruction) in
+            self.profile.instructions[first..][..block.count as usize].iter().enumerate()
+        {
+            let lost: u64 = cuts.iter().filter(|(k, _)| *k as usize <= offset).map(|(_, n)| n).sum();
+            let counts = retired(instruction, block.executions.saturating_sub(lost));
+            self.opcode(instruction.code).add(&counts);
+            self.image(index, &counts);
+            match owner {
+                Owner::One(_) => whole.add(&counts),
+                Owner::Each => self.function_of(index, offset).add(&counts),
+            }
+            self.cell(index, offset, &counts);
+        }
+        let entered = Counts { blocks: block.executions, ..Counts::default() };
+        self.image(index, &entered);
+        self.cell(index, 0, &entered);
+        match owner {
+            Owner::One(function) => self.function(function).add(&whole),
+            Owner::Each => self.function_of(index, 0).add(&whole),
+        }
+    }
+
+    fn owner(&mut self, block: &Block) -> Owner {
+        let place = self.symbols.function_at(&self.profile.modules[block.module as usize], block.ip);
+        let end = block.ip + u64::from(block.len);
+        if place.range.end >= end {
+            Owner::One(place.function)
+        } else {
+            Owner::Each
+        }
+    }
+
+    /// The function that owns one instruction of a block.
+    fn function_of(&mut self, block: usize, offset: usize) -> &mut Counts {
+        let function = self.owner_of(block, offset);
+        self.function(function)
+    }
+
+    fn owner_of(&mut self, block: usize, offset: usize) -> usize {
+        match self.rows.owners[block] {
+            Owner::One(function) => function,
+            Owner::Each => {
+                let block = &self.profile.blocks[block];
+                let instruction = &self.profile.instructions[block.first as usize + offset];
+                place(self.symbols, self.profile, block, instruction).function
+            }
+        }
+    }
+
+    /// Adds `counts` to the cell of one instruction of a block, where cells are kept.
+    fn cell(&mut self, block: usize, offset: usize, counts: &Counts) {
+        if self.cells.grain == Grain::None {
+            return;
+        }
+        let Tallying { profile, symbols, rows, cells, empty } = self;
+        let known = &profile.blocks[block];
+        let instruction = known.first as usize + offset;
+        if !cells.knows(instruction) {
+            let (owner, image) = (rows.owners[block], image_of(profile, block));
+            // Of a block that never ran to its end, only what is asked for has a cell.
+            let wanted = if known.executions > 0 { 0..known.count as usize } else { offset..offset + 1 };
+            let what = |symbols: &mut Symbolizer, offset: usize| {
+                let instruction = &profile.instructions[known.first as usize + offset];
+                let function = match owner {
+                    Owner::One(function) => function,
+                    Owner::Each => place(symbols, profile, known, instruction).function,
+                };
+                (function, mnemonic_of(instruction.code) as usize, image.unwrap_or(0) as u32)
+            };
+            cells.learn(symbols, (profile, known, wanted), what, empty);
+        }
+        cells.add(instruction, counts);
+    }
+
+    fn function(&mut self, function: usize) -> &mut Counts {
+        slot(&mut self.rows.functions, function, self.empty)
+    }
+
+    fn opcode(&mut self, code: u16) -> &mut Counts {
+        slot(&mut self.rows.opcodes, mnemonic_of(code) as usize, self.empty)
+    }
+
+    /// Adds `counts` to the image that a block is of.
+    fn image(&mut self, block: usize, counts: &Counts) {
+        if let Some(image) = image_of(self.profile, block) {
+            self.rows.images[image].add(counts);
+        }
+    }
+
+    /// Adds `counts` to the function, the opcode and the image of a site.
+    fn site(&mut self, site: u32, counts: &Counts) {
+        let Some(site) = self.profile.sites.get(site as usize) else { return };
+        let block = &self.profile.blocks[site.block as usize];
+        let code = self.profile.instructions[(block.first + site.index) as usize].code;
+        self.opcode(code).add(counts);
+        self.image(site.block as usize, counts);
+        self.function_of(site.block as usize, site.index as usize).add(counts);
+        self.cell(site.block as usize, site.index as usize, counts);
+    }
+
+    fn sites(&mut self, rep: Rep) {
+        let profile = self.profile;
+        if rep != Rep::Once {
+            for &(site, more) in &profile.repeats {
+                self.site(site, &Counts { instructions: more, ..Counts::default() });
+            }
+        }
+        if rep == Rep::Valgrind {
+            for (site, executions) in counted_down(profile) {
+                self.site(site, &Counts { instructions: executions, ..Counts::default() });
+            }
+        }
+        for &(site, loads, stores) in &self.profile.complex {
+            self.site(site, &Counts { loads, stores, ..Counts::default() });
+        }
+    }
+
+    fn misses(&mut self, attribution: &Attribution) {
+        for (site, misses) in &attribution.by_site {
+            self.site(*site, &Counts { misses: Some(*misses), ..Counts::default() });
+        }
+        for (block, misses) in &attribution.by_block {
+            let Some(first) = self.profile.blocks.get(*block as usize).map(|block| block.first as usize)
+            else {
+                continue;
+            };
+            let counts = Counts { misses: Some(*misses), ..Counts::default() };
+            self.opcode(self.profile.instructions[first].code).add(&counts);
+            self.image(*block as usize, &counts);
+            self.function_of(*block as usize, 0).add(&counts);
+            self.cell(*block as usize, 0, &counts);
+        }
+    }
+
+    fn finish(self) -> Tally {
+        let (none, images, cells) = (self.empty, self.rows.images, self.cells.all);
+        let mut tally = Tally { none, totals: none, images, cells, ..Tally::default() };
+        let mut libraries: Vec<Option<Counts>> = Vec::new();
+        for (function, counts) in self.rows.functions.into_iter().enumerate() {
+            let Some(counts) = counts else { continue };
+            tally.totals.add(&counts);
+            slot(&mut libraries, self.symbols.functions()[function].library, self.empty).add(&counts);
+            tally.functions.push((function, counts));
+        }
+        let libraries = libraries.into_iter().enumerate();
+        tally.libraries = libraries.filter_map(|(library, counts)| Some((library, counts?))).collect();
+        let opcodes = self.rows.opcodes.into_iter().enumerate();
+        tally.opcodes = opcodes.filter_map(|(opcode, counts)| Some((mnemonic(opcode), counts?))).collect();
+        tally
+    }
+}
+
+/// How often each site ran a count down that was not 0, where it is of a repeated `movs`, `stos` or
+/// `lods`: each of its iterations makes one load, one store, or both.
+fn counted_down(profile: &Profile) -> Vec<(u32, u64)> {
+    use Mnemonic::{Lodsb, Lodsd, Lodsq, Lodsw, Movsb, Movsd, Movsq, Movsw, Stosb, Stosd, Stosq, Stosw};
+    let wanted = [Lodsb, Lodsw, Lodsd, Lodsq, Movsb, Movsw, Movsd, Movsq, Stosb, Stosw, Stosd, Stosq];
+    let more: HashMap<u32, u64> = profile.repeats.iter().copied().collect();
+    let of = |&(site, loads, stores): &(u32, u64, u64)| {
+        let known = profile.sites.get(site as usize)?;
+        let block = &profile.blocks[known.block as usize];
+        let code = profile.instructions[(block.first + known.index) as usize].code;
+        let iterations = loads.max(stores);
+        let executions = iterations - more.get(&site).copied().unwrap_or(0).min(iterations);
+        wanted.contains(&mnemonic_of(code)).then_some((site, executions))
+    };
+    profile.complex.iter().filter_map(of).collect()
+}
+
+/// The image that a block is of.
+fn image_of(profile: &Profile, block: usize) -> Option<usize> {
+    profile.images.partition_point(|(_, first)| *first as usize <= block).checked_sub(1)
+}
+
+/// The function of one instruction of a block.
+fn place(
+    symbols: &mut Symbolizer,
+    profile: &Profile,
+    block: &Block,
+    instruction: &Instruction,
+) -> FunctionRange {
+    symbols.function_at(&profile.modules[block.module as usize], block.ip + u64::from(instruction.offset))
+}
+
+/// What `times` executions of one instruction count.
+fn retired(instruction: &Instruction, times: u64) -> Counts {
+    Counts {
+        instructions: times,
+        loads: times * u64::from(instruction.loads),
+        stores: times * u64::from(instruction.stores),
+        ..Counts::default()
+    }
+}
+
+fn slot(rows: &mut Vec<Option<Counts>>, index: usize, empty: Counts) -> &mut Counts {
+    if rows.len() <= index {
+        rows.resize(index + 1, None);
+    }
+    rows[index].get_or_insert(empty)
+}
+
+fn mnemonic_of(code: u16) -> Mnemonic {
+    Code::try_from(usize::from(code)).map_or(Mnemonic::INVALID, Code::mnemonic)
+}
+
+/// The name of a mnemonic, in lower case.
+pub fn mnemonic(index: usize) -> String {
+    Mnemonic::try_from(index).map_or_else(|_| "?".into(), |mnemonic| format!("{mnemonic:?}").to_lowercase())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,124 @@
+//! Counts at the grain that a report asks for: function, source line and opcode of each instruction
+//! together.
+//!
+//! Cells are what every table with lines is added up from. They cost a look-up for each instruction
+//! of the profile, so that reports without lines are made without them. Each instruction is looked
+//! up once, block by block; what is known of it later finds its cell by the instruction's number.
+
+use super::Counts;
+use instrument::{Block, Profile};
+use std::ops::Range;
+use symbol::{ByNumber, Symbolizer};
+
+/// How finely costs are kept beside the standing tables.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Grain {
+    /// Not at all.
+    #[default]
+    None,
+    /// By function and source line.
+    Lines,
+    /// By function and opcode.
+    Opcodes,
+    /// By function, source line and opcode.
+    LinesAndOpcodes,
+    /// By function, source line and process image.
+    LinesAndImages,
+}
+
+impl Grain {
+    fn keeps_lines(self) -> bool {
+        matches!(self, Grain::Lines | Grain::LinesAndOpcodes | Grain::LinesAndImages)
+    }
+
+    fn keeps_opcodes(self) -> bool {
+        matches!(self, Grain::Opcodes | Grain::LinesAndOpcodes)
+    }
+}
+
+/// Where costs are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Cell {
+    /// Index into [`Symbolizer::functions`].
+    pub function: usize,
+    /// Number of a place in [`Symbolizer::sources`]; `None` where it is not kept or not known.
+    pub spot: Option<u32>,
+    /// Mnemonic, where it is kept.
+    pub opcode: Option<u16>,
+    /// Index into [`Profile::images`]; 0 where it is not kept.
+    pub image: u32,
+}
+
+/// Cells while they are filled.
+#[derive(Default)]
+pub(super) struct Cells {
+    pub(super) grain: Grain,
+    numbers: ByNumber<Cell, u32>,
+    /// The cell of the last instruction, which is often that of the next.
+    last: Option<(Cell, u32)>,
+    pub(super) all: Vec<(Cell, Counts)>,
+    /// By index into [`Profile::instructions`]; [`NONE`] before the instruction's block was looked
+    /// up.
+    of_instruction: Vec<u32>,
+    spots: Vec<Option<u32>>,
+}
+
+/// No cell yet.
+const NONE: u32 = u32::MAX;
+
+impl Cells {
+    pub(super) fn new(grain: Grain, profile: &Profile) -> Cells {
+        let instructions = if grain == Grain::None { 0 } else { profile.instructions.len() };
+        Cells { grain, of_instruction: vec![NONE; instructions], ..Cells::default() }
+    }
+
+    /// Whether the cell of an instruction is known.
+    pub(super) fn knows(&self, instruction: usize) -> bool {
+        self.of_instruction[instruction] != NONE
+    }
+
+    /// Looks up the cells of `wanted` instructions of a block; `what` gives function, mnemonic and
+    /// image of each.
+    pub(super) fn learn(
+        &mut self,
+        symbols: &mut Symbolizer,
+        (profile, block, wanted): (&Profile, &Block, Range<usize>),
+        what: impl Fn(&mut Symbolizer, usize) -> (usize, usize, u32),
+        empty: &Counts,
+    ) {
+        let instructions = &profile.instructions[block.first as usize..][wanted.clone()];
+        let mut spots = std::mem::take(&mut self.spots);
+        spots.clear();
+        if self.grain.keeps_lines() {
+            let module = &profile.modules[block.module as usize];
+            symbols.spots(module, block.ip, instructions.iter().map(|i| i.offset), &mut spots);
+        } else {
+            spots.resize(instructions.len(), None);
+        }
+        for (offset, &spot) in wanted.zip(&spots) {
+            let (function, mnemonic, image) = what(symbols, offset);
+            let opcode = self.grain.keeps_opcodes().then_some(mnemonic as u16);
+            let image = if self.grain == Grain::LinesAndImages { image } else { 0 };
+            let number = self.number(Cell { function, spot, opcode, image }, empty);
+            self.of_instruction[block.first as usize + offset] = number;
+        }
+        self.spots = spots;
+    }
+
+    fn number(&mut self, cell: Cell, empty: &Counts) -> u32 {
+        let number = match self.last {
+            Some((last, number)) if last == cell => number,
+            _ => *self.numbers.entry(cell).or_insert_with(|| {
+                self.all.push((cell, *empty));
+                self.all.len() as u32 - 1
+            }),
+        };
+        self.last = Some((cell, number));
+        number
+    }
+
+    /// Adds `counts` to the cell of an instruction, which was looked up.
+    pub(super) fn add(&mut self, instruction: usize, counts: &Counts) {
+        self.all[self.of_instruction[instruction] as usize].1.add(counts);
+    }
+}

@@ -1,0 +1,245 @@
+//! Which functions and variables a written name stands for.
+//!
+//! **What.** A name stands for everything that has it: all static functions of that name, all
+//! instances of a generic, all overloads, counted together in one metric. `NAME@*` makes a metric
+//! of each, `FILE!NAME` looks in one library or source file. **Why this way.** Whoever asks how
+//! often a function is called does not know how many copies of it a compiler made; a number that
+//! leaves copies out is wrong without a sign of it. **Leaves out** which source file a global
+//! function comes from: symbol tables say it of local ones.
+
+use super::metric::{matches, Named, Which};
+use super::target::{MetricTarget, Targets};
+use anyhow::{bail, Result};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use symbol::{may_include, Kind, Spellings};
+
+/// Functions that a note lists.
+const LISTED_MAX: usize = 4;
+
+/// Where a name is looked for.
+pub(super) struct Scope {
+    /// Indices into [`Targets::files`].
+    pub(super) files: Vec<usize>,
+    /// The end of a source file's path.
+    pub(super) source: Option<String>,
+}
+
+impl Scope {
+    fn holds(&self, name: &symbol::Named) -> bool {
+        let Some(wanted) = &self.source else { return true };
+        name.source.as_ref().is_some_and(|source| Path::new(source).ends_with(wanted))
+    }
+}
+
+/// A function or variable that has the name.
+#[derive(Clone, Debug)]
+struct Match {
+    address: u64,
+    size_bytes: u64,
+    kind: Kind,
+    /// The spelling that was asked for.
+    label: String,
+    symbol: String,
+    source: Option<String>,
+}
+
+impl Targets {
+    /// Adds a metric of the functions of a name, or one for each.
+    pub(super) fn functions(&mut self, named: &Named) -> Result<()> {
+        let scope = self.scope(named)?;
+        let is = |kind| matches!(kind, Kind::Function | Kind::Indirect);
+        for &file in &scope.files {
+            let found = self.matches(file, &scope, is, |name| exact(name, &named.name));
+            if found.is_empty() {
+                continue;
+            }
+            let functions: Vec<Match> =
+                found.iter().filter(|one| one.kind == Kind::Function).cloned().collect();
+            // An old version of the name beside an indirect one is not what programs call.
+            if let Some(one) = found.iter().find(|one| one.kind == Kind::Indirect) {
+                return indirect(&one.symbol);
+            }
+            return self.add_functions(named, file, functions);
+        }
+        if named.is_pattern() {
+            return self.pattern(named, &scope);
+        }
+        let known = self.said(&scope.files);
+        bail!("there is no function {named} in {known}{}", self.hint("fn", named, &scope, is))
+    }
+
+    /// Adds a metric of the variables of a name.
+    pub(super) fn variable(&mut self, named: &Named) -> Result<()> {
+        let scope = self.scope(named)?;
+        let is = |kind| kind == Kind::Variable;
+        for &file in &scope.files {
+            let mut found = self.matches(file, &scope, is, |name| exact(name, &named.name));
+            found.retain(|one| one.size_bytes > 0);
+            let chosen = self.chosen("var", named, file, found)?;
+            if chosen.is_empty() {
+                continue;
+            }
+            for (name, found) in chosen {
+                let ranges = found.iter().map(|one| one.address..one.address + one.size_bytes);
+                let ranges = ranges.collect();
+                self.add(name, MetricTarget::Data { file, ranges });
+            }
+            return Ok(());
+        }
+        let known = self.said(&scope.files);
+        bail!("there is no variable {named} in {known}{}", self.hint("var", named, &scope, is))
+    }
+
+    /// Adds a metric for each spelling that matches; a pattern without a file is one of the
+    /// program.
+    fn pattern(&mut self, named: &Named, scope: &Scope) -> Result<()> {
+        let files = if named.library.is_some() { &scope.files[..] } else { &scope.files[..1] };
+        let before = self.columns.len();
+        for &file in files {
+            let accepts = |name: &symbol::Named| {
+                let spellings = Spellings::of(&name.name);
+                Some(spellings.find(|spelling| matches(&named.name, spelling))?.to_owned())
+            };
+            let mut groups: Vec<(String, Vec<Match>)> = Vec::new();
+            let mut places: BTreeMap<String, usize> = BTreeMap::new();
+            for one in self.matches(file, scope, |kind| kind == Kind::Function, accepts) {
+                let place = *places.entry(one.label.clone()).or_insert(groups.len());
+                if place == groups.len() {
+                    groups.push((one.label.clone(), Vec::new()));
+                }
+                groups[place].1.push(one);
+            }
+            for (name, found) in groups {
+                let full = Named { name, ..named.clone() };
+                self.add_functions(&full, file, found)?;
+            }
+        }
+        if self.columns.len() == before {
+            bail!("no function of {} matches {}", self.said(files), named.name);
+        }
+        Ok(())
+    }
+
+    fn add_functions(&mut self, named: &Named, file: usize, found: Vec<Match>) -> Result<()> {
+        for (name, found) in self.chosen("fn", named, file, found)? {
+            let addresses = found.iter().map(|one| one.address).collect();
+            self.add(name, MetricTarget::Code { file, addresses });
+        }
+        Ok(())
+    }
+
+    /// What has a name, as metrics: one of all, one of each, or the one at an address.
+    fn chosen(
+        &mut self,
+        kind: &str,
+        named: &Named,
+        file: usize,
+        found: Vec<Match>,
+    ) -> Result<Vec<(String, Vec<Match>)>> {
+        if found.is_empty() {
+            return Ok(Vec::new());
+        }
+        let metric = format!("{kind}:{named}");
+        match named.which {
+            Which::All if found.len() == 1 => Ok(vec![(metric, found)]),
+            Which::All => {
+                let listed = list(named, &found);
+                let (count, file) = (found.len(), self.said(&[file]));
+                self.notes.push(format!(
+                    "{metric} counts {count} places of that name in {file} ({listed}): {metric}@* has a metric for each"
+                ));
+                Ok(vec![(metric, found)])
+            }
+            Which::Each => {
+                let name = |one: &Match| format!("{kind}:{}", apart(named, one, &found));
+                Ok(found.iter().map(|one| (name(one), vec![one.clone()])).collect())
+            }
+            Which::At(address) => {
+                let at = found.iter().find(|one| one.address == address);
+                let Some(at) = at else {
+                    bail!("{metric} is not there: that name is at {}", list(named, &found));
+                };
+                Ok(vec![(metric, vec![at.clone()])])
+            }
+        }
+    }
+
+    /// What `accepts` takes among the names of a file: each address once, by address.
+    fn matches(
+        &self,
+        file: usize,
+        scope: &Scope,
+        is: impl Fn(Kind) -> bool,
+        accepts: impl Fn(&symbol::Named) -> Option<String>,
+    ) -> Vec<Match> {
+        let mut found: Vec<Match> = Vec::new();
+        for name in &self.files[file].names {
+            if !is(name.kind) || !scope.holds(name) {
+                continue;
+            }
+            let Some(label) = accepts(name) else { continue };
+            if found.last().is_some_and(|last| last.address == name.address) {
+                continue;
+            }
+            let symbol::Named { address, size_bytes, kind, name: symbol, source } = name.clone();
+            found.push(Match { address, size_bytes, kind, label, symbol, source });
+        }
+        found
+    }
+
+    /// What to write instead of a name that nobody has.
+    fn hint(&self, kind: &str, named: &Named, scope: &Scope, is: impl Fn(Kind) -> bool) -> String {
+        let all = Scope { files: (0..self.files.len()).collect(), source: None };
+        let full = |file: usize, name: &str| format!("{kind}:{}!{name}", self.said(&[file]));
+        let others = all.files.iter().filter(|file| named.library.is_some() || scope.files.contains(file));
+        let has =
+            |&&file: &&usize| !self.matches(file, &all, &is, |name| exact(name, &named.name)).is_empty();
+        if let Some(&file) = others.clone().find(has) {
+            return format!(": did you mean {}?", full(file, &named.name));
+        }
+        for &file in scope.files.iter().chain(others) {
+            let spelt = self.files[file].names.iter().filter(|name| is(name.kind));
+            let spelt: BTreeSet<String> =
+                spelt.map(|name| Spellings::of(&name.name).shortest().to_owned()).collect();
+            let near = measure::counter::nearest(&named.name, spelt.iter().map(String::as_str));
+            if !near.is_empty() {
+                let near: Vec<String> = near.into_iter().map(|name| full(file, name)).collect();
+                return format!(": did you mean {}?", near.join(" or "));
+            }
+        }
+        format!(": {kind}:FILE!NAME looks in a library that is loaded later, or in one source file")
+    }
+}
+
+/// The name, where it is one of the symbol's spellings.
+fn exact(symbol: &symbol::Named, name: &str) -> Option<String> {
+    let includes = may_include(&symbol.name, name) && Spellings::of(&symbol.name).include(name);
+    includes.then(|| name.to_owned())
+}
+
+fn indirect(name: &str) -> Result<()> {
+    bail!(
+        "{name} is an indirect function (IFUNC): the processor decides which variant runs; name the variant (in a library with its symbol \
+         table, a pattern such as *{name}* finds them)"
+    )
+}
+
+/// A name that only this one has.
+fn apart(named: &Named, one: &Match, all: &[Match]) -> String {
+    let alike = |other: &&Match| other.source == one.source;
+    match &one.source {
+        Some(source) if named.library.is_none() && all.iter().filter(alike).count() == 1 => {
+            format!("{source}!{}", one.label)
+        }
+        _ => Named { which: Which::At(one.address), ..named.clone() }.to_string(),
+    }
+}
+
+fn list(named: &Named, found: &[Match]) -> String {
+    let mut names: Vec<String> = found.iter().take(LISTED_MAX).map(|one| apart(named, one, found)).collect();
+    if found.len() > LISTED_MAX {
+        names.push(format!("{} more", found.len() - LISTED_MAX));
+    }
+    names.join(", ")
+}

@@ -1,0 +1,202 @@
+//! Runs a request: refuses what its engine cannot count, and makes a trace of what it counted.
+
+use super::launch::{paced_by, withdraw};
+use super::partial::Partial;
+use super::request::{Collector, Engine, Request};
+use super::simulated::{Caches, Event, Simulated, Tracer, EVENTS};
+use super::target::Targets;
+use super::{kernel, native};
+use crate::run::engine::{self, exit_status};
+use crate::run::hierarchy::Hierarchy;
+use anyhow::{bail, Result};
+use event::Stream;
+use instrument::{Children, Options};
+use measure::trace::{End, Header, Metric, Source, Trace, Unit};
+use present::exit;
+use simulate::{plan_levels, WriteBacks};
+use std::sync::Arc;
+
+/// Runs a program and records it.
+///
+/// # Errors
+/// What cannot be measured, or run, in one sentence; names that do not exist, with the nearest
+/// ones.
+pub fn run(request: &Request) -> Result<Trace> {
+    match request.engine {
+        Engine::Probe | Engine::Uprobe | Engine::Jit | Engine::Simulated
+            if request.collector == Collector::Kernel =>
+        {
+            bail!(
+                "the kernel samples its own counters only: --collector kernel is for --engine native; software metrics take --collector host"
+            )
+        }
+        Engine::Uprobe if request.collector == Collector::Signal => {
+            bail!("a handler in the program does not read uprobes: --collector signal is for --engine native and --engine probe")
+        }
+        Engine::Simulated | Engine::Jit if request.collector == Collector::Signal => {
+            bail!("under the engine nobody needs a timer in the program: --collector signal is for --engine native and --engine probe")
+        }
+        Engine::Simulated | Engine::Jit => run_simulated(request),
+        Engine::Native if !request.software.is_empty() => {
+            bail!(
+                "software metrics need code in the program: count them with --engine probe, or --engine jit"
+            )
+        }
+        Engine::Native | Engine::Probe | Engine::Uprobe
+            if request.noise.is_some() || !request.ghosts.is_empty() =>
+        {
+            bail!("ghosts and noise exist in a simulated machine only: give --engine simulated")
+        }
+        Engine::Native | Engine::Probe | Engine::Uprobe => {
+            let paced = paced_by(request)?;
+            let header = |metrics| header(request, metrics);
+            match request.collector {
+                Collector::Kernel => kernel::run(request, header),
+                Collector::Host | Collector::Signal => native::run(request, paced, header),
+            }
+        }
+    }
+}
+
+fn run_simulated(request: &Request) -> Result<Trace> {
+    if request.interval.unit == Unit::Nanoseconds {
+        bail!("a simulated run has no clock: give the interval in instructions or cycles, as --every 1e6instructions");
+    }
+    let Some(machine) = &request.machine else { bail!("a simulated run needs a machine") };
+    let caches = if request.engine == Engine::Jit { Caches::Absent } else { Caches::Simulated };
+    let specs = [&request.software[..], &request.ghosts].concat();
+    let targets = Arc::new(Targets::new(&request.command.program, &specs)?);
+    let charged = Targets::new(&request.command.program, &request.software)?.columns.len();
+    let stream = match caches {
+        _ if request.noise.is_some() || targets.has_data() => Stream::Full,
+        Caches::Simulated => plan_levels(&machine.levels, WriteBacks::Ignored).stream,
+        Caches::Absent => Stream::Counts,
+    };
+    let simulated = Simulated::new(machine, stream, caches);
+    let events = events(request, &simulated, machine)?;
+    let mut header = header(request, metrics(request.engine, &events, &targets, charged));
+    header.notes.extend(targets.notes.iter().cloned());
+    let partial = Partial::new(request.partial.as_deref(), &header)?;
+    let mut tracer =
+        Tracer::new(simulated, events, targets.clone(), request.interval, request.noise, partial);
+    let options = Options { aslr: request.aslr, stream, children: Children::Released, ..Options::default() };
+    let mut probed = None;
+    let ran = if caches == Caches::Simulated && charged > 0 {
+        let counters = native::functions(&targets, charged)?;
+        let numbers: Vec<Vec<usize>> = counters.by_column.iter().flatten().cloned().collect();
+        let plan = native::plan(&targets, counters, request.layout);
+        let ran = engine::run_probed(&request.command, &options, &mut tracer, plan);
+        ran.map(|(outcome, found)| {
+            probed = Some((numbers, found));
+            outcome
+        })
+    } else {
+        engine::run_tool(&request.command, &options, &mut tracer).map(|ran| ran.0)
+    };
+    let traced = tracer.finish();
+    let outcome = ran?;
+    header.notes.extend(outcome.warnings);
+    header.notes.extend(traced.complaint);
+    let retired = outcome.profile.instructions_retired();
+    if retired != traced.instructions {
+        let more = traced.instructions.abs_diff(retired);
+        header.notes.push(format!(
+            "{more} instructions of blocks that a signal or fault cut short count as if they had run"
+        ));
+    }
+    if traced.hidden > 0 {
+        header.notes.push(format!(
+            "{} branches were followed by a signal handler or an end: not predicted",
+            traced.hidden
+        ));
+    }
+    if traced.lost > 0 {
+        header.notes.push(format!("{} records could not be read: metrics are lower bounds", traced.lost));
+    }
+    let exit_status = Some(if outcome.interrupted { exit::INTERRUPTED } else { exit_status(outcome.exit) });
+    let totals = traced.totals.into_iter().map(Some).collect();
+    let end = End { totals, exit_status, interrupted: outcome.interrupted };
+    let mut trace = Trace { records: traced.records, end: Some(end), ..Trace::new(header) };
+    if let Some((numbers, found)) = probed {
+        withdraw(&mut trace, &targets, &numbers, &found.states);
+    }
+    Ok(trace)
+}
+
+/// The events that were asked for, or all that the machine has.
+fn events(request: &Request, simulated: &Simulated, machine: &Hierarchy) -> Result<Vec<&'static Event>> {
+    if request.hardware.is_empty() {
+        return Ok(EVENTS.iter().filter(|event| simulated.has(event)).collect());
+    }
+    let find = |name: &String| {
+        let Some(event) = EVENTS.iter().find(|event| event.name == name) else {
+            let names: Vec<&str> = EVENTS.iter().map(|event| event.name).collect();
+            let near = measure::counter::nearest(name, names.iter().copied());
+            match near.is_empty() {
+                true => {
+                    bail!("the simulated machine has no event {name}: the events are {}", names.join(", "))
+                }
+                false => {
+                    bail!("the simulated machine has no event {name}: did you mean {}?", near.join(" or "))
+                }
+            }
+        };
+        if !simulated.has(event) {
+            bail!(
+                "machine {} has nothing that {name} could count: choose another with --machine",
+                machine.machine.name
+            );
+        }
+        Ok(event)
+    };
+    request.hardware.iter().map(find).collect()
+}
+
+/// The columns of a run under the engine; the first `charged` software metrics are code in the
+/// program.
+fn metrics(engine: Engine, events: &[&Event], targets: &Targets, charged: usize) -> Vec<Metric> {
+    let hardware = events.iter().map(|event| Metric::new(event.name, Source::Simulated, engine.name()));
+    let software = targets.columns.iter().enumerate().map(|(index, column)| match engine {
+        Engine::Simulated if index < charged => Metric::new(&column.name, Source::Software, "probe"),
+        Engine::Simulated => Metric::new(&column.name, Source::Ghost, "jit"),
+        _ => Metric::new(&column.name, Source::Software, "jit"),
+    });
+    hardware.chain(software).collect()
+}
+
+fn header(request: &Request, metrics: Vec<Metric>) -> Header {
+    let words = std::iter::once(&request.command.program).chain(&request.command.arguments);
+    let argv = words.map(|word| word.to_string_lossy().into_owned()).collect();
+    let simulates = request.engine == Engine::Simulated;
+    let probes = simulates || request.engine == Engine::Probe;
+    let collector = match request.engine {
+        Engine::Native | Engine::Probe if request.collector == Collector::Signal => "signal",
+        Engine::Native if request.collector == Collector::Kernel => "kernel",
+        Engine::Native | Engine::Probe | Engine::Uprobe => "host",
+        Engine::Jit | Engine::Simulated => "simulated",
+    };
+    let machine = request.machine.as_ref().filter(|_| simulates);
+    Header {
+        engine: request.engine.name().into(),
+        collector: collector.into(),
+        build_id: build_id(&request.command.program),
+        kernel: std::fs::read_to_string("/proc/sys/kernel/osrelease").ok().map(|text| text.trim().into()),
+        cpu_pin: request.pin,
+        machine: machine.map(|machine| machine.machine.name.clone()),
+        noise_seed: request.noise.map(|noise| noise.seed),
+        counter_layout: (probes && !request.software.is_empty()).then_some(request.layout),
+        environment_bytes: Some(environment_bytes()),
+        ..Header::new(argv, request.interval, metrics)
+    }
+}
+
+/// The build id of the program's file, in hexadecimal.
+fn build_id(program: &std::ffi::OsStr) -> Option<String> {
+    let listing = symbol::Listing::read(&instrument::locate(program).ok()?)?;
+    listing.build_id().map(|id| id.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// Bytes of the environment that the program inherits, names and values with their ends.
+fn environment_bytes() -> u64 {
+    std::env::vars_os().map(|(name, value)| (name.len() + value.len() + 2) as u64).sum()
+}

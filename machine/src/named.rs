@@ -1,0 +1,63 @@
+//! Machines by name and from files: every way in that reads a description.
+
+use crate::preset::PRESETS;
+use crate::{read, Error, Machine};
+use std::ffi::OsStr;
+use std::path::Path;
+
+impl Machine {
+    /// What `--machine` accepts: `host`, the name of a preset, or the path of a TOML file.
+    ///
+    /// # Errors
+    /// When it is none of these, or the file is wrong.
+    pub fn named(name: &OsStr) -> Result<Machine, Error> {
+        if name == "host" {
+            return Ok(Machine::host());
+        }
+        let path = Path::new(name);
+        match name.to_str().map(Machine::preset) {
+            Some(Ok(machine)) => Ok(machine),
+            _ if path.exists() || path.extension().is_some_and(|e| e == "toml") => Machine::from_file(path),
+            _ => Err(unknown(&name.to_string_lossy())),
+        }
+    }
+
+    /// Reads a TOML file.
+    ///
+    /// # Errors
+    /// When it cannot be read or describes no machine.
+    pub fn from_file(path: &Path) -> Result<Machine, Error> {
+        let unreadable = |e: std::io::Error| Error::Unreadable { path: path.into(), reason: e.to_string() };
+        Machine::from_toml(&std::fs::read_to_string(path).map_err(unreadable)?, path)
+    }
+
+    /// Reads a description; `path` only serves error messages. The files in `machine/machines` are
+    /// commented examples.
+    ///
+    /// # Errors
+    /// With file, line and field, and what was expected there.
+    pub fn from_toml(text: &str, path: &Path) -> Result<Machine, Error> {
+        read::machine(text, path)
+    }
+
+    /// The description as TOML: what [`Machine::from_toml`] reads back as an equal value.
+    ///
+    /// # Panics
+    /// When a number exceeds TOML's signed 64 bits, which no checked machine has.
+    pub fn to_toml(&self) -> String {
+        toml::to_string(self).expect("a checked machine has a TOML form")
+    }
+
+    /// A preset by name.
+    ///
+    /// # Errors
+    /// When there is none; the message lists them.
+    pub fn preset(name: &str) -> Result<Machine, Error> {
+        let preset = PRESETS.iter().find(|preset| preset.name == name);
+        preset.map(|preset| preset.machine()).ok_or_else(|| unknown(name))
+    }
+}
+
+fn unknown(name: &str) -> Error {
+    Error::Unknown { name: name.into(), presets: PRESETS.iter().map(|preset| preset.name).collect() }
+}

@@ -1,0 +1,231 @@
+//! The entry points: how to multiply, and from operands to a job.
+
+use super::job::{self, Destination, Job};
+use super::operand::{Op, Operand};
+use super::source::Plain;
+use super::{scale, small, threads};
+use crate::kernel::Kernel;
+use crate::strided::{Strided, StridedMut};
+use crate::tile_sizes::Tiling;
+use crate::view::ViewMut;
+use crate::{blocked, Element, Error, Real};
+
+/// How to multiply: threads, kernel, tile sizes. The default is one thread, the best kernel and the
+/// default tiling.
+///
+/// ```
+/// use lightfoot_matrix::{BlockedMatrix, Gemm, Op, Operand};
+/// let a = BlockedMatrix::<f64>::from_fn(3, 4, |i, j| (i + j) as f64)?;
+/// let b = BlockedMatrix::<f64>::from_fn(5, 4, |i, j| (i * j) as f64)?;
+/// let mut c = BlockedMatrix::zeros(3, 5)?;
+/// Gemm::new().multiply(1.0, &a, Operand::new(&b, Op::Transposed), 0.0, &mut c)?;
+/// assert_eq!(c.get(2, 4), (0..4).map(|k| ((2 + k) * 4 * k) as f64).sum::<f64>());
+/// # Ok::<(), lightfoot_matrix::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Gemm {
+    kernel: &'static Kernel,
+    tiling: Option<Tiling>,
+    pub(super) threads: usize,
+}
+
+impl Default for Gemm {
+    fn default() -> Self {
+        Gemm::new()
+    }
+}
+
+impl Gemm {
+    /// One thread, the best kernel, the default tiling.
+    pub fn new() -> Gemm {
+        Gemm { kernel: Kernel::best(), tiling: None, threads: 1 }
+    }
+
+    /// With up to `threads` threads; 0 counts as 1. Results do not depend on the number.
+    pub fn threads(self, threads: usize) -> Gemm {
+        Gemm { threads: threads.max(1), ..self }
+    }
+
+    /// With a kernel for plain arrays; blocked operands bring their own.
+    pub fn kernel(self, kernel: &'static Kernel) -> Gemm {
+        Gemm { kernel, ..self }
+    }
+
+    /// With these tile sizes.
+    pub fn tiling(self, tiling: Tiling) -> Gemm {
+        Gemm { tiling: Some(tiling), ..self }
+    }
+
+    /// `C ← α·op(A)·op(B) + β·C` on blocked operands. `op(B)` transposed is the fast way: `B` is
+    /// then used in place; otherwise, and for a transposed `A`, blocks are transposed into scratch
+    /// memory on the way.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] when shapes do not fit, [`Error::Panels`] when operands were stored for
+    /// different kernels.
+    #[inline]
+    pub fn multiply<'a, T: Element>(
+        &self,
+        alpha: T,
+        a: impl Into<Operand<'a, T>>,
+        b: impl Into<Operand<'a, T>>,
+        beta: T,
+        c: impl Into<ViewMut<'a, T>>,
+    ) -> Result<(), Error> {
+        self.multiply_views(alpha, &a.into(), &b.into(), beta, &mut c.into())
+    }
+
+    /// By reference: views that are copied a moment after they were written cost as much as a small
+    /// product.
+    fn multiply_views<T: Element>(
+        &self,
+        alpha: T,
+        a: &Operand<'_, T>,
+        b: &Operand<'_, T>,
+        beta: T,
+        c: &mut ViewMut<'_, T>,
+    ) -> Result<(), Error> {
+        check_shapes(a.shape(), b.shape(), (c.rows(), c.cols()))?;
+        // All three must be made of the same panels.
+        let panel = c.part.layout.panel();
+        for operand in [a, b] {
+            let other = operand.view.part.layout.panel();
+            if other != panel {
+                return Err(Error::Panels { left: other, right: panel });
+            }
+        }
+        // Products of one block skip the job: describing it would take longer.
+        if small::run(self.tiling, alpha, a, b, beta, c) {
+            return Ok(());
+        }
+        // The right operand is walked as Bᵀ: its operator is the opposite one.
+        let exchanged = match b.op {
+            Op::Plain => Op::Transposed,
+            Op::Transposed => Op::Plain,
+        };
+        let (k, b) = (a.shape().1, Operand { op: exchanged, ..*b });
+        // No machine is asked: the default is a constant.
+        let tiling = self.tiling.unwrap_or_else(|| Tiling::default_for::<T>(k));
+        let part = c.part;
+        self.run(&Job {
+            kernel: <T::Real as Real>::kernel(c.kernel),
+            tiling: tiling.fitted(panel),
+            m: part.rows,
+            n: part.cols,
+            k,
+            alpha,
+            beta,
+            a: a.source(),
+            b: b.source(),
+            c: Destination::Stored { storage: c.storage.as_mut_ptr(), part },
+            reach: job::reach::<T>(part.rows, part.cols, k),
+        })
+    }
+
+    /// `C ← α·A·B + β·C` on plain arrays of any strides; conversion to panels happens inside, block
+    /// by block. Use [`Strided::transposed`] for transposed operands.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] when shapes do not fit.
+    pub fn multiply_strided<T: Element>(
+        &self,
+        alpha: T,
+        a: Strided<'_, T>,
+        b: Strided<'_, T>,
+        beta: T,
+        c: StridedMut<'_, T>,
+    ) -> Result<(), Error> {
+        check_shapes((a.rows(), a.cols()), (b.rows(), b.cols()), (c.rows(), c.cols()))?;
+        // Panels want adjacent rows in C: with adjacent columns, compute Cᵀ = Bᵀ·Aᵀ.
+        let (a, b, mut c) = match c.strides() {
+            (row, 1) if row != 1 => (b.transposed(), a.transposed(), c.transposed()),
+            _ => (a, b, c),
+        };
+        let plain = |view: Strided<'_, T>| {
+            let (start, row_stride, col_stride) = view.raw();
+            Plain { start, row_stride, col_stride }
+        };
+        let (m, n, k) = (a.rows(), b.cols(), a.cols());
+        let reach = job::reach::<T>(m, n, k);
+        let (start, row_stride, col_stride) = c.raw();
+        let tiling = self.tiling.unwrap_or_else(|| Tiling::default_for::<T>(k));
+        self.run(&Job {
+            kernel: <T::Real as Real>::kernel(self.kernel),
+            tiling: tiling.fitted(blocked::panel_rows::<T>(self.kernel)),
+            m,
+            n,
+            k,
+            alpha,
+            beta,
+            a: plain(a).left(reach),
+            b: plain(b.transposed()).right(reach),
+            c: Destination::Plain { start, row_stride, col_stride },
+            reach,
+        })
+    }
+
+    fn run<T: Element>(&self, job: &Job<T>) -> Result<(), Error> {
+        if job.m == 0 || job.n == 0 {
+            return Ok(());
+        }
+        // Nothing to multiply: the operands are not read.
+        if job.k == 0 || job.alpha == T::ZERO {
+            // SAFETY: `C` is borrowed mutably by the caller of this function, whole.
+            unsafe { scale::scale(&job.c, job.m, job.n, job.beta) };
+            return Ok(());
+        }
+        threads::run(job, self.threads)
+    }
+}
+
+#[inline]
+fn check_shapes(a: (usize, usize), b: (usize, usize), c: (usize, usize)) -> Result<(), Error> {
+    match a.1 == b.0 && (a.0, b.1) == c {
+        true => Ok(()),
+        false => Err(misfit(a, b, c)),
+    }
+}
+
+/// The error that names the shapes that do not fit.
+#[cold]
+fn misfit(a: (usize, usize), b: (usize, usize), c: (usize, usize)) -> Error {
+    if a.1 != b.0 {
+        return Error::Shape { what: "columns of op(A) and rows of op(B)", left: a, right: b };
+    }
+    Error::Shape { what: "the shapes of op(A)·op(B) and of C", left: (a.0, b.1), right: c }
+}
+
+/// `C ← α·A·B + β·C` on plain arrays: `C` is m×n, `A` m×k, `B` k×n; `rs…` and `cs…` are row and
+/// column strides.
+///
+/// ```
+/// let (a, b, mut c) = ([1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0], [f64::NAN; 4]);
+/// lightfoot_matrix::gemm(2, 2, 2, 1.0, &a, 2, 1, &b, 2, 1, 0.0, &mut c, 2, 1)?;
+/// assert_eq!(c, [19.0, 22.0, 43.0, 50.0]);
+/// # Ok::<(), lightfoot_matrix::Error>(())
+/// ```
+///
+/// # Errors
+/// [`Error::OutOfBounds`] when strides reach outside a slice, [`Error::Overlap`] when entries of
+/// `C` coincide.
+#[allow(clippy::too_many_arguments, reason = "the signature that callers of a BLAS know")]
+pub fn gemm<T: Element>(
+    m: usize,
+    n: usize,
+    k: usize,
+    alpha: T,
+    a: &[T],
+    rsa: isize,
+    csa: isize,
+    b: &[T],
+    rsb: isize,
+    csb: isize,
+    beta: T,
+    c: &mut [T],
+    rsc: isize,
+    csc: isize,
+) -> Result<(), Error> {
+    let a = Strided::new(a, m, k, rsa, csa)?;
+    let b = Strided::new(b, k, n, rsb, csb)?;
+    Gemm::new().multiply_strided(alpha, a, b, beta, StridedMut::new(c, m, n, rsc, csc)?)
+}

@@ -1,0 +1,93 @@
+//! What a microkernel is called with: one register tile of work.
+
+/// Largest number of row panels that any kernel takes at once.
+pub const MAX_PANELS: usize = 3;
+
+/// Where the operands of a multiplication are expected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// In the first and second level: fetching ahead costs more than it brings.
+    Near,
+    /// Beyond the second level.
+    Far,
+}
+
+/// One register tile of work. Strides count elements.
+#[derive(Clone, Copy, Debug)]
+pub struct MicrokernelArguments<T> {
+    /// Depth of the product: columns of `A`, rows of `B`. Zero is allowed.
+    pub k: usize,
+    /// First panel of `A`: `panel` adjacent rows of column 0.
+    pub a: *const T,
+    /// From one panel of `A` to the next.
+    pub a_panel: isize,
+    /// From one column of `A` to the next.
+    pub a_step: isize,
+    /// The column group of `B`: the first number of row 0.
+    pub b: *const T,
+    /// From one column of `B` to the next.
+    pub b_column: isize,
+    /// From one row of `B` to the next.
+    pub b_step: isize,
+    /// First entry of the tile of `C`.
+    pub c: *mut T,
+    /// From one panel of `C` to the next.
+    pub c_panel: isize,
+    /// From one column of `C` to the next.
+    pub c_column: isize,
+    /// Rows of the last panel of `C` that are there, 1 to `panel`.
+    pub last_rows: usize,
+    /// Factor of the product.
+    pub alpha: T,
+    /// Factor of what `C` held; zero means that `C` is not read.
+    pub beta: T,
+    /// What later calls will read of `A`: fetched meanwhile when `reach` is far. Never
+    /// dereferenced.
+    pub next: *const T,
+    /// Where the operands are expected.
+    pub reach: Reach,
+}
+
+impl<T: Copy + Default> MicrokernelArguments<T> {
+    /// Column `j` of panel `p` of `C`.
+    #[inline(always)]
+    pub(super) fn c_at(&self, p: usize, j: usize) -> *mut T {
+        self.c.wrapping_offset(p as isize * self.c_panel + j as isize * self.c_column)
+    }
+
+    /// Calls `change` with column `j` of panel `p` of `P`; where rows are missing, with a copy
+    /// whose rows are then taken over.
+    ///
+    /// # Safety
+    /// As for [`MicroKernel`]; `ROWS` is the panel.
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+    #[inline(always)]
+    pub(super) unsafe fn through<const P: usize, const ROWS: usize>(
+        &self,
+        p: usize,
+        j: usize,
+        change: impl FnOnce(*mut T),
+    ) {
+        let at = self.c_at(p, j);
+        if p + 1 < P || self.last_rows == ROWS {
+            return change(at);
+        }
+        let mut copy = [T::default(); ROWS];
+        // SAFETY: the first `last_rows` rows of the last panel are there. What is read where β = 0
+        // is not used.
+        unsafe {
+            copy.as_mut_ptr().copy_from_nonoverlapping(at, self.last_rows);
+            change(copy.as_mut_ptr());
+            at.copy_from_nonoverlapping(copy.as_ptr(), self.last_rows);
+        }
+    }
+}
+
+/// A kernel for one number of panels and of columns.
+///
+/// # Safety
+/// The processor has the kernel's features; `panel` numbers are readable at
+/// `a + p·a_panel + i·a_step` for every panel `p` of the kernel and `i < k`, and one at
+/// `b + j·b_column + i·b_step` for every column `j`; every `c + p·c_panel + j·c_column` starts
+/// `panel` writable numbers, or `last_rows` in the last panel (initialised unless `beta` is 0).
+pub type MicroKernel<T> = unsafe fn(&MicrokernelArguments<T>);

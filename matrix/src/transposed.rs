@@ -1,0 +1,69 @@
+//! Transposition of blocked matrices, by panel × panel blocks that lie in one piece on both sides.
+
+use crate::panel::{self, Block, Panels};
+use crate::view::Part;
+use crate::{BlockedMatrix, Element, Error};
+
+impl<T: Element> BlockedMatrix<T> {
+    /// Aᵀ, stored for the same kernel with the same tile. Every element is read and written once.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`] when the padded size overflows (the padding of Aᵀ differs from that of
+    /// A).
+    pub fn transposed(&self) -> Result<BlockedMatrix<T>, Error> {
+        let mut out = BlockedMatrix::with(self.kernel(), self.cols(), self.rows(), self.layout().tile())?;
+        transpose_into(self, &mut out);
+        Ok(out)
+    }
+}
+
+/// Rows `row..` of the operand are columns of the stored matrix; every panel of the storage holds
+/// `panel` steps of `k` for all of them, so blocks of `panel` × `panel` lie in one piece on both
+/// sides.
+///
+/// # Safety
+/// The rectangle lies in the stored matrix, whose memory is alive; `to` has room for it.
+pub(crate) unsafe fn transpose_block<T: Element>(
+    storage: *const T,
+    part: Part,
+    (row, rows): (usize, usize),
+    (k, depth): (usize, usize),
+    to: Panels<*mut T>,
+) {
+    let panel = to.panel;
+    for first in (0..rows).step_by(panel) {
+        let count = panel.min(rows - first);
+        let target = to.start.wrapping_add(first / panel * to.stride);
+        let mut done = 0;
+        while done < depth {
+            let from_row = part.first_row + k + done;
+            let steps = (panel - from_row % panel).min(depth - done);
+            let from = storage.wrapping_add(part.layout.offset(from_row, part.first_col + row + first));
+            let block =
+                Block { start: from, row_stride: panel as isize, col_stride: 1, rows: count, cols: steps };
+            let into = Panels { start: target.wrapping_add(done * panel), stride: to.stride, panel };
+            // SAFETY: `count` columns from `first` on lie in one strip (`rows` of a block never
+            // cross one, because strips are whole multiples of a panel), `steps` rows in one panel
+            // of it.
+            unsafe { panel::pack(block, into, T::ZERO) };
+            done += steps;
+        }
+    }
+}
+
+/// `to ← fromᵀ`, both in panels of the same height.
+fn transpose_into<T: Element>(from: &BlockedMatrix<T>, to: &mut BlockedMatrix<T>) {
+    let part = from.view().part;
+    let layout = *to.layout();
+    assert_eq!((layout.rows(), layout.cols(), layout.panel()), (part.cols, part.rows, part.layout.panel()));
+    let (storage, target) = (from.storage().as_ptr(), to.storage_mut());
+    for first in (0..layout.cols()).step_by(layout.tile()) {
+        let depth = layout.tile().min(layout.cols() - first);
+        let start = target[layout.offset(0, first)..].as_mut_ptr();
+        let stride = layout.panel_stride(layout.strip_of(first).0);
+        let panels = Panels { start, stride, panel: layout.panel() };
+        // SAFETY: columns `first..first + depth` of `to` are rows of `from`, and the strip holds
+        // all its panels.
+        unsafe { transpose_block(storage, part, (0, layout.rows()), (first, depth), panels) };
+    }
+}

@@ -1,0 +1,172 @@
+//! Everything about a run but its records: what may have influenced the numbers.
+
+use serde::{Deserialize, Serialize};
+
+/// The number of this shape of header.
+pub const SCHEMA: u32 = 1;
+
+/// The origin of a metric's numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Source {
+    /// The processor's performance-monitoring unit.
+    Pmu,
+    /// The kernel: page faults, context switches, time on a CPU.
+    Kernel,
+    /// A simulated machine that the program's events were fed to.
+    Simulated,
+    /// Code that was added to the program.
+    Software,
+    /// The engine, without charging the program for it: what a software metric would have been,
+    /// undisturbed.
+    Ghost,
+    /// The collector about itself.
+    Collector,
+}
+
+impl Source {
+    /// The word in files and reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Source::Pmu => "pmu",
+            Source::Kernel => "kernel",
+            Source::Simulated => "simulated",
+            Source::Software => "software",
+            Source::Ghost => "ghost",
+            Source::Collector => "collector",
+        }
+    }
+
+    /// Whether the metric exists without instrumentation, so that runs with and without can be
+    /// compared by it.
+    pub fn is_hardware(self) -> bool {
+        matches!(self, Source::Pmu | Source::Kernel | Source::Simulated)
+    }
+}
+
+/// A column of a trace.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Metric {
+    /// Its name: an event (`page-faults`), or `fn:NAME`, `var:NAME`, `addr:RANGE`,
+    /// `line:FILE:LINE`.
+    pub name: String,
+    /// The one who counted it.
+    pub source: Source,
+    /// By which mechanism: `perf`, `probe`, `probe-atomic`, `uprobe`, `jit`, `simulated`, ...
+    pub mechanism: String,
+}
+
+impl Metric {
+    /// A metric.
+    pub fn new(name: impl Into<String>, source: Source, mechanism: impl Into<String>) -> Metric {
+        Metric { name: name.into(), source, mechanism: mechanism.into() }
+    }
+}
+
+/// What intervals, starts and lengths are counted in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Unit {
+    /// Nanoseconds of the monotonic clock.
+    Nanoseconds,
+    /// Instructions that the program retired.
+    Instructions,
+    /// Cycles of the simulated machine.
+    Cycles,
+}
+
+impl Unit {
+    /// The word in files and reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Unit::Nanoseconds => "nanoseconds",
+            Unit::Instructions => "instructions",
+            Unit::Cycles => "cycles",
+        }
+    }
+}
+
+/// How long an interval is meant to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Interval {
+    /// In `unit`s; at least 1.
+    pub length: u64,
+    /// The unit of `length`.
+    pub unit: Unit,
+}
+
+/// Where the counters of added code lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Layout {
+    /// One after the other: eight to a cache line.
+    Packed,
+    /// One per cache line.
+    Line,
+    /// One per page, all in the same set of a first-level cache.
+    Page,
+    /// Shuffled by this seed.
+    Seed(u64),
+}
+
+/// Everything about a run but its records.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Header {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// Version of lightfoot that wrote it.
+    pub version: String,
+    /// The program and its arguments; what is not UTF-8 is shown with U+FFFD.
+    pub argv: Vec<String>,
+    /// The program's build id, or another fingerprint of its file, in hexadecimal.
+    pub build_id: Option<String>,
+    /// How often was recorded.
+    pub interval: Interval,
+    /// `native`, `probe`, `jit`, `uprobe` or `simulated`.
+    pub engine: String,
+    /// `host`, `signal` or `simulated`.
+    pub collector: String,
+    /// The columns.
+    pub metrics: Vec<Metric>,
+    /// The kernel's release.
+    pub kernel: Option<String>,
+    /// The CPU that the program was bound to.
+    pub cpu_pin: Option<u32>,
+    /// Bytes of the program's environment, names and values with their ends.
+    pub environment_bytes: Option<u64>,
+    /// What stack, libraries and heap were placed by: `None` is the kernel's own chance, or none
+    /// where randomisation is off.
+    pub layout_seed: Option<u64>,
+    /// Where software counters lie.
+    pub counter_layout: Option<Layout>,
+    /// The simulated machine's name.
+    pub machine: Option<String>,
+    /// Seed of simulated noise of an operating system.
+    pub noise_seed: Option<u64>,
+    /// What could not be measured and why, and other things a reader should know.
+    pub notes: Vec<String>,
+}
+
+impl Header {
+    /// A header with nothing optional.
+    pub fn new(argv: Vec<String>, interval: Interval, metrics: Vec<Metric>) -> Header {
+        Header {
+            schema: SCHEMA,
+            version: env!("CARGO_PKG_VERSION").into(),
+            argv,
+            build_id: None,
+            interval,
+            engine: "native".into(),
+            collector: "host".into(),
+            metrics,
+            kernel: None,
+            cpu_pin: None,
+            environment_bytes: None,
+            layout_seed: None,
+            counter_layout: None,
+            machine: None,
+            noise_seed: None,
+            notes: Vec::new(),
+        }
+    }
+}

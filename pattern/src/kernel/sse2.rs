@@ -1,0 +1,7 @@
+//! The interpreter in plain Rust, whose baseline on x86-64 is SSE2, behind a transposition with it.
+
+use super::member::Member;
+use super::portable;
+
+/// What the family's table needs of this kernel.
+pub(super) const MEMBER: Member = Member { transposer: "sse2", ..portable::MEMBER };

@@ -1,0 +1,76 @@
+//! What the plan asks of an expression: how large it is, whether it holds characters beyond ASCII,
+//! whether a string that every match contains is worth looking for first.
+//!
+//! **Why a file of its own.** These are facts of the syntax tree alone; the plan weighs them. The
+//! rates below were measured beside the engines that they choose between. **Leaves out** which
+//! string is the rarest: `literal::required` finds it.
+
+use crate::literal::required::{self, Cost};
+use regex_syntax::hir::{Class, Hir, HirKind};
+
+/// Streams without Unicode classes are nearly as fast as memory: only strings with pairs of bytes
+/// that are this rare are looked for first.
+const RARE_PAIR: u32 = 11;
+
+/// Where streams need no Unicode classes: confirming a line costs as much as streams over
+/// `sparse_bytes` bytes, and compiling their program as much as confirming `patience_lines` lines.
+const COST: Cost = Cost { sparse_bytes: 1 << 10, patience_lines: 256 };
+
+/// What a search for a string may spare where streams need Unicode classes.
+const UNICODE_COST: Cost = Cost { sparse_bytes: 384, patience_lines: 4 << 10 };
+
+/// Whether a class holds characters of several bytes.
+pub(super) fn has_long_characters(hir: &Hir) -> bool {
+    match hir.kind() {
+        HirKind::Class(Class::Unicode(class)) => class.maximum_len().is_some_and(|bytes| bytes > 1),
+        HirKind::Repetition(repetition) => has_long_characters(&repetition.sub),
+        HirKind::Capture(capture) => has_long_characters(&capture.sub),
+        HirKind::Concat(subs) | HirKind::Alternation(subs) => subs.iter().any(has_long_characters),
+        HirKind::Empty | HirKind::Literal(_) | HirKind::Look(_) | HirKind::Class(Class::Bytes(_)) => false,
+    }
+}
+
+/// Whether a string that every match contains is likely to be found faster than streams run.
+pub(super) fn has_rare_string(hir: &Hir) -> bool {
+    required::rarest(hir).is_some_and(|string| match has_long_characters(hir) {
+        true => string.len() > 1,
+        false => string.len() > 2 && required::rarest_pair(string) <= RARE_PAIR,
+    })
+}
+
+/// What streams cost that a search for a string may spare.
+pub(super) fn cost_of_streams(hir: &Hir) -> Cost {
+    if has_long_characters(hir) {
+        UNICODE_COST
+    } else {
+        COST
+    }
+}
+
+/// Letters of all literals and classes.
+pub(super) fn letters(hir: &Hir) -> usize {
+    match hir.kind() {
+        HirKind::Literal(literal) => literal.0.len(),
+        HirKind::Class(_) => 1,
+        HirKind::Repetition(repetition) => letters(&repetition.sub),
+        HirKind::Capture(capture) => letters(&capture.sub),
+        HirKind::Concat(subs) | HirKind::Alternation(subs) => subs.iter().map(letters).sum(),
+        HirKind::Empty | HirKind::Look(_) => 0,
+    }
+}
+
+/// What matches wherever `hir` does, without assertions about words.
+pub(super) fn without_word_boundaries(hir: &Hir) -> Hir {
+    let all = |subs: &[Hir]| subs.iter().map(without_word_boundaries).collect();
+    match hir.kind() {
+        HirKind::Look(look) if regex_syntax::hir::LookSet::singleton(*look).contains_word() => Hir::empty(),
+        HirKind::Repetition(repetition) => {
+            let sub = Box::new(without_word_boundaries(&repetition.sub));
+            Hir::repetition(regex_syntax::hir::Repetition { sub, ..repetition.clone() })
+        }
+        HirKind::Capture(capture) => without_word_boundaries(&capture.sub),
+        HirKind::Concat(subs) => Hir::concat(all(subs)),
+        HirKind::Alternation(subs) => Hir::alternation(all(subs)),
+        _ => hir.clone(),
+    }
+}

@@ -1,0 +1,275 @@
+//! One expression, and what it answers about lines and about places in them.
+
+use super::automaton::Automaton;
+use super::options::{Options, Unit};
+use super::spans::Spans;
+use super::starts::{End, Scratch, Starts};
+use crate::plan::Plan;
+use std::fmt;
+use std::ops::{ControlFlow, Range};
+
+/// [`Regex::first_line`] looks this far before it sets anything up.
+const NEAR_BYTES: usize = 2 << 10;
+
+/// A compiled expression.
+///
+/// A clone is cheap and should be made for each thread, as clones do not share scratch memory.
+#[derive(Clone)]
+pub struct Regex {
+    pub(super) spans: Spans,
+    pub(super) plan: Plan,
+    pub(super) options: Options,
+    /// A byte that no match contains and that ends lines, where matches lie within lines.
+    pub(super) within_lines: bool,
+    pub(super) can_be_empty: bool,
+    pub(super) hir: std::sync::Arc<regex_syntax::hir::Hir>,
+    pub(super) starts: std::sync::Arc<std::sync::OnceLock<Option<Starts>>>,
+}
+
+impl Regex {
+    /// The options it was built with.
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// Whether any line of `text` matches.
+    ///
+    /// ```
+    /// let regex = lightfoot_pattern::Regex::new(r"\d+ms$")?;
+    /// assert!(regex.is_match(b"start\nready after 20ms\nend\n"));
+    /// # Ok::<(), lightfoot_pattern::regex::Error>(())
+    /// ```
+    pub fn is_match(&self, text: &[u8]) -> bool {
+        match self.options.unit {
+            Unit::Text => self.spans().is_match(text),
+            Unit::Line => self.matching_lines(text, |_| ControlFlow::Break(())).is_break(),
+        }
+    }
+
+    /// The number of lines of `text` that match. A last line without terminator counts; the empty
+    /// text has no line.
+    pub fn count_lines(&self, text: &[u8]) -> u64 {
+        if self.options.unit == Unit::Line {
+            return self.plan.count(self.spans(), text);
+        }
+        let mut count = 0;
+        let _ = self.matching_lines(text, |_| {
+            count += 1;
+            ControlFlow::Continue(())
+        });
+        count
+    }
+
+    /// Pushes each matching line, its terminator included, in order, until `push` breaks.
+    ///
+    /// With [`Unit::Text`] a line matches when a match begins in it.
+    ///
+    /// ```
+    /// use std::ops::ControlFlow;
+    /// let regex = lightfoot_pattern::Regex::new("o")?;
+    /// let mut lines = Vec::new();
+    /// let _ = regex.matching_lines(b"one\nsix\ntwo", |line| {
+    ///     lines.push(line);
+    ///     ControlFlow::Continue(())
+    /// });
+    /// assert_eq!(lines, [0..4, 8..11]);
+    /// # Ok::<(), lightfoot_pattern::regex::Error>(())
+    /// ```
+    pub fn matching_lines(
+        &self,
+        text: &[u8],
+        mut push: impl FnMut(Range<usize>) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        match self.options.unit {
+            Unit::Line => self.plan.lines(self.spans(), text, &mut push),
+            Unit::Text => self.lines_of_matches(text, &mut push),
+        }
+    }
+
+    /// The first matching line, its terminator included.
+    ///
+    /// For callers that ask again behind each answer: where lines match often, a look at the next
+    /// two kilobytes by the automaton is much cheaper than setting up streams.
+    pub fn first_line(&self, text: &[u8]) -> Option<Range<usize>> {
+        let near = text.len().min(NEAR_BYTES);
+        let near =
+            if near == 0 { 0 } else { crate::line::end_of(text, near - 1, self.options.terminator.byte()) };
+        let mut found = None;
+        let mut first = |line: Range<usize>| {
+            found = Some(line);
+            ControlFlow::Break(())
+        };
+        let near_has = match self.options.unit {
+            Unit::Line => self.plan.lines_nearby(self.spans(), &text[..near], &mut first),
+            Unit::Text => self.lines_of_matches(text, &mut first),
+        };
+        if near_has.is_continue() && self.options.unit == Unit::Line {
+            let _ = self
+                .plan
+                .lines(self.spans(), &text[near..], &mut |line| first(near + line.start..near + line.end));
+        }
+        found
+    }
+
+    fn lines_of_matches(
+        &self,
+        text: &[u8],
+        push: &mut dyn FnMut(Range<usize>) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let mut past = 0;
+        for found in self.find_iter(text) {
+            if found.start >= past && found.start < text.len() {
+                let line = crate::line::around(text, found.start, self.options.terminator.byte());
+                past = line.end;
+                push(line)?;
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// The first match at or after `at`; what lies before `at` is seen by look-behind such as `\b`.
+    pub fn find_at(&self, text: &[u8], at: usize) -> Option<Range<usize>> {
+        self.spans.search(text, at..text.len())
+    }
+
+    /// Pushes the matches of one line, given without its terminator, in order.
+    ///
+    /// ```
+    /// let mut found = Vec::new();
+    /// let regex = lightfoot_pattern::Regex::new("[0-9]+")?;
+    /// regex.matches_of_line(b"7 of 12", |span| found.push(span));
+    /// assert_eq!(found, [0..1, 5..7]);
+    /// # Ok::<(), lightfoot_pattern::regex::Error>(())
+    /// ```
+    pub fn matches_of_line(&self, line: &[u8], mut push: impl FnMut(Range<usize>)) {
+        let (mut at, mut last_end) = (0, None);
+        while let Some(found) = self.next_match(line, at, line.len(), last_end) {
+            (at, last_end) = (found.end, Some(found.end));
+            push(found);
+        }
+    }
+
+    /// Pushes all matches of a text of whole lines, those that [`Regex::find_iter`] finds, in
+    /// order: the way for texts in which matches are many. The number of places that took the
+    /// general engine, which costs more than asking it for whole lines; none, and nothing was
+    /// pushed, where there is no such way for this expression.
+    ///
+    /// Cost: the text is copied and scanned once, whether or not it matches, and each match costs a
+    /// look at its bytes.
+    ///
+    /// ```
+    /// use lightfoot_pattern::regex::Scratch;
+    /// let regex = lightfoot_pattern::Regex::new("[a-z]+ing")?;
+    /// let mut found = Vec::new();
+    /// let text = b"sing\ndancing\n";
+    /// let way = regex.each_match(text, &mut Scratch::default(), |span| found.push(span));
+    /// assert!(way.is_none() || found == [0..4, 5..12]);
+    /// # Ok::<(), lightfoot_pattern::regex::Error>(())
+    /// ```
+    pub fn each_match(
+        &self,
+        text: &[u8],
+        scratch: &mut Scratch,
+        mut push: impl FnMut(Range<usize>),
+    ) -> Option<u64> {
+        let starts = self.starts.get_or_init(|| Starts::new(&self.hir, &self.options)).as_ref()?;
+        starts.mark(text, scratch);
+        let (mut at, mut undecided) = (0, 0);
+        while let Some(start) = scratch.next(text.len(), at) {
+            let end = match starts.end_of(text, start) {
+                End::At(end) => Some(end),
+                End::Nowhere => None,
+                End::Unknown => {
+                    undecided += 1;
+                    self.end_within_line(text, start)
+                }
+            };
+            if let Some(end) = end {
+                push(start..end);
+            }
+            at = end.unwrap_or(start + 1);
+        }
+        Some(undecided)
+    }
+
+    /// Where the match that starts at `start` ends, by the general engine in the rest of the line.
+    fn end_within_line(&self, text: &[u8], start: usize) -> Option<usize> {
+        // What stands before matters as far as one character.
+        let near = start.saturating_sub(4);
+        let from = near + crate::line::start_of(&text[near..], start - near, b'\n');
+        let end = start + memchr::memchr(b'\n', &text[start..]).unwrap_or(text.len() - start);
+        self.spans.end_of(&text[from..end], start - from).map(|end| from + end)
+    }
+
+    /// The next match within `at..end`, by the rules of `regex`: an empty match right behind a
+    /// match is skipped.
+    #[inline]
+    pub(super) fn next_match(
+        &self,
+        text: &[u8],
+        mut at: usize,
+        end: usize,
+        last_end: Option<usize>,
+    ) -> Option<Range<usize>> {
+        while at <= end {
+            let found = self.spans.search(text, at..end)?;
+            if !found.is_empty() || last_end != Some(found.end) {
+                return Some(found);
+            }
+            // With UTF-8 semantics the automaton itself skips the rest of a character.
+            at = found.end + 1;
+        }
+        None
+    }
+
+    /// Whether an empty string can be a match.
+    pub fn can_be_empty(&self) -> bool {
+        self.can_be_empty
+    }
+
+    /// What was chosen for this pattern and why, in lines for people.
+    ///
+    /// ```
+    /// let regex = lightfoot_pattern::Regex::new("needle")?;
+    /// assert!(regex.explain().starts_with("engine: literal"));
+    /// # Ok::<(), lightfoot_pattern::regex::Error>(())
+    /// ```
+    pub fn explain(&self) -> String {
+        self.plan.explain()
+    }
+
+    /// What the patterns came to, options applied.
+    pub fn hir(&self) -> &regex_syntax::hir::Hir {
+        &self.hir
+    }
+
+    /// The bit-stream program that the engine runs, where it runs one.
+    pub fn program(&self) -> Option<&crate::program::BitProgram> {
+        self.plan.program()
+    }
+
+    /// The engine's name.
+    pub fn engine(&self) -> &'static str {
+        self.plan.engine()
+    }
+
+    /// The pattern on the machine's card, for texts that live there:
+    /// [`crate::kernel::cuda::GpuText::upload`] brings them, and any number of patterns search
+    /// them.
+    ///
+    /// # Errors
+    /// The pattern has no exact program, or there is no card, in one sentence.
+    pub fn on_card(&self) -> Result<crate::kernel::cuda::GpuProgram, crate::kernel::cuda::CudaError> {
+        crate::plan::for_card(&self.hir, &self.options)
+    }
+
+    pub(crate) fn spans(&self) -> &Automaton {
+        self.spans.general()
+    }
+}
+
+impl fmt::Debug for Regex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Regex").field("engine", &self.engine()).field("options", &self.options).finish()
+    }
+}

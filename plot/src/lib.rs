@@ -1,0 +1,26 @@
+//! Plots as SVG: small, self-contained, readable by day and by night.
+//!
+//! One frame, one set of colours, and one way to write words and numbers; a file for each kind:
+//! [`bars`] of ratios, [`heat_map`]s of verdicts, [`curves`] over axes as they are, [`lines`] over
+//! items or bytes, [`tiles`] over tile sizes. Colours are those of Okabe and Ito (2008), which
+//! people with any colour vision tell apart; nothing is told by colour alone. **Leaves out**
+//! scripts, fonts and error bars.
+//!
+//! ```
+//! use lightfoot_plot::lines::{lines, Axis, Lines, Series};
+//!
+//! let points = vec![(1e3, 10.0), (1e6, 80.0)];
+//! let series = vec![Series { name: "binary search".into(), points }];
+//! let title = "Time of a lookup".into();
+//! let svg = lines(&Lines { title, x: "keys", y: "ns", axis: Axis::Linear, series });
+//! assert!(svg.starts_with("<svg") && svg.contains("binary search"));
+//! ```
+
+#![forbid(unsafe_code)]
+
+pub mod bars;
+pub mod curves;
+pub mod heat_map;
+pub mod lines;
+mod svg;
+pub mod tiles;

@@ -1,0 +1,102 @@
+//! Forged files, a test: any word changed and all checksums made to match. An index that opens such
+//! a file answers within its bounds or refuses it; it never leaves its lines.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use crate::file::{checksum, checksum_words, HEADER_LINES};
+use crate::line::{lanes, lanes_mut, Line, LINE_BYTES};
+use crate::sample::{Distribution, Random};
+use crate::{BytesIndex, Index, Key, Options, LAYOUTS};
+
+/// The bytes with some changed and the checksums made to match.
+fn forged(bytes: &[u8], random: &mut Random) -> Vec<u8> {
+    let lines = bytes.len() / LINE_BYTES;
+    let mut forged = alloc::vec![Line::ZERO; lines];
+    lanes_mut::<u8>(&mut forged).copy_from_slice(bytes);
+    for _ in 0..=random.below(3) {
+        // The header, its neighbourhood and the rest are equally likely.
+        let reach = [24, 64, lines * 8][random.below(3) as usize].min(lines * 8);
+        let word = &mut lanes_mut::<u64>(&mut forged)[random.below(reach as u64) as usize];
+        *word = match random.below(6) {
+            0 => word.wrapping_add(1),
+            1 => word.wrapping_sub(1),
+            2 => 0,
+            3 => u64::MAX,
+            4 => *word ^ 1 << random.below(64),
+            _ => random.bits() >> random.below(64),
+        };
+    }
+    let payload = checksum(&forged[HEADER_LINES..]);
+    let words = lanes_mut::<u64>(&mut forged);
+    words[22] = payload;
+    words[23] = checksum_words(&words[..23]);
+    lanes::<u8>(&forged).to_vec()
+}
+
+/// Opens forged bytes and, when they are accepted, asks everything there is to ask.
+fn ask<K: Key>(bytes: &[u8], queries: &[K]) -> bool {
+    let Ok(index) = Index::<K>::from_bytes(bytes) else { return false };
+    let mut ranks = alloc::vec![0; queries.len()];
+    index.batch(queries, &mut ranks);
+    for (&query, &rank) in queries.iter().zip(&ranks) {
+        assert!(rank <= index.len());
+        assert_eq!(index.lower_bound(query), rank);
+        assert!(index.upper_bound(query) >= rank);
+    }
+    assert_eq!(index.iter().count(), index.len());
+    index.get(index.len() / 2);
+    true
+}
+
+fn forge<K: Key>(keys: &[K], queries: &[K], rounds: usize) -> usize {
+    let mut random = Random::new(K::TYPE as u64);
+    let mut accepted = 0;
+    let rounds = if cfg!(miri) { 2 } else { rounds };
+    for entry in LAYOUTS {
+        let options = Options { layout: Some(entry.layout), ..Options::default() };
+        let Ok(index) = Index::build_with(keys, &options) else { continue };
+        let bytes = index.to_bytes();
+        accepted += (0..rounds).filter(|_| ask(&forged(&bytes, &mut random), queries)).count();
+    }
+    accepted
+}
+
+#[test]
+fn a_forged_file_is_refused_or_answers() {
+    let mut accepted = 0;
+    for (n, distribution) in
+        [(300, Distribution::Uniform), (5000, Distribution::Uniform), (2000, Distribution::OneKey)]
+    {
+        let wide = distribution.keys(if cfg!(miri) { n / 10 } else { n }, u64::MAX, 9);
+        let narrow: Vec<u32> = wide.iter().map(|&key| (key >> 32) as u32).collect();
+        let dense: Vec<u32> = wide.iter().map(|&key| (key >> 44) as u32).collect();
+        let giant: Vec<u128> = wide.iter().map(|&key| u128::from(key) << 30).collect();
+        let queries: Vec<u64> = wide.iter().step_by(7).copied().chain([0, u64::MAX]).collect();
+        let short: Vec<u32> = queries.iter().map(|&query| (query >> 32) as u32).collect();
+        accepted += forge(&wide, &queries, 400);
+        accepted += forge(&narrow, &short, 400);
+        accepted += forge(&dense, &short, 400);
+        accepted += forge(&giant, &[0, 1 << 80, u128::MAX], 200);
+    }
+    assert!(
+        accepted > 0 || cfg!(miri),
+        "a forgery of unused bytes is accepted, so the others were refused for a reason"
+    );
+}
+
+#[test]
+fn forged_strings_are_refused_or_answer() {
+    let rounds = if cfg!(miri) { 20 } else { 2000 };
+    let strings: Vec<String> = (0..rounds).map(|i| alloc::format!("key/{:05}", i * 7 % 9001)).collect();
+    let bytes = BytesIndex::build_unsorted(strings).unwrap().to_bytes();
+    let mut random = Random::new(6);
+    for _ in 0..rounds {
+        let Ok(index) = BytesIndex::from_bytes(&forged(&bytes, &mut random)) else { continue };
+        for query in [&b"key/00100"[..], b"", b"key/", b"kez", b"key/\xff"] {
+            assert!(index.equal_range(query).end <= index.len());
+            index.starting_with(query);
+        }
+        assert_eq!(index.iter().count(), index.len());
+    }
+}

@@ -1,0 +1,115 @@
+//! What a layout must say about itself and do, whatever the layout.
+//!
+//! A *shape* is the plan of an index: a few numbers from which every address follows. Each layout
+//! has a shape type of its own, which implements [`Contents`] (everything that needs no instruction
+//! set, callable through a pointer) and [`Method`] (building and searching, compiled for each
+//! instruction set). The table of layouts, in the parent module, is made from these two.
+
+use alloc::string::String;
+use core::ops::Range;
+
+use crate::lane::{Exact, Lane};
+use crate::line::Line;
+use crate::memory::{Draft, Memory};
+use crate::simd::{Simd, Vectors};
+
+/// What the family's table says about one layout.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Properties {
+    /// The number that stands for the layout in a file: never changed, never given twice.
+    pub(crate) code: u32,
+    /// The name that selects the layout.
+    pub(crate) name: &'static str,
+    /// How the layout works, in one line.
+    pub(crate) about: &'static str,
+    /// The most lines that one query reads, for keys of any distribution.
+    pub(crate) bound: &'static str,
+    /// Whether placing keys in this layout finds out that they are not sorted.
+    pub(crate) is_order_checked: bool,
+}
+
+/// The numbers that, with layout and n, give a shape back; a file keeps them.
+pub(crate) type Numbers = [u64; 6];
+
+/// Why a layout cannot hold some keys; the planner then takes another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// Too many keys share one bucket: the keys are too unevenly spread, or repeat too often.
+    Crowded,
+    /// More keys than the layout's counters can number.
+    TooMany,
+    /// The keys are not sorted, which was found out while they were placed.
+    Unsorted,
+}
+
+impl Refusal {
+    /// The refusal as a clause of a sentence.
+    pub(crate) fn why(self) -> &'static str {
+        match self {
+            Refusal::Crowded => "the keys are too unevenly spread or repeated too often",
+            Refusal::TooMany => "there are more keys than its counters can number",
+            Refusal::Unsorted => "the keys are not sorted",
+        }
+    }
+}
+
+/// How keys are placed: with which instructions, and on how many threads.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Placing<V> {
+    pub(crate) vectors: V,
+    pub(crate) threads: usize,
+}
+
+/// What is known of an index's lines without searching them.
+pub(crate) trait Contents<L: Lane> {
+    /// Lines that the keys take in this layout.
+    fn lines(&self) -> usize;
+    /// The key of rank `rank < n`.
+    fn key(&self, lines: &[Line], rank: usize) -> L;
+    /// Hands out the keys of a range of ranks in order.
+    fn read(&self, lines: &[Line], ranks: Range<usize>, each: &mut dyn FnMut(L)) {
+        ranks.for_each(|rank| each(self.key(lines, rank)));
+    }
+    /// True when `lines`, which may come from anywhere, are in the order that searches rely on:
+    /// then no query leaves them and no answer exceeds n.
+    fn holds(&self, lines: &[Line]) -> bool;
+    /// The numbers that a file keeps of this shape.
+    fn numbers(&self) -> Numbers {
+        [0; 6]
+    }
+    /// What `explain` adds to the layout's description, or nothing.
+    fn detail(&self) -> String {
+        String::new()
+    }
+}
+
+/// A layout's shape as something to build and to search: ranks are the numbers of keys less than a
+/// query.
+pub(crate) trait Method<L: Lane>: Contents<L> + Copy {
+    /// Plans for the sorted `keys` and writes them into memory.
+    ///
+    /// # Errors
+    /// Why the layout cannot hold the keys.
+    fn build<K: Exact<As = L>>(keys: &[K], placing: Placing<impl Vectors>)
+        -> Result<(Self, Memory), Refusal>;
+    /// The shape of `n` keys with a file's numbers, or `None` when they describe none.
+    fn from_numbers(n: usize, numbers: Numbers) -> Option<Self>;
+    /// The number of keys less than `query`.
+    fn rank<S: Simd>(&self, simd: S, lines: &[Line], query: L) -> usize;
+    /// Many ranks; `out` is as long as `queries`.
+    fn ranks<S: Simd>(&self, simd: S, lines: &[Line], queries: &[L], out: &mut [usize]);
+}
+
+/// The shape with its memory, which `fill` writes.
+///
+/// # Errors
+/// What `fill` says.
+pub(super) fn filled<L: Lane, M: Contents<L>>(
+    shape: M,
+    fill: impl FnOnce(&M, &mut [Line]) -> Result<(), Refusal>,
+) -> Result<(M, Memory), Refusal> {
+    let lines = shape.lines();
+    let mut draft = Draft::new(lines);
+    fill(&shape, draft.lines_mut())?;
+    Ok((shape, draft.finish(lines)))
+}

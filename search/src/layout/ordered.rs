@@ -1,0 +1,22 @@
+//! Keys in their own order from the first lane on, padding behind the last: what four layouts
+//! share.
+
+use crate::lane::{Exact, Lane};
+use crate::line::{lanes, lanes_mut, Line};
+
+/// Writes keys in order; the rest of the last line becomes padding.
+pub(super) fn fill_sorted<K: Exact>(keys: &[K], lines: &mut [Line], threads: usize) {
+    let flat = lanes_mut::<K::As>(lines);
+    let (head, tail) = flat.split_at_mut(keys.len());
+    crate::parallel::zip_chunks(keys, head, threads, |keys, head| match K::as_lanes(keys) {
+        Some(own) => head.copy_from_slice(own),
+        None => head.iter_mut().zip(keys).for_each(|(lane, key)| *lane = key.to_lane()),
+    });
+    tail.fill(K::As::MAX);
+}
+
+/// True when lines hold n keys in order, and padding behind them.
+pub(super) fn holds_sorted<L: Lane>(n: usize, lines: &[Line]) -> bool {
+    let flat = lanes::<L>(lines);
+    n <= flat.len() && flat[..n].is_sorted() && flat[n..].iter().all(|&lane| lane == L::MAX)
+}

@@ -1,0 +1,59 @@
+//! The shape of a split layout: how wide digits are and how many lines there are, the fewest bytes
+//! that tell keys apart. It is decided from the number of keys and their ends, before any is
+//! placed.
+
+use super::digit::{Width, DIRECTORY, WIDTHS};
+use crate::lane::{Exact, Lane};
+use crate::layout::method::{Numbers, Refusal};
+use crate::scale::Scale;
+
+/// n keys in `scale.buckets()` lines, then `blocks` overflow blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Split<L: Lane> {
+    pub(super) n: usize,
+    pub(super) scale: Scale<L>,
+    pub(super) digit: Width,
+    pub(super) blocks: usize,
+}
+
+impl<L: Lane> Split<L> {
+    /// The plan for the sorted `keys` before any is placed: digit width and number of lines, the
+    /// fewest bytes that tell keys apart.
+    pub(crate) fn plan<K: Exact<As = L>>(keys: &[K]) -> Result<Split<L>, Refusal> {
+        if keys.len() >= DIRECTORY as usize {
+            return Err(Refusal::TooMany);
+        }
+        let (Some(min), Some(max)) = (keys.first(), keys.last()) else { return Err(Refusal::Crowded) };
+        let (min, max) = (min.to_lane(), max.to_lane());
+        let values = max.minus(min).widen() as u128 + 2;
+        let best = WIDTHS.into_iter().filter(|(digit, _)| digit.bits() <= L::BITS).map(|(digit, load)| {
+            let needed = usize::try_from((values >> digit.bits()) + 1).unwrap_or(usize::MAX);
+            (needed.max(keys.len().div_ceil(load)), digit)
+        });
+        let (lines, digit) = best.min_by_key(|&(lines, _)| lines).ok_or(Refusal::Crowded)?;
+        let scale = Scale::new(min, max, lines);
+        debug_assert!(scale.tells_apart(digit.bits()));
+        Ok(Split { n: keys.len(), scale, digit, blocks: 0 })
+    }
+
+    /// Lines to allocate before filling: the buckets, and the most overflow blocks that are
+    /// accepted.
+    pub(crate) fn lines_max(&self) -> usize {
+        self.scale.buckets() + self.blocks_max()
+    }
+
+    /// The most overflow blocks that are accepted: with more, crowded lines are not rare.
+    pub(super) fn blocks_max(&self) -> usize {
+        self.scale.buckets() / 6 + 16
+    }
+
+    /// The shape of `n` keys with a file's numbers, or `None` when they describe none.
+    pub(super) fn of_numbers(n: usize, numbers: Numbers) -> Option<Split<L>> {
+        let scale = Scale::from_numbers([numbers[0], numbers[1], numbers[2], numbers[3]])?;
+        let (digit, _) = WIDTHS
+            .into_iter()
+            .find(|(digit, _)| digit.bits() as u64 == numbers[4] && digit.bits() <= L::BITS)?;
+        let blocks = usize::try_from(numbers[5]).ok()?;
+        (n < DIRECTORY as usize && blocks < DIRECTORY as usize).then_some(Split { n, scale, digit, blocks })
+    }
+}

@@ -1,0 +1,57 @@
+//! What an instruction set must offer to a search: comparing one line of memory with a query.
+//!
+//! Layouts are written against the traits of this file and know no instruction set; `kernel` holds
+//! the instruction sets and knows the layouts. So a new layout works on every instruction set, and
+//! a new instruction set runs every layout. A [`Simd`] value is a zero-sized proof that the
+//! processor has the instructions: only a check of the processor makes one.
+
+use crate::line::Line;
+
+/// Words that [`Simd::marked`] looks at.
+pub(crate) const MARKS: usize = 32;
+
+/// Numbers that [`Simd::differs`] compares.
+pub(crate) const DIFFERS: usize = 64;
+
+/// An instruction set that searches a line: a zero-sized proof that the processor has it.
+///
+/// Every `less_*` counts the lanes from `SKIP` on that are less than `query`, unsigned. Cost: one
+/// line read.
+pub(crate) trait Simd: Copy {
+    /// Lanes of 8 bits.
+    fn less_u8<const SKIP: usize>(self, lanes: &[u8; 64], query: u8) -> usize;
+    /// Lanes of 16 bits.
+    fn less_u16<const SKIP: usize>(self, lanes: &[u16; 32], query: u16) -> usize;
+    /// Lanes of 32 bits; the slice may be unaligned.
+    fn less_u32<const SKIP: usize>(self, lanes: &[u32; 16], query: u32) -> usize;
+    /// Lanes of 64 bits; the slice may be unaligned.
+    fn less_u64<const SKIP: usize>(self, lanes: &[u64; 8], query: u64) -> usize;
+    /// Which lanes are less than `query`, the first lane's answer lowest.
+    fn mask_less_u16(self, lanes: &[u16; 32], query: u16) -> u32;
+    /// Which of the words share a bit with `mask`, the first word's answer lowest.
+    #[inline(always)]
+    fn marked(self, words: &[usize; MARKS], mask: u32) -> u64 {
+        words.iter().rev().fold(0, |marks, &word| marks << 1 | u64::from(word as u32 & mask != 0))
+    }
+    /// Which numbers of `a` differ from those of `b`, the first number's answer lowest.
+    #[inline(always)]
+    fn differs(self, a: &[u32; DIFFERS], b: &[u32; DIFFERS]) -> u64 {
+        a.iter().zip(b).rev().fold(0, |bits, (a, b)| bits << 1 | u64::from(a != b))
+    }
+    /// Prefetches line `index`. Any index is allowed: a prefetch never faults.
+    fn prefetch(self, lines: &[Line], index: usize);
+}
+
+/// Work that is compiled once for every instruction set.
+pub(crate) trait Task {
+    /// What the work returns.
+    type Output;
+    /// Does the work with the instructions that `simd` proves.
+    fn run<S: Simd>(self, simd: S) -> Self::Output;
+}
+
+/// An instruction set that is chosen while the program runs.
+pub(crate) trait Vectors: Copy + Sync {
+    /// Runs `task` with the chosen instructions, or with plain Rust where the processor lacks them.
+    fn run<T: Task>(self, task: T) -> T::Output;
+}

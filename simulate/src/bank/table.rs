@@ -1,0 +1,40 @@
+//! The rows of a bank whose sets have at most sixteen ways.
+
+use crate::front::Front;
+use crate::kernel::{Row, Tag};
+
+/// Rows of a fixed length, and how a set's is found.
+pub(super) struct Table<T, const LANES: usize> {
+    pub(super) rows: Vec<Row<T, LANES>>,
+    pub(super) index: Index,
+    /// The last tag of each set, behind another level and where every line enters.
+    pub(super) front: Option<Front<T>>,
+}
+
+/// How a set is found.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Index {
+    Mask,
+    Modulo,
+}
+
+impl<T: Tag, const LANES: usize> Table<T, LANES> {
+    pub(super) fn new(sets: usize, index: Index) -> Table<T, LANES> {
+        Table { rows: vec![Row([T::EMPTY; LANES]); sets], index, front: None }
+    }
+
+    pub(super) fn add_front(&mut self) {
+        self.front = Some(Front::new(self.rows.len()));
+    }
+
+    /// Makes the table as new, where no other rows than `noted` were touched (`None`: any may have
+    /// been).
+    pub(super) fn empty(&mut self, noted: Option<&[u32]>) {
+        let empty = Row([T::EMPTY; LANES]);
+        match noted {
+            Some(noted) => noted.iter().for_each(|&row| self.rows[row as usize] = empty),
+            None => self.rows.fill(empty),
+        }
+        self.front.iter_mut().for_each(|front| front.empty(noted));
+    }
+}

@@ -1,0 +1,9 @@
+//! A set's tags as a kernel sees them.
+
+/// No line has this number: the smallest line has 4 bytes.
+pub(crate) const EMPTY: u64 = u64::MAX;
+
+/// A set's tags, most recent first.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+pub(crate) struct Row<T, const LANES: usize>(pub(crate) [T; LANES]);

@@ -1,0 +1,71 @@
+//! Tags of two widths, so that one sweep serves both.
+//!
+//! Wide tags are line numbers of 8 bytes. Narrow ones are quotients of the line number by the
+//! number of sets, in 4 bytes: what is left out is the row itself. A narrow row of 16 ways is one
+//! line of the host's cache.
+
+use super::row::EMPTY;
+use super::vectors::{Located, Vectors};
+use crate::touch::STEP;
+
+/// A tag, of a width that rows have. Wide tags are line numbers; narrow ones leave the set's bits
+/// out.
+pub(crate) trait Tag: Copy + Eq {
+    /// No line has it.
+    const EMPTY: Self;
+    /// What is kept of lines, written to `tags`; answers 0, or something else where one does not
+    /// fit.
+    fn keep<K: Vectors>(kernel: K, located: &Located, tags: &mut [Self; STEP]) -> u32;
+    /// Which of the tags differ.
+    fn differ<K: Vectors>(kernel: K, tags: &[Self; STEP], others: &[Self; STEP]) -> u32;
+    /// The one of two columns that holds such tags.
+    fn column<'a, const LEN: usize>(
+        wide: &'a mut [u64; LEN],
+        narrow: &'a mut [u32; LEN],
+    ) -> &'a mut [Self; LEN];
+}
+
+impl Tag for u64 {
+    const EMPTY: u64 = EMPTY;
+
+    #[inline(always)]
+    fn keep<K: Vectors>(_kernel: K, located: &Located, tags: &mut [u64; STEP]) -> u32 {
+        *tags = located.line;
+        0
+    }
+
+    #[inline(always)]
+    fn differ<K: Vectors>(kernel: K, tags: &[u64; STEP], others: &[u64; STEP]) -> u32 {
+        kernel.long_differ(tags, others)
+    }
+
+    #[inline(always)]
+    fn column<'a, const LEN: usize>(
+        wide: &'a mut [u64; LEN],
+        _narrow: &'a mut [u32; LEN],
+    ) -> &'a mut [u64; LEN] {
+        wide
+    }
+}
+
+impl Tag for u32 {
+    const EMPTY: u32 = u32::MAX;
+
+    #[inline(always)]
+    fn keep<K: Vectors>(kernel: K, located: &Located, tags: &mut [u32; STEP]) -> u32 {
+        kernel.narrow(&located.quotient, tags)
+    }
+
+    #[inline(always)]
+    fn differ<K: Vectors>(kernel: K, tags: &[u32; STEP], others: &[u32; STEP]) -> u32 {
+        kernel.differ(tags, others)
+    }
+
+    #[inline(always)]
+    fn column<'a, const LEN: usize>(
+        _wide: &'a mut [u64; LEN],
+        narrow: &'a mut [u32; LEN],
+    ) -> &'a mut [u32; LEN] {
+        narrow
+    }
+}

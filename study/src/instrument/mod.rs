@@ -1,0 +1,125 @@
+//! `lightfoot study instrument`: how fast and how exact `count` and `cache` are, beside their
+//! peers, on seven programs.
+//!
+//! Everything is a race of child processes that a person could type, and the commands stand in the
+//! result. Inputs are generated, rounds interleaved, times are wall times of the whole command,
+//! report included. Deliberately absent: peers' memory use, and programs with several threads
+//! (cachegrind serialises them, so a ratio would flatter us).
+
+mod claim;
+mod contender;
+mod exactness;
+mod page;
+mod program;
+mod result;
+
+use crate::host::host;
+use crate::options::{Effort, Options};
+use crate::outcome::Outcome;
+use crate::race::{race, Entrant, Line, Times};
+use crate::workshop::workshop;
+use anyhow::Result;
+use contender::{Contender, Pace, Tools, BBCOUNT, CACHEGRIND, CONTENDERS, COUNT, EMPTY, NATIVE};
+use present::date;
+use program::{Program, PROGRAMS};
+use result::{Findings, ProgramFindings, Timing};
+use std::path::Path;
+
+const START_UP_ROUNDS: usize = 21;
+
+/// Runs the study and writes its results.
+pub(super) fn run(options: &Options) -> Result<Outcome> {
+    let folder = workshop()?;
+    let findings = measure(options, folder.path())?;
+    let files = page::write(&findings, &options.folder)?;
+    Ok(Outcome { summary: page::summary(&findings), claims: claim::check(&findings), files })
+}
+
+fn measure(options: &Options, folder: &Path) -> Result<Findings> {
+    let tools = Tools::new(folder)?;
+    let mut findings = Findings {
+        schema: 1,
+        date: date::today(),
+        effort: if options.effort == Effort::Quick { "quick" } else { "full" },
+        version: env!("CARGO_PKG_VERSION"),
+        host: host(),
+        ..Findings::default()
+    };
+    for program in PROGRAMS {
+        present::tell!("lightfoot: {}", program.name);
+        findings.programs.push(one(program, &tools, options.effort));
+    }
+    findings.start_up = start_up(&tools);
+    if options.effort == Effort::Full {
+        for program in PROGRAMS {
+            present::tell!("lightfoot: {}, long input", program.name);
+            findings.steady.push(steady(program, &tools));
+        }
+    }
+    findings.conclude();
+    Ok(findings)
+}
+
+/// Races everybody on one program.
+fn one(program: &Program, tools: &Tools, effort: Effort) -> ProgramFindings {
+    let scale = if effort == Effort::Quick { 1 } else { program.full };
+    with_line(program, tools, scale, |line| {
+        let timings = timings(CONTENDERS, tools, line, |pace| rounds(pace, effort));
+        let exactness = Some(exactness::measure(tools, line, &timings));
+        (timings, exactness)
+    })
+}
+
+fn steady(program: &Program, tools: &Tools) -> ProgramFindings {
+    let some: Vec<Contender> =
+        CONTENDERS.iter().filter(|c| [NATIVE, EMPTY, COUNT, BBCOUNT].contains(&c.name)).copied().collect();
+    with_line(program, tools, program.steady, |line| (timings(&some, tools, line, |_| 3), None))
+}
+
+fn with_line(
+    program: &Program,
+    tools: &Tools,
+    scale: u32,
+    measure: impl FnOnce(&Line) -> (Vec<Timing>, Option<result::Exactness>),
+) -> ProgramFindings {
+    let (missing, (timings, exactness)) = match program.line(&tools.folder, scale) {
+        Ok(line) => (None, measure(&line)),
+        Err(reason) => (Some(reason), (Vec::new(), None)),
+    };
+    ProgramFindings { name: program.name, missing, timings, exactness }
+}
+
+fn rounds(pace: Pace, effort: Effort) -> usize {
+    match (pace, effort) {
+        (Pace::Every, Effort::Quick) => 3,
+        (Pace::Every | Pace::Most, Effort::Full) => 5,
+        (Pace::Most, Effort::Quick) => 2,
+        (Pace::Few, Effort::Quick) => 1,
+        (Pace::FullOnly, Effort::Quick) => 0,
+        (Pace::Few | Pace::FullOnly, Effort::Full) => 3,
+    }
+}
+
+fn timings(
+    contenders: &[Contender],
+    tools: &Tools,
+    line: &Line,
+    rounds: impl Fn(Pace) -> usize,
+) -> Vec<Timing> {
+    let entrants: Vec<Entrant> = contenders
+        .iter()
+        .map(|contender| Entrant { line: (contender.line)(tools, line), rounds: rounds(contender.pace) })
+        .collect();
+    let times = race(&entrants);
+    let timing = |((contender, entrant), times): ((&Contender, &Entrant), Times)| {
+        Timing::new(contender.name, entrant.line.as_ref().ok().map(Line::shown), times)
+    };
+    contenders.iter().zip(&entrants).zip(times).map(timing).collect()
+}
+
+fn start_up(tools: &Tools) -> Vec<Timing> {
+    let line = Line { words: vec!["/bin/true".into()], env: Vec::new(), folder: tools.folder.clone() };
+    let names = [NATIVE, COUNT, CACHEGRIND];
+    let some: Vec<Contender> = CONTENDERS.iter().filter(|c| names.contains(&c.name)).copied().collect();
+    timings(&some, tools, &line, |pace| if pace == Pace::Every { START_UP_ROUNDS } else { 3 })
+}

@@ -1,0 +1,23 @@
+//! What a study is asked for.
+
+use std::path::PathBuf;
+
+/// How much work a study does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effort {
+    /// Small inputs, few rounds.
+    Quick,
+    /// The record.
+    Full,
+}
+
+/// What a study is asked for.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// How much work.
+    pub effort: Effort,
+    /// Folder for the results.
+    pub folder: PathBuf,
+    /// Largest array of the studies that scale with memory, when the user says.
+    pub max_bytes: Option<usize>,
+}

@@ -1,0 +1,159 @@
+//! What an index does today: our planned index and every layout, beside the standard library,
+//! ordsearch and brie-tree, and the limit of one random line per query.
+//!
+//! Throughput of batches and latency of dependent queries, interleaved rounds, medians
+//! (`search::race`); `u32` and `u64`, evenly spread and skewed keys. Evenly spread keys are asked
+//! for random numbers, skewed ones for random keys of theirs.
+
+#[cfg(feature = "race")]
+use super::peer::{PeerOfU64, PeersOfU32};
+use crate::options::Effort;
+use search::race::{race, Answers, Chained, Contestant, Figure, Limit, Rounds, CHUNK};
+use search::sample::{hits, Distribution, Random, DISTRIBUTIONS};
+use search::{Index, Key, Layout, Options, LAYOUTS};
+use serde::Serialize;
+
+/// One contestant's figures at one size.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Modern {
+    pub(super) key: &'static str,
+    pub(super) distribution: &'static str,
+    pub(super) bytes: usize,
+    pub(super) contestant: String,
+    /// Layout and memory of ours.
+    pub(super) detail: String,
+    pub(super) throughput_ns: Option<f64>,
+    pub(super) latency_ns: Option<f64>,
+    pub(super) wrong: usize,
+}
+
+/// Sizes from 16 KiB to `max_bytes`, by factors of 16 and 4.
+pub(super) fn sizes(max_bytes: usize) -> Vec<usize> {
+    [16 << 10, 256 << 10, 1 << 20, 4 << 20, 32 << 20, 128 << 20, 512 << 20, 2 << 30]
+        .into_iter()
+        .filter(|&bytes| bytes <= max_bytes)
+        .collect()
+}
+
+/// Skewed keys are raced at this size.
+const SKEWED_BYTES: usize = 4 << 20;
+
+/// Layouts whose building or searching takes too long beyond this size are left out.
+const SLOW_BYTES: usize = 64 << 20;
+
+/// All races; `said` hears what is being raced.
+pub(super) fn measure(effort: Effort, max_bytes: usize, said: &mut dyn FnMut(&str)) -> Vec<Modern> {
+    let mut results = Vec::new();
+    for bytes in sizes(max_bytes) {
+        for &(distribution, name) in DISTRIBUTIONS {
+            if distribution != Distribution::Uniform && bytes != SKEWED_BYTES {
+                continue;
+            }
+            said(&format!("{name} keys, {} KiB", bytes >> 10));
+            results.extend(race_u32(effort, bytes, distribution, name));
+            results.extend(race_u64(effort, bytes, distribution, name));
+        }
+    }
+    results
+}
+
+fn rounds(effort: Effort) -> Rounds {
+    match effort {
+        Effort::Quick => Rounds { throughput: 3, latency: 1, latency_queries: 50_000 },
+        Effort::Full => Rounds { throughput: 9, latency: 5, latency_queries: 200_000 },
+    }
+}
+
+fn queries(effort: Effort, keys: &[u64], max: u64, distribution: Distribution) -> Vec<u64> {
+    let count = if effort == Effort::Quick { 8 * CHUNK } else { 64 * CHUNK };
+    let mut random = Random::new(77);
+    match distribution {
+        Distribution::Uniform => (0..count).map(|_| random.below(max)).collect(),
+        _ => hits(keys, count, 5),
+    }
+}
+
+fn race_u32(effort: Effort, bytes: usize, distribution: Distribution, name: &'static str) -> Vec<Modern> {
+    let max = u64::from(u32::MAX) - 1;
+    let wide = distribution.keys(bytes / 4, max, 1);
+    let queries: Vec<u32> =
+        queries(effort, &wide, max, distribution).into_iter().map(|query| query as u32).collect();
+    let keys: Vec<u32> = wide.into_iter().map(|key| key as u32).collect();
+    let contestants = ours(&keys, bytes);
+    #[cfg(feature = "race")]
+    let peers = PeersOfU32::new(&keys, if bytes <= SLOW_BYTES { usize::MAX } else { 0 });
+    #[cfg(feature = "race")]
+    let contestants = contestants.into_iter().chain(peers.contestants()).collect();
+    finish("u32", (bytes, name), contestants, &keys, &queries, rounds(effort))
+}
+
+fn race_u64(effort: Effort, bytes: usize, distribution: Distribution, name: &'static str) -> Vec<Modern> {
+    let max = u64::MAX - 1;
+    let keys = distribution.keys(bytes / 8, max, 1);
+    let queries = queries(effort, &keys, max, distribution);
+    let contestants = ours(&keys, bytes);
+    #[cfg(feature = "race")]
+    let peer = PeerOfU64::new(&keys);
+    #[cfg(feature = "race")]
+    let contestants = contestants.into_iter().chain([peer.contestant()]).collect();
+    finish("u64", (bytes, name), contestants, &keys, &queries, rounds(effort))
+}
+
+/// The planned index, the layouts, and the standard library.
+fn ours<K: Key + Chained>(keys: &[K], bytes: usize) -> Vec<Contestant<'_, K>> {
+    let slow = [Layout::Sorted, Layout::BranchFree, Layout::Kary, Layout::VanEmdeBoas, Layout::Eytzinger];
+    let layouts = LAYOUTS.iter().map(|entry| entry.layout);
+    let layouts = layouts.filter(|layout| bytes <= SLOW_BYTES || !slow.contains(layout));
+    let planned = index("planned", keys, None);
+    let named = layouts.filter_map(|layout| index(layout.name(), keys, Some(layout)));
+    let std = Contestant::singles("std", Answers::Ranks, move |q: K| keys.partition_point(|key| *key < q));
+    planned.into_iter().chain(named).chain([std]).collect()
+}
+
+/// An index as a contestant; `None` when the layout refuses the keys.
+fn index<'a, K: Key + Chained>(name: &str, keys: &[K], layout: Option<Layout>) -> Option<Contestant<'a, K>> {
+    let index = Index::build_with(keys, &Options { layout, ..Options::default() }).ok()?;
+    let memory = index.bytes() as f64 / size_of_val(keys) as f64;
+    let name = format!("{name}|{}, {memory:.2} of the keys' bytes", index.layout().name());
+    let one = index.clone();
+    Some(Contestant::new(
+        name,
+        Answers::Ranks,
+        move |qs, out| index.batch(qs, out),
+        move |q| one.lower_bound(q),
+    ))
+}
+
+fn finish<K: Chained>(
+    key: &'static str,
+    (bytes, distribution): (usize, &'static str),
+    mut contestants: Vec<Contestant<'_, K>>,
+    keys: &[K],
+    queries: &[K],
+    rounds: Rounds,
+) -> Vec<Modern> {
+    let mut limit = Limit::new(bytes, CHUNK);
+    contestants.push(Contestant::batches("limit", Answers::Nothing, move |_, out| limit.read(out)));
+    let mut figures = race(contestants, keys, queries, rounds);
+    let walk = Limit::new(bytes, 1);
+    std::hint::black_box(walk.walk(rounds.latency_queries));
+    let start = std::time::Instant::now();
+    std::hint::black_box(walk.walk(rounds.latency_queries));
+    if let Some(limit) = figures.last_mut() {
+        limit.latency_ns = Some(start.elapsed().as_nanos() as f64 / rounds.latency_queries as f64);
+    }
+    let modern = |figure: Figure| {
+        let (contestant, detail) = figure.name.split_once('|').unwrap_or((&figure.name, ""));
+        Modern {
+            key,
+            distribution,
+            bytes,
+            contestant: contestant.to_owned(),
+            detail: detail.to_owned(),
+            throughput_ns: figure.throughput_ns,
+            latency_ns: figure.latency_ns,
+            wrong: figure.wrong,
+        }
+    };
+    figures.into_iter().map(modern).collect()
+}

@@ -1,0 +1,15 @@
+//! A temporary folder for a study's inputs, gone when the study ends.
+
+use anyhow::Result;
+use present::temporary::Temporary;
+
+/// The folder.
+pub(crate) type Workshop = Temporary;
+
+/// Makes one.
+///
+/// # Errors
+/// When the system's folder for temporary files cannot be written to.
+pub(crate) fn workshop() -> Result<Workshop> {
+    Temporary::new("study")
+}

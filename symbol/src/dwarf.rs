@@ -1,0 +1,153 @@
+//! What DWARF says of an address: the function, for those that no symbol table names, and source
+//! lines with what is inlined there.
+
+use crate::elf::File;
+use crate::source::{Frame, Sources};
+use gimli::{EndianArcSlice, LittleEndian};
+use object::{Object, ObjectSection};
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// Sections that only say where variables live, or how they were spelt: often half of all.
+const UNREAD: &[&str] = &[".debug_loc", ".debug_loclists", ".debug_macro", ".debug_macinfo"];
+
+/// Whether a section is needed for names and lines.
+pub(crate) fn is_read(section: &str) -> bool {
+    section.starts_with(".debug") && !UNREAD.contains(&section)
+}
+
+/// Parsed debug information of one file; units are read as they are asked for.
+pub(crate) struct Names {
+    context: addr2line::Context<EndianArcSlice<LittleEndian>>,
+    dwarf: Arc<gimli::Dwarf<EndianArcSlice<LittleEndian>>>,
+}
+
+/// What tells one frame from another without its name: where its function's description begins, its
+/// file as one unit knows it, its line.
+type Mark = (Option<usize>, Option<*const u8>, Option<u32>);
+
+/// Frames of the address that was asked for last.
+#[derive(Default)]
+pub(crate) struct Last {
+    marks: Vec<Mark>,
+    spot: Option<u32>,
+}
+
+/// Enters the name of the last frame.
+fn name_last<R: gimli::Reader>(frames: &mut [Frame<'_>], name: Option<addr2line::FunctionName<R>>) {
+    if let Some(frame) = frames.last_mut() {
+        frame.function = name.as_ref().and_then(|name| Some(name.raw_name().ok()?.into_owned()));
+    }
+}
+
+impl std::fmt::Debug for Names {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Names")
+    }
+}
+
+impl Names {
+    /// `None` where the file has no (readable) debug information.
+    pub(crate) fn new(file: &File<'_>) -> Option<Names> {
+        file.section_by_name(".debug_info")?;
+        let load = |id: gimli::SectionId| -> Result<_, gimli::Error> {
+            let section =
+                Some(id.name()).filter(|name| is_read(name)).and_then(|name| file.section_by_name(name));
+            let bytes = section.and_then(|section| section.uncompressed_data().ok()).unwrap_or_default();
+            Ok(EndianArcSlice::new(Arc::from(&*bytes), LittleEndian))
+        };
+        let dwarf = Arc::new(gimli::Dwarf::load(load).ok()?);
+        Some(Names { context: addr2line::Context::from_arc_dwarf(dwarf.clone()).ok()?, dwarf })
+    }
+
+    /// The function at `address`, not what is inlined into it.
+    pub(crate) fn function(&self, address: u64) -> Option<String> {
+        let mut frames = self.context.find_frames(address).skip_all_loads().ok()?;
+        let mut name = None;
+        while let Ok(Some(frame)) = frames.next() {
+            name = frame.function;
+        }
+        name?.raw_name().ok().map(|name| name.into_owned())
+    }
+
+    /// The place of `address`, entered into `sources`.
+    pub(crate) fn spot(&self, address: u64, sources: &mut Sources) -> Option<u32> {
+        let mut found = self.context.find_frames(address).skip_all_loads().ok()?;
+        let mut frames = Vec::new();
+        // The frame that the next one is inlined into; only of that the name is wanted, and names
+        // are copies.
+        let mut inlined: Option<addr2line::FunctionName<_>> = None;
+        // Debug information that breaks off still says where its inner frames are.
+        while let Ok(Some(frame)) = found.next() {
+            name_last(&mut frames, inlined.take());
+            let (file, line) = frame.location.map_or((None, None), |location| (location.file, location.line));
+            frames.push(Frame { function: None, file, line });
+            inlined = frame.function;
+        }
+        sources.enter(&frames)
+    }
+
+    /// [`Names::spot`] of an address behind the `last` one, which most often has the same frames:
+    /// those need no names and no look-up.
+    pub(crate) fn next_spot(&self, address: u64, sources: &mut Sources, last: &mut Last) -> Option<u32> {
+        let mut found = self.context.find_frames(address).skip_all_loads().ok()?;
+        let (mut depth, mut same) = (0, true);
+        while let Ok(Some(frame)) = found.next() {
+            let (file, line) = frame.location.map_or((None, None), |location| (location.file, location.line));
+            let mark = (frame.dw_die_offset.map(|offset| offset.0), file.map(str::as_ptr), line);
+            same &= last.marks.get(depth) == Some(&mark);
+            last.marks.truncate(if same { last.marks.len() } else { depth });
+            if !same {
+                last.marks.push(mark);
+            }
+            depth += 1;
+        }
+        if !same || last.marks.len() > depth {
+            last.marks.truncate(depth);
+            last.spot = self.spot(address, sources);
+        }
+        last.spot
+    }
+
+    /// First addresses of the pieces of code of a line, in order; `file` is the end of a path. Of a
+    /// line that an optimiser scattered, only pieces that begin a statement count, where the
+    /// compiler says which do: the others are the rest of it.
+    pub(crate) fn line(&self, file: &str, line: u32) -> Vec<u64> {
+        let mut found: Vec<(u64, u64)> = Vec::new();
+        let Ok(pieces) = self.context.find_location_range(0, u64::MAX) else { return Vec::new() };
+        let own = |name: Option<&str>| name.is_some_and(|name| std::path::Path::new(name).ends_with(file));
+        for (start, bytes, _) in pieces.filter(|(_, _, place)| place.line == Some(line) && own(place.file)) {
+            match found.last_mut() {
+                Some((_, end)) if *end == start => *end += bytes,
+                _ => found.push((start, start + bytes)),
+            }
+        }
+        found.sort_unstable();
+        found.dedup_by_key(|piece| piece.0);
+        let pieces: Vec<u64> = found.into_iter().map(|piece| piece.0).collect();
+        let statements = self.statements(line);
+        let begun: Vec<u64> = pieces.iter().copied().filter(|start| statements.contains(start)).collect();
+        if begun.is_empty() {
+            pieces
+        } else {
+            begun
+        }
+    }
+
+    /// Addresses where a statement of a line begins, in any file.
+    fn statements(&self, line: u32) -> HashSet<u64> {
+        let mut found = HashSet::new();
+        let mut units = self.dwarf.units();
+        while let Ok(Some(header)) = units.next() {
+            let Ok(unit) = self.dwarf.unit(header) else { continue };
+            let Some(program) = unit.line_program.clone() else { continue };
+            let mut rows = program.rows();
+            while let Ok(Some((_, row))) = rows.next_row() {
+                if row.is_stmt() && !row.end_sequence() && row.line().map(|l| l.get()) == Some(line.into()) {
+                    found.insert(row.address());
+                }
+            }
+        }
+        found
+    }
+}

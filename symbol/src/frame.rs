@@ -1,0 +1,34 @@
+//! Functions as the unwind tables know them: `.eh_frame` survives `strip`, because exceptions and
+//! backtraces need it.
+//!
+//! Gives address ranges without names. Source: Linux Standard Base 5, section 10.6.1.
+
+use crate::elf::File;
+use gimli::{BaseAddresses, CieOrFde, EhFrame, LittleEndian, UnwindSection};
+use object::{Object, ObjectSection};
+use std::ops::Range;
+
+/// Ranges of all functions with unwind information, sorted by address; what cannot be parsed ends
+/// the list.
+pub(crate) fn functions(file: &File<'_>) -> Vec<Range<u64>> {
+    let Some(section) = file.section_by_name(".eh_frame") else { return Vec::new() };
+    let Ok(bytes) = section.uncompressed_data() else { return Vec::new() };
+    let mut bases = BaseAddresses::default().set_eh_frame(section.address());
+    if let Some(text) = file.section_by_name(".text") {
+        bases = bases.set_text(text.address());
+    }
+    if let Some(got) = file.section_by_name(".got") {
+        bases = bases.set_got(got.address());
+    }
+    let frames = EhFrame::new(&bytes, LittleEndian);
+    let mut entries = frames.entries(&bases);
+    let mut ranges = Vec::new();
+    while let Ok(Some(entry)) = entries.next() {
+        let CieOrFde::Fde(partial) = entry else { continue };
+        let Ok(fde) = partial.parse(EhFrame::cie_from_offset) else { continue };
+        let start = fde.initial_address();
+        ranges.push(start..start.saturating_add(fde.len()));
+    }
+    ranges.sort_by_key(|range| range.start);
+    ranges
+}

@@ -1,0 +1,251 @@
+//! One ELF file's names: what is where, read once, completed as addresses ask for it.
+
+use crate::elf::{code_segments, File, Segment};
+use crate::source::Sources;
+use crate::sparse::Sparse;
+use crate::table::{At, Candidate, List, Listed, Name, Size, Table};
+use crate::{debug_file, dwarf, frame, plt};
+use object::elf::{STT_FUNC, STT_GNU_IFUNC, STT_NOTYPE};
+use object::{Object, ObjectSection, ObjectSymbol, ObjectSymbolTable, SectionKind, SymbolFlags, SymbolIndex};
+use std::ops::Range;
+use std::path::Path;
+
+/// A section of code.
+#[derive(Clone, Debug)]
+struct Section {
+    name: String,
+    range: Range<u64>,
+}
+
+/// A part of the file that belongs to one symbol; addresses are the file's own.
+#[derive(Clone, Debug)]
+pub(crate) struct Span {
+    symbol: usize,
+    pub(crate) range: Range<u64>,
+}
+
+/// Which symbol tables a file has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Coverage {
+    /// The full one.
+    Full,
+    /// Only exported names.
+    Exported,
+}
+
+/// What was done to the table so far, beyond symbol tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Filled {
+    /// Nothing.
+    No,
+    /// Stubs and unwind tables are in it.
+    Yes,
+}
+
+/// The file.
+#[derive(Debug)]
+pub(crate) struct Image {
+    name: String,
+    own: Sparse,
+    debug: Option<Sparse>,
+    segments: Vec<Segment>,
+    sections: Vec<Section>,
+    table: Table,
+    coverage: Coverage,
+    filled: Filled,
+    names: Option<Option<dwarf::Names>>,
+}
+
+impl Image {
+    /// Reads symbol tables; `None` where the bytes are not a 64-bit ELF file.
+    pub(crate) fn new(path: &Path, mut own: Sparse) -> Option<Image> {
+        let symbols = [".symtab", ".strtab", ".dynsym", ".dynstr", ".gnu_debuglink"];
+        own.load(|name| symbols.contains(&name) || name.starts_with(".note"));
+        let file = own.parse()?;
+        let (segments, sections) = (code_segments(&file), sections(&file));
+        let mut debug = None;
+        if file.symbol_table().is_none() {
+            debug = debug_file::find(&file, path);
+        }
+        let mut candidates = Vec::new();
+        let listed = debug.as_ref().and_then(Sparse::parse).filter(|debug| debug.symbol_table().is_some());
+        let coverage = match (&listed, file.symbol_table()) {
+            (Some(debug), None) => collect(debug.symbols(), List::Debug, &sections, &mut candidates),
+            (_, Some(_)) => collect(file.symbols(), List::Own, &sections, &mut candidates),
+            (None, None) => {
+                collect(file.dynamic_symbols(), List::Exported, &sections, &mut candidates);
+                Coverage::Exported
+            }
+        };
+        let table = Table::new(candidates, |name| match name {
+            Name::Listed(listed_as) => text(*listed_as, &file, listed.as_ref()).to_owned(),
+            _ => String::new(),
+        });
+        let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+        let (filled, names) = (Filled::No, None);
+        Some(Image { name, own, debug, segments, sections, table, coverage, filled, names })
+    }
+
+    /// Whether only exported functions have names.
+    pub(crate) fn is_stripped(&self) -> bool {
+        self.coverage == Coverage::Exported
+    }
+
+    /// The address that the file gives to what lies at `offset`.
+    pub(crate) fn link_address(&self, offset: u64) -> Option<u64> {
+        self.segments.iter().find_map(|segment| segment.address_of(offset))
+    }
+
+    /// The symbol at `address`; makes one where none is known.
+    pub(crate) fn find(&mut self, address: u64) -> Span {
+        match (self.table.find(address), self.filled) {
+            (At::Symbol(symbol, range, Size::Stated), _) | (At::Symbol(symbol, range, _), Filled::Yes) => {
+                Span { symbol, range }
+            }
+            (_, Filled::No) => {
+                self.fill();
+                self.find(address)
+            }
+            (At::Gap(gap), Filled::Yes) => self.name_gap(gap, address),
+        }
+    }
+
+    /// Reads what symbol tables leave open: stubs, then the unwind tables.
+    fn fill(&mut self) {
+        self.filled = Filled::Yes;
+        let more = [".rela.plt", ".rela.dyn", ".eh_frame"];
+        self.own.load(|name| more.contains(&name) || name.starts_with(".plt"));
+        let Some(file) = self.own.parse() else { return };
+        for stub in plt::stubs(&file) {
+            if let At::Gap(gap) = self.table.find(stub.range.start) {
+                self.table.insert(intersection(&stub.range, &gap), stub.name);
+            }
+        }
+        let plt = self.sections.iter().filter(|section| section.name.starts_with(".plt"));
+        let plt: Vec<Range<u64>> = plt.map(|section| section.range.clone()).collect();
+        let mut frames = frame::functions(&file);
+        frames.retain(|frame| !plt.iter().any(|plt| plt.contains(&frame.start)));
+        self.table.fill(&frames);
+    }
+
+    /// The symbol's number as a function; `intern` gives one to a symbol that has none yet.
+    pub(crate) fn function(&mut self, span: &Span, intern: impl FnOnce(String, u64) -> usize) -> usize {
+        if let Some(function) = self.table.symbols[span.symbol].function {
+            return function;
+        }
+        let address = self.table.symbols[span.symbol].address;
+        let name = match self.table.symbols[span.symbol].name.clone() {
+            Name::Written(name) => name,
+            Name::Listed(listed) => self.listed(listed).unwrap_or_default(),
+            Name::Unnamed => {
+                self.dwarf_name(address).unwrap_or_else(|| format!("{}+{address:#x}", self.name))
+            }
+        };
+        let function = intern(name, address);
+        self.table.symbols[span.symbol].function = Some(function);
+        function
+    }
+
+    fn listed(&self, listed: Listed) -> Option<String> {
+        let own = self.own.parse()?;
+        let debug = self.debug.as_ref().and_then(Sparse::parse);
+        Some(text(listed, &own, debug.as_ref()).to_owned())
+    }
+
+    /// Names a gap within its section.
+    fn name_gap(&mut self, gap: Range<u64>, address: u64) -> Span {
+        let section = self.sections.iter().find(|section| section.range.contains(&address)).cloned();
+        let section = section.unwrap_or_else(|| Section { name: String::new(), range: gap.clone() });
+        let range = intersection(&section.range, &gap);
+        let name = match section.name.as_str() {
+            "" | ".text" => format!("{}+{:#x}", self.name, range.start),
+            other => format!("{}{other}", self.name),
+        };
+        Span { symbol: self.table.insert(range.clone(), Name::Written(name)), range }
+    }
+
+    fn dwarf_name(&mut self, address: u64) -> Option<String> {
+        self.dwarf()?.function(address)
+    }
+
+    /// The source of what lies at `address`.
+    pub(crate) fn spot(&mut self, address: u64, sources: &mut Sources) -> Option<u32> {
+        self.dwarf()?.spot(address, sources)
+    }
+
+    /// The sources of what lies at ascending addresses.
+    pub(crate) fn spots(
+        &mut self,
+        addresses: impl Iterator<Item = u64>,
+        sources: &mut Sources,
+        mut found: impl FnMut(Option<u32>),
+    ) {
+        let Some(names) = self.dwarf() else { return addresses.for_each(|_| found(None)) };
+        let mut last = dwarf::Last::default();
+        addresses.for_each(|address| found(names.next_spot(address, sources, &mut last)));
+    }
+
+    fn dwarf(&mut self) -> Option<&dwarf::Names> {
+        let source = self.debug.as_mut().unwrap_or(&mut self.own);
+        let names = self.names.get_or_insert_with(|| {
+            source.load(dwarf::is_read);
+            source.parse().and_then(|file| dwarf::Names::new(&file))
+        });
+        names.as_ref()
+    }
+}
+
+fn intersection(a: &Range<u64>, b: &Range<u64>) -> Range<u64> {
+    a.start.max(b.start)..a.end.min(b.end)
+}
+
+fn sections(file: &File<'_>) -> Vec<Section> {
+    let code = file.sections().filter(|section| section.kind() == SectionKind::Text);
+    let section = |s: object::read::elf::ElfSection64<'_, '_, object::LittleEndian>| Section {
+        name: s.name().unwrap_or_default().to_owned(),
+        range: s.address()..s.address().saturating_add(s.size()),
+    };
+    code.map(section).collect()
+}
+
+/// Function symbols of one table.
+fn collect<'data: 'file, 'file>(
+    symbols: impl Iterator<Item = object::read::elf::ElfSymbol64<'data, 'file, object::LittleEndian>>,
+    list: List,
+    sections: &[Section],
+    candidates: &mut Vec<Candidate>,
+) -> Coverage {
+    for symbol in symbols {
+        let SymbolFlags::Elf { st_info, .. } = symbol.flags() else { continue };
+        let rank = match (st_info.st_type(), symbol.is_local(), symbol.is_weak()) {
+            (STT_FUNC | STT_GNU_IFUNC, false, false) => 0,
+            (STT_FUNC | STT_GNU_IFUNC, false, true) => 1,
+            (STT_FUNC | STT_GNU_IFUNC, true, _) => 2,
+            (STT_NOTYPE, ..) => 4,
+            _ => continue,
+        };
+        let address = symbol.address();
+        let section = sections.iter().find(|section| section.range.contains(&address));
+        let Some(section) = section.filter(|_| !symbol.is_undefined()) else { continue };
+        let (end, size) = match symbol.size() {
+            0 => (section.range.end, Size::Guessed),
+            bytes => (address.saturating_add(bytes), Size::Stated),
+        };
+        let name = Name::Listed(Listed { list, index: symbol.index().0 });
+        candidates.push(Candidate { range: address..end, name, rank, size });
+    }
+    Coverage::Full
+}
+
+/// A listed name, without the version that a linker appends.
+fn text<'a>(listed: Listed, own: &File<'a>, debug: Option<&File<'a>>) -> &'a str {
+    let index = SymbolIndex(listed.index);
+    let table = match listed.list {
+        List::Own => own.symbol_table(),
+        List::Exported => own.dynamic_symbol_table(),
+        List::Debug => debug.and_then(|debug| debug.symbol_table()),
+    };
+    let symbol = table.and_then(|table| table.symbol_by_index(index).ok());
+    let name = symbol.and_then(|symbol| symbol.name().ok()).unwrap_or("?");
+    name.split_once('@').map_or(name, |(name, _)| name)
+}

@@ -1,0 +1,53 @@
+//! From addresses to names: which function of which library, and which source line, an instruction
+//! belongs to.
+//!
+//! | you have | you want | call |
+//! |---|---|---|
+//! | an address and the mapping it lies in | its function | [`Symbolizer::function_at`] |
+//! | instructions of a block | source lines, with inlined frames | [`Symbolizer::spots`] |
+//! | a tool of the engine | names for it | [`ProgramNames`], to `run_named` |
+//! | a file | all names that it holds, and where they are | [`Listing::read`] |
+//! | a mangled name | the name as the programmer wrote it | [`demangle`], [`Spellings`] |
+//!
+//! A function's name is looked for in this order: symbol tables (of the file, or of its separate
+//! debug file), stubs of the procedure linkage table, functions that only the unwind tables know
+//! (named by DWARF, else `prog+0x1234`), and the gaps between all of these. The unwind tables make
+//! a stripped program readable: they still say where each function starts. Each file is read once;
+//! an address costs one binary search, and unwind tables and DWARF are read only when an address
+//! needs them. Source lines come from DWARF alone: [`Symbolizer::spots`] answers for a block of
+//! instructions, most of which have the line of the one before; [`Symbolizer::spot`] is its slow
+//! twin for one address.
+//!
+//! Deliberately absent: split debug information (`.dwo`), names of generated code
+//! (`/tmp/perf-PID.map`), 32-bit files. Source: System V ABI, AMD64 supplement, chapters 4 and 5;
+//! DWARF 5, sections 6.2 and 6.4.
+
+#![forbid(unsafe_code)]
+
+mod debug_file;
+mod demangle;
+mod dwarf;
+mod elf;
+mod frame;
+mod image;
+mod listing;
+mod names;
+mod numbers;
+mod plt;
+mod source;
+mod sparse;
+mod spelling;
+mod symbolizer;
+mod table;
+mod vdso;
+
+pub use demangle::demangle;
+pub use listing::{Kind, Listing, Named};
+pub use names::ProgramNames;
+pub use numbers::{ByNumber, Multiply};
+pub use source::{Sources, Spot, UNKNOWN};
+pub use spelling::{may_include, Spellings};
+pub use symbolizer::{Function, FunctionRange, Library, Symbolizer};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,149 @@
+//! Source lines: interned places, each with the places that it is inlined into.
+//!
+//! A place is what a debugger shows as one frame. The frames of an address form a chain from the
+//! innermost outwards, and chains share their outer ends, so that a place is a file, a line, the
+//! function whose body it is where that was inlined, and the number of the place that it was
+//! inlined at. Line 0 and missing files, which compilers emit for code without a source, make no
+//! place: such code is counted as unknown, not guessed.
+
+use crate::numbers::Multiply;
+use std::collections::hash_map::RandomState;
+use std::collections::HashMap;
+use std::hash::{BuildHasher, BuildHasherDefault, Hash};
+
+/// A file that nobody knows.
+pub const UNKNOWN: &str = "???";
+
+/// A place in the source; all numbers are those of [`Sources`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Spot {
+    /// Index into [`Sources::files`].
+    pub file: u32,
+    /// Line, from 1.
+    pub line: u32,
+    /// Index into [`Sources::names`]: the function whose body this is, where it was inlined.
+    pub inlined: Option<u32>,
+    /// The place that it was inlined at, in the next function outwards.
+    pub caller: Option<u32>,
+}
+
+/// One frame as debug information has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Frame<'a> {
+    pub(crate) function: Option<String>,
+    pub(crate) file: Option<&'a str>,
+    pub(crate) line: Option<u32>,
+}
+
+/// Things with numbers.
+#[derive(Clone, Debug)]
+struct Interned<T, S = RandomState> {
+    all: Vec<T>,
+    numbers: HashMap<T, u32, S>,
+}
+
+impl<T, S: Default> Default for Interned<T, S> {
+    fn default() -> Interned<T, S> {
+        Interned { all: Vec::new(), numbers: HashMap::default() }
+    }
+}
+
+impl<T: Clone + Eq + Hash, S: BuildHasher> Interned<T, S> {
+    fn number(&mut self, thing: T) -> u32 {
+        let next = self.all.len() as u32;
+        *self.numbers.entry(thing).or_insert_with_key(|thing| {
+            self.all.push(thing.clone());
+            next
+        })
+    }
+}
+
+/// All places that were asked for.
+#[derive(Clone, Debug, Default)]
+pub struct Sources {
+    files: Interned<String>,
+    names: Interned<String>,
+    spots: Interned<Spot, BuildHasherDefault<Multiply>>,
+    /// The file that was entered last: most addresses lie in the file of the one before.
+    last_file: u32,
+}
+
+impl Sources {
+    /// Paths of source files.
+    pub fn files(&self) -> &[String] {
+        &self.files.all
+    }
+
+    /// Names of inlined functions (mangled).
+    pub fn names(&self) -> &[String] {
+        &self.names.all
+    }
+
+    /// The place with this number.
+    pub fn spot(&self, number: u32) -> Spot {
+        self.spots.all[number as usize]
+    }
+
+    /// The chain of places from `number` outwards, itself first.
+    pub fn chain(&self, number: u32) -> impl Iterator<Item = Spot> + '_ {
+        std::iter::successors(Some(self.spot(number)), |spot| spot.caller.map(|caller| self.spot(caller)))
+    }
+
+    fn file(&mut self, path: &str) -> u32 {
+        if self.files.all.get(self.last_file as usize).is_none_or(|last| last != path) {
+            self.last_file = self.files.number(path.to_owned());
+        }
+        self.last_file
+    }
+
+    /// The place of frames that come innermost first; `None` where the innermost has no line.
+    pub(crate) fn enter(&mut self, frames: &[Frame<'_>]) -> Option<u32> {
+        let known = |frame: &Frame<'_>| frame.line.unwrap_or(0) > 0 && frame.file.is_some();
+        frames.first().filter(|frame| known(frame))?;
+        let mut caller = None;
+        for (index, frame) in frames.iter().enumerate().rev() {
+            let inlined = if index + 1 < frames.len() { frame.function.clone() } else { None };
+            let spot = Spot {
+                file: self.file(frame.file.unwrap_or(UNKNOWN)),
+                line: frame.line.unwrap_or(0),
+                inlined: inlined.map(|name| self.names.number(name)),
+                caller,
+            };
+            caller = Some(self.spots.number(spot));
+        }
+        caller
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(function: &str, line: u32) -> Frame<'static> {
+        Frame { function: Some(function.into()), file: Some("a.c"), line: Some(line) }
+    }
+
+    #[test]
+    fn chains_share_their_outer_ends() {
+        let mut sources = Sources::default();
+        let first = sources.enter(&[frame("inner", 3), frame("outer", 10)]).unwrap();
+        let second = sources.enter(&[frame("inner", 4), frame("outer", 10)]).unwrap();
+        assert_ne!(first, second);
+        assert_eq!(sources.spot(first).caller, sources.spot(second).caller);
+        let chain: Vec<u32> = sources.chain(first).map(|spot| spot.line).collect();
+        assert_eq!(chain, [3, 10]);
+        assert_eq!(sources.names(), ["inner"]);
+        assert_eq!(sources.enter(&[frame("inner", 3), frame("outer", 10)]), Some(first));
+    }
+
+    #[test]
+    fn lies_make_no_place() {
+        let mut sources = Sources::default();
+        assert_eq!(sources.enter(&[]), None);
+        assert_eq!(sources.enter(&[frame("f", 0)]), None);
+        assert_eq!(sources.enter(&[Frame { file: None, ..frame("f", 7) }]), None);
+        // A call site that is not known leaves the inner line what it is.
+        let spot = sources.enter(&[frame("f", 7), Frame { line: None, ..frame("g", 0) }]).unwrap();
+        assert_eq!(sources.spot(spot).line, 7);
+    }
+}

@@ -1,0 +1,190 @@
+//! Names addresses of a running program: what was read of each file is kept, and functions,
+//! libraries and source lines get numbers.
+
+use crate::image::Image;
+use crate::numbers::ByNumber;
+use crate::source::Sources;
+use crate::sparse::Sparse;
+use crate::vdso;
+use instrument::Module;
+use std::collections::HashMap;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+/// A function, interned: its number is an index into [`Symbolizer::functions`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Function {
+    /// Index into [`Symbolizer::libraries`].
+    pub library: usize,
+    /// Name as the file has it (mangled).
+    pub name: String,
+    /// Address in the file, before relocation; 0 where there is no file.
+    pub address: u64,
+}
+
+/// The function that an address belongs to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FunctionRange {
+    /// Index into [`Symbolizer::functions`].
+    pub function: usize,
+    /// Addresses around it, as mapped, that belong to the same function.
+    pub range: Range<u64>,
+}
+
+/// An executable, a shared library, or code without a file.
+#[derive(Debug)]
+pub struct Library {
+    /// As the program's memory map names it.
+    pub path: PathBuf,
+    image: Option<Image>,
+    nameless: Option<usize>,
+}
+
+impl Library {
+    /// What a report calls it.
+    pub fn name(&self) -> String {
+        self.path.file_name().unwrap_or(self.path.as_os_str()).to_string_lossy().into_owned()
+    }
+
+    /// Whether a file was read and names only its exported functions.
+    pub fn is_stripped(&self) -> bool {
+        self.image.as_ref().is_some_and(Image::is_stripped)
+    }
+}
+
+/// Names addresses; keeps what it has read.
+#[derive(Debug, Default)]
+pub struct Symbolizer {
+    libraries: Vec<Library>,
+    by_path: HashMap<PathBuf, usize>,
+    /// The library that was asked for last; hashing a path takes longer than all else about an
+    /// instruction.
+    last: usize,
+    functions: Vec<Function>,
+    sources: Sources,
+    /// By library and address in its file.
+    spots: ByNumber<(usize, u64), Option<u32>>,
+    /// Blocks by library and address of their first instruction: where in the list the places of
+    /// their instructions begin, and how many there are.
+    blocks: ByNumber<(usize, u64), (usize, usize)>,
+    spots_of_blocks: Vec<Option<u32>>,
+}
+
+impl Symbolizer {
+    /// Nothing read yet.
+    pub fn new() -> Symbolizer {
+        Symbolizer::default()
+    }
+
+    /// All functions that were named so far.
+    pub fn functions(&self) -> &[Function] {
+        &self.functions
+    }
+
+    /// All libraries that were seen so far.
+    pub fn libraries(&self) -> &[Library] {
+        &self.libraries
+    }
+
+    /// The function at `ip`, which lies in `module`.
+    pub fn function_at(&mut self, module: &Module, ip: u64) -> FunctionRange {
+        let index = self.library(&module.path);
+        let library = &mut self.libraries[index];
+        let functions = &mut self.functions;
+        if let Some(image) = &mut library.image {
+            let offset = ip.wrapping_sub(module.start).wrapping_add(module.file_offset);
+            if let Some(address) = image.link_address(offset) {
+                let span = image.find(address);
+                let intern = |name: String, address| {
+                    functions.push(Function { library: index, name, address });
+                    functions.len() - 1
+                };
+                let function = image.function(&span, intern);
+                let bias = ip.wrapping_sub(address);
+                let range = span.range.start.wrapping_add(bias)..span.range.end.wrapping_add(bias);
+                return FunctionRange { function, range };
+            }
+        }
+        FunctionRange { function: self.nameless(index), range: module.start..module.end }
+    }
+
+    /// The source of the instruction at `ip`, as a number of [`Symbolizer::sources`]; `None` where
+    /// debug information does not say.
+    pub fn spot(&mut self, module: &Module, ip: u64) -> Option<u32> {
+        let index = self.library(&module.path);
+        let image = self.libraries[index].image.as_mut()?;
+        let address = image.link_address(ip.wrapping_sub(module.start).wrapping_add(module.file_offset))?;
+        let sources = &mut self.sources;
+        *self.spots.entry((index, address)).or_insert_with(|| image.spot(address, sources))
+    }
+
+    /// Appends to `out` the sources of instructions of a block at `ip`, by their offsets from
+    /// there, which ascend.
+    ///
+    /// Copies of a block, and those of other processes, share one look-up.
+    pub fn spots(
+        &mut self,
+        module: &Module,
+        ip: u64,
+        offsets: impl ExactSizeIterator<Item = u16>,
+        out: &mut Vec<Option<u32>>,
+    ) {
+        let (index, count) = (self.library(&module.path), offsets.len());
+        let image = self.libraries[index].image.as_mut();
+        let address = |image: &Image| {
+            image.link_address(ip.wrapping_sub(module.start).wrapping_add(module.file_offset))
+        };
+        let Some((image, first)) = image.and_then(|image| address(image).map(|first| (image, first))) else {
+            return out.extend(std::iter::repeat_n(None, count));
+        };
+        let known = self.blocks.get(&(index, first)).filter(|(_, known)| *known >= count);
+        let start = known.map_or(self.spots_of_blocks.len(), |(start, _)| *start);
+        if known.is_none() {
+            image.spots(offsets.map(|offset| first + u64::from(offset)), &mut self.sources, |spot| {
+                self.spots_of_blocks.push(spot);
+            });
+            self.blocks.insert((index, first), (start, count));
+        }
+        out.extend_from_slice(&self.spots_of_blocks[start..][..count]);
+    }
+
+    /// The places that [`Symbolizer::spot`] and [`Symbolizer::spots`] gave.
+    pub fn sources(&self) -> &Sources {
+        &self.sources
+    }
+
+    fn library(&mut self, path: &Path) -> usize {
+        if self.libraries.get(self.last).is_some_and(|library| library.path.as_os_str() == path.as_os_str()) {
+            return self.last;
+        }
+        if let Some(&index) = self.by_path.get(path) {
+            self.last = index;
+            return index;
+        }
+        let image = if path == Path::new("[vdso]") {
+            vdso::bytes().and_then(|bytes| Image::new(path, Sparse::whole(bytes)))
+        } else if path.is_absolute() {
+            Sparse::open(path).and_then(|file| Image::new(path, file))
+        } else {
+            None
+        };
+        self.libraries.push(Library { path: path.to_owned(), image, nameless: None });
+        self.by_path.insert(path.to_owned(), self.libraries.len() - 1);
+        self.libraries.len() - 1
+    }
+
+    /// The one function that stands for a library without a readable file.
+    fn nameless(&mut self, index: usize) -> usize {
+        let library = &mut self.libraries[index];
+        let functions = &mut self.functions;
+        *library.nameless.get_or_insert_with(|| {
+            let name = library.path.file_name().unwrap_or(library.path.as_os_str());
+            functions.push(Function {
+                library: index,
+                name: name.to_string_lossy().into_owned(),
+                address: 0,
+            });
+            functions.len() - 1
+        })
+    }
+}
