@@ -291,7 +291,7 @@ fn a_native_run_is_recorded_by_the_kernels_counters() {
         // A processor whose counters the system shows.
         Ok(trace) => {
             sound(&trace);
-            // What the kernel counts after the program's last instruction makes a record without any.
+            // What the kernel counts after the last instruction makes a record without any.
             let (_, whole) = trace.records.split_last().unwrap();
             assert!(!whole.is_empty() && whole.iter().all(|record| record.dt > 0));
             assert!(trace.records.iter().all(|record| record.values[0].delta == Some(record.dt)));
