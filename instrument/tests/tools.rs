@@ -5,7 +5,7 @@
 
 use event::file::{Ending, Reader};
 use event::{
-    Access, Check, Decoder, FetchFilter, Filter, Record, RecordKind, ReferenceKind, SetFilter, Sink, Sites,
+    Access, Check, Decoder, FetchFilter, PageFilter, Filter, Record, RecordKind, ReferenceKind, SetFilter, Sink, Sites,
     StateLayout, StoreFilter, Stream,
 };
 use lightfoot_instrument::reference::{self, Ending as StepEnding, Reference};
@@ -464,6 +464,7 @@ fn events_stand_among_a_streams_records() {
         instruction_page: None,
         stores: StoreFilter::LikeLoads,
         fetches: FetchFilter::FirstLevel { line_ways: 8, page_ways: 0 },
+        pages: PageFilter::LastOfSet,
     };
     for name in ["refs_string.s", "strings.s", "signals.s", "flags.s"] {
         let command = build(name);

@@ -15,18 +15,23 @@
 //! | set count s, also no power of two | filter with the largest power of two that divides s |
 //! | a TLB of s sets | page filter with the largest power of two that divides s |
 //! | an instruction cache, and TLB if any, of 2 ways or more | the engine keeps both whole (1) |
-//! | another policy than LRU | these filters, but not `FirstLevel` |
+//! | a data TLB of 2 ways or more and at most 256 entries | the engine keeps it whole (2) |
+//! | another policy than LRU | these filters, but neither side is kept |
 //! | a next-line prefetcher in an outer level | these filters: it sees misses only |
 //! | large pages | a page filter of one entry |
 //! | a prefetcher in a first level; strides; inclusive and exclusive levels | full stream |
 //! | write-back traffic wanted | full stream: which store made a line dirty is not recorded |
 //!
-//! (1) They see instructions only, and the engine knows the lines of code before it runs.
+//! (1) They see instructions only, and the engine knows the lines of code before it runs. (2) Where
+//! it keeps the instruction side too, so that the simulator behind it has no first-level TLB.
 //!
 //! Source: the truth table of DESIGN's system description; every row is held by `tests/filter.rs`.
 
 use crate::{Geometry, Inclusion, Levels, Outer, Prefetch, StoreMiss};
-use event::{FetchFilter, Filter, SetFilter, StoreFilter, Stream, KEPT_LINES_MAX, KEPT_SETS_MAX};
+use event::{
+    FetchFilter, Filter, PageFilter, SetFilter, StoreFilter, Stream, KEPT_LINES_MAX, KEPT_SETS_MAX,
+    RESIDENT_PAGES_MAX,
+};
 
 /// Sets of a filter at most: 8 bytes each, in the program's own first-level cache.
 pub const FILTER_SETS_MAX: u32 = 1024;
@@ -78,13 +83,16 @@ pub fn plan_levels(levels: &Levels, write_backs: WriteBacks) -> StreamPlan {
         Some(_) => SetFilter { sets: 1, line_bytes: geometry.line_bytes },
         None => filter(geometry),
     };
+    let pages = page_filter(levels, fetches);
+    let data_filter = if pages == PageFilter::LastOfSet { set_filter } else { whole };
     let filter = Filter {
         data,
         instruction,
-        data_page: levels.data_tlb.map(|geometry| page(geometry, set_filter)),
+        data_page: levels.data_tlb.map(|geometry| page(geometry, data_filter)),
         instruction_page: levels.instruction_tlb.map(|geometry| page(geometry, instruction_filter)),
         stores,
         fetches,
+        pages,
     };
     StreamPlan { stream: Stream::Filtered(filter), why: reason(&filter) }
 }
@@ -133,6 +141,19 @@ fn fetch_filter(levels: &Levels) -> FetchFilter {
     }
 }
 
+/// All of the first-level data TLB, where the engine has room for it and keeps the instruction side
+/// too: then the simulator behind it has no first-level TLB at all.
+fn page_filter(levels: &Levels, fetches: FetchFilter) -> PageFilter {
+    let Some(pages) = levels.data_tlb.filter(|_| levels.is_plain()) else { return PageFilter::LastOfSet };
+    let entries = pages.sets * u64::from(pages.ways);
+    let fits = pages.sets.is_power_of_two() && pages.ways > 1 && entries <= RESIDENT_PAGES_MAX.into();
+    let keeps_fetches = fetches != FetchFilter::LastOfSet || levels.instruction_tlb.is_none();
+    match fits && keeps_fetches {
+        true => PageFilter::FirstLevel { ways: pages.ways },
+        false => PageFilter::LastOfSet,
+    }
+}
+
 /// A cache or TLB that is kept whole.
 fn whole(geometry: Geometry) -> SetFilter {
     SetFilter { sets: geometry.sets as u32, line_bytes: geometry.line_bytes }
@@ -153,6 +174,9 @@ fn reason(filter: &Filter) -> String {
     if let FetchFilter::FirstLevel { .. } = filter.fetches {
         why +=
             "; the first level of the instruction side is kept beside the program, which records its misses";
+    }
+    if filter.resident_pages().is_some() {
+        why += "; so is the first-level data TLB";
     }
     if filter.stores == StoreFilter::NeverEnter {
         why += "; stores that miss do not allocate, so stores never enter the filter";

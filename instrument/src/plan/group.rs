@@ -293,7 +293,7 @@ pub(crate) fn stack_step(decoded: &Decoded) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use event::{FetchFilter, SetFilter};
+    use event::{FetchFilter, PageFilter, SetFilter};
     use iced_x86::{Decoder, DecoderOptions};
 
     const FILTER: Filter = Filter {
@@ -303,6 +303,7 @@ mod tests {
         instruction_page: None,
         stores: StoreFilter::NeverEnter,
         fetches: FetchFilter::LastOfSet,
+        pages: PageFilter::LastOfSet,
     };
     const RBX: u8 = 3;
 

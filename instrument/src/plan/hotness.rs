@@ -291,7 +291,7 @@ fn entry<T: Copy + Default>(entries: &mut Vec<T>, n: usize) -> &mut T {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use event::StoreFilter;
+    use event::{PageFilter, StoreFilter};
 
     fn hotness() -> HotnessProfile {
         let sets = SetFilter { sets: 64, line_bytes: 64 };
@@ -302,6 +302,7 @@ mod tests {
             instruction_page: None,
             stores: StoreFilter::LikeLoads,
             fetches: FetchFilter::LastOfSet,
+            pages: PageFilter::LastOfSet,
         }))
     }
 

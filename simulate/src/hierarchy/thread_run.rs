@@ -6,7 +6,7 @@
 //! here, one by one. **Leaves out** what a level does with touches (`bank`) and which reference a
 //! group makes (`event`).
 
-use super::{Change, Core, FetchRecords, Repeats, Shared};
+use super::{Change, Core, DataPages, FetchRecords, Repeats, Shared};
 use crate::limits::InstructionSide;
 use crate::stage::FIRST_REFERENCE;
 use crate::tally::{LevelId, Tally};
@@ -16,20 +16,22 @@ use event::{masked_reference, Access, Record, RecordKind, StateLayout, Step, CUT
 
 /// Touches for the caches, and touches for the TLBs: of instructions, the former are lines, the
 /// latter pages.
-fn split(touches: &Touches) -> (Box<Touches>, Box<Touches>) {
+fn split(touches: &Touches, data_pages: DataPages) -> (Box<Touches>, Box<Touches>) {
     let (mut lines, mut pages) = (Touches::empty(), Touches::empty());
     for n in 0..touches.len {
         let (address, what, reference) = (touches.address[n], touches.what[n], touches.reference[n]);
         // A page touch becomes a fetch for the TLBs; an instruction line is none.
         let kind = (what >> 4) & 15;
         let is = |other: RecordKind| kind == other as u32;
-        if !is(RecordKind::FetchPage) {
-            lines.push(address, what, reference);
-        }
         if is(RecordKind::FetchPage) {
             pages.push(address, what & !0xff | (RecordKind::Fetch as u32) << 4, reference);
-        } else if !is(RecordKind::Fetch) {
-            pages.push(address, what, reference);
+        } else if is(RecordKind::DataPage) {
+            pages.push(address, what & !0xff, reference);
+        } else {
+            lines.push(address, what, reference);
+            if !is(RecordKind::Fetch) && data_pages == DataPages::Uses {
+                pages.push(address, what, reference);
+            }
         }
     }
     (lines, pages)
@@ -150,6 +152,7 @@ impl ThreadRun<'_> {
             }
             RecordKind::Fetch => self.fetch(site, record.address, 1),
             RecordKind::FetchPage => self.page(site, record.address),
+            RecordKind::DataPage => self.data_page(site, record),
             RecordKind::Block if record.site() != CUT_SITE => self.fetch(site, record.address, record.extra),
             _ => {}
         }
@@ -203,6 +206,20 @@ impl ThreadRun<'_> {
         }
     }
 
+    /// A miss of a data page, or of two by one reference.
+    fn data_page(&mut self, site: u32, record: &Record) {
+        if self.core.data_pages == DataPages::Uses {
+            return;
+        }
+        let what = site << 8 | (RecordKind::DataPage as u32) << 4;
+        self.line(record.address, what);
+        if record.extra != 0 {
+            self.line(record.address.wrapping_add(self.core.page_bytes), what);
+        }
+        self.core.page_touches = true;
+        self.next_reference();
+    }
+
     fn line(&mut self, address: u64, what: u32) {
         if self.core.stage.is_full() {
             self.sweep(&[]);
@@ -239,6 +256,7 @@ impl ThreadRun<'_> {
             counted,
             counted_tlb,
             fetch_records,
+            data_pages,
             page_touches,
             tally: own_tally,
             ..
@@ -252,7 +270,15 @@ impl ThreadRun<'_> {
             own.sweep(shared, &stage.touches);
         }
         // Rare: some touches are of pages only, and those of lines are none of the TLBs'.
-        let mut sides = std::mem::take(page_touches).then(|| split(&stage.touches));
+        let mut sides = std::mem::take(page_touches).then(|| split(&stage.touches, *data_pages));
+        if let (DataPages::Misses, Some((_, misses))) = (*data_pages, &mut sides) {
+            // What is left of the first-level TLBs are their misses.
+            tally.add(LevelId::Tlb(0), &mut counted_tlb[0], misses);
+            if let Some(bank) = outer_tlb {
+                bank.sweep(scratch, misses);
+                tally.add(LevelId::Tlb(1), &mut counted_tlb[1], misses);
+            }
+        }
         if let Some(pages) = pages {
             if *fetch_records == FetchRecords::Misses {
                 pages.fetches =
