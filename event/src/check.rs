@@ -7,7 +7,9 @@
 //! just another sink, so that it runs on live rings and files alike. **Leaves out** what needs the
 //! program itself: whether addresses are true. Source: the idea is DynamoRIO's invariant checker.
 
-use crate::{FetchFilter, Filter, Groups, Malformed, Record, RecordKind, Sink, Sites, Step, Stream, CUT_SITE, SIZES};
+use crate::{
+    FetchFilter, Filter, Groups, Malformed, Record, RecordKind, Sink, Sites, Step, Stream, CUT_SITE, SIZES,
+};
 use std::collections::HashMap;
 
 /// Violations that are kept in full; more are only counted.

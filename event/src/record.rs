@@ -106,7 +106,8 @@ impl Code {
     /// The kind.
     pub fn kind(self) -> RecordKind {
         use RecordKind::*;
-        let kinds = [Load, Store, Modify, Prefetch, Fetch, Block, Complex, Payload, Tool, FetchPage, DataPage];
+        let kinds =
+            [Load, Store, Modify, Prefetch, Fetch, Block, Complex, Payload, Tool, FetchPage, DataPage];
         kinds.get(usize::from(self.0 >> 4)).copied().unwrap_or(Tool)
     }
 

@@ -1,8 +1,8 @@
 //! The checker finds each fault, and none where there is none; the decoder counts instructions.
 
 use lightfoot_event::{
-    Access, Block, Check, Complex, Decoder, Direction, Fault, FetchFilter, Filter, Malformed, PageFilter, Record,
-    RecordKind, ReferenceKind, SetFilter, Shape, Sink, Site, Sites, StateLayout, StoreFilter, Stream,
+    Access, Block, Check, Complex, Decoder, Direction, Fault, FetchFilter, Filter, Malformed, PageFilter,
+    Record, RecordKind, ReferenceKind, SetFilter, Shape, Sink, Site, Sites, StateLayout, StoreFilter, Stream,
     CUT_SITE,
 };
 

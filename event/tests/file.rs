@@ -2,7 +2,8 @@
 
 use lightfoot_event::file::{Ending, FileError, Header, Reader, Writer};
 use lightfoot_event::{
-    Block, Collector, FetchFilter, Filter, PageFilter, Record, SetFilter, Site, Sites, StateLayout, StoreFilter, Stream,
+    Block, Collector, FetchFilter, Filter, PageFilter, Record, SetFilter, Site, Sites, StateLayout,
+    StoreFilter, Stream,
 };
 use proptest::prelude::*;
 
@@ -25,7 +26,15 @@ fn stream() -> impl Strategy<Value = Stream> {
                 Some(_) if ways > 0 => PageFilter::FirstLevel { ways },
                 _ => PageFilter::LastOfSet,
             };
-            Stream::Filtered(Filter { data, instruction, data_page, instruction_page, stores, fetches, pages })
+            Stream::Filtered(Filter {
+                data,
+                instruction,
+                data_page,
+                instruction_page,
+                stores,
+                fetches,
+                pages,
+            })
         },
     );
     prop_oneof![Just(Stream::Nothing), Just(Stream::Counts), Just(Stream::Full), filter]

@@ -1,5 +1,6 @@
 //! The one entry point: a command, options, an observer; out comes an outcome.
 
+use crate::code::resident_pages::ResidentPages;
 use crate::error::{Error, ErrorKind};
 use crate::evidence::Evidence;
 use crate::host::affinity::{self, Binding};
@@ -145,7 +146,12 @@ fn bounded(stream: Stream) -> Stream {
     }
     let at_most = |f: SetFilter, sets: u32| SetFilter { sets: f.sets.min(sets), ..f };
     filter.data = at_most(filter.data, context::LINE_SETS_MAX);
-    filter.data_page = filter.data_page.map(|f| at_most(f, context::PAGE_SETS_MAX));
+    match ResidentPages::of(&filter) {
+        // What cannot be kept whole is recorded whole.
+        Some(pages) if !pages.fits() => return Stream::Full,
+        Some(_) => {}
+        None => filter.data_page = filter.data_page.map(|f| at_most(f, context::PAGE_SETS_MAX)),
+    }
     if let FetchFilter::FirstLevel { line_ways, page_ways } = filter.fetches {
         let fits = |shape: SetFilter, ways: u32| {
             ways > 1 && shape.sets <= KEPT_SETS_MAX && shape.sets * ways <= KEPT_LINES_MAX

@@ -5,8 +5,8 @@
 
 use event::file::{Ending, Reader};
 use event::{
-    Access, Check, Decoder, FetchFilter, PageFilter, Filter, Record, RecordKind, ReferenceKind, SetFilter, Sink, Sites,
-    StateLayout, StoreFilter, Stream,
+    Access, Check, Decoder, FetchFilter, Filter, PageFilter, Record, RecordKind, ReferenceKind, SetFilter,
+    Sink, Sites, StateLayout, StoreFilter, Stream,
 };
 use lightfoot_instrument::reference::{self, Ending as StepEnding, Reference};
 use lightfoot_instrument::tool::{

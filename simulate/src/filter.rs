@@ -27,8 +27,8 @@
 //! top changes nothing); DESIGN's truth table.
 
 use event::{
-    Access, Complex, FetchFilter, Filter, Groups, Record, RecordKind, SetFilter, StateLayout, Step, StoreFilter,
-    CUT_SITE, WIDE_BYTES,
+    Access, Complex, FetchFilter, Filter, Groups, Record, RecordKind, SetFilter, StateLayout, Step,
+    StoreFilter, CUT_SITE, WIDE_BYTES,
 };
 
 const EMPTY: u64 = u64::MAX;

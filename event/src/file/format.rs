@@ -2,7 +2,8 @@
 //! the format.
 
 use crate::{
-    FetchFilter, PageFilter, Filter, SetFilter, StateAlignment, StateComponent, StateLayout, StoreFilter, Stream,
+    FetchFilter, Filter, PageFilter, SetFilter, StateAlignment, StateComponent, StateLayout, StoreFilter,
+    Stream,
 };
 
 pub(super) const MAGIC: [u8; 8] = *b"lfstream";

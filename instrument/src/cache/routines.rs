@@ -47,6 +47,7 @@ impl CodeCache {
             Routine::Probe => Some(zone.routines.probe),
             Routine::ClearFilter => Some(zone.routines.clear_filter),
             Routine::Record(key) => zone.routines_written.get(&key.key()).copied(),
+            Routine::UsePages(key) => zone.routines_written.get(&key.key()).copied(),
             &Routine::UseLine(ways, code) => {
                 let known = zone.use_routines.iter().find(|known| known.0 == (ways, code));
                 known.map(|known| known.1)
@@ -61,6 +62,7 @@ impl CodeCache {
         let address = self.write_routine(z, &code);
         match routine {
             Routine::Record(key) => _ = self.zones[z].routines_written.insert(key.key(), address),
+            Routine::UsePages(key) => _ = self.zones[z].routines_written.insert(key.key(), address),
             &Routine::UseLine(ways, code) => self.zones[z].use_routines.push(((ways, code), address)),
             Routine::HandOver | Routine::Probe | Routine::ClearFilter => {}
         }

@@ -42,7 +42,9 @@
 //! [`CodeCache::place`]: crate::cache::CodeCache::place
 
 use super::assembler::Assembler;
+use super::resident_pages::ResidentPages;
 use super::state_map::StateMapEntry;
+use event::Shape;
 
 /// Which half of the code cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,6 +108,36 @@ impl RecordRoutine {
     }
 }
 
+/// A routine that uses pages of a data TLB.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PageRoutine {
+    pub(crate) pages: ResidentPages,
+    pub(crate) uses: PageUses,
+}
+
+/// Which pages a routine uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PageUses {
+    /// Those of the bytes that the context names: of one reference, which counts once.
+    Reference,
+    /// Likewise, of a wide reference, each page of which counts by itself.
+    Wide,
+    /// Those of the complex reference whose values the ring holds last.
+    Complex(Shape),
+}
+
+impl PageRoutine {
+    /// What differs within an image; no record routine has such a key.
+    pub(crate) fn key(&self) -> u64 {
+        let uses = match self.uses {
+            PageUses::Reference => 0,
+            PageUses::Wide => 1,
+            PageUses::Complex(shape) => 1 << 32 | u64::from(shape.extra()),
+        };
+        1 << 63 | uses
+    }
+}
+
 /// A routine that the fragments of a zone share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Routine {
@@ -120,6 +152,8 @@ pub(crate) enum Routine {
     /// Notes the use of an instruction line in a first level of so many ways, and records a miss
     /// with this code.
     UseLine(u32, u8),
+    /// Uses pages of a first-level data TLB, and records those that miss.
+    UsePages(PageRoutine),
 }
 
 /// An exit that emission wants.

@@ -7,6 +7,8 @@ pub(crate) const EXIT_LOOKUP: u32 = 0xffff_ffff;
 pub(crate) const EXIT_SYSTEM_CALL: u32 = 0xffff_fffe;
 /// The segment of the ring is full.
 pub(crate) const EXIT_RING: u32 = 0xffff_fffd;
+/// The host is to use the pages of a complex reference.
+pub(crate) const EXIT_PAGES: u32 = 0xffff_fffc;
 
 /// A translated superblock.
 pub(crate) struct Fragment {

@@ -154,7 +154,7 @@ impl Emitter {
             self.buffer.cold.lea(a, &member.address);
             self.buffer.cold.add_segment(a, &member.address);
             // A record before this one may have brought its line.
-            let sizes = (filter.data.line_bytes, filter.data_page.map(|page| page.line_bytes));
+            let sizes = (filter.data.line_bytes, filter.last_pages().map(|page| page.line_bytes));
             let known = self.buffer.cold.jump_if_known((a, b), member.size_bytes, sizes, |code| {
                 code.lea(a, &member.address);
                 code.add_segment(a, &member.address);

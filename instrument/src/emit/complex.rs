@@ -72,7 +72,8 @@ impl Emitter {
         }
         // All others are known now: the values that their shape lists, one record each.
         let a = self.scratch(needs | 1 << position);
-        let mut group = Values { hot: &mut self.buffer.hot, position, a, site, written: 0 };
+        let mut group =
+            Values { hot: &mut self.buffer.hot, position, a, site, written: 0, wrote: Wrote::Nothing };
         group.hot.load(position, context::RING_POSITION);
         match complex {
             Complex::Masked => group.masked(i),
@@ -87,6 +88,7 @@ impl Emitter {
         // Near references may touch a few bytes only, so it is enough to empty their own sets; for
         // that their address is formed once more.
         let written = group.written;
+        let wrote = group.wrote;
         let near = near_bytes(i, complex).filter(|_| matches!(self.setting.stream, Stream::Filtered(_)));
         if near.is_some() && complex != Complex::BitOffset {
             group.address(i);
@@ -101,6 +103,11 @@ impl Emitter {
                 tables(&filter, RecordKind::Load).for_each(touched);
             }
             _ => self.empty_filter(),
+        }
+        match wrote {
+            Wrote::Nothing => {}
+            Wrote::Values(shape) => self.use_pages_of_complex(shape, site),
+            Wrote::Plain(size_bytes) => self.use_pages_of_recorded(a, size_bytes, site),
         }
     }
 
@@ -117,8 +124,14 @@ impl Emitter {
         self.buffer.hot.store(reg::RAX, context::TEMP);
         self.buffer.hot.store(reg::RDX, context::TEMP + 8);
         self.buffer.hot.load(reg::RDX, context::RING_POSITION);
-        let mut group =
-            Values { hot: &mut self.buffer.hot, position: reg::RDX, a: reg::RAX, site, written: 0 };
+        let mut group = Values {
+            hot: &mut self.buffer.hot,
+            position: reg::RDX,
+            a: reg::RAX,
+            site,
+            written: 0,
+            wrote: Wrote::Nothing,
+        };
         // The pointers before, the pointer behind, and the segment's base where there is one.
         for slot in [context::REPEAT, context::REPEAT + 8] {
             group.hot.load(reg::RAX, slot);
@@ -135,6 +148,7 @@ impl Emitter {
         self.buffer.hot.load(reg::RDX, context::TEMP + 8);
         self.buffer.hot.load(reg::RAX, context::TEMP);
         self.empty_filter();
+        self.use_pages_of_complex(shape, site);
     }
 
     /// Calls the routine that empties the data filter, without the stack and without flags.
@@ -161,6 +175,17 @@ struct Values<'d> {
     a: u8,
     site: u32,
     written: u32,
+    wrote: Wrote,
+}
+
+/// What has been written of a reference.
+#[derive(Clone, Copy)]
+enum Wrote {
+    Nothing,
+    /// Values of this shape.
+    Values(Shape),
+    /// A plain record of so many bytes.
+    Plain(u32),
 }
 
 impl Values<'_> {
@@ -172,6 +197,7 @@ impl Values<'_> {
             0 => (COMPLEX_CODE, shape.extra()),
             n => (PAYLOAD_CODE, n),
         };
+        self.wrote = Wrote::Values(shape);
         self.hot.store_at(r, self.position, at);
         self.hot.store_imm_at(self.position, at + 8, self.site << 8 | u32::from(code));
         self.hot.store_imm_at(self.position, at + 12, extra);
@@ -394,6 +420,7 @@ impl Values<'_> {
         let code = Code::new(kind, bytes).map_or(0, |c| u32::from(c.0));
         self.hot.store_imm_at(self.position, 8, self.site << 8 | code);
         self.written = 1;
+        self.wrote = Wrote::Plain(bytes);
     }
 
     /// operand + (signed bit offset >> log2(bits)) × bytes, by way of the context.

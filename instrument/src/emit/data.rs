@@ -76,7 +76,7 @@ impl Emitter {
         };
         self.buffer.link(Section::Hot, at, Label::Cold(self.buffer.cold.len()));
         // Its page, where there is a TLB.
-        if let Some(page) = filter.data_page {
+        if let Some(page) = filter.last_pages() {
             self.buffer.hot.lea(a, address);
             self.buffer.hot.add_segment(a, address);
             self.buffer.hot.behind_last(a, set, &Table { sets: page.sets, ..Table::pages(page.line_bytes) });
@@ -99,8 +99,8 @@ fn record_routine(
         scratch,
         size_bytes: member.size_bytes,
         line_bytes: filter.data.line_bytes,
-        page_bytes: filter.data_page.map_or(0, |p| p.line_bytes),
-        sets: [filter.data.sets, filter.data_page.map_or(0, |p| p.sets)],
+        page_bytes: filter.last_pages().map_or(0, |p| p.line_bytes),
+        sets: [filter.data.sets, filter.last_pages().map_or(0, |p| p.sets)],
         entering: entering(filter, member.kind),
         when: if cover == Cover::First { RecordWhen::Always } else { RecordWhen::FilterMiss },
     }
@@ -171,7 +171,7 @@ impl Emitter {
         // All bits of b: the filter knows the line, and the page.
         let line = filter.data.line_bytes as i32 - first.size_bytes as i32;
         self.known(a, b, context::MASK_SET, context::DATA_LINES, line);
-        if let Some(page) = filter.data_page {
+        if let Some(page) = filter.last_pages() {
             let c = self.scratch(avoid | 1 << a | 1 << b);
             self.known(a, c, context::MASK_PAGE_SET, context::DATA_PAGES, page.line_bytes as i32 - 1);
             self.buffer.hot.registers(Alu::And, b, c);

@@ -45,11 +45,13 @@ mod append;
 mod complex;
 mod copy;
 mod data;
+mod data_pages;
 pub(crate) mod emitter;
 mod fetch;
 mod filter;
 mod instruction_side;
 mod looping;
+mod page_routine;
 pub(crate) mod routine;
 #[cfg(test)]
 mod tests;
@@ -196,11 +198,14 @@ impl Emitter {
         }
         for group in plan.groups.at(k) {
             match self.setting.stream {
-                Stream::Filtered(filter) => match group.members[0].mode {
-                    RecordMode::Checked => self.filtered(&group, &filter),
-                    RecordMode::Branchless => self.written(&group, &filter),
-                    RecordMode::Always => self.remembered(&group, &filter),
-                },
+                Stream::Filtered(filter) => {
+                    match group.members[0].mode {
+                        RecordMode::Checked => self.filtered(&group, &filter),
+                        RecordMode::Branchless => self.written(&group, &filter),
+                        RecordMode::Always => self.remembered(&group, &filter),
+                    }
+                    self.use_pages(&group, &filter);
+                }
                 Stream::Full => self.recorded(&group),
                 Stream::Counts | Stream::Nothing => {}
             }

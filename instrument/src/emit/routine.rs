@@ -9,7 +9,7 @@
 
 use super::append::leave;
 use super::filter::{remember, Table};
-use super::instruction_side;
+use super::{instruction_side, page_routine};
 use crate::code::assembler::Assembler;
 use crate::code::buffer::{RecordRoutine, RecordWhen, Routine};
 use crate::target::layout::context;
@@ -20,6 +20,7 @@ use assembler::Condition;
 pub(crate) fn write(code: &mut Assembler, routine: &Routine) {
     match routine {
         Routine::Record(key) => record(code, key),
+        Routine::UsePages(key) => page_routine::write(code, key),
         &Routine::UseLine(ways, low) => instruction_side::routine(code, ways, low),
         Routine::HandOver | Routine::Probe | Routine::ClearFilter => {}
     }

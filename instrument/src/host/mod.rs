@@ -23,7 +23,7 @@ mod trap;
 pub(crate) use state::{Host, Observing, OBSERVER_FAILED};
 
 use crate::code::counter::count_address;
-use crate::code::fragment::{EXIT_LOOKUP, EXIT_RING, EXIT_SYSTEM_CALL};
+use crate::code::fragment::{EXIT_LOOKUP, EXIT_PAGES, EXIT_RING, EXIT_SYSTEM_CALL};
 use crate::error::{Error, ErrorKind};
 use crate::evidence::{Evidence, Forgery};
 use crate::image::Image;
@@ -171,6 +171,7 @@ impl Host<'_> {
         self.image_mut(tid).write32(context, context::EXIT, 0);
         match exit {
             EXIT_RING => self.ring_full(tid),
+            EXIT_PAGES => self.use_pages(tid, context),
             EXIT_SYSTEM_CALL => return self.system_call(tid),
             exit => {
                 let code = self.serve(tid, exit);
@@ -251,6 +252,18 @@ impl Host<'_> {
         let started = Instant::now();
         self.effort.tuned += self.image_of(number).learn(offset, count);
         self.effort.translating += started.elapsed();
+    }
+
+    /// The complex reference that the thread recorded last uses its pages, of which generated code
+    /// knows too little.
+    pub(crate) fn use_pages(&mut self, tid: i32, context: usize) {
+        let misses = self.image_mut(tid).use_group_pages(context);
+        for miss in misses {
+            if self.image_mut(tid).is_full(context) {
+                self.ring_full(tid);
+            }
+            self.image_mut(tid).append(context, &miss);
+        }
     }
 
     /// Gives what the thread has written to the observer.

@@ -12,7 +12,7 @@
 use super::state::Host;
 use super::task::ProgramThread;
 use super::task::{Boundary, Signal, StepOutcome, FAULT_ADDRESS};
-use crate::code::fragment::{EXIT_RING, EXIT_SYSTEM_CALL};
+use crate::code::fragment::{EXIT_PAGES, EXIT_RING, EXIT_SYSTEM_CALL};
 use crate::error::{Error, ErrorKind};
 use crate::image::StopPlace;
 use crate::target::layout::context;
@@ -310,6 +310,7 @@ impl Host<'_> {
         self.image_mut(tid).write32(context, context::EXIT, 0);
         match exit {
             EXIT_RING => self.ring_full(tid),
+            EXIT_PAGES => self.use_pages(tid, context),
             exit => {
                 let code = self.serve(tid, exit);
                 self.image_mut(tid).write64(context, context::CONTINUE, code);

@@ -8,6 +8,7 @@ mod again;
 mod counted;
 mod mapped;
 mod plausible;
+mod resident_pages;
 
 use crate::cache::CodeCache;
 use crate::code::decode::CodeReader;
@@ -319,7 +320,7 @@ impl Image {
     fn mask_filters(&self, c: usize, filter: &Filter) {
         let bits = |f: SetFilter| u64::from(f.sets - 1) * u64::from(f.line_bytes);
         self.write64(c, context::MASK_SET, bits(filter.data));
-        if let Some(page) = filter.data_page {
+        if let Some(page) = filter.last_pages() {
             self.write64(c, context::MASK_PAGE_SET, bits(page));
         }
     }
@@ -535,8 +536,12 @@ impl Image {
         let values = [before[0], before[1], after, self.read64(c, context::FS_BASE)];
         let mut records = Vec::new();
         event::Complex::new(shape, &values[..shape.values()]).encode(site as u32, &mut records);
-        for record in records {
-            self.append(c, record.address, record.what, record.extra);
+        for record in &records {
+            self.append(c, record);
+        }
+        self.write32(c, context::PAGE_GROUP, 16 * records.len() as u32);
+        for miss in self.use_group_pages(c) {
+            self.append(c, &miss);
         }
     }
 
@@ -546,18 +551,18 @@ impl Image {
             return;
         }
         let what = (event::CUT_SITE as u32) << 8 | (event::RecordKind::Block as u32) << 4;
-        self.append(c, u64::from(instructions), what, 0);
+        self.append(c, &event::Record { address: u64::from(instructions), what, extra: 0 });
     }
 
     /// Appends a record to the ring of a stopped thread; the slack behind a segment's limit has
     /// room for it.
-    fn append(&self, c: usize, address: u64, what: u32, extra: u32) {
+    pub(crate) fn append(&self, c: usize, record: &event::Record) {
         let room = |bytes: &usize| bytes + 16 <= context::RING_SEGMENT_BYTES as usize;
         let Some(bytes) = self.position(c).filter(room) else { return };
         let offset = segment_start(self.context(c), self.segments[c]) + bytes;
-        self.shared.write64(offset, address);
-        self.shared.write32(offset + 8, what);
-        self.shared.write32(offset + 12, extra);
+        self.shared.write64(offset, record.address);
+        self.shared.write32(offset + 8, record.what);
+        self.shared.write32(offset + 12, record.extra);
         self.write64(c, context::RING_POSITION, (offset - self.context(c) + 16) as u64);
     }
 

@@ -72,6 +72,31 @@ pub(crate) mod context {
     pub(crate) const INSTRUCTION_LINES: u32 = 0x9000;
     /// Most sets of a line filter.
     pub(crate) const LINE_SETS_MAX: u32 = 4096;
+    /// Data TLB kept whole: its entries, 8 bytes each, a set's ways behind each other. The number
+    /// of a page plus 1; 0 where the entry is empty.
+    pub(crate) const RESIDENT_PAGES: u32 = 0xd000;
+    /// When each entry was used last, 8 bytes each.
+    pub(crate) const RESIDENT_TIMES: u32 = 0xd800;
+    /// Most entries.
+    pub(crate) const RESIDENT_PAGES_MAX: u32 = event::RESIDENT_PAGES_MAX;
+    /// By the lowest bits of a page's number plus 1, an entry that may hold it, a byte each.
+    pub(crate) const PAGE_HINTS: u32 = 0xe000;
+    pub(crate) const PAGE_HINTS_COUNT: u32 = 1024;
+    /// Uses of pages so far.
+    pub(crate) const PAGE_CLOCK: u32 = 0xe400;
+    /// What the routines that use pages are given: first and last byte, `what` of a record.
+    pub(crate) const PAGE_FIRST: u32 = 0xe408;
+    pub(crate) const PAGE_LAST: u32 = 0xe410;
+    pub(crate) const PAGE_WHAT: u32 = 0xe418;
+    /// The page before it, of the same reference, missed.
+    pub(crate) const PAGE_MISSED: u32 = 0xe41c;
+    /// Bytes of the group that the host is to look at.
+    pub(crate) const PAGE_GROUP: u32 = 0xe420;
+    /// The distance of a tile's rows.
+    pub(crate) const PAGE_STRIDE: u32 = 0xe428;
+    /// Flags and registers of the program while such a routine runs.
+    pub(crate) const PAGE_FLAGS: u32 = 0xe430;
+    pub(crate) const PAGE_SAVED: u32 = 0xe438;
     /// The ring: `RING_SEGMENTS` segments.
     pub(crate) const RING: u32 = 0x1_0000;
     pub(crate) const RING_SEGMENT_BYTES: u32 = 1 << 20;
