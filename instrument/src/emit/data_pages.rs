@@ -9,30 +9,36 @@
 //! # The idea
 //!
 //! The whole TLB stands in the thread's context: the pages that it holds, and the time of each
-//! one's last use. Pages are not known when code is translated, so a hint, found by the lowest bits
-//! of the page's number, says which entry may hold it. A use is a look at the hint and one store of
-//! the time; only what the hint does not know is looked for among the ways of its set, and only a
-//! miss is recorded. True LRU needs no order to be kept but the times.
+//! one's last use. Pages are not known when code is translated, so a hint, found by some bits of
+//! the address, says which entry may hold it. A use is a look at the hint, one comparison and one
+//! store of the time; only what the hint does not know is looked for among the ways of its set, and
+//! only a miss is recorded. True LRU needs no order to be kept but the times. There is no branch
+//! that is hard to predict: which page it is does not matter, only whether it is a known one.
 //!
 //! ```text
-//!   last page        minus its address          ◀──  hot:  same page as the last use? nothing to do
-//!   hint[n & 1023]   an entry that may hold n   ◀──  cold: entry = hint; holds it? time = ++clock
-//!   page[entry]      n, 0: empty                     routine: the entry of n in its set, else the
-//!   time[entry]      when it was used last                    oldest one, and a record (miss)
+//!   last[set]     minus the set's last page    ◀──  hot, of several sets: that one? nothing to do
+//!   hint[bits]    an entry that may hold it    ◀──  hot, of one set; else cold:
+//!   page[entry]   minus the page's address          page[hint] is it? time[hint] = ++clock
+//!   time[entry]   when it was used last             routine: the entry of its set that holds it,
+//!                                                   or the oldest one and a record (miss)
 //! ```
+//!
+//! As in the data filter, one `add` of a negative address and one unsigned comparison tell both
+//! that it is another page and that the access reaches into the next one.
 //!
 //! # Invariants
 //!
-//! - The entry of the last page has the highest time.
+//! - With several sets, the entry of a set's last page has the highest time of its set.
 //! - Every data reference of the stream uses its pages here, complex ones too (`page_routine`).
 //! - A hint may be wrong; what it names is compared.
+//! - An empty entry is minus an address that no program has.
 //!
-//! A number is a page's number plus 1, so that a context of zeros holds no page. **Leaves out**
-//! TLBs whose sets are no power of two, or with more entries than a byte can name. Source: our own;
-//! `event::PageFilter` says what the records mean.
+//! **Leaves out** TLBs whose sets are no power of two, or with more entries than a byte can name.
+//! Source: our own; `event::PageFilter` says what the records mean.
 
 use super::emitter::Emitter;
-use crate::code::assembler::{gpr, in_context_table, reg, Address, Assembler};
+use super::filter::Table;
+use crate::code::assembler::{gpr, reg, Address, Assembler};
 use crate::code::buffer::{Label, PageRoutine, PageUses, Routine, Section};
 use crate::code::fragment::EXIT_PAGES;
 use crate::code::resident_pages::{page_what, ResidentPages};
@@ -40,7 +46,7 @@ use crate::code::state_map::FLAGS_BIT;
 use crate::plan::block::Tier;
 use crate::plan::group::{Cover, Group, Member};
 use crate::target::layout::context;
-use assembler::{Alu, Condition, Extend, Gpr, Memory, Shift, Size};
+use assembler::{Condition, Extend, Memory, Size};
 use event::{Filter, Shape, Stream, WIDE_BYTES};
 
 impl Emitter {
@@ -65,22 +71,20 @@ impl Emitter {
             Cover::Ends(low, high) => (low, (high - low + 1) as u32),
         };
         let lowest = first.at(low);
-        // Hot: in the page that was used last, all of them?
-        let hot = &mut self.buffer.hot;
-        hot.lea(a, &lowest);
-        hot.add_segment(a, &lowest);
-        hot.add_context(a, context::DATA_PAGES);
-        hot.compare_imm(a, pages.page_bytes as i32 - bytes.min(pages.page_bytes) as i32);
-        let at = if bytes > pages.page_bytes { hot.jump() } else { hot.jump_if(Condition::Above) };
-        self.buffer.link(Section::Hot, at, Label::Cold(self.buffer.cold.len()));
+        let unknown = match pages.sets {
+            1 => self.hinted(Section::Hot, &lowest, bytes, (a, b), &pages),
+            _ => self.last_of_set(&lowest, bytes, (a, b), &pages),
+        };
+        self.buffer.link(Section::Hot, unknown, Label::Cold(self.buffer.cold.len()));
         let back = Label::Hot(self.buffer.hot.len());
         // Cold: in one page that the hint knows. Code that has run often has this in line.
-        if self.tier != Tier::Fresh {
-            let unknown = hinted(&mut self.buffer.cold, &lowest, bytes, (a, b), &pages);
+        if pages.sets > 1 && self.tier != Tier::Fresh {
+            let unknown = self.hinted(Section::Cold, &lowest, bytes, (a, b), &pages);
+            self.becomes_last(&lowest, (a, b), &pages);
             let at = self.buffer.cold.jump();
             self.buffer.link(Section::Cold, at, back);
             let here = self.buffer.cold.len();
-            unknown.into_iter().for_each(|at| self.buffer.cold.patch(at, here));
+            self.buffer.cold.patch(unknown, here);
         }
         // Each member by itself, in the program's order.
         self.lend_position();
@@ -90,6 +94,66 @@ impl Emitter {
         self.take_position_back();
         let at = self.buffer.cold.jump();
         self.buffer.link(Section::Cold, at, back);
+    }
+
+    /// Hot: a jump that is taken unless `bytes` at `lowest` lie in the page that was used last in
+    /// its set. Both registers and flags are free.
+    fn last_of_set(
+        &mut self,
+        lowest: &Address,
+        bytes: u32,
+        (a, b): (u8, u8),
+        pages: &ResidentPages,
+    ) -> usize {
+        let hot = &mut self.buffer.hot;
+        hot.lea(a, lowest);
+        hot.add_segment(a, lowest);
+        hot.behind_last(a, b, &Table { sets: pages.sets, ..Table::pages(pages.page_bytes) });
+        jump_unless_within(hot, a, bytes, pages)
+    }
+
+    /// Uses the page of `bytes` at `lowest`, if it is one page and the hint knows it; the jump that
+    /// is taken otherwise. Both registers and flags are free.
+    fn hinted(
+        &mut self,
+        section: Section,
+        lowest: &Address,
+        bytes: u32,
+        (a, b): (u8, u8),
+        pages: &ResidentPages,
+    ) -> usize {
+        let code = self.section(section);
+        code.lea(a, lowest);
+        code.add_segment(a, lowest);
+        code.extract(b, a, context::MASK_PAGE_HINTS);
+        let entry = Memory::at(gpr(b)).plus(context::PAGE_HINTS as i32).gs();
+        code.code().extend_into(Extend::ZeroByte, gpr(b), entry);
+        // How far behind the start of that entry's page it begins.
+        code.add_table(a, b, context::RESIDENT_PAGES);
+        let unknown = jump_unless_within(code, a, bytes, pages);
+        code.load(a, context::PAGE_CLOCK);
+        code.advance(a, 1);
+        code.store(a, context::PAGE_CLOCK);
+        code.store_table(a, b, context::RESIDENT_TIMES);
+        unknown
+    }
+
+    /// Cold: the page of `lowest` becomes its set's last. Both registers and flags are free.
+    fn becomes_last(&mut self, lowest: &Address, (a, b): (u8, u8), pages: &ResidentPages) {
+        let cold = &mut self.buffer.cold;
+        cold.lea(a, lowest);
+        cold.add_segment(a, lowest);
+        cold.extract(b, a, context::MASK_PAGE_SET);
+        cold.and_imm(a, -(pages.page_bytes as i32));
+        cold.negate(a);
+        cold.store_table(a, b, context::DATA_PAGES);
+    }
+
+    fn section(&mut self, section: Section) -> &mut Assembler {
+        match section {
+            Section::Hot => &mut self.buffer.hot,
+            Section::Cold => &mut self.buffer.cold,
+        }
     }
 
     /// Cold: a reference uses its pages by the shared routine. `a` and flags are free.
@@ -104,10 +168,7 @@ impl Emitter {
     /// Calls a routine that uses pages, for a reference with the site of `what`. Touches no flags
     /// and no register but as the routine does.
     fn call_pages(&mut self, section: Section, what: u32, routine: PageRoutine) {
-        let code = match section {
-            Section::Hot => &mut self.buffer.hot,
-            Section::Cold => &mut self.buffer.cold,
-        };
+        let code = self.section(section);
         code.store_imm32(context::PAGE_WHAT, page_what(what));
         code.store(reg::RSP, context::PROGRAM_STACK);
         code.load(reg::RSP, context::OWN_STACK);
@@ -160,44 +221,12 @@ fn routine_of(size_bytes: u32, pages: ResidentPages) -> PageRoutine {
     PageRoutine { pages, uses }
 }
 
-/// Uses the page of `bytes` at `lowest`, if it is one page and the hint knows it; the jumps that
-/// are taken otherwise. Both registers and flags are free.
-fn hinted(
-    code: &mut Assembler,
-    lowest: &Address,
-    bytes: u32,
-    (a, b): (u8, u8),
-    pages: &ResidentPages,
-) -> Vec<usize> {
-    let page_bytes = i64::from(pages.page_bytes);
-    code.lea(a, lowest);
-    code.add_segment(a, lowest);
-    // The numbers of the first and of the last byte's page.
-    code.lea(b, &Address::based(a, page_bytes + i64::from(bytes.max(1)) - 1));
-    code.lea(a, &Address::based(a, page_bytes));
-    code.code().shift(Shift::Right, Size::Qword, gpr(b), pages.shift());
-    code.code().shift(Shift::Right, Size::Qword, gpr(a), pages.shift());
-    code.registers(Alu::Cmp, a, b);
-    let crosses = code.jump_if(Condition::NotEqual);
-    hint(code, gpr(b));
-    code.code().alu(Alu::Cmp, Size::Qword, in_context_table(b, context::RESIDENT_PAGES), gpr(a));
-    let unknown = code.jump_if(Condition::NotEqual);
-    // It becomes the last one, now: minus its address is what the check adds.
-    code.code().negate(Size::Qword, gpr(a));
-    code.advance(a, 1);
-    code.code().shift(Shift::Left, Size::Qword, gpr(a), pages.shift());
-    code.store(a, context::DATA_PAGES);
-    code.load(a, context::PAGE_CLOCK);
-    code.advance(a, 1);
-    code.store(a, context::PAGE_CLOCK);
-    code.store_table(a, b, context::RESIDENT_TIMES);
-    vec![crosses, unknown]
-}
-
-/// `number`, a page's, becomes the entry that may hold it.
-pub(super) fn hint(code: &mut Assembler, number: Gpr) {
-    let mask = context::PAGE_HINTS_COUNT as i32 - 1;
-    code.code().alu_immediate(Alu::And, Size::Dword, number, mask);
-    let entry = Memory::at(number).plus(context::PAGE_HINTS as i32).gs();
-    code.code().extend_into(Extend::ZeroByte, number, entry);
+/// A jump that is taken unless `bytes` that begin so far behind a page's start as `a` says lie in
+/// that page.
+fn jump_unless_within(code: &mut Assembler, a: u8, bytes: u32, pages: &ResidentPages) -> usize {
+    if bytes > pages.page_bytes {
+        return code.jump();
+    }
+    code.compare_imm(a, (pages.page_bytes - bytes) as i32);
+    code.jump_if(Condition::Above)
 }

@@ -18,7 +18,7 @@
 //! each page that either of them enters is enough. **Leaves out** state areas. Source: our own.
 
 use super::append::leave;
-use super::data_pages::{ask_host, hint};
+use super::data_pages::ask_host;
 use crate::code::assembler::{in_context, in_context_table, reg, Assembler};
 use crate::code::buffer::{PageRoutine, PageUses};
 use crate::code::resident_pages::ResidentPages;
@@ -63,7 +63,7 @@ pub(super) fn write(code: &mut Assembler, routine: &PageRoutine) {
         PageUses::Reference | PageUses::Wide => {
             code.load(reg::RAX, context::PAGE_FIRST);
             code.load(Gpr::R8.number(), context::PAGE_LAST);
-            numbers(code, pages);
+            pages_of(code, pages);
             use_range(code, pages, Counting::of(routine.uses == PageUses::Wide));
         }
         PageUses::Complex(shape) => complex(code, pages, shape),
@@ -88,7 +88,7 @@ fn complex(code: &mut Assembler, pages: &ResidentPages, shape: Shape) {
         Shape::Sized { size_bytes, .. } => {
             code.code().mov_from(Size::Qword, Gpr::RAX, value(1));
             past(code, Gpr::R8, Gpr::RAX, i32::from(size_bytes) - 1);
-            numbers(code, pages);
+            pages_of(code, pages);
             use_range(code, pages, Counting::of(u32::from(size_bytes) > WIDE_BYTES));
         }
         Shape::Gather { scale, index_bytes, element_bytes, count, .. } => {
@@ -107,11 +107,11 @@ fn past(code: &mut Assembler, to: Gpr, from: Gpr, bytes: i32) {
     code.code().lea(Size::Qword, to, Memory::at(from).plus(bytes));
 }
 
-/// rax and r8, addresses of the first and the last byte, become their pages' numbers.
-fn numbers(code: &mut Assembler, pages: &ResidentPages) {
+/// rax and r8, addresses of the first and the last byte, become minus their pages' addresses.
+fn pages_of(code: &mut Assembler, pages: &ResidentPages) {
     for r in [Gpr::RAX, Gpr::R8] {
-        past(code, r, r, pages.page_bytes as i32);
-        code.code().shift(Shift::Right, Size::Qword, r, pages.shift());
+        code.and_imm(r.number(), -(pages.page_bytes as i32));
+        code.negate(r.number());
     }
 }
 
@@ -134,15 +134,35 @@ impl Counting {
     }
 }
 
-/// Uses the pages from number rax to number r8. Uses rcx, rdx, rsi and rdi.
+/// `to`: the number of the page of which rax is minus the address.
+fn number(code: &mut Assembler, to: Gpr, pages: &ResidentPages) {
+    code.code().mov(Size::Qword, to, Gpr::RAX);
+    code.negate(to.number());
+    code.code().shift(Shift::Right, Size::Qword, to, pages.shift());
+}
+
+/// `of`, the number of a page, becomes its index in the table of hints.
+fn hint_index(code: &mut Assembler, of: Gpr) {
+    let mask = context::PAGE_HINTS_COUNT as i32 - 1;
+    code.code().alu_immediate(Alu::And, Size::Dword, of, mask);
+}
+
+/// `of`, the number of a page, becomes its set's.
+fn set_index(code: &mut Assembler, of: Gpr, pages: &ResidentPages) {
+    code.code().alu_immediate(Alu::And, Size::Dword, of, pages.sets as i32 - 1);
+}
+
+/// Uses the pages from rax to r8, minus whose addresses these are. Uses rcx, rdx, rsi and rdi.
 fn use_range(code: &mut Assembler, pages: &ResidentPages, counting: Counting) {
     if counting == Counting::Together {
         code.store_imm32(context::PAGE_MISSED, 0);
     }
     let next = code.len();
     // The entry that may hold it.
-    code.code().mov(Size::Dword, Gpr::RCX, Gpr::RAX);
-    hint(code, Gpr::RCX);
+    let hint = |r: Gpr| Memory::at(r).plus(context::PAGE_HINTS as i32).gs();
+    number(code, Gpr::RCX, pages);
+    hint_index(code, Gpr::RCX);
+    code.code().extend_into(Extend::ZeroByte, Gpr::RCX, hint(Gpr::RCX));
     let entry = |r: Gpr| in_context_table(r.number(), context::RESIDENT_PAGES);
     let time = |r: Gpr| in_context_table(r.number(), context::RESIDENT_TIMES);
     code.code().alu(Alu::Cmp, Size::Qword, entry(Gpr::RCX), Gpr::RAX);
@@ -151,8 +171,8 @@ fn use_range(code: &mut Assembler, pages: &ResidentPages, counting: Counting) {
     // so far and rdi when that was used.
     code.mov_imm(reg::RDX, 0);
     if pages.sets > 1 {
-        code.code().mov(Size::Dword, Gpr::RSI, Gpr::RAX);
-        code.code().alu_immediate(Alu::And, Size::Dword, Gpr::RSI, pages.sets as i32 - 1);
+        number(code, Gpr::RSI, pages);
+        set_index(code, Gpr::RSI, pages);
         code.code().multiply(Size::Dword, Gpr::RSI, Gpr::RSI, pages.ways as i32);
     } else {
         code.mov_imm(Gpr::RSI.number(), 0);
@@ -172,40 +192,38 @@ fn use_range(code: &mut Assembler, pages: &ResidentPages, counting: Counting) {
     // A miss: it takes the oldest one's place.
     code.code().mov(Size::Dword, Gpr::RCX, Gpr::RDX);
     code.code().mov(Size::Qword, entry(Gpr::RCX), Gpr::RAX);
-    record(code, pages, counting);
+    record(code, counting);
     let here = code.len();
     code.patch(found, here);
-    code.code().mov(Size::Dword, Gpr::RSI, Gpr::RAX);
-    let mask = context::PAGE_HINTS_COUNT as i32 - 1;
-    code.code().alu_immediate(Alu::And, Size::Dword, Gpr::RSI, mask);
-    let hint = Memory::at(Gpr::RSI).plus(context::PAGE_HINTS as i32).gs();
-    code.code().mov(Size::Byte, hint, Gpr::RCX);
-    // A hit: it is used now.
+    number(code, Gpr::RSI, pages);
+    hint_index(code, Gpr::RSI);
+    code.code().mov(Size::Byte, hint(Gpr::RSI), Gpr::RCX);
+    // It is used now.
     let here = code.len();
     code.patch(hit, here);
     code.load(Gpr::RSI.number(), context::PAGE_CLOCK);
     code.advance(Gpr::RSI.number(), 1);
     code.store(Gpr::RSI.number(), context::PAGE_CLOCK);
     code.code().mov(Size::Qword, time(Gpr::RCX), Gpr::RSI);
+    if pages.sets > 1 {
+        number(code, Gpr::RSI, pages);
+        set_index(code, Gpr::RSI, pages);
+        code.store_table(reg::RAX, Gpr::RSI.number(), context::DATA_PAGES);
+    }
     code.registers(Alu::Cmp, reg::RAX, Gpr::R8.number());
-    let last = code.jump_if(Condition::AboveOrEqual);
-    code.code().increment(Size::Qword, Gpr::RAX);
+    let last = code.jump_if(Condition::Equal);
+    code.code().alu_immediate(Alu::Sub, Size::Qword, Gpr::RAX, pages.page_bytes as i32);
     let at = code.jump();
     code.patch(at, next);
     let here = code.len();
     code.patch(last, here);
-    // The last one of all: minus its address.
-    code.negate(reg::RAX);
-    code.advance(reg::RAX, 1);
-    code.code().shift(Shift::Left, Size::Qword, Gpr::RAX, pages.shift());
-    code.store(reg::RAX, context::DATA_PAGES);
     if counting == Counting::Together {
         hand_full_segment_over(code);
     }
 }
 
-/// Records that the page with number rax missed. Uses rdx and rsi.
-fn record(code: &mut Assembler, pages: &ResidentPages, counting: Counting) {
+/// Records that the page missed of which rax is minus the address. Uses rdx and rsi.
+fn record(code: &mut Assembler, counting: Counting) {
     code.load(reg::RDX, context::RING_POSITION);
     let mut second = None;
     if counting == Counting::Together {
@@ -218,8 +236,8 @@ fn record(code: &mut Assembler, pages: &ResidentPages, counting: Counting) {
         code.patch(first, here);
         code.store_imm32(context::PAGE_MISSED, 1);
     }
-    past(code, Gpr::RSI, Gpr::RAX, -1);
-    code.code().shift(Shift::Left, Size::Qword, Gpr::RSI, pages.shift());
+    code.code().mov(Size::Qword, Gpr::RSI, Gpr::RAX);
+    code.negate(Gpr::RSI.number());
     code.store_at(Gpr::RSI.number(), reg::RDX, 0);
     code.load32(Gpr::RSI.number(), context::PAGE_WHAT);
     code.store32_at(Gpr::RSI.number(), reg::RDX, 8);
@@ -278,7 +296,7 @@ fn masked(
         }
         MaskedLayout::Broadcast => past(code, Gpr::R8, Gpr::RAX, last),
     }
-    numbers(code, pages);
+    pages_of(code, pages);
     use_range(code, pages, Counting::Together);
     let here = code.len();
     code.patch(empty, here);
@@ -307,7 +325,7 @@ fn gather(
     let lane = Memory::at(Gpr::R9).index(Gpr::RAX, Scale::power(scale.trailing_zeros() as u8));
     code.code().lea(Size::Qword, Gpr::RAX, lane);
     past(code, Gpr::R8, Gpr::RAX, i32::from(element_bytes) - 1);
-    numbers(code, pages);
+    pages_of(code, pages);
     use_range(code, pages, Counting::Together);
     let here = code.len();
     code.patch(absent, here);
@@ -333,7 +351,7 @@ fn tile(code: &mut Assembler, pages: &ResidentPages) {
     code.code().mov(Size::Qword, Gpr::RAX, Gpr::R9);
     let end = Memory::at(Gpr::R9).index(Gpr::R11, Scale::One).plus(-1);
     code.code().lea(Size::Qword, Gpr::R8, end);
-    numbers(code, pages);
+    pages_of(code, pages);
     use_range(code, pages, Counting::Together);
     code.code().alu_from(Alu::Add, Size::Qword, Gpr::R9, in_context(context::PAGE_STRIDE));
     code.code().decrement(Size::Dword, Gpr::R10);
@@ -381,7 +399,7 @@ fn string(
         if used {
             code.code().mov(Size::Qword, Gpr::RAX, r);
             code.code().mov(Size::Qword, Gpr::R8, r);
-            numbers(code, pages);
+            pages_of(code, pages);
             use_range(code, pages, Counting::Apart);
         }
     }

@@ -12,6 +12,7 @@ mod resident_pages;
 
 use crate::cache::CodeCache;
 use crate::code::decode::CodeReader;
+use crate::code::resident_pages::ResidentPages;
 use crate::code::state_map::{slot, StateMapEntry, FLAGS_BIT};
 use crate::error::Error;
 use crate::evidence::{Evidence, Forgery};
@@ -307,6 +308,9 @@ impl Image {
                 self.empty_filters(c);
                 self.empty_kept(c);
             }
+            if let Some(pages) = ResidentPages::of(&filter) {
+                self.empty_resident(c, &pages);
+            }
         }
         self.start_segment(c, 0, context::RING_SEGMENT_BYTES);
         Some(c)
@@ -320,8 +324,10 @@ impl Image {
     fn mask_filters(&self, c: usize, filter: &Filter) {
         let bits = |f: SetFilter| u64::from(f.sets - 1) * u64::from(f.line_bytes);
         self.write64(c, context::MASK_SET, bits(filter.data));
-        if let Some(page) = filter.last_pages() {
+        if let Some(page) = filter.data_page {
             self.write64(c, context::MASK_PAGE_SET, bits(page));
+            let hints = u64::from(context::PAGE_HINTS_COUNT - 1) * u64::from(page.line_bytes);
+            self.write64(c, context::MASK_PAGE_HINTS, hints);
         }
     }
 

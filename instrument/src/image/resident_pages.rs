@@ -14,6 +14,7 @@ use crate::evidence::Forgery;
 use crate::target::layout::context;
 use crate::target::layout::segment_start;
 use event::{Access, Complex, Record, Stream, VALUES_MAX, WIDE_BYTES};
+use std::collections::BTreeMap;
 
 /// Pages that one reference walks over, at most: 64 GB of small ones.
 const WALKED_PAGES_MAX: u64 = 1 << 24;
@@ -24,22 +25,24 @@ struct Table {
     pages: Vec<u64>,
     times: Vec<u64>,
     clock: u64,
-    /// The number of the page used last.
-    last: Option<u64>,
+    /// By set, minus the address of its last page, where it is another one now.
+    last: BTreeMap<u32, u64>,
 }
 
 impl Table {
-    /// Uses the page of that number plus 1; whether it was not there.
+    /// Uses a page; whether it was not there.
     fn misses(&mut self, number: u64) -> bool {
-        let first = (number as usize & (self.shape.sets as usize - 1)) * self.shape.ways as usize;
+        let set_number = number as usize & (self.shape.sets as usize - 1);
+        let first = set_number * self.shape.ways as usize;
         let set = first..first + self.shape.ways as usize;
-        let found = set.clone().find(|&entry| self.pages[entry] == number);
+        let minus = (number << self.shape.shift()).wrapping_neg();
+        let found = set.clone().find(|&entry| self.pages[entry] == minus);
         let oldest = || set.min_by_key(|&entry| self.times[entry]).unwrap_or(first);
         let entry = found.unwrap_or_else(oldest);
         self.clock = self.clock.wrapping_add(1);
-        self.pages[entry] = number;
+        self.pages[entry] = minus;
         self.times[entry] = self.clock;
-        self.last = Some(number);
+        self.last.insert(set_number as u32, minus);
         found.is_none()
     }
 
@@ -49,7 +52,7 @@ impl Table {
         let end = address.saturating_add(u64::from(size_bytes.max(1)) - 1);
         let mut before = None;
         for page in address / page_bytes..=end / page_bytes {
-            if !self.misses(page.wrapping_add(1)) {
+            if !self.misses(page) {
                 continue;
             }
             match before.filter(|_| size_bytes <= WIDE_BYTES) {
@@ -109,6 +112,12 @@ impl Image {
         Some(records)
     }
 
+    /// Empties the data TLB of context `c`.
+    pub(super) fn empty_resident(&self, c: usize, shape: &ResidentPages) {
+        let empty = context::RESIDENT_EMPTY.to_le_bytes().repeat(shape.entries() as usize);
+        self.shared.write(self.context(c) + context::RESIDENT_PAGES as usize, &empty);
+    }
+
     fn resident_table(&self, c: usize, shape: ResidentPages) -> Table {
         let words = |at: u32| {
             let bytes = self.shared.read(self.context(c) + at as usize, 8 * shape.entries() as usize);
@@ -119,7 +128,7 @@ impl Image {
             pages: words(context::RESIDENT_PAGES),
             times: words(context::RESIDENT_TIMES),
             clock: self.read64(c, context::PAGE_CLOCK),
-            last: None,
+            last: BTreeMap::new(),
         }
     }
 
@@ -131,10 +140,8 @@ impl Image {
         write(context::RESIDENT_PAGES, &table.pages);
         write(context::RESIDENT_TIMES, &table.times);
         self.write64(c, context::PAGE_CLOCK, table.clock);
-        if let Some(number) = table.last {
-            // Minus the page's address.
-            let minus = 1u64.wrapping_sub(number) << table.shape.shift();
-            self.write64(c, context::DATA_PAGES, minus);
+        for (set, &minus) in &table.last {
+            self.write64(c, context::DATA_PAGES + 8 * set, minus);
         }
     }
 

@@ -39,6 +39,8 @@ pub(crate) mod context {
     pub(crate) const MASK_LOOKUP: u32 = 0x0e8;
     /// Bits of an address that select the page filter's set.
     pub(crate) const MASK_PAGE_SET: u32 = 0x0f0;
+    /// Bits of an address that select the hint for its page.
+    pub(crate) const MASK_PAGE_HINTS: u32 = 0x0e0;
     /// Target of an indirect transfer that missed the lookup table.
     pub(crate) const TARGET: u32 = 0x100;
     /// Return address of shared out-of-line routines.
@@ -72,14 +74,16 @@ pub(crate) mod context {
     pub(crate) const INSTRUCTION_LINES: u32 = 0x9000;
     /// Most sets of a line filter.
     pub(crate) const LINE_SETS_MAX: u32 = 4096;
-    /// Data TLB kept whole: its entries, 8 bytes each, a set's ways behind each other. The number
-    /// of a page plus 1; 0 where the entry is empty.
+    /// Data TLB kept whole: its entries, 8 bytes each, a set's ways behind each other: minus a
+    /// page's address, [`RESIDENT_EMPTY`] where the entry is empty.
     pub(crate) const RESIDENT_PAGES: u32 = 0xd000;
+    /// Minus an address that no program has.
+    pub(crate) const RESIDENT_EMPTY: u64 = 1 << 63;
     /// When each entry was used last, 8 bytes each.
     pub(crate) const RESIDENT_TIMES: u32 = 0xd800;
     /// Most entries.
     pub(crate) const RESIDENT_PAGES_MAX: u32 = event::RESIDENT_PAGES_MAX;
-    /// By the lowest bits of a page's number plus 1, an entry that may hold it, a byte each.
+    /// By the lowest bits of a page's number, an entry that may hold it, a byte each.
     pub(crate) const PAGE_HINTS: u32 = 0xe000;
     pub(crate) const PAGE_HINTS_COUNT: u32 = 1024;
     /// Uses of pages so far.
