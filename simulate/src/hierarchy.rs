@@ -109,6 +109,8 @@ struct Core {
     page_bytes: u64,
     /// Pages that missed are among the touches that are staged.
     page_touches: bool,
+    /// Pages that missed, where those of both sides are recorded.
+    page_misses: Box<Touches>,
     /// The last reference that each level counted.
     counted: [u32; CACHES_MAX],
     counted_tlb: [u32; TLBS_MAX],
@@ -322,6 +324,7 @@ impl Core {
             data_pages: DataPages::Uses,
             page_bytes: levels.data_tlb.map_or(0, |geometry| geometry.line_bytes.into()),
             page_touches: false,
+            page_misses: Touches::empty(),
             scratch: Scratch::new(),
             counted: [0; CACHES_MAX],
             counted_tlb: [0; TLBS_MAX],

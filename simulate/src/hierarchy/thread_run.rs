@@ -10,28 +10,26 @@ use super::{Change, Core, DataPages, FetchRecords, Repeats, Shared};
 use crate::limits::InstructionSide;
 use crate::stage::FIRST_REFERENCE;
 use crate::tally::{LevelId, Tally};
-use crate::touch::{Touches, STEP};
+use crate::touch::{Touches, STEP, SWEEP};
 use crate::{CACHES_MAX, TLBS_MAX};
 use event::{masked_reference, Access, Record, RecordKind, StateLayout, Step, CUT_SITE, WIDE_BYTES};
 
 /// Touches for the caches, and touches for the TLBs: of instructions, the former are lines, the
 /// latter pages.
-fn split(touches: &Touches, data_pages: DataPages) -> (Box<Touches>, Box<Touches>) {
+fn split(touches: &Touches) -> (Box<Touches>, Box<Touches>) {
     let (mut lines, mut pages) = (Touches::empty(), Touches::empty());
     for n in 0..touches.len {
         let (address, what, reference) = (touches.address[n], touches.what[n], touches.reference[n]);
         // A page touch becomes a fetch for the TLBs; an instruction line is none.
         let kind = (what >> 4) & 15;
         let is = |other: RecordKind| kind == other as u32;
+        if !is(RecordKind::FetchPage) {
+            lines.push(address, what, reference);
+        }
         if is(RecordKind::FetchPage) {
             pages.push(address, what & !0xff | (RecordKind::Fetch as u32) << 4, reference);
-        } else if is(RecordKind::DataPage) {
-            pages.push(address, what & !0xff, reference);
-        } else {
-            lines.push(address, what, reference);
-            if !is(RecordKind::Fetch) && data_pages == DataPages::Uses {
-                pages.push(address, what, reference);
-            }
+        } else if !is(RecordKind::Fetch) {
+            pages.push(address, what, reference);
         }
     }
     (lines, pages)
@@ -198,7 +196,10 @@ impl ThreadRun<'_> {
 
     /// A miss of an instruction page.
     fn page(&mut self, block: u32, address: u64) {
-        if self.core.fetch_records == FetchRecords::Misses {
+        if self.core.data_pages == DataPages::Misses {
+            self.page_miss(address, block << 8 | (RecordKind::Fetch as u32) << 4);
+            self.next_reference();
+        } else if self.core.fetch_records == FetchRecords::Misses {
             self.line(address, block << 8 | (RecordKind::FetchPage as u32) << 4);
             // Page touches go to the TLBs alone; the sweep separates them.
             self.core.page_touches = true;
@@ -211,13 +212,20 @@ impl ThreadRun<'_> {
         if self.core.data_pages == DataPages::Uses {
             return;
         }
-        let what = site << 8 | (RecordKind::DataPage as u32) << 4;
-        self.line(record.address, what);
+        let what = site << 8 | (RecordKind::Load as u32) << 4;
+        self.page_miss(record.address, what);
         if record.extra != 0 {
-            self.line(record.address.wrapping_add(self.core.page_bytes), what);
+            self.page_miss(record.address.wrapping_add(self.core.page_bytes), what);
         }
-        self.core.page_touches = true;
         self.next_reference();
+    }
+
+    /// A page that missed goes to the second level by itself: nothing else uses a TLB.
+    fn page_miss(&mut self, address: u64, what: u32) {
+        if self.core.page_misses.len == SWEEP {
+            self.sweep(&[]);
+        }
+        self.core.page_misses.push(address, what, self.core.stage.reference);
     }
 
     fn line(&mut self, address: u64, what: u32) {
@@ -256,7 +264,7 @@ impl ThreadRun<'_> {
             counted,
             counted_tlb,
             fetch_records,
-            data_pages,
+            page_misses,
             page_touches,
             tally: own_tally,
             ..
@@ -270,14 +278,15 @@ impl ThreadRun<'_> {
             own.sweep(shared, &stage.touches);
         }
         // Rare: some touches are of pages only, and those of lines are none of the TLBs'.
-        let mut sides = std::mem::take(page_touches).then(|| split(&stage.touches, *data_pages));
-        if let (DataPages::Misses, Some((_, misses))) = (*data_pages, &mut sides) {
-            // What is left of the first-level TLBs are their misses.
+        let mut sides = std::mem::take(page_touches).then(|| split(&stage.touches));
+        if page_misses.len > 0 {
+            let misses = &mut **page_misses;
             tally.add(LevelId::Tlb(0), &mut counted_tlb[0], misses);
             if let Some(bank) = outer_tlb {
                 bank.sweep(scratch, misses);
                 tally.add(LevelId::Tlb(1), &mut counted_tlb[1], misses);
             }
+            misses.len = 0;
         }
         if let Some(pages) = pages {
             if *fetch_records == FetchRecords::Misses {
