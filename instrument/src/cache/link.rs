@@ -31,52 +31,61 @@ impl CodeCache {
         broken.for_each(|edge| self.shared.patch32(edge.offset, edge.displacement));
     }
 
-    /// Links every exit that waits for fragment `f`.
-    pub(crate) fn link_pending(&mut self, f: usize) {
-        let mut waiting = self.pending.remove(&self.fragments[f].pc).unwrap_or(0);
+    /// Links every exit that waits for this fragment.
+    pub(crate) fn link_pending(&mut self, fragment_index: usize) {
+        let mut waiting = self.pending.remove(&self.fragments[fragment_index].pc).unwrap_or(0);
         while waiting != 0 {
             let next = self.exits[waiting as usize].next;
-            self.link(waiting, f);
+            self.link(waiting, fragment_index);
             waiting = next;
         }
     }
 
-    fn link(&mut self, number: u32, f: usize) {
+    fn link(&mut self, number: u32, fragment_index: usize) {
         let exit = self.exits[number as usize];
-        let z = exit.zone as usize;
-        let body = self.fragments[f].body;
-        let at = self.zones[z].address + u64::from(exit.patch);
+        let zone_index = exit.zone as usize;
+        let body = self.fragments[fragment_index].body;
+        let at = self.zones[zone_index].address + u64::from(exit.patch);
         // Straight, if nothing is to be done on the way; otherwise by a stub at the end of the
         // zone.
         let goal = if exit.counter.is_none() && exit.restore == 0 && near(at + 4, body) {
-            self.arrives(f, self.zones[z].offset + exit.patch as usize, at + 4);
+            self.arrives(fragment_index, self.zones[zone_index].offset + exit.patch as usize, at + 4);
             body
         } else {
             let mut code = std::mem::take(&mut self.scratch);
             code.clear();
-            let here = self.zones[z].address + self.zones[z].hot_used;
-            let at = self.stub(&mut code, here, &exit, f);
-            self.arrives_by_stub(f, z, here, at);
-            self.copy_in(z, code.bytes(), &[]);
+            let here = self.zones[zone_index].address + self.zones[zone_index].hot_used;
+            let at = self.stub(&mut code, here, &exit, fragment_index);
+            self.arrives_by_stub(fragment_index, zone_index, here, at);
+            self.copy_in(zone_index, code.bytes(), &[]);
             self.scratch = code;
             here
         };
         let displacement = goal.wrapping_sub(at + 4) as i64;
-        self.shared.patch32(self.zones[z].offset + exit.patch as usize, displacement as i32);
+        self.shared.patch32(self.zones[zone_index].offset + exit.patch as usize, displacement as i32);
     }
 
-    /// Notes a displacement that leads to fragment `f`.
-    pub(super) fn arrives(&mut self, f: usize, offset: usize, from: u64) {
-        let next = std::mem::replace(&mut self.fragments[f].incoming, self.incoming.len() as u32);
+    /// Notes a displacement that leads to the fragment: it lies at `offset` of the shared file and
+    /// counts from address `from`.
+    pub(super) fn arrives(&mut self, fragment_index: usize, offset: usize, from: u64) {
+        let next =
+            std::mem::replace(&mut self.fragments[fragment_index].incoming, self.incoming.len() as u32);
         self.incoming.push(Incoming { offset, from, next });
     }
 
-    /// Notes the jump of a stub that is placed at `here`, which leads to fragment `f`.
-    pub(super) fn arrives_by_stub(&mut self, f: usize, z: usize, here: u64, form: JumpForm) {
-        let offset = |at| self.zones[z].offset + (here - self.zones[z].address) as usize + at;
+    /// Notes the jump of a stub that is placed at `here`, which leads to the fragment.
+    pub(super) fn arrives_by_stub(
+        &mut self,
+        fragment_index: usize,
+        zone_index: usize,
+        here: u64,
+        form: JumpForm,
+    ) {
+        let offset =
+            |at| self.zones[zone_index].offset + (here - self.zones[zone_index].address) as usize + at;
         match form {
-            JumpForm::Near(at) => self.arrives(f, offset(at), here + at as u64 + 4),
-            JumpForm::Far(at) => self.arrives(f, offset(at), 0),
+            JumpForm::Near(at) => self.arrives(fragment_index, offset(at), here + at as u64 + 4),
+            JumpForm::Far(at) => self.arrives(fragment_index, offset(at), 0),
         }
     }
 
@@ -85,14 +94,14 @@ impl CodeCache {
     pub(crate) fn redirect(&mut self, old: usize, new: usize) {
         self.break_loops(old, old + 1);
         let goal = self.fragments[new].body;
-        let mut n = std::mem::take(&mut self.fragments[old].incoming);
+        let mut place = std::mem::take(&mut self.fragments[old].incoming);
         // Each place that could be led to the new fragment is the new one's from now on.
-        while n != 0 {
-            let next = self.incoming[n as usize].next;
-            let owner = if self.lead(n, goal) { new } else { old };
-            let rest = std::mem::replace(&mut self.fragments[owner].incoming, n);
-            self.incoming[n as usize].next = rest;
-            n = next;
+        while place != 0 {
+            let next = self.incoming[place as usize].next;
+            let owner = if self.lead(place, goal) { new } else { old };
+            let rest = std::mem::replace(&mut self.fragments[owner].incoming, place);
+            self.incoming[place as usize].next = rest;
+            place = next;
         }
         // The lookup table leads to the old entry, which leads to the new body by now.
         if let Some(entry) = self.fragments[old].entry.take() {
@@ -116,14 +125,20 @@ impl CodeCache {
 
     /// The linked form of an exit: restore, count, jump. `here` is the final address of the code's
     /// end so far.
-    pub(super) fn stub(&self, code: &mut Assembler, here: u64, exit: &CodeExit, f: usize) -> JumpForm {
+    pub(super) fn stub(
+        &self,
+        code: &mut Assembler,
+        here: u64,
+        exit: &CodeExit,
+        fragment_index: usize,
+    ) -> JumpForm {
         let start = code.len();
         // Restore, count, go on: threads may be led elsewhere by one store later.
         restore_registers(code, exit.restore);
         if let Some(counter) = exit.counter {
-            count(code, counter, self.fragments[f].flags_dead);
+            count(code, counter, self.fragments[fragment_index].flags_dead);
         }
-        let body = self.fragments[f].body;
+        let body = self.fragments[fragment_index].body;
         code.align_patch(here - start as u64, 1);
         let from = here + (code.len() - start) as u64 + 5;
         if near(from, body) {
@@ -140,12 +155,12 @@ impl CodeCache {
         JumpForm::Far(code.code().jump_to_address(body) - start)
     }
 
-    /// Forgets fragment `f`: nothing new leads to it. Where threads run, its slot in the lookup
-    /// table stays: another one may stand between reading its tag and its code. What is behind it
-    /// checks itself, or leads to the host.
-    pub(crate) fn forget(&mut self, f: usize) {
-        let pc = self.fragments[f].pc;
-        if self.map.get(&pc) == Some(&(f as u32)) {
+    /// Removes the fragment from the map, so that no new link leads to it. In a program with
+    /// threads its slot of the lookup table stays, because another thread may stand between reading
+    /// the slot's tag and its code; the code behind the slot checks itself or leads to the host.
+    pub(crate) fn forget(&mut self, fragment_index: usize) {
+        let pc = self.fragments[fragment_index].pc;
+        if self.map.get(&pc) == Some(&(fragment_index as u32)) {
             self.map.remove(&pc);
             if !self.parallel {
                 self.unpublish(pc);
@@ -153,13 +168,14 @@ impl CodeCache {
         }
     }
 
-    /// Forgets fragment `f` and makes all that leads to it lead to the host, who translates again.
-    pub(crate) fn retire(&mut self, f: usize) {
-        self.forget(f);
-        self.break_loops(f, f + 1);
-        let pc = self.fragments[f].pc;
+    /// Removes the fragment from the map and redirects every place that leads to it to the host,
+    /// which translates the code again.
+    pub(crate) fn retire(&mut self, fragment_index: usize) {
+        self.forget(fragment_index);
+        self.break_loops(fragment_index, fragment_index + 1);
+        let pc = self.fragments[fragment_index].pc;
         let exit = self.exits.len() as u32;
-        let patch = f as u32;
+        let patch = fragment_index as u32;
         self.exits.push(CodeExit {
             target: pc,
             zone: 0,
@@ -170,33 +186,33 @@ impl CodeCache {
             stale: true,
         });
         // A stub that hands over, and everything that leads here leads there.
-        let z = self.fragments[f].zone as usize;
+        let zone_index = self.fragments[fragment_index].zone as usize;
         let mut code = Assembler::default();
         lookup::leave(&mut code, exit);
-        let stub = self.zones[z].cold_address() + self.zones[z].cold_used;
-        self.copy_in(z, &[], code.bytes());
+        let stub = self.zones[zone_index].cold_address() + self.zones[zone_index].cold_used;
+        self.copy_in(zone_index, &[], code.bytes());
         // With one thread its head alone is enough.
         if !self.parallel {
-            return self.jump_from_head(f, stub);
+            return self.jump_from_head(fragment_index, stub);
         }
-        let mut n = self.fragments[f].incoming;
-        while n != 0 {
-            self.lead(n, stub);
-            n = self.incoming[n as usize].next;
+        let mut place = self.fragments[fragment_index].incoming;
+        while place != 0 {
+            self.lead(place, stub);
+            place = self.incoming[place as usize].next;
         }
     }
 
-    /// Rewrites the head of fragment `f`, which is no longer valid, into a jump. No thread may be
-    /// about to run it.
-    pub(crate) fn jump_from_head(&mut self, f: usize, to: u64) {
-        let body = self.fragments[f].body;
+    /// Overwrites the head of a fragment that is no longer valid with a jump. No thread may be
+    /// about to run that head.
+    pub(crate) fn jump_from_head(&mut self, fragment_index: usize, to: u64) {
+        let body = self.fragments[fragment_index].body;
         let mut jump = Assembler::default();
         if near(body + 5, to) {
             jump.code().jump_by(to.wrapping_sub(body + 5) as i32);
         } else {
             jump.code().jump_to_address(to);
         }
-        let zone = &self.zones[self.fragments[f].zone as usize];
+        let zone = &self.zones[self.fragments[fragment_index].zone as usize];
         self.shared.write(zone.offset + (body - zone.address) as usize, jump.bytes());
     }
 }

@@ -136,8 +136,8 @@ impl CodeCache {
             layout,
         };
         // Every zone begins with the routines that all code needs.
-        for (z, place) in cache.layout.zones.clone().iter().enumerate() {
-            let offset = cache.layout.zone_offset(z) as usize;
+        for (zone_index, place) in cache.layout.zones.clone().iter().enumerate() {
+            let offset = cache.layout.zone_offset(zone_index) as usize;
             cache.zones.push(Zone {
                 address: place.address,
                 offset,
@@ -153,44 +153,46 @@ impl CodeCache {
                 routines_written: AddressMap::default(),
                 use_routines: Vec::new(),
             });
-            cache.write_routines(z, filter);
+            cache.write_routines(zone_index, filter);
         }
         cache
     }
 
     /// The zone for code of `pc`: the one within reach that is nearest, the last one where none is.
     pub(crate) fn zone_for(&self, pc: u64) -> usize {
-        let reach = |z: &Zone| {
-            let (start, end) = (z.address, z.address + z.hot_bytes + z.cold_bytes);
+        let reach = |zone: &Zone| {
+            let (start, end) = (zone.address, zone.address + zone.hot_bytes + zone.cold_bytes);
             pc.abs_diff(start).max(pc.abs_diff(end))
         };
         // Within a displacement's reach of the code, so that operands relative to it can be
         // copied.
         let near = (0..self.zones.len() - 1)
-            .filter(|&z| self.zones[z].has_room() && reach(&self.zones[z]) < 0x7f00_0000)
-            .min_by_key(|&z| reach(&self.zones[z]));
+            .filter(|&zone_index| {
+                self.zones[zone_index].has_room() && reach(&self.zones[zone_index]) < 0x7f00_0000
+            })
+            .min_by_key(|&zone_index| reach(&self.zones[zone_index]));
         near.unwrap_or(self.zones.len() - 1)
     }
 
     /// The fragment at `pc`, if there is one.
     pub(crate) fn find(&self, pc: u64) -> Option<usize> {
-        self.map.get(&pc).map(|&f| f as usize)
+        self.map.get(&pc).map(|&fragment_index| fragment_index as usize)
     }
 
     /// Copies finished code into its zone; both parts are rounded up to 16 bytes.
-    fn copy_in(&mut self, z: usize, hot: &[u8], cold: &[u8]) {
-        let zone = &mut self.zones[z];
+    fn copy_in(&mut self, zone_index: usize, hot: &[u8], cold: &[u8]) {
+        let zone = &mut self.zones[zone_index];
         // The program sees it at once; nothing leads there yet.
         self.shared.write(zone.offset + zone.hot_used as usize, hot);
         self.shared.write(zone.cold_offset() + zone.cold_used as usize, cold);
         zone.hot_used = (zone.hot_used + hot.len() as u64 + 15) & !15;
         zone.cold_used = (zone.cold_used + cold.len() as u64 + 15) & !15;
-        self.grow(z);
+        self.grow(zone_index);
     }
 
-    /// Puts the part of zone `z` that is in use on huge pages.
-    pub(crate) fn grow(&mut self, z: usize) {
-        let zone = &mut self.zones[z];
+    /// Puts the used part of the zone on huge pages.
+    pub(crate) fn grow(&mut self, zone_index: usize) {
+        let zone = &mut self.zones[zone_index];
         let (offset, cold_offset) = (zone.offset, zone.cold_offset());
         for (start, used, huge) in
             [(offset, zone.hot_used, &mut zone.hot_huge), (cold_offset, zone.cold_used, &mut zone.cold_huge)]
@@ -211,8 +213,9 @@ impl CodeCache {
                 continue;
             }
             let at = (rip - zone.address) as u32;
-            let k = zone.state_map.partition_point(|entry| entry.at <= at);
-            return (k > 0).then(|| (zone.state_map[k - 1], zone.state_map[k - 1].at == at));
+            let behind = zone.state_map.partition_point(|entry| entry.at <= at);
+            let entry = *zone.state_map.get(behind.checked_sub(1)?)?;
+            return Some((entry, entry.at == at));
         }
         None
     }
@@ -220,12 +223,15 @@ impl CodeCache {
     /// The fragment that `block` belongs to, if it is the one in use and can be replaced.
     pub(crate) fn replaceable(&self, block: u32) -> Option<usize> {
         // Blocks are numbered in the order of their fragments.
-        let f = self.fragments.partition_point(|f| f.first_block <= block).checked_sub(1)?;
-        (self.find(self.fragments[f].pc) == Some(f)).then_some(f)
+        let fragment_index =
+            self.fragments.partition_point(|fragment| fragment.first_block <= block).checked_sub(1)?;
+        (self.find(self.fragments[fragment_index].pc) == Some(fragment_index)).then_some(fragment_index)
     }
 
     /// Whether `rip` lies in generated code.
     pub(crate) fn contains(&self, rip: u64) -> bool {
-        self.zones.iter().any(|z| rip >= z.address && rip < z.address + z.hot_bytes + z.cold_bytes)
+        self.zones
+            .iter()
+            .any(|zone| rip >= zone.address && rip < zone.address + zone.hot_bytes + zone.cold_bytes)
     }
 }

@@ -13,9 +13,9 @@ use crate::target::layout::context;
 use event::{Filter, SetFilter};
 
 impl CodeCache {
-    pub(super) fn write_routines(&mut self, z: usize, filter: Option<&Filter>) {
+    pub(super) fn write_routines(&mut self, zone_index: usize, filter: Option<&Filter>) {
         let mut code = Assembler::default();
-        let base = self.zones[z].cold_address();
+        let base = self.zones[zone_index].cold_address();
         let mut routines = Routines { hand_over: base, ..Routines::default() };
         // The host is asked by an `int3`, and says where to go on.
         code.stop();
@@ -23,25 +23,25 @@ impl CodeCache {
         routines.probe = base + code.len() as u64;
         lookup::probe_routine(&mut code, self.layout.low, EXIT_LOOKUP);
         routines.clear_filter = base + code.len() as u64;
-        let sets = |filter: Option<SetFilter>| filter.map_or(0, |f| f.sets);
-        empty(&mut code, context::DATA_LINES, 8, sets(filter.map(|f| f.data)));
+        let sets = |filter: Option<SetFilter>| filter.map_or(0, |fragment| fragment.sets);
+        empty(&mut code, context::DATA_LINES, 8, sets(filter.map(|fragment| fragment.data)));
         code.jump_context(context::RETURN);
         // Those that are made later follow, from the next line on.
-        let zone = &mut self.zones[z];
+        let zone = &mut self.zones[zone_index];
         zone.routines = routines;
         zone.routine_used = (code.len() as u64 + 63) & !63;
         zone.cold_used = ROUTINE_BYTES;
         self.shared.write(zone.cold_offset(), code.bytes());
     }
 
-    /// Address of a shared routine of zone `z`; written when first asked for.
+    /// Address of a shared routine of the zone; the routine is written at the first request.
     pub(super) fn routine(
         &mut self,
-        z: usize,
+        zone_index: usize,
         routine: &Routine,
         write: &impl Fn(&mut Assembler, &Routine),
     ) -> u64 {
-        let zone = &self.zones[z];
+        let zone = &self.zones[zone_index];
         let known = match routine {
             Routine::HandOver => Some(zone.routines.hand_over),
             Routine::Probe => Some(zone.routines.probe),
@@ -58,17 +58,19 @@ impl CodeCache {
         // Asked for the first time in this zone.
         let mut code = Assembler::default();
         write(&mut code, routine);
-        let address = self.write_routine(z, &code);
+        let address = self.write_routine(zone_index, &code);
         match routine {
-            Routine::Record(key) => _ = self.zones[z].routines_written.insert(key.key(), address),
-            &Routine::UseLine(ways, code) => self.zones[z].use_routines.push(((ways, code), address)),
+            Routine::Record(key) => _ = self.zones[zone_index].routines_written.insert(key.key(), address),
+            &Routine::UseLine(ways, code) => {
+                self.zones[zone_index].use_routines.push(((ways, code), address))
+            }
             Routine::HandOver | Routine::Probe | Routine::ClearFilter => {}
         }
         address
     }
 
-    fn write_routine(&mut self, z: usize, code: &Assembler) -> u64 {
-        let zone = &mut self.zones[z];
+    fn write_routine(&mut self, zone_index: usize, code: &Assembler) -> u64 {
+        let zone = &mut self.zones[zone_index];
         let address = zone.cold_address() + zone.routine_used;
         // Bounded by what can be asked for: registers, sizes, kinds.
         assert!(

@@ -14,27 +14,28 @@ use crate::target::memory::HUGE_BYTES;
 const HUGE_TARGETS: usize = 4096;
 
 impl CodeCache {
-    /// The address by which lookups enter fragment `f`; makes an entry where there is none.
-    pub(crate) fn entry(&mut self, f: usize) -> u64 {
-        if let Some(entry) = self.fragments[f].entry {
+    /// The address by which lookups enter the fragment. The first call for a fragment writes the
+    /// entry.
+    pub(crate) fn entry(&mut self, fragment_index: usize) -> u64 {
+        if let Some(entry) = self.fragments[fragment_index].entry {
             return entry;
         }
-        let z = self.fragments[f].zone as usize;
-        let here = self.zones[z].address + self.zones[z].hot_used;
+        let zone_index = self.fragments[fragment_index].zone as usize;
+        let here = self.zones[zone_index].address + self.zones[zone_index].hot_used;
         // Lookups come with three registers in their slots: they are loaded back first.
         let mut code = Assembler::default();
         lookup::entry(&mut code);
         code.align_patch(here, 1);
         let from = here + code.len() as u64 + 5;
-        code.code().jump_by(self.fragments[f].body.wrapping_sub(from) as i32);
-        self.arrives_by_stub(f, z, here, JumpForm::Near(code.len() - 4));
-        self.copy_in(z, code.bytes(), &[]);
-        self.fragments[f].entry = Some(here);
+        code.code().jump_by(self.fragments[fragment_index].body.wrapping_sub(from) as i32);
+        self.arrives_by_stub(fragment_index, zone_index, here, JumpForm::Near(code.len() - 4));
+        self.copy_in(zone_index, code.bytes(), &[]);
+        self.fragments[fragment_index].entry = Some(here);
         here
     }
 
     /// Puts `pc` into the lookup table, where one of its slots is free.
-    pub(crate) fn publish(&mut self, pc: u64, f: usize) {
+    pub(crate) fn publish(&mut self, pc: u64, fragment_index: usize) {
         self.published += 1;
         if self.published == HUGE_TARGETS {
             // A table that is full of targets is looked at everywhere.
@@ -46,7 +47,7 @@ impl CodeCache {
             }
         }
         // The first free slot, or the target's own: code first, tag second.
-        let entry = self.entry(f);
+        let entry = self.entry(fragment_index);
         let base = self.layout.low_offset() as usize;
         let first = self.hash.slot(pc);
         for probe in 0..u64::from(LOOKUP_PROBES) {

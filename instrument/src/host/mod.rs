@@ -221,15 +221,15 @@ impl Host<'_> {
             }
             (exit.target, false)
         };
-        let Some(f) = image.translator.fragment(target, &mut image.maps) else {
+        let Some(fragment_index) = image.translator.fragment(target, &mut image.maps) else {
             return self.nothing_at(tid, target);
         };
         self.blocks.store(image.translator.blocks.len(), Ordering::Relaxed);
         if indirect {
-            image.translator.cache.publish(target, f);
+            image.translator.cache.publish(target, fragment_index);
         }
         self.effort.translating += started.elapsed();
-        image.translator.cache.fragments[f].body
+        image.translator.cache.fragments[fragment_index].body
     }
 
     /// Passes the full segment on and finds an empty one.
@@ -406,8 +406,8 @@ impl Host<'_> {
         if image.translator.cache.contains(r.rip) {
             return;
         }
-        if let Some(f) = image.translator.fragment(r.rip, &mut image.maps) {
-            r.rip = image.translator.cache.fragments[f].body;
+        if let Some(fragment_index) = image.translator.fragment(r.rip, &mut image.maps) {
+            r.rip = image.translator.cache.fragments[fragment_index].body;
             ptrace::set_registers(tid, &r);
         }
     }

@@ -176,8 +176,8 @@ impl Host<'_> {
         if image.translator.cache.contains(pc) {
             return false;
         }
-        let Some(f) = image.translator.fragment(pc, &mut image.maps) else { return false };
-        let body = image.translator.cache.fragments[f].body;
+        let Some(fragment_index) = image.translator.fragment(pc, &mut image.maps) else { return false };
+        let body = image.translator.cache.fragments[fragment_index].body;
         memory::write_target(tid, at, &body.to_le_bytes()) == word.len()
     }
 

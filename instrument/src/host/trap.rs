@@ -56,18 +56,18 @@ impl Image {
     /// program, or to the next iteration of a repeated one. Behind the instruction that sets the
     /// trap flag the processor takes one more.
     fn has_stepped(&mut self, r: &Registers) -> bool {
-        let t = &mut self.translator;
-        let Some((bound, exact)) = t.boundary(r.rip) else { return false };
+        let translator = &mut self.translator;
+        let Some((bound, exact)) = translator.boundary(r.rip) else { return false };
         if !exact {
             return self.repeating(r, &bound);
         }
-        let block = &t.blocks[bound.block as usize];
+        let block = &translator.blocks[bound.block as usize];
         let Some(before) = u32::from(bound.index).checked_sub(1) else { return true };
-        let ip = match t.instructions.get((block.first + before) as usize) {
+        let ip = match translator.instructions.get((block.first + before) as usize) {
             Some(i) => block.ip + u64::from(i.offset),
             None => return true,
         };
-        let (bytes, length) = t.reader.fetch(ip);
+        let (bytes, length) = translator.reader.fetch(ip);
         let instruction = iced_x86::Decoder::with_ip(64, &bytes[..length], ip, 0).decode();
         !matches!(instruction.mnemonic(), iced_x86::Mnemonic::Popf | iced_x86::Mnemonic::Popfq)
     }

@@ -25,23 +25,30 @@ const SPARES_MAX: usize = 8;
 impl Image {
     /// Whether another child of its parent may run what was translated for this one.
     pub(super) fn is_reusable(&self) -> bool {
-        let t = &self.translator;
+        let translator = &self.translator;
         self.maps.changes == 0
             && self.parent.is_some()
-            && t.cache.fragments.iter().map(|f| f.blocks).sum::<u32>() <= BLOCKS_MAX
-            && t.refusal.is_none()
-            && t.cache.fragments.iter().all(|f| f.tunings == 0)
+            && translator.cache.fragments.iter().map(|fragment| fragment.blocks).sum::<u32>() <= BLOCKS_MAX
+            && translator.refusal.is_none()
+            && translator.cache.fragments.iter().all(|fragment| fragment.tunings == 0)
     }
 
     /// Makes an image that has ended the one of process `pid`, which its parent's thread of context
     /// `c` has just forked.
     fn renew(&mut self, pid: i32, number: u32, c: usize) -> Result<(), Error> {
-        let t = &mut self.translator;
-        debug_assert_eq!(t.blocks.is_empty(), t.cache.fragments.is_empty(), "its counts' tables were taken");
-        t.reader = CodeReader::new(pid);
-        t.hotness =
-            HotnessProfile::new(if let Stream::Filtered(filter) = &t.stream { Some(filter) } else { None });
-        let zeros = vec![0u8; 8 * t.counters as usize];
+        let translator = &mut self.translator;
+        debug_assert_eq!(
+            translator.blocks.is_empty(),
+            translator.cache.fragments.is_empty(),
+            "its counts' tables were taken"
+        );
+        translator.reader = CodeReader::new(pid);
+        translator.hotness = HotnessProfile::new(if let Stream::Filtered(filter) = &translator.stream {
+            Some(filter)
+        } else {
+            None
+        });
+        let zeros = vec![0u8; 8 * translator.counters as usize];
         for c in 0..self.used {
             self.shared.write(self.context(c) + count_address(0) as usize, &zeros);
         }
@@ -59,7 +66,7 @@ impl Image {
     /// Fragments, and bytes of code.
     pub(crate) fn size(&self) -> (usize, u64) {
         let cache = &self.translator.cache;
-        (cache.fragments.len(), cache.zones.iter().map(|z| z.hot_used + z.cold_used).sum())
+        (cache.fragments.len(), cache.zones.iter().map(|zone| zone.hot_used + zone.cold_used).sum())
     }
 
     /// An image for process `pid`, which the thread of context `c` has just forked: a spare one

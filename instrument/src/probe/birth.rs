@@ -189,7 +189,7 @@ pub(crate) enum BaseSetting {
 
 /// Blocks of counters, as a process sees them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Blocks {
+pub(crate) struct CounterBlocks {
     /// How many there are; they are numbered from 1.
     pub(super) count: u32,
     /// Bytes of each.
@@ -202,7 +202,7 @@ pub(crate) struct Blocks {
     pub(super) setting: BaseSetting,
 }
 
-impl Blocks {
+impl CounterBlocks {
     /// The base for a block.
     pub(super) fn base(&self, block: u32) -> u64 {
         self.first_base.wrapping_add(u64::from(block - 1) * u64::from(self.bytes))
@@ -216,7 +216,7 @@ const RED_ZONE_BYTES: i32 = 128;
 
 /// The system call, and what a newborn does first. Registers are as the call leaves them; what lies
 /// below the stack pointer stays.
-pub(super) fn code(blocks: &Blocks, to: MailboxAddress) -> Vec<u8> {
+pub(super) fn code(blocks: &CounterBlocks, to: MailboxAddress) -> Vec<u8> {
     let mut code = Assembler::default();
     let stack = Memory::at(Gpr::RSP);
     code.system_call();
@@ -249,7 +249,7 @@ pub(super) fn code(blocks: &Blocks, to: MailboxAddress) -> Vec<u8> {
 
 /// The next block's number into `esi`, and the thread's into the block's word; the jump that is
 /// taken where no block is left.
-fn take_block(code: &mut Assembler, blocks: &Blocks, to: MailboxAddress) -> Jump {
+fn take_block(code: &mut Assembler, blocks: &CounterBlocks, to: MailboxAddress) -> Jump {
     code.mov_immediate(Gpr::RSI, 1);
     // Two newborns may ask at a time: the next number is taken in one go.
     code.lock();
@@ -265,7 +265,7 @@ fn take_block(code: &mut Assembler, blocks: &Blocks, to: MailboxAddress) -> Jump
 }
 
 /// Makes block `esi` the thread's; the jump that is taken where that was allowed.
-fn set_base(code: &mut Assembler, blocks: &Blocks) -> Jump {
+fn set_base(code: &mut Assembler, blocks: &CounterBlocks) -> Jump {
     code.decrement(Size::Dword, Gpr::RSI);
     // base = first base + (block − 1) × bytes
     code.multiply(Size::Qword, Gpr::RSI, Gpr::RSI, blocks.bytes as i32);
@@ -336,7 +336,7 @@ mod tests {
     #[test]
     fn a_newborn_takes_a_block_and_everybody_else_passes() {
         for setting in [BaseSetting::Instruction, BaseSetting::Call] {
-            born(Blocks {
+            born(CounterBlocks {
                 count: 9,
                 bytes: 4096,
                 owners: 0x5000_2000,
@@ -346,7 +346,7 @@ mod tests {
         }
     }
 
-    fn born(blocks: Blocks) {
+    fn born(blocks: CounterBlocks) {
         let code = code(&blocks, MailboxAddress { mailbox: 0x5000_0000, image: 0 });
         let all = sound(&code);
         let passes = all.iter().find(|i| i.is_jcc_short_or_near()).unwrap();

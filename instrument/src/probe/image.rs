@@ -1,11 +1,11 @@
 //! One process image with probes: its modules, and the hooks that announce what matters to it.
 
-use super::birth::{self, births, Births, Blocks, Library};
-use super::caller::Mark;
+use super::birth::{self, births, Births, CounterBlocks, Library};
+use super::caller::MemoryMark;
 use super::install::Probes;
 use super::mailbox::{knock, knock_if, Knock, MailboxAddress};
 use super::patch::{open, Increment};
-use super::plan::Reason;
+use super::plan::ProbeRefusal;
 use super::prologue::{Prologue, READ_BYTES};
 use crate::error::Error;
 use crate::profile::Module;
@@ -30,7 +30,7 @@ const CONTAINED: &str = "__libc_start_main";
 pub(super) struct NativeImage {
     pub(super) probes: Probes,
     address: MailboxAddress,
-    blocks: Option<Blocks>,
+    blocks: Option<CounterBlocks>,
     /// Why increments are locked, if they are.
     pub(super) locked: Option<String>,
     /// Modules that were looked at for hooks.
@@ -49,8 +49,8 @@ impl NativeImage {
     }
 
     /// What tells processes that run this image.
-    pub(super) fn mark(&self) -> Mark {
-        Mark::new(&self.probes.shared, self.address.mailbox)
+    pub(super) fn mark(&self) -> MemoryMark {
+        MemoryMark::new(&self.probes.shared, self.address.mailbox)
     }
 
     /// Whether code at this address is a trampoline of this image.
@@ -143,11 +143,11 @@ impl NativeImage {
         found
     }
 
-    fn redirect(&mut self, pid: i32, entry: u64, before: &[u8]) -> Result<(), Reason> {
+    fn redirect(&mut self, pid: i32, entry: u64, before: &[u8]) -> Result<(), ProbeRefusal> {
         let mut code = [0; READ_BYTES];
         memory::read_target(pid, entry, &mut code);
         let prologue = Prologue::read(&code, entry, READ_BYTES as u64)?;
-        let memory = open(pid).map_err(|error| Reason::NotWritable(error.to_string()))?;
+        let memory = open(pid).map_err(|error| ProbeRefusal::NotWritable(error.to_string()))?;
         self.probes.patcher.redirect(&memory, entry, before, &prologue).map(drop)
     }
 }

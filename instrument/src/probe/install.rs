@@ -8,10 +8,10 @@
 //! below the libraries, where a program would have to map more than a gigabyte before the kernel's
 //! search for memory came across them.
 
-use super::birth::{BaseSetting, Blocks};
+use super::birth::{BaseSetting, CounterBlocks};
 use super::mailbox;
-use super::patch::{Increment, ModuleIndex, Patcher, State, TrampolineZone};
-use super::plan::Plan;
+use super::patch::{Increment, ModuleIndex, Patcher, ProbeState, TrampolineZone};
+use super::plan::ProbePlan;
 use crate::error::Error;
 use crate::profile::Module;
 use crate::target::auxiliary::Auxiliary;
@@ -78,13 +78,13 @@ impl MemoryParts {
 
 /// Counters of a run, for reading.
 #[derive(Clone)]
-pub struct Counters {
+pub struct ProbeCounters {
     shared: Arc<Shared>,
     offsets: Arc<[u32]>,
     parts: MemoryParts,
 }
 
-impl Counters {
+impl ProbeCounters {
     /// How many there are.
     pub fn len(&self) -> usize {
         self.offsets.len()
@@ -111,9 +111,9 @@ impl Counters {
     }
 }
 
-impl std::fmt::Debug for Counters {
+impl std::fmt::Debug for ProbeCounters {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Counters").field("count", &self.offsets.len()).finish()
+        f.debug_struct("ProbeCounters").field("count", &self.offsets.len()).finish()
     }
 }
 
@@ -138,12 +138,12 @@ pub(crate) struct Probes {
 
 impl Probes {
     /// For a run under the engine, where every increment is locked.
-    pub(crate) fn locked(plan: Plan) -> Result<Probes, Error> {
+    pub(crate) fn locked(plan: ProbePlan) -> Result<Probes, Error> {
         Probes::new(plan, Increment::Locked)
     }
 
     /// Where there is no address space for a block per thread, increments are locked.
-    pub(super) fn new(plan: Plan, increment: Increment) -> Result<Probes, Error> {
+    pub(super) fn new(plan: ProbePlan, increment: Increment) -> Result<Probes, Error> {
         let offsets: Arc<[u32]> = plan.placement.offsets(plan.counters).into();
         let index = ModuleIndex::new(plan.finder);
         let room = |increment| {
@@ -164,17 +164,17 @@ impl Probes {
         Probes { patcher, shared, offsets: self.offsets.clone(), parts: self.parts, left }
     }
 
-    pub(crate) fn counters(&self) -> Counters {
-        Counters { shared: self.shared.clone(), offsets: self.offsets.clone(), parts: self.parts }
+    pub(crate) fn counters(&self) -> ProbeCounters {
+        ProbeCounters { shared: self.shared.clone(), offsets: self.offsets.clone(), parts: self.parts }
     }
 
-    pub(crate) fn states(&self) -> &[State] {
+    pub(crate) fn states(&self) -> &[ProbeState] {
         &self.patcher.states
     }
 
     /// Makes room in the process, which stands behind its exec; where the mailbox lies, and the
     /// blocks of threads if there are any.
-    pub(crate) fn install(&mut self, pid: i32) -> Result<(u64, Option<Blocks>), Error> {
+    pub(crate) fn install(&mut self, pid: i32) -> Result<(u64, Option<CounterBlocks>), Error> {
         let mapped = mappings::ranges(pid);
         let free = |start: u64, bytes: u64| mapped.iter().all(|r| r.end <= start || r.start >= start + bytes);
         let low_bytes = self.parts.own();
@@ -222,7 +222,7 @@ impl Probes {
         low: WantedMapping,
         free: impl Fn(u64, u64) -> bool,
         setting: BaseSetting,
-    ) -> Option<Blocks> {
+    ) -> Option<CounterBlocks> {
         let bytes = self.parts.blocks * self.parts.block;
         if bytes == 0 || self.patcher.increment == Increment::Locked {
             return None;
@@ -230,7 +230,7 @@ impl Probes {
         let address = FAR.into_iter().find(|&at| free(at, bytes))?;
         injector.map(WantedMapping { address, bytes, offset: self.parts.own(), ..low }).ok()?;
         injector.keep_out_of_core(address, bytes);
-        Some(Blocks {
+        Some(CounterBlocks {
             count: self.parts.blocks as u32,
             bytes: self.parts.block as u32,
             owners: low.address + self.parts.owners(),

@@ -2,7 +2,7 @@
 //!
 //! **What.** The first five bytes of a function become a jump to a trampoline near its module: it
 //! increments a counter, runs the instructions that stood there (`prologue`) and goes back. A
-//! function that cannot be patched safely is left alone and named with the [`Reason`] (`sweep`
+//! function that cannot be patched safely is left alone and named with the [`ProbeRefusal`] (`sweep`
 //! looks for jumps into those bytes). **Counters** lie in memory that host and program share, at a
 //! fixed low address, so that one instruction reaches them and nothing in the program needs a
 //! register; they survive whatever the program closes or unmaps elsewhere. No call is lost: each
@@ -34,11 +34,11 @@ mod prologue;
 mod sweep;
 mod tick;
 
-pub use install::Counters;
+pub use install::ProbeCounters;
 pub use native::{launch, Ended, Held, Running};
-pub use patch::State;
+pub use patch::ProbeState;
 pub use placement::Placement;
-pub use plan::{Finder, ModuleInfo, Plan, ProbeRequest, Reason};
+pub use plan::{Finder, ModuleInfo, ProbePlan, ProbeRefusal, ProbeRequest};
 pub use tick::{Ticks, WORDS_MAX};
 
 pub(crate) use install::{Probes, SharedProbes};

@@ -3,13 +3,13 @@
 //! Children keep counting by what they inherited; nobody follows them until they execute another
 //! program.
 
-use super::caller::Caller;
+use super::caller::CallingThread;
 use super::follow::{follow, Followed};
 use super::image::{self, NativeImage};
-use super::install::{Counters, Probes};
+use super::install::{ProbeCounters, Probes};
 use super::mailbox::{self, Knock};
-use super::patch::{Increment, State};
-use super::plan::Plan;
+use super::patch::{Increment, ProbeState};
+use super::plan::ProbePlan;
 use crate::error::{Error, ErrorKind};
 use crate::outcome::{Command, Exit, Options};
 use crate::target::interrupt::Guard;
@@ -77,7 +77,7 @@ pub struct Ended {
     /// Whether the user ended it.
     pub interrupted: bool,
     /// What became of each counter.
-    pub states: Vec<State>,
+    pub states: Vec<ProbeState>,
     /// Why increments were locked in some program of the run, if they were.
     pub locked: Option<String>,
     /// Sentences that the user should see.
@@ -88,7 +88,7 @@ pub struct Ended {
 ///
 /// # Errors
 /// When it cannot be started, or the system refuses to stop it once.
-pub fn launch(command: &Command, options: &Options, plan: Option<Plan>) -> Result<Held, Error> {
+pub fn launch(command: &Command, options: &Options, plan: Option<ProbePlan>) -> Result<Held, Error> {
     let path = crate::target::executable::locate(&command.program)?;
     let mut warnings = Vec::new();
     let pid = match spawn(&path, command, options)? {
@@ -149,7 +149,7 @@ impl Held {
     }
 
     /// Counters, if there are probes.
-    pub fn counters(&self) -> Option<Counters> {
+    pub fn counters(&self) -> Option<ProbeCounters> {
         self.native.as_ref().map(|native| native.images[0].probes.counters())
     }
 
@@ -287,7 +287,7 @@ fn answer(shared: &Shared) {
 }
 
 impl Native {
-    fn new(plan: Plan, pid: i32) -> Result<Native, Error> {
+    fn new(plan: ProbePlan, pid: i32) -> Result<Native, Error> {
         let probes = Probes::new(plan, Increment::Own)?;
         let shared = probes.shared.clone();
         let image = NativeImage::new(probes, pid, 0)?;
@@ -328,9 +328,9 @@ impl Native {
         answer(&self.shared);
     }
 
-    fn answer_to(&mut self, caller: Caller, knock: Knock, number: usize, over: &AtomicBool) {
+    fn answer_to(&mut self, caller: CallingThread, knock: Knock, number: usize, over: &AtomicBool) {
         let image = &mut self.images[number];
-        let Caller { pid, tid } = caller;
+        let CallingThread { pid, tid } = caller;
         match knock {
             Knock::Mapped => image.look(pid),
             Knock::Lock => image
@@ -349,7 +349,7 @@ impl Native {
     }
 
     /// The thread is about to execute a program.
-    fn executes(&mut self, caller: Caller, number: usize, over: &AtomicBool) {
+    fn executes(&mut self, caller: CallingThread, number: usize, over: &AtomicBool) {
         let shared = self.shared.clone();
         let image = &self.images[number];
         // Its number may have become another's since it asked.
@@ -371,11 +371,11 @@ impl Native {
     }
 
     /// By counter: what could not be counted somewhere is not known.
-    fn states(&self) -> Vec<State> {
-        let rank = |state: &State| match state {
-            State::Absent => 0,
-            State::Patched => 1,
-            State::Refused(_) => 2,
+    fn states(&self) -> Vec<ProbeState> {
+        let rank = |state: &ProbeState| match state {
+            ProbeState::Absent => 0,
+            ProbeState::Patched => 1,
+            ProbeState::Refused(_) => 2,
         };
         let mut all = self.images[0].probes.states().to_vec();
         for image in &self.images[1..] {

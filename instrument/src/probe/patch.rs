@@ -9,7 +9,7 @@
 //! exactly.
 
 use super::birth::Births;
-use super::plan::{Finder, ModuleInfo, Reason};
+use super::plan::{Finder, ModuleInfo, ProbeRefusal};
 use super::prologue::{jump, Prologue, PATCH_BYTES, READ_BYTES};
 use super::sweep::Sweep;
 use crate::profile::Module;
@@ -36,14 +36,14 @@ const TRAMPOLINE_BYTES_MAX: u64 = 2048;
 
 /// What became of a counter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum State {
+pub enum ProbeState {
     /// Its function's module was never seen.
     #[default]
     Absent,
     /// It counts.
     Patched,
     /// It cannot.
-    Refused(Reason),
+    Refused(ProbeRefusal),
 }
 
 /// A stretch of the target's memory for trampolines.
@@ -105,7 +105,7 @@ pub(super) struct Patcher {
     base: u64,
     offsets: Arc<[u32]>,
     zones: Vec<TrampolineZone>,
-    pub(super) states: Vec<State>,
+    pub(super) states: Vec<ProbeState>,
     pub(super) increment: Increment,
     /// First bytes of the increments of own blocks.
     prefixes: Vec<u64>,
@@ -115,7 +115,7 @@ pub(super) struct Patcher {
 
 impl Patcher {
     pub(super) fn new(index: SharedIndex, offsets: Arc<[u32]>, increment: Increment) -> Patcher {
-        let states = vec![State::Absent; offsets.len()];
+        let states = vec![ProbeState::Absent; offsets.len()];
         let (zones, prefixes, patched) = (Vec::new(), Vec::new(), HashMap::new());
         Patcher { index, base: 0, offsets, zones, states, increment, prefixes, patched }
     }
@@ -155,7 +155,7 @@ impl Patcher {
             Ok(memory) => self.functions(pid, &memory, module, &facts),
             Err(error) => {
                 let why = error.to_string();
-                wanted.iter().for_each(|w| self.refuse(w.counter, Reason::NotWritable(why.clone())));
+                wanted.iter().for_each(|w| self.refuse(w.counter, ProbeRefusal::NotWritable(why.clone())));
                 None
             }
         };
@@ -181,7 +181,7 @@ impl Patcher {
                     if self.increment == Increment::Own {
                         self.prefixes.push(trampoline);
                     }
-                    self.states[counter] = State::Patched;
+                    self.states[counter] = ProbeState::Patched;
                     first = Some(entry);
                 }
                 Err(reason) => self.refuse(counter, reason),
@@ -190,8 +190,8 @@ impl Patcher {
         first
     }
 
-    fn refuse(&mut self, counter: usize, reason: Reason) {
-        self.states[counter] = State::Refused(reason);
+    fn refuse(&mut self, counter: usize, reason: ProbeRefusal) {
+        self.states[counter] = ProbeState::Refused(reason);
     }
 
     /// Writes one probe; where its trampoline is.
@@ -208,17 +208,18 @@ impl Patcher {
         sweep: &Sweep,
         entry: u64,
         before: &[u8],
-    ) -> Result<u64, Reason> {
+    ) -> Result<u64, ProbeRefusal> {
         let at = entry.checked_sub(module.start).map_or(usize::MAX, |at| at as usize);
-        let bytes = code.get(at..).filter(|bytes| bytes.len() >= PATCH_BYTES).ok_or(Reason::OutOfReach)?;
+        let bytes =
+            code.get(at..).filter(|bytes| bytes.len() >= PATCH_BYTES).ok_or(ProbeRefusal::OutOfReach)?;
         let mut head = bytes[..bytes.len().min(READ_BYTES)].to_vec();
         head.resize(READ_BYTES, 0);
         let prologue = Prologue::read(&head, entry, room(known, module, entry))?;
         if let Some(&from) = sweep.inside.get(&entry) {
-            return Err(Reason::JumpInside(from));
+            return Err(ProbeRefusal::JumpInside(from));
         }
         if sweep.indirect.contains(&entry) && !prologue.runs_once {
-            return Err(Reason::IndirectJump);
+            return Err(ProbeRefusal::IndirectJump);
         }
         self.redirect(memory, entry, before, &prologue)
     }
@@ -230,19 +231,19 @@ impl Patcher {
         entry: u64,
         before: &[u8],
         prologue: &Prologue,
-    ) -> Result<u64, Reason> {
+    ) -> Result<u64, ProbeRefusal> {
         let zone = self
             .zones
             .iter_mut()
             .filter(|zone| zone.end - zone.next > TRAMPOLINE_BYTES_MAX)
             .min_by_key(|zone| zone.start.abs_diff(entry));
-        let zone = zone.ok_or(Reason::OutOfReach)?;
+        let zone = zone.ok_or(ProbeRefusal::OutOfReach)?;
         let trampoline = zone.next;
         let mut out = before.to_vec();
         prologue.emit(&mut out, trampoline)?;
         let mut there = Vec::new();
         jump(&mut there, entry, trampoline)?;
-        let failed = |error: std::io::Error| Reason::NotWritable(error.to_string());
+        let failed = |error: std::io::Error| ProbeRefusal::NotWritable(error.to_string());
         memory.write_all_at(&out, trampoline).map_err(failed)?;
         memory.write_all_at(&there, entry).map_err(failed)?;
         zone.next += (out.len() as u64).next_multiple_of(ALIGN);

@@ -35,7 +35,7 @@ pub trait Finder: Send {
 }
 
 /// What is to be probed, and how.
-pub struct Plan {
+pub struct ProbePlan {
     /// Who knows the functions.
     pub finder: Box<dyn Finder>,
     /// Number of counters.
@@ -46,7 +46,7 @@ pub struct Plan {
 
 /// Why a function is not probed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reason {
+pub enum ProbeRefusal {
     /// It has this many bytes, and a jump needs five.
     TooShort(u64),
     /// The branch at this address leads behind its first byte, into what the jump would overwrite.
@@ -63,22 +63,24 @@ pub enum Reason {
     NotWritable(String),
 }
 
-impl fmt::Display for Reason {
+impl fmt::Display for ProbeRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Reason::TooShort(bytes) => {
+            ProbeRefusal::TooShort(bytes) => {
                 write!(f, "too short: {bytes} bytes before the next function, a jump needs 5")
             }
-            Reason::JumpInside(from) => write!(f, "the branch at {from:#x} leads into its first five bytes"),
-            Reason::IndirectJump => {
+            ProbeRefusal::JumpInside(from) => {
+                write!(f, "the branch at {from:#x} leads into its first five bytes")
+            }
+            ProbeRefusal::IndirectJump => {
                 f.write_str("an indirect jump of its own might lead into its first five bytes")
             }
-            Reason::Unmovable(at, name) => {
+            ProbeRefusal::Unmovable(at, name) => {
                 write!(f, "the instruction {name} at {at:#x} cannot run elsewhere")
             }
-            Reason::Undecodable(at) => write!(f, "there is no valid instruction at {at:#x}"),
-            Reason::OutOfReach => f.write_str("no free memory within 2 GB of it"),
-            Reason::NotWritable(why) => write!(f, "its memory cannot be written ({why})"),
+            ProbeRefusal::Undecodable(at) => write!(f, "there is no valid instruction at {at:#x}"),
+            ProbeRefusal::OutOfReach => f.write_str("no free memory within 2 GB of it"),
+            ProbeRefusal::NotWritable(why) => write!(f, "its memory cannot be written ({why})"),
         }
     }
 }

@@ -9,7 +9,7 @@
 //! else: the counter touches memory and flags only. **Leaves out** code whose entry other code
 //! reads as data.
 
-use super::plan::Reason;
+use super::plan::ProbeRefusal;
 use assembler::{Assembler, Condition, Gpr, Memory, Size};
 use iced_x86::{Code, ConditionCode, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, Register};
 
@@ -21,7 +21,7 @@ pub(super) const READ_BYTES: usize = 64;
 
 /// One instruction, ready to move.
 #[derive(Clone, Debug)]
-enum Piece {
+enum MovedInstruction {
     /// Anywhere as it is.
     Plain(Vec<u8>),
     /// With a displacement at this place, relative to its end, that shall reach this address.
@@ -37,7 +37,7 @@ enum Piece {
 /// What moves out of the way of a jump.
 #[derive(Clone, Debug)]
 pub(super) struct Prologue {
-    pieces: Vec<Piece>,
+    pieces: Vec<MovedInstruction>,
     /// Where the program goes on, if what moved falls through.
     back: Option<u64>,
     /// No jump of the function can lead to an instruction below the jump's end other than the
@@ -47,7 +47,7 @@ pub(super) struct Prologue {
 
 impl Prologue {
     /// Reads what stands at `entry`; `code` starts there, and `room` bytes belong to the function.
-    pub(super) fn read(code: &[u8], entry: u64, room: u64) -> Result<Prologue, Reason> {
+    pub(super) fn read(code: &[u8], entry: u64, room: u64) -> Result<Prologue, ProbeRefusal> {
         let mut decoder = Decoder::with_ip(64, code, entry, DecoderOptions::NONE);
         let (mut pieces, mut inner) = (Vec::new(), None);
         let mut moved = 0;
@@ -55,7 +55,7 @@ impl Prologue {
         while moved < PATCH_BYTES && !ends {
             let i = decoder.decode();
             if i.is_invalid() {
-                return Err(Reason::Undecodable(i.ip()));
+                return Err(ProbeRefusal::Undecodable(i.ip()));
             }
             inner = (moved > 0).then_some(moved);
             let bytes = &code[moved..moved + i.len()];
@@ -67,7 +67,7 @@ impl Prologue {
         // A function that ends sooner may be followed by padding, which nobody runs.
         let padded = moved >= PATCH_BYTES || code[moved..].iter().take(PATCH_BYTES - moved).all(is_padding);
         if room < PATCH_BYTES as u64 || !padded || (moved as u64 > room) {
-            return Err(Reason::TooShort(room.min(moved as u64)));
+            return Err(ProbeRefusal::TooShort(room.min(moved as u64)));
         }
         let end = entry + moved as u64;
         let prologue = Prologue {
@@ -78,7 +78,7 @@ impl Prologue {
         let overwritten = entry + 1..entry + PATCH_BYTES as u64;
         let into = prologue.targets().any(|target| overwritten.contains(&target));
         if into {
-            return Err(Reason::JumpInside(entry));
+            return Err(ProbeRefusal::JumpInside(entry));
         }
         Ok(prologue)
     }
@@ -91,31 +91,31 @@ impl Prologue {
 
     fn targets(&self) -> impl Iterator<Item = u64> + '_ {
         self.pieces.iter().filter_map(|piece| match piece {
-            Piece::Jump(to) | Piece::Conditional(_, to) => Some(*to),
+            MovedInstruction::Jump(to) | MovedInstruction::Conditional(_, to) => Some(*to),
             _ => None,
         })
     }
 
     /// Appends the moved instructions to `out`, which starts at address `start`, and the way back.
-    pub(super) fn emit(&self, out: &mut Vec<u8>, start: u64) -> Result<(), Reason> {
+    pub(super) fn emit(&self, out: &mut Vec<u8>, start: u64) -> Result<(), ProbeRefusal> {
         for piece in &self.pieces {
             match piece {
-                Piece::Plain(bytes) => out.extend_from_slice(bytes),
-                Piece::Relative(bytes, at, to) => {
+                MovedInstruction::Plain(bytes) => out.extend_from_slice(bytes),
+                MovedInstruction::Relative(bytes, at, to) => {
                     let from = out.len();
                     out.extend_from_slice(bytes);
                     let reach = relative(start + out.len() as u64, *to)?;
                     out[from + at..from + at + 4].copy_from_slice(&reach.to_le_bytes());
                 }
-                Piece::Jump(to) => jump(out, start, *to)?,
-                Piece::Conditional(condition, to) => {
+                MovedInstruction::Jump(to) => jump(out, start, *to)?,
+                MovedInstruction::Conditional(condition, to) => {
                     let mut code = Assembler::default();
                     let jump = code.jump_if(Condition::numbered(*condition));
                     let end = start + (out.len() + code.len()) as u64;
                     code.set_dword(jump.displacement(), relative(end, *to)?);
                     out.extend_from_slice(code.bytes());
                 }
-                Piece::Call(to, returns) => {
+                MovedInstruction::Call(to, returns) => {
                     // What is pushed is extended by its sign: the upper half is written again.
                     let mut code = Assembler::default();
                     code.push_immediate(*returns as i32);
@@ -131,7 +131,7 @@ impl Prologue {
 }
 
 /// `jmp to`, appended to code that starts at `start`.
-pub(super) fn jump(out: &mut Vec<u8>, start: u64, to: u64) -> Result<(), Reason> {
+pub(super) fn jump(out: &mut Vec<u8>, start: u64, to: u64) -> Result<(), ProbeRefusal> {
     let reach = relative(start + out.len() as u64 + PATCH_BYTES as u64, to)?;
     let mut code = Assembler::default();
     code.jump_by(reach);
@@ -139,34 +139,34 @@ pub(super) fn jump(out: &mut Vec<u8>, start: u64, to: u64) -> Result<(), Reason>
     Ok(())
 }
 
-fn relative(from: u64, to: u64) -> Result<i32, Reason> {
-    i32::try_from(to.wrapping_sub(from) as i64).map_err(|_| Reason::OutOfReach)
+fn relative(from: u64, to: u64) -> Result<i32, ProbeRefusal> {
+    i32::try_from(to.wrapping_sub(from) as i64).map_err(|_| ProbeRefusal::OutOfReach)
 }
 
-fn piece(i: &Instruction, bytes: &[u8], displacement: usize) -> Result<Piece, Reason> {
-    let unmovable = || Reason::Unmovable(i.ip(), format!("{:?}", i.mnemonic()).to_lowercase());
+fn piece(i: &Instruction, bytes: &[u8], displacement: usize) -> Result<MovedInstruction, ProbeRefusal> {
+    let unmovable = || ProbeRefusal::Unmovable(i.ip(), format!("{:?}", i.mnemonic()).to_lowercase());
     if i.is_ip_rel_memory_operand() {
         if i.flow_control() == FlowControl::IndirectCall {
             return Err(unmovable());
         }
-        return Ok(Piece::Relative(bytes.to_vec(), displacement, i.ip_rel_memory_address()));
+        return Ok(MovedInstruction::Relative(bytes.to_vec(), displacement, i.ip_rel_memory_address()));
     }
     match i.flow_control() {
         FlowControl::Next | FlowControl::Return | FlowControl::IndirectBranch | FlowControl::Exception => {}
         FlowControl::UnconditionalBranch if i.is_jmp_short_or_near() => {
-            return Ok(Piece::Jump(i.near_branch_target()))
+            return Ok(MovedInstruction::Jump(i.near_branch_target()))
         }
         FlowControl::ConditionalBranch if i.is_jcc_short_or_near() => {
             let condition = i.condition_code() as u8 - ConditionCode::o as u8;
-            return Ok(Piece::Conditional(condition, i.near_branch_target()));
+            return Ok(MovedInstruction::Conditional(condition, i.near_branch_target()));
         }
         FlowControl::Call if i.code() == Code::Call_rel32_64 => {
-            return Ok(Piece::Call(i.near_branch_target(), i.next_ip()));
+            return Ok(MovedInstruction::Call(i.near_branch_target(), i.next_ip()));
         }
         FlowControl::Call if i.code() == Code::Syscall => {}
         _ => return Err(unmovable()),
     }
-    Ok(Piece::Plain(bytes.to_vec()))
+    Ok(MovedInstruction::Plain(bytes.to_vec()))
 }
 
 /// Nothing behind it runs in its turn.
@@ -206,7 +206,7 @@ mod tests {
     const ENTRY: u64 = 0x40_1000;
     const ELSEWHERE: u64 = 0x5000_0000;
 
-    fn read(code: &[u8]) -> Result<Prologue, Reason> {
+    fn read(code: &[u8]) -> Result<Prologue, ProbeRefusal> {
         let mut padded = code.to_vec();
         padded.resize(READ_BYTES, 0x90);
         Prologue::read(&padded, ENTRY, 64)
@@ -247,19 +247,19 @@ mod tests {
     fn a_short_function_needs_padding() {
         assert_eq!(moved(&[0xc3]).len(), 1);
         let short = Prologue::read(&[[0xc3; 1].as_slice(), &[0x55; 31]].concat(), ENTRY, 64);
-        assert_eq!(short.unwrap_err(), Reason::TooShort(1));
+        assert_eq!(short.unwrap_err(), ProbeRefusal::TooShort(1));
         let crowded = Prologue::read(&[0x90; 32], ENTRY, 3);
-        assert_eq!(crowded.unwrap_err(), Reason::TooShort(3));
+        assert_eq!(crowded.unwrap_err(), ProbeRefusal::TooShort(3));
     }
 
     #[test]
     fn what_cannot_move_is_refused_by_name() {
         assert!(
-            matches!(read(&[0xff, 0xd0, 0x90, 0x90, 0x90]), Err(Reason::Unmovable(_, name)) if name == "call")
+            matches!(read(&[0xff, 0xd0, 0x90, 0x90, 0x90]), Err(ProbeRefusal::Unmovable(_, name)) if name == "call")
         );
-        assert!(matches!(read(&[0xe3, 0x10, 0x90, 0x90, 0x90]), Err(Reason::Unmovable(..))));
-        assert!(matches!(read(&[0x06; 5]), Err(Reason::Undecodable(_))));
-        assert_eq!(read(&[0xff, 0xc8, 0x75, 0xfe, 0x90]).unwrap_err(), Reason::JumpInside(ENTRY));
+        assert!(matches!(read(&[0xe3, 0x10, 0x90, 0x90, 0x90]), Err(ProbeRefusal::Unmovable(..))));
+        assert!(matches!(read(&[0x06; 5]), Err(ProbeRefusal::Undecodable(_))));
+        assert_eq!(read(&[0xff, 0xc8, 0x75, 0xfe, 0x90]).unwrap_err(), ProbeRefusal::JumpInside(ENTRY));
     }
 
     #[test]
@@ -273,6 +273,6 @@ mod tests {
     #[test]
     fn out_of_reach_is_said() {
         let prologue = read(&[0x55, 0x48, 0x89, 0xe5, 0x90]).unwrap();
-        assert_eq!(prologue.emit(&mut Vec::new(), 1 << 40), Err(Reason::OutOfReach));
+        assert_eq!(prologue.emit(&mut Vec::new(), 1 << 40), Err(ProbeRefusal::OutOfReach));
     }
 }

@@ -110,7 +110,7 @@ impl Timer {
             self.call("open the file of ticks", libc::SYS_openat, [AT_FDCWD, path, flags, 0, 0, 0])?;
         let output = self.out_of_the_way(output);
         let group = self.out_of_the_way(ticks.group as u64);
-        let code = handler(&Shape {
+        let code = handler(&HandlerInputs {
             sums: (self.at + PAGE_BYTES) as u32,
             group: group as u32,
             group_bytes: ticks.group_bytes,
@@ -185,7 +185,7 @@ fn words_of(words: &[u64]) -> Vec<u8> {
 }
 
 /// What the handler's code contains.
-struct Shape<'a> {
+struct HandlerInputs<'a> {
     /// Two words: seconds and nanoseconds that handlers have taken.
     sums: u32,
     group: u32,
@@ -223,7 +223,7 @@ fn on_stack(bytes: i32) -> Memory {
 
 /// Code of a handler that may run in several threads at once. Registers are the kernel's to
 /// restore.
-fn handler(shape: &Shape<'_>) -> Vec<u8> {
+fn handler(shape: &HandlerInputs<'_>) -> Vec<u8> {
     let bytes = HEAD_BYTES + shape.group_bytes + 8 * shape.words.len() as u32;
     let mut code = Assembler::default();
     code.alu_immediate(Alu::Sub, Size::Qword, Gpr::RSP, bytes as i32);
@@ -253,7 +253,7 @@ fn handler(shape: &Shape<'_>) -> Vec<u8> {
 }
 
 /// Copies both sums and the words behind the group's counts.
-fn copy_words(code: &mut Assembler, shape: &Shape<'_>) {
+fn copy_words(code: &mut Assembler, shape: &HandlerInputs<'_>) {
     let first = (HEAD_BYTES + shape.group_bytes) as i32;
     let sums = [(shape.sums, SUMS), (shape.sums + 8, SUMS + 8)];
     let words = shape.words.iter().zip(0..).map(|(&word, n)| (word, first + 8 * n));
@@ -278,7 +278,8 @@ mod tests {
     #[test]
     fn the_handler_is_whole_and_leaves_the_stack_as_it_was() {
         let words = [0x5000_1000, 0x5000_1008];
-        let shape = Shape { sums: 0x5f00_1000, group: 600, group_bytes: 48, output: 601, words: &words };
+        let shape =
+            HandlerInputs { sums: 0x5f00_1000, group: 600, group_bytes: 48, output: 601, words: &words };
         let code = [handler(&shape), restorer()].concat();
         let all: Vec<_> = Decoder::with_ip(64, &code, 0, DecoderOptions::NONE).iter().collect();
         assert!(all.iter().all(|i| !i.is_invalid()));

@@ -96,8 +96,8 @@ pub(crate) fn encode(translator: &Translator, maps: &Maps, parts: &Parts) -> Vec
         w.list(&numbers, put_pair);
     }
     // The code cache's own tables, then code.
-    w.list(&cache.fragments, fragment);
-    w.list(&cache.exits, exit);
+    w.list(&cache.fragments, put_fragment);
+    w.list(&cache.exits, put_exit);
     w.list(&cache.incoming, |w, incoming| {
         w.u64(incoming.offset as u64);
         w.u64(incoming.from);
@@ -141,25 +141,28 @@ fn put_pair(w: &mut Writer, &(long, short): &(u64, u32)) {
     w.u32(short);
 }
 
-fn fragment(w: &mut Writer, f: &Fragment) {
-    [f.pc, f.body, f.entry.unwrap_or(0)].into_iter().for_each(|n| w.u64(n));
-    [f.zone, f.first_block, f.blocks, f.counters, f.incoming].into_iter().for_each(|n| w.u32(n));
-    w.u16(f.dead);
-    [u8::from(f.flags_dead), f.tunings].into_iter().for_each(|n| w.u8(n));
+fn put_fragment(w: &mut Writer, fragment: &Fragment) {
+    [fragment.pc, fragment.body, fragment.entry.unwrap_or(0)].into_iter().for_each(|n| w.u64(n));
+    [fragment.zone, fragment.first_block, fragment.blocks, fragment.counters, fragment.incoming]
+        .into_iter()
+        .for_each(|n| w.u32(n));
+    w.u16(fragment.dead);
+    [u8::from(fragment.flags_dead), fragment.tunings].into_iter().for_each(|n| w.u8(n));
 }
 
-fn exit(w: &mut Writer, e: &CodeExit) {
-    w.u64(e.target);
-    [e.zone, e.patch, e.counter.unwrap_or(u32::MAX), e.next].into_iter().for_each(|n| w.u32(n));
-    w.u16(e.restore);
-    w.u8(u8::from(e.stale));
+fn put_exit(w: &mut Writer, exit: &CodeExit) {
+    w.u64(exit.target);
+    [exit.zone, exit.patch, exit.counter.unwrap_or(u32::MAX), exit.next].into_iter().for_each(|n| w.u32(n));
+    w.u16(exit.restore);
+    w.u8(u8::from(exit.stale));
 }
 
-fn put_entry(w: &mut Writer, b: &StateMapEntry) {
-    [b.at, b.block].into_iter().for_each(|n| w.u32(n));
-    [b.spilled, b.executing].into_iter().for_each(|n| w.u16(n));
-    let flags = u8::from(b.counted) | u8::from(b.counted_executing) << 1 | u8::from(b.retreat) << 2;
-    [b.index, flags, b.pending, b.pending_executing].into_iter().for_each(|n| w.u8(n));
+fn put_entry(w: &mut Writer, entry: &StateMapEntry) {
+    [entry.at, entry.block].into_iter().for_each(|n| w.u32(n));
+    [entry.spilled, entry.executing].into_iter().for_each(|n| w.u16(n));
+    let flags =
+        u8::from(entry.counted) | u8::from(entry.counted_executing) << 1 | u8::from(entry.retreat) << 2;
+    [entry.index, flags, entry.pending, entry.pending_executing].into_iter().for_each(|n| w.u8(n));
 }
 
 fn put_zone(w: &mut Writer, zone: &Zone, cache: &CodeCache) {
@@ -263,8 +266,8 @@ impl<'a> Snapshot<'a> {
                 && part.routine_used >= zone.routine_used
                 && part.routines_written.iter().all(|routine| inside(routine.1))
                 && part.use_routines.iter().all(|routine| inside(routine.1))
-                && part.state_map.iter().all(|bound| (bound.block as usize) < self.blocks.len())
-                && part.state_map.is_sorted_by_key(|bound| bound.at)
+                && part.state_map.iter().all(|entry| (entry.block as usize) < self.blocks.len())
+                && part.state_map.is_sorted_by_key(|entry| entry.at)
         };
         self.zones.len() == cache.zones.len() && self.zones.iter().zip(&cache.zones).all(fits)
     }
@@ -299,19 +302,21 @@ impl<'a> Snapshot<'a> {
             && (self.fragments.is_empty() == self.blocks.is_empty())
     }
 
-    fn fragment_fits(&self, f: &Fragment, cache: &CodeCache) -> bool {
-        let Some((zone, part)) = cache.zones.get(f.zone as usize).zip(self.zones.get(f.zone as usize)) else {
+    fn fragment_fits(&self, fragment: &Fragment, cache: &CodeCache) -> bool {
+        let Some((zone, part)) =
+            cache.zones.get(fragment.zone as usize).zip(self.zones.get(fragment.zone as usize))
+        else {
             return false;
         };
         let inside = |at: u64| at >= zone.address && at < zone.address + part.hot.len() as u64;
         // What is entered lies in the zone's code, and what is counted has a counter.
-        inside(f.body)
-            && f.entry.is_none_or(inside)
-            && f.blocks > 0
-            && u64::from(f.first_block) + u64::from(f.blocks) <= self.blocks.len() as u64
-            && u64::from(f.counters) + 2 * u64::from(f.blocks) < context::COUNTERS_MAX as u64
-            && u64::from(f.counters) + u64::from(f.blocks) < u64::from(self.counters)
-            && (f.incoming as usize) < self.incoming.len()
+        inside(fragment.body)
+            && fragment.entry.is_none_or(inside)
+            && fragment.blocks > 0
+            && u64::from(fragment.first_block) + u64::from(fragment.blocks) <= self.blocks.len() as u64
+            && u64::from(fragment.counters) + 2 * u64::from(fragment.blocks) < context::COUNTERS_MAX as u64
+            && u64::from(fragment.counters) + u64::from(fragment.blocks) < u64::from(self.counters)
+            && (fragment.incoming as usize) < self.incoming.len()
     }
 
     fn exits_fit(&self, cache: &CodeCache) -> bool {
@@ -349,23 +354,24 @@ impl<'a> Snapshot<'a> {
     }
 
     /// Puts everything into an image that has translated nothing yet.
-    pub(crate) fn restore(self, t: &mut Translator, maps: &mut Maps) {
+    pub(crate) fn restore(self, translator: &mut Translator, maps: &mut Maps) {
         (maps.modules, maps.files) = self.modules.into_iter().unzip();
         let fragments = self.fragments.len();
         // Nothing of it is used until its modules are verified.
         let groups = groups(&maps.modules, self.strays.iter().copied(), |_| true);
-        t.unverified = UnverifiedModules::new(groups, self.pages, self.live, fragments);
-        t.strays.extend(self.strays);
-        (t.blocks, t.instructions, t.sites) = (self.blocks, self.instructions, self.sites);
+        translator.unverified = UnverifiedModules::new(groups, self.pages, self.live, fragments);
+        translator.strays.extend(self.strays);
+        (translator.blocks, translator.instructions, translator.sites) =
+            (self.blocks, self.instructions, self.sites);
         // Numbers go on where they were.
-        t.counters = self.counters;
-        t.renumber(&self.lines);
-        let cache = &mut t.cache;
+        translator.counters = self.counters;
+        translator.renumber(&self.lines);
+        let cache = &mut translator.cache;
         (cache.fragments, cache.exits, cache.incoming) = (self.fragments, self.exits, self.incoming);
         cache.pending.extend(self.pending);
         // Then the code, zone by zone.
-        for (z, part) in self.zones.into_iter().enumerate() {
-            let zone = &mut cache.zones[z];
+        for (zone_index, part) in self.zones.into_iter().enumerate() {
+            let zone = &mut cache.zones[zone_index];
             zone.hot_used = part.hot.len() as u64;
             zone.cold_used = ROUTINE_BYTES + part.cold.len() as u64;
             zone.routine_used = part.routine_used;
@@ -374,7 +380,7 @@ impl<'a> Snapshot<'a> {
             zone.state_map = part.state_map;
             let (hot, cold) = (zone.offset, zone.cold_offset());
             // Huge pages first: small ones would be filled, copied and given back.
-            cache.grow(z);
+            cache.grow(zone_index);
             cache.shared.fill(hot, part.hot);
             cache.shared.fill(cold, part.routines);
             cache.shared.fill(cold + ROUTINE_BYTES as usize, part.cold);

@@ -23,21 +23,21 @@ const ATTRIBUTE_BYTES: usize = 24;
 
 /// Why a file gives rights to who executes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Given {
+pub(crate) enum FileRights {
     /// It is set-user-ID or set-group-ID.
     Identity,
     /// It has capabilities.
     Capabilities,
 }
 
-impl Given {
+impl FileRights {
     /// The sentence for a program that is refused for it.
     pub(crate) fn refusal(self) -> &'static str {
         match self {
-            Given::Identity => {
+            FileRights::Identity => {
                 "it is setuid or setgid, and the kernel drops those rights under tracing; run it as its owner"
             }
-            Given::Capabilities => {
+            FileRights::Capabilities => {
                 "it has capabilities (see getcap), and the kernel drops those rights under tracing; run it as root, or \
                  run a copy, which has none"
             }
@@ -47,15 +47,15 @@ impl Given {
     /// What such a file is called.
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Given::Identity => "setuid or setgid",
-            Given::Capabilities => "a file with capabilities",
+            FileRights::Identity => "setuid or setgid",
+            FileRights::Capabilities => "a file with capabilities",
         }
     }
 }
 
 /// What this process is and may.
 #[derive(Clone, Copy, Debug, Default)]
-struct Caller {
+struct HostRights {
     user: u32,
     group: u32,
     permitted: u64,
@@ -64,14 +64,14 @@ struct Caller {
     gains_nothing: bool,
 }
 
-impl Caller {
-    fn this() -> Caller {
+impl HostRights {
+    fn this() -> HostRights {
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
         // Real, effective, saved and file system identity.
         let effective = |name| field(name).and_then(|ids| ids.split_whitespace().nth(1)?.parse().ok());
         let set = |name| field(name).and_then(|hex| u64::from_str_radix(hex, 16).ok()).unwrap_or(0);
-        Caller {
+        HostRights {
             user: effective("Uid:").unwrap_or(0),
             group: effective("Gid:").unwrap_or(0),
             permitted: set("CapPrm:"),
@@ -94,18 +94,18 @@ impl Caller {
 }
 
 /// The rights that executing the file would give this process, if any.
-pub(crate) fn given(path: &Path, about: &Metadata) -> Option<Given> {
+pub(crate) fn given(path: &Path, about: &Metadata) -> Option<FileRights> {
     const SET_ANY: u32 = 0o6000;
     let attribute = attribute(path);
     if about.mode() & SET_ANY == 0 && attribute.is_empty() {
         return None;
     }
-    let caller = Caller::this();
+    let caller = HostRights::this();
     if caller.gains_nothing || ignores_rights(path) {
         return None;
     }
-    let identity = caller.gains_identity(about).then_some(Given::Identity);
-    identity.or_else(|| caller.gains_capabilities(&attribute).then_some(Given::Capabilities))
+    let identity = caller.gains_identity(about).then_some(FileRights::Identity);
+    identity.or_else(|| caller.gains_capabilities(&attribute).then_some(FileRights::Capabilities))
 }
 
 /// Permitted and inheritable capabilities that an attribute says.
@@ -155,15 +155,15 @@ mod tests {
 
     #[test]
     fn only_what_the_caller_lacks_is_gained() {
-        let all = Caller { permitted: u64::MAX, bounding: u64::MAX, ..Caller::default() };
+        let all = HostRights { permitted: u64::MAX, bounding: u64::MAX, ..HostRights::default() };
         assert!(!all.gains_capabilities(&ATTRIBUTE));
-        let none = Caller { permitted: 0, ..all };
+        let none = HostRights { permitted: 0, ..all };
         assert!(none.gains_capabilities(&ATTRIBUTE));
         assert!(
-            !Caller { bounding: 1, ..none }.gains_capabilities(&ATTRIBUTE),
+            !HostRights { bounding: 1, ..none }.gains_capabilities(&ATTRIBUTE),
             "outside of the bounding set"
         );
-        assert!(Caller { bounding: 1, inheritable: 1, ..none }.gains_capabilities(&ATTRIBUTE));
+        assert!(HostRights { bounding: 1, inheritable: 1, ..none }.gains_capabilities(&ATTRIBUTE));
         assert!(!none.gains_capabilities(&[]));
     }
 }

@@ -111,9 +111,9 @@ pub fn run_named(
 #[derive(Debug)]
 pub struct Probed {
     /// The counters; children that the program released count into them too.
-    pub counters: probe::Counters,
+    pub counters: probe::ProbeCounters,
     /// What became of each.
-    pub states: Vec<probe::State>,
+    pub states: Vec<probe::ProbeState>,
 }
 
 /// [`run_tool`] of the program with probes in it: the patched code runs under the engine, so the
@@ -125,7 +125,7 @@ pub fn run_probed(
     command: &Command,
     options: &Options,
     tool: &mut dyn Tool,
-    plan: probe::Plan,
+    plan: probe::ProbePlan,
 ) -> Result<(Outcome, Probed), Error> {
     let probes = Rc::new(RefCell::new(Probes::locked(plan)?));
     let (outcome, _) = run_with(command, options, Box::new(Unnamed), tool, Some(probes.clone()))?;

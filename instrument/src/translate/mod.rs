@@ -115,8 +115,8 @@ impl Translator {
     /// The fragment at `pc`, translated with its surroundings if need be; `None` when `pc` cannot
     /// be executed.
     pub(crate) fn fragment(&mut self, pc: u64, modules: &mut impl Modules) -> Option<usize> {
-        if let Some(f) = self.cache.find(pc) {
-            return Some(f);
+        if let Some(fragment_index) = self.cache.find(pc) {
+            return Some(fragment_index);
         }
         let mut ahead = Ahead::default();
         let result = self.translate(pc, modules, &mut ahead)?;
@@ -133,10 +133,10 @@ impl Translator {
             }
             done += 1;
             let mut more = Ahead::default();
-            if let Some(f) = self.translate(target, modules, &mut more) {
+            if let Some(fragment_index) = self.translate(target, modules, &mut more) {
                 queue.extend(more.targets);
                 if role == Role::Return && self.cache.published < PUBLISHED_AHEAD_MAX {
-                    self.cache.publish(target, f);
+                    self.cache.publish(target, fragment_index);
                 }
             }
         }
@@ -159,18 +159,19 @@ impl Translator {
         let (trust, module) = modules.at(pc)?;
         // What a former run left may hold a translation.
         if trust == Trust::Text && self.revalidate(module, modules) {
-            if let Some(f) = self.cache.find(pc) {
-                return Some(f);
+            if let Some(fragment_index) = self.cache.find(pc) {
+                return Some(fragment_index);
             }
         }
-        let (f, blocks) = self.place(pc, (trust, module), Extent::UpToKnownCode, None, modules)?;
+        let (fragment_index, blocks) =
+            self.place(pc, (trust, module), Extent::UpToKnownCode, None, modules)?;
         // It is found from now on, and exits that waited for it lead there.
-        self.cache.map.insert(pc, f as u32);
-        self.cache.link_pending(f);
+        self.cache.map.insert(pc, fragment_index as u32);
+        self.cache.link_pending(fragment_index);
         self.note_targets(&blocks, ahead);
         self.tell_tool();
         self.spare.extend(blocks.into_iter().map(|block| block.instructions));
-        Some(f)
+        Some(fragment_index)
     }
 
     /// Translates fragment `old` again, those of its blocks of which executions are given,
@@ -205,8 +206,8 @@ impl Translator {
 
     /// Whether fragment `f`, after so many executions of its blocks, would be tuned to something
     /// else than it is.
-    pub(crate) fn would_change(&self, f: usize, executions: &[u64]) -> bool {
-        let first = self.cache.fragments[f].first_block;
+    pub(crate) fn would_change(&self, fragment_index: usize, executions: &[u64]) -> bool {
+        let first = self.cache.fragments[fragment_index].first_block;
         self.hotness.changes(first, executions, &self.sites)
     }
 
@@ -222,7 +223,7 @@ impl Translator {
         // Decode: what the program's code is.
         let mut blocks = self.superblock(pc, (trust, module), extent, modules)?;
         self.ask_tool(&mut blocks, modules);
-        let z = self.zone_with_room(pc, blocks.len())?;
+        let zone_index = self.zone_with_room(pc, blocks.len())?;
         // Facts: which registers and flags are free where.
         let counters = self.new_counters(blocks.len());
         let dead = self.learn(&blocks);
@@ -231,7 +232,7 @@ impl Translator {
         // Emit: to a buffer, with everything open that only the cache knows.
         self.read_words(&blocks, trust);
         let superblock = Superblock { blocks: &blocks, trust, words: &self.words, steps: self.steps };
-        let bases = self.cache.bases(z);
+        let bases = self.cache.bases(zone_index);
         self.emitter.emit(&superblock, &self.liveness[..blocks.len()], &self.plan, bases);
         if let Some(why) = self.emitter.buffer.refusal.take() {
             self.refusal.get_or_insert(why);
@@ -240,7 +241,7 @@ impl Translator {
         // Place: the cache closes what is open.
         let fragment = Fragment {
             pc,
-            zone: z as u32,
+            zone: zone_index as u32,
             body: bases.0,
             entry: None,
             first_block: blocks[0].number,
@@ -252,13 +253,13 @@ impl Translator {
             tunings: tuning.map_or(0, |tuning| tuning.tunings),
             incoming: 0,
         };
-        let f = self.cache.place(&mut self.emitter.buffer, fragment, routine::write);
-        Some((f, blocks))
+        let fragment_index = self.cache.place(&mut self.emitter.buffer, fragment, routine::write);
+        Some((fragment_index, blocks))
     }
 
     /// The zone for a superblock at `pc`; `None`, and the run is refused, where something is full.
     fn zone_with_room(&mut self, pc: u64, blocks: usize) -> Option<usize> {
-        let z = self.cache.zone_for(pc);
+        let zone_index = self.cache.zone_for(pc);
         if self.counters as usize + 2 * blocks + 1 > context::COUNTERS_MAX
             || self.sites.len() + 10_000 > SITES_MAX
             || self.blocks.len() + 100 > SITES_MAX
@@ -267,11 +268,11 @@ impl Translator {
             self.refusal = Some("the program executes more code than the engine has counters for".into());
             return None;
         }
-        if !self.cache.zones[z].has_room() {
+        if !self.cache.zones[zone_index].has_room() {
             self.refusal = Some("the program executes more code than the code cache holds".into());
             return None;
         }
-        Some(z)
+        Some(zone_index)
     }
 
     /// Learns what is known of the blocks; what is dead at the head of the first one.
@@ -280,7 +281,9 @@ impl Translator {
         self.liveness.resize_with(self.liveness.len().max(blocks.len()), Liveness::default);
         // A fragment tells what its head does not need.
         let known = |pc| match cache.find(pc) {
-            Some(f) => TargetFacts { has_code: true, dead: cache.fragments[f].dead },
+            Some(fragment_index) => {
+                TargetFacts { has_code: true, dead: cache.fragments[fragment_index].dead }
+            }
             None => TargetFacts::default(),
         };
         let needs = |block: &BasicBlock| needs_scratch(stream, shapes, block);

@@ -36,19 +36,19 @@ impl Translator {
     /// them are linked.
     fn enter(&mut self, live: &[u32]) {
         self.cache.map.reserve(live.len());
-        for &f in live {
+        for &fragment_index in live {
             // Fragments are found from now on, and what waited for them is linked.
-            let fragment = &self.cache.fragments[f as usize];
+            let fragment = &self.cache.fragments[fragment_index as usize];
             let (pc, published) = (fragment.pc, fragment.entry.is_some());
             // What was translated in this run stays.
-            if *self.cache.map.entry(pc).or_insert(f) != f {
+            if *self.cache.map.entry(pc).or_insert(fragment_index) != fragment_index {
                 continue;
             }
             if self.cache.pending.contains_key(&pc) {
-                self.cache.link_pending(f as usize);
+                self.cache.link_pending(fragment_index as usize);
             }
             if published {
-                self.cache.publish(pc, f as usize);
+                self.cache.publish(pc, fragment_index as usize);
             }
         }
     }
