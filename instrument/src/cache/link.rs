@@ -1,10 +1,29 @@
-//! Links: what leads to a fragment, and how it is led elsewhere.
+//! Links: how an exit comes to lead to a fragment, and how it is led elsewhere later.
 //!
-//! An exit whose target has no code yet leads through a cold stub to the host. When the target is
-//! translated, every exit that waits for it is linked by rewriting one displacement, which is
-//! atomic: it never crosses a line. Each place that leads to a fragment is noted, so that a
-//! fragment that is replaced or retired needs no word of its own: the places are led to the new
-//! one, or to the host.
+//! # The problem
+//!
+//! An exit may be linked long after its fragment was placed, and a linked exit may have to lead to
+//! another fragment (a tuned one) or back to the host (retired code). Other threads may execute the
+//! very bytes that change.
+//!
+//! # The idea
+//!
+//! While threads run, only two kinds of fields are rewritten: displacements of 32 bits that do not
+//! cross a line, and aligned addresses of 64 bits. The processor reads each of them as a whole, so
+//! one store suffices. The cache notes every field that leads to a fragment ([`Incoming`]). To
+//! replace or retire a fragment, it walks that list and leaves the fragment's own code as it is.
+//! Where only one thread has ever run, the head of a retired fragment simply becomes a jump.
+//!
+//! ```text
+//!   waiting    fragment ──▶ cold stub: exit number, int3            the host translates and links
+//!
+//!   linked     fragment ─────────────────────────▶ body     nothing to restore or to count
+//!
+//!              fragment ──▶ stub: restore registers,
+//!                           count, jump ─────────▶ body     a side exit, saved registers, far code
+//!
+//!   retired    fragment ──▶ (stub) ──▶ cold stub: stale exit        the host translates again
+//! ```
 
 use super::CodeCache;
 use crate::code::assembler::Assembler;
@@ -13,7 +32,7 @@ use crate::code::fragment::{near, CodeExit, Incoming};
 use crate::code::lookup;
 use crate::code::state_map::restore_registers;
 
-/// Where in a stub the place is that leads on.
+/// How a stub jumps on, and the position in the stub of the field that says where to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum JumpForm {
     /// A displacement.
@@ -26,6 +45,7 @@ impl CodeCache {
     /// Breaks the loops of fragments `from` up to `to`: their back edges take the normal exit to
     /// the fragment's head.
     pub(crate) fn break_loops(&self, from: usize, to: usize) {
+        // Back edges are noted in the order of their fragments.
         let start = self.back_edges.partition_point(|edge| edge.fragment < from);
         let broken = self.back_edges[start..].iter().take_while(|edge| edge.fragment < to);
         broken.for_each(|edge| self.shared.patch32(edge.offset, edge.displacement));
@@ -46,8 +66,8 @@ impl CodeCache {
         let zone_index = exit.zone as usize;
         let body = self.fragments[fragment_index].body;
         let at = self.zones[zone_index].address + u64::from(exit.patch);
-        // Straight, if nothing is to be done on the way; otherwise by a stub at the end of the
-        // zone.
+        // Straight, if there is nothing to restore or count and the target is near. Otherwise the
+        // exit gets a stub at the end of the zone, and jumps there.
         let goal = if exit.counter.is_none() && exit.restore == 0 && near(at + 4, body) {
             self.arrives(fragment_index, self.zones[zone_index].offset + exit.patch as usize, at + 4);
             body
@@ -61,6 +81,8 @@ impl CodeCache {
             self.scratch = code;
             here
         };
+        // This store makes the exit live: until now it led to its cold stub, and either way is
+        // right.
         let displacement = goal.wrapping_sub(at + 4) as i64;
         self.shared.patch32(self.zones[zone_index].offset + exit.patch as usize, displacement as i32);
     }
@@ -89,13 +111,14 @@ impl CodeCache {
         }
     }
 
-    /// Everything that leads to fragment `old` leads to `new` from now on, but for what `new` is
-    /// too far from. Each place changes at once: threads may run.
+    /// Redirects every place that leads to fragment `old` to fragment `new`, except places too far
+    /// from `new`. Each place changes by one store, so threads may run meanwhile.
     pub(crate) fn redirect(&mut self, old: usize, new: usize) {
         self.break_loops(old, old + 1);
         let goal = self.fragments[new].body;
         let mut place = std::mem::take(&mut self.fragments[old].incoming);
-        // Each place that could be led to the new fragment is the new one's from now on.
+        // Each place moves to the list of the fragment that it leads to now: `new`, or still `old`
+        // where `new` is out of reach.
         while place != 0 {
             let next = self.incoming[place as usize].next;
             let owner = if self.lead(place, goal) { new } else { old };
@@ -103,16 +126,18 @@ impl CodeCache {
             self.incoming[place as usize].next = rest;
             place = next;
         }
-        // The lookup table leads to the old entry, which leads to the new body by now.
+        // The lookup table leads to the old fragment's entry. The jump of that entry is one of the
+        // places above, so the entry serves the new fragment.
         if let Some(entry) = self.fragments[old].entry.take() {
             self.fragments[new].entry.get_or_insert(entry);
         }
         self.map.insert(self.fragments[new].pc, new as u32);
     }
 
-    /// Makes a place lead to `goal`, if it can.
+    /// Makes a place lead to `goal`; returns whether the place can reach it.
     fn lead(&self, incoming: u32, goal: u64) -> bool {
         let Incoming { offset, from, .. } = self.incoming[incoming as usize];
+        // An aligned address reaches everything; a displacement reaches 2 GB.
         if from == 0 {
             self.shared.write64(offset, goal);
         } else if near(from, goal) {
@@ -133,7 +158,7 @@ impl CodeCache {
         fragment_index: usize,
     ) -> JumpForm {
         let start = code.len();
-        // Restore, count, go on: threads may be led elsewhere by one store later.
+        // The stub ends with the one field that a later redirection replaces.
         restore_registers(code, exit.restore);
         if let Some(counter) = exit.counter {
             count(code, counter, self.fragments[fragment_index].flags_dead);
@@ -147,8 +172,8 @@ impl CodeCache {
         }
         /// `jmp [rip]`
         const JUMP_BYTES: usize = 6;
-        // Too far for a displacement: an address behind the jump, aligned so that it is replaced
-        // at once.
+        // Too far for a displacement: the jump reads an address that stands behind it, aligned so
+        // that one store replaces it.
         while !(here + (code.len() - start + JUMP_BYTES) as u64).is_multiple_of(8) {
             code.code().nop();
         }
@@ -176,6 +201,7 @@ impl CodeCache {
         let pc = self.fragments[fragment_index].pc;
         let exit = self.exits.len() as u32;
         let patch = fragment_index as u32;
+        // A stale exit names the fragment in place of a displacement.
         self.exits.push(CodeExit {
             target: pc,
             zone: 0,
@@ -185,13 +211,13 @@ impl CodeCache {
             next: 0,
             stale: true,
         });
-        // A stub that hands over, and everything that leads here leads there.
+        // A cold stub that hands the stale exit's number to the host; every place will lead to it.
         let zone_index = self.fragments[fragment_index].zone as usize;
         let mut code = Assembler::default();
         lookup::leave(&mut code, exit);
         let stub = self.zones[zone_index].cold_address() + self.zones[zone_index].cold_used;
         self.copy_in(zone_index, &[], code.bytes());
-        // With one thread its head alone is enough.
+        // With one thread it is enough to overwrite the head.
         if !self.parallel {
             return self.jump_from_head(fragment_index, stub);
         }

@@ -1,8 +1,9 @@
 //! The routines that all fragments of a zone share, in its cold half.
 //!
-//! Those that every image needs are written when the zone is made; those that record, or use a
-//! first level, when a fragment first asks for one of their kind. **Leaves out** what those do:
-//! whoever places code that wants one says how it is written.
+//! Routines that every image needs are written when the zone is made. Routines that record a
+//! reference, or note a use of an instruction line, are written when a fragment first asks for one
+//! of their kind. **Leaves out** their code: the caller of
+//! [`CodeCache::place`](super::CodeCache::place) passes a function that emits it.
 
 use super::{CodeCache, Routines, ROUTINE_BYTES};
 use crate::code::assembler::Assembler;
@@ -17,7 +18,7 @@ impl CodeCache {
         let mut code = Assembler::default();
         let base = self.zones[zone_index].cold_address();
         let mut routines = Routines { hand_over: base, ..Routines::default() };
-        // The host is asked by an `int3`, and says where to go on.
+        // An `int3` asks the host, which writes into the context where to go on.
         code.stop();
         code.jump_context(context::CONTINUE);
         routines.probe = base + code.len() as u64;
@@ -26,7 +27,7 @@ impl CodeCache {
         let sets = |filter: Option<SetFilter>| filter.map_or(0, |fragment| fragment.sets);
         empty(&mut code, context::DATA_LINES, 8, sets(filter.map(|fragment| fragment.data)));
         code.jump_context(context::RETURN);
-        // Those that are made later follow, from the next line on.
+        // Routines that are written later follow, each from the start of a line on.
         let zone = &mut self.zones[zone_index];
         zone.routines = routines;
         zone.routine_used = (code.len() as u64 + 63) & !63;
@@ -55,7 +56,7 @@ impl CodeCache {
         if let Some(known) = known {
             return known;
         }
-        // Asked for the first time in this zone.
+        // The first request in this zone: emit the routine and remember it by its key.
         let mut code = Assembler::default();
         write(&mut code, routine);
         let address = self.write_routine(zone_index, &code);

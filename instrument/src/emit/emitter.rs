@@ -1,4 +1,4 @@
-//! The emitter: a fragment's code in the making, and what scratch it holds.
+//! The emitter: a fragment's code in the making, and the state of its scratch registers.
 //!
 //! Scratch registers are a small state machine: a register is *spilled* while its program value
 //! waits in its context slot; it comes back when an instruction needs it, at the fragment's end and
@@ -114,15 +114,16 @@ impl Emitter {
     /// A register to use freely until the current program instruction; never one of `avoid`.
     pub(crate) fn scratch(&mut self, avoid: u16) -> u8 {
         let avoid = avoid | 1 << reg::RSP | self.held.map_or(0, |r| 1 << r);
-        // Nobody needs what is in it.
+        // Best is a dead register: it needs no save.
         if let Some(r) = pick(self.dead & !avoid & !FLAGS_BIT) {
             return r;
         }
-        // What was in it is saved already.
+        // Next best is one whose program value is saved already.
         if let Some(r) = pick(self.spilled & !avoid & !FLAGS_BIT) {
             return r;
         }
-        // Best one that the block does not touch: it stays saved until the block ends.
+        // Otherwise save one. A register that the block does not touch stays saved until the block
+        // ends; rax is left out, because saving flags needs it.
         let r = pick(!self.touched & !avoid & !1).or_else(|| pick(!avoid & !1)).expect("sixteen registers");
         self.buffer.hot.store(r, slot(r));
         self.spilled |= 1 << r;

@@ -1,5 +1,5 @@
-//! The kept instruction side: which code lines (and pages) are in a first level, and when each was
-//! used last.
+//! The inline instruction cache: which code lines (and pages) are in the first level, and when each
+//! was used last.
 //!
 //! # The problem
 //!
@@ -50,8 +50,8 @@ impl Emitter {
         let &LineUse { cache, address, number } = line;
         let last = cache.last(cache.set(address));
         self.free_flags();
-        // Hot: is the line its set's last? Then it was used just now, and nothing else of its set
-        // since: its time need not change.
+        // Hot: if the line is its set's last, nothing else of the set was used since, and its time
+        // need not change.
         let checked = match plan.fetch {
             // Tuned code that mostly finds another line than the last: noted at once.
             RecordMode::Branchless | RecordMode::Always => {

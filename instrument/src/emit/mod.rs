@@ -84,7 +84,7 @@ impl Emitter {
         if superblock.trust == Trust::Generated {
             self.guard(superblock);
         }
-        // What is free at the head is what is free before the first instruction.
+        // The head's facts are those before the first instruction.
         self.stand_before(&liveness[0], 0);
         if superblock.trust == Trust::Text {
             self.begin_loop(blocks, liveness);
@@ -99,7 +99,7 @@ impl Emitter {
         }
     }
 
-    /// Takes over what is free before instruction `k`; nothing where nobody asked.
+    /// Takes over the facts before instruction `k`; where none were learned, nothing is free.
     fn stand_before(&mut self, liveness: &Liveness, k: usize) {
         self.flags_dead = liveness.flags_dead.get(k).copied().unwrap_or(false);
         self.dead = liveness.dead.get(k).copied().unwrap_or(0);
@@ -109,7 +109,7 @@ impl Emitter {
     /// Emits one block.
     fn block(&mut self, end: &BlockEnd, plan: &BlockPlan) {
         let &BlockEnd { block, liveness, last, .. } = end;
-        // Nothing is known of its registers: it never borrows any.
+        // A block without known register uses never borrows a register.
         if liveness.uses.is_empty() {
             self.restore(!0);
         }
@@ -122,10 +122,11 @@ impl Emitter {
                 pending: self.pending,
                 ..self.clean_entry(block.number, k as u8)
             };
-            // What is borrowed here may stay borrowed until somebody needs it.
+            // Registers that the prologue borrows may stay borrowed until an instruction needs
+            // them.
             self.prologue(end, plan, k);
             self.give_back(decoded, liveness, k);
-            // Other code does not know of records behind the position.
+            // The code that comes next does not know how many records are pending.
             if k + 1 == size {
                 self.commit();
             }
@@ -170,20 +171,20 @@ impl Emitter {
 
     /// Gives the program the registers and flags that instruction `k` needs to find.
     fn give_back(&mut self, decoded: &Decoded, liveness: &Liveness, k: usize) {
-        let Some(u) = liveness.uses.get(k) else { return };
+        let Some(uses) = liveness.uses.get(k) else { return };
         // A register that is written in part, or may stay as it is, must hold its own value.
         let flags = if needs_flags(decoded) { FLAGS_BIT } else { 0 };
-        self.restore((u.needs | u.writes & !u.kills) & !FLAGS_BIT | flags);
+        self.restore((uses.needs | uses.writes & !uses.kills) & !FLAGS_BIT | flags);
         // What it overwrites can hold the ring's position no longer.
-        if self.held.is_some_and(|r| u.kills >> r & 1 != 0) {
+        if self.held.is_some_and(|r| uses.kills >> r & 1 != 0) {
             self.let_go();
         }
     }
 
     /// What instruction `k` has overwritten is the program's again, without being restored.
     fn note_overwritten(&mut self, decoded: &Decoded, liveness: &Liveness, k: usize) {
-        let Some(u) = liveness.uses.get(k) else { return };
-        self.spilled &= !(u.kills & !FLAGS_BIT);
+        let Some(uses) = liveness.uses.get(k) else { return };
+        self.spilled &= !(uses.kills & !FLAGS_BIT);
         if overwrites_flags(decoded) {
             self.spilled &= !FLAGS_BIT;
         }
@@ -227,8 +228,8 @@ impl Emitter {
     }
 }
 
-/// Whether `d` must find the program's status flags (reads some, or leaves some untouched).
-fn needs_flags(d: &Decoded) -> bool {
-    let touched = d.i.rflags_modified() & FLAGS;
-    d.i.rflags_read() & FLAGS != 0 || touched != 0 && !overwrites_flags(d)
+/// Whether `decoded` must find the program's status flags (reads some, or leaves some untouched).
+fn needs_flags(decoded: &Decoded) -> bool {
+    let touched = decoded.i.rflags_modified() & FLAGS;
+    decoded.i.rflags_read() & FLAGS != 0 || touched != 0 && !overwrites_flags(decoded)
 }

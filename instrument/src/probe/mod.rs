@@ -2,12 +2,12 @@
 //!
 //! **What.** The first five bytes of a function become a jump to a trampoline near its module: it
 //! increments a counter, runs the instructions that stood there (`prologue`) and goes back. A
-//! function that cannot be patched safely is left alone and named with the [`ProbeRefusal`] (`sweep`
-//! looks for jumps into those bytes). **Counters** lie in memory that host and program share, at a
-//! fixed low address, so that one instruction reaches them and nothing in the program needs a
-//! register; they survive whatever the program closes or unmaps elsewhere. No call is lost: each
-//! thread, and each child, has a block of counters of its own (`birth`), and where that cannot be
-//! had, increments of a common block are locked (`patch`). A reader adds the blocks up.
+//! function that cannot be patched safely is left alone and named with the [`ProbeRefusal`]
+//! (`sweep` looks for jumps into those bytes). **Counters** lie in memory that host and program
+//! share, at a fixed low address, so that one instruction reaches them and nothing in the program
+//! needs a register; they survive whatever the program closes or unmaps elsewhere. No call is lost:
+//! each thread, and each child, has a block of counters of its own (`birth`), and where that cannot
+//! be had, increments of a common block are locked (`patch`). A reader adds the blocks up.
 //!
 //! **Without a tracer.** The program is stopped once, right after exec, and let go. Libraries that
 //! arrive later announce themselves in the dynamic linker's `_dl_debug_state`, whose probe knocks

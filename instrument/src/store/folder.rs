@@ -84,6 +84,7 @@ impl Folder {
         let user = Credentials::own()?.effective_user()?;
         let path: PathBuf = path.components().collect();
         if fs::symlink_metadata(&path).is_err() {
+            // The nearest folder that exists decides whose place this is.
             let above = path.ancestors().skip(1).find_map(|above| {
                 fs::metadata(if above.as_os_str().is_empty() { Path::new(".") } else { above }).ok()
             })?;

@@ -1,5 +1,5 @@
-//! What an image has to do with its kept translations: takes them over when it begins, and decides
-//! when it ends what becomes of the file.
+//! The kept translations of one image: takes them over when the image begins, and decides about the
+//! file when it ends.
 //!
 //! The file is written where enough is new or something in it did not hold; it is left alone where
 //! the run learned little; and it is given up, with a sentence, where the program ended by a fault
@@ -19,9 +19,9 @@ use event::Stream;
 use iced_x86::Code;
 use std::path::Path;
 
-/// A file of which so few fragments are new is not written again.
+/// A file is not written again for fewer new fragments than this,
 const NEW_FRAGMENTS_MIN: usize = 32;
-/// Nor one of which less than this share is new.
+/// nor for less than one in this many.
 const NEW_SHARE: usize = 16;
 /// A file of which less than this share can be used again is not written: numbers stay, so what
 /// cannot be used is written too.
@@ -96,7 +96,7 @@ impl KeptTranslations {
     /// The image has ended: its translations are left on disk, or what is there is left alone or
     /// given up. A sentence for the user, where a file is given up for a fault.
     pub(crate) fn finish(&self, translator: &Translator, maps: &Maps) -> Option<String> {
-        // A fault puts the file under suspicion.
+        // The fault may come of the file, so the file goes.
         if let Some(signal) = self.signal {
             return self.faulted(signal);
         }
@@ -119,7 +119,8 @@ impl KeptTranslations {
         if parts.fragments() < fragments / USED_SHARE {
             self.store.give_up();
         } else if new >= enough || parts.gave_up {
-            // Whoever takes it over knows of no loops.
+            // The image that takes the code over does not know where its back edges are, so it
+            // could not break them.
             translator.cache.break_loops(0, usize::MAX);
             self.store.write(&encode(translator, maps, &parts), parts.fragments() as u64);
         }

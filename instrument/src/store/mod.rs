@@ -70,8 +70,8 @@ const FILE_BYTES_MAX: u64 = 256 << 20;
 /// What a folder may hold; the files that were used least recently are removed first.
 const FOLDER_BYTES_MAX: u64 = 1 << 30;
 
-/// What stands in front of a file's body. Two files with the same one are the same file: a file is
-/// replaced, never written again.
+/// The header in front of a file's body. Files are replaced as a whole, so two files with equal
+/// headers are taken for the same file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Header {
     fragments: u64,
@@ -102,7 +102,7 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    /// The place of whatever `identity` tells apart.
+    /// The store of the image that `identity` stands for: the file's name is a hash of it.
     pub(crate) fn new(folder: &Path, identity: &[u8]) -> Store {
         let name = format!("{:016x}{:016x}", hash(identity, 1), hash(identity, 2));
         Store { folder: folder.into(), name, taken: None }
@@ -113,10 +113,10 @@ impl Store {
         self.folder.join(&self.name)
     }
 
-    /// What was written, if it is there, ours and whole.
+    /// Reads the file, if it is there, belongs to this user and is whole.
     pub(crate) fn read(&mut self) -> Option<Body> {
         let (file, body) = self.whole(&Folder::open(&self.folder)?)?;
-        // The order of removal is that of use.
+        // The least recently used files are removed first, so reading sets the time.
         let _ = file.set_modified(SystemTime::now());
         self.taken = Some(body.header);
         Some(body)
@@ -144,6 +144,8 @@ impl Store {
         }
         let Some(folder) = Folder::make(&self.folder) else { return };
         let since = SystemTime::UNIX_EPOCH.elapsed().map_or(0, |time| time.as_nanos());
+        // Another lightfoot may write the same image now: each writes under a name of its own, then
+        // renames.
         let unfinished = format!("{}.{}-{since}.tmp", self.name, std::process::id());
         let written = folder.create(&unfinished).and_then(|mut file| {
             file.write_all(&Header::of(body, fragments).bytes())?;
@@ -159,12 +161,14 @@ impl Store {
     /// to stay.
     fn put(&self, folder: &Folder, unfinished: &str, fragments: u64) -> bool {
         let Some(_locked) = folder.lock() else { return false };
+        // The lock makes the comparison and the rename one step.
         let there = self.whole(folder).map(|(_, body)| body.header);
         let stays = match (self.taken, there) {
             (None, None) => false,
             // Both began without a file: the one that knows more stays.
             (None, Some(there)) => there.fragments >= fragments,
-            // Another one has given up or replaced what this one began with.
+            // Another process has removed or replaced the file that this one began with: its
+            // decision stands.
             (taken, there) => taken != there,
         };
         if stays || folder.rename(unfinished, &self.name).is_err() {
@@ -179,6 +183,7 @@ impl Store {
         let Some(folder) = Folder::open(&self.folder) else { return false };
         let Some(_locked) = folder.lock() else { return false };
         let there = self.whole(&folder).map(|(_, body)| body.header);
+        // Only the file that this run used is under suspicion.
         self.taken.is_some() && self.taken == there && folder.remove(&self.name)
     }
 }
@@ -196,10 +201,12 @@ impl Body {
     }
 }
 
-/// What of this process and processor decides how code is generated; `None` where the executable
-/// cannot be told from another one.
+/// Everything about this process and processor that decides how code is generated; `None` if the
+/// executable cannot be told from another one.
 pub(crate) fn generator() -> Option<Vec<u8>> {
     let own = fs::metadata("/proc/self/exe").ok()?;
+    // Generated code depends on this executable and on the way in which the processor hashes
+    // targets.
     let mut identity = env!("CARGO_PKG_VERSION").as_bytes().to_vec();
     for number in [
         own.dev(),

@@ -1,9 +1,35 @@
-//! An image's code cache as bytes: what is written when it ends, and how it is put into one that
-//! begins.
+//! An image's code cache as bytes: how it is written when an image ends, and how it is put into an
+//! image that begins.
 //!
-//! Everything is numbered as in the image that was written, so that nothing in the code changes.
-//! [`Snapshot::decode`] checks every number against what it counts: bytes that are not ours are
-//! refused, or restore something that cannot lead the host astray.
+//! # The problem
+//!
+//! Generated code names blocks, sites, counters, lines and exits by number, and tables by address.
+//! A file that is read back must restore all of these exactly, and must not be believed before it
+//! was checked: a wrong index in it could make the host write outside its tables.
+//!
+//! # The idea
+//!
+//! Everything that the code names keeps its number, so no byte of the code changes. The file is a
+//! sequence of tables followed by the bytes of each zone, and [`Snapshot::decode`] compares every
+//! number with the size of the table that it counts. A file with other bytes than ours is refused,
+//! or it restores something that cannot lead the host astray.
+//!
+//! ```text
+//!    modules    kept ones, then one for everything else      numbered anew, without gaps
+//!    by module  pages with hashes; fragments that can be used again
+//!    strays     direct branches from module to module        they tie modules into groups
+//!    program    blocks, instructions, sites, counters, lines
+//!    cache      fragments, exits, incoming places, pending exits
+//!    zones      routines by key, state map, then code: hot, routines, cold
+//! ```
+//!
+//! # Invariants
+//!
+//! - Chains of exits lead backwards, and each incoming place is in one list only, so every walk
+//!   ends.
+//! - Each field that the host may rewrite lies in code, and within a line or aligned.
+//! - A fragment that can be used again lies, with all its blocks, in its module and in pages whose
+//!   hashes are compared before the fragment is used.
 
 use super::form::{Reader, Writer};
 use super::parts::{groups, overlap, pages_of, Parts};
@@ -20,7 +46,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
-/// Part of a zone.
+/// One zone's code and what the host knows of it.
 struct ZonePart<'a> {
     routine_used: u64,
     routines_written: Vec<(u64, u64)>,
@@ -31,7 +57,7 @@ struct ZonePart<'a> {
     cold: &'a [u8],
 }
 
-/// What was written.
+/// A file's content, decoded and checked; code is borrowed from the file's bytes.
 pub(crate) struct Snapshot<'a> {
     modules: Vec<(Module, FileNumber)>,
     pages: Vec<Vec<PageHash>>,
@@ -223,7 +249,7 @@ impl<'a> Snapshot<'a> {
     fn modules_fit(&self) -> bool {
         let modules: Vec<Module> = self.modules.iter().map(|(module, _)| module.clone()).collect();
         let fits = |m: &Module| m.start <= m.end && m.end < 1 << 63;
-        // Addresses of the kernel's half are nobody's.
+        // No module lies in the kernel's half of the address space.
         modules.iter().all(fits)
             && overlap(&modules, 0..modules.len()).is_empty()
             && self.strays.iter().all(|&(module, _)| (module as usize) < modules.len())
@@ -235,6 +261,7 @@ impl<'a> Snapshot<'a> {
         let fits = |(n, live): (usize, &Vec<u32>)| {
             let (Module { start, end, .. }, pages) = (&self.modules[n].0, &self.pages[n]);
             // Blocks of a fragment mostly lie in one page, which was looked up just before.
+            // No page begins at 1, so the first block is looked up.
             let mut last = 1;
             let mut known = |page: u64| {
                 let same = page == last;
@@ -258,7 +285,8 @@ impl<'a> Snapshot<'a> {
     fn zones_fit(&self, cache: &CodeCache) -> bool {
         let fits = |(part, zone): (&ZonePart, &Zone)| {
             let inside = |at: u64| at >= zone.cold_address() && at < zone.cold_address() + ROUTINE_BYTES;
-            // Code must leave room, and routines must lie where routines lie.
+            // The code must leave room for more, and every routine that is found by its key must
+            // lie in the part of the zone for routines.
             (part.hot.len() as u64) < zone.hot_bytes
                 && part.cold.len() as u64 + ROUTINE_BYTES < zone.cold_bytes
                 && part.routine_used == part.routines.len() as u64
@@ -277,11 +305,11 @@ impl<'a> Snapshot<'a> {
         let block_fits = |b: &Block| {
             (b.module as usize) < modules && b.first as usize + b.count as usize <= self.instructions.len()
         };
-        // Half of what there is room for: the run goes on numbering.
+        // At most half of each numbering may be used up, because the run goes on numbering.
         let room = [self.sites.len(), blocks].into_iter().all(|n| n < SITES_MAX / 2)
             && (self.counters as usize) < context::COUNTERS_MAX / 2
             && self.lines.iter().all(|list| list.len() < context::NUMBERS_MAX / 4);
-        // A fragment that may be used is of the module that lists it.
+        // A fragment belongs to the module of its first block, and only that module may list it.
         let live_fits = |(module, live): (usize, &Vec<u32>)| {
             live.iter().all(|&f| {
                 let fragment = self.fragments.get(f as usize);
@@ -309,7 +337,7 @@ impl<'a> Snapshot<'a> {
             return false;
         };
         let inside = |at: u64| at >= zone.address && at < zone.address + part.hot.len() as u64;
-        // What is entered lies in the zone's code, and what is counted has a counter.
+        // Both entries lie in the zone's code, and every counter of the fragment exists.
         inside(fragment.body)
             && fragment.entry.is_none_or(inside)
             && fragment.blocks > 0
@@ -323,7 +351,8 @@ impl<'a> Snapshot<'a> {
         let fits = |(n, e): (usize, &CodeExit)| {
             let zone = cache.zones.get(e.zone as usize);
             let patch = e.patch as usize;
-            // A place to rewrite lies in code and within a line; of a check, the fragment exists.
+            // A field that linking rewrites lies in code and within a line. A stale exit names a
+            // fragment that exists.
             let place = match e.stale {
                 true => patch < self.fragments.len(),
                 false => zone.is_some_and(|zone| in_code(zone.offset + patch, cache)) && patch % 64 <= 60,
@@ -342,7 +371,8 @@ impl<'a> Snapshot<'a> {
     fn incoming_fit(&self, cache: &CodeCache) -> bool {
         let mut seen = vec![false; self.incoming.len()];
         let heads = self.fragments.iter().map(|f| f.incoming);
-        // Heads of lists, and their links: no element twice.
+        // Heads of lists and links within lists: if no element is named twice, no walk meets an
+        // element twice.
         let once = heads
             .chain(self.incoming.iter().map(|i| i.next))
             .all(|n| n == 0 || seen.get_mut(n as usize).is_some_and(|seen| !std::mem::replace(seen, true)));
@@ -357,13 +387,13 @@ impl<'a> Snapshot<'a> {
     pub(crate) fn restore(self, translator: &mut Translator, maps: &mut Maps) {
         (maps.modules, maps.files) = self.modules.into_iter().unzip();
         let fragments = self.fragments.len();
-        // Nothing of it is used until its modules are verified.
+        // Every fragment sleeps until its group of modules was verified.
         let groups = groups(&maps.modules, self.strays.iter().copied(), |_| true);
         translator.unverified = UnverifiedModules::new(groups, self.pages, self.live, fragments);
         translator.strays.extend(self.strays);
         (translator.blocks, translator.instructions, translator.sites) =
             (self.blocks, self.instructions, self.sites);
-        // Numbers go on where they were.
+        // This run gives out the numbers behind those of the file.
         translator.counters = self.counters;
         translator.renumber(&self.lines);
         let cache = &mut translator.cache;

@@ -23,9 +23,12 @@ impl Translator {
     ) -> End {
         loop {
             let end = self.reader.block(ip, into);
+            // A breakpoint ends a block, so it can only be the last instruction.
             let breakpoint = into.last().filter(|last| trust == Trust::Text && last.i.code() == Code::Int3);
             let Some((at, found)) = breakpoint.map(|last| (last.i.ip(), last.bytes[0])) else { return end };
             match modules.in_file(at, module).filter(|byte| *byte != found) {
+                // The reader's copy gets the file's byte, and the block is decoded again; it may
+                // meet another breakpoint.
                 Some(byte) if self.reader.mend(at, byte) => {}
                 _ => return end,
             }

@@ -8,7 +8,7 @@ impl Translator {
     /// Retires what was translated of `[start, end)`, which is about to change. If callers relied
     /// on its dead registers, the whole file's fragments are retired too.
     pub(crate) fn retire_code(&mut self, start: u64, end: u64, modules: &impl Modules) {
-        // A fragment may reach into the range from a page before it.
+        // A fragment that begins in the page before the range may reach into it.
         let within = |&fragment_index: &usize| {
             let pc = self.cache.fragments[fragment_index].pc;
             pc + 4096 > start && pc < end

@@ -15,7 +15,8 @@ impl Translator {
         let own = groups[module as usize];
         let group: Vec<usize> =
             (0..groups.len()).filter(|&n| groups[n] == own && states[n] != Verification::Absent).collect();
-        // All of a group or none: linked branches lead from one member to another.
+        // Linked branches lead from one member to another without a check, so the group wakes as a
+        // whole or not at all.
         let same = group.iter().all(|&n| {
             states[n] == Verification::Asleep
                 && modules.is_text(n as u32)
@@ -32,15 +33,15 @@ impl Translator {
         same
     }
 
-    /// Fragments can be found again, and those that were looked up will be; exits that wait for
-    /// them are linked.
+    /// Enters fragments into the map, links the exits that wait for them, and puts those that had
+    /// an entry into the lookup table again.
     fn enter(&mut self, live: &[u32]) {
         self.cache.map.reserve(live.len());
         for &fragment_index in live {
-            // Fragments are found from now on, and what waited for them is linked.
+            // A fragment with an entry was an indirect target in the run that wrote the file.
             let fragment = &self.cache.fragments[fragment_index as usize];
             let (pc, published) = (fragment.pc, fragment.entry.is_some());
-            // What was translated in this run stays.
+            // A translation of this run takes precedence.
             if *self.cache.map.entry(pc).or_insert(fragment_index) != fragment_index {
                 continue;
             }

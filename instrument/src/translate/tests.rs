@@ -165,6 +165,7 @@ fn check(t: &Translator, code: u64, bytes: &[u8], strict: bool) -> usize {
     for zone in 0..t.cache.zones.len() {
         let bounds = &t.cache.zones[zone].state_map;
         assert!(bounds.windows(2).all(|w| w[0].at <= w[1].at), "bounds are in order");
+        // Within a block, entries are in the order of instructions.
         let in_order = |w: &[StateMapEntry]| {
             w[0].block < w[1].block || w[0].block == w[1].block && w[0].index <= w[1].index
         };
