@@ -1,9 +1,10 @@
 //! The control plane: waits for the program's stops and answers them.
 //!
-//! An exit without code, an indirect target that the table misses, a full ring, a special system
-//! call: each is an `int3` behind an exit number in the thread's context, answered through shared
-//! memory and continued without touching registers. Signals, new tasks and execs are ptrace's own
-//! stops (`process.rs`).
+//! There are two kinds of stops. Generated code stops at an `int3` after it has written an exit
+//! number into the thread's context: at an exit without code, at an indirect target that is not in
+//! the lookup table, at a full ring, before a special system call. The host writes its answer into
+//! shared memory and lets the thread go on; it need not touch registers. Signals, new tasks and
+//! execs are ptrace's own stops (`signal`, `process`).
 
 pub(crate) mod affinity;
 mod astray;
@@ -42,7 +43,7 @@ use std::time::Instant;
 use task::ProcessState;
 use task::ProgramThread;
 
-/// How everything ended.
+/// How the run ended, and what was counted.
 pub(crate) struct RunEnd {
     pub(crate) exit: Exit,
     pub(crate) interrupted: bool,
@@ -55,7 +56,8 @@ pub(crate) struct RunEnd {
 }
 
 impl RunEnd {
-    /// One profile of all images, with what the observer's side tallied.
+    /// Joins the profiles of all images, and adds the loads and stores that the observer's side
+    /// tallied for complex references.
     pub(crate) fn profile(&mut self, seen: &ObserverFindings, evidence: &Evidence) -> Profile {
         let mut all = Profile::default();
         for (image, p) in std::mem::take(&mut self.profiles) {
@@ -70,8 +72,8 @@ impl RunEnd {
     }
 }
 
-/// While more images live than this, none is kept for the next child: each takes a descriptor and
-/// memory.
+/// While more images live than this, an image that ends is not kept for the next child, because
+/// each takes descriptors and memory.
 const IMAGES_WITH_SPARES_MAX: usize = 32;
 
 impl Host<'_> {
@@ -80,7 +82,7 @@ impl Host<'_> {
         let mut guard = interrupt::Guard::new(self.root);
         let mut remainder = Remainder::default();
         loop {
-            // A stop of any task of the run.
+            // The next stop of any task of the run.
             match ptrace::wait(-1) {
                 Ok(Some((tid, what))) => self.stopped(tid, what),
                 Ok(None) => {}
@@ -94,7 +96,7 @@ impl Host<'_> {
             if self.failure.is_some() {
                 self.end_all(libc::SIGKILL);
             }
-            // The program has ended; others of the run may go on.
+            // The program has ended; other processes of the run may go on.
             if let Some(exit) = self.exit {
                 if self.threads.is_empty() {
                     break;
@@ -126,7 +128,8 @@ impl Host<'_> {
         })
     }
 
-    /// What of the host's own state does not hold together, in debug builds after every stop.
+    /// The first inconsistency of the host's own state, as a sentence; debug builds ask after every
+    /// stop.
     fn inconsistency(&self) -> Option<String> {
         let mut taken = HashSet::new();
         for (tid, thread) in &self.threads {
@@ -166,7 +169,7 @@ impl Host<'_> {
         }
     }
 
-    /// The thread stands behind an `int3` of ours.
+    /// Answers a stop at an `int3` of generated code.
     pub(crate) fn left_cache(&mut self, tid: i32, context: usize, exit: u32) {
         self.image_mut(tid).write32(context, context::EXIT, 0);
         match exit {
@@ -182,7 +185,8 @@ impl Host<'_> {
         }
     }
 
-    /// Kills the program where the translator met what it cannot do.
+    /// Kills the program if the translator met code that it does not support, or if a forged number
+    /// was found; returns whether it did.
     pub(crate) fn check_refusal(&mut self, tid: i32) -> bool {
         if let Some(error) = self.evidence.error() {
             self.fail(error);
@@ -195,7 +199,7 @@ impl Host<'_> {
         true
     }
 
-    /// Answers an exit: where the thread is to continue.
+    /// Answers an exit; returns the address where the thread is to continue.
     pub(crate) fn serve(&mut self, tid: i32, exit: u32) -> u64 {
         let ProgramThread { context, image, .. } = self.threads[&tid];
         let image = self.images.get_mut(&image).expect("an image lives as long as its threads");
@@ -206,7 +210,7 @@ impl Host<'_> {
             (image.read64(context, context::TARGET), true)
         } else {
             let Some(&exit) = image.translator.cache.exits.get(exit as usize) else {
-                // The thread is killed before it goes anywhere.
+                // The number is forged. The run fails, and the thread is killed before it runs on.
                 self.evidence.note(Forgery::Exit(exit));
                 return 0;
             };
@@ -232,15 +236,15 @@ impl Host<'_> {
         image.translator.cache.fragments[fragment_index].body
     }
 
-    /// Passes the full segment on and finds an empty one.
+    /// Hands the full segment to the observer and gives the thread an empty one.
     pub(crate) fn ring_full(&mut self, tid: i32) {
         self.effort.segments += 1;
         self.pass_on(tid);
         let started = Instant::now();
         let ProgramThread { context, image: number, .. } = self.threads[&tid];
         let (segment, offset, count) = self.image_of(number).written(context);
-        // On a single core the observer's turn comes only now, while the segment is in that core's
-        // cache, and the next records go there too.
+        // On a single core the observer has just run, so the segment is free again and still in
+        // that core's cache: it is filled once more, by half.
         let (next, bytes) = match self.binding.is_single() {
             true => (segment, context::RING_SINGLE_BYTES),
             false => ((segment + 1) % context::RING_SEGMENTS, context::RING_SEGMENT_BYTES),
@@ -253,7 +257,7 @@ impl Host<'_> {
         self.effort.translating += started.elapsed();
     }
 
-    /// Gives what the thread has written to the observer.
+    /// Hands the records that the thread has written to the observer.
     fn pass_on(&mut self, tid: i32) {
         self.take_back();
         let Some(thread) = self.threads.get(&tid) else { return };
@@ -280,7 +284,7 @@ impl Host<'_> {
         }
     }
 
-    /// Notes what the observer has returned.
+    /// Notes the segments that the observer has returned.
     fn take_back(&mut self) {
         while let Ok(id) = self.returned.try_recv() {
             self.lent.remove(&id);
@@ -323,7 +327,7 @@ impl Host<'_> {
         }
     }
 
-    /// The thread will not run again; with the last one its image ends.
+    /// Forgets a thread that will not run again; with its last thread the image ends.
     pub(crate) fn gone(&mut self, tid: i32) {
         self.pass_on(tid);
         let Some(thread) = self.threads.remove(&tid) else { return };
@@ -332,12 +336,13 @@ impl Host<'_> {
         if self.image_of(number).threads == 1 {
             return self.finish_image(number);
         }
-        // The next thread of this context writes where the observer may still read.
+        // The observer may still read this context's ring, which the context's next thread will
+        // write.
         self.wait_for(|id| (id.0, id.1) == (number, context));
         self.image_of(number).left(context);
     }
 
-    /// Notes what a thread did, where threads are told apart.
+    /// Notes the counts of a thread that ended, if the run counts by thread.
     fn tell(&mut self, tid: i32, thread: &ProgramThread) {
         if self.per_thread == Threads::Together {
             return;
@@ -399,7 +404,7 @@ impl Host<'_> {
         self.end_all(libc::SIGKILL);
     }
 
-    /// Sends a thread that stands at an address of the program to its translation.
+    /// Makes a thread that stands at an address of the program continue in its translation.
     pub(crate) fn redirect(&mut self, tid: i32) {
         let Some(mut r) = ptrace::registers(tid) else { return };
         let image = self.image_mut(tid);

@@ -1,13 +1,12 @@
-//! Who asks at the mailbox: known by the memory that it has, never by what that memory says.
+//! Identifies the thread that made a request, by the memory that its process has mapped.
 //!
-//! The program writes the numbers of the thread that asks, and may write any; a process in a PID
-//! namespace writes its own ones, which are others' here. So they only choose among the processes
-//! of the run. Those are the ones that have the run's memory file mapped where the host put the
-//! mailbox: the host maps it behind an exec, only `fork` passes the mapping on, and the kernel by
-//! itself maps nothing at such an address. A daemon whose parents are gone is found so as well,
-//! which parentage would not show.
-//! **Leaves out** whether the thread really waits for an answer: `follow` looks at that when the
-//! thread has stopped.
+//! A request contains the numbers of its process and thread. The program may forge them, and in a
+//! PID namespace they differ from the host's numbers for the same thread. So these numbers only
+//! choose among the processes of the run. A process belongs to the run if it has the run's memory
+//! file mapped at the mailbox's address: the host maps it there behind an exec, only `fork` passes
+//! the mapping on, and the kernel chooses no such address by itself. Unlike parentage, this also
+//! recognises a daemon whose parents are gone. **Leaves out** whether the thread really waits for
+//! an answer, which `follow` checks once the thread has stopped.
 
 use crate::target::memory::Shared;
 use crate::target::ptrace;
@@ -22,7 +21,7 @@ pub(super) struct CallingThread {
     pub(super) tid: i32,
 }
 
-/// The run's memory file, and where a process of the run has it.
+/// Recognises processes of the run: by the run's memory file, mapped at the mailbox's address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct MemoryMark {
     /// How a line of `/proc/PID/maps` begins, and the fields behind its permissions.
@@ -31,7 +30,7 @@ pub(super) struct MemoryMark {
 }
 
 impl MemoryMark {
-    /// Of processes that have `shared` mapped at `mailbox`, from the file's beginning.
+    /// Recognises processes that have `shared` mapped at `mailbox`, from the file's beginning.
     pub(super) fn new(shared: &Shared, mailbox: u64) -> MemoryMark {
         let descriptor = shared.files()[0].as_raw_fd();
         let file = fs::metadata(format!("/proc/self/fd/{descriptor}"));

@@ -1,11 +1,12 @@
-//! What is to be probed, who knows the program's functions, and why one is left alone.
+//! The request: which functions to probe, who knows the program's functions, and the reasons for
+//! which a function cannot be probed.
 
 use super::placement::Placement;
 use crate::profile::Module;
 use std::fmt;
 use std::ops::Range;
 
-/// A function that is to count.
+/// A function that shall count its calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProbeRequest {
     /// Its entry in the running program.
@@ -14,33 +15,32 @@ pub struct ProbeRequest {
     pub counter: usize,
 }
 
-/// What is known of a module.
+/// The functions of a module.
 #[derive(Clone, Debug, Default)]
 pub struct ModuleInfo {
-    /// Functions that are to count.
+    /// Functions that shall count.
     pub wanted: Vec<ProbeRequest>,
     /// Entries of all functions, sorted.
     pub starts: Vec<u64>,
-    /// Code; what lies between is data.
+    /// Ranges of code; between them there may be data.
     pub text: Vec<Range<u64>>,
 }
 
-/// Knows the program's functions. The engine reads no symbol tables; whoever can read them lends it
-/// this.
+/// Knows the program's functions. The engine reads no symbol tables, so the caller provides this.
 pub trait Finder: Send {
-    /// What is known of `module`, in addresses of the running program.
+    /// The functions of `module`, in addresses of the running program.
     fn known(&mut self, module: &Module) -> ModuleInfo;
     /// The entry of an exported function of `module`.
     fn entry(&mut self, module: &Module, name: &str) -> Option<u64>;
 }
 
-/// What is to be probed, and how.
+/// Which functions to probe, and where their counters lie.
 pub struct ProbePlan {
-    /// Who knows the functions.
+    /// Finds the functions of a module.
     pub finder: Box<dyn Finder>,
     /// Number of counters.
     pub counters: usize,
-    /// Where they lie.
+    /// Where the counters lie.
     pub placement: Placement,
 }
 
@@ -51,13 +51,13 @@ pub enum ProbeRefusal {
     TooShort(u64),
     /// The branch at this address leads behind its first byte, into what the jump would overwrite.
     JumpInside(u64),
-    /// It has an indirect jump, which might lead there.
+    /// It has an indirect jump, which might lead into the overwritten bytes.
     IndirectJump,
     /// The instruction at this address cannot run elsewhere.
     Unmovable(u64, String),
     /// There is no valid instruction at this address.
     Undecodable(u64),
-    /// Something that it needs is farther away than 2 GB from any free memory.
+    /// A target of the moved instructions is more than 2 GB away from any free memory.
     OutOfReach,
     /// Its memory cannot be written.
     NotWritable(String),

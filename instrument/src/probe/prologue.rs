@@ -1,13 +1,13 @@
-//! The first instructions of a function, and how they run elsewhere.
+//! The first instructions of a function, moved to another address.
 //!
 //! **What.** A probe overwrites five bytes with a jump; the instructions that stood there move into
 //! a trampoline behind the counter. Most are copied byte for byte; operands and branches relative
 //! to `rip` get new displacements; a call pushes the address that the program expects and jumps, so
 //! that return addresses, and with them backtraces and exceptions, are those of an unprobed run.
-//! **What cannot move is refused with the reason**: nothing is patched that might behave
-//! differently. Flags are dead at the entry of a function by the System V ABI, and so is nothing
-//! else: the counter touches memory and flags only. **Leaves out** code whose entry other code
-//! reads as data.
+//! **A function whose instructions cannot move is refused with the reason**, so no patched function
+//! behaves differently. By the System V ABI only flags are dead at the entry of a function, and the
+//! counter changes nothing but memory and flags. **Leaves out** code whose entry other code reads
+//! as data.
 
 use super::plan::ProbeRefusal;
 use assembler::{Assembler, Condition, Gpr, Memory, Size};
@@ -22,31 +22,33 @@ pub(super) const READ_BYTES: usize = 64;
 /// One instruction, ready to move.
 #[derive(Clone, Debug)]
 enum MovedInstruction {
-    /// Anywhere as it is.
+    /// It runs anywhere as it is.
     Plain(Vec<u8>),
-    /// With a displacement at this place, relative to its end, that shall reach this address.
+    /// It has a displacement at this offset, relative to its end, that shall reach this address.
     Relative(Vec<u8>, usize, u64),
-    /// A jump to there.
+    /// A jump to this address.
     Jump(u64),
-    /// A conditional jump (by its condition's number) to there.
+    /// A conditional jump (by its condition's number) to this address.
     Conditional(u8, u64),
-    /// A call of the function there, which returns to the second address.
+    /// A call of the function at the first address, which returns to the second.
     Call(u64, u64),
 }
 
-/// What moves out of the way of a jump.
+/// The instructions that make room for a jump.
 #[derive(Clone, Debug)]
 pub(super) struct Prologue {
     pieces: Vec<MovedInstruction>,
-    /// Where the program goes on, if what moved falls through.
+    /// Where the program goes on, if the last moved instruction falls through.
     back: Option<u64>,
-    /// No jump of the function can lead to an instruction below the jump's end other than the
-    /// first: there is none, or the stack grows behind it, which happens once in an activation.
+    /// Whether no jump of the function can lead into the overwritten bytes behind the first
+    /// instruction: either they hold no other instruction, or the stack grows behind it, which
+    /// happens once in an activation.
     pub(super) runs_once: bool,
 }
 
 impl Prologue {
-    /// Reads what stands at `entry`; `code` starts there, and `room` bytes belong to the function.
+    /// Reads the instructions at `entry`; `code` starts there, and `room` bytes belong to the
+    /// function.
     pub(super) fn read(code: &[u8], entry: u64, room: u64) -> Result<Prologue, ProbeRefusal> {
         let mut decoder = Decoder::with_ip(64, code, entry, DecoderOptions::NONE);
         let (mut pieces, mut inner) = (Vec::new(), None);
@@ -64,7 +66,7 @@ impl Prologue {
             moved += i.len();
             ends = ends_here(&i);
         }
-        // A function that ends sooner may be followed by padding, which nobody runs.
+        // Behind a shorter function there may be padding, which is never executed.
         let padded = moved >= PATCH_BYTES || code[moved..].iter().take(PATCH_BYTES - moved).all(is_padding);
         if room < PATCH_BYTES as u64 || !padded || (moved as u64 > room) {
             return Err(ProbeRefusal::TooShort(room.min(moved as u64)));
@@ -96,7 +98,7 @@ impl Prologue {
         })
     }
 
-    /// Appends the moved instructions to `out`, which starts at address `start`, and the way back.
+    /// Appends the moved instructions to `out`, which starts at address `start`, and the jump back.
     pub(super) fn emit(&self, out: &mut Vec<u8>, start: u64) -> Result<(), ProbeRefusal> {
         for piece in &self.pieces {
             match piece {
@@ -116,7 +118,7 @@ impl Prologue {
                     out.extend_from_slice(code.bytes());
                 }
                 MovedInstruction::Call(to, returns) => {
-                    // What is pushed is extended by its sign: the upper half is written again.
+                    // `push` extends its constant by the sign, so the upper half is written again.
                     let mut code = Assembler::default();
                     code.push_immediate(*returns as i32);
                     let upper = Memory::at(Gpr::RSP).plus(4);
@@ -169,7 +171,7 @@ fn piece(i: &Instruction, bytes: &[u8], displacement: usize) -> Result<MovedInst
     Ok(MovedInstruction::Plain(bytes.to_vec()))
 }
 
-/// Nothing behind it runs in its turn.
+/// Whether control never falls through this instruction.
 fn ends_here(i: &Instruction) -> bool {
     matches!(
         i.flow_control(),
@@ -180,7 +182,7 @@ fn ends_here(i: &Instruction) -> bool {
     ) || i.code() == Code::Call_rel32_64
 }
 
-/// Whether what runs from `at` on makes the stack grow before it branches.
+/// Whether the code from `at` on makes the stack grow before it branches.
 fn grows(code: &[u8], at: u64) -> bool {
     for i in &mut Decoder::with_ip(64, code, at, DecoderOptions::NONE) {
         let sub = i.mnemonic() == Mnemonic::Sub && i.op0_register() == Register::RSP;

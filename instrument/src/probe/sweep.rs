@@ -1,27 +1,27 @@
-//! Who jumps into the first bytes of a function: all direct branches of a module, in one pass over
-//! its code.
+//! Finds branches into the first bytes of functions, in one pass over a module's code.
 //!
 //! Code is decoded from each known start to the next, so that data between functions cannot put the
-//! decoder out of step for long. An indirect jump may lead anywhere in its own function; whether
-//! that matters is the caller's question. **Leaves out** branches in other modules: those go to
-//! entries.
+//! decoder out of step for long. An indirect jump may lead anywhere in its own function, so such
+//! functions are reported too, and the caller decides. **Leaves out** branches from other modules,
+//! which lead to entries only.
 
 use super::prologue::PATCH_BYTES;
 use iced_x86::{Decoder, DecoderOptions, FlowControl};
 use std::collections::{HashMap, HashSet};
 
-/// What was found about entries.
+/// The result of the pass, by entry.
 #[derive(Debug, Default)]
 pub(super) struct Sweep {
-    /// By entry, a branch's address that leads behind it and below the jump's end.
+    /// By entry, the address of a branch that leads into the bytes that the probe's jump
+    /// overwrites, except the first.
     pub(super) inside: HashMap<u64, u64>,
     /// Entries of functions with an indirect jump.
     pub(super) indirect: HashSet<u64>,
 }
 
 impl Sweep {
-    /// Looks at `code`, which lies at `start`; `starts` and `entries` are sorted, and `entries` are
-    /// what matters.
+    /// Sweeps `code`, which lies at `start`. `starts` are all functions and `entries` those to be
+    /// probed, both sorted.
     pub(super) fn new(code: &[u8], start: u64, starts: &[u64], entries: &[u64]) -> Sweep {
         let mut sweep = Sweep::default();
         let end = start + code.len() as u64;

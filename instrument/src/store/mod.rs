@@ -3,17 +3,18 @@
 //!
 //! # The problem
 //!
-//! A program that runs for a tenth of a second spends most of it waiting for translations that were
-//! made yesterday. But what was translated yesterday may not be what is mapped today.
+//! A program that runs for a tenth of a second spends most of that time waiting for translations
+//! that were already made yesterday. But the code that was translated yesterday may not be the code
+//! that is mapped today.
 //!
 //! # The idea
 //!
-//! When an image ends, its code cache with all that the host knows of it is written to one file
-//! (`snapshot`). When the program is executed again, the file is put back whole, and each module's
-//! part of it is verified when the module is first executed (`translate::unverified`). Without
-//! address randomisation a program and its libraries lie where they lay, so code needs no
-//! relocation. Whole images, because a stop of the program costs more than the translation it asks
-//! for: a list of addresses would save only half.
+//! When an image ends, its code cache and everything that the host knows about it is written to one
+//! file (`snapshot`). When the program is executed again, the file is restored as a whole, and each
+//! module's part of it is verified when the module is first executed (`translate::unverified`).
+//! Without address randomisation a program and its libraries keep their addresses, so code needs no
+//! relocation. Whole images are kept, because a stop of the program costs more than the translation
+//! that it asks for: a list of addresses would save only half.
 //!
 //! ```text
 //!   image ends ──▶ groups of modules that can be kept ──▶ encode ──▶ file (new name, rename)
