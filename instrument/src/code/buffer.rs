@@ -30,7 +30,7 @@
 //! - Each open place is a field of four bytes whose length does not depend on its value, so that
 //!   closing it moves nothing.
 //! - The bases of both sections are known from the beginning, because instructions with addresses
-//!   relative to themselves are copied. Nobody may place anything else in the zone meanwhile.
+//!   relative to themselves are copied. Nothing else may be placed in the zone meanwhile.
 //! - A displacement that threads may see being rewritten (that of an exit) lies within one line of
 //!   64 bytes: [`Assembler::align_patch`].
 //! - Entries of the state map are noted in the order of their positions.
@@ -53,7 +53,7 @@ pub(crate) enum Section {
     Cold,
 }
 
-/// Where a displacement leads within the buffer.
+/// A position within the buffer to which a displacement leads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Label {
     /// A position in the hot section.
@@ -80,7 +80,7 @@ pub(crate) enum RecordWhen {
     FilterMiss,
 }
 
-/// What a record routine is specialised for.
+/// The values for which a record routine is specialised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RecordRoutine {
     /// Holds the linear address.

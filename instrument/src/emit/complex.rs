@@ -2,14 +2,15 @@
 //!
 //! # The problem
 //!
-//! What a repeat, a mask, a gather or a state area touches is known when it happens: it depends on
-//! counts, mask bits, vectors of indices. Working that out in line would take a simulator's time.
+//! The bytes that a repeat, a mask, a gather or a state area touches depend on counts, mask bits
+//! and vectors of indices, which are known at run time only. Computing the extent in line would
+//! take as long as simulating it.
 //!
 //! # The idea
 //!
-//! Generated code writes down what the extent depends on (the values of `event::Shape`), one record
-//! each; who reads the records works the extent out. Values go by way of general registers, vectors
-//! by way of the context's memory.
+//! Generated code writes down the values on which the extent depends (those of `event::Shape`), one
+//! record each, and the reader of the records computes the extent. Values pass through general
+//! registers, vectors through the context's memory.
 //!
 //! ```text
 //!   before the instruction                        behind it (repeats only)
@@ -64,13 +65,13 @@ impl Emitter {
         let position = self.scratch(needs);
         self.buffer.hot.load(position, context::RING_POSITION);
         self.check_ring(position);
-        // How far a repeat came is known behind it only: now its pointers are remembered.
+        // How far a repeat came is known only behind it, so its pointers are saved now.
         if complex == Complex::Repeat {
             self.buffer.hot.store(6, context::REPEAT);
             self.buffer.hot.store(7, context::REPEAT + 8);
             return;
         }
-        // All others are known now: the values that their shape lists, one record each.
+        // All other references are recorded now: one record for each value of their shape.
         let scratch = self.scratch(needs | 1 << position);
         let mut group = Values { hot: &mut self.buffer.hot, position, scratch, site, written: 0 };
         group.hot.load(position, context::RING_POSITION);
@@ -84,8 +85,8 @@ impl Emitter {
             Complex::Sized => group.sized(i),
             Complex::Repeat => {}
         }
-        // Near references may touch a few bytes only, so it is enough to empty their own sets; for
-        // that their address is formed once more.
+        // A reference to a few bytes empties only the sets of these bytes, for which its address is
+        // formed again.
         let written = group.written;
         let near = near_bytes(i, complex).filter(|_| matches!(self.setting.stream, Stream::Filtered(_)));
         if near.is_some() && complex != Complex::BitOffset {
@@ -94,7 +95,8 @@ impl Emitter {
         // The position in memory moves behind all records at once.
         self.buffer.hot.lea(position, &Address::based(position, 16 * i64::from(written)));
         self.buffer.hot.store(position, context::RING_POSITION);
-        // What was recorded bypassed the filter, which must not claim to know those lines' sets.
+        // These references bypassed the filter, which must not claim to know the last line of their
+        // sets.
         match (near, self.setting.stream) {
             (Some(bytes), Stream::Filtered(filter)) => {
                 let touched = |table| forget_lines(&mut self.buffer.hot, scratch, position, bytes, &table);
@@ -110,7 +112,8 @@ impl Emitter {
             return;
         }
         let shape = string_shape(&decoded.i);
-        // Of the two pointers the one that certainly moved tells how many elements were done.
+        // The number of elements that were done follows from a pointer that certainly moved: rsi
+        // for `lods`, rdi for all others.
         let moved =
             if matches!(shape, Shape::String { operation: StringOperation::Lods, .. }) { 6 } else { 7 };
         // Flags are the program's again, so nothing here may change them.
@@ -337,8 +340,7 @@ impl Values<'_> {
         self.hot.mov(self.scratch, reg::RAX);
         self.hot.and_imm(self.scratch, extended_states() as i32);
         self.write(self.scratch, shape);
-        // What is restored depends on what the area says of itself: the header behind its legacy
-        // part.
+        // The header of the area, behind its legacy part, says which components it holds.
         if format == StateFormat::Restore {
             self.address(i);
             self.hot.load_program(self.scratch, &Address::based(self.scratch, 520));

@@ -16,7 +16,7 @@ use assembler::{Alu, Condition, Gpr, Size};
 use event::Stream;
 use iced_x86::InstructionInfoFactory;
 
-/// What all code of an image has in common.
+/// The settings that all code of an image shares.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EmitSetting {
     /// What is recorded.
@@ -142,15 +142,15 @@ impl Emitter {
         if mask & self.spilled & FLAGS_BIT != 0 {
             self.restore_flags();
         }
-        // Flags went first: they come back by way of rax.
+        // Flags had to come first, because they are restored by way of rax.
         let registers = self.spilled & mask & !FLAGS_BIT;
         restore_registers(&mut self.buffer.hot, registers);
         self.spilled &= !registers;
     }
 
     /// Makes the status flags free for use at the current instruction. They are saved by way of
-    /// rax, which is a scratch register from then on: what is asked of it comes back when it is
-    /// asked for.
+    /// rax, which is a scratch register from then on; its value is restored when an instruction
+    /// needs it.
     pub(crate) fn free_flags(&mut self) {
         if self.flags_dead || self.spilled & FLAGS_BIT != 0 {
             return;

@@ -93,7 +93,7 @@ impl Emitter {
         cold.load(r, context::TEMP);
         // The limit, then rax again, which changes no flags.
         let on = cold.jump_if(Condition::Below);
-        // Where no register holds the position, nothing is to be done before the way back.
+        // If no register holds the position, the code can jump straight back.
         if self.held.is_none() {
             self.buffer.link(Section::Cold, on, Label::Hot(back));
             return self.leave_ring(back);

@@ -2,8 +2,9 @@
 //!
 //! # The problem
 //!
-//! The program's instructions must run as natively, registers, flags and faults included, and
-//! around them go counters and records that want registers and change flags themselves.
+//! The program's instructions must behave as natively, with the program's registers, flags and
+//! faults. Around them stand counters and records, which need registers and change flags
+//! themselves.
 //!
 //! # The idea
 //!
@@ -33,7 +34,7 @@
 //! # Invariants
 //!
 //! - The program's stack is never touched: below its pointer there may be data (red zone).
-//! - At every instruction that could look, flags and registers are the program's.
+//! - Every instruction that reads a register or flag finds the program's value.
 //! - Each traversal of a fragment increments exactly one counter: that of a side exit, or the last.
 //! - What may fault (the copied instruction, a system call) has an entry in the state map from
 //!   which the host can make the thread's registers the program's own.
@@ -159,7 +160,8 @@ impl Emitter {
         }
         self.tool_before(block, k);
         self.references(block, plan, k);
-        // Where flags are free, or at last, the ring's limit is checked and the fragment counted.
+        // The ring's limit is checked where flags are free, or else before the block's last
+        // instruction; the fragment is counted where flags are free.
         if self.limit_due && (self.flags_free() || k + 1 == block.instructions.len()) {
             self.check_limit();
         }
@@ -175,13 +177,14 @@ impl Emitter {
         // A register that is written in part, or may stay as it is, must hold its own value.
         let flags = if needs_flags(decoded) { FLAGS_BIT } else { 0 };
         self.restore((uses.needs | uses.writes & !uses.kills) & !FLAGS_BIT | flags);
-        // What it overwrites can hold the ring's position no longer.
+        // A register that the instruction overwrites can no longer hold the ring's position.
         if self.held.is_some_and(|r| uses.kills >> r & 1 != 0) {
             self.let_go();
         }
     }
 
-    /// What instruction `k` has overwritten is the program's again, without being restored.
+    /// Notes that registers and flags that instruction `k` has overwritten hold the program's
+    /// values again, without a restore.
     fn note_overwritten(&mut self, decoded: &Decoded, liveness: &Liveness, k: usize) {
         let Some(uses) = liveness.uses.get(k) else { return };
         self.spilled &= !(uses.kills & !FLAGS_BIT);
@@ -211,7 +214,7 @@ impl Emitter {
         }
     }
 
-    /// What goes behind instruction `k`: records that need to know what it did.
+    /// Emits the code behind instruction `k`: records that depend on what it did.
     fn epilogue(&mut self, block: &BasicBlock, plan: &BlockPlan, k: usize) {
         for &(at, complex, site) in plan.complex.iter().filter(|c| c.0 == k) {
             self.complex_after(&block.instructions[at], complex, site);

@@ -32,16 +32,15 @@
 //! - Numbers stay: blocks, sites, counters, lines and exits are named in the code.
 //!
 //! **Safe against change:** a file is found by the program's first page (which holds its build-id),
-//! the layout, the stream, this executable and the processor. It is taken as a whole or not at all:
-//! checksum, every index, and no two parts for the same addresses (`parts`). A part wakes only
-//! where the same file (device and inode) is mapped at the same addresses as text and all pages
-//! that were translated still read the same. What moved or changed is given up. Where a program
-//! that ran with a file ends by a fault, the file is given up too, and the user is told.
+//! the layout, the stream, this executable and the processor. A module's part of it is used only if
+//! the same file (device and inode) is mapped as text at the same addresses, and all pages that
+//! were translated still hold the same bytes. Parts of modules that moved or changed are given up.
+//! If a program that ran with a file ends by a fault, the file is given up too, with a warning.
 //!
-//! **Safe against others:** files are the user's own, in a folder that nobody else may write to
-//! (`folder`), and nothing is kept of a process with other credentials than the host's. A failure
-//! of any kind means a run like the first. **Leaves out** generated code, children that are forked,
-//! tools, randomised addresses.
+//! **Safe against other users:** files belong to the user and lie in a folder that no other user
+//! may write to (`folder`). Nothing is kept of a process whose credentials differ from the host's.
+//! A failure of any kind means a run like the first. **Leaves out** generated code, children that
+//! are forked, tools, randomised addresses.
 
 mod folder;
 #[cfg(test)]
@@ -68,7 +67,7 @@ const MAGIC: &[u8; 8] = b"lftrans3";
 const HEADER_BYTES: usize = 24;
 /// Larger files are not written.
 const FILE_BYTES_MAX: u64 = 256 << 20;
-/// What a folder may hold; the files that were used least recently are removed first.
+/// The most bytes in a folder; the least recently used files are removed first.
 const FOLDER_BYTES_MAX: u64 = 1 << 30;
 
 /// The header in front of a file's body. Files are replaced as a whole, so two files with equal
@@ -109,7 +108,7 @@ impl Store {
         Store { folder: folder.into(), name, taken: None }
     }
 
-    /// Where the file is or would be.
+    /// The file's path, whether it exists or not.
     pub(crate) fn path(&self) -> PathBuf {
         self.folder.join(&self.name)
     }
@@ -189,8 +188,8 @@ impl Store {
     }
 }
 
-/// What a file holds behind its header. Files are replaced, never written again: what is mapped
-/// stays.
+/// The bytes of a file behind its header, mapped. Files are replaced and never written in place, so
+/// the mapping stays as it is.
 pub(crate) struct Body {
     bytes: FileBytes,
     header: Header,

@@ -44,7 +44,7 @@ impl Parts {
         self.live.iter().map(Vec::len).sum()
     }
 
-    /// Those of them whose number is `first` or higher.
+    /// The number of those fragments whose index is `first` or higher.
     pub(crate) fn fragments_from(&self, first: usize) -> usize {
         self.live.iter().flatten().filter(|&&f| f as usize >= first).count()
     }
@@ -132,9 +132,9 @@ struct Choice<'i> {
     translator: &'i Translator,
     maps: &'i Maps,
     groups: Vec<u32>,
-    /// What is dropped, by the group's number.
+    /// Groups that are dropped.
     dropped: HashSet<u32>,
-    /// By module: what this run found to be text of it, and what slept on.
+    /// By module: fragments that this run may execute, and fragments that slept all the run.
     awake: Vec<Vec<u32>>,
     asleep: Vec<Vec<u32>>,
     pages: Vec<BTreeMap<u64, u64>>,
@@ -215,8 +215,8 @@ impl<'i> Choice<'i> {
         }
     }
 
-    /// The hash of a page as it was when fragment `f` was translated, in this run or in the one
-    /// that was restored.
+    /// The hash that a page had when fragment `f` was translated, in this run or in the run that
+    /// wrote the file.
     fn page_hash(&mut self, f: u32, module: usize, page: u64) -> Option<u64> {
         let Translator { unverified, reader, .. } = self.translator;
         if (f as usize) < unverified.fragments {

@@ -5,8 +5,8 @@ use crate::target::trust::Modules;
 use std::collections::HashSet;
 
 impl Translator {
-    /// Retires what was translated of `[start, end)`, which is about to change. If callers relied
-    /// on its dead registers, the whole file's fragments are retired too.
+    /// Retires the translations of `[start, end)`, which is about to change. If callers relied on
+    /// dead registers of them, all fragments of the same file are retired.
     pub(crate) fn retire_code(&mut self, start: u64, end: u64, modules: &impl Modules) {
         // A fragment that begins in the page before the range may reach into it.
         let within = |&fragment_index: &usize| {
@@ -19,15 +19,15 @@ impl Translator {
         };
         let (mut changed, others): (Vec<usize>, Vec<usize>) =
             self.cache.map.values().map(|&fragment_index| fragment_index as usize).partition(within);
-        // Fragments elsewhere in the file may have left registers as they were because this one
-        // did not need them.
-        let told: HashSet<_> = changed
+        // Other fragments of the file may have left registers unrestored because a fragment that
+        // changes did not need them.
+        let relied_on: HashSet<_> = changed
             .iter()
             .filter(|&&fragment_index| self.cache.fragments[fragment_index].dead != 0)
             .map(file)
             .collect();
-        if !told.is_empty() {
-            changed.extend(others.iter().filter(|fragment_index| told.contains(&file(fragment_index))));
+        if !relied_on.is_empty() {
+            changed.extend(others.iter().filter(|fragment_index| relied_on.contains(&file(fragment_index))));
         }
         for fragment_index in changed {
             self.cache.retire(fragment_index);

@@ -1,12 +1,12 @@
-//! Restored translations are checked when a module of theirs is first executed.
+//! Checks restored translations when a module of theirs is first executed.
 
 use super::unverified::{holds, UnverifiedModules, Verification};
 use super::Translator;
 use crate::target::trust::Modules;
 
 impl Translator {
-    /// Checks what was restored of `module`, which is about to be executed, and of its group;
-    /// whether it holds.
+    /// Checks the restored part of `module`, which is about to be executed, and of its group;
+    /// returns whether the group may be used.
     pub(crate) fn revalidate(&mut self, module: u32, modules: &impl Modules) -> bool {
         if !self.unverified.sleeps(module) {
             return false;

@@ -65,7 +65,7 @@ impl Translator {
 
     fn enter_block(&mut self, ip: u64, module: u32, instructions: &mut [Decoded]) -> u32 {
         let first = self.instructions.len() as u32;
-        // The profile knows every instruction by what it touches.
+        // The profile needs the loads and stores of each instruction.
         for d in instructions.iter_mut() {
             d.shape = self.shapes.of(&d.i);
             let (loads, stores) = self.shapes.counts(d.shape);
@@ -90,7 +90,7 @@ impl Translator {
         self.blocks.len() as u32 - 1
     }
 
-    /// Where control may go on behind `blocks`: what follows the last one first, for most
+    /// Notes the addresses to which `blocks` may lead, those behind the last block first: most
     /// superblocks are run to their ends.
     pub(super) fn note_targets(&mut self, blocks: &[BasicBlock], ahead: &mut Ahead) {
         for block in blocks.iter().rev() {
