@@ -41,6 +41,7 @@ impl Host<'_> {
     pub(crate) fn stays_traced(&mut self, tid: i32, r: Registers) {
         let at = (r.rax & 0xffff_ffff == libc::SYS_clone3 as u64).then_some(r.rdi);
         let mut word = r.rdi.to_le_bytes();
+        // The flags are in a register (`clone`), or in the first word of a structure (`clone3`).
         if at.is_some_and(|at| memory::read_target(tid, at, &mut word) != word.len()) {
             return;
         }
@@ -64,6 +65,7 @@ impl Host<'_> {
         if !self.leak_checks.has(tid) {
             return false;
         }
+        // Calls that name no thread of the image are the kernel's to answer.
         let Some(other) = self.thread_named(tid, r) else { return false };
         let result = match r.rax & 0xffff_ffff {
             number::WAIT4 => self.waits(tid, other, r),
@@ -156,6 +158,7 @@ impl Host<'_> {
         let mask = signal_mask::block(tid);
         for _ in 0..STEPS_MAX {
             let Some(r) = ptrace::registers(tid) else { break };
+            // A thread in a system call stands behind an instruction already.
             let in_call = r.orig_rax as i64 >= 0;
             let cache = &self.image_mut(tid).translator.cache;
             if in_call || !cache.contains(r.rip) || cache.state_at(r.rip).is_some_and(|(_, exact)| exact) {
@@ -193,6 +196,7 @@ impl Host<'_> {
         if memory::read_target(checker, r.r10, &mut vector) != vector.len() {
             return -i64::from(libc::EFAULT);
         }
+        // `struct iovec`: where the set goes, and how many bytes fit.
         let [base, room] = [0, 8].map(|at| u64::from_le_bytes(vector[at..at + 8].try_into().expect("8")));
         let mut set = match r.rdx {
             GENERAL => general_registers(&self.registers_of_program(other)).to_vec(),

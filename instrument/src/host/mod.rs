@@ -79,6 +79,7 @@ const IMAGES_WITH_SPARES_MAX: usize = 32;
 impl Host<'_> {
     /// Runs the program to its end.
     pub(crate) fn control(&mut self) -> Result<RunEnd, Error> {
+        // The guard handles signals to the host, such as Ctrl-C, as long as the run lasts.
         let mut guard = interrupt::Guard::new(self.root);
         let mut remainder = Remainder::default();
         loop {
@@ -93,6 +94,7 @@ impl Host<'_> {
             if self.evidence.exists() {
                 self.failure = self.evidence.error().or(self.failure.take());
             }
+            // A failed run ends by killing all processes; their ends still have to be waited for.
             if self.failure.is_some() {
                 self.end_all(libc::SIGKILL);
             }
@@ -107,6 +109,7 @@ impl Host<'_> {
                 self.program_has_ended(&mut remainder);
             }
         }
+        // Images that are left lost their threads without a stop.
         for image in self.images.keys().copied().collect::<Vec<_>>() {
             self.finish_image(image);
         }
@@ -137,6 +140,7 @@ impl Host<'_> {
             let Some(own) = self.images.get(image) else {
                 return Some(format!("thread {tid} runs in no image"));
             };
+            // No two threads share a context.
             if !taken.insert((*image, *context)) || !own.is_taken(*context) {
                 return Some(format!("thread {tid}: context {context} of image {image} is not its own"));
             }
@@ -203,6 +207,7 @@ impl Host<'_> {
     pub(crate) fn serve(&mut self, tid: i32, exit: u32) -> u64 {
         let ProgramThread { context, image, .. } = self.threads[&tid];
         let image = self.images.get_mut(&image).expect("an image lives as long as its threads");
+        // The thread has just stopped, so the target's memory can be read through it.
         image.looked_at_through(tid);
         let started = Instant::now();
         let (target, indirect) = if exit == EXIT_LOOKUP {
@@ -215,9 +220,11 @@ impl Host<'_> {
                 return 0;
             };
             self.effort.exits += 1;
+            // A comparison of code that may change failed, or the fragment was retired.
             if exit.stale {
                 return image.replace(exit.patch as usize).unwrap_or(exit.target);
             }
+            // The stub of a waiting side exit does not count, so the host does.
             if let Some(counter) = exit.counter {
                 let at = count_address(counter);
                 let value = image.read64(context, at);
@@ -228,7 +235,9 @@ impl Host<'_> {
         let Some(fragment_index) = image.translator.fragment(target, &mut image.maps) else {
             return self.nothing_at(tid, target);
         };
+        // The observer's thread reports this number as progress.
         self.blocks.store(image.translator.blocks.len(), Ordering::Relaxed);
+        // The next indirect transfer to this target finds it in the table.
         if indirect {
             image.translator.cache.publish(target, fragment_index);
         }
@@ -249,10 +258,12 @@ impl Host<'_> {
             true => (segment, context::RING_SINGLE_BYTES),
             false => ((segment + 1) % context::RING_SEGMENTS, context::RING_SEGMENT_BYTES),
         };
+        // The next segment may still be with the observer.
         self.wait_for(|id| *id == (number, context, next));
         self.image_of(number).start_segment(context, next, bytes);
         self.effort.waiting += started.elapsed();
         let started = Instant::now();
+        // Samples of the records show which checks mostly fail.
         self.effort.tuned += self.image_of(number).learn(offset, count);
         self.effort.translating += started.elapsed();
     }
@@ -267,6 +278,7 @@ impl Host<'_> {
         if count == 0 {
             return;
         }
+        // No record can name a site, a block or a request that does not exist yet.
         let requests =
             image.translator.instrumenter.as_ref().map_or(0, |instrumenter| instrumenter.borrow().requests());
         let (sites, blocks) = (image.translator.sites.len() as u32, image.translator.blocks.len() as u32);
@@ -370,6 +382,7 @@ impl Host<'_> {
         self.effort.code_bytes += bytes - former_bytes;
         self.warnings.extend(image.keep());
         self.profiles.insert(number, image.profile());
+        // The next child of the same parent may take the image over, with its translations.
         let parent = image.parent.filter(|_| self.images.len() < IMAGES_WITH_SPARES_MAX);
         if let Some(parent) = parent.and_then(|(parent, _)| self.images.get_mut(&parent)) {
             parent.keep_for_children(image);
@@ -382,10 +395,12 @@ impl Host<'_> {
             libc::PTRACE_EVENT_EXEC => self.executed(tid),
             libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK | libc::PTRACE_EVENT_CLONE => self.cloned(tid),
             libc::PTRACE_EVENT_STOP => {
+                // A new task's first stop came before its parent's event, which will adopt it.
                 if !self.threads.contains_key(&tid) && tid != self.root {
                     self.early.insert(tid);
                     return;
                 }
+                // A group stop (SIGSTOP and its like) lasts until the process is continued.
                 let group = matches!(signal, libc::SIGSTOP | libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU);
                 if group {
                     ptrace::listen(tid);

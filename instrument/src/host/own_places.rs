@@ -29,7 +29,9 @@ impl Host<'_> {
         let range = r.rdi..end_of(r.rdi, r.rsi);
         let result = match r.rax & 0xffff_ffff {
             number::MUNMAP => self.each_beside(tid, r, &range),
+            // Nothing is mapped there, so nothing can be moved.
             number::MREMAP => -i64::from(libc::EFAULT),
+            // The kernel itself answers that the range is not free.
             number::MMAP if is_kept_free(r) => return false,
             number::MMAP if is_reservation(r) => match self.each_beside(tid, r, &range) {
                 0 => r.rdi as i64,
@@ -122,6 +124,7 @@ fn beside(range: &Range<u64>, mut own: Vec<Range<u64>>) -> Vec<Range<u64>> {
     let mut parts = Vec::new();
     let mut start = range.start;
     for own in own.into_iter().filter(|own| own.start < range.end && range.start < own.end) {
+        // The gap in front of this part, then on behind it.
         parts.push(start..own.start.max(start));
         start = own.end;
     }

@@ -45,6 +45,8 @@ impl Host<'_> {
             _ => None,
         };
         match target {
+            // The program itself stays with the engine; the kernel refuses the call, because it is
+            // traced.
             Some(pid) if pid == self.root => {
                 if r.rdi != TRACEME {
                     let why = "a process of the run asks to trace the program itself (ptrace), which lightfoot traces: it is refused";
@@ -56,6 +58,8 @@ impl Host<'_> {
                 if !self.process_leaves(pid) {
                     self.departures.traced.push((pid, self.name(pid)));
                 }
+                // A process that asks to be traced releases itself and needs no one to wait;
+                // otherwise the caller waits before its call.
                 let (standing, waiting) = if pid == own { (Some(tid), None) } else { (None, Some(tid)) };
                 self.send_away(pid, standing, waiting);
             }
@@ -66,6 +70,7 @@ impl Host<'_> {
     /// The process that has the thread with this `number` in the namespace of `caller`.
     fn process_named(&self, caller: i32, number: i32) -> Option<i32> {
         let depth = ptrace::numbers(caller).len();
+        // The number at the caller's own depth of namespaces is the one that it knows.
         let is_it = |&&tid: &&i32| match depth {
             0 | 1 => tid == number,
             _ => ptrace::numbers(tid).get(depth - 1) == Some(&number),
@@ -83,6 +88,7 @@ impl Host<'_> {
             }
         }
         match standing {
+            // This thread is stopped already. All others follow when they stop.
             Some(tid) => self.send_home(tid),
             None => self.has_left(pid),
         }
@@ -127,9 +133,12 @@ impl Host<'_> {
     /// Detaches a thread that stands at a boundary with the program's own registers.
     fn depart(&mut self, tid: i32) {
         let Some(r) = ptrace::registers(tid) else { return };
+        // The thread may stand before a return from a handler whose frame was already changed.
         if r.rax == SIGRETURN {
             self.restore_frame(tid, r.rsp);
         }
+        // The host cannot correct anything later: registers, the signal mask and the action of
+        // SIGTRAP become the program's own now.
         ptrace::set_registers(tid, &Registers { gs_base: 0, ..r });
         self.show_trap_mask(tid);
         self.put_back_trap_action(tid);
@@ -137,6 +146,7 @@ impl Host<'_> {
         let thread = self.threads.get_mut(&tid).expect("a thread of ours");
         let (process, held) = (thread.process, std::mem::take(&mut thread.held));
         self.gone(tid);
+        // Signals that were held back are sent again; the kernel queues them.
         held.into_iter().for_each(|(signal, _)| ptrace::kill_thread(process, tid, signal));
         ptrace::detach(tid, 0);
         self.has_left(process);

@@ -66,6 +66,7 @@ impl Host<'_> {
             }
             return;
         }
+        // An answered stop since the last look means work, too.
         if self.stops != watched.stops || self.living.keys().any(|&pid| works(pid)) {
             (watched.stops, watched.worked) = (self.stops, now);
         }

@@ -60,6 +60,7 @@ impl Host<'_> {
         let forced = fault && number == libc::SIGTRAP && self.thread(tid).blocks_trap;
         let handled = self.caught(tid) & bit != 0 && !forced;
         let ignored = self.ignored(tid) & bit != 0;
+        // The program ignores it, and the kernel may not know.
         if number == libc::SIGTRAP && ignored && trap::code(&signal.1) <= 0 {
             return self.go_on(tid);
         }
@@ -95,6 +96,8 @@ impl Host<'_> {
             ptrace::set_signal_info(tid, &signal.1);
             return ptrace::resume(tid, number);
         }
+        // The kernel saves the mask in the frame and follows the action, so both must be the
+        // program's.
         self.effort.signals += 1;
         self.show_trap_mask(tid);
         if number == libc::SIGTRAP {
@@ -268,10 +271,13 @@ impl Host<'_> {
             return true;
         }
         let image = self.image_mut(tid);
+        // Outside the code cache the registers are the program's own.
         if !image.translator.cache.contains(r.rip) {
             return true;
         }
         let Some((bound, exact)) = image.translator.boundary(r.rip) else { return false };
+        // Which point of the translation counts: before the instruction, in the instruction that
+        // faulted, or between two iterations.
         let stop = if fault && !bound.retreat {
             StopPlace::Faulted
         } else if exact || bound.retreat {

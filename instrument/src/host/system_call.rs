@@ -107,7 +107,9 @@ impl Host<'_> {
     /// the kernel's answer is right.
     fn get_affinity(&self, tid: i32, r: &Registers) -> Option<i64> {
         let own = r.rdi == 0 || self.threads.contains_key(&(r.rdi as i32));
+        // Only threads of the run are bound; only their masks differ.
         let mut bytes = self.binding.hidden().filter(|_| own)?.bytes();
+        // The kernel refuses such a buffer.
         if (r.rsi as usize) < possible().div_ceil(8) || !r.rsi.is_multiple_of(8) {
             return None;
         }
@@ -169,6 +171,7 @@ impl Host<'_> {
     /// Makes a frame return to the translation of its address.
     fn leads_to_translation(&mut self, tid: i32, frame: u64) -> bool {
         let (mut word, at) = ([0u8; 8], frame.wrapping_add(FRAME_RIP));
+        // A signal that is held back must be delivered at the program's own address.
         if !self.threads[&tid].held.is_empty() || memory::read_target(tid, at, &mut word) != word.len() {
             return false;
         }
@@ -207,6 +210,7 @@ impl Host<'_> {
         let mut flags = [0u8; 4];
         let given = r.rsi != 0 && memory::read_target(tid, r.rsi + 8, &mut flags) == flags.len();
         if let Some(living) = self.living.get_mut(&process) {
+            // The action's flags say whether the handler is reset by its first signal.
             if given && (1..=64).contains(&r.rdi) {
                 let resets = u64::from(u32::from_le_bytes(flags) & RESET != 0);
                 living.reset = living.reset & !(1 << (r.rdi - 1)) | resets << (r.rdi - 1);

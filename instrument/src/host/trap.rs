@@ -59,10 +59,12 @@ impl Image {
     fn has_stepped(&mut self, r: &Registers) -> bool {
         let translator = &mut self.translator;
         let Some((bound, exact)) = translator.boundary(r.rip) else { return false };
+        // Not where a translation begins: only a repeated instruction can be stepped within.
         if !exact {
             return self.repeating(r, &bound);
         }
         let block = &translator.blocks[bound.block as usize];
+        // The instruction before this one decides whether the processor took a step too many.
         let Some(before) = u32::from(bound.index).checked_sub(1) else { return true };
         let ip = match translator.instructions.get((block.first + before) as usize) {
             Some(i) => block.ip + u64::from(i.offset),
@@ -108,12 +110,15 @@ impl Host<'_> {
     fn examine_trap(&mut self, tid: i32, context: usize, exit: u32) {
         let info = ptrace::signal_info(tid);
         let Some(r) = ptrace::registers(tid) else { return };
+        // The program has set the trap flag, so this is its own step.
         if is_step(libc::SIGTRAP, &info) && r.eflags & TRAP_FLAG != 0 {
             return self.stepped_itself(tid, &r);
         }
         let was_sent = code(&info) <= 0;
         let hidden = self.threads[&tid].hides_trap;
+        // No stop of the engine: the signal is the program's.
         if exit == 0 || !self.image_mut(tid).is_behind_stop(tid, r.rip) {
+            // The program blocks it, unknown to the kernel, so it waits.
             if was_sent && hidden {
                 self.thread(tid).held.push_back((libc::SIGTRAP, info));
                 return ptrace::resume(tid, 0);
@@ -121,6 +126,7 @@ impl Host<'_> {
             return self.signal(tid, libc::SIGTRAP);
         }
         self.block_trap_again(tid);
+        // The sent signal took the place of the stop's own: deliver it next.
         if was_sent {
             self.thread(tid).held.push_back((libc::SIGTRAP, info));
         }
@@ -171,6 +177,7 @@ impl Host<'_> {
         if self.must_hide_blocks(tid) {
             return Some(self.change_mask(tid, r));
         }
+        // The kernel performs the call itself, so it must have the true mask first.
         self.show_trap_mask(tid);
         let set = read_set(tid, r.rsi).filter(|_| r.r10 == MASK_BYTES);
         let former = if self.thread(tid).blocks_trap { TRAP } else { 0 };
@@ -183,11 +190,13 @@ impl Host<'_> {
     /// Performs `rt_sigprocmask` for a thread, without telling the kernel about SIGTRAP.
     fn change_mask(&mut self, tid: i32, r: &Registers) -> i64 {
         let ProgramThread { blocks_trap, .. } = self.threads[&tid];
+        // The mask that the program knows: the kernel's, with the program's own bit.
         let own = if blocks_trap { TRAP } else { 0 };
         let former = ptrace::signal_mask(tid) & !TRAP | own;
         if r.r10 != MASK_BYTES {
             return -i64::from(libc::EINVAL);
         }
+        // In the order in which the kernel checks arguments.
         if r.rsi != 0 {
             let Some(set) = read_set(tid, r.rsi) else { return -i64::from(libc::EFAULT) };
             let Some(mask) = changed_mask(r.rdi, former, set) else { return -i64::from(libc::EINVAL) };
@@ -248,6 +257,7 @@ impl Host<'_> {
         // The kernel delivers signals of a thread before signals of its process.
         let to_thread = |held: &Signal| held.0 == libc::SIGTRAP && code(&held.1) == libc::SI_TKILL;
         let first = thread.held.iter().position(may_come)?;
+        // Among SIGTRAPs, one that was sent to the thread goes first.
         let sooner = thread.held.iter().position(|held| may_come(held) && to_thread(held));
         let next = sooner.filter(|_| thread.held[first].0 == libc::SIGTRAP).unwrap_or(first);
         thread.held.remove(next)
@@ -282,6 +292,7 @@ impl Host<'_> {
     pub(crate) fn trap_action_changes(&mut self, tid: i32, r: &Registers) {
         self.put_back_trap_action(tid);
         let mut bytes = [0u8; 32];
+        // A question, or a call that the kernel will refuse, changes no action.
         if r.rsi == 0 || r.r10 != MASK_BYTES || memory::read_target(tid, r.rsi, &mut bytes) != bytes.len() {
             return;
         }

@@ -61,6 +61,7 @@ impl MemoryMark {
         if is_called(own, pid, tid) && self.is_on(pid) {
             return Some(own);
         }
+        // The numbers are those of another PID namespace: search by the innermost number.
         let processes = fs::read_dir("/proc").ok()?.flatten();
         let processes = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
         let mut threads = processes

@@ -68,6 +68,7 @@ pub(super) fn follow(
                 return Followed::Remains;
             }
         };
+        // The thread waits for the answer until its first stop was handled, so it cannot run off.
         let first = answer.take();
         match what {
             Wait::Exited(code) => return Followed::Ended(at, Exit::Code(code)),

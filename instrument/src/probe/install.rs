@@ -181,6 +181,8 @@ impl Probes {
         let mapped = mappings::ranges(pid);
         let free = |start: u64, bytes: u64| mapped.iter().all(|r| r.end <= start || r.start >= start + bytes);
         let low_bytes = self.parts.own();
+        // Choose addresses before anything is mapped: mailbox and common block below 2 GB,
+        // trampolines near the executable and below the libraries.
         let low = LOW.into_iter().find(|&at| free(at, low_bytes));
         let low = low.ok_or_else(|| Error::system("no room for counters below 2 GB of the program"))?;
         let vector = Auxiliary::of(pid);
@@ -190,6 +192,7 @@ impl Probes {
         let far = below_libraries(&mapped).filter(|&at| free(at, ZONE_BYTES));
         let far = far.filter(|at| !zones.contains(at));
         zones.extend(far);
+        // Then map everything by system calls in the process's name.
         let mut injector = Injector::new(pid)?;
         let at = injector.scratch();
         let fd = injector.hand_over(&self.shared.files(), at)?[0];
@@ -202,12 +205,14 @@ impl Probes {
         let writes = vector.abilities() & 2 != 0;
         let setting = if writes { BaseSetting::Instruction } else { BaseSetting::Call };
         let own = self.blocks(&mut injector, low_part, free, setting);
+        // The first thread needs a block at once; without one, increments are locked.
         let block = own.and_then(|_| self.owned(pid));
         let own = own.filter(|_| block.is_some());
         injector.close(fd);
         let code = zones.iter().try_for_each(|&at| {
             injector.map(trampolines(at)).map(|()| injector.keep_out_of_core(at, ZONE_BYTES))
         });
+        // The base of `gs` selects the first thread's block from its first instruction on.
         injector.finish(own.zip(block).map(|(blocks, block)| blocks.base(block)));
         shared.and(code)?;
         if own.is_none() {
@@ -272,6 +277,7 @@ impl Probes {
             if next > self.parts.blocks as u32 {
                 return None;
             }
+            // Newborns take numbers from the same word.
             if self.shared.exchange32(mailbox::NEXT, next, next + 1) {
                 return Some(next);
             }

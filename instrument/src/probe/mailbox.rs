@@ -111,6 +111,7 @@ pub(super) fn knock(kind: Knock, to: MailboxAddress) -> Vec<u8> {
     ask(&mut code, kind, to);
     let lost = until_answered(&mut code, to);
     if kind == Knock::Block {
+        // The answer replaces the saved rsi, which is restored last.
         code.mov_from(Size::Dword, Gpr::RAX, word(to, ANSWER));
         code.mov(Size::Qword, Memory::at(Gpr::RSP).plus(SAVED_RSI.into()), Gpr::RAX);
     }
@@ -169,6 +170,7 @@ fn until_free(code: &mut Assembler, to: MailboxAddress) -> [Jump; 2] {
     code.lock();
     code.compare_exchange(Size::Dword, word(to, STATE), Gpr::RCX);
     let taken = code.jump_if(Condition::Equal);
+    // The exchange left the mailbox's state in eax; sleep as long as it stays the same.
     code.mov(Size::Dword, Gpr::RDX, Gpr::RAX);
     futex(code, to, FUTEX_WAIT, TURN);
     code.alu_immediate(Alu::Cmp, Size::Dword, word(to, CLOSED), 0);
@@ -191,6 +193,7 @@ fn until_answered(code: &mut Assembler, to: MailboxAddress) -> Jump {
     code.alu_immediate(Alu::Cmp, Size::Dword, Gpr::RAX, ANSWERED as i32);
     let answered = code.jump_if(Condition::Equal);
     code.alu_immediate(Alu::Cmp, Size::Dword, Gpr::RAX, ASKED as i32);
+    // Neither answered nor asked: the host has freed the mailbox, and another request may have it.
     let lost = code.jump_if(Condition::NotEqual);
     code.mov_immediate(Gpr::RDX, ASKED.into());
     futex(code, to, FUTEX_WAIT, PATIENCE);

@@ -132,6 +132,7 @@ impl Held {
             }
         }
         let traps = Inherited::of(self.pid);
+        // The exec's system call must be over before calls can be made in the program's name.
         while ptrace::step(self.pid, 0) {
             match ptrace::wait_for(self.pid) {
                 Some((_, Wait::Signal(libc::SIGTRAP))) => return Ok(traps),
@@ -306,6 +307,7 @@ impl Native {
         let word = |offset| self.shared.read32(offset);
         let (pid, tid) = (word(mailbox::PID) as i32, word(mailbox::TID) as i32);
         let knock = Knock::numbered(word(mailbox::KIND));
+        // The program may have written any number: it is bounded, and the thread is searched for.
         let number = (word(mailbox::IMAGE) as usize).min(self.images.len() - 1);
         let caller = self.images[number].mark().find(pid, tid);
         self.asked = Some(AnsweredRequest { by: caller.map(|caller| caller.tid), at: Instant::now() });

@@ -209,6 +209,7 @@ impl Patcher {
         entry: u64,
         before: &[u8],
     ) -> Result<u64, ProbeRefusal> {
+        // An entry outside the module's mapped code cannot be patched.
         let at = entry.checked_sub(module.start).map_or(usize::MAX, |at| at as usize);
         let bytes =
             code.get(at..).filter(|bytes| bytes.len() >= PATCH_BYTES).ok_or(ProbeRefusal::OutOfReach)?;
@@ -244,6 +245,7 @@ impl Patcher {
         let mut there = Vec::new();
         jump(&mut there, entry, trampoline)?;
         let failed = |error: std::io::Error| ProbeRefusal::NotWritable(error.to_string());
+        // The trampoline first: the jump must never lead to unwritten memory.
         memory.write_all_at(&out, trampoline).map_err(failed)?;
         memory.write_all_at(&there, entry).map_err(failed)?;
         zone.next += (out.len() as u64).next_multiple_of(ALIGN);
@@ -277,6 +279,7 @@ fn is_jump(pid: i32, entry: u64) -> bool {
 /// Bytes from `entry` to the next function or section, or to the module's end. Between sections
 /// there is padding.
 fn room(known: &ModuleInfo, module: &Module, entry: u64) -> u64 {
+    // The nearest of: the next function, the next section, the module's end.
     let next = known.starts.get(known.starts.partition_point(|&start| start <= entry)).copied();
     let sections = known.text.iter().map(|text| text.start).filter(|&start| start > entry);
     sections.chain(next).min().unwrap_or(module.end) - entry

@@ -59,6 +59,7 @@ impl Prologue {
             if i.is_invalid() {
                 return Err(ProbeRefusal::Undecodable(i.ip()));
             }
+            // An instruction behind the first one lies within the bytes that are overwritten.
             inner = (moved > 0).then_some(moved);
             let bytes = &code[moved..moved + i.len()];
             let displacement = decoder.get_constant_offsets(&i).displacement_offset();
@@ -77,6 +78,7 @@ impl Prologue {
             back: (!ends).then_some(end),
             runs_once: inner.is_none_or(|at| grows(&code[at..], entry + at as u64)),
         };
+        // A moved branch back into these bytes would land in the middle of the jump.
         let overwritten = entry + 1..entry + PATCH_BYTES as u64;
         let into = prologue.targets().any(|target| overwritten.contains(&target));
         if into {
@@ -148,6 +150,7 @@ fn relative(from: u64, to: u64) -> Result<i32, ProbeRefusal> {
 fn piece(i: &Instruction, bytes: &[u8], displacement: usize) -> Result<MovedInstruction, ProbeRefusal> {
     let unmovable = || ProbeRefusal::Unmovable(i.ip(), format!("{:?}", i.mnemonic()).to_lowercase());
     if i.is_ip_rel_memory_operand() {
+        // A moved call would push an address in the trampoline.
         if i.flow_control() == FlowControl::IndirectCall {
             return Err(unmovable());
         }

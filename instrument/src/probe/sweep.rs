@@ -26,6 +26,8 @@ impl Sweep {
         let mut sweep = Sweep::default();
         let end = start + code.len() as u64;
         let within = starts.iter().copied().filter(|at| (start..end).contains(at));
+        // Decode from each known start to the next, so that the decoder is in step again at each
+        // function.
         let bounds: Vec<u64> = std::iter::once(start).chain(within).chain([end]).collect();
         for pair in bounds.windows(2).filter(|pair| pair[0] < pair[1]) {
             let piece = &code[(pair[0] - start) as usize..(pair[1] - start) as usize];
@@ -48,6 +50,7 @@ impl Sweep {
     }
 
     fn branch(&mut self, from: u64, to: u64, entries: &[u64]) {
+        // Only the entry just below the target can have it among its first bytes.
         let after = entries.partition_point(|&entry| entry < to);
         if let Some(&entry) = after.checked_sub(1).and_then(|n| entries.get(n)) {
             if to - entry < PATCH_BYTES as u64 {

@@ -102,6 +102,7 @@ impl Timer {
         let flags = private | libc::MAP_FIXED_NOREPLACE | libc::MAP_NORESERVE;
         let (address, bytes, protection) = (self.at, 2 * PAGE_BYTES, read | write);
         self.injector.map(WantedMapping { address, bytes, protection, flags, fd: u64::MAX, offset: 0 })?;
+        // The program opens the host's file by the host's descriptor.
         let path = format!("/proc/{}/fd/{}\0", ptrace::own_pid(), ticks.output);
         let path = self.argument(path.as_bytes());
         let flags = (libc::O_WRONLY | libc::O_APPEND | libc::O_CLOEXEC) as u64;
@@ -110,6 +111,7 @@ impl Timer {
             self.call("open the file of ticks", libc::SYS_openat, [AT_FDCWD, path, flags, 0, 0, 0])?;
         let output = self.out_of_the_way(output);
         let group = self.out_of_the_way(ticks.group as u64);
+        // The code is complete before its page becomes executable.
         let code = handler(&HandlerInputs {
             sums: (self.at + PAGE_BYTES) as u32,
             group: group as u32,
@@ -228,6 +230,7 @@ fn handler(shape: &HandlerInputs<'_>) -> Vec<u8> {
     code.alu_immediate(Alu::Sub, Size::Qword, Gpr::RSP, bytes as i32);
     code.mov_from(Size::Dword, Gpr::RAX, Memory::at(Gpr::RSI).plus(SI_OVERRUN));
     code.mov(Size::Qword, on_stack(OVERRUNS), Gpr::RAX);
+    // The tick: time, the group's counts, the words; then one write appends all of it.
     clock(&mut code, BEFORE);
     code.mov_immediate(Gpr::RDI, shape.group.into());
     code.lea(Size::Qword, Gpr::RSI, on_stack(HEAD_BYTES as i32));
@@ -240,6 +243,8 @@ fn handler(shape: &HandlerInputs<'_>) -> Vec<u8> {
     code.mov_immediate(Gpr::RDX, bytes.into());
     system_call(&mut code, WRITE);
     clock(&mut code, AFTER);
+    // The handler's own time is added to the sums, atomically, since another thread may be here
+    // too.
     for word in [0, 8] {
         code.mov_from(Size::Qword, Gpr::RAX, on_stack(AFTER + word));
         code.alu_from(Alu::Sub, Size::Qword, Gpr::RAX, on_stack(BEFORE + word));
