@@ -1,9 +1,11 @@
-//! What an image counted: of a block, of a thread that ends, and of everything as a profile.
+//! The counts of an image: of a fragment's blocks, of a thread that ends, and of everything as a
+//! profile.
 //!
-//! Counters stand in every thread's context, one for each way out of a fragment; executions are
-//! sums of them from a fragment's end to its start. What was done beside generated code (steps,
-//! instructions repeated in the middle) is added to a thread's own sums by [`Image::adjust`].
-//! **Leaves out** references that only records tell of.
+//! Each thread's context has one counter for each exit of a fragment. A block runs whenever the
+//! traversal leaves by its own exit or by a later one, so executions are sums of counters from the
+//! fragment's last exit back to the block. What happens outside complete traversals (steps, repeats
+//! that stop in the middle) is added to a thread's own sums by [`Image::adjust`]. **Leaves out**
+//! complex references, whose counts only records show.
 
 use super::Image;
 use crate::code::counter::count_address;
@@ -13,7 +15,7 @@ use event::Stream;
 use std::mem::take;
 
 impl Image {
-    /// A counter's value, all contexts together.
+    /// A counter's value, summed over all contexts.
     pub(super) fn counted(&self, counter: u32) -> u64 {
         (0..self.used).map(|c| self.read64(c, count_address(counter))).fold(0, u64::saturating_add)
     }
@@ -31,8 +33,8 @@ impl Image {
         executions
     }
 
-    /// Adds to what the thread of context `c` did, beside its counters, the instructions of a block
-    /// from `first` on, `times` times.
+    /// Adds the instructions of a block from `first` on, `times` times, to the sums that the thread
+    /// of context `c` has beside its counters.
     pub(super) fn adjust(&mut self, c: usize, block: u32, first: u32, times: i64) {
         let block = &self.translator.blocks[block as usize];
         let sums = self.sums(block, first).map(|n| n as i64 * times);
@@ -83,7 +85,8 @@ impl Image {
         all.map(|n| n.max(0) as u64)
     }
 
-    /// What the counts are of; copies, where the image may be used again.
+    /// Modules, blocks, instructions and sites: moved out of the image, or copied if the image may
+    /// be used again.
     fn tables(&mut self) -> (Vec<Module>, Vec<Block>, Vec<Instruction>, Vec<Site>) {
         let reusable = self.is_reusable();
         let (maps, t) = (&mut self.maps, &mut self.translator);
@@ -93,7 +96,7 @@ impl Image {
         (take(&mut maps.modules), take(&mut t.blocks), take(&mut t.instructions), take(&mut t.sites))
     }
 
-    /// What the image counted.
+    /// The image's counts as a profile.
     pub(crate) fn profile(&mut self) -> Profile {
         let (modules, mut blocks, instructions, sites) = self.tables();
         let t = &self.translator;
@@ -105,7 +108,7 @@ impl Image {
                 *counter = counter.saturating_add(self.shared.read64(at + 8 * n));
             }
         }
-        // Of all contexts together: each has had as much time as any other.
+        // The sum over all contexts is bounded by the time that all of them had.
         self.checked(counters.iter().map(|counter| counter / self.used.max(1) as u64));
         for f in &t.cache.fragments {
             let first = f.counters as usize;

@@ -1,8 +1,8 @@
 //! One process image under the engine: its shared memory, its translator, its threads' contexts,
 //! its counts.
 //!
-//! An image begins with an exec and ends with the last thread or the next exec; what it counted is
-//! then turned into a profile.
+//! An image begins with an exec or a fork, and ends with its last thread or the next exec. Then its
+//! counts become a profile.
 
 mod again;
 mod counted;
@@ -35,7 +35,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// System calls that stop for the host before they are made.
+/// Numbers of system calls before which a thread stops for the host.
 pub(crate) mod number {
     pub(crate) const OPEN: u64 = 2;
     pub(crate) const MMAP: u64 = 9;
@@ -71,9 +71,9 @@ pub(crate) mod number {
         RSEQ,
         CLONE3,
     ];
-    /// Those that matter where children are counted: they are traced already.
+    /// Calls that stop if children are counted: the host traces the children already.
     pub(crate) const OF_TRACERS: [u64; 1] = [PTRACE];
-    /// Those that matter while the program is bound to a processor.
+    /// Calls that stop while the program is bound to one processor.
     pub(crate) const OPENS: [u64; 3] = [OPEN, OPENAT, OPENAT2];
 }
 
@@ -84,7 +84,7 @@ pub(crate) enum Opens {
     Ignored,
 }
 
-/// Where in an instruction's translation a thread stopped.
+/// The point of an instruction's translation at which a thread stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StopPlace {
     /// At its beginning.
@@ -95,19 +95,19 @@ pub(crate) enum StopPlace {
     Repeating,
 }
 
-/// Many a forked child only prepares an exec, or leaves at once.
+/// A forked child translates little ahead up to this many fragments: many children only prepare an
+/// exec, or end at once.
 const CAUTIOUS_FRAGMENTS: usize = 100;
 
-/// Checks of a block's instruction lines that failed, from which on its record mode is
-/// reconsidered.
+/// After this many failed checks of a block's instruction lines, its record mode is reconsidered.
 const FAILURES_MIN: u64 = 4096;
 
-/// What already lies where the engine's memory is mapped.
+/// The mappings at the addresses of the engine's memory before it is mapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum MappingOrigin {
-    /// Nothing.
+    /// There are none.
     Free,
-    /// The engine's memory of the process that this one was forked off.
+    /// Those of the parent's engine, inherited by a fork.
     Inherited,
 }
 
@@ -130,27 +130,27 @@ pub(crate) struct Image {
     free: Vec<usize>,
     used: usize,
     pub(crate) threads: usize,
-    /// Executions that no counter saw, by block.
+    /// By block, executions that no counter saw because the host ended the traversal.
     extra: HashMap<u32, u64>,
-    /// Executions cut short: (block, instructions retired).
+    /// Executions that ended within a block, by block and number of instructions retired.
     cut: HashMap<(u32, u32), u64>,
-    /// By context, its counters when its last thread ended, and what of the present one is not in
-    /// them: instructions, blocks, loads, stores.
+    /// By context: its counters when its last thread ended, and the instructions, blocks, loads and
+    /// stores of its present thread that are not in the counters.
     per_thread: HashMap<usize, (Vec<u64>, [i64; 4])>,
     /// Its translations on disk, if they are kept.
     pub(crate) kept: Option<KeptTranslations>,
-    /// Of a forked child: its parent's number, and the changes that the parent's text had seen.
+    /// For a forked child, the number of its parent's image, and how often the parent's text had
+    /// changed.
     pub(crate) parent: Option<(u32, u64)>,
-    /// What ended children of its own left.
+    /// Images of its children that have ended, for its next children.
     spares: Spares,
-    /// Fragments and bytes of code that it has from the image that it was before.
+    /// Fragments and bytes of code that were in it when it was taken over from an ended child.
     pub(crate) taken_over: (usize, u64),
     /// By context, the segment that its ring is in.
     segments: Vec<u32>,
-    /// Since when its counters count.
+    /// When its counters began.
     born: Instant,
-    /// What counters said when they were looked at on the way, as executions of a fragment's
-    /// blocks.
+    /// By fragment, the executions of its blocks when its counters were last read during the run.
     looked: HashMap<usize, Vec<u64>>,
     evidence: Evidence,
 }
@@ -174,8 +174,8 @@ impl Image {
         Ok(image)
     }
 
-    /// The image of process `pid`, which the thread of context `c` has just forked: the same
-    /// addresses, nothing translated.
+    /// The image of process `pid`, which the thread of context `c` has just forked: it has the
+    /// parent's addresses and no translations.
     pub(crate) fn fork(&self, pid: i32, number: u32, c: usize) -> Result<Image, Error> {
         let place = (self.translator.cache.layout.clone(), self.gadget);
         let (stream, evidence) = (self.translator.stream, self.evidence.clone());
@@ -242,8 +242,8 @@ impl Image {
         self.mark(&number::OPENS, u8::from(opens == Opens::Watched));
     }
 
-    /// Takes over what a former run of the same program left in `folder`, and will leave there what
-    /// this one translates.
+    /// Takes over the translations that a former run of the same program left in `folder`, and
+    /// notes that this run's shall be kept there.
     pub(crate) fn remember(&mut self, folder: &Path) {
         let t = &mut self.translator;
         let headers = Auxiliary::of(self.pid).headers();
@@ -254,8 +254,8 @@ impl Image {
         self.mark(&credentials::CALLS, 1);
     }
 
-    /// What becomes of the translations on disk now that the image has ended; a sentence where the
-    /// user should know.
+    /// Decides about the translations on disk now that the image has ended. Returns a warning for
+    /// the user, if there is one.
     pub(crate) fn keep(&self) -> Option<String> {
         self.kept.as_ref()?.finish(&self.translator, &self.maps)
     }
@@ -301,7 +301,7 @@ impl Image {
         self.write64(c, context::MASK_LOOKUP, ((1 << LOOKUP_BITS) - 1) << LOOKUP_SHIFT);
         if let Stream::Filtered(filter) = self.translator.stream {
             self.mask_filters(c, &filter);
-            // What nobody used yet is zero, and takes no memory.
+            // Memory that was never used is zero already, and writing it would cost room.
             if !is_new {
                 self.empty_filters(c);
                 self.empty_kept(c);
@@ -329,7 +329,7 @@ impl Image {
         self.shared.write(self.context(c) + context::DATA_PAGES as usize, &zeros);
     }
 
-    /// Empties what an earlier thread of the context kept of the instruction side.
+    /// Empties the inline instruction cache that an earlier thread of the context left.
     fn empty_kept(&self, c: usize) {
         let numbers = self.translator.lines.kept_count() + 1;
         let rows = (context::KEPT_TIMES - context::KEPT_LINES) as usize;
@@ -345,15 +345,15 @@ impl Image {
         self.write64(c, context::RING_LIMIT, u64::from(start + bytes - context::RING_SLACK_BYTES));
     }
 
-    /// Records that context `c` has written into its current segment: segment, offset in the file,
-    /// count. None where the position cannot be true, which is noted.
+    /// The records that context `c` has written into its current segment: the segment, the offset
+    /// in the file, the count. The count is 0 if the position is forged, which is noted.
     pub(crate) fn written(&self, c: usize) -> (u32, usize, usize) {
         let segment = self.segments[c];
         (segment, segment_start(self.context(c), segment), self.position(c).map_or(0, |bytes| bytes / 16))
     }
 
-    /// Bytes that context `c` has written into its segment, as its position says; one that cannot
-    /// be true is noted.
+    /// Bytes that context `c` has written into its segment, according to its position. An
+    /// impossible position is noted as forged.
     fn position(&self, c: usize) -> Option<usize> {
         let at = self.read64(c, context::RING_POSITION);
         let start = u64::from(context::RING + self.segments[c] * context::RING_SEGMENT_BYTES);
@@ -366,15 +366,15 @@ impl Image {
         Some(bytes as usize)
     }
 
-    /// A thread is gone; its counters stay.
+    /// Frees the context of a thread that has ended; its counters stay.
     pub(crate) fn left(&mut self, c: usize) {
         self.free.push(c);
         self.threads -= 1;
     }
 
-    /// Translates the code of fragment `old` anew, because it changed, and what led to the old one
-    /// leads there; where to continue. Other threads may be running the old one: then it is left as
-    /// it is.
+    /// Translates the changed code of fragment `old` again, redirects every place that led to
+    /// `old`, and returns the address where to continue. If other threads may be running `old`, its
+    /// code stays as it is.
     pub(crate) fn replace(&mut self, old: usize) -> Option<u64> {
         let t = &mut self.translator;
         let pc = t.cache.fragments[old].pc;
@@ -390,8 +390,8 @@ impl Image {
         Some(body)
     }
 
-    /// Looks at the records just written, and tunes fragments again of which they tell something
-    /// new; how many.
+    /// Samples the records just written, and tunes the fragments whose record modes should change.
+    /// Returns how many it tuned.
     pub(crate) fn learn(&mut self, offset: usize, count: usize) -> u64 {
         if !matches!(self.translator.stream, Stream::Filtered(_)) || self.translator.instrumenter.is_some() {
             return 0;
@@ -412,8 +412,8 @@ impl Image {
         tuned + self.learn_failures()
     }
 
-    /// Tunes the fragment of a block again, if what is known of it by now changes anything; how
-    /// many were.
+    /// Tunes the fragment of a block if that would change it; returns the number of fragments
+    /// tuned, 0 or 1.
     fn tune_again(&mut self, block: u32) -> u64 {
         const TUNINGS_MAX: u8 = 4;
         let Some(f) = self.translator.cache.replaceable(block) else { return 0 };
@@ -427,8 +427,8 @@ impl Image {
         u64::from(self.translator.tune(f, &executions, &mut self.maps).is_some())
     }
 
-    /// Looks at the counters of checks of instruction lines that failed, ever more seldom: all of
-    /// them are read.
+    /// Reads the counters of failed line checks, and tunes fragments accordingly. It does so ever
+    /// more seldom, because it reads all of them.
     fn learn_failures(&mut self) -> u64 {
         if !InlineICache::is_kept(&self.translator.stream) || !self.translator.hotness.is_time_to_read() {
             return 0;
@@ -479,11 +479,14 @@ impl Image {
         (i.is_string_instruction() && (i.has_rep_prefix() || i.has_repne_prefix())).then_some((n, i))
     }
 
-    /// Turns the registers of a thread stopped at `bound` into the program's own, and books what
-    /// its traversal has done so far.
+    /// Turns the registers of a thread that stopped at `bound` into the program's own, and counts
+    /// what its unfinished traversal has done so far.
     pub(crate) fn leave(&mut self, c: usize, r: &mut Registers, bound: &StateMapEntry, stop: StopPlace) {
+        // The state map has two states for each instruction: at the start of its translation, and
+        // where the program's own instruction executes.
         let executing = stop != StopPlace::Before;
         let pending = if executing { bound.pending_executing } else { bound.pending };
+        // Records that are pending in a register become part of the position in memory.
         let position = self.read64(c, context::RING_POSITION).wrapping_add(16 * u64::from(pending));
         self.write64(c, context::RING_POSITION, position);
         let mask = if executing { bound.executing } else { bound.spilled };
@@ -491,6 +494,7 @@ impl Image {
         let block = &self.translator.blocks[bound.block as usize];
         let (count, index) = (block.count, u32::from(bound.index));
         r.rip = self.program_counter(bound);
+        // Behind a system call rcx holds the program's return address.
         if index == count && !executing {
             r.rcx = r.rip;
         }
@@ -507,6 +511,7 @@ impl Image {
         if executing && index < count {
             self.record_repeat(c, r, bound, stop);
         }
+        // The block was counted as a whole: the instructions from here on are taken off again.
         if index < count && self.translator.stream != Stream::Nothing {
             *self.cut.entry((bound.block, index)).or_default() += 1;
             self.adjust(c, bound.block, index, -1);
@@ -514,14 +519,16 @@ impl Image {
         }
     }
 
-    /// A repeated string instruction that stops in the middle: the record of the iterations that it
-    /// made (and attempted), which its own epilogue cannot write.
+    /// Records the iterations of a repeated string instruction that stopped in the middle,
+    /// including an attempted one; its epilogue, which would record them, will not run.
     fn record_repeat(&mut self, c: usize, r: &Registers, bound: &StateMapEntry, stop: StopPlace) {
         let Some((site, i)) = self.repeat_at(bound) else { return };
         let shape = crate::plan::string::string_shape(&i);
         let event::Shape::String { operation, element_bytes, .. } = shape else { return };
         let lods = operation == event::StringOperation::Lods;
         let before = [context::REPEAT, context::REPEAT + 8].map(|at| self.read64(c, at));
+        // The pointer that certainly moved says how far the repeat came; a fault means one
+        // attempted iteration more.
         let mut after = if lods { r.rsi } else { r.rdi };
         if stop == StopPlace::Faulted {
             const DIRECTION: u64 = 1 << 10;
@@ -540,7 +547,7 @@ impl Image {
         }
     }
 
-    /// Full streams learn of instructions that their last block did not retire.
+    /// Records, in full streams, how many instructions of the last block did not retire.
     fn record_cut(&self, c: usize, instructions: u32) {
         if self.translator.stream != Stream::Full {
             return;
@@ -561,8 +568,8 @@ impl Image {
         self.write64(c, context::RING_POSITION, (offset - self.context(c) + 16) as u64);
     }
 
-    /// Makes registers of a thread that stands before the instruction at `bound` the program's own;
-    /// the thread stays where it is.
+    /// Computes the program's own registers of a thread that stands before the instruction at
+    /// `bound`; the thread itself is not changed.
     pub(crate) fn show(&self, c: usize, r: &mut Registers, bound: &StateMapEntry) {
         self.unspill(c, r, bound.spilled);
         r.rip = self.program_counter(bound);
@@ -589,6 +596,7 @@ impl Image {
         }
         if mask & FLAGS_BIT != 0 {
             let saved = self.read64(c, context::FLAGS);
+            // ah holds five status flags, al the overflow flag.
             let status = saved >> 8 & 0xd5 | (saved & 1) << 11;
             r.eflags = r.eflags & !0x8d5 | status;
         }
