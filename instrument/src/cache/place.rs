@@ -65,7 +65,7 @@ impl CodeCache {
         self.fragments.len() - 1
     }
 
-    /// Enters a line of the instruction side that is kept whole into the table that routines read.
+    /// Enters a line of the inline instruction cache into the table that routines read.
     pub(crate) fn enter_line(&self, number: u32, address: u64, row: u32) {
         let at = self.layout.contexts_offset() as usize + (context::KEPT_PLACES + 16 * number) as usize;
         self.shared.write64(at, address);

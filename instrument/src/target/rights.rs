@@ -1,13 +1,12 @@
-//! Rights that a program's file would give it, and that the kernel withholds from whoever is
-//! traced.
+//! Rights that a program's file would give it, and that the kernel withholds from traced processes.
 //!
 //! A file can be set-user-ID or set-group-ID, or have capabilities. Natively the program gets those
-//! rights; under `ptrace` it runs without them, or, where the tracer is mighty enough, with an
-//! identity for which the engine's memory is not meant. Either way it would not run as natively. A
-//! file that gives nothing new is no such case: one of the caller's own, one with capabilities that
-//! the caller has, and any where the system ignores them (`nosuid`, `no_new_privs`). One of the few
-//! files with `unsafe`. Source: capabilities(7), execve(2), and `struct vfs_ns_cap_data` of the
-//! kernel.
+//! rights. Under `ptrace` it runs without them, or, if the tracer is privileged, with another
+//! identity, which must not write the engine's memory. Either way it would not run as natively.
+//! Some files give no new rights: a file that belongs to the caller, one with capabilities that the
+//! caller has, and any file for which the system ignores rights (`nosuid`, `no_new_privs`). One of
+//! the few files with `unsafe`. Source: capabilities(7), execve(2), and `struct vfs_ns_cap_data` of
+//! the kernel.
 
 use std::ffi::CString;
 use std::fs::Metadata;
@@ -21,7 +20,7 @@ const SET_GROUP: u32 = 0o2010;
 /// Most bytes of the attribute that holds capabilities.
 const ATTRIBUTE_BYTES: usize = 24;
 
-/// Why a file gives rights to who executes it.
+/// The reason why a file gives rights to a process that executes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FileRights {
     /// It is set-user-ID or set-group-ID.
@@ -44,7 +43,7 @@ impl FileRights {
         }
     }
 
-    /// What such a file is called.
+    /// A name for such a file in messages.
     pub(crate) fn name(self) -> &'static str {
         match self {
             FileRights::Identity => "setuid or setgid",
@@ -53,7 +52,7 @@ impl FileRights {
     }
 }
 
-/// What this process is and may.
+/// The identity and the capabilities of this process.
 #[derive(Clone, Copy, Debug, Default)]
 struct HostRights {
     user: u32,
