@@ -20,16 +20,16 @@ impl Image {
         (0..self.used).map(|c| self.read64(c, count_address(counter))).fold(0, u64::saturating_add)
     }
 
-    /// How often the blocks of fragment `f` ran.
-    pub(super) fn executions(&mut self, f: usize) -> Vec<u64> {
-        let fragment = &self.translator.cache.fragments[f];
+    /// How often the blocks of the fragment ran.
+    pub(super) fn executions(&mut self, fragment_index: usize) -> Vec<u64> {
+        let fragment = &self.translator.cache.fragments[fragment_index];
         let sum = |n: u32| self.counted(fragment.counters + n);
         let mut executions = vec![sum(fragment.blocks)];
         for n in (0..fragment.blocks - 1).rev() {
             executions.push(executions[executions.len() - 1].saturating_add(sum(n)));
         }
         executions.reverse();
-        self.look(f, &executions);
+        self.look(fragment_index, &executions);
         executions
     }
 
@@ -89,19 +89,29 @@ impl Image {
     /// be used again.
     fn tables(&mut self) -> (Vec<Module>, Vec<Block>, Vec<Instruction>, Vec<Site>) {
         let reusable = self.is_reusable();
-        let (maps, t) = (&mut self.maps, &mut self.translator);
+        let (maps, translator) = (&mut self.maps, &mut self.translator);
         if reusable {
-            return (maps.modules.clone(), t.blocks.clone(), t.instructions.clone(), t.sites.clone());
+            return (
+                maps.modules.clone(),
+                translator.blocks.clone(),
+                translator.instructions.clone(),
+                translator.sites.clone(),
+            );
         }
-        (take(&mut maps.modules), take(&mut t.blocks), take(&mut t.instructions), take(&mut t.sites))
+        (
+            take(&mut maps.modules),
+            take(&mut translator.blocks),
+            take(&mut translator.instructions),
+            take(&mut translator.sites),
+        )
     }
 
     /// The image's counts as a profile.
     pub(crate) fn profile(&mut self) -> Profile {
         let (modules, mut blocks, instructions, sites) = self.tables();
-        let t = &self.translator;
-        let mut counters = vec![0u64; t.counters as usize];
-        let base = t.cache.layout.contexts_offset() as usize;
+        let translator = &self.translator;
+        let mut counters = vec![0u64; translator.counters as usize];
+        let base = translator.cache.layout.contexts_offset() as usize;
         for c in 0..self.used {
             let at = base + c * context::BYTES as usize + context::COUNTERS as usize;
             for (n, counter) in counters.iter_mut().enumerate() {
@@ -110,12 +120,12 @@ impl Image {
         }
         // The sum over all contexts is bounded by the time that all of them had.
         self.checked(counters.iter().map(|counter| counter / self.used.max(1) as u64));
-        for f in &t.cache.fragments {
-            let first = f.counters as usize;
-            let last = f.blocks as usize - 1;
-            let mut executions = counters[first + f.blocks as usize];
+        for fragment in &translator.cache.fragments {
+            let first = fragment.counters as usize;
+            let last = fragment.blocks as usize - 1;
+            let mut executions = counters[first + fragment.blocks as usize];
             for n in (0..=last).rev() {
-                let block = &mut blocks[f.first_block as usize + n];
+                let block = &mut blocks[fragment.first_block as usize + n];
                 block.taken = counters[first + n];
                 if n < last {
                     executions = executions.saturating_add(block.taken);

@@ -196,7 +196,7 @@ impl Image {
         let (split, bytes) = (layout.contexts_offset() as usize, layout.file_bytes() as usize);
         // One file for code, which is sealed, one for what threads write.
         let shared = Arc::new(Shared::with_code(split, bytes)?);
-        let filter = if let Stream::Filtered(f) = &stream { Some(f) } else { None };
+        let filter = if let Stream::Filtered(filter) = &stream { Some(filter) } else { None };
         let cache = CodeCache::new(shared.clone(), layout.clone(), filter);
         let pid = maps.pid;
         let image = Image {
@@ -245,11 +245,12 @@ impl Image {
     /// Takes over the translations that a former run of the same program left in `folder`, and
     /// notes that this run's shall be kept there.
     pub(crate) fn remember(&mut self, folder: &Path) {
-        let t = &mut self.translator;
+        let translator = &mut self.translator;
         let headers = Auxiliary::of(self.pid).headers();
-        let origin = Origin { pid: self.pid, headers, stream: &t.stream, layout: &t.cache.layout };
+        let origin =
+            Origin { pid: self.pid, headers, stream: &translator.stream, layout: &translator.cache.layout };
         let Some(mut kept) = KeptTranslations::of(folder, &origin) else { return };
-        kept.restore(t, &mut self.maps);
+        kept.restore(translator, &mut self.maps);
         self.kept = Some(kept);
         self.mark(&credentials::CALLS, 1);
     }
@@ -317,7 +318,7 @@ impl Image {
     }
 
     fn mask_filters(&self, c: usize, filter: &Filter) {
-        let bits = |f: SetFilter| u64::from(f.sets - 1) * u64::from(f.line_bytes);
+        let bits = |filter: SetFilter| u64::from(filter.sets - 1) * u64::from(filter.line_bytes);
         self.write64(c, context::MASK_SET, bits(filter.data));
         if let Some(page) = filter.data_page {
             self.write64(c, context::MASK_PAGE_SET, bits(page));
@@ -376,16 +377,16 @@ impl Image {
     /// `old`, and returns the address where to continue. If other threads may be running `old`, its
     /// code stays as it is.
     pub(crate) fn replace(&mut self, old: usize) -> Option<u64> {
-        let t = &mut self.translator;
-        let pc = t.cache.fragments[old].pc;
-        t.cache.forget(old);
-        t.reader.forget(pc & !0xfff, pc + 0x1000);
-        let new = t.fragment(pc, &mut self.maps)?;
-        let body = t.cache.fragments[new].body;
-        if t.cache.parallel {
-            t.cache.redirect(old, new);
+        let translator = &mut self.translator;
+        let pc = translator.cache.fragments[old].pc;
+        translator.cache.forget(old);
+        translator.reader.forget(pc & !0xfff, pc + 0x1000);
+        let new = translator.fragment(pc, &mut self.maps)?;
+        let body = translator.cache.fragments[new].body;
+        if translator.cache.parallel {
+            translator.cache.redirect(old, new);
         } else {
-            t.cache.jump_from_head(old, body);
+            translator.cache.jump_from_head(old, body);
         }
         Some(body)
     }
@@ -396,14 +397,14 @@ impl Image {
         if !matches!(self.translator.stream, Stream::Filtered(_)) || self.translator.instrumenter.is_some() {
             return 0;
         }
-        let t = &mut self.translator;
-        if t.hotness.passes_over() {
+        let translator = &mut self.translator;
+        if translator.hotness.passes_over() {
             return 0;
         }
         let mut records = vec![Record::default(); count.min(SAMPLE_RECORDS)];
         let first = count - records.len();
         self.shared.copy_records(offset + first * size_of::<Record>(), &mut records);
-        let blocks = t.hotness.sample(&records, count, &t.sites, t.blocks.len());
+        let blocks = translator.hotness.sample(&records, count, &translator.sites, translator.blocks.len());
         let mut tuned = 0;
         for block in blocks {
             tuned += self.tune_again(block);
@@ -416,15 +417,15 @@ impl Image {
     /// tuned, 0 or 1.
     fn tune_again(&mut self, block: u32) -> u64 {
         const TUNINGS_MAX: u8 = 4;
-        let Some(f) = self.translator.cache.replaceable(block) else { return 0 };
-        if self.translator.cache.fragments[f].tunings == TUNINGS_MAX {
+        let Some(fragment_index) = self.translator.cache.replaceable(block) else { return 0 };
+        if self.translator.cache.fragments[fragment_index].tunings == TUNINGS_MAX {
             return 0;
         }
-        let executions = self.executions(f);
-        if !self.translator.would_change(f, &executions) {
+        let executions = self.executions(fragment_index);
+        if !self.translator.would_change(fragment_index, &executions) {
             return 0;
         }
-        u64::from(self.translator.tune(f, &executions, &mut self.maps).is_some())
+        u64::from(self.translator.tune(fragment_index, &executions, &mut self.maps).is_some())
     }
 
     /// Reads the counters of failed line checks, and tunes fragments accordingly. It does so ever
@@ -470,11 +471,11 @@ impl Image {
 
     /// The repeated string instruction at `bound`, with its site.
     fn repeat_at(&mut self, bound: &StateMapEntry) -> Option<(usize, iced_x86::Instruction)> {
-        let t = &mut self.translator;
+        let translator = &mut self.translator;
         let key = (bound.block, u32::from(bound.index));
-        let n = t.sites.partition_point(|s| (s.block, s.index) < key);
-        let site = t.sites.get(n).filter(|s| (s.block, s.index) == key)?;
-        let (bytes, len) = t.reader.fetch(site.ip);
+        let n = translator.sites.partition_point(|s| (s.block, s.index) < key);
+        let site = translator.sites.get(n).filter(|s| (s.block, s.index) == key)?;
+        let (bytes, len) = translator.reader.fetch(site.ip);
         let i = iced_x86::Decoder::with_ip(64, &bytes[..len], site.ip, 0).decode();
         (i.is_string_instruction() && (i.has_rep_prefix() || i.has_repne_prefix())).then_some((n, i))
     }
@@ -502,8 +503,9 @@ impl Image {
         // The traversal ends in the middle: no counter saw the blocks that ran.
         if !counted {
             let fragments = &self.translator.cache.fragments;
-            let f = fragments.partition_point(|f| f.first_block <= bound.block) - 1;
-            for b in fragments[f].first_block..=bound.block {
+            let fragment_index =
+                fragments.partition_point(|fragment| fragment.first_block <= bound.block) - 1;
+            for b in fragments[fragment_index].first_block..=bound.block {
                 *self.extra.entry(b).or_default() += 1;
                 self.adjust(c, b, 0, 1);
             }

@@ -38,10 +38,10 @@ impl Image {
         }
     }
 
-    /// Remembers the executions of the blocks of fragment `f`; a later look that finds fewer is a
+    /// Remembers the executions of the blocks of the fragment; a later look that finds fewer is a
     /// forgery.
-    pub(super) fn look(&mut self, f: usize, executions: &[u64]) {
-        let before = self.looked.insert(f, executions.to_vec()).unwrap_or_default();
+    pub(super) fn look(&mut self, fragment_index: usize, executions: &[u64]) {
+        let before = self.looked.insert(fragment_index, executions.to_vec()).unwrap_or_default();
         self.compare(&before, executions.iter().copied());
     }
 
@@ -60,8 +60,8 @@ impl Image {
             self.evidence.note(Forgery::Count(instructions));
         }
         let fragments = &self.translator.cache.fragments;
-        for (f, before) in &self.looked {
-            let first = fragments[*f].first_block as usize;
+        for (fragment_index, before) in &self.looked {
+            let first = fragments[*fragment_index].first_block as usize;
             self.compare(before, blocks[first..].iter().map(|block| block.executions));
         }
         let mut ran: HashMap<u64, u64> = HashMap::new();

@@ -2,11 +2,11 @@
 //!
 //! A file can be set-user-ID or set-group-ID, or have capabilities. Natively the program gets those
 //! rights. Under `ptrace` it runs without them, or, if the tracer is privileged, with another
-//! identity, which must not write the engine's memory. Either way it would not run as natively.
-//! Some files give no new rights: a file that belongs to the caller, one with capabilities that the
-//! caller has, and any file for which the system ignores rights (`nosuid`, `no_new_privs`). One of
-//! the few files with `unsafe`. Source: capabilities(7), execve(2), and `struct vfs_ns_cap_data` of
-//! the kernel.
+//! identity, for which the engine's memory is not intended. Either way it would not run as
+//! natively. Some files give no new rights: a file that belongs to the caller, one with
+//! capabilities that the caller has, and any file for which the system ignores rights (`nosuid`,
+//! `no_new_privs`). One of the few files with `unsafe`. Source: capabilities(7), execve(2), and
+//! `struct vfs_ns_cap_data` of the kernel.
 
 use std::ffi::CString;
 use std::fs::Metadata;
