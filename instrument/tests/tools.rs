@@ -8,7 +8,7 @@ use event::{
     Access, Check, Decoder, FetchFilter, Filter, PageFilter, Record, RecordKind, ReferenceKind, SetFilter,
     Sink, Sites, StateLayout, StoreFilter, Stream,
 };
-use lightfoot_instrument::reference::{self, Ending as StepEnding, Reference};
+use lightfoot_instrument::reference::{self, Reference, StepEnding};
 use lightfoot_instrument::tool::{
     run_named, run_tool, Batch, BlockView, Counter, Event, InstructionView, Instrumenter, Procedure,
     Procedures, Program, References, Register, Report, Requests, Summary, Tool, Transfer, Value, When,
@@ -208,7 +208,7 @@ fn conditional_executions(outcome: &Outcome) -> u64 {
 /// The twin's references by those instructions that `wanted` picks.
 fn twin_references(
     command: &Command,
-    mut wanted: impl FnMut(&reference::Step<'_>) -> bool,
+    mut wanted: impl FnMut(&reference::SingleStep<'_>) -> bool,
 ) -> Vec<Reference> {
     let mut references = Vec::new();
     reference::run(command, &mut |step| {
@@ -296,7 +296,7 @@ fn addresses_are_those_of_the_twin_before_and_after() {
         return;
     }
     let _alone = alone();
-    let listed = |step: &reference::Step<'_>, varying: &HashSet<u64>| !varying.contains(&step.ip);
+    let listed = |step: &reference::SingleStep<'_>, varying: &HashSet<u64>| !varying.contains(&step.ip);
     for name in ["refs_integer.s", "payloads.s", "stack.s", "riprel.s", "segment.s", "flags.s", "signals.s"] {
         let command = build(name);
         for when in [When::Before, When::After] {

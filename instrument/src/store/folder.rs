@@ -1,16 +1,16 @@
-//! The folder of kept translations: whose it must be, which files in it are ours, and how much they
-//! may take.
+//! The folder of kept translations: who may own it, which files in it belong to lightfoot, and how
+//! much room they may take.
 //!
-//! Kept code is executed, so it must come from nobody but this user; and the folder is named by the
-//! user, so it may hold anything else. Hence two rules. Nothing is read, written or removed unless
-//! the folder belongs to the effective user, nobody else may write to it, and it is no symbolic
-//! link. Nothing is removed but regular files of this user with a name and a magic of ours.
+//! Kept code is executed, so it must have been written by this user; and the user names the folder,
+//! so it may hold other files. Hence two rules. Nothing is read, written or removed unless the
+//! folder belongs to the effective user, no other user may write to it, and it is no symbolic link.
+//! Only regular files of this user that have lightfoot's form of name and magic are removed.
 //!
 //! Both are checked on descriptors that are open already, never by a path beforehand: what is
 //! checked is what is used. All accesses go through `/proc/self/fd/N`, which is what `openat` does,
 //! in safe code. A lock on the folder makes comparing and renaming one step among several
-//! lightfoots. Leaves out: who may rename the folder itself; whoever can do that gains a folder
-//! with files of this user's own making.
+//! lightfoots. **Leaves out** renames of the folder itself: a user who may rename it gains nothing
+//! but a folder with this user's own files.
 
 use crate::target::credentials::Credentials;
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, TryLockError};
@@ -20,13 +20,13 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-/// What the magic of every version begins with.
+/// The magic of every version begins with these bytes.
 pub(super) const MAGIC_START: &[u8] = b"lftrans";
 /// Hexadecimal digits of a name.
 pub(super) const NAME_DIGITS: usize = 32;
-/// An unfinished file that nobody has written to for so long was left by a process that ended.
+/// An unfinished file that was not written to for so long was left by a process that has ended.
 const UNFINISHED_AGE_MAX: Duration = Duration::from_secs(600);
-/// How long another lightfoot is waited for; each holds the lock for as long as a few renames take.
+/// The longest wait for another lightfoot's lock, which it holds for a few renames only.
 const LOCK_PATIENCE: Duration = Duration::from_secs(2);
 
 /// A folder that is ours and private.
@@ -36,7 +36,7 @@ pub(super) struct Folder {
     user: u32,
 }
 
-/// What a name in the folder says of its file.
+/// The kind of a file, as its name says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Name {
     /// Kept translations.
@@ -46,10 +46,10 @@ pub(super) enum Name {
 }
 
 impl Name {
-    /// `None` for all names that are not ours: 32 digits in lower case, or these with
-    /// `.NUMBER-NUMBER.tmp` behind.
+    /// `None` for a name that lightfoot does not give: it gives 32 hexadecimal digits in lower
+    /// case, with `.NUMBER-NUMBER.tmp` behind them while the file is unfinished.
     pub(super) fn parse(name: &str) -> Option<Name> {
-        // Exactly ours: nothing else in the folder is ever touched.
+        // The form is checked exactly, because files with other names must never be touched.
         let (digits, rest) = name.split_at_checked(NAME_DIGITS)?;
         let hexadecimal = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
         if !digits.bytes().all(hexadecimal) {
@@ -77,13 +77,14 @@ impl Folder {
         (metadata.is_dir() && is_private(&metadata, user)).then_some(Folder { descriptor, user })
     }
 
-    /// Opens a folder, and makes it where it is not there. It is made only below a folder of this
-    /// user's own or of the system's: below that of another user, who could not use or remove what
-    /// root made there, none is.
+    /// Opens a folder, and makes it if it does not exist. It is made only below a folder of this
+    /// user or of root. Below another user's folder it is not: that user could neither use nor
+    /// remove a folder that root made there.
     pub(super) fn make(path: &Path) -> Option<Folder> {
         let user = Credentials::own()?.effective_user()?;
         let path: PathBuf = path.components().collect();
         if fs::symlink_metadata(&path).is_err() {
+            // The nearest folder that exists decides whose place this is.
             let above = path.ancestors().skip(1).find_map(|above| {
                 fs::metadata(if above.as_os_str().is_empty() { Path::new(".") } else { above }).ok()
             })?;
@@ -100,9 +101,9 @@ impl Folder {
         PathBuf::from(format!("/proc/self/fd/{}/{name}", self.descriptor.as_raw_fd()))
     }
 
-    /// Opens a file of ours; `None` for whatever else has that name.
+    /// Opens a file that lightfoot may have written; `None` for anything else with this name.
     pub(super) fn file(&self, name: &str) -> Option<(File, Metadata)> {
-        // Opening a pipe would wait for a writer.
+        // Without `O_NONBLOCK`, opening a pipe would wait for a writer.
         let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
         let file = OpenOptions::new().read(true).custom_flags(flags).open(self.path(name)).ok()?;
         let metadata = file.metadata().ok()?;
@@ -118,8 +119,8 @@ impl Folder {
         fs::rename(self.path(from), self.path(to))
     }
 
-    /// Waits until no other lightfoot compares and renames here; `None` where one does for long.
-    /// Where the file system has no locks, nobody is waited for. The lock ends with the value.
+    /// Waits until no other lightfoot compares and renames here; `None` if one does so for too
+    /// long. A file system without locks counts as unlocked. The lock ends with the value.
     pub(super) fn lock(&self) -> Option<Locked<'_>> {
         let late = Instant::now() + LOCK_PATIENCE;
         loop {
@@ -131,7 +132,8 @@ impl Folder {
         }
     }
 
-    /// Removes a file, if name, owner, kind and magic are ours; whether it did.
+    /// Removes a file if its name, owner, kind and magic show that lightfoot wrote it; returns
+    /// whether it did.
     pub(super) fn remove(&self, name: &str) -> bool {
         let Some(kind) = Name::parse(name) else { return false };
         let Some((mut file, _)) = self.file(name) else { return false };
@@ -139,15 +141,15 @@ impl Folder {
         if file.by_ref().take(MAGIC_START.len() as u64).read_to_end(&mut magic).is_err() {
             return false;
         }
-        // A file of another version begins alike.
+        // The magic of another version has the same beginning.
         let whole = magic == MAGIC_START;
-        // What was left unfinished may have no bytes yet.
+        // A file that was left unfinished may hold any part of the magic.
         let begun = kind == Name::Unfinished && MAGIC_START.starts_with(&magic);
         (whole || begun) && fs::remove_file(self.path(name)).is_ok()
     }
 
-    /// Removes files of ours, those first that were used least recently, until all of ours take at
-    /// most `bytes_max`; and what was left unfinished.
+    /// Removes the least recently used files until those that are left take at most `bytes_max`.
+    /// Removes abandoned unfinished files too.
     pub(super) fn bound(&self, bytes_max: u64) {
         let Ok(entries) = fs::read_dir(self.path("")) else { return };
         let described = |entry: fs::DirEntry| {
@@ -180,7 +182,7 @@ impl Drop for Locked<'_> {
     }
 }
 
-/// Whether nobody but this user (and the system's administrator) can have written it.
+/// Whether only this user, and the system's administrator, can have written it.
 fn is_private(metadata: &Metadata, user: u32) -> bool {
     const OTHERS_MAY_WRITE: u32 = 0o022;
     metadata.uid() == user && metadata.mode() & OTHERS_MAY_WRITE == 0

@@ -1,14 +1,14 @@
-//! What a process may do: its users, groups and capabilities, as the kernel tells them.
+//! Credentials: the users, groups and capabilities of a process, as the kernel reports them.
 //!
-//! The host may have more rights than the program that it measures. Whatever the host leaves behind
-//! for later runs must come from a program with the rights of the host, so both are compared.
-//! `/proc/PID/status` is read because it tells of any process and needs no unsafe call. Leaves out:
+//! The host may have more rights than the program that it measures. Files that the host leaves for
+//! later runs must come from a program with the host's rights, so both are compared. They are read
+//! from `/proc/PID/status`, which exists for any process and needs no unsafe call. Leaves out:
 //! seccomp, security modules, name spaces.
 
 use crate::target::ptrace;
 
-/// The system calls that change them. `prctl` is left out: what it takes away matters at the next
-/// exec, where both are compared again.
+/// The system calls that change them. `prctl` is left out: the rights that it takes away matter at
+/// the next exec, where both are compared again.
 pub(crate) const CALLS: [u64; 12] = [
     libc::SYS_setuid as u64,
     libc::SYS_setgid as u64,
@@ -27,7 +27,7 @@ pub(crate) const CALLS: [u64; 12] = [
 /// The credentials of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Credentials {
-    /// Name and value of each line that tells of them.
+    /// Name and value of each line of the status that holds credentials.
     lines: Vec<(String, String)>,
 }
 

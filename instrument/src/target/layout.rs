@@ -1,17 +1,18 @@
-//! Where everything lies in the target: the thread context at `gs`, the code zones, the low tables.
+//! The layout of the engine's memory in the target: thread contexts at `gs`, code zones, low
+//! tables.
 //!
-//! The program's own addresses must not move, so our mappings go where the kernel's search for free
-//! memory never looks: between the end of the mmap area and the stack, below the executable, and
-//! far below the mmap area. Generated code reaches the low tables by 32-bit absolute addresses and
-//! its thread's context by `gs:[offset]`.
+//! The program's own addresses must not move, so the engine's mappings go where the kernel's search
+//! for free memory never looks: between the end of the mmap area and the stack, below the
+//! executable, and far below the mmap area. Generated code reaches the low tables by 32-bit
+//! absolute addresses and its thread's context by `gs:[offset]`.
 //!
 //! Programs with sanitizers divide the whole address space between shadow memory and the program.
 //! AddressSanitizer's shadow begins at 2 GB less 32 KB and ends at `0x1000_7fff_8000`;
 //! ThreadSanitizer and MemorySanitizer forbid all that is neither shadow nor theirs, and refuse to
-//! start where something lies there. What all leave to the program, and the kernel does not use by
-//! itself, is what lies below 2 GB, the part below executables from `0x5500_0000_0000` on, and what
-//! is beside libraries. Nothing of ours lies elsewhere. Sources: `asan_mapping.h`,
-//! `tsan_platform.h` and `msan.h` of LLVM 11 to 19 and of GCC 10 to 14.
+//! start where something lies there. Three ranges are free under all of them and not used by the
+//! kernel itself: the addresses below 2 GB, those below executables from `0x5500_0000_0000` on, and
+//! those beside libraries. The engine uses only these. Sources: `asan_mapping.h`, `tsan_platform.h`
+//! and `msan.h` of LLVM 11 to 19 and of GCC 10 to 14.
 
 /// Offsets in a thread's context.
 pub(crate) mod context {
@@ -19,7 +20,7 @@ pub(crate) mod context {
     pub(crate) const SPILL: u32 = 0x000;
     /// Number of the exit taken (0: none), set just before an `int3`.
     pub(crate) const EXIT: u32 = 0x080;
-    /// Where to continue after the `int3`; set by the host.
+    /// Address at which to continue after the `int3`; set by the host.
     pub(crate) const CONTINUE: u32 = 0x088;
     /// Saved flags (lahf, seto).
     pub(crate) const FLAGS: u32 = 0x090;
@@ -105,8 +106,8 @@ pub(crate) mod context {
     pub(crate) const RING: u32 = 0x1_0000;
     pub(crate) const RING_SEGMENT_BYTES: u32 = 1 << 20;
     pub(crate) const RING_SEGMENTS: u32 = 4;
-    /// What is used of a segment where program and observer share one core: it stays in the second
-    /// level of any server's.
+    /// The used part of a segment if program and observer share one core: it fits into the
+    /// second-level cache of any server.
     pub(crate) const RING_SINGLE_BYTES: u32 = 512 << 10;
     /// Bytes behind a segment's limit that one check may still use: more than the records of a
     /// superblock.

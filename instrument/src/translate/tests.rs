@@ -103,15 +103,18 @@ fn decode(bytes: &[u8], ip: u64) -> Instruction {
     Decoder::with_ip(64, bytes, ip, DecoderOptions::NONE).decode()
 }
 
-/// Whether `found` does what `wanted` does.
+/// Whether `found`, with these `bytes`, is the translation of the instruction `wanted`, with the
+/// bytes `raw`.
 fn is_copy(wanted: &Instruction, raw: &[u8], found: &Instruction, bytes: &[u8]) -> bool {
     if !wanted.is_ip_rel_memory_operand() {
         return bytes.starts_with(raw);
     }
     let target = wanted.ip_rel_memory_address();
+    // An operand relative to rip has another displacement, or its address in a register.
     let displaced = found.code() == wanted.code()
         && (found.is_ip_rel_memory_operand() && found.ip_rel_memory_address() == target
             || found.memory_base().is_gpr64() && found.memory_displacement64() == 0);
+    // `lea` has become the load of a constant, in its long or its short form.
     let formed = wanted.mnemonic() == Mnemonic::Lea
         && found.code() == iced_x86::Code::Mov_r64_imm64
         && found.immediate64() == target;
@@ -140,6 +143,7 @@ fn is_transfer(wanted: &Instruction, found: &Instruction) -> bool {
 /// instructions.
 fn find(t: &Translator, zone: usize, at: u32, wanted: &Instruction, raw: &[u8], limit: usize) -> bool {
     let z = &t.cache.zones[zone];
+    // A copy must have the right bytes; a transfer is rewritten, so only its kind is compared.
     let transfer = !matches!(wanted.flow_control(), FlowControl::Next | FlowControl::Exception);
     let system_call = wanted.code() == iced_x86::Code::Syscall;
     let mut at = at as usize;
@@ -166,12 +170,15 @@ fn check(t: &Translator, code: u64, bytes: &[u8], strict: bool) -> usize {
     for zone in 0..t.cache.zones.len() {
         let bounds = &t.cache.zones[zone].state_map;
         assert!(bounds.windows(2).all(|w| w[0].at <= w[1].at), "bounds are in order");
+        // Within a block, entries are in the order of instructions.
         let in_order = |w: &[StateMapEntry]| {
             w[0].block < w[1].block || w[0].block == w[1].block && w[0].index <= w[1].index
         };
         assert!(bounds.windows(2).all(in_order), "instructions are in order");
         for bound in bounds {
             let block = &t.blocks[bound.block as usize];
+            // Entries behind a block's last instruction, and those of guards, belong to no copied
+            // instruction.
             if u32::from(bound.index) >= block.count || bound.retreat {
                 continue;
             }
@@ -195,6 +202,7 @@ fn check(t: &Translator, code: u64, bytes: &[u8], strict: bool) -> usize {
 /// Random bytes, or pieces of this executable.
 fn fill(random: &mut Random, own: &[u8], into: &mut [u8]) {
     for piece in into.chunks_mut(512) {
+        // Two of three pieces are code of this executable.
         let real = !random.next().is_multiple_of(3);
         let from = random.next() as usize % (own.len() - piece.len());
         for (k, byte) in piece.iter_mut().enumerate() {

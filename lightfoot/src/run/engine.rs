@@ -1,7 +1,7 @@
 //! The one place that calls `instrument`: runs a program, and gives a failure its exit status.
 
 use anyhow::Result;
-use instrument::probe::Plan;
+use instrument::probe::ProbePlan;
 use instrument::tool::{Probed, Report, Tool};
 use instrument::{Command, Exit, Observer, Options, Outcome, Unobserved};
 use machine::{Ability, State};
@@ -33,7 +33,7 @@ pub fn run_probed(
     command: &Command,
     options: &Options,
     tool: &mut dyn Tool,
-    plan: Plan,
+    plan: ProbePlan,
 ) -> Result<(Outcome, Probed)> {
     instrument::tool::run_probed(command, options, tool, plan).map_err(failure)
 }

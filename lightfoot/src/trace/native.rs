@@ -16,7 +16,7 @@ use super::signal::Handler;
 use super::summed::{Shape, Summed};
 use super::target::Targets;
 use anyhow::{anyhow, bail, Result};
-use instrument::probe::{Counters as Words, Held, Placement, Plan, State};
+use instrument::probe::{Held, Placement, ProbeCounters as Words, ProbePlan, ProbeState};
 use measure::collector::signal::Ticks;
 use measure::collector::{Collector as HostCollector, Pace};
 use measure::counter::{Counters, Entry, Event, Group, Period, Times, Uprobes, Whose};
@@ -90,7 +90,7 @@ fn by_host<'a>(
     group: &'a mut Group,
     others: Vec<&'a mut dyn Counters>,
     header: impl FnOnce(Vec<Metric>) -> Header,
-) -> Result<(Trace, Vec<State>)> {
+) -> Result<(Trace, Vec<ProbeState>)> {
     let said = |error: Error| anyhow!("{error}");
     let length = request.interval.length;
     let pace = match request.interval.unit {
@@ -122,7 +122,7 @@ fn by_handler(
     mut probes: Option<&mut Probes>,
     numbers: &[Vec<usize>],
     header: impl FnOnce(Vec<Metric>) -> Header,
-) -> Result<(Trace, Vec<State>)> {
+) -> Result<(Trace, Vec<ProbeState>)> {
     let mut metrics = group.metrics().to_vec();
     metrics.extend(probes.iter().flat_map(|probes| probes.metrics().to_vec()));
     metrics.push(Ticks::own_metric());
@@ -162,7 +162,7 @@ pub(super) fn functions(targets: &Targets, columns: usize) -> Result<finder::Cou
 }
 
 /// What probe mode is asked for.
-pub(super) fn plan(targets: &Arc<Targets>, counters: finder::Counters, layout: Layout) -> Plan {
+pub(super) fn plan(targets: &Arc<Targets>, counters: finder::Counters, layout: Layout) -> ProbePlan {
     let count = counters.len();
     let finder = Functions::new(targets.clone(), counters);
     let placement = match layout {
@@ -171,7 +171,7 @@ pub(super) fn plan(targets: &Arc<Targets>, counters: finder::Counters, layout: L
         Layout::Page => Placement::Page,
         Layout::Seed(seed) => Placement::Seed(seed),
     };
-    Plan { finder: Box::new(finder), counters: count, placement }
+    ProbePlan { finder: Box::new(finder), counters: count, placement }
 }
 
 /// Opens the kernel's counter of each column; what it does not count is no metric of the trace, and
