@@ -31,6 +31,9 @@
 //! - With several sets, the entry of a set's last page has the highest time of its set.
 //! - Every data reference of the stream uses its pages here, complex ones too (`page_routine`).
 //! - A hint may be wrong; what it names is compared.
+//! - The clock goes on by [`PAGE_CLOCK_STEP`] at the first use of each run through hot code, and at
+//!   each use elsewhere; so times behind it, up to the next such step, are still unused. A load, an
+//!   increment and a store of the clock at each use would make all uses wait for each other.
 //! - An empty entry is minus an address that no program has.
 //!
 //! **Leaves out** TLBs whose sets are no power of two, or with more entries than a byte can name.
@@ -45,7 +48,7 @@ use crate::code::resident_pages::{page_what, ResidentPages};
 use crate::code::state_map::FLAGS_BIT;
 use crate::plan::block::Tier;
 use crate::plan::group::{Cover, Group, Member};
-use crate::target::layout::context;
+use crate::target::layout::context::{self, PAGE_CLOCK_STEP};
 use assembler::{Condition, Extend, Memory, Size};
 use event::{Filter, Shape, Stream, WIDE_BYTES};
 
@@ -131,9 +134,23 @@ impl Emitter {
         // How far behind the start of that entry's page it begins.
         code.add_table(a, b, context::RESIDENT_PAGES);
         let unknown = jump_unless_within(code, a, bytes, pages);
+        // Hot code is run through from its first use on: that one sets the clock, and those behind
+        // it are later by their number.
+        let number = match section {
+            Section::Hot => {
+                self.page_uses += 1;
+                (self.page_uses - 1) % PAGE_CLOCK_STEP
+            }
+            Section::Cold => 0,
+        };
+        let code = self.section(section);
         code.load(a, context::PAGE_CLOCK);
-        code.advance(a, 1);
-        code.store(a, context::PAGE_CLOCK);
+        if number == 0 {
+            code.advance(a, PAGE_CLOCK_STEP as i8);
+            code.store(a, context::PAGE_CLOCK);
+        } else {
+            code.advance(a, number as i8);
+        }
         code.store_table(a, b, context::RESIDENT_TIMES);
         unknown
     }

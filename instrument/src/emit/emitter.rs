@@ -51,6 +51,8 @@ pub(crate) struct Emitter {
     pub(super) limit_due: bool,
     /// How much the fragment's code may take to be fast.
     pub(super) tier: Tier,
+    /// Uses of data pages in the fragment's hot section so far.
+    pub(super) page_uses: u32,
     pub(super) factory: InstructionInfoFactory,
 }
 
@@ -68,6 +70,7 @@ impl Emitter {
             pending: 0,
             limit_due: false,
             tier: Tier::Fresh,
+            page_uses: 0,
             factory: InstructionInfoFactory::new(),
         }
     }
@@ -78,6 +81,7 @@ impl Emitter {
         self.buffer.begin(hot_base, cold_base);
         (self.spilled, self.counted) = (0, !self.counts());
         (self.held, self.pending) = (None, 0);
+        self.page_uses = 0;
         (self.tier, self.limit_due) = (tier, tier == Tier::Appending);
     }
 

@@ -202,7 +202,7 @@ fn use_range(code: &mut Assembler, pages: &ResidentPages, counting: Counting) {
     let here = code.len();
     code.patch(hit, here);
     code.load(Gpr::RSI.number(), context::PAGE_CLOCK);
-    code.advance(Gpr::RSI.number(), 1);
+    code.advance(Gpr::RSI.number(), context::PAGE_CLOCK_STEP as i8);
     code.store(Gpr::RSI.number(), context::PAGE_CLOCK);
     code.code().mov(Size::Qword, time(Gpr::RCX), Gpr::RSI);
     if pages.sets > 1 {

@@ -39,7 +39,7 @@ impl Table {
         let found = set.clone().find(|&entry| self.pages[entry] == minus);
         let oldest = || set.min_by_key(|&entry| self.times[entry]).unwrap_or(first);
         let entry = found.unwrap_or_else(oldest);
-        self.clock = self.clock.wrapping_add(1);
+        self.clock = self.clock.wrapping_add(context::PAGE_CLOCK_STEP.into());
         self.pages[entry] = minus;
         self.times[entry] = self.clock;
         self.last.insert(set_number as u32, minus);

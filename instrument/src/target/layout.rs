@@ -87,8 +87,10 @@ pub(crate) mod context {
     /// By the lowest bits of a page's number, an entry that may hold it, a byte each.
     pub(crate) const PAGE_HINTS: u32 = 0xe000;
     pub(crate) const PAGE_HINTS_COUNT: u32 = 1024;
-    /// Uses of pages so far.
+    /// The time: at least [`PAGE_CLOCK_STEP`] more than when it was last set.
     pub(crate) const PAGE_CLOCK: u32 = 0xe400;
+    /// How far the clock goes on at once.
+    pub(crate) const PAGE_CLOCK_STEP: u32 = 64;
     /// What the routines that use pages are given: first and last byte, `what` of a record.
     pub(crate) const PAGE_FIRST: u32 = 0xe408;
     pub(crate) const PAGE_LAST: u32 = 0xe410;
