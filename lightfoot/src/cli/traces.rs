@@ -21,8 +21,8 @@ pub struct Trace {
     #[arg(long, value_name = "METRICS")]
     pub software: Option<String>,
     /// Software metrics that a simulation counts without charging the program
-    #[arg(long, value_name = "METRICS")]
-    pub ghost: Option<String>,
+    #[arg(long, alias = "ghost", value_name = "METRICS")]
+    pub uncharged: Option<String>,
     /// Who runs the program and counts [default: simulated for an interval of instructions or
     /// cycles, else probe where there are software metrics, else native]
     #[arg(long, value_enum)]

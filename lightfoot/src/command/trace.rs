@@ -74,7 +74,7 @@ fn request(options: &Trace) -> Result<Request> {
         engine: engine(options).into(),
         hardware: names(&options.hardware),
         software: Spec::list(options.software.as_deref().unwrap_or_default())?,
-        ghosts: Spec::list(options.ghost.as_deref().unwrap_or_default())?,
+        uncharged: Spec::list(options.uncharged.as_deref().unwrap_or_default())?,
         layout: options.layout,
         machine: Some(machine),
         noise: options.noise.map(Noise::seeded),

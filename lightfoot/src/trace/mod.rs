@@ -8,7 +8,7 @@
 //! | `native` | the kernel's counters (`native.rs`) | none |
 //! | `probe` | the kernel's counters | patched function entries that count in shared memory |
 //! | `uprobe` | the kernel's counters | the kernel's breakpoints at function entries |
-//! | `simulated` | the simulated machine (`simulated.rs`) | probes, charged; ghosts, not charged |
+//! | `simulated` | the simulated machine (`simulated.rs`) | probes, charged; `--uncharged` metrics, not charged |
 //! | `jit` | instructions | the engine, as it translates |
 //!
 //! Names are looked up before the program starts ([`target`]), so that a wrong one costs nothing.

@@ -156,7 +156,7 @@ pub(super) fn functions(targets: &Targets, columns: usize) -> Result<finder::Cou
     let counters = finder::Counters::new(targets, columns);
     let other = counters.by_column.iter().position(Option::is_none);
     if let Some(column) = other.map(|other| &targets.columns[other]) {
-        bail!("{}: probes count calls of functions; writes and lines are counted by --engine jit, or as --ghost metrics of a simulated run", column.name)
+        bail!("{}: probes count calls of functions; writes and lines are counted by --engine jit, or as --uncharged metrics of a simulated run", column.name)
     }
     Ok(counters)
 }

@@ -18,8 +18,9 @@ pub enum Source {
     /// Code that was added to the program.
     Software,
     /// The engine, without charging the program for it: what a software metric would have been,
-    /// undisturbed.
-    Ghost,
+    /// undisturbed. Files and reports call it `ghost`.
+    #[serde(rename = "ghost")]
+    UnchargedMetric,
     /// The collector about itself.
     Collector,
 }
@@ -32,7 +33,7 @@ impl Source {
             Source::Kernel => "kernel",
             Source::Simulated => "simulated",
             Source::Software => "software",
-            Source::Ghost => "ghost",
+            Source::UnchargedMetric => "ghost",
             Source::Collector => "collector",
         }
     }
