@@ -10,10 +10,10 @@ use clap::Error;
 use std::error::Error as _;
 
 /// The sentence, where it is ours to say.
-pub fn refusal(said: &Error) -> Option<String> {
-    let first = |kind| texts(said, kind).map(|all| all.join(" or "));
+pub fn refusal(error: &Error) -> Option<String> {
+    let first = |kind| texts(error, kind).map(|all| all.join(" or "));
     let option = first(ContextKind::InvalidArg)?;
-    match said.kind() {
+    match error.kind() {
         ErrorKind::UnknownArgument if option.starts_with('-') => {
             let near = first(ContextKind::SuggestedArg).map(|near| format!("did you mean {near}? "));
             let near = near.unwrap_or_default();
@@ -22,11 +22,11 @@ pub fn refusal(said: &Error) -> Option<String> {
             ))
         }
         ErrorKind::ValueValidation => {
-            let wanted = wanted(&said.source()?.to_string());
+            let wanted = wanted(&error.source()?.to_string());
             Some(format!("{}: {wanted}, got {}", name(&option), first(ContextKind::InvalidValue)?))
         }
         ErrorKind::InvalidValue => {
-            let known = texts(said, ContextKind::ValidValue).unwrap_or_default();
+            let known = texts(error, ContextKind::ValidValue).unwrap_or_default();
             let given = first(ContextKind::InvalidValue).unwrap_or_default();
             let near = first(ContextKind::SuggestedValue).map(|near| format!("; did you mean {near}?"));
             Some(match given.as_str() {
@@ -43,8 +43,8 @@ pub fn refusal(said: &Error) -> Option<String> {
     }
 }
 
-fn texts(said: &Error, kind: ContextKind) -> Option<Vec<String>> {
-    match said.get(kind)? {
+fn texts(error: &Error, kind: ContextKind) -> Option<Vec<String>> {
+    match error.get(kind)? {
         ContextValue::String(text) => Some(vec![text.clone()]),
         ContextValue::Strings(texts) => Some(texts.clone()),
         _ => None,

@@ -87,12 +87,12 @@ fn request(options: &Trace) -> Result<Request> {
 
 /// The engine that was asked for, or the one that the other options mean.
 fn engine(options: &Trace) -> TraceEngine {
-    let unsaid = match (options.every.unit, &options.software) {
+    let default_engine = match (options.every.unit, &options.software) {
         (Unit::Instructions | Unit::Cycles, _) => TraceEngine::Simulated,
         (Unit::Nanoseconds, Some(_)) => TraceEngine::Probe,
         (Unit::Nanoseconds, None) => TraceEngine::Native,
     };
-    options.engine.unwrap_or(unsaid)
+    options.engine.unwrap_or(default_engine)
 }
 
 /// The file of one run of several: its number stands before the extension.

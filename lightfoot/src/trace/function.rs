@@ -65,7 +65,7 @@ impl Targets {
         if named.is_pattern() {
             return self.pattern(named, &scope);
         }
-        let known = self.said(&scope.files);
+        let known = self.file_names(&scope.files);
         bail!("there is no function {named} in {known}{}", self.hint("fn", named, &scope, is))
     }
 
@@ -87,7 +87,7 @@ impl Targets {
             }
             return Ok(());
         }
-        let known = self.said(&scope.files);
+        let known = self.file_names(&scope.files);
         bail!("there is no variable {named} in {known}{}", self.hint("var", named, &scope, is))
     }
 
@@ -116,7 +116,7 @@ impl Targets {
             }
         }
         if self.columns.len() == before {
-            bail!("no function of {} matches {}", self.said(files), named.name);
+            bail!("no function of {} matches {}", self.file_names(files), named.name);
         }
         Ok(())
     }
@@ -145,7 +145,7 @@ impl Targets {
             Which::All if found.len() == 1 => Ok(vec![(metric, found)]),
             Which::All => {
                 let listed = list(named, &found);
-                let (count, file) = (found.len(), self.said(&[file]));
+                let (count, file) = (found.len(), self.file_names(&[file]));
                 self.notes.push(format!(
                     "{metric} counts {count} places of that name in {file} ({listed}): {metric}@* has a metric for each"
                 ));
@@ -191,7 +191,7 @@ impl Targets {
     /// What to write instead of a name that nobody has.
     fn hint(&self, kind: &str, named: &Named, scope: &Scope, is: impl Fn(Kind) -> bool) -> String {
         let all = Scope { files: (0..self.files.len()).collect(), source: None };
-        let full = |file: usize, name: &str| format!("{kind}:{}!{name}", self.said(&[file]));
+        let full = |file: usize, name: &str| format!("{kind}:{}!{name}", self.file_names(&[file]));
         let others = all.files.iter().filter(|file| named.library.is_some() || scope.files.contains(file));
         let has =
             |&&file: &&usize| !self.matches(file, &all, &is, |name| exact(name, &named.name)).is_empty();

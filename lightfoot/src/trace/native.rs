@@ -91,15 +91,15 @@ fn by_host<'a>(
     others: Vec<&'a mut dyn Counters>,
     header: impl FnOnce(Vec<Metric>) -> Header,
 ) -> Result<(Trace, Vec<State>)> {
-    let said = |error: Error| anyhow!("{error}");
+    let explained = |error: Error| anyhow!("{error}");
     let length = request.interval.length;
     let pace = match request.interval.unit {
         Unit::Nanoseconds => Pace::Time(Duration::from_nanos(length)),
-        _ => Pace::Counted(group.alarm().map_err(said)?, length),
+        _ => Pace::Counted(group.alarm().map_err(explained)?, length),
     };
     let mut sets: Vec<&mut dyn Counters> = vec![group];
     sets.extend(others);
-    let mut collector = HostCollector::new(sets, pace).map_err(said)?;
+    let mut collector = HostCollector::new(sets, pace).map_err(explained)?;
     let header = header(collector.metrics().to_vec());
     let mut partial = Partial::new(request.partial.as_deref(), &header)?;
     let running = held.release();
@@ -110,7 +110,7 @@ fn by_host<'a>(
         Ok(())
     };
     let ended = collector.run(running.pid().unsigned_abs(), || false, take);
-    let ended = ended.map(|(_, end)| (records, end)).map_err(said);
+    let ended = ended.map(|(_, end)| (records, end)).map_err(explained);
     finish(header, running, ended, &partial)
 }
 

@@ -185,13 +185,13 @@ impl Targets {
             }
             None => bail!(
                 "there is no library or source file {library} among {}: give the path of a library that is loaded later",
-                self.said(&(0..self.files.len()).collect::<Vec<_>>())
+                self.file_names(&(0..self.files.len()).collect::<Vec<_>>())
             ),
         }
     }
 
     /// Names of files.
-    pub(super) fn said(&self, files: &[usize]) -> String {
+    pub(super) fn file_names(&self, files: &[usize]) -> String {
         let names = files.iter().map(|&file| {
             self.files[file].path.file_name().unwrap_or_default().to_string_lossy().into_owned()
         });
@@ -212,11 +212,11 @@ fn interpreted(path: PathBuf) -> Result<PathBuf> {
 /// The program and its libraries, nearest first.
 fn files(program: &Path) -> Vec<Listing> {
     let mut files: Vec<Listing> = Listing::read(program).into_iter().collect();
-    let mut asked = HashSet::new();
+    let mut seen = HashSet::new();
     let mut next = 0;
     while next < files.len() {
         for name in files[next].needed.clone() {
-            if !asked.insert(name.clone()) {
+            if !seen.insert(name.clone()) {
                 continue;
             }
             let beside =

@@ -81,8 +81,8 @@ fn trace(folder: &Path, run: &Run<'_>, number: usize) -> Result<Trace> {
     command.env_clear().env("PADDING", "x".repeat(run.padding * PADDING_BYTES));
     let output = command.stdin(Stdio::null()).output()?;
     if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        bail!("lightfoot trace of {} failed: {}", run.subject.name, said.trim());
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        bail!("lightfoot trace of {} failed: {}", run.subject.name, stderr.trim());
     }
     let bytes = std::fs::read(folder.join(&file)).context("the trace was not written")?;
     Ok(decode(&bytes)?)

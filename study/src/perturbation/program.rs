@@ -129,8 +129,8 @@ pub(super) fn build(
         .output()
         .context("cannot compile the study's programs: install gcc and libc6-dev")?;
     if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        bail!("gcc cannot compile {}: {}", subject.name, said.lines().next().unwrap_or_default());
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        bail!("gcc cannot compile {}: {}", subject.name, stderr.lines().next().unwrap_or_default());
     }
     Ok(folder)
 }

@@ -142,13 +142,13 @@ fn check(functions: &Functions, doing: &'static str, status: Status) -> Result<(
     let mut text: *const c_char = std::ptr::null();
     // SAFETY: writes one pointer, to a string that the driver keeps.
     unsafe { (functions.error_string)(status, &mut text) };
-    let said = if text.is_null() {
+    let message = if text.is_null() {
         format!("error {status}")
     } else {
         // SAFETY: the driver's strings end with a zero and live as long as the driver.
         unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
     };
-    Err(CudaError::Driver { doing, said, status })
+    Err(CudaError::Driver { doing, message, status })
 }
 
 fn card(functions: &Functions, device: c_int) -> Result<Card, CudaError> {
