@@ -1,4 +1,5 @@
-//! Draws a table of ratios as bars: `cargo run -p lightfoot-plot --example ratios < TABLE > bars.svg`.
+//! Draws a table of ratios as bars:
+//! `cargo run -p lightfoot-plot --example ratios < TABLE > bars.svg`.
 //!
 //! The first line of the table names the series, every other line is a label and one number for
 //! each series; `-` stands for a number that was not measured. Words are apart by white space:

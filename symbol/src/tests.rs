@@ -145,7 +145,7 @@ fn with_inlined_functions(folder: &Path) -> PathBuf {
     program
 }
 
-/// Compares the look-up of whole blocks with its slow twin, which takes one address after the other.
+/// Compares the look-up of whole blocks with its slow twin, which takes one address at a time.
 #[test]
 fn frames_of_a_block_are_those_of_its_instructions() {
     use object::{Object, ObjectSection};

@@ -233,7 +233,7 @@ impl Bank {
             tag => u64::from(tag) * sets + set as u64,
         };
         let rows = narrow.rows.iter().enumerate().map(|(set, row)| Row(row.0.map(|tag| line(set, tag))));
-        // The front holds narrow tags. It begins anew, which is exact: an empty entry drops nothing.
+        // The front holds narrow tags. It begins anew, which is exact: empty entries drop nothing.
         let front = narrow.front.as_ref().map(|_| Front::new(narrow.rows.len()));
         self.rows = Rows::Sixteen(Table { rows: rows.collect(), index: narrow.index, front });
     }

@@ -141,7 +141,7 @@ impl RuntimeCompiler {
             options.iter().map(|one| CString::new(one.as_str()).expect("options have no zero")).collect();
         let pointers: Vec<*const c_char> = options.iter().map(|one| one.as_ptr()).collect();
         let (count, first) = (pointers.len() as c_int, pointers.as_ptr());
-        // SAFETY: the program lives, and `first` is the start of `count` strings that end with a zero.
+        // SAFETY: the program lives; `first` points to `count` strings that end with a zero.
         let status = unsafe { (self.functions.compile)(program.handle, count, first) };
         if status == INVALID_OPTION {
             return Err(Refusal::Option);

@@ -211,8 +211,8 @@ impl<'p> RegisterAllocator<'p> {
     }
 
     fn store(&mut self, code: &mut Code, value: Value, register: u8) {
-        // A value never changes, so one store in its life is enough; a basis stream and the constant
-        // of all ones need not even that.
+        // A value never changes, so one store in its life is enough; a basis stream and the
+        // constant of all ones need not even that.
         if self.state.locations[value.0 as usize].memory == Backing::None {
             let frame = self.frame(value);
             code.store(frame_address(frame), register);
