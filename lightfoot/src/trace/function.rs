@@ -8,29 +8,13 @@
 //! function comes from: symbol tables say it of local ones.
 
 use super::metric::{matches, Named, Which};
-use super::target::{MetricTarget, Targets};
+use super::target::{MetricTarget, Scope, Targets};
 use anyhow::{bail, Result};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 use symbol::{may_include, Kind, Spellings};
 
 /// Functions that a note lists.
 const LISTED_MAX: usize = 4;
-
-/// Where a name is looked for.
-pub(super) struct Scope {
-    /// Indices into [`Targets::files`].
-    pub(super) files: Vec<usize>,
-    /// The end of a source file's path.
-    pub(super) source: Option<String>,
-}
-
-impl Scope {
-    fn holds(&self, name: &symbol::Named) -> bool {
-        let Some(wanted) = &self.source else { return true };
-        name.source.as_ref().is_some_and(|source| Path::new(source).ends_with(wanted))
-    }
-}
 
 /// A function or variable that has the name.
 #[derive(Clone, Debug)]

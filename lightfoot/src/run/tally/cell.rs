@@ -5,7 +5,7 @@
 //! of the profile, so that reports without lines are made without them. Each instruction is looked
 //! up once, block by block; what is known of it later finds its cell by the instruction's number.
 
-use super::Counts;
+use super::counts::Counts;
 use instrument::{Block, Profile};
 use std::ops::Range;
 use symbol::{ByNumber, Symbolizer};
