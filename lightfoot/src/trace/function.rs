@@ -186,10 +186,10 @@ impl Targets {
             let spelt = self.files[file].names.iter().filter(|name| is(name.kind));
             let spelt: BTreeSet<String> =
                 spelt.map(|name| Spellings::of(&name.name).shortest().to_owned()).collect();
-            let near = measure::counter::nearest(&named.name, spelt.iter().map(String::as_str));
-            if !near.is_empty() {
-                let near: Vec<String> = near.into_iter().map(|name| full(file, name)).collect();
-                return format!(": did you mean {}?", near.join(" or "));
+            let suggestions = measure::counter::nearest(&named.name, spelt.iter().map(String::as_str));
+            if !suggestions.is_empty() {
+                let suggestions: Vec<String> = suggestions.into_iter().map(|name| full(file, name)).collect();
+                return format!(": did you mean {}?", suggestions.join(" or "));
             }
         }
         format!(": {kind}:FILE!NAME looks in a library that is loaded later, or in one source file")

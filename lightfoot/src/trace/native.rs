@@ -9,7 +9,7 @@
 //! the pace.
 
 use super::finder::{self, Functions};
-use super::launch::{chosen, finish, launch, say, withdraw};
+use super::launch::{chosen, finish, launch, note_refused, withdraw};
 use super::partial::Partial;
 use super::request::{Collector, Engine, Request};
 use super::signal::Handler;
@@ -196,7 +196,7 @@ fn uprobes(targets: &Targets, notes: &mut Vec<String>) -> Result<Summed> {
     let opened = Uprobes::open(&all, Whose::Children).map_err(|error| anyhow!("{error}"))?;
     let refused = opened.refused.iter();
     let refused = refused.map(|(index, why)| format!("{} is not counted: {why}", all[*index].metric));
-    say(notes, refused.collect());
+    note_refused(notes, refused.collect());
     Ok(Summed::new(opened, &all))
 }
 

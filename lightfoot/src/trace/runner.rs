@@ -131,13 +131,16 @@ fn events(request: &Request, simulated: &Simulated, machine: &Hierarchy) -> Resu
     let find = |name: &String| {
         let Some(event) = EVENTS.iter().find(|event| event.name == name) else {
             let names: Vec<&str> = EVENTS.iter().map(|event| event.name).collect();
-            let near = measure::counter::nearest(name, names.iter().copied());
-            match near.is_empty() {
+            let suggestions = measure::counter::nearest(name, names.iter().copied());
+            match suggestions.is_empty() {
                 true => {
                     bail!("the simulated machine has no event {name}: the events are {}", names.join(", "))
                 }
                 false => {
-                    bail!("the simulated machine has no event {name}: did you mean {}?", near.join(" or "))
+                    bail!(
+                        "the simulated machine has no event {name}: did you mean {}?",
+                        suggestions.join(" or ")
+                    )
                 }
             }
         };

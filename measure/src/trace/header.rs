@@ -171,3 +171,20 @@ impl Header {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_and_reports_use_the_same_words_for_sources() {
+        use Source::{Collector, Kernel, Pmu, Simulated, Software, UnchargedMetric};
+        let words = [Pmu, Kernel, Simulated, Software, UnchargedMetric, Collector].map(Source::name);
+        assert_eq!(words, ["pmu", "kernel", "simulated", "software", "ghost", "collector"]);
+        for source in [Pmu, Kernel, Simulated, Software, UnchargedMetric, Collector] {
+            let written = serde_json::to_string(&source).unwrap();
+            assert_eq!(written, format!("\"{}\"", source.name()));
+            assert_eq!(serde_json::from_str::<Source>(&written).unwrap(), source);
+        }
+    }
+}
