@@ -48,12 +48,12 @@
 
 #![forbid(unsafe_code)]
 
-use rustix::fs::{openat, renameat, unlinkat, AtFlags, Dir, Mode, OFlags, CWD};
+use rustix::fs::{openat, renameat, statat, unlinkat, AtFlags, Dir, FileType, Mode, OFlags, Stat, CWD};
 use std::fs::{self, DirBuilder, File, Metadata, TryLockError};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Component, Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// How long a lock that is held is left alone before it is tried again.
 const LOCK_PAUSE: Duration = Duration::from_millis(1);
@@ -102,7 +102,9 @@ impl PrivateFolder {
     /// user's own and private.
     pub fn file(&self, name: &str) -> Option<(File, Metadata)> {
         // Opening a pipe would wait for a writer.
-        let file = self.opened(name, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY).ok()?;
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let opened = openat(&self.descriptor, component(name).ok()?, flags, Mode::empty()).ok()?;
+        let file = File::from(opened);
         let metadata = file.metadata().ok()?;
         (metadata.is_file() && is_private(&metadata, self.user)).then_some((file, metadata))
     }
@@ -132,19 +134,19 @@ impl PrivateFolder {
         Ok(unlinkat(&self.descriptor, component(name)?, AtFlags::empty())?)
     }
 
-    /// Names and descriptions of the regular files, whoever owns them, in no order. Links and names
-    /// that are no text are left out.
+    /// The regular files, whoever owns them, in no order. Links and names that are no text are left
+    /// out.
     ///
     /// # Errors
     /// Where the folder cannot be read.
-    pub fn files(&self) -> io::Result<Vec<(String, Metadata)>> {
-        let described = |entry: rustix::fs::DirEntry| {
+    pub fn files(&self) -> io::Result<Vec<ListedFile>> {
+        let listed = |entry: rustix::fs::DirEntry| {
+            let stat = statat(&self.descriptor, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW).ok()?;
             let name = entry.file_name().to_str().ok()?.to_owned();
-            // With `PATH` nothing is opened: no rights are needed, and a pipe waits for nobody.
-            let metadata = self.opened(&name, OFlags::PATH).ok()?.metadata().ok()?;
-            metadata.is_file().then_some((name, metadata))
+            let is_file = FileType::from_raw_mode(stat.st_mode).is_file();
+            is_file.then(|| ListedFile { name, bytes: stat.st_size as u64, modified: modified(&stat) })
         };
-        Ok(Dir::read_from(&self.descriptor)?.flatten().filter_map(described).collect())
+        Ok(Dir::read_from(&self.descriptor)?.flatten().filter_map(listed).collect())
     }
 
     /// Waits until no other holder of this lock is left; `None` where one stays for longer than
@@ -160,11 +162,25 @@ impl PrivateFolder {
             }
         }
     }
+}
 
-    fn opened(&self, name: &str, flags: OFlags) -> io::Result<File> {
-        let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        Ok(openat(&self.descriptor, component(name)?, flags, Mode::empty())?.into())
-    }
+/// A regular file as the folder lists it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedFile {
+    /// Its name in the folder.
+    pub name: String,
+    /// Its length.
+    pub bytes: u64,
+    /// When it was last written.
+    pub modified: SystemTime,
+}
+
+/// The time of the last change; whole seconds before 1970 are negative, nanoseconds never.
+#[allow(clippy::unnecessary_cast, reason = "nanoseconds have another type on other systems")]
+fn modified(stat: &Stat) -> SystemTime {
+    let whole = Duration::from_secs(stat.st_mtime.unsigned_abs());
+    let second = if stat.st_mtime < 0 { UNIX_EPOCH - whole } else { UNIX_EPOCH + whole };
+    second + Duration::from_nanos(stat.st_mtime_nsec as u64)
 }
 
 /// The lock of a folder.

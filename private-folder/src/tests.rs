@@ -50,11 +50,28 @@ fn files_that_others_may_write_and_links_are_no_files() {
     fs::create_dir(temporary.path().join("folder")).unwrap();
     assert!(folder.file("link").is_none() && folder.file("folder").is_none());
     assert!(folder.file("one").is_some());
-    let names: Vec<String> = folder.files().unwrap().into_iter().map(|(name, _)| name).collect();
-    assert_eq!(names, ["one"]);
+    let [listed] = &folder.files().unwrap()[..] else { panic!("one regular file") };
+    assert_eq!((listed.name.as_str(), listed.bytes), ("one", 0));
     // A link is removed, and its target stays.
     folder.remove("link").unwrap();
     assert!(file.exists());
+}
+
+#[test]
+fn files_are_listed_with_their_length_and_time() {
+    let temporary = temporary();
+    let folder = PrivateFolder::open(temporary.path()).unwrap();
+    let mut file = folder.create("one").unwrap();
+    file.write_all(b"image").unwrap();
+    let quarter = Duration::from_millis(250);
+    let now = SystemTime::now();
+    for time in [now, UNIX_EPOCH, UNIX_EPOCH + quarter, UNIX_EPOCH - quarter, UNIX_EPOCH - 5 * quarter] {
+        file.set_modified(time).unwrap();
+        // File systems may keep coarser times than the clock has.
+        let kept = file.metadata().unwrap().modified().unwrap();
+        let expected = ListedFile { name: "one".into(), bytes: 5, modified: kept };
+        assert_eq!(folder.files().unwrap(), [expected]);
+    }
 }
 
 #[test]

@@ -6,7 +6,7 @@
 //! magic of ours. A lock on the folder makes comparing and renaming one step among several
 //! lightfoots.
 
-use private_folder::{FolderLock, PrivateFolder};
+use private_folder::{FolderLock, ListedFile, PrivateFolder};
 use std::fs::{File, Metadata};
 use std::io::Read;
 use std::path::Path;
@@ -105,9 +105,9 @@ impl Folder {
     /// most `bytes_max`; and what was left unfinished.
     pub(super) fn bound(&self, bytes_max: u64) {
         let Ok(all) = self.0.files() else { return };
-        let ours = |(name, metadata): (String, Metadata)| {
-            let kind = Name::parse(&name)?;
-            Some((metadata.modified().ok()?, metadata.len(), name, kind))
+        let ours = |file: ListedFile| {
+            let kind = Name::parse(&file.name)?;
+            Some((file.modified, file.bytes, file.name, kind))
         };
         let mut files: Vec<_> = all.into_iter().filter_map(ours).collect();
         let mut total: u64 = files.iter().map(|file| file.1).sum();
