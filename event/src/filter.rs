@@ -58,16 +58,17 @@ pub enum PageFilter {
     /// Each set's last one: a reference to another page is recorded.
     #[default]
     LastOfSet,
-    /// All of the first-level data TLB, with true LRU: a `DataPage` record is a miss of a TLB of
-    /// `data_page`'s sets and so many ways, and data references are recorded for their lines alone.
+    /// All of a fully associative first-level data TLB, with true LRU: a `DataPage` record is a miss
+    /// of one of so many entries, and data references are recorded for their lines alone.
+    /// `data_page` has one set.
     FirstLevel {
-        /// Ways, at least 2.
+        /// Entries, at least 2.
         ways: u32,
     },
 }
 
 /// Most pages of a first-level data TLB that a [`PageFilter`] keeps.
-pub const RESIDENT_PAGES_MAX: u32 = 256;
+pub const RESIDENT_PAGES_MAX: u32 = 255;
 
 /// How much is known of instruction lines and pages where the program runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,45 +1,37 @@
-//! The first-level data TLB that the target keeps beside the program: its shape, and where it lies.
+//! The first-level data TLB that the target keeps beside the program: its shape.
 //!
 //! A reference that changes the page is a use of the TLB, and in programs whose stack, heap and
-//! tables take turns half of all references do. So the pages that the TLB holds, and when each was
-//! used last, stand in the thread's context, as those of the instruction side do
+//! tables take turns half of all references do. So the pages that a fully associative TLB holds,
+//! and when each was used last, stand in the thread's context, as those of the instruction side do
 //! (`plan::instruction_cache`); only a miss is recorded. Leaves out the code (`emit::data_pages`,
 //! `emit::page_routine`) and the host's twin (`image::resident_pages`).
 
 use crate::target::layout::context;
 use event::{Filter, RecordKind};
 
-/// A first-level data TLB that is kept whole.
+/// A fully associative first-level data TLB that is kept whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ResidentPages {
-    pub(crate) page_bytes: u32,
     /// A power of two.
-    pub(crate) sets: u32,
-    pub(crate) ways: u32,
+    pub(crate) page_bytes: u32,
+    pub(crate) entries: u32,
 }
 
 impl ResidentPages {
     /// What `filter` keeps of data pages.
     pub(crate) fn of(filter: &Filter) -> Option<ResidentPages> {
         let (shape, ways) = filter.resident_pages()?;
-        Some(ResidentPages { page_bytes: shape.line_bytes, sets: shape.sets, ways })
+        Some(ResidentPages { page_bytes: shape.line_bytes, entries: shape.sets * ways })
     }
 
     /// Whether a context has room for it.
     pub(crate) fn fits(&self) -> bool {
-        self.sets.is_power_of_two()
-            && self.ways > 1
-            && self.sets.saturating_mul(self.ways) <= context::RESIDENT_PAGES_MAX
-            && self.page_bytes.is_power_of_two()
+        (2..=context::RESIDENT_PAGES_MAX).contains(&self.entries) && self.page_bytes.is_power_of_two()
     }
 
     /// Bits of an address within a page.
     pub(crate) fn shift(&self) -> u8 {
         self.page_bytes.trailing_zeros() as u8
-    }
-
-    pub(crate) fn entries(&self) -> u32 {
-        self.sets * self.ways
     }
 }
 

@@ -16,11 +16,10 @@
 //! that is hard to predict: which page it is does not matter, only whether it is a known one.
 //!
 //! ```text
-//!   last[set]     minus the set's last page    ◀──  hot, of several sets: that one? nothing to do
-//!   hint[bits]    an entry that may hold it    ◀──  hot, of one set; else cold:
-//!   page[entry]   minus the page's address          page[hint] is it? time[hint] = ++clock
-//!   time[entry]   when it was used last             routine: the entry of its set that holds it,
-//!                                                   or the oldest one and a record (miss)
+//!   hint[bits]    an entry that may hold it    ◀──  hot:  entry = hint[bits]; page[entry] is it?
+//!   page[entry]   minus the page's address                time[entry] = ++clock
+//!   time[entry]   when it was used last        ◀──  else a routine: the entry that holds it, or the
+//!                                                   oldest one and a record (miss)
 //! ```
 //!
 //! As in the data filter, one `add` of a negative address and one unsigned comparison tell both
@@ -28,28 +27,27 @@
 //!
 //! # Invariants
 //!
-//! - With several sets, the entry of a set's last page has the highest time of its set.
 //! - Every data reference of the stream uses its pages here, complex ones too (`page_routine`).
 //! - A hint may be wrong; what it names is compared.
+//! - A time ends in the number of its entry, so that the least time names the oldest entry.
 //! - The clock goes on by [`PAGE_CLOCK_STEP`] at the first use of each run through hot code, and at
 //!   each use elsewhere; so times behind it, up to the next such step, are still unused. A load, an
 //!   increment and a store of the clock at each use would make all uses wait for each other.
 //! - An empty entry is minus an address that no program has.
 //!
-//! **Leaves out** TLBs whose sets are no power of two, or with more entries than a byte can name.
-//! Source: our own; `event::PageFilter` says what the records mean.
+//! **Leaves out** TLBs of several sets: in front of these the filter of each set's last page drops
+//! enough, and costs the program less (Golden Cove's 96 entries of 6 ways: keeping them whole made
+//! bzip2 a quarter slower). Source: our own; `event::PageFilter` says what the records mean.
 
 use super::emitter::Emitter;
-use super::filter::Table;
 use crate::code::assembler::{gpr, reg, Address, Assembler};
 use crate::code::buffer::{Label, PageRoutine, PageUses, Routine, Section};
 use crate::code::fragment::EXIT_PAGES;
 use crate::code::resident_pages::{page_what, ResidentPages};
 use crate::code::state_map::FLAGS_BIT;
-use crate::plan::block::Tier;
 use crate::plan::group::{Cover, Group, Member};
-use crate::target::layout::context::{self, PAGE_CLOCK_STEP};
-use assembler::{Condition, Extend, Memory, Size};
+use crate::target::layout::context::{self, PAGE_CLOCK_STEP, PAGE_CLOCK_STEPS, PAGE_TIME_SHIFT};
+use assembler::{Condition, Extend, Memory, Scale, Size};
 use event::{Filter, Shape, Stream, WIDE_BYTES};
 
 impl Emitter {
@@ -74,21 +72,10 @@ impl Emitter {
             Cover::Ends(low, high) => (low, (high - low + 1) as u32),
         };
         let lowest = first.at(low);
-        let unknown = match pages.sets {
-            1 => self.hinted(Section::Hot, &lowest, bytes, (a, b), &pages),
-            _ => self.last_of_set(&lowest, bytes, (a, b), &pages),
-        };
+        let unknown = self.hinted(&lowest, bytes, (a, b), &pages);
         self.buffer.link(Section::Hot, unknown, Label::Cold(self.buffer.cold.len()));
         let back = Label::Hot(self.buffer.hot.len());
-        // Cold: in one page that the hint knows. Code that has run often has this in line.
-        if pages.sets > 1 && self.tier != Tier::Fresh {
-            let unknown = self.hinted(Section::Cold, &lowest, bytes, (a, b), &pages);
-            self.becomes_last(&lowest, (a, b), &pages);
-            let at = self.buffer.cold.jump();
-            self.buffer.link(Section::Cold, at, back);
-            let here = self.buffer.cold.len();
-            self.buffer.cold.patch(unknown, here);
-        }
+        // Cold: the hint does not know it, or there are two pages.
         // Each member by itself, in the program's order.
         self.lend_position();
         for member in group.members {
@@ -99,33 +86,10 @@ impl Emitter {
         self.buffer.link(Section::Cold, at, back);
     }
 
-    /// Hot: a jump that is taken unless `bytes` at `lowest` lie in the page that was used last in
-    /// its set. Both registers and flags are free.
-    fn last_of_set(
-        &mut self,
-        lowest: &Address,
-        bytes: u32,
-        (a, b): (u8, u8),
-        pages: &ResidentPages,
-    ) -> usize {
-        let hot = &mut self.buffer.hot;
-        hot.lea(a, lowest);
-        hot.add_segment(a, lowest);
-        hot.behind_last(a, b, &Table { sets: pages.sets, ..Table::pages(pages.page_bytes) });
-        jump_unless_within(hot, a, bytes, pages)
-    }
-
-    /// Uses the page of `bytes` at `lowest`, if it is one page and the hint knows it; the jump that
-    /// is taken otherwise. Both registers and flags are free.
-    fn hinted(
-        &mut self,
-        section: Section,
-        lowest: &Address,
-        bytes: u32,
-        (a, b): (u8, u8),
-        pages: &ResidentPages,
-    ) -> usize {
-        let code = self.section(section);
+    /// Hot: uses the page of `bytes` at `lowest`, if it is one page and the hint knows it; the jump
+    /// that is taken otherwise. Both registers and flags are free.
+    fn hinted(&mut self, lowest: &Address, bytes: u32, (a, b): (u8, u8), pages: &ResidentPages) -> usize {
+        let code = &mut self.buffer.hot;
         code.lea(a, lowest);
         code.add_segment(a, lowest);
         code.extract(b, a, context::MASK_PAGE_HINTS);
@@ -134,36 +98,20 @@ impl Emitter {
         // How far behind the start of that entry's page it begins.
         code.add_table(a, b, context::RESIDENT_PAGES);
         let unknown = jump_unless_within(code, a, bytes, pages);
-        // Hot code is run through from its first use on: that one sets the clock, and those behind
-        // it are later by their number.
-        let number = match section {
-            Section::Hot => {
-                self.page_uses += 1;
-                (self.page_uses - 1) % PAGE_CLOCK_STEP
-            }
-            Section::Cold => 0,
-        };
-        let code = self.section(section);
+        // A fragment is run through from its first use on: that one sets the clock, and those
+        // behind it are later by their number. A time ends in the number of its entry.
+        let number = self.page_uses % PAGE_CLOCK_STEPS;
+        self.page_uses += 1;
         code.load(a, context::PAGE_CLOCK);
         if number == 0 {
-            code.advance(a, PAGE_CLOCK_STEP as i8);
+            code.code().lea(Size::Qword, gpr(a), Memory::at(gpr(a)).plus(PAGE_CLOCK_STEP as i32));
             code.store(a, context::PAGE_CLOCK);
-        } else {
-            code.advance(a, number as i8);
         }
+        let later = (number << PAGE_TIME_SHIFT) as i32;
+        let time = Memory::at(gpr(a)).index(gpr(b), Scale::One).plus(later);
+        code.code().lea(Size::Qword, gpr(a), time);
         code.store_table(a, b, context::RESIDENT_TIMES);
         unknown
-    }
-
-    /// Cold: the page of `lowest` becomes its set's last. Both registers and flags are free.
-    fn becomes_last(&mut self, lowest: &Address, (a, b): (u8, u8), pages: &ResidentPages) {
-        let cold = &mut self.buffer.cold;
-        cold.lea(a, lowest);
-        cold.add_segment(a, lowest);
-        cold.extract(b, a, context::MASK_PAGE_SET);
-        cold.and_imm(a, -(pages.page_bytes as i32));
-        cold.negate(a);
-        cold.store_table(a, b, context::DATA_PAGES);
     }
 
     fn section(&mut self, section: Section) -> &mut Assembler {

@@ -134,22 +134,57 @@ impl Counting {
     }
 }
 
-/// `to`: the number of the page of which rax is minus the address.
-fn number(code: &mut Assembler, to: Gpr, pages: &ResidentPages) {
-    code.code().mov(Size::Qword, to, Gpr::RAX);
+/// An entry's page, and when it was used last.
+fn entry(number: Gpr) -> Memory {
+    in_context_table(number.number(), context::RESIDENT_PAGES)
+}
+
+fn time(number: Gpr) -> Memory {
+    in_context_table(number.number(), context::RESIDENT_TIMES)
+}
+
+/// `to`: where hint and count stand of the page of which `minus` is minus the address.
+fn hint_index(code: &mut Assembler, to: Gpr, minus: Gpr, pages: &ResidentPages) {
+    code.code().mov(Size::Qword, to, minus);
     code.negate(to.number());
     code.code().shift(Shift::Right, Size::Qword, to, pages.shift());
-}
-
-/// `of`, the number of a page, becomes its index in the table of hints.
-fn hint_index(code: &mut Assembler, of: Gpr) {
     let mask = context::PAGE_HINTS_COUNT as i32 - 1;
-    code.code().alu_immediate(Alu::And, Size::Dword, of, mask);
+    code.code().alu_immediate(Alu::And, Size::Dword, to, mask);
 }
 
-/// `of`, the number of a page, becomes its set's.
-fn set_index(code: &mut Assembler, of: Gpr, pages: &ResidentPages) {
-    code.code().alu_immediate(Alu::And, Size::Dword, of, pages.sets as i32 - 1);
+/// rcx: the entry that was used least recently. Uses rdx, rsi and rdi.
+fn oldest(code: &mut Assembler, pages: &ResidentPages) {
+    // Four least times, so that no comparison waits for the one before.
+    let least = [Gpr::RCX, Gpr::RDX, Gpr::RSI, Gpr::RDI];
+    for r in least {
+        code.mov_imm(r.number(), u64::MAX);
+    }
+    let smaller = |code: &mut Assembler, r: Gpr, time: Memory| {
+        code.code().alu_from(Alu::Cmp, Size::Qword, r, time);
+        code.code().mov_if(Condition::Above, Size::Qword, r, time);
+    };
+    let in_fours = pages.entries & !3;
+    for entry in in_fours..pages.entries {
+        smaller(code, Gpr::RCX, in_context(context::RESIDENT_TIMES + 8 * entry));
+    }
+    if in_fours > 0 {
+        code.store(Gpr::R8.number(), context::PAGE_LAST);
+        code.mov_imm(Gpr::R8.number(), in_fours.into());
+        let again = code.len();
+        for (n, r) in (1..).zip(least) {
+            smaller(code, r, time(Gpr::R8).plus(-8 * n));
+        }
+        code.code().alu_immediate(Alu::Sub, Size::Dword, Gpr::R8, 4);
+        let at = code.jump_if(Condition::NotEqual);
+        code.patch(at, again);
+        code.load(Gpr::R8.number(), context::PAGE_LAST);
+    }
+    for (a, b) in [(Gpr::RCX, Gpr::RDX), (Gpr::RSI, Gpr::RDI), (Gpr::RCX, Gpr::RSI)] {
+        code.registers(Alu::Cmp, a.number(), b.number());
+        code.code().mov_if(Condition::Above, Size::Qword, a, b);
+    }
+    // A time ends in the number of its entry.
+    code.code().extend_into(Extend::ZeroByte, Gpr::RCX, Gpr::RCX);
 }
 
 /// Uses the pages from rax to r8, minus whose addresses these are. Uses rcx, rdx, rsi and rdi.
@@ -158,58 +193,47 @@ fn use_range(code: &mut Assembler, pages: &ResidentPages, counting: Counting) {
         code.store_imm32(context::PAGE_MISSED, 0);
     }
     let next = code.len();
-    // The entry that may hold it.
-    let hint = |r: Gpr| Memory::at(r).plus(context::PAGE_HINTS as i32).gs();
-    number(code, Gpr::RCX, pages);
-    hint_index(code, Gpr::RCX);
-    code.code().extend_into(Extend::ZeroByte, Gpr::RCX, hint(Gpr::RCX));
-    let entry = |r: Gpr| in_context_table(r.number(), context::RESIDENT_PAGES);
-    let time = |r: Gpr| in_context_table(r.number(), context::RESIDENT_TIMES);
+    // rsi is where its hint and its count stand, rcx the entry that may hold it.
+    let hint = Memory::at(Gpr::RSI).plus(context::PAGE_HINTS as i32).gs();
+    let count = Memory::at(Gpr::RSI).plus(context::PAGE_COUNTS as i32).gs();
+    hint_index(code, Gpr::RSI, Gpr::RAX, pages);
+    code.code().extend_into(Extend::ZeroByte, Gpr::RCX, hint);
     code.code().alu(Alu::Cmp, Size::Qword, entry(Gpr::RCX), Gpr::RAX);
     let hit = code.jump_if(Condition::Equal);
-    // Its set, from the last way to the first: rcx is the way, rsi the first one, rdx the oldest
-    // so far and rdi when that was used.
-    code.mov_imm(reg::RDX, 0);
-    if pages.sets > 1 {
-        number(code, Gpr::RSI, pages);
-        set_index(code, Gpr::RSI, pages);
-        code.code().multiply(Size::Dword, Gpr::RSI, Gpr::RSI, pages.ways as i32);
-    } else {
-        code.mov_imm(Gpr::RSI.number(), 0);
-    }
-    past(code, Gpr::RCX, Gpr::RSI, pages.ways as i32);
-    code.mov_imm(Gpr::RDI.number(), u64::MAX);
+    // If no page that is held has these bits, this one is not held either; else it is looked for.
+    code.code().alu_immediate(Alu::Cmp, Size::Byte, count, 0);
+    let absent = code.jump_if(Condition::Equal);
+    code.mov_imm(reg::RCX, pages.entries.into());
     let again = code.len();
     code.code().decrement(Size::Dword, Gpr::RCX);
     code.code().alu(Alu::Cmp, Size::Qword, entry(Gpr::RCX), Gpr::RAX);
     let found = code.jump_if(Condition::Equal);
-    code.code().alu_from(Alu::Cmp, Size::Qword, Gpr::RDI, time(Gpr::RCX));
-    code.code().mov_if(Condition::Above, Size::Qword, Gpr::RDI, time(Gpr::RCX));
-    code.code().mov_if(Condition::Above, Size::Dword, Gpr::RDX, Gpr::RCX);
-    code.registers(Alu::Cmp, reg::RCX, Gpr::RSI.number());
+    code.code().test(Size::Dword, Gpr::RCX, Gpr::RCX);
     let at = code.jump_if(Condition::NotEqual);
     code.patch(at, again);
-    // A miss: it takes the oldest one's place.
-    code.code().mov(Size::Dword, Gpr::RCX, Gpr::RDX);
+    // A miss: it takes the oldest one's place, and is counted in the place of that one.
+    let here = code.len();
+    code.patch(absent, here);
+    oldest(code, pages);
+    hint_index(code, Gpr::RSI, Gpr::RAX, pages);
+    code.code().increment(Size::Byte, count);
+    code.code().mov_from(Size::Qword, Gpr::RDI, entry(Gpr::RCX));
+    hint_index(code, Gpr::RSI, Gpr::RDI, pages);
+    code.code().decrement(Size::Byte, count);
     code.code().mov(Size::Qword, entry(Gpr::RCX), Gpr::RAX);
     record(code, counting);
     let here = code.len();
     code.patch(found, here);
-    number(code, Gpr::RSI, pages);
-    hint_index(code, Gpr::RSI);
-    code.code().mov(Size::Byte, hint(Gpr::RSI), Gpr::RCX);
+    hint_index(code, Gpr::RSI, Gpr::RAX, pages);
+    code.code().mov(Size::Byte, hint, Gpr::RCX);
     // It is used now.
     let here = code.len();
     code.patch(hit, here);
     code.load(Gpr::RSI.number(), context::PAGE_CLOCK);
-    code.advance(Gpr::RSI.number(), context::PAGE_CLOCK_STEP as i8);
+    past(code, Gpr::RSI, Gpr::RSI, context::PAGE_CLOCK_STEP as i32);
     code.store(Gpr::RSI.number(), context::PAGE_CLOCK);
+    code.registers(Alu::Add, Gpr::RSI.number(), reg::RCX);
     code.code().mov(Size::Qword, time(Gpr::RCX), Gpr::RSI);
-    if pages.sets > 1 {
-        number(code, Gpr::RSI, pages);
-        set_index(code, Gpr::RSI, pages);
-        code.store_table(reg::RAX, Gpr::RSI.number(), context::DATA_PAGES);
-    }
     code.registers(Alu::Cmp, reg::RAX, Gpr::R8.number());
     let last = code.jump_if(Condition::Equal);
     code.code().alu_immediate(Alu::Sub, Size::Qword, Gpr::RAX, pages.page_bytes as i32);

@@ -300,7 +300,7 @@ impl Image {
                 self.empty_kept(c);
             }
             if let Some(pages) = ResidentPages::of(&filter) {
-                self.empty_resident(c, &pages);
+                self.empty_resident(c, pages);
             }
         }
         self.start_segment(c, 0, context::RING_SEGMENT_BYTES);

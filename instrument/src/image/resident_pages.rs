@@ -14,7 +14,6 @@ use crate::evidence::Forgery;
 use crate::target::layout::context;
 use crate::target::layout::segment_start;
 use event::{Access, Complex, Record, Stream, VALUES_MAX, WIDE_BYTES};
-use std::collections::BTreeMap;
 
 /// Pages that one reference walks over, at most: 64 GB of small ones.
 const WALKED_PAGES_MAX: u64 = 1 << 24;
@@ -25,25 +24,31 @@ struct Table {
     pages: Vec<u64>,
     times: Vec<u64>,
     clock: u64,
-    /// By set, minus the address of its last page, where it is another one now.
-    last: BTreeMap<u32, u64>,
+    /// By hint, how many of the pages have it.
+    counts: Vec<u8>,
 }
 
 impl Table {
     /// Uses a page; whether it was not there.
     fn misses(&mut self, number: u64) -> bool {
-        let set_number = number as usize & (self.shape.sets as usize - 1);
-        let first = set_number * self.shape.ways as usize;
-        let set = first..first + self.shape.ways as usize;
         let minus = (number << self.shape.shift()).wrapping_neg();
-        let found = set.clone().find(|&entry| self.pages[entry] == minus);
-        let oldest = || set.min_by_key(|&entry| self.times[entry]).unwrap_or(first);
-        let entry = found.unwrap_or_else(oldest);
+        let found = self.pages.iter().position(|&page| page == minus);
+        let entry = found.or_else(|| (0..self.times.len()).min_by_key(|&entry| self.times[entry]));
+        let Some(entry) = entry else { return false };
+        if found.is_none() {
+            *self.count(minus) = self.count(minus).wrapping_add(1);
+            let before = std::mem::replace(&mut self.pages[entry], minus);
+            *self.count(before) = self.count(before).wrapping_sub(1);
+        }
         self.clock = self.clock.wrapping_add(context::PAGE_CLOCK_STEP.into());
-        self.pages[entry] = minus;
-        self.times[entry] = self.clock;
-        self.last.insert(set_number as u32, minus);
+        self.times[entry] = self.clock.wrapping_add(entry as u64);
         found.is_none()
+    }
+
+    /// How many of the pages that are held have the hint of that one.
+    fn count(&mut self, minus: u64) -> &mut u8 {
+        let number = minus.wrapping_neg() >> self.shape.shift();
+        &mut self.counts[number as usize % context::PAGE_HINTS_COUNT as usize]
     }
 
     /// Uses the pages of a reference; those that miss go to `misses`.
@@ -113,22 +118,32 @@ impl Image {
     }
 
     /// Empties the data TLB of context `c`.
-    pub(super) fn empty_resident(&self, c: usize, shape: &ResidentPages) {
-        let empty = context::RESIDENT_EMPTY.to_le_bytes().repeat(shape.entries() as usize);
-        self.shared.write(self.context(c) + context::RESIDENT_PAGES as usize, &empty);
+    pub(super) fn empty_resident(&self, c: usize, shape: ResidentPages) {
+        let entries = shape.entries as usize;
+        // What is empty is older than anything, has one address and so one hint.
+        let mut empty = Table {
+            shape,
+            pages: vec![context::RESIDENT_EMPTY; entries],
+            times: (0..entries as u64).collect(),
+            clock: 0,
+            counts: vec![0; context::PAGE_HINTS_COUNT as usize],
+        };
+        *empty.count(context::RESIDENT_EMPTY) = entries as u8;
+        self.write_table(c, &empty);
     }
 
     fn resident_table(&self, c: usize, shape: ResidentPages) -> Table {
         let words = |at: u32| {
-            let bytes = self.shared.read(self.context(c) + at as usize, 8 * shape.entries() as usize);
+            let bytes = self.shared.read(self.context(c) + at as usize, 8 * shape.entries as usize);
             bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect()
         };
+        let counts = self.context(c) + context::PAGE_COUNTS as usize;
         Table {
             shape,
             pages: words(context::RESIDENT_PAGES),
             times: words(context::RESIDENT_TIMES),
             clock: self.read64(c, context::PAGE_CLOCK),
-            last: BTreeMap::new(),
+            counts: self.shared.read(counts, context::PAGE_HINTS_COUNT as usize),
         }
     }
 
@@ -140,9 +155,7 @@ impl Image {
         write(context::RESIDENT_PAGES, &table.pages);
         write(context::RESIDENT_TIMES, &table.times);
         self.write64(c, context::PAGE_CLOCK, table.clock);
-        for (set, &minus) in &table.last {
-            self.write64(c, context::DATA_PAGES + 8 * set, minus);
-        }
+        self.shared.write(self.context(c) + context::PAGE_COUNTS as usize, &table.counts);
     }
 
     /// Whether the segment of context `c` is to be handed over before anything else is appended.

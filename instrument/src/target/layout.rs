@@ -89,8 +89,14 @@ pub(crate) mod context {
     pub(crate) const PAGE_HINTS_COUNT: u32 = 1024;
     /// The time: at least [`PAGE_CLOCK_STEP`] more than when it was last set.
     pub(crate) const PAGE_CLOCK: u32 = 0xe400;
-    /// How far the clock goes on at once.
-    pub(crate) const PAGE_CLOCK_STEP: u32 = 64;
+    /// The lowest bits of a time are the number of its entry.
+    pub(crate) const PAGE_TIME_SHIFT: u32 = 8;
+    /// How far the clock goes on at once: so many uses.
+    pub(crate) const PAGE_CLOCK_STEPS: u32 = 64;
+    pub(crate) const PAGE_CLOCK_STEP: u32 = PAGE_CLOCK_STEPS << PAGE_TIME_SHIFT;
+    /// By the lowest bits of a page's number, how many of the pages that are held have these, a
+    /// byte each.
+    pub(crate) const PAGE_COUNTS: u32 = 0xe800;
     /// What the routines that use pages are given: first and last byte, `what` of a record.
     pub(crate) const PAGE_FIRST: u32 = 0xe408;
     pub(crate) const PAGE_LAST: u32 = 0xe410;

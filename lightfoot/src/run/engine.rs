@@ -73,10 +73,12 @@ pub fn abilities() -> Vec<Ability> {
         Ok(outcome) => {
             let retired = grouped(outcome.profile.instructions_retired());
             let time = seconds(outcome.wall.as_secs_f64());
-            let said = format!("counted {retired} instructions of {TRIAL} in {time}");
-            let warnings =
-                outcome.warnings.into_iter().map(|said| Ability::new("as natively", State::Partly, said));
-            std::iter::once(Ability::new(MEASURES, State::Yes, said)).chain(warnings).collect()
+            let counted = format!("counted {retired} instructions of {TRIAL} in {time}");
+            let warnings = outcome
+                .warnings
+                .into_iter()
+                .map(|warning| Ability::new("as natively", State::Partly, warning));
+            std::iter::once(Ability::new(MEASURES, State::Yes, counted)).chain(warnings).collect()
         }
     }
 }

@@ -73,8 +73,8 @@ pub(super) fn finish(
     Ok((Trace { records, end: Some(end), ..Trace::new(header) }, ran.states))
 }
 
-/// Names the first of what is not counted.
-pub(super) fn say(notes: &mut Vec<String>, mut refused: Vec<String>) {
+/// Notes the metrics that are not counted: the first by name, the others by number.
+pub(super) fn note_refused(notes: &mut Vec<String>, mut refused: Vec<String>) {
     let more = refused.len().saturating_sub(NAMED_MAX);
     refused.truncate(NAMED_MAX);
     notes.append(&mut refused);
@@ -99,7 +99,7 @@ pub(super) fn withdraw(trace: &mut Trace, targets: &Targets, numbers: &[Vec<usiz
         trace.records.iter_mut().for_each(|record| record.values[metric] = none);
         trace.end.iter_mut().for_each(|end| end.totals[metric] = None);
     }
-    say(&mut trace.header.notes, refused);
+    note_refused(&mut trace.header.notes, refused);
 }
 
 /// What opens with the events that were asked for, or with all that this system has; and a note

@@ -9,7 +9,7 @@
 //! the pace.
 
 use super::finder::{self, Functions};
-use super::launch::{chosen, finish, launch, say, withdraw};
+use super::launch::{chosen, finish, launch, note_refused, withdraw};
 use super::partial::Partial;
 use super::request::{Collector, Engine, Request};
 use super::signal::Handler;
@@ -91,15 +91,15 @@ fn by_host<'a>(
     others: Vec<&'a mut dyn Counters>,
     header: impl FnOnce(Vec<Metric>) -> Header,
 ) -> Result<(Trace, Vec<ProbeState>)> {
-    let said = |error: Error| anyhow!("{error}");
+    let explained = |error: Error| anyhow!("{error}");
     let length = request.interval.length;
     let pace = match request.interval.unit {
         Unit::Nanoseconds => Pace::Time(Duration::from_nanos(length)),
-        _ => Pace::Counted(group.alarm().map_err(said)?, length),
+        _ => Pace::Counted(group.alarm().map_err(explained)?, length),
     };
     let mut sets: Vec<&mut dyn Counters> = vec![group];
     sets.extend(others);
-    let mut collector = HostCollector::new(sets, pace).map_err(said)?;
+    let mut collector = HostCollector::new(sets, pace).map_err(explained)?;
     let header = header(collector.metrics().to_vec());
     let mut partial = Partial::new(request.partial.as_deref(), &header)?;
     let running = held.release();
@@ -110,7 +110,7 @@ fn by_host<'a>(
         Ok(())
     };
     let ended = collector.run(running.pid().unsigned_abs(), || false, take);
-    let ended = ended.map(|(_, end)| (records, end)).map_err(said);
+    let ended = ended.map(|(_, end)| (records, end)).map_err(explained);
     finish(header, running, ended, &partial)
 }
 
@@ -156,7 +156,7 @@ pub(super) fn functions(targets: &Targets, columns: usize) -> Result<finder::Cou
     let counters = finder::Counters::new(targets, columns);
     let other = counters.by_column.iter().position(Option::is_none);
     if let Some(column) = other.map(|other| &targets.columns[other]) {
-        bail!("{}: probes count calls of functions; writes and lines are counted by --engine jit, or as --ghost metrics of a simulated run", column.name)
+        bail!("{}: probes count calls of functions; writes and lines are counted by --engine jit, or as --uncharged metrics of a simulated run", column.name)
     }
     Ok(counters)
 }
@@ -196,7 +196,7 @@ fn uprobes(targets: &Targets, notes: &mut Vec<String>) -> Result<Summed> {
     let opened = Uprobes::open(&all, Whose::Children).map_err(|error| anyhow!("{error}"))?;
     let refused = opened.refused.iter();
     let refused = refused.map(|(index, why)| format!("{} is not counted: {why}", all[*index].metric));
-    say(notes, refused.collect());
+    note_refused(notes, refused.collect());
     Ok(Summed::new(opened, &all))
 }
 
