@@ -112,6 +112,8 @@ impl Image {
         for record in &records {
             self.append(c, record);
         }
+        // Generated code behind the instruction would have done this.
+        self.empty_data_filter(c);
         self.write32(c, context::PAGE_GROUP, 16 * records.len() as u32);
         for miss in self.use_group_pages(c) {
             self.append(c, &miss);

@@ -327,6 +327,16 @@ impl Image {
         self.shared.write(self.context(c) + context::DATA_PAGES as usize, &zeros);
     }
 
+    /// Empties the data filter, as after a reference that bypassed it.
+    pub(crate) fn empty_data_filter(&self, c: usize) {
+        let empty = |start: u32, end: u32| {
+            let zeros = vec![0u8; (end - start) as usize];
+            self.shared.write(self.context(c) + start as usize, &zeros);
+        };
+        empty(context::DATA_PAGES, context::INSTRUCTION_PAGES);
+        empty(context::DATA_LINES, context::INSTRUCTION_LINES);
+    }
+
     /// Empties the inline instruction cache that an earlier thread of the context left.
     fn empty_kept(&self, c: usize) {
         let numbers = self.translator.lines.kept_count() + 1;
