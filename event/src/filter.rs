@@ -58,9 +58,8 @@ pub enum PageFilter {
     /// Each set's last one: a reference to another page is recorded.
     #[default]
     LastOfSet,
-    /// All of a fully associative first-level data TLB, with true LRU: a `DataPage` record is a miss
-    /// of one of so many entries, and data references are recorded for their lines alone.
-    /// `data_page` has one set.
+    /// All of a fully associative first-level data TLB, with true LRU: a `DataPage` record is a
+    /// miss, and data references are recorded for their lines alone. `data_page` has one set.
     FirstLevel {
         /// Entries, at least 2.
         ways: u32,

@@ -184,9 +184,10 @@ impl Hierarchy {
         })
     }
 
-    /// An empty hierarchy for a stream that was planned for `levels`: where its `Fetch`, `FetchPage`
-    /// and `DataPage` records are misses of a first level that is kept elsewhere, they are counted
-    /// and go on to the outer levels. A full stream in its place is simulated all the same.
+    /// An empty hierarchy for a stream that was planned for `levels`: where its `Fetch`,
+    /// `FetchPage` and `DataPage` records are misses of a first level that is kept elsewhere, they
+    /// are counted and go on to the outer levels. A full stream in its place is simulated all the
+    /// same.
     ///
     /// # Errors
     /// When the levels cannot be simulated.

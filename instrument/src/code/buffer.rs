@@ -120,7 +120,8 @@ pub(crate) struct PageRoutine {
 pub(crate) enum PageUses {
     /// Those of the bytes that the context names: of one reference, which counts once.
     Reference,
-    /// Likewise, of a wide reference, each page of which counts by itself.
+    /// Those of the bytes that the context names: of a wide reference, each page of which counts
+    /// by itself.
     Wide,
     /// Those of the complex reference whose values the ring holds last.
     Complex(Shape),

@@ -75,7 +75,7 @@ fn translator(code: u64, stream: Stream, near: bool) -> Translator {
     Translator::new(CodeCache::new(shared, layout, filter), reader, stream)
 }
 
-fn streams() -> [Stream; 5] {
+fn streams() -> [Stream; 6] {
     let sets = SetFilter { sets: 64, line_bytes: 64 };
     let pages = SetFilter { sets: 4, line_bytes: 4096 };
     let filter = Filter {
@@ -89,7 +89,10 @@ fn streams() -> [Stream; 5] {
     };
     let fetches = FetchFilter::FirstLevel { line_ways: 8, page_ways: 6 };
     let whole = Stream::Filtered(Filter { fetches, ..filter });
-    [Stream::Nothing, Stream::Counts, Stream::Filtered(filter), whole, Stream::Full]
+    let one_set = Some(SetFilter { sets: 1, ..pages });
+    let pages = PageFilter::FirstLevel { ways: 72 };
+    let resident = Stream::Filtered(Filter { fetches, pages, data_page: one_set, ..filter });
+    [Stream::Nothing, Stream::Counts, Stream::Filtered(filter), whole, resident, Stream::Full]
 }
 
 /// The bytes of a zone from `offset` on.

