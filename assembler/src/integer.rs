@@ -345,6 +345,28 @@ impl Assembler {
         self.put_with_byte(Form::sized(0xc0, size), shift as u8, to.into(), by);
     }
 
+    /// `bsf to, from`: the number of the lowest bit; undefined where there is none.
+    #[inline(always)]
+    pub fn lowest_bit(&mut self, size: Size, to: Gpr, from: impl Into<Operand>) {
+        debug_assert_ne!(size, Size::Byte);
+        self.put(Form::two(0xbc, size), to.number(), from.into());
+    }
+
+    /// `bsr to, from`: the number of the highest bit; undefined where there is none.
+    #[inline(always)]
+    pub fn highest_bit(&mut self, size: Size, to: Gpr, from: impl Into<Operand>) {
+        debug_assert_ne!(size, Size::Byte);
+        self.put(Form::two(0xbd, size), to.number(), from.into());
+    }
+
+    /// `popcnt to, from`
+    #[inline(always)]
+    pub fn count_ones(&mut self, size: Size, to: Gpr, from: impl Into<Operand>) {
+        debug_assert_ne!(size, Size::Byte);
+        self.extend(&[0xf3]);
+        self.put(Form::two(0xb8, size), to.number(), from.into());
+    }
+
     /// `neg operand`
     #[inline(always)]
     pub fn negate(&mut self, size: Size, operand: impl Into<Operand>) {

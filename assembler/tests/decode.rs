@@ -292,6 +292,9 @@ fn atomic_and_single_instructions() {
     code.multiply(Size::Qword, Gpr::RSI, Gpr::R9, 4096);
     code.write_gs_base(Gpr::RSI);
     code.write_gs_base(Gpr::R9);
+    code.lowest_bit(Size::Qword, Gpr::RSI, Gpr::R9);
+    code.highest_bit(Size::Qword, Gpr::R10, Gpr::RCX);
+    code.count_ones(Size::Qword, Gpr::RCX, Gpr::R12);
     code.flags_to_ah();
     code.set_if(Condition::Overflow, Gpr::RAX);
     code.alu_immediate(Alu::Add, Size::Byte, Gpr::RAX, 0x7f);
@@ -312,6 +315,9 @@ fn atomic_and_single_instructions() {
         "imul rsi, r9, 0x1000",
         "wrgsbase rsi",
         "wrgsbase r9",
+        "bsf rsi, r9",
+        "bsr r10, rcx",
+        "popcnt rcx, r12",
         "lahf",
         "seto al",
         "add al, 0x7f",

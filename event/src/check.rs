@@ -7,7 +7,9 @@
 //! just another sink, so that it runs on live rings and files alike. **Leaves out** what needs the
 //! program itself: whether addresses are true. Source: the idea is DynamoRIO's invariant checker.
 
-use crate::{FetchFilter, Groups, Malformed, Record, RecordKind, Sink, Sites, Step, Stream, CUT_SITE, SIZES};
+use crate::{
+    FetchFilter, Filter, Groups, Malformed, Record, RecordKind, Sink, Sites, Step, Stream, CUT_SITE, SIZES,
+};
 use std::collections::HashMap;
 
 /// Violations that are kept in full; more are only counted.
@@ -113,6 +115,10 @@ impl Check {
                 let Stream::Filtered(filter) = self.stream else { return Err(Fault::Kind(kind)) };
                 filter.instruction_page.is_some() && filter.fetches != FetchFilter::LastOfSet
             }
+            RecordKind::DataPage => {
+                let Stream::Filtered(filter) = self.stream else { return Err(Fault::Kind(kind)) };
+                filter.resident_pages().is_some()
+            }
             RecordKind::Tool => true,
             _ => matches!(self.stream, Stream::Filtered(_) | Stream::Full),
         };
@@ -123,6 +129,7 @@ impl Check {
         match kind {
             RecordKind::Block => self.block(thread, record),
             RecordKind::Fetch | RecordKind::FetchPage => self.fetch(record),
+            RecordKind::DataPage => self.data_page(thread, record),
             RecordKind::Tool => Ok(()),
             _ if SIZES[(record.code().0 & 15) as usize] == 0 => Err(Fault::Size(record.code().0)),
             _ => self.data(thread, record.site()),
@@ -136,6 +143,14 @@ impl Check {
             return Err(Fault::Unaligned);
         }
         self.known_block(record.site())
+    }
+
+    fn data_page(&self, thread: &mut Thread, record: &Record) -> Result<(), Fault> {
+        let Stream::Filtered(Filter { data_page: Some(page), .. }) = self.stream else { return Ok(()) };
+        if !record.address.is_multiple_of(page.line_bytes.into()) {
+            return Err(Fault::Unaligned);
+        }
+        self.data(thread, record.site())
     }
 
     fn known_block(&self, block: usize) -> Result<(), Fault> {

@@ -133,7 +133,11 @@ impl Decoder {
                 self.block = Some(sites.blocks.get(record.site()).copied().unwrap_or_default());
                 self.fetch(site, sites, record.address, record.extra, emit);
             }
-            RecordKind::Complex | RecordKind::Payload | RecordKind::Tool | RecordKind::FetchPage => {}
+            RecordKind::Complex
+            | RecordKind::Payload
+            | RecordKind::Tool
+            | RecordKind::FetchPage
+            | RecordKind::DataPage => {}
         }
     }
 

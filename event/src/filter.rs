@@ -32,7 +32,42 @@ pub struct Filter {
     pub stores: StoreFilter,
     /// How much of the instruction side is known.
     pub fetches: FetchFilter,
+    /// How much is known of data pages.
+    pub pages: PageFilter,
 }
+
+impl Filter {
+    /// Data pages of which the last one of each set is known: a reference to another one is
+    /// recorded.
+    pub fn last_pages(&self) -> Option<SetFilter> {
+        self.data_page.filter(|_| self.pages == PageFilter::LastOfSet)
+    }
+
+    /// The first-level data TLB that is kept where the program runs, and its ways.
+    pub fn resident_pages(&self) -> Option<(SetFilter, u32)> {
+        match self.pages {
+            PageFilter::LastOfSet => None,
+            PageFilter::FirstLevel { ways } => self.data_page.map(|shape| (shape, ways)),
+        }
+    }
+}
+
+/// How much is known of data pages where the program runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PageFilter {
+    /// Each set's last one: a reference to another page is recorded.
+    #[default]
+    LastOfSet,
+    /// All of a fully associative first-level data TLB, with true LRU: a `DataPage` record is a
+    /// miss, and data references are recorded for their lines alone. `data_page` has one set.
+    FirstLevel {
+        /// Entries, at least 2.
+        ways: u32,
+    },
+}
+
+/// Most pages of a first-level data TLB that a [`PageFilter`] keeps.
+pub const RESIDENT_PAGES_MAX: u32 = 255;
 
 /// How much is known of instruction lines and pages where the program runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

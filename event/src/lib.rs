@@ -124,7 +124,10 @@ mod state;
 pub use check::{Check, Fault, Violation};
 pub use complex::{group_shape, masked_reference, Complex};
 pub use decode::{Decoder, Reference, ReferenceKind};
-pub use filter::{FetchFilter, Filter, SetFilter, StoreFilter, Stream, KEPT_LINES_MAX, KEPT_SETS_MAX};
+pub use filter::{
+    FetchFilter, Filter, PageFilter, SetFilter, StoreFilter, Stream, KEPT_LINES_MAX, KEPT_SETS_MAX,
+    RESIDENT_PAGES_MAX,
+};
 pub use group::{Groups, Step};
 pub use record::{Access, Code, Record, RecordKind, CUT_SITE, SIZES};
 pub use shape::{

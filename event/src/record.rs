@@ -71,6 +71,11 @@ pub enum RecordKind {
     /// runs: `address` is the page's first byte, `site` the block's number. Only in streams under
     /// [`FetchFilter::FirstLevel`](crate::FetchFilter::FirstLevel).
     FetchPage = 9,
+    /// The page of a data reference missed the first-level TLB that is kept where the program runs:
+    /// `address` is the page's first byte, `site` the reference's. `extra` is 1 where the reference
+    /// crosses into the next page, and that one missed too; else 0. Only in streams under
+    /// [`PageFilter::FirstLevel`](crate::PageFilter::FirstLevel).
+    DataPage = 10,
 }
 
 /// The site number, never given to a block, by which a `Block` record takes instructions back after
@@ -101,7 +106,8 @@ impl Code {
     /// The kind.
     pub fn kind(self) -> RecordKind {
         use RecordKind::*;
-        let kinds = [Load, Store, Modify, Prefetch, Fetch, Block, Complex, Payload, Tool, FetchPage];
+        let kinds =
+            [Load, Store, Modify, Prefetch, Fetch, Block, Complex, Payload, Tool, FetchPage, DataPage];
         kinds.get(usize::from(self.0 >> 4)).copied().unwrap_or(Tool)
     }
 

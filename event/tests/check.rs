@@ -1,8 +1,8 @@
 //! The checker finds each fault, and none where there is none; the decoder counts instructions.
 
 use lightfoot_event::{
-    Access, Block, Check, Complex, Decoder, Direction, Fault, FetchFilter, Filter, Malformed, Record,
-    RecordKind, ReferenceKind, SetFilter, Shape, Sink, Site, Sites, StateLayout, StoreFilter, Stream,
+    Access, Block, Check, Complex, Decoder, Direction, Fault, FetchFilter, Filter, Malformed, PageFilter,
+    Record, RecordKind, ReferenceKind, SetFilter, Shape, Sink, Site, Sites, StateLayout, StoreFilter, Stream,
     CUT_SITE,
 };
 
@@ -14,6 +14,7 @@ const FILTERED: Stream = Stream::Filtered(Filter {
     instruction_page: None,
     stores: StoreFilter::LikeLoads,
     fetches: FetchFilter::LastOfSet,
+    pages: PageFilter::LastOfSet,
 });
 
 /// Two blocks of three instructions; sites 0 and 1 in the first (instructions 0 and 2), site 2 in
@@ -67,6 +68,11 @@ fn every_fault_is_found() {
     let pages = Some(SetFilter { sets: 3, line_bytes: 4096 });
     let kept = Stream::Filtered(Filter { fetches, instruction_page: pages, ..filter });
     assert_eq!(faults(kept, &[fetch(0x240), page(0x1000), page(0x1040)]), [Fault::Unaligned]);
+    let page = |address| Record::new(RecordKind::DataPage, 0, 1, address).unwrap();
+    assert_eq!(faults(FILTERED, &[page(0x1000)]), [Fault::Kind(RecordKind::DataPage)]);
+    let resident = Filter { pages: PageFilter::FirstLevel { ways: 4 }, data_page: pages, ..filter };
+    let resident = Stream::Filtered(resident);
+    assert_eq!(faults(resident, &[page(0x1000), page(0x1040)]), [Fault::Unaligned]);
     assert_eq!(faults(FILTERED, &[load(3)]), [Fault::Unknown(3)]);
     let sizeless = Record { what: 0x0f, ..load(0) };
     assert_eq!(faults(FILTERED, &[sizeless]), [Fault::Size(0x0f)]);

@@ -2,7 +2,8 @@
 
 use lightfoot_event::file::{Ending, FileError, Header, Reader, Writer};
 use lightfoot_event::{
-    Block, Collector, FetchFilter, Filter, Record, SetFilter, Site, Sites, StateLayout, StoreFilter, Stream,
+    Block, Collector, FetchFilter, Filter, PageFilter, Record, SetFilter, Site, Sites, StateLayout,
+    StoreFilter, Stream,
 };
 use proptest::prelude::*;
 
@@ -15,13 +16,25 @@ fn stream() -> impl Strategy<Value = Stream> {
         (2u32..3000, 0u32..3000)
             .prop_map(|(line_ways, page_ways)| FetchFilter::FirstLevel { line_ways, page_ways })
     ];
-    let filter = (shape(), shape(), pages(), pages(), any::<bool>(), fetches).prop_map(
-        |(data, mut instruction, data_page, instruction_page, like, fetches)| {
+    let filter = (shape(), shape(), pages(), pages(), any::<bool>(), fetches, 0u32..300).prop_map(
+        |(data, mut instruction, data_page, instruction_page, like, fetches, ways)| {
             let stores = if like { StoreFilter::LikeLoads } else { StoreFilter::NeverEnter };
             if fetches != FetchFilter::LastOfSet {
                 instruction.sets += 1;
             }
-            Stream::Filtered(Filter { data, instruction, data_page, instruction_page, stores, fetches })
+            let pages = match data_page {
+                Some(_) if ways > 0 => PageFilter::FirstLevel { ways },
+                _ => PageFilter::LastOfSet,
+            };
+            Stream::Filtered(Filter {
+                data,
+                instruction,
+                data_page,
+                instruction_page,
+                stores,
+                fetches,
+                pages,
+            })
         },
     );
     prop_oneof![Just(Stream::Nothing), Just(Stream::Counts), Just(Stream::Full), filter]

@@ -1,4 +1,4 @@
-//! What the command line of `grep` said, before anything is looked up.
+//! The command line of `grep`, parsed, before anything is looked up.
 //!
 //! Later flags override earlier ones, and several flags may speak about one thing (`-i -s -S`; `-c
 //! -l --json`): each such thing is one field here, and the flag that comes last sets it. Nothing is
@@ -267,7 +267,7 @@ pub(super) struct NoIgnore {
     pub(super) messages: bool,
 }
 
-/// Everything that was said. Fields are named after their flags.
+/// The parsed command line. Fields are named after their flags.
 #[derive(Clone, Debug, Default)]
 #[allow(missing_docs, reason = "a field is documented by its flag")]
 pub(super) struct Arguments {

@@ -42,18 +42,18 @@ pub fn main(program: Program, words: &[OsString]) -> u8 {
 }
 
 fn run(program: Program, words: &[OsString]) -> Result<u8> {
-    let said = Arguments { program: program.name, ..parse(words)? };
-    say::configure(!said.no_messages, !said.no_ignore.messages);
-    if let Some(special) = said.special {
+    let arguments = Arguments { program: program.name, ..parse(words)? };
+    say::configure(!arguments.no_messages, !arguments.no_ignore.messages);
+    if let Some(special) = arguments.special {
         print(&special_text(special, program.name))?;
         return Ok(0);
     }
-    if let Mode::Generate(kind) = said.mode {
+    if let Mode::Generate(kind) = arguments.mode {
         print(&generated(kind, program))?;
         return Ok(0);
     }
-    let settings = Settings::new(said)?;
-    let matched = match settings.said.mode {
+    let settings = Settings::new(arguments)?;
+    let matched = match settings.arguments.mode {
         Mode::Search(_) => search::run(&settings)?,
         Mode::Files => list::files(&settings)?,
         Mode::Types => list::types(&settings)?,
@@ -62,7 +62,7 @@ fn run(program: Program, words: &[OsString]) -> Result<u8> {
         Mode::Generate(_) => true,
     };
     Ok(match (matched, say::erred()) {
-        (true, true) if settings.said.quiet => 0,
+        (true, true) if settings.arguments.quiet => 0,
         (_, true) => 2,
         (true, false) => 0,
         (false, false) => 1,
@@ -71,13 +71,13 @@ fn run(program: Program, words: &[OsString]) -> Result<u8> {
 
 /// The command line, behind the words of the configuration file.
 fn parse(words: &[OsString]) -> Result<Arguments> {
-    let said = flag::parse(FLAGS, words.iter().cloned())?;
-    if said.special.is_some() || said.no_config {
-        return Ok(said);
+    let arguments = flag::parse(FLAGS, words.iter().cloned())?;
+    if arguments.special.is_some() || arguments.no_config {
+        return Ok(arguments);
     }
     let mut all = config::words();
     if all.is_empty() {
-        return Ok(said);
+        return Ok(arguments);
     }
     all.extend(words.iter().cloned());
     flag::parse(FLAGS, all)

@@ -14,7 +14,7 @@ use present::output::print;
 pub(super) fn run(settings: &Settings) -> Result<()> {
     let matching = Matching::new(settings)?;
     let mut out = sentence(&matching);
-    if let (Engine::Auto | Engine::Cuda, Matching::Query(query)) = (settings.said.engine, &matching) {
+    if let (Engine::Auto | Engine::Cuda, Matching::Query(query)) = (settings.arguments.engine, &matching) {
         out += &format!("graphics card: {}\n", card::choose(settings, query.main()).why);
     }
     print(&out)
@@ -42,7 +42,7 @@ const STAGES: &[&str] = &["hir", "program", "all"];
 /// # Errors
 /// The pattern is refused or has no program, there is no such stage, or output cannot be written.
 pub(super) fn program(settings: &Settings) -> Result<()> {
-    let stage = settings.said.program_stage.as_str();
+    let stage = settings.arguments.program_stage.as_str();
     if !STAGES.contains(&stage) {
         bail!("there is no stage {stage:?}: the stages are {}", STAGES.join(", "));
     }

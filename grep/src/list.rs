@@ -78,7 +78,7 @@ fn printer(settings: &Settings) -> PathPrinterBuilder {
     builder
         .color_specs(settings.colors.clone())
         .hyperlink(settings.hyperlink.clone())
-        .separator(settings.said.path_separator)
+        .separator(settings.arguments.path_separator)
         .terminator(settings.path_terminator.unwrap_or(b'\n'));
     builder
 }
@@ -88,7 +88,7 @@ fn printer(settings: &Settings) -> PathPrinterBuilder {
 /// # Errors
 /// A malformed change of the types, or output that cannot be written.
 pub(super) fn types(settings: &Settings) -> Result<bool> {
-    let types = walk::types(&settings.said.type_changes)?;
+    let types = walk::types(&settings.arguments.type_changes)?;
     let mut out = Stdout::new(settings);
     for definition in types.definitions() {
         writeln!(out, "{}: {}", definition.name(), definition.globs().join(", "))?;

@@ -1,4 +1,4 @@
-//! What a line must satisfy: the pattern, everything said with `--and`, nothing said with `--not`.
+//! What a line must satisfy: the pattern, every pattern of `--and`, none of `--not`.
 //!
 //! Spans are the main pattern's. A line is looked at by the further patterns only when the main one
 //! matches it. The main pattern may be PCRE2's.
@@ -36,7 +36,7 @@ impl Matching {
     /// # Errors
     /// The pattern with a mark at the place, and what is wrong there.
     pub(super) fn new(settings: &Settings) -> Result<Matching> {
-        match settings.said.engine {
+        match settings.arguments.engine {
             Engine::Default => Ok(Matching::Query(Query::new(settings)?)),
             Engine::Cuda => Ok(Matching::Query(Query::new(settings)?.on_card(settings)?)),
             Engine::Pcre2 => Ok(Matching::Pcre2(pcre2(settings)?)),
@@ -61,8 +61,8 @@ impl Query {
         let each = |patterns: &[String]| -> Result<Vec<Regex>> {
             patterns.iter().map(|pattern| build(std::slice::from_ref(pattern))).collect()
         };
-        let (and, not) = (&settings.said.and, &settings.said.not);
-        if settings.said.multiline && !(and.is_empty() && not.is_empty()) {
+        let (and, not) = (&settings.arguments.and, &settings.arguments.not);
+        if settings.arguments.multiline && !(and.is_empty() && not.is_empty()) {
             bail!("--and and --not speak about lines and cannot be combined with --multiline");
         }
         Ok(Query { main: build(&settings.patterns)?, and: each(and)?, not: each(not)? })
@@ -134,7 +134,7 @@ fn advised(error: &pattern::regex::Error) -> anyhow::Error {
         ErrorKind::LineEnd(_) => "\n--multiline (-U) lets a match span lines.",
         ErrorKind::Excluded(_) => "\n--text (-a) searches files with NUL bytes as text.",
         ErrorKind::TooLarge(_) => "\n--regex-size-limit raises the limit.",
-        _ if error.said.contains("backreferences") || error.said.contains("look-around") => {
+        _ if error.message.contains("backreferences") || error.message.contains("look-around") => {
             "\n--pcre2 (-P) has back-references and look-around."
         }
         _ => "",
@@ -145,18 +145,18 @@ fn advised(error: &pattern::regex::Error) -> anyhow::Error {
 /// PCRE2, asked about the lines that our engine finds by what the patterns cannot do without, where
 /// that can be said.
 fn pcre2(settings: &Settings) -> Result<Candidates<grep_pcre2::RegexMatcher>> {
-    let said = &settings.said;
-    if !(said.and.is_empty() && said.not.is_empty()) {
+    let arguments = &settings.arguments;
+    if !(arguments.and.is_empty() && arguments.not.is_empty()) {
         bail!("--and and --not cannot be combined with --pcre2");
     }
     let mut builder = grep_pcre2::RegexMatcherBuilder::new();
-    builder.multi_line(true).fixed_strings(said.fixed_strings).crlf(said.crlf);
-    match said.case {
+    builder.multi_line(true).fixed_strings(arguments.fixed_strings).crlf(arguments.crlf);
+    match arguments.case {
         Case::Sensitive => builder.caseless(false),
         Case::Insensitive => builder.caseless(true),
         Case::Smart => builder.case_smart(true),
     };
-    match said.boundary {
+    match arguments.boundary {
         Boundary::None => (),
         Boundary::Word => {
             builder.word(true);
@@ -167,11 +167,11 @@ fn pcre2(settings: &Settings) -> Result<Candidates<grep_pcre2::RegexMatcher>> {
     }
     // The default of 32 KB is soon exhausted by patterns that backtrack.
     builder.jit_if_available(true).max_jit_stack_size(Some(10 << 20));
-    if !said.no_unicode {
+    if !arguments.no_unicode {
         builder.utf(true).ucp(true);
     }
-    if said.multiline {
-        builder.dotall(said.multiline_dotall);
+    if arguments.multiline {
+        builder.dotall(arguments.multiline_dotall);
     }
     let exact = builder.build_many(&settings.patterns)?;
     Ok(Candidates::new(exact, superset(&settings.patterns, &settings.expression())))

@@ -25,7 +25,7 @@ use std::time::Instant;
 pub(super) fn run(settings: &Settings) -> Result<bool> {
     let start = Instant::now();
     let matching = Matching::new(settings)?;
-    if settings.said.debug {
+    if settings.arguments.debug {
         say::warning(explain::sentence(&matching));
     }
     if !settings.can_match() {

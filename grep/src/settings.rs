@@ -1,4 +1,4 @@
-//! From what was said to what is done: defaults that depend on the terminal, on the paths and on
+//! From arguments to settings: defaults that depend on the terminal, on the paths and on
 //! each other; pattern files; globs.
 //!
 //! What only one part needs (printers, searchers, walkers) is built by that part from these values.
@@ -16,8 +16,8 @@ use std::path::{Path, PathBuf};
 /// All that a search needs to know.
 #[derive(Debug)]
 pub(super) struct Settings {
-    /// What was said, where it needs no interpretation.
-    pub(super) said: Arguments,
+    /// The arguments that need no interpretation.
+    pub(super) arguments: Arguments,
     /// What is printed; lines for modes that do not search.
     pub(super) output: Output,
     /// The patterns, each once.
@@ -49,7 +49,7 @@ pub(super) struct Settings {
     pub(super) quit_after_match: bool,
     /// Threads of the walk.
     pub(super) threads: usize,
-    /// Threads that may search one large file; as many as the system offers where nothing was said.
+    /// Threads that may search one large file; `None`: as many as the system offers.
     pub(super) file_threads: Option<usize>,
     /// Named files are text until a line to be printed says otherwise, as files that ripgrep maps
     /// are. Nothing is mapped.
@@ -62,106 +62,110 @@ impl Settings {
     ///
     /// # Errors
     /// One sentence: no pattern, a pattern file that cannot be read, and the like.
-    pub(super) fn new(mut said: Arguments) -> Result<Settings> {
+    pub(super) fn new(mut arguments: Arguments) -> Result<Settings> {
         let mut stdin = Stdin::Free;
-        let output = output(&said);
-        let patterns = patterns(&mut said, &mut stdin)?;
-        let (paths, implicit_path) = paths(&mut said, stdin)?;
+        let output = output(&arguments);
+        let patterns = patterns(&mut arguments, &mut stdin)?;
+        let (paths, implicit_path) = paths(&mut arguments, stdin)?;
         let one_file = paths.len() == 1 && (is_stdin(&paths[0]) || !paths[0].is_dir());
         let only_stdin = paths.len() == 1 && is_stdin(&paths[0]);
         let terminal = std::io::stdout().is_terminal();
-        let stats = matches!(said.mode, Mode::Search(_)) && (said.stats || output == Output::Json);
-        let heading = !said.vimgrep && said.heading.unwrap_or(terminal);
-        let column = said.column.unwrap_or(said.vimgrep);
-        let context_separator = said.context_separator.clone().unwrap_or(Some(b"--".to_vec()));
+        let stats = matches!(arguments.mode, Mode::Search(_)) && (arguments.stats || output == Output::Json);
+        let heading = !arguments.vimgrep && arguments.heading.unwrap_or(terminal);
+        let column = arguments.column.unwrap_or(arguments.vimgrep);
+        let context_separator = arguments.context_separator.clone().unwrap_or(Some(b"--".to_vec()));
         Ok(Settings {
             output,
             patterns,
             implicit_path,
             one_file,
             folder: working_directory()?,
-            color: color(&said, terminal),
-            colors: colors(&said),
-            hyperlink: hyperlink(&said),
+            color: color(&arguments, terminal),
+            colors: colors(&arguments),
+            hyperlink: hyperlink(&arguments),
             column,
             heading,
-            line_number: line_number(&said, output, column, terminal && !only_stdin),
-            with_filename: said.with_filename.unwrap_or(said.vimgrep || !one_file),
-            file_separator: file_separator(&said, output, heading, context_separator.as_ref()),
+            line_number: line_number(&arguments, output, column, terminal && !only_stdin),
+            with_filename: arguments.with_filename.unwrap_or(arguments.vimgrep || !one_file),
+            file_separator: file_separator(&arguments, output, heading, context_separator.as_ref()),
             context_separator,
-            field_match_separator: said.field_match_separator.clone().unwrap_or(b":".to_vec()),
-            field_context_separator: said.field_context_separator.clone().unwrap_or(b"-".to_vec()),
-            path_terminator: said.null.then_some(0),
+            field_match_separator: arguments.field_match_separator.clone().unwrap_or(b":".to_vec()),
+            field_context_separator: arguments.field_context_separator.clone().unwrap_or(b"-".to_vec()),
+            path_terminator: arguments.null.then_some(0),
             stats,
-            quit_after_match: !stats && said.quiet,
-            threads: if said.sort.is_some() || one_file { 1 } else { said.threads.unwrap_or_else(cores) },
-            file_threads: said.threads,
-            as_mapped: as_mapped(&said, &paths),
+            quit_after_match: !stats && arguments.quiet,
+            threads: if arguments.sort.is_some() || one_file {
+                1
+            } else {
+                arguments.threads.unwrap_or_else(cores)
+            },
+            file_threads: arguments.threads,
+            as_mapped: as_mapped(&arguments, &paths),
             terminal,
             paths,
-            said,
+            arguments,
         })
     }
 
     /// Whether a search can find anything at all.
     pub(super) fn can_match(&self) -> bool {
-        (!self.patterns.is_empty() || self.said.invert_match) && self.said.max_count != Some(0)
+        (!self.patterns.is_empty() || self.arguments.invert_match) && self.arguments.max_count != Some(0)
     }
 
     /// Whether standard output may be one of the files that are searched.
     pub(super) fn searches(&self) -> bool {
-        matches!(self.said.mode, Mode::Search(_))
+        matches!(self.arguments.mode, Mode::Search(_))
     }
 
     /// The order of files.
     pub(super) fn sort(&self) -> Option<Sort> {
-        self.said.sort
+        self.arguments.sort
     }
 
     /// What NUL bytes mean in a file that was named or found.
     pub(super) fn binary(&self, named: bool) -> grep_searcher::BinaryDetection {
-        if self.said.binary == Binary::Text || self.said.null_data {
+        if self.arguments.binary == Binary::Text || self.arguments.null_data {
             grep_searcher::BinaryDetection::none()
-        } else if named || self.said.binary == Binary::Search {
+        } else if named || self.arguments.binary == Binary::Search {
             grep_searcher::BinaryDetection::convert(0)
         } else {
             grep_searcher::BinaryDetection::quit(0)
         }
     }
 
-    /// Options of an expression, by what was said.
+    /// Options of an expression, from the arguments.
     pub(super) fn expression(&self) -> pattern::regex::Options {
         use pattern::regex::{self, Terminator, Unit};
-        let said = &self.said;
+        let arguments = &self.arguments;
         let mut options = regex::Options::default();
-        options.case = match said.case {
+        options.case = match arguments.case {
             Case::Sensitive => regex::Case::Sensitive,
             Case::Insensitive => regex::Case::Insensitive,
             Case::Smart => regex::Case::Smart,
         };
-        options.boundary = match said.boundary {
+        options.boundary = match arguments.boundary {
             Boundary::None => regex::Boundary::None,
             Boundary::Word => regex::Boundary::Word,
             Boundary::Line => regex::Boundary::Line,
         };
-        options.terminator = match (said.crlf, said.null_data) {
+        options.terminator = match (arguments.crlf, arguments.null_data) {
             (true, _) => Terminator::CrLf,
             (_, true) => Terminator::Nul,
             _ => Terminator::LineFeed,
         };
-        options.unit = if said.multiline { Unit::Text } else { Unit::Line };
+        options.unit = if arguments.multiline { Unit::Text } else { Unit::Line };
         options.multi_line = true;
-        options.dot_matches_new_line = said.multiline && said.multiline_dotall;
-        options.fixed_strings = said.fixed_strings;
-        options.unicode = !said.no_unicode;
-        options.excluded = (said.binary != Binary::Text && !said.null_data).then_some(0);
-        options.size_limit = said.regex_size_limit.unwrap_or(options.size_limit);
-        options.dfa_size_limit = said.dfa_size_limit.unwrap_or(options.dfa_size_limit);
+        options.dot_matches_new_line = arguments.multiline && arguments.multiline_dotall;
+        options.fixed_strings = arguments.fixed_strings;
+        options.unicode = !arguments.no_unicode;
+        options.excluded = (arguments.binary != Binary::Text && !arguments.null_data).then_some(0);
+        options.size_limit = arguments.regex_size_limit.unwrap_or(options.size_limit);
+        options.dfa_size_limit = arguments.dfa_size_limit.unwrap_or(options.dfa_size_limit);
         options
     }
 }
 
-/// Threads where nobody said how many. Asking the system costs a dozen calls.
+/// Threads without `--threads`. Asking the system costs a dozen calls.
 pub(super) fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, |cores| cores.get()).min(12)
 }
@@ -177,26 +181,26 @@ fn is_stdin(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-fn output(said: &Arguments) -> Output {
-    match said.mode {
-        Mode::Search(Output::CountMatches) if said.invert_match => Output::Count,
-        Mode::Search(Output::Count) if said.only_matching => Output::CountMatches,
+fn output(arguments: &Arguments) -> Output {
+    match arguments.mode {
+        Mode::Search(Output::CountMatches) if arguments.invert_match => Output::Count,
+        Mode::Search(Output::Count) if arguments.only_matching => Output::CountMatches,
         Mode::Search(output) => output,
         _ => Output::Lines,
     }
 }
 
-fn patterns(said: &mut Arguments, stdin: &mut Stdin) -> Result<Vec<String>> {
-    if matches!(said.mode, Mode::Files | Mode::Types | Mode::Generate(_)) {
+fn patterns(arguments: &mut Arguments, stdin: &mut Stdin) -> Result<Vec<String>> {
+    if matches!(arguments.mode, Mode::Files | Mode::Types | Mode::Generate(_)) {
         return Ok(Vec::new());
     }
-    if said.patterns.is_empty() {
+    if arguments.patterns.is_empty() {
         ensure!(
-            !said.positional.is_empty(),
+            !arguments.positional.is_empty(),
             "no pattern was given: {} [OPTIONS] PATTERN [PATH]...",
-            said.program
+            arguments.program
         );
-        let pattern = said.positional.remove(0);
+        let pattern = arguments.positional.remove(0);
         return match pattern.into_string() {
             Ok(pattern) => Ok(vec![pattern]),
             Err(pattern) => {
@@ -206,7 +210,7 @@ fn patterns(said: &mut Arguments, stdin: &mut Stdin) -> Result<Vec<String>> {
     }
     let mut seen = HashSet::new();
     let mut all = Vec::new();
-    for source in std::mem::take(&mut said.patterns) {
+    for source in std::mem::take(&mut arguments.patterns) {
         for pattern in from_source(source, stdin)? {
             if seen.insert(pattern.clone()) {
                 all.push(pattern);
@@ -230,15 +234,16 @@ fn from_source(source: PatternSource, stdin: &mut Stdin) -> Result<Vec<String>> 
 }
 
 /// The paths, and whether they had to be guessed.
-fn paths(said: &mut Arguments, stdin: Stdin) -> Result<(Vec<PathBuf>, bool)> {
-    let given: Vec<PathBuf> = std::mem::take(&mut said.positional).into_iter().map(PathBuf::from).collect();
+fn paths(arguments: &mut Arguments, stdin: Stdin) -> Result<(Vec<PathBuf>, bool)> {
+    let given: Vec<PathBuf> =
+        std::mem::take(&mut arguments.positional).into_iter().map(PathBuf::from).collect();
     if stdin == Stdin::Consumed && given.iter().any(|path| is_stdin(path)) {
         bail!("standard input cannot hold both the patterns and the text");
     }
     if !given.is_empty() {
         return Ok((given, false));
     }
-    let searches = matches!(said.mode, Mode::Search(_));
+    let searches = matches!(arguments.mode, Mode::Search(_));
     let from_stdin = searches && stdin == Stdin::Free && grep_cli::is_readable_stdin();
     Ok((vec![PathBuf::from(if from_stdin { "-" } else { "./" })], true))
 }
@@ -251,56 +256,57 @@ fn working_directory() -> Result<PathBuf> {
         .context("cannot tell the working directory: was it removed?")
 }
 
-fn color(said: &Arguments, terminal: bool) -> Color {
-    match said.color {
+fn color(arguments: &Arguments, terminal: bool) -> Color {
+    match arguments.color {
         Color::Auto if !terminal => Color::Never,
         other => other,
     }
 }
 
-fn colors(said: &Arguments) -> ColorSpecs {
+fn colors(arguments: &Arguments) -> ColorSpecs {
     let mut specs = grep_printer::default_color_specs();
-    specs.extend(said.colors.iter().cloned());
+    specs.extend(arguments.colors.iter().cloned());
     ColorSpecs::new(&specs)
 }
 
-fn hyperlink(said: &Arguments) -> HyperlinkConfig {
+fn hyperlink(arguments: &Arguments) -> HyperlinkConfig {
     let mut environment = HyperlinkEnvironment::new();
-    if said.hyperlink_format.is_empty() {
-        return HyperlinkConfig::new(environment, said.hyperlink_format.clone());
+    if arguments.hyperlink_format.is_empty() {
+        return HyperlinkConfig::new(environment, arguments.hyperlink_format.clone());
     }
-    environment.host(host(said.hostname_bin.as_deref()));
+    environment.host(host(arguments.hostname_bin.as_deref()));
     let wsl = std::env::var("WSL_DISTRO_NAME").ok();
     environment.wsl_prefix(wsl.map(|name| format!("wsl$/{name}")));
-    HyperlinkConfig::new(environment, said.hyperlink_format.clone())
+    HyperlinkConfig::new(environment, arguments.hyperlink_format.clone())
 }
 
 /// What the command prints, else the system's name.
 fn host(command: Option<&Path>) -> Option<String> {
-    let asked = command.and_then(|path| std::process::Command::new(path).output().ok());
-    let printed = asked.and_then(|out| String::from_utf8(out.stdout).ok()).map(|name| name.trim().to_owned());
+    let output = command.and_then(|path| std::process::Command::new(path).output().ok());
+    let printed =
+        output.and_then(|out| String::from_utf8(out.stdout).ok()).map(|name| name.trim().to_owned());
     printed.filter(|name| !name.is_empty()).or_else(|| grep_cli::hostname().ok()?.into_string().ok())
 }
 
-fn line_number(said: &Arguments, output: Output, column: bool, for_people: bool) -> bool {
+fn line_number(arguments: &Arguments, output: Output, column: bool, for_people: bool) -> bool {
     let usual = match output {
-        _ if said.quiet => false,
-        Output::Lines => for_people || column || said.vimgrep,
+        _ if arguments.quiet => false,
+        Output::Lines => for_people || column || arguments.vimgrep,
         Output::Json => true,
         _ => false,
     };
-    said.line_number.unwrap_or(usual)
+    arguments.line_number.unwrap_or(usual)
 }
 
 fn file_separator(
-    said: &Arguments,
+    arguments: &Arguments,
     output: Output,
     heading: bool,
     context_separator: Option<&Vec<u8>>,
 ) -> Option<Vec<u8>> {
-    let (before, after) = if said.around.all { (0, 0) } else { said.around.lines() };
+    let (before, after) = if arguments.around.all { (0, 0) } else { arguments.around.lines() };
     match output {
-        Output::Lines if !matches!(said.mode, Mode::Search(_)) => None,
+        Output::Lines if !matches!(arguments.mode, Mode::Search(_)) => None,
         Output::Lines if heading => Some(Vec::new()),
         Output::Lines if before + after > 0 => context_separator.cloned(),
         _ => None,
@@ -308,8 +314,8 @@ fn file_separator(
 }
 
 /// Whether ripgrep would map the files that were named.
-fn as_mapped(said: &Arguments, paths: &[PathBuf]) -> bool {
-    match said.mapping {
+fn as_mapped(arguments: &Arguments, paths: &[PathBuf]) -> bool {
+    match arguments.mapping {
         Mapping::Always => true,
         Mapping::Never => false,
         Mapping::Auto => paths.len() <= 10 && paths.iter().all(|path| path.is_file()),
@@ -319,6 +325,6 @@ fn as_mapped(said: &Arguments, paths: &[PathBuf]) -> bool {
 impl Settings {
     /// The encoding to decode from; none where a byte order mark decides or nothing does.
     pub(super) fn encoding(&self) -> &Encoding {
-        &self.said.encoding
+        &self.arguments.encoding
     }
 }

@@ -61,7 +61,7 @@ pub(super) struct Stdout {
 
 impl Stdout {
     pub(super) fn new(settings: &Settings) -> Stdout {
-        let policy = match settings.said.buffering {
+        let policy = match settings.arguments.buffering {
             Buffering::Line => Policy::Lines,
             Buffering::Auto if settings.terminal => Policy::Lines,
             Buffering::Auto | Buffering::Block => Policy::Blocks,

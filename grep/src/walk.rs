@@ -69,11 +69,11 @@ fn is_folder(entry: &DirEntry) -> bool {
 /// The haystack of a search that names one file, or standard input, and no rules: no walk is
 /// needed, nor any ignore file.
 pub(super) fn alone(settings: &Settings) -> Option<Haystack> {
-    let said = &settings.said;
-    let ruled = !(said.globs.is_empty()
-        && said.iglobs.is_empty()
-        && said.type_changes.is_empty()
-        && said.ignore_files.is_empty());
+    let arguments = &settings.arguments;
+    let ruled = !(arguments.globs.is_empty()
+        && arguments.iglobs.is_empty()
+        && arguments.type_changes.is_empty()
+        && arguments.ignore_files.is_empty());
     let [path] = settings.paths.as_slice() else { return None };
     let stdin = path == Path::new("-");
     // Whatever else the path may be is for the walk to say.
@@ -86,39 +86,39 @@ pub(super) fn alone(settings: &Settings) -> Option<Haystack> {
 /// # Errors
 /// A glob or type that is malformed or unknown.
 pub(super) fn builder(settings: &Settings) -> Result<WalkBuilder> {
-    let said = &settings.said;
+    let arguments = &settings.arguments;
     let mut builder = WalkBuilder::new(&settings.paths[0]);
     for path in &settings.paths[1..] {
         builder.add(path);
     }
-    if !said.no_ignore.files {
-        for path in &said.ignore_files {
+    if !arguments.no_ignore.files {
+        for path in &arguments.ignore_files {
             if let Some(error) = builder.add_ignore(path) {
                 say::ignore(error);
             }
         }
     }
-    let off = said.no_ignore;
+    let off = arguments.no_ignore;
     builder
-        .max_depth(said.max_depth)
-        .follow_links(said.follow)
-        .max_filesize(said.max_filesize)
+        .max_depth(arguments.max_depth)
+        .follow_links(arguments.follow)
+        .max_filesize(arguments.max_filesize)
         .threads(settings.threads)
-        .same_file_system(said.one_file_system)
+        .same_file_system(arguments.one_file_system)
         .skip_stdout(settings.searches())
         .overrides(globs(settings)?)
-        .hidden(!said.hidden)
+        .hidden(!arguments.hidden)
         .parents(!off.parent)
         .ignore(!off.dot)
         .git_global(!off.vcs && !off.global)
         .git_ignore(!off.vcs)
         .git_exclude(!off.vcs && !off.exclude)
-        .require_git(!said.no_require_git)
-        .ignore_case_insensitive(said.ignore_file_case_insensitive)
+        .require_git(!arguments.no_require_git)
+        .ignore_case_insensitive(arguments.ignore_file_case_insensitive)
         .current_dir(&settings.folder);
     // Building the types costs about a millisecond, so only who uses them pays.
-    if !said.type_changes.is_empty() {
-        builder.types(types(&said.type_changes)?);
+    if !arguments.type_changes.is_empty() {
+        builder.types(types(&arguments.type_changes)?);
     }
     if !off.dot {
         builder.add_custom_ignore_filename(".rgignore");
@@ -156,17 +156,17 @@ pub(super) fn types(changes: &[TypeChange]) -> Result<Types> {
 }
 
 fn globs(settings: &Settings) -> Result<Override> {
-    let said = &settings.said;
-    if said.globs.is_empty() && said.iglobs.is_empty() {
+    let arguments = &settings.arguments;
+    if arguments.globs.is_empty() && arguments.iglobs.is_empty() {
         return Ok(Override::empty());
     }
     let mut builder = OverrideBuilder::new(&settings.folder);
-    builder.case_insensitive(said.glob_case_insensitive)?;
-    for glob in &said.globs {
+    builder.case_insensitive(arguments.glob_case_insensitive)?;
+    for glob in &arguments.globs {
         builder.add(glob)?;
     }
     builder.case_insensitive(true)?;
-    for glob in &said.iglobs {
+    for glob in &arguments.iglobs {
         builder.add(glob)?;
     }
     Ok(builder.build()?)
@@ -178,7 +178,7 @@ fn globs(settings: &Settings) -> Result<Override> {
 /// A malformed glob.
 pub(super) fn pre_globs(settings: &Settings) -> Result<Override> {
     let mut builder = OverrideBuilder::new(&settings.folder);
-    for glob in &settings.said.pre_globs {
+    for glob in &settings.arguments.pre_globs {
         builder.add(glob)?;
     }
     Ok(builder.build()?)

@@ -55,8 +55,8 @@ impl<W: WriteColor> Worker<W> {
     /// # Errors
     /// A preprocessor that is not found, a malformed glob.
     pub(super) fn new(settings: &Settings, matching: Matching, writer: W) -> Result<Worker<W>> {
-        let pre = settings.said.pre.as_ref().map(|path| resolve(path)).transpose()?;
-        let unzip = settings.said.search_zip.then(|| {
+        let pre = settings.arguments.pre.as_ref().map(|path| resolve(path)).transpose()?;
+        let unzip = settings.arguments.search_zip.then(|| {
             let mut builder = DecompressionReaderBuilder::new();
             builder.async_stderr(true);
             builder
@@ -260,24 +260,24 @@ fn resolve(program: &Path) -> Result<PathBuf> {
 }
 
 fn searcher(settings: &Settings) -> Searcher {
-    let said = &settings.said;
-    let terminator = match (said.crlf, said.null_data) {
+    let arguments = &settings.arguments;
+    let terminator = match (arguments.crlf, arguments.null_data) {
         (true, _) => LineTerminator::crlf(),
         (_, true) => LineTerminator::byte(0),
         _ => LineTerminator::byte(b'\n'),
     };
     let mut builder = SearcherBuilder::new();
     builder
-        .max_matches(said.max_count)
+        .max_matches(arguments.max_count)
         .line_terminator(terminator)
-        .invert_match(said.invert_match)
+        .invert_match(arguments.invert_match)
         .line_number(settings.line_number)
-        .multi_line(said.multiline)
-        .stop_on_nonmatch(said.stop_on_nonmatch);
-    if said.around.all {
+        .multi_line(arguments.multiline)
+        .stop_on_nonmatch(arguments.stop_on_nonmatch);
+    if arguments.around.all {
         builder.passthru(true);
     } else {
-        let (before, after) = said.around.lines();
+        let (before, after) = arguments.around.lines();
         builder.before_context(before).after_context(after);
     }
     match settings.encoding() {
@@ -295,10 +295,10 @@ fn searcher(settings: &Settings) -> Searcher {
 fn printer<W: WriteColor>(settings: &Settings, writer: W) -> Printer<W> {
     let without = settings.output == Output::PathsWithout;
     let kind = match settings.output {
-        Output::Json if !settings.said.quiet => return Printer::Json(json(settings, writer)),
-        Output::Lines if !settings.said.quiet => return Printer::Lines(lines(settings, writer)),
-        _ if settings.said.quiet && without => SummaryKind::QuietWithoutMatch,
-        _ if settings.said.quiet => SummaryKind::QuietWithMatch,
+        Output::Json if !settings.arguments.quiet => return Printer::Json(json(settings, writer)),
+        Output::Lines if !settings.arguments.quiet => return Printer::Lines(lines(settings, writer)),
+        _ if settings.arguments.quiet && without => SummaryKind::QuietWithoutMatch,
+        _ if settings.arguments.quiet => SummaryKind::QuietWithMatch,
         Output::Paths => SummaryKind::PathWithMatch,
         Output::PathsWithout => SummaryKind::PathWithoutMatch,
         Output::CountMatches => SummaryKind::CountMatches,
@@ -308,32 +308,32 @@ fn printer<W: WriteColor>(settings: &Settings, writer: W) -> Printer<W> {
 }
 
 fn json<W: WriteColor>(settings: &Settings, writer: W) -> JSON<W> {
-    JSONBuilder::new().replacement(settings.said.replace.clone()).build(writer)
+    JSONBuilder::new().replacement(settings.arguments.replace.clone()).build(writer)
 }
 
 fn lines<W: WriteColor>(settings: &Settings, writer: W) -> Standard<W> {
-    let said = &settings.said;
+    let arguments = &settings.arguments;
     let mut builder = StandardBuilder::new();
     builder
-        .byte_offset(said.byte_offset)
+        .byte_offset(arguments.byte_offset)
         .color_specs(settings.colors.clone())
         .column(settings.column)
         .heading(settings.heading)
         .hyperlink(settings.hyperlink.clone())
-        .max_columns(said.max_columns)
-        .max_columns_preview(said.max_columns_preview)
-        .only_matching(said.only_matching)
+        .max_columns(arguments.max_columns)
+        .max_columns_preview(arguments.max_columns_preview)
+        .only_matching(arguments.only_matching)
         .path(settings.with_filename)
         .path_terminator(settings.path_terminator)
-        .per_match(said.vimgrep)
+        .per_match(arguments.vimgrep)
         .per_match_one_line(true)
-        .replacement(said.replace.clone())
+        .replacement(arguments.replace.clone())
         .separator_context(settings.context_separator.clone())
         .separator_field_context(settings.field_context_separator.clone())
         .separator_field_match(settings.field_match_separator.clone())
-        .separator_path(said.path_separator)
+        .separator_path(arguments.path_separator)
         .stats(settings.stats)
-        .trim_ascii(said.trim);
+        .trim_ascii(arguments.trim);
     // With several threads the writer separates files, as it alone knows their order.
     if settings.threads == 1 {
         builder.separator_search(settings.file_separator.clone());
@@ -344,12 +344,12 @@ fn lines<W: WriteColor>(settings: &Settings, writer: W) -> Standard<W> {
 fn summary<W: WriteColor>(settings: &Settings, kind: SummaryKind, writer: W) -> Summary<W> {
     SummaryBuilder::new()
         .color_specs(settings.colors.clone())
-        .exclude_zero(!settings.said.include_zero)
+        .exclude_zero(!settings.arguments.include_zero)
         .hyperlink(settings.hyperlink.clone())
         .kind(kind)
         .path(settings.with_filename)
         .path_terminator(settings.path_terminator)
-        .separator_path(settings.said.path_separator)
+        .separator_path(settings.arguments.path_separator)
         .stats(settings.stats)
         .build(writer)
 }

@@ -1,6 +1,6 @@
 //! Runs a program under the engine and prints its counts: `run [nothing|counts|filtered|full] PROG
 //! ARGS…`; its children's too with FOLLOW set.
-use event::{FetchFilter, Filter, Record, SetFilter, StoreFilter, Stream};
+use event::{FetchFilter, Filter, PageFilter, Record, SetFilter, StoreFilter, Stream};
 use lightfoot_instrument::{run, Children, Command, Exit, Observer, Options};
 
 #[derive(Default)]
@@ -24,6 +24,7 @@ fn main() {
         instruction_page: None,
         stores: StoreFilter::LikeLoads,
         fetches: FetchFilter::FirstLevel { line_ways: 8, page_ways: 0 },
+        pages: PageFilter::LastOfSet,
     };
     let stream = match arguments.next().expect("a stream").to_str() {
         Some("nothing") => Stream::Nothing,

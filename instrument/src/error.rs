@@ -1,9 +1,9 @@
-//! Why a program could not be run, each with the value that failed and a remedy.
+//! Errors: why a program could not be run, with the value that failed and a remedy.
 
 use std::fmt;
 use std::path::Path;
 
-/// What went wrong.
+/// The kind of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -15,22 +15,21 @@ pub enum ErrorKind {
     NotElf,
     /// An executable for another architecture or word size (126).
     WrongArchitecture,
-    /// A program whose file gives rights, which the kernel withholds from who is traced (126).
+    /// A program whose file gives rights, which the kernel withholds from traced processes (126).
     SetUser,
     /// The system refuses `ptrace` (125).
     PtraceRefused,
     /// The program does something that the engine does not support (125).
     Unsupported,
-    /// A tool asked for what cannot be had, or its analysis failed (125).
+    /// A tool made a request that cannot be met, or its analysis failed (125).
     Tool,
-    /// A system call of ours failed (125).
+    /// A system call of the host failed (125).
     System,
-    /// The program changed memory that the engine keeps in it, so that nothing that was counted is
-    /// true (1).
+    /// The program changed memory of the engine, so its counts cannot be trusted (1).
     MemoryChanged,
 }
 
-/// An error with its sentence.
+/// An error: its kind, and a sentence for the user.
 #[derive(Debug)]
 pub struct Error {
     kind: ErrorKind,

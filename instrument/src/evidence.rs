@@ -1,13 +1,12 @@
-//! What shows that the program changed memory that it shares with the host.
+//! Evidence that the program changed memory that it shares with the host.
 //!
 //! **What.** Rings, contexts and counters are written by generated code, in the program's own
-//! address space: a stray pointer, or a program that means to, can write there too. Every number
-//! that the host reads there is checked against what generated code can have written; the first one
-//! that cannot be true is noted here, by whoever finds it, on the control thread or the observer's.
-//! **Why this way.** One cell that all parts of a run share: the finder needs no way back to the
-//! host, which looks here after each stop. The run then ends with an error, because one number that
-//! is known to be false says that any other may be. **Leaves out** numbers that could be true: a
-//! program can lie plausibly.
+//! address space: a stray pointer or a malicious program can write there too. The host checks every
+//! number that it reads there against the values that generated code can have written. The first
+//! impossible number is noted here, by the control thread or the observer's thread. **Why this
+//! way.** All parts of a run share one cell, and the host reads it after each stop, so no part
+//! needs a way back to the host. The run then ends with an error, because one false number makes
+//! all others doubtful. **Leaves out** forged numbers that are possible.
 
 use crate::error::{Error, ErrorKind};
 use std::fmt;
@@ -18,11 +17,11 @@ use std::sync::{Arc, OnceLock};
 pub(crate) enum Forgery {
     /// A ring's position lies outside of its segment.
     Position(u64),
-    /// There is no such exit.
+    /// The number names no exit.
     Exit(u32),
-    /// A record names what does not exist, or claims what cannot have happened.
+    /// A record names a site or block that does not exist, or an access that cannot have happened.
     Record(u64, u32, u32),
-    /// The program did not have the time to count so far.
+    /// A count is larger than the program had time for.
     Count(u64),
     /// A counter was larger before.
     Backwards(u64, u64),
@@ -64,7 +63,7 @@ impl Evidence {
     /// Notes a forgery; the first one stays.
     #[cold]
     pub(crate) fn note(&self, forgery: Forgery) {
-        // A second one says nothing new.
+        // The first one is enough.
         let _ = self.0.set(forgery);
     }
 
@@ -73,7 +72,7 @@ impl Evidence {
         self.0.get().is_some()
     }
 
-    /// The sentence of a run that has one.
+    /// The error of a run with a forged number.
     pub(crate) fn error(&self) -> Option<Error> {
         let forgery = self.0.get()?;
         let sentence = format!(

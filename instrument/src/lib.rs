@@ -2,18 +2,18 @@
 //! Eustace 1994).
 //!
 //! The host launches the program under ptrace, translates its code block by block into a cache that
-//! both share, and lets it run there. The program holds nothing of ours but generated code:
-//! counters are incremented in line, references are appended to a ring that another thread of the
-//! host analyses while the program runs on. Its stack, heap, libraries and addresses are those of
-//! an uninstrumented run.
+//! both share, and lets it run there. Only generated code and its data are added to the program:
+//! the code increments counters in line and appends references to a ring, which another thread of
+//! the host analyses while the program runs on. Its stack, heap, libraries and addresses are those
+//! of an uninstrumented run.
 //!
 //! Reading order, from the top: [`run`](crate::run()) starts and ends a run; `host` waits for the
 //! program's stops and answers them; `image` is one address space under the engine, and adds up
 //! what was counted. `translate` takes code through its stages: decode, facts, plan, emit, place;
 //! `plan` decides what is recorded and how, `emit` turns that into code with open ends, `cache`
-//! places it and closes them. `code` has the words of machine code, `target` those of the program's
-//! processes. `store` keeps translations on disk. [`profile`] is what comes out; [`tool`] is how to
-//! ask for more.
+//! places it and closes them. `code` has the types of machine code, `target` those of the program's
+//! processes. `store` keeps translations on disk. A run returns a [`profile`]; a [`tool`] can ask
+//! for more.
 
 mod cache;
 mod code;

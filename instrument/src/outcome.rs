@@ -1,6 +1,6 @@
-//! The words of a run: what is asked for, what comes out, who watches.
+//! The types of a run: its options, its outcome, and the observer.
 //!
-//! Types only, below everything that runs a program; [`run`](crate::run()) uses them.
+//! They do nothing by themselves; [`run`](crate::run()) uses them.
 
 use crate::profile::Profile;
 use event::{Record, Stream};
@@ -22,20 +22,21 @@ pub struct Command {
 pub enum Aslr {
     /// Off, so that runs repeat; falls back to on, with a warning, where `personality` is refused.
     Off,
-    /// As natively.
+    /// On, as in a native run.
     On,
 }
 
-/// What becomes of the processes that the program starts.
+/// What the engine does with processes that the program starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Children {
     /// They run natively, uncounted.
     Released,
-    /// They are counted, and so are theirs. Those that the program leaves behind are counted while
-    /// they work, for ten seconds at most, and until all of them have waited for a second; then
+    /// They are counted, and so are their own children. Processes that outlive the program are
+    /// counted until all of them have been idle for a second, but at most for ten seconds. Then
     /// they run on natively, and a warning names them.
     Followed,
-    /// They are counted, and so are theirs; the run ends when the last of them has ended.
+    /// They are counted, and so are their own children; the run ends when the last of them has
+    /// ended.
     Awaited,
 }
 
@@ -51,23 +52,23 @@ impl Children {
 pub enum Threads {
     /// They are counted together.
     Together,
-    /// Each is counted by itself too. Costs a look at all counters when a thread ends.
+    /// Each is also counted by itself. Cost: a pass over all counters when a thread ends.
     Apart,
 }
 
-/// How to run.
+/// The options of a run.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Address randomisation.
     pub aslr: Aslr,
-    /// What is recorded.
+    /// The references that are recorded.
     pub stream: Stream,
-    /// What becomes of child processes. Tools see the program alone, whatever this says.
+    /// What to do with child processes. A tool sees the program only, whatever this says.
     pub children: Children,
     /// Folder in which translations are kept from run to run, of at most a gigabyte, so that a
-    /// program that ran before starts faster; `None`: they are not kept. It is made when it is
-    /// needed; whatever happens to it, runs are right. Not used for tools, full streams and random
-    /// addresses.
+    /// program that ran before starts faster; `None`: they are not kept. The folder is made when it
+    /// is needed, and a run does not depend on whether it can be used. Runs with tools, full
+    /// streams or random addresses do not use it.
     pub translations: Option<PathBuf>,
     /// Whether threads are told apart.
     pub threads: Threads,
@@ -88,13 +89,13 @@ impl Default for Options {
 /// How the program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// With this status.
+    /// It exited with this status.
     Code(i32),
-    /// By this signal.
+    /// It was ended by this signal.
     Signal(i32),
 }
 
-/// What the measurement itself did: why a run took as long as it took.
+/// Statistics of the engine, which explain how long a run took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EngineStats {
     /// Stops for code that was not translated yet, by a direct exit.
@@ -128,15 +129,15 @@ pub struct Process {
     pub parent: Option<usize>,
     /// Arguments of its last exec, or of its parent's.
     pub command: Vec<OsString>,
-    /// How it ended; `None` where it ran on without being counted.
+    /// How it ended; `None` if it ran on without being counted.
     pub exit: Option<Exit>,
-    /// Its images, by index into [`Profile::images`]: one more after each exec. None for a child
-    /// that shared its parent's memory all its life: what it did is the parent's.
+    /// Its images, by index into [`Profile::images`]: one more after each exec. Empty for a child
+    /// that shared its parent's memory all its life, whose counts are the parent's.
     pub images: Vec<u32>,
 }
 
-/// What a thread did by itself, from the exec or the birth that it began with. A child that shares
-/// its parent's memory is one too.
+/// The counts of one thread, from its birth or its exec on. A child that shares its parent's memory
+/// counts as a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Thread {
     /// Its number in records.
@@ -149,54 +150,54 @@ pub struct Thread {
     pub instructions: u64,
     /// Blocks entered.
     pub blocks: u64,
-    /// Loads, but for those of complex references.
+    /// Loads, except those of complex references.
     pub loads: u64,
-    /// Stores, but for those of complex references.
+    /// Stores, except those of complex references.
     pub stores: u64,
 }
 
-/// What happened.
+/// The outcome of a run.
 #[derive(Debug)]
 pub struct Outcome {
     /// How the program ended.
     pub exit: Exit,
-    /// Ended because the user interrupted the measurement: numbers are true up to there.
+    /// Whether the user interrupted the measurement; the numbers are true up to that point.
     pub interrupted: bool,
     /// Wall time from exec to end.
     pub wall: Duration,
-    /// Counts, of all processes.
+    /// The counts of all processes.
     pub profile: Profile,
-    /// The program, and what it started if that was followed, as they were born.
+    /// The program, and the processes that were followed, in the order of their births.
     pub processes: Vec<Process>,
-    /// The threads as they were born, where they were told apart.
+    /// The threads in the order of their births, if the run counted by thread.
     pub threads: Vec<Thread>,
-    /// What the engine did.
+    /// Statistics of the engine.
     pub effort: EngineStats,
     /// Sentences that the user should see (fallbacks, refused features).
     pub warnings: Vec<String>,
 }
 
-/// A look at a run in progress.
+/// The progress of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
-    /// Since exec.
+    /// Time since the exec.
     pub wall: Duration,
     /// Blocks translated so far.
     pub blocks: usize,
 }
 
-/// Who counts what complex references touched, which block counts cannot know.
+/// Which side counts the loads and stores of complex references. Block counts cannot tell them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ComplexCounts {
-    /// The engine, for [`Profile::complex`] and [`Profile::repeats`]: a pass over all records
-    /// before the observer's.
+    /// The engine, which fills in [`Profile::complex`] and [`Profile::repeats`] by a pass over all
+    /// records before the observer's.
     ByEngine,
-    /// The observer, on its own pass: the profile has none.
+    /// The observer, in its own pass; the profile has no such counts.
     ByObserver,
 }
 
-/// Receives what the program emits, on a thread of the host, while the program runs on; where there
-/// is one core for both, while it waits.
+/// Receives the program's records on a thread of the host, while the program runs on. If there is
+/// only one core for both, the program waits meanwhile.
 pub trait Observer: Send {
     /// Records of one thread, in program order.
     fn records(&mut self, thread: u32, records: &[Record]);
@@ -209,12 +210,12 @@ pub trait Observer: Send {
     fn image(&mut self, _number: u32) {}
     /// This image has ended: it will have no more records.
     fn image_ended(&mut self, _number: u32) {}
-    /// Called about ten times a second; where there is one core, as often as the program stops, if
-    /// that is less.
+    /// Called about ten times a second. If there is only one core, it is called after stops only,
+    /// so it may be called less often.
     fn progress(&mut self, _progress: &Progress) {}
 }
 
-/// An observer that looks away.
+/// An observer that ignores everything.
 pub struct Unobserved;
 
 impl Observer for Unobserved {

@@ -1,4 +1,4 @@
-//! What a run leaves behind: every block with its execution count, every site, every module.
+//! The profile of a run: every block with its execution count, every site, every module.
 
 use crate::evidence::Forgery;
 use std::collections::HashMap;
@@ -62,7 +62,7 @@ pub struct Site {
     pub index: u32,
 }
 
-/// All of it.
+/// The counts of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Profile {
     /// Modules seen.
@@ -80,8 +80,8 @@ pub struct Profile {
     pub repeats: Vec<(u32, u64)>,
     /// Loads and stores made by complex references: (site, loads, stores).
     pub complex: Vec<(u32, u64, u64)>,
-    /// For each process image (one more after each exec, and for each forked child that is
-    /// followed) the first of its sites and of its blocks.
+    /// For each process image, the index of its first site and of its first block. Each exec and
+    /// each forked child that is followed starts a new image.
     pub images: Vec<(u32, u32)>,
 }
 
@@ -96,8 +96,8 @@ impl Profile {
 }
 
 /// Whether more plain references were `recorded` than the blocks that ran can have made: one for
-/// each load, store and hint of data, and one for each instruction line. What is cut short counts
-/// whole.
+/// each load, store and hint of data, and one for each instruction line. Blocks that were left in
+/// the middle count as complete.
 pub(crate) fn too_many(profile: &Profile, recorded: u64) -> Option<Forgery> {
     const LINE_BYTES_MIN: u32 = 16;
     const FREE: u64 = 1 << 16;

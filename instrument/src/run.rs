@@ -1,5 +1,6 @@
-//! The one entry point: a command, options, an observer; out comes an outcome.
+//! The entry point: takes a command, options and an observer, and returns an outcome.
 
+use crate::code::resident_pages::ResidentPages;
 use crate::error::{Error, ErrorKind};
 use crate::evidence::Evidence;
 use crate::host::affinity::{self, Binding};
@@ -21,12 +22,12 @@ use std::time::Instant;
 
 /// Runs `command` under the engine until it ends.
 ///
-/// The program's descriptors are the caller's own. While it runs, Ctrl-C reaches it as natively;
+/// The program inherits the caller's descriptors. While it runs, Ctrl-C reaches it as natively, and
 /// the host only notes it. Cost: about 10 ms to start; see `results/` for the slowdown.
 ///
 /// # Errors
-/// When the program cannot be started or traced, or does what the engine does not support; the
-/// program is then killed.
+/// If the program cannot be started or traced, or does something that the engine does not support;
+/// then it is killed.
 pub fn run(command: &Command, options: &Options, observer: &mut dyn Observer) -> Result<Outcome, Error> {
     run_instrumented(command, options, observer, None, None)
 }
@@ -108,8 +109,8 @@ pub(crate) fn run_instrumented(
     Ok(Outcome { exit, interrupted, wall, profile, processes, threads, effort, warnings })
 }
 
-/// Refuses a run for which the limit of address space leaves no room, in the program or here:
-/// contexts take most of it.
+/// Refuses a run if the limit of address space leaves no room for it, in the program or in the
+/// host. Contexts take most of the room.
 fn check_address_space() -> Result<(), Error> {
     const GB: u64 = 1 << 30;
     let needed = context::BYTES * CONTEXTS_MAX as u64;
@@ -124,8 +125,8 @@ fn check_address_space() -> Result<(), Error> {
     ))
 }
 
-/// Ends the program where a thread of the host panics: nobody would look after it any more, and it
-/// may never end by itself.
+/// Ends the program if a thread of the host panics: without the host its stops are not answered,
+/// and it may never end.
 struct EndOfProgram(Option<Handle>);
 
 impl Drop for EndOfProgram {
@@ -136,8 +137,9 @@ impl Drop for EndOfProgram {
     }
 }
 
-/// The stream with filters that a context has room for. Fewer sets drop fewer references, which is
-/// as exact. The in-line filter selects its sets with `pext`: without BMI2 everything is recorded.
+/// The stream with filters for which a context has room. A filter with fewer sets drops fewer
+/// references and is just as exact. The inline filter selects its sets by `pext`, so without BMI2
+/// every reference is recorded.
 fn bounded(stream: Stream) -> Stream {
     let Stream::Filtered(mut filter) = stream else { return stream };
     if !std::arch::is_x86_feature_detected!("bmi2") {
@@ -145,13 +147,18 @@ fn bounded(stream: Stream) -> Stream {
     }
     let at_most = |f: SetFilter, sets: u32| SetFilter { sets: f.sets.min(sets), ..f };
     filter.data = at_most(filter.data, context::LINE_SETS_MAX);
-    filter.data_page = filter.data_page.map(|f| at_most(f, context::PAGE_SETS_MAX));
+    match ResidentPages::of(&filter) {
+        // What cannot be kept whole is recorded whole.
+        Some(pages) if !pages.fits() => return Stream::Full,
+        Some(_) => {}
+        None => filter.data_page = filter.data_page.map(|f| at_most(f, context::PAGE_SETS_MAX)),
+    }
     if let FetchFilter::FirstLevel { line_ways, page_ways } = filter.fetches {
         let fits = |shape: SetFilter, ways: u32| {
             ways > 1 && shape.sets <= KEPT_SETS_MAX && shape.sets * ways <= KEPT_LINES_MAX
         };
         let pages_fit = filter.instruction_page.is_none_or(|shape| fits(shape, page_ways));
-        // What cannot be kept whole is recorded whole.
+        // If a cache is too large to be simulated inline, every reference is recorded.
         return if fits(filter.instruction, line_ways) && pages_fit {
             Stream::Filtered(filter)
         } else {

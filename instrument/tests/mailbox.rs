@@ -1,7 +1,9 @@
 //! Requests of probed programs: only a process of the run is ever attached or patched, whatever a
 //! request names, and a process that knows itself by other numbers is found all the same.
 
-use lightfoot_instrument::probe::{launch, Finder, ModuleInfo, Placement, Plan, ProbeRequest, State};
+use lightfoot_instrument::probe::{
+    launch, Finder, ModuleInfo, Placement, ProbePlan, ProbeRequest, ProbeState,
+};
 use lightfoot_instrument::{Command, Exit, Module, Options};
 use std::path::{Path, PathBuf};
 
@@ -74,13 +76,13 @@ fn compile(name: &str, source: &str) -> PathBuf {
 /// Runs `words` with probes on functions of `file`: its end, what they counted, and what was said.
 fn probed(words: &[&str], file: &Path, wanted: &[&'static str]) -> (Exit, Vec<u64>, Vec<String>) {
     let finder = Nm { wanted: wanted.to_vec(), file: file.to_owned() };
-    let plan = Plan { finder: Box::new(finder), counters: wanted.len(), placement: Placement::Packed };
+    let plan = ProbePlan { finder: Box::new(finder), counters: wanted.len(), placement: Placement::Packed };
     let command =
         Command { program: words[0].into(), arguments: words[1..].iter().map(Into::into).collect() };
     let held = launch(&command, &Options::default(), Some(plan)).unwrap();
     let counters = held.counters().unwrap();
     let ended = held.release().wait().unwrap();
-    assert_eq!(ended.states, vec![State::Patched; wanted.len()]);
+    assert_eq!(ended.states, vec![ProbeState::Patched; wanted.len()]);
     (ended.exit, (0..wanted.len()).map(|n| counters.read(n)).collect(), ended.warnings)
 }
 

@@ -4,7 +4,9 @@
 //! Functions are found with `nm` (binutils): the engine itself reads no symbol tables. Programs
 //! check themselves by their exit status.
 
-use lightfoot_instrument::probe::{launch, Finder, ModuleInfo, Placement, Plan, ProbeRequest, Reason, State};
+use lightfoot_instrument::probe::{
+    launch, Finder, ModuleInfo, Placement, ProbePlan, ProbeRefusal, ProbeRequest, ProbeState,
+};
 use lightfoot_instrument::tool::{run_probed, Report, Summary, Tool};
 use lightfoot_instrument::{Command, Exit, Module, Options};
 use std::collections::HashMap;
@@ -92,9 +94,9 @@ fn compile(name: &str, source: &str, options: &[&str]) -> PathBuf {
     out
 }
 
-fn plan(file: &Path, wanted: &[&'static str], placement: Placement) -> Plan {
+fn plan(file: &Path, wanted: &[&'static str], placement: Placement) -> ProbePlan {
     let finder = Nm { wanted: wanted.to_vec(), file: file.to_owned(), known: HashMap::new() };
-    Plan { finder: Box::new(finder), counters: wanted.len(), placement }
+    ProbePlan { finder: Box::new(finder), counters: wanted.len(), placement }
 }
 
 fn command(program: &Path, arguments: &[&str]) -> Command {
@@ -108,7 +110,7 @@ fn locked(program: &Path, arguments: &[&str], wanted: &[&'static str]) -> (Exit,
     let held = launch(&command(program, arguments), &Options::default(), Some(plan)).unwrap();
     let counters = held.counters().unwrap();
     let ended = held.release().wait().unwrap();
-    assert_eq!(ended.states, vec![State::Patched; wanted.len()]);
+    assert_eq!(ended.states, vec![ProbeState::Patched; wanted.len()]);
     // A container's filter may refuse that; nothing here depends on it.
     let warnings = ended.warnings.iter().filter(|warning| !warning.contains("address randomisation"));
     assert_eq!(warnings.collect::<Vec<_>>(), Vec::<&String>::new());
@@ -122,7 +124,7 @@ fn counted(
     file: &Path,
     wanted: &[&'static str],
     placement: Placement,
-) -> (Exit, Vec<u64>, Vec<State>) {
+) -> (Exit, Vec<u64>, Vec<ProbeState>) {
     let held = launch(&command(program, arguments), &Options::default(), Some(plan(file, wanted, placement)))
         .unwrap();
     let counters = held.counters().unwrap();
@@ -166,7 +168,7 @@ fn no_call_is_lost_by_threads_children_or_closed_descriptors() {
             let (exit, counts, states) =
                 counted(&program, &["8"], &program, &["work", "once", "main"], placement);
             assert_eq!(exit, Exit::Code(7), "{name}");
-            assert_eq!(states, vec![State::Patched; 3], "{name}");
+            assert_eq!(states, vec![ProbeState::Patched; 3], "{name}");
             assert_eq!(counts, [1_801_000, 1, 1], "{name} {placement:?}");
         }
     }
@@ -195,7 +197,7 @@ int main(int count, char **words) {
     let program = compile("opener", source, &[]);
     let (exit, counts, states) =
         counted(&program, &[library.to_str().unwrap()], &library, &["later", "last"], Placement::Packed);
-    assert_eq!((exit, states), (Exit::Code(5), vec![State::Patched; 2]));
+    assert_eq!((exit, states), (Exit::Code(5), vec![ProbeState::Patched; 2]));
     assert_eq!(counts, [300, 300]);
 }
 
@@ -234,18 +236,18 @@ fn what_cannot_be_patched_is_left_alone_and_named() {
         ["relative", "branches", "calls", "shortest", "tail", "inside", "crowded", "register_call", "jumps"];
     let (exit, counts, states) = counted(&program, &[], &program, &wanted, Placement::Packed);
     assert_eq!(exit, Exit::Code(3));
-    assert_eq!(states[..5], vec![State::Patched; 5]);
+    assert_eq!(states[..5], vec![ProbeState::Patched; 5]);
     // relative: by itself, from calls, from register_call and from tail.
     assert_eq!(counts[..5], [12, 6, 3, 3, 3]);
     assert_eq!(counts[5..], [0; 4]);
-    assert!(matches!(states[5], State::Refused(Reason::JumpInside(_))), "{:?}", states[5]);
-    assert!(matches!(states[6], State::Refused(Reason::TooShort(3))), "{:?}", states[6]);
+    assert!(matches!(states[5], ProbeState::Refused(ProbeRefusal::JumpInside(_))), "{:?}", states[5]);
+    assert!(matches!(states[6], ProbeState::Refused(ProbeRefusal::TooShort(3))), "{:?}", states[6]);
     assert!(
-        matches!(&states[7], State::Refused(Reason::Unmovable(_, name)) if name == "call"),
+        matches!(&states[7], ProbeState::Refused(ProbeRefusal::Unmovable(_, name)) if name == "call"),
         "{:?}",
         states[7]
     );
-    assert_eq!(states[8], State::Refused(Reason::IndirectJump));
+    assert_eq!(states[8], ProbeState::Refused(ProbeRefusal::IndirectJump));
 }
 
 struct Nothing;

@@ -5,10 +5,10 @@
 
 use event::file::{Ending, Reader};
 use event::{
-    Access, Check, Decoder, FetchFilter, Filter, Record, RecordKind, ReferenceKind, SetFilter, Sink, Sites,
-    StateLayout, StoreFilter, Stream,
+    Access, Check, Decoder, FetchFilter, Filter, PageFilter, Record, RecordKind, ReferenceKind, SetFilter,
+    Sink, Sites, StateLayout, StoreFilter, Stream,
 };
-use lightfoot_instrument::reference::{self, Ending as StepEnding, Reference};
+use lightfoot_instrument::reference::{self, Reference, StepEnding};
 use lightfoot_instrument::tool::{
     run_named, run_tool, Batch, BlockView, Counter, Event, InstructionView, Instrumenter, Procedure,
     Procedures, Program, References, Register, Report, Requests, Summary, Tool, Transfer, Value, When,
@@ -208,7 +208,7 @@ fn conditional_executions(outcome: &Outcome) -> u64 {
 /// The twin's references by those instructions that `wanted` picks.
 fn twin_references(
     command: &Command,
-    mut wanted: impl FnMut(&reference::Step<'_>) -> bool,
+    mut wanted: impl FnMut(&reference::SingleStep<'_>) -> bool,
 ) -> Vec<Reference> {
     let mut references = Vec::new();
     reference::run(command, &mut |step| {
@@ -296,7 +296,7 @@ fn addresses_are_those_of_the_twin_before_and_after() {
         return;
     }
     let _alone = alone();
-    let listed = |step: &reference::Step<'_>, varying: &HashSet<u64>| !varying.contains(&step.ip);
+    let listed = |step: &reference::SingleStep<'_>, varying: &HashSet<u64>| !varying.contains(&step.ip);
     for name in ["refs_integer.s", "payloads.s", "stack.s", "riprel.s", "segment.s", "flags.s", "signals.s"] {
         let command = build(name);
         for when in [When::Before, When::After] {
@@ -464,6 +464,7 @@ fn events_stand_among_a_streams_records() {
         instruction_page: None,
         stores: StoreFilter::LikeLoads,
         fetches: FetchFilter::FirstLevel { line_ways: 8, page_ways: 0 },
+        pages: PageFilter::LastOfSet,
     };
     for name in ["refs_string.s", "strings.s", "signals.s", "flags.s"] {
         let command = build(name);

@@ -24,7 +24,7 @@ fn main() -> ExitCode {
     }
     let cli = match Cli::read(&all) {
         Ok(cli) => cli,
-        Err(said) => return status(explain(&said, &all)),
+        Err(error) => return status(explain(&error, &all)),
     };
     status(command::run(&cli.command))
 }
@@ -41,16 +41,16 @@ fn status(result: anyhow::Result<u8>) -> ExitCode {
 }
 
 /// Help, the version, or what is wrong with the command line.
-fn explain(said: &clap::Error, all: &[OsString]) -> anyhow::Result<u8> {
-    let wrong = match said.exit_code() {
+fn explain(error: &clap::Error, all: &[OsString]) -> anyhow::Result<u8> {
+    let wrong = match error.exit_code() {
         0 => 0,
         _ if command::runs_a_program(all.get(1)) => exit::FAILURE,
         _ => exit::USAGE,
     };
-    if let Some(sentence) = cli::refusal(said) {
+    if let Some(sentence) = cli::refusal(error) {
         return Err(exit::Failure { status: wrong, sentence }.into());
     }
-    match said.print() {
+    match error.print() {
         // Help that nobody reads is no failure; help that cannot be written is.
         Err(error) if wrong == 0 && error.kind() != ErrorKind::BrokenPipe => {
             Err(anyhow::Error::from(error).context("cannot write to standard output"))

@@ -150,9 +150,9 @@ fn two_static_functions_of_one_name_are_both_counted_by_every_engine() {
     if let Some(trace) = traced(&signal) {
         assert_eq!(totals(&trace), expected);
     }
-    let ghosts = Spec::list(software).unwrap();
-    let ghosts = Request { ghosts, ..request(&program, Engine::Simulated, "") };
-    assert_eq!(totals(&traced(&ghosts).unwrap()), expected);
+    let uncharged = Spec::list(software).unwrap();
+    let simulated = Request { uncharged, ..request(&program, Engine::Simulated, "") };
+    assert_eq!(totals(&traced(&simulated).unwrap()), expected);
 }
 
 #[test]

@@ -116,26 +116,27 @@ fn an_interval_may_be_of_cycles() {
 }
 
 #[test]
-fn ghosts_count_calls_writes_and_lines_and_change_nothing() {
+fn uncharged_metrics_count_calls_writes_and_lines_and_change_nothing() {
     if !bench::repeatable() {
         return;
     }
     let bench = Bench::new();
     let Some(program) = program(&bench) else { return };
     let plain = request(&program, 10_000);
-    let ghosts = Spec::list("fn:work,fn:rare,fn:main,line:source.c:10").unwrap();
-    let haunted = run(&Request { ghosts, ..plain.clone() }).unwrap();
-    sound(&haunted);
+    let uncharged = Spec::list("fn:work,fn:rare,fn:main,line:source.c:10").unwrap();
+    let observed = run(&Request { uncharged, ..plain.clone() }).unwrap();
+    sound(&observed);
     let counts: Vec<u64> =
-        ["fn:work", "fn:rare", "fn:main", "line:source.c:10"].map(|name| total(&haunted, name)).into();
+        ["fn:work", "fn:rare", "fn:main", "line:source.c:10"].map(|name| total(&observed, name)).into();
     assert_eq!(counts, [1000, 10, 1, 1000]);
-    assert_eq!(haunted.header.metrics.last().unwrap().source, Source::Ghost);
+    assert_eq!(observed.header.metrics.last().unwrap().source, Source::UnchargedMetric);
     let plain = run(&plain).unwrap();
-    for (a, b) in plain.records.iter().zip(&haunted.records) {
+    for (a, b) in plain.records.iter().zip(&observed.records) {
         assert_eq!(a.values[..], b.values[..a.values.len()]);
     }
     // Every reference is looked at now; the caches must not notice.
-    let watched = Request { ghosts: Spec::list("var:total,fn:work").unwrap(), ..request(&program, 10_000) };
+    let watched =
+        Request { uncharged: Spec::list("var:total,fn:work").unwrap(), ..request(&program, 10_000) };
     let watched = run(&watched).unwrap();
     sound(&watched);
     assert_eq!(total(&watched, "var:total"), 1000);
@@ -181,7 +182,7 @@ fn the_command_writes_every_format_and_passes_the_status_on() {
     for (format, name) in [("trace", "t.lft"), ("csv", "t.csv"), ("json", "t.json"), ("firefox", "t.profile")]
     {
         let ran = lightfoot()
-            .args(["trace", "--every", "1e4instructions", "--ghost", "fn:work", "--format", format, "-o"])
+            .args(["trace", "--every", "1e4instructions", "--uncharged", "fn:work", "--format", format, "-o"])
             .arg(bench.join(name))
             .arg(&program)
             .run();
@@ -208,14 +209,14 @@ fn what_does_not_exist_is_refused_by_name() {
         ran.said()
     };
     let every = "--every=1e4instructions";
-    let said = refused(&[every, "--ghost", "fn:wrok"]);
+    let said = refused(&[every, "--uncharged", "fn:wrok"]);
     assert!(
         said.contains("there is no function wrok") && said.contains("did you mean fn:prog!work"),
         "{said}"
     );
     let said = refused(&[every, "--hardware", "cyles"]);
     assert!(said.contains("no event cyles") && said.contains("cycles"), "{said}");
-    let said = refused(&[every, "--ghost", "line:source.c:9999"]);
+    let said = refused(&[every, "--uncharged", "line:source.c:9999"]);
     assert!(said.contains("no code for line 9999"), "{said}");
     let said = refused(&["--every", "10ms", "--engine", "simulated"]);
     assert!(said.contains("1e6instructions"), "{said}");
@@ -235,10 +236,10 @@ fn probes_in_the_simulated_machine_cost_what_they_execute() {
     let Some(program) = program(&bench) else { return };
     let plain = run(&request(&program, 10_000)).unwrap();
     let software = Spec::list("fn:work").unwrap();
-    let ghosts = Spec::list("fn:rare,fn:main").unwrap();
+    let uncharged = Spec::list("fn:rare,fn:main").unwrap();
     let probed = |layout| {
         let software = software.clone();
-        run(&Request { software, layout, ghosts: ghosts.clone(), ..request(&program, 10_000) }).unwrap()
+        run(&Request { software, layout, uncharged: uncharged.clone(), ..request(&program, 10_000) }).unwrap()
     };
     let packed = probed(Layout::Packed);
     sound(&packed);
@@ -247,7 +248,7 @@ fn probes_in_the_simulated_machine_cost_what_they_execute() {
     assert_eq!(counts, [1000, 10, 1]);
     let sources: Vec<Source> =
         packed.header.metrics.iter().rev().take(3).map(|metric| metric.source).collect();
-    assert_eq!(sources, [Source::Ghost, Source::Ghost, Source::Software]);
+    assert_eq!(sources, [Source::UnchargedMetric, Source::UnchargedMetric, Source::Software]);
     // The jump there, the increment, the jump back.
     assert_eq!(total(&packed, "instructions"), total(&plain, "instructions") + 3 * 1000);
     assert!(total(&packed, "cycles") > total(&plain, "cycles"));

@@ -37,7 +37,7 @@ pub const FEATURES: &[&str] = &[
 ];
 
 /// The known names among the words of a `flags` line, sorted.
-pub(crate) fn known(flags: &str) -> Vec<String> {
+pub(crate) fn known_flags(flags: &str) -> Vec<String> {
     let words: Vec<&str> = flags.split_whitespace().collect();
     let has = |name: &str| words.contains(&alias(name));
     FEATURES.iter().filter(|name| has(name)).map(|name| name.to_string()).collect()
@@ -90,6 +90,6 @@ mod tests {
 
     #[test]
     fn whole_words_only() {
-        assert_eq!(known("sse2 avx512_bf16 abm avx2foo"), ["lzcnt", "sse2"]);
+        assert_eq!(known_flags("sse2 avx512_bf16 abm avx2foo"), ["lzcnt", "sse2"]);
     }
 }

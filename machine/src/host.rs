@@ -119,7 +119,7 @@ fn features(tree: &Tree) -> (Vec<String>, FieldSource) {
     let flags = value(&info, "flags").or_else(|| value(&info, "Features"));
     match flags {
         Some(flags) => {
-            (feature::known(flags), FieldSource::new("features", Origin::Reported, "/proc/cpuinfo"))
+            (feature::known_flags(flags), FieldSource::new("features", Origin::Reported, "/proc/cpuinfo"))
         }
         None => (feature::detected(), FieldSource::new("features", Origin::Reported, "CPUID")),
     }

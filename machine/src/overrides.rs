@@ -65,8 +65,8 @@ impl Machine {
         let Some(cache) = self.caches.iter().find(|c| c.level == level && c.kind == kind) else { return };
         let name = cache.name();
         let fields = ["size_bytes", "ways", "line_bytes", "replacement", "inclusion", "prefetch"];
-        let said = if split(text).1.is_empty() { &fields[..3] } else { &fields };
-        for field in said {
+        let overridden = if split(text).1.is_empty() { &fields[..3] } else { &fields };
+        for field in overridden {
             let field = format!("cache.{name}.{field}");
             self.sources.retain(|source| source.field != field);
             self.sources.push(FieldSource::new(field, Origin::Declared, format!("--{option} {text}")));

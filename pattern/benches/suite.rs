@@ -32,15 +32,15 @@ fn main() {
         let table: toml::Table = text.parse().unwrap_or_else(|error| panic!("{}: {error}", file.display()));
         let of_another_crate = file.file_name().is_some_and(|name| name == "regex-lite.toml");
         for case in table.get("test").and_then(Value::as_array).into_iter().flatten() {
-            let said = match of_another_crate {
+            let outcome = match of_another_crate {
                 true => Err(Verdict::NotRun("for regex-lite, whose classes are ASCII")),
                 false => run(case),
             };
-            if let Err(Verdict::Differs(how)) = &said {
+            if let Err(Verdict::Differs(how)) = &outcome {
                 failures += 1;
                 println!("{}/{}: {how}", file.display(), string(case, "name"));
             }
-            let kind = match said {
+            let kind = match outcome {
                 Ok(kind) => format!("same: {kind}"),
                 Err(Verdict::Differs(_)) => "differs".to_string(),
                 Err(Verdict::NotRun(reason)) => format!("not run: {reason}"),

@@ -88,8 +88,8 @@ fn silently(result: std::io::Result<()>) -> std::io::Result<()> {
 #[macro_export]
 macro_rules! tell {
     ($($what:tt)*) => {{
-        let said = $crate::terminal::printable_lines(&format!($($what)*));
-        let _ = std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("{said}\n"));
+        let line = $crate::terminal::printable_lines(&format!($($what)*));
+        let _ = std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("{line}\n"));
     }};
 }
 

@@ -70,10 +70,10 @@ impl Page {
     /// What `variable` makes of a terminal of so many columns, 0 where it does not say; `None` is
     /// no terminal.
     fn new(terminal: Option<usize>, variable: impl Fn(&str) -> Option<OsString>) -> Page {
-        let said = variable("COLUMNS").and_then(|columns| columns.to_str()?.trim().parse().ok());
+        let columns = variable("COLUMNS").and_then(|columns| columns.to_str()?.trim().parse().ok());
         let believed = |columns: &usize| *columns >= WIDTH_MIN;
-        let width = said.filter(believed).or(terminal.filter(believed)).unwrap_or(WIDTH);
-        let is = |name: &str, value: &str| variable(name).is_some_and(|said| said == value);
+        let width = columns.filter(believed).or(terminal.filter(believed)).unwrap_or(WIDTH);
+        let is = |name: &str, value: &str| variable(name).is_some_and(|text| text == value);
         let dumb = variable("TERM").is_none_or(|term| term == "dumb") && variable("CI").is_none();
         let forced = variable("CLICOLOR_FORCE").is_some() && !is("CLICOLOR_FORCE", "0");
         let usual = terminal.is_some() && !dumb && !is("CLICOLOR", "0");

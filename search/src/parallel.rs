@@ -21,7 +21,7 @@ pub(crate) fn each<P: Send, R: Send>(parts: Vec<P>, work: impl Fn(P) -> R + Sync
             let others: Vec<_> = parts.map(|part| scope.spawn(move || work(part))).collect();
             let own = own.into_iter().map(work);
             own.chain(others.into_iter().map(|other| match other.join() {
-                Ok(said) => said,
+                Ok(found) => found,
                 Err(panic) => std::panic::resume_unwind(panic),
             }))
             .collect()

@@ -15,6 +15,7 @@
 //! | over more lines; complex | always | all line and page sets of the data side are empty |
 //! | instruction line | unless line *and* page are their sets' last | both are last |
 //! | … under `FirstLevel` | line, page: unless among their sets' last `ways` | both are last |
+//! | data page under `FirstLevel` | unless among its set's last `ways`; lines as without pages | it is last |
 //! | prefetch | never | – |
 //!
 //! (1) A store under `NeverEnter` that is recorded leaves its line's set empty; its page is
@@ -25,7 +26,10 @@
 //! a recorded reference is simulated. **Source:** Mattson et al. 1970 (a re-reference of a stack's
 //! top changes nothing); DESIGN's truth table.
 
-use event::{FetchFilter, Filter, Groups, Record, RecordKind, SetFilter, Step, StoreFilter, CUT_SITE};
+use event::{
+    Access, Complex, FetchFilter, Filter, Groups, Record, RecordKind, SetFilter, StateLayout, Step,
+    StoreFilter, CUT_SITE, WIDE_BYTES,
+};
 
 const EMPTY: u64 = u64::MAX;
 
@@ -166,6 +170,9 @@ pub struct FilterModel {
     stores: StoreFilter,
     data: Lasts,
     data_page: Option<Lasts>,
+    /// The first-level data TLB, where it is kept whole.
+    resident: Option<Kept>,
+    layout: StateLayout,
     fetches: Fetches,
     groups: Groups,
     group: Vec<Record>,
@@ -177,7 +184,9 @@ impl FilterModel {
         FilterModel {
             stores: filter.stores,
             data: Lasts::new(filter.data),
-            data_page: filter.data_page.map(Lasts::new),
+            data_page: filter.last_pages().map(Lasts::new),
+            resident: filter.resident_pages().map(|(shape, ways)| Kept::new(shape, ways)),
+            layout: StateLayout::default(),
             fetches: Fetches::new(filter),
             groups: Groups::default(),
             group: Vec::new(),
@@ -196,10 +205,11 @@ impl FilterModel {
                 }
                 Step::Part => self.group.push(*record),
                 Step::Damaged(_) => self.group.clear(),
-                Step::Whole(..) => {
+                Step::Whole(site, complex) => {
                     out.append(&mut self.group);
                     out.push(*record);
                     self.clear_data();
+                    self.complex_pages(site as u32, &complex, out);
                 }
             }
         }
@@ -210,10 +220,49 @@ impl FilterModel {
             kind @ (RecordKind::Load | RecordKind::Store | RecordKind::Modify) => {
                 let verdict = self.data(kind, record.address, record.code().size_bytes());
                 out.extend((verdict == Verdict::Recorded).then_some(*record));
+                // A read-modify-write is a load and a store.
+                for _ in 0..1 + u32::from(kind == RecordKind::Modify) {
+                    self.pages(record.site() as u32, record.address, record.code().size_bytes(), out);
+                }
             }
             RecordKind::Block if record.site() != CUT_SITE => self.block(record, out),
             RecordKind::Tool => out.push(*record),
             _ => {}
+        }
+    }
+
+    /// The pages of a complex reference.
+    fn complex_pages(&mut self, site: u32, complex: &Complex, out: &mut Vec<Record>) {
+        let Some(page_bytes) = self.resident.as_ref().map(|pages| pages.line_bytes) else { return };
+        let layout = self.layout;
+        complex.stretches(&layout, page_bytes, |references, _| {
+            for &(address, size_bytes, access) in references {
+                if access != Access::Prefetch {
+                    self.pages(site, address, size_bytes, out);
+                }
+            }
+        });
+    }
+
+    /// The pages of a data reference: a record of those that miss a TLB that is kept whole. Of a
+    /// wide reference each line counts by itself, and so does each page.
+    fn pages(&mut self, site: u32, address: u64, size_bytes: u32, out: &mut Vec<Record>) {
+        let Some(pages) = &mut self.resident else { return };
+        let end = address.saturating_add(u64::from(size_bytes.max(1)) - 1);
+        let mut before = None;
+        for page in address / pages.line_bytes..=end / pages.line_bytes {
+            let missed = pages.miss(page * pages.line_bytes);
+            match (missed, before) {
+                (Some(_), Some(first)) if size_bytes <= WIDE_BYTES => {
+                    let first: &mut Record = &mut out[first];
+                    first.extra = 1;
+                }
+                (Some(page), _) => {
+                    before = Some(out.len());
+                    out.extend(Record::new(RecordKind::DataPage, 0, site, page));
+                }
+                (None, _) => {}
+            }
         }
     }
 

@@ -41,7 +41,7 @@ use crate::tally::Tally;
 use crate::touch::{held, Touches, STEP};
 use crate::traffic::{SharedTraffic, Traffic};
 use crate::{Counts, Geometry, GeometryError, Levels, Sharing, StoreMiss, Totals, CACHES_MAX, TLBS_MAX};
-use event::{FetchFilter, Filter, Groups, Record, RecordKind, Sink, StateLayout, Stream};
+use event::{FetchFilter, Groups, Record, RecordKind, Sink, StateLayout, Stream};
 use std::collections::HashMap;
 use thread_run::ThreadRun;
 
@@ -49,6 +49,7 @@ use thread_run::ThreadRun;
 pub struct Hierarchy {
     levels: Levels,
     fetch_records: FetchRecords,
+    data_pages: DataPages,
     layout: StateLayout,
     threads: HashMap<u32, Box<Core>>,
     shared: Shared,
@@ -70,6 +71,15 @@ enum FetchRecords {
     /// A line is used.
     Uses,
     /// A line missed a first level that is kept where the program runs.
+    Misses,
+}
+
+/// What data references mean for the first-level data TLB.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum DataPages {
+    /// Each uses its page.
+    Uses,
+    /// Nothing: `DataPage` records are misses of a TLB that is kept where the program runs.
     Misses,
 }
 
@@ -95,8 +105,12 @@ struct Core {
     tally: Option<Tally>,
     scratch: Box<Scratch>,
     fetch_records: FetchRecords,
-    /// Touches of instruction pages are among those that are staged.
+    data_pages: DataPages,
+    page_bytes: u64,
+    /// Pages that missed are among the touches that are staged.
     page_touches: bool,
+    /// Pages that missed, where those of both sides are recorded.
+    page_misses: Box<Touches>,
     /// The last reference that each level counted.
     counted: [u32; CACHES_MAX],
     counted_tlb: [u32; TLBS_MAX],
@@ -162,6 +176,7 @@ impl Hierarchy {
         Ok(Hierarchy {
             levels: levels.clone(),
             fetch_records: FetchRecords::Uses,
+            data_pages: DataPages::Uses,
             layout: StateLayout::default(),
             threads: HashMap::new(),
             shared: Shared { banks, tally: Tally::default(), traffic: None },
@@ -169,16 +184,21 @@ impl Hierarchy {
         })
     }
 
-    /// An empty hierarchy for a stream that was planned for `levels`: where its `Fetch` and
-    /// `FetchPage` records are misses of a first level that is kept elsewhere, they are counted and
-    /// go on to the outer levels. A full stream in its place is simulated all the same.
+    /// An empty hierarchy for a stream that was planned for `levels`: where its `Fetch`,
+    /// `FetchPage` and `DataPage` records are misses of a first level that is kept elsewhere, they
+    /// are counted and go on to the outer levels. A full stream in its place is simulated all the
+    /// same.
     ///
     /// # Errors
     /// When the levels cannot be simulated.
     pub fn of_stream(levels: &Levels, stream: &Stream) -> Result<Hierarchy, GeometryError> {
         let mut hierarchy = Hierarchy::new(levels)?;
-        if let Stream::Filtered(Filter { fetches: FetchFilter::FirstLevel { .. }, .. }) = stream {
+        let Stream::Filtered(filter) = stream else { return Ok(hierarchy) };
+        if filter.fetches != FetchFilter::LastOfSet {
             hierarchy.fetch_records = FetchRecords::Misses;
+        }
+        if filter.resident_pages().is_some() {
+            hierarchy.data_pages = DataPages::Misses;
         }
         Ok(hierarchy)
     }
@@ -221,14 +241,21 @@ impl Hierarchy {
         let traffic = || self.shared.traffic.is_some().then(|| Traffic::new(&self.levels));
         // A stream that begins with a block is a full one, whatever was planned.
         let is_full = records.first().is_some_and(|record| record.code().kind() == RecordKind::Block);
-        let misses = self.fetch_records == FetchRecords::Misses && !is_full;
-        let new = || match misses {
-            true => Box::new(Core::new(&self.levels).passing_fetches(&self.levels)),
-            false => Box::new(Core { traffic: traffic(), ..Core::new(&self.levels) }),
+        let passes_fetches = self.fetch_records == FetchRecords::Misses && !is_full;
+        let passes_pages = self.data_pages == DataPages::Misses && !is_full;
+        let new = || {
+            let mut core = Core { traffic: traffic(), ..Core::new(&self.levels) };
+            if passes_fetches {
+                core = core.passing_fetches(&self.levels);
+            }
+            if passes_pages {
+                core = Core { data_pages: DataPages::Misses, pages: None, ..core };
+            }
+            core
         };
         let core = self.threads.entry(thread).or_insert_with(|| {
             let tally = (self.tallies == Tallies::PerThread).then(Tally::default);
-            Box::new(Core { tally, ..*new() })
+            Box::new(Core { tally, ..new() })
         });
         let mut run = ThreadRun { core, shared: &mut self.shared, layout: &self.layout };
         run.records(records);
@@ -295,7 +322,10 @@ impl Core {
             traffic: None,
             tally: None,
             fetch_records: FetchRecords::Uses,
+            data_pages: DataPages::Uses,
+            page_bytes: levels.data_tlb.map_or(0, |geometry| geometry.line_bytes.into()),
             page_touches: false,
+            page_misses: Touches::empty(),
             scratch: Scratch::new(),
             counted: [0; CACHES_MAX],
             counted_tlb: [0; TLBS_MAX],

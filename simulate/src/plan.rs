@@ -15,18 +15,24 @@
 //! | set count s, also no power of two | filter with the largest power of two that divides s |
 //! | a TLB of s sets | page filter with the largest power of two that divides s |
 //! | an instruction cache, and TLB if any, of 2 ways or more | the engine keeps both whole (1) |
-//! | another policy than LRU | these filters, but not `FirstLevel` |
+//! | a fully associative data TLB of 2 to 256 entries | the engine keeps it whole (2) |
+//! | another policy than LRU | these filters, but neither side is kept |
 //! | a next-line prefetcher in an outer level | these filters: it sees misses only |
 //! | large pages | a page filter of one entry |
 //! | a prefetcher in a first level; strides; inclusive and exclusive levels | full stream |
 //! | write-back traffic wanted | full stream: which store made a line dirty is not recorded |
 //!
-//! (1) They see instructions only, and the engine knows the lines of code before it runs.
+//! (1) They see instructions only, and the engine knows the lines of code before it runs. (2) Where
+//! it keeps the instruction side too, so that the simulator behind it has no first-level TLB. In
+//! front of one of several sets the page filter drops enough, and costs the program less.
 //!
 //! Source: the truth table of DESIGN's system description; every row is held by `tests/filter.rs`.
 
 use crate::{Geometry, Inclusion, Levels, Outer, Prefetch, StoreMiss};
-use event::{FetchFilter, Filter, SetFilter, StoreFilter, Stream, KEPT_LINES_MAX, KEPT_SETS_MAX};
+use event::{
+    FetchFilter, Filter, PageFilter, SetFilter, StoreFilter, Stream, KEPT_LINES_MAX, KEPT_SETS_MAX,
+    RESIDENT_PAGES_MAX,
+};
 
 /// Sets of a filter at most: 8 bytes each, in the program's own first-level cache.
 pub const FILTER_SETS_MAX: u32 = 1024;
@@ -78,6 +84,7 @@ pub fn plan_levels(levels: &Levels, write_backs: WriteBacks) -> StreamPlan {
         Some(_) => SetFilter { sets: 1, line_bytes: geometry.line_bytes },
         None => filter(geometry),
     };
+    let pages = page_filter(levels, fetches);
     let filter = Filter {
         data,
         instruction,
@@ -85,6 +92,7 @@ pub fn plan_levels(levels: &Levels, write_backs: WriteBacks) -> StreamPlan {
         instruction_page: levels.instruction_tlb.map(|geometry| page(geometry, instruction_filter)),
         stores,
         fetches,
+        pages,
     };
     StreamPlan { stream: Stream::Filtered(filter), why: reason(&filter) }
 }
@@ -133,6 +141,18 @@ fn fetch_filter(levels: &Levels) -> FetchFilter {
     }
 }
 
+/// All of the first-level data TLB, where the engine has room for it and keeps the instruction side
+/// too: then the simulator behind it has no first-level TLB at all.
+fn page_filter(levels: &Levels, fetches: FetchFilter) -> PageFilter {
+    let Some(pages) = levels.data_tlb.filter(|_| levels.is_plain()) else { return PageFilter::LastOfSet };
+    let fits = pages.sets == 1 && (2..=RESIDENT_PAGES_MAX).contains(&pages.ways);
+    let keeps_fetches = fetches != FetchFilter::LastOfSet || levels.instruction_tlb.is_none();
+    match fits && keeps_fetches {
+        true => PageFilter::FirstLevel { ways: pages.ways },
+        false => PageFilter::LastOfSet,
+    }
+}
+
 /// A cache or TLB that is kept whole.
 fn whole(geometry: Geometry) -> SetFilter {
     SetFilter { sets: geometry.sets as u32, line_bytes: geometry.line_bytes }
@@ -153,6 +173,9 @@ fn reason(filter: &Filter) -> String {
     if let FetchFilter::FirstLevel { .. } = filter.fetches {
         why +=
             "; the first level of the instruction side is kept beside the program, which records its misses";
+    }
+    if filter.resident_pages().is_some() {
+        why += "; so is the first-level data TLB";
     }
     if filter.stores == StoreFilter::NeverEnter {
         why += "; stores that miss do not allocate, so stores never enter the filter";

@@ -30,7 +30,7 @@ type Mark = (Option<usize>, Option<*const u8>, Option<u32>);
 #[derive(Default)]
 pub(crate) struct Last {
     marks: Vec<Mark>,
-    spot: Option<u32>,
+    innermost: Option<u32>,
 }
 
 /// Enters the name of the last frame.
@@ -70,8 +70,8 @@ impl Names {
         name?.raw_name().ok().map(|name| name.into_owned())
     }
 
-    /// The place of `address`, entered into `sources`.
-    pub(crate) fn spot(&self, address: u64, sources: &mut Sources) -> Option<u32> {
+    /// The innermost frame of `address`, entered into `sources`.
+    pub(crate) fn frame(&self, address: u64, sources: &mut Sources) -> Option<u32> {
         let mut found = self.context.find_frames(address).skip_all_loads().ok()?;
         let mut frames = Vec::new();
         // The frame that the next one is inlined into; only of that the name is wanted, and names
@@ -87,9 +87,9 @@ impl Names {
         sources.enter(&frames)
     }
 
-    /// [`Names::spot`] of an address behind the `last` one, which most often has the same frames:
+    /// [`Names::frame`] of an address behind the `last` one, which most often has the same frames:
     /// those need no names and no look-up.
-    pub(crate) fn next_spot(&self, address: u64, sources: &mut Sources, last: &mut Last) -> Option<u32> {
+    pub(crate) fn next_frame(&self, address: u64, sources: &mut Sources, last: &mut Last) -> Option<u32> {
         let mut found = self.context.find_frames(address).skip_all_loads().ok()?;
         let (mut depth, mut same) = (0, true);
         while let Ok(Some(frame)) = found.next() {
@@ -104,9 +104,9 @@ impl Names {
         }
         if !same || last.marks.len() > depth {
             last.marks.truncate(depth);
-            last.spot = self.spot(address, sources);
+            last.innermost = self.frame(address, sources);
         }
-        last.spot
+        last.innermost
     }
 
     /// First addresses of the pieces of code of a line, in order; `file` is the end of a path. Of a

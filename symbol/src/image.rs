@@ -169,12 +169,12 @@ impl Image {
     }
 
     /// The source of what lies at `address`.
-    pub(crate) fn spot(&mut self, address: u64, sources: &mut Sources) -> Option<u32> {
-        self.dwarf()?.spot(address, sources)
+    pub(crate) fn frame(&mut self, address: u64, sources: &mut Sources) -> Option<u32> {
+        self.dwarf()?.frame(address, sources)
     }
 
     /// The sources of what lies at ascending addresses.
-    pub(crate) fn spots(
+    pub(crate) fn frames(
         &mut self,
         addresses: impl Iterator<Item = u64>,
         sources: &mut Sources,
@@ -182,7 +182,7 @@ impl Image {
     ) {
         let Some(names) = self.dwarf() else { return addresses.for_each(|_| found(None)) };
         let mut last = dwarf::Last::default();
-        addresses.for_each(|address| found(names.next_spot(address, sources, &mut last)));
+        addresses.for_each(|address| found(names.next_frame(address, sources, &mut last)));
     }
 
     fn dwarf(&mut self) -> Option<&dwarf::Names> {

@@ -4,7 +4,7 @@
 //! | you have | you want | call |
 //! |---|---|---|
 //! | an address and the mapping it lies in | its function | [`Symbolizer::function_at`] |
-//! | instructions of a block | source lines, with inlined frames | [`Symbolizer::spots`] |
+//! | instructions of a block | source lines, with inlined frames | [`Symbolizer::frames`] |
 //! | a tool of the engine | names for it | [`ProgramNames`], to `run_named` |
 //! | a file | all names that it holds, and where they are | [`Listing::read`] |
 //! | a mangled name | the name as the programmer wrote it | [`demangle`], [`Spellings`] |
@@ -14,8 +14,8 @@
 //! (named by DWARF, else `prog+0x1234`), and the gaps between all of these. The unwind tables make
 //! a stripped program readable: they still say where each function starts. Each file is read once;
 //! an address costs one binary search, and unwind tables and DWARF are read only when an address
-//! needs them. Source lines come from DWARF alone: [`Symbolizer::spots`] answers for a block of
-//! instructions, most of which have the line of the one before; [`Symbolizer::spot`] is its slow
+//! needs them. Source lines come from DWARF alone: [`Symbolizer::frames`] answers for a block of
+//! instructions, most of which have the line of the one before; [`Symbolizer::frame`] is its slow
 //! twin for one address.
 //!
 //! Deliberately absent: split debug information (`.dwo`), names of generated code
@@ -45,7 +45,7 @@ pub use demangle::demangle;
 pub use listing::{Kind, Listing, Named};
 pub use names::ProgramNames;
 pub use numbers::{ByNumber, Multiply};
-pub use source::{Sources, Spot, UNKNOWN};
+pub use source::{SourceFrame, Sources, UNKNOWN};
 pub use spelling::{may_include, Spellings};
 pub use symbolizer::{Function, FunctionRange, Library, Symbolizer};
 

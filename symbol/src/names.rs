@@ -36,9 +36,9 @@ impl Procedures for ProgramNames {
 
     /// The innermost frame's line, where code was inlined.
     fn line(&mut self, module: &Module, address: u64) -> Option<SourceLine> {
-        let spot = self.symbols.spot(module, address)?;
+        let frame = self.symbols.frame(module, address)?;
         let sources = self.symbols.sources();
-        let innermost = sources.chain(spot).next()?;
+        let innermost = sources.chain(frame).next()?;
         let file = sources.files().get(innermost.file as usize)?.clone();
         Some(SourceLine { file, line: innermost.line })
     }

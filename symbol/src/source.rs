@@ -1,10 +1,10 @@
-//! Source lines: interned places, each with the places that it is inlined into.
+//! Source lines: interned frames, each with the frame that it is inlined into.
 //!
-//! A place is what a debugger shows as one frame. The frames of an address form a chain from the
-//! innermost outwards, and chains share their outer ends, so that a place is a file, a line, the
-//! function whose body it is where that was inlined, and the number of the place that it was
-//! inlined at. Line 0 and missing files, which compilers emit for code without a source, make no
-//! place: such code is counted as unknown, not guessed.
+//! The frames of an address, as a debugger shows them, form a chain from the innermost outwards.
+//! Chains share their outer ends, so a [`SourceFrame`] holds a file, a line, the inlined function
+//! whose body the line belongs to, and the number of the frame that it was inlined at. Line 0 and
+//! missing files, which compilers emit for code without a source, make no frame: such code is
+//! counted as unknown, not guessed.
 
 use crate::numbers::Multiply;
 use std::collections::hash_map::RandomState;
@@ -14,16 +14,17 @@ use std::hash::{BuildHasher, BuildHasherDefault, Hash};
 /// A file that nobody knows.
 pub const UNKNOWN: &str = "???";
 
-/// A place in the source; all numbers are those of [`Sources`].
+/// One frame of an address: a source line, and where it was inlined. All numbers are those of
+/// [`Sources`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Spot {
+pub struct SourceFrame {
     /// Index into [`Sources::files`].
     pub file: u32,
     /// Line, from 1.
     pub line: u32,
     /// Index into [`Sources::names`]: the function whose body this is, where it was inlined.
     pub inlined: Option<u32>,
-    /// The place that it was inlined at, in the next function outwards.
+    /// The frame that it was inlined at, in the next function outwards.
     pub caller: Option<u32>,
 }
 
@@ -58,12 +59,12 @@ impl<T: Clone + Eq + Hash, S: BuildHasher> Interned<T, S> {
     }
 }
 
-/// All places that were asked for.
+/// All frames that were asked for.
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
     files: Interned<String>,
     names: Interned<String>,
-    spots: Interned<Spot, BuildHasherDefault<Multiply>>,
+    frames: Interned<SourceFrame, BuildHasherDefault<Multiply>>,
     /// The file that was entered last: most addresses lie in the file of the one before.
     last_file: u32,
 }
@@ -79,14 +80,14 @@ impl Sources {
         &self.names.all
     }
 
-    /// The place with this number.
-    pub fn spot(&self, number: u32) -> Spot {
-        self.spots.all[number as usize]
+    /// The frame with this number.
+    pub fn frame(&self, number: u32) -> SourceFrame {
+        self.frames.all[number as usize]
     }
 
-    /// The chain of places from `number` outwards, itself first.
-    pub fn chain(&self, number: u32) -> impl Iterator<Item = Spot> + '_ {
-        std::iter::successors(Some(self.spot(number)), |spot| spot.caller.map(|caller| self.spot(caller)))
+    /// The chain of frames from `number` outwards, itself first.
+    pub fn chain(&self, number: u32) -> impl Iterator<Item = SourceFrame> + '_ {
+        std::iter::successors(Some(self.frame(number)), |frame| frame.caller.map(|caller| self.frame(caller)))
     }
 
     fn file(&mut self, path: &str) -> u32 {
@@ -96,20 +97,21 @@ impl Sources {
         self.last_file
     }
 
-    /// The place of frames that come innermost first; `None` where the innermost has no line.
+    /// The number of the first of `frames`, which come innermost first; `None` where the first has
+    /// no line.
     pub(crate) fn enter(&mut self, frames: &[Frame<'_>]) -> Option<u32> {
         let known = |frame: &Frame<'_>| frame.line.unwrap_or(0) > 0 && frame.file.is_some();
         frames.first().filter(|frame| known(frame))?;
         let mut caller = None;
         for (index, frame) in frames.iter().enumerate().rev() {
             let inlined = if index + 1 < frames.len() { frame.function.clone() } else { None };
-            let spot = Spot {
+            let entered = SourceFrame {
                 file: self.file(frame.file.unwrap_or(UNKNOWN)),
                 line: frame.line.unwrap_or(0),
                 inlined: inlined.map(|name| self.names.number(name)),
                 caller,
             };
-            caller = Some(self.spots.number(spot));
+            caller = Some(self.frames.number(entered));
         }
         caller
     }
@@ -129,21 +131,21 @@ mod tests {
         let first = sources.enter(&[frame("inner", 3), frame("outer", 10)]).unwrap();
         let second = sources.enter(&[frame("inner", 4), frame("outer", 10)]).unwrap();
         assert_ne!(first, second);
-        assert_eq!(sources.spot(first).caller, sources.spot(second).caller);
-        let chain: Vec<u32> = sources.chain(first).map(|spot| spot.line).collect();
+        assert_eq!(sources.frame(first).caller, sources.frame(second).caller);
+        let chain: Vec<u32> = sources.chain(first).map(|frame| frame.line).collect();
         assert_eq!(chain, [3, 10]);
         assert_eq!(sources.names(), ["inner"]);
         assert_eq!(sources.enter(&[frame("inner", 3), frame("outer", 10)]), Some(first));
     }
 
     #[test]
-    fn lies_make_no_place() {
+    fn lies_make_no_frame() {
         let mut sources = Sources::default();
         assert_eq!(sources.enter(&[]), None);
         assert_eq!(sources.enter(&[frame("f", 0)]), None);
         assert_eq!(sources.enter(&[Frame { file: None, ..frame("f", 7) }]), None);
         // A call site that is not known leaves the inner line what it is.
-        let spot = sources.enter(&[frame("f", 7), Frame { line: None, ..frame("g", 0) }]).unwrap();
-        assert_eq!(sources.spot(spot).line, 7);
+        let number = sources.enter(&[frame("f", 7), Frame { line: None, ..frame("g", 0) }]).unwrap();
+        assert_eq!(sources.frame(number).line, 7);
     }
 }

@@ -63,11 +63,11 @@ pub struct Symbolizer {
     functions: Vec<Function>,
     sources: Sources,
     /// By library and address in its file.
-    spots: ByNumber<(usize, u64), Option<u32>>,
-    /// Blocks by library and address of their first instruction: where in the list the places of
+    frames: ByNumber<(usize, u64), Option<u32>>,
+    /// Blocks by library and address of their first instruction: where in the list the frames of
     /// their instructions begin, and how many there are.
     blocks: ByNumber<(usize, u64), (usize, usize)>,
-    spots_of_blocks: Vec<Option<u32>>,
+    frames_of_blocks: Vec<Option<u32>>,
 }
 
 impl Symbolizer {
@@ -110,19 +110,19 @@ impl Symbolizer {
 
     /// The source of the instruction at `ip`, as a number of [`Symbolizer::sources`]; `None` where
     /// debug information does not say.
-    pub fn spot(&mut self, module: &Module, ip: u64) -> Option<u32> {
+    pub fn frame(&mut self, module: &Module, ip: u64) -> Option<u32> {
         let index = self.library(&module.path);
         let image = self.libraries[index].image.as_mut()?;
         let address = image.link_address(ip.wrapping_sub(module.start).wrapping_add(module.file_offset))?;
         let sources = &mut self.sources;
-        *self.spots.entry((index, address)).or_insert_with(|| image.spot(address, sources))
+        *self.frames.entry((index, address)).or_insert_with(|| image.frame(address, sources))
     }
 
     /// Appends to `out` the sources of instructions of a block at `ip`, by their offsets from
     /// there, which ascend.
     ///
     /// Copies of a block, and those of other processes, share one look-up.
-    pub fn spots(
+    pub fn frames(
         &mut self,
         module: &Module,
         ip: u64,
@@ -138,17 +138,17 @@ impl Symbolizer {
             return out.extend(std::iter::repeat_n(None, count));
         };
         let known = self.blocks.get(&(index, first)).filter(|(_, known)| *known >= count);
-        let start = known.map_or(self.spots_of_blocks.len(), |(start, _)| *start);
+        let start = known.map_or(self.frames_of_blocks.len(), |(start, _)| *start);
         if known.is_none() {
-            image.spots(offsets.map(|offset| first + u64::from(offset)), &mut self.sources, |spot| {
-                self.spots_of_blocks.push(spot);
+            image.frames(offsets.map(|offset| first + u64::from(offset)), &mut self.sources, |frame| {
+                self.frames_of_blocks.push(frame);
             });
             self.blocks.insert((index, first), (start, count));
         }
-        out.extend_from_slice(&self.spots_of_blocks[start..][..count]);
+        out.extend_from_slice(&self.frames_of_blocks[start..][..count]);
     }
 
-    /// The places that [`Symbolizer::spot`] and [`Symbolizer::spots`] gave.
+    /// The frames that [`Symbolizer::frame`] and [`Symbolizer::frames`] gave.
     pub fn sources(&self) -> &Sources {
         &self.sources
     }

@@ -1,7 +1,7 @@
 //! Real files: this test itself, the vdso, and a C program with and without its symbols.
 
 use crate::elf::File;
-use crate::{plt, vdso, Spot, Symbolizer};
+use crate::{plt, vdso, SourceFrame, Symbolizer};
 use instrument::Module;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -115,18 +115,16 @@ fn code_without_a_file_is_one_function() {
     assert_eq!(symbols.functions().len(), 2);
 }
 
-/// Every frame of a place, as texts: numbers depend on what was asked before.
-fn frames(symbols: &Symbolizer, spot: Option<u32>) -> Vec<(String, u32, Option<String>)> {
+/// The chain that starts with a frame, as texts: numbers depend on what was asked before.
+fn frames(symbols: &Symbolizer, number: Option<u32>) -> Vec<(String, u32, Option<String>)> {
     let sources = symbols.sources();
-    let frame = |spot: Spot| {
-        let inlined = spot.inlined.map(|name| sources.names()[name as usize].clone());
-        (sources.files()[spot.file as usize].clone(), spot.line, inlined)
+    let frame = |frame: SourceFrame| {
+        let inlined = frame.inlined.map(|name| sources.names()[name as usize].clone());
+        (sources.files()[frame.file as usize].clone(), frame.line, inlined)
     };
-    spot.map(|spot| sources.chain(spot).map(frame).collect()).unwrap_or_default()
+    number.map(|number| sources.chain(number).map(frame).collect()).unwrap_or_default()
 }
 
-/// The slow twin asks for one address after the other; this program is Rust, of which much is
-/// inlined.
 /// Compiles a program whose two hundred functions are made of functions that are inlined there,
 /// with debug information.
 fn with_inlined_functions(folder: &Path) -> PathBuf {
@@ -147,8 +145,9 @@ fn with_inlined_functions(folder: &Path) -> PathBuf {
     program
 }
 
+/// Compares the look-up of whole blocks with its slow twin, which takes one address at a time.
 #[test]
-fn places_of_a_block_are_those_of_its_instructions() {
+fn frames_of_a_block_are_those_of_its_instructions() {
     use object::{Object, ObjectSection};
     let folder = tempfile::tempdir().unwrap();
     let path = with_inlined_functions(folder.path());
@@ -164,13 +163,13 @@ fn places_of_a_block_are_those_of_its_instructions() {
         for count in [20, 7, 40] {
             let offsets = || (0..count as u16).map(|offset| offset * 3);
             found.clear();
-            fast.spots(&module, ip, offsets(), &mut found);
+            fast.frames(&module, ip, offsets(), &mut found);
             assert_eq!(found.len(), count);
-            for (offset, spot) in offsets().zip(&found) {
-                let expected = slow.spot(&module, ip + u64::from(offset));
+            for (offset, frame) in offsets().zip(&found) {
+                let expected = slow.frame(&module, ip + u64::from(offset));
                 let expected = frames(&slow, expected);
                 inlined += usize::from(expected.len() > 1);
-                assert_eq!(frames(&fast, *spot), expected, "{ip:#x} + {offset}");
+                assert_eq!(frames(&fast, *frame), expected, "{ip:#x} + {offset}");
             }
         }
     }

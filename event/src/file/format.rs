@@ -2,7 +2,8 @@
 //! the format.
 
 use crate::{
-    FetchFilter, Filter, SetFilter, StateAlignment, StateComponent, StateLayout, StoreFilter, Stream,
+    FetchFilter, Filter, PageFilter, SetFilter, StateAlignment, StateComponent, StateLayout, StoreFilter,
+    Stream,
 };
 
 pub(super) const MAGIC: [u8; 8] = *b"lfstream";
@@ -55,7 +56,8 @@ impl Header {
                     words[1 + 2 * index] = shape.map_or(0, |shape| shape.sets);
                     words[2 + 2 * index] = shape.map_or(0, |shape| shape.line_bytes);
                 }
-                words[9] = u32::from(filter.stores == StoreFilter::NeverEnter);
+                let ways = filter.resident_pages().map_or(0, |(_, ways)| ways);
+                words[9] = u32::from(filter.stores == StoreFilter::NeverEnter) | ways << 16;
                 if let FetchFilter::FirstLevel { line_ways, page_ways } = filter.fetches {
                     words[10] = line_ways | page_ways << 16;
                 }
@@ -83,6 +85,11 @@ impl Header {
             0 => FetchFilter::LastOfSet,
             ways => FetchFilter::FirstLevel { line_ways: ways & 0xffff, page_ways: ways >> 16 },
         };
+        let pages = match words[9] >> 16 {
+            0 => PageFilter::LastOfSet,
+            _ if shapes[2].is_none() => return None,
+            ways => PageFilter::FirstLevel { ways },
+        };
         let stream = match words[0] {
             0 => Stream::Counts,
             1 => Stream::Filtered(Filter {
@@ -90,8 +97,9 @@ impl Header {
                 instruction: shapes[1]?,
                 data_page: shapes[2],
                 instruction_page: shapes[3],
-                stores: if words[9] == 0 { StoreFilter::LikeLoads } else { StoreFilter::NeverEnter },
+                stores: if words[9] & 0xffff == 0 { StoreFilter::LikeLoads } else { StoreFilter::NeverEnter },
                 fetches,
+                pages,
             }),
             2 => Stream::Full,
             3 => Stream::Nothing,

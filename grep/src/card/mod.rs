@@ -61,26 +61,26 @@ pub(super) fn choose(settings: &Settings, regex: &Regex) -> Choice {
             "no file that was named can be read, so the processor's rate is not known",
         ));
     };
-    let here = bytes as f64 / rate / threads as f64;
-    if here < LEAST_SECONDS {
+    let processor_seconds = bytes as f64 / rate / threads as f64;
+    if processor_seconds < LEAST_SECONDS {
         return Choice::no(format!(
-            "the processor needs about {here:.2} s for {bytes} bytes on {threads} threads, at {:.2} GB/s each as measured, and a card longer to start",
+            "the processor needs about {processor_seconds:.2} s for {bytes} bytes on {threads} threads, at {:.2} GB/s each as measured, and a card longer to start",
             rate / 1e9
         ));
     }
     match Rates::of_this_machine(folder().as_deref()) {
-        Ok(rates) => decide(bytes, operations, here, &rates),
+        Ok(rates) => decide(bytes, operations, processor_seconds, &rates),
         Err(error) => Choice::no(error.to_string()),
     }
 }
 
 /// The choice by measured rates.
-fn decide(bytes: u64, operations: usize, here: f64, rates: &Rates) -> Choice {
-    let there = rates.seconds(bytes, operations);
+fn decide(bytes: u64, operations: usize, processor_seconds: f64, rates: &Rates) -> Choice {
+    let card_seconds = rates.seconds(bytes, operations);
     let why = format!(
-        "{bytes} bytes and {operations} operations take about {here:.2} s here and {there:.2} s there, by rates measured on this machine ({rates})"
+        "{bytes} bytes and {operations} operations take about {processor_seconds:.2} s here and {card_seconds:.2} s there, by rates measured on this machine ({rates})"
     );
-    Choice { wins: there < here, why }
+    Choice { wins: card_seconds < processor_seconds, why }
 }
 
 /// Bytes per second of one thread at the beginning of a file, once it has been read.

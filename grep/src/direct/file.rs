@@ -98,7 +98,7 @@ impl Direct {
         let probe = if checks_lines { &text[..text.len().min(PROBE_BYTES)] } else { text };
         match memchr::memchr(0, probe).filter(|_| !self.text) {
             None => Some(self.text(haystack, text, checks_lines, out)),
-            // Without a match in front of the NUL byte nothing is said of the file.
+            // Without a match in front of the NUL byte nothing is printed of the file.
             Some(at) if self.quits(haystack) && !self.any(&text[..at]) => Some(Ok(SearchOutcome::default())),
             Some(_) => None,
         }

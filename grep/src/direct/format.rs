@@ -19,7 +19,7 @@ impl Format {
             with_path: settings.with_filename,
             heading: settings.heading,
             line_number: settings.line_number,
-            byte_offset: settings.said.byte_offset,
+            byte_offset: settings.arguments.byte_offset,
             separator: settings.field_match_separator.clone(),
             path_terminator: settings.path_terminator,
         }

@@ -41,7 +41,7 @@ pub(crate) struct Direct {
     pub(super) searches_binary: bool,
     pub(super) sniff: bool,
     pub(super) include_zero: bool,
-    /// As many as the system offers where nothing is said.
+    /// `None`: as many as the system offers.
     pub(super) threads: Option<usize>,
     /// Programs for texts in which many lines match.
     pub(super) dense: Arc<OnceLock<Option<Dense>>>,
@@ -52,13 +52,13 @@ impl Direct {
     /// The direct path for these settings, where it can do what they ask.
     pub(crate) fn new(settings: &Settings, matching: &Matching) -> Option<Direct> {
         let Matching::Query(query) = matching else { return None };
-        let said = &settings.said;
+        let arguments = &settings.arguments;
         // Separators between files need to know of both paths' results; with several threads the
         // writer adds them.
         let separated = settings.threads == 1 && settings.file_separator.is_some();
         let answer = answer(settings)?;
         let spans = matches!(answer, Answer::Matches | Answer::CountMatches);
-        let empty = spans && (query.main().can_be_empty() || said.invert_match);
+        let empty = spans && (query.main().can_be_empty() || arguments.invert_match);
         // Colours come from the terminal too, not from flags alone.
         let colored = settings.color != Color::Never;
         if !flag::direct_implements(flag::FLAGS, settings) || colored || separated || empty {
@@ -68,15 +68,15 @@ impl Direct {
             query: query.clone(),
             answer,
             format: Format::new(settings),
-            invert: said.invert_match,
-            max_count: said.max_count,
+            invert: arguments.invert_match,
+            max_count: arguments.max_count,
             as_mapped: settings.as_mapped,
-            text: said.binary == Binary::Text,
-            quits: said.binary == Binary::Auto
+            text: arguments.binary == Binary::Text,
+            quits: arguments.binary == Binary::Auto
                 && !matches!(answer, Answer::PathWithout | Answer::QuietWithout),
-            searches_binary: said.binary == Binary::Search,
-            sniff: matches!(said.encoding, Encoding::Auto),
-            include_zero: said.include_zero,
+            searches_binary: arguments.binary == Binary::Search,
+            sniff: matches!(arguments.encoding, Encoding::Auto),
+            include_zero: arguments.include_zero,
             threads: if settings.one_file { settings.file_threads } else { Some(1) },
             dense: Arc::default(),
             buffer: Vec::new(),
@@ -115,14 +115,14 @@ fn answer(settings: &Settings) -> Option<Answer> {
     let without = settings.output == Output::PathsWithout;
     Some(match settings.output {
         Output::Json => return None,
-        _ if settings.said.quiet => {
+        _ if settings.arguments.quiet => {
             if without {
                 Answer::QuietWithout
             } else {
                 Answer::Quiet
             }
         }
-        Output::Lines if settings.said.only_matching => Answer::Matches,
+        Output::Lines if settings.arguments.only_matching => Answer::Matches,
         Output::Lines => Answer::Lines,
         Output::Count => Answer::Count,
         Output::CountMatches => Answer::CountMatches,

@@ -212,7 +212,7 @@ impl Direct {
             Answer::Lines | Answer::Matches => self.print_stream(path, stream, out)?,
             Answer::Count | Answer::CountMatches => {
                 let count = self.count_stream(stream)?;
-                // Of a file that turned out to be binary no number is said.
+                // A file that turned out to be binary has no number.
                 if !stream.has_quit() {
                     return self.say_count(path, count, out);
                 }
@@ -289,9 +289,9 @@ impl Direct {
             }
         }
         if let Some(at) = stream.nul.filter(|_| any) {
-            let said =
+            let notice =
                 if stream.has_quit() { self.format.stopped(path, at) } else { self.format.binary(path, at) };
-            out.write_all(&said)?;
+            out.write_all(&notice)?;
         }
         Ok(any)
     }

@@ -38,7 +38,7 @@ pub(super) fn all(groups: &[Group]) -> impl Iterator<Item = &'static Flag> + '_ 
 
 /// Whether the direct path implements every flag that was given.
 pub(super) fn direct_implements(groups: &[Group], settings: &Settings) -> bool {
-    settings.said.given.iter().all(|long| {
+    settings.arguments.given.iter().all(|long| {
         all(groups).find(|flag| flag.long == *long).is_some_and(|flag| flag.paths.direct(settings))
     })
 }

@@ -21,7 +21,7 @@ fn sort(name: &str, reverse: bool) -> Result<Option<Sort>> {
 
 /// Whether lines around matches are not printed.
 fn no_context(settings: &Settings) -> bool {
-    !settings.said.around.all && settings.said.around.lines() == (0, 0)
+    !settings.arguments.around.all && settings.arguments.around.lines() == (0, 0)
 }
 
 const ORDERS: &[&str] = &["none", "path", "modified", "accessed", "created"];
@@ -175,7 +175,7 @@ pub(super) const FLAGS: &[Flag] = &[
     ),
     Flag::taking(
         "hyperlink-format",
-        BothWhere(|settings| settings.said.hyperlink_format.is_empty()),
+        BothWhere(|settings| settings.arguments.hyperlink_format.is_empty()),
         "FORMAT",
         "How paths become hyperlinks, or a format's name.",
         |a, given| {
@@ -210,7 +210,7 @@ pub(super) const FLAGS: &[Flag] = &[
     .short('n'),
     Flag::taking(
         "max-columns",
-        BothWhere(|settings| settings.said.max_columns.is_none()),
+        BothWhere(|settings| settings.arguments.max_columns.is_none()),
         "N",
         "Leave out lines longer than this; 0 is no limit.",
         |a, given| {
@@ -257,7 +257,7 @@ pub(super) const FLAGS: &[Flag] = &[
     .short('o'),
     Flag::taking(
         "path-separator",
-        BothWhere(|settings| settings.said.path_separator.is_none_or(|byte| byte == b'/')),
+        BothWhere(|settings| settings.arguments.path_separator.is_none_or(|byte| byte == b'/')),
         "BYTE",
         "What separates the parts of a printed path.",
         |a, given| {
@@ -339,7 +339,7 @@ pub(super) const FLAGS: &[Flag] = &[
     .negated("no-stats"),
     Flag::switch(
         "trim",
-        BothWhere(|settings| !settings.said.trim),
+        BothWhere(|settings| !settings.arguments.trim),
         "Leave out white space at the beginning of lines.",
         |a, given| {
             a.trim = given.on();

@@ -7,7 +7,7 @@ use crate::settings::Settings;
 
 /// Whether PCRE2 was not asked for by name.
 fn no_pcre2(settings: &Settings) -> bool {
-    settings.said.engine != Engine::Pcre2
+    settings.arguments.engine != Engine::Pcre2
 }
 
 pub(super) const FLAGS: &[Flag] = &[
@@ -38,7 +38,7 @@ pub(super) const FLAGS: &[Flag] = &[
     .short('s'),
     Flag::switch(
         "crlf",
-        BothWhere(|settings| !settings.said.crlf),
+        BothWhere(|settings| !settings.arguments.crlf),
         "Lines may end with a carriage return and a line feed.",
         |a, given| {
             a.crlf = given.on();
@@ -97,7 +97,7 @@ pub(super) const FLAGS: &[Flag] = &[
     .short('x'),
     Flag::switch(
         "multiline",
-        BothWhere(|settings| !settings.said.multiline),
+        BothWhere(|settings| !settings.arguments.multiline),
         "A match may span lines.",
         |a, given| {
             a.multiline = given.on();
@@ -138,7 +138,7 @@ pub(super) const FLAGS: &[Flag] = &[
     ),
     Flag::switch(
         "null-data",
-        BothWhere(|settings| !settings.said.null_data),
+        BothWhere(|settings| !settings.arguments.null_data),
         "Lines end with a NUL byte.",
         |a, _| {
             a.null_data = true;

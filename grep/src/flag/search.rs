@@ -12,7 +12,7 @@ pub(super) const FLAGS: &[Flag] = &[
     .negated("no-binary"),
     Flag::taking(
         "encoding",
-        BothWhere(|settings| !matches!(settings.said.encoding, Encoding::From(_))),
+        BothWhere(|settings| !matches!(settings.arguments.encoding, Encoding::From(_))),
         "ENCODING",
         "The files' encoding: a label, auto or none.",
         |a, given| {
@@ -47,7 +47,7 @@ pub(super) const FLAGS: &[Flag] = &[
     .negated("no-mmap"),
     Flag::taking(
         "pre",
-        BothWhere(|settings| settings.said.pre.is_none()),
+        BothWhere(|settings| settings.arguments.pre.is_none()),
         "COMMAND",
         "Search what this command prints, given a file's path and content.",
         |a, given| {
@@ -72,7 +72,7 @@ pub(super) const FLAGS: &[Flag] = &[
     ),
     Flag::switch(
         "search-zip",
-        BothWhere(|settings| !settings.said.search_zip),
+        BothWhere(|settings| !settings.arguments.search_zip),
         "Search compressed files, by the programs of their formats.",
         |a, given| {
             a.search_zip = given.on();

@@ -126,8 +126,8 @@ const SHOUT: &[Flag] = &[Flag::switch("shout", Paths::General, "Print lines in c
 #[test]
 fn a_new_flag_is_one_entry() {
     let groups = [Group { title: "More", flags: SHOUT }, Group { title: "Search", flags: search::FLAGS }];
-    assert!(!settings(&groups, "").said.trim && settings(&groups, "--shout").said.trim);
-    assert!(!settings(&groups, "-! --no-shout").said.trim);
+    assert!(!settings(&groups, "").arguments.trim && settings(&groups, "--shout").arguments.trim);
+    assert!(!settings(&groups, "-! --no-shout").arguments.trim);
     // Nobody has told the direct path of it.
     assert!(direct_implements(&groups, &settings(&groups, "-a")));
     assert!(!direct_implements(&groups, &settings(&groups, "-a --shout")));

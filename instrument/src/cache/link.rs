@@ -1,10 +1,29 @@
-//! Links: what leads to a fragment, and how it is led elsewhere.
+//! Links: how an exit comes to lead to a fragment, and how it is led elsewhere later.
 //!
-//! An exit whose target has no code yet leads through a cold stub to the host. When the target is
-//! translated, every exit that waits for it is linked by rewriting one displacement, which is
-//! atomic: it never crosses a line. Each place that leads to a fragment is noted, so that a
-//! fragment that is replaced or retired needs no word of its own: the places are led to the new
-//! one, or to the host.
+//! # The problem
+//!
+//! An exit may be linked long after its fragment was placed, and a linked exit may have to lead to
+//! another fragment (a tuned one) or back to the host (retired code). Other threads may execute the
+//! very bytes that change.
+//!
+//! # The idea
+//!
+//! While threads run, only two kinds of fields are rewritten: displacements of 32 bits that do not
+//! cross a line, and aligned addresses of 64 bits. The processor reads each of them as a whole, so
+//! one store suffices. The cache notes every field that leads to a fragment ([`Incoming`]). To
+//! replace or retire a fragment, it walks that list and leaves the fragment's own code as it is.
+//! Where only one thread has ever run, the head of a retired fragment simply becomes a jump.
+//!
+//! ```text
+//!   waiting    fragment ──▶ cold stub: exit number, int3            the host translates and links
+//!
+//!   linked     fragment ─────────────────────────▶ body     nothing to restore or to count
+//!
+//!              fragment ──▶ stub: restore registers,
+//!                           count, jump ─────────▶ body     a side exit, saved registers, far code
+//!
+//!   retired    fragment ──▶ (stub) ──▶ cold stub: stale exit        the host translates again
+//! ```
 
 use super::CodeCache;
 use crate::code::assembler::Assembler;
@@ -13,7 +32,7 @@ use crate::code::fragment::{near, CodeExit, Incoming};
 use crate::code::lookup;
 use crate::code::state_map::restore_registers;
 
-/// Where in a stub the place is that leads on.
+/// How a stub jumps on, and the position in the stub of the field that says where to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum JumpForm {
     /// A displacement.
@@ -26,84 +45,99 @@ impl CodeCache {
     /// Breaks the loops of fragments `from` up to `to`: their back edges take the normal exit to
     /// the fragment's head.
     pub(crate) fn break_loops(&self, from: usize, to: usize) {
+        // Back edges are noted in the order of their fragments.
         let start = self.back_edges.partition_point(|edge| edge.fragment < from);
         let broken = self.back_edges[start..].iter().take_while(|edge| edge.fragment < to);
         broken.for_each(|edge| self.shared.patch32(edge.offset, edge.displacement));
     }
 
-    /// Links every exit that waits for fragment `f`.
-    pub(crate) fn link_pending(&mut self, f: usize) {
-        let mut waiting = self.pending.remove(&self.fragments[f].pc).unwrap_or(0);
+    /// Links every exit that waits for this fragment.
+    pub(crate) fn link_pending(&mut self, fragment_index: usize) {
+        let mut waiting = self.pending.remove(&self.fragments[fragment_index].pc).unwrap_or(0);
         while waiting != 0 {
             let next = self.exits[waiting as usize].next;
-            self.link(waiting, f);
+            self.link(waiting, fragment_index);
             waiting = next;
         }
     }
 
-    fn link(&mut self, number: u32, f: usize) {
+    fn link(&mut self, number: u32, fragment_index: usize) {
         let exit = self.exits[number as usize];
-        let z = exit.zone as usize;
-        let body = self.fragments[f].body;
-        let at = self.zones[z].address + u64::from(exit.patch);
-        // Straight, if nothing is to be done on the way; otherwise by a stub at the end of the
-        // zone.
+        let zone_index = exit.zone as usize;
+        let body = self.fragments[fragment_index].body;
+        let at = self.zones[zone_index].address + u64::from(exit.patch);
+        // Straight, if there is nothing to restore or count and the target is near. Otherwise the
+        // exit gets a stub at the end of the zone, and jumps there.
         let goal = if exit.counter.is_none() && exit.restore == 0 && near(at + 4, body) {
-            self.arrives(f, self.zones[z].offset + exit.patch as usize, at + 4);
+            self.arrives(fragment_index, self.zones[zone_index].offset + exit.patch as usize, at + 4);
             body
         } else {
             let mut code = std::mem::take(&mut self.scratch);
             code.clear();
-            let here = self.zones[z].address + self.zones[z].hot_used;
-            let at = self.stub(&mut code, here, &exit, f);
-            self.arrives_by_stub(f, z, here, at);
-            self.copy_in(z, code.bytes(), &[]);
+            let here = self.zones[zone_index].address + self.zones[zone_index].hot_used;
+            let at = self.stub(&mut code, here, &exit, fragment_index);
+            self.arrives_by_stub(fragment_index, zone_index, here, at);
+            self.copy_in(zone_index, code.bytes(), &[]);
             self.scratch = code;
             here
         };
+        // This store makes the exit live: until now it led to its cold stub, and either way is
+        // right.
         let displacement = goal.wrapping_sub(at + 4) as i64;
-        self.shared.patch32(self.zones[z].offset + exit.patch as usize, displacement as i32);
+        self.shared.patch32(self.zones[zone_index].offset + exit.patch as usize, displacement as i32);
     }
 
-    /// Notes a displacement that leads to fragment `f`.
-    pub(super) fn arrives(&mut self, f: usize, offset: usize, from: u64) {
-        let next = std::mem::replace(&mut self.fragments[f].incoming, self.incoming.len() as u32);
+    /// Notes a displacement that leads to the fragment: it lies at `offset` of the shared file and
+    /// counts from address `from`.
+    pub(super) fn arrives(&mut self, fragment_index: usize, offset: usize, from: u64) {
+        let next =
+            std::mem::replace(&mut self.fragments[fragment_index].incoming, self.incoming.len() as u32);
         self.incoming.push(Incoming { offset, from, next });
     }
 
-    /// Notes the jump of a stub that is placed at `here`, which leads to fragment `f`.
-    pub(super) fn arrives_by_stub(&mut self, f: usize, z: usize, here: u64, form: JumpForm) {
-        let offset = |at| self.zones[z].offset + (here - self.zones[z].address) as usize + at;
+    /// Notes the jump of a stub that is placed at `here`, which leads to the fragment.
+    pub(super) fn arrives_by_stub(
+        &mut self,
+        fragment_index: usize,
+        zone_index: usize,
+        here: u64,
+        form: JumpForm,
+    ) {
+        let offset =
+            |at| self.zones[zone_index].offset + (here - self.zones[zone_index].address) as usize + at;
         match form {
-            JumpForm::Near(at) => self.arrives(f, offset(at), here + at as u64 + 4),
-            JumpForm::Far(at) => self.arrives(f, offset(at), 0),
+            JumpForm::Near(at) => self.arrives(fragment_index, offset(at), here + at as u64 + 4),
+            JumpForm::Far(at) => self.arrives(fragment_index, offset(at), 0),
         }
     }
 
-    /// Everything that leads to fragment `old` leads to `new` from now on, but for what `new` is
-    /// too far from. Each place changes at once: threads may run.
+    /// Redirects every place that leads to fragment `old` to fragment `new`, except places too far
+    /// from `new`. Each place changes by one store, so threads may run meanwhile.
     pub(crate) fn redirect(&mut self, old: usize, new: usize) {
         self.break_loops(old, old + 1);
         let goal = self.fragments[new].body;
-        let mut n = std::mem::take(&mut self.fragments[old].incoming);
-        // Each place that could be led to the new fragment is the new one's from now on.
-        while n != 0 {
-            let next = self.incoming[n as usize].next;
-            let owner = if self.lead(n, goal) { new } else { old };
-            let rest = std::mem::replace(&mut self.fragments[owner].incoming, n);
-            self.incoming[n as usize].next = rest;
-            n = next;
+        let mut place = std::mem::take(&mut self.fragments[old].incoming);
+        // Each place moves to the list of the fragment that it leads to now: `new`, or still `old`
+        // where `new` is out of reach.
+        while place != 0 {
+            let next = self.incoming[place as usize].next;
+            let owner = if self.lead(place, goal) { new } else { old };
+            let rest = std::mem::replace(&mut self.fragments[owner].incoming, place);
+            self.incoming[place as usize].next = rest;
+            place = next;
         }
-        // The lookup table leads to the old entry, which leads to the new body by now.
+        // The lookup table leads to the old fragment's entry. The jump of that entry is one of the
+        // places above, so the entry serves the new fragment.
         if let Some(entry) = self.fragments[old].entry.take() {
             self.fragments[new].entry.get_or_insert(entry);
         }
         self.map.insert(self.fragments[new].pc, new as u32);
     }
 
-    /// Makes a place lead to `goal`, if it can.
+    /// Makes a place lead to `goal`; returns whether the place can reach it.
     fn lead(&self, incoming: u32, goal: u64) -> bool {
         let Incoming { offset, from, .. } = self.incoming[incoming as usize];
+        // An aligned address reaches everything; a displacement reaches 2 GB.
         if from == 0 {
             self.shared.write64(offset, goal);
         } else if near(from, goal) {
@@ -116,14 +150,20 @@ impl CodeCache {
 
     /// The linked form of an exit: restore, count, jump. `here` is the final address of the code's
     /// end so far.
-    pub(super) fn stub(&self, code: &mut Assembler, here: u64, exit: &CodeExit, f: usize) -> JumpForm {
+    pub(super) fn stub(
+        &self,
+        code: &mut Assembler,
+        here: u64,
+        exit: &CodeExit,
+        fragment_index: usize,
+    ) -> JumpForm {
         let start = code.len();
-        // Restore, count, go on: threads may be led elsewhere by one store later.
+        // The stub ends with the one field that a later redirection replaces.
         restore_registers(code, exit.restore);
         if let Some(counter) = exit.counter {
-            count(code, counter, self.fragments[f].flags_dead);
+            count(code, counter, self.fragments[fragment_index].flags_dead);
         }
-        let body = self.fragments[f].body;
+        let body = self.fragments[fragment_index].body;
         code.align_patch(here - start as u64, 1);
         let from = here + (code.len() - start) as u64 + 5;
         if near(from, body) {
@@ -132,20 +172,20 @@ impl CodeCache {
         }
         /// `jmp [rip]`
         const JUMP_BYTES: usize = 6;
-        // Too far for a displacement: an address behind the jump, aligned so that it is replaced
-        // at once.
+        // Too far for a displacement: the jump reads an address that stands behind it, aligned so
+        // that one store replaces it.
         while !(here + (code.len() - start + JUMP_BYTES) as u64).is_multiple_of(8) {
             code.code().nop();
         }
         JumpForm::Far(code.code().jump_to_address(body) - start)
     }
 
-    /// Forgets fragment `f`: nothing new leads to it. Where threads run, its slot in the lookup
-    /// table stays: another one may stand between reading its tag and its code. What is behind it
-    /// checks itself, or leads to the host.
-    pub(crate) fn forget(&mut self, f: usize) {
-        let pc = self.fragments[f].pc;
-        if self.map.get(&pc) == Some(&(f as u32)) {
+    /// Removes the fragment from the map, so that no new link leads to it. In a program with
+    /// threads its slot of the lookup table stays, because another thread may stand between reading
+    /// the slot's tag and its code; the code behind the slot checks itself or leads to the host.
+    pub(crate) fn forget(&mut self, fragment_index: usize) {
+        let pc = self.fragments[fragment_index].pc;
+        if self.map.get(&pc) == Some(&(fragment_index as u32)) {
             self.map.remove(&pc);
             if !self.parallel {
                 self.unpublish(pc);
@@ -153,13 +193,15 @@ impl CodeCache {
         }
     }
 
-    /// Forgets fragment `f` and makes all that leads to it lead to the host, who translates again.
-    pub(crate) fn retire(&mut self, f: usize) {
-        self.forget(f);
-        self.break_loops(f, f + 1);
-        let pc = self.fragments[f].pc;
+    /// Removes the fragment from the map and redirects every place that leads to it to the host,
+    /// which translates the code again.
+    pub(crate) fn retire(&mut self, fragment_index: usize) {
+        self.forget(fragment_index);
+        self.break_loops(fragment_index, fragment_index + 1);
+        let pc = self.fragments[fragment_index].pc;
         let exit = self.exits.len() as u32;
-        let patch = f as u32;
+        let patch = fragment_index as u32;
+        // A stale exit names the fragment in place of a displacement.
         self.exits.push(CodeExit {
             target: pc,
             zone: 0,
@@ -169,34 +211,34 @@ impl CodeCache {
             next: 0,
             stale: true,
         });
-        // A stub that hands over, and everything that leads here leads there.
-        let z = self.fragments[f].zone as usize;
+        // A cold stub that hands the stale exit's number to the host; every place will lead to it.
+        let zone_index = self.fragments[fragment_index].zone as usize;
         let mut code = Assembler::default();
         lookup::leave(&mut code, exit);
-        let stub = self.zones[z].cold_address() + self.zones[z].cold_used;
-        self.copy_in(z, &[], code.bytes());
-        // With one thread its head alone is enough.
+        let stub = self.zones[zone_index].cold_address() + self.zones[zone_index].cold_used;
+        self.copy_in(zone_index, &[], code.bytes());
+        // With one thread it is enough to overwrite the head.
         if !self.parallel {
-            return self.jump_from_head(f, stub);
+            return self.jump_from_head(fragment_index, stub);
         }
-        let mut n = self.fragments[f].incoming;
-        while n != 0 {
-            self.lead(n, stub);
-            n = self.incoming[n as usize].next;
+        let mut place = self.fragments[fragment_index].incoming;
+        while place != 0 {
+            self.lead(place, stub);
+            place = self.incoming[place as usize].next;
         }
     }
 
-    /// Rewrites the head of fragment `f`, which is no longer valid, into a jump. No thread may be
-    /// about to run it.
-    pub(crate) fn jump_from_head(&mut self, f: usize, to: u64) {
-        let body = self.fragments[f].body;
+    /// Overwrites the head of a fragment that is no longer valid with a jump. No thread may be
+    /// about to run that head.
+    pub(crate) fn jump_from_head(&mut self, fragment_index: usize, to: u64) {
+        let body = self.fragments[fragment_index].body;
         let mut jump = Assembler::default();
         if near(body + 5, to) {
             jump.code().jump_by(to.wrapping_sub(body + 5) as i32);
         } else {
             jump.code().jump_to_address(to);
         }
-        let zone = &self.zones[self.fragments[f].zone as usize];
+        let zone = &self.zones[self.fragments[fragment_index].zone as usize];
         self.shared.write(zone.offset + (body - zone.address) as usize, jump.bytes());
     }
 }

@@ -1,13 +1,46 @@
 //! The code cache of one process image: zones, fragments, exits, and how they are linked.
 //!
-//! Code comes in a buffer ([`CodeBuffer`](crate::code::buffer::CodeBuffer)) and is placed
-//! (`place`): what was left open in it gets numbers and addresses. What the code is for, nobody
-//! knows here.
+//! # The problem
 //!
-//! A fragment is entered at its head only and left by exits. An exit whose target has no code yet
-//! leads through a cold stub to the host; when the target is translated, every exit that waits for
-//! it is linked by rewriting one displacement (atomic: it never crosses a line). Table slots are
-//! written code first, tag second. Leaves out: eviction; a full zone spills into the far one.
+//! A thread should go from fragment to fragment without asking the host. But when a fragment is
+//! placed, most of the code that it leads to does not exist yet; and code that exists may be tuned
+//! or retired later, while threads run it.
+//!
+//! # The idea
+//!
+//! Emission delivers code in a buffer ([`CodeBuffer`](crate::code::buffer::CodeBuffer)), in which
+//! everything that depends on other code is open. The cache places the buffer (`place`), which
+//! gives numbers to exits and addresses to jumps. An exit whose target has no code leads to a cold
+//! stub, which hands the exit's number to the host. As soon as the target is translated, every exit
+//! that waits for it is linked: one displacement is rewritten (`link`). Indirect transfers find
+//! their fragment in a table (`table`). The cache does not know what the code is for.
+//!
+//! ```text
+//!   a zone          address                             cold_address
+//!                   ┌───────────────────────────┬───────┬──────────┬─────────────────┬───────┐
+//!                   │ fragments, stubs, entries │ free  │ routines │ cold sections   │ free  │
+//!                   └───────────────────────────┴───────┴──────────┴─────────────────┴───────┘
+//!                   ◀─ hot_used ───────────────▶        ◀─ cold_used ───────────────▶
+//!                   ◀─ hot_bytes ──────────────────────▶◀─ cold_bytes ──────────────────────▶
+//!
+//!   map             pc of a fragment ─▶ its index       incoming: place ─▶ place ─▶ 0
+//!                                           └───────────▶         (all that leads to its body)
+//!   pending         pc without code ──▶ exit ─▶ exit ─▶ 0         (all that waits for it)
+//! ```
+//!
+//! # Invariants
+//!
+//! - Between two translations an address is in `map` or in `pending`, never in both.
+//! - Every list ends at number 0, which is no exit and no place.
+//! - Each place in the list of a fragment holds an address or a displacement that leads to the
+//!   fragment's body.
+//! - A displacement that may be rewritten lies within one line of 64 bytes, so one store replaces
+//!   it while threads run.
+//! - A slot of the lookup table is written code first, tag second.
+//!
+//! In debug builds `check` verifies the first and the third. Nothing is evicted: if a zone is full,
+//! new code goes to the zone that is far from everything, and if that one is full too, the run is
+//! refused.
 
 mod check;
 mod link;
@@ -33,13 +66,13 @@ pub(crate) struct Zone {
     pub(crate) cold_bytes: u64,
     pub(crate) hot_used: u64,
     pub(crate) cold_used: u64,
-    /// Bytes of either part that lie in huge pages.
+    /// Bytes of the hot part, and of the cold part, that lie on huge pages.
     pub(crate) hot_huge: u64,
     pub(crate) cold_huge: u64,
     pub(crate) state_map: Vec<StateMapEntry>,
     pub(crate) routines: Routines,
     pub(crate) routine_used: u64,
-    /// Record routines by what they are for.
+    /// Record routines by [`RecordRoutine::key`](crate::code::buffer::RecordRoutine::key).
     pub(crate) routines_written: AddressMap<u64>,
     /// Routines of uses of the instruction side, by ways and code.
     pub(crate) use_routines: Vec<((u32, u8), u64)>,
@@ -56,7 +89,8 @@ pub(crate) struct Routines {
     pub(crate) clear_filter: u64,
 }
 
-/// A zone's first huge page is asked for when it holds this much: small programs never pay for one.
+/// A part of a zone gets its first huge page when it holds this many bytes, so small programs never
+/// pay for one.
 const HUGE_WORTHWHILE: u64 = 700 << 10;
 /// Bytes at the beginning of a zone's cold part that are kept for routines.
 pub(crate) const ROUTINE_BYTES: u64 = 512 << 10;
@@ -75,10 +109,10 @@ impl Zone {
     }
 }
 
-/// A way of a fragment back to its own head.
+/// A back edge: an exit of a fragment to its own loop header.
 struct BackEdge {
     fragment: usize,
-    /// Byte in the shared file of its displacement, and what that is where it leads to its stub.
+    /// Offset of its displacement in the shared file, and the value that makes it lead to its stub.
     offset: usize,
     displacement: i32,
 }
@@ -104,7 +138,8 @@ pub(crate) struct CodeCache {
     pub(crate) hash: Hash,
     /// Targets entered into the lookup table so far.
     pub(crate) published: usize,
-    /// More than one thread has run: nothing that a thread may be looking at is replaced.
+    /// More than one thread has run. From then on no code or slot that a thread may be reading is
+    /// overwritten.
     pub(crate) parallel: bool,
 }
 
@@ -136,8 +171,8 @@ impl CodeCache {
             layout,
         };
         // Every zone begins with the routines that all code needs.
-        for (z, place) in cache.layout.zones.clone().iter().enumerate() {
-            let offset = cache.layout.zone_offset(z) as usize;
+        for (zone_index, place) in cache.layout.zones.clone().iter().enumerate() {
+            let offset = cache.layout.zone_offset(zone_index) as usize;
             cache.zones.push(Zone {
                 address: place.address,
                 offset,
@@ -153,49 +188,55 @@ impl CodeCache {
                 routines_written: AddressMap::default(),
                 use_routines: Vec::new(),
             });
-            cache.write_routines(z, filter);
+            cache.write_routines(zone_index, filter);
         }
         cache
     }
 
-    /// The zone for code of `pc`: the one within reach that is nearest, the last one where none is.
+    /// The zone for code of `pc`: of those within reach the nearest; if none is, the last one,
+    /// which is far from everything.
     pub(crate) fn zone_for(&self, pc: u64) -> usize {
-        let reach = |z: &Zone| {
-            let (start, end) = (z.address, z.address + z.hot_bytes + z.cold_bytes);
+        // The farthest byte of the zone decides, since code may be placed anywhere in it.
+        let reach = |zone: &Zone| {
+            let (start, end) = (zone.address, zone.address + zone.hot_bytes + zone.cold_bytes);
             pc.abs_diff(start).max(pc.abs_diff(end))
         };
         // Within a displacement's reach of the code, so that operands relative to it can be
         // copied.
         let near = (0..self.zones.len() - 1)
-            .filter(|&z| self.zones[z].has_room() && reach(&self.zones[z]) < 0x7f00_0000)
-            .min_by_key(|&z| reach(&self.zones[z]));
+            .filter(|&zone_index| {
+                self.zones[zone_index].has_room() && reach(&self.zones[zone_index]) < 0x7f00_0000
+            })
+            .min_by_key(|&zone_index| reach(&self.zones[zone_index]));
         near.unwrap_or(self.zones.len() - 1)
     }
 
     /// The fragment at `pc`, if there is one.
     pub(crate) fn find(&self, pc: u64) -> Option<usize> {
-        self.map.get(&pc).map(|&f| f as usize)
+        self.map.get(&pc).map(|&fragment_index| fragment_index as usize)
     }
 
-    /// Copies finished code into its zone; both parts are rounded up to 16 bytes.
-    fn copy_in(&mut self, z: usize, hot: &[u8], cold: &[u8]) {
-        let zone = &mut self.zones[z];
-        // The program sees it at once; nothing leads there yet.
+    /// Copies finished code behind the used hot and cold parts of its zone, and rounds both up to
+    /// 16 bytes.
+    fn copy_in(&mut self, zone_index: usize, hot: &[u8], cold: &[u8]) {
+        let zone = &mut self.zones[zone_index];
+        // The target maps the same memory, so the code is visible at once; no jump leads to it yet.
         self.shared.write(zone.offset + zone.hot_used as usize, hot);
         self.shared.write(zone.cold_offset() + zone.cold_used as usize, cold);
         zone.hot_used = (zone.hot_used + hot.len() as u64 + 15) & !15;
         zone.cold_used = (zone.cold_used + cold.len() as u64 + 15) & !15;
-        self.grow(z);
+        self.grow(zone_index);
     }
 
-    /// Puts the part of zone `z` that is in use on huge pages.
-    pub(crate) fn grow(&mut self, z: usize) {
-        let zone = &mut self.zones[z];
+    /// Moves the used parts of the zone onto huge pages, which save misses of the instruction TLB.
+    pub(crate) fn grow(&mut self, zone_index: usize) {
+        let zone = &mut self.zones[zone_index];
         let (offset, cold_offset) = (zone.offset, zone.cold_offset());
         for (start, used, huge) in
             [(offset, zone.hot_used, &mut zone.hot_huge), (cold_offset, zone.cold_used, &mut zone.cold_huge)]
         {
-            // Once it is worth a huge page, all that follows is on huge pages too.
+            // The first huge page waits until the part is large enough. Later ones are requested as
+            // soon as the part reaches into them.
             while used > *huge + HUGE_WORTHWHILE || *huge > 0 && used > *huge {
                 self.shared.collapse(start + *huge as usize);
                 *huge += HUGE_BYTES as u64;
@@ -210,9 +251,13 @@ impl CodeCache {
             if rip < zone.address || rip >= zone.address + zone.hot_used {
                 continue;
             }
+            // Entries are in the order of their positions, so the last one at or before `rip` is
+            // wanted.
             let at = (rip - zone.address) as u32;
-            let k = zone.state_map.partition_point(|entry| entry.at <= at);
-            return (k > 0).then(|| (zone.state_map[k - 1], zone.state_map[k - 1].at == at));
+            let behind = zone.state_map.partition_point(|entry| entry.at <= at);
+            // In front of the first entry there is no state to put back.
+            let entry = *zone.state_map.get(behind.checked_sub(1)?)?;
+            return Some((entry, entry.at == at));
         }
         None
     }
@@ -220,12 +265,15 @@ impl CodeCache {
     /// The fragment that `block` belongs to, if it is the one in use and can be replaced.
     pub(crate) fn replaceable(&self, block: u32) -> Option<usize> {
         // Blocks are numbered in the order of their fragments.
-        let f = self.fragments.partition_point(|f| f.first_block <= block).checked_sub(1)?;
-        (self.find(self.fragments[f].pc) == Some(f)).then_some(f)
+        let fragment_index =
+            self.fragments.partition_point(|fragment| fragment.first_block <= block).checked_sub(1)?;
+        (self.find(self.fragments[fragment_index].pc) == Some(fragment_index)).then_some(fragment_index)
     }
 
     /// Whether `rip` lies in generated code.
     pub(crate) fn contains(&self, rip: u64) -> bool {
-        self.zones.iter().any(|z| rip >= z.address && rip < z.address + z.hot_bytes + z.cold_bytes)
+        self.zones
+            .iter()
+            .any(|zone| rip >= zone.address && rip < zone.address + zone.hot_bytes + zone.cold_bytes)
     }
 }

@@ -1,7 +1,22 @@
-//! Places a fragment's code: everything that emission left open is closed here.
+//! Places a fragment's code: closes everything that emission left open, then copies the code.
 //!
-//! The order is that of the notes in the buffer, so that the same code and the same numbers come of
-//! the same program: routines, then exits, then stubs of exits, then back edges.
+//! ```text
+//!    buffer, as emission leaves it          zone, after it was placed
+//!    ┌──────────────────────────┐           ┌─────────────────────────────────────┐
+//!    │ hot section              │    ──▶    │ hot section                         │
+//!    └──────────────────────────┘           │ stubs of exits whose target exists  │
+//!                                           │ for each back edge: a stub for when │
+//!                                           │ the loop is broken, and the way to  │
+//!                                           │ the loop's header                   │
+//!                                           └─────────────────────────────────────┘
+//!    ┌──────────────────────────┐           ┌─────────────────────────────────────┐
+//!    │ cold section             │    ──▶    │ cold section with exit numbers      │
+//!    └──────────────────────────┘           └─────────────────────────────────────┘
+//! ```
+//!
+//! The steps follow the order of the notes in the buffer, so the same program always gets the same
+//! code and the same numbers: routines, exits, stubs, back edges. Labels come last, because stubs
+//! and back edges add some.
 
 use super::{BackEdge, CodeCache};
 use crate::code::assembler::Assembler;
@@ -12,124 +27,140 @@ use crate::code::state_map::{restore_registers, StateMapEntry};
 use crate::target::layout::context;
 
 impl CodeCache {
-    /// Final addresses of the next fragment's sections in zone `z`.
-    pub(crate) fn bases(&self, z: usize) -> (u64, u64) {
-        let zone = &self.zones[z];
+    /// Final addresses of the next fragment's sections in a zone.
+    pub(crate) fn bases(&self, zone_index: usize) -> (u64, u64) {
+        let zone = &self.zones[zone_index];
         (zone.address + zone.hot_used, zone.cold_address() + zone.cold_used)
     }
 
-    /// Places `buffer`, which was begun at [`CodeCache::bases`], as `fragment`; its number. Nothing
-    /// leads to it yet. `write` writes a routine that the zone does not have.
+    /// Places `buffer`, which was begun at [`CodeCache::bases`], as `fragment`, and returns the
+    /// fragment's index. No jump leads to it yet. `write` emits a routine that the zone does not
+    /// have.
     pub(crate) fn place(
         &mut self,
         buffer: &mut CodeBuffer,
         fragment: Fragment,
         write: impl Fn(&mut Assembler, &Routine),
     ) -> usize {
-        let z = fragment.zone as usize;
-        // Routines first: their addresses are known, or they are written now.
+        let zone_index = fragment.zone as usize;
+        // Routines first: their addresses are known, or they are written now, into a part of the
+        // zone where this fragment does not lie.
         for n in 0..buffer.routines.len() {
             let (section, at, routine) = buffer.routines[n];
-            let address = self.routine(z, &routine, &write);
+            let address = self.routine(zone_index, &routine, &write);
             buffer.lead(section, at, address);
         }
-        // Then exits, and what that appends: stubs, then back edges.
-        self.close_exits(z, buffer);
-        self.close_back_edges(z, buffer);
-        // Nothing moves any more.
+        // Then exits. Both steps append code to the hot section: stubs, then what back edges need.
+        self.close_exits(zone_index, buffer);
+        self.close_back_edges(zone_index, buffer);
+        // All positions are final now.
         buffer.resolve_labels();
-        let zone = &mut self.zones[z];
+        let zone = &mut self.zones[zone_index];
         let at = zone.hot_used as u32;
-        zone.state_map.extend(buffer.state_map.iter().map(|e| StateMapEntry { at: e.at + at, ..*e }));
-        self.copy_in(z, buffer.hot.bytes(), buffer.cold.bytes());
+        // The buffer counts positions from its own start, the zone from the zone's start.
+        let entries = buffer.state_map.iter().map(|entry| StateMapEntry { at: entry.at + at, ..*entry });
+        zone.state_map.extend(entries);
+        self.copy_in(zone_index, buffer.hot.bytes(), buffer.cold.bytes());
         self.fragments.push(fragment);
         self.fragments.len() - 1
     }
 
-    /// Enters a line of the instruction side that is kept whole into the table that routines read.
+    /// Enters a line of the inline instruction cache into the table that routines read.
     pub(crate) fn enter_line(&self, number: u32, address: u64, row: u32) {
         let at = self.layout.contexts_offset() as usize + (context::KEPT_PLACES + 16 * number) as usize;
         self.shared.write64(at, address);
         self.shared.write32(at + 8, row);
     }
 
-    /// The exit that a fragment in zone `z` wants, as the cache keeps it.
-    fn exit(&self, z: usize, wanted: &WantedExit) -> CodeExit {
+    /// The cache's own form of an exit that a fragment in this zone wants.
+    fn exit(&self, zone_index: usize, wanted: &WantedExit) -> CodeExit {
         let &WantedExit { at, target, counter, restore, .. } = wanted;
-        let patch = self.zones[z].hot_used as u32 + at as u32;
-        CodeExit { target, zone: z as u32, patch, counter, restore, next: 0, stale: false }
+        let patch = self.zones[zone_index].hot_used as u32 + at as u32;
+        CodeExit { target, zone: zone_index as u32, patch, counter, restore, next: 0, stale: false }
     }
 
-    /// Gives waiting exits their numbers, and links the others: straight where nothing is to be
-    /// done on the way, by a stub behind the fragment where something is.
-    fn close_exits(&mut self, z: usize, buffer: &mut CodeBuffer) {
+    /// Gives waiting exits their numbers and links the others: straight, or by a stub behind the
+    /// fragment if there is something to restore or count.
+    fn close_exits(&mut self, zone_index: usize, buffer: &mut CodeBuffer) {
         for n in 0..buffer.exits.len() {
             let wanted = buffer.exits[n];
             let number = self.exits.len() as u32;
             match wanted.form {
                 ExitForm::Stale(number_at) => {
+                    // A check that fails names the fragment, which gets the next index.
                     let patch = self.fragments.len() as u32;
-                    self.exits.push(CodeExit { patch, stale: true, ..self.exit(z, &wanted) });
+                    self.exits.push(CodeExit { patch, stale: true, ..self.exit(zone_index, &wanted) });
                     buffer.cold.set_displacement(number_at, number as i32);
                 }
                 ExitForm::Waiting(number_at) => {
+                    // The exit becomes the head of the list of those that wait for this target.
                     let next = self.pending.insert(wanted.target, number).unwrap_or(0);
-                    self.exits.push(CodeExit { next, ..self.exit(z, &wanted) });
+                    self.exits.push(CodeExit { next, ..self.exit(zone_index, &wanted) });
                     buffer.cold.set_displacement(number_at, number as i32);
                 }
-                ExitForm::Linked => self.link_or_stub(z, buffer, n),
+                ExitForm::Linked => self.link_or_stub(zone_index, buffer, n),
                 ExitForm::BackEdge { .. } => {}
             }
         }
         // Stubs follow the fragment, in the order of their exits.
         let mut stubbed = std::mem::take(&mut self.stubbed);
-        for (n, f) in stubbed.drain(..) {
+        for (n, fragment_index) in stubbed.drain(..) {
             let wanted = buffer.exits[n];
             buffer.link(Section::Hot, wanted.at, Label::Hot(buffer.hot.len()));
-            self.append_stub(z, buffer, &wanted, f);
+            self.append_stub(zone_index, buffer, &wanted, fragment_index);
         }
         self.stubbed = stubbed;
     }
 
     /// Leads exit `n` of the buffer straight to its target's code, or notes that it needs a stub.
-    fn link_or_stub(&mut self, z: usize, buffer: &mut CodeBuffer, n: usize) {
+    fn link_or_stub(&mut self, zone_index: usize, buffer: &mut CodeBuffer, n: usize) {
         let WantedExit { at, target, counter, restore, .. } = buffer.exits[n];
-        let f = self.find(target).expect("emission was told that there is code");
-        // Something is to be counted or restored on the way, or the way is too far.
-        let (body, from) = (self.fragments[f].body, buffer.hot_base + at as u64);
+        let fragment_index = self.find(target).expect("emission was told that there is code");
+        // A stub is needed to count, to restore, or to reach a far target.
+        let (body, from) = (self.fragments[fragment_index].body, buffer.hot_base + at as u64);
         if counter.is_some() || restore != 0 || !near(from, body) {
-            return self.stubbed.push((n, f));
+            return self.stubbed.push((n, fragment_index));
         }
-        let offset = self.zones[z].offset + self.zones[z].hot_used as usize + at;
-        self.arrives(f, offset, from + 4);
+        let offset = self.zones[zone_index].offset + self.zones[zone_index].hot_used as usize + at;
+        self.arrives(fragment_index, offset, from + 4);
         buffer.lead(Section::Hot, at, body);
     }
 
-    /// Appends the stub by which an exit leads to fragment `f`, and notes that it leads there.
-    fn append_stub(&mut self, z: usize, buffer: &mut CodeBuffer, wanted: &WantedExit, f: usize) {
+    /// Appends the stub by which an exit leads to the fragment, and notes the stub's jump as a
+    /// place that leads there.
+    fn append_stub(
+        &mut self,
+        zone_index: usize,
+        buffer: &mut CodeBuffer,
+        wanted: &WantedExit,
+        fragment_index: usize,
+    ) {
         let here = buffer.hot_end();
-        let exit = self.exit(z, wanted);
-        let form = self.stub(&mut buffer.hot, here, &exit, f);
-        self.arrives_by_stub(f, z, here, form);
+        let exit = self.exit(zone_index, wanted);
+        let form = self.stub(&mut buffer.hot, here, &exit, fragment_index);
+        self.arrives_by_stub(fragment_index, zone_index, here, form);
     }
 
-    /// Behind the fragment: for each back edge the stub that it takes when the loop is broken, and
-    /// what is to be done before the next turn.
-    fn close_back_edges(&mut self, z: usize, buffer: &mut CodeBuffer) {
+    /// Appends, for each back edge, the stub that it takes when the loop is broken, and the code
+    /// that leads to the next turn.
+    fn close_back_edges(&mut self, zone_index: usize, buffer: &mut CodeBuffer) {
         let Some(header) = buffer.loop_header else { return };
         for n in 0..buffer.exits.len() {
             let wanted = buffer.exits[n];
             let ExitForm::BackEdge { restore, load } = wanted.form else { continue };
-            // The stub leads to the fragment that this one replaces, as everything does until then.
-            let f = self.find(header.pc).expect("a loop is known because it was translated before");
+            // The stub leads to the fragment that this one will replace, because the map does not
+            // know the new one yet; the replacement redirects it with all other places.
+            let fragment_index =
+                self.find(header.pc).expect("a loop is known because it was translated before");
             let stub = buffer.hot.len();
-            self.append_stub(z, buffer, &wanted, f);
+            self.append_stub(zone_index, buffer, &wanted, fragment_index);
             self.back_edges.push(BackEdge {
                 fragment: self.fragments.len(),
-                offset: self.zones[z].offset + self.zones[z].hot_used as usize + wanted.at,
+                offset: self.zones[zone_index].offset + self.zones[zone_index].hot_used as usize + wanted.at,
                 displacement: stub as i32 - wanted.at as i32 - 4,
             });
-            // The way to the next turn; straight where nothing comes back and nothing is counted.
+            // The way to the next turn: restores, the ring's position, the counter. If nothing of
+            // that is needed, the back edge leads straight to the header.
             let way = buffer.hot.len();
             restore_registers(&mut buffer.hot, restore);
             load.iter().for_each(|&r| buffer.hot.load(r, context::RING_POSITION));

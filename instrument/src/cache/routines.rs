@@ -1,8 +1,9 @@
 //! The routines that all fragments of a zone share, in its cold half.
 //!
-//! Those that every image needs are written when the zone is made; those that record, or use a
-//! first level, when a fragment first asks for one of their kind. **Leaves out** what those do:
-//! whoever places code that wants one says how it is written.
+//! Routines that every image needs are written when the zone is made. Routines that record a
+//! reference, or note a use of an instruction line, are written when a fragment first asks for one
+//! of their kind. **Leaves out** their code: the caller of
+//! [`CodeCache::place`](super::CodeCache::place) passes a function that emits it.
 
 use super::{CodeCache, Routines, ROUTINE_BYTES};
 use crate::code::assembler::Assembler;
@@ -13,40 +14,41 @@ use crate::target::layout::context;
 use event::{Filter, SetFilter};
 
 impl CodeCache {
-    pub(super) fn write_routines(&mut self, z: usize, filter: Option<&Filter>) {
+    pub(super) fn write_routines(&mut self, zone_index: usize, filter: Option<&Filter>) {
         let mut code = Assembler::default();
-        let base = self.zones[z].cold_address();
+        let base = self.zones[zone_index].cold_address();
         let mut routines = Routines { hand_over: base, ..Routines::default() };
-        // The host is asked by an `int3`, and says where to go on.
+        // An `int3` asks the host, which writes into the context where to go on.
         code.stop();
         code.jump_context(context::CONTINUE);
         routines.probe = base + code.len() as u64;
         lookup::probe_routine(&mut code, self.layout.low, EXIT_LOOKUP);
         routines.clear_filter = base + code.len() as u64;
-        let sets = |filter: Option<SetFilter>| filter.map_or(0, |f| f.sets);
-        empty(&mut code, context::DATA_LINES, 8, sets(filter.map(|f| f.data)));
+        let sets = |filter: Option<SetFilter>| filter.map_or(0, |fragment| fragment.sets);
+        empty(&mut code, context::DATA_LINES, 8, sets(filter.map(|fragment| fragment.data)));
         code.jump_context(context::RETURN);
-        // Those that are made later follow, from the next line on.
-        let zone = &mut self.zones[z];
+        // Routines that are written later follow, each from the start of a line on.
+        let zone = &mut self.zones[zone_index];
         zone.routines = routines;
         zone.routine_used = (code.len() as u64 + 63) & !63;
         zone.cold_used = ROUTINE_BYTES;
         self.shared.write(zone.cold_offset(), code.bytes());
     }
 
-    /// Address of a shared routine of zone `z`; written when first asked for.
+    /// Address of a shared routine of the zone; the routine is written at the first request.
     pub(super) fn routine(
         &mut self,
-        z: usize,
+        zone_index: usize,
         routine: &Routine,
         write: &impl Fn(&mut Assembler, &Routine),
     ) -> u64 {
-        let zone = &self.zones[z];
+        let zone = &self.zones[zone_index];
         let known = match routine {
             Routine::HandOver => Some(zone.routines.hand_over),
             Routine::Probe => Some(zone.routines.probe),
             Routine::ClearFilter => Some(zone.routines.clear_filter),
             Routine::Record(key) => zone.routines_written.get(&key.key()).copied(),
+            Routine::UsePages(key) => zone.routines_written.get(&key.key()).copied(),
             &Routine::UseLine(ways, code) => {
                 let known = zone.use_routines.iter().find(|known| known.0 == (ways, code));
                 known.map(|known| known.1)
@@ -55,20 +57,25 @@ impl CodeCache {
         if let Some(known) = known {
             return known;
         }
-        // Asked for the first time in this zone.
+        // The first request in this zone: emit the routine and remember it by its key.
         let mut code = Assembler::default();
         write(&mut code, routine);
-        let address = self.write_routine(z, &code);
+        let address = self.write_routine(zone_index, &code);
         match routine {
-            Routine::Record(key) => _ = self.zones[z].routines_written.insert(key.key(), address),
-            &Routine::UseLine(ways, code) => self.zones[z].use_routines.push(((ways, code), address)),
+            Routine::Record(key) => _ = self.zones[zone_index].routines_written.insert(key.key(), address),
+            Routine::UsePages(key) => {
+                _ = self.zones[zone_index].routines_written.insert(key.key(), address);
+            }
+            &Routine::UseLine(ways, code) => {
+                self.zones[zone_index].use_routines.push(((ways, code), address))
+            }
             Routine::HandOver | Routine::Probe | Routine::ClearFilter => {}
         }
         address
     }
 
-    fn write_routine(&mut self, z: usize, code: &Assembler) -> u64 {
-        let zone = &mut self.zones[z];
+    fn write_routine(&mut self, zone_index: usize, code: &Assembler) -> u64 {
+        let zone = &mut self.zones[zone_index];
         let address = zone.cold_address() + zone.routine_used;
         // Bounded by what can be asked for: registers, sizes, kinds.
         assert!(

@@ -9,35 +9,37 @@ use crate::code::lookup;
 use crate::target::layout::{context, LOOKUP_BITS, LOOKUP_PROBES};
 use crate::target::memory::HUGE_BYTES;
 
-/// Targets in the lookup table from which on it deserves huge pages, and what a program's first
-/// thread counts.
+/// At this many targets the lookup table is moved onto huge pages, and with it the often used parts
+/// of the first thread's context.
 const HUGE_TARGETS: usize = 4096;
 
 impl CodeCache {
-    /// The address by which lookups enter fragment `f`; makes an entry where there is none.
-    pub(crate) fn entry(&mut self, f: usize) -> u64 {
-        if let Some(entry) = self.fragments[f].entry {
+    /// The address by which lookups enter the fragment. The first call for a fragment writes the
+    /// entry.
+    pub(crate) fn entry(&mut self, fragment_index: usize) -> u64 {
+        if let Some(entry) = self.fragments[fragment_index].entry {
             return entry;
         }
-        let z = self.fragments[f].zone as usize;
-        let here = self.zones[z].address + self.zones[z].hot_used;
-        // Lookups come with three registers in their slots: they are loaded back first.
+        let zone_index = self.fragments[fragment_index].zone as usize;
+        let here = self.zones[zone_index].address + self.zones[zone_index].hot_used;
+        // A lookup arrives with rax, rcx and rdx saved in their slots, so the entry loads them
+        // first.
         let mut code = Assembler::default();
         lookup::entry(&mut code);
         code.align_patch(here, 1);
         let from = here + code.len() as u64 + 5;
-        code.code().jump_by(self.fragments[f].body.wrapping_sub(from) as i32);
-        self.arrives_by_stub(f, z, here, JumpForm::Near(code.len() - 4));
-        self.copy_in(z, code.bytes(), &[]);
-        self.fragments[f].entry = Some(here);
+        code.code().jump_by(self.fragments[fragment_index].body.wrapping_sub(from) as i32);
+        self.arrives_by_stub(fragment_index, zone_index, here, JumpForm::Near(code.len() - 4));
+        self.copy_in(zone_index, code.bytes(), &[]);
+        self.fragments[fragment_index].entry = Some(here);
         here
     }
 
-    /// Puts `pc` into the lookup table, where one of its slots is free.
-    pub(crate) fn publish(&mut self, pc: u64, f: usize) {
+    /// Enters `pc` into the lookup table, in the first of its slots that is free or its own.
+    pub(crate) fn publish(&mut self, pc: u64, fragment_index: usize) {
         self.published += 1;
         if self.published == HUGE_TARGETS {
-            // A table that is full of targets is looked at everywhere.
+            // Lookups of a full table touch all of its pages.
             for part in 0..(16usize << LOOKUP_BITS) / HUGE_BYTES {
                 self.shared.collapse(self.layout.low_offset() as usize + part * HUGE_BYTES);
             }
@@ -45,8 +47,8 @@ impl CodeCache {
                 self.shared.collapse(self.layout.contexts_offset() as usize + at as usize);
             }
         }
-        // The first free slot, or the target's own: code first, tag second.
-        let entry = self.entry(f);
+        // Code first, tag second: a thread that finds the tag finds the code.
+        let entry = self.entry(fragment_index);
         let base = self.layout.low_offset() as usize;
         let first = self.hash.slot(pc);
         for probe in 0..u64::from(LOOKUP_PROBES) {
@@ -58,8 +60,8 @@ impl CodeCache {
                 return;
             }
         }
-        // All slots are taken: the newest takes the last one, unless another thread may stand
-        // between its tag and its code.
+        // All slots are taken. The newest target takes the last one; but where threads run, one of
+        // them may stand between reading that slot's tag and its code, so the slot stays.
         if self.parallel {
             return;
         }
@@ -69,7 +71,7 @@ impl CodeCache {
         self.shared.write64(at, pc.wrapping_neg());
     }
 
-    /// Takes `pc` out of the lookup table.
+    /// Removes `pc` from the lookup table.
     pub(super) fn unpublish(&mut self, pc: u64) {
         let base = self.layout.low_offset() as usize;
         for probe in 0..u64::from(LOOKUP_PROBES) {

@@ -30,7 +30,7 @@
 //! - Each open place is a field of four bytes whose length does not depend on its value, so that
 //!   closing it moves nothing.
 //! - The bases of both sections are known from the beginning, because instructions with addresses
-//!   relative to themselves are copied. Nobody may place anything else in the zone meanwhile.
+//!   relative to themselves are copied. Nothing else may be placed in the zone meanwhile.
 //! - A displacement that threads may see being rewritten (that of an exit) lies within one line of
 //!   64 bytes: [`Assembler::align_patch`].
 //! - Entries of the state map are noted in the order of their positions.
@@ -42,18 +42,20 @@
 //! [`CodeCache::place`]: crate::cache::CodeCache::place
 
 use super::assembler::Assembler;
+use super::resident_pages::ResidentPages;
 use super::state_map::StateMapEntry;
+use event::Shape;
 
 /// Which half of the code cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Section {
-    /// Fragments.
+    /// Fragments: the code that normally runs.
     Hot,
-    /// Out-of-line code.
+    /// Out-of-line code: failed checks, and exits that ask the host.
     Cold,
 }
 
-/// Where a displacement leads within the buffer.
+/// A position within the buffer to which a displacement leads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Label {
     /// A position in the hot section.
@@ -62,25 +64,25 @@ pub(crate) enum Label {
     Cold(usize),
 }
 
-/// What a recorded reference does to the filter.
+/// How a recorded reference changes the filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Entering {
-    /// Its line becomes its set's last.
+    /// Its line becomes the last line of its set.
     Enters,
-    /// Its set is emptied.
+    /// Its set is emptied, so the next reference to that set is recorded.
     Empties,
 }
 
-/// When a routine records.
+/// Whether a routine asks the filter again before it records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum RecordWhen {
-    /// In any case.
+    /// It records without asking.
     Always,
-    /// Where the filter does not know the reference.
+    /// It records if the filter does not know the reference.
     FilterMiss,
 }
 
-/// What a record routine is specialised for.
+/// The values for which a record routine is specialised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RecordRoutine {
     /// Holds the linear address.
@@ -98,11 +100,42 @@ pub(crate) struct RecordRoutine {
 }
 
 impl RecordRoutine {
-    /// What differs within an image, in few low bits: every reference of a translation looks its
-    /// routine up, and the hash is a simple one.
+    /// The fields that differ within an image, packed into few low bits. Every reference of a
+    /// translation looks its routine up by this key, and the map's hash is a simple one.
     pub(crate) fn key(&self) -> u64 {
         let registers = u64::from(self.address) << 4 | u64::from(self.scratch);
         u64::from(self.size_bytes) << 10 | registers << 2 | (self.when as u64) << 1 | self.entering as u64
+    }
+}
+
+/// A routine that uses pages of a data TLB.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PageRoutine {
+    pub(crate) pages: ResidentPages,
+    pub(crate) uses: PageUses,
+}
+
+/// Which pages a routine uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PageUses {
+    /// Those of the bytes that the context names: of one reference, which counts once.
+    Reference,
+    /// Those of the bytes that the context names: of a wide reference, each page of which counts
+    /// by itself.
+    Wide,
+    /// Those of the complex reference whose values the ring holds last.
+    Complex(Shape),
+}
+
+impl PageRoutine {
+    /// What differs within an image; no record routine has such a key.
+    pub(crate) fn key(&self) -> u64 {
+        let uses = match self.uses {
+            PageUses::Reference => 0,
+            PageUses::Wide => 1,
+            PageUses::Complex(shape) => 1 << 32 | u64::from(shape.extra()),
+        };
+        1 << 63 | uses
     }
 }
 
@@ -117,12 +150,14 @@ pub(crate) enum Routine {
     ClearFilter,
     /// Records a data reference.
     Record(RecordRoutine),
-    /// Notes the use of an instruction line in a first level of so many ways, and records a miss
-    /// with this code.
+    /// Notes the use of an instruction line in a first-level cache with this number of ways, and
+    /// records a miss with this code.
     UseLine(u32, u8),
+    /// Uses pages of a first-level data TLB, and records those that miss.
+    UsePages(PageRoutine),
 }
 
-/// An exit that emission wants.
+/// An exit as emission asks for it; the cache gives it a number or a target.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WantedExit {
     /// Position of its displacement in the hot section.
@@ -141,16 +176,18 @@ pub(crate) struct WantedExit {
 pub(crate) enum ExitForm {
     /// Its target has code.
     Linked,
-    /// By a stub in the cold section, which hands its number over; the number's position there.
+    /// Its target has no code: a stub in the cold section hands the exit's number to the host.
+    /// Holds the position of that number in the cold section.
     Waiting(usize),
-    /// No exit, but a check of generated code that failed: its number is handed over to translate
-    /// again; the number's position in the cold section.
+    /// Not a way out, but a failed comparison of code that may change: the host translates that
+    /// code again. Holds the position of the number in the cold section.
     Stale(usize),
-    /// To the loop's next turn; what comes back before: registers, and the ring's position.
+    /// To the loop's header. `restore` are registers to load first, `load` the register that must
+    /// hold the ring's position.
     BackEdge { restore: u16, load: Option<u8> },
 }
 
-/// Where turns after the first begin, and what is as it was left there.
+/// Where every turn of a loop but the first begins, and the state that the code there relies on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LoopHeader {
     /// Address of the fragment.
@@ -177,15 +214,15 @@ pub(crate) struct CodeBuffer {
     pub(crate) routines: Vec<(Section, usize, Routine)>,
     /// The loop that the fragment is.
     pub(crate) loop_header: Option<LoopHeader>,
-    /// Why the fragment must not run.
+    /// Why the fragment must not run: it has an instruction that the engine does not support.
     pub(crate) refusal: Option<String>,
     links: Vec<(Section, usize, Label)>,
 }
 
 impl CodeBuffer {
-    /// Empties the buffer for a fragment whose sections will lie there; its room is kept.
+    /// Empties the buffer for a fragment whose sections will lie at these addresses.
     pub(crate) fn begin(&mut self, hot_base: u64, cold_base: u64) {
-        // Buffers keep their room: a program has thousands of fragments.
+        // `clear` keeps the allocations: a program has thousands of fragments.
         self.hot.clear();
         self.cold.clear();
         self.state_map.clear();
@@ -206,8 +243,9 @@ impl CodeBuffer {
         self.routines.push((section, at, routine));
     }
 
-    /// Addresses of the program that exits lead to.
+    /// Addresses of the program that the fragment's exits lead to.
     pub(crate) fn branches(&self) -> impl Iterator<Item = u64> + '_ {
+        // A stale check asks for the fragment itself; it is no branch of the program.
         let leads = |exit: &&WantedExit| !matches!(exit.form, ExitForm::Stale(_));
         self.exits.iter().filter(leads).map(|exit| exit.target)
     }
@@ -224,12 +262,13 @@ impl CodeBuffer {
             Section::Hot => (self.hot_base, &mut self.hot),
             Section::Cold => (self.cold_base, &mut self.cold),
         };
-        // A displacement counts from behind its own four bytes.
+        // The processor adds a displacement to the address behind its four bytes.
         let displacement = address.wrapping_sub(base + at as u64 + 4) as i64;
         code.set_displacement(at, i32::try_from(displacement).expect("a zone is smaller than 2 GB"));
     }
 
-    /// Fills in all displacements that lead to labels.
+    /// Fills in all displacements that lead to labels. The lengths of both sections are final by
+    /// now.
     pub(crate) fn resolve_labels(&mut self) {
         for n in 0..self.links.len() {
             let (section, at, label) = self.links[n];

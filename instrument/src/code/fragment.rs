@@ -1,12 +1,14 @@
-//! Translated code as it is known by: fragments, the exits that leave them, the places that lead to
-//! them.
+//! The records that the code cache keeps of translated code: fragments, the exits that leave them,
+//! the places that lead to them.
 
 /// The lookup table does not hold an indirect target.
 pub(crate) const EXIT_LOOKUP: u32 = 0xffff_ffff;
-/// A system call that the host must know of comes.
+/// The next instruction is a system call that the host must know of.
 pub(crate) const EXIT_SYSTEM_CALL: u32 = 0xffff_fffe;
 /// The segment of the ring is full.
 pub(crate) const EXIT_RING: u32 = 0xffff_fffd;
+/// The host is to use the pages of a complex reference.
+pub(crate) const EXIT_PAGES: u32 = 0xffff_fffc;
 
 /// A translated superblock.
 pub(crate) struct Fragment {
@@ -22,16 +24,16 @@ pub(crate) struct Fragment {
     pub(crate) counters: u32,
     /// Nothing at its head needs the status flags.
     pub(crate) flags_dead: bool,
-    /// Registers (and flags) that whoever goes there need not bring; none where the code may
-    /// change.
+    /// Registers (and flags) that are dead at its head, so that code that leads here need not
+    /// restore them; none if the code may change.
     pub(crate) dead: u16,
-    /// How often it was tuned before it became this.
+    /// How often its code was translated again to become this fragment.
     pub(crate) tunings: u8,
     /// The last place that leads to its body; the others follow by [`Incoming::next`].
     pub(crate) incoming: u32,
 }
 
-/// A way out of a fragment that may be linked.
+/// An exit of a fragment, as the cache keeps it.
 #[derive(Clone, Copy)]
 pub(crate) struct CodeExit {
     pub(crate) target: u64,
@@ -51,11 +53,11 @@ pub(crate) struct CodeExit {
 /// A place that leads to a fragment's body.
 #[derive(Clone, Copy)]
 pub(crate) struct Incoming {
-    /// Where it is in the shared file.
+    /// Its offset in the shared file.
     pub(crate) offset: usize,
     /// The address behind a displacement; 0 where the place holds the body's address.
     pub(crate) from: u64,
-    /// The one noted before it (0: none).
+    /// The place that was noted before it (0: none).
     pub(crate) next: u32,
 }
 

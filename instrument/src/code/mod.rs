@@ -13,6 +13,7 @@ pub(crate) mod fragment;
 pub(crate) mod hash;
 pub(crate) mod lookup;
 pub(crate) mod register_use;
+pub(crate) mod resident_pages;
 pub(crate) mod state_area;
 pub(crate) mod state_map;
 pub(crate) mod superblock;

@@ -1,7 +1,8 @@
-//! Which program values wait where, at each instruction of generated code.
+//! The state map: which registers of the program wait in which slots, at each instruction of
+//! generated code.
 //!
-//! Scratch code borrows registers and flags, whose program values wait in slots of the thread's
-//! context meanwhile. A stop in the middle of generated code finds here what to put back.
+//! Scratch code borrows registers and flags. The program's values wait in slots of the thread's
+//! context meanwhile. At a stop in generated code the host finds here which of them to put back.
 
 use super::assembler::{reg, Assembler};
 use crate::target::layout::context;

@@ -11,9 +11,9 @@ pub(crate) struct BasicBlock {
     pub(crate) end: End,
     /// Number in the profile.
     pub(crate) number: u32,
-    /// The superblock goes on at this address after it.
+    /// The address at which the superblock goes on, if it does.
     pub(crate) next: Option<u64>,
-    /// What a tool wants recorded.
+    /// The events that a tool asked for.
     pub(crate) events: EventRequests,
 }
 
@@ -28,13 +28,14 @@ impl BasicBlock {
     }
 }
 
-/// What is emitted as one fragment.
+/// The blocks that are emitted as one fragment.
 #[derive(Clone, Copy)]
 pub(crate) struct Superblock<'a> {
     /// At least one.
     pub(crate) blocks: &'a [BasicBlock],
     pub(crate) trust: Trust,
-    /// Of generated code, the words of memory that hold it: they are compared whenever it runs.
+    /// The words of memory that hold the code, if it may change; they are compared whenever it
+    /// runs.
     pub(crate) words: &'a [u64],
     pub(crate) steps: Steps,
 }

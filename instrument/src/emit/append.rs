@@ -1,11 +1,11 @@
 //! Records in line: the ring's position waits in a register while a block appends, and memory
 //! learns of it once per block.
 //!
-//! A record is an address, two stores and no branch. Whoever else reads the position (routines out
-//! of line, the host at a stop) is given the true one: cold paths write it before they call, a stop
-//! adds what the state map says is pending. The limit is checked once per fragment, where its first
-//! block has free flags; behind it the ring has room for all that two fragments can append. Source:
-//! our own.
+//! A record is an address, two stores and no branch. Other readers of the position need the true
+//! one: cold paths write it before they call a routine, and at a stop the host adds the records
+//! that the state map calls pending. The limit is checked once per fragment, where its first block
+//! has free flags; behind it the ring has room for all that two fragments can append. Source: our
+//! own.
 
 use super::emitter::Emitter;
 use super::filter::{remember, tables};
@@ -18,12 +18,13 @@ use crate::target::layout::context;
 use assembler::Condition;
 use event::Filter;
 
-/// Records after which the position is written: their displacements stay short.
+/// After this many records the position is written to memory, so that displacements of records stay
+/// within a signed byte.
 const PENDING_MAX: u8 = 7;
 
 impl Emitter {
-    /// The register with the ring's position: one that the rest of the block leaves alone, if there
-    /// is one; never rax, which flags need.
+    /// The register with the ring's position; loads it if none holds it. It is one that the rest of
+    /// the block leaves alone, if there is one, and never rax, which flags need.
     pub(super) fn position(&mut self, avoid: u16) -> u8 {
         if let Some(r) = self.held {
             return r;
@@ -46,11 +47,11 @@ impl Emitter {
         r
     }
 
-    /// Appends a record of the address in `a`.
-    pub(super) fn append(&mut self, a: u8, what: u32) {
-        let r = self.position(1 << a);
+    /// Appends a record of the address in `pointer`.
+    pub(super) fn append(&mut self, pointer: u8, what: u32) {
+        let r = self.position(1 << pointer);
         // Records stand behind the position, which moves on once for all of them.
-        self.buffer.hot.store_at(a, r, 16 * self.pending);
+        self.buffer.hot.store_at(pointer, r, 16 * self.pending);
         self.buffer.hot.store_imm_at(r, 16 * self.pending + 8, what);
         self.appended();
     }
@@ -92,18 +93,20 @@ impl Emitter {
         self.held = None;
     }
 
-    /// In cold code, before something that uses the position in memory.
+    /// Emitted in cold code before anything that uses the position in memory: adds the pending
+    /// records to it.
     pub(super) fn lend_position(&mut self) {
         let (Some(r), 1..) = (self.held, self.pending) else { return };
         self.buffer.cold.advance(r, 16 * self.pending as i8);
         self.buffer.cold.store(r, context::RING_POSITION);
     }
 
-    /// In cold code, behind it: the register is what hot code expects.
+    /// Emitted in cold code afterwards: loads the register with the position that hot code expects.
     pub(super) fn take_position_back(&mut self) {
         let Some(r) = self.held else { return };
         self.buffer.cold.load(r, context::RING_POSITION);
-        // What is behind the position in hot code was made part of it before the call.
+        // `lend_position` added the pending records to the position; hot code will count them
+        // again.
         if self.pending > 0 {
             self.buffer.cold.advance(r, -16 * self.pending as i8);
         }
@@ -114,7 +117,7 @@ impl Emitter {
         self.limit_due = false;
         self.free_flags();
         let r = self.position(0);
-        // The observer has read these lines on another core.
+        // The observer has read these lines on another core, so the first store to each would wait.
         self.buffer.hot.prefetch_write(r, 512);
         self.buffer.hot.compare(r, context::RING_LIMIT);
         let at = self.buffer.hot.jump_if(Condition::AboveOrEqual);
@@ -131,13 +134,13 @@ impl Emitter {
 
 impl Emitter {
     /// Cold: the record of a reference whose check failed, by a shared routine for the registers
-    /// `a` and `b`: the shortest code there is, for code that has not run often yet. The call is
-    /// made on the context's own stack.
-    pub(super) fn call_cold(&mut self, member: &Member, a: u8, b: u8, routine: RecordRoutine) {
-        self.buffer.cold.lea(a, &member.address);
-        self.buffer.cold.add_segment(a, &member.address);
+    /// `pointer` and `spare`: the shortest code there is, for code that has not run often yet. The
+    /// call is made on the context's own stack.
+    pub(super) fn call_cold(&mut self, member: &Member, pointer: u8, spare: u8, routine: RecordRoutine) {
+        self.buffer.cold.lea(pointer, &member.address);
+        self.buffer.cold.add_segment(pointer, &member.address);
         // The routine takes the address in one register and what to record in the other.
-        self.buffer.cold.mov_imm(b, u64::from(member.what));
+        self.buffer.cold.mov_imm(spare, u64::from(member.what));
         // The program's stack pointer waits on top of the other stack, from where one byte of code
         // brings it back.
         self.buffer.cold.store(reg::RSP, context::PROGRAM_STACK);
@@ -147,39 +150,46 @@ impl Emitter {
         self.buffer.cold.pop_stack();
     }
 
-    /// Cold: the records of references of which the filter does not know all, one after the other:
-    /// it may know one of them only after that of another. `a` and `b` are free, flags too.
-    pub(super) fn record_filter_misses(&mut self, members: &[Member], a: u8, b: u8, filter: &Filter) {
+    /// Cold: records the members that the filter does not know. They are checked one by one,
+    /// because the record of one member may make the filter know the next. `pointer` and `spare`
+    /// are free, flags too.
+    pub(super) fn record_filter_misses(
+        &mut self,
+        members: &[Member],
+        pointer: u8,
+        spare: u8,
+        filter: &Filter,
+    ) {
         for member in members {
-            self.buffer.cold.lea(a, &member.address);
-            self.buffer.cold.add_segment(a, &member.address);
-            // A record before this one may have brought its line.
-            let sizes = (filter.data.line_bytes, filter.data_page.map(|page| page.line_bytes));
-            let known = self.buffer.cold.jump_if_known((a, b), member.size_bytes, sizes, |code| {
-                code.lea(a, &member.address);
-                code.add_segment(a, &member.address);
+            self.buffer.cold.lea(pointer, &member.address);
+            self.buffer.cold.add_segment(pointer, &member.address);
+            // A record of an earlier member may have made this member's line the last of its set.
+            let sizes = (filter.data.line_bytes, filter.last_pages().map(|page| page.line_bytes));
+            let known = self.buffer.cold.jump_if_known((pointer, spare), member.size_bytes, sizes, |code| {
+                code.lea(pointer, &member.address);
+                code.add_segment(pointer, &member.address);
             });
-            self.record_cold(std::slice::from_ref(member), a, b, filter);
+            self.record_cold(std::slice::from_ref(member), pointer, spare, filter);
             let here = self.buffer.cold.len();
             known.into_iter().for_each(|at| self.buffer.cold.patch(at, here));
         }
     }
 
-    /// Cold: the records of a group whose check failed, and its line as its set's last. `a` and `b`
-    /// are free, flags too.
-    pub(super) fn record_cold(&mut self, members: &[Member], a: u8, b: u8, filter: &Filter) {
+    /// Cold: the records of a group whose check failed, and its line as its set's last. `pointer`
+    /// and `spare` are free, flags too.
+    pub(super) fn record_cold(&mut self, members: &[Member], pointer: u8, spare: u8, filter: &Filter) {
         let code = &mut self.buffer.cold;
         // The records, one behind the other, then the position behind all.
-        code.load(b, context::RING_POSITION);
+        code.load(spare, context::RING_POSITION);
         for (n, member) in members.iter().enumerate() {
-            code.lea(a, &member.address);
-            code.add_segment(a, &member.address);
-            code.store_at(a, b, 16 * n as u8);
-            code.store_imm_at(b, 16 * n as u8 + 8, member.what);
+            code.lea(pointer, &member.address);
+            code.add_segment(pointer, &member.address);
+            code.store_at(pointer, spare, 16 * n as u8);
+            code.store_imm_at(spare, 16 * n as u8 + 8, member.what);
         }
-        code.advance(b, 16 * members.len() as i8);
-        code.store(b, context::RING_POSITION);
-        code.compare(b, context::RING_LIMIT);
+        code.advance(spare, 16 * members.len() as i8);
+        code.store(spare, context::RING_POSITION);
+        code.compare(spare, context::RING_LIMIT);
         let on = code.jump_if(Condition::Below);
         leave(code);
         let here = code.len();
@@ -189,10 +199,10 @@ impl Emitter {
         let mut formed = members.len() == 1;
         for table in tables(filter, first.kind) {
             if !std::mem::take(&mut formed) {
-                code.lea(a, &first.address);
-                code.add_segment(a, &first.address);
+                code.lea(pointer, &first.address);
+                code.add_segment(pointer, &first.address);
             }
-            remember(code, a, b, first.size_bytes, &table);
+            remember(code, pointer, spare, first.size_bytes, &table);
         }
     }
 }

@@ -2,14 +2,15 @@
 //!
 //! # The problem
 //!
-//! What a repeat, a mask, a gather or a state area touches is known when it happens: it depends on
-//! counts, mask bits, vectors of indices. Working that out in line would take a simulator's time.
+//! The bytes that a repeat, a mask, a gather or a state area touches depend on counts, mask bits
+//! and vectors of indices, which are known at run time only. Computing the extent in line would
+//! take as long as simulating it.
 //!
 //! # The idea
 //!
-//! Generated code writes down what the extent depends on (the values of `event::Shape`), one record
-//! each; who reads the records works the extent out. Values go by way of general registers, vectors
-//! by way of the context's memory.
+//! Generated code writes down the values on which the extent depends (those of `event::Shape`), one
+//! record each, and the reader of the records computes the extent. Values pass through general
+//! registers, vectors through the context's memory.
 //!
 //! ```text
 //!   before the instruction                        behind it (repeats only)
@@ -64,15 +65,16 @@ impl Emitter {
         let position = self.scratch(needs);
         self.buffer.hot.load(position, context::RING_POSITION);
         self.check_ring(position);
-        // How far a repeat came is known behind it only: now its pointers are remembered.
+        // How far a repeat came is known only behind it, so its pointers are saved now.
         if complex == Complex::Repeat {
             self.buffer.hot.store(6, context::REPEAT);
             self.buffer.hot.store(7, context::REPEAT + 8);
             return;
         }
-        // All others are known now: the values that their shape lists, one record each.
-        let a = self.scratch(needs | 1 << position);
-        let mut group = Values { hot: &mut self.buffer.hot, position, a, site, written: 0 };
+        // All other references are recorded now: one record for each value of their shape.
+        let scratch = self.scratch(needs | 1 << position);
+        let mut group =
+            Values { hot: &mut self.buffer.hot, position, scratch, site, written: 0, wrote: Wrote::Nothing };
         group.hot.load(position, context::RING_POSITION);
         match complex {
             Complex::Masked => group.masked(i),
@@ -84,9 +86,10 @@ impl Emitter {
             Complex::Sized => group.sized(i),
             Complex::Repeat => {}
         }
-        // Near references may touch a few bytes only, so it is enough to empty their own sets; for
-        // that their address is formed once more.
+        // A reference to a few bytes empties only the sets of these bytes, for which its address is
+        // formed again.
         let written = group.written;
+        let wrote = group.wrote;
         let near = near_bytes(i, complex).filter(|_| matches!(self.setting.stream, Stream::Filtered(_)));
         if near.is_some() && complex != Complex::BitOffset {
             group.address(i);
@@ -94,13 +97,19 @@ impl Emitter {
         // The position in memory moves behind all records at once.
         self.buffer.hot.lea(position, &Address::based(position, 16 * i64::from(written)));
         self.buffer.hot.store(position, context::RING_POSITION);
-        // What was recorded bypassed the filter, which must not claim to know those lines' sets.
+        // These references bypassed the filter, which must not claim to know the last line of their
+        // sets.
         match (near, self.setting.stream) {
             (Some(bytes), Stream::Filtered(filter)) => {
-                let touched = |table| forget_lines(&mut self.buffer.hot, a, position, bytes, &table);
+                let touched = |table| forget_lines(&mut self.buffer.hot, scratch, position, bytes, &table);
                 tables(&filter, RecordKind::Load).for_each(touched);
             }
             _ => self.empty_filter(),
+        }
+        match wrote {
+            Wrote::Nothing => {}
+            Wrote::Values(shape) => self.use_pages_of_complex(shape, site),
+            Wrote::Plain(size_bytes) => self.use_pages_of_recorded(scratch, size_bytes, site),
         }
     }
 
@@ -110,15 +119,22 @@ impl Emitter {
             return;
         }
         let shape = string_shape(&decoded.i);
-        // Of the two pointers the one that certainly moved tells how many elements were done.
+        // The number of elements that were done follows from a pointer that certainly moved: rsi
+        // for `lods`, rdi for all others.
         let moved =
             if matches!(shape, Shape::String { operation: StringOperation::Lods, .. }) { 6 } else { 7 };
         // Flags are the program's again, so nothing here may change them.
         self.buffer.hot.store(reg::RAX, context::TEMP);
         self.buffer.hot.store(reg::RDX, context::TEMP + 8);
         self.buffer.hot.load(reg::RDX, context::RING_POSITION);
-        let mut group =
-            Values { hot: &mut self.buffer.hot, position: reg::RDX, a: reg::RAX, site, written: 0 };
+        let mut group = Values {
+            hot: &mut self.buffer.hot,
+            position: reg::RDX,
+            scratch: reg::RAX,
+            site,
+            written: 0,
+            wrote: Wrote::Nothing,
+        };
         // The pointers before, the pointer behind, and the segment's base where there is one.
         for slot in [context::REPEAT, context::REPEAT + 8] {
             group.hot.load(reg::RAX, slot);
@@ -135,6 +151,7 @@ impl Emitter {
         self.buffer.hot.load(reg::RDX, context::TEMP + 8);
         self.buffer.hot.load(reg::RAX, context::TEMP);
         self.empty_filter();
+        self.use_pages_of_complex(shape, site);
     }
 
     /// Calls the routine that empties the data filter, without the stack and without flags.
@@ -154,13 +171,24 @@ impl Emitter {
     }
 }
 
-/// A group being written: `position` holds the ring's position, `a` is free.
+/// A group being written: `position` holds the ring's position, `scratch` is free.
 struct Values<'d> {
     hot: &'d mut Assembler,
     position: u8,
-    a: u8,
+    scratch: u8,
     site: u32,
     written: u32,
+    wrote: Wrote,
+}
+
+/// What has been written of a reference.
+#[derive(Clone, Copy)]
+enum Wrote {
+    Nothing,
+    /// Values of this shape.
+    Values(Shape),
+    /// A plain record of so many bytes.
+    Plain(u32),
 }
 
 impl Values<'_> {
@@ -172,6 +200,7 @@ impl Values<'_> {
             0 => (COMPLEX_CODE, shape.extra()),
             n => (PAYLOAD_CODE, n),
         };
+        self.wrote = Wrote::Values(shape);
         self.hot.store_at(r, self.position, at);
         self.hot.store_imm_at(self.position, at + 8, self.site << 8 | u32::from(code));
         self.hot.store_imm_at(self.position, at + 12, extra);
@@ -186,8 +215,8 @@ impl Values<'_> {
             _ => operand(i).unwrap_or(Address::based(reg::RSP, 0)),
         };
         address.fs |= i.segment_prefix() == Register::FS;
-        self.hot.lea(self.a, &address);
-        self.hot.add_segment(self.a, &address);
+        self.hot.lea(self.scratch, &address);
+        self.hot.add_segment(self.scratch, &address);
     }
 
     fn masked(&mut self, i: &Instruction) {
@@ -207,9 +236,9 @@ impl Values<'_> {
         let shape = Shape::Masked { direction: direction(i), layout, element_bytes, count };
         // Where it begins, then the mask.
         self.address(i);
-        self.write(self.a, shape);
+        self.write(self.scratch, shape);
         self.opmask(i.op_mask());
-        self.write(self.a, shape);
+        self.write(self.scratch, shape);
     }
 
     /// `kmovq a, k`, or `kmovw` where there is no AVX512BW.
@@ -217,12 +246,12 @@ impl Values<'_> {
         let k = (k as u32 - Register::K0 as u32) as u8;
         let wide = std::arch::is_x86_feature_detected!("avx512bw");
         let size = if wide { MaskSize::Qword } else { MaskSize::Word };
-        self.hot.code().mask_to_register(size, gpr(self.a), Mask::numbered(k));
+        self.hot.code().mask_to_register(size, gpr(self.scratch), Mask::numbered(k));
     }
 
     /// Sign bits of a mask vector.
     fn signs(&mut self, mask: Register, element_bytes: u8) {
-        let (a, v) = (gpr(self.a), Vector::numbered(vector_number(mask)));
+        let (a, v) = (gpr(self.scratch), Vector::numbered(vector_number(mask)));
         let width = if mask.is_ymm() { Width::Bits256 } else { Width::Bits128 };
         match element_bytes {
             4 => self.hot.code().dword_signs(width, a, v),
@@ -253,14 +282,14 @@ impl Values<'_> {
         let shape = Shape::Masked { direction, layout, element_bytes: bytes, count: width / bytes };
         // Where it begins, then the sign bits.
         self.address(i);
-        self.write(self.a, shape);
+        self.write(self.scratch, shape);
         if mask.is_mm() {
             let v = (mask as u32 - Register::MM0 as u32) as u8;
-            self.hot.code().byte_signs_mmx(gpr(self.a), Mmx::numbered(v));
+            self.hot.code().byte_signs_mmx(gpr(self.scratch), Mmx::numbered(v));
         } else {
             self.signs(mask, bytes);
         }
-        self.write(self.a, shape);
+        self.write(self.scratch, shape);
     }
 
     fn gather(&mut self, i: &Instruction) {
@@ -303,23 +332,23 @@ impl Values<'_> {
             short: false,
             fs: i.memory_segment() == Register::FS,
         };
-        self.hot.lea(self.a, &base);
-        self.hot.add_segment(self.a, &base);
-        self.write(self.a, shape);
+        self.hot.lea(self.scratch, &base);
+        self.hot.add_segment(self.scratch, &base);
+        self.write(self.scratch, shape);
         // Which elements: by an opmask register, or by sign bits.
         if i.op_mask() != Register::None {
             self.opmask(i.op_mask());
         } else {
             self.signs(i.op2_register(), element_bytes);
         }
-        self.write(self.a, shape);
+        self.write(self.scratch, shape);
         // The indices go by way of the context, 8 bytes a value.
         let evex = i.op_mask() != Register::None;
         let width = if evex { Width::Bits512 } else { Width::Bits256 };
         self.hot.store_vector(vector_number(index), width, context::VECTOR);
         for value in 2..shape.values() as u32 {
-            self.hot.load(self.a, context::VECTOR + 8 * (value - 2));
-            self.write(self.a, shape);
+            self.hot.load(self.scratch, context::VECTOR + 8 * (value - 2));
+            self.write(self.scratch, shape);
         }
     }
 
@@ -332,17 +361,16 @@ impl Values<'_> {
         };
         let shape = Shape::State { direction, format };
         self.address(i);
-        self.write(self.a, shape);
+        self.write(self.scratch, shape);
         // Which components: what eax asks for, as far as the system has enabled it.
-        self.hot.mov(self.a, reg::RAX);
-        self.hot.and_imm(self.a, extended_states() as i32);
-        self.write(self.a, shape);
-        // What is restored depends on what the area says of itself: the header behind its legacy
-        // part.
+        self.hot.mov(self.scratch, reg::RAX);
+        self.hot.and_imm(self.scratch, extended_states() as i32);
+        self.write(self.scratch, shape);
+        // The header of the area, behind its legacy part, says which components it holds.
         if format == StateFormat::Restore {
             self.address(i);
-            self.hot.load_program(self.a, &Address::based(self.a, 520));
-            self.write(self.a, shape);
+            self.hot.load_program(self.scratch, &Address::based(self.scratch, 520));
+            self.write(self.scratch, shape);
         }
     }
 
@@ -353,24 +381,24 @@ impl Values<'_> {
         let whole = operand(i).unwrap_or(Address::based(reg::RSP, 0));
         // The address of the first row, the distance of rows, their number, their bytes.
         let first = Address { index: None, scale_log2: 0, ..whole };
-        self.hot.lea(self.a, &first);
-        self.hot.add_segment(self.a, &first);
-        self.write(self.a, shape);
+        self.hot.lea(self.scratch, &first);
+        self.hot.add_segment(self.scratch, &first);
+        self.write(self.scratch, shape);
         let stride = Address { base: None, displacement: 0, fs: false, ..whole };
         match stride.index {
-            Some(_) => self.hot.lea(self.a, &stride),
-            None => self.hot.mov_imm(self.a, 0),
+            Some(_) => self.hot.lea(self.scratch, &stride),
+            None => self.hot.mov_imm(self.scratch, 0),
         }
-        self.write(self.a, shape);
-        let a = gpr(self.a);
+        self.write(self.scratch, shape);
+        let a = gpr(self.scratch);
         // The processor tells of its tiles by a store of 64 bytes.
         self.hot.code().store_tile_configuration(in_context(context::VECTOR));
         let rows = in_context(context::VECTOR + 48 + t);
         self.hot.code().extend_into(Extend::ZeroByte, a, rows);
-        self.write(self.a, shape);
+        self.write(self.scratch, shape);
         let row_bytes = in_context(context::VECTOR + 16 + 2 * t);
         self.hot.code().extend_into(Extend::ZeroWord, a, row_bytes);
-        self.write(self.a, shape);
+        self.write(self.scratch, shape);
     }
 
     /// `bt` with a bit offset register, `xlat`: a plain record of an address that takes arithmetic.
@@ -382,23 +410,24 @@ impl Values<'_> {
         };
         // `xlat` adds al to rbx without its sign.
         if i.mnemonic() == Mnemonic::Xlatb {
-            self.hot.code().extend_into(Extend::ZeroByte, gpr(self.a), Gpr::RAX);
-            let mut sum = Address { index: Some(self.a), ..Address::based(3, 0) };
+            self.hot.code().extend_into(Extend::ZeroByte, gpr(self.scratch), Gpr::RAX);
+            let mut sum = Address { index: Some(self.scratch), ..Address::based(3, 0) };
             sum.fs = i.segment_prefix() == Register::FS;
-            self.hot.lea(self.a, &sum);
-            self.hot.add_segment(self.a, &sum);
+            self.hot.lea(self.scratch, &sum);
+            self.hot.add_segment(self.scratch, &sum);
         } else {
             self.bit_address(i, bytes);
         }
-        self.hot.store_at(self.a, self.position, 0);
+        self.hot.store_at(self.scratch, self.position, 0);
         let code = Code::new(kind, bytes).map_or(0, |c| u32::from(c.0));
         self.hot.store_imm_at(self.position, 8, self.site << 8 | code);
         self.written = 1;
+        self.wrote = Wrote::Plain(bytes);
     }
 
     /// operand + (signed bit offset >> log2(bits)) × bytes, by way of the context.
     fn bit_address(&mut self, i: &Instruction, bytes: u32) {
-        let a = self.a;
+        let a = self.scratch;
         let offset = number(i.op1_register()).unwrap_or(reg::RAX);
         // The bit offset with its sign, as a number of operands of this size, in bytes.
         match bytes {
@@ -419,7 +448,7 @@ impl Values<'_> {
         let size_bytes = i.memory_size().size().clamp(1, 32767) as u16;
         let shape = Shape::Sized { direction: direction(i), size_bytes };
         self.address(i);
-        self.write(self.a, shape);
+        self.write(self.scratch, shape);
     }
 }
 
@@ -450,7 +479,7 @@ fn broadcast_count(i: &Instruction, element: Option<usize>) -> usize {
 
 /// Registers of the memory operand and of explicit register operands.
 fn operand_registers(i: &Instruction) -> u16 {
-    let mut mask = operand(i).map_or(0, |a| a.registers());
+    let mut mask = operand(i).map_or(0, |address| address.registers());
     for k in 0..i.op_count() {
         if i.op_kind(k) == OpKind::Register {
             mask |= number(i.op_register(k)).map_or(0, |r| 1 << r);

@@ -1,4 +1,4 @@
-//! The program's own instructions, and what stands in for some of them.
+//! The program's own instructions: copied, or replaced where a copy would not work.
 //!
 //! An instruction is copied byte for byte. One whose operand is relative to itself gets another
 //! displacement, or its address in a register where that is too far away. `syscall` is preceded by
@@ -41,7 +41,7 @@ impl Emitter {
         let i = &decoded.i;
         let target = i.ip_rel_memory_address();
         let end = self.buffer.hot_base + self.buffer.hot.len() as u64 + i.len() as u64;
-        // Within 2 GB of its operand only the displacement changes.
+        // Near its operand, the copy needs another displacement and nothing else.
         let displacement = target.wrapping_sub(end) as i64;
         let constants = iced_x86::Decoder::with_ip(64, decoded.raw(), i.ip(), 0).decode_with_offsets();
         if let (Ok(value), Some(offset)) = (i32::try_from(displacement), constants) {
@@ -50,7 +50,7 @@ impl Emitter {
             self.buffer.hot.set_displacement(at, value);
             return;
         }
-        // `lea` wants the address alone.
+        // `lea` loads the address itself, so a constant does.
         if i.mnemonic() == Mnemonic::Lea && i.op0_register().is_gpr64() {
             return self.buffer.hot.mov_imm(number(i.op0_register()).unwrap_or(reg::RAX), target);
         }
@@ -88,7 +88,8 @@ impl Emitter {
         let hot = &mut self.buffer.hot;
         hot.store(ax, slot(ax));
         hot.store(cx, slot(cx));
-        // What cannot be read here could not be executed: such a fault is the first instruction's.
+        // Memory that cannot be read here could not be executed either, so a fault in the guard
+        // counts as one of the first instruction.
         let clean = self.clean_entry(blocks[0].number, 0);
         let entry = StateMapEntry { spilled: saved, executing: saved, retreat: true, ..clean };
         self.buffer.state_map.push(entry);

@@ -28,14 +28,14 @@ impl Emitter {
         self.free_flags();
         let avoid = first.address.registers();
         self.restore(avoid & !FLAGS_BIT);
-        let a = self.scratch(avoid);
-        let set = self.scratch(avoid | 1 << a);
+        let pointer = self.scratch(avoid);
+        let set = self.scratch(avoid | 1 << pointer);
         // Hot: one check, or two for the lines of a near group's ends.
         match group.cover {
-            Cover::First => self.check(&first.address, first.size_bytes, (a, set), filter),
+            Cover::First => self.check(&first.address, first.size_bytes, (pointer, set), filter),
             Cover::Ends(low, high) => {
-                self.check(&first.at(low), 1, (a, set), filter);
-                self.check(&first.at(high), 1, (a, set), filter);
+                self.check(&first.at(low), 1, (pointer, set), filter);
+                self.check(&first.at(high), 1, (pointer, set), filter);
             }
         }
         // Cold: what a failed check leads to.
@@ -43,13 +43,13 @@ impl Emitter {
         // Code that has run often has records in line, other code calls shared routines.
         if self.tier != Tier::Fresh {
             match group.cover {
-                Cover::First => self.record_cold(group.members, a, set, filter),
-                Cover::Ends(..) => self.record_filter_misses(group.members, a, set, filter),
+                Cover::First => self.record_cold(group.members, pointer, set, filter),
+                Cover::Ends(..) => self.record_filter_misses(group.members, pointer, set, filter),
             }
         } else {
             for member in group.members {
-                let routine = record_routine(member, group.cover, (a, set), filter);
-                self.call_cold(member, a, set, routine);
+                let routine = record_routine(member, group.cover, (pointer, set), filter);
+                self.call_cold(member, pointer, set, routine);
             }
         }
         self.take_position_back();
@@ -59,15 +59,15 @@ impl Emitter {
 
     /// Leaves for the cold code that comes next unless the filter knows `size_bytes` at `address`.
     /// Flags and both registers are free.
-    fn check(&mut self, address: &Address, size_bytes: u32, (a, set): (u8, u8), filter: &Filter) {
+    fn check(&mut self, address: &Address, size_bytes: u32, (pointer, set): (u8, u8), filter: &Filter) {
         let line = filter.data.line_bytes;
-        self.buffer.hot.lea(a, address);
-        self.buffer.hot.add_segment(a, address);
+        self.buffer.hot.lea(pointer, address);
+        self.buffer.hot.add_segment(pointer, address);
         let lines = Table { sets: filter.data.sets, ..Table::lines(line, Entering::Enters) };
         // How far behind the start of its set's last line the access begins: more than `line −
         // size` is another line, or reaches into the next one.
-        self.buffer.hot.behind_last(a, set, &lines);
-        self.buffer.hot.compare_imm(a, line as i32 - size_bytes.min(line) as i32);
+        self.buffer.hot.behind_last(pointer, set, &lines);
+        self.buffer.hot.compare_imm(pointer, line as i32 - size_bytes.min(line) as i32);
         // An access longer than a line is always recorded.
         let at = if size_bytes > line {
             self.buffer.hot.jump()
@@ -76,11 +76,15 @@ impl Emitter {
         };
         self.buffer.link(Section::Hot, at, Label::Cold(self.buffer.cold.len()));
         // Its page, where there is a TLB.
-        if let Some(page) = filter.data_page {
-            self.buffer.hot.lea(a, address);
-            self.buffer.hot.add_segment(a, address);
-            self.buffer.hot.behind_last(a, set, &Table { sets: page.sets, ..Table::pages(page.line_bytes) });
-            self.buffer.hot.compare_imm(a, page.line_bytes as i32 - 1);
+        if let Some(page) = filter.last_pages() {
+            self.buffer.hot.lea(pointer, address);
+            self.buffer.hot.add_segment(pointer, address);
+            self.buffer.hot.behind_last(
+                pointer,
+                set,
+                &Table { sets: page.sets, ..Table::pages(page.line_bytes) },
+            );
+            self.buffer.hot.compare_imm(pointer, page.line_bytes as i32 - 1);
             let at = self.buffer.hot.jump_if(Condition::Above);
             self.buffer.link(Section::Hot, at, Label::Cold(self.buffer.cold.len()));
         }
@@ -99,8 +103,8 @@ fn record_routine(
         scratch,
         size_bytes: member.size_bytes,
         line_bytes: filter.data.line_bytes,
-        page_bytes: filter.data_page.map_or(0, |p| p.line_bytes),
-        sets: [filter.data.sets, filter.data_page.map_or(0, |p| p.sets)],
+        page_bytes: filter.last_pages().map_or(0, |page| page.line_bytes),
+        sets: [filter.data.sets, filter.last_pages().map_or(0, |page| page.sets)],
         entering: entering(filter, member.kind),
         when: if cover == Cover::First { RecordWhen::Always } else { RecordWhen::FilterMiss },
     }
@@ -118,12 +122,12 @@ impl Emitter {
         self.restore(avoid & !FLAGS_BIT);
         self.position(avoid);
         for member in group.members.iter() {
-            let a = self.scratch(avoid);
-            self.buffer.hot.lea(a, &member.address);
-            self.buffer.hot.add_segment(a, &member.address);
-            self.append(a, member.what);
+            let pointer = self.scratch(avoid);
+            self.buffer.hot.lea(pointer, &member.address);
+            self.buffer.hot.add_segment(pointer, &member.address);
+            self.append(pointer, member.what);
             if group.members.len() == 1 {
-                return Some(a);
+                return Some(pointer);
             }
         }
         None
@@ -137,14 +141,14 @@ impl Emitter {
         // Records first; then the first member's line becomes its set's last. A single member's
         // address is still in its register.
         let mut formed = self.append_group(group);
-        let a = formed.unwrap_or_else(|| self.scratch(avoid));
-        let b = self.scratch(avoid | 1 << a);
+        let pointer = formed.unwrap_or_else(|| self.scratch(avoid));
+        let spare = self.scratch(avoid | 1 << pointer);
         for table in tables(filter, first.kind) {
             if formed.take().is_none() {
-                self.buffer.hot.lea(a, &first.address);
-                self.buffer.hot.add_segment(a, &first.address);
+                self.buffer.hot.lea(pointer, &first.address);
+                self.buffer.hot.add_segment(pointer, &first.address);
             }
-            remember(&mut self.buffer.hot, a, b, first.size_bytes, &table);
+            remember(&mut self.buffer.hot, pointer, spare, first.size_bytes, &table);
         }
     }
 
@@ -159,48 +163,54 @@ impl Emitter {
         // Records go behind the true position, which may or may not move.
         self.commit();
         let position = self.position(avoid);
-        let a = self.scratch(avoid);
-        let b = self.scratch(avoid | 1 << a);
+        let pointer = self.scratch(avoid);
+        let line_known = self.scratch(avoid | 1 << pointer);
         // Backwards, so that the first member's address is left in the register.
         for (n, member) in group.members.iter().enumerate().rev() {
-            self.buffer.hot.lea(a, &member.address);
-            self.buffer.hot.add_segment(a, &member.address);
-            self.buffer.hot.store_at(a, position, 16 * n as u8);
+            self.buffer.hot.lea(pointer, &member.address);
+            self.buffer.hot.add_segment(pointer, &member.address);
+            self.buffer.hot.store_at(pointer, position, 16 * n as u8);
             self.buffer.hot.store_imm_at(position, 16 * n as u8 + 8, member.what);
         }
         // All bits of b: the filter knows the line, and the page.
         let line = filter.data.line_bytes as i32 - first.size_bytes as i32;
-        self.known(a, b, context::MASK_SET, context::DATA_LINES, line);
-        if let Some(page) = filter.data_page {
-            let c = self.scratch(avoid | 1 << a | 1 << b);
-            self.known(a, c, context::MASK_PAGE_SET, context::DATA_PAGES, page.line_bytes as i32 - 1);
-            self.buffer.hot.registers(Alu::And, b, c);
+        self.known(pointer, line_known, context::MASK_SET, context::DATA_LINES, line);
+        if let Some(page) = filter.last_pages() {
+            let page_known = self.scratch(avoid | 1 << pointer | 1 << line_known);
+            self.known(
+                pointer,
+                page_known,
+                context::MASK_PAGE_SET,
+                context::DATA_PAGES,
+                page.line_bytes as i32 - 1,
+            );
+            self.buffer.hot.registers(Alu::And, line_known, page_known);
         }
         // On by all records, less all of them where the filter knows.
         let bytes = 16 * group.members.len() as i32;
-        self.buffer.hot.and_imm(b, -bytes);
-        let on = Address { index: Some(b), ..Address::based(position, bytes.into()) };
+        self.buffer.hot.and_imm(line_known, -bytes);
+        let on = Address { index: Some(line_known), ..Address::based(position, bytes.into()) };
         self.buffer.hot.lea(position, &on);
         self.buffer.hot.store(position, context::RING_POSITION);
         let mut formed = true;
         for table in tables(filter, first.kind) {
             if !std::mem::take(&mut formed) {
-                self.buffer.hot.lea(a, &first.address);
-                self.buffer.hot.add_segment(a, &first.address);
+                self.buffer.hot.lea(pointer, &first.address);
+                self.buffer.hot.add_segment(pointer, &first.address);
             }
-            remember(&mut self.buffer.hot, a, b, first.size_bytes, &table);
+            remember(&mut self.buffer.hot, pointer, line_known, first.size_bytes, &table);
         }
     }
 
-    /// All bits of `b`: whether the address in `a` is at most `offset_max` behind the start of its
-    /// set's last line.
-    fn known(&mut self, a: u8, b: u8, mask: u32, table: u32, offset_max: i32) {
-        self.buffer.hot.extract(b, a, mask);
-        self.buffer.hot.load_table(b, b, table);
-        self.buffer.hot.registers(Alu::Add, b, a);
+    /// All bits of `known`: whether the address in `pointer` is at most `offset_max` behind the
+    /// start of its set's last line.
+    fn known(&mut self, pointer: u8, known: u8, mask: u32, table: u32, offset_max: i32) {
+        self.buffer.hot.extract(known, pointer, mask);
+        self.buffer.hot.load_table(known, known, table);
+        self.buffer.hot.registers(Alu::Add, known, pointer);
         // The carry is set where the distance is small enough.
-        self.buffer.hot.compare_imm(b, offset_max + 1);
-        self.buffer.hot.spread_carry(b);
+        self.buffer.hot.compare_imm(known, offset_max + 1);
+        self.buffer.hot.spread_carry(known);
     }
 
     /// A group's records in line, for full streams.
@@ -209,20 +219,20 @@ impl Emitter {
         let avoid = group.members[0].address.registers();
         self.restore(avoid & !FLAGS_BIT);
         // Full streams record everything in line; the ring is checked behind each group.
-        let a = self.scratch(avoid);
-        let position = self.scratch(avoid | 1 << a);
-        record_members(&mut self.buffer.hot, group, a, position);
+        let pointer = self.scratch(avoid);
+        let position = self.scratch(avoid | 1 << pointer);
+        record_members(&mut self.buffer.hot, group, pointer, position);
         self.check_ring(position);
     }
 }
 
 /// Appends one record per member; leaves the new position in the context.
-fn record_members(code: &mut Assembler, group: &Group, a: u8, position: u8) {
+fn record_members(code: &mut Assembler, group: &Group, pointer: u8, position: u8) {
     code.load(position, context::RING_POSITION);
     for (n, member) in group.members.iter().enumerate() {
-        code.lea(a, &member.address);
-        code.add_segment(a, &member.address);
-        code.store_at(a, position, 16 * n as u8);
+        code.lea(pointer, &member.address);
+        code.add_segment(pointer, &member.address);
+        code.store_at(pointer, position, 16 * n as u8);
         code.store_imm_at(position, 16 * n as u8 + 8, member.what);
     }
     code.advance(position, 16 * group.members.len() as i8);

@@ -1,4 +1,4 @@
-//! The emitter: a fragment's code in the making, and what scratch it holds.
+//! The emitter: a fragment's code in the making, and the state of its scratch registers.
 //!
 //! Scratch registers are a small state machine: a register is *spilled* while its program value
 //! waits in its context slot; it comes back when an instruction needs it, at the fragment's end and
@@ -16,7 +16,7 @@ use assembler::{Alu, Condition, Gpr, Size};
 use event::Stream;
 use iced_x86::InstructionInfoFactory;
 
-/// What all code of an image has in common.
+/// The settings that all code of an image shares.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EmitSetting {
     /// What is recorded.
@@ -51,6 +51,8 @@ pub(crate) struct Emitter {
     pub(super) limit_due: bool,
     /// How much the fragment's code may take to be fast.
     pub(super) tier: Tier,
+    /// Uses of data pages in the fragment's hot section so far.
+    pub(super) page_uses: u32,
     pub(super) factory: InstructionInfoFactory,
 }
 
@@ -68,6 +70,7 @@ impl Emitter {
             pending: 0,
             limit_due: false,
             tier: Tier::Fresh,
+            page_uses: 0,
             factory: InstructionInfoFactory::new(),
         }
     }
@@ -78,6 +81,7 @@ impl Emitter {
         self.buffer.begin(hot_base, cold_base);
         (self.spilled, self.counted) = (0, !self.counts());
         (self.held, self.pending) = (None, 0);
+        self.page_uses = 0;
         (self.tier, self.limit_due) = (tier, tier == Tier::Appending);
     }
 
@@ -114,15 +118,16 @@ impl Emitter {
     /// A register to use freely until the current program instruction; never one of `avoid`.
     pub(crate) fn scratch(&mut self, avoid: u16) -> u8 {
         let avoid = avoid | 1 << reg::RSP | self.held.map_or(0, |r| 1 << r);
-        // Nobody needs what is in it.
+        // Best is a dead register: it needs no save.
         if let Some(r) = pick(self.dead & !avoid & !FLAGS_BIT) {
             return r;
         }
-        // What was in it is saved already.
+        // Next best is one whose program value is saved already.
         if let Some(r) = pick(self.spilled & !avoid & !FLAGS_BIT) {
             return r;
         }
-        // Best one that the block does not touch: it stays saved until the block ends.
+        // Otherwise save one. A register that the block does not touch stays saved until the block
+        // ends; rax is left out, because saving flags needs it.
         let r = pick(!self.touched & !avoid & !1).or_else(|| pick(!avoid & !1)).expect("sixteen registers");
         self.buffer.hot.store(r, slot(r));
         self.spilled |= 1 << r;
@@ -141,15 +146,15 @@ impl Emitter {
         if mask & self.spilled & FLAGS_BIT != 0 {
             self.restore_flags();
         }
-        // Flags went first: they come back by way of rax.
+        // Flags had to come first, because they are restored by way of rax.
         let registers = self.spilled & mask & !FLAGS_BIT;
         restore_registers(&mut self.buffer.hot, registers);
         self.spilled &= !registers;
     }
 
     /// Makes the status flags free for use at the current instruction. They are saved by way of
-    /// rax, which is a scratch register from then on: what is asked of it comes back when it is
-    /// asked for.
+    /// rax, which is a scratch register from then on; its value is restored when an instruction
+    /// needs it.
     pub(crate) fn free_flags(&mut self) {
         if self.flags_dead || self.spilled & FLAGS_BIT != 0 {
             return;

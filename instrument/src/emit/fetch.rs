@@ -1,7 +1,8 @@
 //! Code for a block's instruction lines, as the plan has numbered them.
 //!
-//! A stream that keeps the instruction side whole notes each use (`instruction_side`); another one
-//! compares each line, and its page, with its set's last one, and records it where it is another.
+//! There are two ways. A stream that simulates the instruction cache inline notes each use
+//! (`instruction_side`). Any other stream compares each line and its page with the last one of
+//! their sets, and records the line if one of them differs.
 
 use super::append::leave;
 use super::emitter::Emitter;
@@ -50,7 +51,8 @@ impl Emitter {
     /// Checks a line and its page against their sets' last ones; `what` is its record's.
     fn check_line(&mut self, check: &LineCheck, what: u32, mode: RecordMode) {
         let &LineCheck { address, line, page, line_is_new, page_is_new } = check;
-        // Seen to fail mostly: recorded without asking, and noted as the last.
+        // The check was seen to fail mostly: record without it, and note line and page as the last
+        // ones.
         if mode != RecordMode::Checked {
             for last in [Some(line), page].into_iter().flatten() {
                 self.buffer.hot.store_imm32(last.at, last.number);
@@ -58,7 +60,8 @@ impl Emitter {
             return self.append_constant(address, what);
         }
         self.free_flags();
-        // What the fragment has just made the last of its set needs no look.
+        // A line or page that this fragment itself has just made the last of its set needs no
+        // check.
         let lines = Some(line).filter(|_| line_is_new);
         for last in lines.into_iter().chain(page.filter(|_| page_is_new)) {
             self.buffer.hot.compare_imm32(last.at, last.number);
@@ -90,7 +93,7 @@ impl Emitter {
         cold.load(r, context::TEMP);
         // The limit, then rax again, which changes no flags.
         let on = cold.jump_if(Condition::Below);
-        // Where no register holds the position, nothing is to be done before the way back.
+        // If no register holds the position, the code can jump straight back.
         if self.held.is_none() {
             self.buffer.link(Section::Cold, on, Label::Hot(back));
             return self.leave_ring(back);

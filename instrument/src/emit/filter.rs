@@ -49,7 +49,7 @@ pub(super) fn entering(filter: &Filter, kind: RecordKind) -> Entering {
 pub(super) fn tables(filter: &Filter, kind: RecordKind) -> impl Iterator<Item = Table> {
     let lines =
         Table { sets: filter.data.sets, ..Table::lines(filter.data.line_bytes, entering(filter, kind)) };
-    let pages = filter.data_page.map(|page| Table { sets: page.sets, ..Table::pages(page.line_bytes) });
+    let pages = filter.last_pages().map(|page| Table { sets: page.sets, ..Table::pages(page.line_bytes) });
     std::iter::once(lines).chain(pages)
 }
 

@@ -1,10 +1,10 @@
-//! The kept instruction side: which code lines (and pages) are in a first level, and when each was
-//! used last.
+//! The inline instruction cache: which code lines (and pages) are in the first level, and when each
+//! was used last.
 //!
 //! # The problem
 //!
-//! Every block uses instruction lines. Recording each use made half of all records of programs with
-//! much code, and nearly all of them were hits, which no simulator needs to see.
+//! Every block uses instruction lines. If each use were recorded, half of the records of a program
+//! with much code would be such uses; nearly all of them are hits, which no simulator needs.
 //!
 //! # The idea
 //!
@@ -50,8 +50,8 @@ impl Emitter {
         let &LineUse { cache, address, number } = line;
         let last = cache.last(cache.set(address));
         self.free_flags();
-        // Hot: is the line its set's last? Then it was used just now, and nothing else of its set
-        // since: its time need not change.
+        // Hot: if the line is its set's last, nothing else of the set was used since, and its time
+        // need not change.
         let checked = match plan.fetch {
             // Tuned code that mostly finds another line than the last: noted at once.
             RecordMode::Branchless | RecordMode::Always => {
@@ -103,8 +103,8 @@ struct Behind {
 impl Emitter {
     /// Cold: the set's last line is another one now. Flags are free.
     fn use_cold(&mut self, last: u32, number: u32) -> Behind {
-        // Any register that is free here will do for the clock; rax waits in the context
-        // otherwise.
+        // Any free register can hold the clock; if there is none, rax does, and its value waits in
+        // the context.
         let r = pick((self.dead | self.spilled) & !FLAGS_BIT & !self.held.map_or(0, |r| 1 << r));
         let (r, saved) = (r.unwrap_or(reg::RAX), r.is_none());
         self.buffer.cold.store_imm32(last, number);
@@ -179,7 +179,8 @@ pub(super) fn routine(code: &mut Assembler, ways: u32, low: u8) {
     code.load(reg::RDX, context::KEPT_CLOCK);
     code.advance(reg::RDX, 1);
     code.store(reg::RDX, context::KEPT_CLOCK);
-    // One use in so many is counted, by the block's counter, which stands behind the call.
+    // One use in [`COUNTED_EVERY`] is counted, in the block's counter, whose number stands behind
+    // the call.
     code.code().test_immediate(Size::Byte, Gpr::RDX, i32::from(COUNTED_EVERY) - 1);
     let most = code.jump_if(Condition::NotEqual);
     load_behind_call(code, Gpr::RDX, COUNTER_BEHIND_CALL);
@@ -265,7 +266,7 @@ fn enter(code: &mut Assembler, ways: u32) {
 
 /// Appends the record of the line at r9.
 fn record(code: &mut Assembler) {
-    // The ring's position in memory is the true one: who called has seen to that.
+    // The position in memory is the true one: the code before the call has written it.
     code.load(reg::RDX, context::RING_POSITION);
     code.store_at(R9, reg::RDX, 0);
     code.load32(reg::RCX, context::KEPT_WHAT);

@@ -2,8 +2,9 @@
 //!
 //! # The problem
 //!
-//! The program's instructions must run as natively, registers, flags and faults included, and
-//! around them go counters and records that want registers and change flags themselves.
+//! The program's instructions must behave as natively, with the program's registers, flags and
+//! faults. Around them stand counters and records, which need registers and change flags
+//! themselves.
 //!
 //! # The idea
 //!
@@ -33,7 +34,7 @@
 //! # Invariants
 //!
 //! - The program's stack is never touched: below its pointer there may be data (red zone).
-//! - At every instruction that could look, flags and registers are the program's.
+//! - Every instruction that reads a register or flag finds the program's value.
 //! - Each traversal of a fragment increments exactly one counter: that of a side exit, or the last.
 //! - What may fault (the copied instruction, a system call) has an entry in the state map from
 //!   which the host can make the thread's registers the program's own.
@@ -45,11 +46,13 @@ mod append;
 mod complex;
 mod copy;
 mod data;
+mod data_pages;
 pub(crate) mod emitter;
 mod fetch;
 mod filter;
 mod instruction_side;
 mod looping;
+mod page_routine;
 pub(crate) mod routine;
 #[cfg(test)]
 mod tests;
@@ -84,7 +87,7 @@ impl Emitter {
         if superblock.trust == Trust::Generated {
             self.guard(superblock);
         }
-        // What is free at the head is what is free before the first instruction.
+        // The head's facts are those before the first instruction.
         self.stand_before(&liveness[0], 0);
         if superblock.trust == Trust::Text {
             self.begin_loop(blocks, liveness);
@@ -99,7 +102,7 @@ impl Emitter {
         }
     }
 
-    /// Takes over what is free before instruction `k`; nothing where nobody asked.
+    /// Takes over the facts before instruction `k`; where none were learned, nothing is free.
     fn stand_before(&mut self, liveness: &Liveness, k: usize) {
         self.flags_dead = liveness.flags_dead.get(k).copied().unwrap_or(false);
         self.dead = liveness.dead.get(k).copied().unwrap_or(0);
@@ -109,7 +112,7 @@ impl Emitter {
     /// Emits one block.
     fn block(&mut self, end: &BlockEnd, plan: &BlockPlan) {
         let &BlockEnd { block, liveness, last, .. } = end;
-        // Nothing is known of its registers: it never borrows any.
+        // A block without known register uses never borrows a register.
         if liveness.uses.is_empty() {
             self.restore(!0);
         }
@@ -122,10 +125,11 @@ impl Emitter {
                 pending: self.pending,
                 ..self.clean_entry(block.number, k as u8)
             };
-            // What is borrowed here may stay borrowed until somebody needs it.
+            // Registers that the prologue borrows may stay borrowed until an instruction needs
+            // them.
             self.prologue(end, plan, k);
             self.give_back(decoded, liveness, k);
-            // Other code does not know of records behind the position.
+            // The code that comes next does not know how many records are pending.
             if k + 1 == size {
                 self.commit();
             }
@@ -158,7 +162,8 @@ impl Emitter {
         }
         self.tool_before(block, k);
         self.references(block, plan, k);
-        // Where flags are free, or at last, the ring's limit is checked and the fragment counted.
+        // The ring's limit is checked where flags are free, or else before the block's last
+        // instruction; the fragment is counted where flags are free.
         if self.limit_due && (self.flags_free() || k + 1 == block.instructions.len()) {
             self.check_limit();
         }
@@ -170,20 +175,21 @@ impl Emitter {
 
     /// Gives the program the registers and flags that instruction `k` needs to find.
     fn give_back(&mut self, decoded: &Decoded, liveness: &Liveness, k: usize) {
-        let Some(u) = liveness.uses.get(k) else { return };
+        let Some(uses) = liveness.uses.get(k) else { return };
         // A register that is written in part, or may stay as it is, must hold its own value.
         let flags = if needs_flags(decoded) { FLAGS_BIT } else { 0 };
-        self.restore((u.needs | u.writes & !u.kills) & !FLAGS_BIT | flags);
-        // What it overwrites can hold the ring's position no longer.
-        if self.held.is_some_and(|r| u.kills >> r & 1 != 0) {
+        self.restore((uses.needs | uses.writes & !uses.kills) & !FLAGS_BIT | flags);
+        // A register that the instruction overwrites can no longer hold the ring's position.
+        if self.held.is_some_and(|r| uses.kills >> r & 1 != 0) {
             self.let_go();
         }
     }
 
-    /// What instruction `k` has overwritten is the program's again, without being restored.
+    /// Notes that registers and flags that instruction `k` has overwritten hold the program's
+    /// values again, without a restore.
     fn note_overwritten(&mut self, decoded: &Decoded, liveness: &Liveness, k: usize) {
-        let Some(u) = liveness.uses.get(k) else { return };
-        self.spilled &= !(u.kills & !FLAGS_BIT);
+        let Some(uses) = liveness.uses.get(k) else { return };
+        self.spilled &= !(uses.kills & !FLAGS_BIT);
         if overwrites_flags(decoded) {
             self.spilled &= !FLAGS_BIT;
         }
@@ -196,11 +202,14 @@ impl Emitter {
         }
         for group in plan.groups.at(k) {
             match self.setting.stream {
-                Stream::Filtered(filter) => match group.members[0].mode {
-                    RecordMode::Checked => self.filtered(&group, &filter),
-                    RecordMode::Branchless => self.written(&group, &filter),
-                    RecordMode::Always => self.remembered(&group, &filter),
-                },
+                Stream::Filtered(filter) => {
+                    match group.members[0].mode {
+                        RecordMode::Checked => self.filtered(&group, &filter),
+                        RecordMode::Branchless => self.written(&group, &filter),
+                        RecordMode::Always => self.remembered(&group, &filter),
+                    }
+                    self.use_pages(&group, &filter);
+                }
                 Stream::Full => self.recorded(&group),
                 Stream::Counts | Stream::Nothing => {}
             }
@@ -210,7 +219,7 @@ impl Emitter {
         }
     }
 
-    /// What goes behind instruction `k`: records that need to know what it did.
+    /// Emits the code behind instruction `k`: records that depend on what it did.
     fn epilogue(&mut self, block: &BasicBlock, plan: &BlockPlan, k: usize) {
         for &(at, complex, site) in plan.complex.iter().filter(|c| c.0 == k) {
             self.complex_after(&block.instructions[at], complex, site);
@@ -227,8 +236,8 @@ impl Emitter {
     }
 }
 
-/// Whether `d` must find the program's status flags (reads some, or leaves some untouched).
-fn needs_flags(d: &Decoded) -> bool {
-    let touched = d.i.rflags_modified() & FLAGS;
-    d.i.rflags_read() & FLAGS != 0 || touched != 0 && !overwrites_flags(d)
+/// Whether `decoded` must find the program's status flags (reads some, or leaves some untouched).
+fn needs_flags(decoded: &Decoded) -> bool {
+    let touched = decoded.i.rflags_modified() & FLAGS;
+    decoded.i.rflags_read() & FLAGS != 0 || touched != 0 && !overwrites_flags(decoded)
 }

@@ -1,4 +1,4 @@
-//! Emission by itself: no code cache, no process, no samples.
+//! Emission without a code cache, a process or samples: what one block becomes.
 
 use super::emitter::{EmitSetting, Emitter};
 use crate::code::buffer::{ExitForm, Routine, Section};
@@ -18,6 +18,7 @@ const BASES: (u64, u64) = (0x1000_0000, 0x1800_0000);
 /// The block that `code` is.
 fn block(code: &[u8]) -> BasicBlock {
     let mut padded = code.to_vec();
+    // An instruction is kept with sixteen bytes, which may reach beyond the code.
     padded.resize(code.len() + 16, 0);
     let mut decoder = Decoder::with_ip(64, code, IP, DecoderOptions::NONE);
     let mut instructions = Vec::new();
@@ -36,6 +37,7 @@ fn emitted(code: &[u8], target: TargetFacts) -> Emitter {
     let mut emitter = Emitter::new(EmitSetting { stream: Stream::Counts, hash, lookup_table, system_calls });
     let blocks = [block(code)];
     let mut facts = [Liveness::default()];
+    // The facts of every address outside the block are `target`.
     liveness::learn(&blocks, &mut facts, |_| target, |_| true, &mut InstructionInfoFactory::new());
     let plan = FragmentPlan { blocks: vec![BlockPlan::default()], ..FragmentPlan::default() };
     let superblock = Superblock { blocks: &blocks, trust: Trust::Text, words: &[], steps: Steps::Never };
@@ -50,6 +52,7 @@ const BRANCH: [u8; 4] = [0x39, 0xd8, 0x74, 0x10];
 fn an_exit_without_code_waits_by_a_stub() {
     let buffer = emitted(&BRANCH, TargetFacts::default()).buffer;
     let targets: Vec<u64> = buffer.branches().collect();
+    // The taken edge first, then the fall-through edge.
     assert_eq!(targets, [IP + 4 + 16, IP + 4]);
     for exit in &buffer.exits {
         let ExitForm::Waiting(number_at) = exit.form else { panic!("{exit:?}") };
@@ -57,6 +60,7 @@ fn an_exit_without_code_waits_by_a_stub() {
     }
     let hand_over = |wanted: &(Section, usize, Routine)| wanted.2 == Routine::HandOver;
     assert_eq!(buffer.routines.iter().filter(|wanted| hand_over(wanted)).count(), 2);
+    // The side exit has a counter of its own; the last exit is counted before it.
     assert!(buffer.exits[0].counter.is_some() && buffer.exits[1].counter.is_none());
 }
 
@@ -78,6 +82,7 @@ fn a_return_is_looked_up() {
 #[test]
 fn the_same_is_emitted_twice() {
     let mut code = vec![0x48, 0x8b, 0x05, 0, 1, 0, 0];
+    // `mov rax, [rip + 0x100]`, then the branch.
     code.extend(BRANCH);
     let [one, other] = [(); 2].map(|()| emitted(&code, TargetFacts::default()).buffer);
     assert_eq!((one.hot.bytes(), one.cold.bytes()), (other.hot.bytes(), other.cold.bytes()));

@@ -1,11 +1,17 @@
 //! The events that a tool asked for, as code.
 //!
-//! A record per event: the value, the request's number, its tag. Before an instruction they stand
-//! where its references do, so that an attempt that faults shows; after it, behind everything that
-//! belongs to it, so that only what retired shows. An address that is wanted afterwards is formed
-//! before (the instruction may change its registers) and waits in the context. Signals are
-//! delivered at an instruction's bound only, hence never between the two. **Leaves out** deciding
-//! what is asked (`tool`).
+//! An event is one record: the value, the request's number, its tag. *Where* the record is written
+//! decides what a fault does to it:
+//!
+//! ```text
+//!    form addresses that are wanted afterwards ─▶ context   (the instruction may change registers)
+//!    events before the instruction                          an attempt that faults is recorded
+//!    the instruction
+//!    events after the instruction                           only what retired is recorded
+//! ```
+//!
+//! Signals are delivered at instruction boundaries only, so none can come between an address that
+//! was formed and the record that uses it. **Leaves out** the decision what is asked (`tool`).
 
 use super::emitter::Emitter;
 use crate::code::assembler::{Address, Assembler};
@@ -17,13 +23,13 @@ use crate::target::layout::context;
 use event::RecordKind;
 
 impl Emitter {
-    /// Events before instruction `k`, and the addresses of those after it.
+    /// Records the events before instruction `k`, and forms the addresses for those after it.
     pub(super) fn tool_before(&mut self, block: &BasicBlock, k: usize) {
         if block.events.is_empty() {
             return;
         }
-        // Addresses that are wanted behind the instruction are formed before it, which may change
-        // their registers.
+        // The instruction may change the registers of an address, so the address is formed now and
+        // waits in the context.
         for asked in block.events.at(k, When::After) {
             if let Source::Stashed(address, slot) = asked.source {
                 self.stash(&address, slot);
@@ -32,14 +38,13 @@ impl Emitter {
         self.record(block.events.at(k, When::Before));
     }
 
-    /// Events after instruction `k`: what is dead, and what comes next, is that of the instruction
-    /// behind it.
+    /// Records the events after instruction `k`.
     pub(super) fn tool_after(&mut self, block: &BasicBlock, liveness: &Liveness, k: usize) {
         let events = block.events.at(k, When::After);
         if events.is_empty() {
             return;
         }
-        // Behind it stands the next instruction.
+        // This code stands before the next instruction, so that one's facts decide what is free.
         self.flags_dead = liveness.flags_dead.get(k + 1).copied().unwrap_or(false);
         self.dead = liveness.dead.get(k + 1).copied().unwrap_or(0);
         self.touched = liveness.touched.get(k + 1).copied().unwrap_or(0);
@@ -50,22 +55,24 @@ impl Emitter {
         let registers = address.registers();
         self.free_flags();
         self.restore(registers & !FLAGS_BIT);
-        let a = self.scratch(registers);
-        form(&mut self.buffer.hot, a, address);
-        self.buffer.hot.store(a, waiting(slot));
+        let pointer = self.scratch(registers);
+        form(&mut self.buffer.hot, pointer, address);
+        self.buffer.hot.store(pointer, waiting(slot));
     }
 
-    /// One record per event; the ring's slack holds them all, so one check at the end will do.
+    /// Appends one record per event. The ring's slack has room for all of them, so one check of the
+    /// limit at the end suffices.
     fn record(&mut self, events: &[EventRequest]) {
         let Some(last) = events.len().checked_sub(1) else { return };
         self.free_flags();
         for (n, asked) in events.iter().enumerate() {
-            // A register whose value is wanted must hold the program's.
+            // A register that is recorded must hold the program's value, not a scratch value.
             let needed = asked.source.registers();
             self.restore(needed & !FLAGS_BIT);
             let position = self.scratch(needed);
             self.buffer.hot.load(position, context::RING_POSITION);
             self.value(asked.source, position);
+            // The request's number and the record's kind share a word; the tag follows.
             self.buffer.hot.store_imm_at(position, 8, asked.number << 8 | (RecordKind::Tool as u32) << 4);
             self.buffer.hot.store_imm_at(position, 12, asked.tag);
             self.buffer.hot.advance(position, 16);
@@ -76,7 +83,7 @@ impl Emitter {
         }
     }
 
-    /// Stores the value at the ring's position.
+    /// Stores the event's value in the first eight bytes of the record.
     fn value(&mut self, source: Source, position: u8) {
         match source {
             Source::Constant(value) => {
@@ -85,27 +92,27 @@ impl Emitter {
             }
             Source::Register(r) => self.buffer.hot.store_at(r, position, 0),
             Source::Address(address) => {
-                let a = self.scratch(address.registers() | 1 << position);
-                form(&mut self.buffer.hot, a, &address);
-                self.buffer.hot.store_at(a, position, 0);
+                let pointer = self.scratch(address.registers() | 1 << position);
+                form(&mut self.buffer.hot, pointer, &address);
+                self.buffer.hot.store_at(pointer, position, 0);
             }
-            // Formed before the instruction.
+            // The address was formed before the instruction.
             Source::Stashed(_, slot) => {
-                let a = self.scratch(1 << position);
-                self.buffer.hot.load(a, waiting(slot));
-                self.buffer.hot.store_at(a, position, 0);
+                let pointer = self.scratch(1 << position);
+                self.buffer.hot.load(pointer, waiting(slot));
+                self.buffer.hot.store_at(pointer, position, 0);
             }
         }
     }
 }
 
-/// `lea`, with the segment's base. Needs free flags.
-fn form(code: &mut Assembler, a: u8, address: &Address) {
-    code.lea(a, address);
-    code.add_segment(a, address);
+/// Computes the linear address: `lea`, then the segment's base. Needs free flags.
+fn form(code: &mut Assembler, pointer: u8, address: &Address) {
+    code.lea(pointer, address);
+    code.add_segment(pointer, address);
 }
 
-/// Where an address waits for its instruction's end.
+/// Context offset where the address with this number waits until its instruction has retired.
 fn waiting(slot: u8) -> u32 {
     context::WAITING + 8 * u32::from(slot)
 }

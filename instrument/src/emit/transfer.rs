@@ -43,8 +43,8 @@ impl Emitter {
         match i.flow_control() {
             FlowControl::ConditionalBranch => self.conditional(end, decoded),
             FlowControl::UnconditionalBranch if i.is_jmp_short_or_near() => {
-                // Where the superblock goes on behind it, the jump has no code at all, unless
-                // somebody steps.
+                // If the superblock goes on at the target, the jump needs no code, unless the
+                // program steps itself and must see it.
                 if block.next.is_none() {
                     self.count_last(last);
                     self.direct_exit(i.near_branch_target(), liveness.taken);
@@ -120,12 +120,12 @@ impl Emitter {
         }
     }
 
-    /// Leaves the fragment, where everything is counted, for `target`; what is not dead there is
-    /// restored.
+    /// Leaves the fragment for `target` by an exit that needs no counter. Restores what is not dead
+    /// at `target`.
     pub(super) fn direct_exit(&mut self, target: u64, known: TargetFacts) {
         self.restore(!(known.dead | self.kept_on_the_way(target)));
         self.spilled &= !known.dead;
-        // Threads may run while it is rewritten: it must lie in one line.
+        // Threads may run while the displacement is rewritten, so it must lie within one line.
         self.buffer.hot.align_patch(self.buffer.hot_base, 1);
         let at = self.buffer.hot.jump();
         self.exit_at(at, target, known, None);
@@ -136,9 +136,9 @@ impl Emitter {
         let restore = self.spilled & !known.dead;
         let form = match self.back_edge(target, restore) {
             Some(back_edge) => back_edge,
-            // How it leads there, the code cache decides: it knows how far that is.
+            // The code cache knows how far the target is, so it decides how the exit leads there.
             None if known.has_code => ExitForm::Linked,
-            // Until somebody takes it and there is code, a stub asks the host for some.
+            // The target has no code yet: until it has, a stub asks the host for it.
             None => {
                 self.buffer.link(Section::Hot, at, Label::Cold(self.buffer.cold.len()));
                 restore_registers(&mut self.buffer.cold, restore);
@@ -159,12 +159,13 @@ impl Emitter {
             number(i.op0_register()).filter(|_| i.op_count() > 0 && i.op0_kind() == OpKind::Register);
         let operands = address.map_or(0, |a| a.registers()) | register.map_or(0, |r| 1 << r);
         self.enter_lookup(operands);
-        // Saving registers for the lookup comes after the state was noted.
+        // The state of this instruction was noted before the lookup saved its registers, so it is
+        // corrected.
         if let Some(entry) = self.buffer.state_map.last_mut() {
             entry.executing = self.spilled;
             entry.counted_executing = self.counted;
         }
-        // Into rcx.
+        // The target goes into rcx.
         match (i.flow_control(), register, address) {
             (FlowControl::Return, ..) => {
                 self.buffer.hot.code().pop(Gpr::RCX);
@@ -183,7 +184,8 @@ impl Emitter {
         if i.flow_control() == FlowControl::IndirectCall {
             self.push_constant(i.next_ip());
         }
-        // The last chance to count: rax is in its slot.
+        // This is the last chance to count the fragment. rax is saved already, so counting may use
+        // it.
         if let Some(counter) = last.filter(|_| !self.counted) {
             self.count_or_by_rax(counter);
         }
@@ -253,7 +255,7 @@ const LOOKUP_REGISTERS: u16 = 1 << reg::RAX | 1 << reg::RCX | 1 << reg::RDX;
 impl Emitter {
     /// Saves rax, rcx and rdx in their slots and restores everything else.
     pub(crate) fn enter_lookup(&mut self, operand: u16) {
-        // What the target is formed of may stay where it is.
+        // The registers that form the target must hold the program's values.
         let keep = LOOKUP_REGISTERS & !operand;
         self.restore(!keep | FLAGS_BIT);
         for r in [reg::RAX, reg::RCX, reg::RDX] {

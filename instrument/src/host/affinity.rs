@@ -1,10 +1,11 @@
 //! Keeps the host on the core of a single-threaded program.
 //!
-//! Every miss is a hand-over between program and host. On one core it costs 2–4 µs, across cores
-//! 9–12 and a wake-up of an idle core (cc1 under `count`: 0.9 s against 2.5). So both are bound to
-//! one core while the program has one thread, and the observer's thread has the others. The program
-//! is told its original mask when it asks, children and second threads get it back. One of the few
-//! files with `unsafe`. Source: DESIGN.md, measured again with the study's programs.
+//! Every stop is a hand-over between program and host. On one core it costs 2–4 µs; across cores it
+//! costs 9–12 µs and the wake-up of an idle core (cc1 under `count`: 0.9 s against 2.5). So both
+//! are bound to one core while the program has one thread, and the observer's thread has the other
+//! cores. A program that asks for its mask gets the original one. A second thread ends the binding,
+//! and a child that is released gets the original mask. One of the few files with `unsafe`. Source:
+//! DESIGN.md, measured again with the study's programs.
 
 use std::mem::{size_of, size_of_val};
 
@@ -71,8 +72,8 @@ pub(crate) struct Binding {
 }
 
 impl Binding {
-    /// Binds the calling thread and the program `tid` to the caller's core, where there is another
-    /// one for the observer.
+    /// Binds the calling thread and the program `tid` to the caller's core, if another core remains
+    /// for the observer.
     pub(crate) fn new(tid: i32) -> Binding {
         let original = Processors::of(0);
         // SAFETY: no arguments.
@@ -87,17 +88,17 @@ impl Binding {
         binding
     }
 
-    /// Whether host, program and observer share the only processor there is for them.
+    /// Whether host, program and observer share a single processor.
     pub(crate) fn is_single(&self) -> bool {
         self.original.is_some_and(|set| set.count() == 1)
     }
 
-    /// Where the observer's thread should run.
+    /// The processors for the observer's thread.
     pub(crate) fn observer(&self) -> Option<Processors> {
         self.original.filter(|_| self.bound).map(|s| s.without(self.processor))
     }
 
-    /// The program's own mask, while it is bound to something else.
+    /// The program's original mask while it is bound to another one.
     pub(crate) fn hidden(&self) -> Option<Processors> {
         self.original.filter(|_| self.bound)
     }
@@ -109,7 +110,8 @@ impl Binding {
         }
     }
 
-    /// The program has a second thread, or chooses its own processors: nobody is bound any longer.
+    /// Gives host and program their original mask: the program has a second thread, or chooses its
+    /// own processors.
     pub(crate) fn dissolve(&mut self, tids: impl Iterator<Item = i32>) {
         if let Some(set) = self.hidden() {
             tids.chain([0]).for_each(|tid| set.apply(tid));
@@ -124,7 +126,7 @@ impl Drop for Binding {
     }
 }
 
-/// Bytes of the sets that this kernel writes where there is room for them.
+/// Bytes of the sets that this kernel writes if the buffer has room for them.
 pub(crate) fn set_bytes() -> usize {
     let mut room = [0u64; 1024];
     let to = room.as_mut_ptr();

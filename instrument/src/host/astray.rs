@@ -1,10 +1,10 @@
-//! Jumps of the program to where natively nothing is mapped, but the engine's code lies.
+//! Jumps of the program into the engine's own code, where natively nothing is mapped.
 //!
-//! A wild pointer may lead anywhere. Natively it faults; here it must not run generated code from
-//! the middle, with registers that are not its own. So the thread is sent to an address that cannot
-//! be executed, with all registers the program's own, and the fault that follows is told as one at
-//! the address that the program meant.
-//! **Leaves out** reads and writes of the program in the engine's memory, which find what is there.
+//! Natively such a jump faults. Here it must not enter generated code in the middle, with registers
+//! of the program. So the host sends the thread to an address that cannot be executed, and rewrites
+//! the fault that follows: the program sees a fault at the address that it jumped to, with its own
+//! registers. **Leaves out** reads and writes of the engine's memory by the program: they find the
+//! engine's data.
 
 use super::state::Host;
 use crate::host::task::FAULT_ADDRESS;
@@ -18,7 +18,8 @@ const SEGV_MAPERR: i32 = 1;
 const CODE: usize = 8;
 
 impl Host<'_> {
-    /// Where a thread goes on that the program sends to `target`, which has no translation.
+    /// The address where a thread continues if the program jumps to `target`, which has no
+    /// translation.
     pub(crate) fn nothing_at(&mut self, tid: i32, target: u64) -> u64 {
         if !self.image_mut(tid).translator.cache.contains(target) {
             return target;
@@ -27,7 +28,8 @@ impl Host<'_> {
         NOWHERE
     }
 
-    /// Sends a thread to the translation of its address, which is one of the program.
+    /// Makes a thread that stands at an address of the program's choice continue in its
+    /// translation.
     pub(crate) fn redirect_program(&mut self, tid: i32) {
         let Some(r) = ptrace::registers(tid) else { return };
         self.threads.get_mut(&tid).expect("a thread of ours").astray = None;
@@ -37,8 +39,8 @@ impl Host<'_> {
         }
     }
 
-    /// If this is the fault of a thread that went astray, makes it one at the address that the
-    /// program meant.
+    /// If this is the fault of a thread that went astray, rewrites it into a fault at the address
+    /// that the program jumped to.
     pub(crate) fn fault_where_it_went(&mut self, tid: i32, signal: i32, info: &mut SignalInfo) {
         let Some(target) = self.threads.get(&tid).and_then(|thread| thread.astray) else { return };
         let Some(r) = ptrace::registers(tid) else { return };

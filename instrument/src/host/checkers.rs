@@ -1,20 +1,21 @@
-//! The leak checkers of a run, and the threads that stand still for them.
+//! The leak checkers of a run, and the threads that they have stopped.
 
 use crate::target::memory;
 use crate::target::ptrace;
 use crate::target::ptrace::Registers;
 use std::collections::{HashMap, HashSet};
 
-/// What `clone` or `clone3` was asked for by a thread that stands before the call.
+/// The flags of a `clone` or `clone3` that asked for an untraced task, of a thread that stands
+/// before the call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct UntracedClone {
     /// The flags, with the one that was dropped.
     pub(super) flags: u64,
-    /// Where they stand in memory (`clone3`); none: in a register.
+    /// Their address in memory (`clone3`), or `None` if they are in a register (`clone`).
     pub(super) at: Option<u64>,
 }
 
-/// A thread that stands still for a checker.
+/// A thread that a checker has stopped.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HeldThread {
     pub(super) checker: i32,
@@ -38,7 +39,7 @@ impl LeakChecks {
         self.checkers.contains(&tid)
     }
 
-    /// What the thread, which has just made a task, asked for, if it asked that nobody traces it.
+    /// The original request of a thread that has just made a task, if it asked for an untraced one.
     pub(crate) fn asked(&mut self, tid: i32) -> Option<UntracedClone> {
         self.asked.remove(&tid)
     }

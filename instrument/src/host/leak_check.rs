@@ -4,11 +4,11 @@
 //! It makes a task that shares the program's memory and asks not to be traced (`CLONE_UNTRACED`).
 //! The task attaches to each thread of the program, reads its registers, looks through memory, and
 //! lets the threads go. **Why the host answers.** A thread has one tracer, which is the host, so
-//! the kernel refuses the task's calls; and nobody runs generated code untraced. So the flag is
-//! dropped, the task runs like a thread of the program, and the host answers `ptrace` and `wait4`
-//! for it: a thread that is attached to is stopped before an instruction and stays there until it
-//! is let go. Its registers are shown as the program would have them. **Leaves out** all other uses
-//! of ptrace, and writing to a thread: no leak checker does that. Source:
+//! the kernel refuses the task's calls; and generated code cannot run without a tracer. So the host
+//! drops the flag, the task runs like a thread of the program, and the host answers its `ptrace`
+//! and `wait4` calls: a thread that the task attaches to is stopped before an instruction and stays
+//! there until the task detaches. Its registers are shown as the program would have them. **Leaves
+//! out** all other uses of ptrace, and writing to a thread: no leak checker does that. Source:
 //! `sanitizer_stoptheworld_linux_libcdep.cpp` of LLVM 11 to 19 and of GCC 10 to 14.
 
 use super::checkers::{HeldThread, UntracedClone};
@@ -30,16 +30,18 @@ mod number {
 const UNTRACED: u64 = libc::CLONE_UNTRACED as u64;
 /// The general registers as a set (`NT_PRSTATUS`).
 const GENERAL: u64 = 1;
-/// A set of registers has at most so many bytes.
+/// The most bytes of a register set.
 const SET_BYTES_MAX: usize = 16 << 10;
 /// Steps to the next instruction of the program; longer than any routine of generated code.
 const STEPS_MAX: u32 = 100_000;
 
 impl Host<'_> {
-    /// A thread stands before `clone` or `clone3`: what it makes is traced, whatever it asks for.
+    /// A thread stands before `clone` or `clone3`. If it asks for an untraced task, drops that
+    /// flag.
     pub(crate) fn stays_traced(&mut self, tid: i32, r: Registers) {
         let at = (r.rax & 0xffff_ffff == libc::SYS_clone3 as u64).then_some(r.rdi);
         let mut word = r.rdi.to_le_bytes();
+        // The flags are in a register (`clone`), or in the first word of a structure (`clone3`).
         if at.is_some_and(|at| memory::read_target(tid, at, &mut word) != word.len()) {
             return;
         }
@@ -51,17 +53,19 @@ impl Host<'_> {
         self.leak_checks.asked.insert(tid, UntracedClone { flags, at });
     }
 
-    /// A task that shares the memory of image `image` and wanted no tracer begins.
+    /// A task begins that shares the memory of `image` and asked for no tracer: a leak checker.
     pub(crate) fn begins_check(&mut self, tid: i32, image: u32) {
         self.leak_checks.checkers.insert(tid);
         self.image_of(image).stop_before(&number::ALL);
     }
 
-    /// A checker stands before a system call; whether the host answered it.
+    /// Answers a system call of a checker, if it is one of those that the host answers; returns
+    /// whether it did.
     pub(crate) fn answers_checker(&mut self, tid: i32, r: &Registers) -> bool {
         if !self.leak_checks.has(tid) {
             return false;
         }
+        // Calls that name no thread of the image are the kernel's to answer.
         let Some(other) = self.thread_named(tid, r) else { return false };
         let result = match r.rax & 0xffff_ffff {
             number::WAIT4 => self.waits(tid, other, r),
@@ -78,7 +82,7 @@ impl Host<'_> {
     fn thread_named(&self, checker: i32, r: &Registers) -> Option<i32> {
         let named = if r.rax & 0xffff_ffff == number::PTRACE { r.rsi } else { r.rdi } as i32;
         let image = self.threads[&checker].image;
-        // In a namespace of processes of its own the program knows other numbers.
+        // In a PID namespace the program knows its threads by other numbers.
         let is_named = |&tid: &i32| tid != checker && innermost_number(tid) == Some(named);
         let within = |tid: &i32| self.threads.get(tid).is_some_and(|thread| thread.image == image);
         Some(named)
@@ -86,7 +90,7 @@ impl Host<'_> {
             .or_else(|| self.threads.keys().copied().filter(within).find(is_named))
     }
 
-    /// `wait4` for a thread that stands still: its stop is told once.
+    /// `wait4` for a stopped thread: the stop is reported once.
     fn waits(&mut self, checker: i32, other: i32, r: &Registers) -> Option<i64> {
         const STOPPED: u32 = (libc::SIGSTOP as u32) << 8 | 0x7f;
         let held = self.leak_checks.held.get_mut(&other)?;
@@ -128,15 +132,15 @@ impl Host<'_> {
     fn attaches(&mut self, checker: i32, other: i32) -> i64 {
         ptrace::interrupt(other);
         loop {
-            // Everybody is answered meanwhile: the thread may wait for a child that shares its
-            // memory.
+            // Other tasks are answered meanwhile, since the thread may wait for a child that shares
+            // its memory.
             match ptrace::wait(-1) {
                 Ok(Some((tid, Wait::Event(libc::PTRACE_EVENT_STOP, signal)))) if tid == other => {
                     let held = HeldThread { checker, signal, is_reported: false };
                     self.leak_checks.held.insert(other, held);
                     break;
                 }
-                // What the thread was about to do comes first; the stop that was asked for follows.
+                // The thread had stopped for another reason; the requested stop follows.
                 Ok(Some((tid, what))) => self.stopped(tid, what),
                 Ok(None) => {}
                 Err(()) => return -i64::from(libc::ESRCH),
@@ -149,11 +153,12 @@ impl Host<'_> {
         0
     }
 
-    /// Steps a stopped thread to where its translation begins an instruction of the program.
+    /// Steps a stopped thread to the start of an instruction's translation.
     fn settle(&mut self, tid: i32) {
         let mask = signal_mask::block(tid);
         for _ in 0..STEPS_MAX {
             let Some(r) = ptrace::registers(tid) else { break };
+            // A thread in a system call stands behind an instruction already.
             let in_call = r.orig_rax as i64 >= 0;
             let cache = &self.image_mut(tid).translator.cache;
             if in_call || !cache.contains(r.rip) || cache.state_at(r.rip).is_some_and(|(_, exact)| exact) {
@@ -171,7 +176,7 @@ impl Host<'_> {
         signal_mask::unblock(tid, mask);
     }
 
-    /// Registers of a thread that stands still as the program would have them.
+    /// The registers that a stopped thread would have natively.
     fn registers_of_program(&mut self, tid: i32) -> [u64; 27] {
         let context = self.threads[&tid].context;
         let Some(mut r) = ptrace::registers(tid) else { return [0; 27] };
@@ -185,12 +190,13 @@ impl Host<'_> {
         ]
     }
 
-    /// `PTRACE_GETREGSET`: as much of a set of registers as the checker has room for.
+    /// `PTRACE_GETREGSET`: writes as much of a register set as the checker's buffer holds.
     fn reads_set(&mut self, checker: i32, other: i32, r: &Registers) -> i64 {
         let mut vector = [0u8; 16];
         if memory::read_target(checker, r.r10, &mut vector) != vector.len() {
             return -i64::from(libc::EFAULT);
         }
+        // `struct iovec`: where the set goes, and how many bytes fit.
         let [base, room] = [0, 8].map(|at| u64::from_le_bytes(vector[at..at + 8].try_into().expect("8")));
         let mut set = match r.rdx {
             GENERAL => general_registers(&self.registers_of_program(other)).to_vec(),
@@ -206,14 +212,14 @@ impl Host<'_> {
         }
     }
 
-    /// A thread runs on that stood still for a checker.
+    /// Lets a thread that a checker had stopped run on.
     fn let_go(&mut self, tid: i32) {
         if let Some(held) = self.leak_checks.held.remove(&tid) {
             self.stopped(tid, Wait::Event(libc::PTRACE_EVENT_STOP, held.signal));
         }
     }
 
-    /// A task has ended. If it was a checker, what it left standing runs on.
+    /// A task has ended. If it was a checker, the threads that it had stopped run on.
     pub(crate) fn check_ended(&mut self, tid: i32) {
         self.leak_checks.held.remove(&tid);
         self.leak_checks.asked.remove(&tid);
@@ -232,7 +238,7 @@ fn general_registers(words: &[u64; 27]) -> [u8; 216] {
     bytes
 }
 
-/// Writes what a call returns by memory; the call's result.
+/// Writes a call's output into the program's memory; returns the call's result.
 fn written(tid: i32, at: u64, bytes: &[u8]) -> i64 {
     if memory::write_target(tid, at, bytes) == bytes.len() {
         return 0;

@@ -1,9 +1,10 @@
 //! The control plane: waits for the program's stops and answers them.
 //!
-//! An exit without code, an indirect target that the table misses, a full ring, a special system
-//! call: each is an `int3` behind an exit number in the thread's context, answered through shared
-//! memory and continued without touching registers. Signals, new tasks and execs are ptrace's own
-//! stops (`process.rs`).
+//! There are two kinds of stops. Generated code stops at an `int3` after it has written an exit
+//! number into the thread's context: at an exit without code, at an indirect target that is not in
+//! the lookup table, at a full ring, before a special system call. The host writes its answer into
+//! shared memory and lets the thread go on; it need not touch registers. Signals, new tasks and
+//! execs are ptrace's own stops (`signal`, `process`).
 
 pub(crate) mod affinity;
 mod astray;
@@ -23,7 +24,7 @@ mod trap;
 pub(crate) use state::{Host, Observing, OBSERVER_FAILED};
 
 use crate::code::counter::count_address;
-use crate::code::fragment::{EXIT_LOOKUP, EXIT_RING, EXIT_SYSTEM_CALL};
+use crate::code::fragment::{EXIT_LOOKUP, EXIT_PAGES, EXIT_RING, EXIT_SYSTEM_CALL};
 use crate::error::{Error, ErrorKind};
 use crate::evidence::{Evidence, Forgery};
 use crate::image::Image;
@@ -42,7 +43,7 @@ use std::time::Instant;
 use task::ProcessState;
 use task::ProgramThread;
 
-/// How everything ended.
+/// How the run ended, and what was counted.
 pub(crate) struct RunEnd {
     pub(crate) exit: Exit,
     pub(crate) interrupted: bool,
@@ -55,7 +56,8 @@ pub(crate) struct RunEnd {
 }
 
 impl RunEnd {
-    /// One profile of all images, with what the observer's side tallied.
+    /// Joins the profiles of all images, and adds the loads and stores that the observer's side
+    /// tallied for complex references.
     pub(crate) fn profile(&mut self, seen: &ObserverFindings, evidence: &Evidence) -> Profile {
         let mut all = Profile::default();
         for (image, p) in std::mem::take(&mut self.profiles) {
@@ -70,17 +72,18 @@ impl RunEnd {
     }
 }
 
-/// While more images live than this, none is kept for the next child: each takes a descriptor and
-/// memory.
+/// While more images live than this, an image that ends is not kept for the next child, because
+/// each takes descriptors and memory.
 const IMAGES_WITH_SPARES_MAX: usize = 32;
 
 impl Host<'_> {
     /// Runs the program to its end.
     pub(crate) fn control(&mut self) -> Result<RunEnd, Error> {
+        // The guard handles signals to the host, such as Ctrl-C, as long as the run lasts.
         let mut guard = interrupt::Guard::new(self.root);
         let mut remainder = Remainder::default();
         loop {
-            // A stop of any task of the run.
+            // The next stop of any task of the run.
             match ptrace::wait(-1) {
                 Ok(Some((tid, what))) => self.stopped(tid, what),
                 Ok(None) => {}
@@ -91,10 +94,11 @@ impl Host<'_> {
             if self.evidence.exists() {
                 self.failure = self.evidence.error().or(self.failure.take());
             }
+            // A failed run ends by killing all processes; their ends still have to be waited for.
             if self.failure.is_some() {
                 self.end_all(libc::SIGKILL);
             }
-            // The program has ended; others of the run may go on.
+            // The program has ended; other processes of the run may go on.
             if let Some(exit) = self.exit {
                 if self.threads.is_empty() {
                     break;
@@ -105,6 +109,7 @@ impl Host<'_> {
                 self.program_has_ended(&mut remainder);
             }
         }
+        // Images that are left lost their threads without a stop.
         for image in self.images.keys().copied().collect::<Vec<_>>() {
             self.finish_image(image);
         }
@@ -126,7 +131,8 @@ impl Host<'_> {
         })
     }
 
-    /// What of the host's own state does not hold together, in debug builds after every stop.
+    /// The first inconsistency of the host's own state, as a sentence; debug builds ask after every
+    /// stop.
     fn inconsistency(&self) -> Option<String> {
         let mut taken = HashSet::new();
         for (tid, thread) in &self.threads {
@@ -134,6 +140,7 @@ impl Host<'_> {
             let Some(own) = self.images.get(image) else {
                 return Some(format!("thread {tid} runs in no image"));
             };
+            // No two threads share a context.
             if !taken.insert((*image, *context)) || !own.is_taken(*context) {
                 return Some(format!("thread {tid}: context {context} of image {image} is not its own"));
             }
@@ -166,11 +173,12 @@ impl Host<'_> {
         }
     }
 
-    /// The thread stands behind an `int3` of ours.
+    /// Answers a stop at an `int3` of generated code.
     pub(crate) fn left_cache(&mut self, tid: i32, context: usize, exit: u32) {
         self.image_mut(tid).write32(context, context::EXIT, 0);
         match exit {
             EXIT_RING => self.ring_full(tid),
+            EXIT_PAGES => self.use_pages(tid, context),
             EXIT_SYSTEM_CALL => return self.system_call(tid),
             exit => {
                 let code = self.serve(tid, exit);
@@ -182,7 +190,8 @@ impl Host<'_> {
         }
     }
 
-    /// Kills the program where the translator met what it cannot do.
+    /// Kills the program if the translator met code that it does not support, or if a forged number
+    /// was found; returns whether it did.
     pub(crate) fn check_refusal(&mut self, tid: i32) -> bool {
         if let Some(error) = self.evidence.error() {
             self.fail(error);
@@ -195,10 +204,11 @@ impl Host<'_> {
         true
     }
 
-    /// Answers an exit: where the thread is to continue.
+    /// Answers an exit; returns the address where the thread is to continue.
     pub(crate) fn serve(&mut self, tid: i32, exit: u32) -> u64 {
         let ProgramThread { context, image, .. } = self.threads[&tid];
         let image = self.images.get_mut(&image).expect("an image lives as long as its threads");
+        // The thread has just stopped, so the target's memory can be read through it.
         image.looked_at_through(tid);
         let started = Instant::now();
         let (target, indirect) = if exit == EXIT_LOOKUP {
@@ -206,14 +216,16 @@ impl Host<'_> {
             (image.read64(context, context::TARGET), true)
         } else {
             let Some(&exit) = image.translator.cache.exits.get(exit as usize) else {
-                // The thread is killed before it goes anywhere.
+                // The number is forged. The run fails, and the thread is killed before it runs on.
                 self.evidence.note(Forgery::Exit(exit));
                 return 0;
             };
             self.effort.exits += 1;
+            // A comparison of code that may change failed, or the fragment was retired.
             if exit.stale {
                 return image.replace(exit.patch as usize).unwrap_or(exit.target);
             }
+            // The stub of a waiting side exit does not count, so the host does.
             if let Some(counter) = exit.counter {
                 let at = count_address(counter);
                 let value = image.read64(context, at);
@@ -221,39 +233,55 @@ impl Host<'_> {
             }
             (exit.target, false)
         };
-        let Some(f) = image.translator.fragment(target, &mut image.maps) else {
+        let Some(fragment_index) = image.translator.fragment(target, &mut image.maps) else {
             return self.nothing_at(tid, target);
         };
+        // The observer's thread reports this number as progress.
         self.blocks.store(image.translator.blocks.len(), Ordering::Relaxed);
+        // The next indirect transfer to this target finds it in the table.
         if indirect {
-            image.translator.cache.publish(target, f);
+            image.translator.cache.publish(target, fragment_index);
         }
         self.effort.translating += started.elapsed();
-        image.translator.cache.fragments[f].body
+        image.translator.cache.fragments[fragment_index].body
     }
 
-    /// Passes the full segment on and finds an empty one.
+    /// Hands the full segment to the observer and gives the thread an empty one.
     pub(crate) fn ring_full(&mut self, tid: i32) {
         self.effort.segments += 1;
         self.pass_on(tid);
         let started = Instant::now();
         let ProgramThread { context, image: number, .. } = self.threads[&tid];
         let (segment, offset, count) = self.image_of(number).written(context);
-        // On a single core the observer's turn comes only now, while the segment is in that core's
-        // cache, and the next records go there too.
+        // On a single core the observer has just run, so the segment is free again and still in
+        // that core's cache: it is filled once more, by half.
         let (next, bytes) = match self.binding.is_single() {
             true => (segment, context::RING_SINGLE_BYTES),
             false => ((segment + 1) % context::RING_SEGMENTS, context::RING_SEGMENT_BYTES),
         };
+        // The next segment may still be with the observer.
         self.wait_for(|id| *id == (number, context, next));
         self.image_of(number).start_segment(context, next, bytes);
         self.effort.waiting += started.elapsed();
         let started = Instant::now();
+        // Samples of the records show which checks mostly fail.
         self.effort.tuned += self.image_of(number).learn(offset, count);
         self.effort.translating += started.elapsed();
     }
 
-    /// Gives what the thread has written to the observer.
+    /// The complex reference that the thread recorded last uses its pages, of which generated code
+    /// knows too little.
+    pub(crate) fn use_pages(&mut self, tid: i32, context: usize) {
+        let misses = self.image_mut(tid).use_group_pages(context);
+        for miss in misses {
+            if self.image_mut(tid).is_full(context) {
+                self.ring_full(tid);
+            }
+            self.image_mut(tid).append(context, &miss);
+        }
+    }
+
+    /// Hands the records that the thread has written to the observer.
     fn pass_on(&mut self, tid: i32) {
         self.take_back();
         let Some(thread) = self.threads.get(&tid) else { return };
@@ -263,6 +291,7 @@ impl Host<'_> {
         if count == 0 {
             return;
         }
+        // No record can name a site, a block or a request that does not exist yet.
         let requests =
             image.translator.instrumenter.as_ref().map_or(0, |instrumenter| instrumenter.borrow().requests());
         let (sites, blocks) = (image.translator.sites.len() as u32, image.translator.blocks.len() as u32);
@@ -280,7 +309,7 @@ impl Host<'_> {
         }
     }
 
-    /// Notes what the observer has returned.
+    /// Notes the segments that the observer has returned.
     fn take_back(&mut self) {
         while let Ok(id) = self.returned.try_recv() {
             self.lent.remove(&id);
@@ -323,7 +352,7 @@ impl Host<'_> {
         }
     }
 
-    /// The thread will not run again; with the last one its image ends.
+    /// Forgets a thread that will not run again; with its last thread the image ends.
     pub(crate) fn gone(&mut self, tid: i32) {
         self.pass_on(tid);
         let Some(thread) = self.threads.remove(&tid) else { return };
@@ -332,12 +361,13 @@ impl Host<'_> {
         if self.image_of(number).threads == 1 {
             return self.finish_image(number);
         }
-        // The next thread of this context writes where the observer may still read.
+        // The observer may still read this context's ring, which the context's next thread will
+        // write.
         self.wait_for(|id| (id.0, id.1) == (number, context));
         self.image_of(number).left(context);
     }
 
-    /// Notes what a thread did, where threads are told apart.
+    /// Notes the counts of a thread that ended, if the run counts by thread.
     fn tell(&mut self, tid: i32, thread: &ProgramThread) {
         if self.per_thread == Threads::Together {
             return;
@@ -365,6 +395,7 @@ impl Host<'_> {
         self.effort.code_bytes += bytes - former_bytes;
         self.warnings.extend(image.keep());
         self.profiles.insert(number, image.profile());
+        // The next child of the same parent may take the image over, with its translations.
         let parent = image.parent.filter(|_| self.images.len() < IMAGES_WITH_SPARES_MAX);
         if let Some(parent) = parent.and_then(|(parent, _)| self.images.get_mut(&parent)) {
             parent.keep_for_children(image);
@@ -377,10 +408,12 @@ impl Host<'_> {
             libc::PTRACE_EVENT_EXEC => self.executed(tid),
             libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK | libc::PTRACE_EVENT_CLONE => self.cloned(tid),
             libc::PTRACE_EVENT_STOP => {
+                // A new task's first stop came before its parent's event, which will adopt it.
                 if !self.threads.contains_key(&tid) && tid != self.root {
                     self.early.insert(tid);
                     return;
                 }
+                // A group stop (SIGSTOP and its like) lasts until the process is continued.
                 let group = matches!(signal, libc::SIGSTOP | libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU);
                 if group {
                     ptrace::listen(tid);
@@ -399,15 +432,15 @@ impl Host<'_> {
         self.end_all(libc::SIGKILL);
     }
 
-    /// Sends a thread that stands at an address of the program to its translation.
+    /// Makes a thread that stands at an address of the program continue in its translation.
     pub(crate) fn redirect(&mut self, tid: i32) {
         let Some(mut r) = ptrace::registers(tid) else { return };
         let image = self.image_mut(tid);
         if image.translator.cache.contains(r.rip) {
             return;
         }
-        if let Some(f) = image.translator.fragment(r.rip, &mut image.maps) {
-            r.rip = image.translator.cache.fragments[f].body;
+        if let Some(fragment_index) = image.translator.fragment(r.rip, &mut image.maps) {
+            r.rip = image.translator.cache.fragments[fragment_index].body;
             ptrace::set_registers(tid, &r);
         }
     }

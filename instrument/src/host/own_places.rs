@@ -1,12 +1,13 @@
-//! The program changes mappings where the engine's own memory lies.
+//! Calls of the program that change mappings at the addresses of the engine's own memory.
 //!
-//! **What.** Natively nothing is there. So a call that takes such a range away, protects it or
-//! moves it is answered as for memory that is not mapped, and made for what lies beside it. A
-//! reservation without access (`PROT_NONE`) is made around our memory. **Why no more.** Generated
-//! code names its tables by address and cannot move while threads run it: a program that maps
-//! memory of its own over it (`MAP_FIXED`) is ended with a sentence. **Leaves out**
-//! `MAP_FIXED_NOREPLACE`, to which the kernel answers that something is there (EEXIST), `madvise`,
-//! whose advice changes nothing of shared memory, and `shmat` with `SHM_REMAP`.
+//! **What.** Natively nothing is mapped there. So a call that unmaps, protects or moves such a
+//! range is answered as if nothing were mapped, and executed for the parts of the range that are
+//! not the engine's. A reservation without access (`PROT_NONE`) is made around the engine's memory.
+//! **Why no more.** Generated code names its tables by address and cannot move while threads run
+//! it, so a program that maps memory of its own over it (`MAP_FIXED`) is ended with an error.
+//! **Leaves out** `MAP_FIXED_NOREPLACE`, to which the kernel answers that something is there
+//! (EEXIST), `madvise`, whose advice changes nothing of shared memory, and `shmat` with
+//! `SHM_REMAP`.
 
 use super::state::Host;
 use crate::image::number;
@@ -19,8 +20,8 @@ const PAGE: u64 = 4096;
 const ENOMEM: i64 = -(libc::ENOMEM as i64);
 
 impl Host<'_> {
-    /// A thread stands before a call that changes mappings; whether that concerns the engine's
-    /// memory, and was answered. A program that cannot be answered is refused.
+    /// Answers a call that changes mappings of the engine's memory; returns whether it did. A
+    /// program whose call cannot be answered is refused.
     pub(crate) fn keeps_own(&mut self, tid: i32, r: &Registers) -> bool {
         let Some(first) = self.own_within(tid, r.rdi, r.rsi) else {
             return self.keeps_own_from_moves(tid, r);
@@ -28,7 +29,9 @@ impl Host<'_> {
         let range = r.rdi..end_of(r.rdi, r.rsi);
         let result = match r.rax & 0xffff_ffff {
             number::MUNMAP => self.each_beside(tid, r, &range),
+            // Nothing is mapped there, so nothing can be moved.
             number::MREMAP => -i64::from(libc::EFAULT),
+            // The kernel itself answers that the range is not free.
             number::MMAP if is_kept_free(r) => return false,
             number::MMAP if is_reservation(r) => match self.each_beside(tid, r, &range) {
                 0 => r.rdi as i64,
@@ -48,7 +51,7 @@ impl Host<'_> {
         true
     }
 
-    /// `mremap` to an address that the program chose.
+    /// Refuses an `mremap` onto the engine's memory.
     fn keeps_own_from_moves(&mut self, tid: i32, r: &Registers) -> bool {
         let moves = r.rax & 0xffff_ffff == number::MREMAP && r.r10 & libc::MREMAP_FIXED as u64 != 0;
         if let Some(own) = self.own_within(tid, r.r8, r.rdx).filter(|_| moves) {
@@ -57,8 +60,8 @@ impl Host<'_> {
         false
     }
 
-    /// The first part of the engine's memory in a range of the program; none where the kernel
-    /// refuses the range anyway.
+    /// The first part of the engine's memory in a range of the program; `None` also if the kernel
+    /// would refuse the range anyway.
     fn own_within(&mut self, tid: i32, start: u64, bytes: u64) -> Option<Range<u64>> {
         if !start.is_multiple_of(PAGE) || bytes == 0 || start.checked_add(bytes).is_none() {
             return None;
@@ -76,8 +79,8 @@ impl Host<'_> {
         ));
     }
 
-    /// Makes the call of `r` for each part of a range that is not the engine's: 0, or the first
-    /// error.
+    /// Executes the call of `r` for each part of a range that is not the engine's. Returns 0 or the
+    /// first error.
     fn each_beside(&mut self, tid: i32, r: &Registers, range: &Range<u64>) -> i64 {
         let image = self.image_mut(tid);
         let parts = beside(range, image.translator.cache.layout.own().collect());
@@ -88,7 +91,8 @@ impl Host<'_> {
             let arguments = [part.start, part.end - part.start, r.rdx, r.r10, r.r8, r.r9];
             injector.call(number, arguments)
         });
-        // Every call is made, as the kernel goes through all of a range.
+        // All calls are executed, even after an error, because the kernel too goes through all of a
+        // range.
         let error =
             results
                 .filter(|&got| (-4095..0).contains(&got))
@@ -99,7 +103,7 @@ impl Host<'_> {
     }
 }
 
-/// Whether the mapping gives way to what is there.
+/// Whether the kernel refuses the mapping if its range is not free.
 fn is_kept_free(r: &Registers) -> bool {
     r.r10 & libc::MAP_FIXED_NOREPLACE as u64 != 0
 }
@@ -114,12 +118,13 @@ fn end_of(start: u64, bytes: u64) -> u64 {
     start.saturating_add(bytes).saturating_add(PAGE - 1) & !(PAGE - 1)
 }
 
-/// What of `range` is in none of `own`, in order.
+/// The parts of `range` that are in none of `own`, in order.
 fn beside(range: &Range<u64>, mut own: Vec<Range<u64>>) -> Vec<Range<u64>> {
     own.sort_by_key(|own| own.start);
     let mut parts = Vec::new();
     let mut start = range.start;
     for own in own.into_iter().filter(|own| own.start < range.end && range.start < own.end) {
+        // The gap in front of this part, then on behind it.
         parts.push(start..own.start.max(start));
         start = own.end;
     }

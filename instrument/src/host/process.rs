@@ -1,9 +1,8 @@
-//! The processes of a run: how they are born, what they execute, when nothing of an image runs any
-//! more.
+//! The processes of a run: births, execs, and the images that they run in.
 //!
-//! A forked child has the parent's memory, and with it the parent's code cache; both would count
-//! into the same words. So it gets an image of its own at the same addresses, which is empty or
-//! that of a former child (`image/again.rs`). A child that shares the parent's memory until it
+//! A forked child inherits the mappings of the parent's shared memory, and both would count into
+//! the same words. So the child gets an image of its own at the same addresses, which is empty or
+//! was used by a former child (`image/again.rs`). A child that shares the parent's memory until it
 //! executes a program (`vfork`, `posix_spawn`) runs in the parent's image as a thread does. Each
 //! exec starts a new image. Where children are not counted
 //! ([`Children::Released`](crate::outcome::Children::Released)), they are sent back to the
@@ -30,12 +29,12 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
-/// What a new task shares with the one that made it.
+/// What a new task shares with its maker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CloneKind {
-    /// Everything.
+    /// Everything: it is a thread.
     ProgramThread,
-    /// Memory; whether the parent waits meanwhile does not matter.
+    /// Memory, but it is a process of its own, and the parent runs on.
     SharedMemory,
     /// Memory, and the parent is suspended until the child leaves it.
     Suspending,
@@ -43,8 +42,8 @@ enum CloneKind {
     Copy,
 }
 
-/// How many processes may be busy before the run is spread over the processors: as measured, three
-/// on one core with the host are no slower than three beside it.
+/// Up to so many busy processes stay on one core with the host. It was measured that three are no
+/// slower there than spread over the processors.
 const BUSY_MAX: usize = 3;
 
 impl Host<'_> {
@@ -67,14 +66,14 @@ impl Host<'_> {
         }
     }
 
-    /// A task was born: a thread is taken in; a process too, or it is let go to run natively.
+    /// A task was born. A thread runs in its process's image; a process is followed, or runs
+    /// natively if children are not counted.
     pub(crate) fn cloned(&mut self, tid: i32) {
         let new = ptrace::event_message(tid) as i32;
         let Some(parent) = self.threads.get(&tid).map(|thread| thread.process) else {
             return ptrace::resume(tid, 0);
         };
-        // What is shared decides: a thread, a child with an image of its own, or one in its
-        // parent's.
+        // What the two tasks share decides which image the newborn runs in.
         let birth = birth(tid, new, parent);
         let hides_trap = self.hides_trap(tid);
         let untraced = self.leak_checks.asked(tid);
@@ -98,12 +97,12 @@ impl Host<'_> {
             asked.put_back(tid);
             asked.put_back(new);
         }
-        // The kernel gave the newborn the mask that it knows of.
+        // The kernel copied the parent's mask, which lacks the bit that the host hides.
         if hides_trap {
             ptrace::set_signal_mask(new, ptrace::signal_mask(new) | trap::TRAP);
         }
-        // Who is not followed runs natively; a copy gets an image of its own; who shares memory
-        // gets a context in its parent's image.
+        // A child that is not followed runs natively; one with a copy of the memory gets an image
+        // of its own; one that shares memory gets a context in its parent's image.
         match birth {
             _ if !followed => self.release(new, tid),
             CloneKind::Copy => self.forked(new, tid),
@@ -141,7 +140,7 @@ impl Host<'_> {
         }
     }
 
-    /// An image starts.
+    /// Registers a new image with the host and with its process.
     fn begins(&mut self, pid: i32, image: Image) {
         let number = image.number;
         let watched = self.binding.hidden().is_some() && self.opens_left > 0;
@@ -156,7 +155,7 @@ impl Host<'_> {
         }
     }
 
-    /// The program that a process runs, as it was called.
+    /// The name of the program that a process runs, as in its argument vector.
     pub(crate) fn name(&self, pid: i32) -> String {
         let words = self.living.get(&pid).map(|living| &self.processes[living.index].command);
         let first = words.and_then(|words| words.first());
@@ -172,7 +171,7 @@ impl Host<'_> {
         ptrace::detach(pid, 0);
     }
 
-    /// Lets a child of `parent` run natively.
+    /// Detaches a child of `parent`, so that it runs natively.
     fn release(&mut self, tid: i32, parent: i32) {
         self.send_to_own_code(tid, parent);
         self.hand_trap_action_down(tid, parent);
@@ -192,21 +191,24 @@ impl Host<'_> {
             r.rip = block.ip + u64::from(block.len);
             r.rcx = r.rip;
         } else if image.translator.cache.contains(r.rip) {
-            // Nobody may run generated code without the host.
+            // Generated code needs the host, so a child that cannot be moved out of it must not
+            // run.
             ptrace::kill(tid, libc::SIGKILL);
             let why =
                 format!("the child {tid} stands in generated code where no system call of the program is");
             return self.fail(Error::new(ErrorKind::System, why));
         }
-        // Natively `gs` is the program's.
+        // The child gets its own `gs` back.
         r.gs_base = 0;
         ptrace::set_registers(tid, &r);
     }
 
-    /// A new program: all other threads of the process are gone, its old image's counts are final.
+    /// A process has executed a program: its other threads are gone, and the counts of its old
+    /// image are final.
     pub(crate) fn executed(&mut self, tid: i32) {
         let former = ptrace::event_message(tid) as i32;
-        // The mask outlives the program, and the kernel may not know all of it.
+        // A blocked signal stays blocked across an exec, and the kernel may not know of the bit
+        // that the host hides.
         if self.hides_trap(former) {
             ptrace::set_signal_mask(tid, ptrace::signal_mask(tid) | trap::TRAP);
         }
@@ -270,7 +272,7 @@ impl Host<'_> {
                 return Err(error);
             }
         };
-        // What a former run translated, the tool, and probes, all before the first instruction.
+        // Kept translations, the tool and probes must be in place before the first instruction.
         if let Some(folder) = &self.translations {
             image.remember(folder);
         }
@@ -286,7 +288,8 @@ impl Host<'_> {
         Ok(image)
     }
 
-    /// Says where a program runs without the rights that its file would give it.
+    /// Warns if the program's file would give it rights, which the kernel withholds from traced
+    /// programs.
     fn note_rights(&mut self, pid: i32) {
         let path = PathBuf::from(format!("/proc/{pid}/exe"));
         let about = path.metadata().ok();
@@ -298,7 +301,8 @@ impl Host<'_> {
         }
     }
 
-    /// Takes the stopped task in: a context in `gs`, and on in the code cache.
+    /// Makes the stopped task a thread of the engine: points `gs` to a context and continues in the
+    /// code cache.
     fn adopt(&mut self, tid: i32, process: i32, image: u32) {
         let Some(mut r) = ptrace::registers(tid) else { return };
         let number = self.threads_seen;
@@ -323,7 +327,7 @@ impl Host<'_> {
         }
     }
 
-    /// Nobody is bound to one processor any longer.
+    /// Ends the binding of host and program to one processor.
     pub(crate) fn spread(&mut self) {
         if self.binding.hidden().is_some() {
             self.binding.dissolve(self.threads.keys().copied());
@@ -344,14 +348,14 @@ impl Host<'_> {
     }
 }
 
-/// What task `new` shares with `tid`, a thread of process `parent` that stands in the call that
-/// made it.
+/// What task `new` shares with its maker `tid`, a thread of process `parent` that stands in the
+/// system call.
 fn birth(tid: i32, new: i32, parent: i32) -> CloneKind {
     if std::fs::metadata(format!("/proc/{parent}/task/{new}")).is_ok() {
         return CloneKind::ProgramThread;
     }
     let Some(r) = ptrace::registers(tid) else { return CloneKind::Copy };
-    // The call says what is shared.
+    // The system call's flags say what is shared.
     let flags = match r.orig_rax as i64 {
         libc::SYS_vfork => (libc::CLONE_VM | libc::CLONE_VFORK) as u64,
         libc::SYS_clone => r.rdi,
@@ -378,7 +382,7 @@ fn arguments(pid: i32) -> Vec<OsString> {
     bytes.split(|&byte| byte == 0).map(|word| OsString::from_vec(word.to_vec())).collect()
 }
 
-/// Whether a process waits for nothing but a processor (or for the host).
+/// Whether a process is runnable, or waits for the host only.
 fn is_busy(pid: i32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());

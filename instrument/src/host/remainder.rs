@@ -1,9 +1,9 @@
-//! What becomes of processes that still run when the program has ended.
+//! Processes that still run when the program has ended.
 //!
 //! A pipeline's last command, or the jobs of a shell, end a moment after the program and belong to
-//! the measurement; a daemon does not. So those that are left are counted on while any of them
-//! works, and as long as they have not all waited for [`IDLE`]; nobody is counted for longer than
-//! [`LONGEST`]. Then they are let go (`release`). **Leaves out** runs that wait for all
+//! the measurement; a daemon does not. So counting goes on while any of them works, until all have
+//! been idle for [`IDLE`], but no longer than [`LONGEST`]. Then they are released (`release`).
+//! **Leaves out** runs that wait for all
 //! ([`Children::Awaited`](crate::outcome::Children::Awaited)).
 
 use super::state::Host;
@@ -13,16 +13,16 @@ use crate::target::pulse::Pulse;
 use std::fs;
 use std::time::{Duration, Instant};
 
-/// Time between two looks at what is left.
+/// Time between two looks at the processes that are left.
 const LOOK: Duration = Duration::from_millis(100);
-/// Processes that have waited for so long do not work.
+/// After so long without work, processes count as idle.
 const IDLE: Duration = Duration::from_secs(1);
-/// Processes that work for longer were not started to end with the program.
+/// Processes that work longer than this after the program's end are taken for daemons.
 const LONGEST: Duration = Duration::from_secs(10);
-/// A thread that does not stop for so long waits for what does not come.
+/// A process that could not be released for so long is killed.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What is known of the processes that are left, once the program has ended.
+/// The state of the wait for processes that outlive the program; empty until the program ends.
 #[derive(Default)]
 pub(crate) struct Remainder(Option<Watched>);
 
@@ -34,13 +34,13 @@ struct Watched {
     worked: Instant,
     /// Stops that were answered before the last look.
     stops: u64,
-    /// When they were asked to leave.
+    /// When their release began.
     let_go: Option<Instant>,
 }
 
 impl Host<'_> {
-    /// The program has ended, and others run: counts them on, or lets them go. Asked after every
-    /// stop.
+    /// Called after every stop once the program has ended: decides whether the other processes are
+    /// counted on or released.
     pub(crate) fn program_has_ended(&mut self, remainder: &mut Remainder) {
         if self.children != Children::Followed || self.failure.is_some() {
             return;
@@ -66,6 +66,7 @@ impl Host<'_> {
             }
             return;
         }
+        // An answered stop since the last look means work, too.
         if self.stops != watched.stops || self.living.keys().any(|&pid| works(pid)) {
             (watched.stops, watched.worked) = (self.stops, now);
         }
@@ -83,7 +84,7 @@ impl Host<'_> {
         }
     }
 
-    /// Ends processes that could not be let go.
+    /// Kills processes that could not be released.
     fn end_the_rest(&mut self) {
         for &pid in self.living.keys() {
             let left = &mut self.departures.left_behind;

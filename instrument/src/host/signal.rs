@@ -1,18 +1,19 @@
 //! Signals: delivered at an instruction boundary of the program, with the program's own registers
 //! in the frame.
 //!
-//! A fault maps to its instruction. Any other signal waits, by single steps, until the thread
-//! stands before the translation of an instruction; registers and flags that scratch code holds are
-//! put back, the kernel builds the frame with the program's address, and the handler's first
-//! instruction is redirected into the cache. Without a handler nothing is moved: the kernel's
-//! default action needs no registers. While a thread is stepped all signals but faults are blocked,
-//! so that they stay in the kernel's queue, in its order, or go to another thread. A fault in the
-//! middle comes first, and what waited for the boundary is held back meanwhile.
+//! A fault belongs to the instruction that raised it. For any other signal the host steps the
+//! thread until it stands before the translation of an instruction. Then it puts back the registers
+//! and flags that scratch code holds, the kernel builds the frame with the program's address, and
+//! the handler's first instruction is redirected into the cache. A signal without a handler needs
+//! none of this, because the kernel's default action reads no registers. While a thread is stepped,
+//! all signals but faults are blocked: they stay in the kernel's queue, in its order, or go to
+//! another thread. A fault on the way is delivered first, and the signal that waits for the
+//! boundary is held back.
 
 use super::state::Host;
 use super::task::ProgramThread;
 use super::task::{Boundary, Signal, StepOutcome, FAULT_ADDRESS};
-use crate::code::fragment::{EXIT_RING, EXIT_SYSTEM_CALL};
+use crate::code::fragment::{EXIT_PAGES, EXIT_RING, EXIT_SYSTEM_CALL};
 use crate::error::{Error, ErrorKind};
 use crate::image::StopPlace;
 use crate::target::layout::context;
@@ -31,12 +32,12 @@ const CORES: u64 = FAULTS
     | 1 << (libc::SIGXFSZ - 1)
     | 1 << (libc::SIGSYS - 1);
 
-/// Whether an instruction raised this signal, rather than somebody sent it.
+/// Whether an instruction raised this signal; otherwise some process sent it.
 fn is_fault((signal, info): &Signal) -> bool {
     FAULTS >> (signal - 1) & 1 != 0 && trap::code(info) > 0 && !trap::is_step(*signal, info)
 }
 
-/// The address that an instruction could not reach.
+/// The address at which an instruction faulted.
 fn fault_address(info: &SignalInfo) -> u64 {
     u64::from_le_bytes(info[FAULT_ADDRESS..FAULT_ADDRESS + 8].try_into().expect("eight bytes"))
 }
@@ -49,16 +50,17 @@ impl Host<'_> {
         self.deliver(tid, (signal, info));
     }
 
-    /// Delivers a signal. The thread stands where ptrace takes one: in the stop before a signal's
-    /// delivery.
+    /// Delivers a signal. The thread must be in a stop before a signal's delivery, because ptrace
+    /// accepts a signal in no other stop.
     pub(crate) fn deliver(&mut self, tid: i32, signal: Signal) {
         let number = signal.0;
         let fault = is_fault(&signal);
         let bit = 1 << (number - 1);
-        // The kernel ends who blocks or ignores what an instruction raises.
+        // The kernel kills a process that blocks or ignores a signal raised by an instruction.
         let forced = fault && number == libc::SIGTRAP && self.thread(tid).blocks_trap;
         let handled = self.caught(tid) & bit != 0 && !forced;
         let ignored = self.ignored(tid) & bit != 0;
+        // The program ignores it, and the kernel may not know.
         if number == libc::SIGTRAP && ignored && trap::code(&signal.1) <= 0 {
             return self.go_on(tid);
         }
@@ -67,7 +69,8 @@ impl Host<'_> {
         if !handled && !fault && !dumps {
             return ptrace::resume(tid, number);
         }
-        // What was sent to the host is passed on to the root alone.
+        // The host passes a signal that was sent to it on to the root. If the sender addressed the
+        // root as well, the second copy is dropped.
         if handled && self.thread(tid).process == self.root && self.echo.repeats(number, &signal.1) {
             return self.go_on(tid);
         }
@@ -80,7 +83,7 @@ impl Host<'_> {
                 self.thread(tid).held.push_back(signal);
                 return self.deliver(tid, other);
             }
-            // It ends, wherever it stands.
+            // The signal ends the process, wherever the thread stands.
             Boundary::Lost if !handled && !fault => return ptrace::resume(tid, number),
             Boundary::Lost => return self.lost(tid, &signal),
             Boundary::Other(what) => return self.interrupted(tid, signal, what),
@@ -93,6 +96,8 @@ impl Host<'_> {
             ptrace::set_signal_info(tid, &signal.1);
             return ptrace::resume(tid, number);
         }
+        // The kernel saves the mask in the frame and follows the action, so both must be the
+        // program's.
         self.effort.signals += 1;
         self.show_trap_mask(tid);
         if number == libc::SIGTRAP {
@@ -105,7 +110,7 @@ impl Host<'_> {
                 self.delivered(tid, number);
                 self.redirect_program(tid);
             }
-            // The frame did not fit.
+            // The kernel could not write the frame.
             StepOutcome::Signal(other) => return self.deliver(tid, other),
             StepOutcome::Other(what) => return self.stopped(tid, what),
             StepOutcome::Gone => return,
@@ -128,13 +133,13 @@ impl Host<'_> {
         let stepped = self.step_answered(tid);
         unblock(tid, mask);
         match stepped {
-            // The kernel queues it again.
+            // The thread blocks the signal, so the kernel queues it again.
             StepOutcome::Done if mask >> (signal.0 - 1) & 1 != 0 => {
                 ptrace::set_signal_info(tid, &signal.1);
                 ptrace::resume(tid, signal.0);
             }
             StepOutcome::Done => self.deliver(tid, signal),
-            // It waited for the program to unblock it.
+            // This signal waits until the program unblocks it.
             StepOutcome::Signal(other) if mask >> (other.0 - 1) & 1 != 0 => {
                 self.thread(tid).held.push_front(signal);
                 self.thread(tid).held.push_back(other);
@@ -149,7 +154,7 @@ impl Host<'_> {
         }
     }
 
-    /// A handler's frame was built.
+    /// Called when the kernel has built a handler's frame.
     fn delivered(&mut self, tid: i32, number: i32) {
         if !self.trap_actions {
             return;
@@ -168,7 +173,8 @@ impl Host<'_> {
     /// Bit mask of the signals that have handlers.
     fn caught(&mut self, tid: i32) -> u64 {
         let process = self.thread(tid).process;
-        // Of SIGTRAP the kernel may have forgotten it.
+        // For SIGTRAP the kernel's state may be wrong, because a stop of the engine resets the
+        // action.
         let trap = if self.trap_action(tid).is_caught() { TRAP } else { 0 };
         if let Some(mask) = self.living.get(&process).and_then(|living| living.caught) {
             return mask & !TRAP | trap;
@@ -185,7 +191,7 @@ impl Host<'_> {
         caught & !TRAP | trap
     }
 
-    /// Bit mask of the signals that are ignored, when [`Host::caught`] was last asked.
+    /// Bit mask of the signals that were ignored when [`Host::caught`] was last called.
     fn ignored(&mut self, tid: i32) -> u64 {
         let process = self.thread(tid).process;
         let ignored = self.living.get(&process).map_or(0, |living| living.ignored);
@@ -193,7 +199,7 @@ impl Host<'_> {
         ignored & !TRAP | trap
     }
 
-    /// A handler for one signal only is none after it.
+    /// A handler with `SA_RESETHAND` is gone after its first signal.
     fn forget_reset_handler(&mut self, tid: i32, signal: i32) {
         let process = self.thread(tid).process;
         if let Some(living) = self.living.get_mut(&process).filter(|l| l.reset >> (signal - 1) & 1 != 0) {
@@ -201,12 +207,12 @@ impl Host<'_> {
         }
     }
 
-    /// Brings the thread to where its registers can be made the program's own, and makes them so.
+    /// Steps the thread to an instruction boundary and gives it the program's own registers.
     pub(crate) fn bring_to_boundary(&mut self, tid: i32, fault: bool) -> Boundary {
         if self.at_boundary(tid, fault) {
             return Boundary::Reached;
         }
-        // The instruction would fault again, for ever.
+        // Stepping cannot help: the instruction would fault again.
         if fault {
             return Boundary::Lost;
         }
@@ -238,7 +244,7 @@ impl Host<'_> {
         outcome
     }
 
-    /// Whether generated code faulted because the engine's own memory is not mapped any more.
+    /// Whether generated code faulted because memory of the engine is no longer mapped.
     fn lacks_memory(&mut self, tid: i32, (signal, info): &Signal) -> bool {
         const MAPERR: i32 = 1;
         let code = i32::from_le_bytes([info[8], info[9], info[10], info[11]]);
@@ -265,10 +271,13 @@ impl Host<'_> {
             return true;
         }
         let image = self.image_mut(tid);
+        // Outside the code cache the registers are the program's own.
         if !image.translator.cache.contains(r.rip) {
             return true;
         }
         let Some((bound, exact)) = image.translator.boundary(r.rip) else { return false };
+        // Which point of the translation counts: before the instruction, in the instruction that
+        // faulted, or between two iterations.
         let stop = if fault && !bound.retreat {
             StopPlace::Faulted
         } else if exact || bound.retreat {
@@ -284,7 +293,7 @@ impl Host<'_> {
         true
     }
 
-    /// One step in the cache; if it was an `int3` of ours, it is answered.
+    /// One step in the code cache. If it executed an `int3` of generated code, answers that stop.
     pub(crate) fn step_answered(&mut self, tid: i32) -> StepOutcome {
         let stepped = self.step(tid, 0);
         if let StepOutcome::Done = stepped {
@@ -294,7 +303,7 @@ impl Host<'_> {
         stepped
     }
 
-    /// If the step just made was an `int3` of ours, answers it.
+    /// If the last step executed an `int3` of generated code, answers that stop.
     fn answer_in_step(&mut self, tid: i32, context: usize) {
         let exit = self.image_mut(tid).read32(context, context::EXIT);
         let Some(r) = ptrace::registers(tid).filter(|_| exit != 0) else { return };
@@ -302,14 +311,15 @@ impl Host<'_> {
         if memory::read_target(tid, r.rip.wrapping_sub(1), &mut byte) != 1 || byte[0] != 0xcc {
             return;
         }
-        // A system call that the host must know of is answered where the thread runs on: it stops
-        // there again.
+        // A special system call is answered when the thread runs on: it is set back before the
+        // `int3` and stops there again.
         if exit == EXIT_SYSTEM_CALL {
             return ptrace::set_registers(tid, &ptrace::Registers { rip: r.rip - 1, ..r });
         }
         self.image_mut(tid).write32(context, context::EXIT, 0);
         match exit {
             EXIT_RING => self.ring_full(tid),
+            EXIT_PAGES => self.use_pages(tid, context),
             exit => {
                 let code = self.serve(tid, exit);
                 self.image_mut(tid).write64(context, context::CONTINUE, code);

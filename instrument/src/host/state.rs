@@ -1,6 +1,7 @@
-//! The host of one run: all that it knows.
+//! The host's state during one run.
 //!
-//! What it does is in its neighbours, each by subject; they share this value.
+//! The neighbouring modules implement what the host does, one subject each; all of them work on
+//! this value.
 
 use super::affinity::Binding;
 use super::checkers::LeakChecks;
@@ -23,31 +24,33 @@ use std::sync::mpsc::{Receiver, Sender};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// What a user reads when the observer panics.
+/// The message to the user when the observer panics.
 pub(crate) const OBSERVER_FAILED: &str = "the analysis of the program's events failed";
 
-/// Files whose opening is looked at, a stop each: runtimes ask for processors when they start.
+/// The first so many opened files cost a stop each: runtimes read the number of processors from a
+/// file when they start.
 const OPENS_WATCHED: u32 = 500;
 
-/// A process that was let go: its number, and what it ran.
+/// A process that was released: its number and the name of its program.
 pub(super) type Departed = (i32, String);
 
-/// Processes that leave, or have left.
+/// Processes that leave the engine alive, or have left it.
 #[derive(Default)]
 pub(crate) struct Departures {
-    /// By process that leaves, the threads of others that wait until it has left.
+    /// For each process that is leaving, the threads of other processes that wait until it has
+    /// left.
     pub(super) leaving: HashMap<i32, Vec<i32>>,
-    /// Those that other processes of the run trace.
+    /// Processes that left because another process of the run traces them.
     pub(super) traced: Vec<Departed>,
-    /// Those that the program left behind.
+    /// Processes that left because they outlived the program.
     pub(super) left_behind: Vec<Departed>,
 }
 
-/// Where the observer is.
+/// Where the observer runs.
 pub(crate) enum Observing<'o> {
     /// On a thread of its own.
     There(Sender<RingMessage>),
-    /// With the host.
+    /// On the host's own thread: there is only one core.
     Here(Box<Consumer<'o>>),
 }
 
@@ -62,15 +65,15 @@ pub(crate) struct Host<'o> {
     pub(crate) images_seen: u32,
     pub(crate) threads: HashMap<i32, ProgramThread>,
     pub(crate) threads_seen: u32,
-    /// Tasks whose first stop came before the event of the one that made them.
+    /// New tasks whose first stop arrived before their parent's event.
     pub(crate) early: HashSet<i32>,
     /// Stops that were answered.
     pub(crate) stops: u64,
-    /// Processes that are on their way out of the engine, or have gone it.
+    /// Processes that leave the engine alive, or have left it.
     pub(crate) departures: Departures,
-    /// Tasks of the program that stop its threads, and the threads that stand still.
+    /// Leak checkers, and the threads that they have stopped.
     pub(crate) leak_checks: LeakChecks,
-    /// All processes, as they were born.
+    /// All processes, in the order of their births.
     pub(crate) processes: Vec<Process>,
     pub(crate) living: HashMap<i32, ProcessState>,
     pub(super) observing: Observing<'o>,
@@ -87,16 +90,16 @@ pub(crate) struct Host<'o> {
     pub(crate) echo: Echo,
     /// Whether some process has had an action for SIGTRAP.
     pub(crate) trap_actions: bool,
-    /// How often the program may still open a file before nobody looks at it.
+    /// How many more opened files are looked at.
     pub(crate) opens_left: u32,
-    /// Whether threads are told apart, and what those did that have ended.
+    /// Whether counts are kept by thread, and the counts of threads that have ended.
     pub(crate) per_thread: Threads,
     pub(super) thread_counts: Vec<outcome::Thread>,
     /// The run's tool, if it has one.
     pub(crate) instrumenter: Option<SharedInstrumenter>,
     /// Functions that count their calls, if the program is to run with probes.
     pub(crate) probes: Option<SharedProbes>,
-    /// What shows that the program changed memory that it shares with the host.
+    /// The first proof that the program changed memory that it shares with the host, if any.
     pub(crate) evidence: Evidence,
     pub(super) started: Instant,
 }
@@ -112,7 +115,7 @@ impl<'o> Host<'o> {
         evidence: Evidence,
     ) -> Host<'o> {
         let mut host = Host {
-            // The rest is set by the run's options.
+            // Defaults; the run's options replace them.
             root,
             stream,
             children: Children::Released,
@@ -151,7 +154,8 @@ impl<'o> Host<'o> {
         host
     }
 
-    /// Hangs up on the observer's side; what it found, if it was here.
+    /// Closes the channel to the observer. Returns the observer's findings if it ran on this
+    /// thread.
     pub(crate) fn close(self) -> Option<ObserverFindings> {
         match self.observing {
             Observing::There(_) => None,
@@ -159,7 +163,8 @@ impl<'o> Host<'o> {
         }
     }
 
-    /// Gives the observer's side what is for it; whether it keeps it for a while.
+    /// Delivers a message to the observer; returns whether the observer will return a segment
+    /// later.
     pub(super) fn give(&mut self, given: RingMessage) -> bool {
         let watch = match &mut self.observing {
             Observing::There(give) => {
@@ -178,7 +183,7 @@ impl<'o> Host<'o> {
         false
     }
 
-    /// Tells an observer that is here how far the run is.
+    /// Reports the run's progress to an observer on this thread.
     pub(super) fn tell_observer(&mut self) {
         let Observing::Here(watch) = &mut self.observing else { return };
         if catch_unwind(AssertUnwindSafe(|| watch.tell())).is_err() {
@@ -189,8 +194,8 @@ impl<'o> Host<'o> {
     /// The image that thread `tid` runs in.
     pub(crate) fn image_mut(&mut self, tid: i32) -> &mut Image {
         let image = self.image_of(self.threads[&tid].image);
-        // A leader that has ended before its threads has no memory any more; whoever has just
-        // stopped has.
+        // A process's first thread may have ended before the others, and then its `/proc` entry
+        // shows no memory. The thread that has just stopped shows it.
         image.looked_at_through(tid);
         image
     }

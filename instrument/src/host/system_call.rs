@@ -1,5 +1,5 @@
-//! System calls that the engine must know of: the stop is before the call, at the `nop` that
-//! precedes the `syscall`.
+//! System calls that the engine must know of. The thread stops before the call, in front of the
+//! `nop` that precedes the `syscall`.
 
 use super::affinity;
 use super::state::Host;
@@ -17,13 +17,13 @@ use crate::target::trap;
 
 const ARCH_SET_GS: u64 = 0x1001;
 const ARCH_SET_FS: u64 = 0x1002;
-/// From the stop (behind the `int3`): over the `nop`; over the `syscall`.
+/// Lengths of the instructions behind the stop: the `nop` and the `syscall`.
 const NOP_BYTES: u64 = 1;
 const CALL_BYTES: u64 = 2;
-/// Where a signal's frame holds the interrupted address, seen from the stack pointer at
-/// `rt_sigreturn` (`struct ucontext`).
+/// Offset of the interrupted address in a signal's frame, from the stack pointer at `rt_sigreturn`
+/// (`struct ucontext`).
 pub(crate) const FRAME_RIP: u64 = 168;
-/// Where it holds the signals that the thread blocks from then on.
+/// Offset of the signal mask that the return restores, in the same frame.
 const FRAME_MASK: u64 = 296;
 
 impl Host<'_> {
@@ -61,7 +61,7 @@ impl Host<'_> {
                     return self.skip(tid, r, result);
                 }
             }
-            // Elsewhere the kernel looks for room: nothing is replaced.
+            // Without `MAP_FIXED` the kernel chooses free addresses, so no mapping is replaced.
             number::MMAP if r.r10 & libc::MAP_FIXED as u64 == 0 => {}
             number::MMAP | number::MUNMAP | number::MPROTECT | number::PKEY_MPROTECT => {
                 self.image_mut(tid).memory_changes(r.rdi, r.rsi);
@@ -78,7 +78,7 @@ impl Host<'_> {
                     return;
                 }
             }
-            // The table of calls that stop knows their lowest 16 bits.
+            // The table of calls that stop has an entry for each value of the lowest 16 bits.
             _ if credentials::CALLS.contains(&(r.rax & 0xffff)) => {
                 self.image_mut(tid).kept.iter_mut().for_each(KeptTranslations::credentials_change);
             }
@@ -89,7 +89,8 @@ impl Host<'_> {
         }
     }
 
-    /// The program opens a file: one that tells of processors tells of those that it has natively.
+    /// The program opens a file. If it is one that shows the processors of a task, the binding to
+    /// one processor must end first.
     fn opens(&mut self, tid: i32, path: u64) {
         let mut bytes = [0u8; 64];
         let got = memory::read_target(tid, path, &mut bytes);
@@ -102,11 +103,13 @@ impl Host<'_> {
         }
     }
 
-    /// Answers `sched_getaffinity` with the mask that the program would have by itself; `None`
-    /// where the kernel's answer is right.
+    /// Answers `sched_getaffinity` with the mask that the program would have natively; `None` if
+    /// the kernel's answer is right.
     fn get_affinity(&self, tid: i32, r: &Registers) -> Option<i64> {
         let own = r.rdi == 0 || self.threads.contains_key(&(r.rdi as i32));
+        // Only threads of the run are bound; only their masks differ.
         let mut bytes = self.binding.hidden().filter(|_| own)?.bytes();
+        // The kernel refuses such a buffer.
         if (r.rsi as usize) < possible().div_ceil(8) || !r.rsi.is_multiple_of(8) {
             return None;
         }
@@ -117,7 +120,7 @@ impl Host<'_> {
         Some(if written == length { length as i64 } else { -i64::from(libc::EFAULT) })
     }
 
-    /// The call is not made; the program sees `result`.
+    /// Skips the system call; the program sees `result`.
     pub(crate) fn skip(&mut self, tid: i32, r: Registers, result: i64) {
         let changed = Registers {
             rax: result as u64,
@@ -130,13 +133,13 @@ impl Host<'_> {
         self.go_on(tid);
     }
 
-    /// The return from a handler leads to the translation, whose address is written into the
-    /// signal's frame, which is dead after the call. Where that cannot be done it is made by a
-    /// step: the stop after it is at the program's own address.
+    /// The return from a handler must lead to a translation. The host writes the translation's
+    /// address into the signal's frame, which is dead after the call. If that is impossible, it
+    /// executes the call by a step, and redirects the thread from the program's own address.
     fn signal_return(&mut self, tid: i32, r: Registers) {
         self.frame_gives_mask(tid, r.rsp);
         if self.leads_to_translation(tid, r.rsp) {
-            // The call gives the thread the frame's own mask; until then nothing may come between.
+            // The call sets the frame's mask; until then no signal may arrive.
             ptrace::set_signal_mask(tid, !signal_mask::FAULTS);
             if !self.check_refusal(tid) {
                 ptrace::resume(tid, 0);
@@ -168,6 +171,7 @@ impl Host<'_> {
     /// Makes a frame return to the translation of its address.
     fn leads_to_translation(&mut self, tid: i32, frame: u64) -> bool {
         let (mut word, at) = ([0u8; 8], frame.wrapping_add(FRAME_RIP));
+        // A signal that is held back must be delivered at the program's own address.
         if !self.threads[&tid].held.is_empty() || memory::read_target(tid, at, &mut word) != word.len() {
             return false;
         }
@@ -176,15 +180,15 @@ impl Host<'_> {
         if image.translator.cache.contains(pc) {
             return false;
         }
-        let Some(f) = image.translator.fragment(pc, &mut image.maps) else { return false };
-        let body = image.translator.cache.fragments[f].body;
+        let Some(fragment_index) = image.translator.fragment(pc, &mut image.maps) else { return false };
+        let body = image.translator.cache.fragments[fragment_index].body;
         memory::write_target(tid, at, &body.to_le_bytes()) == word.len()
     }
 
-    /// A step that did not make the system call of `r`.
+    /// Handles a step that ended before the system call of `r` was executed.
     fn not_made(&mut self, tid: i32, r: Registers, step: StepOutcome) {
         match step {
-            // Before the call, which is made again after the handler.
+            // The signal comes first; after its handler the program makes the call again.
             StepOutcome::Signal((signal, _)) => self.signal(tid, signal),
             StepOutcome::Other(what) => {
                 self.ask_again(tid, r);
@@ -194,8 +198,9 @@ impl Host<'_> {
         }
     }
 
-    /// `sigaction`: what is known of handlers is known from before. Among threads the call is made
-    /// by a step, so that nobody asks in between.
+    /// `rt_sigaction` outdates what the host knows about handlers. If there are other threads, the
+    /// call is executed by a step, so that no signal of theirs is judged by the old handlers in
+    /// between.
     fn set_handler(&mut self, tid: i32, r: Registers) {
         const RESET: u32 = 0x8000_0000;
         if r.rdi == libc::SIGTRAP as u64 {
@@ -205,6 +210,7 @@ impl Host<'_> {
         let mut flags = [0u8; 4];
         let given = r.rsi != 0 && memory::read_target(tid, r.rsi + 8, &mut flags) == flags.len();
         if let Some(living) = self.living.get_mut(&process) {
+            // The action's flags say whether the handler is reset by its first signal.
             if given && (1..=64).contains(&r.rdi) {
                 let resets = u64::from(u32::from_le_bytes(flags) & RESET != 0);
                 living.reset = living.reset & !(1 << (r.rdi - 1)) | resets << (r.rdi - 1);
@@ -241,7 +247,7 @@ fn names_a_status(path: &[u8]) -> bool {
         && path.split(|&b| b == 0).next().is_some_and(|path| path.ends_with(b"/status"))
 }
 
-/// Processors that there can be: the highest possible one and those below.
+/// The number of processors that the kernel reserves numbers for.
 fn possible() -> usize {
     let possible = std::fs::read_to_string("/sys/devices/system/cpu/possible").unwrap_or_default();
     let last = possible.trim().rsplit(['-', ',']).next().and_then(|n| n.parse::<usize>().ok());

@@ -1,4 +1,4 @@
-//! Threads and processes as the host knows them, and what may come of stepping one.
+//! What the host knows about a thread and a process, and the outcomes of stepping a thread.
 
 use crate::target::ptrace::{SignalInfo, Wait};
 use crate::target::trap;
@@ -7,18 +7,20 @@ use std::collections::VecDeque;
 /// A thread of the program.
 pub(crate) struct ProgramThread {
     pub(crate) context: usize,
-    /// Running number over the whole run.
+    /// Its number; threads are numbered over the whole run.
     pub(crate) number: u32,
     /// Process that it belongs to.
     pub(crate) process: i32,
-    /// Image that it runs in, which may be its process' parent's.
+    /// Image that it runs in; a `vfork`ed child runs in its parent's.
     pub(crate) image: u32,
-    /// Whether it blocks SIGTRAP, and whether the kernel is not told so.
+    /// Whether the program has blocked SIGTRAP in it, and whether the host keeps that from the
+    /// kernel.
     pub(crate) blocks_trap: bool,
     pub(crate) hides_trap: bool,
-    /// Signals that it takes as soon as it can.
+    /// Signals that the host holds back until the thread can take them.
     pub(crate) held: VecDeque<Signal>,
-    /// Where the program sent it and natively nothing is: it faults there.
+    /// An address where natively nothing is mapped, if the program jumped there: the thread will
+    /// fault at it.
     pub(crate) astray: Option<u64>,
 }
 
@@ -30,9 +32,9 @@ pub(crate) struct ProcessState {
     pub(crate) caught: Option<u64>,
     /// Signals that are ignored, as last read.
     pub(crate) ignored: u64,
-    /// Signals whose handlers are for one signal only.
+    /// Signals whose handlers are reset by their first delivery (`SA_RESETHAND`).
     pub(crate) reset: u64,
-    /// What it wants done with SIGTRAP.
+    /// The program's own action for SIGTRAP.
     pub(crate) trap: trap::TrapAction,
 }
 
@@ -42,7 +44,7 @@ impl ProcessState {
     }
 }
 
-/// Where a signal's details hold the address that an instruction could not reach.
+/// Offset of the fault's address in a signal's details.
 pub(crate) const FAULT_ADDRESS: usize = 16;
 
 /// A signal with its details.
@@ -53,9 +55,10 @@ pub(crate) enum Boundary {
     Reached,
     /// An instruction faulted on the way.
     Fault(Signal),
-    /// There is none: generated code faulted where no instruction of the program is.
+    /// There is no boundary: generated code faulted where it executes no instruction of the
+    /// program.
     Lost,
-    /// It ended or stopped on the way.
+    /// The thread ended or stopped on the way.
     Other(Wait),
     Gone,
 }
@@ -63,7 +66,7 @@ pub(crate) enum Boundary {
 /// Outcome of one step.
 pub(crate) enum StepOutcome {
     Done,
-    /// A signal came instead.
+    /// A signal arrived before the step.
     Signal(Signal),
     /// The thread ended, or stops with its group.
     Other(Wait),

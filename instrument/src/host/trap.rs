@@ -5,18 +5,19 @@
 //! the default. A handler for SIGTRAP runs with SIGTRAP blocked, so the first stop of ours in it
 //! would leave the program without its handler.
 //!
-//! **The way.** The host knows what the program wants, and keeps the kernel's state equal to it
-//! wherever that can be seen. Whether a thread blocks SIGTRAP is known from its birth, its
-//! `rt_sigprocmask` calls and its handlers' frames; after a stop of ours the bit is set again. What
-//! a process wants done with the signal is known from its `rt_sigaction` calls; the action is put
-//! back when it matters: before the signal is delivered, before the program asks for it, and in a
-//! child that is let go. All of it costs only programs that block SIGTRAP or have an action for it.
+//! **The idea.** The host knows what the program wants, and keeps the kernel's state equal to it
+//! wherever the program could see a difference. Whether a thread blocks SIGTRAP is known from its
+//! birth, its `rt_sigprocmask` calls and its handlers' frames; after a stop of ours the bit is set
+//! again. The action that a process has set for the signal is known from its `rt_sigaction` calls;
+//! the host restores it before the signal is delivered, before the program asks for it, and in a
+//! child that is released. Only programs that block SIGTRAP or have an action for it pay for this.
 //!
-//! **Whose stop it is.** Ours stands behind an `int3` in the code cache with an exit number in the
-//! thread's context. A signal that was sent may take our stop's place in the kernel's queue; it is
-//! kept and delivered next. A program that sets the trap flag is stopped behind each instruction of
-//! its translation, and takes the signal where an instruction of its own begins. Leaves out steps
-//! of a system call's own, and what `/proc/PID/status` says.
+//! **Telling stops apart.** At a stop of the engine the thread stands behind an `int3` in the code
+//! cache, and its context holds an exit number. A SIGTRAP that was sent may take the place of that
+//! stop's signal in the kernel's queue; the host keeps it and delivers it next. A program that sets
+//! the trap flag is stopped behind each instruction of its translation, and takes the signal where
+//! an instruction of its own begins. Leaves out single steps within a system call, and the signal
+//! masks in `/proc/PID/status`.
 
 use super::state::Host;
 use super::task::ProgramThread;
@@ -37,13 +38,13 @@ const TRAP_FLAG: u64 = 1 << 8;
 const INT3: u8 = 0xcc;
 const SA_RESETHAND: u64 = 0x8000_0000;
 
-/// Where a context keeps what it needs for one instruction only: free at boundaries and stops.
+/// Address of the context's room for one instruction's values: free at boundaries and at stops.
 fn scratch(c: usize) -> u64 {
     CONTEXTS + c as u64 * context::BYTES + u64::from(context::VECTOR)
 }
 
 impl Image {
-    /// Whether `rip` is behind an `int3` of ours.
+    /// Whether `rip` is behind an `int3` of generated code.
     fn is_behind_stop(&self, tid: i32, rip: u64) -> bool {
         let mut byte = [0u8];
         let before = rip.wrapping_sub(1);
@@ -53,21 +54,23 @@ impl Image {
     }
 
     /// Whether a thread that steps itself has just come to the beginning of an instruction of the
-    /// program, or to the next iteration of a repeated one. Behind the instruction that sets the
-    /// trap flag the processor takes one more.
+    /// program, or to the next iteration of a repeated one. The trap comes only behind the
+    /// instruction after the one that sets the trap flag.
     fn has_stepped(&mut self, r: &Registers) -> bool {
-        let t = &mut self.translator;
-        let Some((bound, exact)) = t.boundary(r.rip) else { return false };
+        let translator = &mut self.translator;
+        let Some((bound, exact)) = translator.boundary(r.rip) else { return false };
+        // Not where a translation begins: only a repeated instruction can be stepped within.
         if !exact {
             return self.repeating(r, &bound);
         }
-        let block = &t.blocks[bound.block as usize];
+        let block = &translator.blocks[bound.block as usize];
+        // The instruction before this one decides whether the processor took a step too many.
         let Some(before) = u32::from(bound.index).checked_sub(1) else { return true };
-        let ip = match t.instructions.get((block.first + before) as usize) {
+        let ip = match translator.instructions.get((block.first + before) as usize) {
             Some(i) => block.ip + u64::from(i.offset),
             None => return true,
         };
-        let (bytes, length) = t.reader.fetch(ip);
+        let (bytes, length) = translator.reader.fetch(ip);
         let instruction = iced_x86::Decoder::with_ip(64, &bytes[..length], ip, 0).decode();
         !matches!(instruction.mnemonic(), iced_x86::Mnemonic::Popf | iced_x86::Mnemonic::Popfq)
     }
@@ -75,8 +78,8 @@ impl Image {
 
 impl Translator {
     /// The state at an address of the code cache, and whether an instruction's translation begins
-    /// there. A direct jump in the middle of a superblock has no code of its own: who steps comes
-    /// to the jump before coming to what follows it.
+    /// there. A direct jump in the middle of a superblock has no code, so two entries have the same
+    /// position: a program that steps itself must see the jump first.
     pub(crate) fn boundary(&self, rip: u64) -> Option<(StateMapEntry, bool)> {
         let (last, exact) = self.cache.state_at(rip)?;
         if !exact || self.steps == Steps::Never {
@@ -90,7 +93,7 @@ impl Translator {
 }
 
 impl Host<'_> {
-    /// A thread of ours stopped by SIGTRAP.
+    /// Answers a thread that SIGTRAP has stopped.
     pub(crate) fn trapped(&mut self, tid: i32) {
         let ProgramThread { context, blocks_trap, .. } = self.threads[&tid];
         let exit = self.image_mut(tid).read32(context, context::EXIT);
@@ -103,16 +106,19 @@ impl Host<'_> {
         }
     }
 
-    /// The stop of a thread to which SIGTRAP means something.
+    /// Answers such a stop of a program that uses SIGTRAP itself.
     fn examine_trap(&mut self, tid: i32, context: usize, exit: u32) {
         let info = ptrace::signal_info(tid);
         let Some(r) = ptrace::registers(tid) else { return };
+        // The program has set the trap flag, so this is its own step.
         if is_step(libc::SIGTRAP, &info) && r.eflags & TRAP_FLAG != 0 {
             return self.stepped_itself(tid, &r);
         }
         let was_sent = code(&info) <= 0;
         let hidden = self.threads[&tid].hides_trap;
+        // No stop of the engine: the signal is the program's.
         if exit == 0 || !self.image_mut(tid).is_behind_stop(tid, r.rip) {
+            // The program blocks it, unknown to the kernel, so it waits.
             if was_sent && hidden {
                 self.thread(tid).held.push_back((libc::SIGTRAP, info));
                 return ptrace::resume(tid, 0);
@@ -120,14 +126,15 @@ impl Host<'_> {
             return self.signal(tid, libc::SIGTRAP);
         }
         self.block_trap_again(tid);
+        // The sent signal took the place of the stop's own: deliver it next.
         if was_sent {
             self.thread(tid).held.push_back((libc::SIGTRAP, info));
         }
-        // What is held goes back to the kernel before the thread runs on.
+        // Before the thread runs on, signals that are held go back to the kernel.
         self.left_cache(tid, context, exit);
     }
 
-    /// The program has the trap flag set.
+    /// Answers a trap of a program that has set the trap flag.
     fn stepped_itself(&mut self, tid: i32, r: &Registers) {
         let image = self.image_mut(tid);
         image.translator.steps = Steps::Itself;
@@ -138,7 +145,8 @@ impl Host<'_> {
         }
     }
 
-    /// A stop of ours has unblocked the signal, and may have reset the action.
+    /// Blocks the signal again: a stop of the engine has unblocked it, and may have reset the
+    /// action.
     pub(crate) fn block_trap_again(&mut self, tid: i32) {
         let ProgramThread { blocks_trap, hides_trap, process, .. } = self.threads[&tid];
         if !blocks_trap || hides_trap {
@@ -150,12 +158,12 @@ impl Host<'_> {
         }
     }
 
-    /// What the process of a thread wants done with the signal.
+    /// The action that the thread's process has set for the signal.
     pub(crate) fn trap_action(&self, tid: i32) -> TrapAction {
         self.living.get(&self.threads[&tid].process).map_or_else(TrapAction::default, |living| living.trap)
     }
 
-    /// Notes what a process has for the signal from now on.
+    /// Notes a process's new action for the signal.
     pub(crate) fn set_trap_action(&mut self, process: i32, action: TrapAction) {
         self.trap_actions |= !action.is_default();
         if let Some(living) = self.living.get_mut(&process) {
@@ -163,12 +171,13 @@ impl Host<'_> {
         }
     }
 
-    /// `rt_sigprocmask` is about to be called. Where only the host may know of a block, it answers
-    /// the call itself: the result, if it did.
+    /// The program is about to call `rt_sigprocmask`. If the kernel must not know that SIGTRAP is
+    /// blocked, the host performs the call and returns its result.
     pub(crate) fn mask_changes(&mut self, tid: i32, r: &Registers) -> Option<i64> {
         if self.must_hide_blocks(tid) {
             return Some(self.change_mask(tid, r));
         }
+        // The kernel performs the call itself, so it must have the true mask first.
         self.show_trap_mask(tid);
         let set = read_set(tid, r.rsi).filter(|_| r.r10 == MASK_BYTES);
         let former = if self.thread(tid).blocks_trap { TRAP } else { 0 };
@@ -178,14 +187,16 @@ impl Host<'_> {
         None
     }
 
-    /// Makes the call `rt_sigprocmask` for a thread, but for the bit that the kernel must not have.
+    /// Performs `rt_sigprocmask` for a thread, without telling the kernel about SIGTRAP.
     fn change_mask(&mut self, tid: i32, r: &Registers) -> i64 {
         let ProgramThread { blocks_trap, .. } = self.threads[&tid];
+        // The mask that the program knows: the kernel's, with the program's own bit.
         let own = if blocks_trap { TRAP } else { 0 };
         let former = ptrace::signal_mask(tid) & !TRAP | own;
         if r.r10 != MASK_BYTES {
             return -i64::from(libc::EINVAL);
         }
+        // In the order in which the kernel checks arguments.
         if r.rsi != 0 {
             let Some(set) = read_set(tid, r.rsi) else { return -i64::from(libc::EFAULT) };
             let Some(mask) = changed_mask(r.rdi, former, set) else { return -i64::from(libc::EINVAL) };
@@ -202,22 +213,22 @@ impl Host<'_> {
         }
     }
 
-    /// Whether a thread has company that a block of its own would endanger: the first stop of ours
-    /// under it resets the action of the whole process.
+    /// Whether the kernel must not know that a thread blocks the signal: a stop of the engine would
+    /// then reset the action of the whole process, and other threads rely on it.
     fn must_hide_blocks(&mut self, tid: i32) -> bool {
         let image = self.threads[&tid].image;
         self.trap_actions && self.image_of(image).threads > 1 && self.trap_action(tid).is_caught()
     }
 
-    /// Notes whether a stopped thread blocks the signal, where that is not known from its calls.
+    /// Reads from the kernel whether a stopped thread blocks the signal.
     pub(crate) fn note_trap_mask(&mut self, tid: i32) {
         let blocks_trap = ptrace::signal_mask(tid) & TRAP != 0;
         self.thread(tid).blocks_trap = blocks_trap;
     }
 
-    /// A thread blocks the signal, in a handler or since its birth. Stops of ours under the block
-    /// would reset the action of the whole process, perhaps just before another thread takes the
-    /// signal; so where there are threads, only the host knows of the block.
+    /// Hides from the kernel that a thread blocks the signal, in a handler or since its birth. A
+    /// stop of the engine in that thread would reset the action of the whole process, perhaps just
+    /// before another thread takes the signal.
     pub(crate) fn hide_trap_mask(&mut self, tid: i32) {
         if self.threads[&tid].blocks_trap && self.must_hide_blocks(tid) {
             ptrace::set_signal_mask(tid, ptrace::signal_mask(tid) & !TRAP);
@@ -225,12 +236,13 @@ impl Host<'_> {
         }
     }
 
-    /// Whether a thread blocks the signal without the kernel's knowledge.
+    /// Whether the host hides from the kernel that a thread blocks the signal.
     pub(crate) fn hides_trap(&self, tid: i32) -> bool {
         self.threads.get(&tid).is_some_and(|thread| thread.hides_trap)
     }
 
-    /// The kernel learns of the block again, before it saves the mask or tells the program.
+    /// Tells the kernel about the block again, before the kernel saves the mask or shows it to the
+    /// program.
     pub(crate) fn show_trap_mask(&mut self, tid: i32) {
         if std::mem::take(&mut self.thread(tid).hides_trap) {
             ptrace::set_signal_mask(tid, ptrace::signal_mask(tid) | TRAP);
@@ -242,23 +254,25 @@ impl Host<'_> {
         let thread = self.thread(tid);
         let hidden = thread.hides_trap;
         let may_come = |held: &Signal| !hidden || held.0 != libc::SIGTRAP;
-        // The kernel takes what was sent to the thread before what was sent to its process.
+        // The kernel delivers signals of a thread before signals of its process.
         let to_thread = |held: &Signal| held.0 == libc::SIGTRAP && code(&held.1) == libc::SI_TKILL;
         let first = thread.held.iter().position(may_come)?;
+        // Among SIGTRAPs, one that was sent to the thread goes first.
         let sooner = thread.held.iter().position(|held| may_come(held) && to_thread(held));
         let next = sooner.filter(|_| thread.held[first].0 == libc::SIGTRAP).unwrap_or(first);
         thread.held.remove(next)
     }
 
-    /// The SIGTRAP by which a step has just ended, where it is one that was sent to the program.
+    /// The SIGTRAP that ended the last step, if it was sent to the program and is not the step's
+    /// own.
     pub(crate) fn sent_trap(&self, tid: i32) -> Option<Signal> {
         let may_be = self.trap_actions || self.threads.get(&tid).is_some_and(|thread| thread.blocks_trap);
         let info = may_be.then(|| ptrace::signal_info(tid))?;
         (code(&info) <= 0).then_some((libc::SIGTRAP, info))
     }
 
-    /// Who blocks what an instruction raises is ended by it: the kernel has seen to that, unless it
-    /// did not know.
+    /// The kernel resets the action of a thread that blocks a signal raised by an instruction. If
+    /// the kernel does not know of the block, the host does it.
     pub(crate) fn reset_trap_action(&mut self, tid: i32) {
         let ProgramThread { context, hides_trap, .. } = self.threads[&tid];
         let gadget = self.image_mut(tid).gadget;
@@ -273,10 +287,12 @@ impl Host<'_> {
         signal_mask::unblock(tid, mask);
     }
 
-    /// `rt_sigaction` for SIGTRAP is about to be called: the program must be told its own action.
+    /// The program is about to call `rt_sigaction` for SIGTRAP: restores its action, which the call
+    /// returns, and notes the new one.
     pub(crate) fn trap_action_changes(&mut self, tid: i32, r: &Registers) {
         self.put_back_trap_action(tid);
         let mut bytes = [0u8; 32];
+        // A question, or a call that the kernel will refuse, changes no action.
         if r.rsi == 0 || r.r10 != MASK_BYTES || memory::read_target(tid, r.rsi, &mut bytes) != bytes.len() {
             return;
         }
@@ -286,7 +302,7 @@ impl Host<'_> {
         self.set_trap_action(process, action);
     }
 
-    /// Makes the kernel do what the process wants, before a delivery or a question.
+    /// Gives the kernel the process's action again, if a stop of the engine has reset it.
     pub(crate) fn put_back_trap_action(&mut self, tid: i32) {
         let action = self.trap_action(tid);
         if !action.must_be_put_back() {
@@ -305,8 +321,8 @@ impl Host<'_> {
         }
     }
 
-    /// Gives a child of `parent`, which is about to be let go, the action that the kernel may have
-    /// forgotten.
+    /// Gives a child of `parent` that is about to be released the action that a stop of the engine
+    /// may have reset.
     pub(crate) fn hand_trap_action_down(&self, tid: i32, parent: i32) {
         let action = self.trap_action(parent);
         if !action.must_be_put_back() {
@@ -319,7 +335,7 @@ impl Host<'_> {
         }
     }
 
-    /// The signal was delivered to its handler.
+    /// Notes that the signal was delivered to its handler.
     pub(crate) fn trap_delivered(&mut self, tid: i32) {
         let action = self.trap_action(tid);
         if action.words[1] & SA_RESETHAND != 0 {
@@ -335,7 +351,7 @@ fn read_set(tid: i32, at: u64) -> Option<u64> {
     (at != 0 && memory::read_target(tid, at, &mut set) == set.len()).then(|| u64::from_le_bytes(set))
 }
 
-/// What `rt_sigprocmask` makes of a mask; `None` where it refuses `how`.
+/// The mask that `rt_sigprocmask` computes; `None` if it refuses `how`.
 fn changed_mask(how: u64, former: u64, set: u64) -> Option<u64> {
     let unblockable = 1 << (libc::SIGKILL - 1) | 1 << (libc::SIGSTOP - 1);
     let mask = match how as i32 {

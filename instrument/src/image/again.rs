@@ -1,11 +1,11 @@
 //! An image of a forked child that has ended, for the next child of the same parent.
 //!
 //! Shells, servers and build tools fork again and again, and their children run the same few
-//! hundred blocks until they leave or execute a program. So what was translated for one is kept for
-//! the next one: its memory is mapped into that child, with all counters at zero. It may be as long
-//! as both found the same text where their parent has it; generated code compares itself anyway.
-//! Only small images are kept, because each child's counts name all blocks that its image has.
-//! **Leaves out** sharing between processes that live at the same time.
+//! hundred blocks until they end or execute a program. So the translations for one child are kept
+//! for the next: the memory is mapped into that child, with all counters at zero. This is correct
+//! as long as the parent's text did not change between the two forks; code that may change compares
+//! itself anyway. Only small images are kept, because each child's counts name all blocks that its
+//! image has. **Leaves out** sharing between processes that live at the same time.
 
 use super::{Image, Spares};
 use crate::code::counter::count_address;
@@ -18,30 +18,37 @@ use std::time::Instant;
 
 /// Most blocks of an image that is kept.
 const BLOCKS_MAX: u32 = 2000;
-/// Most images that are kept of one parent's children: more of them live, or are looked at by the
-/// observer, at a time.
+/// The most images that are kept of one parent's children, as several children may live at a time
+/// and the observer may still read records of some.
 const SPARES_MAX: usize = 8;
 
 impl Image {
-    /// Whether another child of its parent may run what was translated for this one.
+    /// Whether another child of its parent may use this image's translations.
     pub(super) fn is_reusable(&self) -> bool {
-        let t = &self.translator;
+        let translator = &self.translator;
         self.maps.changes == 0
             && self.parent.is_some()
-            && t.cache.fragments.iter().map(|f| f.blocks).sum::<u32>() <= BLOCKS_MAX
-            && t.refusal.is_none()
-            && t.cache.fragments.iter().all(|f| f.tunings == 0)
+            && translator.cache.fragments.iter().map(|fragment| fragment.blocks).sum::<u32>() <= BLOCKS_MAX
+            && translator.refusal.is_none()
+            && translator.cache.fragments.iter().all(|fragment| fragment.tunings == 0)
     }
 
-    /// Makes an image that has ended the one of process `pid`, which its parent's thread of context
-    /// `c` has just forked.
+    /// Turns an image that has ended into the image of process `pid`, which its parent's thread of
+    /// context `c` has just forked.
     fn renew(&mut self, pid: i32, number: u32, c: usize) -> Result<(), Error> {
-        let t = &mut self.translator;
-        debug_assert_eq!(t.blocks.is_empty(), t.cache.fragments.is_empty(), "its counts' tables were taken");
-        t.reader = CodeReader::new(pid);
-        t.hotness =
-            HotnessProfile::new(if let Stream::Filtered(filter) = &t.stream { Some(filter) } else { None });
-        let zeros = vec![0u8; 8 * t.counters as usize];
+        let translator = &mut self.translator;
+        debug_assert_eq!(
+            translator.blocks.is_empty(),
+            translator.cache.fragments.is_empty(),
+            "its counts' tables were taken"
+        );
+        translator.reader = CodeReader::new(pid);
+        translator.hotness = HotnessProfile::new(if let Stream::Filtered(filter) = &translator.stream {
+            Some(filter)
+        } else {
+            None
+        });
+        let zeros = vec![0u8; 8 * translator.counters as usize];
         for c in 0..self.used {
             self.shared.write(self.context(c) + count_address(0) as usize, &zeros);
         }
@@ -59,7 +66,7 @@ impl Image {
     /// Fragments, and bytes of code.
     pub(crate) fn size(&self) -> (usize, u64) {
         let cache = &self.translator.cache;
-        (cache.fragments.len(), cache.zones.iter().map(|z| z.hot_used + z.cold_used).sum())
+        (cache.fragments.len(), cache.zones.iter().map(|zone| zone.hot_used + zone.cold_used).sum())
     }
 
     /// An image for process `pid`, which the thread of context `c` has just forked: a spare one

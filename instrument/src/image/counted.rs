@@ -1,9 +1,11 @@
-//! What an image counted: of a block, of a thread that ends, and of everything as a profile.
+//! The counts of an image: of a fragment's blocks, of a thread that ends, and of everything as a
+//! profile.
 //!
-//! Counters stand in every thread's context, one for each way out of a fragment; executions are
-//! sums of them from a fragment's end to its start. What was done beside generated code (steps,
-//! instructions repeated in the middle) is added to a thread's own sums by [`Image::adjust`].
-//! **Leaves out** references that only records tell of.
+//! Each thread's context has one counter for each exit of a fragment. A block runs whenever the
+//! traversal leaves by its own exit or by a later one, so executions are sums of counters from the
+//! fragment's last exit back to the block. What happens outside complete traversals (steps, repeats
+//! that stop in the middle) is added to a thread's own sums by [`Image::adjust`]. **Leaves out**
+//! complex references, whose counts only records show.
 
 use super::Image;
 use crate::code::counter::count_address;
@@ -13,26 +15,26 @@ use event::Stream;
 use std::mem::take;
 
 impl Image {
-    /// A counter's value, all contexts together.
+    /// A counter's value, summed over all contexts.
     pub(super) fn counted(&self, counter: u32) -> u64 {
         (0..self.used).map(|c| self.read64(c, count_address(counter))).fold(0, u64::saturating_add)
     }
 
-    /// How often the blocks of fragment `f` ran.
-    pub(super) fn executions(&mut self, f: usize) -> Vec<u64> {
-        let fragment = &self.translator.cache.fragments[f];
+    /// How often the blocks of the fragment ran.
+    pub(super) fn executions(&mut self, fragment_index: usize) -> Vec<u64> {
+        let fragment = &self.translator.cache.fragments[fragment_index];
         let sum = |n: u32| self.counted(fragment.counters + n);
         let mut executions = vec![sum(fragment.blocks)];
         for n in (0..fragment.blocks - 1).rev() {
             executions.push(executions[executions.len() - 1].saturating_add(sum(n)));
         }
         executions.reverse();
-        self.look(f, &executions);
+        self.look(fragment_index, &executions);
         executions
     }
 
-    /// Adds to what the thread of context `c` did, beside its counters, the instructions of a block
-    /// from `first` on, `times` times.
+    /// Adds the instructions of a block from `first` on, `times` times, to the sums that the thread
+    /// of context `c` has beside its counters.
     pub(super) fn adjust(&mut self, c: usize, block: u32, first: u32, times: i64) {
         let block = &self.translator.blocks[block as usize];
         let sums = self.sums(block, first).map(|n| n as i64 * times);
@@ -83,36 +85,47 @@ impl Image {
         all.map(|n| n.max(0) as u64)
     }
 
-    /// What the counts are of; copies, where the image may be used again.
+    /// Modules, blocks, instructions and sites: moved out of the image, or copied if the image may
+    /// be used again.
     fn tables(&mut self) -> (Vec<Module>, Vec<Block>, Vec<Instruction>, Vec<Site>) {
         let reusable = self.is_reusable();
-        let (maps, t) = (&mut self.maps, &mut self.translator);
+        let (maps, translator) = (&mut self.maps, &mut self.translator);
         if reusable {
-            return (maps.modules.clone(), t.blocks.clone(), t.instructions.clone(), t.sites.clone());
+            return (
+                maps.modules.clone(),
+                translator.blocks.clone(),
+                translator.instructions.clone(),
+                translator.sites.clone(),
+            );
         }
-        (take(&mut maps.modules), take(&mut t.blocks), take(&mut t.instructions), take(&mut t.sites))
+        (
+            take(&mut maps.modules),
+            take(&mut translator.blocks),
+            take(&mut translator.instructions),
+            take(&mut translator.sites),
+        )
     }
 
-    /// What the image counted.
+    /// The image's counts as a profile.
     pub(crate) fn profile(&mut self) -> Profile {
         let (modules, mut blocks, instructions, sites) = self.tables();
-        let t = &self.translator;
-        let mut counters = vec![0u64; t.counters as usize];
-        let base = t.cache.layout.contexts_offset() as usize;
+        let translator = &self.translator;
+        let mut counters = vec![0u64; translator.counters as usize];
+        let base = translator.cache.layout.contexts_offset() as usize;
         for c in 0..self.used {
             let at = base + c * context::BYTES as usize + context::COUNTERS as usize;
             for (n, counter) in counters.iter_mut().enumerate() {
                 *counter = counter.saturating_add(self.shared.read64(at + 8 * n));
             }
         }
-        // Of all contexts together: each has had as much time as any other.
+        // The sum over all contexts is bounded by the time that all of them had.
         self.checked(counters.iter().map(|counter| counter / self.used.max(1) as u64));
-        for f in &t.cache.fragments {
-            let first = f.counters as usize;
-            let last = f.blocks as usize - 1;
-            let mut executions = counters[first + f.blocks as usize];
+        for fragment in &translator.cache.fragments {
+            let first = fragment.counters as usize;
+            let last = fragment.blocks as usize - 1;
+            let mut executions = counters[first + fragment.blocks as usize];
             for n in (0..=last).rev() {
-                let block = &mut blocks[f.first_block as usize + n];
+                let block = &mut blocks[fragment.first_block as usize + n];
                 block.taken = counters[first + n];
                 if n < last {
                     executions = executions.saturating_add(block.taken);

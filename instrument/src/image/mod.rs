@@ -1,17 +1,21 @@
 //! One process image under the engine: its shared memory, its translator, its threads' contexts,
 //! its counts.
 //!
-//! An image begins with an exec and ends with the last thread or the next exec; what it counted is
-//! then turned into a profile.
+//! An image begins with an exec or a fork, and ends with its last thread or the next exec. Then its
+//! counts become a profile.
 
 mod again;
+mod boundary;
 mod counted;
 mod mapped;
 mod plausible;
+mod resident_pages;
+
+pub(crate) use boundary::StopPlace;
 
 use crate::cache::CodeCache;
 use crate::code::decode::CodeReader;
-use crate::code::state_map::{slot, StateMapEntry, FLAGS_BIT};
+use crate::code::resident_pages::ResidentPages;
 use crate::error::Error;
 use crate::evidence::{Evidence, Forgery};
 use crate::plan::hotness::SAMPLE_RECORDS;
@@ -24,10 +28,9 @@ use crate::target::layout::{
     context, segment_start, Layout, CONTEXTS, CONTEXTS_MAX, LOOKUP_BITS, LOOKUP_SHIFT,
 };
 use crate::target::mappings;
-use crate::target::memory::{self, Shared};
+use crate::target::memory::Shared;
 use crate::target::modules::Maps;
 use crate::target::ptrace;
-use crate::target::ptrace::Registers;
 use crate::translate::Translator;
 use event::{Filter, Record, SetFilter, Stream};
 use std::collections::HashMap;
@@ -35,7 +38,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// System calls that stop for the host before they are made.
+/// Numbers of system calls before which a thread stops for the host.
 pub(crate) mod number {
     pub(crate) const OPEN: u64 = 2;
     pub(crate) const MMAP: u64 = 9;
@@ -71,9 +74,9 @@ pub(crate) mod number {
         RSEQ,
         CLONE3,
     ];
-    /// Those that matter where children are counted: they are traced already.
+    /// Calls that stop if children are counted: the host traces the children already.
     pub(crate) const OF_TRACERS: [u64; 1] = [PTRACE];
-    /// Those that matter while the program is bound to a processor.
+    /// Calls that stop while the program is bound to one processor.
     pub(crate) const OPENS: [u64; 3] = [OPEN, OPENAT, OPENAT2];
 }
 
@@ -84,30 +87,19 @@ pub(crate) enum Opens {
     Ignored,
 }
 
-/// Where in an instruction's translation a thread stopped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum StopPlace {
-    /// At its beginning.
-    Before,
-    /// In the program's own instruction, which faulted.
-    Faulted,
-    /// In a repeated string instruction, between two iterations.
-    Repeating,
-}
-
-/// Many a forked child only prepares an exec, or leaves at once.
+/// A forked child translates little ahead up to this many fragments: many children only prepare an
+/// exec, or end at once.
 const CAUTIOUS_FRAGMENTS: usize = 100;
 
-/// Checks of a block's instruction lines that failed, from which on its record mode is
-/// reconsidered.
+/// After this many failed checks of a block's instruction lines, its record mode is reconsidered.
 const FAILURES_MIN: u64 = 4096;
 
-/// What already lies where the engine's memory is mapped.
+/// The mappings at the addresses of the engine's memory before it is mapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum MappingOrigin {
-    /// Nothing.
+    /// There are none.
     Free,
-    /// The engine's memory of the process that this one was forked off.
+    /// Those of the parent's engine, inherited by a fork.
     Inherited,
 }
 
@@ -130,27 +122,27 @@ pub(crate) struct Image {
     free: Vec<usize>,
     used: usize,
     pub(crate) threads: usize,
-    /// Executions that no counter saw, by block.
+    /// By block, executions that no counter saw because the host ended the traversal.
     extra: HashMap<u32, u64>,
-    /// Executions cut short: (block, instructions retired).
+    /// Executions that ended within a block, by block and number of instructions retired.
     cut: HashMap<(u32, u32), u64>,
-    /// By context, its counters when its last thread ended, and what of the present one is not in
-    /// them: instructions, blocks, loads, stores.
+    /// By context: its counters when its last thread ended, and the instructions, blocks, loads and
+    /// stores of its present thread that are not in the counters.
     per_thread: HashMap<usize, (Vec<u64>, [i64; 4])>,
     /// Its translations on disk, if they are kept.
     pub(crate) kept: Option<KeptTranslations>,
-    /// Of a forked child: its parent's number, and the changes that the parent's text had seen.
+    /// For a forked child, the number of its parent's image, and how often the parent's text had
+    /// changed.
     pub(crate) parent: Option<(u32, u64)>,
-    /// What ended children of its own left.
+    /// Images of its children that have ended, for its next children.
     spares: Spares,
-    /// Fragments and bytes of code that it has from the image that it was before.
+    /// Fragments and bytes of code that were in it when it was taken over from an ended child.
     pub(crate) taken_over: (usize, u64),
     /// By context, the segment that its ring is in.
     segments: Vec<u32>,
-    /// Since when its counters count.
+    /// When its counters began.
     born: Instant,
-    /// What counters said when they were looked at on the way, as executions of a fragment's
-    /// blocks.
+    /// By fragment, the executions of its blocks when its counters were last read during the run.
     looked: HashMap<usize, Vec<u64>>,
     evidence: Evidence,
 }
@@ -174,8 +166,8 @@ impl Image {
         Ok(image)
     }
 
-    /// The image of process `pid`, which the thread of context `c` has just forked: the same
-    /// addresses, nothing translated.
+    /// The image of process `pid`, which the thread of context `c` has just forked: it has the
+    /// parent's addresses and no translations.
     pub(crate) fn fork(&self, pid: i32, number: u32, c: usize) -> Result<Image, Error> {
         let place = (self.translator.cache.layout.clone(), self.gadget);
         let (stream, evidence) = (self.translator.stream, self.evidence.clone());
@@ -196,7 +188,7 @@ impl Image {
         let (split, bytes) = (layout.contexts_offset() as usize, layout.file_bytes() as usize);
         // One file for code, which is sealed, one for what threads write.
         let shared = Arc::new(Shared::with_code(split, bytes)?);
-        let filter = if let Stream::Filtered(f) = &stream { Some(f) } else { None };
+        let filter = if let Stream::Filtered(filter) = &stream { Some(filter) } else { None };
         let cache = CodeCache::new(shared.clone(), layout.clone(), filter);
         let pid = maps.pid;
         let image = Image {
@@ -242,20 +234,21 @@ impl Image {
         self.mark(&number::OPENS, u8::from(opens == Opens::Watched));
     }
 
-    /// Takes over what a former run of the same program left in `folder`, and will leave there what
-    /// this one translates.
+    /// Takes over the translations that a former run of the same program left in `folder`, and
+    /// notes that this run's shall be kept there.
     pub(crate) fn remember(&mut self, folder: &Path) {
-        let t = &mut self.translator;
+        let translator = &mut self.translator;
         let headers = Auxiliary::of(self.pid).headers();
-        let origin = Origin { pid: self.pid, headers, stream: &t.stream, layout: &t.cache.layout };
+        let origin =
+            Origin { pid: self.pid, headers, stream: &translator.stream, layout: &translator.cache.layout };
         let Some(mut kept) = KeptTranslations::of(folder, &origin) else { return };
-        kept.restore(t, &mut self.maps);
+        kept.restore(translator, &mut self.maps);
         self.kept = Some(kept);
         self.mark(&credentials::CALLS, 1);
     }
 
-    /// What becomes of the translations on disk now that the image has ended; a sentence where the
-    /// user should know.
+    /// Decides about the translations on disk now that the image has ended. Returns a warning for
+    /// the user, if there is one.
     pub(crate) fn keep(&self) -> Option<String> {
         self.kept.as_ref()?.finish(&self.translator, &self.maps)
     }
@@ -301,10 +294,13 @@ impl Image {
         self.write64(c, context::MASK_LOOKUP, ((1 << LOOKUP_BITS) - 1) << LOOKUP_SHIFT);
         if let Stream::Filtered(filter) = self.translator.stream {
             self.mask_filters(c, &filter);
-            // What nobody used yet is zero, and takes no memory.
+            // Memory that was never used is zero already, and writing it would cost room.
             if !is_new {
                 self.empty_filters(c);
                 self.empty_kept(c);
+            }
+            if let Some(pages) = ResidentPages::of(&filter) {
+                self.empty_resident(c, pages);
             }
         }
         self.start_segment(c, 0, context::RING_SEGMENT_BYTES);
@@ -317,10 +313,12 @@ impl Image {
     }
 
     fn mask_filters(&self, c: usize, filter: &Filter) {
-        let bits = |f: SetFilter| u64::from(f.sets - 1) * u64::from(f.line_bytes);
+        let bits = |filter: SetFilter| u64::from(filter.sets - 1) * u64::from(filter.line_bytes);
         self.write64(c, context::MASK_SET, bits(filter.data));
         if let Some(page) = filter.data_page {
             self.write64(c, context::MASK_PAGE_SET, bits(page));
+            let hints = u64::from(context::PAGE_HINTS_COUNT - 1) * u64::from(page.line_bytes);
+            self.write64(c, context::MASK_PAGE_HINTS, hints);
         }
     }
 
@@ -329,7 +327,17 @@ impl Image {
         self.shared.write(self.context(c) + context::DATA_PAGES as usize, &zeros);
     }
 
-    /// Empties what an earlier thread of the context kept of the instruction side.
+    /// Empties the data filter, as after a reference that bypassed it.
+    pub(crate) fn empty_data_filter(&self, c: usize) {
+        let empty = |start: u32, end: u32| {
+            let zeros = vec![0u8; (end - start) as usize];
+            self.shared.write(self.context(c) + start as usize, &zeros);
+        };
+        empty(context::DATA_PAGES, context::INSTRUCTION_PAGES);
+        empty(context::DATA_LINES, context::INSTRUCTION_LINES);
+    }
+
+    /// Empties the inline instruction cache that an earlier thread of the context left.
     fn empty_kept(&self, c: usize) {
         let numbers = self.translator.lines.kept_count() + 1;
         let rows = (context::KEPT_TIMES - context::KEPT_LINES) as usize;
@@ -345,15 +353,15 @@ impl Image {
         self.write64(c, context::RING_LIMIT, u64::from(start + bytes - context::RING_SLACK_BYTES));
     }
 
-    /// Records that context `c` has written into its current segment: segment, offset in the file,
-    /// count. None where the position cannot be true, which is noted.
+    /// The records that context `c` has written into its current segment: the segment, the offset
+    /// in the file, the count. The count is 0 if the position is forged, which is noted.
     pub(crate) fn written(&self, c: usize) -> (u32, usize, usize) {
         let segment = self.segments[c];
         (segment, segment_start(self.context(c), segment), self.position(c).map_or(0, |bytes| bytes / 16))
     }
 
-    /// Bytes that context `c` has written into its segment, as its position says; one that cannot
-    /// be true is noted.
+    /// Bytes that context `c` has written into its segment, according to its position. An
+    /// impossible position is noted as forged.
     fn position(&self, c: usize) -> Option<usize> {
         let at = self.read64(c, context::RING_POSITION);
         let start = u64::from(context::RING + self.segments[c] * context::RING_SEGMENT_BYTES);
@@ -366,44 +374,44 @@ impl Image {
         Some(bytes as usize)
     }
 
-    /// A thread is gone; its counters stay.
+    /// Frees the context of a thread that has ended; its counters stay.
     pub(crate) fn left(&mut self, c: usize) {
         self.free.push(c);
         self.threads -= 1;
     }
 
-    /// Translates the code of fragment `old` anew, because it changed, and what led to the old one
-    /// leads there; where to continue. Other threads may be running the old one: then it is left as
-    /// it is.
+    /// Translates the changed code of fragment `old` again, redirects every place that led to
+    /// `old`, and returns the address where to continue. If other threads may be running `old`, its
+    /// code stays as it is.
     pub(crate) fn replace(&mut self, old: usize) -> Option<u64> {
-        let t = &mut self.translator;
-        let pc = t.cache.fragments[old].pc;
-        t.cache.forget(old);
-        t.reader.forget(pc & !0xfff, pc + 0x1000);
-        let new = t.fragment(pc, &mut self.maps)?;
-        let body = t.cache.fragments[new].body;
-        if t.cache.parallel {
-            t.cache.redirect(old, new);
+        let translator = &mut self.translator;
+        let pc = translator.cache.fragments[old].pc;
+        translator.cache.forget(old);
+        translator.reader.forget(pc & !0xfff, pc + 0x1000);
+        let new = translator.fragment(pc, &mut self.maps)?;
+        let body = translator.cache.fragments[new].body;
+        if translator.cache.parallel {
+            translator.cache.redirect(old, new);
         } else {
-            t.cache.jump_from_head(old, body);
+            translator.cache.jump_from_head(old, body);
         }
         Some(body)
     }
 
-    /// Looks at the records just written, and tunes fragments again of which they tell something
-    /// new; how many.
+    /// Samples the records just written, and tunes the fragments whose record modes should change.
+    /// Returns how many it tuned.
     pub(crate) fn learn(&mut self, offset: usize, count: usize) -> u64 {
         if !matches!(self.translator.stream, Stream::Filtered(_)) || self.translator.instrumenter.is_some() {
             return 0;
         }
-        let t = &mut self.translator;
-        if t.hotness.passes_over() {
+        let translator = &mut self.translator;
+        if translator.hotness.passes_over() {
             return 0;
         }
         let mut records = vec![Record::default(); count.min(SAMPLE_RECORDS)];
         let first = count - records.len();
         self.shared.copy_records(offset + first * size_of::<Record>(), &mut records);
-        let blocks = t.hotness.sample(&records, count, &t.sites, t.blocks.len());
+        let blocks = translator.hotness.sample(&records, count, &translator.sites, translator.blocks.len());
         let mut tuned = 0;
         for block in blocks {
             tuned += self.tune_again(block);
@@ -412,23 +420,23 @@ impl Image {
         tuned + self.learn_failures()
     }
 
-    /// Tunes the fragment of a block again, if what is known of it by now changes anything; how
-    /// many were.
+    /// Tunes the fragment of a block if that would change it; returns the number of fragments
+    /// tuned, 0 or 1.
     fn tune_again(&mut self, block: u32) -> u64 {
         const TUNINGS_MAX: u8 = 4;
-        let Some(f) = self.translator.cache.replaceable(block) else { return 0 };
-        if self.translator.cache.fragments[f].tunings == TUNINGS_MAX {
+        let Some(fragment_index) = self.translator.cache.replaceable(block) else { return 0 };
+        if self.translator.cache.fragments[fragment_index].tunings == TUNINGS_MAX {
             return 0;
         }
-        let executions = self.executions(f);
-        if !self.translator.would_change(f, &executions) {
+        let executions = self.executions(fragment_index);
+        if !self.translator.would_change(fragment_index, &executions) {
             return 0;
         }
-        u64::from(self.translator.tune(f, &executions, &mut self.maps).is_some())
+        u64::from(self.translator.tune(fragment_index, &executions, &mut self.maps).is_some())
     }
 
-    /// Looks at the counters of checks of instruction lines that failed, ever more seldom: all of
-    /// them are read.
+    /// Reads the counters of failed line checks, and tunes fragments accordingly. It does so ever
+    /// more seldom, because it reads all of them.
     fn learn_failures(&mut self) -> u64 {
         if !InlineICache::is_kept(&self.translator.stream) || !self.translator.hotness.is_time_to_read() {
             return 0;
@@ -458,139 +466,5 @@ impl Image {
         }
         self.maps.forget(start, end);
         self.translator.retire_code(start, end, &self.maps);
-    }
-
-    /// Whether the thread stands between two iterations of a repeated string instruction.
-    pub(crate) fn repeating(&mut self, r: &Registers, bound: &StateMapEntry) -> bool {
-        let Some((_, i)) = self.repeat_at(bound) else { return false };
-        let (bytes, _) = self.translator.reader.fetch(i.ip());
-        let mut here = vec![0u8; i.len()];
-        memory::read_target(self.pid, r.rip, &mut here) == here.len() && here == bytes[..here.len()]
-    }
-
-    /// The repeated string instruction at `bound`, with its site.
-    fn repeat_at(&mut self, bound: &StateMapEntry) -> Option<(usize, iced_x86::Instruction)> {
-        let t = &mut self.translator;
-        let key = (bound.block, u32::from(bound.index));
-        let n = t.sites.partition_point(|s| (s.block, s.index) < key);
-        let site = t.sites.get(n).filter(|s| (s.block, s.index) == key)?;
-        let (bytes, len) = t.reader.fetch(site.ip);
-        let i = iced_x86::Decoder::with_ip(64, &bytes[..len], site.ip, 0).decode();
-        (i.is_string_instruction() && (i.has_rep_prefix() || i.has_repne_prefix())).then_some((n, i))
-    }
-
-    /// Turns the registers of a thread stopped at `bound` into the program's own, and books what
-    /// its traversal has done so far.
-    pub(crate) fn leave(&mut self, c: usize, r: &mut Registers, bound: &StateMapEntry, stop: StopPlace) {
-        let executing = stop != StopPlace::Before;
-        let pending = if executing { bound.pending_executing } else { bound.pending };
-        let position = self.read64(c, context::RING_POSITION).wrapping_add(16 * u64::from(pending));
-        self.write64(c, context::RING_POSITION, position);
-        let mask = if executing { bound.executing } else { bound.spilled };
-        self.unspill(c, r, mask);
-        let block = &self.translator.blocks[bound.block as usize];
-        let (count, index) = (block.count, u32::from(bound.index));
-        r.rip = self.program_counter(bound);
-        if index == count && !executing {
-            r.rcx = r.rip;
-        }
-        let counted = if executing { bound.counted_executing } else { bound.counted };
-        // The traversal ends in the middle: no counter saw the blocks that ran.
-        if !counted {
-            let fragments = &self.translator.cache.fragments;
-            let f = fragments.partition_point(|f| f.first_block <= bound.block) - 1;
-            for b in fragments[f].first_block..=bound.block {
-                *self.extra.entry(b).or_default() += 1;
-                self.adjust(c, b, 0, 1);
-            }
-        }
-        if executing && index < count {
-            self.record_repeat(c, r, bound, stop);
-        }
-        if index < count && self.translator.stream != Stream::Nothing {
-            *self.cut.entry((bound.block, index)).or_default() += 1;
-            self.adjust(c, bound.block, index, -1);
-            self.record_cut(c, count - index);
-        }
-    }
-
-    /// A repeated string instruction that stops in the middle: the record of the iterations that it
-    /// made (and attempted), which its own epilogue cannot write.
-    fn record_repeat(&mut self, c: usize, r: &Registers, bound: &StateMapEntry, stop: StopPlace) {
-        let Some((site, i)) = self.repeat_at(bound) else { return };
-        let shape = crate::plan::string::string_shape(&i);
-        let event::Shape::String { operation, element_bytes, .. } = shape else { return };
-        let lods = operation == event::StringOperation::Lods;
-        let before = [context::REPEAT, context::REPEAT + 8].map(|at| self.read64(c, at));
-        let mut after = if lods { r.rsi } else { r.rdi };
-        if stop == StopPlace::Faulted {
-            const DIRECTION: u64 = 1 << 10;
-            let step = u64::from(element_bytes);
-            after =
-                if r.eflags & DIRECTION == 0 { after.wrapping_add(step) } else { after.wrapping_sub(step) };
-        }
-        if after == before[usize::from(!lods)] {
-            return;
-        }
-        let values = [before[0], before[1], after, self.read64(c, context::FS_BASE)];
-        let mut records = Vec::new();
-        event::Complex::new(shape, &values[..shape.values()]).encode(site as u32, &mut records);
-        for record in records {
-            self.append(c, record.address, record.what, record.extra);
-        }
-    }
-
-    /// Full streams learn of instructions that their last block did not retire.
-    fn record_cut(&self, c: usize, instructions: u32) {
-        if self.translator.stream != Stream::Full {
-            return;
-        }
-        let what = (event::CUT_SITE as u32) << 8 | (event::RecordKind::Block as u32) << 4;
-        self.append(c, u64::from(instructions), what, 0);
-    }
-
-    /// Appends a record to the ring of a stopped thread; the slack behind a segment's limit has
-    /// room for it.
-    fn append(&self, c: usize, address: u64, what: u32, extra: u32) {
-        let room = |bytes: &usize| bytes + 16 <= context::RING_SEGMENT_BYTES as usize;
-        let Some(bytes) = self.position(c).filter(room) else { return };
-        let offset = segment_start(self.context(c), self.segments[c]) + bytes;
-        self.shared.write64(offset, address);
-        self.shared.write32(offset + 8, what);
-        self.shared.write32(offset + 12, extra);
-        self.write64(c, context::RING_POSITION, (offset - self.context(c) + 16) as u64);
-    }
-
-    /// Makes registers of a thread that stands before the instruction at `bound` the program's own;
-    /// the thread stays where it is.
-    pub(crate) fn show(&self, c: usize, r: &mut Registers, bound: &StateMapEntry) {
-        self.unspill(c, r, bound.spilled);
-        r.rip = self.program_counter(bound);
-    }
-
-    /// The program's address at `bound`.
-    fn program_counter(&self, bound: &StateMapEntry) -> u64 {
-        let block = &self.translator.blocks[bound.block as usize];
-        match self.translator.instructions.get((block.first + u32::from(bound.index)) as usize) {
-            Some(i) if u32::from(bound.index) < block.count => block.ip + u64::from(i.offset),
-            _ => block.ip + u64::from(block.len),
-        }
-    }
-
-    fn unspill(&self, c: usize, r: &mut Registers, mask: u16) {
-        let registers = [
-            &mut r.rax, &mut r.rcx, &mut r.rdx, &mut r.rbx, &mut r.rsp, &mut r.rbp, &mut r.rsi, &mut r.rdi,
-            &mut r.r8, &mut r.r9, &mut r.r10, &mut r.r11, &mut r.r12, &mut r.r13, &mut r.r14, &mut r.r15,
-        ];
-        for (n, register) in registers.into_iter().enumerate() {
-            if mask & !FLAGS_BIT & 1 << n != 0 {
-                *register = self.read64(c, slot(n as u8));
-            }
-        }
-        if mask & FLAGS_BIT != 0 {
-            let saved = self.read64(c, context::FLAGS);
-            let status = saved >> 8 & 0xd5 | (saved & 1) << 11;
-            r.eflags = r.eflags & !0x8d5 | status;
-        }
     }
 }

@@ -1,11 +1,11 @@
-//! Whether an image's counters can be true.
+//! Checks that an image's counters can be true.
 //!
-//! **What.** Counters lie where the program can write. What it overwrites by accident, or without
-//! knowing how they hang together, shows: a number that there was no time to reach; one that went
-//! back; a branch that was taken oftener than its block ran; a block that ran less often than
-//! branches led to it. **Why this way.** All of that follows from what the host knows anyway, when
-//! an image ends; nothing is added to what the program runs. Each check has room for threads that
-//! ended between two counters. **Leaves out** counts that fit together and are wrong.
+//! **What.** The program can write to its counters. If it overwrites them by accident, or without
+//! knowing how they depend on each other, one of these shows it: a count that there was no time to
+//! reach; a count that decreased; a branch that was taken oftener than its block ran; a block that
+//! ran less often than branches led to it. **Why this way.** The host knows all of this anyway when
+//! an image ends, so no generated code is added. Each check has room for threads that ended between
+//! two counters. **Leaves out** counts that are consistent and wrong.
 
 use super::Image;
 use crate::evidence::Forgery;
@@ -13,24 +13,24 @@ use crate::profile::Block;
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// What a thread counts in a second, at most: some ten instructions in each of some six billion
+/// The most that a thread can count in a second: some ten instructions in each of some six billion
 /// cycles.
 const COUNTED_PER_S: u64 = 1 << 36;
-/// Beside that: clocks are not exact.
+/// Added to that, because clocks are not exact.
 const COUNTED_FREE: u64 = 1 << 24;
-/// Transfers whose targets did not begin, because their thread ended: at most, and beside one in so
-/// many.
+/// Transfers whose targets did not run because the thread ended: this many, and one in
+/// [`LOST_SHARE`].
 const LOST: u64 = 4096;
 const LOST_SHARE: u64 = 64;
 
-/// What one thread can have counted in `elapsed`.
+/// The most that one thread can have counted in `elapsed`.
 fn ceiling(elapsed: Duration) -> u64 {
     let us = u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX);
     us.saturating_mul(COUNTED_PER_S / 1_000_000).saturating_add(COUNTED_FREE)
 }
 
 impl Image {
-    /// What a thread can have counted until now; a larger counter is noted.
+    /// Notes a forgery if a counter is larger than a thread can have counted until now.
     pub(super) fn checked(&self, counters: impl IntoIterator<Item = u64>) {
         let most = ceiling(self.born.elapsed());
         if let Some(count) = counters.into_iter().find(|&count| count > most) {
@@ -38,10 +38,10 @@ impl Image {
         }
     }
 
-    /// Notes executions of the blocks of fragment `f` that were looked at on the way: they never
-    /// become fewer.
-    pub(super) fn look(&mut self, f: usize, executions: &[u64]) {
-        let before = self.looked.insert(f, executions.to_vec()).unwrap_or_default();
+    /// Remembers the executions of the blocks of the fragment; a later look that finds fewer is a
+    /// forgery.
+    pub(super) fn look(&mut self, fragment_index: usize, executions: &[u64]) {
+        let before = self.looked.insert(fragment_index, executions.to_vec()).unwrap_or_default();
         self.compare(&before, executions.iter().copied());
     }
 
@@ -51,7 +51,7 @@ impl Image {
         }
     }
 
-    /// Holds the sums of all contexts against each other; `blocks` have their executions.
+    /// Compares the sums of all contexts with each other; `blocks` have their executions filled in.
     pub(super) fn add_up(&self, counters: &[u64], blocks: &[Block]) {
         let most = ceiling(self.born.elapsed()).saturating_mul(self.used as u64);
         let instructions = blocks.iter().map(|block| block.executions.saturating_mul(block.count.into()));
@@ -60,8 +60,8 @@ impl Image {
             self.evidence.note(Forgery::Count(instructions));
         }
         let fragments = &self.translator.cache.fragments;
-        for (f, before) in &self.looked {
-            let first = fragments[*f].first_block as usize;
+        for (fragment_index, before) in &self.looked {
+            let first = fragments[*fragment_index].first_block as usize;
             self.compare(before, blocks[first..].iter().map(|block| block.executions));
         }
         let mut ran: HashMap<u64, u64> = HashMap::new();
@@ -77,7 +77,7 @@ impl Image {
         self.lead(counters, &ran);
     }
 
-    /// Holds side exits against the executions of what they lead to.
+    /// Compares side exits with the executions of the blocks that they lead to.
     fn lead(&self, counters: &[u64], ran: &HashMap<u64, u64>) {
         let mut led: HashMap<u64, u64> = HashMap::new();
         for exit in self.translator.cache.exits.iter().filter(|exit| !exit.stale) {

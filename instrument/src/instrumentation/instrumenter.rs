@@ -4,7 +4,7 @@
 //! Lives on the control thread. News goes through a channel before the code it is about can run, so
 //! that the analysis never meets a record whose table entries it lacks.
 
-use super::request::{Counters, Requests};
+use super::request::{Requests, ToolCounters};
 use super::view::{BlockView, InstructionFacts, Procedures};
 use crate::code::event_request::{EventRequests, When};
 use crate::code::superblock::BasicBlock;
@@ -56,7 +56,7 @@ pub(crate) struct ToolInstrumenter {
     instrument: Instrumenter,
     procedures: Box<dyn Procedures>,
     updates: Sender<TableUpdate>,
-    pub(crate) counters: Counters,
+    pub(crate) counters: ToolCounters,
     /// Why the run had to end.
     pub(crate) fault: Option<String>,
     /// Blocks of the images before this one.
@@ -76,7 +76,7 @@ impl ToolInstrumenter {
         procedures: Box<dyn Procedures>,
         updates: Sender<TableUpdate>,
     ) -> ToolInstrumenter {
-        let counters = Counters::default();
+        let counters = ToolCounters::default();
         ToolInstrumenter {
             instrument,
             procedures,

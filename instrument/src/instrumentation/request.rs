@@ -202,13 +202,13 @@ impl Requests {
 
 /// All counters of a run: (name, block, what), names by number.
 #[derive(Default)]
-pub(crate) struct Counters {
+pub(crate) struct ToolCounters {
     numbers: HashMap<Counter, u32>,
     names: Vec<Counter>,
     entries: Vec<(u32, u32, Counted)>,
 }
 
-impl Counters {
+impl ToolCounters {
     pub(crate) fn add(&mut self, block: u32, counter: Counter, counted: Counted) {
         let next = self.names.len() as u32;
         let number = *self.numbers.entry(counter).or_insert(next);

@@ -33,7 +33,8 @@ pub struct SourceLine {
 }
 
 /// Knows the program's functions and source lines. The engine reads no symbol tables; the caller of
-/// [`run_named`](crate::tool::run_named) lends it this. Crate `lightfoot-symbol` has one that reads them.
+/// [`run_named`](crate::tool::run_named) lends it this. Crate `lightfoot-symbol` has one that reads
+/// them.
 pub trait Procedures {
     /// The function that holds `address`, which lies in `module`.
     fn at(&mut self, module: &Module, address: u64) -> Option<Procedure>;

@@ -1,8 +1,8 @@
-//! What a fragment records, and how: decided before anything is emitted.
+//! Makes the plan of a fragment, block by block, before the fragment is emitted.
 //!
-//! A block is planned by itself: which references one check covers, where instruction lines are
-//! used, how each is recorded. Here sites and lines get their numbers, in program order, because
-//! code that names small numbers is shorter: they cannot be filled in later. **Leaves out** the
+//! For each block it decides which references one check covers, where instruction lines are used,
+//! and how each reference is recorded. Here sites and lines get their numbers, in program order:
+//! code with small numbers is shorter, so numbers cannot be filled in later. **Leaves out** the
 //! code (`emit`) and what the samples of records say (`hotness`).
 
 use super::group::{stack_step, Groups, Member};
@@ -17,7 +17,7 @@ use crate::profile::Site;
 use event::{Code, Filter, RecordKind, Stream};
 use iced_x86::Mnemonic;
 
-/// What a block records.
+/// The plan of one block.
 #[derive(Debug, Default)]
 pub(crate) struct BlockPlan {
     pub(crate) groups: Groups,
@@ -46,7 +46,7 @@ impl BlockPlan {
     }
 }
 
-/// How much a fragment's code may take to be fast.
+/// How much room a fragment's code may take in order to be fast.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Tier {
     /// Translated for the first time: as short as can be.
@@ -54,15 +54,15 @@ pub(crate) enum Tier {
     Fresh,
     /// Translated again because it runs often: everything in line.
     Tuned,
-    /// Tuned, and recording something without a check: it has to make sure, once, that the ring has
-    /// room.
+    /// Tuned, with records that are written without a check: the fragment has to make sure, once,
+    /// that the ring has room.
     Appending,
 }
 
-/// What a fragment records.
+/// The plan of a fragment.
 #[derive(Debug, Default)]
 pub(crate) struct FragmentPlan {
-    /// By block; what lies behind the last one is room for later fragments.
+    /// By block. Plans behind the fragment's last block are reused by later fragments.
     pub(crate) blocks: Vec<BlockPlan>,
     pub(crate) tier: Tier,
     /// First counter: one for each taken side exit, then the last block's, then one for each
@@ -90,7 +90,7 @@ pub(crate) struct Planner<'a> {
     pub(crate) sites: &'a mut Vec<Site>,
     pub(crate) lines: &'a mut LineIds,
     pub(crate) hotness: &'a mut HotnessProfile,
-    /// What is known of the fragment, if it was translated before.
+    /// The facts by which the fragment is tuned, if it is.
     pub(crate) tuning: Option<&'a Tuning>,
 }
 
@@ -104,7 +104,7 @@ impl Planner<'_> {
         plan: &mut FragmentPlan,
     ) {
         plan.counters = counters;
-        // What is known from samples makes code tuned, whatever the samples say.
+        // Code that is translated again is tuned, whatever the samples say.
         plan.tier = match self.tuning {
             None => Tier::Fresh,
             Some(tuning) if tuning.any == RecordMode::Checked => Tier::Tuned,
@@ -130,7 +130,7 @@ impl Planner<'_> {
         let experience = self.experience(nth);
         plan.fetch = experience.fetch(self.hotness);
         self.hotness.fetch(block.number).mode = plan.fetch;
-        // References first: they get their sites in program order.
+        // References first, so that sites are numbered in program order.
         let first_site = self.sites.len() as u32;
         for (k, decoded) in block.instructions.iter().enumerate() {
             let shape = self.shapes.get(decoded.shape);
@@ -147,7 +147,7 @@ impl Planner<'_> {
             plan.groups.pass(decoded, liveness.uses[k].writes);
         }
         plan.groups.close();
-        // Then where they are checked, which may be earlier than they are made.
+        // Then the places of their checks, which may be earlier than the references themselves.
         if filter.is_some() && block.events.is_empty() {
             plan.groups.hoist(&liveness.flags_dead, |k| self.passed(block, liveness, k));
         }
@@ -172,7 +172,7 @@ impl Planner<'_> {
             let Some(address) = references::address(&decoded.i, t.form) else { continue };
             let site = self.site(block, k);
             let code = Code::new(t.kind, t.size_bytes).map_or(0, |c| u32::from(c.0));
-            // What is longer than a line is always recorded by its check.
+            // The check of a reference that is longer than a line always fails, so it records.
             let line_bytes = filter.map_or(u32::MAX, |filter| filter.data.line_bytes);
             let mode = match t.size_bytes > line_bytes {
                 true => RecordMode::Checked,
@@ -194,7 +194,7 @@ impl Planner<'_> {
     ) {
         let first = plan.groups.first().unwrap_or(usize::MAX);
         let first = first.min(plan.complex.first().map_or(usize::MAX, |c| c.0));
-        // What is recorded in any case needs no flags.
+        // Recording without a check needs no flags.
         let kept = filter.and_then(InlineICache::of);
         let checked = plan.fetch == RecordMode::Checked || kept.is_some();
         let dead = liveness.flags_dead.iter().take(first.saturating_add(1)).position(|&d| d || !checked);
@@ -219,7 +219,7 @@ impl Planner<'_> {
         self.sites.len() as u32 - 1
     }
 
-    /// What was seen of block `nth` of the fragment that is being tuned.
+    /// The facts about block `nth` of the fragment that is tuned.
     fn experience(&self, nth: u32) -> Experience {
         let seen = self.tuning.map(|tuning| {
             let block = tuning.first_block + nth;
@@ -229,8 +229,8 @@ impl Planner<'_> {
         Experience { seen }
     }
 
-    /// Registers that instruction `k` changes and what it adds to rsp; `None` where it makes
-    /// references or may fault.
+    /// The registers that instruction `k` changes and the sum that it adds to rsp; `None` if it
+    /// references memory or may fault.
     fn passed(&self, block: &BasicBlock, liveness: &Liveness, k: usize) -> Option<(u16, i64)> {
         let decoded = &block.instructions[k];
         let shape = self.shapes.get(decoded.shape);

@@ -1,15 +1,15 @@
-//! Which references one check covers.
+//! Groups: which references one check covers.
 //!
-//! **Covered.** References to bytes of the reference before them, with nothing between: that one's
-//! check is theirs. **Near.** Three references and more by the same registers, with nothing between
-//! them, within a line's length, as where a function saves registers: they touch two lines at most,
-//! those of their lowest and of their highest byte, and where both are their sets' last, using them
-//! in whatever order changes nothing. So two checks stand for all of them; behind a check that
-//! fails each is checked by itself, in program order. A group that begins where flags live, as
-//! behind the `add rsp` of an epilogue, is checked where they are dead, if nothing but a few
-//! instructions without references lies between. **Leaves out** two near references (two checks
-//! either mode) and joining across other references, which would change the order of records.
-//! Source: our own.
+//! **Covered.** A reference to bytes of the reference before it, with no other reference between
+//! them, needs no check of its own. **Near.** Three or more references by the same registers, with
+//! no others between them, may lie within a line's length; a function that saves registers has such
+//! references. They touch at most two lines, those of the lowest and of the highest byte. If both
+//! are the last of their sets, using them in any order changes nothing. So two checks stand for all
+//! of them, and behind a failed one each reference is checked by itself, in program order.
+//! **Hoisted.** A group that begins where flags are live, as behind the `add rsp` of an epilogue,
+//! is checked at an earlier place where they are dead, if only instructions without references lie
+//! between. **Leaves out** two near references (two checks either mode) and joining across other
+//! references, which would change the order of records. Source: our own.
 
 use super::mode::RecordMode;
 use crate::code::assembler::{reg, Address};
@@ -26,7 +26,8 @@ pub(crate) struct Member {
     pub(crate) size_bytes: u32,
     /// `site << 8 | code`.
     pub(crate) what: u32,
-    /// Its instruction, and what was added to rsp between the group's first one and it.
+    /// Its instruction, and the sum that was added to rsp between the group's first instruction and
+    /// this one.
     pub(crate) index: usize,
     moved: i64,
     /// How it is recorded in tuned code.
@@ -48,7 +49,7 @@ impl Member {
         self.address.displacement + i64::from(self.size_bytes)
     }
 
-    /// Its address as it would be `displacement` bytes behind the registers' sum.
+    /// The address with another displacement.
     pub(crate) fn at(&self, displacement: i64) -> Address {
         Address { displacement, ..self.address }
     }
@@ -61,7 +62,7 @@ pub(crate) struct Group<'a> {
     pub(crate) cover: Cover,
 }
 
-/// What a group's check looks at.
+/// The bytes that a group's check covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cover {
     /// The first member's bytes, in which all others lie.
@@ -92,20 +93,20 @@ struct Span {
 #[derive(Clone, Copy, Debug)]
 struct Open {
     start: usize,
-    /// What was added to rsp since.
+    /// The sum that was added to rsp since.
     moved: i64,
     /// Displacements of the first byte and behind the last one.
     low: i64,
     high: i64,
-    /// Members that are covered by none before them, and the last of these.
+    /// The number of members that no earlier member covers, and the last one of these.
     leads: usize,
     lead: usize,
 }
 
-/// Members that one check covers at most, and members of a near group.
+/// The most members that one check covers, and the most members of a near group.
 const COVERED_MAX: usize = 6;
 const NEAR_MAX: usize = 16;
-/// From so many checks on, two checks are fewer.
+/// Two checks pay if they replace at least this many.
 const NEAR_MIN: usize = 3;
 
 impl Groups {
@@ -116,7 +117,7 @@ impl Groups {
         self.open = None;
     }
 
-    /// Adds a reference; `None` where each is a group of its own.
+    /// Adds a reference. Without a filter each one is a group of its own.
     pub(crate) fn add(&mut self, member: Member, filter: Option<&Filter>) {
         let joined = match (&self.open, filter) {
             (Some(open), Some(filter)) => self.joined(open, member, filter),
@@ -139,7 +140,8 @@ impl Groups {
         self.members.push(member);
     }
 
-    /// The open group with `member`, and `member` as it stands in it; `None` where it cannot join.
+    /// The open group with `member` added, and `member` relative to that group's registers; `None`
+    /// if it cannot join.
     fn joined(&self, open: &Open, mut member: Member, filter: &Filter) -> Option<(Open, Member)> {
         // Relative to the registers at the group's first instruction.
         let (first, lead) = (self.members[open.start], self.members[open.lead]);
@@ -153,13 +155,13 @@ impl Groups {
             return None;
         }
         let start = member.address.displacement;
-        // Within the bytes of the last one that is not covered itself: its check is this one's.
+        // It lies within the bytes of the last member that has a check of its own.
         let is_covered = start >= lead.address.displacement && member.end() <= lead.end();
         if is_covered && self.members.len() - open.lead < COVERED_MAX {
             return Some((*open, member));
         }
         let (low, high) = (open.low.min(start), open.high.max(member.end()));
-        // Absolute addresses of 64 bits may be farther apart than a number can say.
+        // Differences of absolute 64-bit addresses may overflow.
         let is_near = [low, high].iter().all(|&at| i32::try_from(at).is_ok())
             && high - low <= filter.data.line_bytes.into()
             && !member.address.short
@@ -211,9 +213,9 @@ impl Groups {
         self.spans.first().map(|span| span.at)
     }
 
-    /// Checks groups earlier that begin where flags live, if they are dead a few instructions
-    /// before. `passed` says of an instruction which registers it changes and what it adds to rsp;
-    /// nothing where no check may move above it.
+    /// Moves the check of each group that begins where flags are live to an earlier instruction
+    /// where they are dead. For an instruction `passed` gives the registers that it changes and the
+    /// sum that it adds to rsp; `None` if no check may move above it.
     pub(crate) fn hoist(&mut self, flags_dead: &[bool], passed: impl Fn(usize) -> Option<(u16, i64)>) {
         let mut floor = 0;
         for n in 0..self.spans.len() {
@@ -234,8 +236,8 @@ impl Groups {
         let Span { start, end, at, .. } = self.spans[n];
         let first = self.members[start].address;
         let mut moved = 0;
-        // Backwards, past instructions that neither reference memory nor change the address, to
-        // where flags are dead.
+        // Go back over instructions that neither reference memory nor change the address, until
+        // flags are dead.
         for k in (floor..at).rev() {
             let Some((written, added)) = passed(k).filter(|_| !first.fs) else { return };
             if written & first.registers() != 0 {
@@ -293,7 +295,7 @@ pub(crate) fn stack_step(decoded: &Decoded) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use event::{FetchFilter, SetFilter};
+    use event::{FetchFilter, PageFilter, SetFilter};
     use iced_x86::{Decoder, DecoderOptions};
 
     const FILTER: Filter = Filter {
@@ -303,6 +305,7 @@ mod tests {
         instruction_page: None,
         stores: StoreFilter::NeverEnter,
         fetches: FetchFilter::LastOfSet,
+        pages: PageFilter::LastOfSet,
     };
     const RBX: u8 = 3;
 

@@ -1,16 +1,16 @@
-//! How references are recorded best: what the records themselves tell of the code that makes them.
+//! Hotness: chooses record modes by samples of the records themselves.
 //!
-//! A check in line pays where a reference mostly stays on its line. Where it mostly does not (a
-//! walk down a column, a block that is entered from afar), the check is followed by a misprediction
-//! now and then and by the way out of line, and costs more than all the records that it saves. So
-//! fragments are translated with checks first, and the host looks at samples of the records as
-//! segments pass through its hands. Where a site's records stand for much of its executions, its
-//! fragment is translated again and the reference recorded in line without a branch: written behind
-//! the ring's position, which moves on if it was news; or, where nearly all are news, recorded
-//! always. And back, where few are. What is recorded oftener than the filter would is as exact (see
-//! `event::Filter`). Checks of instruction lines that fail leave no records where that side is kept
-//! whole: they are counted, one in [`crate::plan::instruction_cache::COUNTED_EVERY`], and their
-//! counters read ever more seldom.
+//! A check in line pays if a reference mostly stays on its line. If it mostly does not (a walk down
+//! a column, a block that is entered from afar), the check costs mispredictions and the way out of
+//! line, which is more than the records that it saves. So fragments are translated with checks
+//! first, and the host samples the records of the segments that it hands over. If a site's records
+//! stand for a large share of its executions, its fragment is translated again, and the reference
+//! is recorded in line without a branch: the record is written behind the ring's position, which
+//! moves on only at a filter miss. If nearly all references are filter misses, each one is
+//! recorded. If few are, the check returns. Additional records are as exact as those of the filter
+//! (see `event::Filter`). With an inline instruction cache, failed checks of instruction lines
+//! leave no records: one in [`crate::plan::instruction_cache::COUNTED_EVERY`] is counted, and the
+//! counters are read ever more seldom.
 //!
 //! **Tried and left out:** a first tier of code without checks in line at all, each reference a
 //! call of a shared routine, because most code runs a few times only: a tenth faster on a compiler
@@ -21,19 +21,19 @@ use super::mode::RecordMode;
 use crate::profile::Site;
 use event::{FetchFilter, Filter, Record, RecordKind, SetFilter};
 
-/// What a fragment is tuned from.
+/// The facts by which a fragment is tuned.
 #[derive(Clone, Debug)]
 pub(crate) struct Tuning {
-    /// First block of the fragment that it replaces, and how often its blocks ran.
+    /// First block of the fragment that is replaced, and the executions of its blocks.
     pub(crate) first_block: u32,
     pub(crate) executions: Vec<u64>,
-    /// Whether anything in it is recorded without a check.
+    /// Whether any reference in it is recorded without a check.
     pub(crate) any: RecordMode,
     /// How often it has been tuned.
     pub(crate) tunings: u8,
 }
 
-/// What was seen of one block.
+/// The facts about one block of a fragment that is tuned.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Experience {
     /// The block, its first site, its executions.
@@ -58,35 +58,34 @@ impl Experience {
     }
 }
 
-/// Records of a reference that were looked at.
+/// The samples of one reference.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SiteSample {
     /// How its code records it.
     pub(crate) mode: RecordMode,
     looked: u16,
-    /// Of these, how many the filter did not know.
+    /// Samples that were filter misses.
     filter_misses: u16,
-    /// For how many records they stand.
+    /// Number of records for which the samples stand.
     stands_for: u32,
 }
 
 /// Samples before the record mode is reconsidered; doubled each time.
 const LOOKED_MIN: u16 = 256;
-/// Percentage of filter misses among references from which on a check costs more than it saves,
-/// from which on recording always is cheaper than asking without a branch, and below which a check
-/// does again.
+/// Percentages of filter misses: from the first one on, a check costs more than it saves; from the
+/// second one on, recording always is cheaper than recording without a branch; below the last one,
+/// a check is best again.
 const CHECKED_PERCENT_MAX: u64 = 30;
 const ALWAYS_PERCENT_MIN: u64 = 85;
-/// The percentage from which on a reference that is recorded always stays so: less, so that none
-/// goes to and fro.
+/// From this percentage on, a reference that is recorded always stays so. It is lower, so that no
+/// reference alternates.
 const STILL_ALWAYS_PERCENT_MIN: u64 = 75;
 const BRANCHLESS_PERCENT_MIN: u64 = 8;
-/// Percentage of filter misses from which on a check of instruction lines costs more than it saves:
-/// their way out of line is longer. A compiler took a tenth less time than with the percentage for
-/// data.
+/// The first percentage for instruction lines, whose way out of line is longer. With it a compiler
+/// took a tenth less time than with the percentage for data.
 const FETCH_CHECKED_PERCENT_MAX: u64 = 20;
 
-/// The way that is best for what was seen in so many executions.
+/// The best record mode for a reference with these samples and this number of executions.
 fn mode(seen: Option<&SiteSample>, executions: u64, checked_percent_max: u64) -> RecordMode {
     let Some(seen) = seen.filter(|seen| seen.looked >= LOOKED_MIN / 4) else {
         return seen.map_or(RecordMode::Checked, |seen| seen.mode);
@@ -107,7 +106,7 @@ fn mode(seen: Option<&SiteSample>, executions: u64, checked_percent_max: u64) ->
     }
 }
 
-/// The last line of each set, as in the target.
+/// A model of the target's filter: the last line of each set.
 #[derive(Default)]
 struct Lasts {
     lines: Vec<u64>,
@@ -126,26 +125,26 @@ impl Lasts {
     }
 }
 
-/// What the records have told so far.
+/// All samples so far.
 #[derive(Default)]
 pub(crate) struct HotnessProfile {
     data: Vec<SiteSample>,
     fetches: Vec<SiteSample>,
     data_lines: Lasts,
-    /// `None` where the instruction side is kept whole: checks that fail are counted, not recorded.
+    /// `None` with an inline instruction cache, whose failed checks are counted and not recorded.
     instruction_lines: Option<Lasts>,
-    /// Segments to pass over until the next sample, and how many were passed over before the last
-    /// one.
+    /// Segments to pass over until the next sample, and segments that were passed over before the
+    /// last one.
     wait: u32,
     waited: u32,
     /// Samples so far.
     samples: u64,
 }
 
-/// Records of a segment that are looked at: the last ones.
+/// The last so many records of a segment are the sample.
 pub(crate) const SAMPLE_RECORDS: usize = 4 << 10;
-/// Segments passed over between two samples, after a while: a sample takes a tenth of the time of a
-/// segment.
+/// Segments that are passed over between two samples: at first, and later. A sample takes a tenth
+/// of the time that a segment takes.
 const WAIT_MIN: u32 = 1;
 const WAIT_MAX: u32 = 15;
 
@@ -160,17 +159,17 @@ impl HotnessProfile {
         }
     }
 
-    /// What is known of a data reference.
+    /// The samples of a data reference.
     pub(crate) fn site(&mut self, site: u32) -> &mut SiteSample {
         entry(&mut self.data, site as usize)
     }
 
-    /// What is known of a block's instruction lines.
+    /// The samples of a block's instruction lines.
     pub(crate) fn fetch(&mut self, block: u32) -> &mut SiteSample {
         entry(&mut self.fetches, block as usize)
     }
 
-    /// Takes note of a block's checks of instruction lines that failed, where these are counted.
+    /// Replaces the samples of a block's instruction lines by a count of failed checks.
     pub(crate) fn failed(&mut self, block: u32, failures: u64) {
         let looked = u16::try_from(failures).unwrap_or(u16::MAX);
         let stands_for = u32::try_from(failures).unwrap_or(u32::MAX);
@@ -178,7 +177,7 @@ impl HotnessProfile {
         *seen = SiteSample { mode: seen.mode, looked, filter_misses: looked, stands_for };
     }
 
-    /// Whether anything of these blocks is to be recorded without a check.
+    /// Whether any reference of these blocks should be recorded without a check.
     pub(crate) fn any(&self, first_block: u32, executions: &[u64], sites: &[Site]) -> RecordMode {
         let is = |_: &SiteSample, best| best != RecordMode::Checked;
         if self.some(first_block, executions, sites, is) {
@@ -188,7 +187,7 @@ impl HotnessProfile {
         }
     }
 
-    /// Whether anything of these blocks is to be recorded otherwise than it is.
+    /// Whether any reference of these blocks should get another record mode.
     pub(crate) fn changes(&self, first_block: u32, executions: &[u64], sites: &[Site]) -> bool {
         self.some(first_block, executions, sites, |s, best| best != s.mode)
     }
@@ -210,9 +209,10 @@ impl HotnessProfile {
         })
     }
 
-    /// Looks at the last records of a segment of `count`. The blocks whose references it is time to
-    /// think over. Records that name no site of `sites`, or none of the `block_count` blocks, are
-    /// not generated code's, which whoever passes the segment on will find.
+    /// Samples `looked`, the last records of a segment of `count` records. Returns the blocks whose
+    /// record modes should be reconsidered. Records that name no site of `sites`, or none of the
+    /// `block_count` blocks, are skipped: generated code did not write them, and the observer's
+    /// screen will find them.
     pub(crate) fn sample(
         &mut self,
         looked: &[Record],
@@ -222,8 +222,8 @@ impl HotnessProfile {
     ) -> Vec<u32> {
         let stands_for = (count / looked.len().max(1)) as u32 * (self.waited + 1);
         let mut blocks = Vec::new();
-        // A record says whose it is; whether the filter knew its line, the model of the last lines
-        // tells.
+        // A record names its site or block; the model of the filter says whether it was a filter
+        // miss.
         for record in looked {
             let fetch = record.code().kind() == RecordKind::Fetch;
             if record.site() >= if fetch { block_count } else { sites.len() } {
@@ -250,14 +250,13 @@ impl HotnessProfile {
         blocks
     }
 
-    /// After a sample: the next one soon where this one changed something.
+    /// Sets the distance to the next sample: short if this one changed anything.
     pub(crate) fn sampled(&mut self, changes: u64) {
         self.waited = if changes > 0 { WAIT_MIN } else { (self.waited * 2 + 1).min(WAIT_MAX) };
         self.wait = self.waited;
     }
 
-    /// Whether to read all counters of checks that failed: at the first segment, and whenever as
-    /// many again have passed.
+    /// Whether to read all counters of failed checks: after samples 1, 2, 4, 8 and so on.
     pub(crate) fn is_time_to_read(&mut self) -> bool {
         self.samples += 1;
         self.samples.is_power_of_two()
@@ -272,7 +271,7 @@ impl HotnessProfile {
 }
 
 impl SiteSample {
-    /// Notes a record; whether it is time to think over.
+    /// Notes a record; returns whether the record mode should be reconsidered.
     fn note(&mut self, filter_misses: bool, stands_for: u32) -> bool {
         self.looked = self.looked.saturating_add(1);
         self.filter_misses = self.filter_misses.saturating_add(u16::from(filter_misses));
@@ -291,7 +290,7 @@ fn entry<T: Copy + Default>(entries: &mut Vec<T>, n: usize) -> &mut T {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use event::StoreFilter;
+    use event::{PageFilter, StoreFilter};
 
     fn hotness() -> HotnessProfile {
         let sets = SetFilter { sets: 64, line_bytes: 64 };
@@ -302,6 +301,7 @@ mod tests {
             instruction_page: None,
             stores: StoreFilter::LikeLoads,
             fetches: FetchFilter::LastOfSet,
+            pages: PageFilter::LastOfSet,
         }))
     }
 

@@ -1,15 +1,15 @@
-//! Instruction lines and pages: their numbers, and what of the instruction side the target keeps.
+//! Instruction lines and pages: their numbers, and the caches that generated code simulates inline.
 //!
-//! Lines that code touches are known when it is translated, so each has a number, by which
-//! generated code names it. Two kinds of numbers, of which a stream uses one: those of lines that
-//! are only compared with their set's last one, and those of lines of a first level that the target
-//! keeps whole. Leaves out the code (`emit::instruction_side`).
+//! The lines of code are known when it is translated, so each gets a number, by which generated
+//! code names it. There are two kinds of numbers, and a stream uses one of them: numbers of lines
+//! that are compared with the last line of their set, and numbers of lines of a first-level cache
+//! that is simulated inline. Leaves out the code (`emit::instruction_side`).
 
 use crate::code::address_map::AddressMap;
 use crate::target::layout::context;
 use event::{Code, FetchFilter, Filter, RecordKind, SetFilter, Stream};
 
-/// Of so many uses one is counted: a counter of a block that seldom runs is in no cache.
+/// One use in this many is counted, because the counter of a block that seldom runs is in no cache.
 pub(crate) const COUNTED_EVERY: u8 = 16;
 
 /// Instruction cache or instruction TLB.
@@ -19,7 +19,7 @@ pub(crate) enum Side {
     Pages,
 }
 
-/// An instruction cache, or TLB, that the target keeps whole.
+/// An instruction cache, or TLB, that generated code simulates.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct InlineICache {
     pub(crate) side: Side,
@@ -28,7 +28,8 @@ pub(crate) struct InlineICache {
 }
 
 impl InlineICache {
-    /// What `filter` keeps of the instruction side: lines, and pages if there is a TLB.
+    /// The caches that `filter` has simulated inline: that of lines, and that of pages if there is
+    /// a TLB.
     pub(crate) fn of(filter: &Filter) -> Option<(InlineICache, Option<InlineICache>)> {
         let FetchFilter::FirstLevel { line_ways, page_ways } = filter.fetches else { return None };
         let lines = InlineICache { side: Side::Lines, shape: filter.instruction, ways: line_ways };
@@ -37,7 +38,7 @@ impl InlineICache {
         Some((lines, pages))
     }
 
-    /// Whether a stream keeps the instruction side.
+    /// Whether a stream has the instruction cache simulated inline.
     pub(crate) fn is_kept(stream: &Stream) -> bool {
         matches!(stream, Stream::Filtered(filter) if InlineICache::of(filter).is_some())
     }
@@ -74,7 +75,8 @@ impl InlineICache {
     }
 }
 
-/// A line or page as a set's last one: where its set's number lies in the context, and its own.
+/// A line or page as the last one of its set: the context offset of the set's word, and the number
+/// that the word then holds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LastOfSet {
     pub(crate) at: u32,
@@ -88,7 +90,7 @@ pub(crate) struct LineCheck {
     pub(crate) address: u64,
     pub(crate) line: LastOfSet,
     pub(crate) page: Option<LastOfSet>,
-    /// Whether the fragment does not know already that it is the last of its set.
+    /// Whether the fragment has not already made it the last of its set.
     pub(crate) line_is_new: bool,
     pub(crate) page_is_new: bool,
 }
@@ -118,9 +120,9 @@ pub(crate) struct LineIds {
     pages: AddressMap<u32>,
     kept_lines: AddressMap<u32>,
     kept_pages: AddressMap<u32>,
-    /// Numbers of the kept side that nobody has been told of.
+    /// New numbers that are not in the cache's table yet.
     pub(crate) new: Vec<NewLine>,
-    /// By set, what the fragment in the making has made the last line (page).
+    /// By set, the last line (page) that the fragment in the making has used.
     known_lines: Vec<(u32, u64)>,
     known_pages: Vec<(u32, u64)>,
 }
@@ -143,7 +145,7 @@ impl LineIds {
         };
         let mut all = of(Some(line), &numbered[2]);
         all.extend(of(page, &numbered[3]));
-        // Numbers follow from the order in which they are asked for.
+        // Numbers are given out in order, so asking in the same order gives the same numbers.
         all.sort_unstable_by_key(|numbered| numbered.0);
         for (_, cache, address) in all {
             self.kept(&cache, address);
@@ -155,7 +157,7 @@ impl LineIds {
         self.kept_lines.len() + self.kept_pages.len()
     }
 
-    /// A fragment may be entered from anywhere: nothing is known of last lines.
+    /// Begins a fragment. It may be entered from anywhere, so the last lines of sets are unknown.
     pub(super) fn begin_fragment(&mut self) {
         self.known_lines.clear();
         self.known_pages.clear();
@@ -214,7 +216,7 @@ impl LineIds {
     }
 }
 
-/// Notes the last line of a set; whether it was another one.
+/// Notes the last line of a set; returns whether it was another one before.
 fn learn(known: &mut Vec<(u32, u64)>, set: u32, line: u64) -> bool {
     match known.iter_mut().find(|k| k.0 == set) {
         Some(k) if k.1 == line => false,

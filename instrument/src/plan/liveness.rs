@@ -1,15 +1,16 @@
-//! What is known of a fragment before it is emitted: at each instruction, which registers and flags
-//! nobody needs any more.
+//! Liveness: which registers and flags are dead at each instruction of a fragment, before the
+//! fragment is emitted.
 //!
-//! Backwards from each block's end. What lies behind it is known where that is the fragment's next
-//! block or code that has a fragment: what is dead at a fragment's head is noted with it. So code
-//! that is translated again, by when nearly all that it leads to is there, knows the most. **Why.**
-//! Without it a block's last third needs all registers and flags: a scratch register costs two
-//! memory accesses, flags ten instructions. What is known so holds while the other code stays what
-//! it is: when a file's text changes, all of it is translated again (`Translator::retire_code`).
-//! **Leaves out** what lies behind indirect transfers, system calls and code without a fragment:
-//! there everything lives; and generated code, which may become other code. Source: Aho et al.
-//! 2006, section 9.2.5.
+//! The analysis goes backwards from each block's end. The facts behind that end are known if it
+//! leads to the fragment's next block, or to code that has a fragment: each fragment notes which
+//! registers are dead at its head. Code that is translated again knows the most, because nearly all
+//! of its targets have fragments by then. **Why.** Without these facts, a block's last third would
+//! have to preserve all registers and flags; a scratch register costs two memory accesses, flags
+//! cost ten instructions. The facts hold as long as the target's code does not change: if a file's
+//! text changes, all translations of that file are retired (`Translator::retire_code`). **Leaves
+//! out** the code behind indirect transfers, system calls and exits without a fragment, where
+//! everything counts as live; and code that may change, whose needs may change too. Source: Aho et
+//! al. 2006, section 9.2.5.
 
 use crate::code::decode::End;
 use crate::code::register_use::{dead_flags, register_use, RegisterUse, FLAGS};
@@ -17,16 +18,16 @@ use crate::code::state_map::FLAGS_BIT;
 use crate::code::superblock::BasicBlock;
 use iced_x86::{Code, FlowControl, InstructionInfoFactory};
 
-/// What is known of an address to which a block may lead.
+/// The facts about an address to which a block may lead.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TargetFacts {
     /// There is a fragment.
     pub(crate) has_code: bool,
-    /// Registers and flags that it does not need.
+    /// Registers and flags that are dead at its head.
     pub(crate) dead: u16,
 }
 
-/// What is known of a block.
+/// The facts about a block.
 #[derive(Default)]
 pub(crate) struct Liveness {
     /// Status flags dead before instruction k.
@@ -37,14 +38,14 @@ pub(crate) struct Liveness {
     pub(crate) dead: Vec<u16>,
     /// Registers that instructions k … touch.
     pub(crate) touched: Vec<u16>,
-    /// What its branch or call leads to, where that leaves the fragment.
+    /// The target of its branch or call, if that is outside the fragment.
     pub(crate) taken: TargetFacts,
-    /// What comes behind it, where that is not in the fragment.
+    /// The code behind its end, if that is outside the fragment.
     pub(crate) behind: TargetFacts,
 }
 
 impl Liveness {
-    /// Knows nothing; its tables keep their room.
+    /// Forgets all facts; the tables keep their allocations.
     fn clear(&mut self) {
         self.flags_dead.clear();
         self.uses.clear();
@@ -59,14 +60,15 @@ impl Liveness {
         registers | if flags { FLAGS_BIT } else { 0 }
     }
 
-    /// Notes what is known of the addresses to which `block` leads out of the fragment.
+    /// Notes the facts about the addresses to which `block` leads out of the fragment.
     fn look_out(&mut self, block: &BasicBlock, known: impl Fn(u64) -> TargetFacts) {
         let (taken, behind) = ways_out(block);
         self.taken = taken.map(&known).unwrap_or_default();
         self.behind = behind.map(known).unwrap_or_default();
     }
 
-    /// What is dead behind `block`, where `next` is dead at the head of the fragment's next block.
+    /// The registers and flags that are dead behind `block`; `next` are those that are dead at the
+    /// head of the fragment's next block.
     fn dead_behind(&self, block: &BasicBlock, next: u16) -> u16 {
         let Some(last) = block.last() else { return 0 };
         let goes_on = block.next.is_some();
@@ -84,7 +86,7 @@ impl Liveness {
     }
 }
 
-/// Where a block may lead out of its fragment: by its branch, and behind its end.
+/// The addresses to which a block may leave its fragment: by its branch, and behind its end.
 fn ways_out(block: &BasicBlock) -> (Option<u64>, Option<u64>) {
     let ends = block.next.is_none();
     let Some(last) = block.last() else { return (None, None) };
@@ -105,9 +107,9 @@ fn ways_out(block: &BasicBlock) -> (Option<u64>, Option<u64>) {
     }
 }
 
-/// Learns what is known of all blocks of a fragment; the registers and flags that are dead at its
-/// head. `known` says what is known of an address that has a fragment, `needs_scratch` whether
-/// a block's emission will want registers.
+/// Computes the liveness of all blocks of a fragment; returns the registers and flags that are dead
+/// at its head. `known` gives the facts about an address, `needs_scratch` says whether the block's
+/// code will need registers.
 pub(crate) fn learn(
     blocks: &[BasicBlock],
     liveness: &mut [Liveness],
@@ -130,7 +132,7 @@ pub(crate) fn learn(
     dead
 }
 
-/// Registers of a block, where those of `dead_behind` are dead behind it.
+/// Computes which registers are dead in a block behind which `dead_behind` are dead.
 fn learn_registers(
     block: &BasicBlock,
     liveness: &mut Liveness,
@@ -144,7 +146,7 @@ fn learn_registers(
     let mut live = !(dead_behind & !FLAGS_BIT);
     for k in (0..n).rev() {
         let u = liveness.uses[k];
-        // What a tool wants to know of an instruction must be there too.
+        // Registers that a tool wants recorded are live too.
         live = (live | block.events.needed_after(k)) & !u.kills | u.needs | block.events.needed_before(k);
         liveness.dead[k] = !live;
         liveness.touched[k] = liveness.touched[k + 1] | u.needs | u.kills;

@@ -1,8 +1,8 @@
-//! What a fragment records, and how: decided before anything is emitted.
+//! Plans: what a fragment records, and how, decided before it is emitted.
 //!
 //! `references` says what an instruction touches, `liveness` which registers and flags are free
 //! where, `hotness` which references are better recorded without a check; `block` makes a plan of
-//! it. A plan is read by `emit` and changed by nobody afterwards.
+//! it. `emit` reads a plan, and no code changes it afterwards.
 
 pub(crate) mod block;
 pub(crate) mod group;

@@ -3,10 +3,10 @@
 /// How a reference is recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum RecordMode {
-    /// Where the filter does not know its line.
+    /// If a check in line finds that the filter does not know its line.
     #[default]
     Checked,
-    /// Where the filter does not know its line, without a branch.
+    /// If the filter does not know its line, decided without a branch.
     Branchless,
     /// Always.
     Always,

@@ -1,19 +1,19 @@
-//! Every thread its own counters: the system calls that make threads and children are followed by
-//! code of ours, which gives the newborn a block.
+//! Each thread gets counters of its own: code behind the system calls that make threads and
+//! children gives the newborn a block.
 //!
 //! # The problem
 //!
-//! Increments by several threads of one word get lost, or cost a `lock` each. Nobody traces the
-//! program, and a new thread runs its first instruction without asking anybody.
+//! If several threads increment one word, increments get lost, or each costs a `lock`. The program
+//! has no tracer, so the host does not learn of a new thread before it runs.
 //!
 //! # The idea
 //!
 //! Increments address `gs:[counter]`. The base of `gs`, which programs in 64-bit mode leave at 0,
-//! tells blocks apart: one instruction, no register, no `lock`, and no call is lost, because nobody
-//! else writes the block. A new thread has its parent's base until it sets its own, so nothing may
-//! be counted in between: the five bytes at the `syscall` instruction of `clone`, `clone3` and
-//! `fork` in the C library become a jump to code that makes the call and, in the newborn, takes a
-//! block and sets the base, before any instruction of the program.
+//! selects the block: one instruction, no register, no `lock`, and no call is lost, because no
+//! other thread writes the block. A new thread has its parent's base until it sets its own, so
+//! nothing may be counted in between: the five bytes at the `syscall` instruction of `clone`,
+//! `clone3` and `fork` in the C library become a jump to code that makes the call and, in the
+//! newborn, takes a block and sets the base, before any instruction of the program.
 //!
 //! ```text
 //!   C library          trampoline
@@ -30,11 +30,12 @@
 //! - Between the call and the base nothing is counted, and nothing of the program runs.
 //! - A block has one writer at a time. A child made by `vfork` shares its parent's, which waits
 //!   meanwhile.
-//! - Where it cannot be known who makes threads ([`Births::Unknown`]), increments are locked: code
+//! - If it is unknown which code makes threads ([`Births::Unknown`]), increments are locked: code
 //!   outside the C library that makes system calls itself, or writes the base, or a C library whose
 //!   calls do not look like glibc's.
 //!
-//! **Leaves out** signals that arrive at a newborn in between, which glibc blocks for threads.
+//! **Leaves out** signals that a newborn receives before it has its block; glibc blocks them for
+//! new threads.
 
 use super::mailbox::{self, knock, system_call, Knock, MailboxAddress};
 use super::prologue::{Prologue, READ_BYTES};
@@ -47,34 +48,34 @@ const FORK: u32 = 57;
 const CLONE3: u32 = 435;
 const ARCH_PRCTL: u32 = 158;
 const ARCH_SET_GS: u32 = 0x1001;
-/// First arguments of `syscall` behind which a thread may be born, or the base may change.
+/// First arguments of `syscall` that may make a thread or change the base.
 pub(super) const SUSPECT_CALLS: [u32; 4] = [CLONE, FORK, CLONE3, ARCH_PRCTL];
 /// First arguments of `arch_prctl` that change the base.
 pub(super) const SUSPECT_BASES: [u32; 1] = [ARCH_SET_GS];
 
-/// What is known of the births that a module's code can make.
+/// Which instructions of a module can make threads or children.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Births {
-    /// At these `syscall` instructions and nowhere else.
+    /// These `syscall` instructions only.
     At(Vec<u64>),
-    /// Anywhere.
+    /// Any instruction might.
     Unknown,
 }
 
-/// Whose code it is.
+/// The kind of module that code belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Library {
-    /// A C library's: what makes threads is to be found in it.
+    /// A C library, in which the calls that make threads must be found.
     C,
-    /// Anybody's.
+    /// Any other module.
     Other,
 }
 
-/// What `code`, which lies at `start`, says; `starts` are entries of its functions, sorted. A C
-/// library must show a call in each of the functions `makers`.
+/// Finds the births in `code`, which lies at `start`; `starts` are the entries of its functions,
+/// sorted. In a C library each of the functions `makers` must contain a call.
 pub(super) fn births(code: &[u8], start: u64, starts: &[u64], library: Library, makers: &[u64]) -> Births {
     let calls = calls(code, start, starts);
-    // Who writes the base of `gs` itself takes its block away from a thread.
+    // Code that writes the base of `gs` takes the block away from its thread.
     if writes_base(code, start, starts) {
         return Births::Unknown;
     }
@@ -115,7 +116,7 @@ fn calls(code: &[u8], start: u64, starts: &[u64]) -> Vec<(u64, Option<u32>)> {
     found
 }
 
-/// What is in `eax` behind an instruction.
+/// The constant in `eax` behind an instruction, if it is known.
 fn after(i: &Instruction, before: Option<u32>) -> Option<u32> {
     if i.code() == Code::Mov_r32_imm32 && i.op0_register() == Register::EAX {
         return Some(i.immediate32());
@@ -155,13 +156,14 @@ fn function<'a>(code: &'a [u8], start: u64, starts: &[u64], hit: usize) -> Decod
     Decoder::with_ip(64, &code[(from - start) as usize..end], from, DecoderOptions::NONE)
 }
 
-/// What moves away from the site: the `syscall` and what follows it, which must set the flags
-/// before anybody reads them.
+/// The instructions that move away from the site: the `syscall` and those behind it, which must set
+/// the flags before any instruction reads them.
 pub(super) fn site(code: &[u8], start: u64, starts: &[u64], site: u64) -> Option<Prologue> {
     let at = (site - start) as usize;
     let mut head = code.get(at..)?.to_vec();
     head.truncate(READ_BYTES);
-    // The trampoline makes the call and asks for its result, as the program does next.
+    // The trampoline makes the call and tests its result, which changes flags; so the program's
+    // next instruction must set them anew.
     let following = Decoder::with_ip(64, &head[2..], site + 2, DecoderOptions::NONE).decode();
     if !matches!(following.mnemonic(), Mnemonic::Test | Mnemonic::Cmp) {
         return None;
@@ -178,31 +180,32 @@ pub(super) fn site(code: &[u8], start: u64, starts: &[u64], site: u64) -> Option
     sweep.inside.is_empty().then(|| prologue.without_first())
 }
 
-/// How the base is set.
+/// How a thread sets its base of `gs`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BaseSetting {
-    /// By an instruction, which no filter of system calls sees. Linux 5.9 and later.
+    /// By the instruction `wrgsbase`, which no filter of system calls can refuse. Linux 5.9 and
+    /// later.
     Instruction,
     /// By a system call.
     Call,
 }
 
-/// Blocks of counters, as a process sees them.
+/// The blocks of counters in the address space of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Blocks {
+pub(crate) struct CounterBlocks {
     /// How many there are; they are numbered from 1.
     pub(super) count: u32,
     /// Bytes of each.
     pub(super) bytes: u32,
-    /// Where their owners are noted, a word each.
+    /// Address of their owners' numbers, a word each.
     pub(super) owners: u64,
     /// The base for block 1.
     pub(super) first_base: u64,
-    /// How a thread gets one.
+    /// How a thread sets its base.
     pub(super) setting: BaseSetting,
 }
 
-impl Blocks {
+impl CounterBlocks {
     /// The base for a block.
     pub(super) fn base(&self, block: u32) -> u64 {
         self.first_base.wrapping_add(u64::from(block - 1) * u64::from(self.bytes))
@@ -214,16 +217,16 @@ const GETTID: u64 = 186;
 /// The red zone: what leaf functions keep below the stack pointer.
 const RED_ZONE_BYTES: i32 = 128;
 
-/// The system call, and what a newborn does first. Registers are as the call leaves them; what lies
-/// below the stack pointer stays.
-pub(super) fn code(blocks: &Blocks, to: MailboxAddress) -> Vec<u8> {
+/// The code of a trampoline: the system call, and what a newborn does first. It keeps all registers
+/// as the call leaves them, and the memory below the stack pointer.
+pub(super) fn code(blocks: &CounterBlocks, to: MailboxAddress) -> Vec<u8> {
     let mut code = Assembler::default();
     let stack = Memory::at(Gpr::RSP);
     code.system_call();
     code.test(Size::Dword, Gpr::RAX, Gpr::RAX);
-    // A newborn alone goes on here.
+    // Only a newborn gets here.
     let parent = code.jump_if(Condition::NotEqual);
-    // It has its parent's stack, or one of its own: what lies below the pointer stays.
+    // The newborn may share its parent's stack, so the red zone must stay.
     code.lea(Size::Qword, Gpr::RSP, stack.plus(-RED_ZONE_BYTES));
     code.push(Gpr::RDI);
     code.push(Gpr::RSI);
@@ -236,7 +239,7 @@ pub(super) fn code(blocks: &Blocks, to: MailboxAddress) -> Vec<u8> {
     code.extend(&knock(Knock::Block, to));
     code.test(Size::Dword, Gpr::RSI, Gpr::RSI);
     code.jump_back_if(Condition::NotEqual, setting);
-    // Its registers are as the call left them: 0 in rax says that it is the newborn.
+    // The call leaves 0 in rax of a newborn.
     code.land(set);
     code.land(refused);
     code.pop(Gpr::RSI);
@@ -247,25 +250,25 @@ pub(super) fn code(blocks: &Blocks, to: MailboxAddress) -> Vec<u8> {
     code.into_bytes()
 }
 
-/// The next block's number into `esi`, and the thread's into the block's word; the jump that is
-/// taken where no block is left.
-fn take_block(code: &mut Assembler, blocks: &Blocks, to: MailboxAddress) -> Jump {
+/// Takes the next block: its number into `esi`, and the thread's number into the block's word.
+/// Returns the jump that is taken if no block is left.
+fn take_block(code: &mut Assembler, blocks: &CounterBlocks, to: MailboxAddress) -> Jump {
     code.mov_immediate(Gpr::RSI, 1);
-    // Two newborns may ask at a time: the next number is taken in one go.
+    // Two newborns may take a number at the same time, so it is taken atomically.
     code.lock();
     let next = Memory::absolute((to.mailbox as usize + mailbox::NEXT) as i32);
     code.exchange_add(Size::Dword, next, Gpr::RSI);
     code.alu_immediate(Alu::Cmp, Size::Dword, Gpr::RSI, blocks.count as i32);
     let none_left = code.jump_if(Condition::Above);
-    // The block's word tells whose it is, so that it can be given again.
+    // The word names the block's owner, so that the block can be reused when the owner is gone.
     system_call(code, GETTID);
     let owner = Memory::absolute(blocks.owners as i32 - 4).index(Gpr::RSI, Scale::Four);
     code.mov(Size::Dword, owner, Gpr::RAX);
     none_left
 }
 
-/// Makes block `esi` the thread's; the jump that is taken where that was allowed.
-fn set_base(code: &mut Assembler, blocks: &Blocks) -> Jump {
+/// Gives block `esi` to the thread. Returns the jump that is taken if the base could be set.
+fn set_base(code: &mut Assembler, blocks: &CounterBlocks) -> Jump {
     code.decrement(Size::Dword, Gpr::RSI);
     // base = first base + (block − 1) × bytes
     code.multiply(Size::Qword, Gpr::RSI, Gpr::RSI, blocks.bytes as i32);
@@ -336,7 +339,7 @@ mod tests {
     #[test]
     fn a_newborn_takes_a_block_and_everybody_else_passes() {
         for setting in [BaseSetting::Instruction, BaseSetting::Call] {
-            born(Blocks {
+            born(CounterBlocks {
                 count: 9,
                 bytes: 4096,
                 owners: 0x5000_2000,
@@ -346,7 +349,7 @@ mod tests {
         }
     }
 
-    fn born(blocks: Blocks) {
+    fn born(blocks: CounterBlocks) {
         let code = code(&blocks, MailboxAddress { mailbox: 0x5000_0000, image: 0 });
         let all = sound(&code);
         let passes = all.iter().find(|i| i.is_jcc_short_or_near()).unwrap();

@@ -1,13 +1,12 @@
-//! Who asks at the mailbox: known by the memory that it has, never by what that memory says.
+//! Identifies the thread that made a request, by the memory that its process has mapped.
 //!
-//! The program writes the numbers of the thread that asks, and may write any; a process in a PID
-//! namespace writes its own ones, which are others' here. So they only choose among the processes
-//! of the run. Those are the ones that have the run's memory file mapped where the host put the
-//! mailbox: the host maps it behind an exec, only `fork` passes the mapping on, and the kernel by
-//! itself maps nothing at such an address. A daemon whose parents are gone is found so as well,
-//! which parentage would not show.
-//! **Leaves out** whether the thread really waits for an answer: `follow` looks at that when the
-//! thread has stopped.
+//! A request contains the numbers of its process and thread. The program may forge them, and in a
+//! PID namespace they differ from the host's numbers for the same thread. So these numbers only
+//! choose among the processes of the run. A process belongs to the run if it has the run's memory
+//! file mapped at the mailbox's address: the host maps it there behind an exec, only `fork` passes
+//! the mapping on, and the kernel chooses no such address by itself. Unlike parentage, this also
+//! recognises a daemon whose parents are gone. **Leaves out** whether the thread really waits for
+//! an answer, which `follow` checks once the thread has stopped.
 
 use crate::target::memory::Shared;
 use crate::target::ptrace;
@@ -17,27 +16,30 @@ use std::os::unix::fs::MetadataExt;
 
 /// A thread of the run, by its numbers in the host's `/proc`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Caller {
+pub(super) struct CallingThread {
     pub(super) pid: i32,
     pub(super) tid: i32,
 }
 
-/// The run's memory file, and where a process of the run has it.
+/// Recognises processes of the run: by the run's memory file, mapped at the mailbox's address.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Mark {
+pub(super) struct MemoryMark {
     /// How a line of `/proc/PID/maps` begins, and the fields behind its permissions.
     start: String,
     file: String,
 }
 
-impl Mark {
-    /// Of processes that have `shared` mapped at `mailbox`, from the file's beginning.
-    pub(super) fn new(shared: &Shared, mailbox: u64) -> Mark {
+impl MemoryMark {
+    /// Recognises processes that have `shared` mapped at `mailbox`, from the file's beginning.
+    pub(super) fn new(shared: &Shared, mailbox: u64) -> MemoryMark {
         let descriptor = shared.files()[0].as_raw_fd();
         let file = fs::metadata(format!("/proc/self/fd/{descriptor}"));
         let (device, inode) = file.map_or((0, 0), |file| (file.dev(), file.ino()));
         let (major, minor) = (libc::major(device), libc::minor(device));
-        Mark { start: format!("{mailbox:08x}-"), file: format!("00000000 {major:02x}:{minor:02x} {inode}") }
+        MemoryMark {
+            start: format!("{mailbox:08x}-"),
+            file: format!("00000000 {major:02x}:{minor:02x} {inode}"),
+        }
     }
 
     /// Whether the process is one of the run.
@@ -54,22 +56,23 @@ impl Mark {
     }
 
     /// The thread of the run that calls itself `tid`, in a process that calls itself `pid`.
-    pub(super) fn find(&self, pid: i32, tid: i32) -> Option<Caller> {
-        let own = Caller { pid, tid };
+    pub(super) fn find(&self, pid: i32, tid: i32) -> Option<CallingThread> {
+        let own = CallingThread { pid, tid };
         if is_called(own, pid, tid) && self.is_on(pid) {
             return Some(own);
         }
+        // The numbers are those of another PID namespace: search by the innermost number.
         let processes = fs::read_dir("/proc").ok()?.flatten();
         let processes = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
         let mut threads = processes
             .filter(|&process: &i32| ptrace::numbers(process).last() == Some(&pid))
-            .filter_map(|process| Some(Caller { pid: process, tid: thread_called(process, tid)? }));
+            .filter_map(|process| Some(CallingThread { pid: process, tid: thread_called(process, tid)? }));
         threads.find(|caller| self.is_on(caller.pid))
     }
 }
 
 /// Whether a thread calls itself `tid`, and its process `pid`.
-fn is_called(caller: Caller, pid: i32, tid: i32) -> bool {
+fn is_called(caller: CallingThread, pid: i32, tid: i32) -> bool {
     tasks(caller.pid).contains(&caller.tid)
         && ptrace::numbers(caller.pid).last() == Some(&pid)
         && ptrace::numbers(caller.tid).last() == Some(&tid)
@@ -90,7 +93,7 @@ mod tests {
 
     #[test]
     fn a_line_is_the_runs_only_with_its_file_at_its_address() {
-        let mark = Mark { start: "50000000-".into(), file: "00000000 00:01 77".into() };
+        let mark = MemoryMark { start: "50000000-".into(), file: "00000000 00:01 77".into() };
         let line =
             "50000000-50003000 rw-s 00000000 00:01 77                         /memfd:lightfoot (deleted)";
         assert!(mark.names(line));
@@ -104,10 +107,10 @@ mod tests {
     #[test]
     fn this_process_is_no_process_of_a_run() {
         let shared = Shared::new(4096).unwrap();
-        let (pid, mark) = (ptrace::own_pid(), Mark::new(&shared, 0x5000_0000));
+        let (pid, mark) = (ptrace::own_pid(), MemoryMark::new(&shared, 0x5000_0000));
         assert!(!mark.is_on(pid));
         assert_eq!(mark.find(pid, pid), None);
-        assert!(is_called(Caller { pid, tid: pid }, pid, pid));
-        assert!(!is_called(Caller { pid, tid: pid }, pid, 1));
+        assert!(is_called(CallingThread { pid, tid: pid }, pid, pid));
+        assert!(!is_called(CallingThread { pid, tid: pid }, pid, 1));
     }
 }

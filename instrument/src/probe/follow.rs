@@ -1,11 +1,11 @@
-//! What a probed process executes instead of itself.
+//! Follows a probed process through an exec.
 //!
-//! The probe of `execve` knocks; while the thread waits for the answer, the host attaches to it,
-//! and then lets it go on from system call to system call: a call that fails ends that again, one
-//! that succeeds stops behind the exec, where the new image is patched like the first one. In
-//! between a signal costs two switches more; nobody else is traced, and for no longer. **Leaves
-//! out** programs that gain rights by being executed: under a tracer the kernel withholds them,
-//! here for the moment of the exec.
+//! The probe of `execve` sends a request. While the thread waits for the answer, the host attaches
+//! to it and then lets it run from system call to system call. If the exec fails, the host detaches
+//! again. If it succeeds, the process stops behind it and its new image is patched as the first one
+//! was. Meanwhile a signal costs two more switches; no other thread is traced. **Leaves out**
+//! programs that gain rights by being executed: the kernel withholds them from a traced process,
+//! and this one is traced during the exec.
 
 use crate::outcome::Exit;
 use crate::target::ptrace::{self, Wait};
@@ -15,29 +15,29 @@ use std::time::Duration;
 
 /// `SIGTRAP` of a system call's beginning or end, told apart.
 const SYSTEM_CALL: i32 = libc::SIGTRAP | 0x80;
-/// Beginnings and ends of calls between the answer and the exec's failure: that of waiting, that of
-/// the exec, and those of a signal handler.
+/// The most beginnings and ends of system calls between the answer and the end of a failed exec:
+/// those of the wait, of the exec, and of a signal handler.
 const STOPS_MAX: u32 = 64;
 
-/// How often it is looked whether the run is over.
+/// Time between two looks at whether the run is over.
 const GLANCE: Duration = Duration::from_millis(50);
 
-/// How it went on.
+/// The outcome of following.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Followed {
-    /// This process stands at its first instruction, attached; what it inherited of SIGTRAP is to
-    /// be given back.
+    /// The process stands at the new program's first instruction, attached. The state of SIGTRAP
+    /// that it inherited must be given back.
     Executed(i32, Inherited),
-    /// It goes on as before, alone.
+    /// The exec failed or was not followed: the process goes on, detached.
     Remains,
-    /// It is gone; its end was seen here.
+    /// The process has ended with this status.
     Ended(i32, Exit),
 }
 
 /// Follows thread `tid` into the program that it is about to execute; `answer` lets it go on.
 ///
-/// A thread that stands anywhere but where one waits for an answer (`asks`, given its address)
-/// asked for nothing: it is let go at once. When the run is `over`, nobody is followed any further.
+/// `asks` says whether a thread at this address waits for an answer; any other thread did not make
+/// the request and is detached at once. When the run is `over`, following ends.
 pub(super) fn follow(
     tid: i32,
     asks: impl Fn(u64) -> bool,
@@ -53,8 +53,8 @@ pub(super) fn follow(
     let mut answer = Some(answer);
     let (mut stops, mut ends) = (0, false);
     loop {
-        // The only tracee of this thread; an exec by another thread than the first changes its
-        // number.
+        // There is no other tracee. An exec by a thread that is not the process's first changes the
+        // thread's number.
         let (at, what) = match ptrace::wait(-1) {
             Ok(Some(got)) => got,
             Ok(None) if over() => {
@@ -68,6 +68,7 @@ pub(super) fn follow(
                 return Followed::Remains;
             }
         };
+        // The thread waits for the answer until its first stop was handled, so it cannot run off.
         let first = answer.take();
         match what {
             Wait::Exited(code) => return Followed::Ended(at, Exit::Code(code)),
@@ -94,7 +95,7 @@ pub(super) fn follow(
     }
 }
 
-/// Whether the thread stands at the end of an exec, which only a failed one has.
+/// Whether the thread stands at the end of an exec's system call. Only a failed exec returns.
 fn has_failed(tid: i32) -> bool {
     let Some(r) = ptrace::registers(tid) else { return true };
     let is_exec = [libc::SYS_execve, libc::SYS_execveat].contains(&(r.orig_rax as i64));
@@ -102,10 +103,11 @@ fn has_failed(tid: i32) -> bool {
     is_exec && r.rax as i64 != -i64::from(libc::ENOSYS)
 }
 
-/// Out of the exec, to the first instruction.
+/// Steps the process out of the exec, to the first instruction of the new program.
 fn executed(pid: i32) -> Followed {
     let traps = Inherited::of(pid);
-    // Half patched it would run into what is not there.
+    // If the host dies, so must the process: half patched, it would jump to trampolines that do not
+    // exist.
     ptrace::end_with_tracer(pid);
     while ptrace::step(pid, 0) {
         match ptrace::wait_for(pid) {

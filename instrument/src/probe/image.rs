@@ -1,36 +1,37 @@
-//! One process image with probes: its modules, and the hooks that announce what matters to it.
+//! One process image with probes: its modules, and the hooks by which it sends requests.
 
-use super::birth::{self, births, Births, Blocks, Library};
-use super::caller::Mark;
+use super::birth::{self, births, Births, CounterBlocks, Library};
+use super::caller::MemoryMark;
 use super::install::Probes;
 use super::mailbox::{knock, knock_if, Knock, MailboxAddress};
 use super::patch::{open, Increment};
-use super::plan::Reason;
+use super::plan::ProbeRefusal;
 use super::prologue::{Prologue, READ_BYTES};
 use crate::error::Error;
 use crate::profile::Module;
 use crate::target::mappings;
 use crate::target::memory;
 
-/// Where the dynamic linker says that it has mapped or unmapped something.
+/// The dynamic linker calls this function when it has mapped or unmapped a library.
 const ANNOUNCEMENT: &str = "_dl_debug_state";
-/// What replaces the process's image, in every C library.
+/// Functions of C libraries that execute another program.
 const EXECS: [&str; 3] = ["execve", "execveat", "fexecve"];
-/// What makes any system call, and what changes the base of `gs`; the first arguments that matter.
+/// Functions that make any system call, or change the base of `gs`, with the first arguments that
+/// matter.
 const OPEN_CALLS: [(&str, &[u32]); 2] =
     [("syscall", &birth::SUSPECT_CALLS), ("arch_prctl", &birth::SUSPECT_BASES)];
-/// Where threads and children are made; of each row, the first that exists.
+/// Functions that make threads and children; of each row, the first that exists.
 const MAKERS: [&[&str]; 2] = [&["clone"], &["_Fork", "fork"]];
 /// Libraries whose system calls go through the functions above.
 const C_LIBRARIES: [&str; 5] = ["libc.so", "libc-", "ld-linux", "ld-musl", "libpthread"];
-/// What a program has that contains its C library.
+/// A symbol by which a statically linked C library is recognised.
 const CONTAINED: &str = "__libc_start_main";
 
-/// Probes of an image, and what the mailbox needs.
+/// The probes of an image, and its mailbox.
 pub(super) struct NativeImage {
     pub(super) probes: Probes,
     address: MailboxAddress,
-    blocks: Option<Blocks>,
+    blocks: Option<CounterBlocks>,
     /// Why increments are locked, if they are.
     pub(super) locked: Option<String>,
     /// Modules that were looked at for hooks.
@@ -38,7 +39,7 @@ pub(super) struct NativeImage {
 }
 
 impl NativeImage {
-    /// Of the process that stands behind its exec.
+    /// Probes a process that stands behind its exec.
     pub(super) fn new(mut probes: Probes, pid: i32, number: u32) -> Result<NativeImage, Error> {
         let (mailbox, blocks) = probes.install(pid)?;
         let address = MailboxAddress { mailbox, image: number };
@@ -48,9 +49,9 @@ impl NativeImage {
         Ok(image)
     }
 
-    /// What tells processes that run this image.
-    pub(super) fn mark(&self) -> Mark {
-        Mark::new(&self.probes.shared, self.address.mailbox)
+    /// Recognises the processes that run this image.
+    pub(super) fn mark(&self) -> MemoryMark {
+        MemoryMark::new(&self.probes.shared, self.address.mailbox)
     }
 
     /// Whether code at this address is a trampoline of this image.
@@ -63,7 +64,7 @@ impl NativeImage {
         self.address.mailbox
     }
 
-    /// Patches what is mapped and not patched yet.
+    /// Patches all modules that are mapped and not patched yet.
     pub(super) fn look(&mut self, pid: i32) {
         let modules = mappings::text(pid);
         self.hooked.retain(|known| modules.contains(known));
@@ -76,13 +77,13 @@ impl NativeImage {
         }
     }
 
-    /// Increments of the process are locked from now on.
+    /// Makes the process increment the common block, locked, from now on.
     pub(super) fn lock(&mut self, pid: i32, why: String) {
         self.probes.patcher.lock(pid);
         self.locked.get_or_insert(why);
     }
 
-    /// Redirects what announces libraries, threads and programs.
+    /// Hooks the module's functions that load libraries, execute programs or make threads.
     fn hook(&mut self, pid: i32, module: &Module) {
         if let Some(entry) = self.probes.patcher.entry(module, ANNOUNCEMENT) {
             // A linker that cannot be hooked announces nothing: later libraries stay unprobed, and
@@ -90,7 +91,7 @@ impl NativeImage {
             let _ = self.redirect(pid, entry, &knock(Knock::Mapped, self.address));
         }
         for entry in self.entries(module, &EXECS) {
-            // Programs too.
+            // An exec that cannot be hooked leads to a program without probes.
             let _ = self.redirect(pid, entry, &knock(Knock::Exec, self.address));
         }
         if self.probes.patcher.increment == Increment::Own && self.follow_births(pid, module).is_none() {
@@ -102,8 +103,8 @@ impl NativeImage {
         }
     }
 
-    /// Sees to it that each thread which the module makes has a block of its own; `None` where that
-    /// cannot be.
+    /// Gives each thread that the module makes a block of its own; `None` if that cannot be
+    /// guaranteed.
     fn follow_births(&mut self, pid: i32, module: &Module) -> Option<()> {
         let blocks = self.blocks?;
         let name = module.path.file_name().unwrap_or_default().to_string_lossy();
@@ -133,7 +134,7 @@ impl NativeImage {
         Some(())
     }
 
-    /// Where the module has functions of these names, each once.
+    /// The entries of the module's functions with these names, each once.
     fn entries(&mut self, module: &Module, names: &[&str]) -> Vec<u64> {
         let mut found = Vec::new();
         for name in names {
@@ -143,11 +144,11 @@ impl NativeImage {
         found
     }
 
-    fn redirect(&mut self, pid: i32, entry: u64, before: &[u8]) -> Result<(), Reason> {
+    fn redirect(&mut self, pid: i32, entry: u64, before: &[u8]) -> Result<(), ProbeRefusal> {
         let mut code = [0; READ_BYTES];
         memory::read_target(pid, entry, &mut code);
         let prologue = Prologue::read(&code, entry, READ_BYTES as u64)?;
-        let memory = open(pid).map_err(|error| Reason::NotWritable(error.to_string()))?;
+        let memory = open(pid).map_err(|error| ProbeRefusal::NotWritable(error.to_string()))?;
         self.probes.patcher.redirect(&memory, entry, before, &prologue).map(drop)
     }
 }

@@ -1,17 +1,17 @@
-//! Room in the program's memory for counters and trampolines, and one value that stands for a run's
-//! probes.
+//! The memory of probes in the program: counters and trampolines. And [`Probes`], the value that
+//! stands for the probes of an image.
 //!
-//! The memory is one file: the mailbox, the common block of counters, which is incremented locked,
-//! the owners of the other blocks, and those, one for each thread that lives. What instructions
-//! name lies below 2 GB, where a 32-bit address reaches it; the blocks of threads far from
-//! everything, where the base of `gs` reaches them; trampolines below the executable and 1.5 GB
-//! below the libraries, where a program would have to map more than a gigabyte before the kernel's
-//! search for memory came across them.
+//! The shared memory is one file with four parts: the mailbox; the common block of counters, whose
+//! increments are locked; the owners of the other blocks; and these blocks, one for each living
+//! thread. The first three are named by instructions and lie below 2 GB, within reach of a 32-bit
+//! address. The blocks of threads are reached by the base of `gs` and lie far from everything.
+//! Trampolines lie below the executable and 1.5 GB below the libraries: a program would have to map
+//! more than a gigabyte before the kernel's search for free memory got there.
 
-use super::birth::{BaseSetting, Blocks};
+use super::birth::{BaseSetting, CounterBlocks};
 use super::mailbox;
-use super::patch::{Increment, ModuleIndex, Patcher, State, TrampolineZone};
-use super::plan::Plan;
+use super::patch::{Increment, ModuleIndex, Patcher, ProbeState, TrampolineZone};
+use super::plan::ProbePlan;
 use crate::error::Error;
 use crate::profile::Module;
 use crate::target::auxiliary::Auxiliary;
@@ -29,14 +29,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 const MB: u64 = 1 << 20;
 const ZONE_BYTES: u64 = 16 * MB;
-/// Where counters may lie.
+/// Addresses at which mailbox and common block may lie.
 const LOW: [u64; 5] = [0x5000_0000, 0x4800_0000, 0x3000_0000, 0x2000_0000, 0x1000_0000];
-/// Where trampolines of an executable at a low address may lie.
+/// Addresses for the trampolines of an executable at a low address.
 const NEAR_LOW: [u64; 4] = [0x3800_0000, 0x4000_0000, 0x2800_0000, 0x6800_0000];
-/// Where the blocks of threads may lie: below executables, which sanitizers leave free (`layout`),
+/// Addresses for the blocks of threads: below executables, where sanitizers map nothing (`layout`),
 /// or between executables and libraries.
 const FAR: [u64; 3] = [0x5540_0000_0000, 0x2000_0000_0000, 0x3800_0000_0000];
-/// Blocks of threads: at most so many, in about so much address space, but so many at least.
+/// Blocks of threads: at most this many; about this much address space in all; but at least this
+/// many.
 const BLOCKS_MAX: u64 = 1024;
 const BLOCKS_BYTES: u64 = 4 << 30;
 const BLOCKS_MIN: u64 = 128;
@@ -66,7 +67,7 @@ impl MemoryParts {
         mailbox::BYTES as u64 + self.block
     }
 
-    /// Where the blocks of threads begin, and what must lie below 2 GB ends.
+    /// Offset of the first thread's block: the end of the part that must lie below 2 GB.
     fn own(self) -> u64 {
         self.owners() + (self.blocks * 4).next_multiple_of(PAGE)
     }
@@ -78,13 +79,13 @@ impl MemoryParts {
 
 /// Counters of a run, for reading.
 #[derive(Clone)]
-pub struct Counters {
+pub struct ProbeCounters {
     shared: Arc<Shared>,
     offsets: Arc<[u32]>,
     parts: MemoryParts,
 }
 
-impl Counters {
+impl ProbeCounters {
     /// How many there are.
     pub fn len(&self) -> usize {
         self.offsets.len()
@@ -95,25 +96,26 @@ impl Counters {
         self.offsets.is_empty()
     }
 
-    /// Bytes of counter `number` of the common block behind the mailbox's beginning.
+    /// Offset of counter `number` of the common block, from the mailbox's beginning.
     pub(super) fn offset(&self, number: usize) -> Option<u64> {
         Some(mailbox::BYTES as u64 + u64::from(*self.offsets.get(number)?))
     }
 
-    /// What counter `number` has come to. Cost: a load for each thread that lived at the time when
-    /// most did.
+    /// The value of counter `number`: the sum over all blocks. Cost: one load for each block that
+    /// ever had an owner.
     pub fn read(&self, number: usize) -> u64 {
         let offset = self.offsets[number] as usize;
         let used = u64::from(self.shared.read32(mailbox::NEXT)).saturating_sub(1).min(self.parts.blocks);
         let block = |n: u64| self.shared.read64((self.parts.own() + n * self.parts.block) as usize + offset);
-        // The program can write there: what it makes of its counters is what they come to.
+        // The program can overwrite its counters; their sum is then whatever it wrote, so the
+        // addition wraps.
         (0..used).map(block).fold(self.shared.read64(mailbox::BYTES + offset), u64::wrapping_add)
     }
 }
 
-impl std::fmt::Debug for Counters {
+impl std::fmt::Debug for ProbeCounters {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Counters").field("count", &self.offsets.len()).finish()
+        f.debug_struct("ProbeCounters").field("count", &self.offsets.len()).finish()
     }
 }
 
@@ -132,18 +134,19 @@ pub(crate) struct Probes {
     pub(super) shared: Arc<Shared>,
     offsets: Arc<[u32]>,
     parts: MemoryParts,
-    /// Blocks whose owners are gone.
+    /// Blocks whose owners have ended.
     left: Arc<Mutex<Vec<u32>>>,
 }
 
 impl Probes {
-    /// For a run under the engine, where every increment is locked.
-    pub(crate) fn locked(plan: Plan) -> Result<Probes, Error> {
+    /// Probes for a run under the engine, where every increment is locked.
+    pub(crate) fn locked(plan: ProbePlan) -> Result<Probes, Error> {
         Probes::new(plan, Increment::Locked)
     }
 
-    /// Where there is no address space for a block per thread, increments are locked.
-    pub(super) fn new(plan: Plan, increment: Increment) -> Result<Probes, Error> {
+    /// Probes with increments of the given kind; locked ones if there is no address space for a
+    /// block per thread.
+    pub(super) fn new(plan: ProbePlan, increment: Increment) -> Result<Probes, Error> {
         let offsets: Arc<[u32]> = plan.placement.offsets(plan.counters).into();
         let index = ModuleIndex::new(plan.finder);
         let room = |increment| {
@@ -156,7 +159,7 @@ impl Probes {
         Ok(Probes { patcher, shared, offsets, parts, left: Arc::default() })
     }
 
-    /// Those of another image of the run, which count into the same sums.
+    /// Probes for another image of the run, which count into the same sums.
     pub(super) fn of_another(&self) -> Probes {
         let increment = if self.parts.blocks > 0 { Increment::Own } else { Increment::Locked };
         let patcher = Patcher::new(self.patcher.index.clone(), self.offsets.clone(), increment);
@@ -164,20 +167,22 @@ impl Probes {
         Probes { patcher, shared, offsets: self.offsets.clone(), parts: self.parts, left }
     }
 
-    pub(crate) fn counters(&self) -> Counters {
-        Counters { shared: self.shared.clone(), offsets: self.offsets.clone(), parts: self.parts }
+    pub(crate) fn counters(&self) -> ProbeCounters {
+        ProbeCounters { shared: self.shared.clone(), offsets: self.offsets.clone(), parts: self.parts }
     }
 
-    pub(crate) fn states(&self) -> &[State] {
+    pub(crate) fn states(&self) -> &[ProbeState] {
         &self.patcher.states
     }
 
-    /// Makes room in the process, which stands behind its exec; where the mailbox lies, and the
-    /// blocks of threads if there are any.
-    pub(crate) fn install(&mut self, pid: i32) -> Result<(u64, Option<Blocks>), Error> {
+    /// Maps the memory into the process, which stands behind its exec. Returns the mailbox's
+    /// address, and the blocks of threads if there are any.
+    pub(crate) fn install(&mut self, pid: i32) -> Result<(u64, Option<CounterBlocks>), Error> {
         let mapped = mappings::ranges(pid);
         let free = |start: u64, bytes: u64| mapped.iter().all(|r| r.end <= start || r.start >= start + bytes);
         let low_bytes = self.parts.own();
+        // Choose addresses before anything is mapped: mailbox and common block below 2 GB,
+        // trampolines near the executable and below the libraries.
         let low = LOW.into_iter().find(|&at| free(at, low_bytes));
         let low = low.ok_or_else(|| Error::system("no room for counters below 2 GB of the program"))?;
         let vector = Auxiliary::of(pid);
@@ -187,6 +192,7 @@ impl Probes {
         let far = below_libraries(&mapped).filter(|&at| free(at, ZONE_BYTES));
         let far = far.filter(|at| !zones.contains(at));
         zones.extend(far);
+        // Then map everything by system calls in the process's name.
         let mut injector = Injector::new(pid)?;
         let at = injector.scratch();
         let fd = injector.hand_over(&self.shared.files(), at)?[0];
@@ -199,12 +205,14 @@ impl Probes {
         let writes = vector.abilities() & 2 != 0;
         let setting = if writes { BaseSetting::Instruction } else { BaseSetting::Call };
         let own = self.blocks(&mut injector, low_part, free, setting);
+        // The first thread needs a block at once; without one, increments are locked.
         let block = own.and_then(|_| self.owned(pid));
         let own = own.filter(|_| block.is_some());
         injector.close(fd);
         let code = zones.iter().try_for_each(|&at| {
             injector.map(trampolines(at)).map(|()| injector.keep_out_of_core(at, ZONE_BYTES))
         });
+        // The base of `gs` selects the first thread's block from its first instruction on.
         injector.finish(own.zip(block).map(|(blocks, block)| blocks.base(block)));
         shared.and(code)?;
         if own.is_none() {
@@ -222,7 +230,7 @@ impl Probes {
         low: WantedMapping,
         free: impl Fn(u64, u64) -> bool,
         setting: BaseSetting,
-    ) -> Option<Blocks> {
+    ) -> Option<CounterBlocks> {
         let bytes = self.parts.blocks * self.parts.block;
         if bytes == 0 || self.patcher.increment == Increment::Locked {
             return None;
@@ -230,7 +238,7 @@ impl Probes {
         let address = FAR.into_iter().find(|&at| free(at, bytes))?;
         injector.map(WantedMapping { address, bytes, offset: self.parts.own(), ..low }).ok()?;
         injector.keep_out_of_core(address, bytes);
-        Some(Blocks {
+        Some(CounterBlocks {
             count: self.parts.blocks as u32,
             bytes: self.parts.block as u32,
             owners: low.address + self.parts.owners(),
@@ -243,8 +251,8 @@ impl Probes {
         (self.parts.owners() + 4 * u64::from(block - 1)) as usize
     }
 
-    /// The block of a thread: the one that it has, or another. In a PID namespace a number tells
-    /// too little, as others may have it too.
+    /// The block of a thread: the one that it owns, or a new one. In a PID namespace the owner's
+    /// number is ambiguous, so the thread gets a new one.
     fn owned(&self, tid: i32) -> Option<u32> {
         if let [_, .., own] = ptrace::numbers(tid)[..] {
             return self.take(own);
@@ -255,8 +263,8 @@ impl Probes {
         own.or_else(|| self.take(tid))
     }
 
-    /// A block for a new thread: a fresh one, or one whose owner is gone, which counts on from
-    /// where it is.
+    /// A block for a new thread: one that never had an owner, or one whose owner has ended. The
+    /// counts in it stay and are counted on.
     pub(super) fn take(&self, tid: i32) -> Option<u32> {
         let found = self.fresh().or_else(|| self.inherited())?;
         self.shared.write32(self.owner(found), tid as u32);
@@ -269,6 +277,7 @@ impl Probes {
             if next > self.parts.blocks as u32 {
                 return None;
             }
+            // Newborns take numbers from the same word.
             if self.shared.exchange32(mailbox::NEXT, next, next + 1) {
                 return Some(next);
             }
@@ -278,11 +287,11 @@ impl Probes {
     fn inherited(&self) -> Option<u32> {
         let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
         if left.is_empty() {
-            // Threads note their own numbers, which in a PID namespace are others than here.
+            // Owners are noted by the numbers that threads have in their own PID namespace.
             let living = living();
             let is_left = |&block: &u32| {
                 let tid = self.shared.read32(self.owner(block));
-                // 0: its owner has not said so yet.
+                // 0: the block was taken, and its owner has not written its number yet.
                 tid != 0 && !living.contains(&(tid as i32))
             };
             *left = (1..=self.parts.blocks as u32).filter(is_left).collect();
@@ -290,7 +299,7 @@ impl Probes {
         left.pop()
     }
 
-    /// Code of `module` is about to run. What is no file has no functions to find.
+    /// Patches `module`, whose code is about to run. Only files have functions that can be found.
     pub(crate) fn module(&mut self, pid: i32, module: &Module) {
         if module.path.is_absolute() {
             self.patcher.module(pid, module);
@@ -298,7 +307,7 @@ impl Probes {
     }
 }
 
-/// Numbers of all threads that live, each as it knows itself.
+/// Numbers of all living threads, each in its own PID namespace.
 fn living() -> HashSet<i32> {
     let numbers = |folder: &Path| -> Vec<i32> {
         let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();

@@ -1,18 +1,18 @@
-//! How the program tells the host something without a tracer, and waits until it is done.
+//! The mailbox: how the program sends a request to the host without a tracer, and waits for the
+//! answer.
 //!
-//! Trampolines of their own kind: they save all registers that a function may change, write a
-//! request into shared memory, wake the host by a futex, and sleep on it until the host has
-//! answered. Four things are told ([`Knock`]). A host that is gone is waited for a minute, once,
-//! then the program goes on without it; a program that is killed while it asks is noticed by the
-//! host, and without a host by the next one that asks, after a minute too. No wait is without an
-//! end.
-//! **Leaves out** a signal handler that interrupts a request and makes one of its own: it waits for
-//! itself, for a minute.
+//! Trampolines of their own kind save all registers that a function may change, write a request
+//! ([`Knock`]) into shared memory, wake the host by a futex, and sleep on the futex until the host
+//! has answered. Every wait ends: if the host is gone, the first request waits for a minute and
+//! closes the mailbox, and the program goes on without probes for new code. If a thread is killed
+//! while it has the mailbox, the host frees the mailbox; without a host, the next request closes it
+//! after a minute. **Leaves out** a signal handler that interrupts a request and makes a request
+//! itself: it waits for the interrupted one in vain, for a minute.
 
 use crate::target::memory::Shared;
 use assembler::{Alu, Assembler, Condition, Gpr, Jump, Memory, Size};
 
-/// Bytes before the counters.
+/// Bytes of the mailbox, which lies before the counters.
 pub(super) const BYTES: usize = 4096;
 
 /// Word offsets in the mailbox.
@@ -22,45 +22,46 @@ pub(super) const TID: usize = 8;
 pub(super) const KIND: usize = 12;
 /// Seconds and nanoseconds that the program waits at most.
 const PATIENCE: usize = 16;
-/// On a machine busy enough it takes lightfoot seconds to be scheduled at all.
+/// On a very busy machine it may take seconds until lightfoot is scheduled.
 const PATIENCE_S: u64 = 60;
 /// The number of the process image that asks.
 pub(super) const IMAGE: usize = 32;
 /// The host's answer: a block of counters.
 pub(super) const ANSWER: usize = 36;
-/// The next block of counters that nobody has had.
+/// The lowest number of a block of counters that never had an owner.
 pub(super) const NEXT: usize = 40;
 /// Seconds and nanoseconds of a turn of waiting while another request has the mailbox.
 const TURN: usize = 48;
 const TURN_NS: u64 = 10_000_000;
 const TURNS_MAX: u32 = (PATIENCE_S * 1_000_000_000 / TURN_NS) as u32;
-/// Not 0: nobody answers any more. Who has waited in vain says so too.
+/// Not 0: the mailbox is closed, and no request is answered. Set by the host at its end, and by a
+/// thread that has waited in vain.
 pub(super) const CLOSED: usize = 44;
 
-/// Values of [`STATE`]; 1: somebody writes a request.
+/// Values of [`STATE`]. The value 1 means that a thread is writing a request.
 pub(super) const FREE: u32 = 0;
 pub(super) const ASKED: u32 = 2;
 pub(super) const ANSWERED: u32 = 3;
 
-/// Where a request finds `rsi`, as the code it interrupts has it.
+/// Offset of the saved `rsi` on the stack during a request.
 const SAVED_RSI: u8 = 40;
 
-/// What is told.
+/// The kinds of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Knock {
     /// Files were mapped or unmapped.
     Mapped = 1,
-    /// A thread may come that has no counters of its own.
+    /// A thread without counters of its own may be made.
     Lock = 2,
-    /// A thread needs a block of counters, and all have had an owner. The answer comes in `rsi`; 0:
-    /// there is none.
+    /// A thread needs a block of counters, and none is left that never had an owner. The answer is
+    /// the block's number in `rsi`, or 0 if there is none.
     Block = 3,
     /// The thread is about to execute another program.
     Exec = 4,
 }
 
 impl Knock {
-    /// The one with that number.
+    /// The kind with this number.
     pub(super) fn numbered(number: u32) -> Knock {
         [Knock::Mapped, Knock::Lock, Knock::Block, Knock::Exec]
             .into_iter()
@@ -69,10 +70,10 @@ impl Knock {
     }
 }
 
-/// Where a request goes, and from whom.
+/// The destination of a request, and the image that makes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct MailboxAddress {
-    /// Of the mailbox in the program; below 2 GB.
+    /// Address of the mailbox in the program; below 2 GB.
     pub(super) mailbox: u64,
     /// The image's number.
     pub(super) image: u32,
@@ -95,8 +96,9 @@ const FUTEX_WAKE: u64 = 1;
 const SAVED: [Gpr; 9] =
     [Gpr::RAX, Gpr::RCX, Gpr::RDX, Gpr::RSI, Gpr::RDI, Gpr::R8, Gpr::R9, Gpr::R10, Gpr::R11];
 
-/// Code that makes a request and waits for its answer. It can stand anywhere. Where nobody answers
-/// any more, nothing is asked. A request for a block leaves the answer in `rsi`; 0: there is none.
+/// Code that makes a request and waits for its answer. It is position-independent. If the mailbox
+/// is closed, it makes no request. A request for a block leaves the answer in `rsi`, or 0 if there
+/// is none.
 pub(super) fn knock(kind: Knock, to: MailboxAddress) -> Vec<u8> {
     let mut code = Assembler::default();
     if kind == Knock::Block {
@@ -109,6 +111,7 @@ pub(super) fn knock(kind: Knock, to: MailboxAddress) -> Vec<u8> {
     ask(&mut code, kind, to);
     let lost = until_answered(&mut code, to);
     if kind == Knock::Block {
+        // The answer replaces the saved rsi, which is restored last.
         code.mov_from(Size::Dword, Gpr::RAX, word(to, ANSWER));
         code.mov(Size::Qword, Memory::at(Gpr::RSP).plus(SAVED_RSI.into()), Gpr::RAX);
     }
@@ -138,7 +141,7 @@ fn futex(code: &mut Assembler, to: MailboxAddress, operation: u64, time: usize) 
     system_call(code, FUTEX);
 }
 
-/// Says that nobody waits any more.
+/// Closes the mailbox.
 fn close(code: &mut Assembler, to: MailboxAddress) {
     code.mov_to_immediate(Size::Dword, word(to, CLOSED), 1);
 }
@@ -156,9 +159,9 @@ fn ask(code: &mut Assembler, kind: Knock, to: MailboxAddress) {
     futex(code, to, FUTEX_WAKE, PATIENCE);
 }
 
-/// Takes the mailbox. While another request has it, the thread sleeps for a turn at a time. Who had
-/// it may have been killed, and the host with it: after [`TURNS_MAX`] turns, or when nobody answers
-/// any more, the jumps that are given back are taken.
+/// Takes the mailbox. While another request has it, the thread sleeps for a turn at a time. That
+/// request's thread may have been killed, and the host too. So after [`TURNS_MAX`] turns, or if the
+/// mailbox is closed, the code takes the jumps that are returned.
 fn until_free(code: &mut Assembler, to: MailboxAddress) -> [Jump; 2] {
     code.mov_immediate(Gpr::R8, TURNS_MAX.into());
     let again = code.here();
@@ -167,6 +170,7 @@ fn until_free(code: &mut Assembler, to: MailboxAddress) -> [Jump; 2] {
     code.lock();
     code.compare_exchange(Size::Dword, word(to, STATE), Gpr::RCX);
     let taken = code.jump_if(Condition::Equal);
+    // The exchange left the mailbox's state in eax; sleep as long as it stays the same.
     code.mov(Size::Dword, Gpr::RDX, Gpr::RAX);
     futex(code, to, FUTEX_WAIT, TURN);
     code.alu_immediate(Alu::Cmp, Size::Dword, word(to, CLOSED), 0);
@@ -181,14 +185,15 @@ fn until_free(code: &mut Assembler, to: MailboxAddress) -> [Jump; 2] {
     [closed, given_up]
 }
 
-/// Sleeps until the request is answered, or patience is at an end. Where somebody else has the
-/// mailbox meanwhile, the jump that is given back is taken.
+/// Sleeps until the request is answered or the time is up. If another request has got the mailbox
+/// meanwhile, the code takes the jump that is returned.
 fn until_answered(code: &mut Assembler, to: MailboxAddress) -> Jump {
     let again = code.here();
     code.mov_from(Size::Dword, Gpr::RAX, word(to, STATE));
     code.alu_immediate(Alu::Cmp, Size::Dword, Gpr::RAX, ANSWERED as i32);
     let answered = code.jump_if(Condition::Equal);
     code.alu_immediate(Alu::Cmp, Size::Dword, Gpr::RAX, ASKED as i32);
+    // Neither answered nor asked: the host has freed the mailbox, and another request may have it.
     let lost = code.jump_if(Condition::NotEqual);
     code.mov_immediate(Gpr::RDX, ASKED.into());
     futex(code, to, FUTEX_WAIT, PATIENCE);
@@ -206,9 +211,9 @@ pub(super) fn knock_if(numbers: &[u32], kind: Knock, to: MailboxAddress) -> Vec<
         code.alu_immediate(Alu::Cmp, Size::Dword, Gpr::RDI, number as i32);
         code.jump_if(Condition::Equal)
     };
-    let instrumenter: Vec<Jump> = numbers.iter().map(compare).collect();
+    let wanted: Vec<Jump> = numbers.iter().map(compare).collect();
     let past = code.jump();
-    instrumenter.into_iter().for_each(|jump| code.land(jump));
+    wanted.into_iter().for_each(|jump| code.land(jump));
     code.extend(&knock(kind, to));
     code.land(past);
     code.into_bytes()

@@ -2,23 +2,24 @@
 //!
 //! **What.** The first five bytes of a function become a jump to a trampoline near its module: it
 //! increments a counter, runs the instructions that stood there (`prologue`) and goes back. A
-//! function that cannot be patched safely is left alone and named with the [`Reason`] (`sweep`
-//! looks for jumps into those bytes). **Counters** lie in memory that host and program share, at a
-//! fixed low address, so that one instruction reaches them and nothing in the program needs a
-//! register; they survive whatever the program closes or unmaps elsewhere. No call is lost: each
-//! thread, and each child, has a block of counters of its own (`birth`), and where that cannot be
-//! had, increments of a common block are locked (`patch`). A reader adds the blocks up.
+//! function that cannot be patched safely is left as it is and reported with the [`ProbeRefusal`]
+//! (`sweep` looks for jumps into those bytes). **Counters** lie in memory that host and program
+//! share, at a fixed low address, so that one instruction reaches them and nothing in the program
+//! needs a register; they survive whatever the program closes or unmaps elsewhere. No call is lost:
+//! each thread, and each child, has a block of counters of its own (`birth`). If that is
+//! impossible, all threads increment a common block, with a `lock` prefix (`patch`). A reader adds
+//! the blocks up.
 //!
-//! **Without a tracer.** The program is stopped once, right after exec, and let go. Libraries that
-//! arrive later announce themselves in the dynamic linker's `_dl_debug_state`, whose probe knocks
-//! at a mailbox (`mailbox`) and waits while the host patches. The same patches run under the
-//! engine, where probes cost what they cost in a simulated machine
+//! **Without a tracer.** The program is stopped once, right after its exec, patched, and detached.
+//! When the dynamic linker loads a library later, it calls `_dl_debug_state`, whose probe sends a
+//! request through a mailbox (`mailbox`) and waits while the host patches the library. The same
+//! patches also run under the engine, which simulates what probes cost in a given machine
 //! ([`run_probed`](crate::tool::run_probed)).
 //!
-//! **Children.** A forked child keeps patches, and counts into the same sums. What a process
-//! executes instead of itself is announced in the same way, and patched behind its exec (`follow`).
-//! **Leaves out** functions that have no symbol, everything that is no entry of a function, and
-//! programs that are executed by system calls outside the C library.
+//! **Children.** A forked child keeps the patches and counts into the same sums. A process that
+//! executes another program sends a request first, and the new program is patched behind its exec
+//! (`follow`). **Leaves out** functions without a symbol, places within functions, and programs
+//! that are executed by system calls outside the C library.
 
 mod birth;
 mod caller;
@@ -34,11 +35,11 @@ mod prologue;
 mod sweep;
 mod tick;
 
-pub use install::Counters;
+pub use install::ProbeCounters;
 pub use native::{launch, Ended, Held, Running};
-pub use patch::State;
+pub use patch::ProbeState;
 pub use placement::Placement;
-pub use plan::{Finder, ModuleInfo, Plan, ProbeRequest, Reason};
+pub use plan::{Finder, ModuleInfo, ProbePlan, ProbeRefusal, ProbeRequest};
 pub use tick::{Ticks, WORDS_MAX};
 
 pub(crate) use install::{Probes, SharedProbes};

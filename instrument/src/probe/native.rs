@@ -1,15 +1,15 @@
-//! A native run: started, patched once while it is stopped, and let go.
+//! A native run: the program is started, patched while it is stopped once, and detached.
 //!
-//! Children keep counting by what they inherited; nobody follows them until they execute another
-//! program.
+//! Children inherit patches and counters and keep counting. The host attaches to a process again
+//! only when it executes another program.
 
-use super::caller::Caller;
+use super::caller::CallingThread;
 use super::follow::{follow, Followed};
 use super::image::{self, NativeImage};
-use super::install::{Counters, Probes};
+use super::install::{ProbeCounters, Probes};
 use super::mailbox::{self, Knock};
-use super::patch::{Increment, State};
-use super::plan::Plan;
+use super::patch::{Increment, ProbeState};
+use super::plan::ProbePlan;
 use crate::error::{Error, ErrorKind};
 use crate::outcome::{Command, Exit, Options};
 use crate::target::interrupt::Guard;
@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 const GLANCE: Duration = Duration::from_millis(50);
 const IN_VAIN: &str =
     "the program waited for lightfoot in vain: what it has loaded or executed since is not probed";
-/// Nobody of the run takes an answer later than this.
+/// After this time no thread of the run still waits for an answer.
 const STRANGER: Duration = Duration::from_secs(60);
 const STRANGE: &str =
     "a request for probes named no process of the run and was refused: what asked for it is not probed";
@@ -36,30 +36,30 @@ struct Native {
     images: Vec<NativeImage>,
     shared: Arc<Shared>,
     warnings: Vec<String>,
-    /// Ends that were seen while an exec was followed.
+    /// Ends of processes that were seen while an exec was followed.
     ended: Vec<(i32, Exit)>,
-    /// Who had the last answer.
+    /// The last request that was answered.
     asked: Option<AnsweredRequest>,
 }
 
 /// A request that was answered.
 #[derive(Clone, Copy)]
 struct AnsweredRequest {
-    /// The thread that asked; `None`: no thread of the run was found.
+    /// The thread that made it; `None` if no thread of the run was found.
     by: Option<i32>,
     at: Instant,
 }
 
-/// A program that is stopped right behind its exec.
+/// A program that is stopped behind its exec, before its first instruction.
 pub struct Held {
     pid: i32,
-    /// What the stops on the way have changed.
+    /// The state of SIGTRAP that the program inherits; the stops have changed it.
     traps: Option<Inherited>,
     native: Option<Native>,
     warnings: Vec<String>,
 }
 
-/// A program that runs.
+/// A program that runs natively.
 pub struct Running {
     pid: i32,
     native: Option<Arc<Mutex<Native>>>,
@@ -76,19 +76,19 @@ pub struct Ended {
     pub exit: Exit,
     /// Whether the user ended it.
     pub interrupted: bool,
-    /// What became of each counter.
-    pub states: Vec<State>,
+    /// The state of each counter.
+    pub states: Vec<ProbeState>,
     /// Why increments were locked in some program of the run, if they were.
     pub locked: Option<String>,
     /// Sentences that the user should see.
     pub warnings: Vec<String>,
 }
 
-/// Starts `command` and patches it. Everything else with the result happens on the same thread.
+/// Starts `command` and patches it. The result must be used on the thread that called this.
 ///
 /// # Errors
 /// When it cannot be started, or the system refuses to stop it once.
-pub fn launch(command: &Command, options: &Options, plan: Option<Plan>) -> Result<Held, Error> {
+pub fn launch(command: &Command, options: &Options, plan: Option<ProbePlan>) -> Result<Held, Error> {
     let path = crate::target::executable::locate(&command.program)?;
     let mut warnings = Vec::new();
     let pid = match spawn(&path, command, options)? {
@@ -119,7 +119,7 @@ impl Held {
         self.pid
     }
 
-    /// Waits until the exec is over; what the program inherits of SIGTRAP.
+    /// Waits until the exec is over; returns the state of SIGTRAP that the program inherits.
     fn reach_program(&self) -> Result<Inherited, Error> {
         let gone = || Error::new(ErrorKind::System, "the program ended before it began");
         loop {
@@ -132,6 +132,7 @@ impl Held {
             }
         }
         let traps = Inherited::of(self.pid);
+        // The exec's system call must be over before calls can be made in the program's name.
         while ptrace::step(self.pid, 0) {
             match ptrace::wait_for(self.pid) {
                 Some((_, Wait::Signal(libc::SIGTRAP))) => return Ok(traps),
@@ -142,32 +143,32 @@ impl Held {
         Err(gone())
     }
 
-    /// Ends it before it has begun.
+    /// Kills the program before its first instruction.
     pub fn kill(self) {
         ptrace::kill(self.pid, libc::SIGKILL);
         while let Ok(Some((_, Wait::Event(..) | Wait::Signal(_)))) = ptrace::wait(self.pid) {}
     }
 
     /// Counters, if there are probes.
-    pub fn counters(&self) -> Option<Counters> {
+    pub fn counters(&self) -> Option<ProbeCounters> {
         self.native.as_ref().map(|native| native.images[0].probes.counters())
     }
 
-    /// Where a counter of the common block lies in the program.
+    /// The address in the program of a counter of the common block.
     pub(super) fn address(&self, counter: usize) -> Option<u32> {
         let native = self.native.as_ref()?;
         let image = &native.images[0];
         u32::try_from(image.mailbox() + image.probes.counters().offset(counter)?).ok()
     }
 
-    /// All increments go to the common block, locked.
+    /// Makes all increments locked ones of the common block.
     pub(super) fn count_together(&mut self) {
         if let Some(native) = &mut self.native {
             native.images[0].lock(self.pid, "a handler in the program reads the counters".into());
         }
     }
 
-    /// Lets it run, without a tracer.
+    /// Detaches the program, which runs from now on without a tracer.
     pub fn release(mut self) -> Running {
         if let Some(Err(error)) = self.traps.map(|traps| traps.give_back(self.pid)) {
             self.warnings.push(format!("the program does not ignore SIGTRAP, as natively: {error}"));
@@ -190,12 +191,12 @@ impl Running {
         self.pid
     }
 
-    /// Waits for its end. Children that still run keep counting.
+    /// Waits for the program's end. Children that still run keep counting.
     ///
     /// # Errors
     /// When the program vanished.
     pub fn wait(mut self) -> Result<Ended, Error> {
-        // Stops while an exec is followed are another thread's to see.
+        // While an exec is followed, another thread waits for the stops of this process.
         ptrace::until_ended(self.pid);
         let waited = loop {
             match ptrace::wait(self.pid) {
@@ -207,7 +208,7 @@ impl Running {
         };
         self.stop.store(true, Ordering::SeqCst);
         if let Some(keeper) = self.keeper.take() {
-            // It ends by itself at its next glance.
+            // The thread ends by itself when it next looks at the flag.
             let _ = keeper.join();
         }
         let mut ended = Ended {
@@ -239,10 +240,10 @@ fn lock(native: &Mutex<Native>) -> MutexGuard<'_, Native> {
     native.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Answers the program's requests until it has ended.
+/// Answers the program's requests until the program has ended.
 fn keep(native: &Mutex<Native>, stop: &AtomicBool) {
     let shared = lock(native).shared.clone();
-    // Where this thread panics, nobody is to wait for it.
+    // If this thread panics, no request may wait for it.
     let _closing = Closing(&shared);
     while !stop.load(Ordering::SeqCst) {
         match shared.read32(mailbox::STATE) {
@@ -257,7 +258,7 @@ fn keep(native: &Mutex<Native>, stop: &AtomicBool) {
     }
 }
 
-/// Closes the mailbox where a panic ends the thread that answers.
+/// Closes the mailbox if the thread that answers panics.
 struct Closing<'s>(&'s Shared);
 
 impl Drop for Closing<'_> {
@@ -269,7 +270,7 @@ impl Drop for Closing<'_> {
     }
 }
 
-/// Who asked and was killed before it took the answer frees the mailbox no more.
+/// Frees the mailbox if the thread that made the last request was killed before it took the answer.
 fn release_for_the_dead(shared: &Shared, asked: Option<AnsweredRequest>) {
     let is_gone = asked.is_some_and(|asked| match asked.by {
         Some(tid) => !Path::new(&format!("/proc/{tid}")).exists(),
@@ -287,25 +288,26 @@ fn answer(shared: &Shared) {
 }
 
 impl Native {
-    fn new(plan: Plan, pid: i32) -> Result<Native, Error> {
+    fn new(plan: ProbePlan, pid: i32) -> Result<Native, Error> {
         let probes = Probes::new(plan, Increment::Own)?;
         let shared = probes.shared.clone();
         let image = NativeImage::new(probes, pid, 0)?;
         Ok(Native { images: vec![image], shared, warnings: Vec::new(), ended: Vec::new(), asked: None })
     }
 
-    /// Nobody answers from now on; whether somebody has waited in vain.
+    /// Closes the mailbox; returns whether a thread has waited in vain.
     fn close(&self) -> bool {
         let in_vain = !self.shared.exchange32(mailbox::CLOSED, 0, 1);
         answer(&self.shared);
         in_vain
     }
 
-    /// Does what the program asks for, as far as a thread of the run can be found that asks.
+    /// Answers a request, if the thread that made it can be found and belongs to the run.
     fn answer(&mut self, over: &AtomicBool) {
         let word = |offset| self.shared.read32(offset);
         let (pid, tid) = (word(mailbox::PID) as i32, word(mailbox::TID) as i32);
         let knock = Knock::numbered(word(mailbox::KIND));
+        // The program may have written any number: it is bounded, and the thread is searched for.
         let number = (word(mailbox::IMAGE) as usize).min(self.images.len() - 1);
         let caller = self.images[number].mark().find(pid, tid);
         self.asked = Some(AnsweredRequest { by: caller.map(|caller| caller.tid), at: Instant::now() });
@@ -315,22 +317,23 @@ impl Native {
         }
     }
 
-    /// A request that comes from no process of the run: nobody is attached, nothing is patched.
+    /// Refuses a request from no process of the run: the host attaches to no process and patches
+    /// none.
     fn refuse(&mut self, knock: Knock) {
         if !self.warnings.iter().any(|said| said == STRANGE) {
             self.warnings.push(STRANGE.into());
         }
         if knock == Knock::Block {
-            // Without an owner that could be seen to end, it is nobody else's ever after.
+            // A block without an owner that could be seen to end is never given out again.
             let block = self.images[0].probes.take(0).unwrap_or(0);
             self.shared.write32(mailbox::ANSWER, block);
         }
         answer(&self.shared);
     }
 
-    fn answer_to(&mut self, caller: Caller, knock: Knock, number: usize, over: &AtomicBool) {
+    fn answer_to(&mut self, caller: CallingThread, knock: Knock, number: usize, over: &AtomicBool) {
         let image = &mut self.images[number];
-        let Caller { pid, tid } = caller;
+        let CallingThread { pid, tid } = caller;
         match knock {
             Knock::Mapped => image.look(pid),
             Knock::Lock => image
@@ -342,17 +345,17 @@ impl Native {
                 }
                 self.shared.write32(mailbox::ANSWER, block.unwrap_or(0));
             }
-            // Answered on the way: by now others may ask.
+            // `follow` answers this request itself, at the right moment.
             Knock::Exec => return self.executes(caller, number, over),
         }
         answer(&self.shared);
     }
 
-    /// The thread is about to execute a program.
-    fn executes(&mut self, caller: Caller, number: usize, over: &AtomicBool) {
+    /// Follows a thread that is about to execute a program, and patches that program.
+    fn executes(&mut self, caller: CallingThread, number: usize, over: &AtomicBool) {
         let shared = self.shared.clone();
         let image = &self.images[number];
-        // Its number may have become another's since it asked.
+        // The thread's number may belong to another thread by now.
         let asks = |rip| image.is_trampoline(rip) && image.mark().is_on(caller.pid);
         match follow(caller.tid, asks, || over.load(Ordering::SeqCst), || answer(&shared)) {
             Followed::Remains => {}
@@ -363,19 +366,20 @@ impl Native {
                     Ok(image) => self.images.push(image),
                     Err(error) => self.warnings.push(image::unprobed(pid, &error)),
                 }
-                // Where it cannot be given back, the process is about to end.
+                // This fails only if the process is about to end.
                 let _ = traps.give_back(pid);
                 ptrace::detach(pid, 0);
             }
         }
     }
 
-    /// By counter: what could not be counted somewhere is not known.
-    fn states(&self) -> Vec<State> {
-        let rank = |state: &State| match state {
-            State::Absent => 0,
-            State::Patched => 1,
-            State::Refused(_) => 2,
+    /// The state of each counter over all images: a function that could not be patched in one image
+    /// is refused as a whole.
+    fn states(&self) -> Vec<ProbeState> {
+        let rank = |state: &ProbeState| match state {
+            ProbeState::Absent => 0,
+            ProbeState::Patched => 1,
+            ProbeState::Refused(_) => 2,
         };
         let mut all = self.images[0].probes.states().to_vec();
         for image in &self.images[1..] {

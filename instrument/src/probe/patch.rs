@@ -1,15 +1,15 @@
-//! Writes jumps over entries, and the trampolines they lead to.
+//! Writes jumps over the entries of functions, and the trampolines that they lead to.
 //!
 //! Trampolines are filled in order into two zones, near the executable and near the libraries;
 //! `/proc/PID/mem` writes where the program may only read. A module is patched before any of its
 //! code runs: at exec, or when the dynamic linker has mapped it and has not called it. A module
-//! that was unmapped and mapped again lost its jumps; looking at one entry tells. An increment of a
-//! block of the thread's own becomes a locked one of the common block by two bytes, its prefixes,
-//! one after the other: each of the three instructions that threads may meet meanwhile counts
-//! exactly.
+//! that was unmapped and mapped again has lost its jumps, which one look at an entry shows. An
+//! increment of a thread's own block is turned into a locked increment of the common block by
+//! replacing its two prefixes, one byte after the other. Threads may run meanwhile: each of the
+//! three instructions that they may find counts exactly.
 
 use super::birth::Births;
-use super::plan::{Finder, ModuleInfo, Reason};
+use super::plan::{Finder, ModuleInfo, ProbeRefusal};
 use super::prologue::{jump, Prologue, PATCH_BYTES, READ_BYTES};
 use super::sweep::Sweep;
 use crate::profile::Module;
@@ -21,29 +21,29 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// An operand-size prefix, which means nothing beside REX.W, and `lock`.
+/// The first prefix of an increment: operand size, which has no effect beside REX.W, or `lock`.
 const IDLE: u8 = 0x66;
 const LOCK: u8 = 0xf0;
-/// `gs`, and `ds`, which means nothing in 64-bit code.
+/// The second prefix: `gs`, or `ds`, which has no effect in 64-bit code.
 const OWN_BLOCK: u8 = 0x65;
 const COMMON_BLOCK: u8 = 0x3e;
-/// Modules whose facts are kept, of programs that are executed again and again.
+/// The most modules whose facts are kept, for programs that are executed again and again.
 const SHELF_MAX: usize = 512;
 /// Trampolines begin at multiples of this.
 const ALIGN: u64 = 16;
-/// More than any takes.
+/// An upper bound of a trampoline's length.
 const TRAMPOLINE_BYTES_MAX: u64 = 2048;
 
-/// What became of a counter.
+/// The state of a counter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum State {
+pub enum ProbeState {
     /// Its function's module was never seen.
     #[default]
     Absent,
-    /// It counts.
+    /// Its function is patched and counts.
     Patched,
-    /// It cannot.
-    Refused(Reason),
+    /// Its function cannot be patched.
+    Refused(ProbeRefusal),
 }
 
 /// A stretch of the target's memory for trampolines.
@@ -54,23 +54,23 @@ pub(super) struct TrampolineZone {
     pub(super) end: u64,
 }
 
-/// How increments are made.
+/// The kind of increments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Increment {
-    /// In a block that is the thread's own.
+    /// In the thread's own block.
     Own,
     /// In the common block, by any number of threads.
     Locked,
 }
 
-/// What is known of a module where it lies.
+/// Facts about a module at its address; found once for all images of a run.
 pub(super) struct ModuleFacts {
     pub(super) known: ModuleInfo,
     pub(super) births: OnceLock<Births>,
     sweep: OnceLock<Sweep>,
 }
 
-/// Facts of all images of a run, and who finds them.
+/// The facts about all modules of a run, and the finder.
 pub(super) struct ModuleIndex {
     finder: Box<dyn Finder>,
     facts: HashMap<(PathBuf, u64), Arc<ModuleFacts>>,
@@ -95,7 +95,7 @@ impl ModuleIndex {
     }
 }
 
-/// Between the images of a run.
+/// The index, shared by the images of a run.
 pub(super) type SharedIndex = Arc<Mutex<ModuleIndex>>;
 
 /// All patches of one process image.
@@ -105,17 +105,17 @@ pub(super) struct Patcher {
     base: u64,
     offsets: Arc<[u32]>,
     zones: Vec<TrampolineZone>,
-    pub(super) states: Vec<State>,
+    pub(super) states: Vec<ProbeState>,
     pub(super) increment: Increment,
     /// First bytes of the increments of own blocks.
     prefixes: Vec<u64>,
-    /// By module, an entry that was patched.
+    /// By module, one entry that was patched, if any.
     patched: HashMap<(PathBuf, u64), Option<u64>>,
 }
 
 impl Patcher {
     pub(super) fn new(index: SharedIndex, offsets: Arc<[u32]>, increment: Increment) -> Patcher {
-        let states = vec![State::Absent; offsets.len()];
+        let states = vec![ProbeState::Absent; offsets.len()];
         let (zones, prefixes, patched) = (Vec::new(), Vec::new(), HashMap::new());
         Patcher { index, base: 0, offsets, zones, states, increment, prefixes, patched }
     }
@@ -125,7 +125,7 @@ impl Patcher {
         self.zones.iter().any(|zone| (zone.start..zone.next).contains(&address))
     }
 
-    /// A new address space, with counters at `base`: nothing is patched yet.
+    /// Begins a new address space with counters at `base`.
     pub(super) fn begin(&mut self, base: u64, zones: Vec<TrampolineZone>) {
         (self.base, self.zones) = (base, zones);
         self.prefixes.clear();
@@ -137,12 +137,12 @@ impl Patcher {
         self.index.lock().unwrap_or_else(PoisonError::into_inner).finder.entry(module, name)
     }
 
-    /// What is known of `module`.
+    /// The facts about `module`.
     pub(super) fn facts(&mut self, module: &Module) -> Arc<ModuleFacts> {
         self.index.lock().unwrap_or_else(PoisonError::into_inner).facts(module)
     }
 
-    /// Patches what is wanted of `module`, unless it is patched already.
+    /// Patches the wanted functions of `module`, unless it is patched already.
     pub(super) fn module(&mut self, pid: i32, module: &Module) {
         let facts = self.facts(module);
         let wanted = &facts.known.wanted;
@@ -155,20 +155,20 @@ impl Patcher {
             Ok(memory) => self.functions(pid, &memory, module, &facts),
             Err(error) => {
                 let why = error.to_string();
-                wanted.iter().for_each(|w| self.refuse(w.counter, Reason::NotWritable(why.clone())));
+                wanted.iter().for_each(|w| self.refuse(w.counter, ProbeRefusal::NotWritable(why.clone())));
                 None
             }
         };
         self.patched.insert(key, first);
     }
 
-    /// Patches the functions of one module; an entry that was.
+    /// Patches the functions of one module; returns an entry that was patched.
     fn functions(&mut self, pid: i32, memory: &File, module: &Module, facts: &ModuleFacts) -> Option<u64> {
         let known = &facts.known;
         let mut code = vec![0; (module.end - module.start) as usize];
         let got = memory::read_target(pid, module.start, &mut code);
         code.truncate(got);
-        // Functions of one address share a probe: the first counter has it.
+        // Functions at one address share a probe, which increments the first one's counter.
         let wanted: BTreeMap<u64, usize> = known.wanted.iter().rev().map(|w| (w.entry, w.counter)).collect();
         let entries: Vec<u64> = wanted.keys().copied().collect();
         let sweep = facts.sweep.get_or_init(|| sweep(&code, module, known, &entries));
@@ -181,7 +181,7 @@ impl Patcher {
                     if self.increment == Increment::Own {
                         self.prefixes.push(trampoline);
                     }
-                    self.states[counter] = State::Patched;
+                    self.states[counter] = ProbeState::Patched;
                     first = Some(entry);
                 }
                 Err(reason) => self.refuse(counter, reason),
@@ -190,11 +190,11 @@ impl Patcher {
         first
     }
 
-    fn refuse(&mut self, counter: usize, reason: Reason) {
-        self.states[counter] = State::Refused(reason);
+    fn refuse(&mut self, counter: usize, reason: ProbeRefusal) {
+        self.states[counter] = ProbeState::Refused(reason);
     }
 
-    /// Writes one probe; where its trampoline is.
+    /// Writes one probe; returns the address of its trampoline.
     #[allow(
         clippy::too_many_arguments,
         reason = "one function in the middle of a module, and what is done there"
@@ -208,17 +208,19 @@ impl Patcher {
         sweep: &Sweep,
         entry: u64,
         before: &[u8],
-    ) -> Result<u64, Reason> {
+    ) -> Result<u64, ProbeRefusal> {
+        // An entry outside the module's mapped code cannot be patched.
         let at = entry.checked_sub(module.start).map_or(usize::MAX, |at| at as usize);
-        let bytes = code.get(at..).filter(|bytes| bytes.len() >= PATCH_BYTES).ok_or(Reason::OutOfReach)?;
+        let bytes =
+            code.get(at..).filter(|bytes| bytes.len() >= PATCH_BYTES).ok_or(ProbeRefusal::OutOfReach)?;
         let mut head = bytes[..bytes.len().min(READ_BYTES)].to_vec();
         head.resize(READ_BYTES, 0);
         let prologue = Prologue::read(&head, entry, room(known, module, entry))?;
         if let Some(&from) = sweep.inside.get(&entry) {
-            return Err(Reason::JumpInside(from));
+            return Err(ProbeRefusal::JumpInside(from));
         }
         if sweep.indirect.contains(&entry) && !prologue.runs_once {
-            return Err(Reason::IndirectJump);
+            return Err(ProbeRefusal::IndirectJump);
         }
         self.redirect(memory, entry, before, &prologue)
     }
@@ -230,31 +232,33 @@ impl Patcher {
         entry: u64,
         before: &[u8],
         prologue: &Prologue,
-    ) -> Result<u64, Reason> {
+    ) -> Result<u64, ProbeRefusal> {
         let zone = self
             .zones
             .iter_mut()
             .filter(|zone| zone.end - zone.next > TRAMPOLINE_BYTES_MAX)
             .min_by_key(|zone| zone.start.abs_diff(entry));
-        let zone = zone.ok_or(Reason::OutOfReach)?;
+        let zone = zone.ok_or(ProbeRefusal::OutOfReach)?;
         let trampoline = zone.next;
         let mut out = before.to_vec();
         prologue.emit(&mut out, trampoline)?;
         let mut there = Vec::new();
         jump(&mut there, entry, trampoline)?;
-        let failed = |error: std::io::Error| Reason::NotWritable(error.to_string());
+        let failed = |error: std::io::Error| ProbeRefusal::NotWritable(error.to_string());
+        // The trampoline first: the jump must never lead to unwritten memory.
         memory.write_all_at(&out, trampoline).map_err(failed)?;
         memory.write_all_at(&there, entry).map_err(failed)?;
         zone.next += (out.len() as u64).next_multiple_of(ALIGN);
         Ok(trampoline)
     }
 
-    /// Increments of process `pid` are locked from now on, and new ones of the image.
+    /// Turns all increments of process `pid` into locked ones, and makes later ones of the image
+    /// locked.
     pub(super) fn lock(&mut self, pid: i32) {
         self.increment = Increment::Locked;
         if let Ok(memory) = open(pid) {
             for &prefix in &self.prefixes {
-                // A process that is gone counts no more.
+                // This fails if the process has ended, and then it counts no more.
                 let _ = memory.write_all_at(&[LOCK], prefix);
                 let _ = memory.write_all_at(&[COMMON_BLOCK], prefix + 1);
             }
@@ -275,12 +279,13 @@ fn is_jump(pid: i32, entry: u64) -> bool {
 /// Bytes from `entry` to the next function or section, or to the module's end. Between sections
 /// there is padding.
 fn room(known: &ModuleInfo, module: &Module, entry: u64) -> u64 {
+    // The nearest of: the next function, the next section, the module's end.
     let next = known.starts.get(known.starts.partition_point(|&start| start <= entry)).copied();
     let sections = known.text.iter().map(|text| text.start).filter(|&start| start > entry);
     sections.chain(next).min().unwrap_or(module.end) - entry
 }
 
-/// Looks at each section of code.
+/// Sweeps each section of code.
 fn sweep(code: &[u8], module: &Module, known: &ModuleInfo, entries: &[u64]) -> Sweep {
     let mut all = Sweep::default();
     let end = module.start + code.len() as u64;

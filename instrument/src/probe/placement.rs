@@ -1,4 +1,4 @@
-//! Where counters lie: as decisive for what they disturb as their number.
+//! Where counters lie, which matters for their disturbance as much as their number does.
 //!
 //! Offsets from the start of the counters' memory, which begins at a page. Source: Mytkowicz et al.
 //! 2007 on interactions that depend on more than the number of metrics; our own measurements of
@@ -16,7 +16,7 @@ pub enum Placement {
     Packed,
     /// One per 64-byte line.
     Line,
-    /// One per page, all at its beginning: in one set of a cache.
+    /// One at the beginning of each page, so that all share one set of a cache.
     Page,
     /// At random, decided by this seed, in room for a line each (64 KiB at least).
     Seed(u64),

@@ -1,11 +1,12 @@
-//! What is to be probed, who knows the program's functions, and why one is left alone.
+//! The request: which functions to probe, who knows the program's functions, and the reasons for
+//! which a function cannot be probed.
 
 use super::placement::Placement;
 use crate::profile::Module;
 use std::fmt;
 use std::ops::Range;
 
-/// A function that is to count.
+/// A function that shall count its calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProbeRequest {
     /// Its entry in the running program.
@@ -14,71 +15,72 @@ pub struct ProbeRequest {
     pub counter: usize,
 }
 
-/// What is known of a module.
+/// The functions of a module.
 #[derive(Clone, Debug, Default)]
 pub struct ModuleInfo {
-    /// Functions that are to count.
+    /// Functions that shall count.
     pub wanted: Vec<ProbeRequest>,
     /// Entries of all functions, sorted.
     pub starts: Vec<u64>,
-    /// Code; what lies between is data.
+    /// Ranges of code; between them there may be data.
     pub text: Vec<Range<u64>>,
 }
 
-/// Knows the program's functions. The engine reads no symbol tables; whoever can read them lends it
-/// this.
+/// Knows the program's functions. The engine reads no symbol tables, so the caller provides this.
 pub trait Finder: Send {
-    /// What is known of `module`, in addresses of the running program.
+    /// The functions of `module`, in addresses of the running program.
     fn known(&mut self, module: &Module) -> ModuleInfo;
     /// The entry of an exported function of `module`.
     fn entry(&mut self, module: &Module, name: &str) -> Option<u64>;
 }
 
-/// What is to be probed, and how.
-pub struct Plan {
-    /// Who knows the functions.
+/// Which functions to probe, and where their counters lie.
+pub struct ProbePlan {
+    /// Finds the functions of a module.
     pub finder: Box<dyn Finder>,
     /// Number of counters.
     pub counters: usize,
-    /// Where they lie.
+    /// Where the counters lie.
     pub placement: Placement,
 }
 
 /// Why a function is not probed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reason {
+pub enum ProbeRefusal {
     /// It has this many bytes, and a jump needs five.
     TooShort(u64),
     /// The branch at this address leads behind its first byte, into what the jump would overwrite.
     JumpInside(u64),
-    /// It has an indirect jump, which might lead there.
+    /// It has an indirect jump, which might lead into the overwritten bytes.
     IndirectJump,
     /// The instruction at this address cannot run elsewhere.
     Unmovable(u64, String),
     /// There is no valid instruction at this address.
     Undecodable(u64),
-    /// Something that it needs is farther away than 2 GB from any free memory.
+    /// A target of the moved instructions is more than 2 GB away from any free memory.
     OutOfReach,
     /// Its memory cannot be written.
     NotWritable(String),
 }
 
-impl fmt::Display for Reason {
+impl fmt::Display for ProbeRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Reason::TooShort(bytes) => {
+            ProbeRefusal::TooShort(bytes) => {
                 write!(f, "too short: {bytes} bytes before the next function, a jump needs 5")
             }
-            Reason::JumpInside(from) => write!(f, "the branch at {from:#x} leads into its first five bytes"),
-            Reason::IndirectJump => {
+            ProbeRefusal::JumpInside(from) => {
+                write!(f, "the branch at {from:#x} leads into its first five bytes")
+            }
+            ProbeRefusal::IndirectJump => {
                 f.write_str("an indirect jump of its own might lead into its first five bytes")
             }
-            Reason::Unmovable(at, name) => {
+            ProbeRefusal::Unmovable(at, name) => {
                 write!(f, "the instruction {name} at {at:#x} cannot run elsewhere")
             }
-            Reason::Undecodable(at) => write!(f, "there is no valid instruction at {at:#x}"),
-            Reason::OutOfReach => f.write_str("no free memory within 2 GB of it"),
-            Reason::NotWritable(why) => write!(f, "its memory cannot be written ({why})"),
+            ProbeRefusal::Undecodable(at) => write!(f, "there is no valid instruction at {at:#x}"),
+            ProbeRefusal::OutOfReach => f.write_str("no free memory within 2 GB of it"),
+            ProbeRefusal::NotWritable(why) => write!(f, "its memory cannot be written ({why})"),
         }
     }
 }

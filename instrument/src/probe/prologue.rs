@@ -1,15 +1,15 @@
-//! The first instructions of a function, and how they run elsewhere.
+//! The first instructions of a function, moved to another address.
 //!
 //! **What.** A probe overwrites five bytes with a jump; the instructions that stood there move into
 //! a trampoline behind the counter. Most are copied byte for byte; operands and branches relative
 //! to `rip` get new displacements; a call pushes the address that the program expects and jumps, so
 //! that return addresses, and with them backtraces and exceptions, are those of an unprobed run.
-//! **What cannot move is refused with the reason**: nothing is patched that might behave
-//! differently. Flags are dead at the entry of a function by the System V ABI, and so is nothing
-//! else: the counter touches memory and flags only. **Leaves out** code whose entry other code
-//! reads as data.
+//! **A function whose instructions cannot move is refused with the reason**, so no patched function
+//! behaves differently. By the System V ABI only flags are dead at the entry of a function, and the
+//! counter changes nothing but memory and flags. **Leaves out** code whose entry other code reads
+//! as data.
 
-use super::plan::Reason;
+use super::plan::ProbeRefusal;
 use assembler::{Assembler, Condition, Gpr, Memory, Size};
 use iced_x86::{Code, ConditionCode, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, Register};
 
@@ -21,33 +21,35 @@ pub(super) const READ_BYTES: usize = 64;
 
 /// One instruction, ready to move.
 #[derive(Clone, Debug)]
-enum Piece {
-    /// Anywhere as it is.
+enum MovedInstruction {
+    /// It runs anywhere as it is.
     Plain(Vec<u8>),
-    /// With a displacement at this place, relative to its end, that shall reach this address.
+    /// It has a displacement at this offset, relative to its end, that shall reach this address.
     Relative(Vec<u8>, usize, u64),
-    /// A jump to there.
+    /// A jump to this address.
     Jump(u64),
-    /// A conditional jump (by its condition's number) to there.
+    /// A conditional jump (by its condition's number) to this address.
     Conditional(u8, u64),
-    /// A call of the function there, which returns to the second address.
+    /// A call of the function at the first address, which returns to the second.
     Call(u64, u64),
 }
 
-/// What moves out of the way of a jump.
+/// The instructions that make room for a jump.
 #[derive(Clone, Debug)]
 pub(super) struct Prologue {
-    pieces: Vec<Piece>,
-    /// Where the program goes on, if what moved falls through.
+    pieces: Vec<MovedInstruction>,
+    /// Where the program goes on, if the last moved instruction falls through.
     back: Option<u64>,
-    /// No jump of the function can lead to an instruction below the jump's end other than the
-    /// first: there is none, or the stack grows behind it, which happens once in an activation.
+    /// Whether no jump of the function can lead into the overwritten bytes behind the first
+    /// instruction: either they hold no other instruction, or the stack grows behind it, which
+    /// happens once in an activation.
     pub(super) runs_once: bool,
 }
 
 impl Prologue {
-    /// Reads what stands at `entry`; `code` starts there, and `room` bytes belong to the function.
-    pub(super) fn read(code: &[u8], entry: u64, room: u64) -> Result<Prologue, Reason> {
+    /// Reads the instructions at `entry`; `code` starts there, and `room` bytes belong to the
+    /// function.
+    pub(super) fn read(code: &[u8], entry: u64, room: u64) -> Result<Prologue, ProbeRefusal> {
         let mut decoder = Decoder::with_ip(64, code, entry, DecoderOptions::NONE);
         let (mut pieces, mut inner) = (Vec::new(), None);
         let mut moved = 0;
@@ -55,8 +57,9 @@ impl Prologue {
         while moved < PATCH_BYTES && !ends {
             let i = decoder.decode();
             if i.is_invalid() {
-                return Err(Reason::Undecodable(i.ip()));
+                return Err(ProbeRefusal::Undecodable(i.ip()));
             }
+            // An instruction behind the first one lies within the bytes that are overwritten.
             inner = (moved > 0).then_some(moved);
             let bytes = &code[moved..moved + i.len()];
             let displacement = decoder.get_constant_offsets(&i).displacement_offset();
@@ -64,10 +67,10 @@ impl Prologue {
             moved += i.len();
             ends = ends_here(&i);
         }
-        // A function that ends sooner may be followed by padding, which nobody runs.
+        // Behind a shorter function there may be padding, which is never executed.
         let padded = moved >= PATCH_BYTES || code[moved..].iter().take(PATCH_BYTES - moved).all(is_padding);
         if room < PATCH_BYTES as u64 || !padded || (moved as u64 > room) {
-            return Err(Reason::TooShort(room.min(moved as u64)));
+            return Err(ProbeRefusal::TooShort(room.min(moved as u64)));
         }
         let end = entry + moved as u64;
         let prologue = Prologue {
@@ -75,10 +78,11 @@ impl Prologue {
             back: (!ends).then_some(end),
             runs_once: inner.is_none_or(|at| grows(&code[at..], entry + at as u64)),
         };
+        // A moved branch back into these bytes would land in the middle of the jump.
         let overwritten = entry + 1..entry + PATCH_BYTES as u64;
         let into = prologue.targets().any(|target| overwritten.contains(&target));
         if into {
-            return Err(Reason::JumpInside(entry));
+            return Err(ProbeRefusal::JumpInside(entry));
         }
         Ok(prologue)
     }
@@ -91,32 +95,32 @@ impl Prologue {
 
     fn targets(&self) -> impl Iterator<Item = u64> + '_ {
         self.pieces.iter().filter_map(|piece| match piece {
-            Piece::Jump(to) | Piece::Conditional(_, to) => Some(*to),
+            MovedInstruction::Jump(to) | MovedInstruction::Conditional(_, to) => Some(*to),
             _ => None,
         })
     }
 
-    /// Appends the moved instructions to `out`, which starts at address `start`, and the way back.
-    pub(super) fn emit(&self, out: &mut Vec<u8>, start: u64) -> Result<(), Reason> {
+    /// Appends the moved instructions to `out`, which starts at address `start`, and the jump back.
+    pub(super) fn emit(&self, out: &mut Vec<u8>, start: u64) -> Result<(), ProbeRefusal> {
         for piece in &self.pieces {
             match piece {
-                Piece::Plain(bytes) => out.extend_from_slice(bytes),
-                Piece::Relative(bytes, at, to) => {
+                MovedInstruction::Plain(bytes) => out.extend_from_slice(bytes),
+                MovedInstruction::Relative(bytes, at, to) => {
                     let from = out.len();
                     out.extend_from_slice(bytes);
                     let reach = relative(start + out.len() as u64, *to)?;
                     out[from + at..from + at + 4].copy_from_slice(&reach.to_le_bytes());
                 }
-                Piece::Jump(to) => jump(out, start, *to)?,
-                Piece::Conditional(condition, to) => {
+                MovedInstruction::Jump(to) => jump(out, start, *to)?,
+                MovedInstruction::Conditional(condition, to) => {
                     let mut code = Assembler::default();
                     let jump = code.jump_if(Condition::numbered(*condition));
                     let end = start + (out.len() + code.len()) as u64;
                     code.set_dword(jump.displacement(), relative(end, *to)?);
                     out.extend_from_slice(code.bytes());
                 }
-                Piece::Call(to, returns) => {
-                    // What is pushed is extended by its sign: the upper half is written again.
+                MovedInstruction::Call(to, returns) => {
+                    // `push` extends its constant by the sign, so the upper half is written again.
                     let mut code = Assembler::default();
                     code.push_immediate(*returns as i32);
                     let upper = Memory::at(Gpr::RSP).plus(4);
@@ -131,7 +135,7 @@ impl Prologue {
 }
 
 /// `jmp to`, appended to code that starts at `start`.
-pub(super) fn jump(out: &mut Vec<u8>, start: u64, to: u64) -> Result<(), Reason> {
+pub(super) fn jump(out: &mut Vec<u8>, start: u64, to: u64) -> Result<(), ProbeRefusal> {
     let reach = relative(start + out.len() as u64 + PATCH_BYTES as u64, to)?;
     let mut code = Assembler::default();
     code.jump_by(reach);
@@ -139,37 +143,38 @@ pub(super) fn jump(out: &mut Vec<u8>, start: u64, to: u64) -> Result<(), Reason>
     Ok(())
 }
 
-fn relative(from: u64, to: u64) -> Result<i32, Reason> {
-    i32::try_from(to.wrapping_sub(from) as i64).map_err(|_| Reason::OutOfReach)
+fn relative(from: u64, to: u64) -> Result<i32, ProbeRefusal> {
+    i32::try_from(to.wrapping_sub(from) as i64).map_err(|_| ProbeRefusal::OutOfReach)
 }
 
-fn piece(i: &Instruction, bytes: &[u8], displacement: usize) -> Result<Piece, Reason> {
-    let unmovable = || Reason::Unmovable(i.ip(), format!("{:?}", i.mnemonic()).to_lowercase());
+fn piece(i: &Instruction, bytes: &[u8], displacement: usize) -> Result<MovedInstruction, ProbeRefusal> {
+    let unmovable = || ProbeRefusal::Unmovable(i.ip(), format!("{:?}", i.mnemonic()).to_lowercase());
     if i.is_ip_rel_memory_operand() {
+        // A moved call would push an address in the trampoline.
         if i.flow_control() == FlowControl::IndirectCall {
             return Err(unmovable());
         }
-        return Ok(Piece::Relative(bytes.to_vec(), displacement, i.ip_rel_memory_address()));
+        return Ok(MovedInstruction::Relative(bytes.to_vec(), displacement, i.ip_rel_memory_address()));
     }
     match i.flow_control() {
         FlowControl::Next | FlowControl::Return | FlowControl::IndirectBranch | FlowControl::Exception => {}
         FlowControl::UnconditionalBranch if i.is_jmp_short_or_near() => {
-            return Ok(Piece::Jump(i.near_branch_target()))
+            return Ok(MovedInstruction::Jump(i.near_branch_target()))
         }
         FlowControl::ConditionalBranch if i.is_jcc_short_or_near() => {
             let condition = i.condition_code() as u8 - ConditionCode::o as u8;
-            return Ok(Piece::Conditional(condition, i.near_branch_target()));
+            return Ok(MovedInstruction::Conditional(condition, i.near_branch_target()));
         }
         FlowControl::Call if i.code() == Code::Call_rel32_64 => {
-            return Ok(Piece::Call(i.near_branch_target(), i.next_ip()));
+            return Ok(MovedInstruction::Call(i.near_branch_target(), i.next_ip()));
         }
         FlowControl::Call if i.code() == Code::Syscall => {}
         _ => return Err(unmovable()),
     }
-    Ok(Piece::Plain(bytes.to_vec()))
+    Ok(MovedInstruction::Plain(bytes.to_vec()))
 }
 
-/// Nothing behind it runs in its turn.
+/// Whether control never falls through this instruction.
 fn ends_here(i: &Instruction) -> bool {
     matches!(
         i.flow_control(),
@@ -180,7 +185,7 @@ fn ends_here(i: &Instruction) -> bool {
     ) || i.code() == Code::Call_rel32_64
 }
 
-/// Whether what runs from `at` on makes the stack grow before it branches.
+/// Whether the code from `at` on makes the stack grow before it branches.
 fn grows(code: &[u8], at: u64) -> bool {
     for i in &mut Decoder::with_ip(64, code, at, DecoderOptions::NONE) {
         let sub = i.mnemonic() == Mnemonic::Sub && i.op0_register() == Register::RSP;
@@ -206,7 +211,7 @@ mod tests {
     const ENTRY: u64 = 0x40_1000;
     const ELSEWHERE: u64 = 0x5000_0000;
 
-    fn read(code: &[u8]) -> Result<Prologue, Reason> {
+    fn read(code: &[u8]) -> Result<Prologue, ProbeRefusal> {
         let mut padded = code.to_vec();
         padded.resize(READ_BYTES, 0x90);
         Prologue::read(&padded, ENTRY, 64)
@@ -247,19 +252,19 @@ mod tests {
     fn a_short_function_needs_padding() {
         assert_eq!(moved(&[0xc3]).len(), 1);
         let short = Prologue::read(&[[0xc3; 1].as_slice(), &[0x55; 31]].concat(), ENTRY, 64);
-        assert_eq!(short.unwrap_err(), Reason::TooShort(1));
+        assert_eq!(short.unwrap_err(), ProbeRefusal::TooShort(1));
         let crowded = Prologue::read(&[0x90; 32], ENTRY, 3);
-        assert_eq!(crowded.unwrap_err(), Reason::TooShort(3));
+        assert_eq!(crowded.unwrap_err(), ProbeRefusal::TooShort(3));
     }
 
     #[test]
     fn what_cannot_move_is_refused_by_name() {
         assert!(
-            matches!(read(&[0xff, 0xd0, 0x90, 0x90, 0x90]), Err(Reason::Unmovable(_, name)) if name == "call")
+            matches!(read(&[0xff, 0xd0, 0x90, 0x90, 0x90]), Err(ProbeRefusal::Unmovable(_, name)) if name == "call")
         );
-        assert!(matches!(read(&[0xe3, 0x10, 0x90, 0x90, 0x90]), Err(Reason::Unmovable(..))));
-        assert!(matches!(read(&[0x06; 5]), Err(Reason::Undecodable(_))));
-        assert_eq!(read(&[0xff, 0xc8, 0x75, 0xfe, 0x90]).unwrap_err(), Reason::JumpInside(ENTRY));
+        assert!(matches!(read(&[0xe3, 0x10, 0x90, 0x90, 0x90]), Err(ProbeRefusal::Unmovable(..))));
+        assert!(matches!(read(&[0x06; 5]), Err(ProbeRefusal::Undecodable(_))));
+        assert_eq!(read(&[0xff, 0xc8, 0x75, 0xfe, 0x90]).unwrap_err(), ProbeRefusal::JumpInside(ENTRY));
     }
 
     #[test]
@@ -273,6 +278,6 @@ mod tests {
     #[test]
     fn out_of_reach_is_said() {
         let prologue = read(&[0x55, 0x48, 0x89, 0xe5, 0x90]).unwrap();
-        assert_eq!(prologue.emit(&mut Vec::new(), 1 << 40), Err(Reason::OutOfReach));
+        assert_eq!(prologue.emit(&mut Vec::new(), 1 << 40), Err(ProbeRefusal::OutOfReach));
     }
 }

@@ -1,31 +1,33 @@
-//! Who jumps into the first bytes of a function: all direct branches of a module, in one pass over
-//! its code.
+//! Finds branches into the first bytes of functions, in one pass over a module's code.
 //!
 //! Code is decoded from each known start to the next, so that data between functions cannot put the
-//! decoder out of step for long. An indirect jump may lead anywhere in its own function; whether
-//! that matters is the caller's question. **Leaves out** branches in other modules: those go to
-//! entries.
+//! decoder out of step for long. An indirect jump may lead anywhere in its own function, so such
+//! functions are reported too, and the caller decides. **Leaves out** branches from other modules,
+//! which lead to entries only.
 
 use super::prologue::PATCH_BYTES;
 use iced_x86::{Decoder, DecoderOptions, FlowControl};
 use std::collections::{HashMap, HashSet};
 
-/// What was found about entries.
+/// The result of the pass, by entry.
 #[derive(Debug, Default)]
 pub(super) struct Sweep {
-    /// By entry, a branch's address that leads behind it and below the jump's end.
+    /// By entry, the address of a branch that leads into the bytes that the probe's jump
+    /// overwrites, except the first.
     pub(super) inside: HashMap<u64, u64>,
     /// Entries of functions with an indirect jump.
     pub(super) indirect: HashSet<u64>,
 }
 
 impl Sweep {
-    /// Looks at `code`, which lies at `start`; `starts` and `entries` are sorted, and `entries` are
-    /// what matters.
+    /// Sweeps `code`, which lies at `start`. `starts` are all functions and `entries` those to be
+    /// probed, both sorted.
     pub(super) fn new(code: &[u8], start: u64, starts: &[u64], entries: &[u64]) -> Sweep {
         let mut sweep = Sweep::default();
         let end = start + code.len() as u64;
         let within = starts.iter().copied().filter(|at| (start..end).contains(at));
+        // Decode from each known start to the next, so that the decoder is in step again at each
+        // function.
         let bounds: Vec<u64> = std::iter::once(start).chain(within).chain([end]).collect();
         for pair in bounds.windows(2).filter(|pair| pair[0] < pair[1]) {
             let piece = &code[(pair[0] - start) as usize..(pair[1] - start) as usize];
@@ -48,6 +50,7 @@ impl Sweep {
     }
 
     fn branch(&mut self, from: u64, to: u64, entries: &[u64]) {
+        // Only the entry just below the target can have it among its first bytes.
         let after = entries.partition_point(|&entry| entry < to);
         if let Some(&entry) = after.checked_sub(1).and_then(|n| entries.get(n)) {
             if to - entry < PATCH_BYTES as u64 {

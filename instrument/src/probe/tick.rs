@@ -3,14 +3,14 @@
 //!
 //! **What.** While the program is stopped behind its exec, system calls in its name open a file,
 //! set a handler and start a timer; then it runs without a tracer. At each tick one of its threads
-//! stops whatever it does, runs some twenty instructions and four system calls on its own stack,
-//! and appends a *tick* to the file: times, the group of kernel counters that it inherited, the
-//! words that probes increment. **Why.** It is what people do in a process, and the disturbing twin
-//! of a collector outside: system calls are interrupted, stack and caches are used, a thread loses
-//! time. **This way.** A POSIX timer, unlike the paper's `setitimer`, ends with the program's exec,
-//! where its signal would kill the next program. The handler keeps everything on the stack, because
-//! two threads may be in it at once. **Leaves out** children, which inherit no timer. Source:
-//! Mytkowicz et al. 2007, section 3.1.
+//! is interrupted, runs some twenty instructions and four system calls on its own stack, and
+//! appends a *tick* to the file: times, the group of kernel counters that the program inherited,
+//! the words that probes increment. **Why.** Profilers inside a process work like this, and it
+//! disturbs the program more than a collector outside: system calls are interrupted, stack and
+//! caches are used, a thread loses time. **Why this way.** A POSIX timer, unlike the paper's
+//! `setitimer`, ends with the program's exec; a later signal would kill the next program. The
+//! handler keeps everything on the stack, because two threads may be in it at once. **Leaves out**
+//! children, which inherit no timer. Source: Mytkowicz et al. 2007, section 3.1.
 
 use super::mailbox::system_call;
 use super::native::Held;
@@ -21,20 +21,20 @@ use crate::target::memory;
 use crate::target::ptrace;
 use assembler::{Alu, Assembler, Gpr, Memory, Size};
 
-/// The last real-time signal: programs hardly use it.
+/// The last real-time signal, which programs hardly use.
 const SIGNAL: u64 = 64;
-/// Where the handler may lie: a page of code, a page of data.
+/// Addresses at which the handler may lie: a page of code and a page of data.
 const AT: [u64; 4] = [0x5f00_0000, 0x4f00_0000, 0x2f00_0000, 0x1f00_0000];
 const PAGE_BYTES: u64 = 4096;
-/// In the page of data: two sums, then room for arguments.
+/// Offset in the page of data of the room for arguments; two sums lie before it.
 const ARGUMENTS: u64 = 64;
 /// Descriptors of a program seldom reach this.
 const FD_MIN: u64 = 600;
-/// Descriptors that are moved out of the program's way.
+/// Number of descriptors that are moved to high numbers.
 const FDS_MOVED: u64 = 2;
 /// Bytes of a tick before the group: the layout is that of `measure`'s collector of ticks.
 const HEAD_BYTES: u32 = 64;
-/// The most that fits the stack of a handler.
+/// The most counters that fit the stack of a handler.
 pub const WORDS_MAX: usize = 128;
 
 const F_DUPFD_CLOEXEC: u64 = 1030;
@@ -45,25 +45,25 @@ const SA_ONSTACK: u64 = 0x0800_0000;
 const SA_RESTART: u64 = 0x1000_0000;
 const CLOCK_MONOTONIC: u64 = 1;
 
-/// What a handler does.
+/// What a handler records, and how often.
 #[derive(Clone, Copy, Debug)]
 pub struct Ticks<'a> {
-    /// Between two of them; at least 1.
+    /// Time between two ticks; at least 1.
     pub interval_ns: u64,
     /// A descriptor that the program has inherited: a group of counters, moved out of its way and
     /// hidden from its children.
     pub group: i32,
     /// Bytes that a read of the group gives.
     pub group_bytes: u32,
-    /// Counters of probes, by number, at most [`WORDS_MAX`].
+    /// Numbers of the probes' counters to record, at most [`WORDS_MAX`].
     pub words: &'a [usize],
     /// A descriptor of this process: the file that ticks are appended to.
     pub output: i32,
 }
 
 impl Held {
-    /// Starts the timer. The handler reads the common block of counters, so that increments are
-    /// locked.
+    /// Starts the timer. The handler reads only the common block of counters, so all increments
+    /// become locked ones of that block.
     ///
     /// # Errors
     /// When the program's memory or the system's limits leave no room.
@@ -102,6 +102,7 @@ impl Timer {
         let flags = private | libc::MAP_FIXED_NOREPLACE | libc::MAP_NORESERVE;
         let (address, bytes, protection) = (self.at, 2 * PAGE_BYTES, read | write);
         self.injector.map(WantedMapping { address, bytes, protection, flags, fd: u64::MAX, offset: 0 })?;
+        // The program opens the host's file by the host's descriptor.
         let path = format!("/proc/{}/fd/{}\0", ptrace::own_pid(), ticks.output);
         let path = self.argument(path.as_bytes());
         let flags = (libc::O_WRONLY | libc::O_APPEND | libc::O_CLOEXEC) as u64;
@@ -110,7 +111,8 @@ impl Timer {
             self.call("open the file of ticks", libc::SYS_openat, [AT_FDCWD, path, flags, 0, 0, 0])?;
         let output = self.out_of_the_way(output);
         let group = self.out_of_the_way(ticks.group as u64);
-        let code = handler(&Shape {
+        // The code is complete before its page becomes executable.
+        let code = handler(&HandlerInputs {
             sums: (self.at + PAGE_BYTES) as u32,
             group: group as u32,
             group_bytes: ticks.group_bytes,
@@ -137,7 +139,7 @@ impl Timer {
         self.call("start a timer", libc::SYS_timer_settime, [id, 0, times, 0, 0, 0]).map(drop)
     }
 
-    /// Puts bytes where a system call can read them.
+    /// Writes bytes into the page of data, where a system call can read them.
     fn argument(&self, bytes: &[u8]) -> u64 {
         let at = self.at + PAGE_BYTES + ARGUMENTS;
         memory::write_target(self.pid, at, bytes);
@@ -152,8 +154,7 @@ impl Timer {
         })
     }
 
-    /// The descriptor under a high number, which no exec inherits: the highest ones where the limit
-    /// is low.
+    /// Moves a descriptor to a high number, near the limit if that is low, and closes it on exec.
     fn out_of_the_way(&mut self, fd: u64) -> u64 {
         let lowest = FD_MIN.min(self.descriptors_max().saturating_sub(FDS_MOVED));
         let high = self.injector.call(libc::SYS_fcntl, [fd, F_DUPFD_CLOEXEC, lowest, 0, 0, 0]);
@@ -166,7 +167,7 @@ impl Timer {
         }
     }
 
-    /// How many descriptors the program may have.
+    /// The limit of the program's descriptors.
     fn descriptors_max(&mut self) -> u64 {
         let at = self.argument(&[0; 16]);
         let mut soft = [0; 8];
@@ -184,9 +185,9 @@ fn words_of(words: &[u64]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_ne_bytes()).collect()
 }
 
-/// What the handler's code contains.
-struct Shape<'a> {
-    /// Two words: seconds and nanoseconds that handlers have taken.
+/// The constants in the handler's code.
+struct HandlerInputs<'a> {
+    /// Address of two words: the seconds and nanoseconds that handlers have taken.
     sums: u32,
     group: u32,
     group_bytes: u32,
@@ -200,14 +201,14 @@ const WRITE: u64 = 1;
 const SIGRETURN: u64 = 15;
 const CLOCK_GETTIME: u64 = 228;
 
-/// Where a tick's words stand on the handler's stack: the times before and after, overruns, what
-/// `read` gave, and both sums.
+/// Offsets of a tick's words on the handler's stack: the times before and after, overruns, the
+/// result of `read`, and both sums.
 const BEFORE: i32 = 0;
 const AFTER: i32 = 16;
 const OVERRUNS: i32 = 32;
 const READ_BYTES: i32 = 40;
 const SUMS: i32 = 48;
-/// Where `siginfo_t` has a timer's overruns.
+/// Offset of a timer's overruns in `siginfo_t`.
 const SI_OVERRUN: i32 = 20;
 
 /// Returns from a handler.
@@ -221,14 +222,15 @@ fn on_stack(bytes: i32) -> Memory {
     Memory::at(Gpr::RSP).plus(bytes)
 }
 
-/// Code of a handler that may run in several threads at once. Registers are the kernel's to
-/// restore.
-fn handler(shape: &Shape<'_>) -> Vec<u8> {
+/// The code of a handler that may run in several threads at once. It saves no registers, because
+/// the kernel restores them.
+fn handler(shape: &HandlerInputs<'_>) -> Vec<u8> {
     let bytes = HEAD_BYTES + shape.group_bytes + 8 * shape.words.len() as u32;
     let mut code = Assembler::default();
     code.alu_immediate(Alu::Sub, Size::Qword, Gpr::RSP, bytes as i32);
     code.mov_from(Size::Dword, Gpr::RAX, Memory::at(Gpr::RSI).plus(SI_OVERRUN));
     code.mov(Size::Qword, on_stack(OVERRUNS), Gpr::RAX);
+    // The tick: time, the group's counts, the words; then one write appends all of it.
     clock(&mut code, BEFORE);
     code.mov_immediate(Gpr::RDI, shape.group.into());
     code.lea(Size::Qword, Gpr::RSI, on_stack(HEAD_BYTES as i32));
@@ -241,6 +243,8 @@ fn handler(shape: &Shape<'_>) -> Vec<u8> {
     code.mov_immediate(Gpr::RDX, bytes.into());
     system_call(&mut code, WRITE);
     clock(&mut code, AFTER);
+    // The handler's own time is added to the sums, atomically, since another thread may be here
+    // too.
     for word in [0, 8] {
         code.mov_from(Size::Qword, Gpr::RAX, on_stack(AFTER + word));
         code.alu_from(Alu::Sub, Size::Qword, Gpr::RAX, on_stack(BEFORE + word));
@@ -253,7 +257,7 @@ fn handler(shape: &Shape<'_>) -> Vec<u8> {
 }
 
 /// Copies both sums and the words behind the group's counts.
-fn copy_words(code: &mut Assembler, shape: &Shape<'_>) {
+fn copy_words(code: &mut Assembler, shape: &HandlerInputs<'_>) {
     let first = (HEAD_BYTES + shape.group_bytes) as i32;
     let sums = [(shape.sums, SUMS), (shape.sums + 8, SUMS + 8)];
     let words = shape.words.iter().zip(0..).map(|(&word, n)| (word, first + 8 * n));
@@ -278,7 +282,8 @@ mod tests {
     #[test]
     fn the_handler_is_whole_and_leaves_the_stack_as_it_was() {
         let words = [0x5000_1000, 0x5000_1008];
-        let shape = Shape { sums: 0x5f00_1000, group: 600, group_bytes: 48, output: 601, words: &words };
+        let shape =
+            HandlerInputs { sums: 0x5f00_1000, group: 600, group_bytes: 48, output: 601, words: &words };
         let code = [handler(&shape), restorer()].concat();
         let all: Vec<_> = Decoder::with_ip(64, &code, 0, DecoderOptions::NONE).iter().collect();
         assert!(all.iter().all(|i| !i.is_invalid()));

@@ -25,15 +25,15 @@ use event::BLOCK_INSTRUCTIONS_MAX;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, Mnemonic};
 use libc::user_regs_struct;
 use operands::Modelled;
-use state::{Extended, General, Layout, State};
+use state::{ExtendedRegisters, GeneralRegisters, RegisterState, XsaveLayout};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::io;
-use trace::{Stop, Tracee};
+use trace::{Tracee, WaitStatus};
 
 /// What became of an attempt at an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
+pub enum StepEnding {
     /// It retired; counted.
     Retired,
     /// One iteration of a repeated string instruction, and more to come.
@@ -44,7 +44,7 @@ pub enum Ending {
 
 /// One attempt at one instruction (or at one iteration of a repeated one).
 #[derive(Debug)]
-pub struct Step<'a> {
+pub struct SingleStep<'a> {
     /// Address of the instruction.
     pub ip: u64,
     /// The instruction.
@@ -59,10 +59,10 @@ pub struct Step<'a> {
     /// What it touched, in order.
     pub references: &'a [Reference],
     /// How it ended.
-    pub ending: Ending,
+    pub ending: StepEnding,
 }
 
-impl Step<'_> {
+impl SingleStep<'_> {
     /// First bytes of the instruction lines that the instruction's bytes touch, ascending; none
     /// while a repetition goes on.
     pub fn lines(&self, line_bytes: u64) -> impl Iterator<Item = u64> {
@@ -74,7 +74,7 @@ impl Step<'_> {
 
 /// What a whole run amounted to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Outcome {
+pub struct RunTotals {
     /// How the program ended.
     pub exit: Exit,
     /// Instructions retired; a repeated string instruction counts once.
@@ -91,26 +91,26 @@ pub struct Outcome {
 
 /// A program that could not be run, or was lost on the way.
 #[derive(Debug)]
-pub struct Error {
+pub struct TraceError {
     doing: &'static str,
     source: io::Error,
 }
 
-impl fmt::Display for Error {
+impl fmt::Display for TraceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "cannot {}: {}", self.doing, self.source)
     }
 }
 
-impl std::error::Error for Error {
+impl std::error::Error for TraceError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         Some(&self.source)
     }
 }
 
 /// Says what was being done when a system call failed.
-fn while_doing(doing: &'static str) -> impl Fn(io::Error) -> Error {
-    move |source| Error { doing, source }
+fn while_doing(doing: &'static str) -> impl Fn(io::Error) -> TraceError {
+    move |source| TraceError { doing, source }
 }
 
 /// Runs `command` to its end and shows every step to `observe`.
@@ -118,19 +118,19 @@ fn while_doing(doing: &'static str) -> impl Fn(io::Error) -> Error {
 /// # Errors
 /// When the program cannot be started (not found, not executable, ptrace or `personality` refused)
 /// or a ptrace request fails.
-pub fn run(command: &Command, observe: &mut dyn FnMut(&Step<'_>)) -> Result<Outcome, Error> {
+pub fn run(command: &Command, observe: &mut dyn FnMut(&SingleStep<'_>)) -> Result<RunTotals, TraceError> {
     let tracee = Tracee::launch(command).map_err(while_doing("start the program"))?;
-    Walk::new(tracee, observe).finish()
+    SteppedRun::new(tracee, observe).finish()
 }
 
 /// Runs `command` and also says how often each instruction address retired.
 ///
 /// # Errors
 /// As [`run`].
-pub fn histogram(command: &Command) -> Result<(Outcome, BTreeMap<u64, u64>), Error> {
+pub fn histogram(command: &Command) -> Result<(RunTotals, BTreeMap<u64, u64>), TraceError> {
     let mut counts = BTreeMap::new();
     let outcome = run(command, &mut |step| {
-        if step.ending == Ending::Retired {
+        if step.ending == StepEnding::Retired {
             *counts.entry(step.ip).or_insert(0) += 1;
         }
     })?;
@@ -139,26 +139,26 @@ pub fn histogram(command: &Command) -> Result<(Outcome, BTreeMap<u64, u64>), Err
 
 /// The stopped program as the operand decoder sees it: vector registers are fetched when first
 /// asked for.
-struct Stopped<'a> {
+struct StoppedProgram<'a> {
     tracee: &'a Tracee,
-    general: General,
-    extended: &'a mut Extended,
+    general: GeneralRegisters,
+    extended: &'a mut ExtendedRegisters,
     fetched: Fetched,
 }
 
-/// Whether the vector registers in [`Stopped`] are those of this stop.
+/// Whether the vector registers in [`StoppedProgram`] are those of this stop.
 #[derive(PartialEq)]
 enum Fetched {
     Yes,
     No,
 }
 
-impl State for Stopped<'_> {
-    fn general(&self) -> &General {
+impl RegisterState for StoppedProgram<'_> {
+    fn general(&self) -> &GeneralRegisters {
         &self.general
     }
 
-    fn extended(&mut self) -> &Extended {
+    fn extended(&mut self) -> &ExtendedRegisters {
         if self.fetched == Fetched::No {
             self.extended.image = self.tracee.extended().unwrap_or_default();
             self.fetched = Fetched::Yes;
@@ -186,7 +186,7 @@ struct Attempt {
 
 /// What the last stop said about the attempt.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Verdict {
+enum StopVerdict {
     Retired,
     Faulted,
     /// A signal came first; if no handler takes it, the block goes on.
@@ -196,14 +196,14 @@ enum Verdict {
 }
 
 /// One walk through a program.
-struct Walk<'a> {
+struct SteppedRun<'a> {
     tracee: Tracee,
-    observe: &'a mut dyn FnMut(&Step<'_>),
+    observe: &'a mut dyn FnMut(&SingleStep<'_>),
     decoded: HashMap<u64, ([u8; 15], Instruction)>,
     factory: InstructionInfoFactory,
-    extended: Extended,
+    extended: ExtendedRegisters,
     references: Vec<Reference>,
-    outcome: Outcome,
+    outcome: RunTotals,
     /// Signal to deliver with the next step.
     signal: i32,
     /// Instructions attempted in the current block; 0 when the next one starts a block.
@@ -212,15 +212,16 @@ struct Walk<'a> {
     repeating: Option<u64>,
 }
 
-impl<'a> Walk<'a> {
-    fn new(tracee: Tracee, observe: &'a mut dyn FnMut(&Step<'_>)) -> Walk<'a> {
-        let outcome = Outcome { exit: Exit::Code(0), instructions: 0, repeats: 0, blocks: 0, unmodelled: 0 };
-        Walk {
+impl<'a> SteppedRun<'a> {
+    fn new(tracee: Tracee, observe: &'a mut dyn FnMut(&SingleStep<'_>)) -> SteppedRun<'a> {
+        let outcome =
+            RunTotals { exit: Exit::Code(0), instructions: 0, repeats: 0, blocks: 0, unmodelled: 0 };
+        SteppedRun {
             tracee,
             observe,
             decoded: HashMap::new(),
             factory: InstructionInfoFactory::new(),
-            extended: Extended { image: Vec::new(), layout: Layout::host() },
+            extended: ExtendedRegisters { image: Vec::new(), layout: XsaveLayout::host() },
             references: Vec::new(),
             outcome,
             signal: 0,
@@ -229,7 +230,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn finish(mut self) -> Result<Outcome, Error> {
+    fn finish(mut self) -> Result<RunTotals, TraceError> {
         loop {
             let registers = self.tracee.registers().map_err(while_doing("read registers"))?;
             let attempt = self.attempt(&registers);
@@ -237,10 +238,10 @@ impl<'a> Walk<'a> {
             let stop = self.tracee.step(self.signal).map_err(while_doing("step the program"))?;
             let injected = std::mem::replace(&mut self.signal, 0);
             match stop {
-                Stop::Exited(code) => return Ok(self.end(&attempt, injected, Exit::Code(code))),
-                Stop::Killed(signal) => return Ok(self.end(&attempt, injected, Exit::Signal(signal))),
-                Stop::Exec => self.after_exec(&attempt)?,
-                Stop::Signal(signal) => self.after_stop(&attempt, injected, signal)?,
+                WaitStatus::Exited(code) => return Ok(self.end(&attempt, injected, Exit::Code(code))),
+                WaitStatus::Killed(signal) => return Ok(self.end(&attempt, injected, Exit::Signal(signal))),
+                WaitStatus::Exec => self.after_exec(&attempt)?,
+                WaitStatus::Signal(signal) => self.after_stop(&attempt, injected, signal)?,
             }
         }
     }
@@ -252,9 +253,9 @@ impl<'a> Walk<'a> {
         self.references.clear();
         let mut modelled = Modelled::Exactly;
         if let Some(instruction) = &instruction {
-            let mut state = Stopped {
+            let mut state = StoppedProgram {
                 tracee: &self.tracee,
-                general: General::new(registers),
+                general: GeneralRegisters::new(registers),
                 extended: &mut self.extended,
                 fetched: Fetched::No,
             };
@@ -283,7 +284,7 @@ impl<'a> Walk<'a> {
 
     /// A registered rseq area would make the kernel restart code behind the engine's back, so
     /// neither twin lets one exist: an invalid system call number answers ENOSYS by itself.
-    fn refuse_rseq(&mut self, attempt: &Attempt, mut registers: user_regs_struct) -> Result<(), Error> {
+    fn refuse_rseq(&mut self, attempt: &Attempt, mut registers: user_regs_struct) -> Result<(), TraceError> {
         if attempt.mnemonic() == Some(Mnemonic::Syscall) && attempt.rax == libc::SYS_rseq as u64 {
             registers.rax = u64::MAX;
             self.tracee.set_registers(&registers).map_err(while_doing("refuse rseq"))?;
@@ -292,7 +293,7 @@ impl<'a> Walk<'a> {
     }
 
     /// The program's last instruction: it retired if it asked for the end itself.
-    fn end(mut self, attempt: &Attempt, injected: i32, exit: Exit) -> Outcome {
+    fn end(mut self, attempt: &Attempt, injected: i32, exit: Exit) -> RunTotals {
         if injected == 0 && attempt.is_system_call() {
             self.retire(attempt);
         }
@@ -302,7 +303,7 @@ impl<'a> Walk<'a> {
 
     /// The system call that made another program of this one has retired; its way out of the kernel
     /// is still a step, which executes nothing.
-    fn after_exec(&mut self, attempt: &Attempt) -> Result<(), Error> {
+    fn after_exec(&mut self, attempt: &Attempt) -> Result<(), TraceError> {
         self.retire(attempt);
         self.decoded.clear();
         let entry = self.tracee.registers().map_err(while_doing("read registers"))?.rip;
@@ -314,54 +315,54 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    fn after_stop(&mut self, attempt: &Attempt, injected: i32, signal: i32) -> Result<(), Error> {
+    fn after_stop(&mut self, attempt: &Attempt, injected: i32, signal: i32) -> Result<(), TraceError> {
         let plain = signal == libc::SIGTRAP && injected == 0 && !attempt.may_trap_itself();
-        let (verdict, deliver) = if plain { (Verdict::Retired, 0) } else { self.judge(attempt, signal)? };
+        let (verdict, deliver) = if plain { (StopVerdict::Retired, 0) } else { self.judge(attempt, signal)? };
         self.signal = deliver;
         match verdict {
-            Verdict::Retired => self.retired(attempt)?,
-            Verdict::Faulted => {
-                self.emit(attempt, Ending::Faulted);
+            StopVerdict::Retired => self.retired(attempt)?,
+            StopVerdict::Faulted => {
+                self.emit(attempt, StepEnding::Faulted);
                 self.in_block = 0;
             }
-            Verdict::NotAttempted => {}
-            Verdict::Diverted => self.in_block = 0,
+            StopVerdict::NotAttempted => {}
+            StopVerdict::Diverted => self.in_block = 0,
         }
         Ok(())
     }
 
     /// Tells a completed step from a fault, from a signal that came before the instruction, and
     /// from the entry of a handler.
-    fn judge(&self, attempt: &Attempt, signal: i32) -> Result<(Verdict, i32), Error> {
+    fn judge(&self, attempt: &Attempt, signal: i32) -> Result<(StopVerdict, i32), TraceError> {
         /// `si_code` of the stop that the kernel makes on a handler's first instruction.
         const HANDLER_ENTERED: i32 = libc::SIGTRAP;
         let Some(code) = self.tracee.signal_code() else {
-            return Ok((Verdict::NotAttempted, 0)); // a group stop: ptrace(2) lets the tracer go on
+            return Ok((StopVerdict::NotAttempted, 0)); // a group stop: ptrace(2) lets the tracer go on
         };
         let synchronous = code > 0;
-        let moved = || -> Result<bool, Error> {
+        let moved = || -> Result<bool, TraceError> {
             Ok(self.tracee.registers().map_err(while_doing("read registers"))?.rip != attempt.ip)
         };
         Ok(match signal {
-            libc::SIGTRAP if code == HANDLER_ENTERED => (Verdict::Diverted, 0),
-            libc::SIGTRAP if synchronous && !attempt.is_breakpoint() => (Verdict::Retired, 0),
-            libc::SIGTRAP if synchronous => (Verdict::Retired, signal),
+            libc::SIGTRAP if code == HANDLER_ENTERED => (StopVerdict::Diverted, 0),
+            libc::SIGTRAP if synchronous && !attempt.is_breakpoint() => (StopVerdict::Retired, 0),
+            libc::SIGTRAP if synchronous => (StopVerdict::Retired, signal),
             libc::SIGSEGV | libc::SIGBUS | libc::SIGFPE | libc::SIGILL if synchronous => {
-                (Verdict::Faulted, signal)
+                (StopVerdict::Faulted, signal)
             }
-            _ if moved()? => (Verdict::Retired, signal),
-            _ => (Verdict::NotAttempted, signal),
+            _ if moved()? => (StopVerdict::Retired, signal),
+            _ => (StopVerdict::NotAttempted, signal),
         })
     }
 
     /// A completed step, which for a repeated string instruction may be one iteration of many.
-    fn retired(&mut self, attempt: &Attempt) -> Result<(), Error> {
+    fn retired(&mut self, attempt: &Attempt) -> Result<(), TraceError> {
         let Some(instruction) = &attempt.instruction else { return Ok(()) };
         if operands::repeats(instruction) {
             let now = self.tracee.registers().map_err(while_doing("read registers"))?.rip;
             if now == attempt.ip {
                 self.outcome.repeats += 1;
-                self.emit(attempt, Ending::Iterated);
+                self.emit(attempt, StepEnding::Iterated);
                 self.repeating = Some(attempt.ip);
                 return Ok(());
             }
@@ -373,7 +374,7 @@ impl<'a> Walk<'a> {
 
     /// Counts the instruction and closes the block where it ends one.
     fn retire(&mut self, attempt: &Attempt) {
-        self.emit(attempt, Ending::Retired);
+        self.emit(attempt, StepEnding::Retired);
         self.outcome.instructions += 1;
         let flow = attempt.instruction.map_or(FlowControl::Next, |i| i.flow_control());
         if flow != FlowControl::Next || self.in_block == BLOCK_INSTRUCTIONS_MAX {
@@ -383,7 +384,7 @@ impl<'a> Walk<'a> {
 
     /// The trap flag that makes us see each step is in what `pushf` stores and in what `syscall`
     /// leaves in r11.
-    fn hide_trap_flag(&mut self, attempt: &Attempt) -> Result<(), Error> {
+    fn hide_trap_flag(&mut self, attempt: &Attempt) -> Result<(), TraceError> {
         const TRAP_FLAG: u64 = 0x100;
         match attempt.mnemonic() {
             Some(Mnemonic::Pushf | Mnemonic::Pushfq) => {
@@ -401,15 +402,15 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn emit(&mut self, attempt: &Attempt, ending: Ending) {
+    fn emit(&mut self, attempt: &Attempt, ending: StepEnding) {
         let Some(instruction) = &attempt.instruction else { return };
         let continues = self.repeating.take() == Some(attempt.ip) && self.in_block != 0;
         let starts_block = self.in_block == 0;
         self.in_block += usize::from(!continues);
         self.outcome.blocks += u64::from(starts_block);
         self.outcome.unmodelled +=
-            u64::from(attempt.modelled == Modelled::Incompletely && ending == Ending::Retired);
-        (self.observe)(&Step {
+            u64::from(attempt.modelled == Modelled::Incompletely && ending == StepEnding::Retired);
+        (self.observe)(&SingleStep {
             ip: attempt.ip,
             instruction,
             index: self.outcome.instructions,

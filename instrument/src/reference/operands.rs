@@ -8,7 +8,7 @@
 //! sections.
 
 use super::record::Reference;
-use super::state::State;
+use super::state::RegisterState;
 use super::vector;
 use event::Access;
 use iced_x86::{
@@ -28,7 +28,7 @@ pub(super) enum Modelled {
 pub(super) fn references(
     instruction: &Instruction,
     factory: &mut InstructionInfoFactory,
-    state: &mut impl State,
+    state: &mut impl RegisterState,
     out: &mut Vec<Reference>,
 ) -> Modelled {
     if is_hint(instruction.mnemonic()) {
@@ -65,7 +65,7 @@ pub(super) fn address_of(
     instruction: &Instruction,
     operand: u32,
     element: usize,
-    state: &mut impl State,
+    state: &mut impl RegisterState,
 ) -> u64 {
     instruction
         .virtual_address(operand, element, |register, element, size| match register.is_vector_register() {
@@ -104,7 +104,7 @@ fn is_hint(mnemonic: Mnemonic) -> bool {
 }
 
 /// One iteration of a string instruction; none when a repeat count is 0.
-fn string(instruction: &Instruction, state: &mut impl State, out: &mut Vec<Reference>) {
+fn string(instruction: &Instruction, state: &mut impl RegisterState, out: &mut Vec<Reference>) {
     if repeats(instruction) && count_register(instruction, state) == 0 {
         return;
     }
@@ -127,7 +127,7 @@ pub(super) fn repeats(instruction: &Instruction) -> bool {
     instruction.is_string_instruction() && (instruction.has_rep_prefix() || instruction.has_repne_prefix())
 }
 
-fn count_register(instruction: &Instruction, state: &impl State) -> u64 {
+fn count_register(instruction: &Instruction, state: &impl RegisterState) -> u64 {
     let narrow = (0..instruction.op_count())
         .any(|o| matches!(instruction.op_kind(o), OpKind::MemorySegESI | OpKind::MemoryESEDI));
     let register = if narrow { Register::ECX } else { Register::RCX };
@@ -151,7 +151,7 @@ fn has_bit_string(instruction: &Instruction) -> bool {
         && instruction.op1_kind() == OpKind::Register
 }
 
-fn bit_string(instruction: &Instruction, state: &mut impl State, out: &mut Vec<Reference>) {
+fn bit_string(instruction: &Instruction, state: &mut impl RegisterState, out: &mut Vec<Reference>) {
     let size_bytes = instruction.op1_register().size() as u32;
     let raw = state.general().value(instruction.op1_register()).expect("a general register has a value");
     let bit = match size_bytes {
@@ -171,7 +171,7 @@ fn is_state_area(mnemonic: Mnemonic) -> bool {
 }
 
 /// XSAVE areas: from their start to the end of the last component that edx:eax and XCR0 request.
-fn state_area(instruction: &Instruction, state: &mut impl State, out: &mut Vec<Reference>) {
+fn state_area(instruction: &Instruction, state: &mut impl RegisterState, out: &mut Vec<Reference>) {
     use Mnemonic::*;
     let address = address_of(instruction, 0, 0, state);
     let [eax, _, edx, ..] = state.general().numbered;
@@ -193,7 +193,7 @@ fn state_area(instruction: &Instruction, state: &mut impl State, out: &mut Vec<R
 fn plain(
     instruction: &Instruction,
     factory: &mut InstructionInfoFactory,
-    state: &mut impl State,
+    state: &mut impl RegisterState,
     out: &mut Vec<Reference>,
 ) -> Modelled {
     let mut modelled = Modelled::Exactly;

@@ -24,16 +24,16 @@ const TILE_CONFIG: usize = 17;
 
 /// The registers that integer code can name, and the two segment bases.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct General {
+pub(super) struct GeneralRegisters {
     /// In the order of the encoding: rax, rcx, rdx, rbx, rsp, rbp, rsi, rdi, r8 … r15.
     pub(super) numbered: [u64; 16],
     pub(super) fs_base: u64,
     pub(super) gs_base: u64,
 }
 
-impl General {
-    pub(super) fn new(r: &user_regs_struct) -> General {
-        General {
+impl GeneralRegisters {
+    pub(super) fn new(r: &user_regs_struct) -> GeneralRegisters {
+        GeneralRegisters {
             numbered: [
                 r.rax, r.rcx, r.rdx, r.rbx, r.rsp, r.rbp, r.rsi, r.rdi, r.r8, r.r9, r.r10, r.r11, r.r12,
                 r.r13, r.r14, r.r15,
@@ -65,23 +65,23 @@ impl General {
 }
 
 /// A stopped program as the operand decoder sees it.
-pub(super) trait State {
+pub(super) trait RegisterState {
     /// Integer registers.
-    fn general(&self) -> &General;
+    fn general(&self) -> &GeneralRegisters;
     /// All other registers.
-    fn extended(&mut self) -> &Extended;
+    fn extended(&mut self) -> &ExtendedRegisters;
     /// Eight bytes of the program's memory, 0 where there is none.
     fn word(&self, address: u64) -> u64;
 }
 
-/// Every register that is not in [`General`], as an XSAVE image in the standard format.
+/// Every register that is not in [`GeneralRegisters`], as an XSAVE image in the standard format.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Extended {
+pub(super) struct ExtendedRegisters {
     pub(super) image: Vec<u8>,
-    pub(super) layout: Layout,
+    pub(super) layout: XsaveLayout,
 }
 
-impl Extended {
+impl ExtendedRegisters {
     /// `N` bytes at an offset of the image, zeros beyond its end.
     fn bytes<const N: usize>(&self, offset: usize) -> [u8; N] {
         let mut out = [0; N];
@@ -144,14 +144,14 @@ pub(super) struct Component {
 
 /// The layout of XSAVE areas on this processor.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Layout {
+pub(super) struct XsaveLayout {
     pub(super) components: [Component; 32],
 }
 
-impl Layout {
+impl XsaveLayout {
     /// Asks the processor.
-    pub(super) fn host() -> Layout {
-        let mut layout = Layout::default();
+    pub(super) fn host() -> XsaveLayout {
+        let mut layout = XsaveLayout::default();
         for (number, component) in layout.components.iter_mut().enumerate().skip(XMM + 1) {
             let (size, offset, flags) = trace::xsave_leaf(number as u32);
             *component = Component { offset: offset as usize, size: size as usize, aligned: flags & 2 != 0 };

@@ -5,8 +5,8 @@
 //! judged in `tests/agree.rs`.
 
 use super::operands::{self, Modelled};
-use super::state::{Component, Extended, General, Layout, State};
-use super::{Ending, Reference, Step};
+use super::state::{Component, ExtendedRegisters, GeneralRegisters, RegisterState, XsaveLayout};
+use super::{Reference, SingleStep, StepEnding};
 use event::Access::{self, Load, Prefetch, Store};
 use iced_x86::{Decoder, DecoderOptions, InstructionInfoFactory};
 
@@ -21,17 +21,17 @@ const RDI: usize = 7;
 /// Registers made up for a test; memory reads as `memory` everywhere.
 #[derive(Default)]
 struct Fake {
-    general: General,
-    extended: Extended,
+    general: GeneralRegisters,
+    extended: ExtendedRegisters,
     memory: u64,
 }
 
-impl State for Fake {
-    fn general(&self) -> &General {
+impl RegisterState for Fake {
+    fn general(&self) -> &GeneralRegisters {
         &self.general
     }
 
-    fn extended(&mut self) -> &Extended {
+    fn extended(&mut self) -> &ExtendedRegisters {
         &self.extended
     }
 
@@ -76,8 +76,8 @@ impl Fake {
 }
 
 /// A layout as processors with AVX-512 have it, and a component 9 that the compact format aligns.
-fn layout() -> Layout {
-    let mut layout = Layout::default();
+fn layout() -> XsaveLayout {
+    let mut layout = XsaveLayout::default();
     for (number, offset, size, aligned) in [
         (2, 576, 256, false),
         (5, 1088, 64, false),
@@ -95,10 +95,10 @@ fn an_instruction_fetches_each_line_that_it_touches_once() {
     // rep movsq, two bytes before the end of a line
     let instruction = Decoder::with_ip(64, &[0xf3, 0x48, 0xa5], 0x103e, DecoderOptions::NONE).decode();
     let lines = |continues| {
-        let (ip, ending) = (0x103e, Ending::Iterated);
+        let (ip, ending) = (0x103e, StepEnding::Iterated);
         let instruction = &instruction;
         let step =
-            Step { ip, instruction, index: 0, starts_block: false, continues, references: &[], ending };
+            SingleStep { ip, instruction, index: 0, starts_block: false, continues, references: &[], ending };
         step.lines(64).collect::<Vec<u64>>()
     };
     assert_eq!(lines(false), [0x1000, 0x1040]);

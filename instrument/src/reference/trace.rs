@@ -28,7 +28,7 @@ pub(super) struct Tracee {
 
 /// Why it stands still, or that it never will again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stop {
+pub(super) enum WaitStatus {
     /// Left with this status.
     Exited(i32),
     /// Ended by this signal.
@@ -91,10 +91,10 @@ impl Tracee {
 
     /// Lets the program receive `signal` (0 for none) and run until something stops it, one
     /// instruction later at most.
-    pub(super) fn step(&mut self, signal: i32) -> io::Result<Stop> {
+    pub(super) fn step(&mut self, signal: i32) -> io::Result<WaitStatus> {
         self.request(libc::PTRACE_SINGLESTEP, 0, signal as usize)?;
         let stop = wait(self.pid)?;
-        if stop == Stop::Exec {
+        if stop == WaitStatus::Exec {
             self.memory = open_memory(self.pid)?;
         }
         Ok(stop)
@@ -154,12 +154,12 @@ fn open_memory(pid: pid_t) -> io::Result<File> {
 }
 
 /// Waits for the next stop or the end.
-fn wait(pid: pid_t) -> io::Result<Stop> {
+fn wait(pid: pid_t) -> io::Result<WaitStatus> {
     let mut status: c_int = 0;
     loop {
         // SAFETY: `status` is a live c_int.
         if unsafe { libc::waitpid(pid, &raw mut status, libc::__WALL) } != -1 {
-            return Ok(stop_of(status));
+            return Ok(wait_status(status));
         }
         let error = io::Error::last_os_error();
         if error.kind() != io::ErrorKind::Interrupted {
@@ -168,16 +168,16 @@ fn wait(pid: pid_t) -> io::Result<Stop> {
     }
 }
 
-fn stop_of(status: c_int) -> Stop {
+fn wait_status(status: c_int) -> WaitStatus {
     let exit = ExitStatus::from_raw(status);
     if let Some(code) = exit.code() {
-        Stop::Exited(code)
+        WaitStatus::Exited(code)
     } else if let Some(signal) = exit.signal() {
-        Stop::Killed(signal)
+        WaitStatus::Killed(signal)
     } else if status >> 16 == libc::PTRACE_EVENT_EXEC {
-        Stop::Exec
+        WaitStatus::Exec
     } else {
-        Stop::Signal((status >> 8) & 0xff)
+        WaitStatus::Signal((status >> 8) & 0xff)
     }
 }
 

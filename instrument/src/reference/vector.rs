@@ -12,7 +12,7 @@ use crate::plan::masking::{broadcast_element, is_packing, mask_granularity, read
 
 use super::operands::{address_of, memory_operand, push};
 use super::record::Reference;
-use super::state::State;
+use super::state::RegisterState;
 use iced_x86::{Instruction, Mnemonic, OpAccess, OpKind, Register};
 
 /// Whether this file, not the decoder's tables, knows the references.
@@ -52,7 +52,11 @@ fn kind(instruction: &Instruction) -> Option<Kind> {
 }
 
 /// Appends the references of an instruction for which [`is_special`] holds.
-pub(super) fn references(instruction: &Instruction, state: &mut impl State, out: &mut Vec<Reference>) {
+pub(super) fn references(
+    instruction: &Instruction,
+    state: &mut impl RegisterState,
+    out: &mut Vec<Reference>,
+) {
     match kind(instruction).expect("asked only of special instructions") {
         Kind::Gather => gather(instruction, state, out),
         Kind::Masked => masked(instruction, state, out),
@@ -95,7 +99,7 @@ fn low_bits(count: usize) -> u64 {
 }
 
 /// The instruction's write mask, cut to `count` elements.
-fn write_mask(instruction: &Instruction, count: usize, state: &mut impl State) -> u64 {
+fn write_mask(instruction: &Instruction, count: usize, state: &mut impl RegisterState) -> u64 {
     let register = instruction.op_mask();
     let bits = if register == Register::None { u64::MAX } else { state.extended().mask(register.number()) };
     bits & low_bits(count)
@@ -109,7 +113,7 @@ fn span(out: &mut Vec<Reference>, access: OpAccess, address: u64, bits: u64, siz
     }
 }
 
-fn masked(instruction: &Instruction, state: &mut impl State, out: &mut Vec<Reference>) {
+fn masked(instruction: &Instruction, state: &mut impl RegisterState, out: &mut Vec<Reference>) {
     let address = address_of(instruction, memory_operand(instruction), 0, state);
     let memory = instruction.memory_size();
     let (size, whole) = (memory.element_size(), memory.size());
@@ -139,7 +143,7 @@ fn broadcast_count(instruction: &Instruction) -> Option<usize> {
     Some(instruction.op0_register().size() / size)
 }
 
-fn packed(instruction: &Instruction, state: &mut impl State, out: &mut Vec<Reference>) {
+fn packed(instruction: &Instruction, state: &mut impl RegisterState, out: &mut Vec<Reference>) {
     let memory = instruction.memory_size();
     let size = memory.element_size();
     let address = address_of(instruction, memory_operand(instruction), 0, state);
@@ -149,7 +153,7 @@ fn packed(instruction: &Instruction, state: &mut impl State, out: &mut Vec<Refer
     }
 }
 
-fn sign_mask(instruction: &Instruction, state: &mut impl State, out: &mut Vec<Reference>) {
+fn sign_mask(instruction: &Instruction, state: &mut impl RegisterState, out: &mut Vec<Reference>) {
     use Mnemonic::*;
     let size = if matches!(instruction.mnemonic(), Vmaskmovps | Vpmaskmovd) { 4 } else { 8 };
     let address = address_of(instruction, memory_operand(instruction), 0, state);
@@ -158,7 +162,7 @@ fn sign_mask(instruction: &Instruction, state: &mut impl State, out: &mut Vec<Re
     span(out, direction(instruction), address, bits, size);
 }
 
-fn byte_mask(instruction: &Instruction, state: &mut impl State, out: &mut Vec<Reference>) {
+fn byte_mask(instruction: &Instruction, state: &mut impl RegisterState, out: &mut Vec<Reference>) {
     let address = address_of(instruction, 0, 0, state);
     let mask = instruction.op2_register();
     let bits = if mask.is_mm() {
@@ -171,7 +175,7 @@ fn byte_mask(instruction: &Instruction, state: &mut impl State, out: &mut Vec<Re
     span(out, OpAccess::Write, address, bits, 1);
 }
 
-fn gather(instruction: &Instruction, state: &mut impl State, out: &mut Vec<Reference>) {
+fn gather(instruction: &Instruction, state: &mut impl RegisterState, out: &mut Vec<Reference>) {
     let memory = memory_operand(instruction);
     let data = instruction.op_register(1 - memory);
     if data == Register::None {
@@ -194,7 +198,7 @@ fn gather(instruction: &Instruction, state: &mut impl State, out: &mut Vec<Refer
 
 /// `tileloadd`, `tilestored`: the index register, scaled, is the distance of rows; the
 /// configuration has their number and length.
-fn tile(instruction: &Instruction, state: &mut impl State, out: &mut Vec<Reference>) {
+fn tile(instruction: &Instruction, state: &mut impl RegisterState, out: &mut Vec<Reference>) {
     let memory = memory_operand(instruction);
     let number = instruction.op_register(1 - memory).number();
     let config = state.extended().tile_config();

@@ -1,24 +1,16 @@
-//! The folder of kept translations: whose it must be, which files in it are ours, and how much they
-//! may take.
+//! The folder of kept translations: which files in it are ours, and how much they may take.
 //!
-//! Kept code is executed, so it must come from nobody but this user; and the folder is named by the
-//! user, so it may hold anything else. Hence two rules. Nothing is read, written or removed unless
-//! the folder belongs to the effective user, nobody else may write to it, and it is no symbolic
-//! link. Nothing is removed but regular files of this user with a name and a magic of ours.
-//!
-//! Both are checked on descriptors that are open already, never by a path beforehand: what is
-//! checked is what is used. All accesses go through `/proc/self/fd/N`, which is what `openat` does,
-//! in safe code. A lock on the folder makes comparing and renaming one step among several
-//! lightfoots. Leaves out: who may rename the folder itself; whoever can do that gains a folder
-//! with files of this user's own making.
+//! Kept code is executed, so it must come from nobody but this user: nothing is read, written or
+//! removed unless the folder is private ([`PrivateFolder`]). The folder is named by the user, so it
+//! may hold anything else: nothing is removed but regular files of this user with a name and a
+//! magic of ours. A lock on the folder makes comparing and renaming one step among several
+//! lightfoots.
 
-use crate::target::credentials::Credentials;
-use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, TryLockError};
+use private_folder::{FolderLock, ListedFile, PrivateFolder};
+use std::fs::{File, Metadata};
 use std::io::Read;
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, SystemTime};
+use std::path::Path;
+use std::time::{Duration, SystemTime};
 
 /// What the magic of every version begins with.
 pub(super) const MAGIC_START: &[u8] = b"lftrans";
@@ -29,12 +21,9 @@ const UNFINISHED_AGE_MAX: Duration = Duration::from_secs(600);
 /// How long another lightfoot is waited for; each holds the lock for as long as a few renames take.
 const LOCK_PATIENCE: Duration = Duration::from_secs(2);
 
-/// A folder that is ours and private.
+/// A folder that is private, with kept translations among its files.
 #[derive(Debug)]
-pub(super) struct Folder {
-    descriptor: File,
-    user: u32,
-}
+pub(super) struct Folder(PrivateFolder);
 
 /// What a name in the folder says of its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,67 +57,33 @@ impl Name {
 impl Folder {
     /// Opens a folder; `None` where it is not there, or not ours and private.
     pub(super) fn open(path: &Path) -> Option<Folder> {
-        let user = Credentials::own()?.effective_user()?;
-        // A slash behind the name would make the system follow a link in spite of `O_NOFOLLOW`.
-        let path: PathBuf = path.components().collect();
-        let flags = libc::O_DIRECTORY | libc::O_NOFOLLOW;
-        let descriptor = OpenOptions::new().read(true).custom_flags(flags).open(path).ok()?;
-        let metadata = descriptor.metadata().ok()?;
-        (metadata.is_dir() && is_private(&metadata, user)).then_some(Folder { descriptor, user })
+        PrivateFolder::open(path).map(Folder)
     }
 
-    /// Opens a folder, and makes it where it is not there. It is made only below a folder of this
-    /// user's own or of the system's: below that of another user, who could not use or remove what
-    /// root made there, none is.
+    /// Opens a folder, and makes it where it is not there; never below a folder of another user
+    /// than the system's own.
     pub(super) fn make(path: &Path) -> Option<Folder> {
-        let user = Credentials::own()?.effective_user()?;
-        let path: PathBuf = path.components().collect();
-        if fs::symlink_metadata(&path).is_err() {
-            let above = path.ancestors().skip(1).find_map(|above| {
-                fs::metadata(if above.as_os_str().is_empty() { Path::new(".") } else { above }).ok()
-            })?;
-            if above.uid() != user && above.uid() != 0 {
-                return None;
-            }
-            DirBuilder::new().recursive(true).mode(0o700).create(&path).ok()?;
-        }
-        Folder::open(&path)
-    }
-
-    /// The path of a name in this folder, whatever became of the folder's own path.
-    fn path(&self, name: &str) -> PathBuf {
-        PathBuf::from(format!("/proc/self/fd/{}/{name}", self.descriptor.as_raw_fd()))
+        PrivateFolder::make(path).map(Folder)
     }
 
     /// Opens a file of ours; `None` for whatever else has that name.
     pub(super) fn file(&self, name: &str) -> Option<(File, Metadata)> {
-        // Opening a pipe would wait for a writer.
-        let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
-        let file = OpenOptions::new().read(true).custom_flags(flags).open(self.path(name)).ok()?;
-        let metadata = file.metadata().ok()?;
-        (metadata.is_file() && is_private(&metadata, self.user)).then_some((file, metadata))
+        self.0.file(name)
     }
 
     /// Makes a file that is not there yet.
     pub(super) fn create(&self, name: &str) -> std::io::Result<File> {
-        OpenOptions::new().write(true).create_new(true).mode(0o600).open(self.path(name))
+        self.0.create(name)
     }
 
     pub(super) fn rename(&self, from: &str, to: &str) -> std::io::Result<()> {
-        fs::rename(self.path(from), self.path(to))
+        self.0.rename(from, to)
     }
 
     /// Waits until no other lightfoot compares and renames here; `None` where one does for long.
-    /// Where the file system has no locks, nobody is waited for. The lock ends with the value.
-    pub(super) fn lock(&self) -> Option<Locked<'_>> {
-        let late = Instant::now() + LOCK_PATIENCE;
-        loop {
-            match self.descriptor.try_lock() {
-                Ok(()) | Err(TryLockError::Error(_)) => return Some(Locked(self)),
-                Err(TryLockError::WouldBlock) if Instant::now() > late => return None,
-                Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(1)),
-            }
-        }
+    /// The lock ends with the value.
+    pub(super) fn lock(&self) -> Option<FolderLock<'_>> {
+        self.0.lock(LOCK_PATIENCE)
     }
 
     /// Removes a file, if name, owner, kind and magic are ours; whether it did.
@@ -143,20 +98,18 @@ impl Folder {
         let whole = magic == MAGIC_START;
         // What was left unfinished may have no bytes yet.
         let begun = kind == Name::Unfinished && MAGIC_START.starts_with(&magic);
-        (whole || begun) && fs::remove_file(self.path(name)).is_ok()
+        (whole || begun) && self.0.remove(name).is_ok()
     }
 
     /// Removes files of ours, those first that were used least recently, until all of ours take at
     /// most `bytes_max`; and what was left unfinished.
     pub(super) fn bound(&self, bytes_max: u64) {
-        let Ok(entries) = fs::read_dir(self.path("")) else { return };
-        let described = |entry: fs::DirEntry| {
-            let name = entry.file_name().into_string().ok()?;
-            let kind = Name::parse(&name)?;
-            let metadata = entry.metadata().ok().filter(Metadata::is_file)?;
-            Some((metadata.modified().ok()?, metadata.len(), name, kind))
+        let Ok(all) = self.0.files() else { return };
+        let ours = |file: ListedFile| {
+            let kind = Name::parse(&file.name)?;
+            Some((file.modified, file.bytes, file.name, kind))
         };
-        let mut files: Vec<_> = entries.flatten().filter_map(described).collect();
+        let mut files: Vec<_> = all.into_iter().filter_map(ours).collect();
         let mut total: u64 = files.iter().map(|file| file.1).sum();
         // Least recently used first: reading a file sets its time.
         files.sort_by_key(|file| file.0);
@@ -169,19 +122,4 @@ impl Folder {
             }
         }
     }
-}
-
-/// The lock of a folder.
-pub(super) struct Locked<'f>(&'f Folder);
-
-impl Drop for Locked<'_> {
-    fn drop(&mut self) {
-        let _ = self.0.descriptor.unlock();
-    }
-}
-
-/// Whether nobody but this user (and the system's administrator) can have written it.
-fn is_private(metadata: &Metadata, user: u32) -> bool {
-    const OTHERS_MAY_WRITE: u32 = 0o022;
-    metadata.uid() == user && metadata.mode() & OTHERS_MAY_WRITE == 0
 }

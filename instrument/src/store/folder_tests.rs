@@ -42,6 +42,7 @@ fn a_file_is_read_as_it_was_written_or_not_at_all() {
     assert_eq!(names(&inside).len(), 1, "nothing unfinished is left");
     let file = store.path();
     let whole = fs::read(&file).unwrap();
+    // Every field of the header, and the body: one changed bit is noticed.
     for at in [0, 8, 15, 16, 23, 24, 500, whole.len() - 1] {
         let mut bytes = whole.clone();
         bytes[at] ^= 4;
@@ -66,6 +67,7 @@ fn a_file_that_others_may_have_written_is_not_read() {
     let mut store = Store::new(&inside, b"program");
     store.write(&body(100), 1);
     let file = store.path();
+    // A file, then a folder, that others may write to.
     for wrong in [0o620, 0o602, 0o666] {
         mode(&file, wrong);
         assert_eq!(read(&mut store), None, "{wrong:o}");
@@ -180,6 +182,8 @@ fn many_writers_at_once_leave_one_whole_file_each() {
             let path = folder.path();
             scope.spawn(move || {
                 for round in 0..20u64 {
+                    // The body repeats its number of fragments, so a mixture of two files would
+                    // show.
                     let fragments = 1 + (writer * 7 + round * 3) % 40;
                     let mut store = Store::new(path, &[(writer % 2) as u8]);
                     if let Some(there) = read(&mut store) {

@@ -38,7 +38,7 @@ impl Writer {
     }
 }
 
-/// Reads it; every reading fails where the bytes end.
+/// Reads a file's body. Every method returns `None` if the bytes end too early.
 #[derive(Clone)]
 pub(super) struct Reader<'a> {
     rest: &'a [u8],
@@ -80,6 +80,7 @@ impl<'a> Reader<'a> {
     }
 
     pub(super) fn blob(&mut self) -> Option<&'a [u8]> {
+        // A length that does not fit into `usize` cannot be that of bytes in memory.
         let bytes = self.u64()?;
         self.take(usize::try_from(bytes).ok()?)
     }
@@ -88,8 +89,7 @@ impl<'a> Reader<'a> {
         usize::try_from(self.u64()?).ok()
     }
 
-    /// A list of items that take `item_bytes` or more each, so that a wrong number cannot ask for
-    /// more memory than there are bytes.
+    /// A list of items that take at least `item_bytes` each.
     pub(super) fn list<T>(
         &mut self,
         item_bytes: usize,

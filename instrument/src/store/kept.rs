@@ -1,12 +1,12 @@
-//! What an image has to do with its kept translations: takes them over when it begins, and decides
-//! when it ends what becomes of the file.
+//! The kept translations of one image: takes them over when the image begins, and decides about the
+//! file when it ends.
 //!
 //! The file is written where enough is new or something in it did not hold; it is left alone where
 //! the run learned little; and it is given up, with a sentence, where the program ended by a fault
 //! after it ran what the file held. A fault may be the program's own, but it may as well come of
-//! the file, and a file costs little to make again. Nothing is written of a program that faulted,
-//! so one that always faults never runs kept code. Signals by which people and systems end programs
-//! tell nothing of its code.
+//! the file, and a file costs little to make again. A program that faulted leaves no file, so a
+//! program that always faults never runs kept code. Signals by which people and systems end
+//! programs tell nothing of its code.
 
 use super::snapshot::{encode, Snapshot};
 use super::{parts, Store};
@@ -19,9 +19,9 @@ use event::Stream;
 use iced_x86::Code;
 use std::path::Path;
 
-/// A file of which so few fragments are new is not written again.
+/// A file is not written again for fewer new fragments than this,
 const NEW_FRAGMENTS_MIN: usize = 32;
-/// Nor one of which less than this share is new.
+/// nor for less than one in this many.
 const NEW_SHARE: usize = 16;
 /// A file of which less than this share can be used again is not written: numbers stay, so what
 /// cannot be used is written too.
@@ -49,8 +49,8 @@ pub(crate) struct Origin<'o> {
 }
 
 impl KeptTranslations {
-    /// The file for a program in `folder`; `None` where none is to be used: the program has other
-    /// rights than the host, or lies somewhere else in the next run.
+    /// The file for a program in `folder`; `None` if the program has other rights than the host, or
+    /// will have other addresses in its next run.
     pub(crate) fn of(folder: &Path, origin: &Origin<'_>) -> Option<KeptTranslations> {
         let credentials = Credentials::of(origin.pid)?;
         if Credentials::own()? != credentials || !has_fixed_addresses(origin.pid) {
@@ -93,14 +93,14 @@ impl KeptTranslations {
         }
     }
 
-    /// The image has ended: its translations are left on disk, or what is there is left alone or
-    /// given up. A sentence for the user, where a file is given up for a fault.
+    /// The image has ended: writes its translations, leaves the file as it is, or gives it up.
+    /// Returns a warning for the user if a file is given up because of a fault.
     pub(crate) fn finish(&self, translator: &Translator, maps: &Maps) -> Option<String> {
-        // A fault puts the file under suspicion.
+        // The fault may come of the file, so the file goes.
         if let Some(signal) = self.signal {
             return self.faulted(signal);
         }
-        // A system call by an interrupt is not looked at, so it may have changed the credentials.
+        // The host does not see system calls by `int 0x80`, which may have changed the credentials.
         let interrupts = |code: u16| code == Code::Int_imm8 as u16;
         let unseen = translator.instructions.iter().any(|i| interrupts(i.code));
         if self.credentials_changed || unseen || translator.refusal.is_some() {
@@ -119,7 +119,8 @@ impl KeptTranslations {
         if parts.fragments() < fragments / USED_SHARE {
             self.store.give_up();
         } else if new >= enough || parts.gave_up {
-            // Whoever takes it over knows of no loops.
+            // The image that takes the code over does not know where its back edges are, so it
+            // could not break them.
             translator.cache.break_loops(0, usize::MAX);
             self.store.write(&encode(translator, maps, &parts), parts.fragments() as u64);
         }
@@ -138,14 +139,14 @@ impl KeptTranslations {
     }
 }
 
-/// Whether a signal tells of what a program executed, not of who ended it.
+/// Whether a signal may come of the code that ran; all others are requests to end.
 fn is_fault(signal: i32) -> bool {
     const FROM_OUTSIDE: [i32; 6] =
         [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGPIPE, libc::SIGTERM, libc::SIGKILL];
     !FROM_OUTSIDE.contains(&signal)
 }
 
-/// Whether a process lies at the same addresses in its next run.
+/// Whether a process will have the same addresses in its next run.
 fn has_fixed_addresses(pid: i32) -> bool {
     const ADDR_NO_RANDOMIZE: u32 = 0x0004_0000;
     let personality = std::fs::read_to_string(format!("/proc/{pid}/personality")).unwrap_or_default();

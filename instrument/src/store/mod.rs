@@ -3,17 +3,18 @@
 //!
 //! # The problem
 //!
-//! A program that runs for a tenth of a second spends most of it waiting for translations that were
-//! made yesterday. But what was translated yesterday may not be what is mapped today.
+//! A program that runs for a tenth of a second spends most of that time waiting for translations
+//! that were already made yesterday. But the code that was translated yesterday may not be the code
+//! that is mapped today.
 //!
 //! # The idea
 //!
-//! When an image ends, its code cache with all that the host knows of it is written to one file
-//! (`snapshot`). When the program is executed again, the file is put back whole, and each module's
-//! part of it is verified when the module is first executed (`translate::unverified`). Without
-//! address randomisation a program and its libraries lie where they lay, so code needs no
-//! relocation. Whole images, because a stop of the program costs more than the translation it asks
-//! for: a list of addresses would save only half.
+//! When an image ends, its code cache and everything that the host knows about it is written to one
+//! file (`snapshot`). When the program is executed again, the file is restored as a whole, and each
+//! module's part of it is verified when the module is first executed (`translate::unverified`).
+//! Without address randomisation a program and its libraries keep their addresses, so code needs no
+//! relocation. Whole images are kept, because a stop of the program costs more than the translation
+//! that it asks for: a list of addresses would save only half.
 //!
 //! ```text
 //!   image ends ──▶ groups of modules that can be kept ──▶ encode ──▶ file (new name, rename)
@@ -31,16 +32,15 @@
 //! - Numbers stay: blocks, sites, counters, lines and exits are named in the code.
 //!
 //! **Safe against change:** a file is found by the program's first page (which holds its build-id),
-//! the layout, the stream, this executable and the processor. It is taken as a whole or not at all:
-//! checksum, every index, and no two parts for the same addresses (`parts`). A part wakes only
-//! where the same file (device and inode) is mapped at the same addresses as text and all pages
-//! that were translated still read the same. What moved or changed is given up. Where a program
-//! that ran with a file ends by a fault, the file is given up too, and the user is told.
+//! the layout, the stream, this executable and the processor. A module's part of it is used only if
+//! the same file (device and inode) is mapped as text at the same addresses, and all pages that
+//! were translated still hold the same bytes. Parts of modules that moved or changed are given up.
+//! If a program that ran with a file ends by a fault, the file is given up too, with a warning.
 //!
-//! **Safe against others:** files are the user's own, in a folder that nobody else may write to
-//! (`folder`), and nothing is kept of a process with other credentials than the host's. A failure
-//! of any kind means a run like the first. **Leaves out** generated code, children that are forked,
-//! tools, randomised addresses.
+//! **Safe against other users:** files belong to the user and lie in a folder that no other user
+//! may write to (`folder`). Nothing is kept of a process whose credentials differ from the host's.
+//! A failure of any kind means a run like the first. **Leaves out** generated code, children that
+//! are forked, tools, randomised addresses.
 
 mod folder;
 #[cfg(test)]
@@ -67,11 +67,11 @@ const MAGIC: &[u8; 8] = b"lftrans3";
 const HEADER_BYTES: usize = 24;
 /// Larger files are not written.
 const FILE_BYTES_MAX: u64 = 256 << 20;
-/// What a folder may hold; the files that were used least recently are removed first.
+/// The most bytes in a folder; the least recently used files are removed first.
 const FOLDER_BYTES_MAX: u64 = 1 << 30;
 
-/// What stands in front of a file's body. Two files with the same one are the same file: a file is
-/// replaced, never written again.
+/// The header in front of a file's body. Files are replaced as a whole, so two files with equal
+/// headers are taken for the same file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Header {
     fragments: u64,
@@ -102,21 +102,21 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    /// The place of whatever `identity` tells apart.
+    /// The store of the image that `identity` stands for: the file's name is a hash of it.
     pub(crate) fn new(folder: &Path, identity: &[u8]) -> Store {
         let name = format!("{:016x}{:016x}", hash(identity, 1), hash(identity, 2));
         Store { folder: folder.into(), name, taken: None }
     }
 
-    /// Where the file is or would be.
+    /// The file's path, whether it exists or not.
     pub(crate) fn path(&self) -> PathBuf {
         self.folder.join(&self.name)
     }
 
-    /// What was written, if it is there, ours and whole.
+    /// Reads the file, if it is there, belongs to this user and is whole.
     pub(crate) fn read(&mut self) -> Option<Body> {
         let (file, body) = self.whole(&Folder::open(&self.folder)?)?;
-        // The order of removal is that of use.
+        // The least recently used files are removed first, so reading sets the time.
         let _ = file.set_modified(SystemTime::now());
         self.taken = Some(body.header);
         Some(body)
@@ -144,6 +144,8 @@ impl Store {
         }
         let Some(folder) = Folder::make(&self.folder) else { return };
         let since = SystemTime::UNIX_EPOCH.elapsed().map_or(0, |time| time.as_nanos());
+        // Another lightfoot may write the same image now: each writes under a name of its own, then
+        // renames.
         let unfinished = format!("{}.{}-{since}.tmp", self.name, std::process::id());
         let written = folder.create(&unfinished).and_then(|mut file| {
             file.write_all(&Header::of(body, fragments).bytes())?;
@@ -159,12 +161,14 @@ impl Store {
     /// to stay.
     fn put(&self, folder: &Folder, unfinished: &str, fragments: u64) -> bool {
         let Some(_locked) = folder.lock() else { return false };
+        // The lock makes the comparison and the rename one step.
         let there = self.whole(folder).map(|(_, body)| body.header);
         let stays = match (self.taken, there) {
             (None, None) => false,
             // Both began without a file: the one that knows more stays.
             (None, Some(there)) => there.fragments >= fragments,
-            // Another one has given up or replaced what this one began with.
+            // Another process has removed or replaced the file that this one began with: its
+            // decision stands.
             (taken, there) => taken != there,
         };
         if stays || folder.rename(unfinished, &self.name).is_err() {
@@ -179,12 +183,13 @@ impl Store {
         let Some(folder) = Folder::open(&self.folder) else { return false };
         let Some(_locked) = folder.lock() else { return false };
         let there = self.whole(&folder).map(|(_, body)| body.header);
+        // Only the file that this run used is under suspicion.
         self.taken.is_some() && self.taken == there && folder.remove(&self.name)
     }
 }
 
-/// What a file holds behind its header. Files are replaced, never written again: what is mapped
-/// stays.
+/// The bytes of a file behind its header, mapped. Files are replaced and never written in place, so
+/// the mapping stays as it is.
 pub(crate) struct Body {
     bytes: FileBytes,
     header: Header,
@@ -196,10 +201,12 @@ impl Body {
     }
 }
 
-/// What of this process and processor decides how code is generated; `None` where the executable
-/// cannot be told from another one.
+/// Everything about this process and processor that decides how code is generated; `None` if the
+/// executable cannot be told from another one.
 pub(crate) fn generator() -> Option<Vec<u8>> {
     let own = fs::metadata("/proc/self/exe").ok()?;
+    // Generated code depends on this executable and on the way in which the processor hashes
+    // targets.
     let mut identity = env!("CARGO_PKG_VERSION").as_bytes().to_vec();
     for number in [
         own.dev(),

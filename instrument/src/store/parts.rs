@@ -1,15 +1,25 @@
 //! Which modules of an image belong together, and which of them can be kept.
 //!
-//! The problem: fragments are found by address, modules by what is mapped. A library that moved or
-//! was rebuilt is another module, and its former translations may claim addresses that now hold
-//! other code. If both stood in one file, a later run would take one for the other.
+//! # The problem
 //!
-//! Modules form *groups*: those of one path, and those between which a direct branch leads, because
-//! a linked branch enters code of its target without a look-up. A group wakes as a whole and is
-//! given up as a whole. What is kept is disjoint: of two groups that claim an address the one stays
-//! that this run executed; where both were executed, neither stays. A group that slept all the run
-//! while its path was mapped elsewhere or from another file has moved, and is given up too. Leaves
-//! out the content of pages, which decides when a group wakes (`translate::unverified`).
+//! Fragments are found by address, modules by what is mapped. A library that moved or was rebuilt
+//! is another module, and its former translations may claim addresses that hold other code now. If
+//! both stood in one file, a later run would take one for the other.
+//!
+//! # The idea
+//!
+//! Modules form *groups*: modules of one path, and modules between which a direct branch leads,
+//! because a linked branch enters its target's code without a look-up. A group wakes as a whole and
+//! is given up as a whole. The groups that are kept are disjoint in address space.
+//!
+//! ```text
+//!                       this run executed it?    and another group claims the address?
+//!    awake  ── yes ───────────────────────────▶  the other one awake too: drop both
+//!    asleep ── no  ───────────────────────────▶  the other one awake: drop this one
+//!                  its path is mapped elsewhere, or from another file: it has moved, drop it
+//! ```
+//!
+//! **Leaves out** the content of pages, which decides when a group wakes (`translate::unverified`).
 
 use crate::code::hash::hash;
 use crate::profile::{Block, Module};
@@ -18,13 +28,13 @@ use crate::translate::unverified::{PageHash, PAGE};
 use crate::translate::Translator;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// What of an image can be kept.
+/// The parts of an image that can be kept.
 pub(crate) struct Parts {
     /// Pages that were translated, in order, by module.
     pub(super) pages: Vec<Vec<PageHash>>,
     /// Fragments that can be used again, by module.
     pub(super) live: Vec<Vec<u32>>,
-    /// Whether something that the file held is not kept.
+    /// Whether something that the file holds is not kept.
     pub(crate) gave_up: bool,
 }
 
@@ -34,7 +44,7 @@ impl Parts {
         self.live.iter().map(Vec::len).sum()
     }
 
-    /// Those of them whose number is `first` or higher.
+    /// The number of those fragments whose index is `first` or higher.
     pub(crate) fn fragments_from(&self, first: usize) -> usize {
         self.live.iter().flatten().filter(|&&f| f as usize >= first).count()
     }
@@ -59,7 +69,7 @@ pub(super) fn groups(
     let mut by_start: Vec<u32> = (0..modules.len() as u32).collect();
     by_start.sort_by_key(|&n| modules[n as usize].start);
     for (from, target) in strays {
-        // Modules may overlap here: all that hold the target count.
+        // Modules of different times may overlap: each one that holds the target is joined.
         let before = by_start.partition_point(|&n| modules[n as usize].start <= target);
         let holds = |n: &&u32| modules[**n as usize].end > target && sleeps(**n) == sleeps(from);
         by_start[..before].iter().filter(holds).for_each(|&to| join(&mut first, from, to));
@@ -85,7 +95,7 @@ pub(super) fn overlap(modules: &[Module], taken: impl Iterator<Item = usize>) ->
     let mut order: Vec<usize> = taken.collect();
     order.sort_by_key(|&n| modules[n].start);
     let mut pairs = Vec::new();
-    // Sorted by their starts, those that overlap a module follow it.
+    // In the order of their starts, the modules that overlap one come directly behind it.
     for (at, &n) in order.iter().enumerate() {
         let behind = order[at + 1..].iter().take_while(|&&other| modules[other].start < modules[n].end);
         pairs.extend(behind.map(|&other| (n, other)));
@@ -108,7 +118,8 @@ pub(crate) fn choose(translator: &Translator, maps: &Maps) -> Parts {
     choice.parts()
 }
 
-/// Modules that slept while their path was mapped elsewhere, or from another file.
+/// Modules that slept all the run while their path was mapped at other addresses or from another
+/// file.
 pub(super) fn moved(translator: &Translator, maps: &Maps) -> Vec<usize> {
     let current: HashSet<u32> = maps.current().collect();
     let paths: HashSet<_> = current.iter().map(|&n| &maps.modules[n as usize].path).collect();
@@ -121,9 +132,9 @@ struct Choice<'i> {
     translator: &'i Translator,
     maps: &'i Maps,
     groups: Vec<u32>,
-    /// What is dropped, by the group's number.
+    /// Groups that are dropped.
     dropped: HashSet<u32>,
-    /// By module: what this run found to be text of it, and what slept on.
+    /// By module: fragments that this run may execute, and fragments that slept all the run.
     awake: Vec<Vec<u32>>,
     asleep: Vec<Vec<u32>>,
     pages: Vec<BTreeMap<u64, u64>>,
@@ -158,16 +169,16 @@ impl<'i> Choice<'i> {
         let unverified = &self.translator.unverified;
         for (module, asleep) in unverified.sleeping() {
             self.asleep[module].extend(asleep);
-            // Other code may lie there now: what sleeps is known by what was read when it was
-            // translated.
+            // Other code may lie at these addresses now. A module that sleeps keeps the hashes of
+            // the run that translated it.
             self.pages[module].extend(unverified.pages[module].iter().copied());
         }
-        // What this run may execute.
+        // Fragments in the map are those that this run may execute.
         let Translator { cache, strays, .. } = self.translator;
         let stale: HashSet<u32> =
             cache.exits.iter().filter(|exit| exit.stale).map(|exit| exit.patch).collect();
-        // Those that compare themselves, and those that were retired, have an exit that says so:
-        // they are no translations of text.
+        // Fragments of code that may change, and retired ones, have a stale exit. They are no
+        // translations of text and are not kept.
         let mut awake: Vec<u32> = cache.map.values().copied().filter(|f| !stale.contains(f)).collect();
         awake.sort_unstable();
         awake.into_iter().for_each(|f| self.enter_awake(f));
@@ -193,7 +204,7 @@ impl<'i> Choice<'i> {
             return self.drop_group(module);
         }
         self.awake[module].push(f);
-        // Each page must be known as one thing.
+        // A page whose bytes are unknown, or were seen with two contents, cannot be compared later.
         for page in blocks.iter().flat_map(pages_of) {
             let Some(hash) = self.page_hash(f, module, page) else {
                 return self.drop_group(module);
@@ -204,8 +215,8 @@ impl<'i> Choice<'i> {
         }
     }
 
-    /// The hash of a page as it was when fragment `f` was translated, in this run or in the one
-    /// that was restored.
+    /// The hash that a page had when fragment `f` was translated, in this run or in the run that
+    /// wrote the file.
     fn page_hash(&mut self, f: u32, module: usize, page: u64) -> Option<u64> {
         let Translator { unverified, reader, .. } = self.translator;
         if (f as usize) < unverified.fragments {
@@ -213,7 +224,7 @@ impl<'i> Choice<'i> {
             let n = pages.binary_search_by_key(&page, |known| known.0).ok()?;
             return Some(pages[n].1);
         }
-        // In this run: as the reader has it, if it never changed.
+        // This run translated it: the reader knows the page's bytes if they never changed.
         let read = || reader.known_page(page).map(|bytes| hash(bytes, 0));
         *self.read.entry(page).or_insert_with(read)
     }
@@ -227,7 +238,7 @@ impl<'i> Choice<'i> {
         let of = |fragments: &[Vec<u32>]| -> Vec<usize> {
             (0..fragments.len()).filter(|&n| !fragments[n].is_empty()).collect()
         };
-        // Two that both ran at one address cannot be told apart by a later run.
+        // If both ran at one address, a later run cannot know which one it has.
         for (one, other) in overlap(&self.maps.modules, of(&self.awake).into_iter()) {
             self.drop_group(one);
             self.drop_group(other);
@@ -235,6 +246,7 @@ impl<'i> Choice<'i> {
         let left: Vec<usize> = (0..self.groups.len()).filter(|&n| !self.is_dropped(n)).collect();
         let used = |n: &usize| !self.awake[*n].is_empty() || !self.asleep[*n].is_empty();
         for (one, other) in overlap(&self.maps.modules, left.into_iter().filter(used)) {
+            // At most one of the two is awake now; the one that this run executed stays.
             let asleep = if self.awake[one].is_empty() { one } else { other };
             self.drop_group(asleep);
         }
@@ -248,8 +260,9 @@ impl<'i> Choice<'i> {
             let mut live = std::mem::take(&mut self.awake[n]);
             live.append(&mut self.asleep[n]);
             live.sort_unstable();
+            // A fragment that woke is in the map and was asleep before: it counts once.
             live.dedup();
-            // Giving up what the file held is a reason to write it again.
+            // If the file holds fragments of a dropped group, the file must be written again.
             if self.is_dropped(n) {
                 parts.gave_up |= live.first().is_some_and(|&f| f < before);
                 live.clear();

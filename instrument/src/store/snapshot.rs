@@ -1,9 +1,35 @@
-//! An image's code cache as bytes: what is written when it ends, and how it is put into one that
-//! begins.
+//! An image's code cache as bytes: how it is written when an image ends, and how it is put into an
+//! image that begins.
 //!
-//! Everything is numbered as in the image that was written, so that nothing in the code changes.
-//! [`Snapshot::decode`] checks every number against what it counts: bytes that are not ours are
-//! refused, or restore something that cannot lead the host astray.
+//! # The problem
+//!
+//! Generated code names blocks, sites, counters, lines and exits by number, and tables by address.
+//! A file that is read back must restore all of these exactly, and must not be believed before it
+//! was checked: a wrong index in it could make the host write outside its tables.
+//!
+//! # The idea
+//!
+//! Everything that the code names keeps its number, so no byte of the code changes. The file is a
+//! sequence of tables followed by the bytes of each zone, and [`Snapshot::decode`] compares every
+//! number with the size of the table that it counts. A file with other bytes than ours is refused,
+//! or it restores something that cannot lead the host astray.
+//!
+//! ```text
+//!    modules    kept ones, then one for everything else      numbered anew, without gaps
+//!    by module  pages with hashes; fragments that can be used again
+//!    strays     direct branches from module to module        they tie modules into groups
+//!    program    blocks, instructions, sites, counters, lines
+//!    cache      fragments, exits, incoming places, pending exits
+//!    zones      routines by key, state map, then code: hot, routines, cold
+//! ```
+//!
+//! # Invariants
+//!
+//! - Chains of exits lead backwards, and each incoming place is in one list only, so every walk
+//!   ends.
+//! - Each field that the host may rewrite lies in code, and within a line or aligned.
+//! - A fragment that can be used again lies, with all its blocks, in its module and in pages whose
+//!   hashes are compared before the fragment is used.
 
 use super::form::{Reader, Writer};
 use super::parts::{groups, overlap, pages_of, Parts};
@@ -20,7 +46,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
-/// Part of a zone.
+/// One zone's code and what the host knows of it.
 struct ZonePart<'a> {
     routine_used: u64,
     routines_written: Vec<(u64, u64)>,
@@ -31,7 +57,7 @@ struct ZonePart<'a> {
     cold: &'a [u8],
 }
 
-/// What was written.
+/// A file's content, decoded and checked; code is borrowed from the file's bytes.
 pub(crate) struct Snapshot<'a> {
     modules: Vec<(Module, FileNumber)>,
     pages: Vec<Vec<PageHash>>,
@@ -96,8 +122,8 @@ pub(crate) fn encode(translator: &Translator, maps: &Maps, parts: &Parts) -> Vec
         w.list(&numbers, put_pair);
     }
     // The code cache's own tables, then code.
-    w.list(&cache.fragments, fragment);
-    w.list(&cache.exits, exit);
+    w.list(&cache.fragments, put_fragment);
+    w.list(&cache.exits, put_exit);
     w.list(&cache.incoming, |w, incoming| {
         w.u64(incoming.offset as u64);
         w.u64(incoming.from);
@@ -141,25 +167,28 @@ fn put_pair(w: &mut Writer, &(long, short): &(u64, u32)) {
     w.u32(short);
 }
 
-fn fragment(w: &mut Writer, f: &Fragment) {
-    [f.pc, f.body, f.entry.unwrap_or(0)].into_iter().for_each(|n| w.u64(n));
-    [f.zone, f.first_block, f.blocks, f.counters, f.incoming].into_iter().for_each(|n| w.u32(n));
-    w.u16(f.dead);
-    [u8::from(f.flags_dead), f.tunings].into_iter().for_each(|n| w.u8(n));
+fn put_fragment(w: &mut Writer, fragment: &Fragment) {
+    [fragment.pc, fragment.body, fragment.entry.unwrap_or(0)].into_iter().for_each(|n| w.u64(n));
+    [fragment.zone, fragment.first_block, fragment.blocks, fragment.counters, fragment.incoming]
+        .into_iter()
+        .for_each(|n| w.u32(n));
+    w.u16(fragment.dead);
+    [u8::from(fragment.flags_dead), fragment.tunings].into_iter().for_each(|n| w.u8(n));
 }
 
-fn exit(w: &mut Writer, e: &CodeExit) {
-    w.u64(e.target);
-    [e.zone, e.patch, e.counter.unwrap_or(u32::MAX), e.next].into_iter().for_each(|n| w.u32(n));
-    w.u16(e.restore);
-    w.u8(u8::from(e.stale));
+fn put_exit(w: &mut Writer, exit: &CodeExit) {
+    w.u64(exit.target);
+    [exit.zone, exit.patch, exit.counter.unwrap_or(u32::MAX), exit.next].into_iter().for_each(|n| w.u32(n));
+    w.u16(exit.restore);
+    w.u8(u8::from(exit.stale));
 }
 
-fn put_entry(w: &mut Writer, b: &StateMapEntry) {
-    [b.at, b.block].into_iter().for_each(|n| w.u32(n));
-    [b.spilled, b.executing].into_iter().for_each(|n| w.u16(n));
-    let flags = u8::from(b.counted) | u8::from(b.counted_executing) << 1 | u8::from(b.retreat) << 2;
-    [b.index, flags, b.pending, b.pending_executing].into_iter().for_each(|n| w.u8(n));
+fn put_entry(w: &mut Writer, entry: &StateMapEntry) {
+    [entry.at, entry.block].into_iter().for_each(|n| w.u32(n));
+    [entry.spilled, entry.executing].into_iter().for_each(|n| w.u16(n));
+    let flags =
+        u8::from(entry.counted) | u8::from(entry.counted_executing) << 1 | u8::from(entry.retreat) << 2;
+    [entry.index, flags, entry.pending, entry.pending_executing].into_iter().for_each(|n| w.u8(n));
 }
 
 fn put_zone(w: &mut Writer, zone: &Zone, cache: &CodeCache) {
@@ -220,7 +249,7 @@ impl<'a> Snapshot<'a> {
     fn modules_fit(&self) -> bool {
         let modules: Vec<Module> = self.modules.iter().map(|(module, _)| module.clone()).collect();
         let fits = |m: &Module| m.start <= m.end && m.end < 1 << 63;
-        // Addresses of the kernel's half are nobody's.
+        // No module lies in the kernel's half of the address space.
         modules.iter().all(fits)
             && overlap(&modules, 0..modules.len()).is_empty()
             && self.strays.iter().all(|&(module, _)| (module as usize) < modules.len())
@@ -232,6 +261,7 @@ impl<'a> Snapshot<'a> {
         let fits = |(n, live): (usize, &Vec<u32>)| {
             let (Module { start, end, .. }, pages) = (&self.modules[n].0, &self.pages[n]);
             // Blocks of a fragment mostly lie in one page, which was looked up just before.
+            // No page begins at 1, so the first block is looked up.
             let mut last = 1;
             let mut known = |page: u64| {
                 let same = page == last;
@@ -255,7 +285,8 @@ impl<'a> Snapshot<'a> {
     fn zones_fit(&self, cache: &CodeCache) -> bool {
         let fits = |(part, zone): (&ZonePart, &Zone)| {
             let inside = |at: u64| at >= zone.cold_address() && at < zone.cold_address() + ROUTINE_BYTES;
-            // Code must leave room, and routines must lie where routines lie.
+            // The code must leave room for more, and every routine that is found by its key must
+            // lie in the part of the zone for routines.
             (part.hot.len() as u64) < zone.hot_bytes
                 && part.cold.len() as u64 + ROUTINE_BYTES < zone.cold_bytes
                 && part.routine_used == part.routines.len() as u64
@@ -263,8 +294,8 @@ impl<'a> Snapshot<'a> {
                 && part.routine_used >= zone.routine_used
                 && part.routines_written.iter().all(|routine| inside(routine.1))
                 && part.use_routines.iter().all(|routine| inside(routine.1))
-                && part.state_map.iter().all(|bound| (bound.block as usize) < self.blocks.len())
-                && part.state_map.is_sorted_by_key(|bound| bound.at)
+                && part.state_map.iter().all(|entry| (entry.block as usize) < self.blocks.len())
+                && part.state_map.is_sorted_by_key(|entry| entry.at)
         };
         self.zones.len() == cache.zones.len() && self.zones.iter().zip(&cache.zones).all(fits)
     }
@@ -274,11 +305,11 @@ impl<'a> Snapshot<'a> {
         let block_fits = |b: &Block| {
             (b.module as usize) < modules && b.first as usize + b.count as usize <= self.instructions.len()
         };
-        // Half of what there is room for: the run goes on numbering.
+        // At most half of each numbering may be used up, because the run goes on numbering.
         let room = [self.sites.len(), blocks].into_iter().all(|n| n < SITES_MAX / 2)
             && (self.counters as usize) < context::COUNTERS_MAX / 2
             && self.lines.iter().all(|list| list.len() < context::NUMBERS_MAX / 4);
-        // A fragment that may be used is of the module that lists it.
+        // A fragment belongs to the module of its first block, and only that module may list it.
         let live_fits = |(module, live): (usize, &Vec<u32>)| {
             live.iter().all(|&f| {
                 let fragment = self.fragments.get(f as usize);
@@ -299,26 +330,29 @@ impl<'a> Snapshot<'a> {
             && (self.fragments.is_empty() == self.blocks.is_empty())
     }
 
-    fn fragment_fits(&self, f: &Fragment, cache: &CodeCache) -> bool {
-        let Some((zone, part)) = cache.zones.get(f.zone as usize).zip(self.zones.get(f.zone as usize)) else {
+    fn fragment_fits(&self, fragment: &Fragment, cache: &CodeCache) -> bool {
+        let Some((zone, part)) =
+            cache.zones.get(fragment.zone as usize).zip(self.zones.get(fragment.zone as usize))
+        else {
             return false;
         };
         let inside = |at: u64| at >= zone.address && at < zone.address + part.hot.len() as u64;
-        // What is entered lies in the zone's code, and what is counted has a counter.
-        inside(f.body)
-            && f.entry.is_none_or(inside)
-            && f.blocks > 0
-            && u64::from(f.first_block) + u64::from(f.blocks) <= self.blocks.len() as u64
-            && u64::from(f.counters) + 2 * u64::from(f.blocks) < context::COUNTERS_MAX as u64
-            && u64::from(f.counters) + u64::from(f.blocks) < u64::from(self.counters)
-            && (f.incoming as usize) < self.incoming.len()
+        // Both entries lie in the zone's code, and every counter of the fragment exists.
+        inside(fragment.body)
+            && fragment.entry.is_none_or(inside)
+            && fragment.blocks > 0
+            && u64::from(fragment.first_block) + u64::from(fragment.blocks) <= self.blocks.len() as u64
+            && u64::from(fragment.counters) + 2 * u64::from(fragment.blocks) < context::COUNTERS_MAX as u64
+            && u64::from(fragment.counters) + u64::from(fragment.blocks) < u64::from(self.counters)
+            && (fragment.incoming as usize) < self.incoming.len()
     }
 
     fn exits_fit(&self, cache: &CodeCache) -> bool {
         let fits = |(n, e): (usize, &CodeExit)| {
             let zone = cache.zones.get(e.zone as usize);
             let patch = e.patch as usize;
-            // A place to rewrite lies in code and within a line; of a check, the fragment exists.
+            // A field that linking rewrites lies in code and within a line. A stale exit names a
+            // fragment that exists.
             let place = match e.stale {
                 true => patch < self.fragments.len(),
                 false => zone.is_some_and(|zone| in_code(zone.offset + patch, cache)) && patch % 64 <= 60,
@@ -337,7 +371,8 @@ impl<'a> Snapshot<'a> {
     fn incoming_fit(&self, cache: &CodeCache) -> bool {
         let mut seen = vec![false; self.incoming.len()];
         let heads = self.fragments.iter().map(|f| f.incoming);
-        // Heads of lists, and their links: no element twice.
+        // Heads of lists and links within lists: if no element is named twice, no walk meets an
+        // element twice.
         let once = heads
             .chain(self.incoming.iter().map(|i| i.next))
             .all(|n| n == 0 || seen.get_mut(n as usize).is_some_and(|seen| !std::mem::replace(seen, true)));
@@ -349,23 +384,24 @@ impl<'a> Snapshot<'a> {
     }
 
     /// Puts everything into an image that has translated nothing yet.
-    pub(crate) fn restore(self, t: &mut Translator, maps: &mut Maps) {
+    pub(crate) fn restore(self, translator: &mut Translator, maps: &mut Maps) {
         (maps.modules, maps.files) = self.modules.into_iter().unzip();
         let fragments = self.fragments.len();
-        // Nothing of it is used until its modules are verified.
+        // Every fragment sleeps until its group of modules was verified.
         let groups = groups(&maps.modules, self.strays.iter().copied(), |_| true);
-        t.unverified = UnverifiedModules::new(groups, self.pages, self.live, fragments);
-        t.strays.extend(self.strays);
-        (t.blocks, t.instructions, t.sites) = (self.blocks, self.instructions, self.sites);
-        // Numbers go on where they were.
-        t.counters = self.counters;
-        t.renumber(&self.lines);
-        let cache = &mut t.cache;
+        translator.unverified = UnverifiedModules::new(groups, self.pages, self.live, fragments);
+        translator.strays.extend(self.strays);
+        (translator.blocks, translator.instructions, translator.sites) =
+            (self.blocks, self.instructions, self.sites);
+        // This run gives out the numbers behind those of the file.
+        translator.counters = self.counters;
+        translator.renumber(&self.lines);
+        let cache = &mut translator.cache;
         (cache.fragments, cache.exits, cache.incoming) = (self.fragments, self.exits, self.incoming);
         cache.pending.extend(self.pending);
         // Then the code, zone by zone.
-        for (z, part) in self.zones.into_iter().enumerate() {
-            let zone = &mut cache.zones[z];
+        for (zone_index, part) in self.zones.into_iter().enumerate() {
+            let zone = &mut cache.zones[zone_index];
             zone.hot_used = part.hot.len() as u64;
             zone.cold_used = ROUTINE_BYTES + part.cold.len() as u64;
             zone.routine_used = part.routine_used;
@@ -374,7 +410,7 @@ impl<'a> Snapshot<'a> {
             zone.state_map = part.state_map;
             let (hot, cold) = (zone.offset, zone.cold_offset());
             // Huge pages first: small ones would be filled, copied and given back.
-            cache.grow(z);
+            cache.grow(zone_index);
             cache.shared.fill(hot, part.hot);
             cache.shared.fill(cold, part.routines);
             cache.shared.fill(cold + ROUTINE_BYTES as usize, part.cold);

@@ -86,6 +86,7 @@ fn a_module_that_changed_sleeps_on() {
     let (bytes, fragments) = snapshot();
     let (mut translator, mut maps) = (translator_of_counts(), maps());
     Snapshot::decode(&bytes, &translator.cache).unwrap().restore(&mut translator, &mut maps);
+    // No page hashes to what was noted: as if every page had changed.
     translator.unverified.pages.iter_mut().flatten().for_each(|page| page.1 ^= 1);
     let f = translator.fragment(own_code(), &mut maps).unwrap();
     assert!(f >= fragments && translator.unverified.gave_up);
@@ -156,6 +157,7 @@ fn a_fragment_without_a_compared_page_is_refused() {
     translator.fragment(own_code(), &mut maps).unwrap();
     let mut parts = choose(&translator, &maps);
     assert!(Snapshot::decode(&encode(&translator, &maps, &parts), &translator_of_counts().cache).is_some());
+    // No page of these fragments would be compared.
     parts.pages.iter_mut().for_each(Vec::clear);
     assert!(Snapshot::decode(&encode(&translator, &maps, &parts), &translator_of_counts().cache).is_none());
 }
@@ -182,6 +184,7 @@ fn modules_of_one_path_and_those_that_branches_join_are_one_group() {
 #[test]
 fn what_sleeps_is_in_no_group_with_what_was_executed() {
     let modules = [module("/a", 0x1000, 0x2000), module("/b", 0x5000, 0x6000), module("/a", 0x3000, 0x4000)];
+    // Modules 0 and 1 sleep; module 2 is the present mapping of `/a`.
     let sleeps = |n: u32| n < 2;
     assert_eq!(groups(&modules, [(2, 0x5000), (1, 0x3000)].into_iter(), sleeps), [0, 1, 2]);
     assert_eq!(groups(&modules, [(0, 0x5000)].into_iter(), sleeps), [0, 0, 2]);
@@ -238,6 +241,7 @@ fn forged_bytes_are_refused_or_hold_together() {
     let mut state = 1;
     let mut taken = 0;
     for _ in 0..4000 {
+        // A few bytes change, and now and then the end is missing.
         let mut forged = bytes.clone();
         for _ in 0..1 + random(&mut state) % 4 {
             let at = random(&mut state) % forged.len();
@@ -252,6 +256,8 @@ fn forged_bytes_are_refused_or_hold_together() {
         snapshot.restore(&mut translator, &mut maps);
         translator.fragment(own_code(), &mut maps);
         for f in 0..fragments.min(translator.cache.fragments.len()) {
+            // Walks every chain that the file described: none may be endless or lead out of a
+            // table.
             translator.cache.redirect(f, 0);
             translator.cache.retire(f);
         }

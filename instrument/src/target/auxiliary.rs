@@ -1,4 +1,4 @@
-//! The auxiliary vector: what the kernel tells a program about itself when it starts.
+//! The auxiliary vector: facts that the kernel gives to a program at its start.
 //!
 //! Source: `getauxval(3)`.
 
@@ -10,7 +10,7 @@ const AT_ENTRY: u64 = 9;
 const AT_HWCAP2: u64 = 26;
 const AT_SYSINFO_EHDR: u64 = 33;
 
-/// The auxiliary vector of a process. What it lacks is 0.
+/// The auxiliary vector of a process. Entries that it lacks read as 0.
 pub(crate) struct Auxiliary(HashMap<u64, u64>);
 
 impl Auxiliary {

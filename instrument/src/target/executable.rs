@@ -2,8 +2,8 @@
 //! later.
 //!
 //! Follows `execvp`: a name without a slash is searched in `PATH`. A script is followed to the
-//! program that runs it, whose rights and format are what counts, and an ELF program to the
-//! interpreter that it names. Leaves out `binfmt_misc`.
+//! program that runs it, whose rights and format matter, and an ELF program to the interpreter that
+//! it names. Leaves out `binfmt_misc`.
 
 use crate::error::{Error, ErrorKind};
 use crate::target::interpreter;
@@ -15,7 +15,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// So many scripts may run each other: the kernel's limit.
+/// The kernel's limit for scripts that run each other.
 const INTERPRETERS_MAX: usize = 5;
 const ET_EXEC: u16 = 2;
 const ET_DYN: u16 = 3;
@@ -44,7 +44,7 @@ pub fn locate(program: &OsStr) -> Result<PathBuf, Error> {
     }
 }
 
-/// Refuses what the kernel would not execute; `program` is what the user named.
+/// Refuses a file that the kernel would not execute; `program` is the name that the user gave.
 fn check_file(path: &Path, about: &Metadata, program: &Path) -> Result<(), Error> {
     let refuse = |why: &str| {
         let why = match path == program {

@@ -1,12 +1,12 @@
-//! Descriptors of the host for a stopped process, by system calls in its name.
+//! Hands descriptors of the host to a stopped process, by system calls in its name.
 //!
 //! **What.** The process makes a pair of sockets, the host takes one of them (`pidfd_getfd`) and
 //! sends its descriptors there, the process receives them and closes the sockets. **Why this way.**
-//! Nothing is named: it works for a process that gave up the privileges by which it could open
-//! files of the host, that has no `/proc`, another root, or other numbers for processes. **Where
-//! the system refuses it** (Linux before 5.6, profiles of containers), the process opens the host's
-//! `/proc/PID/fd/N`, and the host looks whether what it opened is what was meant. **Leaves out**
-//! processes that forbid both by a filter of system calls. One of the few files with `unsafe`.
+//! No path is used, so it works for a process that has given up the privileges to open files of the
+//! host, that has no `/proc`, or that has another root or PID namespace. **Where the system refuses
+//! it** (Linux before 5.6, profiles of containers), the process opens the host's `/proc/PID/fd/N`,
+//! and the host checks that it has opened the right file. **Leaves out** processes that forbid both
+//! by a filter of system calls. One of the few files with `unsafe`.
 
 use crate::error::{Error, ErrorKind};
 use crate::target::inject::Injector;
@@ -80,7 +80,7 @@ impl Injector {
         if memory::write_target(self.tid, at, &message) != message.len() {
             return Err(io::Error::from_raw_os_error(libc::EFAULT));
         }
-        // What is there is there already: nothing is waited for.
+        // The message has been sent already, so the call need not wait.
         let flags = (libc::MSG_CMSG_CLOEXEC | libc::MSG_DONTWAIT) as u64;
         self.checked(libc::SYS_recvmsg, [socket.into(), at + HEADER as u64, flags, 0, 0, 0])?;
         let mut ancillary = [0u8; ANCILLARY_BYTES];
@@ -107,7 +107,7 @@ impl Injector {
         let access = unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_GETFL) } & libc::O_ACCMODE;
         let flags = (access | libc::O_CLOEXEC | libc::O_NOCTTY | libc::O_NONBLOCK) as u64;
         let opened = self.checked(libc::SYS_openat, [AT_FDCWD, at, flags, 0, 0, 0])?;
-        // In another namespace of processes the name means somebody else's file.
+        // In another PID namespace the path may be that of another process's file.
         let there = fs::metadata(format!("/proc/{}/fd/{opened}", self.tid))?;
         let here = fs::metadata(format!("/proc/self/fd/{}", fd.as_raw_fd()))?;
         if (there.dev(), there.ino()) == (here.dev(), here.ino()) {

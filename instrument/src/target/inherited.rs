@@ -1,5 +1,5 @@
-//! What this process inherited, noted before any runtime changes it, so that a program can be given
-//! exactly that.
+//! The state that this process inherited, noted before any runtime changes it, so that a program
+//! inherits exactly the same.
 //!
 //! **The problem.** A program started under measurement must inherit what it would inherit from its
 //! caller. Three things change between the start of this process and its `fork`: Rust's runtime
@@ -7,10 +7,10 @@
 //! takes signals 32 and 33 for itself when it makes a thread. An ignored signal, a blocked signal
 //! and an open descriptor all survive `exec`.
 //!
-//! **The way.** A constructor runs before `main` and notes the three; between `fork` and `exec` the
-//! child puts them back. A library cannot switch the runtime's habit off, and a caller may have
-//! ignored SIGPIPE on purpose: so what counts is what was found, not a constant. What the caller of
-//! this library changed on purpose is inherited as it is. Leaves out handlers, which no `exec`
+//! **The idea.** A constructor runs before `main` and notes the three; between `fork` and `exec`
+//! the child restores them. A library cannot stop the runtime from changing them, and a caller may
+//! have ignored SIGPIPE on purpose, so the noted state is restored and no constant. Later changes
+//! by the user of this library are inherited as they are. Leaves out handlers, which no `exec`
 //! keeps. One of the few files with `unsafe`.
 
 use std::mem::size_of;

@@ -1,9 +1,9 @@
-//! System calls in the name of a stopped process: how memory gets into it without any code of ours
-//! in it.
+//! System calls in the name of a stopped process, by which memory is mapped into it without any
+//! injected code.
 //!
 //! A thread that stands at an instruction boundary is pointed at the vdso's `syscall` instruction,
 //! steps over it, and gets its registers back. Signals that arrive meanwhile are sent again.
-//! **Leaves out** what is mapped where, which callers know, and how descriptors get there
+//! **Leaves out** the choice of addresses, which is the caller's, and the transfer of descriptors
 //! (`handover`).
 
 use crate::error::{Error, ErrorKind};
@@ -56,12 +56,12 @@ impl Injector {
         Ok(Injector { tid, gadget, before, missed: Vec::new(), blocks_trap })
     }
 
-    /// Who makes the calls.
+    /// The thread that makes the calls.
     pub(crate) fn tid(&self) -> i32 {
         self.tid
     }
 
-    /// Below what the thread has on its stack.
+    /// An address below the thread's stack contents, free for arguments.
     pub(crate) fn scratch(&self) -> u64 {
         (self.before.rsp - 4096) & !15
     }
@@ -117,7 +117,7 @@ impl Injector {
         }
     }
 
-    /// Keeps what was mapped out of core dumps: it is the engine's, and much of it.
+    /// Keeps a mapping of the engine, which is large, out of core dumps.
     pub(crate) fn keep_out_of_core(&mut self, address: u64, bytes: u64) {
         const MADV_DONTDUMP: u64 = 16;
         // Where the system refuses, core dumps are larger.
@@ -139,14 +139,15 @@ impl Injector {
         self.call(libc::SYS_close, [fd, 0, 0, 0, 0, 0]);
     }
 
-    /// Everything as it was, but for the base of `gs` if one is given.
+    /// Restores the thread's registers, except the base of `gs` if a new one is given.
     pub(crate) fn finish(self, gs_base: Option<u64>) {
         let gs_base = gs_base.unwrap_or(self.before.gs_base);
         let after = Registers { orig_rax: u64::MAX, gs_base, ..self.before };
         self.leave(&after);
     }
 
-    /// Everything as it was, so that a system call that a signal interrupted is still one.
+    /// Restores all registers exactly, so that the kernel still restarts a system call that a
+    /// signal has interrupted.
     pub(crate) fn finish_exactly(self) {
         let after = self.before;
         self.leave(&after);

@@ -1,8 +1,9 @@
-//! Who runs a file: the interpreter of a script's first line, or the one that an ELF program names.
+//! The interpreter of a file: the one in a script's first line, or the one that an ELF program
+//! names.
 //!
-//! The kernel answers "no such file" for a program that is there and whose interpreter is not, so
-//! the name is found here. It is read as the kernel reads it: the first 256 bytes of a script, the
-//! program headers of an ELF file.
+//! The kernel answers "no such file" for a program that exists and whose interpreter does not, so
+//! the interpreter's name is read here. It is read as the kernel reads it: the first 256 bytes of a
+//! script, the program headers of an ELF file.
 
 use std::fs::File;
 use std::os::unix::ffi::OsStringExt;

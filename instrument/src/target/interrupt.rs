@@ -1,12 +1,12 @@
 //! Ctrl-C while a program runs: the terminal sends it to the program too, so the host only notes it
 //! and stays.
 //!
-//! **Whose decision it is.** A program that handles Ctrl-C and ends by itself is measured to its
-//! end, and its status stands. One that Ctrl-C ended was interrupted. One that ignores Ctrl-C would
-//! keep its user from leaving: the second one ends it. That is decided in the handler, because the
-//! host may sleep in a wait that the signal just missed.
+//! **Who decides.** A program that handles Ctrl-C and ends by itself is measured to its end, and
+//! its status stands. A program that Ctrl-C ended counts as interrupted. A program that ignores
+//! Ctrl-C is ended by the second one, so that its user can leave. The handler itself decides this,
+//! because the host may be about to sleep in a wait that the signal has just missed.
 //!
-//! A signal that somebody sent to the host alone is passed on. The handler cannot know whether the
+//! A signal that was sent to the host alone is passed on. The handler cannot know whether the
 //! sender meant the whole process group, in which case the program gets its own copy: [`Echo`]
 //! drops the second of the two. What the host's caller ignores stays ignored, as it does in the
 //! program. One of the few files with `unsafe`; the handler touches atomics, reads one file and
@@ -87,13 +87,13 @@ fn ignored(stat: &[u8]) -> u64 {
     digits.fold(0u64, |sum, digit| sum.wrapping_mul(10).wrapping_add(u64::from(digit - b'0')))
 }
 
-/// How often Ctrl-C came while a program ran. Who runs several one after the other stops when this
-/// grows, whatever the program made of it.
+/// How often Ctrl-C came while a program ran. A caller that runs several programs in turn should
+/// stop when this grows, whatever the program did with the signal.
 pub fn interrupts() -> u64 {
     SEEN.load(Ordering::SeqCst)
 }
 
-/// While it lives, interrupts are noted; then the former dispositions return.
+/// Notes interrupts as long as it lives; restores the former dispositions when it is dropped.
 pub(crate) struct Guard {
     former: Vec<(i32, libc::sigaction)>,
     /// Requests to end that were made before the program started.
@@ -134,8 +134,8 @@ impl Guard {
         Guard { former, ends_before, answered: None, ended_others: false }
     }
 
-    /// What to send to the processes that have outlived the program, if somebody wants an end:
-    /// first `SIGTERM`, which they may answer, then `SIGKILL`. A request before the program's end
+    /// The signal for the processes that have outlived the program, if the user asked for an end:
+    /// first `SIGTERM`, which they may handle, then `SIGKILL`. A request before the program's end
     /// counts where the program did not end by itself.
     pub(crate) fn end_of_children(&mut self, root: Exit) -> Option<i32> {
         let asked = ENDS.load(Ordering::SeqCst);

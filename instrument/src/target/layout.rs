@@ -1,17 +1,18 @@
-//! Where everything lies in the target: the thread context at `gs`, the code zones, the low tables.
+//! The layout of the engine's memory in the target: thread contexts at `gs`, code zones, low
+//! tables.
 //!
-//! The program's own addresses must not move, so our mappings go where the kernel's search for free
-//! memory never looks: between the end of the mmap area and the stack, below the executable, and
-//! far below the mmap area. Generated code reaches the low tables by 32-bit absolute addresses and
-//! its thread's context by `gs:[offset]`.
+//! The program's own addresses must not move, so the engine's mappings go where the kernel's search
+//! for free memory never looks: between the end of the mmap area and the stack, below the
+//! executable, and far below the mmap area. Generated code reaches the low tables by 32-bit
+//! absolute addresses and its thread's context by `gs:[offset]`.
 //!
 //! Programs with sanitizers divide the whole address space between shadow memory and the program.
 //! AddressSanitizer's shadow begins at 2 GB less 32 KB and ends at `0x1000_7fff_8000`;
 //! ThreadSanitizer and MemorySanitizer forbid all that is neither shadow nor theirs, and refuse to
-//! start where something lies there. What all leave to the program, and the kernel does not use by
-//! itself, is what lies below 2 GB, the part below executables from `0x5500_0000_0000` on, and what
-//! is beside libraries. Nothing of ours lies elsewhere. Sources: `asan_mapping.h`,
-//! `tsan_platform.h` and `msan.h` of LLVM 11 to 19 and of GCC 10 to 14.
+//! start where something lies there. Three ranges are free under all of them and not used by the
+//! kernel itself: the addresses below 2 GB, those below executables from `0x5500_0000_0000` on, and
+//! those beside libraries. The engine uses only these. Sources: `asan_mapping.h`, `tsan_platform.h`
+//! and `msan.h` of LLVM 11 to 19 and of GCC 10 to 14.
 
 /// Offsets in a thread's context.
 pub(crate) mod context {
@@ -19,7 +20,7 @@ pub(crate) mod context {
     pub(crate) const SPILL: u32 = 0x000;
     /// Number of the exit taken (0: none), set just before an `int3`.
     pub(crate) const EXIT: u32 = 0x080;
-    /// Where to continue after the `int3`; set by the host.
+    /// Address at which to continue after the `int3`; set by the host.
     pub(crate) const CONTINUE: u32 = 0x088;
     /// Saved flags (lahf, seto).
     pub(crate) const FLAGS: u32 = 0x090;
@@ -39,6 +40,8 @@ pub(crate) mod context {
     pub(crate) const MASK_LOOKUP: u32 = 0x0e8;
     /// Bits of an address that select the page filter's set.
     pub(crate) const MASK_PAGE_SET: u32 = 0x0f0;
+    /// Bits of an address that select the hint for its page.
+    pub(crate) const MASK_PAGE_HINTS: u32 = 0x0e0;
     /// Target of an indirect transfer that missed the lookup table.
     pub(crate) const TARGET: u32 = 0x100;
     /// Return address of shared out-of-line routines.
@@ -72,12 +75,47 @@ pub(crate) mod context {
     pub(crate) const INSTRUCTION_LINES: u32 = 0x9000;
     /// Most sets of a line filter.
     pub(crate) const LINE_SETS_MAX: u32 = 4096;
+    /// Data TLB kept whole: its entries, 8 bytes each, a set's ways behind each other: minus a
+    /// page's address, [`RESIDENT_EMPTY`] where the entry is empty.
+    pub(crate) const RESIDENT_PAGES: u32 = 0xd000;
+    /// Minus an address that no program has.
+    pub(crate) const RESIDENT_EMPTY: u64 = 1 << 63;
+    /// When each entry was used last, 8 bytes each.
+    pub(crate) const RESIDENT_TIMES: u32 = 0xd800;
+    /// Most entries.
+    pub(crate) const RESIDENT_PAGES_MAX: u32 = event::RESIDENT_PAGES_MAX;
+    /// By the lowest bits of a page's number, an entry that may hold it, a byte each.
+    pub(crate) const PAGE_HINTS: u32 = 0xe000;
+    pub(crate) const PAGE_HINTS_COUNT: u32 = 1024;
+    /// The time: at least [`PAGE_CLOCK_STEP`] more than when it was last set.
+    pub(crate) const PAGE_CLOCK: u32 = 0xe400;
+    /// The lowest bits of a time are the number of its entry.
+    pub(crate) const PAGE_TIME_SHIFT: u32 = 8;
+    /// How far the clock goes on at once: so many uses.
+    pub(crate) const PAGE_CLOCK_STEPS: u32 = 64;
+    pub(crate) const PAGE_CLOCK_STEP: u32 = PAGE_CLOCK_STEPS << PAGE_TIME_SHIFT;
+    /// By the lowest bits of a page's number, how many of the pages that are held have these, a
+    /// byte each.
+    pub(crate) const PAGE_COUNTS: u32 = 0xe800;
+    /// What the routines that use pages are given: first and last byte, `what` of a record.
+    pub(crate) const PAGE_FIRST: u32 = 0xe408;
+    pub(crate) const PAGE_LAST: u32 = 0xe410;
+    pub(crate) const PAGE_WHAT: u32 = 0xe418;
+    /// The page before it, of the same reference, missed.
+    pub(crate) const PAGE_MISSED: u32 = 0xe41c;
+    /// Bytes of the group that the host is to look at.
+    pub(crate) const PAGE_GROUP: u32 = 0xe420;
+    /// The distance of a tile's rows.
+    pub(crate) const PAGE_STRIDE: u32 = 0xe428;
+    /// Flags and registers of the program while such a routine runs.
+    pub(crate) const PAGE_FLAGS: u32 = 0xe430;
+    pub(crate) const PAGE_SAVED: u32 = 0xe438;
     /// The ring: `RING_SEGMENTS` segments.
     pub(crate) const RING: u32 = 0x1_0000;
     pub(crate) const RING_SEGMENT_BYTES: u32 = 1 << 20;
     pub(crate) const RING_SEGMENTS: u32 = 4;
-    /// What is used of a segment where program and observer share one core: it stays in the second
-    /// level of any server's.
+    /// The used part of a segment if program and observer share one core: it fits into the
+    /// second-level cache of any server.
     pub(crate) const RING_SINGLE_BYTES: u32 = 512 << 10;
     /// Bytes behind a segment's limit that one check may still use: more than the records of a
     /// superblock.

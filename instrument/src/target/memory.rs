@@ -3,10 +3,10 @@
 //! **What.** Two sparse memory files lie one behind the other in the host. The first holds what
 //! only the host writes (code, lookup table), the second what the target writes too (contexts,
 //! counters, rings). The target maps their parts where `layout` says. **Why two.** A program under
-//! measurement is not trusted. The first file is sealed once the host has mapped it: nobody gets
-//! another writable mapping or writes through a descriptor, whoever opens it by whatever name. So
-//! what the host reads there is what it wrote there itself, and may be kept for other runs. Neither
-//! file can be cut short, which would end the host by SIGBUS. **How.** All accesses are
+//! measurement is not trusted. The first file is sealed once the host has mapped it: no process
+//! gets another writable mapping or writes through a descriptor, whichever way it opens the file.
+//! So the host reads there only bytes that it wrote itself, and may keep them for other runs.
+//! Neither file can be truncated, which would end the host by SIGBUS. **How.** All accesses are
 //! bounds-checked against the mapping; words that the target writes are read atomically. One of the
 //! few files with `unsafe`. **Leaves out** any notion of what the bytes mean.
 
@@ -23,9 +23,10 @@ const MADV_POPULATE_WRITE: i32 = 23;
 
 /// The shared memory files, mapped into the host.
 pub(crate) struct Shared {
-    /// What only the host writes, open for reading; none where the target may write everything.
+    /// The part that only the host writes, open for reading; `None` if the target may write
+    /// everything.
     code: Option<OwnedFd>,
-    /// What the target may write.
+    /// The part that the target may write.
     data: OwnedFd,
     base: *mut u8,
     len: usize,
@@ -137,8 +138,8 @@ impl Shared {
         self.half(offset).compare_exchange(from, to, Ordering::SeqCst, Ordering::SeqCst).is_ok()
     }
 
-    /// Sleeps until somebody wakes those who wait for the word, it is no longer `value`, or time is
-    /// up.
+    /// Sleeps until a waker wakes the waiters of the word, the word is no longer `value`, or the
+    /// time is up.
     pub(crate) fn futex_wait(&self, offset: usize, value: u32, longest: std::time::Duration) {
         let word = std::ptr::from_ref(self.half(offset));
         let time =
@@ -147,7 +148,7 @@ impl Shared {
         unsafe { libc::syscall(libc::SYS_futex, word, libc::FUTEX_WAIT, value, std::ptr::from_ref(&time)) };
     }
 
-    /// Wakes everybody who waits for the word, in any process.
+    /// Wakes all waiters of the word, in any process.
     pub(crate) fn futex_wake(&self, offset: usize) {
         let word = std::ptr::from_ref(self.half(offset));
         // SAFETY: a live aligned word of the mapping, of which only the address counts.
@@ -231,7 +232,7 @@ impl Drop for Shared {
 }
 
 /// A file's bytes, mapped: reading much of them takes no copy, and no fault for each page. For
-/// files that nobody changes in place.
+/// files that are never changed in place.
 pub(crate) struct FileBytes {
     base: *mut libc::c_void,
     len: usize,
@@ -304,7 +305,7 @@ fn seal(file: &OwnedFd, seals: i32) {
     let _ = add(seals) || add(seals & !libc::F_SEAL_FUTURE_WRITE);
 }
 
-/// A file once more, through a descriptor by which nobody can write it or map it writable.
+/// Opens a file again, by a descriptor that allows neither writes nor writable mappings.
 fn reopened_for_reading(file: &OwnedFd) -> Result<OwnedFd, Error> {
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
     File::open(path).map(OwnedFd::from).map_err(|_| Error::system("cannot open shared memory by /proc"))

@@ -1,6 +1,7 @@
-//! The program's processes from outside: started, stopped, read, written, mapped into.
+//! The program's processes, seen from outside: the host starts, stops, reads and writes them, and
+//! maps memory into them.
 //!
-//! Nothing here knows of generated code.
+//! These modules know nothing about generated code.
 
 pub(crate) mod auxiliary;
 pub(crate) mod credentials;

@@ -1,8 +1,9 @@
-//! The modules of a process: trust for the translator, names for the report.
+//! The modules of a process: they say which code the translator may trust, and name code in
+//! reports.
 //!
-//! `/proc/PID/maps` is read when an address is executed that is not known yet. Text (file-backed,
-//! executable, not writable) is trusted while it stays mapped; everything else counts as generated
-//! code for good. Leaves out: symbols.
+//! `/proc/PID/maps` is read when an unknown address is executed. Text (file-backed, executable, not
+//! writable) is trusted as long as it stays mapped. All other code counts as generated code for the
+//! whole run. Leaves out: symbols.
 
 use super::mappings::{mappings, path, trusted, FileNumber, Mapping};
 use super::trust::{Modules, Trust};
@@ -15,7 +16,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::rc::Rc;
 
-/// Is shown modules before their code is read: probes patch them then.
+/// Sees modules before their code is read, so that probes can patch them.
 pub(crate) trait TextWatcher {
     /// `module` is mapped as text of process `pid`.
     fn text_mapped(&mut self, pid: i32, module: &Module);

@@ -1,8 +1,8 @@
 //! The system calls by which the host controls the target, each wrapped once.
 //!
-//! `PTRACE_SEIZE` throughout: stops are told apart, group stops can be listened to, and the target
-//! dies with us (`PTRACE_O_EXITKILL`). All calls must come from the thread that seized. One of the
-//! few files with `unsafe`. Source: ptrace(2), Linux 5.10 and later.
+//! They use `PTRACE_SEIZE`, which distinguishes kinds of stops, allows a thread to stay in a group
+//! stop, and ends the target with the host (`PTRACE_O_EXITKILL`). All calls must come from the
+//! thread that seized. One of the few files with `unsafe`. Source: ptrace(2), Linux 5.10 and later.
 
 use crate::error::{Error, ErrorKind};
 use crate::target::inherited;
@@ -15,7 +15,7 @@ pub(crate) use libc::user_regs_struct as Registers;
 /// A signal's details, opaque but for its code.
 pub(crate) type SignalInfo = [u8; 128];
 
-/// Something that a tracee did.
+/// An event of a tracee, as `waitpid` reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wait {
     /// It is gone, with a status.
@@ -91,7 +91,7 @@ pub(crate) fn listen(tid: i32) {
     request(libc::PTRACE_LISTEN, tid, 0, 0);
 }
 
-/// Lets `tid` go for good.
+/// Detaches `tid`.
 pub(crate) fn detach(tid: i32, signal: i32) {
     request(libc::PTRACE_DETACH, tid, 0, signal as usize);
 }
@@ -294,8 +294,8 @@ pub(crate) fn spawn(path: &CString, argv: &[CString], randomise: bool) -> Result
         unsafe {
             libc::close(go[1]);
             let mut byte = 0u8;
-            // Nothing comes where the host has ended, or could not seize: then nobody would measure
-            // the program.
+            // If no byte comes, the host has ended or could not seize this process: then it must
+            // not run the program.
             if libc::read(go[0], std::ptr::from_mut(&mut byte).cast(), 1) != 1 {
                 libc::_exit(127);
             }

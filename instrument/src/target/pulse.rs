@@ -1,9 +1,9 @@
 //! A timer that interrupts the waits of the thread that started it.
 //!
-//! `waitpid` has no timeout, and a look at its watch is all that the host wants. The signal is one
-//! that is ignored where nobody handles it, so that one which comes late does no harm. One of the
-//! few files with `unsafe`; the handler does nothing. **Leaves out** who else uses the signal: its
-//! former disposition returns with the timer's end.
+//! `waitpid` has no timeout, and the host must look at the time now and then. The signal's default
+//! action is to be ignored, so a late one does no harm. One of the few files with `unsafe`; the
+//! handler does nothing. **Leaves out** other users of the signal: its former disposition returns
+//! when the timer ends.
 
 use std::time::Duration;
 

@@ -1,13 +1,12 @@
-//! Rights that a program's file would give it, and that the kernel withholds from whoever is
-//! traced.
+//! Rights that a program's file would give it, and that the kernel withholds from traced processes.
 //!
 //! A file can be set-user-ID or set-group-ID, or have capabilities. Natively the program gets those
-//! rights; under `ptrace` it runs without them, or, where the tracer is mighty enough, with an
-//! identity for which the engine's memory is not meant. Either way it would not run as natively. A
-//! file that gives nothing new is no such case: one of the caller's own, one with capabilities that
-//! the caller has, and any where the system ignores them (`nosuid`, `no_new_privs`). One of the few
-//! files with `unsafe`. Source: capabilities(7), execve(2), and `struct vfs_ns_cap_data` of the
-//! kernel.
+//! rights. Under `ptrace` it runs without them, or, if the tracer is privileged, with another
+//! identity, for which the engine's memory is not intended. Either way it would not run as
+//! natively. Some files give no new rights: a file that belongs to the caller, one with
+//! capabilities that the caller has, and any file for which the system ignores rights (`nosuid`,
+//! `no_new_privs`). One of the few files with `unsafe`. Source: capabilities(7), execve(2), and
+//! `struct vfs_ns_cap_data` of the kernel.
 
 use std::ffi::CString;
 use std::fs::Metadata;
@@ -21,41 +20,41 @@ const SET_GROUP: u32 = 0o2010;
 /// Most bytes of the attribute that holds capabilities.
 const ATTRIBUTE_BYTES: usize = 24;
 
-/// Why a file gives rights to who executes it.
+/// The reason why a file gives rights to a process that executes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Given {
+pub(crate) enum FileRights {
     /// It is set-user-ID or set-group-ID.
     Identity,
     /// It has capabilities.
     Capabilities,
 }
 
-impl Given {
+impl FileRights {
     /// The sentence for a program that is refused for it.
     pub(crate) fn refusal(self) -> &'static str {
         match self {
-            Given::Identity => {
+            FileRights::Identity => {
                 "it is setuid or setgid, and the kernel drops those rights under tracing; run it as its owner"
             }
-            Given::Capabilities => {
+            FileRights::Capabilities => {
                 "it has capabilities (see getcap), and the kernel drops those rights under tracing; run it as root, or \
                  run a copy, which has none"
             }
         }
     }
 
-    /// What such a file is called.
+    /// A name for such a file in messages.
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Given::Identity => "setuid or setgid",
-            Given::Capabilities => "a file with capabilities",
+            FileRights::Identity => "setuid or setgid",
+            FileRights::Capabilities => "a file with capabilities",
         }
     }
 }
 
-/// What this process is and may.
+/// The identity and the capabilities of this process.
 #[derive(Clone, Copy, Debug, Default)]
-struct Caller {
+struct HostRights {
     user: u32,
     group: u32,
     permitted: u64,
@@ -64,14 +63,14 @@ struct Caller {
     gains_nothing: bool,
 }
 
-impl Caller {
-    fn this() -> Caller {
+impl HostRights {
+    fn this() -> HostRights {
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
         // Real, effective, saved and file system identity.
         let effective = |name| field(name).and_then(|ids| ids.split_whitespace().nth(1)?.parse().ok());
         let set = |name| field(name).and_then(|hex| u64::from_str_radix(hex, 16).ok()).unwrap_or(0);
-        Caller {
+        HostRights {
             user: effective("Uid:").unwrap_or(0),
             group: effective("Gid:").unwrap_or(0),
             permitted: set("CapPrm:"),
@@ -94,18 +93,18 @@ impl Caller {
 }
 
 /// The rights that executing the file would give this process, if any.
-pub(crate) fn given(path: &Path, about: &Metadata) -> Option<Given> {
+pub(crate) fn given(path: &Path, about: &Metadata) -> Option<FileRights> {
     const SET_ANY: u32 = 0o6000;
     let attribute = attribute(path);
     if about.mode() & SET_ANY == 0 && attribute.is_empty() {
         return None;
     }
-    let caller = Caller::this();
+    let caller = HostRights::this();
     if caller.gains_nothing || ignores_rights(path) {
         return None;
     }
-    let identity = caller.gains_identity(about).then_some(Given::Identity);
-    identity.or_else(|| caller.gains_capabilities(&attribute).then_some(Given::Capabilities))
+    let identity = caller.gains_identity(about).then_some(FileRights::Identity);
+    identity.or_else(|| caller.gains_capabilities(&attribute).then_some(FileRights::Capabilities))
 }
 
 /// Permitted and inheritable capabilities that an attribute says.
@@ -155,15 +154,15 @@ mod tests {
 
     #[test]
     fn only_what_the_caller_lacks_is_gained() {
-        let all = Caller { permitted: u64::MAX, bounding: u64::MAX, ..Caller::default() };
+        let all = HostRights { permitted: u64::MAX, bounding: u64::MAX, ..HostRights::default() };
         assert!(!all.gains_capabilities(&ATTRIBUTE));
-        let none = Caller { permitted: 0, ..all };
+        let none = HostRights { permitted: 0, ..all };
         assert!(none.gains_capabilities(&ATTRIBUTE));
         assert!(
-            !Caller { bounding: 1, ..none }.gains_capabilities(&ATTRIBUTE),
+            !HostRights { bounding: 1, ..none }.gains_capabilities(&ATTRIBUTE),
             "outside of the bounding set"
         );
-        assert!(Caller { bounding: 1, inheritable: 1, ..none }.gains_capabilities(&ATTRIBUTE));
+        assert!(HostRights { bounding: 1, inheritable: 1, ..none }.gains_capabilities(&ATTRIBUTE));
         assert!(!none.gains_capabilities(&[]));
     }
 }

@@ -1,4 +1,4 @@
-//! Which signals a stopped thread may be interrupted by while the host steps it.
+//! Blocks signals of a stopped thread while the host steps it.
 
 use super::ptrace;
 use super::trap::TRAP;

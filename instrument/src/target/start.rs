@@ -1,4 +1,4 @@
-//! Starts a program, stopped, and says why one could not be started.
+//! Starts a program, stopped, and explains a failed start.
 
 use super::ptrace::{self, Spawn};
 use crate::error::{Error, ErrorKind};

@@ -1,9 +1,9 @@
-//! SIGTRAP as the kernel keeps it for a process: what a program wants done with the signal, and
-//! what it inherits.
+//! The state of SIGTRAP in the kernel: a process's action for the signal, and the state that a
+//! program inherits.
 //!
-//! The kernel forces the signal of a breakpoint or a single step, and resets what the program has
-//! for it. These are the words for what must be put back; when that matters is decided in
-//! `host/trap.rs`. Leaves out delivery.
+//! The kernel forces the signal of a breakpoint or a single step, and resets the program's action
+//! for it. These types hold the state that must be restored; `host/trap.rs` decides when. Leaves
+//! out delivery.
 
 use super::inject::Injector;
 use super::memory;
@@ -17,11 +17,11 @@ const TRAP_TRACE: i32 = 2;
 /// Bytes of a set of signals.
 pub(crate) const MASK_BYTES: u64 = 8;
 
-/// What a process wants done with SIGTRAP: the kernel's `struct sigaction`.
+/// A process's action for SIGTRAP: the kernel's `struct sigaction`.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct TrapAction {
     pub(crate) words: [u64; 4],
-    /// Whether the kernel may have forgotten it.
+    /// Whether a stop of the engine may have reset it in the kernel.
     pub(crate) lost: bool,
 }
 
@@ -41,7 +41,7 @@ impl TrapAction {
         !self.is_default() && !self.is_ignored()
     }
 
-    /// What is left of it behind an exec: handlers are gone.
+    /// The action behind an exec, which removes handlers.
     pub(crate) fn behind_exec(self) -> TrapAction {
         if self.is_ignored() {
             TrapAction::IGNORED
@@ -59,7 +59,7 @@ impl TrapAction {
     }
 }
 
-/// What a program inherits of SIGTRAP.
+/// The state of SIGTRAP that a program inherits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Inherited {
     blocked: bool,
@@ -75,7 +75,7 @@ impl Inherited {
         Inherited { blocked: ptrace::signal_mask(pid) & TRAP != 0, ignored: ignored & TRAP != 0 }
     }
 
-    /// The action that goes with it.
+    /// The action that follows from it.
     pub(crate) fn action(self) -> TrapAction {
         if self.ignored {
             TrapAction::IGNORED
@@ -84,7 +84,7 @@ impl Inherited {
         }
     }
 
-    /// Gives it back to a process that was stepped and is about to run on by itself.
+    /// Restores it in a process that was stepped and is about to run on by itself.
     pub(crate) fn give_back(self, pid: i32) -> Result<(), Error> {
         if self.ignored {
             let mut injector = Injector::new(pid)?;

@@ -1,8 +1,8 @@
-//! How far the program's code is to be trusted, and who knows.
+//! How far the program's code may be trusted, and the interface that says so.
 
 use crate::profile::Module;
 
-/// Where code lies, as far as it matters for trusting it.
+/// Whether code may change without notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Trust {
     /// File-backed, executable and not writable: does not change while mapped.
@@ -11,7 +11,7 @@ pub(crate) enum Trust {
     Generated,
 }
 
-/// Knows which addresses are program text.
+/// Says which addresses are program text.
 pub(crate) trait Modules {
     /// How far `pc` is to be trusted, and the number of its module; `None` where it cannot be
     /// executed.
@@ -20,8 +20,8 @@ pub(crate) trait Modules {
     fn module(&self, number: u32) -> Option<&Module>;
     /// Whether the module of that number is text where the program has it now.
     fn is_text(&self, number: u32) -> bool;
-    /// What the file of text holds at `pc`; `None` where the program has changed the mapping, or
-    /// nobody knows.
+    /// The byte at `pc` in the file that text was mapped from; `None` if the program has changed
+    /// the mapping, or the file cannot be read.
     fn in_file(&self, _pc: u64, _module: u32) -> Option<u8> {
         None
     }

@@ -1,8 +1,7 @@
-//! The analysis' side of a tool: keeps the tables, and hands batches of records over as events.
+//! The analysis side of a tool: keeps its tables, and delivers batches of records as events.
 //!
-//! Lives on the observer's thread, an [`Observer`] like any other. Numbers of sites, blocks and
-//! requests start again in every process image; here they are made to run on, as in the final
-//! profile.
+//! It is an [`Observer`] and runs on the observer's thread. Sites, blocks and requests are numbered
+//! anew in every process image; here they get running numbers, as in the final profile.
 
 use super::batch::{Batch, Tables};
 use super::interface::Tool;
@@ -11,11 +10,11 @@ use crate::outcome::{Observer, Progress};
 use event::Record;
 use std::sync::mpsc::Receiver;
 
-/// A tool as the ring's reader sees it.
+/// The observer that feeds a tool.
 pub(crate) struct Analysis<'a> {
     tool: &'a mut dyn Tool,
     updates: Receiver<TableUpdate>,
-    /// News of an image whose records have not come yet.
+    /// A table update for an image whose records have not arrived yet.
     held: Option<TableUpdate>,
     image: u32,
     tables: Tables,
@@ -26,7 +25,7 @@ impl<'a> Analysis<'a> {
         Analysis { tool, updates, held: None, image: 0, tables: Tables::default() }
     }
 
-    /// Takes the news in, up to those of images after number `image`.
+    /// Applies the updates of all images up to number `image`.
     fn catch_up(&mut self, image: u32) {
         while let Some(updates) = self.held.take().or_else(|| self.updates.try_recv().ok()) {
             match updates {
@@ -49,7 +48,7 @@ impl<'a> Analysis<'a> {
         }
     }
 
-    /// The run is over: images without any record start, too.
+    /// Ends the run: starts images that had no records, too.
     pub(crate) fn finish(mut self) {
         self.catch_up(u32::MAX);
     }

@@ -3,12 +3,12 @@
 use crate::instrumentation::instrumenter::Request;
 use event::{Record, RecordKind, Sites, CUT_SITE};
 
-/// Something that a tool asked for happened.
+/// An event that a tool requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// As given with the request.
+    /// The tag of the request.
     pub tag: u32,
-    /// What was asked for.
+    /// The requested value.
     pub value: u64,
     /// Number of the request, for [`Batch::request`].
     pub request: u32,
@@ -38,20 +38,20 @@ impl<'a> Batch<'a> {
         })
     }
 
-    /// The place that `event` was asked for.
+    /// The request that `event` belongs to.
     pub fn request(&self, event: &Event) -> Option<&'a Request> {
         self.tables.requests.get(event.request as usize)
     }
 
     /// All records, the stream's references among them; sites and blocks are numbered as in
-    /// [`Batch::sites`]. `None` stands for one whose number does not fit a record any more (beyond
-    /// 16 million, after execs).
+    /// [`Batch::sites`]. A record whose number exceeds 16 million, as may happen after execs, is
+    /// `None`.
     pub fn records(&self) -> impl Iterator<Item = Option<Record>> + 'a {
         let tables = self.tables;
         self.records.iter().map(|r| tables.renumber(r))
     }
 
-    /// What sites and blocks are called, as far as the program was translated.
+    /// The sites and blocks that were translated so far.
     pub fn sites(&self) -> &'a Sites {
         &self.tables.sites
     }
@@ -61,7 +61,7 @@ impl<'a> Batch<'a> {
 pub(super) struct Tables {
     pub(super) sites: Sites,
     pub(super) requests: Vec<Request>,
-    /// Numbers of the current image's first ones.
+    /// The numbers of the current image's first site, block and request.
     pub(super) first_site: usize,
     pub(super) first_block: usize,
     pub(super) first_request: usize,

@@ -1,4 +1,4 @@
-//! What a tool is: instrumentation code, analysis code, a report.
+//! The interface of a tool: instrumentation code, analysis code, a report.
 
 use super::batch::Batch;
 use super::report::Report;
@@ -9,8 +9,8 @@ use event::Stream;
 
 /// A tool, and its analysis code.
 pub trait Tool: Send {
-    /// References that it wants recorded beside its events. The stream of
-    /// [`Options`](crate::Options) does not count for tools.
+    /// The references that the tool wants recorded beside its events. The stream of
+    /// [`Options`](crate::Options) is ignored for tools.
     fn stream(&self) -> Stream {
         Stream::Counts
     }
@@ -24,30 +24,30 @@ pub trait Tool: Send {
     /// executes.
     fn start(&mut self, _program: &Program) {}
 
-    /// What happened, in program order of one thread. A slow analysis slows the program down,
-    /// nothing is lost.
+    /// Receives the records of one thread, in program order. A slow analysis slows the program
+    /// down, but no record is lost.
     fn batch(&mut self, _batch: &Batch<'_>) {}
 
     /// The program has ended.
     ///
     /// # Errors
-    /// What the tool could not do, such as writing a file; the run then fails.
+    /// If the tool cannot do its work, for example write a file. Then the run fails.
     fn finish(&mut self, summary: &Summary<'_>) -> std::io::Result<Report>;
 }
 
-/// A run that is over.
+/// A completed run.
 pub struct Summary<'a> {
     pub(super) outcome: &'a Outcome,
     pub(super) counters: Vec<(Counter, u64)>,
 }
 
 impl Summary<'_> {
-    /// How it went, and the profile.
+    /// The outcome of the run, with its profile.
     pub fn outcome(&self) -> &Outcome {
         self.outcome
     }
 
-    /// What a counter came to; 0 where it was never asked for.
+    /// The value of a counter; 0 if it was never requested.
     pub fn counter(&self, counter: Counter) -> u64 {
         self.counters.binary_search_by_key(&counter, |c| c.0).map_or(0, |n| self.counters[n].1)
     }

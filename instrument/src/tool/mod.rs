@@ -1,11 +1,11 @@
-//! Tools: what is to be known of a running program, as ordinary Rust.
+//! Tools: questions about a running program, written as ordinary Rust.
 //!
-//! ATOM's split stands: **instrumentation code** looks at procedures, blocks and instructions and
-//! says what it wants to know; **analysis code** receives it. Here the first is a closure
-//! ([`Tool::instrumenter`]) that runs when a block is translated, on the thread that controls the
-//! program, and the second is the [`Tool`] itself, on another thread, while the program runs on.
-//! They are two values because they run at the same time; what one must tell the other goes into
-//! the tags and counter names that requests carry.
+//! A tool has the two parts of an ATOM tool. **Instrumentation code** looks at procedures, blocks
+//! and instructions and makes requests; **analysis code** receives the results. Here the first is a
+//! closure ([`Tool::instrumenter`]) that runs when a block is translated, on the thread that
+//! controls the program, and the second is the [`Tool`] itself, on another thread, while the
+//! program runs on. They are two values because they run at the same time; the first passes
+//! information to the second by the tags and counter names of its requests.
 //!
 //! Two kinds of request. [Counters](Requests::count) are free: they follow from how often blocks
 //! ran. [Events](Requests::before) carry an address, a register or a constant through the program's
@@ -79,12 +79,12 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::mpsc;
 
-/// Runs `command` under `tool` until it ends. Functions have no names: [`run_named`] gives them
-/// some.
+/// Runs `command` under `tool` until it ends. The tool sees no names of functions; [`run_named`]
+/// provides them.
 ///
 /// # Errors
-/// As [`crate::run`]; when the tool asks for what cannot be had ([`ErrorKind::Tool`]); when its
-/// analysis fails.
+/// As [`crate::run`]; when the tool makes a request that cannot be met ([`ErrorKind::Tool`]); when
+/// its analysis fails.
 pub fn run_tool(
     command: &Command,
     options: &Options,
@@ -107,13 +107,13 @@ pub fn run_named(
     run_with(command, options, procedures, tool, None)
 }
 
-/// What probes came to in a run under the engine.
+/// The results of probes in a run under the engine.
 #[derive(Debug)]
 pub struct Probed {
     /// The counters; children that the program released count into them too.
-    pub counters: probe::Counters,
-    /// What became of each.
-    pub states: Vec<probe::State>,
+    pub counters: probe::ProbeCounters,
+    /// The state of each probe.
+    pub states: Vec<probe::ProbeState>,
 }
 
 /// [`run_tool`] of the program with probes in it: the patched code runs under the engine, so the
@@ -125,7 +125,7 @@ pub fn run_probed(
     command: &Command,
     options: &Options,
     tool: &mut dyn Tool,
-    plan: probe::Plan,
+    plan: probe::ProbePlan,
 ) -> Result<(Outcome, Probed), Error> {
     let probes = Rc::new(RefCell::new(Probes::locked(plan)?));
     let (outcome, _) = run_with(command, options, Box::new(Unnamed), tool, Some(probes.clone()))?;

@@ -1,21 +1,20 @@
-//! What a tool found, as numbers with names.
+//! Reports: the results of a tool, as numbers with names.
 //!
-//! Totals, and a table of rows for tools that count by something. Printing is
-//! [`Display`](std::fmt::Display)'s plain text; other formats are the caller's, who has the
-//! numbers.
+//! Totals, and a table of rows for tools that count by something. [`Display`](std::fmt::Display)
+//! prints plain text; a caller that wants another format has the numbers.
 
 use std::fmt;
 
-/// A line of a table.
+/// A row of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// Of what.
+    /// The name of the row.
     pub name: String,
-    /// One per column.
+    /// One number per column.
     pub values: Vec<u64>,
 }
 
-/// What a tool found.
+/// The results of a tool.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     /// Numbers of the whole run.

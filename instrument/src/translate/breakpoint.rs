@@ -1,11 +1,12 @@
 //! Breakpoints of the kernel's uprobes, seen where program text is read.
 //!
-//! Whoever counts calls by uprobes has the kernel put `int3` into every process that maps the file,
-//! ours too. Natively the kernel makes up for the instruction that was there; in a copy of the code
-//! nobody does, and the program would die by SIGTRAP. So text that reads as a breakpoint is looked
-//! up in its file. A program that patches its own text is believed: it changes the mapping for
-//! that, which [`Modules::in_file`] knows. **Leaves out** the uprobe's counts: it sees nothing of a
-//! program that runs translated. Source: `Documentation/trace/uprobetracer.rst`.
+//! To count calls by uprobes, the kernel puts `int3` into every process that maps the file, and so
+//! into the target. Natively the kernel executes the replaced instruction itself. It does not do so
+//! for a copy of the code, and the program would die by SIGTRAP. So if text reads as a breakpoint,
+//! the original byte is taken from the file. A breakpoint that the program itself has written
+//! stays: the program must change the mapping for that, which [`Modules::in_file`] knows. **Leaves
+//! out** the uprobe's counts, which miss a program that runs translated. Source:
+//! `Documentation/trace/uprobetracer.rst`.
 
 use crate::code::decode::{Decoded, End};
 use crate::target::trust::{Modules, Trust};
@@ -13,7 +14,7 @@ use crate::translate::Translator;
 use iced_x86::Code;
 
 impl Translator {
-    /// Decodes the block at `ip`, with what breakpoints in it stand for.
+    /// Decodes the block at `ip`, with the original instructions in place of uprobes' breakpoints.
     pub(crate) fn decode(
         &mut self,
         ip: u64,
@@ -23,9 +24,12 @@ impl Translator {
     ) -> End {
         loop {
             let end = self.reader.block(ip, into);
+            // A breakpoint ends a block, so it can only be the last instruction.
             let breakpoint = into.last().filter(|last| trust == Trust::Text && last.i.code() == Code::Int3);
             let Some((at, found)) = breakpoint.map(|last| (last.i.ip(), last.bytes[0])) else { return end };
             match modules.in_file(at, module).filter(|byte| *byte != found) {
+                // The reader's copy gets the file's byte, and the block is decoded again; it may
+                // meet another breakpoint.
                 Some(byte) if self.reader.mend(at, byte) => {}
                 _ => return end,
             }

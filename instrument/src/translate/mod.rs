@@ -62,24 +62,24 @@ pub(crate) struct Translator {
     pub(crate) cautious_fragments: usize,
     pub(crate) spare: Vec<Vec<Decoded>>,
     emitter: Emitter,
-    /// Room for what is known of the next fragment, for what it records, and for the words of
-    /// generated code.
+    /// Reused allocations for one translation: liveness, plan, and the words of code that may
+    /// change.
     liveness: Vec<Liveness>,
     plan: FragmentPlan,
     words: Vec<u64>,
     /// The run's tool, if it has one.
     pub(crate) instrumenter: Option<SharedInstrumenter>,
-    /// What was restored from disk and has not been executed yet.
+    /// Kept translations that have not been verified yet.
     pub(crate) unverified: UnverifiedModules,
-    /// Direct branches that lead out of their own module, as (module, target): code of the target's
-    /// module runs without being looked up.
+    /// Direct branches that lead out of their own module, as (module, target). A linked one enters
+    /// the target's module without a lookup.
     pub(crate) strays: HashSet<(u32, u64)>,
 }
 
 impl Translator {
     pub(crate) fn new(cache: CodeCache, reader: CodeReader, stream: Stream) -> Translator {
         let filter = if let Stream::Filtered(filter) = &stream { Some(filter) } else { None };
-        // What all code of the image has in common.
+        // These settings are the same for all code of the image.
         let setting = EmitSetting {
             stream,
             hash: cache.hash,
@@ -115,8 +115,8 @@ impl Translator {
     /// The fragment at `pc`, translated with its surroundings if need be; `None` when `pc` cannot
     /// be executed.
     pub(crate) fn fragment(&mut self, pc: u64, modules: &mut impl Modules) -> Option<usize> {
-        if let Some(f) = self.cache.find(pc) {
-            return Some(f);
+        if let Some(fragment_index) = self.cache.find(pc) {
+            return Some(fragment_index);
         }
         let mut ahead = Ahead::default();
         let result = self.translate(pc, modules, &mut ahead)?;
@@ -133,10 +133,10 @@ impl Translator {
             }
             done += 1;
             let mut more = Ahead::default();
-            if let Some(f) = self.translate(target, modules, &mut more) {
+            if let Some(fragment_index) = self.translate(target, modules, &mut more) {
                 queue.extend(more.targets);
                 if role == Role::Return && self.cache.published < PUBLISHED_AHEAD_MAX {
-                    self.cache.publish(target, f);
+                    self.cache.publish(target, fragment_index);
                 }
             }
         }
@@ -152,29 +152,32 @@ impl Translator {
     }
 
     fn translate(&mut self, pc: u64, modules: &mut impl Modules, ahead: &mut Ahead) -> Option<usize> {
-        // Natively there is nothing where the engine's own code lies.
+        // Natively nothing is mapped where the engine's own code lies, so nothing there can be
+        // executed.
         if self.cache.contains(pc) {
             return None;
         }
         let (trust, module) = modules.at(pc)?;
-        // What a former run left may hold a translation.
+        // The file of a former run may hold a translation.
         if trust == Trust::Text && self.revalidate(module, modules) {
-            if let Some(f) = self.cache.find(pc) {
-                return Some(f);
+            if let Some(fragment_index) = self.cache.find(pc) {
+                return Some(fragment_index);
             }
         }
-        let (f, blocks) = self.place(pc, (trust, module), Extent::UpToKnownCode, None, modules)?;
-        // It is found from now on, and exits that waited for it lead there.
-        self.cache.map.insert(pc, f as u32);
-        self.cache.link_pending(f);
+        let (fragment_index, blocks) =
+            self.place(pc, (trust, module), Extent::UpToKnownCode, None, modules)?;
+        // From now on the map finds the fragment, and the exits that waited for it lead to it.
+        self.cache.map.insert(pc, fragment_index as u32);
+        self.cache.link_pending(fragment_index);
         self.note_targets(&blocks, ahead);
         self.tell_tool();
         self.spare.extend(blocks.into_iter().map(|block| block.instructions));
-        Some(f)
+        Some(fragment_index)
     }
 
-    /// Translates fragment `old` again, those of its blocks of which executions are given,
-    /// by what was learned of them; everything leads there from now on.
+    /// Translates fragment `old` again, using what samples and executions showed about its blocks,
+    /// and redirects every place that led to it. The new fragment has at most as many blocks as
+    /// `executions` has entries.
     pub(crate) fn tune(
         &mut self,
         old: usize,
@@ -183,11 +186,12 @@ impl Translator {
     ) -> Option<usize> {
         let Fragment { pc, zone, first_block, .. } = self.cache.fragments[old];
         let (trust, module) = modules.at(pc)?;
-        // Elsewhere it could not be reached from where the old one was.
+        // In another zone the new fragment could be out of reach of the places that lead to the old
+        // one.
         if self.cache.zone_for(pc) != zone as usize {
             return None;
         }
-        // It may have changed since it was read.
+        // Code that may change is read again.
         if trust == Trust::Generated {
             self.reader.forget(pc & !0xfff, pc + 0x1000);
         }
@@ -203,14 +207,13 @@ impl Translator {
         Some(new)
     }
 
-    /// Whether fragment `f`, after so many executions of its blocks, would be tuned to something
-    /// else than it is.
-    pub(crate) fn would_change(&self, f: usize, executions: &[u64]) -> bool {
-        let first = self.cache.fragments[f].first_block;
+    /// Whether tuning the fragment would change it, given the executions of its blocks.
+    pub(crate) fn would_change(&self, fragment_index: usize, executions: &[u64]) -> bool {
+        let first = self.cache.fragments[fragment_index].first_block;
         self.hotness.changes(first, executions, &self.sites)
     }
 
-    /// Translates the superblock at `pc`, stage by stage, and places it; nothing leads to it yet.
+    /// Translates the superblock at `pc`, stage by stage, and places it. No exit leads to it yet.
     fn place(
         &mut self,
         pc: u64,
@@ -222,7 +225,7 @@ impl Translator {
         // Decode: what the program's code is.
         let mut blocks = self.superblock(pc, (trust, module), extent, modules)?;
         self.ask_tool(&mut blocks, modules);
-        let z = self.zone_with_room(pc, blocks.len())?;
+        let zone_index = self.zone_with_room(pc, blocks.len())?;
         // Facts: which registers and flags are free where.
         let counters = self.new_counters(blocks.len());
         let dead = self.learn(&blocks);
@@ -231,7 +234,7 @@ impl Translator {
         // Emit: to a buffer, with everything open that only the cache knows.
         self.read_words(&blocks, trust);
         let superblock = Superblock { blocks: &blocks, trust, words: &self.words, steps: self.steps };
-        let bases = self.cache.bases(z);
+        let bases = self.cache.bases(zone_index);
         self.emitter.emit(&superblock, &self.liveness[..blocks.len()], &self.plan, bases);
         if let Some(why) = self.emitter.buffer.refusal.take() {
             self.refusal.get_or_insert(why);
@@ -240,7 +243,7 @@ impl Translator {
         // Place: the cache closes what is open.
         let fragment = Fragment {
             pc,
-            zone: z as u32,
+            zone: zone_index as u32,
             body: bases.0,
             entry: None,
             first_block: blocks[0].number,
@@ -252,13 +255,14 @@ impl Translator {
             tunings: tuning.map_or(0, |tuning| tuning.tunings),
             incoming: 0,
         };
-        let f = self.cache.place(&mut self.emitter.buffer, fragment, routine::write);
-        Some((f, blocks))
+        let fragment_index = self.cache.place(&mut self.emitter.buffer, fragment, routine::write);
+        Some((fragment_index, blocks))
     }
 
-    /// The zone for a superblock at `pc`; `None`, and the run is refused, where something is full.
+    /// The zone for a superblock at `pc`. If a zone or a numbering is full, refuses the run and
+    /// returns `None`.
     fn zone_with_room(&mut self, pc: u64, blocks: usize) -> Option<usize> {
-        let z = self.cache.zone_for(pc);
+        let zone_index = self.cache.zone_for(pc);
         if self.counters as usize + 2 * blocks + 1 > context::COUNTERS_MAX
             || self.sites.len() + 10_000 > SITES_MAX
             || self.blocks.len() + 100 > SITES_MAX
@@ -267,27 +271,29 @@ impl Translator {
             self.refusal = Some("the program executes more code than the engine has counters for".into());
             return None;
         }
-        if !self.cache.zones[z].has_room() {
+        if !self.cache.zones[zone_index].has_room() {
             self.refusal = Some("the program executes more code than the code cache holds".into());
             return None;
         }
-        Some(z)
+        Some(zone_index)
     }
 
-    /// Learns what is known of the blocks; what is dead at the head of the first one.
+    /// Fills in the blocks' liveness; returns the registers that are dead at the fragment's head.
     fn learn(&mut self, blocks: &[BasicBlock]) -> u16 {
         let (cache, stream, shapes) = (&self.cache, &self.stream, &self.shapes);
         self.liveness.resize_with(self.liveness.len().max(blocks.len()), Liveness::default);
-        // A fragment tells what its head does not need.
+        // Each fragment notes which registers are dead at its head.
         let known = |pc| match cache.find(pc) {
-            Some(f) => TargetFacts { has_code: true, dead: cache.fragments[f].dead },
+            Some(fragment_index) => {
+                TargetFacts { has_code: true, dead: cache.fragments[fragment_index].dead }
+            }
             None => TargetFacts::default(),
         };
         let needs = |block: &BasicBlock| needs_scratch(stream, shapes, block);
         liveness::learn(blocks, &mut self.liveness[..blocks.len()], known, needs, &mut self.factory)
     }
 
-    /// Plans what the blocks record; the cache is told of new lines.
+    /// Plans what the blocks record, and enters new lines into the cache's table.
     fn plan(&mut self, blocks: &[BasicBlock], counters: u32, tuning: Option<&Tuning>) {
         let mut planner = Planner {
             stream: &self.stream,
@@ -301,18 +307,18 @@ impl Translator {
         self.enter_lines();
     }
 
-    /// Enters lines that got a number into the table that routines read.
+    /// Enters newly numbered lines into the table that routines read.
     fn enter_lines(&mut self) {
         self.lines.new.drain(..).for_each(|line| self.cache.enter_line(line.number, line.address, line.row));
     }
 
-    /// Gives lines and pages the numbers that a former image gave them.
+    /// Gives lines and pages the numbers of the image that wrote the file.
     pub(crate) fn renumber(&mut self, numbered: &[Vec<(u64, u32)>; 4]) {
         self.lines.renumber(numbered, &self.stream);
         self.enter_lines();
     }
 
-    /// Reads the words of generated code, with which its translation compares it.
+    /// Reads the words of code that may change; its translation compares memory with them.
     fn read_words(&mut self, blocks: &[BasicBlock], trust: Trust) {
         self.words.clear();
         if trust == Trust::Text {
@@ -329,15 +335,15 @@ impl Translator {
     /// Notes the exits of the fragment in the buffer that lead out of its module.
     fn note_strays(&mut self, (trust, module): (Trust, u32), modules: &impl Modules) {
         let text = modules.module(module).filter(|_| trust == Trust::Text);
-        // Nothing leads out of generated code: it is no module's.
+        // Generated code belongs to no module, so it has no strays.
         let within = text.map_or(0..u64::MAX, |text| text.start..text.end);
         let targets = self.emitter.buffer.branches().filter(|target| !within.contains(target));
         self.strays.extend(targets.map(|target| (module, target)));
     }
 
-    /// Counters for a fragment of so many blocks; returns the first one's number. Behind those of
-    /// its exits stand, where the instruction side is kept whole, those of its blocks' checks that
-    /// fail.
+    /// Reserves the counters of a fragment with this number of blocks; returns the first one's
+    /// number. Behind the counters of exits stand, if the instruction cache is simulated inline,
+    /// counters of failed line checks, one for each block.
     fn new_counters(&mut self, blocks: usize) -> u32 {
         let first = self.counters;
         let checks = if InlineICache::is_kept(&self.stream) { blocks } else { 0 };
@@ -345,7 +351,7 @@ impl Translator {
         first
     }
 
-    /// Shows the superblock to the tool, if there is one, which may ask for more to be recorded.
+    /// Shows the superblock to the tool, if there is one; the tool may ask for events.
     fn ask_tool(&mut self, superblock: &mut [BasicBlock], modules: &impl Modules) {
         let Some(instrumenter) = &self.instrumenter else { return };
         let mut instrumenter = instrumenter.borrow_mut();

@@ -9,12 +9,13 @@ pub(super) struct TranslateAhead {
     pub(super) ahead: usize,
 }
 
-/// Where little is added to the program's code.
+/// The policy if little is added to the program's code.
 pub(super) const GENEROUS: TranslateAhead = TranslateAhead { blocks: 8, ahead: 3 };
-/// Where references are recorded: half of what is translated never runs, a block costs as much as a
-/// stop, and code that runs lies closer together without it (a compiler: 12 % less time in all).
+/// The policy if references are recorded. Half of the code that is translated ahead never runs,
+/// translating a block costs as much as a stop, and without that half the code that runs lies
+/// closer together (a compiler: 12 % less time in all).
 pub(super) const SPARING: TranslateAhead = TranslateAhead { blocks: 5, ahead: 1 };
-/// Fragments translated ahead where the program may well end before it would run them.
+/// Fragments translated ahead while the program may well end before it runs them.
 pub(super) const AHEAD_CAUTIOUS_MAX: usize = 1;
 /// Return addresses that enter the lookup table before they are used, so that the first return does
 /// not stop. Beyond this many, only used ones do: a full table costs every lookup more than a stop
@@ -30,7 +31,7 @@ pub(super) enum Extent {
     Blocks(usize),
 }
 
-/// What a translation wants translated next.
+/// The addresses that should be translated next.
 #[derive(Default)]
 pub(super) struct Ahead {
     /// Direct targets.

@@ -5,29 +5,32 @@ use crate::target::trust::Modules;
 use std::collections::HashSet;
 
 impl Translator {
-    /// Retires what was translated of `[start, end)`, which is about to change. If callers relied
-    /// on its dead registers, the whole file's fragments are retired too.
+    /// Retires the translations of `[start, end)`, which is about to change. If callers relied on
+    /// dead registers of them, all fragments of the same file are retired.
     pub(crate) fn retire_code(&mut self, start: u64, end: u64, modules: &impl Modules) {
-        // A fragment may reach into the range from a page before it.
-        let within = |&f: &usize| {
-            let pc = self.cache.fragments[f].pc;
+        // A fragment that begins in the page before the range may reach into it.
+        let within = |&fragment_index: &usize| {
+            let pc = self.cache.fragments[fragment_index].pc;
             pc + 4096 > start && pc < end
         };
-        let file = |&f: &usize| {
-            let block = &self.blocks[self.cache.fragments[f].first_block as usize];
+        let file = |&fragment_index: &usize| {
+            let block = &self.blocks[self.cache.fragments[fragment_index].first_block as usize];
             modules.module(block.module).map(|module| &module.path)
         };
         let (mut changed, others): (Vec<usize>, Vec<usize>) =
-            self.cache.map.values().map(|&f| f as usize).partition(within);
-        // Fragments elsewhere in the file may have left registers as they were because this one
-        // did not need them.
-        let told: HashSet<_> =
-            changed.iter().filter(|&&f| self.cache.fragments[f].dead != 0).map(file).collect();
-        if !told.is_empty() {
-            changed.extend(others.iter().filter(|f| told.contains(&file(f))));
+            self.cache.map.values().map(|&fragment_index| fragment_index as usize).partition(within);
+        // Other fragments of the file may have left registers unrestored because a fragment that
+        // changes did not need them.
+        let relied_on: HashSet<_> = changed
+            .iter()
+            .filter(|&&fragment_index| self.cache.fragments[fragment_index].dead != 0)
+            .map(file)
+            .collect();
+        if !relied_on.is_empty() {
+            changed.extend(others.iter().filter(|fragment_index| relied_on.contains(&file(fragment_index))));
         }
-        for f in changed {
-            self.cache.retire(f);
+        for fragment_index in changed {
+            self.cache.retire(fragment_index);
         }
     }
 }

@@ -23,7 +23,7 @@ impl Translator {
         let mut ip = pc;
         loop {
             let mut instructions = self.spare.pop().unwrap_or_default();
-            // One block after the other, as long as control goes on to one place mostly.
+            // The list of a former block is reused: its allocation fits.
             let end = self.decode(ip, (trust, module), &mut instructions, modules);
             if end == End::Unreadable {
                 self.spare.push(instructions);
@@ -37,8 +37,8 @@ impl Translator {
             let mut block =
                 BasicBlock { ip, instructions, end, number, next: None, events: EventRequests::default() };
             let next = follow(&block);
-            // Up to code that is there, or, where a fragment is translated again, as many blocks
-            // as it had.
+            // Fresh code ends where other code begins or after a few blocks; code that is
+            // translated again has as many blocks as were asked for.
             let room = match extent {
                 Extent::UpToKnownCode => blocks.len() + 1 < self.translate_ahead().blocks,
                 Extent::Blocks(count) => blocks.len() + 1 < count,
@@ -50,6 +50,7 @@ impl Translator {
                     && near(ip, n)
                     // A page has one mapping; elsewhere code may not be text, or another module's.
                     && ((n ^ ip) < 4096 || modules.at(n) == Some((trust, module)))
+                    // No block twice: a branch back is an exit.
                     && blocks.iter().all(|p| p.ip != n)
                     && n != ip
             });
@@ -64,7 +65,7 @@ impl Translator {
 
     fn enter_block(&mut self, ip: u64, module: u32, instructions: &mut [Decoded]) -> u32 {
         let first = self.instructions.len() as u32;
-        // The profile knows every instruction by what it touches.
+        // The profile needs the loads and stores of each instruction.
         for d in instructions.iter_mut() {
             d.shape = self.shapes.of(&d.i);
             let (loads, stores) = self.shapes.counts(d.shape);
@@ -89,7 +90,7 @@ impl Translator {
         self.blocks.len() as u32 - 1
     }
 
-    /// Where control may go on behind `blocks`: what follows the last one first, for most
+    /// Notes the addresses to which `blocks` may lead, those behind the last block first: most
     /// superblocks are run to their ends.
     pub(super) fn note_targets(&mut self, blocks: &[BasicBlock], ahead: &mut Ahead) {
         for block in blocks.iter().rev() {
@@ -118,7 +119,8 @@ impl Translator {
     }
 }
 
-/// Where a superblock may go on after `block`.
+/// The address at which a superblock may go on after `block`: the fall-through edge, or the target
+/// of a direct jump.
 fn follow(block: &BasicBlock) -> Option<u64> {
     let d = block.last()?;
     if block.end == End::Limit {

@@ -15,7 +15,7 @@ use crate::profile::Module;
 use crate::target::layout::{Layout, ZonePlace};
 use crate::target::memory::Shared;
 use crate::target::trust::Modules;
-use event::{FetchFilter, Filter, SetFilter, StoreFilter, Stream};
+use event::{FetchFilter, Filter, PageFilter, SetFilter, StoreFilter, Stream};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic};
 use std::sync::Arc;
 
@@ -75,7 +75,7 @@ fn translator(code: u64, stream: Stream, near: bool) -> Translator {
     Translator::new(CodeCache::new(shared, layout, filter), reader, stream)
 }
 
-fn streams() -> [Stream; 5] {
+fn streams() -> [Stream; 6] {
     let sets = SetFilter { sets: 64, line_bytes: 64 };
     let pages = SetFilter { sets: 4, line_bytes: 4096 };
     let filter = Filter {
@@ -85,10 +85,14 @@ fn streams() -> [Stream; 5] {
         instruction_page: Some(pages),
         stores: StoreFilter::NeverEnter,
         fetches: FetchFilter::LastOfSet,
+        pages: PageFilter::LastOfSet,
     };
     let fetches = FetchFilter::FirstLevel { line_ways: 8, page_ways: 6 };
     let whole = Stream::Filtered(Filter { fetches, ..filter });
-    [Stream::Nothing, Stream::Counts, Stream::Filtered(filter), whole, Stream::Full]
+    let one_set = Some(SetFilter { sets: 1, ..pages });
+    let pages = PageFilter::FirstLevel { ways: 72 };
+    let resident = Stream::Filtered(Filter { fetches, pages, data_page: one_set, ..filter });
+    [Stream::Nothing, Stream::Counts, Stream::Filtered(filter), whole, resident, Stream::Full]
 }
 
 /// The bytes of a zone from `offset` on.
@@ -102,15 +106,18 @@ fn decode(bytes: &[u8], ip: u64) -> Instruction {
     Decoder::with_ip(64, bytes, ip, DecoderOptions::NONE).decode()
 }
 
-/// Whether `found` does what `wanted` does.
+/// Whether `found`, with these `bytes`, is the translation of the instruction `wanted`, with the
+/// bytes `raw`.
 fn is_copy(wanted: &Instruction, raw: &[u8], found: &Instruction, bytes: &[u8]) -> bool {
     if !wanted.is_ip_rel_memory_operand() {
         return bytes.starts_with(raw);
     }
     let target = wanted.ip_rel_memory_address();
+    // An operand relative to rip has another displacement, or its address in a register.
     let displaced = found.code() == wanted.code()
         && (found.is_ip_rel_memory_operand() && found.ip_rel_memory_address() == target
             || found.memory_base().is_gpr64() && found.memory_displacement64() == 0);
+    // `lea` has become the load of a constant, in its long or its short form.
     let formed = wanted.mnemonic() == Mnemonic::Lea
         && found.code() == iced_x86::Code::Mov_r64_imm64
         && found.immediate64() == target;
@@ -139,6 +146,7 @@ fn is_transfer(wanted: &Instruction, found: &Instruction) -> bool {
 /// instructions.
 fn find(t: &Translator, zone: usize, at: u32, wanted: &Instruction, raw: &[u8], limit: usize) -> bool {
     let z = &t.cache.zones[zone];
+    // A copy must have the right bytes; a transfer is rewritten, so only its kind is compared.
     let transfer = !matches!(wanted.flow_control(), FlowControl::Next | FlowControl::Exception);
     let system_call = wanted.code() == iced_x86::Code::Syscall;
     let mut at = at as usize;
@@ -165,12 +173,15 @@ fn check(t: &Translator, code: u64, bytes: &[u8], strict: bool) -> usize {
     for zone in 0..t.cache.zones.len() {
         let bounds = &t.cache.zones[zone].state_map;
         assert!(bounds.windows(2).all(|w| w[0].at <= w[1].at), "bounds are in order");
+        // Within a block, entries are in the order of instructions.
         let in_order = |w: &[StateMapEntry]| {
             w[0].block < w[1].block || w[0].block == w[1].block && w[0].index <= w[1].index
         };
         assert!(bounds.windows(2).all(in_order), "instructions are in order");
         for bound in bounds {
             let block = &t.blocks[bound.block as usize];
+            // Entries behind a block's last instruction, and those of guards, belong to no copied
+            // instruction.
             if u32::from(bound.index) >= block.count || bound.retreat {
                 continue;
             }
@@ -194,6 +205,7 @@ fn check(t: &Translator, code: u64, bytes: &[u8], strict: bool) -> usize {
 /// Random bytes, or pieces of this executable.
 fn fill(random: &mut Random, own: &[u8], into: &mut [u8]) {
     for piece in into.chunks_mut(512) {
+        // Two of three pieces are code of this executable.
         let real = !random.next().is_multiple_of(3);
         let from = random.next() as usize % (own.len() - piece.len());
         for (k, byte) in piece.iter_mut().enumerate() {

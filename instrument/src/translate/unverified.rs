@@ -1,10 +1,15 @@
-//! What was restored sleeps by group of modules, and wakes when one of them is executed for the
-//! first time and all of the group are mapped as text, from the same files at the same addresses,
-//! and still hold what was translated.
+//! Kept translations that this run has not checked yet: they sleep, by group of modules.
 //!
-//! A group wakes together because direct branches lead from one of its modules to another
-//! (`store::parts`). One that does not hold is given up for good: its fragments are never entered
-//! into the map, so nothing leads to them.
+//! ```text
+//!               the module is executed                 all of its group: text, same files,
+//!                                                       same addresses, same bytes?
+//!    Asleep ──────────────────────────────▶ verify ──┬── yes ──▶ Awake    they enter the map
+//!                                                    └── no ───▶ GivenUp  nothing leads to them
+//! ```
+//!
+//! A group is decided as a whole, because direct branches lead from one of its modules to another
+//! (`store::parts`). The fragments of a group that was given up stay in the cache's tables, whose
+//! numbers the code names, but they never enter the map.
 
 use crate::code::hash::hash;
 use crate::target::memory;
@@ -14,16 +19,16 @@ pub(crate) const PAGE: u64 = 4096;
 /// A page of code and the hash of what it held.
 pub(crate) type PageHash = (u64, u64);
 
-/// What became of a module's part of a file.
+/// The state of a module's part of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verification {
-    /// There is none.
+    /// The file has no fragments of the module.
     Absent,
-    /// Nobody has executed it yet.
+    /// The module was not executed yet.
     Asleep,
-    /// It holds, and is in use.
+    /// It was verified and is in use.
     Awake,
-    /// It did not hold.
+    /// The module, or one of its group, differs from what was translated.
     GivenUp,
 }
 
@@ -73,7 +78,7 @@ pub(super) fn holds(pid: i32, pages: &[PageHash]) -> bool {
     let mut buffer = vec![0u8; RUN_PAGES * PAGE as usize];
     let mut rest = pages;
     while let Some(&(start, _)) = rest.first() {
-        // Neighbours are read together, so many pages at most.
+        // Adjacent pages are read by one call, up to the size of the buffer.
         let run = rest
             .iter()
             .zip(0u64..)
@@ -84,6 +89,7 @@ pub(super) fn holds(pid: i32, pages: &[PageHash]) -> bool {
         if memory::read_target(pid, start, bytes) != bytes.len() {
             return false;
         }
+        // Every page must have the bytes that were translated.
         let same = |(bytes, (_, expected)): (&[u8], &PageHash)| hash(bytes, 0) == *expected;
         if !bytes.chunks_exact(PAGE as usize).zip(&rest[..run]).all(same) {
             return false;

@@ -10,32 +10,33 @@ use clap::Error;
 use std::error::Error as _;
 
 /// The sentence, where it is ours to say.
-pub fn refusal(said: &Error) -> Option<String> {
-    let first = |kind| texts(said, kind).map(|all| all.join(" or "));
+pub fn refusal(error: &Error) -> Option<String> {
+    let first = |kind| texts(error, kind).map(|all| all.join(" or "));
     let option = first(ContextKind::InvalidArg)?;
-    match said.kind() {
+    match error.kind() {
         ErrorKind::UnknownArgument if option.starts_with('-') => {
-            let near = first(ContextKind::SuggestedArg).map(|near| format!("did you mean {near}? "));
-            let near = near.unwrap_or_default();
+            let suggestion = first(ContextKind::SuggestedArg).map(|other| format!("did you mean {other}? "));
+            let suggestion = suggestion.unwrap_or_default();
             Some(format!(
-                "there is no option {option}: {near}see --help, or put -- before a program of that name"
+                "there is no option {option}: {suggestion}see --help, or put -- before a program of that name"
             ))
         }
         ErrorKind::ValueValidation => {
-            let wanted = wanted(&said.source()?.to_string());
-            Some(format!("{}: {wanted}, got {}", name(&option), first(ContextKind::InvalidValue)?))
+            let expected = expected(&error.source()?.to_string());
+            Some(format!("{}: {expected}, got {}", name(&option), first(ContextKind::InvalidValue)?))
         }
         ErrorKind::InvalidValue => {
-            let known = texts(said, ContextKind::ValidValue).unwrap_or_default();
+            let known = texts(error, ContextKind::ValidValue).unwrap_or_default();
             let given = first(ContextKind::InvalidValue).unwrap_or_default();
-            let near = first(ContextKind::SuggestedValue).map(|near| format!("; did you mean {near}?"));
+            let suggestion =
+                first(ContextKind::SuggestedValue).map(|other| format!("; did you mean {other}?"));
             Some(match given.as_str() {
                 "" => format!("{}: expected {} behind it", name(&option), value(&option)),
                 _ => format!(
                     "{}: expected {}, got {given}{}",
                     name(&option),
                     alternatives(&known),
-                    near.unwrap_or_default()
+                    suggestion.unwrap_or_default()
                 ),
             })
         }
@@ -43,8 +44,8 @@ pub fn refusal(said: &Error) -> Option<String> {
     }
 }
 
-fn texts(said: &Error, kind: ContextKind) -> Option<Vec<String>> {
-    match said.get(kind)? {
+fn texts(error: &Error, kind: ContextKind) -> Option<Vec<String>> {
+    match error.get(kind)? {
         ContextValue::String(text) => Some(vec![text.clone()]),
         ContextValue::Strings(texts) => Some(texts.clone()),
         _ => None,
@@ -71,8 +72,9 @@ fn alternatives(known: &[String]) -> String {
     }
 }
 
-/// What a parser wants: our own parsers say so; those of the standard library say what they met.
-fn wanted(problem: &str) -> String {
+/// What a parser expects: our own parsers write it; those of the standard library write what they
+/// met.
+fn expected(problem: &str) -> String {
     let range = problem.rsplit_once(" is not in ").and_then(|(_, range)| range.split_once(".."));
     match range {
         Some((from, to)) if !to.is_empty() => format!("expected {from} to {}", to.trim_start_matches('=')),

@@ -21,8 +21,8 @@ pub struct Trace {
     #[arg(long, value_name = "METRICS")]
     pub software: Option<String>,
     /// Software metrics that a simulation counts without charging the program
-    #[arg(long, value_name = "METRICS")]
-    pub ghost: Option<String>,
+    #[arg(long, alias = "ghost", value_name = "METRICS")]
+    pub uncharged: Option<String>,
     /// Who runs the program and counts [default: simulated for an interval of instructions or
     /// cycles, else probe where there are software metrics, else native]
     #[arg(long, value_enum)]
@@ -103,7 +103,7 @@ pub enum TraceCollector {
 /// An interval such as 10ms or 1e6instructions.
 fn interval(text: &str) -> Result<measure::trace::Interval, String> {
     use measure::trace::{Interval, Unit};
-    let said = || String::from("expected a number with ns, us, ms, s, instructions or cycles");
+    let expected = || String::from("expected a number with ns, us, ms, s, instructions or cycles");
     let units = [
         ("instructions", Unit::Instructions, 1.0),
         ("cycles", Unit::Cycles, 1.0),
@@ -113,8 +113,8 @@ fn interval(text: &str) -> Result<measure::trace::Interval, String> {
         ("s", Unit::Nanoseconds, 1e9),
     ];
     let unit = units.into_iter().find_map(|(name, unit, each)| Some((text.strip_suffix(name)?, unit, each)));
-    let (digits, unit, each) = unit.ok_or_else(said)?;
-    let length = digits.trim().parse::<f64>().map_err(|_| said())? * each;
+    let (digits, unit, each) = unit.ok_or_else(expected)?;
+    let length = digits.trim().parse::<f64>().map_err(|_| expected())? * each;
     if !(1.0..=1e18).contains(&length) {
         return Err("expected an interval from 1 to 1e18".into());
     }

@@ -83,9 +83,13 @@ fn metrics(options: &Align, a: &Trace, b: &Trace) -> Result<Vec<String>> {
     for (trace, path) in [(a, &options.first), (b, &options.second)] {
         let all = || trace.header.metrics.iter().map(|metric| metric.name.as_str());
         if let Some(name) = names.iter().find(|name| trace.position(name).is_none()) {
-            let near = measure::counter::nearest(name, all());
-            let near = if near.is_empty() { all().collect() } else { near };
-            return refuse(format!("{} has no metric {name}; it has {}", path.display(), near.join(", ")));
+            let candidates = measure::counter::nearest(name, all());
+            let candidates = if candidates.is_empty() { all().collect() } else { candidates };
+            return refuse(format!(
+                "{} has no metric {name}; it has {}",
+                path.display(),
+                candidates.join(", ")
+            ));
         }
         if trace.whole().is_empty() {
             return refuse(format!("{} has no whole interval to align", path.display()));

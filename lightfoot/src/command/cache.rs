@@ -44,8 +44,8 @@ pub(super) fn run(options: &Cache) -> Result<u8> {
             .push(format!("{} records could not be read: misses are lower bounds", counts.damaged));
     }
     if let Some(hidden) = predicted.as_ref().map(|p| p.hidden).filter(|&hidden| hidden > 0) {
-        let said = format!("{hidden} branches were followed by a signal handler or an end: not predicted");
-        outcome.warnings.push(said);
+        let warning = format!("{hidden} branches were followed by a signal handler or an end: not predicted");
+        outcome.warnings.push(warning);
     }
     let of_thread = |(number, counts): &(u32, Counts)| {
         let misses = hierarchy.attribution(counts, None).total();

@@ -119,7 +119,7 @@ fn words(options: &Instrument) -> Result<Vec<String>> {
         .into_iter()
         .chain(words.clone())
         .chain(["--".to_owned(), PLACEHOLDER.to_owned()]);
-    let cli = Cli::try_parse_from(line).map_err(|said| refused(said.to_string().trim_end().to_owned()))?;
+    let cli = Cli::try_parse_from(line).map_err(|error| refused(error.to_string().trim_end().to_owned()))?;
     // What is no option of the tool would be taken for the program.
     match program(&cli.command).first() {
         Some(first) if first != PLACEHOLDER => {

@@ -447,7 +447,7 @@ fn per_second(instructions: u64, wall_s: f64) -> Option<u64> {
 
 /// One sentence about instructions whose line nobody knows.
 fn unknown_lines(tally: &Tally) -> Option<String> {
-    let unknown = tally.cells.iter().filter(|(cell, _)| cell.spot.is_none());
+    let unknown = tally.cells.iter().filter(|(cell, _)| cell.frame.is_none());
     let instructions: u64 = unknown.map(|(_, counts)| counts.instructions).sum();
     let share = number::percent(instructions, tally.totals.instructions);
     let instructions = number::grouped(instructions);

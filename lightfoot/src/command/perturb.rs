@@ -27,15 +27,15 @@ struct Answer<'a> {
 }
 
 pub(super) fn run(options: &Perturb) -> Result<u8> {
-    let said = |what: &str, value: f64| {
+    let out_of_range = |what: &str, value: f64| {
         let sentence = format!("{what} {value} is not between 0 and 1");
         Err(Failure { status: USAGE, sentence }.into())
     };
     if !(options.alpha > 0.0 && options.alpha < 1.0) {
-        return said("--alpha", options.alpha);
+        return out_of_range("--alpha", options.alpha);
     }
     if !(0.0..=2.0).contains(&options.effect) {
-        return said("--effect", options.effect);
+        return out_of_range("--effect", options.effect);
     }
     let traces = |paths: &[PathBuf]| paths.iter().map(|path| read(path)).collect::<Result<Vec<Trace>>>();
     let (baseline, run) = (traces(&options.baseline)?, traces(&options.run)?);

@@ -12,10 +12,10 @@ pub(super) fn run(options: &Study) -> Result<u8> {
         return Ok(0);
     }
     let effort = if options.quick { Effort::Quick } else { Effort::Full };
-    let asked = Options { effort, folder: options.output.clone(), max_bytes: options.max_bytes };
+    let study_options = Options { effort, folder: options.output.clone(), max_bytes: options.max_bytes };
     match &options.name {
-        None => run_all(STUDIES, &asked)?.show()?,
-        Some(name) => (find(STUDIES, name)?.run)(&asked)?.show()?,
+        None => run_all(STUDIES, &study_options)?.show()?,
+        Some(name) => (find(STUDIES, name)?.run)(&study_options)?.show()?,
     }
     Ok(0)
 }

@@ -34,8 +34,8 @@ fn measure(stock: &BuiltinTool, command: &Command, options: &Tool) -> Result<u8>
     })?;
     let (outcome, report) = engine::run_tool(command, &Options::default(), &mut *tool)?;
     let page = Page::of_stderr();
-    let said = outcome.warnings.iter().map(|warning| page.sentence("warning: ", warning));
-    let text = format!("lightfoot tool {}\n{report}{}", stock.name, said.collect::<String>());
+    let warnings = outcome.warnings.iter().map(|warning| page.sentence("warning: ", warning));
+    let text = format!("lightfoot tool {}\n{report}{}", stock.name, warnings.collect::<String>());
     present::output::Destination::Stderr.write(printable_lines(&text))?;
     Ok(if outcome.interrupted { exit::INTERRUPTED } else { exit_status(outcome.exit) })
 }

@@ -24,7 +24,7 @@ pub(super) fn run(options: &Trace) -> Result<u8> {
         let recorded = record(&Request { partial: partial(destination), ..request.clone() }, |recorded| {
             destination.write(write(recorded, options.format)?)
         })?;
-        say(&recorded, path)?;
+        show_summary(&recorded, path)?;
         let end = recorded.end.unwrap_or_default();
         status = end.exit_status.unwrap_or(exit::FAILURE);
         // A program that handles Ctrl-C ends one run; its user means all of them.
@@ -74,7 +74,7 @@ fn request(options: &Trace) -> Result<Request> {
         engine: engine(options).into(),
         hardware: names(&options.hardware),
         software: Spec::list(options.software.as_deref().unwrap_or_default())?,
-        ghosts: Spec::list(options.ghost.as_deref().unwrap_or_default())?,
+        uncharged: Spec::list(options.uncharged.as_deref().unwrap_or_default())?,
         layout: options.layout,
         machine: Some(machine),
         noise: options.noise.map(Noise::seeded),
@@ -87,12 +87,12 @@ fn request(options: &Trace) -> Result<Request> {
 
 /// The engine that was asked for, or the one that the other options mean.
 fn engine(options: &Trace) -> TraceEngine {
-    let unsaid = match (options.every.unit, &options.software) {
+    let default_engine = match (options.every.unit, &options.software) {
         (Unit::Instructions | Unit::Cycles, _) => TraceEngine::Simulated,
         (Unit::Nanoseconds, Some(_)) => TraceEngine::Probe,
         (Unit::Nanoseconds, None) => TraceEngine::Native,
     };
-    options.engine.unwrap_or(unsaid)
+    options.engine.unwrap_or(default_engine)
 }
 
 /// The file of one run of several: its number stands before the extension.
@@ -108,8 +108,8 @@ fn numbered(path: &Path, run: u32, runs: u32) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// What was recorded, and what the user should know of it.
-fn say(recorded: &Recorded, path: &Path) -> Result<()> {
+/// Prints how much was recorded, and the notes of the trace as warnings.
+fn show_summary(recorded: &Recorded, path: &Path) -> Result<()> {
     let missed: u64 = recorded.records.iter().map(|record| u64::from(record.missed_ticks)).sum();
     let late = if missed > 0 { format!(", {missed} ticks missed") } else { String::new() };
     let (records, metrics) = (recorded.records.len(), recorded.header.metrics.len());

@@ -85,12 +85,14 @@ impl Detail {
         let mut own: HashMap<usize, BTreeMap<u32, u64>> = HashMap::new();
         for (cell, counts) in &tally.cells {
             let number = detail.number(cell.function, symbols);
-            let place =
-                cell.spot.map(|spot| sources.spot(spot)).map_or((0, 0), |spot| (spot.file + 1, spot.line));
+            let place = cell
+                .frame
+                .map(|frame| sources.frame(frame))
+                .map_or((0, 0), |frame| (frame.file + 1, frame.line));
             detail.functions[number].lines.entry(place).or_insert(tally.none).add(counts);
-            detail.inline(cell.spot, place, counts, (symbols, tally.none));
+            detail.inline(cell.frame, place, counts, (symbols, tally.none));
             // What was inlined says nothing about where the function itself was written.
-            if let Some(outermost) = cell.spot.and_then(|spot| sources.chain(spot).last()) {
+            if let Some(outermost) = cell.frame.and_then(|frame| sources.chain(frame).last()) {
                 *own.entry(number).or_default().entry(outermost.file + 1).or_default() +=
                     counts.instructions.max(1);
             }
@@ -109,18 +111,20 @@ impl Detail {
         detail
     }
 
-    /// Adds what happened at `spot` to the lines that it is inlined at, to each once.
+    /// Adds what happened at `frame` to the lines that it is inlined at, to each once.
     fn inline(
         &mut self,
-        spot: Option<u32>,
+        frame: Option<u32>,
         own: (u32, u32),
         counts: &Counts,
         (symbols, none): (&Symbolizer, Counts),
     ) {
-        let Some(spot) = spot.filter(|spot| symbols.sources().spot(*spot).caller.is_some()) else { return };
+        let Some(frame) = frame.filter(|frame| symbols.sources().frame(*frame).caller.is_some()) else {
+            return;
+        };
         let mut known = vec![own];
-        for spot in symbols.sources().chain(spot).skip(1).filter(|spot| spot.line > 0) {
-            let place = (spot.file + 1, spot.line);
+        for frame in symbols.sources().chain(frame).skip(1).filter(|frame| frame.line > 0) {
+            let place = (frame.file + 1, frame.line);
             if !known.contains(&place) {
                 known.push(place);
                 self.inlined.entry(place).or_insert(none).add(counts);
@@ -143,8 +147,8 @@ impl Detail {
             let Some(part) = of_image(cell.image).and_then(|process| self.processes.get_mut(process)) else {
                 continue;
             };
-            let spot = cell.spot.map(|spot| symbols.sources().spot(spot));
-            let place = spot.map_or((0, 0), |spot| (spot.file + 1, spot.line));
+            let frame = cell.frame.map(|frame| symbols.sources().frame(frame));
+            let place = frame.map_or((0, 0), |frame| (frame.file + 1, frame.line));
             part.lines.entry(place).or_insert(tally.none).add(counts);
             let function = self.numbers[&cell.function];
             part.functions.entry(function).or_insert(tally.none).add(counts);
@@ -201,9 +205,9 @@ impl Detail {
 fn place_of(block: Option<u32>, profile: &Profile, symbols: &mut Symbolizer) -> (u32, u32) {
     let Some(block) = block.and_then(|block| profile.blocks.get(block as usize)) else { return (0, 0) };
     let last = profile.instructions[(block.first + block.count - 1) as usize];
-    let spot = symbols.spot(&profile.modules[block.module as usize], block.ip + u64::from(last.offset));
-    spot.map_or((0, 0), |spot| {
-        let spot = symbols.sources().spot(spot);
-        (spot.file + 1, spot.line)
+    let frame = symbols.frame(&profile.modules[block.module as usize], block.ip + u64::from(last.offset));
+    frame.map_or((0, 0), |frame| {
+        let frame = symbols.sources().frame(frame);
+        (frame.file + 1, frame.line)
     })
 }

@@ -10,7 +10,7 @@ use super::row::{plain, Frame, Row};
 use crate::cli::By;
 use crate::run::tally::{mnemonic, Cell, Counts, Grain, Tally};
 use std::cmp::Reverse;
-use symbol::{demangle, ByNumber, Spot, Symbolizer};
+use symbol::{demangle, ByNumber, SourceFrame, Symbolizer};
 
 /// What the cells must tell apart for `by`.
 pub fn grain(by: &[By]) -> Grain {
@@ -33,8 +33,8 @@ struct Key {
 
 impl Key {
     fn of(cell: &Cell, by: &[By], symbols: &Symbolizer) -> Key {
-        let spot = cell.spot.map(|spot| symbols.sources().spot(spot));
-        let line = spot.filter(|_| by.contains(&By::Line)).map(|spot| (spot.file, spot.line));
+        let frame = cell.frame.map(|frame| symbols.sources().frame(frame));
+        let line = frame.filter(|_| by.contains(&By::Line)).map(|frame| (frame.file, frame.line));
         let unknown = by.contains(&By::Line) && line.is_none();
         let library = symbols.functions()[cell.function].library;
         Key {
@@ -105,14 +105,14 @@ impl Groups<'_> {
     /// Adds what was inlined to the lines that it was inlined at, to each once.
     fn add_inlined(&mut self, own: u32, cell: &Cell, counts: &Counts) {
         let sources = self.symbols.sources();
-        let caller = |number: u32| sources.spot(number).caller;
-        let Some(first) = cell.spot.and_then(caller) else { return };
+        let caller = |number: u32| sources.frame(number).caller;
+        let Some(first) = cell.frame.and_then(caller) else { return };
         let (mut known, none) = (vec![own], self.none);
         for number in std::iter::successors(Some(first), |number| caller(*number)) {
-            if sources.spot(number).line == 0 {
+            if sources.frame(number).line == 0 {
                 continue;
             }
-            let line = self.of(&Cell { spot: Some(number), ..*cell });
+            let line = self.of(&Cell { frame: Some(number), ..*cell });
             if !known.contains(&line) {
                 known.push(line);
                 let group = &mut self.all[line as usize].1;
@@ -207,8 +207,8 @@ impl Names<'_> {
         if key.function.is_some() || by.contains(&By::Library) || key.line.is_some() {
             row.library = Some(self.libraries[library].clone());
         }
-        if let (Some(_), Some(spot)) = (key.line, cell.spot) {
-            self.place(spot, &mut row);
+        if let (Some(_), Some(frame)) = (key.line, cell.frame) {
+            self.place(frame, &mut row);
         }
         if row.name.is_empty() {
             row.name = row.library.take().or_else(|| row.opcode.clone()).unwrap_or_default();
@@ -218,22 +218,22 @@ impl Names<'_> {
 
     /// File, line and frames of a row of lines. With functions told apart the row keeps the
     /// enclosing one's name.
-    fn place(&self, spot: u32, row: &mut Row) {
+    fn place(&self, frame: u32, row: &mut Row) {
         let sources = self.symbols.sources();
-        let file = |spot: &Spot| sources.files()[spot.file as usize].clone();
-        let innermost = sources.spot(spot);
+        let file = |frame: &SourceFrame| sources.files()[frame.file as usize].clone();
+        let innermost = sources.frame(frame);
         row.file = Some(file(&innermost));
         row.line = Some(innermost.line);
         if innermost.caller.is_none() {
             return;
         }
-        for spot in sources.chain(spot) {
-            let function = match spot.inlined {
+        for frame in sources.chain(frame) {
+            let function = match frame.inlined {
                 Some(name) => self.inlined[name as usize].clone(),
-                None if spot.caller.is_none() => row.name.clone(),
+                None if frame.caller.is_none() => row.name.clone(),
                 None => symbol::UNKNOWN.to_owned(),
             };
-            row.frames.push(Frame { function, file: file(&spot), line: spot.line });
+            row.frames.push(Frame { function, file: file(&frame), line: frame.line });
         }
     }
 }

@@ -107,11 +107,11 @@ fn behaviour(report: &Report) -> String {
     let pages = simulation["huge_pages"].as_array().into_iter().flatten().filter_map(|pages| pages.as_str());
     let pages = pages.map(|pages| format!("pages {pages}"));
     let predictor = text(simulation, "predictor").map(|name| format!("branches {name}"));
-    let said: Vec<String> = levels.chain(pages).chain(predictor).collect();
-    if said.is_empty() {
+    let parts: Vec<String> = levels.chain(pages).chain(predictor).collect();
+    if parts.is_empty() {
         return String::new();
     }
-    format!("  {:<16} {}\n", "simulated as", said.join(", "))
+    format!("  {:<16} {}\n", "simulated as", parts.join(", "))
 }
 
 /// What stands beside a total: a miss rate, or why there is no number.

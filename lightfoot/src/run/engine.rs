@@ -1,7 +1,7 @@
 //! The one place that calls `instrument`: runs a program, and gives a failure its exit status.
 
 use anyhow::Result;
-use instrument::probe::Plan;
+use instrument::probe::ProbePlan;
 use instrument::tool::{Probed, Report, Tool};
 use instrument::{Command, Exit, Observer, Options, Outcome, Unobserved};
 use machine::{Ability, State};
@@ -33,7 +33,7 @@ pub fn run_probed(
     command: &Command,
     options: &Options,
     tool: &mut dyn Tool,
-    plan: Plan,
+    plan: ProbePlan,
 ) -> Result<(Outcome, Probed)> {
     instrument::tool::run_probed(command, options, tool, plan).map_err(failure)
 }
@@ -73,10 +73,12 @@ pub fn abilities() -> Vec<Ability> {
         Ok(outcome) => {
             let retired = grouped(outcome.profile.instructions_retired());
             let time = seconds(outcome.wall.as_secs_f64());
-            let said = format!("counted {retired} instructions of {TRIAL} in {time}");
-            let warnings =
-                outcome.warnings.into_iter().map(|said| Ability::new("as natively", State::Partly, said));
-            std::iter::once(Ability::new(MEASURES, State::Yes, said)).chain(warnings).collect()
+            let counted = format!("counted {retired} instructions of {TRIAL} in {time}");
+            let warnings = outcome
+                .warnings
+                .into_iter()
+                .map(|warning| Ability::new("as natively", State::Partly, warning));
+            std::iter::once(Ability::new(MEASURES, State::Yes, counted)).chain(warnings).collect()
         }
     }
 }

@@ -108,9 +108,9 @@ pub fn complete(profile: &mut Profile, observed: &[References]) {
     }
     for (site, counts) in observed.iter().enumerate().filter(|(_, counts)| counts.executions > 0) {
         profile.complex.push((site as u32, counts.loads, counts.stores));
-        let more = counts.iterations.saturating_sub(counts.executions);
-        if more > 0 {
-            profile.repeats.push((site as u32, more));
+        let repetitions = counts.iterations.saturating_sub(counts.executions);
+        if repetitions > 0 {
+            profile.repeats.push((site as u32, repetitions));
         }
     }
 }

@@ -8,29 +8,13 @@
 //! function comes from: symbol tables say it of local ones.
 
 use super::metric::{matches, Named, Which};
-use super::target::{MetricTarget, Targets};
+use super::target::{MetricTarget, Scope, Targets};
 use anyhow::{bail, Result};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 use symbol::{may_include, Kind, Spellings};
 
 /// Functions that a note lists.
 const LISTED_MAX: usize = 4;
-
-/// Where a name is looked for.
-pub(super) struct Scope {
-    /// Indices into [`Targets::files`].
-    pub(super) files: Vec<usize>,
-    /// The end of a source file's path.
-    pub(super) source: Option<String>,
-}
-
-impl Scope {
-    fn holds(&self, name: &symbol::Named) -> bool {
-        let Some(wanted) = &self.source else { return true };
-        name.source.as_ref().is_some_and(|source| Path::new(source).ends_with(wanted))
-    }
-}
 
 /// A function or variable that has the name.
 #[derive(Clone, Debug)]
@@ -65,7 +49,7 @@ impl Targets {
         if named.is_pattern() {
             return self.pattern(named, &scope);
         }
-        let known = self.said(&scope.files);
+        let known = self.file_names(&scope.files);
         bail!("there is no function {named} in {known}{}", self.hint("fn", named, &scope, is))
     }
 
@@ -87,7 +71,7 @@ impl Targets {
             }
             return Ok(());
         }
-        let known = self.said(&scope.files);
+        let known = self.file_names(&scope.files);
         bail!("there is no variable {named} in {known}{}", self.hint("var", named, &scope, is))
     }
 
@@ -116,7 +100,7 @@ impl Targets {
             }
         }
         if self.columns.len() == before {
-            bail!("no function of {} matches {}", self.said(files), named.name);
+            bail!("no function of {} matches {}", self.file_names(files), named.name);
         }
         Ok(())
     }
@@ -145,7 +129,7 @@ impl Targets {
             Which::All if found.len() == 1 => Ok(vec![(metric, found)]),
             Which::All => {
                 let listed = list(named, &found);
-                let (count, file) = (found.len(), self.said(&[file]));
+                let (count, file) = (found.len(), self.file_names(&[file]));
                 self.notes.push(format!(
                     "{metric} counts {count} places of that name in {file} ({listed}): {metric}@* has a metric for each"
                 ));
@@ -191,7 +175,7 @@ impl Targets {
     /// What to write instead of a name that nobody has.
     fn hint(&self, kind: &str, named: &Named, scope: &Scope, is: impl Fn(Kind) -> bool) -> String {
         let all = Scope { files: (0..self.files.len()).collect(), source: None };
-        let full = |file: usize, name: &str| format!("{kind}:{}!{name}", self.said(&[file]));
+        let full = |file: usize, name: &str| format!("{kind}:{}!{name}", self.file_names(&[file]));
         let others = all.files.iter().filter(|file| named.library.is_some() || scope.files.contains(file));
         let has =
             |&&file: &&usize| !self.matches(file, &all, &is, |name| exact(name, &named.name)).is_empty();
@@ -202,10 +186,10 @@ impl Targets {
             let spelt = self.files[file].names.iter().filter(|name| is(name.kind));
             let spelt: BTreeSet<String> =
                 spelt.map(|name| Spellings::of(&name.name).shortest().to_owned()).collect();
-            let near = measure::counter::nearest(&named.name, spelt.iter().map(String::as_str));
-            if !near.is_empty() {
-                let near: Vec<String> = near.into_iter().map(|name| full(file, name)).collect();
-                return format!(": did you mean {}?", near.join(" or "));
+            let suggestions = measure::counter::nearest(&named.name, spelt.iter().map(String::as_str));
+            if !suggestions.is_empty() {
+                let suggestions: Vec<String> = suggestions.into_iter().map(|name| full(file, name)).collect();
+                return format!(": did you mean {}?", suggestions.join(" or "));
             }
         }
         format!(": {kind}:FILE!NAME looks in a library that is loaded later, or in one source file")

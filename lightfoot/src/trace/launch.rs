@@ -7,7 +7,7 @@ use super::signal;
 use super::target::Targets;
 use crate::run::engine::{exit_status, failure};
 use anyhow::{anyhow, bail, Result};
-use instrument::probe::{self, Held, Plan, Running, State};
+use instrument::probe::{self, Held, ProbePlan, ProbeState, Running};
 use instrument::{Children, Options};
 use measure::counter::{find, Event, Group};
 use measure::trace::{End, Header, Record, Trace, Unit, Value};
@@ -40,7 +40,7 @@ pub(super) fn paced_by(request: &Request) -> Result<Option<(&'static Event, u64)
 }
 
 /// The program, stopped behind its exec.
-pub(super) fn launch(request: &Request, group: Option<&Group>, plan: Option<Plan>) -> Result<Held> {
+pub(super) fn launch(request: &Request, group: Option<&Group>, plan: Option<ProbePlan>) -> Result<Held> {
     let options = Options { aslr: request.aslr, children: Children::Released, ..Options::default() };
     let passed = group.filter(|_| request.collector == Collector::Signal);
     passed.map_or(Ok(()), |group| signal::inherited(group, FdFlags::empty()))?;
@@ -62,7 +62,7 @@ pub(super) fn finish(
     running: Running,
     ended: Result<(Vec<Record>, End)>,
     partial: &Partial,
-) -> Result<(Trace, Vec<State>)> {
+) -> Result<(Trace, Vec<ProbeState>)> {
     let ran = running.wait().map_err(failure)?;
     let (records, mut end) = ended?;
     end.interrupted = ran.interrupted;
@@ -73,8 +73,8 @@ pub(super) fn finish(
     Ok((Trace { records, end: Some(end), ..Trace::new(header) }, ran.states))
 }
 
-/// Names the first of what is not counted.
-pub(super) fn say(notes: &mut Vec<String>, mut refused: Vec<String>) {
+/// Notes the metrics that are not counted: the first by name, the others by number.
+pub(super) fn note_refused(notes: &mut Vec<String>, mut refused: Vec<String>) {
     let more = refused.len().saturating_sub(NAMED_MAX);
     refused.truncate(NAMED_MAX);
     notes.append(&mut refused);
@@ -84,12 +84,12 @@ pub(super) fn say(notes: &mut Vec<String>, mut refused: Vec<String>) {
 }
 
 /// What could not be counted is absent, not 0, and said.
-pub(super) fn withdraw(trace: &mut Trace, targets: &Targets, numbers: &[Vec<usize>], states: &[State]) {
+pub(super) fn withdraw(trace: &mut Trace, targets: &Targets, numbers: &[Vec<usize>], states: &[ProbeState]) {
     let mut refused = Vec::new();
     for (column, numbers) in targets.columns.iter().zip(numbers) {
         let Some(metric) = trace.position(&column.name) else { continue };
         let why = numbers.iter().find_map(|&number| match states.get(number) {
-            Some(State::Refused(reason)) => Some(reason),
+            Some(ProbeState::Refused(reason)) => Some(reason),
             _ => None,
         });
         let Some(reason) = why else { continue };
@@ -99,7 +99,7 @@ pub(super) fn withdraw(trace: &mut Trace, targets: &Targets, numbers: &[Vec<usiz
         trace.records.iter_mut().for_each(|record| record.values[metric] = none);
         trace.end.iter_mut().for_each(|end| end.totals[metric] = None);
     }
-    say(&mut trace.header.notes, refused);
+    note_refused(&mut trace.header.notes, refused);
 }
 
 /// What opens with the events that were asked for, or with all that this system has; and a note

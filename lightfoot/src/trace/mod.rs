@@ -8,10 +8,10 @@
 //! | `native` | the kernel's counters (`native.rs`) | none |
 //! | `probe` | the kernel's counters | patched function entries that count in shared memory |
 //! | `uprobe` | the kernel's counters | the kernel's breakpoints at function entries |
-//! | `simulated` | the simulated machine (`simulated.rs`) | probes, charged; ghosts, not charged |
+//! | `simulated` | the simulated machine (`simulated.rs`) | probes, charged; `--uncharged` metrics, not charged |
 //! | `jit` | instructions | the engine, as it translates |
 //!
-//! Names are looked up before the program starts ([`target`]), so that a wrong one costs nothing.
+//! Names are looked up before the program starts (`lookup.rs`), so that a wrong one costs nothing.
 //! Configuration never travels by environment or arguments: both would move the program's stack
 //! (Mytkowicz et al. 2007 measured what that does).
 
@@ -21,6 +21,8 @@ pub mod format;
 mod function;
 mod kernel;
 mod launch;
+mod libraries;
+mod lookup;
 pub mod metric;
 mod native;
 mod noise;

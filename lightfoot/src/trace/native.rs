@@ -9,14 +9,14 @@
 //! the pace.
 
 use super::finder::{self, Functions};
-use super::launch::{chosen, finish, launch, say, withdraw};
+use super::launch::{chosen, finish, launch, note_refused, withdraw};
 use super::partial::Partial;
 use super::request::{Collector, Engine, Request};
 use super::signal::Handler;
 use super::summed::{Shape, Summed};
 use super::target::Targets;
 use anyhow::{anyhow, bail, Result};
-use instrument::probe::{Counters as Words, Held, Placement, Plan, State};
+use instrument::probe::{Held, Placement, ProbeCounters as Words, ProbePlan, ProbeState};
 use measure::collector::signal::Ticks;
 use measure::collector::{Collector as HostCollector, Pace};
 use measure::counter::{Counters, Entry, Event, Group, Period, Times, Uprobes, Whose};
@@ -90,16 +90,16 @@ fn by_host<'a>(
     group: &'a mut Group,
     others: Vec<&'a mut dyn Counters>,
     header: impl FnOnce(Vec<Metric>) -> Header,
-) -> Result<(Trace, Vec<State>)> {
-    let said = |error: Error| anyhow!("{error}");
+) -> Result<(Trace, Vec<ProbeState>)> {
+    let explained = |error: Error| anyhow!("{error}");
     let length = request.interval.length;
     let pace = match request.interval.unit {
         Unit::Nanoseconds => Pace::Time(Duration::from_nanos(length)),
-        _ => Pace::Counted(group.alarm().map_err(said)?, length),
+        _ => Pace::Counted(group.alarm().map_err(explained)?, length),
     };
     let mut sets: Vec<&mut dyn Counters> = vec![group];
     sets.extend(others);
-    let mut collector = HostCollector::new(sets, pace).map_err(said)?;
+    let mut collector = HostCollector::new(sets, pace).map_err(explained)?;
     let header = header(collector.metrics().to_vec());
     let mut partial = Partial::new(request.partial.as_deref(), &header)?;
     let running = held.release();
@@ -110,7 +110,7 @@ fn by_host<'a>(
         Ok(())
     };
     let ended = collector.run(running.pid().unsigned_abs(), || false, take);
-    let ended = ended.map(|(_, end)| (records, end)).map_err(said);
+    let ended = ended.map(|(_, end)| (records, end)).map_err(explained);
     finish(header, running, ended, &partial)
 }
 
@@ -122,7 +122,7 @@ fn by_handler(
     mut probes: Option<&mut Probes>,
     numbers: &[Vec<usize>],
     header: impl FnOnce(Vec<Metric>) -> Header,
-) -> Result<(Trace, Vec<State>)> {
+) -> Result<(Trace, Vec<ProbeState>)> {
     let mut metrics = group.metrics().to_vec();
     metrics.extend(probes.iter().flat_map(|probes| probes.metrics().to_vec()));
     metrics.push(Ticks::own_metric());
@@ -156,13 +156,13 @@ pub(super) fn functions(targets: &Targets, columns: usize) -> Result<finder::Cou
     let counters = finder::Counters::new(targets, columns);
     let other = counters.by_column.iter().position(Option::is_none);
     if let Some(column) = other.map(|other| &targets.columns[other]) {
-        bail!("{}: probes count calls of functions; writes and lines are counted by --engine jit, or as --ghost metrics of a simulated run", column.name)
+        bail!("{}: probes count calls of functions; writes and lines are counted by --engine jit, or as --uncharged metrics of a simulated run", column.name)
     }
     Ok(counters)
 }
 
 /// What probe mode is asked for.
-pub(super) fn plan(targets: &Arc<Targets>, counters: finder::Counters, layout: Layout) -> Plan {
+pub(super) fn plan(targets: &Arc<Targets>, counters: finder::Counters, layout: Layout) -> ProbePlan {
     let count = counters.len();
     let finder = Functions::new(targets.clone(), counters);
     let placement = match layout {
@@ -171,7 +171,7 @@ pub(super) fn plan(targets: &Arc<Targets>, counters: finder::Counters, layout: L
         Layout::Page => Placement::Page,
         Layout::Seed(seed) => Placement::Seed(seed),
     };
-    Plan { finder: Box::new(finder), counters: count, placement }
+    ProbePlan { finder: Box::new(finder), counters: count, placement }
 }
 
 /// Opens the kernel's counter of each column; what it does not count is no metric of the trace, and
@@ -196,7 +196,7 @@ fn uprobes(targets: &Targets, notes: &mut Vec<String>) -> Result<Summed> {
     let opened = Uprobes::open(&all, Whose::Children).map_err(|error| anyhow!("{error}"))?;
     let refused = opened.refused.iter();
     let refused = refused.map(|(index, why)| format!("{} is not counted: {why}", all[*index].metric));
-    say(notes, refused.collect());
+    note_refused(notes, refused.collect());
     Ok(Summed::new(opened, &all))
 }
 

@@ -83,7 +83,7 @@ pub struct Request {
     /// Software metrics that are counted by added code, which the program pays for.
     pub software: Vec<Spec>,
     /// Software metrics that are counted without a trace in the program.
-    pub ghosts: Vec<Spec>,
+    pub uncharged: Vec<Spec>,
     /// Where counters of added code lie.
     pub layout: Layout,
     /// The simulated machine.
@@ -109,7 +109,7 @@ impl Request {
             engine: Engine::Simulated,
             hardware: Vec::new(),
             software: Vec::new(),
-            ghosts: Vec::new(),
+            uncharged: Vec::new(),
             layout: Layout::Packed,
             machine: Some(machine),
             noise: None,

@@ -43,9 +43,9 @@ pub fn run(request: &Request) -> Result<Trace> {
             )
         }
         Engine::Native | Engine::Probe | Engine::Uprobe
-            if request.noise.is_some() || !request.ghosts.is_empty() =>
+            if request.noise.is_some() || !request.uncharged.is_empty() =>
         {
-            bail!("ghosts and noise exist in a simulated machine only: give --engine simulated")
+            bail!("uncharged metrics and noise exist in a simulated machine only: give --engine simulated")
         }
         Engine::Native | Engine::Probe | Engine::Uprobe => {
             let paced = paced_by(request)?;
@@ -64,7 +64,7 @@ fn run_simulated(request: &Request) -> Result<Trace> {
     }
     let Some(machine) = &request.machine else { bail!("a simulated run needs a machine") };
     let caches = if request.engine == Engine::Jit { Caches::Absent } else { Caches::Simulated };
-    let specs = [&request.software[..], &request.ghosts].concat();
+    let specs = [&request.software[..], &request.uncharged].concat();
     let targets = Arc::new(Targets::new(&request.command.program, &specs)?);
     let charged = Targets::new(&request.command.program, &request.software)?.columns.len();
     let stream = match caches {
@@ -131,13 +131,16 @@ fn events(request: &Request, simulated: &Simulated, machine: &Hierarchy) -> Resu
     let find = |name: &String| {
         let Some(event) = EVENTS.iter().find(|event| event.name == name) else {
             let names: Vec<&str> = EVENTS.iter().map(|event| event.name).collect();
-            let near = measure::counter::nearest(name, names.iter().copied());
-            match near.is_empty() {
+            let suggestions = measure::counter::nearest(name, names.iter().copied());
+            match suggestions.is_empty() {
                 true => {
                     bail!("the simulated machine has no event {name}: the events are {}", names.join(", "))
                 }
                 false => {
-                    bail!("the simulated machine has no event {name}: did you mean {}?", near.join(" or "))
+                    bail!(
+                        "the simulated machine has no event {name}: did you mean {}?",
+                        suggestions.join(" or ")
+                    )
                 }
             }
         };
@@ -158,7 +161,7 @@ fn metrics(engine: Engine, events: &[&Event], targets: &Targets, charged: usize)
     let hardware = events.iter().map(|event| Metric::new(event.name, Source::Simulated, engine.name()));
     let software = targets.columns.iter().enumerate().map(|(index, column)| match engine {
         Engine::Simulated if index < charged => Metric::new(&column.name, Source::Software, "probe"),
-        Engine::Simulated => Metric::new(&column.name, Source::Ghost, "jit"),
+        Engine::Simulated => Metric::new(&column.name, Source::UnchargedMetric, "jit"),
         _ => Metric::new(&column.name, Source::Software, "jit"),
     });
     hardware.chain(software).collect()

@@ -95,13 +95,13 @@ impl Handler {
         Ok((records, End { totals: shape.totals(end.totals), ..end }))
     }
 
-    /// What was written behind byte `at`; how many bytes were read. The file is emptied never: a
-    /// minute at a millisecond is 6 MB. The program has it open, and can make it longer than any
-    /// timer would.
+    /// Takes the ticks that were written behind byte `at`, and returns how many bytes were read.
+    /// The file is never emptied: a minute at a millisecond is 6 MB. The program has it open, and
+    /// can make it longer than any timer would.
     fn drain(&mut self, at: u64, mut take: impl FnMut(Record)) -> Result<u64> {
         let (size, now) = (self.ticks.bytes() as u64, now_ns());
-        let there = self.file.metadata()?.len().saturating_sub(at) / size;
-        let ticks = (at / size).saturating_add(there);
+        let unread = self.file.metadata()?.len().saturating_sub(at) / size;
+        let ticks = (at / size).saturating_add(unread);
         let most = ticks_max(now.saturating_sub(self.began_ns), self.interval_ns);
         if ticks > most {
             let sentence = format!(
@@ -110,10 +110,10 @@ impl Handler {
             );
             return Err(Failure { status: exit::NEGATIVE, sentence }.into());
         }
-        let mut bytes = vec![0; (there * size) as usize];
+        let mut bytes = vec![0; (unread * size) as usize];
         self.file.read_exact_at(&mut bytes, at).context("cannot read the ticks")?;
         bytes.chunks_exact(size as usize).filter_map(|tick| self.ticks.record(tick, now)).for_each(&mut take);
-        Ok(there * size)
+        Ok(unread * size)
     }
 }
 

@@ -1,33 +1,15 @@
-//! What metrics mean in a program: looked up in its files before it starts, and placed in its
-//! memory while it runs.
+//! What metrics mean in a program: places in its files, and in its memory while it runs.
 //!
-//! Columns must be known before the first record, so names are resolved in the executable and in
-//! the libraries that it asks for (and those that they ask for), as the dynamic linker would look
-//! for them. A name that nobody has is refused with the nearest ones. Where a file lies is known
-//! when the program maps it (`function.rs` says which functions a name stands for);
-//! [`Targets::mapped`] then gives addresses of the running program.
+//! `lookup.rs` finds the places in files by name. Where a file lies is known when the program maps
+//! it; [`Targets::mapped`] then gives addresses of the running program.
 
-use super::function::Scope;
-use super::metric::{Named, Spec};
+use super::libraries::by_name;
+use super::metric::Named;
 use anyhow::{bail, Result};
 use instrument::Module;
-use std::collections::HashSet;
-use std::ffi::OsStr;
-use std::io::Read;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use symbol::Listing;
-
-/// Where libraries are looked for, behind what the file and the environment say.
-const FOLDERS: &[&str] = &[
-    "/lib/x86_64-linux-gnu",
-    "/usr/lib/x86_64-linux-gnu",
-    "/lib64",
-    "/usr/lib64",
-    "/lib",
-    "/usr/lib",
-    "/usr/local/lib",
-];
 
 /// A metric that is to be counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,28 +61,22 @@ pub struct Targets {
     pub notes: Vec<String>,
 }
 
-impl Targets {
-    /// Looks the metrics of a program up.
-    ///
-    /// # Errors
-    /// When there is no such program, or a metric names what it does not have.
-    pub fn new(program: &OsStr, specs: &[Spec]) -> Result<Targets> {
-        let mut targets = Targets::default();
-        if specs.is_empty() {
-            return Ok(targets);
-        }
-        targets.files = files(&interpreted(instrument::locate(program)?)?);
-        for spec in specs {
-            match spec {
-                Spec::Function(named) => targets.functions(named)?,
-                Spec::Variable(named) => targets.variable(named)?,
-                Spec::Line(file, line) => targets.line(file, *line)?,
-                Spec::Addresses(range) => targets.add(spec.to_string(), MetricTarget::Memory(range.clone())),
-            }
-        }
-        Ok(targets)
-    }
+/// Where a name is looked for.
+pub(super) struct Scope {
+    /// Indices into [`Targets::files`].
+    pub(super) files: Vec<usize>,
+    /// The end of a source file's path.
+    pub(super) source: Option<String>,
+}
 
+impl Scope {
+    pub(super) fn holds(&self, name: &symbol::Named) -> bool {
+        let Some(wanted) = &self.source else { return true };
+        name.source.as_ref().is_some_and(|source| Path::new(source).ends_with(wanted))
+    }
+}
+
+impl Targets {
     /// Whether writes must be watched.
     pub fn has_data(&self) -> bool {
         self.columns.iter().any(|column| !matches!(column.place, MetricTarget::Code { .. }))
@@ -138,22 +114,6 @@ impl Targets {
         }
     }
 
-    fn line(&mut self, name: &str, line: u32) -> Result<()> {
-        let mut known = false;
-        for file in 0..self.files.len() {
-            let addresses = self.files[file].lines(name, line);
-            known |= addresses.is_some();
-            if let Some(addresses) = addresses.filter(|addresses| !addresses.is_empty()) {
-                self.add(format!("line:{name}:{line}"), MetricTarget::Code { file, addresses });
-                return Ok(());
-            }
-        }
-        match known {
-            true => bail!("there is no code for line {line} of {name}: another line of the statement may have it"),
-            false => bail!("line:{name}:{line} needs debug information, and neither the program nor its libraries have any: compile with -g"),
-        }
-    }
-
     /// Where a name is looked for; a library that is not among the files is read from its path.
     pub(super) fn scope(&mut self, named: &Named) -> Result<Scope> {
         let whole = |files| Ok(Scope { files, source: None });
@@ -185,74 +145,16 @@ impl Targets {
             }
             None => bail!(
                 "there is no library or source file {library} among {}: give the path of a library that is loaded later",
-                self.said(&(0..self.files.len()).collect::<Vec<_>>())
+                self.file_names(&(0..self.files.len()).collect::<Vec<_>>())
             ),
         }
     }
 
     /// Names of files.
-    pub(super) fn said(&self, files: &[usize]) -> String {
+    pub(super) fn file_names(&self, files: &[usize]) -> String {
         let names = files.iter().map(|&file| {
             self.files[file].path.file_name().unwrap_or_default().to_string_lossy().into_owned()
         });
         names.collect::<Vec<_>>().join(", ")
-    }
-}
-
-/// The program that runs where `path` is a script.
-fn interpreted(path: PathBuf) -> Result<PathBuf> {
-    let mut head = Vec::new();
-    std::fs::File::open(&path)?.take(256).read_to_end(&mut head)?;
-    let Some(rest) = head.strip_prefix(b"#!") else { return Ok(path) };
-    let line = rest.split(|&byte| byte == b'\n').next().unwrap_or_default();
-    let line = String::from_utf8_lossy(line);
-    Ok(line.split_whitespace().next().map_or(path, PathBuf::from))
-}
-
-/// The program and its libraries, nearest first.
-fn files(program: &Path) -> Vec<Listing> {
-    let mut files: Vec<Listing> = Listing::read(program).into_iter().collect();
-    let mut asked = HashSet::new();
-    let mut next = 0;
-    while next < files.len() {
-        for name in files[next].needed.clone() {
-            if !asked.insert(name.clone()) {
-                continue;
-            }
-            let beside =
-                files[next].path.parent().map(|folder| folder.join(&name)).filter(|path| path.exists());
-            let found = by_name(&name).or(beside).and_then(|path| Listing::read(&path));
-            files.extend(found.filter(|found| files.iter().all(|file| file.path != found.path)));
-        }
-        next += 1;
-    }
-    files
-}
-
-/// A library where the dynamic linker looks.
-fn by_name(name: &str) -> Option<PathBuf> {
-    let own = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
-    let folders = std::env::split_paths(&own).filter(|folder| !folder.as_os_str().is_empty());
-    let folders: Vec<PathBuf> = folders.chain(FOLDERS.iter().map(PathBuf::from)).collect();
-    folders.iter().map(|folder| folder.join(name)).find(|path| path.exists())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn functions_are_found_in_the_program_and_in_its_libraries() {
-        let program = std::env::current_exe().unwrap();
-        let look = |text: &str| Targets::new(program.as_os_str(), &[Spec::parse(text).unwrap()]);
-        let found = look("fn:getenv").unwrap();
-        let MetricTarget::Code { file, addresses } = &found.columns[0].place else { panic!() };
-        assert!(*file > 0 && addresses.len() == 1);
-        let refused = look("fn:getenw").unwrap_err().to_string();
-        assert!(refused.contains("did you mean") && refused.contains("getenv"), "{refused}");
-        assert!(look("fn:libc!malloc").unwrap().columns[0].name == "fn:libc!malloc");
-        assert!(look("fn:memcpy").unwrap_err().to_string().contains("IFUNC"));
-        assert!(look("fn:nosuchlib!x").unwrap_err().to_string().contains("nosuchlib"));
-        assert!(look("var:environ").unwrap().has_data());
     }
 }

@@ -52,6 +52,12 @@ const LAYERS: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "private-folder",
+        &[
+            "lib",
+        ],
+    ),
+    (
         "plot",
         &[
             "bars curves heat_map lines tiles",

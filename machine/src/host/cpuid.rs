@@ -174,9 +174,9 @@ impl Leaves {
 
     /// How many entries one unit of leaf 0x80000006's TLB sizes stands for.
     fn outer_tlb_unit(&self) -> u32 {
-        let said = self.get(0x8000_0021, 0)[0] & LARGE_TLB_BIT != 0;
+        let large_tlb = self.get(0x8000_0021, 0)[0] & LARGE_TLB_BIT != 0;
         let amd = self.vendor() == "AuthenticAMD" && self.family_model().0 >= LARGE_TLB_FAMILY;
-        if said || amd {
+        if large_tlb || amd {
             LARGE_TLB_UNIT
         } else {
             1

@@ -39,7 +39,7 @@ pub(super) struct Section<'a> {
     name: &'static str,
     line: usize,
     table: &'a DeTable<'a>,
-    asked: Vec<&'static str>,
+    keys_read: Vec<&'static str>,
 }
 
 type Found<'a> = Option<(&'a DeValue<'a>, usize)>;
@@ -47,7 +47,7 @@ type Found<'a> = Option<(&'a DeValue<'a>, usize)>;
 impl<'a> Section<'a> {
     /// The document itself.
     pub(super) fn top(text: &'a str, table: &'a DeTable<'a>) -> Section<'a> {
-        Section { text, name: "", line: 1, table, asked: Vec::new() }
+        Section { text, name: "", line: 1, table, keys_read: Vec::new() }
     }
 
     fn field(&self, key: &str) -> String {
@@ -64,7 +64,7 @@ impl<'a> Section<'a> {
     }
 
     fn found(&mut self, key: &'static str) -> Found<'a> {
-        self.asked.push(key);
+        self.keys_read.push(key);
         let (_, value) = self.table.iter().find(|(name, _)| name.get_ref() == key)?;
         Some((value.get_ref(), line_at(self.text, &value.span())))
     }
@@ -225,7 +225,7 @@ impl<'a> Section<'a> {
     }
 
     fn inner(&self, name: &'static str, table: &'a DeTable<'a>, line: usize) -> Section<'a> {
-        Section { text: self.text, name, line, table, asked: Vec::new() }
+        Section { text: self.text, name, line, table, keys_read: Vec::new() }
     }
 
     /// Refuses keys that nobody asked for, and leaves the lines of the others under `path`.
@@ -233,8 +233,8 @@ impl<'a> Section<'a> {
         for (key, _) in self.table.iter() {
             let line = line_at(self.text, &key.span());
             let name = key.get_ref().as_ref();
-            if !self.asked.contains(&name) {
-                let expected = format!("one of {}", self.asked.join(", "));
+            if !self.keys_read.contains(&name) {
+                let expected = format!("one of {}", self.keys_read.join(", "));
                 return Err(self.error(name, line, "is not a field".into(), &expected));
             }
             let field = if path.is_empty() { name.to_string() } else { format!("{path}.{name}") };

@@ -11,13 +11,13 @@ pub(super) struct Clock {
     cpu_ns: u64,
     read_ns: u64,
     /// Time of reads that no record has told yet.
-    pub(super) unsaid_read_ns: u64,
+    pub(super) pending_read_ns: u64,
 }
 
 impl Clock {
     pub(super) fn new() -> Clock {
         let (begin, cpu_ns) = (now_ns(ClockId::Monotonic), now_ns(ClockId::ThreadCPUTime));
-        Clock { begin, first_cpu_ns: cpu_ns, cpu_ns, read_ns: 0, unsaid_read_ns: 0 }
+        Clock { begin, first_cpu_ns: cpu_ns, cpu_ns, read_ns: 0, pending_read_ns: 0 }
     }
 
     pub(super) fn position(&self) -> u64 {
@@ -25,11 +25,11 @@ impl Clock {
     }
 
     /// The collector's time on a CPU, and in reads, since the record before.
-    pub(super) fn own(&mut self) -> [u64; 2] {
+    pub(super) fn since_last_record(&mut self) -> [u64; 2] {
         let cpu = now_ns(ClockId::ThreadCPUTime);
         let cpu_ns = cpu.saturating_sub(self.cpu_ns);
         self.cpu_ns = cpu;
-        let read_ns = std::mem::take(&mut self.unsaid_read_ns);
+        let read_ns = std::mem::take(&mut self.pending_read_ns);
         self.read_ns += read_ns;
         [cpu_ns, read_ns]
     }

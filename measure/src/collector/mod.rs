@@ -111,7 +111,7 @@ impl<'a> Collector<'a> {
     fn read(&mut self, clock: &mut Clock) -> u64 {
         let before = now_ns(ClockId::Monotonic);
         self.sets.iter_mut().for_each(Set::read);
-        clock.unsaid_read_ns += now_ns(ClockId::Monotonic).saturating_sub(before);
+        clock.pending_read_ns += now_ns(ClockId::Monotonic).saturating_sub(before);
         match self.pace {
             Pace::Time(_) => before.saturating_sub(clock.begin),
             Pace::Counted(..) => {
@@ -126,7 +126,7 @@ impl<'a> Collector<'a> {
     fn values(&mut self, clock: &mut Clock) -> Vec<Value> {
         let mut values = Vec::with_capacity(self.metrics.len());
         self.sets.iter_mut().for_each(|set| set.deltas.take(&mut values));
-        values.extend(clock.own().map(Value::whole));
+        values.extend(clock.since_last_record().map(Value::whole));
         values
     }
 

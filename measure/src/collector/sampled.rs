@@ -92,7 +92,7 @@ impl<'a> Sampling<'a> {
             let before = now_ns(ClockId::Monotonic);
             let horizon = ended.map_or(before, |_| u64::MAX);
             self.samples.drain(&mut waiting);
-            run.clock.unsaid_read_ns += now_ns(ClockId::Monotonic).saturating_sub(before);
+            run.clock.pending_read_ns += now_ns(ClockId::Monotonic).saturating_sub(before);
             waiting.sort_by_key(|sample: &Sample| sample.time_ns);
             let known = waiting.partition_point(|sample| sample.time_ns <= horizon);
             let threads = watch.threads();
@@ -131,7 +131,7 @@ impl SamplingState {
         let (start, dt, missed_ticks) = self.grid.step(position);
         let mut values = Vec::new();
         self.deltas.take(&mut values);
-        values.extend(self.clock.own().map(Value::whole));
+        values.extend(self.clock.since_last_record().map(Value::whole));
         self.sequence += 1;
         Record { sequence: self.sequence - 1, start, dt, missed_ticks, threads, values }
     }

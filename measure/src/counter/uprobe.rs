@@ -114,7 +114,7 @@ impl Definitions {
         Ok(File::from(openat(&self.tracefs, path, flags | OFlags::CLOEXEC, Mode::empty())?))
     }
 
-    fn tell(&self, line: &str) -> std::io::Result<()> {
+    fn write_line(&self, line: &str) -> std::io::Result<()> {
         self.file(DEFINITIONS, OFlags::WRONLY | OFlags::APPEND)?.write_all(line.as_bytes())
     }
 
@@ -132,7 +132,7 @@ impl Definitions {
             }
         };
         let name = format!("{}/f{}", self.group, self.count);
-        self.tell(&format!("p:{name} {path}:{:#x}\n", entry.offset))?;
+        self.write_line(&format!("p:{name} {path}:{:#x}\n", entry.offset))?;
         self.count += 1;
         let mut number = String::new();
         self.file(&format!("events/{name}/id"), OFlags::RDONLY)?.read_to_string(&mut number)?;
@@ -144,7 +144,7 @@ impl Drop for Definitions {
     fn drop(&mut self) {
         for number in 0..self.count {
             // What cannot be removed stays defined and counts nothing.
-            let _ = self.tell(&format!("-:{}/f{number}\n", self.group));
+            let _ = self.write_line(&format!("-:{}/f{number}\n", self.group));
         }
     }
 }

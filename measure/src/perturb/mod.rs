@@ -94,13 +94,13 @@ fn comparable(baseline: &[Trace], run: &[Trace]) -> Result<Vec<String>, Error> {
             return Err(differ("programs", a.argv.join(" "), b.argv.join(" ")));
         }
         if a.interval != b.interval {
-            let said =
+            let text =
                 |interval: crate::trace::Interval| format!("{} {}", interval.length, interval.unit.name());
-            return Err(differ("intervals", said(a.interval), said(b.interval)));
+            return Err(differ("intervals", text(a.interval), text(b.interval)));
         }
         if a.machine != b.machine {
-            let said = |machine: &Option<String>| machine.clone().unwrap_or_else(|| "the host".into());
-            return Err(differ("machines", said(&a.machine), said(&b.machine)));
+            let name = |machine: &Option<String>| machine.clone().unwrap_or_else(|| "the host".into());
+            return Err(differ("machines", name(&a.machine), name(&b.machine)));
         }
     }
     // Metrics that exist without instrumentation, in every trace.

@@ -87,7 +87,7 @@ impl<'a> Remedy<'a> {
     }
 
     /// The answer as people say it.
-    pub(super) fn said(self, samples: Option<SampleCounts>) -> String {
+    pub(super) fn sentence(self, samples: Option<SampleCounts>) -> String {
         match (samples, &self.design.pairs) {
             (Some([_, runs]), Some(_)) => format!("about {runs} pairs of layouts would tell"),
             (Some([baselines, runs]), None) => {
@@ -129,7 +129,7 @@ mod tests {
         let error = 0.1 * (5.0 / found[1] as f64).sqrt();
         assert!(quantile(found[1] - 1) * error < 0.08, "{found:?}");
         assert_eq!(remedy.certain(0.0999999, 0.1, Some((0.1, 4))), None);
-        assert_eq!(remedy.said(Some([20, 20])), "about 20 runs beside 20 baselines would tell");
-        assert_eq!(remedy.said(None), "more than 1000 runs would tell");
+        assert_eq!(remedy.sentence(Some([20, 20])), "about 20 runs beside 20 baselines would tell");
+        assert_eq!(remedy.sentence(None), "more than 1000 runs would tell");
     }
 }

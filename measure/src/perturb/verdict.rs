@@ -68,7 +68,7 @@ pub(super) fn decide(evidence: &Evidence<'_>, options: &Options) -> (Verdict, St
         (true, true, _) => (Verdict::Disturbed, format!("{moved}, p = {p:.4}"), None),
         (true, false, _) => {
             let needed = evidence.test.and_then(|test| remedy.significant(test.statistic, test.critical));
-            let remedy = remedy.said(needed);
+            let remedy = remedy.sentence(needed);
             let reason = format!("{moved}, but runs vary as much by themselves (p = {p:.2}): {remedy}");
             (Verdict::CannotTell, reason, needed)
         }
@@ -77,7 +77,7 @@ pub(super) fn decide(evidence: &Evidence<'_>, options: &Options) -> (Verdict, St
         }
         (false, ..) => {
             let needed = remedy.certain(difference, options.effect, evidence.error);
-            let remedy = remedy.said(needed);
+            let remedy = remedy.sentence(needed);
             let reason =
                 format!("{moved}, and runs vary so much that {} is not excluded: {remedy}", options.effect);
             (Verdict::CannotTell, reason, needed)

@@ -18,9 +18,9 @@
 //! [`Trial`].
 //!
 //! Relations that involve software metrics are the second open problem: hardware metrics cannot
-//! show whether those are disturbed. Ghost counters can
-//! ([`Source::Ghost`](crate::trace::Source::Ghost)): counted by a simulating engine and not
-//! charged, they say what a software metric would have been.
+//! show whether those are disturbed. Uncharged metrics can
+//! ([`Source::UnchargedMetric`](crate::trace::Source::UnchargedMetric)): a simulating engine counts
+//! them without cost for the program, so they say what a software metric would have been.
 
 mod graph;
 mod halve;

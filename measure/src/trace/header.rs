@@ -18,8 +18,9 @@ pub enum Source {
     /// Code that was added to the program.
     Software,
     /// The engine, without charging the program for it: what a software metric would have been,
-    /// undisturbed.
-    Ghost,
+    /// undisturbed. Files and reports call it `ghost`.
+    #[serde(rename = "ghost")]
+    UnchargedMetric,
     /// The collector about itself.
     Collector,
 }
@@ -32,7 +33,7 @@ impl Source {
             Source::Kernel => "kernel",
             Source::Simulated => "simulated",
             Source::Software => "software",
-            Source::Ghost => "ghost",
+            Source::UnchargedMetric => "ghost",
             Source::Collector => "collector",
         }
     }
@@ -167,6 +168,23 @@ impl Header {
             machine: None,
             noise_seed: None,
             notes: Vec::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_and_reports_use_the_same_words_for_sources() {
+        use Source::{Collector, Kernel, Pmu, Simulated, Software, UnchargedMetric};
+        let words = [Pmu, Kernel, Simulated, Software, UnchargedMetric, Collector].map(Source::name);
+        assert_eq!(words, ["pmu", "kernel", "simulated", "software", "ghost", "collector"]);
+        for source in [Pmu, Kernel, Simulated, Software, UnchargedMetric, Collector] {
+            let written = serde_json::to_string(&source).unwrap();
+            assert_eq!(written, format!("\"{}\"", source.name()));
+            assert_eq!(serde_json::from_str::<Source>(&written).unwrap(), source);
         }
     }
 }

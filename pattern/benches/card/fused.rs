@@ -99,7 +99,7 @@ pub(crate) fn table(cuda: &Arc<Cuda>, arguments: &Arguments) -> Result<(), CudaE
 }
 
 fn row(cuda: &Arc<Cuda>, text: &Text, (kind, write): &Kind, count: usize) -> Result<(), String> {
-    let said = |error: CudaError| error.to_string();
+    let to_text = |error: CudaError| error.to_string();
     let bytes = text.pinned.bytes();
     let mut random = Random(7);
     let rules: Vec<String> = words(bytes, count).iter().map(|word| write(word, &mut random)).collect();
@@ -110,10 +110,10 @@ fn row(cuda: &Arc<Cuda>, text: &Text, (kind, write): &Kind, count: usize) -> Res
     let options = CompileOptions { operations: OPERATIONS, ..CompileOptions::default() };
     let program = compile_any(&hirs, &options).map_err(|error| error.to_string())?;
     let started = Instant::now();
-    let on_card = GpuProgram::new(cuda, &program, Reach::Line).map_err(said)?;
+    let on_card = GpuProgram::new(cuda, &program, Reach::Line).map_err(to_text)?;
     let compiled = started.elapsed().as_secs_f64() * 1e3;
     let times = (0..ROUNDS).map(|_| on_card.count_lines_timed(&text.resident)).collect::<Result<Vec<_>, _>>();
-    let times = times.map_err(said)?;
+    let times = times.map_err(to_text)?;
     let lines = times[0].0;
     let regex = Regex::new(&rules.join("|")).map_err(|error| error.to_string())?;
     let some = &bytes[..bytes.len().min(64 << 20)];

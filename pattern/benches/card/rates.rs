@@ -99,26 +99,26 @@ fn row(
     copies: &CopyRates,
     shares: &mut Shares,
 ) -> Result<(), String> {
-    let said = |error: CudaError| error.to_string();
+    let to_text = |error: CudaError| error.to_string();
     let regex = Regex::new(&entry.pattern).map_err(|error| error.to_string())?;
     let program = program(&regex)?;
-    let on_card = GpuProgram::new(cuda, &program, Reach::Line).map_err(said)?;
+    let on_card = GpuProgram::new(cuda, &program, Reach::Line).map_err(to_text)?;
     let bytes = text.pinned.bytes();
     let rate = |seconds: f64| bytes.len() as f64 / seconds / 1e9;
-    let lines = on_card.count_lines(&text.resident).map_err(said)?;
+    let lines = on_card.count_lines(&text.resident).map_err(to_text)?;
     let (expected, all) = processor::count(&regex, bytes);
     assert_eq!(lines, expected, "{}: the card's count and the processor's", entry.name);
     let resident = (0..ROUNDS)
         .map(|_| on_card.count_lines_timed(&text.resident).map(|(count, seconds)| (count == lines, seconds)))
         .collect::<Result<Vec<_>, _>>()
-        .map_err(said)?;
+        .map_err(to_text)?;
     assert!(resident.iter().all(|(same, _)| *same), "{}: counts change", entry.name);
     let resident = rate(median(resident.into_iter().map(|(_, seconds)| seconds).collect()));
     let from_host = |host: HostText<'_>| -> Result<f64, String> {
         let mut times = Vec::new();
         for _ in 0..HOST_ROUNDS {
             let started = Instant::now();
-            let count = on_card.count_lines_from_host(host).map_err(said)?;
+            let count = on_card.count_lines_from_host(host).map_err(to_text)?;
             times.push(started.elapsed().as_secs_f64());
             assert_eq!(count, lines, "{}: the count of text from the host", entry.name);
         }

@@ -97,7 +97,7 @@ impl RegexBuilder {
             match error.size_limit() {
                 Some(limit) => Error::too_large(&whole, limit),
                 None => {
-                    Error { kind: ErrorKind::Syntax, pattern: whole, place: None, said: deepest(&*error) }
+                    Error { kind: ErrorKind::Syntax, pattern: whole, place: None, message: deepest(&*error) }
                 }
             }
         })

@@ -27,22 +27,22 @@ pub struct Error {
     /// The place in the pattern, in bytes, where one can be named.
     pub place: Option<Range<usize>>,
     /// The fault in words, without the pattern.
-    pub said: String,
+    pub message: String,
 }
 
 impl Error {
-    pub(super) fn syntax(pattern: &str, span: &regex_syntax::ast::Span, said: &dyn fmt::Display) -> Error {
+    pub(super) fn syntax(pattern: &str, span: &regex_syntax::ast::Span, message: &dyn fmt::Display) -> Error {
         Error {
             kind: ErrorKind::Syntax,
             pattern: pattern.to_owned(),
             place: Some(span.start.offset..span.end.offset),
-            said: said.to_string(),
+            message: message.to_string(),
         }
     }
 
     pub(super) fn too_large(pattern: &str, limit: usize) -> Error {
-        let said = format!("compiled, the pattern exceeds the limit of {limit} bytes");
-        Error { kind: ErrorKind::TooLarge(limit), pattern: pattern.to_owned(), place: None, said }
+        let message = format!("compiled, the pattern exceeds the limit of {limit} bytes");
+        Error { kind: ErrorKind::TooLarge(limit), pattern: pattern.to_owned(), place: None, message }
     }
 }
 
@@ -51,7 +51,7 @@ impl std::error::Error for Error {}
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.place {
-            None => write!(f, "{}", self.said),
+            None => write!(f, "{}", self.message),
             Some(place) => {
                 writeln!(f, "regex parse error:")?;
                 for (line, carets) in marked(&self.pattern, place) {
@@ -60,7 +60,7 @@ impl fmt::Display for Error {
                         writeln!(f, "    {carets}")?;
                     }
                 }
-                write!(f, "error: {}", self.said)
+                write!(f, "error: {}", self.message)
             }
         }
     }
@@ -98,7 +98,7 @@ mod tests {
             kind: ErrorKind::Syntax,
             pattern: pattern.into(),
             place: Some(place),
-            said: "unclosed group".into(),
+            message: "unclosed group".into(),
         };
         error.to_string()
     }

@@ -19,7 +19,7 @@ pub struct Matches<'r, 't> {
     /// Matching lines that were not resolved yet.
     lines: VecDeque<Range<usize>>,
     /// Up to here the engine was asked for lines.
-    asked: usize,
+    searched: usize,
     /// Where the next match may begin, and the end of the last one, which an empty match must not
     /// touch.
     at: usize,
@@ -28,7 +28,7 @@ pub struct Matches<'r, 't> {
 
 impl<'r, 't> Matches<'r, 't> {
     pub(super) fn new(regex: &'r Regex, text: &'t [u8]) -> Matches<'r, 't> {
-        Matches { regex, text, lines: VecDeque::new(), asked: 0, at: 0, last_end: None }
+        Matches { regex, text, lines: VecDeque::new(), searched: 0, at: 0, last_end: None }
     }
 
     /// The next match within `end`.
@@ -43,10 +43,10 @@ impl<'r, 't> Matches<'r, 't> {
     fn refill(&mut self) -> bool {
         let terminator = self.regex.options.terminator.byte();
         while self.lines.is_empty() {
-            if self.asked >= self.text.len() {
+            if self.searched >= self.text.len() {
                 return false;
             }
-            let from = self.asked;
+            let from = self.searched;
             let window = from.clamp(FIRST_WINDOW, WINDOW);
             let wish = (from + window).min(self.text.len());
             let end = crate::line::end_of(self.text, wish - 1, terminator);
@@ -55,7 +55,7 @@ impl<'r, 't> Matches<'r, 't> {
                 lines.push_back(from + line.start..from + line.end);
                 ControlFlow::Continue(())
             });
-            self.asked = end;
+            self.searched = end;
         }
         true
     }

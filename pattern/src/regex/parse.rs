@@ -107,13 +107,13 @@ impl<'p> Parsed<'p> {
 
     fn refusal(&self, kind: ErrorKind, byte: u8) -> Error {
         let shown = std::ascii::escape_default(byte);
-        let said = match kind {
+        let message = match kind {
             ErrorKind::Excluded(_) => {
                 format!("the pattern asks for the byte {shown}, which is excluded here")
             }
             _ => format!("the literal {shown} ends a line, and a match lies within one line"),
         };
-        Error { kind, pattern: self.given.to_owned(), place: literal(&self.ast, byte), said }
+        Error { kind, pattern: self.given.to_owned(), place: literal(&self.ast, byte), message }
     }
 }
 

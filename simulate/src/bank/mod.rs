@@ -4,10 +4,20 @@
 //! [`Bank::sweep`] takes touches of single lines in program order and leaves those that missed, in
 //! order; the next level sweeps these.
 //!
+//! **The problem.** Whether a touch hits cannot be predicted, and a simulation has billions of
+//! touches: one mispredicted branch at each would take longer than all else.
+//!
 //! **The idea.** A row holds a set's line numbers, most recent first, so that hit and miss are one
 //! operation: move the lanes up to where the line was found (or the last way) by one and put the
-//! line in front. There is no branch on hit or miss to mispredict. Which of the two caches a touch
-//! goes to comes from its kind, so fetches and data mix freely:
+//! line in front. There is no branch on hit or miss to mispredict:
+//!
+//! ```text
+//! row of a set with 4 ways     17  42   5   9
+//! touch of 5: a hit             5  17  42   9    lanes up to the 5 move
+//! touch of 8: a miss            8   5  17  42    all lanes move, the 9 leaves the cache
+//! ```
+//!
+//! Which of the two caches a touch goes to comes from its kind, so fetches and data mix freely:
 //!
 //! ```text
 //! rows   0 .. data sets            data cache                 RowMap { base: 0, .. }
@@ -17,6 +27,15 @@
 //! The records that come next lie in another core's cache: they are prefetched while rows are
 //! touched, because a read of them, even one whose value nobody needs, holds up the row touches
 //! behind it.
+//!
+//! **Invariants.**
+//!
+//! 1. Each cache has a line in one row only, and there at most once; lanes behind the last way
+//!    stay empty.
+//! 2. Touches keep their program order within a sweep and from sweep to sweep.
+//! 3. `noted` lists every row that was touched since the bank was empty, or it is longer than
+//!    [`NOTED_MAX`] and nothing is concluded from it.
+//! 4. A sweep touches all of its lines or, where one does not fit into narrow rows, none.
 //!
 //! **Shapes.** Up to 8 ways: rows of 8 lanes of 8 bytes, one line of the host's cache. Up to 16
 //! ways: two such lines, or one with lanes of 4 bytes where the quotient of a line number by the
@@ -83,16 +102,22 @@ impl Bank {
     /// An empty bank. `data` serves every kind of touch but fetches, which `instruction` serves;
     /// without one, `data` serves fetches too.
     pub(crate) fn new(data: Geometry, instruction: Option<Geometry>, stores: Stores) -> Bank {
+        // Both caches share one table: its rows are as long as the one with more ways needs, and
+        // their sets are found by one rule, the cheap mask only where it serves both.
         let mut geometries = vec![data];
         geometries.extend(instruction);
         let lanes = geometries.iter().map(|geometry| geometry.ways).max().unwrap_or(1);
         let power = geometries.iter().all(|geometry| geometry.sets.is_power_of_two());
         let index = if power { Index::Mask } else { Index::Modulo };
         let sets: usize = geometries.iter().map(|geometry| geometry.sets as usize).sum();
+        // Without a second map fetches go to the rows of data.
         let first = RowMap::new(data, 0);
         let maps = [first, instruction.map_or(first, |geometry| RowMap::new(geometry, data.sets as u32))];
+        // Fills arrive for lines that a nearer level has allocated, so they allocate here too.
         let store_miss = if stores == Stores::Write { data.store_miss } else { StoreMiss::Allocate };
-        // The shortest rows that hold the ways: shorter rows are fewer lines of the host's cache.
+        // The shortest rows that hold the ways: shorter rows are fewer lines of the host's cache. A
+        // narrow tag is a quotient by the number of sets: small ways leave quotients beyond 32
+        // bits, and two caches have two numbers of sets, of which `widen` knows one.
         let rows = match lanes {
             0..=8 => Rows::Eight(Table::new(sets, index)),
             9..=16 if instruction.is_none() && data.sets * u64::from(data.line_bytes) >= NARROW_BYTES => {
@@ -132,6 +157,8 @@ impl Bank {
 
     fn behind_another(self) -> Bank {
         let mut bank = self;
+        // A front drops touches of the line that their set used last. A store that bypasses leaves
+        // no such line, so there the front would drop misses.
         if bank.store_miss == StoreMiss::Allocate {
             match &mut bank.rows {
                 Rows::Eight(table) => table.add_front(),
@@ -157,6 +184,8 @@ impl Bank {
             self.widen();
             self.sweep_rows(scratch, touches, ahead);
         }
+        // The sweep left the numbers of its rows in `scratch`. `Rows::Any` leaves none there: what
+        // is noted then is some other sweep's, and emptying these rows does not read it.
         if self.noted.len() <= NOTED_MAX {
             self.noted.extend_from_slice(&scratch.row[..len]);
         }
@@ -165,6 +194,7 @@ impl Bank {
     /// Forgets every line. A large bank of which little was used costs little to empty, while a new
     /// one costs memory that nobody has touched yet.
     pub(crate) fn empty(&mut self) {
+        // Once the list is full, rows may be missing from it: any row may have been touched.
         let few = self.noted.len() <= NOTED_MAX;
         let noted = few.then_some(&self.noted[..]);
         match &mut self.rows {
@@ -178,6 +208,8 @@ impl Bank {
 
     fn sweep_rows(&mut self, scratch: &mut Scratch, touches: &mut Touches, ahead: &[Record]) -> Fit {
         let Bank { maps, store_miss, fetches, rows, kernel, .. } = self;
+        // One arm for each shape: the loop is compiled for its row length and width of tags, and no
+        // touch asks for them.
         let rules = SweepRules { maps, store_miss: *store_miss, fetches: *fetches };
         match rows {
             Rows::Eight(table) => kernel.run(RowSweep { table, rules, touches, scratch, ahead }),
@@ -201,6 +233,7 @@ impl Bank {
             tag => u64::from(tag) * sets + set as u64,
         };
         let rows = narrow.rows.iter().enumerate().map(|(set, row)| Row(row.0.map(|tag| line(set, tag))));
+        // The front holds narrow tags. It begins anew, which is exact: empty entries drop nothing.
         let front = narrow.front.as_ref().map(|_| Front::new(narrow.rows.len()));
         self.rows = Rows::Sixteen(Table { rows: rows.collect(), index: narrow.index, front });
     }

@@ -32,6 +32,8 @@ impl<T: Tag, const LANES: usize> Table<T, LANES> {
     pub(super) fn empty(&mut self, noted: Option<&[u32]>) {
         let empty = Row([T::EMPTY; LANES]);
         match noted {
+            // Notes repeat rows that were touched often: to write one twice costs less than to
+            // look for it.
             Some(noted) => noted.iter().for_each(|&row| self.rows[row as usize] = empty),
             None => self.rows.fill(empty),
         }

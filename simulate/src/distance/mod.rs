@@ -191,7 +191,7 @@ impl CodeTable {
                 RecordKind::Load | RecordKind::Modify => (*limit, *kind) = (highest, RecordKind::Load as u8),
                 RecordKind::Store => (*limit, *kind) = (highest, RecordKind::Store as u8),
                 RecordKind::Fetch if fetches == InstructionSide::Ignored => *kind = IGNORED,
-                RecordKind::FetchPage => *kind = IGNORED,
+                RecordKind::FetchPage | RecordKind::DataPage => *kind = IGNORED,
                 _ => {}
             }
         }

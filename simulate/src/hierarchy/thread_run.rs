@@ -6,11 +6,11 @@
 //! here, one by one. **Leaves out** what a level does with touches (`bank`) and which reference a
 //! group makes (`event`).
 
-use super::{Change, Core, FetchRecords, Repeats, Shared};
+use super::{Change, Core, DataPages, FetchRecords, Repeats, Shared};
 use crate::limits::InstructionSide;
 use crate::stage::FIRST_REFERENCE;
 use crate::tally::{LevelId, Tally};
-use crate::touch::{Touches, STEP};
+use crate::touch::{Touches, STEP, SWEEP};
 use crate::{CACHES_MAX, TLBS_MAX};
 use event::{masked_reference, Access, Record, RecordKind, StateLayout, Step, CUT_SITE, WIDE_BYTES};
 
@@ -150,6 +150,7 @@ impl ThreadRun<'_> {
             }
             RecordKind::Fetch => self.fetch(site, record.address, 1),
             RecordKind::FetchPage => self.page(site, record.address),
+            RecordKind::DataPage => self.data_page(site, record),
             RecordKind::Block if record.site() != CUT_SITE => self.fetch(site, record.address, record.extra),
             _ => {}
         }
@@ -195,12 +196,36 @@ impl ThreadRun<'_> {
 
     /// A miss of an instruction page.
     fn page(&mut self, block: u32, address: u64) {
-        if self.core.fetch_records == FetchRecords::Misses {
+        if self.core.data_pages == DataPages::Misses {
+            self.page_miss(address, block << 8 | (RecordKind::Fetch as u32) << 4);
+            self.next_reference();
+        } else if self.core.fetch_records == FetchRecords::Misses {
             self.line(address, block << 8 | (RecordKind::FetchPage as u32) << 4);
             // Page touches go to the TLBs alone; the sweep separates them.
             self.core.page_touches = true;
             self.next_reference();
         }
+    }
+
+    /// A miss of a data page, or of two by one reference.
+    fn data_page(&mut self, site: u32, record: &Record) {
+        if self.core.data_pages == DataPages::Uses {
+            return;
+        }
+        let what = site << 8 | (RecordKind::Load as u32) << 4;
+        self.page_miss(record.address, what);
+        if record.extra != 0 {
+            self.page_miss(record.address.wrapping_add(self.core.page_bytes), what);
+        }
+        self.next_reference();
+    }
+
+    /// A page that missed goes to the second level by itself: nothing else uses a TLB.
+    fn page_miss(&mut self, address: u64, what: u32) {
+        if self.core.page_misses.len == SWEEP {
+            self.sweep(&[]);
+        }
+        self.core.page_misses.push(address, what, self.core.stage.reference);
     }
 
     fn line(&mut self, address: u64, what: u32) {
@@ -239,6 +264,7 @@ impl ThreadRun<'_> {
             counted,
             counted_tlb,
             fetch_records,
+            page_misses,
             page_touches,
             tally: own_tally,
             ..
@@ -253,6 +279,15 @@ impl ThreadRun<'_> {
         }
         // Rare: some touches are of pages only, and those of lines are none of the TLBs'.
         let mut sides = std::mem::take(page_touches).then(|| split(&stage.touches));
+        if page_misses.len > 0 {
+            let misses = &mut **page_misses;
+            tally.add(LevelId::Tlb(0), &mut counted_tlb[0], misses);
+            if let Some(bank) = outer_tlb {
+                bank.sweep(scratch, misses);
+                tally.add(LevelId::Tlb(1), &mut counted_tlb[1], misses);
+            }
+            misses.len = 0;
+        }
         if let Some(pages) = pages {
             if *fetch_records == FetchRecords::Misses {
                 pages.fetches =

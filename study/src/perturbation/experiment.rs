@@ -73,7 +73,7 @@ fn trace(folder: &Path, run: &Run<'_>, number: usize) -> Result<Trace> {
     let mut command = Command::new(std::env::current_exe()?);
     command.args(["trace", "--engine", "simulated", "--machine", MACHINE, "--hardware", METRICS]);
     command.args(["-o", &file, &format!("--every={}cycles", run.size.interval_cycles)]);
-    command.args(["--ghost", &run.subject.ghosts.join(",")]);
+    command.args(["--uncharged", &run.subject.uncharged.join(",")]);
     if let Some(seed) = run.noise {
         command.arg(format!("--noise={seed}"));
     }
@@ -81,8 +81,8 @@ fn trace(folder: &Path, run: &Run<'_>, number: usize) -> Result<Trace> {
     command.env_clear().env("PADDING", "x".repeat(run.padding * PADDING_BYTES));
     let output = command.stdin(Stdio::null()).output()?;
     if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        bail!("lightfoot trace of {} failed: {}", run.subject.name, said.trim());
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        bail!("lightfoot trace of {} failed: {}", run.subject.name, stderr.trim());
     }
     let bytes = std::fs::read(folder.join(&file)).context("the trace was not written")?;
     Ok(decode(&bytes)?)
@@ -103,7 +103,7 @@ pub(super) struct Relation {
     pub(super) run: f64,
 }
 
-/// All relations of a program's ghosts; those that are constant somewhere are left out.
+/// All relations of a program's uncharged metrics; those that are constant somewhere are left out.
 fn relations(subject: &'static Subject, baseline: &[Trace], runs: &[Trace]) -> Vec<Relation> {
     let correlation = |trace: &Trace, software: &str, hardware: &str| {
         spearman(&trace.series(trace.position(software)?), &trace.series(trace.position(hardware)?))
@@ -113,7 +113,7 @@ fn relations(subject: &'static Subject, baseline: &[Trace], runs: &[Trace]) -> V
             traces.iter().map(|trace| correlation(trace, software, hardware)).collect();
         all.map(|all| all.iter().sum::<f64>() / all.len() as f64)
     };
-    let pairs = subject.ghosts.iter().flat_map(|&software| METRICS.split(',').map(move |h| (software, h)));
+    let pairs = subject.uncharged.iter().flat_map(|&software| METRICS.split(',').map(move |h| (software, h)));
     let relation = |(software, hardware): (&'static str, &str)| {
         let (baseline, run) = (mean(baseline, software, hardware)?, mean(runs, software, hardware)?);
         Some(Relation { software, hardware: hardware.into(), baseline, run })

@@ -118,7 +118,7 @@ fn largest_step(curve: &Curve) -> Option<(&Trace, &Point)> {
 
 fn figure_5(curve: &Curve) -> String {
     let Some((before, after)) = largest_step(curve) else { return String::new() };
-    let ghost = curve.subject.ghosts[0];
+    let uncharged = curve.subject.uncharged[0];
     let signal = |trace: &Trace, metric: &str, name: &str| {
         let values = trace.position(metric).map_or_else(Vec::new, |index| trace.series(index));
         // The first intervals are the program's start, which dwarfs what follows.
@@ -138,7 +138,7 @@ fn figure_5(curve: &Curve) -> String {
             signal(&after.first, "l1d-misses", &format!("L1 with {} counters", after.counters)),
             signal(before, "l2-misses", "L2 before"),
             signal(&after.first, "l2-misses", &format!("L2 with {} counters", after.counters)),
-            signal(&after.first, ghost, &format!("S: {ghost}")),
+            signal(&after.first, uncharged, &format!("S: {uncharged}")),
         ],
     })
 }
@@ -249,7 +249,7 @@ fn second_problem(findings: &Findings) -> Claim {
     };
     Claim {
         place: "Section 4",
-        sentence: "perturbation of relations with software metrics (by .1 and more, ghost counters tell) shows in hardware metrics",
+        sentence: "perturbation of relations with software metrics (by .1 and more, as uncharged metrics tell) shows in hardware metrics",
         holds: (changed > 0).then_some(unseen.is_empty()),
         detail: if changed == 0 { "no such relation changed".into() } else { detail },
     }
@@ -328,7 +328,7 @@ pub(super) fn page(findings: &Findings, claims: &[Claim], plots: &[String]) -> S
     out += "\n## The paper's sentences\n\n";
     out += &table(claims);
     out += "\n## Verdicts\n\nComparisons (ten inner, five outer) that are disturbed / cannot be told. Calls for the last \
-         column are counted by ghosts, which leave nothing in the program.\n\n| program | counters | added instructions | inner | outer | largest inner change | largest change with a software metric |\n|---|---:|---:|---:|---:|---|---|\n";
+         column are uncharged metrics, which add nothing to the program.\n\n| program | counters | added instructions | inner | outer | largest inner change | largest change with a software metric |\n|---|---:|---:|---:|---:|---|---|\n";
     for curve in &findings.curves {
         for (point, note) in curve.points.iter().map(|p| (p, "")).chain([(&curve.packed, ", packed")]) {
             let _ = writeln!(out, "{}", verdict_row(curve, point, note));

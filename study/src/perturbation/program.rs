@@ -34,7 +34,7 @@ pub(super) struct Subject {
     source: &'static str,
     /// Functions whose calls are counted without a charge: the undisturbed truth about software
     /// metrics.
-    pub(super) ghosts: [&'static str; 2],
+    pub(super) uncharged: [&'static str; 2],
     pub(super) quick: Size,
     pub(super) full: Size,
 }
@@ -50,7 +50,7 @@ pub(super) const SUBJECTS: &[Subject] = &[
         stands_for: "bzip",
         about: "block-sorting compression of synthetic text",
         source: include_str!("programs/blocks.c"),
-        ghosts: ["fn:compare", "fn:front"],
+        uncharged: ["fn:compare", "fn:front"],
         quick: size(1, 25_000),
         full: size(12, 33_000),
     },
@@ -59,7 +59,7 @@ pub(super) const SUBJECTS: &[Subject] = &[
         stands_for: "mcf",
         about: "network simplex on random transportation problems",
         source: include_str!("programs/simplex.c"),
-        ghosts: ["fn:reduced", "fn:room"],
+        uncharged: ["fn:reduced", "fn:room"],
         quick: size(2, 50_000),
         full: size(6, 27_000),
     },
@@ -68,7 +68,7 @@ pub(super) const SUBJECTS: &[Subject] = &[
         stands_for: "sim-outorder",
         about: "simulator of a processor with a reorder window, two caches and a branch predictor",
         source: include_str!("programs/processor.c"),
-        ghosts: ["fn:look", "fn:retire"],
+        uncharged: ["fn:look", "fn:retire"],
         quick: size(1, 30_000),
         full: size(8, 28_000),
     },
@@ -77,7 +77,7 @@ pub(super) const SUBJECTS: &[Subject] = &[
         stands_for: "sjeng",
         about: "alpha-beta search of Othello positions with a transposition table",
         source: include_str!("programs/game.c"),
-        ghosts: ["fn:evaluate", "fn:flips"],
+        uncharged: ["fn:evaluate", "fn:flips"],
         quick: size(6, 40_000),
         full: size(54, 50_000),
     },
@@ -129,8 +129,8 @@ pub(super) fn build(
         .output()
         .context("cannot compile the study's programs: install gcc and libc6-dev")?;
     if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        bail!("gcc cannot compile {}: {}", subject.name, said.lines().next().unwrap_or_default());
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        bail!("gcc cannot compile {}: {}", subject.name, stderr.lines().next().unwrap_or_default());
     }
     Ok(folder)
 }

@@ -194,9 +194,9 @@ fn instructions(words: &[OsString], text: &Path, folder: &Path) -> Result<f64> {
 
 fn branches(words: &[OsString], text: &Path) -> Result<f64> {
     let output = measured(&["tool", "branch-mix"], words, text)?;
-    let said = String::from_utf8_lossy(&output.stderr);
+    let report = String::from_utf8_lossy(&output.stderr);
     let number = |line: &str| line.split_whitespace().next()?.parse::<f64>().ok();
-    let conditional = said.lines().filter(|line| line.contains("  conditional branches "));
+    let conditional = report.lines().filter(|line| line.contains("  conditional branches "));
     let all: Vec<f64> = conditional.filter_map(number).collect();
     anyhow::ensure!(all.len() == 2, "the tool branch-mix printed no conditional branches");
     Ok(all.iter().sum())

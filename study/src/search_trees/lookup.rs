@@ -68,8 +68,8 @@ pub fn lookups(options: &Lookups) -> Result<()> {
             None => look_nowhere(black_box(trial)),
         };
     }
-    let asked = queries.len().min(options.trials * options.lookups);
-    anyhow::ensure!(found == asked, "{} of {asked} lookups failed", asked - found);
+    let queried = queries.len().min(options.trials * options.lookups);
+    anyhow::ensure!(found == queried, "{} of {queried} lookups failed", queried - found);
     Ok(())
 }
 

@@ -32,7 +32,9 @@ pub(super) fn run(options: &Options) -> Result<Outcome> {
     let counted = counted(options.effort, folder.path())?;
     let timed = timed(options.effort);
     let default = if options.effort == Effort::Quick { 8 << 20 } else { 512 << 20 };
-    let modern = modern::measure(options.effort, options.max_bytes.unwrap_or(default), &mut |what| say(what));
+    let modern = modern::measure(options.effort, options.max_bytes.unwrap_or(default), &mut |what| {
+        show_progress(what)
+    });
     let findings = Findings {
         schema: 1,
         date: date::today(),
@@ -47,7 +49,7 @@ pub(super) fn run(options: &Options) -> Result<Outcome> {
     Ok(Outcome { summary: page::summary(&findings), claims: findings.claims, files })
 }
 
-fn say(what: &str) {
+fn show_progress(what: &str) {
     present::tell!("lightfoot: {what}");
 }
 
@@ -60,7 +62,10 @@ fn counted(effort: Effort, folder: &std::path::Path) -> Result<Vec<counted::Coun
     for block_bytes in BLOCKS_BYTES {
         for &log in sizes.iter().filter(|log| block_bytes == BLOCKS_BYTES[0] || of_other_blocks.contains(log))
         {
-            say(&format!("counting lookups among {} items, blocks of {block_bytes} bytes", 1usize << log));
+            show_progress(&format!(
+                "counting lookups among {} items, blocks of {block_bytes} bytes",
+                1usize << log
+            ));
             let trials = if block_bytes == BLOCKS_BYTES[0] { trials } else { 1 };
             results.extend(counted::measure(1 << log, block_bytes, trials, folder)?);
         }
@@ -74,7 +79,7 @@ fn timed(effort: Effort) -> Vec<timed::Timed> {
         Effort::Full => (7..=24).collect(),
     };
     let measure = |log: u32| {
-        say(&format!("timing lookups among {} items", 1usize << log));
+        show_progress(&format!("timing lookups among {} items", 1usize << log));
         timed::measure(1 << log, BLOCKS_BYTES[0])
     };
     sizes.into_iter().flat_map(measure).collect()

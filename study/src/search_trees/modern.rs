@@ -41,15 +41,15 @@ const SKEWED_BYTES: usize = 4 << 20;
 /// Layouts whose building or searching takes too long beyond this size are left out.
 const SLOW_BYTES: usize = 64 << 20;
 
-/// All races; `said` hears what is being raced.
-pub(super) fn measure(effort: Effort, max_bytes: usize, said: &mut dyn FnMut(&str)) -> Vec<Modern> {
+/// Runs all races and tells `progress` the keys and the size of each.
+pub(super) fn measure(effort: Effort, max_bytes: usize, progress: &mut dyn FnMut(&str)) -> Vec<Modern> {
     let mut results = Vec::new();
     for bytes in sizes(max_bytes) {
         for &(distribution, name) in DISTRIBUTIONS {
             if distribution != Distribution::Uniform && bytes != SKEWED_BYTES {
                 continue;
             }
-            said(&format!("{name} keys, {} KiB", bytes >> 10));
+            progress(&format!("{name} keys, {} KiB", bytes >> 10));
             results.extend(race_u32(effort, bytes, distribution, name));
             results.extend(race_u64(effort, bytes, distribution, name));
         }

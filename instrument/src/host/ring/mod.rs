@@ -1,14 +1,14 @@
 //! Hands the rings' segments to the observer's thread and back.
 //!
-//! A thread of the program appends to its ring; at a segment's end it stops, the host passes the
-//! segment on and the program goes on in the next one, waiting only when the observer still holds
-//! that. On a single core the host shows it to the observer itself: two changes of threads less for
-//! each segment. What complex references touched is tallied on the way, so that totals are exact
-//! whatever the observer does.
+//! A thread of the program appends records to its ring. At a segment's end it stops; the host hands
+//! the segment to the observer, and the thread goes on in the next segment. It waits only if the
+//! observer still holds that one. On a single core the host calls the observer itself, which saves
+//! two changes of threads for each segment. The loads and stores of complex references are tallied
+//! on the way, so totals are exact whatever the observer does.
 //!
-//! The program can write into a segment that it has handed over. So the observer never sees the
-//! ring itself: records are copied out part by part, into a buffer that stays in the first-level
-//! cache, and screened there ([`screen`]).
+//! The program could write into a segment that it has handed over. So the observer never reads the
+//! ring itself: records are copied part by part into a buffer that stays in the first-level cache,
+//! and they are screened there ([`screen`]).
 
 pub(crate) mod screen;
 
@@ -24,7 +24,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A stretch of records that is the observer's until it reports back.
+/// A run of records that the observer owns until it returns the segment.
 pub(crate) struct Segment {
     pub(crate) shared: Arc<Shared>,
     pub(crate) thread: u32,
@@ -33,33 +33,34 @@ pub(crate) struct Segment {
     /// Byte offset in the shared file.
     pub(crate) offset: usize,
     pub(crate) count: usize,
-    /// What its records can name.
+    /// The highest numbers that its records may name.
     pub(crate) limits: Limits,
-    /// Reported back.
+    /// Identifies the segment when the observer returns it.
     pub(crate) id: SegmentId,
 }
 
 /// A segment's image, context and number.
 pub(crate) type SegmentId = (u32, usize, u32);
 
-/// What the observer's side is given.
+/// A message to the observer's side.
 pub(crate) enum RingMessage {
     /// Records.
     Segment(Segment),
-    /// Nothing follows of this image.
+    /// The image has ended: no more records of it follow.
     ImageEnded(u32),
 }
 
-/// What the observer's side found on the way.
+/// Totals that the observer's side keeps besides the observer's own work.
 #[derive(Default)]
 pub(crate) struct ObserverFindings {
-    /// What complex references touched.
+    /// Loads, stores and repetitions of complex references.
     pub(crate) tally: Tally,
     /// Records of plain references, by image.
     pub(crate) plain: HashMap<u32, u64>,
 }
 
-/// Records of a part. As many again would leave the first level to nobody else.
+/// Records of a part: 16 KiB, so that the observer's own data finds room in the first-level cache
+/// beside them.
 const PART_RECORDS: usize = 1024;
 
 /// The observer at work.
@@ -95,7 +96,8 @@ impl<'o> Consumer<'o> {
         Consumer { observer, counts, layout, seen, evidence, screen, part, image: 0, blocks, started, told }
     }
 
-    /// Shows the observer what is given. Nothing of a run whose memory the program has changed.
+    /// Delivers a message to the observer. Once a forged number was found, records are not shown
+    /// any more.
     pub(crate) fn take(&mut self, given: &RingMessage) {
         match given {
             RingMessage::ImageEnded(image) => self.observer.image_ended(*image),
@@ -129,7 +131,7 @@ impl<'o> Consumer<'o> {
         Ok(())
     }
 
-    /// Tells it how far the run is, if it is time.
+    /// Reports the run's progress to the observer, at most once in a [`PERIOD`].
     pub(crate) fn tell(&mut self) {
         if self.told.elapsed() >= PERIOD {
             self.told = Instant::now();
@@ -138,7 +140,7 @@ impl<'o> Consumer<'o> {
         }
     }
 
-    /// What was found on the way.
+    /// The totals, when the run is over.
     pub(crate) fn seen(self) -> ObserverFindings {
         self.seen
     }
@@ -165,8 +167,8 @@ pub(crate) fn observe(
     }
 }
 
-/// How many of `records`, which are copied from a segment, make the next part: a complex reference
-/// and its payloads stay together, so that none begins with a payload.
+/// How many of `records`, copied from a segment, make up the next part. A complex reference and its
+/// payloads stay together, so no part begins with a payload.
 fn part_len(records: &[Record]) -> Result<usize, Forgery> {
     let is_payload = |record: &Record| record.what as u8 == PAYLOAD_CODE;
     let forged = |record: &Record| Forgery::Record(record.address, record.what, record.extra);
@@ -176,14 +178,14 @@ fn part_len(records: &[Record]) -> Result<usize, Forgery> {
     let whole = records.len().min(PART_RECORDS);
     let more = records[whole..].iter().take_while(|record| is_payload(record)).count();
     match records[whole..].get(VALUES_MAX - 1) {
-        // No reference has so many.
+        // No reference has so many payloads.
         Some(last) if more == VALUES_MAX => Err(forged(last)),
         _ => Ok(whole + more),
     }
 }
 
-/// The first complex record of `records` from `at` on. They are rare: eight records are looked at
-/// together, without a branch for each.
+/// The first complex record of `records` from `at` on. Complex records are rare, so eight records
+/// are tested together, without a branch for each.
 fn next_complex(records: &[Record], at: usize) -> Option<usize> {
     const STEP: usize = 8;
     let is_complex = |record: &Record| record.what as u8 == event::COMPLEX_CODE;
@@ -197,7 +199,7 @@ fn next_complex(records: &[Record], at: usize) -> Option<usize> {
     rest.iter().position(is_complex).map(|index| at + skipped + index)
 }
 
-/// Adds what the complex references of `records` touched to `tally`.
+/// Adds the loads, stores and repetitions of the complex references in `records` to `tally`.
 fn count_complex(records: &[Record], image: u32, layout: &StateLayout, tally: &mut Tally) {
     let mut at = 0;
     while let Some(next) = next_complex(records, at) {

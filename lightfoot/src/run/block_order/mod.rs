@@ -277,7 +277,7 @@ fn inside(counts: &Counts) -> Counts {
     }
 }
 
-fn known(block: &BlockView<'_>, symbols: &mut Symbolizer) -> BlockFacts {
+fn block_facts(block: &BlockView<'_>, symbols: &mut Symbolizer) -> BlockFacts {
     let Some(last) = block.last() else { return BlockFacts::default() };
     let place = symbols.function_at(block.module(), block.address());
     let name = &symbols.functions()[place.function].name;
@@ -314,11 +314,11 @@ impl Tool for BlockOrderAnalysis {
         let (blocks, symbols) = (self.blocks.clone(), self.symbols.clone());
         Box::new(move |block, ask| {
             let number = block.number() as usize;
-            let known = known(block, &mut symbols.lock().unwrap_or_else(PoisonError::into_inner));
+            let facts = block_facts(block, &mut symbols.lock().unwrap_or_else(PoisonError::into_inner));
             let mut blocks = blocks.lock().unwrap_or_else(PoisonError::into_inner);
             let room = blocks.len().max(number + 1);
             blocks.resize(room, BlockFacts::default());
-            blocks[number] = known;
+            blocks[number] = facts;
             ask.at_start(Value::Constant(block.address()), block.number());
         })
     }

@@ -5,7 +5,7 @@
 //! of the profile, so that reports without lines are made without them. Each instruction is looked
 //! up once, block by block; what is known of it later finds its cell by the instruction's number.
 
-use super::Counts;
+use super::counts::Counts;
 use instrument::{Block, Profile};
 use std::ops::Range;
 use symbol::{ByNumber, Symbolizer};
@@ -41,8 +41,8 @@ impl Grain {
 pub struct Cell {
     /// Index into [`Symbolizer::functions`].
     pub function: usize,
-    /// Number of a place in [`Symbolizer::sources`]; `None` where it is not kept or not known.
-    pub spot: Option<u32>,
+    /// Number of a frame in [`Symbolizer::sources`]; `None` where it is not kept or not known.
+    pub frame: Option<u32>,
     /// Mnemonic, where it is kept.
     pub opcode: Option<u16>,
     /// Index into [`Profile::images`]; 0 where it is not kept.
@@ -60,7 +60,7 @@ pub(super) struct Cells {
     /// By index into [`Profile::instructions`]; [`NONE`] before the instruction's block was looked
     /// up.
     of_instruction: Vec<u32>,
-    spots: Vec<Option<u32>>,
+    frames: Vec<Option<u32>>,
 }
 
 /// No cell yet.
@@ -87,22 +87,22 @@ impl Cells {
         empty: &Counts,
     ) {
         let instructions = &profile.instructions[block.first as usize..][wanted.clone()];
-        let mut spots = std::mem::take(&mut self.spots);
-        spots.clear();
+        let mut frames = std::mem::take(&mut self.frames);
+        frames.clear();
         if self.grain.keeps_lines() {
             let module = &profile.modules[block.module as usize];
-            symbols.spots(module, block.ip, instructions.iter().map(|i| i.offset), &mut spots);
+            symbols.frames(module, block.ip, instructions.iter().map(|i| i.offset), &mut frames);
         } else {
-            spots.resize(instructions.len(), None);
+            frames.resize(instructions.len(), None);
         }
-        for (offset, &spot) in wanted.zip(&spots) {
+        for (offset, &frame) in wanted.zip(&frames) {
             let (function, mnemonic, image) = what(symbols, offset);
             let opcode = self.grain.keeps_opcodes().then_some(mnemonic as u16);
             let image = if self.grain == Grain::LinesAndImages { image } else { 0 };
-            let number = self.number(Cell { function, spot, opcode, image }, empty);
+            let number = self.number(Cell { function, frame, opcode, image }, empty);
             self.of_instruction[block.first as usize + offset] = number;
         }
-        self.spots = spots;
+        self.frames = frames;
     }
 
     fn number(&mut self, cell: Cell, empty: &Counts) -> u32 {

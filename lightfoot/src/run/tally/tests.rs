@@ -92,5 +92,5 @@ fn cells_add_up_to_the_totals() {
     tally.cells.iter().for_each(|(_, counts)| sum.add(counts));
     assert_eq!(sum, tally.totals);
     assert_eq!(tally.cells.len(), 3);
-    assert!(tally.cells.iter().all(|(cell, _)| cell.spot.is_none() && cell.opcode.is_some()));
+    assert!(tally.cells.iter().all(|(cell, _)| cell.frame.is_none() && cell.opcode.is_some()));
 }

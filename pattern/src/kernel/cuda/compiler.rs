@@ -48,8 +48,8 @@ enum Refusal {
 }
 
 impl Refusal {
-    fn of(said: String) -> Refusal {
-        Refusal::Program(CudaError::Compiler { said })
+    fn of(message: String) -> Refusal {
+        Refusal::Program(CudaError::Compiler { message })
     }
 }
 
@@ -115,7 +115,7 @@ impl RuntimeCompiler {
         match self.attempt(source, &wished.collect::<Vec<_>>(), form) {
             Err(Refusal::Option) => match self.attempt(source, options, form) {
                 Err(Refusal::Option) => {
-                    Err(CudaError::Compiler { said: String::from("it does not know the card's name") })
+                    Err(CudaError::Compiler { message: String::from("it does not know the card's name") })
                 }
                 Err(Refusal::Program(error)) => Err(error),
                 Ok(image) => Ok(image),
@@ -140,20 +140,20 @@ impl RuntimeCompiler {
         let options: Vec<CString> =
             options.iter().map(|one| CString::new(one.as_str()).expect("options have no zero")).collect();
         let pointers: Vec<*const c_char> = options.iter().map(|one| one.as_ptr()).collect();
-        // SAFETY: the program lives, and the strings end with a zero.
-        let status =
-            unsafe { (self.functions.compile)(program.handle, pointers.len() as c_int, pointers.as_ptr()) };
+        let (count, first) = (pointers.len() as c_int, pointers.as_ptr());
+        // SAFETY: the program lives; `first` points to `count` strings that end with a zero.
+        let status = unsafe { (self.functions.compile)(program.handle, count, first) };
         if status == INVALID_OPTION {
             return Err(Refusal::Option);
         }
         if status != 0 {
             let log = program.bytes(self.functions.log_bytes, self.functions.log);
             let log = String::from_utf8_lossy(&log);
-            let said = log
+            let message = log
                 .lines()
                 .find(|line| line.contains("error"))
                 .map_or_else(|| format!("error {status}"), str::to_owned);
-            return Err(Refusal::of(said));
+            return Err(Refusal::of(message));
         }
         let made = match form {
             Form::Cubin => program.bytes(self.functions.cubin_bytes, self.functions.cubin),

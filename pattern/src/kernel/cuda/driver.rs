@@ -142,13 +142,13 @@ fn check(functions: &Functions, doing: &'static str, status: Status) -> Result<(
     let mut text: *const c_char = std::ptr::null();
     // SAFETY: writes one pointer, to a string that the driver keeps.
     unsafe { (functions.error_string)(status, &mut text) };
-    let said = if text.is_null() {
+    let message = if text.is_null() {
         format!("error {status}")
     } else {
         // SAFETY: the driver's strings end with a zero and live as long as the driver.
         unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
     };
-    Err(CudaError::Driver { doing, said, status })
+    Err(CudaError::Driver { doing, message, status })
 }
 
 fn card(functions: &Functions, device: c_int) -> Result<Card, CudaError> {
@@ -159,9 +159,9 @@ fn card(functions: &Functions, device: c_int) -> Result<Card, CudaError> {
         check(functions, "ask the card what it is", status).map(|()| value as u32)
     };
     let mut name = [0u8; 256];
-    // SAFETY: the function writes at most the given number of bytes, a zero included.
-    let status =
-        unsafe { (functions.device_name)(name.as_mut_ptr().cast(), name.len() as c_int - 1, device) };
+    let (start, bytes) = (name.as_mut_ptr().cast(), name.len() as c_int - 1);
+    // SAFETY: the function writes at most `bytes` bytes of `name`, a zero included.
+    let status = unsafe { (functions.device_name)(start, bytes, device) };
     check(functions, "ask the card's name", status)?;
     let (mut memory_bytes, mut driver_version) = (0usize, 0);
     // SAFETY: writes one number.
@@ -306,9 +306,9 @@ impl Event {
     /// Seconds from `earlier` to here, both reached.
     pub(super) fn seconds_since(&self, earlier: &Event) -> Result<f64, CudaError> {
         let mut milliseconds = 0f32;
+        let functions = self.driver.enter()?;
         // SAFETY: writes one number; both events live.
-        let status =
-            unsafe { (self.driver.enter()?.event_elapsed)(&mut milliseconds, earlier.handle, self.handle) };
+        let status = unsafe { (functions.event_elapsed)(&mut milliseconds, earlier.handle, self.handle) };
         self.driver.check("read the card's clock", status)?;
         Ok(f64::from(milliseconds) / 1e3)
     }
@@ -499,9 +499,9 @@ impl DeviceFunction {
         driver.check("load a kernel", status)?;
         let mut kernel = DeviceFunction { driver: driver.clone(), module, function: std::ptr::null_mut() };
         let name = CString::new(name).expect("names of kernels have no zero");
+        let functions = driver.enter()?;
         // SAFETY: writes one handle; the name ends with a zero.
-        let status =
-            unsafe { (driver.enter()?.module_function)(&mut kernel.function, module, name.as_ptr()) };
+        let status = unsafe { (functions.module_function)(&mut kernel.function, module, name.as_ptr()) };
         driver.check("find a kernel", status)?;
         Ok(kernel)
     }

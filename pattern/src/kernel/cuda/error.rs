@@ -12,7 +12,7 @@ pub enum CudaError {
         /// `driver` or `compiler`.
         what: &'static str,
         /// What the system said of the last candidate.
-        said: String,
+        message: String,
     },
     /// A library is older than what is needed of it.
     NoFunction {
@@ -28,14 +28,14 @@ pub enum CudaError {
         /// What was tried.
         doing: &'static str,
         /// The driver's reason.
-        said: String,
+        message: String,
         /// The driver's number for it.
         status: i32,
     },
     /// The compiler refused a program.
     Compiler {
         /// The compiler's first error.
-        said: String,
+        message: String,
     },
     /// The card is older than what the compiler knows.
     Capability {
@@ -60,8 +60,8 @@ impl CudaError {
     /// The error with the number of bytes that were asked for.
     pub(super) fn about_bytes(self, bytes: usize) -> CudaError {
         match self {
-            CudaError::Driver { doing, said, status } => {
-                CudaError::Driver { doing, said: format!("{said} (asked for {bytes} bytes)"), status }
+            CudaError::Driver { doing, message, status } => {
+                CudaError::Driver { doing, message: format!("{message} (asked for {bytes} bytes)"), status }
             }
             other => other,
         }
@@ -72,20 +72,20 @@ impl fmt::Display for CudaError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Each sentence says what is missing and, where somebody can help it, what to do.
         match self {
-            CudaError::NoLibrary { what: "driver", said } => {
-                write!(f, "there is no CUDA driver ({said}); it comes with NVIDIA's driver for the card, as libcuda.so.1")
+            CudaError::NoLibrary { what: "driver", message } => {
+                write!(f, "there is no CUDA driver ({message}); it comes with NVIDIA's driver for the card, as libcuda.so.1")
             }
-            CudaError::NoLibrary { what, said } => write!(
+            CudaError::NoLibrary { what, message } => write!(
                 f,
-                "there is no CUDA {what} ({said}); install NVRTC (with the CUDA toolkit, or from PyPI as nvidia-cuda-nvrtc-cu12) or \
+                "there is no CUDA {what} ({message}); install NVRTC (with the CUDA toolkit, or from PyPI as nvidia-cuda-nvrtc-cu12) or \
                  name its library in LIGHTFOOT_NVRTC"
             ),
             CudaError::NoFunction { library, name } => {
                 write!(f, "{} has no {name}: CUDA 11.2 or later is needed", library.display())
             }
             CudaError::NoCard => write!(f, "the CUDA driver sees no card"),
-            CudaError::Driver { doing, said, .. } => write!(f, "the CUDA driver cannot {doing}: {said}"),
-            CudaError::Compiler { said } => write!(f, "the CUDA compiler refuses the program: {said}"),
+            CudaError::Driver { doing, message, .. } => write!(f, "the CUDA driver cannot {doing}: {message}"),
+            CudaError::Compiler { message } => write!(f, "the CUDA compiler refuses the program: {message}"),
             CudaError::Capability { card } => write!(
                 f,
                 "the card's compute capability {}.{} is below all that the CUDA compiler knows; install an older one",

@@ -3,68 +3,38 @@
 //!
 //! What lies there is loaded by the driver as code, and a search may be run by root with another
 //! user's environment. So a folder or a file that belongs to somebody else, that others may write
-//! to, or that is a symbolic link is never read, and nothing is written there. Both are checked on
-//! descriptors that are open already; files are reached by way of `/proc/self/fd/N`, so that what
-//! was checked is what is used. Files appear whole: written under a name of their own, then
-//! renamed. Leaves out removing anything but what this process has begun itself.
+//! to, or that is a symbolic link is never read, and nothing is written there ([`PrivateFolder`]).
+//! Files appear whole: written under a name of their own, then renamed. Leaves out removing
+//! anything but what this process has begun itself.
 
-use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
+use private_folder::PrivateFolder;
 use std::io::{Read, Write};
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::SystemTime;
 
 /// Larger files are not compiled programs.
 const FILE_BYTES_MAX: u64 = 64 << 20;
 
-/// A folder that is ours and private.
+/// A folder that is private, with compiled programs as its files.
 #[derive(Debug)]
-pub(super) struct Folder {
-    descriptor: File,
-    user: u32,
-}
+pub(super) struct Folder(PrivateFolder);
 
 impl Folder {
     /// Opens a folder; `None` where it is not there, or not ours and private.
     pub(super) fn open(path: &Path) -> Option<Folder> {
-        let user = effective_user()?;
-        // A slash behind the name would make the system follow a link in spite of `O_NOFOLLOW`.
-        let path: PathBuf = path.components().collect();
-        let flags = libc::O_DIRECTORY | libc::O_NOFOLLOW;
-        let descriptor = OpenOptions::new().read(true).custom_flags(flags).open(path).ok()?;
-        let metadata = descriptor.metadata().ok()?;
-        (metadata.is_dir() && is_private(&metadata, user)).then_some(Folder { descriptor, user })
+        PrivateFolder::open(path).map(Folder)
     }
 
     /// Opens a folder, and makes it where it is not there; never below a folder of another user
     /// than the system's own.
     pub(super) fn make(path: &Path) -> Option<Folder> {
-        let path: PathBuf = path.components().collect();
-        if fs::symlink_metadata(&path).is_err() {
-            let above = path.ancestors().skip(1).find_map(|above| {
-                fs::metadata(if above.as_os_str().is_empty() { Path::new(".") } else { above }).ok()
-            })?;
-            if above.uid() != effective_user()? && above.uid() != 0 {
-                return None;
-            }
-            DirBuilder::new().recursive(true).mode(0o700).create(&path).ok()?;
-        }
-        Folder::open(&path)
-    }
-
-    /// The path of a name in this folder, whatever became of the folder's own path.
-    fn path(&self, name: &str) -> PathBuf {
-        PathBuf::from(format!("/proc/self/fd/{}/{name}", self.descriptor.as_raw_fd()))
+        PrivateFolder::make(path).map(Folder)
     }
 
     /// The contents of a kept file, or `None` where another kind of file has that name.
     pub(super) fn read(&self, name: &str) -> Option<Vec<u8>> {
-        // Opening a pipe would wait for a writer.
-        let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
-        let file = OpenOptions::new().read(true).custom_flags(flags).open(self.path(name)).ok()?;
-        let metadata = file.metadata().ok()?;
-        if !metadata.is_file() || !is_private(&metadata, self.user) || metadata.len() > FILE_BYTES_MAX {
+        let (file, metadata) = self.0.file(name)?;
+        if metadata.len() > FILE_BYTES_MAX {
             return None;
         }
         let mut bytes = Vec::new();
@@ -75,34 +45,21 @@ impl Folder {
     /// Writes a file, whole or not at all. Nothing depends on whether it could be written.
     pub(super) fn write(&self, name: &str, parts: &[&[u8]]) {
         let since = SystemTime::UNIX_EPOCH.elapsed().map_or(0, |time| time.as_nanos());
-        let beside = self.path(&format!("{name}.{}-{since}.new", std::process::id()));
-        let Ok(mut file) = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside) else {
-            return;
-        };
+        let unfinished = format!("{name}.{}-{since}.new", std::process::id());
+        let Ok(mut file) = self.0.create(&unfinished) else { return };
         let written = parts.iter().try_for_each(|part| file.write_all(part));
-        if written.and_then(|()| fs::rename(&beside, self.path(name))).is_err() {
-            let _ = fs::remove_file(&beside);
+        if written.and_then(|()| self.0.rename(&unfinished, name)).is_err() {
+            let _ = self.0.remove(&unfinished);
         }
     }
-}
-
-/// Whether nobody but this user (and the system's administrator) can have written it.
-fn is_private(metadata: &Metadata, user: u32) -> bool {
-    const OTHERS_MAY_WRITE: u32 = 0o022;
-    metadata.uid() == user && metadata.mode() & OTHERS_MAY_WRITE == 0
-}
-
-/// The user whose files are this process's own.
-fn effective_user() -> Option<u32> {
-    let status = fs::read_to_string("/proc/self/status").ok()?;
-    let users = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
-    users.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::{chown, symlink, PermissionsExt};
+    use std::fs::{self, DirBuilder};
+    use std::os::unix::fs::{chown, symlink, DirBuilderExt, MetadataExt, PermissionsExt};
+    use std::path::PathBuf;
 
     /// A folder that goes with the value.
     struct Temporary(PathBuf);
@@ -167,7 +124,8 @@ mod tests {
         assert!(Folder::open(&inside).is_none() && Folder::make(&inside).is_none());
         assert!(Folder::make(&inside.join("below")).is_none() && !inside.join("below").exists());
         // A file of another user in a folder of this one.
-        chown(&inside, Some(effective_user().unwrap()), None).unwrap();
+        let own = fs::metadata(&temporary.0).unwrap().uid();
+        chown(&inside, Some(own), None).unwrap();
         chown(inside.join("one"), Some(65534), None).unwrap();
         assert_eq!(Folder::open(&inside).unwrap().read("one"), None);
     }

@@ -23,7 +23,7 @@ pub(super) struct Library {
 impl Library {
     /// The first of the candidates that opens.
     pub(super) fn open(candidates: &[PathBuf], what: &'static str) -> Result<Library, CudaError> {
-        let mut said = String::new();
+        let mut message = String::new();
         for path in candidates {
             let Ok(name) = CString::new(path.as_os_str().as_encoded_bytes()) else { continue };
             // SAFETY: the name ends with a zero; what a library's own initialisers do is its
@@ -35,12 +35,12 @@ impl Library {
             // SAFETY: after a failed dlopen, dlerror returns a string that lives until the next
             // call.
             let error = unsafe { libc::dlerror() };
-            if !error.is_null() && (said.is_empty() || path.is_absolute()) {
+            if !error.is_null() && (message.is_empty() || path.is_absolute()) {
                 // SAFETY: the string ends with a zero, and no call has come in between.
-                said = unsafe { CStr::from_ptr(error) }.to_string_lossy().into_owned();
+                message = unsafe { CStr::from_ptr(error) }.to_string_lossy().into_owned();
             }
         }
-        Err(CudaError::NoLibrary { what, said })
+        Err(CudaError::NoLibrary { what, message })
     }
 
     pub(super) fn symbol(&self, name: &CStr) -> Result<Handle, CudaError> {

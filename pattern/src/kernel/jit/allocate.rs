@@ -179,7 +179,7 @@ impl<'p> RegisterAllocator<'p> {
         }
     }
 
-    /// Whether the value is in a register that nobody needs after this instruction.
+    /// Whether the value is in a register and not read after this instruction.
     pub(super) fn is_last_use_in_register(&self, value: Value) -> bool {
         self.is_dead(value) && self.state.locations[value.0 as usize].register.is_some()
     }
@@ -211,6 +211,8 @@ impl<'p> RegisterAllocator<'p> {
     }
 
     fn store(&mut self, code: &mut Code, value: Value, register: u8) {
+        // A value never changes, so one store in its life is enough; a basis stream and the
+        // constant of all ones need not even that.
         if self.state.locations[value.0 as usize].memory == Backing::None {
             let frame = self.frame(value);
             code.store(frame_address(frame), register);
@@ -227,6 +229,7 @@ impl<'p> RegisterAllocator<'p> {
 
     /// The result takes over the register of an operand that dies here.
     pub(super) fn take_over(&mut self, from: Value, value: Value) -> u8 {
+        // The operand dies here, so it needs no store and no place any more.
         let register = self.state.locations[from.0 as usize].register.take().expect("it is in a register");
         self.hold(register, value);
         register
@@ -238,12 +241,14 @@ impl<'p> RegisterAllocator<'p> {
         self.state.locations[value.0 as usize] = Location { register: Some(register), memory: Backing::None };
     }
 
-    /// Unlocks operands, and frees the registers of those that nobody reads again.
+    /// Unlocks the operands of the instruction that was translated;
+    /// [`RegisterAllocator::release`] frees the registers of those that died.
     pub(super) fn finish(&mut self) {
         self.locked = 0;
     }
 
     pub(super) fn release(&mut self, value: Value) {
+        // A live value keeps its register until another one takes it.
         if self.is_dead(value) {
             if let Some(register) = self.state.locations[value.0 as usize].register.take() {
                 self.state.held[register as usize] = None;
@@ -259,6 +264,8 @@ impl<'p> RegisterAllocator<'p> {
     /// out.
     pub(super) fn join(&mut self, code: &mut Code, fork: &AllocationState) {
         for register in 0..self.registers.values {
+            // A register that holds another value now may be overwritten: behind the join the
+            // fork's state counts alone.
             let Some(value) = fork.held[register as usize] else { continue };
             if self.state.held[register as usize] == Some(value) || self.is_dead(value) {
                 continue;
@@ -273,7 +280,7 @@ impl<'p> RegisterAllocator<'p> {
             code.load(register, Operand::Memory(place));
         }
         // From here on the state is that of the fork, without what has died since: on both ways
-        // such a register holds something that nobody reads.
+        // such a register holds something that is not read again.
         let dead: Vec<usize> = (0..MOST)
             .filter(|&register| fork.held[register].is_some_and(|value| self.is_dead(value)))
             .collect();

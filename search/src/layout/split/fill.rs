@@ -111,6 +111,7 @@ impl<D: Digit> Run<D> {
     fn locate<L: Lane, K: Exact<As = L>>(&mut self, scale: &Scale<L>, first_line: u32, keys: &[K]) {
         let digits = &mut self.digits[D::HEAD..];
         for ((key, bucket), digit) in keys.iter().zip(&mut self.buckets).zip(digits) {
+            // Keys of one line have fractions in their own order, and so have their digits.
             let (at, fraction) = scale.locate_key(key.to_lane());
             *bucket = (at as u32).wrapping_sub(first_line);
             *digit = D::of(fraction);
@@ -219,6 +220,8 @@ impl<L: Lane> Split<L> {
             if self.blocks + filled.blocks > blocks_max {
                 return Err(Refusal::Crowded);
             }
+            // In the order of the parts, whichever thread was done first: a block's number depends
+            // on the parts before it alone.
             if i > 0 {
                 self.append(lines, drafts[i - 1].lines_mut(), &filled);
             }
@@ -238,8 +241,8 @@ impl<L: Lane> Split<L> {
         }
     }
 
-    /// Where the parts for `threads` threads begin, and the end: in the middle of nothing, between
-    /// two lines.
+    /// Where the parts for `threads` threads begin, and the end. A bound lies between two lines, so
+    /// that no line has keys of two parts.
     fn bounds<K: Exact<As = L>>(&self, keys: &[K], threads: usize) -> Vec<Bound> {
         let (n, mut bounds) = (keys.len(), alloc::vec![Bound { rank: 0, line: 0 }]);
         // Equal shares of the keys, each moved on to the next key that begins a line. A share that
@@ -295,6 +298,8 @@ impl<L: Lane> Split<L> {
         ranks: Range<usize>,
         is_last: bool,
     ) -> Result<usize, Refusal> {
+        // What is compared are neighbours, so `count` keys have `count - 1` compares; whether the
+        // last key ends its line depends on the run that follows.
         let (rank, count) = (ranks.start, ranks.len());
         // `start` is the run's first key that is in no line yet.
         let mut start = 0;
@@ -339,6 +344,8 @@ impl<L: Lane> Split<L> {
         if keys.len() > D::CAPACITY {
             return self.write_crowded::<D, K>(filling, at, first..first + keys.len());
         }
+        // Lines between the last one written and this one have no keys, and their rank is that of
+        // the key that comes next, so that a query which falls there gets the right rank.
         if at > filling.next {
             filling.lines[filling.next..at].fill(empty_line::<D>(first));
         }

@@ -1,0 +1,454 @@
+//! Shared routines that use pages of a first-level data TLB that is kept whole (`data_pages`).
+//!
+//! Each takes some bytes, of one reference or of many, and uses their pages in order: the entry
+//! that the hint names if it holds the page, else the entry of its set that does, else the oldest
+//! one of the set, and a record. Complex references are taken from the ring, where their values
+//! were just written:
+//!
+//! | reference | pages used |
+//! |---|---|
+//! | masked | of the bytes from the first enabled element to the last |
+//! | sized | of all its bytes |
+//! | gather, tile | of each enabled lane, of each row |
+//! | repeat, forwards | of each element; where two operands take turns, page by page |
+//! | repeat, backwards; elements across pages | by the host (`image::resident_pages`) |
+//!
+//! **Invariants.** All registers and, behind a repeat, flags come back. A page of a repeat that is
+//! used again and again while another takes turns with it keeps its place: using both once more for
+//! each page that either of them enters is enough. **Leaves out** state areas. Source: our own.
+
+use super::append::leave;
+use super::data_pages::ask_host;
+use crate::code::assembler::{in_context, in_context_table, reg, Assembler};
+use crate::code::buffer::{PageRoutine, PageUses};
+use crate::code::resident_pages::ResidentPages;
+use crate::target::layout::context;
+use assembler::{Alu, Condition, Extend, Gpr, Memory, Scale, Shift, Size};
+use event::{AddressWidth, MaskedLayout, Segment, Shape, StringOperation, WIDE_BYTES};
+
+/// The routine's uses for a complex reference of this shape; `None` where only the host knows.
+pub(super) fn handled(shape: Shape) -> Option<PageUses> {
+    let handled = match shape {
+        Shape::Masked { .. } | Shape::Sized { .. } | Shape::Tile { .. } => true,
+        Shape::Gather { width, .. } => width == AddressWidth::Bits64,
+        Shape::String { width, segment, .. } => width == AddressWidth::Bits64 && segment == Segment::Flat,
+        Shape::State { .. } => false,
+    };
+    handled.then_some(PageUses::Complex(shape))
+}
+
+/// Registers that a routine uses; rax comes first, because flags are saved by way of it.
+const USED: [Gpr; 9] =
+    [Gpr::RAX, Gpr::RCX, Gpr::RDX, Gpr::RSI, Gpr::RDI, Gpr::R8, Gpr::R9, Gpr::R10, Gpr::R11];
+
+/// A group's value, counted from the last one: 1 is the last.
+fn value(back: usize) -> Memory {
+    Memory::at(Gpr::RDX).plus(-16 * back as i32).gs()
+}
+
+pub(super) fn write(code: &mut Assembler, routine: &PageRoutine) {
+    let pages = &routine.pages;
+    let slot = |n: usize| context::PAGE_SAVED + 8 * n as u32;
+    for (n, r) in USED.iter().enumerate() {
+        code.store(r.number(), slot(n));
+    }
+    let flags_live = matches!(routine.uses, PageUses::Complex(Shape::String { .. }));
+    if flags_live {
+        code.code().flags_to_ah();
+        code.code().set_if(Condition::Overflow, Gpr::RAX);
+        code.store(reg::RAX, context::PAGE_FLAGS);
+    }
+    code.load(reg::RDX, context::RING_POSITION);
+    match routine.uses {
+        PageUses::Reference | PageUses::Wide => {
+            code.load(reg::RAX, context::PAGE_FIRST);
+            code.load(Gpr::R8.number(), context::PAGE_LAST);
+            pages_of(code, pages);
+            use_range(code, pages, Counting::of(routine.uses == PageUses::Wide));
+        }
+        PageUses::Complex(shape) => complex(code, pages, shape),
+    }
+    if flags_live {
+        code.load(reg::RAX, context::PAGE_FLAGS);
+        code.code().alu_immediate(Alu::Add, Size::Byte, Gpr::RAX, 0x7f);
+        code.code().ah_to_flags();
+    }
+    for (n, r) in USED.iter().enumerate() {
+        code.load(r.number(), slot(n));
+    }
+    code.code().ret();
+}
+
+/// The pages of the group that ends at rdx.
+fn complex(code: &mut Assembler, pages: &ResidentPages, shape: Shape) {
+    match shape {
+        Shape::Masked { layout, element_bytes, count, .. } => {
+            masked(code, pages, layout, (element_bytes, count));
+        }
+        Shape::Sized { size_bytes, .. } => {
+            code.code().mov_from(Size::Qword, Gpr::RAX, value(1));
+            past(code, Gpr::R8, Gpr::RAX, i32::from(size_bytes) - 1);
+            pages_of(code, pages);
+            use_range(code, pages, Counting::of(u32::from(size_bytes) > WIDE_BYTES));
+        }
+        Shape::Gather { scale, index_bytes, element_bytes, count, .. } => {
+            gather(code, pages, (scale, index_bytes, element_bytes, count), shape.values());
+        }
+        Shape::Tile { .. } => tile(code, pages),
+        Shape::String { operation, element_bytes, .. } => {
+            string(code, pages, shape, operation, element_bytes);
+        }
+        Shape::State { .. } => {}
+    }
+}
+
+/// `to = from + bytes`
+fn past(code: &mut Assembler, to: Gpr, from: Gpr, bytes: i32) {
+    code.code().lea(Size::Qword, to, Memory::at(from).plus(bytes));
+}
+
+/// rax and r8, addresses of the first and the last byte, become minus their pages' addresses.
+fn pages_of(code: &mut Assembler, pages: &ResidentPages) {
+    for r in [Gpr::RAX, Gpr::R8] {
+        code.and_imm(r.number(), -(pages.page_bytes as i32));
+        code.negate(r.number());
+    }
+}
+
+/// How misses of several pages count.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Counting {
+    /// As one: they are of one reference, which has two pages at most.
+    Together,
+    /// Each by itself.
+    Apart,
+}
+
+impl Counting {
+    fn of(apart: bool) -> Counting {
+        if apart {
+            Counting::Apart
+        } else {
+            Counting::Together
+        }
+    }
+}
+
+/// An entry's page, and when it was used last.
+fn entry(number: Gpr) -> Memory {
+    in_context_table(number.number(), context::RESIDENT_PAGES)
+}
+
+fn time(number: Gpr) -> Memory {
+    in_context_table(number.number(), context::RESIDENT_TIMES)
+}
+
+/// `to`: where hint and count stand of the page of which `minus` is minus the address.
+fn hint_index(code: &mut Assembler, to: Gpr, minus: Gpr, pages: &ResidentPages) {
+    code.code().mov(Size::Qword, to, minus);
+    code.negate(to.number());
+    code.code().shift(Shift::Right, Size::Qword, to, pages.shift());
+    let mask = context::PAGE_HINTS_COUNT as i32 - 1;
+    code.code().alu_immediate(Alu::And, Size::Dword, to, mask);
+}
+
+/// rcx: the entry that was used least recently. Uses rdx, rsi and rdi.
+fn oldest(code: &mut Assembler, pages: &ResidentPages) {
+    // Four least times, so that no comparison waits for the one before.
+    let least = [Gpr::RCX, Gpr::RDX, Gpr::RSI, Gpr::RDI];
+    for r in least {
+        code.mov_imm(r.number(), u64::MAX);
+    }
+    let smaller = |code: &mut Assembler, r: Gpr, time: Memory| {
+        code.code().alu_from(Alu::Cmp, Size::Qword, r, time);
+        code.code().mov_if(Condition::Above, Size::Qword, r, time);
+    };
+    let in_fours = pages.entries & !3;
+    for entry in in_fours..pages.entries {
+        smaller(code, Gpr::RCX, in_context(context::RESIDENT_TIMES + 8 * entry));
+    }
+    if in_fours > 0 {
+        code.store(Gpr::R8.number(), context::PAGE_LAST);
+        code.mov_imm(Gpr::R8.number(), in_fours.into());
+        let again = code.len();
+        for (n, r) in (1..).zip(least) {
+            smaller(code, r, time(Gpr::R8).plus(-8 * n));
+        }
+        code.code().alu_immediate(Alu::Sub, Size::Dword, Gpr::R8, 4);
+        let at = code.jump_if(Condition::NotEqual);
+        code.patch(at, again);
+        code.load(Gpr::R8.number(), context::PAGE_LAST);
+    }
+    for (a, b) in [(Gpr::RCX, Gpr::RDX), (Gpr::RSI, Gpr::RDI), (Gpr::RCX, Gpr::RSI)] {
+        code.registers(Alu::Cmp, a.number(), b.number());
+        code.code().mov_if(Condition::Above, Size::Qword, a, b);
+    }
+    // A time ends in the number of its entry.
+    code.code().extend_into(Extend::ZeroByte, Gpr::RCX, Gpr::RCX);
+}
+
+/// Uses the pages from rax to r8, minus whose addresses these are. Uses rcx, rdx, rsi and rdi.
+fn use_range(code: &mut Assembler, pages: &ResidentPages, counting: Counting) {
+    if counting == Counting::Together {
+        code.store_imm32(context::PAGE_MISSED, 0);
+    }
+    let next = code.len();
+    // rsi is where its hint and its count stand, rcx the entry that may hold it.
+    let hint = Memory::at(Gpr::RSI).plus(context::PAGE_HINTS as i32).gs();
+    let count = Memory::at(Gpr::RSI).plus(context::PAGE_COUNTS as i32).gs();
+    hint_index(code, Gpr::RSI, Gpr::RAX, pages);
+    code.code().extend_into(Extend::ZeroByte, Gpr::RCX, hint);
+    code.code().alu(Alu::Cmp, Size::Qword, entry(Gpr::RCX), Gpr::RAX);
+    let hit = code.jump_if(Condition::Equal);
+    // If no page that is held has these bits, this one is not held either; else it is looked for.
+    code.code().alu_immediate(Alu::Cmp, Size::Byte, count, 0);
+    let absent = code.jump_if(Condition::Equal);
+    code.mov_imm(reg::RCX, pages.entries.into());
+    let again = code.len();
+    code.code().decrement(Size::Dword, Gpr::RCX);
+    code.code().alu(Alu::Cmp, Size::Qword, entry(Gpr::RCX), Gpr::RAX);
+    let found = code.jump_if(Condition::Equal);
+    code.code().test(Size::Dword, Gpr::RCX, Gpr::RCX);
+    let at = code.jump_if(Condition::NotEqual);
+    code.patch(at, again);
+    // A miss: it takes the oldest one's place, and is counted in the place of that one.
+    let here = code.len();
+    code.patch(absent, here);
+    oldest(code, pages);
+    hint_index(code, Gpr::RSI, Gpr::RAX, pages);
+    code.code().increment(Size::Byte, count);
+    code.code().mov_from(Size::Qword, Gpr::RDI, entry(Gpr::RCX));
+    hint_index(code, Gpr::RSI, Gpr::RDI, pages);
+    code.code().decrement(Size::Byte, count);
+    code.code().mov(Size::Qword, entry(Gpr::RCX), Gpr::RAX);
+    record(code, counting);
+    let here = code.len();
+    code.patch(found, here);
+    hint_index(code, Gpr::RSI, Gpr::RAX, pages);
+    code.code().mov(Size::Byte, hint, Gpr::RCX);
+    // It is used now.
+    let here = code.len();
+    code.patch(hit, here);
+    code.load(Gpr::RSI.number(), context::PAGE_CLOCK);
+    past(code, Gpr::RSI, Gpr::RSI, context::PAGE_CLOCK_STEP as i32);
+    code.store(Gpr::RSI.number(), context::PAGE_CLOCK);
+    code.registers(Alu::Add, Gpr::RSI.number(), reg::RCX);
+    code.code().mov(Size::Qword, time(Gpr::RCX), Gpr::RSI);
+    code.registers(Alu::Cmp, reg::RAX, Gpr::R8.number());
+    let last = code.jump_if(Condition::Equal);
+    code.code().alu_immediate(Alu::Sub, Size::Qword, Gpr::RAX, pages.page_bytes as i32);
+    let at = code.jump();
+    code.patch(at, next);
+    let here = code.len();
+    code.patch(last, here);
+    if counting == Counting::Together {
+        hand_full_segment_over(code);
+    }
+}
+
+/// Records that the page missed of which rax is minus the address. Uses rdx and rsi.
+fn record(code: &mut Assembler, counting: Counting) {
+    code.load(reg::RDX, context::RING_POSITION);
+    let mut second = None;
+    if counting == Counting::Together {
+        code.compare_imm32(context::PAGE_MISSED, 0);
+        let first = code.jump_if(Condition::Equal);
+        // The page before it was recorded just now: that record stands for both.
+        code.code().mov_to_immediate(Size::Dword, Memory::at(Gpr::RDX).plus(-4).gs(), 1);
+        second = Some(code.jump());
+        let here = code.len();
+        code.patch(first, here);
+        code.store_imm32(context::PAGE_MISSED, 1);
+    }
+    code.code().mov(Size::Qword, Gpr::RSI, Gpr::RAX);
+    code.negate(Gpr::RSI.number());
+    code.store_at(Gpr::RSI.number(), reg::RDX, 0);
+    code.load32(Gpr::RSI.number(), context::PAGE_WHAT);
+    code.store32_at(Gpr::RSI.number(), reg::RDX, 8);
+    code.store_imm_at(reg::RDX, 12, 0);
+    code.advance(reg::RDX, 16);
+    code.store(reg::RDX, context::RING_POSITION);
+    match counting {
+        Counting::Together => {}
+        Counting::Apart => hand_full_segment_over(code),
+    }
+    let here = code.len();
+    second.into_iter().for_each(|at| code.patch(at, here));
+}
+
+/// Uses rdx.
+fn hand_full_segment_over(code: &mut Assembler) {
+    code.load(reg::RDX, context::RING_POSITION);
+    code.compare(reg::RDX, context::RING_LIMIT);
+    let on = code.jump_if(Condition::Below);
+    leave(code);
+    let here = code.len();
+    code.patch(on, here);
+}
+
+/// A masked reference: one, of at most 64 bytes, unless its mask is empty.
+fn masked(
+    code: &mut Assembler,
+    pages: &ResidentPages,
+    layout: MaskedLayout,
+    (element_bytes, count): (u8, u8),
+) {
+    code.code().mov_from(Size::Qword, Gpr::RAX, value(2));
+    code.code().mov_from(Size::Qword, Gpr::RCX, value(1));
+    // Bits beyond the elements say nothing.
+    let beyond = 64 - count;
+    if beyond > 0 {
+        code.code().shift(Shift::Left, Size::Qword, Gpr::RCX, beyond);
+        code.code().shift(Shift::Right, Size::Qword, Gpr::RCX, beyond);
+    }
+    code.code().test(Size::Qword, Gpr::RCX, Gpr::RCX);
+    let empty = code.jump_if(Condition::Equal);
+    let element = Scale::power(element_bytes.trailing_zeros() as u8);
+    let last = i32::from(element_bytes) - 1;
+    match layout {
+        MaskedLayout::InPlace => {
+            code.code().highest_bit(Size::Qword, Gpr::R8, Gpr::RCX);
+            code.code().lowest_bit(Size::Qword, Gpr::RCX, Gpr::RCX);
+            let end = Memory::at(Gpr::RAX).index(Gpr::R8, element).plus(last);
+            code.code().lea(Size::Qword, Gpr::R8, end);
+            code.code().lea(Size::Qword, Gpr::RAX, Memory::at(Gpr::RAX).index(Gpr::RCX, element));
+        }
+        MaskedLayout::Packed => {
+            code.code().count_ones(Size::Qword, Gpr::R8, Gpr::RCX);
+            let end = Memory::at(Gpr::RAX).index(Gpr::R8, element).plus(-1);
+            code.code().lea(Size::Qword, Gpr::R8, end);
+        }
+        MaskedLayout::Broadcast => past(code, Gpr::R8, Gpr::RAX, last),
+    }
+    pages_of(code, pages);
+    use_range(code, pages, Counting::Together);
+    let here = code.len();
+    code.patch(empty, here);
+}
+
+/// A gather's lanes; its indices are still in the context.
+fn gather(
+    code: &mut Assembler,
+    pages: &ResidentPages,
+    (scale, index_bytes, element_bytes, count): (u8, u8, u8, u8),
+    values: usize,
+) {
+    code.code().mov_from(Size::Qword, Gpr::R9, value(values));
+    code.code().mov_from(Size::Qword, Gpr::R10, value(values - 1));
+    code.mov_imm(Gpr::R11.number(), 0);
+    let again = code.len();
+    code.code().test_immediate(Size::Byte, Gpr::R10, 1);
+    let absent = code.jump_if(Condition::Equal);
+    let index = Memory::absolute(context::VECTOR as i32);
+    if index_bytes == 4 {
+        let index = index.index(Gpr::R11, Scale::Four).gs();
+        code.code().extend_into(Extend::SignDword, Gpr::RAX, index);
+    } else {
+        code.code().mov_from(Size::Qword, Gpr::RAX, index.index(Gpr::R11, Scale::Eight).gs());
+    }
+    let lane = Memory::at(Gpr::R9).index(Gpr::RAX, Scale::power(scale.trailing_zeros() as u8));
+    code.code().lea(Size::Qword, Gpr::RAX, lane);
+    past(code, Gpr::R8, Gpr::RAX, i32::from(element_bytes) - 1);
+    pages_of(code, pages);
+    use_range(code, pages, Counting::Together);
+    let here = code.len();
+    code.patch(absent, here);
+    code.code().shift(Shift::Right, Size::Qword, Gpr::R10, 1);
+    code.code().increment(Size::Dword, Gpr::R11);
+    code.compare_imm(Gpr::R11.number(), count.into());
+    let at = code.jump_if(Condition::Below);
+    code.patch(at, again);
+}
+
+/// A tile's rows: first address, distance, number, bytes of each.
+fn tile(code: &mut Assembler, pages: &ResidentPages) {
+    code.code().mov_from(Size::Qword, Gpr::R9, value(4));
+    code.code().mov_from(Size::Qword, Gpr::R10, value(2));
+    code.code().mov_from(Size::Qword, Gpr::R11, value(1));
+    code.code().mov_from(Size::Qword, Gpr::RAX, value(3));
+    code.store(reg::RAX, context::PAGE_STRIDE);
+    code.code().test(Size::Dword, Gpr::R11, Gpr::R11);
+    let no_bytes = code.jump_if(Condition::Equal);
+    code.code().test(Size::Dword, Gpr::R10, Gpr::R10);
+    let no_rows = code.jump_if(Condition::Equal);
+    let again = code.len();
+    code.code().mov(Size::Qword, Gpr::RAX, Gpr::R9);
+    let end = Memory::at(Gpr::R9).index(Gpr::R11, Scale::One).plus(-1);
+    code.code().lea(Size::Qword, Gpr::R8, end);
+    pages_of(code, pages);
+    use_range(code, pages, Counting::Together);
+    code.code().alu_from(Alu::Add, Size::Qword, Gpr::R9, in_context(context::PAGE_STRIDE));
+    code.code().decrement(Size::Dword, Gpr::R10);
+    let at = code.jump_if(Condition::NotEqual);
+    code.patch(at, again);
+    let here = code.len();
+    code.patch(no_bytes, here);
+    code.patch(no_rows, here);
+}
+
+/// A repeated string instruction: its pointers before, the one behind that moved for certain.
+fn string(
+    code: &mut Assembler,
+    pages: &ResidentPages,
+    shape: Shape,
+    operation: StringOperation,
+    element_bytes: u8,
+) {
+    use StringOperation::{Cmps, Lods, Movs, Scas, Stos};
+    let (source, destination) = match operation {
+        Movs | Cmps => (true, true),
+        Lods => (true, false),
+        Stos | Scas => (false, true),
+    };
+    // r9 source, r10 destination, r11 bytes.
+    code.code().mov_from(Size::Qword, Gpr::R9, value(3));
+    code.code().mov_from(Size::Qword, Gpr::R10, value(2));
+    code.code().mov_from(Size::Qword, Gpr::R11, value(1));
+    let moved = if operation == Lods { Gpr::R9 } else { Gpr::R10 };
+    code.code().alu(Alu::Sub, Size::Qword, Gpr::R11, moved);
+    let nothing = code.jump_if(Condition::Equal);
+    let backwards = code.jump_if(Condition::Sign);
+    let mut odd = vec![backwards];
+    if element_bytes > 1 {
+        // Elements that lie across two pages count once for both.
+        for (used, r) in [(source, Gpr::R9), (destination, Gpr::R10)] {
+            if used {
+                code.code().test_immediate(Size::Byte, r, i32::from(element_bytes) - 1);
+                odd.push(code.jump_if(Condition::NotEqual));
+            }
+        }
+    }
+    let again = code.len();
+    for (used, r) in [(source, Gpr::R9), (destination, Gpr::R10)] {
+        if used {
+            code.code().mov(Size::Qword, Gpr::RAX, r);
+            code.code().mov(Size::Qword, Gpr::R8, r);
+            pages_of(code, pages);
+            use_range(code, pages, Counting::Apart);
+        }
+    }
+    // On to where the first of them enters its next page: rax bytes.
+    code.code().mov(Size::Qword, Gpr::RAX, Gpr::R11);
+    for (used, r) in [(source, Gpr::R9), (destination, Gpr::R10)] {
+        if used {
+            code.code().mov(Size::Dword, Gpr::RCX, r);
+            code.code().alu_immediate(Alu::And, Size::Dword, Gpr::RCX, pages.page_bytes as i32 - 1);
+            code.negate(reg::RCX);
+            past(code, Gpr::RCX, Gpr::RCX, pages.page_bytes as i32);
+            code.registers(Alu::Cmp, reg::RCX, reg::RAX);
+            code.code().mov_if(Condition::Below, Size::Qword, Gpr::RAX, Gpr::RCX);
+        }
+    }
+    code.registers(Alu::Add, Gpr::R9.number(), reg::RAX);
+    code.registers(Alu::Add, Gpr::R10.number(), reg::RAX);
+    code.registers(Alu::Sub, Gpr::R11.number(), reg::RAX);
+    let at = code.jump_if(Condition::NotEqual);
+    code.patch(at, again);
+    let done = code.jump();
+    let here = code.len();
+    odd.into_iter().for_each(|at| code.patch(at, here));
+    ask_host(code, shape);
+    let here = code.len();
+    code.patch(nothing, here);
+    code.patch(done, here);
+}
