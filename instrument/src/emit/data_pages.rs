@@ -40,9 +40,9 @@
 //! bzip2 a quarter slower). Source: our own; `event::PageFilter` says what the records mean.
 
 use super::emitter::Emitter;
+use super::page_routine::{ask_host, handled};
 use crate::code::assembler::{gpr, reg, Address, Assembler};
 use crate::code::buffer::{Label, PageRoutine, PageUses, Routine, Section};
-use crate::code::fragment::EXIT_PAGES;
 use crate::code::resident_pages::{page_what, ResidentPages};
 use crate::code::state_map::FLAGS_BIT;
 use crate::plan::group::{Cover, Group, Member};
@@ -147,7 +147,7 @@ impl Emitter {
         let Some(pages) = self.resident_pages() else { return };
         // What depends on a state area's layout, on segments or on pointers of 32 bits is rare
         // enough for the host.
-        if let Some(uses) = super::page_routine::handled(shape) {
+        if let Some(uses) = handled(shape) {
             return self.call_pages(Section::Hot, site << 8, PageRoutine { pages, uses });
         }
         let hot = &mut self.buffer.hot;
@@ -165,13 +165,6 @@ impl Emitter {
         name_bytes(hot, a, size_bytes);
         self.call_pages(Section::Hot, site << 8, routine_of(size_bytes, pages));
     }
-}
-
-/// Has the host use the pages of the complex reference that the ring holds last. Touches no flags.
-pub(super) fn ask_host(code: &mut Assembler, shape: Shape) {
-    code.store_imm32(context::PAGE_GROUP, 16 * shape.values() as u32);
-    code.store_imm32(context::EXIT, EXIT_PAGES);
-    code.stop();
 }
 
 /// Tells a routine of `size_bytes` at the address in `a`, which is free afterwards.

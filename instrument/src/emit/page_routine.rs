@@ -18,9 +18,9 @@
 //! each page that either of them enters is enough. **Leaves out** state areas. Source: our own.
 
 use super::append::leave;
-use super::data_pages::ask_host;
 use crate::code::assembler::{in_context, in_context_table, reg, Assembler};
 use crate::code::buffer::{PageRoutine, PageUses};
+use crate::code::fragment::EXIT_PAGES;
 use crate::code::resident_pages::ResidentPages;
 use crate::target::layout::context;
 use assembler::{Alu, Condition, Extend, Gpr, Memory, Scale, Shift, Size};
@@ -35,6 +35,13 @@ pub(super) fn handled(shape: Shape) -> Option<PageUses> {
         Shape::State { .. } => false,
     };
     handled.then_some(PageUses::Complex(shape))
+}
+
+/// Has the host use the pages of the complex reference that the ring holds last. Touches no flags.
+pub(super) fn ask_host(code: &mut Assembler, shape: Shape) {
+    code.store_imm32(context::PAGE_GROUP, 16 * shape.values() as u32);
+    code.store_imm32(context::EXIT, EXIT_PAGES);
+    code.stop();
 }
 
 /// Registers that a routine uses; rax comes first, because flags are saved by way of it.

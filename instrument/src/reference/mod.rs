@@ -10,6 +10,7 @@
 //! on, uncounted), programs that set the trap flag themselves, and transactions (`xbegin` aborts at
 //! once, as under the engine). Source: ptrace(2).
 
+mod address;
 mod operands;
 mod record;
 mod state;

@@ -7,6 +7,7 @@
 //! says so: what `enter` with a nesting level reads. Source: Intel SDM volume 2, operation
 //! sections.
 
+use super::address::{address_of, memory_operand, push};
 use super::record::Reference;
 use super::state::RegisterState;
 use super::vector;
@@ -46,40 +47,6 @@ pub(super) fn references(
         return plain(instruction, factory, state, out);
     }
     Modelled::Exactly
-}
-
-/// Appends a load, a store, or both, as `access` says; the definition counts conditional accesses
-/// as made.
-pub(super) fn push(out: &mut Vec<Reference>, access: OpAccess, address: u64, size_bytes: u32) {
-    if matches!(access, OpAccess::Read | OpAccess::CondRead | OpAccess::ReadWrite | OpAccess::ReadCondWrite) {
-        out.push(Reference { access: Access::Load, address, size_bytes });
-    }
-    if matches!(access, OpAccess::Write | OpAccess::CondWrite | OpAccess::ReadWrite | OpAccess::ReadCondWrite)
-    {
-        out.push(Reference { access: Access::Store, address, size_bytes });
-    }
-}
-
-/// The linear address of an operand (of element `element` where the index is a vector).
-pub(super) fn address_of(
-    instruction: &Instruction,
-    operand: u32,
-    element: usize,
-    state: &mut impl RegisterState,
-) -> u64 {
-    instruction
-        .virtual_address(operand, element, |register, element, size| match register.is_vector_register() {
-            true => Some(vector::element(&state.extended().vector(register.number()), element, size)),
-            false => state.general().value(register),
-        })
-        .expect("an address is made of general, segment and vector registers")
-}
-
-/// Number of the explicit memory operand.
-pub(super) fn memory_operand(instruction: &Instruction) -> u32 {
-    (0..instruction.op_count())
-        .find(|&o| instruction.op_kind(o) == OpKind::Memory)
-        .expect("asked only of instructions with a memory operand")
 }
 
 /// Instructions that neither read nor write what they name.

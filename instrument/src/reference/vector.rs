@@ -10,7 +10,7 @@
 
 use crate::plan::masking::{broadcast_element, is_packing, mask_granularity, reads_whole_source};
 
-use super::operands::{address_of, memory_operand, push};
+use super::address::{address_of, memory_operand, push};
 use super::record::Reference;
 use super::state::RegisterState;
 use iced_x86::{Instruction, Mnemonic, OpAccess, OpKind, Register};
@@ -65,13 +65,6 @@ pub(super) fn references(
         Kind::ByteMask => byte_mask(instruction, state, out),
         Kind::Tile => tile(instruction, state, out),
     }
-}
-
-/// Element `index` of `size` bytes.
-pub(super) fn element(vector: &[u8; 64], index: usize, size: usize) -> u64 {
-    let mut word = [0; 8];
-    word[..size].copy_from_slice(&vector[index * size..][..size]);
-    u64::from_le_bytes(word)
 }
 
 /// The direction of the memory operand: it is written when it comes first and the instruction does

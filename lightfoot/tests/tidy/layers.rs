@@ -195,8 +195,8 @@ const LAYERS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Larger groups of files that import each other are one file in pieces.
-const LARGEST_CIRCLE: usize = 2;
+/// Files that import each other are one file in pieces.
+const LARGEST_CIRCLE: usize = 1;
 
 fn imports(name: &str) -> Imports {
     let source = format!("{name}/src/");
