@@ -421,6 +421,24 @@ fn doctor_describes_this_machine() {
 }
 
 #[test]
+fn machines_are_listed_and_shown() {
+    let ran = lightfoot().args(["machines"]).run();
+    ran.ends_with(0);
+    let list = String::from_utf8_lossy(&ran.stdout).into_owned();
+    assert!(list.starts_with("host ") && list.contains("\nzen5 "), "{list}");
+    let ran = lightfoot().args(["machines", "granite-rapids"]).run();
+    ran.ends_with(0);
+    assert!(String::from_utf8_lossy(&ran.stdout).contains("480 MiB"), "{}", ran.said());
+    // A description is where one's own begins: what is written is read.
+    let bench = Bench::new();
+    let toml = lightfoot().args(["machines", "zen4", "--toml"]).run();
+    let file = bench.file("own.toml", &toml.ends_with(0).stdout, 0o644);
+    let shown = |name: &str| lightfoot().args(["machines", name]).run().ends_with(0).stdout.clone();
+    assert_eq!(shown(file.to_str().unwrap()), shown("zen4"));
+    lightfoot().args(["machines", "zen99"]).run().fails_with(125).says("zen99").in_one_line();
+}
+
+#[test]
 fn study_lists_the_studies() {
     let ran: Ran = lightfoot().args(["study", "--list"]).run();
     ran.ends_with(0);

@@ -32,6 +32,7 @@ const COMMANDS: &[&[&str]] = &[
     &["index", "inspect"],
     &["study"],
     &["doctor"],
+    &["machines"],
     &["completions"],
     &["man"],
     &["tile"],

@@ -54,11 +54,13 @@ pub const PRESETS: &[Preset] = &[
         "sapphire-rapids",
         "Intel Sapphire Rapids core with the 1.875 MiB slices of a 56-core last level"
     ),
+    preset!("granite-rapids", "Intel Granite Rapids core with the 480 MiB last level of a socket"),
     preset!("zen4", "AMD Zen 4 core with the 32 MiB last level of its complex"),
     preset!(
         "zen4-victim",
         "AMD Zen 4 core whose second level includes the first, and whose 32 MiB last level holds its victims"
     ),
+    preset!("zen5", "AMD Zen 5 core with the 32 MiB last level of its complex"),
     preset!(
         "sandy-bridge",
         "Intel Sandy Bridge core with an inclusive 8 MiB last level, stride and next-line prefetchers"

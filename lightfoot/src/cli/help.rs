@@ -21,7 +21,7 @@ pub const SUBJECTS: &[(&str, &[&str])] = &[
     ("Traces", &["trace", "align", "perturb", "plan"]),
     ("Kernels", &["grep", "index", "tile"]),
     ("Papers", &["study"]),
-    ("This machine", &["doctor", "completions", "man", "help"]),
+    ("This machine", &["doctor", "machines", "completions", "man", "help"]),
 ];
 
 /// What lightfoot is, for its manual page.

@@ -77,6 +77,8 @@ pub enum Command {
     Lookups(Lookups),
     /// Say what this machine can measure, what it cannot, why, and the fix
     Doctor(Doctor),
+    /// List the machines that can be simulated, or show one
+    Machines(Machines),
     /// Write completions for a shell
     Completions(Completions),
     /// Write the manual page of lightfoot, or of one of its commands
@@ -284,6 +286,16 @@ pub struct Doctor {
     /// Shape of the answer
     #[arg(long, value_enum, default_value_t = DoctorFormat::Text)]
     pub format: DoctorFormat,
+}
+
+/// Options of `machines`.
+#[derive(Debug, Args)]
+pub struct Machines {
+    /// Machine to show: `host`, the name of a preset, or a TOML file
+    pub name: Option<OsString>,
+    /// Write the description as TOML, for a file of one's own
+    #[arg(long, requires = "name")]
+    pub toml: bool,
 }
 
 /// Options of `completions`.

@@ -3,16 +3,16 @@
 //! Rows come from `machine`, which reads files and CPUID, and from the engine, which tries. An exit
 //! status of 1 says that something the main commands need is missing.
 
+use super::machines::levels;
 use crate::cli::{Doctor, DoctorFormat};
 use crate::run::engine;
 use anyhow::Result;
-use machine::{Ability, Cache, Machine, Origin, State, Tlb};
+use machine::{Ability, Machine, State};
 use pattern::kernel::cuda::Cuda;
 use present::exit::NEGATIVE;
 use present::output::print;
 use present::terminal::beside;
 use serde::Serialize;
-use std::fmt::Write;
 
 /// Columns of the mark.
 const INDENT: usize = 8;
@@ -67,43 +67,12 @@ fn card() -> Ability {
 }
 
 fn text(diagnosis: &Diagnosis) -> String {
-    let machine = &diagnosis.machine;
-    let mut out = format!("{}\n", machine.description);
-    let assumed = |field: &str| match machine.source_of(field).map(|source| source.origin) {
-        Some(Origin::Assumed) => "  (assumed)",
-        _ => "",
-    };
-    for cache in &machine.caches {
-        let _ = writeln!(
-            out,
-            "  {:<8} {}{}",
-            cache.name(),
-            size(cache),
-            assumed(&format!("cache.{}", cache.name()))
-        );
-    }
-    for tlb in machine.tlbs.iter().filter(|tlb| tlb.translates(machine.base_page_bytes())) {
-        let _ =
-            writeln!(out, "  {:<8} {}{}", tlb.name(), entries(tlb), assumed(&format!("tlb.{}", tlb.name())));
-    }
+    let mut out = levels(&diagnosis.machine);
     out.push('\n');
     for row in diagnosis.abilities.iter().chain(&diagnosis.trials) {
         out += &ability(row);
     }
     out
-}
-
-fn size(cache: &Cache) -> String {
-    let kib = cache.size_bytes as f64 / 1024.0;
-    let size = if kib >= 1024.0 { format!("{} MiB", kib / 1024.0) } else { format!("{kib} KiB") };
-    format!(
-        "{size:>10}, {:>2} ways, {} B lines, shared by {} CPUs",
-        cache.ways, cache.line_bytes, cache.shared_by_cpus
-    )
-}
-
-fn entries(tlb: &Tlb) -> String {
-    format!("{:>10} entries, {} ways", tlb.entries, tlb.ways)
 }
 
 fn ability(row: &Ability) -> String {

@@ -10,6 +10,7 @@ mod diff;
 mod doctor;
 mod index;
 mod instrument;
+mod machines;
 mod man;
 mod measure;
 mod new_tool;
@@ -53,6 +54,7 @@ pub fn run(command: &Command) -> Result<u8> {
         Command::Lookups(options) => study::lookups(options),
         Command::Study(options) => study::run(options),
         Command::Doctor(options) => doctor::run(options),
+        Command::Machines(options) => machines::run(options),
         Command::Completions(options) => complete::run(options),
         Command::Man(options) => man::run(options),
         Command::Tile(options) => tile::run(options),
