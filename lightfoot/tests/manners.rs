@@ -100,7 +100,7 @@ fn closed_descriptors_change_nothing() {
 
 #[test]
 fn no_line_for_people_is_wider_than_80_columns() {
-    let for_programs = ["json", "--format=csv", "completions", "man"];
+    let for_programs = ["json", "--format=csv", "completions", "man", "--toml"];
     for words in COMMANDS.iter().filter(|words| !words.iter().any(|word| for_programs.contains(word))) {
         let out = command(words).output().unwrap();
         let both = [out.stdout, out.stderr].concat();
