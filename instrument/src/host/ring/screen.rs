@@ -43,11 +43,39 @@ pub(super) struct Screen {
     first_missing: [u32; 256],
     /// Bytes that each thread has walked over.
     walked: HashMap<u32, u64>,
+    /// Shapes of groups that came before: string functions compare under few masks millions of
+    /// times.
+    shapes: [Option<Group>; SHAPES],
+}
+
+/// Shapes that are remembered.
+const SHAPES: usize = 16;
+
+/// What a group's first record says of it, by its `extra`.
+#[derive(Clone, Copy)]
+struct Group {
+    extra: u32,
+    values: usize,
+    /// How far it walks is a run-time value.
+    walks: bool,
+}
+
+impl Group {
+    fn of(first: &Record) -> Group {
+        let shape = event::group_shape(first).ok();
+        let walks = matches!(shape, Some(event::Shape::String { .. } | event::Shape::Tile { .. }));
+        Group { extra: first.extra, values: shape.map_or(1, event::Shape::values), walks }
+    }
 }
 
 impl Screen {
     pub(super) fn new() -> Screen {
-        Screen { limits: Limits::default(), first_missing: [0; 256], walked: HashMap::new() }
+        Screen {
+            limits: Limits::default(),
+            first_missing: [0; 256],
+            walked: HashMap::new(),
+            shapes: [None; SHAPES],
+        }
     }
 
     /// What follows was written under these limits.
@@ -105,28 +133,35 @@ impl Screen {
     fn examine(&mut self, thread: u32, records: &[Record]) -> Result<usize, Forgery> {
         let Record { address, what, extra } = records[0];
         let (number, code) = (what >> 8, what as u8);
+        if code == COMPLEX_CODE {
+            let group = self.group(&records[0]);
+            let has_time = !group.walks || self.has_time_for(thread, records, group.values);
+            let possible = number < self.limits.sites && has_time;
+            return possible.then_some(group.values).ok_or(Forgery::Record(address, what, extra));
+        }
         let possible = match kind(code) {
             Some(RecordKind::Block) if number == CUT_SITE as u32 => address < BLOCK_BYTES_MAX.into(),
             Some(RecordKind::Block) => number < self.limits.blocks && extra < BLOCK_BYTES_MAX,
             Some(RecordKind::Tool) => number < self.limits.requests,
             Some(RecordKind::DataPage) => number < self.limits.sites && extra <= 1,
-            Some(RecordKind::Complex) if code == COMPLEX_CODE => {
-                number < self.limits.sites && self.has_time_for(thread, records)
-            }
             _ => false,
         };
-        let group = || event::group_shape(&records[0]).map_or(1, event::Shape::values);
-        possible.then(group).ok_or(Forgery::Record(address, what, extra))
+        possible.then_some(1).ok_or(Forgery::Record(address, what, extra))
+    }
+
+    /// What the first record of a group says.
+    fn group(&mut self, first: &Record) -> Group {
+        let slot = (first.extra ^ first.extra >> 4 ^ first.extra >> 8) as usize % SHAPES;
+        match self.shapes[slot] {
+            Some(group) if group.extra == first.extra => group,
+            _ => *self.shapes[slot].insert(Group::of(first)),
+        }
     }
 
     /// Whether the thread can have walked so far. A group that is not whole is none, and walks
     /// nowhere.
-    fn has_time_for(&mut self, thread: u32, group: &[Record]) -> bool {
-        let Ok(shape) = event::group_shape(&group[0]) else { return false };
-        if !matches!(shape, event::Shape::String { .. } | event::Shape::Tile { .. }) {
-            return true;
-        }
-        let end = shape.values().min(group.len());
+    fn has_time_for(&mut self, thread: u32, group: &[Record], values: usize) -> bool {
+        let end = values.min(group.len());
         let Ok(complex) = Complex::decode(&group[..end]) else { return true };
         let walked = self.walked.entry(thread).or_default();
         *walked = walked.saturating_add(complex.walked_bytes());
