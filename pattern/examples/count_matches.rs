@@ -1,6 +1,6 @@
 //! How many lines of a file match a pattern, and what was chosen to find out.
 //!
-//! `cargo run --release -p lightfoot-pattern --example count -- 'error|warning' FILE`
+//! `cargo run --release -p lightfoot-pattern --example count_matches -- 'error|warning' FILE`
 
 use lightfoot_pattern::Regex;
 use std::time::Instant;
