@@ -43,7 +43,7 @@ impl Filter {
         self.data_page.filter(|_| self.pages == PageFilter::LastOfSet)
     }
 
-    /// The first-level data TLB that is kept where the program runs, and its ways.
+    /// The first-level data TLB that is kept where the program runs, and its entries.
     pub fn resident_pages(&self) -> Option<(SetFilter, u32)> {
         match self.pages {
             PageFilter::LastOfSet => None,

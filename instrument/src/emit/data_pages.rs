@@ -11,8 +11,8 @@
 //! The whole TLB stands in the thread's context: the pages that it holds, and the time of each
 //! one's last use. Pages are not known when code is translated, so a hint, found by some bits of
 //! the address, says which entry may hold it. A use is a look at the hint, one comparison and one
-//! store of the time; only what the hint does not know is looked for among the ways of its set, and
-//! only a miss is recorded. True LRU needs no order to be kept but the times. There is no branch
+//! store of the time; only what the hint does not know is looked for among all entries, and only a
+//! miss is recorded. True LRU needs no order to be kept but the times. There is no branch
 //! that is hard to predict: which page it is does not matter, only whether it is a known one.
 //!
 //! ```text
@@ -75,8 +75,8 @@ impl Emitter {
         let unknown = self.hinted(&lowest, bytes, (a, b), &pages);
         self.buffer.link(Section::Hot, unknown, Label::Cold(self.buffer.cold.len()));
         let back = Label::Hot(self.buffer.hot.len());
-        // Cold: the hint does not know it, or there are two pages.
-        // Each member by itself, in the program's order.
+        // Cold: the hint does not know the page, or there are two. Each member by itself, in the
+        // program's order.
         self.lend_position();
         for member in group.members {
             self.use_pages_of(member, a, pages);

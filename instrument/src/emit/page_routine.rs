@@ -1,8 +1,8 @@
 //! Shared routines that use pages of a first-level data TLB that is kept whole (`data_pages`).
 //!
 //! Each takes some bytes, of one reference or of many, and uses their pages in order: the entry
-//! that the hint names if it holds the page, else the entry of its set that does, else the oldest
-//! one of the set, and a record. Complex references are taken from the ring, where their values
+//! that the hint names if it holds the page, else the entry that does, else the oldest one, and a
+//! record of the miss. Complex references are taken from the ring, where their values
 //! were just written:
 //!
 //! | reference | pages used |

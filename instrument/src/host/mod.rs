@@ -273,11 +273,16 @@ impl Host<'_> {
     /// knows too little.
     pub(crate) fn use_pages(&mut self, tid: i32, context: usize) {
         let misses = self.image_mut(tid).use_group_pages(context);
+        self.append_misses(tid, context, &misses);
+    }
+
+    /// Appends records of pages that missed, in as many segments as they take.
+    pub(crate) fn append_misses(&mut self, tid: i32, context: usize, misses: &[event::Record]) {
         for miss in misses {
             if self.image_mut(tid).is_full(context) {
                 self.ring_full(tid);
             }
-            self.image_mut(tid).append(context, &miss);
+            self.image_mut(tid).append(context, miss);
         }
     }
 

@@ -288,8 +288,9 @@ impl Host<'_> {
             return false;
         };
         image.write32(context, context::EXIT, 0);
-        image.leave(context, &mut r, &bound, stop);
+        let misses = image.leave(context, &mut r, &bound, stop);
         ptrace::set_registers(tid, &r);
+        self.append_misses(tid, context, &misses);
         true
     }
 

@@ -47,7 +47,17 @@ impl Image {
 
     /// Turns the registers of a thread that stopped at `bound` into the program's own, and counts
     /// what its unfinished traversal has done so far.
-    pub(crate) fn leave(&mut self, c: usize, r: &mut Registers, bound: &StateMapEntry, stop: StopPlace) {
+    ///
+    /// Returns the records of pages that a repeated string instruction missed on its way: they may
+    /// be more than its segment has room for.
+    #[must_use]
+    pub(crate) fn leave(
+        &mut self,
+        c: usize,
+        r: &mut Registers,
+        bound: &StateMapEntry,
+        stop: StopPlace,
+    ) -> Vec<event::Record> {
         // The state map has two states for each instruction: at the start of its translation, and
         // where the program's own instruction executes.
         let executing = stop != StopPlace::Before;
@@ -75,23 +85,31 @@ impl Image {
                 self.adjust(c, b, 0, 1);
             }
         }
-        if executing && index < count {
-            self.record_repeat(c, r, bound, stop);
-        }
+        let misses = match executing && index < count {
+            true => self.record_repeat(c, r, bound, stop),
+            false => Vec::new(),
+        };
         // The block was counted as a whole: the instructions from here on are taken off again.
         if index < count && self.translator.stream != Stream::Nothing {
             *self.cut.entry((bound.block, index)).or_default() += 1;
             self.adjust(c, bound.block, index, -1);
             self.record_cut(c, count - index);
         }
+        misses
     }
 
     /// Records the iterations of a repeated string instruction that stopped in the middle,
     /// including an attempted one; its epilogue, which would record them, will not run.
-    fn record_repeat(&mut self, c: usize, r: &Registers, bound: &StateMapEntry, stop: StopPlace) {
-        let Some((site, i)) = self.repeat_at(bound) else { return };
+    fn record_repeat(
+        &mut self,
+        c: usize,
+        r: &Registers,
+        bound: &StateMapEntry,
+        stop: StopPlace,
+    ) -> Vec<event::Record> {
+        let Some((site, i)) = self.repeat_at(bound) else { return Vec::new() };
         let shape = crate::plan::string::string_shape(&i);
-        let event::Shape::String { operation, element_bytes, .. } = shape else { return };
+        let event::Shape::String { operation, element_bytes, .. } = shape else { return Vec::new() };
         let lods = operation == event::StringOperation::Lods;
         let before = [context::REPEAT, context::REPEAT + 8].map(|at| self.read64(c, at));
         // The pointer that certainly moved says how far the repeat came; a fault means one
@@ -104,7 +122,7 @@ impl Image {
                 if r.eflags & DIRECTION == 0 { after.wrapping_add(step) } else { after.wrapping_sub(step) };
         }
         if after == before[usize::from(!lods)] {
-            return;
+            return Vec::new();
         }
         let values = [before[0], before[1], after, self.read64(c, context::FS_BASE)];
         let mut records = Vec::new();
@@ -115,9 +133,7 @@ impl Image {
         // Generated code behind the instruction would have done this.
         self.empty_data_filter(c);
         self.write32(c, context::PAGE_GROUP, 16 * records.len() as u32);
-        for miss in self.use_group_pages(c) {
-            self.append(c, &miss);
-        }
+        self.use_group_pages(c)
     }
 
     /// Records, in full streams, how many instructions of the last block did not retire.

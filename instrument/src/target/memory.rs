@@ -243,9 +243,9 @@ impl FileBytes {
     pub(crate) fn of(file: &File) -> Option<FileBytes> {
         let len = usize::try_from(file.metadata().ok()?.len()).ok()?;
         let flags = libc::MAP_PRIVATE | libc::MAP_POPULATE;
+        let (anywhere, read, descriptor) = (std::ptr::null_mut(), libc::PROT_READ, file.as_raw_fd());
         // SAFETY: a fresh mapping at an address of the kernel's choice.
-        let base =
-            unsafe { libc::mmap(std::ptr::null_mut(), len, libc::PROT_READ, flags, file.as_raw_fd(), 0) };
+        let base = unsafe { libc::mmap(anywhere, len, read, flags, descriptor, 0) };
         (base != libc::MAP_FAILED).then_some(FileBytes { base, len })
     }
 

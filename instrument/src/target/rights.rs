@@ -120,9 +120,9 @@ fn attribute(path: &Path) -> Vec<u8> {
     let Ok(path) = CString::new(path.as_os_str().as_bytes()) else { return Vec::new() };
     let mut bytes = vec![0u8; ATTRIBUTE_BYTES];
     let into = bytes.as_mut_ptr().cast();
+    let name = c"security.capability";
     // SAFETY: two strings that end with a NUL, and a live buffer of the size that is passed.
-    let got =
-        unsafe { libc::getxattr(path.as_ptr(), c"security.capability".as_ptr(), into, ATTRIBUTE_BYTES) };
+    let got = unsafe { libc::getxattr(path.as_ptr(), name.as_ptr(), into, ATTRIBUTE_BYTES) };
     bytes.truncate(usize::try_from(got).unwrap_or(0));
     bytes
 }

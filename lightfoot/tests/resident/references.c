@@ -136,6 +136,16 @@ static void faults(void) {
     if (sigsetjmp(back, 1) == 0) __asm__ volatile("rep stosb" : "+D"(d), "+c"(n) : "a"(1) : "memory");
 }
 
+/* One that has passed more pages than a segment of the ring has records. */
+static void far_fault(void) {
+    size_t bytes = 280ul << 20, n = bytes / 8 + 1;
+    uint8_t *s = mmap(0, bytes + 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    mprotect(s + bytes, 4096, PROT_NONE);
+    uint8_t *at = s;
+    if (sigsetjmp(back, 1) == 0) __asm__ volatile("rep lodsq" : "+S"(at), "+c"(n)::"rax", "memory");
+    munmap(s, bytes + 4096);
+}
+
 static void *work(void *rounds) {
     for (long i = 0; i < (long)rounds; i++) {
         if (i % 3 == 0) repeats();
@@ -160,6 +170,7 @@ int main(void) {
     work((void *)400);
     pthread_t thread;
     for (int i = 0; i < 2; i++) pthread_create(&thread, 0, work, (void *)200), pthread_join(thread, 0);
+    far_fault();
     work((void *)100);
     printf("%d %d %d\n", has_avx2, has_avx512, has_amx);
     return 0;
