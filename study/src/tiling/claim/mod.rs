@@ -79,18 +79,18 @@ mod tests {
 
     /// Findings at N = 1,024 and 2,048 with the misses, mispredictions and speeds of some T.
     fn findings(
-        missed: impl Fn(&str, usize) -> [u64; 3],
+        missed: impl Fn(&str, usize, usize) -> [u64; 3],
         mispredicted: impl Fn(usize) -> u64,
         speed: impl Fn(&str, usize, usize) -> f64,
     ) -> Findings {
         let mut findings = Findings {
             host: Host { simultaneous: true, fitting: Some(64), ..Host::default() },
-            unified: Some(Unified { n: 512, tile: 64, data: 1000, both: missed("unified", 0)[0] }),
+            unified: Some(Unified { n: 512, tile: 64, data: 1000, both: missed("unified", 512, 1)[0] }),
             ..Findings::default()
         };
         for n in [1024, 2048] {
             for (variant, &tile) in VARIANTS.iter().flat_map(|v| POWERS.iter().map(move |tile| (v, tile))) {
-                let [l1, l2, tlb] = missed(variant.name, tile);
+                let [l1, l2, tlb] = missed(variant.name, n, tile);
                 let missed = Missed { l1, l2: Some(l2), tlb: Some(tlb) };
                 findings.simulated.push(Simulated { variant: variant.name.into(), n, tile, missed });
             }
@@ -118,17 +118,16 @@ mod tests {
 
     /// The machine of which every sentence is true.
     fn papers() -> Findings {
-        let missed = |variant: &str, tile: usize| {
-            let best = if variant.starts_with("two threads") { 32 } else { 64 };
+        let missed = |variant: &str, n: usize, tile: usize| {
+            let best = if variant.starts_with("two threads") && n < 2048 { 32 } else { 64 };
             let l1 = if tile <= best { 64_000_000 / tile as u64 } else { 20_000_000 + tile as u64 };
             let fewer = match (variant, tile) {
                 (super::super::variant::MODERATE, _) => 40_000_000 / tile as u64,
                 (_, 512) => 1_000,
                 (_, tile) => 100_000 - tile as u64,
             };
-            let l1 = if variant == "two threads" && tile == 64 { 900_000 } else { l1 };
             let moderate = variant == super::super::variant::MODERATE;
-            let l1 = if moderate && tile > 64 { 64_000 } else { l1 };
+            let l1 = if moderate && (128..=256).contains(&tile) { 64_000 } else { l1 };
             [if variant == "unified" { 1005 } else { l1 }, fewer, if tile == 256 { 500 } else { 900 }]
         };
         let speed = |crew: &str, n: usize, tile: usize| {
@@ -154,10 +153,12 @@ mod tests {
     /// The opposite of each: small tiles best everywhere, threads that gain nothing, a second level
     /// that misses as often as the first.
     fn opposite() -> Findings {
-        let missed = |variant: &str, tile: usize| {
-            let misses = 1_000_000 * tile as u64;
-            let l1 = if super::super::variant::WAYS.contains(&variant) { 3 * misses } else { misses };
-            [if variant == "unified" { 1500 } else { l1 }, misses, misses]
+        let missed = |variant: &str, _: usize, tile: usize| {
+            // The first level misses a little more with every T, the others least at T = 16.
+            let l1 = 10_000_000 + 1_000_000 * u64::from(tile.ilog2());
+            let l1 = if variant == super::super::variant::WAYS[2] { l1 / 3 } else { l1 };
+            let others = 1_000_000 * (1 + tile.abs_diff(16) as u64);
+            [if variant == "unified" { 1500 } else { l1 }, others, others]
         };
         findings(
             missed,

@@ -186,7 +186,7 @@ fn best_tiles(findings: &Findings) -> Vec<Claim> {
             "However, when hyperthreading had been enabled, $T_{optimal}$ seems to be shifted to the just smaller size, in order to make room in the L1 cache for the increased number of concurrently used array elements.",
             shared,
         )
-        .at(&findings.sizes(TWO), |n| {
+        .at(&small, |n| {
             let (one, two) = (one(n)?, two(n)?);
             Some((2 * two == one, format!("T = {two} for two, T = {one} for one; {}{}", fetching(n), by_time(TWO_THREADS, n))))
         }),
