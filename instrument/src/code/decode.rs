@@ -22,7 +22,7 @@ pub(crate) fn number(register: Register) -> Option<u8> {
 /// A decoded instruction with its bytes.
 #[derive(Clone, Copy)]
 pub(crate) struct Decoded {
-    pub(crate) i: Instruction,
+    pub(crate) instruction: Instruction,
     pub(crate) bytes: [u8; 16],
     /// Number of the shape of its memory references (`plan::references`).
     pub(crate) shape: u32,
@@ -37,7 +37,7 @@ impl Decoded {
 
     /// The instruction's bytes.
     pub(crate) fn raw(&self) -> &[u8] {
-        &self.bytes[..self.i.len()]
+        &self.bytes[..self.instruction.len()]
     }
 }
 
@@ -177,12 +177,12 @@ impl CodeReader {
                 return end;
             }
             let (bytes, count) = self.fetch(at);
-            let i = Decoder::with_ip(64, &bytes[..count], at, DecoderOptions::NONE).decode();
-            if count == 0 || i.is_invalid() {
+            let instruction = Decoder::with_ip(64, &bytes[..count], at, DecoderOptions::NONE).decode();
+            if count == 0 || instruction.is_invalid() {
                 return if into.is_empty() { End::Unreadable } else { End::Limit };
             }
-            into.push(Decoded { i, bytes, shape: 0 });
-            at = i.next_ip();
+            into.push(Decoded { instruction, bytes, shape: 0 });
+            at = instruction.next_ip();
             if let Some(end) = end_behind(into) {
                 return end;
             }
@@ -197,14 +197,14 @@ impl CodeReader {
         let mut decoder = Decoder::with_ip(64, rest, *at, DecoderOptions::NONE);
         while let Some(bytes) = rest.get(decoder.position()..decoder.position() + 16) {
             let bytes = bytes.try_into().expect("sixteen bytes");
-            into.push(Decoded { i: Instruction::default(), bytes, shape: 0 });
+            into.push(Decoded { instruction: Instruction::default(), bytes, shape: 0 });
             let decoded = into.last_mut().expect("just pushed");
-            decoder.decode_out(&mut decoded.i);
-            if decoded.i.is_invalid() {
+            decoder.decode_out(&mut decoded.instruction);
+            if decoded.instruction.is_invalid() {
                 into.pop();
                 return Some(if into.is_empty() { End::Unreadable } else { End::Limit });
             }
-            *at = decoded.i.next_ip();
+            *at = decoded.instruction.next_ip();
             if let Some(end) = end_behind(into) {
                 return Some(end);
             }
@@ -215,7 +215,7 @@ impl CodeReader {
 
 /// How the block ends with the last instruction of `block`, if it does.
 fn end_behind(block: &[Decoded]) -> Option<End> {
-    if block.last().is_some_and(|last| ends_block(&last.i)) {
+    if block.last().is_some_and(|last| ends_block(&last.instruction)) {
         return Some(End::Transfer);
     }
     (block.len() == event::BLOCK_INSTRUCTIONS_MAX).then_some(End::Limit)

@@ -26,7 +26,7 @@ pub(crate) struct RegisterUse {
 /// The flags that the instruction certainly overwrites, whatever their values were.
 fn flags_killed(decoded: &Decoded) -> u32 {
     use Mnemonic::*;
-    let instruction = &decoded.i;
+    let instruction = &decoded.instruction;
     if matches!(instruction.mnemonic(), Shl | Shr | Sar) && instruction.op1_kind() == OpKind::Immediate8 {
         let wide = instruction.op0_register().is_gpr64() || instruction.memory_size().size() == 8;
         return if instruction.immediate8() & if wide { 63 } else { 31 } == 0 { 0 } else { FLAGS };
@@ -54,7 +54,7 @@ pub(crate) fn dead_flags(block: &[Decoded], live_behind: u32, dead: &mut Vec<boo
     dead.resize(block.len(), false);
     let mut live = live_behind;
     for (index, decoded) in block.iter().enumerate().rev() {
-        live = live & !flags_killed(decoded) | decoded.i.rflags_read() & FLAGS;
+        live = live & !flags_killed(decoded) | decoded.instruction.rflags_read() & FLAGS;
         dead[index] = live == 0;
     }
 }
@@ -63,7 +63,7 @@ pub(crate) fn dead_flags(block: &[Decoded], live_behind: u32, dead: &mut Vec<boo
 pub(crate) fn register_use(factory: &mut InstructionInfoFactory, decoded: &Decoded) -> RegisterUse {
     let mut result = RegisterUse::default();
     let mut kills = 0u16;
-    for used in factory.info(&decoded.i).used_registers() {
+    for used in factory.info(&decoded.instruction).used_registers() {
         let Some(number) = number(used.register()) else { continue };
         let bit = 1u16 << number;
         let wide = used.register().is_gpr64() || used.register().is_gpr32();

@@ -26,7 +26,7 @@ impl BasicBlock {
 
     /// The address behind the last instruction.
     pub(crate) fn end_ip(&self) -> u64 {
-        self.last().map_or(self.ip, |last| last.i.next_ip())
+        self.last().map_or(self.ip, |last| last.instruction.next_ip())
     }
 }
 

@@ -175,7 +175,7 @@ impl Planner<'_> {
             if template.kind == RecordKind::Prefetch && *self.stream != Stream::Full {
                 continue;
             }
-            let Some(address) = references::address(&decoded.i, template.form) else { continue };
+            let Some(address) = references::address(&decoded.instruction, template.form) else { continue };
             let site = self.site(block, index);
             let code = Code::new(template.kind, template.size_bytes).map_or(0, |code| u32::from(code.0));
             // A reference longer than a line always fails its check, which then records it: no
@@ -224,7 +224,7 @@ impl Planner<'_> {
 
     /// Creates a site for instruction `index` and returns its number.
     fn site(&mut self, block: &BasicBlock, index: usize) -> u32 {
-        let ip = block.instructions[index].i.ip();
+        let ip = block.instructions[index].instruction.ip();
         self.sites.push(Site { ip, block: block.number, index: index as u32 });
         self.sites.len() as u32 - 1
     }
@@ -244,7 +244,7 @@ impl Planner<'_> {
     fn passed(&self, block: &BasicBlock, liveness: &Liveness, index: usize) -> Option<(u16, i64)> {
         let decoded = &block.instructions[index];
         let shape = self.shapes.get(decoded.shape);
-        let faults = matches!(decoded.i.mnemonic(), Mnemonic::Div | Mnemonic::Idiv);
+        let faults = matches!(decoded.instruction.mnemonic(), Mnemonic::Div | Mnemonic::Idiv);
         if faults || !shape.simple.is_empty() || shape.complex.is_some() {
             return None;
         }

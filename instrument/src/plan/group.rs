@@ -293,7 +293,7 @@ impl Groups {
 /// The bytes that an instruction adds to rsp, if it is a push, a pop or an addition of a constant.
 /// `None` if the sum is unknown or the instruction changes rsp in another way.
 pub(crate) fn stack_step(decoded: &Decoded) -> Option<i64> {
-    let instruction = &decoded.i;
+    let instruction = &decoded.instruction;
     let own = instruction.op0_register() == Register::RSP;
     let constant = || matches!(instruction.op1_kind(), OpKind::Immediate8to64 | OpKind::Immediate32to64);
     match instruction.mnemonic() {
@@ -390,7 +390,7 @@ mod tests {
                 groups.add(Member::new((address, kind, size), 0, index, mode), Some(&FILTER));
             }
             let i = Decoder::with_ip(64, deed.bytes, 0x1000, DecoderOptions::NONE).decode();
-            groups.pass(&Decoded { i, bytes: [0; 16], shape: 0 }, deed.written);
+            groups.pass(&Decoded { instruction: i, bytes: [0; 16], shape: 0 }, deed.written);
             (state[0], state[1]) = (state[0] + deed.moves[0], state[1] + deed.moves[1]);
         }
         groups.close();

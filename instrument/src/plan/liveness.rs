@@ -77,11 +77,11 @@ impl Liveness {
         if block.end != End::Transfer {
             return behind;
         }
-        match last.i.flow_control() {
+        match last.instruction.flow_control() {
             FlowControl::ConditionalBranch => self.taken.dead & behind,
-            FlowControl::UnconditionalBranch if last.i.is_jmp_short_or_near() && goes_on => next,
-            FlowControl::UnconditionalBranch if last.i.is_jmp_short_or_near() => self.taken.dead,
-            FlowControl::Call if last.i.is_call_near() => self.taken.dead,
+            FlowControl::UnconditionalBranch if last.instruction.is_jmp_short_or_near() && goes_on => next,
+            FlowControl::UnconditionalBranch if last.instruction.is_jmp_short_or_near() => self.taken.dead,
+            FlowControl::Call if last.instruction.is_call_near() => self.taken.dead,
             _ => 0,
         }
     }
@@ -92,7 +92,7 @@ impl Liveness {
 fn ways_out(block: &BasicBlock) -> (Option<u64>, Option<u64>) {
     let ends = block.next.is_none();
     let Some(last) = block.last() else { return (None, None) };
-    let instruction = &last.i;
+    let instruction = &last.instruction;
     if block.end != End::Transfer {
         return (None, ends.then_some(instruction.next_ip()));
     }
