@@ -1,7 +1,7 @@
-//! What can go wrong: events that do not exist or are not allowed, and trace files that are none.
+//! Errors: events that do not exist or are not allowed, and files that are not traces.
 //!
-//! Every message names the value and the remedy in one sentence. Statistics do not fail: where
-//! there is no answer they return `None` or a verdict that says so.
+//! Every message names the value and the remedy in one sentence. Statistics do not fail: if there
+//! is no answer they return `None` or a verdict that says so.
 
 use std::fmt;
 

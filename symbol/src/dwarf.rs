@@ -75,7 +75,8 @@ impl Names {
     pub(crate) fn frame(&self, address: u64, sources: &mut Sources) -> Option<u32> {
         let mut found = self.context.find_frames(address).skip_all_loads().ok()?;
         let mut frames = Vec::new();
-        // The frame into which the next one is inlined. Only its name is needed, and names are copied.
+        // The function of the last frame: only if the next frame exists is it an inlined one whose
+        // name is needed, and names are copied.
         let mut inlined: Option<addr2line::FunctionName<_>> = None;
         // If debug information is damaged, the frames before the damage still hold.
         while let Ok(Some(frame)) = found.next() {
