@@ -1,5 +1,5 @@
-//! `lightfoot study`: runs one study, or all of them, or lists them; `lightfoot lookups`: the
-//! program that one of them measures.
+//! `lightfoot study`: runs one study or all of them, or lists them. `lightfoot lookups`: the
+//! program that one of the studies measures.
 
 use crate::cli::{Lookups, Study};
 use anyhow::Result;
