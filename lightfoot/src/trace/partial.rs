@@ -54,7 +54,8 @@ impl Partial {
         let Some(open) = &mut self.open else { return };
         if let Err(error) = open.record(record) {
             let path = open.path.display();
-            self.complaint = Some(format!("records were not kept in {path} while the program ran: {}", cause(error)));
+            self.complaint =
+                Some(format!("records were not kept in {path} while the program ran: {}", cause(error)));
             self.open = None;
         }
     }

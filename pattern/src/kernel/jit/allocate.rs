@@ -54,7 +54,7 @@ pub(super) fn basis_address(target: Target, bit: u8) -> Address {
     Address { base: RDI, bytes: i32::from(bit) * STREAM_BYTES }
 }
 
-/// Where a value can be read without a register.
+/// The place in memory from which a value can be read.
 #[derive(Clone, Copy, Default, PartialEq)]
 enum Backing {
     /// Not in memory.
@@ -66,14 +66,14 @@ enum Backing {
     Ones,
 }
 
-/// Where a value is.
+/// The register and the memory of a value.
 #[derive(Clone, Copy, Default)]
 struct Location {
     register: Option<u8>,
     memory: Backing,
 }
 
-/// Where everything is at some point of the code.
+/// The locations of all values at a point of the code.
 #[derive(Clone)]
 pub(super) struct AllocationState {
     locations: Vec<Location>,
@@ -201,7 +201,7 @@ impl<'p> RegisterAllocator<'p> {
                 .max_by_key(next)
                 .expect("few are locked")
         });
-        // What was there goes to memory, unless it is there already.
+        // The value that gives its register up is stored, unless it is in memory already.
         if let Some(value) = self.state.held[register as usize].take() {
             self.store(code, value, register);
             self.state.locations[value.0 as usize].register = None;
