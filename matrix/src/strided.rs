@@ -131,7 +131,7 @@ impl<'a, T> Strided<'a, T> {
         (self.data.wrapping_add(self.shape.origin), self.shape.row_stride, self.shape.col_stride)
     }
 
-    /// A view of memory that somebody else owns.
+    /// A view of memory of another owner.
     ///
     /// # Safety
     /// Every entry, `start.offset(i·row_stride + j·col_stride)`, is readable and unchanged during
@@ -173,7 +173,7 @@ impl<'a, T> StridedMut<'a, T> {
         (self.data.wrapping_add(origin), row_stride, col_stride)
     }
 
-    /// A view of memory that somebody else owns.
+    /// A view of memory of another owner.
     ///
     /// # Safety
     /// Every entry, `start.offset(i·row_stride + j·col_stride)`, is ours alone during `'a`; no two

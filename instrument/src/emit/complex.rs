@@ -187,7 +187,7 @@ enum Wrote {
     Nothing,
     /// Values of this shape.
     Values(Shape),
-    /// A plain record of so many bytes.
+    /// A plain record with a size in bytes.
     Plain(u32),
 }
 

@@ -120,8 +120,8 @@ impl Emitter {
         }
     }
 
-    /// Leaves the fragment for `target` by an exit that needs no counter. Restores what is not dead
-    /// at `target`.
+    /// Emits an exit to `target` that needs no counter. Restores the registers that are live at
+    /// `target`.
     pub(super) fn direct_exit(&mut self, target: u64, known: TargetFacts) {
         self.restore(!(known.dead | self.kept_on_the_way(target)));
         self.spilled &= !known.dead;

@@ -1,5 +1,5 @@
-//! `lightfoot align`: which record of one trace corresponds to which of another, and how alike the
-//! traces then are.
+//! `lightfoot align`: aligns the records of two traces, and says how similar the traces are along
+//! the alignment.
 //!
 //! Every metric is correlated along a path that the other metrics determined, because a metric that
 //! took part would be fitted to itself. The path that is shown is that of all metrics.

@@ -15,9 +15,9 @@
 //!   class bit lies ahead on its last byte: what follows in the expression decides it, or the
 //!   marker is moved to that byte where nothing follows.
 //!
-//! Left out: which of several matches is preferred (greed, order of alternatives) and where it
-//! starts; an engine for spans answers that inside the marked lines. Source: Cameron et al. 2014,
-//! section 2.
+//! **Leaves out** the preference among several matches (greed, order of alternatives) and the start
+//! of a match; an engine for spans finds both inside the marked lines. Source: Cameron et al.
+//! 2014, section 2.
 
 mod backwards;
 mod class;
