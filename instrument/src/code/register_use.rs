@@ -80,6 +80,11 @@ pub(crate) fn register_use(factory: &mut InstructionInfoFactory, decoded: &Decod
             }
         }
     }
+    // Without shadow stacks these are NOPs, which leave their register unchanged: unwinders set it
+    // to zero before, and test whether it is still zero.
+    if matches!(decoded.instruction.mnemonic(), Mnemonic::Rdsspd | Mnemonic::Rdsspq) {
+        result.needs |= result.writes;
+    }
     result.kills = kills & !result.needs;
     result
 }

@@ -1,7 +1,7 @@
-//! `lightfoot study`: runs one study or all of them, or lists them. `lightfoot lookups`: the
-//! program that one of the studies measures.
+//! `lightfoot study`: runs one study or all of them, or lists them. `lightfoot lookups` and
+//! `lightfoot matches`: the programs that two of the studies measure.
 
-use crate::cli::{Lookups, Study};
+use crate::cli::{Lookups, Matches, Study};
 use anyhow::Result;
 use present::output::print;
 use study::{find, list, run_all, Effort, Options, STUDIES};
@@ -27,6 +27,15 @@ pub(super) fn lookups(options: &Lookups) -> Result<u8> {
         block_bytes: options.block_bytes,
         lookups: options.lookups,
         trials: options.trials,
+    })?;
+    Ok(0)
+}
+
+pub(super) fn matches(options: &Matches) -> Result<u8> {
+    study::matches(&study::Matches {
+        engine: options.engine.clone(),
+        pattern: options.pattern.clone(),
+        file: options.file.clone(),
     })?;
     Ok(0)
 }
