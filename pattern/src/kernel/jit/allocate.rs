@@ -44,7 +44,8 @@ use crate::transpose::{CHUNK_WORDS, HISTORY_WORDS};
 
 /// Most registers that hold values.
 const MOST: usize = 29;
-const STREAM_BYTES: i32 = ((HISTORY_WORDS + CHUNK_WORDS) * 8) as i32;
+/// From one basis stream to the next.
+pub(super) const STREAM_BYTES: i32 = ((HISTORY_WORDS + CHUNK_WORDS) * 8) as i32;
 
 /// A basis stream's place in the current block: in what the transposition filled, or in the frame.
 pub(super) fn basis_address(target: Target, bit: u8) -> Address {

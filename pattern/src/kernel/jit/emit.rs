@@ -1,9 +1,9 @@
 //! Machine code for the instructions of a program, one block of text at a time.
 //!
 //! **Problem.** A stream is a number of any length, and a block is one vector of it: 512 bits, 256
-//! with AVX2, 128 with SSE2. Logic is one instruction. What moves information along the text has to cross
-//! words within the vector, and blocks: an advance shifts the whole number, an addition carries
-//! through it. Vectors have no instruction for either.
+//! with AVX2, 128 with SSE2. Logic is one instruction. What moves information along the text has to
+//! cross words within the vector, and blocks: an advance shifts the whole number, an addition
+//! carries through it. Vectors have no instruction for either.
 //!
 //! **Advance by n.** Each word needs the top n bits of the word before it; the first word needs
 //! those of the block before, which its carry keeps (a whole vector, of which the last word

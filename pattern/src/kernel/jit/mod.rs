@@ -22,8 +22,7 @@
 //! the processor overlaps blocks by itself, only carries tie them. Without AVX-512 the transposition
 //! reads memory in bursts and the program none, so the program asks for half of the text that the
 //! next transposition reads: with AVX2 complicated programs gain up to a third, the simplest lose a
-//! fiftieth.
-//! Source: Cameron et al. 2014, section 3.
+//! fiftieth. Source: Cameron et al. 2014, section 3.
 
 mod allocate;
 mod emit;
@@ -168,6 +167,10 @@ impl Translation {
 
 /// Vectors at the start of an AVX2 frame: minus one in each word whose bit the vector's number has.
 const INCREMENTS: u32 = 16;
+
+// SSE2 faults on operands that are not aligned to its vectors.
+const _: () = assert!(std::mem::align_of::<Basis>() >= 16 && std::mem::align_of::<FrameVector>() >= 16);
+const _: () = assert!((HISTORY_WORDS * 8).is_multiple_of(16) && allocate::STREAM_BYTES % 16 == 0);
 
 fn vector_bytes(target: Target) -> i32 {
     match target {
