@@ -2,7 +2,7 @@
 
 use crate::transpose::Basis;
 
-/// How a text is read. AVX2 reads it forwards only.
+/// How a text is read. AVX2 and SSE2 read it forwards only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Direction {
     /// First byte first.
