@@ -17,11 +17,10 @@
 //! section 4.4.
 
 use alloc::vec::Vec;
-use core::cmp::Ordering;
 
 use super::classic::BinaryExplicit;
 use super::cuts::Cuts;
-use super::lookup::{Lookup, Words, NIL};
+use super::lookup::{read, Lookup, Touch, Words, NIL};
 
 /// The full tree that implicit pointers calculate in, and what hangs below it.
 #[derive(Clone, Copy, Debug)]
@@ -47,11 +46,27 @@ impl Full {
         }
     }
 
+    /// The answer of a search that met `item` in `slot`, at the node numbered `number`: a hole of
+    /// the last level, which holds `NIL`, is no item.
+    #[inline(always)]
+    pub(super) fn met(&self, slot: usize, number: usize) -> Option<u32> {
+        (number <= self.n).then_some(slot as u32)
+    }
+
     /// Looks in the level below the full ones, at the node numbered `number`.
     #[inline(always)]
-    pub(crate) fn find_below(&self, slots: &[u32], number: usize, item: u32) -> Option<u32> {
-        let slot = number - 1;
-        (number <= self.n && self.slots == self.n && slots.get(slot) == Some(&item)).then_some(slot as u32)
+    pub(super) fn find_below<T: Touch>(
+        &self,
+        slots: &[u32],
+        number: usize,
+        item: u32,
+        mut touch: T,
+    ) -> Option<u32> {
+        if number > self.n || self.slots != self.n {
+            return None;
+        }
+        touch.word(number - 1);
+        (slots[number - 1] == item).then_some((number - 1) as u32)
     }
 }
 
@@ -95,59 +110,62 @@ fn slot_of_number(cuts: &Cuts, number: usize, depth: u32) -> usize {
     walk.slot()
 }
 
-/// A subtree of the recursion: where it starts in memory, at which depth, and how high it is.
-#[derive(Clone, Copy, Default)]
+/// A subtree of the recursion: where it starts in memory, the depth below its last level, and how
+/// high it is.
+#[derive(Clone, Copy, Debug, Default)]
 struct CutFrame {
-    base: usize,
-    depth: u32,
-    height: u32,
+    base: u32,
+    end: u16,
+    height: u16,
 }
 
-/// The subtrees around the current node, innermost last: at most one per halving of the height.
-struct Stack {
-    frames: [CutFrame; 8],
+/// Room for the subtrees of more than one level around a node, at most one per halving of the
+/// height.
+type Frames = [CutFrame; 8];
+
+/// The subtrees around the current node, innermost last. How many there are is no word of the
+/// array: in a register it costs no store.
+struct Stack<'a> {
+    frames: &'a mut Frames,
     top: usize,
 }
 
-impl Stack {
-    /// The frames around the root of a tree.
+impl Stack<'_> {
+    /// The subtrees around the root of a tree; `frames` may hold anything.
     #[inline(always)]
-    fn new(height: u32) -> Stack {
-        let mut stack = Stack { frames: [CutFrame::default(); 8], top: 0 };
-        stack.frames[0] = CutFrame { base: 0, depth: 0, height };
-        stack.narrow();
+    fn new(frames: &mut Frames, height: u32) -> Stack<'_> {
+        let mut stack = Stack { frames, top: 0 };
+        stack.narrow(0, height, height);
         stack
     }
 
-    /// Cuts the innermost frame until only its root is left.
+    /// Cuts the subtree that starts at `base` and ends above depth `end` until only its root is
+    /// left, and keeps the subtrees on the way.
     #[inline(always)]
-    fn narrow(&mut self) {
-        while self.frames[self.top & 7].height > 1 {
-            let frame = self.frames[self.top & 7];
+    fn narrow(&mut self, base: usize, mut end: u32, mut height: u32) {
+        while height > 1 {
             self.top += 1;
-            self.frames[self.top & 7] = CutFrame { height: frame.height / 2, ..frame };
+            self.frames[self.top & 7] = CutFrame { base: base as u32, end: end as u16, height: height as u16 };
+            end -= height - height / 2;
+            height /= 2;
         }
     }
 
-    /// Enters the child at `depth` that the bits of `number` lead to.
+    /// Enters the child at `depth` that the bits of `number` lead to, and returns its slot.
     #[inline(always)]
-    fn enter(&mut self, depth: u32, number: usize) {
-        while depth >= self.frames[self.top & 7].depth + self.frames[self.top & 7].height {
+    fn enter(&mut self, depth: u32, number: usize) -> usize {
+        let mut frame = self.frames[self.top & 7];
+        while depth >= u32::from(frame.end) {
             self.top -= 1;
+            frame = self.frames[self.top & 7];
         }
-        let frame = self.frames[self.top & 7];
-        let (above, below) = (frame.height / 2, frame.height - frame.height / 2);
-        let which = number & ((1 << above) - 1);
-        let base = frame.base + which * ((1 << below) - 1) + (1 << above) - 1;
-        self.top += 1;
-        self.frames[self.top & 7] = CutFrame { base, depth, height: below };
-        self.narrow();
-    }
-
-    /// The slot of the current node.
-    #[inline(always)]
-    fn slot(&self) -> usize {
-        self.frames[self.top & 7].base
+        let height = u32::from(frame.height);
+        let (above, below) = (height / 2, height - height / 2);
+        // The nodes above the cut, and as many bottom trees as the bits since the frame's root say.
+        let top_nodes = (1 << above) - 1;
+        let base = frame.base as usize + (number & top_nodes) * ((1 << below) - 1) + top_nodes;
+        self.narrow(base, u32::from(frame.end), below);
+        base
     }
 }
 
@@ -165,31 +183,45 @@ impl ObliviousImplicit {
         let full = Full::new(items.len());
         ObliviousImplicit { slots: fill_implicit(items, &full, block_bytes), full }
     }
+
+    /// `frames` may hold anything.
+    #[inline(always)]
+    fn search<T: Touch>(&self, item: u32, frames: &mut Frames, mut touch: T) -> Option<u32> {
+        let slots = self.slots.get();
+        let height = self.full.height;
+        let mut stack = Stack::new(frames, height);
+        let (mut number, mut depth, mut slot) = (1, 0, 0);
+        while depth < height {
+            // SAFETY: depth < height, so `slot` is that of a node of the full tree, and
+            // `fill_implicit` has made room for them all: a frame's nodes stand within its parent's.
+            let here = unsafe { read(slots, slot, &mut touch) };
+            if item == here {
+                return self.full.met(slot, number);
+            }
+            number = 2 * number + usize::from(item > here);
+            depth += 1;
+            if depth < height {
+                slot = stack.enter(depth, number);
+            }
+        }
+        self.full.find_below(slots, number, item, touch)
+    }
 }
 
 impl Lookup for ObliviousImplicit {
     #[inline]
     fn find(&self, item: u32) -> Option<u32> {
-        let slots = self.slots.get();
-        let n = self.full.n;
-        let mut stack = Stack::new(self.full.height);
-        let (mut number, mut depth) = (1, 0);
-        while depth < self.full.height {
-            if number > n {
-                return None;
-            }
-            let slot = stack.slot();
-            match item.cmp(&slots[slot]) {
-                Ordering::Equal => return Some(slot as u32),
-                Ordering::Less => number *= 2,
-                Ordering::Greater => number = 2 * number + 1,
-            }
-            depth += 1;
-            if depth < self.full.height {
-                stack.enter(depth, number);
-            }
-        }
-        self.full.find_below(slots, number, item)
+        self.search(item, &mut Frames::default(), ())
+    }
+
+    fn find_touching(&self, item: u32, touched: &mut dyn FnMut(usize)) -> Option<u32> {
+        self.search(item, &mut Frames::default(), touched)
+    }
+
+    /// One array serves all lookups, as one without initial values does in C.
+    fn find_all(&self, queries: &[u32]) -> usize {
+        let mut frames = Frames::default();
+        queries.iter().filter(|&&query| self.search(query, &mut frames, ()).is_some()).count()
     }
 
     fn item(&self, slot: u32) -> u32 {
@@ -218,7 +250,7 @@ impl BinaryExplicit {
         for (&number, node) in numbers.iter().zip(nodes.get_mut().chunks_exact_mut(3)) {
             node.copy_from_slice(&[items[order[number]], at(2 * number), at(2 * number + 1)]);
         }
-        BinaryExplicit { nodes, root: if n > 0 { 0 } else { NIL } }
+        BinaryExplicit::new(nodes, if n > 0 { 0 } else { NIL })
     }
 }
 
@@ -247,15 +279,11 @@ mod tests {
             let cuts = Cuts::new(height);
             for number in 1..1usize << height {
                 let depth = usize::BITS - 1 - number.leading_zeros();
-                let mut stack = Stack::new(height);
-                for d in 1..=depth {
-                    stack.enter(d, number >> (depth - d));
-                }
-                assert_eq!(
-                    stack.slot(),
-                    slot_of_number(&cuts, number, depth),
-                    "height {height} node {number}"
-                );
+                let mut frames = Frames::default();
+                let mut stack = Stack::new(&mut frames, height);
+                let slots = (1..=depth).map(|d| stack.enter(d, number >> (depth - d)));
+                let expected = slot_of_number(&cuts, number, depth);
+                assert_eq!(slots.last().unwrap_or(0), expected, "height {height} node {number}");
             }
         }
     }
