@@ -7,7 +7,7 @@
 
 use crate::host::host;
 use crate::options::{Effort, Options};
-use crate::outcome::{Claim, Outcome};
+use crate::outcome::{Claim, Outcome, Verdict, VERDICTS};
 use crate::studies::Study;
 use anyhow::{Context, Result};
 use present::output::replace;
@@ -53,20 +53,20 @@ fn one<'s>(study: &'s Study, options: &Options) -> Run<'s> {
     Run { study, took: started.elapsed(), outcome }
 }
 
-/// How many of the sentences hold, do not, and were not measured.
-fn tally(claims: &[Claim]) -> [usize; 3] {
-    [Some(true), Some(false), None].map(|holds| claims.iter().filter(|claim| claim.holds == holds).count())
+/// How many of the sentences have each verdict, in the order of [`VERDICTS`].
+fn tally(claims: &[Claim]) -> [usize; VERDICTS.len()] {
+    VERDICTS.map(|verdict| claims.iter().filter(|claim| claim.verdict == verdict).count())
 }
 
 /// For the terminal.
 fn overview(runs: &[Run]) -> String {
     let mut out = String::from(
-        "| study | seconds | sentences that hold | that do not | not measured |\n|---|---:|---:|---:|---:|\n",
+        "| study | seconds | sentences that hold | that fail | that depend on layout | not measured |\n|---|---:|---:|---:|---:|---:|\n",
     );
     for run in runs {
         let cells = match &run.outcome {
             Ok(outcome) => tally(&outcome.claims).map(|count| count.to_string()).join(" | "),
-            Err(error) => format!("failed: {error:#} | | "),
+            Err(error) => format!("failed: {error:#} | | | "),
         };
         let _ = writeln!(out, "| {} | {:.0} | {cells} |", run.study.name, run.took.as_secs_f64());
     }
@@ -93,17 +93,17 @@ fn page(runs: &[Run], effort: Effort) -> String {
     let mut out = format!(
         "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n{policy}<meta name=\"viewport\" content=\"width=device-width\">\n\
          <title>lightfoot studies, {date}</title>\n<style>{STYLE}</style>\n<h1>What the papers say, and what this machine shows</h1>\n\
-         <p class=\"about\">lightfoot {version}, {effort} studies, {date}, on {}. A sentence that does not hold is a finding about this machine, \
+         <p class=\"about\">lightfoot {version}, {effort} studies, {date}, on {}. A sentence that fails is a finding about this machine, \
          its compiler or the size of the study.</p>\n",
         escaped(&host)
     );
-    out += "<table>\n<tr><th>study<th>what it answers<th>hold<th>do not<th>not measured<th>seconds\n";
+    out += "<table>\n<tr><th>study<th>what it answers<th>hold<th>fail<th>depend on layout<th>not measured<th>seconds\n";
     for run in runs {
         let claims = run.outcome.as_ref().map_or(&[][..], |outcome| &outcome.claims);
-        let [holds, fails, unknown] = tally(claims);
+        let [holds, fails, depends, unknown] = tally(claims);
         let _ = writeln!(
             out,
-            "<tr><td><a href=\"#{0}\">{0}</a><td>{1}<td class=\"n\">{holds}<td class=\"n\">{fails}<td class=\"n\">{unknown}<td class=\"n\">{2:.0}",
+            "<tr><td><a href=\"#{0}\">{0}</a><td>{1}<td class=\"n\">{holds}<td class=\"n\">{fails}<td class=\"n\">{depends}<td class=\"n\">{unknown}<td class=\"n\">{2:.0}",
             run.study.name,
             escaped(run.study.about),
             run.took.as_secs_f64()
@@ -142,18 +142,21 @@ fn claims(out: &mut String, claims: &[Claim]) {
     if claims.is_empty() {
         return;
     }
-    *out += "<table>\n<tr><th>place<th>the paper<th>here<th>figures\n";
+    *out += "<table>\n<tr><th>place<th>the paper's sentence<th>here<th>where<th>what was measured\n";
     for claim in claims {
-        let class = match claim.holds {
-            Some(true) => "good",
-            Some(false) => "bad",
-            None => "none",
+        let class = match claim.verdict {
+            Verdict::Holds => "good",
+            Verdict::Fails => "bad",
+            Verdict::DependsOnLayout | Verdict::NotMeasured => "none",
         };
         let (place, sentence) = (escaped(claim.place), escaped(claim.sentence));
-        let (verdict, detail) = (claim.verdict(), escaped(&claim.detail));
+        let (verdict, extent) = (claim.verdict.shown(), escaped(&claim.extent));
+        let spread = if claim.spread.is_empty() { "" } else { " Spread: " };
+        let figures = format!("{}. {}.{spread}{}", claim.measured, claim.detail, claim.spread);
         let _ = writeln!(
             out,
-            "<tr><td>{place}<td>{sentence}<td class=\"{class}\">{verdict}<td class=\"figures\">{detail}"
+            "<tr><td>{place}<td>“{sentence}”<td class=\"{class}\">{verdict}<td>{extent}<td class=\"figures\">{}",
+            escaped(&figures)
         );
     }
     *out += "</table>\n";
@@ -204,15 +207,15 @@ fn encoded(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::outcome::tests::claim;
     use crate::studies::STUDIES;
 
     fn runs(folder: &Path) -> Vec<Run<'static>> {
         let svg = folder.join("one.svg");
         std::fs::write(&svg, "<svg>\u{e9}</svg>").unwrap();
-        let claim = |holds| Claim { place: "4.8", sentence: "a < b", holds, detail: "1 & 2".into() };
         let outcome = Outcome {
             summary: String::new(),
-            claims: vec![claim(Some(true)), claim(Some(false)), claim(None)],
+            claims: VERDICTS.map(claim).to_vec(),
             files: vec![svg, folder.join("gone.svg"), folder.join("page.md")],
         };
         let took = Duration::from_millis(1600);
@@ -230,7 +233,8 @@ mod tests {
             "a &lt; b",
             "1 &amp; 2",
             "class=\"good\">holds",
-            "class=\"bad\">does not hold",
+            "class=\"bad\">fails",
+            "class=\"none\">depends on layout",
             "class=\"none\">not measured",
             "data:image/svg+xml,%3Csvg%3E%C3%A9%3C/svg%3E",
             "<p>gone: ",
@@ -245,7 +249,7 @@ mod tests {
     fn the_overview_counts() {
         let folder = tempfile::tempdir().unwrap();
         let text = overview(&runs(folder.path()));
-        assert!(text.contains("| 2 | 1 | 1 | 1 |"), "{text}");
+        assert!(text.contains("| 2 | 1 | 1 | 1 | 1 |"), "{text}");
         assert!(text.contains("failed: no <compiler>"), "{text}");
     }
 
@@ -257,7 +261,7 @@ mod tests {
             std::fs::create_dir_all(&options.folder)?;
             let path = options.folder.join("dice.md");
             std::fs::write(&path, "six")?;
-            let claim = Claim { place: "1", sentence: "six is rare", holds: Some(true), detail: "6".into() };
+            let claim = Claim { sentence: "six is rare", ..claim(Verdict::Holds) };
             Ok(Outcome { summary: "fair".into(), claims: vec![claim], files: vec![path] })
         },
     };
@@ -272,7 +276,7 @@ mod tests {
         assert!(said.contains("darts") && said.contains("the studies are dice"), "{said}");
         assert!(crate::list(&studies).contains("  dice  whether a die is fair"));
         let outcome = run_all(&studies, &options).unwrap();
-        assert!(outcome.summary.contains("| dice | 0 | 1 | 0 | 0 |"), "{}", outcome.summary);
+        assert!(outcome.summary.contains("| dice | 0 | 1 | 0 | 0 | 0 |"), "{}", outcome.summary);
         let page = std::fs::read_to_string(outcome.files.last().unwrap()).unwrap();
         assert!(page.contains("six is rare") && page.contains("dice/dice.md"), "{page}");
     }

@@ -19,6 +19,8 @@ mod all;
 mod gemm;
 mod host;
 mod instrument;
+mod journal;
+mod layout;
 mod options;
 mod outcome;
 mod perturbation;
@@ -32,6 +34,6 @@ mod workshop;
 
 pub use all::run_all;
 pub use options::{Effort, Options};
-pub use outcome::{Claim, Outcome};
+pub use outcome::{Claim, Outcome, Verdict, VERDICTS};
 pub use search_trees::{lookups, Lookups};
 pub use studies::{find, list, Study, STUDIES};

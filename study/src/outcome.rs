@@ -10,43 +10,123 @@ use serde::Serialize;
 use std::fmt::Write;
 use std::path::PathBuf;
 
-/// A sentence of a paper and whether it holds here.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Claim {
-    /// Figure, table or section.
-    pub place: &'static str,
-    /// What the authors found, in our words.
-    pub sentence: &'static str,
-    /// Whether it holds on this machine; `None` when it could not be measured.
-    pub holds: Option<bool>,
-    /// The figures behind the answer, or why there are none.
-    pub detail: String,
+/// What this machine answers to a sentence of a paper.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// It holds at every size that was measured.
+    Holds,
+    /// It fails at one size at least.
+    Fails,
+    /// It holds in some layouts of memory and fails in others, so that neither is a finding.
+    DependsOnLayout,
+    /// It cannot be measured here, or was not.
+    NotMeasured,
 }
 
-impl Claim {
-    /// The answer as a page shows it.
+/// Verdicts in the order in which pages count them.
+pub const VERDICTS: [Verdict; 4] =
+    [Verdict::Holds, Verdict::Fails, Verdict::DependsOnLayout, Verdict::NotMeasured];
+
+impl Verdict {
+    /// The verdict as a page shows it.
     #[must_use]
-    pub fn verdict(&self) -> &'static str {
-        match self.holds {
-            Some(true) => "holds",
-            Some(false) => "does not hold",
-            None => "not measured",
+    pub fn shown(self) -> &'static str {
+        match self {
+            Verdict::Holds => "holds",
+            Verdict::Fails => "fails",
+            Verdict::DependsOnLayout => "depends on layout",
+            Verdict::NotMeasured => "not measured",
+        }
+    }
+
+    /// Holds or fails; an answer that nobody has was not measured.
+    #[must_use]
+    pub fn of(answer: Option<bool>) -> Verdict {
+        match answer {
+            Some(true) => Verdict::Holds,
+            Some(false) => Verdict::Fails,
+            None => Verdict::NotMeasured,
         }
     }
 }
 
-/// The claims as a table in Markdown.
+/// A sentence of a paper, and what this machine answers.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Claim {
+    /// Figure, table or section.
+    pub place: &'static str,
+    /// The paper's own words; […] marks what a quotation leaves out.
+    pub sentence: &'static str,
+    /// What was measured and how, with the command where there is one.
+    pub measured: String,
+    /// The answer.
+    pub verdict: Verdict,
+    /// The sizes at which it holds, and where it stops; empty where the sentence has no size.
+    pub extent: String,
+    /// How far the figures spread over layouts or trials; empty where they cannot spread.
+    pub spread: String,
+    /// The figures behind the answer, or why there are none.
+    pub detail: String,
+}
+
+/// The verdict over several sizes, and the sizes: a sentence holds when it holds at each of them.
+///
+/// A size without an answer counts for nothing; without any answer the sentence was not measured.
+pub(crate) fn by_size(points: &[(String, Option<bool>)]) -> (Verdict, String) {
+    let answered: Vec<(&str, bool)> =
+        points.iter().filter_map(|(size, answer)| Some((size.as_str(), (*answer)?))).collect();
+    let (Some(first), Some(last)) = (answered.first(), answered.last()) else {
+        return (Verdict::NotMeasured, String::new());
+    };
+    let whole = if answered.len() == 1 { first.0.to_owned() } else { format!("{} to {}", first.0, last.0) };
+    let failing: Vec<&str> = answered.iter().filter(|(_, holds)| !holds).map(|(size, _)| *size).collect();
+    if failing.is_empty() {
+        return (Verdict::Holds, whole);
+    }
+    let from = answered.iter().position(|(_, holds)| !holds).unwrap_or_default();
+    let extent = match (failing.len() == answered.len(), answered[from..].iter().all(|(_, holds)| !holds)) {
+        (true, _) => format!("fails at {whole}"),
+        // It stops at one size and never comes back.
+        (_, true) => format!("holds up to {}, fails from {}", answered[from - 1].0, failing[0]),
+        _ => format!("fails at {}; holds elsewhere from {whole}", failing.join(", ")),
+    };
+    (Verdict::Fails, extent)
+}
+
+/// The claims as a page shows them: a table of verdicts, then what was measured for each sentence.
 #[must_use]
 pub(crate) fn table(claims: &[Claim]) -> String {
-    let mut out = String::from("| place | sentence | here | figures |\n|---|---|---|---|\n");
+    let mut out = String::from("| place | the paper's sentence | here | where |\n|---|---|---|---|\n");
     for claim in claims {
-        let verdict = match claim.holds {
-            Some(true) => claim.verdict().to_owned(),
-            _ => format!("**{}**", claim.verdict()),
+        let verdict = match claim.verdict {
+            Verdict::Holds => claim.verdict.shown().to_owned(),
+            other => format!("**{}**", other.shown()),
         };
-        let _ = writeln!(out, "| {} | {} | {verdict} | {} |", claim.place, claim.sentence, claim.detail);
+        let _ = writeln!(
+            out,
+            "| {} | “{}” | {verdict} | {} |",
+            claim.place,
+            claim.sentence,
+            or_dash(&claim.extent)
+        );
+    }
+    out += "\nWhat was measured, in the same order:\n\n";
+    for (number, claim) in claims.iter().enumerate() {
+        let spread =
+            if claim.spread.is_empty() { String::new() } else { format!(" Spread: {}.", claim.spread) };
+        let _ =
+            writeln!(out, "{}. {}: {}. {}.{spread}", number + 1, claim.place, claim.measured, claim.detail);
     }
     out
+}
+
+fn or_dash(text: &str) -> &str {
+    if text.is_empty() {
+        "-"
+    } else {
+        text
+    }
 }
 
 /// What a study found and wrote.
@@ -73,15 +153,56 @@ impl Outcome {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+
+    pub(crate) fn claim(verdict: Verdict) -> Claim {
+        Claim {
+            place: "4.8",
+            sentence: "a < b",
+            measured: "misses of `lightfoot cache`".into(),
+            verdict,
+            extent: "n = 128".into(),
+            spread: "1 to 2".into(),
+            detail: "1 & 2".into(),
+        }
+    }
 
     #[test]
     fn every_verdict_is_told_apart() {
-        let claim = |holds| Claim { place: "1", sentence: "s", holds, detail: "d".into() };
-        let table = table(&[claim(Some(true)), claim(Some(false)), claim(None)]);
-        for part in ["| holds |", "| **does not hold** |", "| **not measured** |"] {
+        let table = table(&VERDICTS.map(claim));
+        for part in [
+            "| “a < b” | holds | n = 128 |",
+            "| **fails** |",
+            "| **depends on layout** |",
+            "| **not measured** |",
+            "4. 4.8: misses of `lightfoot cache`. 1 & 2. Spread: 1 to 2.",
+        ] {
             assert!(table.contains(part), "{part} in {table}");
         }
+    }
+
+    #[test]
+    fn a_sentence_holds_only_where_every_size_agrees() {
+        let sizes = |answers: &[Option<bool>]| {
+            let points: Vec<(String, Option<bool>)> =
+                answers.iter().enumerate().map(|(at, answer)| (format!("n = {at}"), *answer)).collect();
+            let (verdict, extent) = by_size(&points);
+            (verdict, extent)
+        };
+        let (yes, no) = (Some(true), Some(false));
+        assert_eq!(sizes(&[yes, None, yes]), (Verdict::Holds, "n = 0 to n = 2".into()));
+        assert_eq!(sizes(&[yes]), (Verdict::Holds, "n = 0".into()));
+        assert_eq!(
+            sizes(&[yes, yes, no, no]),
+            (Verdict::Fails, "holds up to n = 1, fails from n = 2".into())
+        );
+        assert_eq!(
+            sizes(&[no, yes, no]),
+            (Verdict::Fails, "fails at n = 0, n = 2; holds elsewhere from n = 0 to n = 2".into())
+        );
+        assert_eq!(sizes(&[no, no]), (Verdict::Fails, "fails at n = 0 to n = 1".into()));
+        assert_eq!(sizes(&[None]).0, Verdict::NotMeasured);
+        assert_eq!(sizes(&[]).0, Verdict::NotMeasured);
     }
 }

@@ -4,6 +4,7 @@ use super::contender::{Tools, CACHEGRIND, COUNT};
 use super::result::{Exactness, Timing};
 use crate::race::Line;
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 /// Counts a program again, and once with iterations; the first count and cachegrind's are those of
 /// the race before.
@@ -18,8 +19,20 @@ pub(super) fn measure(tools: &Tools, program: &Line, timings: &[Timing]) -> Exac
     let (second, iterations) = (count(&[]), count(&["--rep", "iterations"]));
     exactness.repeats = first.zip(second).map(|(first, second)| [first, second]);
     exactness.iterations = iterations;
+    exactness.same_output = same_output(program, &tools.count(program, &[]));
     exactness.cachegrind = raced(CACHEGRIND).then(|| summary(&tools.cachegrind_out())).flatten();
     exactness
+}
+
+/// Whether a program says the same and ends the same natively and counted; `None` if it cannot run.
+fn same_output(program: &Line, counted: &Line) -> Option<bool> {
+    let run = |line: &Line| {
+        let mut command = Command::new(&line.words[0]);
+        command.args(&line.words[1..]).envs(line.env.iter().copied()).current_dir(&line.folder);
+        command.stdin(Stdio::null()).stderr(Stdio::null()).output().ok()
+    };
+    let (native, counted) = (run(program)?, run(counted)?);
+    Some(native.status.code() == counted.status.code() && native.stdout == counted.stdout)
 }
 
 fn instructions(report: &Path) -> Result<u64, String> {
@@ -38,6 +51,20 @@ fn summary(path: &Path) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn another_output_or_status_is_seen() {
+        let line = |script: &str| Line {
+            words: ["sh", "-c", script].map(Into::into).to_vec(),
+            env: Vec::new(),
+            folder: "/".into(),
+        };
+        assert_eq!(same_output(&line("echo a"), &line("echo a")), Some(true));
+        assert_eq!(same_output(&line("echo a"), &line("echo b")), Some(false));
+        assert_eq!(same_output(&line("echo a"), &line("echo a; exit 1")), Some(false));
+        let missing = Line { words: vec!["/no/such/program".into()], env: Vec::new(), folder: "/".into() };
+        assert_eq!(same_output(&missing, &line("echo a")), None);
+    }
 
     #[test]
     fn the_summary_is_found() {

@@ -74,6 +74,8 @@ impl Timing {
 pub(super) struct Exactness {
     /// Instructions of a run, and of the same run again.
     pub(super) repeats: Option<[u64; 2]>,
+    /// Whether the counted program's output and exit status are the native one's.
+    pub(super) same_output: Option<bool>,
     /// Instructions with each iteration of a repeated string instruction counted.
     pub(super) iterations: Option<u64>,
     /// What cachegrind counted.

@@ -6,11 +6,14 @@
 
 use super::findings::Row;
 use super::width::Width;
-use crate::outcome::Claim;
+use crate::outcome::{Claim, Verdict};
 use crate::race::geometric_mean;
 
 /// Greps of the kinds that the paper names: automata and backtracking.
 const TRADITIONAL: &[&str] = &["GNU grep", "agrep"];
+
+/// What the sentences are held against.
+const MEASURED: &str = "whole commands that count matching lines";
 
 /// All sentences.
 pub(super) fn check(rows: &[Row], widths: &[Width]) -> Vec<Claim> {
@@ -39,7 +42,10 @@ fn faster(rows: &[Row]) -> Claim {
         place: "Abstract",
         sentence:
             "matching bits in parallel is substantially faster than greps of automata (here: at least twice)",
-        holds: (!means.is_empty()).then(|| means.iter().all(|mean| *mean >= 2.0)),
+        measured: MEASURED.into(),
+        verdict: Verdict::of((!means.is_empty()).then(|| means.iter().all(|mean| *mean >= 2.0))),
+        extent: String::new(),
+        spread: String::new(),
         detail: details.join(", "),
     }
 }
@@ -60,7 +66,10 @@ fn steady(rows: &[Row]) -> Claim {
     Claim {
         place: "Figure 8",
         sentence: "instructions per byte depend little on the pattern (here: within a factor of three)",
-        holds: found.as_ref().map(|[least, most]| most.1 <= 3.0 * least.1),
+        measured: MEASURED.into(),
+        verdict: Verdict::of(found.as_ref().map(|[least, most]| most.1 <= 3.0 * least.1)),
+        extent: String::new(),
+        spread: String::new(),
         detail: found.map_or(String::from("not counted"), |[least, most]| {
             format!("{:.2} ({}) to {:.2} ({})", least.1, least.0, most.1, most.0)
         }),
@@ -72,7 +81,10 @@ fn branches(rows: &[Row]) -> Claim {
     Claim {
         place: "Figure 10",
         sentence: "hardly a branch is mispredicted (here: less than one conditional branch in twenty bytes)",
-        holds: found.as_ref().map(|[_, most]| most.1 < 0.05),
+        measured: MEASURED.into(),
+        verdict: Verdict::of(found.as_ref().map(|[_, most]| most.1 < 0.05)),
+        extent: String::new(),
+        spread: String::new(),
         detail: found.map_or(String::from("not counted"), |[_, most]| {
             format!("at most {:.3} conditional branches per byte ({})", most.1, most.0)
         }),
@@ -87,7 +99,10 @@ fn wider(widths: &[Width]) -> Claim {
         place: "Abstract",
         sentence:
             "the algorithms scale with wider vectors (here: 512 bits at least 1.3 times as fast as 256)",
-        holds: mean.map(|mean| mean >= 1.3),
+        measured: MEASURED.into(),
+        verdict: Verdict::of(mean.map(|mean| mean >= 1.3)),
+        extent: String::new(),
+        spread: String::new(),
         detail: mean.map_or(String::from("this machine lacks AVX2 or AVX-512"), |mean| {
             format!("{mean:.2} times, geometric mean over {} patterns in memory", ratios.len())
         }),
@@ -120,21 +135,21 @@ mod tests {
         Width { family: "family", narrow_gb_per_s: Some(narrow), wide_gb_per_s: Some(wide) }
     }
 
-    fn verdicts(rows: &[Row], widths: &[Width]) -> Vec<Option<bool>> {
-        check(rows, widths).iter().map(|claim| claim.holds).collect()
+    fn verdicts(rows: &[Row], widths: &[Width]) -> Vec<Verdict> {
+        check(rows, widths).iter().map(|claim| claim.verdict).collect()
     }
 
     #[test]
     fn each_sentence_can_hold_and_can_fail() {
         let good = [row(4.0, Some(1.0), 0.4, 0.01), row(4.0, Some(1.5), 0.8, 0.02)];
-        assert_eq!(verdicts(&good, &[width(1.0, 1.5)]), [Some(true); 4]);
+        assert_eq!(verdicts(&good, &[width(1.0, 1.5)]), [Verdict::Holds; 4]);
         let bad = [row(1.0, Some(1.0), 0.4, 0.5), row(1.0, Some(1.0), 4.0, 0.5)];
-        assert_eq!(verdicts(&bad, &[width(1.0, 1.1)]), [Some(false); 4]);
+        assert_eq!(verdicts(&bad, &[width(1.0, 1.1)]), [Verdict::Fails; 4]);
     }
 
     #[test]
     fn what_was_not_measured_decides_nothing() {
-        assert_eq!(verdicts(&[], &[]), [None; 4]);
-        assert_eq!(verdicts(&[row(4.0, None, 0.4, 0.01)], &[])[0], None);
+        assert_eq!(verdicts(&[], &[]), [Verdict::NotMeasured; 4]);
+        assert_eq!(verdicts(&[row(4.0, None, 0.4, 0.01)], &[])[0], Verdict::NotMeasured);
     }
 }

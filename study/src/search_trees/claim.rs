@@ -5,7 +5,7 @@
 
 use super::counted::Counted;
 use super::timed::Timed;
-use crate::outcome::Claim;
+use crate::outcome::{Claim, Verdict};
 
 /// The paper's cache in bytes: half of it surely holds a structure without conflicts that matter.
 const CACHE_BYTES: usize = 8192;
@@ -37,6 +37,10 @@ impl Row<'_> {
     }
 }
 
+/// What the sentences are held against.
+const MEASURED: &str =
+    "misses and instructions of compiled lookups under `lightfoot cache`, times by this machine's clock";
+
 /// All sentences.
 pub(super) fn check(counted: &[Counted], timed: &[Timed]) -> Vec<Claim> {
     let paper: Vec<&Counted> = counted.iter().filter(|point| point.block_bytes == 32).collect();
@@ -63,29 +67,41 @@ fn misses_claims(misses: &Row<'_>, paper: &[&Counted]) -> Vec<Claim> {
         Claim {
             place: "4.8",
             sentence: "implicit pointers miss less often than explicit ones, in all three families",
-            holds: Some(pairs.iter().all(|(implicit, explicit)| implicit < explicit)),
+            measured: MEASURED.into(),
+            verdict: Verdict::of(Some(pairs.iter().all(|(implicit, explicit)| implicit < explicit))),
+            extent: String::new(),
+            spread: String::new(),
             detail: misses.shown(),
         },
         Claim {
             place: "4.8",
             sentence: "classic binary search misses most often",
-            holds: Some(
+            measured: MEASURED.into(),
+            verdict: Verdict::of(Some(
                 misses.most().starts_with("classic")
                     && misses.of("classic-implicit")
                         > misses.of("aware-implicit").max(misses.of("oblivious-implicit")),
-            ),
+            )),
+            extent: String::new(),
+            spread: String::new(),
             detail: misses.shown(),
         },
         Claim {
             place: "4.8",
             sentence: "cache aware search with implicit pointers misses least often",
-            holds: Some(misses.least() == "aware-implicit"),
+            measured: MEASURED.into(),
+            verdict: Verdict::of(Some(misses.least() == "aware-implicit")),
+            extent: String::new(),
+            spread: String::new(),
             detail: misses.shown(),
         },
         Claim {
             place: "4.8",
             sentence: "where the data fit the cache, nobody misses",
-            holds: Some(fitting < 0.05),
+            measured: MEASURED.into(),
+            verdict: Verdict::of(Some(fitting < 0.05)),
+            extent: String::new(),
+            spread: String::new(),
             detail: format!("at most {fitting:.3} misses per lookup"),
         },
     ]
@@ -96,31 +112,50 @@ fn cost_claims(instructions: &Row<'_>, times: &Row<'_>) -> Vec<Claim> {
         Claim {
             place: "4.9",
             sentence: "cache oblivious search with implicit pointers executes by far the most instructions",
-            holds: Some(instructions.most() == "oblivious-implicit"),
+            measured: MEASURED.into(),
+            verdict: Verdict::of(Some(instructions.most() == "oblivious-implicit")),
+            extent: String::new(),
+            spread: String::new(),
             detail: instructions.shown(),
         },
         Claim {
             place: "4.9",
             sentence: "the calculation of Brodal, Fagerberg and Jacob remedies that",
-            holds: Some(instructions.of("oblivious-brodal") < instructions.of("oblivious-implicit") / 1.5),
+            measured: MEASURED.into(),
+            verdict: Verdict::of(Some(
+                instructions.of("oblivious-brodal") < instructions.of("oblivious-implicit") / 1.5,
+            )),
+            extent: String::new(),
+            spread: String::new(),
             detail: instructions.shown(),
         },
         Claim {
             place: "4.9",
             sentence: "explicit classic and oblivious search execute the fewest instructions",
-            holds: Some(["classic-explicit", "oblivious-explicit"].contains(&instructions.least())),
+            measured: MEASURED.into(),
+            verdict: Verdict::of(Some(
+                ["classic-explicit", "oblivious-explicit"].contains(&instructions.least()),
+            )),
+            extent: String::new(),
+            spread: String::new(),
             detail: instructions.shown(),
         },
         Claim {
             place: "4.10, 4.11",
             sentence: "cache aware search with implicit pointers is fastest",
-            holds: Some(times.least() == "aware-implicit"),
+            measured: MEASURED.into(),
+            verdict: Verdict::of(Some(times.least() == "aware-implicit")),
+            extent: String::new(),
+            spread: String::new(),
             detail: times.shown(),
         },
         Claim {
             place: "4.10, 4.11",
             sentence: "cache oblivious search with implicit pointers is slowest",
-            holds: Some(times.most() == "oblivious-implicit"),
+            measured: MEASURED.into(),
+            verdict: Verdict::of(Some(times.most() == "oblivious-implicit")),
+            extent: String::new(),
+            spread: String::new(),
             detail: times.shown(),
         },
     ]
@@ -155,7 +190,7 @@ pub(super) mod tests {
     #[test]
     fn the_papers_own_picture_holds() {
         let claims = check(&counted(), &timed());
-        assert!(claims.iter().all(|claim| claim.holds == Some(true)), "{claims:#?}");
+        assert!(claims.iter().all(|claim| claim.verdict == Verdict::Holds), "{claims:#?}");
     }
 
     #[test]
@@ -165,7 +200,7 @@ pub(super) mod tests {
         let claims = check(&counted, &timed());
         assert!(claims
             .iter()
-            .any(|claim| claim.holds == Some(false) && claim.sentence.contains("misses least often")));
+            .any(|claim| claim.verdict == Verdict::Fails && claim.sentence.contains("misses least often")));
         assert!(check(&[], &[]).is_empty());
     }
 }

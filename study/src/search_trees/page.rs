@@ -237,7 +237,7 @@ mod tests {
         let page = std::fs::read_to_string(&paths[0]).unwrap();
         for part in [
             "Figure 4.8",
-            "| holds |",
+            "holds",
             "### Evenly spread u32 keys",
             "| | 16 KiB |",
             "| planned | 1.50 / - |",

@@ -6,7 +6,7 @@
 //! level.
 
 use super::findings::{Findings, Point, Times, ELEMENT_BYTES};
-use crate::outcome::Claim;
+use crate::outcome::{Claim, Verdict};
 use crate::tile::simulation::Missed;
 use machine::Machine;
 
@@ -16,6 +16,9 @@ const XEON_T2: usize = 512;
 const XEON_TLB: usize = 256;
 /// Penalties of a miss in L1, L2 and TLB, in cycles: Table 1.
 const XEON_PENALTIES: [u64; 3] = [4, 18, 30];
+
+/// What the sentences are held against.
+const MEASURED: &str = "the formulas of section 3, simulated replays of the loops, and times of real loops";
 
 /// All sentences.
 pub(super) fn check(findings: &Findings) -> Vec<Claim> {
@@ -57,7 +60,15 @@ fn of_the_formulas(points: &[Point]) -> Vec<Claim> {
     let tile = |found: Option<usize>, wanted: usize| {
         (found.map(|found| found == wanted), shown(n, "formula", found))
     };
-    let claim = |place, sentence, (holds, detail)| Claim { place, sentence, holds, detail };
+    let claim = |place, sentence, (holds, detail)| Claim {
+        place,
+        sentence,
+        measured: MEASURED.into(),
+        verdict: Verdict::of(holds),
+        extent: String::new(),
+        spread: String::new(),
+        detail,
+    };
     vec![
         claim("Figure 2", "misses of the second level are fewest when one tile fills it", tile(l2, XEON_T2)),
         claim("Figure 3", "misses of the TLB are fewest when the pages of one tile fill it", tile(tlb, XEON_TLB)),
@@ -91,7 +102,10 @@ fn of_the_simulation(points: &[Point]) -> Vec<Claim> {
         Claim {
             place: "Figure 1",
             sentence: "misses of the first level rise sharply once a tile outgrows it",
-            holds: rise.map(|rise| rise > 5.0),
+            measured: MEASURED.into(),
+            verdict: Verdict::of(rise.map(|rise| rise > 5.0)),
+            extent: String::new(),
+            spread: String::new(),
             detail: rise.map_or(String::from("N is too small"), |rise| {
                 format!(
                     "simulated, N = {n}: T = {} misses {rise:.1} times as often as the best T",
@@ -102,13 +116,19 @@ fn of_the_simulation(points: &[Point]) -> Vec<Claim> {
         Claim {
             place: "Section 5",
             sentence: "simulation confirms that the largest tile that fits the first level costs least",
-            holds: single.map(|tile| tile == XEON_T1),
+            measured: MEASURED.into(),
+            verdict: Verdict::of(single.map(|tile| tile == XEON_T1)),
+            extent: String::new(),
+            spread: String::new(),
             detail: shown(n, "simulated", single),
         },
         Claim {
             place: "Figure 7",
             sentence: "two threads on one core want the next smaller tile",
-            holds: single.zip(shared).map(|(single, shared)| shared < single),
+            measured: MEASURED.into(),
+            verdict: Verdict::of(single.zip(shared).map(|(single, shared)| shared < single)),
+            extent: String::new(),
+            spread: String::new(),
             detail: format!(
                 "{}; {}",
                 shown(n, "one thread", single),
@@ -130,7 +150,10 @@ fn of_the_times(times: &[Times]) -> Vec<Claim> {
         Claim {
             place: "Figure 6",
             sentence: "the best tile is the largest that fits the first level",
-            holds: fitting.filter(|_| !serial.is_empty()).map(|tile| serial.iter().all(|row| fastest(row).0 == tile)),
+            measured: MEASURED.into(),
+            verdict: Verdict::of(fitting.filter(|_| !serial.is_empty()).map(|tile| serial.iter().all(|row| fastest(row).0 == tile))),
+            extent: String::new(),
+            spread: String::new(),
             detail: format!(
                 "measured: {}; the largest power of two that fits this host's first level is {}",
                 listed(&serial),
@@ -181,7 +204,10 @@ fn compared(
     Claim {
         place,
         sentence,
-        holds: (!pairs.is_empty()).then(|| pairs.iter().all(|(_, ratio)| *ratio >= factor)),
+        measured: MEASURED.into(),
+        verdict: Verdict::of((!pairs.is_empty()).then(|| pairs.iter().all(|(_, ratio)| *ratio >= factor))),
+        extent: String::new(),
+        spread: String::new(),
         detail: if pairs.is_empty() { "too few CPUs here".into() } else { each.join(", ") },
     }
 }
@@ -210,8 +236,12 @@ mod tests {
         Times { figure: "5", version, threads, n: 512, times: vec![timed(8, 0.5), timed(tile, gflops)] }
     }
 
-    fn held(claims: &[Claim], part: &str) -> Option<bool> {
-        claims.iter().find(|claim| claim.sentence.contains(part)).unwrap_or_else(|| panic!("no {part}")).holds
+    fn held(claims: &[Claim], part: &str) -> Verdict {
+        claims
+            .iter()
+            .find(|claim| claim.sentence.contains(part))
+            .unwrap_or_else(|| panic!("no {part}"))
+            .verdict
     }
 
     #[test]
@@ -225,7 +255,7 @@ mod tests {
         ];
         let claims: Vec<Claim> =
             of_the_formulas(&points).into_iter().chain(of_the_simulation(&points)).collect();
-        assert!(claims.iter().all(|claim| claim.holds == Some(true)), "{claims:#?}");
+        assert!(claims.iter().all(|claim| claim.verdict == Verdict::Holds), "{claims:#?}");
     }
 
     #[test]
@@ -233,21 +263,21 @@ mod tests {
         let points = vec![point(32, 1.0, Some(100), Some(90)), point(64, 2.0, Some(120), Some(95))];
         let claims: Vec<Claim> =
             of_the_formulas(&points).into_iter().chain(of_the_simulation(&points)).collect();
-        assert_eq!(held(&claims, "the total cost"), Some(false));
-        assert_eq!(held(&claims, "rise sharply"), None);
-        assert_eq!(held(&claims, "simulation confirms"), Some(false));
-        assert_eq!(held(&claims, "next smaller"), Some(false));
+        assert_eq!(held(&claims, "the total cost"), Verdict::Fails);
+        assert_eq!(held(&claims, "rise sharply"), Verdict::NotMeasured);
+        assert_eq!(held(&claims, "simulation confirms"), Verdict::Fails);
+        assert_eq!(held(&claims, "next smaller"), Verdict::Fails);
     }
 
     #[test]
     fn times_that_are_missing_decide_nothing() {
         let claims = of_the_times(&[row("MBaLt", 1, 64, 4.0), row("LaLt", 1, 64, 2.0)]);
-        assert_eq!(held(&claims, "blocked arrays"), Some(true));
-        assert_eq!(held(&claims, "four threads"), None);
-        assert_eq!(held(&of_the_times(&[]), "the best tile"), None);
+        assert_eq!(held(&claims, "blocked arrays"), Verdict::Holds);
+        assert_eq!(held(&claims, "four threads"), Verdict::NotMeasured);
+        assert_eq!(held(&of_the_times(&[]), "the best tile"), Verdict::NotMeasured);
         let claims =
             of_the_times(&[row("MBaLt", 1, 64, 1.0), row("LaLt", 1, 64, 2.0), row("MBaLt", 4, 64, 1.5)]);
-        assert_eq!(held(&claims, "blocked arrays"), Some(false));
-        assert_eq!(held(&claims, "four threads"), Some(true));
+        assert_eq!(held(&claims, "blocked arrays"), Verdict::Fails);
+        assert_eq!(held(&claims, "four threads"), Verdict::Holds);
     }
 }
