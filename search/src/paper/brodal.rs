@@ -5,8 +5,7 @@ use super::cuts::{Cut, Cuts};
 use super::lookup::{read, Lookup, Touch, Words};
 use super::oblivious::{fill_implicit, Full};
 
-/// Room for the depths of a tree whose slots are four bytes: a power of two, so that a depth is
-/// masked where it would have to be checked.
+/// More depths than a tree has whose slots are four bytes.
 const DEPTHS: usize = 64;
 
 /// One row of `cuts` in words of four bytes, as pointers and items are.
@@ -17,12 +16,12 @@ struct Row {
     root: u32,
 }
 
-/// The table of a full tree of `height` levels.
+/// The table of a full tree of `height` levels: the row numbered d leads from depth d to the next.
 fn rows(height: u32) -> [Row; DEPTHS] {
     let cuts = Cuts::new(height);
     let row = |cut: &Cut| Row { top: cut.top as u32, bottom: cut.bottom as u32, root: cut.root as u32 };
     let mut rows = [Row::default(); DEPTHS];
-    rows.iter_mut().zip(&cuts.rows).for_each(|(to, from)| *to = row(from));
+    rows.iter_mut().zip(&cuts.rows[1..]).for_each(|(to, from)| *to = row(from));
     rows
 }
 
@@ -50,22 +49,22 @@ impl ObliviousBrodal {
     #[inline(always)]
     fn search<T: Touch>(&self, item: u32, places: &mut [u32; DEPTHS], mut touch: T) -> Option<u32> {
         let slots = self.slots.get();
-        let height = self.full.height as usize;
-        let (mut number, mut slot, mut depth) = (1, 0, 0);
+        // Row and place of every depth exist; the compiler sees it, and checks none of them.
+        let height = (self.full.height as usize).min(DEPTHS - 1);
+        let (mut number, mut slot) = (1, 0);
         places[0] = 0;
-        while depth < height {
-            // SAFETY: depth < height, so `slot` is that of a node of the full tree, and
+        for depth in 0..height {
+            // SAFETY: depth < full.height, so `slot` is that of a node of the full tree, and
             // `fill_implicit`, which calculates by the same table, has made room for them all.
             let here = unsafe { read(slots, slot, &mut touch) };
             if item == here {
                 return self.full.met(slot, number);
             }
             number = 2 * number + usize::from(item > here);
-            depth += 1;
-            let row = &self.rows[depth & (DEPTHS - 1)];
-            let root = places[row.root as usize & (DEPTHS - 1)] as usize;
+            let row = &self.rows[depth];
+            let root = places[row.root as usize % DEPTHS] as usize;
             slot = root + row.top as usize + (number & row.top as usize) * row.bottom as usize;
-            places[depth & (DEPTHS - 1)] = slot as u32;
+            places[depth + 1] = slot as u32;
         }
         self.full.find_below(slots, number, item, touch)
     }
