@@ -38,11 +38,7 @@ impl ObliviousBrodal {
     /// block.
     pub fn build(items: &[u32], block_bytes: usize) -> ObliviousBrodal {
         let full = Full::new(items.len());
-        ObliviousBrodal {
-            slots: fill_implicit(items, &full, block_bytes),
-            full,
-            rows: rows(full.height),
-        }
+        ObliviousBrodal { slots: fill_implicit(items, &full, block_bytes), full, rows: rows(full.height) }
     }
 
     /// `places` is for the places of the nodes passed, by depth, and may hold anything.

@@ -145,7 +145,8 @@ impl Stack<'_> {
     fn narrow(&mut self, base: usize, mut end: u32, mut height: u32) {
         while height > 1 {
             self.top += 1;
-            self.frames[self.top & 7] = CutFrame { base: base as u32, end: end as u16, height: height as u16 };
+            self.frames[self.top & 7] =
+                CutFrame { base: base as u32, end: end as u16, height: height as u16 };
             end -= height - height / 2;
             height /= 2;
         }
