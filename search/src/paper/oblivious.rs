@@ -10,11 +10,14 @@
 //! never read); when it is less, the full levels are laid out and the last level follows them in
 //! order, at slot `number − 1`. For n = 2^k − 1, the paper's case, both are the paper's layout.
 //!
-//! **The paper's pointer calculation** keeps the current cuts on a stack. Within the frame that
-//! contains the next node, d levels above the cut and ℓ below, the subtree to enter has index 2s +
-//! j − 1 and starts at `(2s + j − 1)(2^ℓ − 1) + 2^(d+1) − 1` counted from the frame's base (the
-//! paper, whose frames are whole trees of power-of-two height, leaves the base out). Source:
-//! section 4.4.
+//! **The paper's pointer calculation** keeps the cuts ahead on a stack, each halfway between the
+//! node and the next one, as the recursion would. Between two cuts, where at most two levels are
+//! left, children stand behind their parent (the paper's intra-cut traversal). Across a cut
+//! (inter-cut), within the subtree that it cuts, d levels above the cut and ℓ below, the subtree to
+//! enter has index 2s + j − 1 and starts at `(2s + j − 1)(2^ℓ − 1) + 2^(d+1) − 1` counted from
+//! where the cut subtree starts (the paper leaves that out, and so describes the outermost cut). A
+//! cut that was crossed is never crossed again, so the stack holds only those ahead. Source: section
+//! 4.4.
 
 use alloc::vec::Vec;
 
@@ -110,20 +113,17 @@ fn slot_of_number(cuts: &Cuts, number: usize, depth: u32) -> usize {
     walk.slot()
 }
 
-/// A subtree of the recursion: where it starts in memory, the depth below its last level, and how
-/// high it is.
+/// A subtree whose upper half is being searched: where it starts in memory, and how high it is.
 #[derive(Clone, Copy, Debug, Default)]
 struct CutFrame {
     base: u32,
-    end: u16,
-    height: u16,
+    height: u32,
 }
 
-/// Room for the subtrees of more than one level around a node, at most one per halving of the
-/// height.
+/// Room for the cuts ahead of a node: at most one per halving of the height.
 type Frames = [CutFrame; 8];
 
-/// The subtrees around the current node, innermost last. How many there are is no word of the
+/// The cuts ahead of the current node, the nearest last. How many there are is no word of the
 /// array: in a register it costs no store.
 struct Stack<'a> {
     frames: &'a mut Frames,
@@ -131,42 +131,28 @@ struct Stack<'a> {
 }
 
 impl Stack<'_> {
-    /// The subtrees around the root of a tree; `frames` may hold anything.
+    /// Cuts the subtree that starts at `base` until at most two levels are left, and returns how
+    /// many are. Every cut waits on the stack.
     #[inline(always)]
-    fn new(frames: &mut Frames, height: u32) -> Stack<'_> {
-        let mut stack = Stack { frames, top: 0 };
-        stack.narrow(0, height, height);
-        stack
-    }
-
-    /// Cuts the subtree that starts at `base` and ends above depth `end` until only its root is
-    /// left, and keeps the subtrees on the way.
-    #[inline(always)]
-    fn narrow(&mut self, base: usize, mut end: u32, mut height: u32) {
-        while height > 1 {
+    fn narrow(&mut self, base: usize, mut height: u32) -> u32 {
+        while height > 2 {
+            self.frames[self.top & 7] = CutFrame { base: base as u32, height };
             self.top += 1;
-            self.frames[self.top & 7] =
-                CutFrame { base: base as u32, end: end as u16, height: height as u16 };
-            end -= height - height / 2;
             height /= 2;
         }
+        height
     }
 
-    /// Enters the child at `depth` that the bits of `number` lead to, and returns its slot.
+    /// Crosses the nearest cut on the way that the bits of `number` say: where the subtree below it
+    /// starts, and how high it is. `None` below the last cut.
     #[inline(always)]
-    fn enter(&mut self, depth: u32, number: usize) -> usize {
-        let mut frame = self.frames[self.top & 7];
-        while depth >= u32::from(frame.end) {
-            self.top -= 1;
-            frame = self.frames[self.top & 7];
-        }
-        let height = u32::from(frame.height);
-        let (above, below) = (height / 2, height - height / 2);
+    fn cross(&mut self, number: usize) -> Option<(usize, u32)> {
+        self.top = self.top.checked_sub(1)?;
+        let frame = self.frames[self.top & 7];
+        let (above, below) = (frame.height / 2, frame.height - frame.height / 2);
         // The nodes above the cut, and as many bottom trees as the bits since the frame's root say.
         let top_nodes = (1 << above) - 1;
-        let base = frame.base as usize + (number & top_nodes) * ((1 << below) - 1) + top_nodes;
-        self.narrow(base, u32::from(frame.end), below);
-        base
+        Some((frame.base as usize + (number & top_nodes) * ((1 << below) - 1) + top_nodes, below))
     }
 }
 
@@ -189,21 +175,23 @@ impl ObliviousImplicit {
     #[inline(always)]
     fn search<T: Touch>(&self, item: u32, frames: &mut Frames, mut touch: T) -> Option<u32> {
         let slots = self.slots.get();
-        let height = self.full.height;
-        let mut stack = Stack::new(frames, height);
-        let (mut number, mut depth, mut slot) = (1, 0, 0);
-        while depth < height {
-            // SAFETY: depth < height, so `slot` is that of a node of the full tree, and
-            // `fill_implicit` has made room for them all: a frame's nodes stand within its parent's.
-            let here = unsafe { read(slots, slot, &mut touch) };
-            if item == here {
-                return self.full.met(slot, number);
+        let mut stack = Stack { frames, top: 0 };
+        let (mut number, mut subtree) = (1, Some((0, self.full.height)));
+        while let Some((base, height)) = subtree {
+            // Between two cuts stand one or two levels: a root, and its children behind it.
+            let mut slot = base;
+            for _ in 0..stack.narrow(base, height) {
+                // SAFETY: `slot` is that of a node of the full tree, for which `fill_implicit` has
+                // made room: a subtree's nodes stand within its parent's, and the first is whole.
+                let here = unsafe { read(slots, slot, &mut touch) };
+                if item == here {
+                    return self.full.met(slot, number);
+                }
+                let right = usize::from(item > here);
+                number = 2 * number + right;
+                slot = base + 1 + right;
             }
-            number = 2 * number + usize::from(item > here);
-            depth += 1;
-            if depth < height {
-                slot = stack.enter(depth, number);
-            }
+            subtree = stack.cross(number);
         }
         self.full.find_below(slots, number, item, touch)
     }
@@ -281,10 +269,20 @@ mod tests {
             for number in 1..1usize << height {
                 let depth = usize::BITS - 1 - number.leading_zeros();
                 let mut frames = Frames::default();
-                let mut stack = Stack::new(&mut frames, height);
-                let slots = (1..=depth).map(|d| stack.enter(d, number >> (depth - d)));
+                let mut stack = Stack { frames: &mut frames, top: 0 };
+                let (mut base, mut subtree_height, mut above) = (0, height, 0);
+                // The subtree between two cuts that holds the node, then the node in it.
+                let slot = loop {
+                    let levels = stack.narrow(base, subtree_height);
+                    match depth - above {
+                        0 => break base,
+                        1 if levels == 2 => break base + 1 + number % 2,
+                        _ => above += levels,
+                    }
+                    (base, subtree_height) = stack.cross(number >> (depth - above)).unwrap();
+                };
                 let expected = slot_of_number(&cuts, number, depth);
-                assert_eq!(slots.last().unwrap_or(0), expected, "height {height} node {number}");
+                assert_eq!(slot, expected, "height {height} node {number}");
             }
         }
     }
