@@ -169,7 +169,9 @@ impl AwareExplicit {
     /// no search has to.
     fn new(blocks: Words, block: usize, per: usize, root: u32) -> AwareExplicit {
         let words = blocks.get();
-        let leads = |to: u32| to == NIL || (to as usize % block == 0 && to as usize + block <= words.len());
+        let leads = |to: u32| {
+            to == NIL || ((to as usize).is_multiple_of(block) && to as usize + block <= words.len())
+        };
         assert!(2 * per < block, "{per} items and a pointer more are no {block} words");
         let pointers = words.chunks_exact(block).flat_map(|node| &node[per..=2 * per]);
         assert!(pointers.chain([&root]).all(|&to| leads(to)), "a pointer leads out of the structure");

@@ -85,7 +85,8 @@ impl BinaryExplicit {
     /// When a pointer leads anywhere but to a node or to `NIL`.
     pub(super) fn new(nodes: Words, root: u32) -> BinaryExplicit {
         let words = nodes.get();
-        let leads = |to: u32| to == NIL || (to as usize % 3 == 0 && to as usize + 3 <= words.len());
+        let leads =
+            |to: u32| to == NIL || ((to as usize).is_multiple_of(3) && to as usize + 3 <= words.len());
         let pointers = words.chunks_exact(3).flat_map(|node| &node[1..]);
         assert!(pointers.chain([&root]).all(|&to| leads(to)), "a pointer leads out of the structure");
         BinaryExplicit { nodes, root }
@@ -103,12 +104,9 @@ impl BinaryExplicit {
             if item == here {
                 return Some(at);
             }
-            // SAFETY: the second and the third word of that node.
-            at = if item < here {
-                unsafe { read(words, node + 1, &mut touch) }
-            } else {
-                unsafe { read(words, node + 2, &mut touch) }
-            };
+            let pointer = if item < here { node + 1 } else { node + 2 };
+            // SAFETY: the second or the third word of that node.
+            at = unsafe { read(words, pointer, &mut touch) };
         }
         None
     }

@@ -41,7 +41,7 @@ pub(super) struct Setting {
 impl Setting {
     /// Seconds that all its runs are estimated to take: two of each search in each layout.
     pub(super) fn seconds(&self) -> f64 {
-        let run = if self.machine == SIMULATED { 0.25 } else { 0.4 };
+        let run = if self.machine == SIMULATED { 0.12 } else { 0.25 };
         run * (2 * (ALGORITHMS.len() + 1) * self.layouts).div_ceil(WORKERS) as f64
     }
 }
