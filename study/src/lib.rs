@@ -35,5 +35,6 @@ mod workshop;
 pub use all::run_all;
 pub use options::{Effort, Options};
 pub use outcome::{Claim, Outcome, Verdict, VERDICTS};
+pub use regex::{matches, Matches};
 pub use search_trees::{lookups, Lookups};
 pub use studies::{find, list, Study, STUDIES};

@@ -80,6 +80,11 @@ pub(crate) fn register_use(factory: &mut InstructionInfoFactory, d: &Decoded) ->
             }
         }
     }
+    // Without shadow stacks these are NOPs that leave their register as it was: unwinders set it to
+    // zero before and ask whether it still is.
+    if matches!(d.i.mnemonic(), Mnemonic::Rdsspd | Mnemonic::Rdsspq) {
+        result.needs |= result.writes;
+    }
     result.kills = kills & !result.needs;
     result
 }

@@ -60,6 +60,17 @@ pub struct Lookups {
     pub skip: usize,
 }
 
+/// Options of `matches`.
+#[derive(Debug, Args)]
+pub struct Matches {
+    /// The engine: a kernel of bit streams, `dfa` or `nfa`
+    pub engine: String,
+    /// The pattern
+    pub pattern: String,
+    /// The file that is searched
+    pub file: PathBuf,
+}
+
 /// Options of `index`.
 #[derive(Debug, Args)]
 pub struct Index {

@@ -15,8 +15,8 @@ mod traces;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 pub use libraries::{
-    ElementType, Index, IndexAction, IndexBuild, IndexInspect, IndexOp, IndexQuery, KeyInput, Lookups, Study,
-    Tile, TileLoop,
+    ElementType, Index, IndexAction, IndexBuild, IndexInspect, IndexOp, IndexQuery, KeyInput, Lookups,
+    Matches, Study, Tile, TileLoop,
 };
 pub use machine_options::MachineOptions;
 pub use refusal::refusal;
@@ -75,6 +75,9 @@ pub enum Command {
     /// Look items up with one of the paper's algorithms: what `study search-trees` measures
     #[command(hide = true)]
     Lookups(Lookups),
+    /// Count a file's matching lines with one engine: what `study regex` measures
+    #[command(hide = true)]
+    Matches(Matches),
     /// Say what this machine can measure, what it cannot, why, and the fix
     Doctor(Doctor),
     /// List the machines that can be simulated, or show one

@@ -52,6 +52,7 @@ pub fn run(command: &Command) -> Result<u8> {
         Command::Grep(options) => Ok(grep(&options.words)),
         Command::Index(options) => index::run(options),
         Command::Lookups(options) => study::lookups(options),
+        Command::Matches(options) => study::matches(options),
         Command::Study(options) => study::run(options),
         Command::Doctor(options) => doctor::run(options),
         Command::Machines(options) => machines::run(options),

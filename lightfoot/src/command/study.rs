@@ -1,7 +1,7 @@
 //! `lightfoot study`: runs one study, or all of them, or lists them; `lightfoot lookups`: the
-//! program that one of them measures.
+//! program that one of them measures, and `lightfoot matches`: that of another.
 
-use crate::cli::{Lookups, Study};
+use crate::cli::{Lookups, Matches, Study};
 use anyhow::Result;
 use present::output::print;
 use study::{find, list, run_all, Effort, Options, STUDIES};
@@ -28,6 +28,15 @@ pub(super) fn lookups(options: &Lookups) -> Result<u8> {
         lookups: options.lookups,
         trials: options.trials,
         skip: options.skip,
+    })?;
+    Ok(0)
+}
+
+pub(super) fn matches(options: &Matches) -> Result<u8> {
+    study::matches(&study::Matches {
+        engine: options.engine.clone(),
+        pattern: options.pattern.clone(),
+        file: options.file.clone(),
     })?;
     Ok(0)
 }
