@@ -20,6 +20,11 @@ const BOTTOM: f64 = 46.0;
 
 /// Draws lines over T.
 pub fn lines(title: &str, unit: &str, lines: &[Line]) -> String {
+    lines_over("T", title, unit, lines)
+}
+
+/// Draws lines over a quantity with another name.
+pub fn lines_over(axis: &str, title: &str, unit: &str, lines: &[Line]) -> String {
     let points = || lines.iter().flat_map(|line| line.points.iter().copied()).filter(|point| point.1 > 0.0);
     let range = |values: &mut dyn Iterator<Item = f64>| {
         values.fold((f64::INFINITY, 0.0_f64), |(low, high), value| (low.min(value), high.max(value)))
@@ -39,7 +44,7 @@ pub fn lines(title: &str, unit: &str, lines: &[Line]) -> String {
     for tile in tiles {
         text(&mut out, (x(tile), SIZE.1 - BOTTOM + 18.0), "middle", &tile.to_string());
     }
-    text(&mut out, (LEFT + (SIZE.0 - LEFT - RIGHT) / 2.0, SIZE.1 - 8.0), "middle", "T");
+    text(&mut out, (LEFT + (SIZE.0 - LEFT - RIGHT) / 2.0, SIZE.1 - 8.0), "middle", axis);
     for value in powers(up) {
         across(&mut out, (LEFT, SIZE.0 - RIGHT), y(value));
         text(&mut out, (LEFT - 6.0, y(value) + 4.0), "end", &short(value));

@@ -27,6 +27,7 @@ pub(super) fn lookups(options: &Lookups) -> Result<u8> {
         block_bytes: options.block_bytes,
         lookups: options.lookups,
         trials: options.trials,
+        skip: options.skip,
     })?;
     Ok(0)
 }

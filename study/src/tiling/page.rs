@@ -1,22 +1,24 @@
 //! The study's results as files: a page, data, a table, and a plot for each figure.
 
-use super::findings::{Findings, Point};
+use super::findings::{Findings, PENALTIES_CYCLES, TERM};
+use super::variant::{MODERATE, NEXT_LINE, ONE, STRIDE, TWO, VARIANTS};
+use super::{plots::plots, FOUR_THREADS, LOOPS, PREDICTORS, SERIAL, TWO_THREADS};
 use crate::outcome::table as table_of_claims;
 use crate::tile::simulation::Missed;
+use crate::tile::POWERS;
 use anyhow::{Context, Result};
-use plot::tiles::{lines, Line};
 use present::number::grouped;
 use present::output;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-/// A figure of misses: number, what, how to read it from a formula and from counts.
-type Figure = (usize, &'static str, fn(&Point) -> f64, fn(&Missed) -> Option<u64>);
+/// A column of misses.
+type Column = fn(&Missed) -> Option<u64>;
 
-const MISSES: &[Figure] = &[
-    (1, "L1 misses", |point| point.formula[0], |missed| Some(missed.l1)),
-    (2, "L2 misses", |point| point.formula[1], |missed| missed.l2),
-    (3, "TLB misses", |point| point.formula[2], |missed| missed.tlb),
+const MISSES: [(usize, &str, Column); 3] = [
+    (1, "L1 misses", |missed| Some(missed.l1)),
+    (2, "L2 misses", |missed| missed.l2),
+    (3, "TLB misses", |missed| missed.tlb),
 ];
 
 /// Writes all of them; gives their paths.
@@ -44,159 +46,178 @@ pub(super) fn write(findings: &Findings, folder: &Path) -> Result<Vec<PathBuf>> 
 
 /// The page without the plots.
 pub(super) fn summary(findings: &Findings) -> String {
+    let largest = findings.sizes(ONE).last().copied().unwrap_or(0);
     let mut out = format!(
-        "# lightfoot study tiling, {}\n\nlightfoot {}, {} study. Figures 1 to 4: {}; elements of 4 bytes. \
-         The formulas let each array have the level to itself: where the reused set (N^2, T*N, 3T^2 or T^2 elements) lies between half and twice \
-         the capacity, simulation and real loops see three arrays share it. The real loops find their arrays touched already: a level \
-         that holds all three misses nothing there, where formula and simulation count each line once.\n",
-        findings.date, findings.version, findings.effort, findings.machine
+        "# lightfoot study tiling, {}\n\nlightfoot {}, {} study, {}. Figures 1 to 4: {}; elements of 4 bytes; N to {largest}. \
+         The loops are replayed for the first two strips of T rows of each thread; the second stands for all that follow. \
+         Replays are deterministic and have no spread. The formulas let each array have a level to itself; the replays see three arrays share it.\n",
+        findings.date, findings.version, findings.effort, findings.host.name, findings.machine
     );
-    for &(number, what, formula, of) in MISSES {
-        let _ = write!(
-            out,
-            "\n## Figure {number}: {what}\n\n| N | T | formula | simulated | error | real loops | two threads, one core (simulated) |\n\
-             |---:|---:|---:|---:|---:|---:|---:|\n"
-        );
-        for point in findings.points.iter().filter(|point| point.simulated.is_some()) {
-            let show = |missed: Option<Missed>| missed.and_then(|m| of(&m)).map_or("-".into(), grouped);
-            let simulated = point.simulated.and_then(|missed| of(&missed)).filter(|&misses| misses > 0);
-            let error = simulated
-                .map_or("-".into(), |s| format!("{:+.0} %", 100.0 * (formula(point) / s as f64 - 1.0)));
-            let _ = writeln!(
-                out,
-                "| {} | {} | {} | {} | {error} | {} | {} |",
-                point.n,
-                point.tile,
-                grouped(formula(point).round() as u64),
-                show(point.simulated),
-                show(point.counted),
-                show(point.simulated_shared)
-            );
-        }
-    }
-    out += &best(findings);
-    out += &times(findings);
     out += "\n## What the paper found\n\n";
     out += &table_of_claims(&findings.claims);
     for missing in &findings.missing {
         let _ = writeln!(out, "\nMissing: {missing}.");
     }
+    for (number, what, of) in MISSES {
+        out += &misses(findings, number, what, of);
+    }
+    out += &branches(findings);
+    out += &costs(findings);
+    out += &times(findings);
     out
 }
 
-/// Figure 4: the T with the lowest cost.
-fn best(findings: &Findings) -> String {
+/// Figures 1 to 3.
+fn misses(findings: &Findings, number: usize, what: &str, of: Column) -> String {
+    let shown = [ONE, TWO, NEXT_LINE, STRIDE, MODERATE];
+    let mut out = format!("\n## Figure {number}: {what}\n\n| N | T | formula |");
+    shown.iter().for_each(|name| out += &format!(" {name} |"));
+    out += " real loops |\n|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n";
+    for n in findings.sizes(ONE) {
+        for tile in findings.tiles(ONE, n) {
+            let formula = findings.formulas.iter().find(|row| row.n == n && row.tile == tile);
+            let formula = formula.map_or("-".into(), |row| grouped(row.misses[number - 1].round() as u64));
+            let cell = |missed: Option<Missed>| missed.and_then(|m| of(&m)).map_or("-".into(), grouped);
+            let cells: Vec<String> =
+                shown.iter().map(|variant| cell(findings.missed(variant, n, tile))).collect();
+            let real =
+                findings.counted.iter().find(|row| row.loops == LOOPS[0] && row.n == n && row.tile == tile);
+            let real = cell(real.map(|row| row.missed));
+            let _ = writeln!(out, "| {n} | {tile} | {formula} | {} | {real} |", cells.join(" | "));
+        }
+    }
+    out
+}
+
+/// The branch term.
+fn branches(findings: &Findings) -> String {
     let mut out = String::from(
-        "\n## Figure 4: total cost\n\nThe T with the lowest total cost by the paper's penalties; p is the share of innermost loops whose end is \
-         mispredicted (the paper's own value is in a companion that is not at hand).\n\n| N | best T, p = 0 | best T, p = 1 |\n|---:|---:|---:|\n",
+        "\n## Mispredictions for each end of an innermost loop\n\nCounted by `lightfoot cache --branches` on the compiled loops; \
+         there are N³/T ends. MBaLt takes several elements a step, MBaLt-elements one, as the paper's listing.\n\n| loops | predictor | N |",
     );
-    let mut sizes: Vec<usize> = findings.points.iter().map(|point| point.n).collect();
-    sizes.dedup();
-    for n in sizes {
-        let lowest = |cycles: fn(&Point) -> f64| {
-            let points = findings.points.iter().filter(|point| point.n == n);
-            points.min_by(|a, b| cycles(a).total_cmp(&cycles(b))).map_or(0, |point| point.tile)
+    POWERS.iter().for_each(|tile| out += &format!(" T = {tile} |"));
+    out += "\n|---|---|---:|";
+    out += &"---:|".repeat(POWERS.len());
+    out += "\n";
+    for (loops, predictor) in LOOPS.iter().flat_map(|loops| PREDICTORS.map(|predictor| (loops, predictor))) {
+        let rows = || {
+            let same =
+                move |row: &&super::findings::Counted| row.loops == **loops && row.predictor == predictor;
+            findings.counted.iter().filter(same)
         };
-        let _ = writeln!(
-            out,
-            "| {n} | {} | {} |",
-            lowest(|point| point.formula_cycles),
-            lowest(|point| point.formula_cycles_branches)
-        );
+        for n in rows().map(|row| row.n).collect::<std::collections::BTreeSet<_>>() {
+            let cell = |tile: &usize| {
+                let row = rows().find(|row| row.n == n && row.tile == *tile);
+                row.map_or("-".into(), |row| format!("{:.3}", row.an_end()))
+            };
+            let cells: Vec<String> = POWERS.iter().map(cell).collect();
+            let _ = writeln!(out, "| {loops} | {predictor} | {n} | {} |", cells.join(" | "));
+        }
+    }
+    out
+}
+
+/// Figure 4: the T of least cost on every machine with every branch term.
+fn costs(findings: &Findings) -> String {
+    let [l1, l2, tlb, branch] = PENALTIES_CYCLES;
+    let mut out = format!(
+        "\n## Figure 4: total cost\n\nThe T of least cost: {l1} cycles for a miss of L1, {l2} of L2, {tlb} of the TLB, {branch} for a misprediction. \
+         The sentences are judged by {} with {}. The last column says for which number of mispredictions an end, were it the same for all T, T = 64 costs least.\n\n\
+         | machine | N | no branches |",
+        TERM.0, TERM.1
+    );
+    let terms: Vec<_> =
+        LOOPS.iter().flat_map(|loops| PREDICTORS.map(|predictor| (*loops, predictor))).collect();
+    terms.iter().for_each(|(loops, predictor)| out += &format!(" {loops}, {predictor} |"));
+    out += " 64 is best |\n|---|---:|---:|---:|---:|---:|---:|---|\n";
+    for variant in VARIANTS.iter().take_while(|variant| !super::variant::WAYS.contains(&variant.name)) {
+        for n in findings.sizes(variant.name) {
+            let best =
+                |term| findings.cheapest(variant.name, term, n).map_or("-".into(), |tile| tile.to_string());
+            let cells: Vec<String> =
+                std::iter::once(None).chain(terms.iter().copied().map(Some)).map(best).collect();
+            let range = match findings.cheapest_between(variant.name, n, 64) {
+                Some((low, high)) if high.is_finite() => format!("{low:.2} to {high:.2}"),
+                Some((low, _)) => format!("from {low:.2}"),
+                None => "never".into(),
+            };
+            let _ = writeln!(out, "| {} | {n} | {} | {range} |", variant.what, cells.join(" | "));
+        }
     }
     out
 }
 
 /// Figures 5 to 8.
 fn times(findings: &Findings) -> String {
-    let mut out = String::from("\n## Figures 5 to 8: GFLOP/s, single precision, measured on this host\n\n| figure | loops | threads | N |");
-    let tiles = crate::tile::POWERS;
-    for tile in tiles {
-        let _ = write!(out, " T = {tile} |");
-    }
-    out += " best T |\n|---|---|---:|---:|";
-    out += &"---:|".repeat(tiles.len() + 1);
+    let how = match findings.host.simultaneous {
+        true => "two threads of a core run at once",
+        false => "two threads of a CPU take turns on it",
+    };
+    let mut out = format!(
+        "\n## Figures 5 to 8: GFLOP/s of MBaLt, single precision, measured on this host\n\nMedians over passes in which every T and crew takes its turn; {how}.\n\n| figure | crew | N |"
+    );
+    POWERS.iter().for_each(|tile| out += &format!(" T = {tile} |"));
+    out += " best T |\n|---|---|---:|";
+    out += &"---:|".repeat(POWERS.len() + 1);
     out += "\n";
-    for row in &findings.times {
-        let at = |tile: &usize| row.times.iter().find(|timed| timed.tile == *tile);
-        let cells: Vec<String> = tiles
-            .iter()
-            .map(|tile| at(tile).map_or("-".into(), |timed| format!("{:.2}", timed.gflops)))
-            .collect();
-        let best =
-            row.times.iter().max_by(|a, b| a.gflops.total_cmp(&b.gflops)).map_or(0, |timed| timed.tile);
-        let _ = writeln!(
-            out,
-            "| {} | {} | {} | {} | {} | {best} |",
-            row.figure,
-            row.version,
-            row.threads,
-            row.n,
-            cells.join(" | ")
-        );
+    for (figure, crew) in [(6, SERIAL), (7, TWO_THREADS), (8, FOUR_THREADS)] {
+        for times in &findings.times {
+            let rates = findings.rates(crew, times.n);
+            let Some(best) = findings.fastest(crew, times.n) else { continue };
+            let at = |tile: &usize| rates.iter().find(|rate| rate.tile == *tile);
+            let cells: Vec<String> = POWERS
+                .iter()
+                .map(|tile| at(tile).map_or("-".into(), |rate| format!("{:.2}", rate.gflops[1])))
+                .collect();
+            let _ =
+                writeln!(out, "| {figure} | {crew} | {} | {} | {} |", times.n, cells.join(" | "), best.tile);
+        }
     }
     out
 }
 
-fn plots(findings: &Findings) -> Vec<(String, String)> {
-    let mut sizes: Vec<usize> = findings.points.iter().map(|point| point.n).collect();
-    sizes.dedup();
-    let of = |value: fn(&Point) -> f64| -> Vec<Line> {
-        let points = |n: usize| findings.points.iter().filter(move |point| point.n == n);
-        let line = |&n: &usize| Line {
-            name: format!("N = {n}"),
-            points: points(n).map(|p| (p.tile, value(p))).collect(),
-        };
-        sizes.iter().map(line).collect()
-    };
-    let mut plots: Vec<(String, String)> = MISSES
-        .iter()
-        .map(|&(number, what, formula, _)| {
-            (
-                format!("figure{number}"),
-                lines(&format!("Figure {number}: {what}, formula"), "misses", &of(formula)),
-            )
-        })
-        .collect();
-    plots.push((
-        "figure4".into(),
-        lines("Figure 4: total cost, p = 0", "cycles", &of(|point| point.formula_cycles)),
-    ));
-    let times: Vec<Line> = findings
-        .times
-        .iter()
-        .map(|row| Line {
-            name: format!("{} N {} x{}", row.version, row.n, row.threads),
-            points: row.times.iter().map(|timed| (timed.tile, timed.gflops)).collect(),
-        })
-        .collect();
-    plots.push(("figures5-8".into(), lines("Figures 5 to 8: measured here", "GFLOP/s", &times)));
-    plots
-}
-
+/// Every replay, count and time as a row.
 fn table(findings: &Findings) -> String {
-    let mut out = String::from(
-        "n,tile,formula_l1,formula_l2,formula_tlb,formula_cycles,simulated_l1,simulated_l2,simulated_tlb,shared_l1,counted_l1,counted_l2,counted_tlb\n",
-    );
+    let mut out =
+        String::from("kind,what,n,tile,l1_misses,l2_misses,tlb_misses,instructions,mispredictions,gflops\n");
     let show = |value: Option<u64>| value.map_or(String::new(), |value| value.to_string());
-    for point in &findings.points {
-        let [l1, l2, tlb] = point.formula;
-        let simulated = |f: fn(Missed) -> Option<u64>| show(point.simulated.and_then(f));
-        let counted = |f: fn(Missed) -> Option<u64>| show(point.counted.and_then(f));
+    for row in &findings.formulas {
+        let [l1, l2, tlb] = row.misses;
+        let _ = writeln!(out, "formula,,{},{},{l1:.0},{l2:.0},{tlb:.0},,,", row.n, row.tile);
+    }
+    for row in &findings.simulated {
+        let Missed { l1, l2, tlb } = row.missed;
+        // A name with a comma is quoted.
         let _ = writeln!(
             out,
-            "{},{},{l1:.0},{l2:.0},{tlb:.0},{:.0},{},{},{},{},{},{},{}",
-            point.n,
-            point.tile,
-            point.formula_cycles,
-            simulated(|m| Some(m.l1)),
-            simulated(|m| m.l2),
-            simulated(|m| m.tlb),
-            show(point.simulated_shared.map(|m| m.l1)),
-            counted(|m| Some(m.l1)),
-            counted(|m| m.l2),
-            counted(|m| m.tlb)
+            "simulated,\"{}\",{},{},{l1},{},{},,,",
+            row.variant,
+            row.n,
+            row.tile,
+            show(l2),
+            show(tlb)
         );
+    }
+    for row in &findings.counted {
+        let Missed { l1, l2, tlb } = row.missed;
+        let _ = writeln!(
+            out,
+            "counted,\"{}, {}\",{},{},{l1},{},{},{},{},",
+            row.loops,
+            row.predictor,
+            row.n,
+            row.tile,
+            show(l2),
+            show(tlb),
+            row.instructions,
+            row.mispredictions
+        );
+    }
+    for times in &findings.times {
+        for rate in &times.rates {
+            let _ =
+                writeln!(out, "timed,\"{}\",{},{},,,,,,{:.3}", rate.crew, times.n, rate.tile, rate.gflops[1]);
+        }
     }
     out
 }

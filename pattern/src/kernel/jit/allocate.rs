@@ -2,7 +2,7 @@
 //! needed sooner wants it.
 //!
 //! **Problem.** A program is thousands of operations on values that each fill a whole vector
-//! register, and there are 29 of those (13 with AVX2). Translation must cost nanoseconds an
+//! register, and there are 29 of those (13 with AVX2 and SSE2). Translation must cost nanoseconds an
 //! operation, so there is one pass over the program, no graph and no second look.
 //!
 //! **Idea.** Programs are straight lines of operations whose uses are all known beforehand
@@ -44,7 +44,8 @@ use crate::transpose::{CHUNK_WORDS, HISTORY_WORDS};
 
 /// Most registers that hold values.
 const MOST: usize = 29;
-const STREAM_BYTES: i32 = ((HISTORY_WORDS + CHUNK_WORDS) * 8) as i32;
+/// From one basis stream to the next.
+pub(super) const STREAM_BYTES: i32 = ((HISTORY_WORDS + CHUNK_WORDS) * 8) as i32;
 
 /// A basis stream's place in the current block: in what the transposition filled, or in the frame.
 pub(super) fn basis_address(target: Target, bit: u8) -> Address {

@@ -3,7 +3,7 @@
 
 use crate::transpose::Basis;
 
-/// The direction in which a text is read. With AVX2 only forwards.
+/// The direction in which a text is read. With AVX2 and SSE2 only forwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Direction {
     /// First byte first.
