@@ -2,7 +2,8 @@
 //!
 //! An instruction is a constant ([`VPANDQ`] …) with what the prefix has to say of it. Those that
 //! both forms have are encoded in either: AVX-512 on zmm registers, AVX2 on ymm registers, which
-//! differ by the prefix alone; some have SSE2's form too (`sse`). Source: Intel manual, volume 2, sections 2.3 and 2.7.
+//! differ by the prefix alone; some have SSE2's form too (`sse`). Source: Intel manual, volume 2,
+//! sections 2.3 and 2.7.
 
 use crate::code::Assembler;
 use crate::instruction::Instruction;

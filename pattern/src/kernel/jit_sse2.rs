@@ -1,5 +1,5 @@
-//! Machine code for SSE2, which every x86-64 processor has; short texts are interpreted by the kernel
-//! of that name.
+//! Machine code for SSE2, which every x86-64 processor has; short texts are interpreted by the
+//! kernel of that name.
 
 use super::member::Member;
 use super::{jit, sse2};

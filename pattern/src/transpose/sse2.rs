@@ -4,8 +4,8 @@
 //! Of eight vectors, unpacking those four apart turns the seven bits of a byte's place by one. Four
 //! rounds turn them by four: vector i then has the bytes of number i in each group of eight. Three
 //! rounds of exchanges transpose the 8×8 bits that stand at the same place in all vectors. Per 128
-//! bytes that is 32 unpackings and twelve exchanges of six operations, where taking the high bits of
-//! 16 bytes, eight times doubled, is 256 operations.
+//! bytes that is 32 unpackings and twelve exchanges of six operations, where taking the high bits
+//! of 16 bytes, eight times doubled, is 256 operations.
 
 use super::basis::{Basis, HISTORY_WORDS};
 use std::arch::x86_64::*;

@@ -60,7 +60,7 @@ struct Scribe {
     seen: Vec<usize>,
     values: usize,
     carries: usize,
-    /// No other three-input logic, which some translators lack: they translate half of the programs.
+    /// No other three-input logic, which some translators lack: they take half of the programs.
     has_only_choices: bool,
 }
 

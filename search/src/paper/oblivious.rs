@@ -14,10 +14,10 @@
 //! node and the next one, as the recursion would. Between two cuts, where at most two levels are
 //! left, children stand behind their parent (the paper's intra-cut traversal). Across a cut
 //! (inter-cut), within the subtree that it cuts, d levels above the cut and ℓ below, the subtree to
-//! enter has index 2s + j − 1 and starts at `(2s + j − 1)(2^ℓ − 1) + 2^(d+1) − 1` counted from
+//! enter has index 2s + j − 1 and starts at `(2s + j − 1)(2^ℓ − 1) + 2^(d+1) − 1`, counted from
 //! where the cut subtree starts (the paper leaves that out, and so describes the outermost cut). A
-//! cut that was crossed is never crossed again, so the stack holds only those ahead. Source: section
-//! 4.4.
+//! cut that was crossed is never crossed again, so the stack holds only those ahead. Source:
+//! section 4.4.
 
 use alloc::vec::Vec;
 

@@ -2,7 +2,7 @@
 //! holds of them: at every number of items, in every layout.
 
 use super::counted::{Counted, Trial};
-use super::findings::{BLOCKS_BYTES, SIMULATED};
+use super::simulated::{BLOCKS_BYTES, SIMULATED};
 use super::structure::Structural;
 use super::timed::Timed;
 use crate::layout::{settle, Spread};

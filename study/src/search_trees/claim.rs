@@ -6,7 +6,7 @@
 
 use super::answers::{command, Answers, Row, Sentence};
 use super::counted::Counted;
-use super::findings::{MACHINES, SIMULATED};
+use super::simulated::{MACHINES, SIMULATED};
 use super::structure::Structural;
 use super::timed::Timed;
 use crate::outcome::Claim;

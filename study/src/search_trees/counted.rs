@@ -9,8 +9,8 @@
 //! the block size is a parameter of the cache and of the structure alike. Instructions are those of
 //! the processor at hand, not of an Alpha.
 
-use super::findings::SIMULATED;
 use super::lookup::{EMPTY, TRIALS};
+use super::simulated::SIMULATED;
 use crate::layout::{fix_environment, paddings, Spread};
 use anyhow::{anyhow, Context, Result};
 use search::paper::ALGORITHMS;

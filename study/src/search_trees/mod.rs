@@ -17,6 +17,7 @@ mod modern;
 mod page;
 #[cfg(feature = "race")]
 mod peer;
+mod simulated;
 mod structure;
 mod timed;
 
@@ -30,8 +31,9 @@ use crate::outcome::Outcome;
 use crate::workshop::workshop;
 use anyhow::Result;
 use counted::Setting;
-use findings::{Findings, BLOCKS_BYTES, MACHINES, SIMULATED};
+use findings::Findings;
 use present::date;
+use simulated::{BLOCKS_BYTES, MACHINES, SIMULATED};
 use std::path::Path;
 
 /// How much is measured: numbers of items as powers of two, and layouts.

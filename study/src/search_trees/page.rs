@@ -1,8 +1,9 @@
 //! The results as files: one page, a table per part, the figures as plots, everything as JSON.
 
 use super::counted::{Counted, Trial};
-use super::findings::{Findings, BLOCKS_BYTES, MACHINES, SIMULATED};
+use super::findings::Findings;
 use super::modern::Modern;
+use super::simulated::{BLOCKS_BYTES, MACHINES, SIMULATED};
 use super::structure::Structural;
 use crate::outcome::table;
 use anyhow::{Context, Result};

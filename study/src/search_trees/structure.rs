@@ -7,8 +7,8 @@
 //! count, so these figures have no layouts.
 
 use super::counted::lookups_of;
-use super::findings::SIMULATED;
 use super::lookup::{items, queries, TRIALS, TRIALS_MAX};
+use super::simulated::SIMULATED;
 use crate::race::median;
 use anyhow::{anyhow, Result};
 use event::{Record, RecordKind};

@@ -2,8 +2,8 @@
 //! needed sooner wants it.
 //!
 //! **Problem.** A program is thousands of operations on values that each fill a whole vector
-//! register, and there are 29 of those (13 with AVX2 and SSE2). Translation must cost nanoseconds an
-//! operation, so there is one pass over the program, no graph and no second look.
+//! register, and there are 29 of those (13 with AVX2 and SSE2). Translation must cost nanoseconds
+//! an operation, so there is one pass over the program, no graph and no second look.
 //!
 //! **Idea.** Programs are straight lines of operations whose uses are all known beforehand
 //! (`liveness`). So the choice of what has to leave a register can be the best one: the value whose

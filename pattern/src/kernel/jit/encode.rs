@@ -1,9 +1,9 @@
 //! The instructions that translated programs are made of, for each width of vectors.
 //!
 //! A few words of the translator's own (`test_any`, `rotate_words`, `address_by_nibble`) over the
-//! workspace's encoder, so that what a target lacks is decided in one place: SSE2, whose instructions
-//! write over their first operand, gets the copies that this takes. Left out: which registers hold
-//! what, which the allocator knows.
+//! workspace's encoder, so that what a target lacks is decided in one place: SSE2, whose
+//! instructions write over their first operand, gets the copies that this takes. Left out: which
+//! registers hold what, which the allocator knows.
 
 pub(crate) use assembler::vector::{
     VectorInstruction, GF2P8AFFINEQB, VALIGNQ, VPADDQ, VPANDNQ, VPANDQ, VPERMB, VPORQ, VPSHLDQ, VPSUBQ,
