@@ -23,7 +23,8 @@
 //!
 //! **How.** An instruction is composed in sixteen bytes that stay in registers (`instruction`), and
 //! appended to the code by one store of constant length (`code`). `operand` has the operands,
-//! `integer` the general instructions, `control` jumps and calls, `vector` the VEX and EVEX forms.
+//! `integer` the general instructions, `control` jumps and calls, `vector` the VEX and EVEX forms,
+//! `sse` SSE2's.
 //!
 //! **Leaves out** instructions that neither of the two writes, 16-bit operands but for extending
 //! loads, and everything that a reader of existing code needs: `iced-x86` decodes.
@@ -38,6 +39,7 @@ mod control;
 mod instruction;
 mod integer;
 mod operand;
+mod sse;
 pub mod vector;
 
 pub use code::Assembler;

@@ -2,7 +2,8 @@
 //!
 //! An instruction is a constant ([`VPANDQ`] …) with what the prefix has to say of it. Those that
 //! both forms have are encoded in either: AVX-512 on zmm registers, AVX2 on ymm registers, which
-//! differ by the prefix alone. Source: Intel manual, volume 2, sections 2.3 and 2.7.
+//! differ by the prefix alone; some have SSE2's form too (`sse`). Source: Intel manual, volume 2,
+//! sections 2.3 and 2.7.
 
 use crate::code::Assembler;
 use crate::instruction::Instruction;
@@ -23,15 +24,15 @@ pub enum Width {
 /// An instruction by mandatory prefix, opcode map, opcode and EVEX.W.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VectorInstruction {
-    prefix: u8,
-    map: u8,
-    opcode: u8,
+    pub(crate) prefix: u8,
+    pub(crate) map: u8,
+    pub(crate) opcode: u8,
     wide: u8,
     /// VEX.W, which some instructions do not share with EVEX.W.
     vex_wide: u8,
 }
 
-const fn of(prefix: u8, map: u8, opcode: u8) -> VectorInstruction {
+pub(crate) const fn of(prefix: u8, map: u8, opcode: u8) -> VectorInstruction {
     VectorInstruction { prefix, map, opcode, wide: 1, vex_wide: 0 }
 }
 
@@ -76,6 +77,10 @@ instructions! {
     VSHUFI64X2 = of(1, 3, 0x43);
     /// Words that are equal; a mask in EVEX form, a vector in VEX form.
     VPCMPEQQ = of(1, 2, 0x29);
+    /// Bytes that are equal; a mask in EVEX form, else a vector.
+    VPCMPEQB = narrow(of(1, 1, 0x74));
+    /// Halves of words that are equal; a mask in EVEX form, else a vector.
+    VPCMPEQD = narrow(of(1, 1, 0x76));
 }
 
 const VMOVDQU64_LOAD: VectorInstruction = of(2, 1, 0x6f);
@@ -181,7 +186,7 @@ fn evex(what: VectorInstruction, reg: u8, first: u8, second: VectorOperand, mask
 }
 
 #[inline(always)]
-fn modrm(instruction: &mut Instruction, reg: u8, operand: VectorOperand, unit: i32) {
+pub(crate) fn modrm(instruction: &mut Instruction, reg: u8, operand: VectorOperand, unit: i32) {
     match operand {
         VectorOperand::Register(register) => {
             instruction.byte(0xc0 | (reg & 7) << 3 | (register.number() & 7));
@@ -194,7 +199,7 @@ const NO_MASK: Mask = Mask::numbered(0);
 
 /// A general or mask register where the encoding has a vector's place.
 #[inline(always)]
-fn other(number: u8) -> VectorOperand {
+pub(crate) fn other(number: u8) -> VectorOperand {
     VectorOperand::Register(Vector::numbered(number))
 }
 

@@ -119,6 +119,9 @@ fn memory_is_what_it_says_whatever_refers_to_it() {
             code.vector_store(Width::Bits512, memory, v17);
         });
         is(&format!("sttilecfg {text}"), |code| code.store_tile_configuration(memory));
+        is(&format!("pandn xmm3, {text}"), |code| code.sse(VPANDNQ, v3, memory));
+        is(&format!("movq xmm3, {text}"), |code| code.sse_load_word(v3, memory));
+        is(&format!("movdqu {text}, xmm11"), |code| code.sse_store(memory, Vector::numbered(11)));
     }
 }
 
@@ -478,5 +481,41 @@ fn each_vector_form_is_what_it_says() {
         is(&format!("rorx {whole}, {}, 0x6", QWORDS[usize::from(n ^ 12)]), |c| {
             c.rotate_right(Size::Qword, to, from, 6);
         });
+    }
+}
+
+#[test]
+fn vectors_of_sse2_take_every_register() {
+    let two_operands = [
+        (VPANDQ, "pand"),
+        (VPANDNQ, "pandn"),
+        (VPORQ, "por"),
+        (VPXORQ, "pxor"),
+        (VPADDQ, "paddq"),
+        (VPSUBQ, "psubq"),
+        (VPUNPCKLQDQ, "punpcklqdq"),
+        (VPUNPCKHQDQ, "punpckhqdq"),
+        (VPCMPEQB, "pcmpeqb"),
+        (VPCMPEQD, "pcmpeqd"),
+    ];
+    for n in 0..16u8 {
+        for m in 0..16u8 {
+            let (to, from) = (Vector::numbered(n), Vector::numbered(m));
+            for (what, name) in two_operands {
+                is(&format!("{name} xmm{n}, xmm{m}"), |c| c.sse(what, to, from));
+            }
+            is(&format!("movdqa xmm{n}, xmm{m}"), |c| c.sse_load(to, from));
+            is(&format!("pshufd xmm{n}, xmm{m}, 0xee"), |c| c.sse_permute_halves(to, from, 0xee));
+            let (word, half) = (QWORDS[usize::from(m)], DWORDS[usize::from(m)]);
+            is(&format!("movq xmm{n}, {word}"), |c| c.sse_word_from(to, Gpr::numbered(m)));
+            is(&format!("movq {word}, xmm{n}"), |c| c.sse_word_to(Gpr::numbered(m), to));
+            is(&format!("pmovmskb {half}, xmm{n}"), |c| c.sse_byte_signs(Gpr::numbered(m), to));
+        }
+        let words = Vector::numbered(n);
+        let text = Memory::at(Gpr::numbered(n)).plus(0x40);
+        let place = format!("[{}+0x40]", QWORDS[usize::from(n)]);
+        is(&format!("movdqu xmm{n}, {place}"), |c| c.sse_load(words, text));
+        is(&format!("psllq xmm{n}, 0x5"), |c| c.sse_shift_words_left(words, 5));
+        is(&format!("psrlq xmm{n}, 0x3b"), |c| c.sse_shift_words_right(words, 59));
     }
 }

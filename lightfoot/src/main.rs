@@ -1,4 +1,4 @@
-//! Parse, run, end with the right status.
+//! Parses the command line, runs the command, and ends with its exit status.
 
 #![forbid(unsafe_code)]
 
@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let all: Vec<OsString> = std::env::args_os().collect();
-    // An instrumented program is this executable with something behind it.
+    // An instrumented program is this executable with an additional section.
     match command::carried() {
         Ok(None) => {}
         Ok(Some(carried)) => return status(command::run_carried(&carried, &all[1..])),
@@ -29,7 +29,7 @@ fn main() -> ExitCode {
     status(command::run(&cli.command))
 }
 
-/// The status that a command ended with, or that its error asks for.
+/// The exit status of a command, or that of its error.
 fn status(result: anyhow::Result<u8>) -> ExitCode {
     match result {
         Ok(status) => ExitCode::from(status),
@@ -40,7 +40,7 @@ fn status(result: anyhow::Result<u8>) -> ExitCode {
     }
 }
 
-/// Help, the version, or what is wrong with the command line.
+/// Prints help or the version, or returns an error in the command line.
 fn explain(error: &clap::Error, all: &[OsString]) -> anyhow::Result<u8> {
     let wrong = match error.exit_code() {
         0 => 0,
@@ -51,7 +51,7 @@ fn explain(error: &clap::Error, all: &[OsString]) -> anyhow::Result<u8> {
         return Err(exit::Failure { status: wrong, sentence }.into());
     }
     match error.print() {
-        // Help that nobody reads is no failure; help that cannot be written is.
+        // A reader that closes the pipe is no failure; other failures to write help are.
         Err(error) if wrong == 0 && error.kind() != ErrorKind::BrokenPipe => {
             Err(anyhow::Error::from(error).context("cannot write to standard output"))
         }

@@ -1,9 +1,9 @@
 //! What this machine can measure, what it cannot, why, and the fix.
 //!
-//! Only what files and CPUID tell; nothing is tried. A row that needs a trial (ptrace,
-//! `personality`, `perf_event_open`) is added by who can make one, in the same shape; a row here
-//! about the same matter then says only what the settings promise. Each row is one small function
-//! of the facts read, so that recorded machines test them.
+//! The answers come from files and CPUID only; nothing is tried. A row that needs a trial (ptrace,
+//! `personality`, `perf_event_open`) is added by a crate that can make one, in the same form; a row
+//! here about the same matter then says only what the settings allow. Each row is a small function
+//! of the facts that were read, so that recorded machines test it.
 
 mod row;
 mod settings;
@@ -15,7 +15,7 @@ use crate::host::{self, Leaves, Tree};
 use crate::{Cache, Origin};
 use row::Facts;
 
-/// The rows, in the order in which a reader needs them.
+/// All rows, in the order of the report.
 const ROWS: &[fn(&Facts) -> Ability] = &[
     settings::ptrace,
     settings::fixed_addresses,
@@ -34,7 +34,7 @@ const ROWS: &[fn(&Facts) -> Ability] = &[
     silicon::hypervisor,
 ];
 
-/// What this machine can measure.
+/// Lists what this machine can measure, what it cannot, and why.
 pub fn abilities() -> Vec<Ability> {
     let (tree, leaves) = (Tree::root(), Leaves::of_this_cpu());
     let machine = host::read(&tree, &leaves);

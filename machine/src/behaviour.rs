@@ -1,13 +1,13 @@
-//! What a cache does beyond size and ways, in words: `plru`, `inclusive`, `stride`.
+//! How a cache behaves beyond its size and ways: replacement, inclusion, prefetching.
 //!
-//! These words stand in TOML files and behind a geometry on the command line; no word has two
-//! meanings. What they do is defined by the simulator. **Leaves out** adaptive policies (DRRIP and
-//! kin), which no vendor describes.
+//! Each choice has a word (`plru`, `inclusive`, `stride`) for TOML files and for options of the
+//! command line, where it follows the geometry; no word has two meanings. The simulator defines
+//! what a choice does. **Leaves out** adaptive policies (such as DRRIP), which no vendor describes.
 
 #[cfg(feature = "toml")]
 use serde::Serialize;
 
-/// Which line of a full set leaves.
+/// Which line of a full set is replaced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "toml", derive(Serialize))]
 #[cfg_attr(feature = "toml", serde(rename_all = "lowercase"))]
@@ -23,31 +23,31 @@ pub enum Replacement {
     Random,
 }
 
-/// What a level knows of those inside.
+/// How the contents of a level depend on those of the levels closer to the core.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "toml", derive(Serialize))]
 #[cfg_attr(feature = "toml", serde(rename_all = "lowercase"))]
 pub enum Inclusion {
-    /// It knows nothing of them.
+    /// They are independent.
     #[default]
     Independent,
-    /// What it gives up leaves them too.
+    /// Inclusive: a line that this level replaces is also removed from the inner levels.
     Inclusive,
-    /// It holds what the level inside gave up.
+    /// Exclusive: the level holds the lines that the next inner level has replaced.
     Exclusive,
 }
 
-/// What is fetched unasked.
+/// What a hardware prefetcher fetches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "toml", derive(Serialize))]
 #[cfg_attr(feature = "toml", serde(rename_all = "kebab-case"))]
 pub enum Prefetch {
-    /// It fetches nothing unasked.
+    /// There is no prefetcher.
     #[default]
     None,
-    /// The line behind one that is missed.
+    /// The line that follows one that was missed.
     NextLine,
-    /// The line at the distance that an instruction keeps.
+    /// The line at the constant distance (stride) between an instruction's references.
     Stride,
 }
 
@@ -75,13 +75,13 @@ pub const PREFETCHES: &[(&str, Prefetch)] =
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "toml", derive(Serialize))]
 pub struct Behaviour {
-    /// Which line of a full set leaves.
+    /// Which line of a full set is replaced.
     #[cfg_attr(feature = "toml", serde(skip_serializing_if = "is_default"))]
     pub replacement: Replacement,
-    /// What the level knows of those inside.
+    /// How the level's contents depend on those of the inner levels.
     #[cfg_attr(feature = "toml", serde(skip_serializing_if = "is_default"))]
     pub inclusion: Inclusion,
-    /// What it fetches unasked.
+    /// What its prefetcher fetches.
     #[cfg_attr(feature = "toml", serde(skip_serializing_if = "is_default"))]
     pub prefetch: Prefetch,
 }

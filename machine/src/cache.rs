@@ -1,9 +1,9 @@
 //! One cache of the hierarchy.
 //!
-//! Sizes and set counts need not be powers of two: 48 KiB in 12 ways and last levels of 11 or 15
-//! ways exist. Only the line size is a power of two, because an address is cut into lines by a
-//! shift. A fully associative cache is one with a single set. Source: Hill and Smith 1989 for the
-//! terms.
+//! Sizes and numbers of sets need not be powers of two: there are caches of 48 KiB in 12 ways, and
+//! last levels of 11 or 15 ways. Only the line size is a power of two, because an address is split
+//! into line number and offset by a shift. A fully associative cache has a single set. Source: Hill
+//! and Smith 1989 for the terms.
 
 use crate::Behaviour;
 #[cfg(feature = "toml")]
@@ -22,29 +22,29 @@ pub enum CacheKind {
     Unified,
 }
 
-/// What a store does that misses.
+/// What a store that misses does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "toml", derive(Serialize))]
 #[cfg_attr(feature = "toml", serde(rename_all = "lowercase"))]
 pub enum StoreMiss {
-    /// The line is fetched and entered.
+    /// It fetches the line into the cache (write-allocate).
     Allocate,
-    /// The store passes on to the next level and nothing is entered.
+    /// It goes to the next level, and the cache does not change (no-write-allocate).
     Bypass,
 }
 
-/// When a store reaches the next level.
+/// When stored data is written to the next level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "toml", derive(Serialize))]
 #[cfg_attr(feature = "toml", serde(rename_all = "lowercase"))]
 pub enum WritePolicy {
-    /// When the changed line is replaced.
+    /// When the changed line is replaced (write-back).
     Back,
-    /// At once.
+    /// With each store (write-through).
     Through,
 }
 
-/// One cache.
+/// A cache of the hierarchy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "toml", derive(Serialize))]
 pub struct Cache {
@@ -62,8 +62,8 @@ pub struct Cache {
     pub store_miss: StoreMiss,
     /// When stores reach the next level.
     pub write: WritePolicy,
-    /// Cycles that a miss here costs on top of a hit, as the machine's author declares them; `None`
-    /// where nobody does.
+    /// Cycles that a miss costs on top of a hit, as the machine's author declares them; `None` if
+    /// the cost is unknown.
     #[cfg_attr(feature = "toml", serde(skip_serializing_if = "Option::is_none"))]
     pub penalty_cycles: Option<u32>,
     /// Logical CPUs that share one such cache.

@@ -1,14 +1,15 @@
-//! Whether a machine fits together. Every way into the crate ends here, so that consumers need no
-//! checks of their own.
+//! Checks that a machine's description is consistent. Every constructor ends here, so that users of
+//! a machine need no checks of their own.
 
 use crate::{Cache, Error, Geometry, Inclusion, Machine, Prefetch, Replacement, StoreMiss, Tlb};
 
-/// Ways of a tree of bits at most.
+/// The most ways of a set with tree-PLRU replacement.
 const PLRU_WAYS_MAX: u32 = 64;
 
 impl Machine {
-    /// Checks all that the fields promise: whole sets, powers of two where addresses are cut, one
-    /// cache per level and kind, lines that do not shrink outwards.
+    /// Checks what the documentation of the fields promises: whole sets, powers of two where
+    /// addresses are split, one cache per level and kind, lines that do not become shorter
+    /// outwards.
     ///
     /// # Errors
     /// The first field that breaks a promise.
@@ -56,7 +57,9 @@ impl Machine {
         Ok(())
     }
 
-    /// First levels have none inside; what an exclusive level holds comes from the level inside.
+    /// A first level has no inner level, so it is neither inclusive nor exclusive. An exclusive
+    /// level is filled by the next inner level: their lines have equal lengths, the inner level
+    /// allocates for stores, and the exclusive one neither bypasses nor prefetches.
     fn check_inclusion(&self) -> Result<(), Error> {
         for cache in self.caches.iter().filter(|cache| cache.behaviour.inclusion != Inclusion::Independent) {
             let field = |name: &str| format!("cache.{}.{name}", cache.name());
@@ -107,7 +110,7 @@ impl Machine {
             let problem = format!("{} does not divide {} entries", tlb.ways, tlb.entries);
             return Err(wrong(&field("ways"), &problem, "a divisor of entries, or \"full\""));
         }
-        // Which buffer translates a page must not be open.
+        // It must be clear which buffer translates a page.
         let twin = |other: &&Tlb| {
             other.level == tlb.level
                 && other.kind == tlb.kind

@@ -1,12 +1,12 @@
-//! What can be wrong with a machine description, told so that the reader knows where to look and
-//! what to write.
+//! What can be wrong with a machine description. Each message names the place and what is accepted
+//! there.
 
 use std::fmt;
 #[cfg(feature = "toml")]
 use std::path::Path;
 use std::path::PathBuf;
 
-/// Why there is no such machine.
+/// Why a machine cannot be described or read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {

@@ -1,10 +1,10 @@
 //! The instruction sets that lightfoot's crates ask about, by the kernel's names.
 //!
-//! The kernel clears a flag that it does not let programs use (no AMX state, `nofsgsbase`), so its
-//! list is the right one to ask: CPUID alone would promise instructions that fault. Elsewhere the
-//! standard library's detection answers for the sets that it knows.
+//! The kernel's list is used because it leaves out features that programs must not use (no AMX
+//! state, `nofsgsbase`): CPUID alone would report instructions that fault. On other systems the
+//! standard library's detection is used, for the features that it knows.
 
-/// Names that a [`crate::Machine`] may list in `features`; the same as in `/proc/cpuinfo`.
+/// Names that a [`crate::Machine`] may list in `features`; they are those of `/proc/cpuinfo`.
 pub const FEATURES: &[&str] = &[
     "amx_bf16",
     "amx_int8",
@@ -36,14 +36,14 @@ pub const FEATURES: &[&str] = &[
     "xsave",
 ];
 
-/// The known names among the words of a `flags` line, sorted.
+/// The names of [`FEATURES`] among the words of a `flags` line, sorted.
 pub(crate) fn known_flags(flags: &str) -> Vec<String> {
     let words: Vec<&str> = flags.split_whitespace().collect();
     let has = |name: &str| words.contains(&alias(name));
     FEATURES.iter().filter(|name| has(name)).map(|name| name.to_string()).collect()
 }
 
-/// The kernel's name where it differs.
+/// The kernel's name of a feature that it calls differently; else the name itself.
 fn alias(name: &str) -> &str {
     match name {
         "lzcnt" => "abm",
@@ -52,7 +52,7 @@ fn alias(name: &str) -> &str {
     }
 }
 
-/// What the standard library detects; used where the kernel lists nothing.
+/// The features that the standard library detects; used if the kernel lists none.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn detected() -> Vec<String> {
     let found = [
@@ -73,7 +73,7 @@ pub(crate) fn detected() -> Vec<String> {
     found.iter().filter(|(_, has)| *has).map(|(name, _)| name.to_string()).collect()
 }
 
-/// What the standard library detects; nothing is asked on this architecture.
+/// No features: detection is for x86-64 only.
 #[cfg(not(target_arch = "x86_64"))]
 pub(crate) fn detected() -> Vec<String> {
     Vec::new()

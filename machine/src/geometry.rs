@@ -1,12 +1,12 @@
-//! `32K,8,64`: size, ways and line of a cache as people write them.
+//! Reads a cache's size, ways and line length, as in `32K,8,64`.
 //!
-//! Cachegrind's order, with units and with `full` for the ways. Every text either gives a geometry
-//! that is a whole number of sets or an error; nothing is rounded. **Leaves out** what a cache does
-//! with stores: an override keeps that of the level it replaces.
+//! The order is Cachegrind's; sizes may have units, and `full` means fully associative. A text
+//! describes a whole number of sets or is an error; nothing is rounded. **Leaves out** what a cache
+//! does with stores: an override keeps the setting of the level that it replaces.
 
 use std::str::FromStr;
 
-/// Size, ways and line of a cache, already checked against each other.
+/// Size, ways and line length of a cache, checked to be consistent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Geometry {
     /// Capacity.
@@ -17,17 +17,17 @@ pub struct Geometry {
     pub line_bytes: u32,
 }
 
-/// Smallest and largest line that makes sense.
+/// The shortest and the longest line that is accepted.
 pub(crate) const LINE_BYTES: std::ops::RangeInclusive<u32> = 4..=1 << 20;
 
 /// Largest cache that can be described: 1 TiB.
 pub(crate) const SIZE_BYTES_MAX: u64 = 1 << 40;
 
 impl Geometry {
-    /// Checks that the three agree.
+    /// Checks that size, ways and line length are consistent.
     ///
     /// # Errors
-    /// A sentence that names the value, where a number is out of range or the size is no whole
+    /// A sentence that names the value, if a number is out of range or the size is not a whole
     /// number of sets.
     pub fn new(size_bytes: u64, ways: u32, line_bytes: u32) -> Result<Geometry, String> {
         if !line_bytes.is_power_of_two() || !LINE_BYTES.contains(&line_bytes) {
@@ -68,7 +68,7 @@ impl FromStr for Geometry {
     }
 }
 
-/// `8`, or `full` for as many ways as there are lines.
+/// Reads a number of ways: `8`, or `full` for as many ways as there are lines.
 pub(crate) fn ways_of(text: &str, size_bytes: u64, line_bytes: u32) -> Result<u32, String> {
     if !text.eq_ignore_ascii_case("full") {
         return text.parse().map_err(|_| format!("\"{text}\" is not a number of ways"));
@@ -77,7 +77,8 @@ pub(crate) fn ways_of(text: &str, size_bytes: u64, line_bytes: u32) -> Result<u3
     u32::try_from(lines).map_err(|_| format!("{lines} lines are too many for one set"))
 }
 
-/// `64`, `32K`, `8M`, `1G`; also `KiB`, `KB` and kin, all powers of 1024.
+/// Reads a size in bytes: `64`, `32K`, `8M`, `1G`; `KiB` and `KB` are accepted too. All units are
+/// powers of 1024.
 pub(crate) fn bytes(text: &str) -> Result<u64, String> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, unit) = text.split_at(digits);

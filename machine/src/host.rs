@@ -1,10 +1,10 @@
-//! The machine this runs on.
+//! The description of the machine that this program runs on.
 //!
-//! Caches come from sysfs, which the kernel fills from CPUID after correcting known mistakes, else
-//! from CPUID itself; TLBs only CPUID knows. Virtual machines often hide leaf 0x18, and nobody
-//! reports penalties: then a default of the core's family stands in, and the value's origin says
-//! so; so it does where what is reported cannot be (`plausible.rs`). Every part is read from a
-//! [`Tree`] and from [`Leaves`], so that tests bring recorded ones.
+//! Caches come from sysfs, which the kernel fills from CPUID after correcting known mistakes;
+//! without sysfs they come from CPUID. TLBs come from CPUID. Virtual machines often hide CPUID leaf
+//! 0x18, and no machine reports penalties: then a default of the core's family is used, and the
+//! value's origin says so. The same happens if a reported value is impossible (`plausible.rs`). All
+//! parts are read from a [`Tree`] and from [`Leaves`], so that tests can use recorded ones.
 //!
 //! **Leaves out** measuring: nothing here is timed.
 
@@ -20,8 +20,8 @@ pub(crate) use tree::{cpus as tree_cpus, Tree};
 use crate::{feature, Cache, FieldSource, Machine, Origin};
 
 impl Machine {
-    /// The machine this runs on. Never fails: what is not reported is assumed, and
-    /// [`Machine::source_of`] says so.
+    /// Describes the machine that this program runs on. Never fails: values that the machine does
+    /// not report are assumed, and [`Machine::source_of`] says so.
     pub fn host() -> Machine {
         read(&Tree::root(), &Leaves::of_this_cpu())
     }
@@ -101,7 +101,7 @@ impl Machine {
         }
     }
 
-    /// A report that contradicts itself is not worth more than an assumption.
+    /// Replaces all caches and TLBs by the family's defaults if the reported ones are inconsistent.
     fn repair(&mut self, core: &assumed::Core) {
         let Err(error) = self.check() else { return };
         let note = format!("what the system reports does not fit together ({error}); {}", core.note());

@@ -13,9 +13,9 @@
 //! # Ok::<(), lightfoot_machine::Error>(())
 //! ```
 //!
-//! A [`Machine`] is a value that is passed, never a global, so that a paper's machine is as easy to
-//! ask for as this one. Every way in checks it: a machine that a constructor returned has caches of
-//! whole sets, lines that do not shrink outwards and page sizes that are powers of two; a machine
+//! A [`Machine`] is a value that is passed, never a global, so that questions about a paper's
+//! machine are as easy as those about this one. Every constructor checks it: the caches have whole
+//! sets, lines do not become shorter outwards, and page sizes are powers of two. A machine that is
 //! built by hand is checked by [`Machine::check`].
 //!
 //! | you have | you want | call | needs feature `toml` |
@@ -101,16 +101,16 @@
 //!
 //! # Origins and abilities
 //!
-//! A field's origin is part of the value ([`Machine::source_of`]): what the host reported and what
-//! had to be assumed is never mixed up. [`abilities`] says what the host can measure, as far as
-//! files and CPUID tell.
+//! The origin of a field is part of the machine ([`Machine::source_of`]), so values that the host
+//! reported are distinguished from assumed ones. [`abilities`] lists what the host can measure, as
+//! far as files and CPUID say.
 //!
 //! # Features, and what it leaves out
 //!
-//! `toml`, on by default: descriptions, presets, and every type serialisable by serde. Without it
-//! the crate has no dependencies. **Leaves out** timing beyond declared penalties; what the words
-//! for replacement, inclusion and prefetching mean is the simulator's. No `unsafe` code. `host()`
-//! reads Linux on x86-64 best; elsewhere more is assumed.
+//! `toml`, on by default: descriptions, presets, and serde for every type. Without it the crate has
+//! no dependencies. **Leaves out** timing beyond declared penalties, and the meaning of the words
+//! for replacement, inclusion and prefetching, which the simulator defines. No `unsafe` code.
+//! `host()` is most complete on Linux on x86-64; elsewhere more values are assumed.
 
 #![forbid(unsafe_code)]
 

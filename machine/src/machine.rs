@@ -1,27 +1,27 @@
 //! The machine as a value, and the questions that consumers ask it.
 //!
-//! Fields are public because a machine is data; a machine built by hand goes
-//! through [`Machine::check`] before it is passed on.
+//! Fields are public because a machine is data. A machine that is built by hand should be checked
+//! by [`Machine::check`].
 
 use crate::{Cache, FieldSource, Tlb, TlbKind};
 #[cfg(feature = "toml")]
 use serde::Serialize;
 
-/// What events cost, declared and not measured:
+/// The declared costs of events, for estimates:
 /// ```text
 /// cycles = instructions * base_cycles_per_instruction
 ///        + Σ misses * penalty_cycles
 ///        + mispredictions * branch_miss_cycles
 /// ```
 ///
-/// Penalties of misses stand with each [`Cache`] and [`Tlb`]; a miss adds its own level's penalty
-/// on top of those of the levels before.
+/// The penalty of a miss is a field of its [`Cache`] or [`Tlb`]; it is added to the penalties of
+/// the inner levels.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[cfg_attr(feature = "toml", derive(Serialize))]
 pub struct CycleModel {
-    /// Cycles of an instruction that hits everywhere.
+    /// Cycles of an instruction whose references all hit the first level.
     pub base_cycles_per_instruction: f64,
-    /// Cycles that a mispredicted branch adds; `None` where nobody declares them.
+    /// Cycles that a mispredicted branch adds; `None` if the cost is unknown.
     #[cfg_attr(feature = "toml", serde(skip_serializing_if = "Option::is_none"))]
     pub branch_miss_cycles: Option<u32>,
 }
@@ -32,9 +32,9 @@ pub struct CycleModel {
 pub struct Machine {
     /// Short name, `host` for this machine.
     pub name: String,
-    /// One sentence.
+    /// A description of one sentence.
     pub description: String,
-    /// Nominal clock, where known.
+    /// Nominal clock frequency; `None` if unknown.
     #[cfg_attr(feature = "toml", serde(skip_serializing_if = "Option::is_none"))]
     pub frequency_mhz: Option<u32>,
     /// Logical CPUs of a core.
@@ -43,10 +43,10 @@ pub struct Machine {
     pub page_bytes: Vec<u64>,
     /// Instruction sets, a sorted subset of [`crate::FEATURES`].
     pub features: Vec<String>,
-    /// What events cost, where somebody declares it.
+    /// Declared costs of events; `None` if there are none.
     #[cfg_attr(feature = "toml", serde(skip_serializing_if = "Option::is_none"))]
     pub cycle: Option<CycleModel>,
-    /// Caches, by level, data before instructions.
+    /// Caches, sorted by level; at one level data before instructions.
     #[cfg_attr(feature = "toml", serde(rename = "cache"))]
     pub caches: Vec<Cache>,
     /// TLBs, by level.
@@ -58,17 +58,17 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// The innermost-to-outermost path of a load: data and unified caches by level.
+    /// The caches that a load looks up, from the innermost to the outermost.
     pub fn data_path(&self) -> impl Iterator<Item = &Cache> {
         self.caches.iter().filter(|cache| cache.holds_data())
     }
 
-    /// The cache that loads and stores ask at `level` (1 is innermost).
+    /// The cache that loads and stores look up at `level` (1 is innermost).
     pub fn data_cache(&self, level: u8) -> Option<&Cache> {
         self.data_path().find(|cache| cache.level == level)
     }
 
-    /// The cache that instruction fetches ask first.
+    /// The cache that instruction fetches look up first.
     pub fn instruction_cache(&self) -> Option<&Cache> {
         self.caches.iter().find(|cache| cache.level == 1 && cache.holds_instructions())
     }
@@ -78,17 +78,17 @@ impl Machine {
         self.data_path().max_by_key(|cache| cache.level)
     }
 
-    /// The TLB that loads and stores ask at `level` for pages of the base size.
+    /// The TLB that loads and stores look up at `level` for pages of the base size.
     pub fn data_tlb(&self, level: u8) -> Option<&Tlb> {
         self.tlb(level, TlbKind::Data, self.base_page_bytes())
     }
 
-    /// The TLB that instruction fetches ask at `level` for pages of the base size.
+    /// The TLB that instruction fetches look up at `level` for pages of the base size.
     pub fn instruction_tlb(&self, level: u8) -> Option<&Tlb> {
         self.tlb(level, TlbKind::Instruction, self.base_page_bytes())
     }
 
-    /// The TLB at `level` for pages of `page_bytes`: one of this kind, else a unified one.
+    /// The TLB at `level` for pages of `page_bytes`: one of kind `kind`, else a unified one.
     pub fn tlb(&self, level: u8, kind: TlbKind, page_bytes: u64) -> Option<&Tlb> {
         let fits = |tlb: &&Tlb| tlb.level == level && tlb.translates(page_bytes);
         let of = |kind| self.tlbs.iter().filter(fits).find(|tlb| tlb.kind == kind);
@@ -100,7 +100,7 @@ impl Machine {
         self.page_bytes.first().copied().unwrap_or(4096)
     }
 
-    /// Whether an instruction set is there, by its name in [`crate::FEATURES`].
+    /// Whether the machine has an instruction set, by its name in [`crate::FEATURES`].
     pub fn has(&self, feature: &str) -> bool {
         self.features.iter().any(|name| name == feature)
     }
@@ -110,8 +110,8 @@ impl Machine {
         cache.shared_by_cpus <= self.threads_per_core
     }
 
-    /// How a field is known: `source_of("cache.L1D.ways")`. The longest matching entry wins, the
-    /// later among equals.
+    /// The origin of a field, for example `source_of("cache.L1D.ways")`. The longest matching entry
+    /// wins, and among equals the last one.
     pub fn source_of(&self, field: &str) -> Option<&FieldSource> {
         self.sources.iter().filter(|source| source.covers(field)).max_by_key(|source| source.field.len())
     }

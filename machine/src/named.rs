@@ -1,4 +1,4 @@
-//! Machines by name and from files: every way in that reads a description.
+//! Finds machines by name, and reads and writes descriptions.
 
 use crate::preset::PRESETS;
 use crate::{read, Error, Machine};
@@ -6,10 +6,10 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 impl Machine {
-    /// What `--machine` accepts: `host`, the name of a preset, or the path of a TOML file.
+    /// The machine that option `--machine` names: `host`, a preset, or the path of a TOML file.
     ///
     /// # Errors
-    /// When it is none of these, or the file is wrong.
+    /// If `name` is none of these, or the file does not describe a machine.
     pub fn named(name: &OsStr) -> Result<Machine, Error> {
         if name == "host" {
             return Ok(Machine::host());
@@ -31,7 +31,7 @@ impl Machine {
         Machine::from_toml(&std::fs::read_to_string(path).map_err(unreadable)?, path)
     }
 
-    /// Reads a description; `path` only serves error messages. The files in `machine/machines` are
+    /// Reads a description; `path` is for error messages only. The files in `machine/machines` are
     /// commented examples.
     ///
     /// # Errors
@@ -51,7 +51,7 @@ impl Machine {
     /// A preset by name.
     ///
     /// # Errors
-    /// When there is none; the message lists them.
+    /// If there is no such preset; the message lists all presets.
     pub fn preset(name: &str) -> Result<Machine, Error> {
         let preset = PRESETS.iter().find(|preset| preset.name == name);
         preset.map(|preset| preset.machine()).ok_or_else(|| unknown(name))

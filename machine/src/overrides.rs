@@ -1,14 +1,14 @@
-//! One level of a machine, changed: what `--l1d 48K,12,64,plru` says.
+//! Changes one level of a machine, for options such as `--l1d 48K,12,64,plru`.
 
 use crate::{
     Behaviour, Cache, CacheKind, Error, FieldSource, Geometry, Machine, Origin, StoreMiss, WritePolicy,
 };
 
 impl Machine {
-    /// This machine with one cache replaced or, by `none`, removed. `level` is `l1d`, `l1i`, `l2`
-    /// or `l3`; `text` is `SIZE,WAYS,LINE` and any words of [`Behaviour`]: `32K,8,64,plru`. A level
-    /// that is replaced keeps its stores, penalty, sharing and what no word changes; a new level
-    /// allocates and writes back.
+    /// Replaces one cache of the machine, or removes it if `text` is `none`. `level` is `l1d`,
+    /// `l1i`, `l2` or `l3`; `text` is `SIZE,WAYS,LINE` and any words of [`Behaviour`]:
+    /// `32K,8,64,plru`. A level that is replaced keeps its write policies, penalty, sharing, and
+    /// the behaviour that no word changes; a new level is write-allocate and write-back.
     ///
     /// # Errors
     /// When level or text cannot be read, or the hierarchy no longer fits together.
@@ -39,7 +39,7 @@ impl Machine {
         Ok(self)
     }
 
-    /// Enters an empty cache in its place and says where.
+    /// Inserts an empty cache in order and returns its index.
     fn insert(&mut self, level: u8, kind: CacheKind) -> usize {
         let shared_by_cpus = self.threads_per_core;
         let (store_miss, write) = (StoreMiss::Allocate, WritePolicy::Back);
@@ -74,7 +74,7 @@ impl Machine {
     }
 }
 
-/// `SIZE,WAYS,LINE` and the words behind it.
+/// Splits a text into `SIZE,WAYS,LINE` and the words behind it.
 fn split(text: &str) -> (&str, Vec<&str>) {
     let third = text.match_indices(',').nth(2).map_or(text.len(), |(place, _)| place);
     let words = text[third..].split(',').skip(1).map(str::trim);

@@ -1,24 +1,24 @@
-//! Machines by name.
+//! Presets: machines that ship with the crate.
 //!
-//! Each is a commented TOML file under `machine/machines`, compiled in, so that the presets double
-//! as examples of the format. Adding one is a file and a line here.
+//! Each preset is a commented TOML file under `machine/machines`, compiled into the crate, so that
+//! presets are also examples of the format. A new preset needs a file and an entry of [`PRESETS`].
 
 use crate::{read, Machine};
 use std::path::Path;
 
-/// A machine that comes with the crate.
+/// A machine that ships with the crate.
 #[derive(Clone, Copy, Debug)]
 pub struct Preset {
-    /// What `--machine` accepts.
+    /// Its name, for option `--machine`.
     pub name: &'static str,
-    /// One sentence, word for word that of the file.
+    /// The `description` of the file.
     pub description: &'static str,
     /// The file's text.
     pub toml: &'static str,
 }
 
 impl Preset {
-    /// The machine.
+    /// Reads the machine from the file's text.
     ///
     /// # Panics
     /// Never: a test reads every preset.

@@ -1,9 +1,9 @@
-//! From TOML to a machine.
+//! Reads a machine from TOML.
 //!
-//! The tables are walked by hand instead of derived, because a derived reader loses the line of a
-//! value that is well-formed but wrong. Every field that is read leaves its line behind, so that
-//! the final check can name the line too. Unknown fields are errors: a misspelt `store_mis` would
-//! otherwise silently simulate another machine.
+//! The reader is written by hand, because a derived one loses the line of a value that is
+//! well-formed but wrong. The line of every field that is read is remembered, so that the final
+//! check can name the line too. Unknown fields are errors: a misspelt `store_mis` would otherwise
+//! silently simulate another machine.
 
 mod section;
 
@@ -54,7 +54,7 @@ fn read(text: &str, lines: &mut Lines) -> Result<Machine, Error> {
     for section in top.tables("source")? {
         machine.sources.push(source(section)?);
     }
-    // What nobody asked for is a misspelt field.
+    // A field that was not read is misspelt.
     top.finish(lines, "")?;
     machine.features.sort();
     machine.sort_caches();

@@ -1,24 +1,24 @@
-//! Where a field's value comes from.
+//! The origins of a machine's values.
 //!
-//! One list per machine, keyed by a path such as `cache.L1D.penalty_cycles`; the longest entry that
-//! is a prefix of the asked path answers. A list and not a wrapper around every field, because
-//! consumers compute with the values and only reports show the origin.
+//! A machine has one list of origins. Its keys are paths such as `cache.L1D.penalty_cycles`; the
+//! longest key that is a prefix of a field's path applies. It is a list, and not a wrapper around
+//! every field, because computations need the values and only reports show the origins.
 
 #[cfg(feature = "toml")]
 use serde::Serialize;
 
-/// How a value is known.
+/// How the value of a field became known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "toml", derive(Serialize))]
 #[cfg_attr(feature = "toml", serde(rename_all = "lowercase"))]
 pub enum Origin {
-    /// Timed on the machine.
+    /// It was timed on the machine.
     Measured,
-    /// Said by the machine itself: sysfs, procfs or CPUID.
+    /// The machine reported it by sysfs, procfs or CPUID.
     Reported,
-    /// Written down by somebody: a file, a preset, an option of the command line.
+    /// A file, a preset or an option of the command line declares it.
     Declared,
-    /// A default for lack of anything better.
+    /// It is a default, because the machine reports nothing.
     Assumed,
 }
 
@@ -40,9 +40,9 @@ pub struct FieldSource {
     /// Path: `features`, `cache.L1D`, `cache.L1D.penalty_cycles`, `tlb.L2 TLB`, `cycle`. Whole
     /// segments count.
     pub field: String,
-    /// How it is known.
+    /// How the value became known.
     pub origin: Origin,
-    /// From where, or why it had to be assumed.
+    /// The exact source, or the reason for an assumption.
     pub note: String,
 }
 
@@ -51,7 +51,7 @@ impl FieldSource {
         FieldSource { field: field.into(), origin, note: note.into() }
     }
 
-    /// Whether this entry speaks about `path`.
+    /// Whether the entry applies to the field `path`.
     pub(crate) fn covers(&self, path: &str) -> bool {
         path.strip_prefix(self.field.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
     }

@@ -161,13 +161,13 @@ impl<T: Element> BlockedMatrix<T> {
         self.kernel
     }
 
-    /// Everything that is stored, padding included, in storage order.
+    /// All stored elements, including padding, in storage order.
     #[inline]
     pub fn storage(&self) -> &[T] {
         &self.storage
     }
 
-    /// Everything that is stored, for writing; [`Layout::offset`] says what lies where.
+    /// All stored elements, for writing; [`Layout::offset`] gives the place of each.
     #[inline]
     pub fn storage_mut(&mut self) -> &mut [T] {
         &mut self.storage

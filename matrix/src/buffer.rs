@@ -1,4 +1,4 @@
-//! Memory for panels: aligned to a cache line, zeroed, and taken back for the next call.
+//! Memory for panels, aligned to a cache line, and a pool of scratch buffers.
 //!
 //! Scratch memory comes from a small pool: a fresh allocation of a few megabytes costs a page fault
 //! per 4 KB, about 5 % of a multiplication with N = 1024. The pool keeps at most [`POOL_BUFFERS`]
@@ -12,10 +12,10 @@ use std::sync::Mutex;
 
 /// Alignment of every buffer: a cache line, and the widest vector register.
 const ALIGN: usize = 64;
-/// Buffers that the pool keeps at most.
+/// The most buffers that the pool keeps.
 const POOL_BUFFERS: usize = 16;
 
-/// Bytes owned by nobody in particular, aligned.
+/// An aligned allocation without a type.
 struct Bytes {
     start: NonNull<u8>,
     len: usize,
@@ -51,7 +51,7 @@ impl Drop for Bytes {
     }
 }
 
-/// Something aligned like a buffer, to dangle from.
+/// A type with a buffer's alignment, for the dangling pointer of an empty buffer.
 #[repr(align(64))]
 struct Line;
 
@@ -68,7 +68,7 @@ impl<T: Element> Buffer<T> {
         Ok(Buffer { bytes: Bytes::zeroed(byte_len::<T>(len)?), len, element: std::marker::PhantomData })
     }
 
-    /// `len` elements with any content, from the pool where it has a buffer large enough.
+    /// `len` elements with any contents, from the pool if it has a buffer that is large enough.
     pub(crate) fn scratch(len: usize) -> Result<Scratch<T>, Error> {
         let wanted = byte_len::<T>(len)?;
         let mut pool = POOL.lock().unwrap_or_else(|broken| broken.into_inner());

@@ -25,8 +25,8 @@ pub trait Real: Element<Real = Self> + PartialOrd {
     fn kernel(kernel: &'static Kernel) -> &'static RealKernel<Self>;
 }
 
-/// What a matrix may hold: `f32`, `f64`, `Complex<f32>`, `Complex<f64>`. All-zero bytes are a valid
-/// element.
+/// An element type of matrices: `f32`, `f64`, `Complex<f32>`, `Complex<f64>`. All-zero bytes are a
+/// valid element.
 pub trait Element:
     sealed::Sealed
     + Copy
@@ -47,7 +47,7 @@ pub trait Element:
     const ZERO: Self;
     /// One.
     const ONE: Self;
-    /// Name as the command prints it.
+    /// The name that the command prints.
     const NAME: &'static str;
     /// The real part.
     fn re(self) -> Self::Real;

@@ -1,4 +1,4 @@
-//! What can be wrong with a request; every message names the values that do not fit.
+//! Errors of requests; every message names the values that do not fit.
 
 use std::fmt;
 
@@ -42,7 +42,7 @@ pub enum Error {
         field: &'static str,
         /// The value that was given.
         value: usize,
-        /// What would be accepted.
+        /// The values that are accepted.
         expected: &'static str,
     },
     /// Operands were stored for different kernels.
@@ -52,7 +52,7 @@ pub enum Error {
         /// Panel height of the other.
         right: usize,
     },
-    /// The machine description lacks something that is needed.
+    /// The machine description lacks a field that is needed.
     Machine {
         /// The field.
         field: &'static str,

@@ -1,4 +1,4 @@
-//! Where an element of a blocked matrix lies.
+//! The place of each element of a blocked matrix.
 //!
 //! ```text
 //!            strip 0        strip 1     (width T, the last one narrower)
@@ -104,7 +104,7 @@ impl Layout {
         (self.cols - strip * self.tile).next_multiple_of(COLUMN_UNIT).min(self.tile)
     }
 
-    /// From one panel of strip `strip` to the next.
+    /// Distance in elements from one panel of strip `strip` to the next.
     #[inline]
     pub fn panel_stride(&self, strip: usize) -> usize {
         self.panel * self.strip_width(strip)
@@ -120,7 +120,8 @@ impl Layout {
         }
     }
 
-    /// Where element (`row`, `col`) lies; meaningful for `row` < rows (padded) and `col` < columns.
+    /// Index in the storage of element (`row`, `col`); meaningful for `row` < rows (padded) and
+    /// `col` < columns.
     #[inline]
     pub fn offset(&self, row: usize, col: usize) -> usize {
         let (strip, in_strip) = self.strip_of(col);

@@ -1,5 +1,5 @@
-//! The second model, for current machines: what overlaps, what does not, and at which rate data
-//! arrive.
+//! The second model, for current machines: predicts cycles by the rates at which data arrive and by
+//! what overlaps.
 //!
 //! **What.** Predicted cycles of a multiplication with tile T, for three kinds of work: the
 //! register-tile kernel on blocked operands, plain loops on row-major arrays, and the paper's
@@ -21,7 +21,7 @@ use crate::tile_sizes::{Problem, Tiling};
 use crate::Error;
 use machine::Machine;
 
-/// What is done with the tiles.
+/// The kind of computation on tiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
     /// Register-tile kernels on blocked operands.
@@ -32,7 +32,7 @@ pub enum Work {
     MaskedLoops,
 }
 
-/// Capacities from the description, rates declared here.
+/// The capacities of a machine, from its description, and its rates, which are declared here.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rates {
     /// Bytes of the first-level data cache.
@@ -51,7 +51,7 @@ pub struct Rates {
     pub far_rate: f64,
     /// Bytes of the vectors that plain loops are compiled to: 16 unless the build asks for more.
     pub loop_vector_bytes: f64,
-    /// Cycles that a register tile costs beside its multiplications.
+    /// Cycles that a register tile costs in addition to its multiplications.
     pub tile_start: f64,
     /// Cycles that an innermost loop costs beside its iterations.
     pub loop_start: f64,
@@ -101,13 +101,13 @@ pub struct Cycles {
     pub l2: f64,
     /// Bytes from beyond.
     pub far: f64,
-    /// What does not overlap: starts of register tiles or innermost loops; in plain loops also what
-    /// L1 misses and pages cost.
+    /// Cycles that do not overlap: starts of register tiles or innermost loops; in plain loops also
+    /// L1 misses and page walks.
     pub serial: f64,
 }
 
 impl Cycles {
-    /// The longest stream plus what does not overlap.
+    /// The longest stream plus the cycles that do not overlap.
     pub fn total(&self) -> f64 {
         self.arithmetic.max(self.l1).max(self.l2).max(self.far) + self.serial
     }
@@ -119,7 +119,7 @@ fn register_tile(rates: &Rates) -> (f64, f64) {
     (3.0 * rates.vector_bytes, if rates.vector_bytes >= 64.0 { 8.0 } else { 4.0 })
 }
 
-/// The blocks that go with tile T.
+/// The block sizes for tile T.
 pub fn blocks(rates: &Rates, problem: Problem, work: Work, tile: usize) -> Tiling {
     if work != Work::Kernel {
         return Tiling { tile, rows: tile, cols: tile };

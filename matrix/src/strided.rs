@@ -1,12 +1,12 @@
 //! Plain arrays: any shape, any strides, also negative ones, checked once when the view is made.
 //!
-//! A view keeps a pointer rather than a slice: what lies in the gaps between its entries may belong
-//! to somebody else (columns of a larger array, say), and is never touched.
+//! A view has a pointer and not a slice: the memory between its entries may belong to another owner
+//! (for example to other columns of a larger array), and is never touched.
 
 use crate::Error;
 use std::marker::PhantomData;
 
-/// Where the entries of a plain array lie, relative to the start of a slice.
+/// The places of a plain array's entries, relative to the start of a slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Shape {
     rows: usize,
@@ -36,7 +36,8 @@ impl Shape {
         Ok(self)
     }
 
-    /// Whether no two entries share a place: the finer stride stays within one step of the coarser.
+    /// Whether all entries have different places: the finer stride stays within one step of the
+    /// coarser.
     fn is_injective(&self) -> bool {
         if self.rows == 0 || self.cols == 0 {
             return true;
@@ -130,7 +131,7 @@ impl<'a, T> Strided<'a, T> {
         (self.data.wrapping_add(self.shape.origin), self.shape.row_stride, self.shape.col_stride)
     }
 
-    /// A view of memory that somebody else owns.
+    /// A view of memory of another owner.
     ///
     /// # Safety
     /// Every entry, `start.offset(i·row_stride + j·col_stride)`, is readable and unchanged during
@@ -172,7 +173,7 @@ impl<'a, T> StridedMut<'a, T> {
         (self.data.wrapping_add(origin), row_stride, col_stride)
     }
 
-    /// A view of memory that somebody else owns.
+    /// A view of memory of another owner.
     ///
     /// # Safety
     /// Every entry, `start.offset(i·row_stride + j·col_stride)`, is ours alone during `'a`; no two

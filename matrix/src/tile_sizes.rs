@@ -1,7 +1,7 @@
-//! Tile sizes, what they are for, and the library's own default.
+//! Tile sizes, the problems for which they are chosen, and the library's default.
 //!
-//! The default is the second model's answer for a server core of today ([`crate::rate`]), as
-//! constants, so that a multiplication of 1 µs need not ask.
+//! The default is the second model's choice for a current server core ([`crate::rate`]), as
+//! constants, so that a multiplication of 1 µs needs no model.
 
 use crate::Element;
 
@@ -19,7 +19,7 @@ pub struct Tiling {
 /// Tile sizes that are tried: 8 to 512 by powers of two and one and a half times as much.
 pub const GRID: &[usize] = &[8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512];
 
-/// What a plan is for.
+/// A problem for which tile sizes are planned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// Rows of C.
@@ -49,9 +49,9 @@ impl Tiling {
         Tiling { tile, rows: 4096, cols: 192 }
     }
 
-    /// Rounded up to what panels of `panel` rows and the widest column group ask for.
+    /// Rounds the sizes up to whole panels of `panel` rows and to the widest column group.
     pub(crate) fn fitted(self, panel: usize) -> Tiling {
-        // Powers of two: a division would be felt where a whole product takes 50 ns.
+        // All are powers of two: a division would be noticeable when a whole product takes 50 ns.
         let unit = panel.max(crate::layout::COLUMN_UNIT) - 1;
         let up = |size: usize| size.clamp(1, usize::MAX / 2).saturating_add(unit) & !unit;
         Tiling { tile: up(self.tile), rows: up(self.rows), cols: up(self.cols) }

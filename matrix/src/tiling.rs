@@ -1,4 +1,4 @@
-//! The plan: tile sizes, from the paper's model or from one for current machines.
+//! Plans tile sizes by the paper's model or by one for current machines.
 //!
 //! **Given** a machine, a shape and an element size, **plan** a [`Tiling`]; the library's own
 //! default is the second model's answer for a server core of today, as constants, so that a

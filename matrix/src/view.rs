@@ -1,14 +1,14 @@
 //! Views: whole matrices, tiles and ranges of tiles, without copying.
 //!
-//! A view starts at a tile and may end anywhere inside one. It is what a multiplication takes, so a
-//! caller may multiply parts of blocked matrices in place.
+//! A view starts at a tile and may end anywhere inside one. Multiplications take views, so parts of
+//! blocked matrices can be multiplied in place.
 
 use crate::kernel::Kernel;
 use crate::layout::Layout;
 use crate::{BlockedMatrix, Element, Error};
 use std::ops::Range;
 
-/// Which rows and columns of the matrix a view shows.
+/// The rows and columns of the matrix that a view covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Part {
     pub(crate) layout: Layout,

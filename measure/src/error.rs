@@ -1,7 +1,7 @@
-//! What can go wrong: events that do not exist or are not allowed, and trace files that are none.
+//! Errors: events that do not exist or are not allowed, and files that are not traces.
 //!
-//! Every message names the value and the remedy in one sentence. Statistics do not fail: where
-//! there is no answer they return `None` or a verdict that says so.
+//! Every message names the value and the remedy in one sentence. Statistics do not fail: if there
+//! is no answer they return `None` or a verdict that says so.
 
 use std::fmt;
 
@@ -152,7 +152,8 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Error::Io { error, .. } => Some(error),
+            // The message already holds the system's words; a printed chain would repeat them.
+            Error::Io { error, .. } => error.source(),
             _ => None,
         }
     }

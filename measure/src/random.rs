@@ -1,5 +1,5 @@
-//! A seeded generator: permutations and simulated budgets must repeat, on every machine and in
-//! every version of this crate.
+//! A seeded generator of random numbers. Permutations and simulated budgets must be the same on
+//! every machine and in every version of this crate.
 //!
 //! Source: SplitMix64, Steele, Lea and Flood 2014.
 

@@ -1,4 +1,4 @@
-//! Spearman's correlation: of ranks, so that only order matters.
+//! Spearman's correlation: the correlation of ranks, which depends on order only.
 //!
 //! `ρ = Σ dᵢeᵢ / √(Σ dᵢ² · Σ eᵢ²)` with `dᵢ = 2·rank(xᵢ) − (n + 1)`. Ties take average ranks, so
 //! `d` is a whole number and all three sums are exact; only the last division rounds. A constant
@@ -16,8 +16,8 @@ pub struct Ranks {
     norm: i128,
 }
 
-/// Products that are added in 64 bits before they are added in 128: with ranks below 2^27 their sum
-/// stays below 2^63.
+/// The number of products that are added in 64 bits before the sum is added in 128 bits: with ranks
+/// below 2^27 it stays below 2^63.
 const CHUNK: usize = 256;
 
 impl Ranks {
@@ -63,7 +63,7 @@ impl Ranks {
     }
 }
 
-/// An unsigned number in the order of the floating-point one.
+/// Maps a floating-point number to an unsigned one with the same order.
 fn key(x: f64) -> u64 {
     assert!(!x.is_nan(), "a missing number has no rank");
     let bits = (x + 0.0).to_bits();

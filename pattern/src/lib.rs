@@ -109,8 +109,8 @@
 //!
 //! # Platforms
 //!
-//! Kernels: machine code for AVX-512 and AVX2 on x86-64 Unix; interpreters for AVX-512, AVX2, SSE2,
-//! NEON and any machine; CUDA where its libraries are found when somebody asks. Source: R. D.
+//! Kernels: machine code for AVX-512, AVX2 and SSE2 on x86-64 Unix; interpreters for AVX-512, AVX2,
+//! SSE2, NEON and any machine; CUDA where its libraries are found when somebody asks. Source: R. D.
 //! Cameron and others, Bitwise data parallelism in regular expression matching, 2014.
 #![deny(unsafe_op_in_unsafe_fn)]
 

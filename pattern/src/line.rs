@@ -1,7 +1,7 @@
 //! Lines of a text: where they begin and end.
 //!
-//! A line runs up to and including its terminator byte; the last one may lack it. Pure and scalar
-//! but for `memchr`, and for the end of a long line, which is looked for as strings are.
+//! A line ends with its terminator byte; the last one may lack it. All functions are pure and
+//! scalar, except that `memchr` is used, and the substring search for the ends of long lines.
 
 use crate::literal::finder::Finder;
 use std::ops::{ControlFlow, Range};

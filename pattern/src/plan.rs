@@ -1,12 +1,13 @@
 //! Which engine a pattern gets.
 //!
-//! **Problem.** One question is asked of every text: which of its lines match. No way to answer it
-//! is the fastest for all patterns: a rare string is found at the speed of memory, bit streams cost
-//! the same whatever the text holds, an automaton needs no preparation.
+//! **Problem.** Every search asks which lines of a text match. No method is the fastest for all
+//! patterns: a rare string is found at the speed of memory, bit streams have the same cost for
+//! every text, an automaton needs no preparation.
 //!
-//! **Idea.** [`ENGINES`] lists the ways with two questions each: can it take the pattern (`build`),
-//! and is it likely to be faster than those behind it (`suits`). The first that says yes to both is
-//! chosen, so the order of the list is the order of preference.
+//! **Idea.** [`ENGINES`] lists the methods with two functions each: `build` says whether the method
+//! can take the pattern, `suits` whether it is likely to be faster than the methods behind it in
+//! the list. The first engine for which both are true is chosen, so the order of the list is the
+//! order of preference.
 //!
 //! | pattern | engine | because |
 //! |---|---|---|
@@ -17,8 +18,8 @@
 //! | anything else | `automaton` | a lazy automaton needs no more than a look at each byte |
 //! | asked for by name | `cuda` | a graphics card; what it fails at, the processor does |
 //!
-//! **What the text decides.** The plan is made before any text is seen, so three decisions are left
-//! to each text:
+//! **What the text decides.** The plan is made before any text is known, so three decisions are
+//! made for each text:
 //!
 //! ```text
 //! shorter than STREAM_BYTES ────────────────────────────▶ automaton, line after line
@@ -75,7 +76,7 @@ pub struct EngineKind {
     pub name: &'static str,
     /// What the engine does, in one sentence.
     pub about: &'static str,
-    /// The engine for a pattern, or `None` where it cannot take the pattern.
+    /// The engine for a pattern, or `None` if it cannot take the pattern.
     build: fn(&Hir, &Options) -> Option<Engine>,
     /// Whether it is likely to be faster than the engines behind it.
     suits: fn(&Hir) -> bool,
@@ -183,14 +184,14 @@ impl Plan {
     /// The first engine of the list that takes the pattern; `wanted` first of all, and then for
     /// every text.
     pub(crate) fn new(hir: &Hir, options: &Options, wanted: Option<&str>) -> Plan {
-        // The engine that was asked for by name comes first; where it cannot take the pattern, the
+        // The engine that was requested by name comes first; if it cannot take the pattern, the
         // others follow in order of preference.
         let preferred = ENGINES.iter().filter(|kind| Some(kind.name) == wanted);
         let usable = preferred.chain(ENGINES.iter().filter(|kind| (kind.suits)(hir)));
         let usable = usable.filter(|_| options.unit == Unit::Line);
         let chosen = usable.filter_map(|kind| Some((kind, (kind.build)(hir, options)?))).next();
         let terminator = options.terminator.byte();
-        // An engine that was asked for by name runs on every text: tests mean it so.
+        // An engine that was requested by name runs on every text, also on short ones, for tests.
         let small_bytes = if wanted.is_some() { 0 } else { STREAM_BYTES };
         match chosen {
             Some((kind, engine)) => {
@@ -273,7 +274,7 @@ impl Plan {
                 }
             }
             Engine::Streams(_) => self.count_streams(spans, text),
-            // Whatever goes wrong with a card, the processor gives the answer.
+            // If the card fails, the processor computes the answer.
             Engine::Cuda(program, _) => program
                 .count_lines_from_host(HostText::Pageable(text))
                 .unwrap_or_else(|_| self.count_streams(spans, text)),

@@ -9,8 +9,8 @@
 //! assert_eq!(lookup(&[1, 2, 3], 3), Some(2));
 //! ```
 //!
-//! In C and C++, with `include/lightfoot_region.h` of this crate (`examples/lookup.c` is a whole
-//! program):
+//! In C and C++, with `include/lightfoot_region.h` of this crate (`examples/two_regions.c` is a
+//! whole program):
 //!
 //! ```c
 //! #include "lightfoot_region.h"

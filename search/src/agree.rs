@@ -1,6 +1,7 @@
-//! The agreement tests where the families have their dummy members: `descending` among the layouts,
-//! `backwards` among the kernels. Neither is named here, and yet both are built, asked and held
-//! against the reference: a member takes its file and its entry, and the rest follows.
+//! Runs the agreement tests with the dummy members of both families: `descending` among the
+//! layouts, `backwards` among the kernels. Neither is named here, yet both are built, queried and
+//! compared with the reference: a new member needs its file and its entry in the table, and the
+//! rest follows.
 
 #[path = "../tests/agreement/mod.rs"]
 mod agreement;

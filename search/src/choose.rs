@@ -1,10 +1,10 @@
 //! The choice of a kernel: one layout's search on one instruction set, as two function pointers.
 //!
-//! [`Kernel::choose`] runs when an index is built or opened; no query ever asks again which layout
-//! or which instruction set it is for. This file stands above both families, so that neither knows
-//! the other's members.
+//! [`Kernel::choose`] runs when an index is built or opened; queries never check the layout or the
+//! instruction set again. This file is above both families, so that neither depends on the other's
+//! members.
 //!
-//! One of the few files with `unsafe`: the calls through the chosen pointers.
+//! This is one of the few files with `unsafe`, for the calls through the chosen pointers.
 
 use crate::kernel::{functions, Isa, Many, One};
 use crate::lane::Lane;
@@ -19,7 +19,7 @@ pub(crate) struct Kernel<L: Lane> {
     many: Many<L>,
 }
 
-/// Asks a layout for its functions on an instruction set.
+/// Gets the functions of a layout on an instruction set.
 struct Functions {
     isa: Isa,
 }
@@ -33,7 +33,7 @@ impl<L: Lane> Visitor<L> for Functions {
 }
 
 impl<L: Lane> Kernel<L> {
-    /// The functions for the layout of `shape` on `isa`, or `None` when this machine cannot run
+    /// Chooses the functions for the layout of `shape` on `isa`; `None` if this machine cannot run
     /// them.
     pub(crate) fn choose(shape: &Shape<L>, isa: Isa) -> Option<Kernel<L>> {
         if !isa.is_available() {

@@ -1,8 +1,8 @@
-//! How a key type is searched: exactly, through its lanes; or by a prefix whose ties are settled on
-//! the keys themselves.
+//! How keys of a type are searched: exactly, by their lanes; or by a prefix, with a comparison of
+//! the keys themselves for ties.
 //!
-//! Internal face of [`Key`](crate::Key): the index calls these, and each key type answers in one of
-//! the two ways.
+//! This is the internal interface behind [`Key`](crate::Key): the index calls it, and each key type
+//! implements it in one of the two ways.
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -13,12 +13,12 @@ use crate::line::{lanes, lanes_mut, lines_for};
 use crate::memory::{Draft, Memory};
 use crate::plan::{Core, Options};
 
-/// Queries converted at a time: small enough for the stack and the first cache, large enough that
-/// the pipeline stays full.
+/// Number of queries that are converted at a time: few enough for the stack and the first-level
+/// cache, many enough to keep the pipeline full.
 const CHUNK: usize = 1024;
 
-/// The searchable form of keys of one type. `core` holds lanes; `full` holds the keys where lanes
-/// are only prefixes.
+/// The searchable form of the keys of an index. `core` holds lanes; `full` holds the keys if lanes
+/// are only prefixes of them.
 #[derive(Clone, Debug)]
 pub(crate) struct Stored<L: Lane> {
     pub(crate) core: Core<L>,
@@ -26,11 +26,11 @@ pub(crate) struct Stored<L: Lane> {
     pub(crate) frame: Frame,
 }
 
-/// What the index needs of a key type.
+/// The operations that an index needs of a key type.
 pub(crate) trait Column: Copy {
     /// The lane type.
     type Lane: Lane;
-    /// Plans and builds; `keys` are checked to be sorted.
+    /// Plans a layout and builds it; checks that `keys` are sorted.
     fn build(keys: &[Self], options: &Options) -> Result<Stored<Self::Lane>, Error>;
     /// The number of keys less than `query`.
     fn rank(stored: &Stored<Self::Lane>, query: Self) -> usize;
@@ -42,7 +42,7 @@ pub(crate) trait Column: Copy {
     fn read(stored: &Stored<Self::Lane>, ranks: Range<usize>, out: &mut Vec<Self>);
     /// Lines of full keys that a file holds for `n` keys.
     fn full_lines(n: usize) -> usize;
-    /// True when the full keys are in order and those of the lanes; there may be none.
+    /// Whether the full keys are sorted and agree with the lanes; true if there are no full keys.
     fn agrees(stored: &Stored<Self::Lane>) -> bool;
     /// Sorts keys in the index's order.
     fn sort(keys: &mut [Self]);
@@ -104,7 +104,7 @@ define_exact_column!(u64, u64);
 define_exact_column!(i64, u64);
 define_exact_column!(f64, u64);
 
-/// Ranks of keys that have to become lanes first.
+/// The ranks of keys that must be converted to lanes first.
 pub(crate) fn ranks_converted<L: Lane, K: Copy>(
     core: &Core<L>,
     queries: &[K],
@@ -120,8 +120,8 @@ pub(crate) fn ranks_converted<L: Lane, K: Copy>(
     }
 }
 
-/// Settles a tie: `first` is the rank of the prefix, and `less(rank)` says whether the full key
-/// there is less than the query.
+/// Resolves a tie of prefixes: `first` is the rank of the prefix, and `less(rank)` returns whether
+/// the full key at that rank is less than the query.
 pub(crate) fn settle(core: &Core<u64>, prefix: u64, first: usize, less: impl Fn(usize) -> bool) -> usize {
     if first >= core.n || !less(first) {
         return first;

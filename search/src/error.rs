@@ -1,5 +1,4 @@
-//! What can go wrong: keys that are not sorted, and files that are not what they should be. Queries
-//! cannot fail.
+//! Errors: keys that are not sorted, and files that are no valid index. Queries cannot fail.
 
 use core::fmt;
 
@@ -14,14 +13,14 @@ pub enum Error {
         /// Zero-based position of the first key that is too small.
         position: usize,
     },
-    /// A layout that was asked for cannot hold these keys.
+    /// The requested layout cannot hold these keys.
     Refused {
         /// The layout's name.
         layout: &'static str,
         /// Why, as a clause.
         reason: &'static str,
     },
-    /// An instruction set that was asked for is not on this machine.
+    /// This machine lacks the requested instruction set.
     NoSuchIsa {
         /// The set's name.
         isa: &'static str,

@@ -10,14 +10,14 @@
 //! word  6..11  numbers of the shape
 //! ```
 //!
-//! Words are 64-bit little endian; halves of words 1 and 2 are 32-bit, the first one low. Opening
-//! reads the file into memory of our own, on huge pages where it is large, and goes through it once
-//! for the checksum; nothing is converted. A mapped file could be changed by other programs
-//! afterwards: a changed file would end a search in a panic, a shortened one in a signal. Every
-//! change of a single line changes the checksum (each step of it is a bijection of the line's
-//! words). Should a file be forged to match, its lines are still checked to be in the order that
-//! searches rely on: it is refused, or answers positions in `0..=n`. Fuzzing builds
-//! (`cfg(fuzzing)`) skip the checksums, so that a fuzzer reaches those checks.
+//! Words are 64-bit little endian; halves of words 1 and 2 are 32-bit, the lower one first. Opening
+//! reads the file into memory of the process, on huge pages if it is large, and computes its
+//! checksum; nothing is converted. Files are not mapped, because other programs could change a
+//! mapped file later: a changed file would end a search in a panic, a shortened one in a signal.
+//! Every change of a single line changes the checksum (each step of it is a bijection of the line's
+//! words). A file could be forged with a matching checksum; so its lines are also checked to be in
+//! the order on which searches rely, and it is refused or answers positions in `0..=n`. Fuzzing
+//! builds (`cfg(fuzzing)`) skip the checksums, so that a fuzzer reaches those checks.
 //!
 //! Leaves out: compression, partial reads, big-endian machines.
 
@@ -30,14 +30,14 @@ use crate::layout::{Layout, Shape};
 use crate::line::{lanes, Line, LINE_BYTES};
 use crate::memory::Memory;
 
-/// What every index file begins with.
+/// The first word of every index file.
 const MAGIC: u64 = u64::from_le_bytes(*b"LFINDEX\x1a");
 /// Lines of the header.
 pub(crate) const HEADER_LINES: usize = 3;
 /// Words of the header.
 const HEADER_WORDS: usize = HEADER_LINES * 8;
 
-/// What a file's header says.
+/// The contents of a file's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     pub(crate) kind: KeyType,
@@ -61,7 +61,7 @@ pub struct Inspection {
     pub n: usize,
     /// Bytes of the whole file.
     pub bytes: usize,
-    /// Checksum of the contents, which was found correct.
+    /// Checksum of the contents, which has been verified.
     pub checksum: u64,
 }
 
@@ -117,8 +117,8 @@ impl Header {
     /// Reads a header, and the checksum of what should follow it, from a file's first lines.
     fn describe(lines: &[Line], file_bytes: usize) -> Result<(Header, u64), Error> {
         let words: &[u64] = lanes(&lines[..lines.len().min(HEADER_LINES)]);
-        // From what says least to what says most: is it such a file, of which version, is its
-        // header whole, and is the file as long as that says.
+        // Check in this order: is it an index file, of which version, is its header complete, and
+        // is the file as long as the header says.
         if words.first() != Some(&MAGIC) {
             return Err(if cfg!(target_endian = "big") { Error::BigEndian } else { Error::Foreign });
         }
@@ -177,7 +177,7 @@ impl Header {
     }
 }
 
-/// An opened file: its header, the layout's lines and what stands behind them.
+/// An opened file: its header, the layout's lines, and the lines behind them.
 #[derive(Debug)]
 pub(crate) struct Opened {
     pub(crate) header: Header,
@@ -204,7 +204,7 @@ pub(crate) fn inspect(memory: &Memory, file_bytes: usize) -> Result<Inspection, 
     Ok(Inspection { kind: header.kind, layout: header.layout, n: header.n, bytes: file_bytes, checksum })
 }
 
-/// `bytes` copied to where they can be searched.
+/// Copies `bytes` to aligned memory, where they can be searched.
 pub(crate) fn copied(bytes: &[u8]) -> Memory {
     let mut lines = alloc::vec![Line::ZERO; bytes.len().div_ceil(LINE_BYTES)];
     crate::line::lanes_mut::<u8>(&mut lines)[..bytes.len()].copy_from_slice(bytes);
@@ -225,18 +225,18 @@ pub(crate) fn encode(header: &Header, core: &[Line], full: &[Line]) -> Vec<u8> {
 /// The facts of the index file at `path`: type, layout and size, its checksum verified.
 ///
 /// # Errors
-/// What reading the file says, or how the file is damaged.
+/// The system's error, or how the file is damaged.
 #[cfg(feature = "std")]
 pub fn inspect_file(path: impl AsRef<std::path::Path>) -> Result<Inspection, Error> {
     let (memory, bytes) = read(path.as_ref())?;
     inspect(&memory, bytes)
 }
 
-/// Reads the file at `path`, which is then nobody else's to change.
+/// Reads the file at `path` into memory that no other process can change.
 #[cfg(feature = "std")]
 pub(crate) fn read(path: &std::path::Path) -> Result<(Memory, usize), Error> {
     let mut options = std::fs::OpenOptions::new();
-    // Opening a pipe would wait for somebody who writes to it.
+    // Opening a pipe would wait for its writer.
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NONBLOCK);
     let file = options.read(true).open(path)?;
@@ -245,7 +245,7 @@ pub(crate) fn read(path: &std::path::Path) -> Result<(Memory, usize), Error> {
         return Err(std::io::Error::other("not a regular file, as index files are").into());
     }
     let bytes = usize::try_from(about.len()).map_err(std::io::Error::other)?;
-    // What is no index is not read whole.
+    // A file that is no index is not read as a whole.
     let mut head = [Line::ZERO; HEADER_LINES];
     let head = &mut head[..HEADER_LINES.min(bytes / LINE_BYTES)];
     std::io::Read::read_exact(&mut &file, crate::line::lanes_mut(head))?;
@@ -254,8 +254,8 @@ pub(crate) fn read(path: &std::path::Path) -> Result<(Memory, usize), Error> {
     Ok((memory, bytes))
 }
 
-/// Writes the file whole or not at all: beside `path`, then renamed over it. What is not a file (a
-/// device, a pipe) is written into and stays what it is.
+/// Writes the file as a whole or not at all: beside `path`, then renamed over it. A device or a
+/// pipe is written to directly.
 #[cfg(feature = "std")]
 pub(crate) fn save(
     path: &std::path::Path,
@@ -284,8 +284,8 @@ pub(crate) fn save(
     })
 }
 
-/// Creates a file beside `path`, under a name that nothing has: a link that somebody else put there
-/// is not followed.
+/// Creates a file beside `path` under an unused name; does not follow a link that another user has
+/// put there.
 #[cfg(feature = "std")]
 fn create_beside(path: &std::path::Path) -> std::io::Result<(std::fs::File, std::path::PathBuf)> {
     const NAMES: usize = 100;
@@ -313,8 +313,8 @@ struct RunningChecksum([u64; 8], u64);
 impl RunningChecksum {
     const START: RunningChecksum = RunningChecksum([1, 2, 3, 5, 7, 11, 13, 17], 0);
 
-    /// Takes lines in. Each word's step is a bijection, so two contents that differ in one line
-    /// never meet again in that word.
+    /// Adds lines. Each word's step is a bijection, so contents that differ in one line have
+    /// different checksums in that word from there on.
     fn take(mut self, lines: &[Line]) -> RunningChecksum {
         for line in lines {
             for (sum, word) in self.0.iter_mut().zip(line.u64s()) {

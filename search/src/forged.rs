@@ -1,5 +1,5 @@
-//! Forged files, a test: any word changed and all checksums made to match. An index that opens such
-//! a file answers within its bounds or refuses it; it never leaves its lines.
+//! Tests forged files, in which any word is changed and all checksums match. An index that opens
+//! such a file answers within its bounds or refuses it; it never reads outside of its lines.
 
 use alloc::string::String;
 use alloc::vec::Vec;

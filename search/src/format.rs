@@ -1,9 +1,9 @@
 //! What an index file says about its contents: the version of the format and the type of the keys.
 //!
-//! These are the words that errors, files and command lines share; reading and writing a file is
-//! `file`. Numbers that stand in files never change their meaning.
+//! Errors, files and command lines share these names; module `file` reads and writes files. Numbers
+//! in files never change their meaning.
 
-/// The format that this version writes, and the newest it reads.
+/// The version of the format that this crate writes, and the newest that it reads.
 pub const VERSION: u32 = 1;
 
 /// What a stored index holds, as written in a file's header.
@@ -52,17 +52,17 @@ impl KeyType {
         KEY_TYPES.iter().find(|(kind, _)| *kind == self).map_or("", |(_, name)| name)
     }
 
-    /// The type called `name`.
+    /// The type named `name`.
     pub fn from_name(name: &str) -> Option<KeyType> {
         KEY_TYPES.iter().find(|(_, known)| *known == name).map(|(kind, _)| *kind)
     }
 
-    /// The number that stands for the type in a file.
+    /// The type's number in files.
     pub(crate) fn code(self) -> u32 {
         self as u32 + 1
     }
 
-    /// The type that a file's number stands for.
+    /// The type with this number in files.
     pub(crate) fn from_code(code: u32) -> Option<KeyType> {
         KEY_TYPES.iter().map(|(kind, _)| *kind).find(|kind| kind.code() == code)
     }

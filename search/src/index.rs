@@ -1,4 +1,4 @@
-//! The index that people use: sorted keys, asked for ranks.
+//! The public index: finds the ranks of queries among sorted keys.
 //!
 //! A rank is a position in the sorted order, which is what a caller needs to find the value, row or
 //! offset that belongs to a key. Everything else (`contains`, `equal_range`, `range`) follows from
@@ -68,8 +68,8 @@ impl<K: Key> Index<K> {
     /// Builds from sorted keys with a layout, kernel or machine of the caller's choice.
     ///
     /// # Errors
-    /// [`Error::Unsorted`] with the first offending position; [`Error::Refused`] when the layout
-    /// asked for cannot hold the keys, [`Error::NoSuchIsa`] when this machine lacks the kernel.
+    /// [`Error::Unsorted`] with the first offending position; [`Error::Refused`] if the requested
+    /// layout cannot hold the keys, [`Error::NoSuchIsa`] if this machine lacks the kernel.
     pub fn build_with(sorted: &[K], options: &Options) -> Result<Index<K>, Error> {
         Ok(Index { stored: K::build(sorted, options)? })
     }
@@ -217,12 +217,12 @@ impl<K: Key> Index<K> {
         self.stored.core.explain()
     }
 
-    /// The layout that was planned.
+    /// The layout of the index.
     pub fn layout(&self) -> Layout {
         self.stored.core.shape.layout()
     }
 
-    /// Bytes that the index takes.
+    /// The size of the index in bytes.
     pub fn bytes(&self) -> usize {
         size_of_val(self.stored.core.memory.lines()) + size_of_val(self.stored.full.lines())
     }
@@ -244,11 +244,11 @@ impl<K: Key> Index<K> {
         file::encode(&self.header(), self.stored.core.memory.lines(), self.stored.full.lines())
     }
 
-    /// The index that `bytes`, the contents of a file, hold. Copies them to aligned memory;
-    /// [`Index::open`] does not.
+    /// Reads an index from the bytes of a file. Copies them to aligned memory; [`Index::open`] does
+    /// not.
     ///
     /// # Errors
-    /// How the bytes are foreign, newer, of another type, truncated or damaged.
+    /// The bytes are no index, of a newer format, of another type, truncated or damaged.
     pub fn from_bytes(bytes: &[u8]) -> Result<Index<K>, Error> {
         Self::from_memory(&file::copied(bytes), bytes.len())
     }
@@ -287,12 +287,12 @@ impl<K: Key> Index<K> {
         file::save(path.as_ref(), &self.header(), self.stored.core.memory.lines(), self.stored.full.lines())
     }
 
-    /// Reads the index file at `path`; its checksum and its order are verified, which takes some
-    /// nanoseconds per key. What becomes of the file afterwards does not matter to the index.
+    /// Reads the index file at `path` and verifies its checksum and its order, which takes some
+    /// nanoseconds per key. Later changes of the file do not affect the index.
     ///
     /// # Errors
-    /// What the system says, or how the file is foreign, newer, of another type, truncated or
-    /// damaged.
+    /// The system's error; or the file is no index, of a newer format, of another type, truncated
+    /// or damaged.
     #[cfg(feature = "std")]
     pub fn open(path: impl AsRef<std::path::Path>) -> Result<Index<K>, Error> {
         let (memory, bytes) = file::read(path.as_ref())?;

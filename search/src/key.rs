@@ -1,7 +1,7 @@
-//! Keys: the public face of the key types, each searched in the way that `column` gives it.
+//! The public trait of key types; `column` defines how each is searched.
 //!
 //! The trait is sealed, because an order that disagrees with the lanes would give wrong answers.
-//! Byte strings have no fixed size and an index of their own: see `strings`.
+//! Byte strings have no fixed size, so they have an index of their own: see `strings`.
 
 use core::cmp::Ordering;
 use core::fmt::Debug;
@@ -13,7 +13,7 @@ use crate::lane::Exact;
 /// A type of fixed-size keys: `u32 i32 u64 i64 f32 f64 u128`. Sealed.
 #[allow(private_bounds, reason = "sealed: its workings are the crate's own")]
 pub trait Key: Copy + Debug + Send + Sync + 'static + Column {
-    /// The type, as a file names it.
+    /// The type's number and name in files.
     const TYPE: KeyType;
     /// Compares two keys in the order that the index keeps: total order for floats.
     fn compare(&self, other: &Self) -> Ordering;

@@ -1,15 +1,15 @@
 //! A cache line as a value: 64 aligned bytes that can be read as lanes of 8, 16, 32, 64 or 128
 //! bits.
 //!
-//! Every layout is a slice of [`Line`]s and nothing else. That one representation is what is
-//! searched, written to a file and mapped back, so nothing has to be converted on the way, and
-//! alignment is a property of the type. Lanes are in the byte order of the machine; files are
-//! little endian and refused elsewhere (see `file`).
+//! Every layout is a slice of [`Line`]s and nothing else. The same representation is searched,
+//! written to files and read back, so nothing has to be converted, and alignment is a property of
+//! the type. Lanes have the byte order of the machine; files are little endian and refused on other
+//! machines (see `file`).
 //!
-//! One of the few files with `unsafe`: reading a line as lanes needs it; nothing here depends on
-//! the lines' contents.
+//! This is one of the few files with `unsafe`, which is needed to read a line as lanes; it does not
+//! depend on the lines' contents.
 
-/// Bytes of a line of memory: what a layout is made of and a query reads.
+/// Bytes of a line of memory, the unit of layouts and of queries.
 pub const LINE_BYTES: usize = 64;
 
 /// 64 bytes, aligned to 64.
@@ -35,7 +35,7 @@ unsafe impl Plain for u64 {}
 unsafe impl Plain for u128 {}
 
 impl Line {
-    /// All bits set: padding that no key is greater than.
+    /// All bits set: padding; no key is greater.
     pub(crate) const PADDING: Line = Line([0xFF; LINE_BYTES]);
     /// All bits clear.
     pub(crate) const ZERO: Line = Line([0; LINE_BYTES]);
@@ -93,7 +93,7 @@ pub(crate) fn bytes_of<T: Plain>(lanes: &[T]) -> &[u8] {
     unsafe { core::slice::from_raw_parts(lanes.as_ptr().cast(), size_of_val(lanes)) }
 }
 
-/// The lines that `bytes` are, when they start on a 64-byte boundary and are whole lines.
+/// `bytes` as lines; `None` unless they start on a 64-byte boundary and are whole lines.
 pub(crate) fn lines_of(bytes: &[u8]) -> Option<&[Line]> {
     if !(bytes.as_ptr() as usize).is_multiple_of(LINE_BYTES) || !bytes.len().is_multiple_of(LINE_BYTES) {
         return None;

@@ -1,4 +1,4 @@
-//! Values beside keys: an [`Index`] and a vector in the keys' order.
+//! A sorted map: an [`Index`] of keys, and a vector of values in the keys' order.
 
 use alloc::vec::Vec;
 use core::ops::RangeBounds;
@@ -22,13 +22,13 @@ pub struct Map<K: Key, V> {
 }
 
 impl<K: Key, V> Map<K, V> {
-    /// Builds from keys in order and as many values.
+    /// Builds from sorted keys and equally many values.
     ///
     /// # Errors
     /// [`Error::Unsorted`] with the first offending position.
     ///
     /// # Panics
-    /// When there are not as many values as keys.
+    /// If the numbers of keys and values differ.
     pub fn build(sorted: &[K], values: Vec<V>) -> Result<Map<K, V>, Error> {
         assert_eq!(sorted.len(), values.len(), "as many values as keys");
         Ok(Map { index: Index::build(sorted)?, values })

@@ -1,12 +1,12 @@
-//! Memory that an index stands in: lines on the heap, or an anonymous mapping with huge pages asked
-//! for.
+//! The memory of an index: lines on the heap, or an anonymous mapping for which huge pages are
+//! requested.
 //!
-//! Far from the cores a query's time is mostly address translation unless pages are large, so
-//! arrays of at least 1 MiB are mapped on a 2 MiB boundary and `madvise`d; whether the system
-//! granted it is read back from `/proc/self/smaps` when somebody asks (`explain`). A [`Memory`] is
-//! immutable once shared and cheap to clone; a part of it can be named by a range of lines.
+//! In large arrays most of a query's time is address translation unless pages are large. So arrays
+//! of at least 1 MiB are mapped on a 2 MiB boundary and `madvise`d; `explain` reads from
+//! `/proc/self/smaps` whether the system granted huge pages. A [`Memory`] is immutable once shared
+//! and cheap to clone; a range of its lines can be used as a memory of its own.
 //!
-//! One of the few files with `unsafe`: the mappings, and the slice made from a mapping.
+//! This is one of the few files with `unsafe`, for the mappings and the slices made from them.
 
 #[cfg(feature = "std")]
 use alloc::format;
@@ -17,11 +17,11 @@ use core::ops::Range;
 
 use crate::line::Line;
 
-/// From this size on memory is mapped and huge pages are asked for.
+/// From this size on memory is mapped and huge pages are requested.
 #[cfg(all(feature = "std", target_os = "linux"))]
 const HUGE_FROM_BYTES: usize = 1 << 20;
 
-/// Who holds the lines.
+/// The owner of the lines.
 #[derive(Debug)]
 enum Owner {
     Heap(Vec<Line>),
@@ -71,8 +71,8 @@ impl Draft {
         }
     }
 
-    /// The first `len` lines, finished. The rest stays allocated: giving it back would copy what is
-    /// kept, and what was never written takes no pages.
+    /// Finishes the first `len` lines. The rest stays allocated: freeing it would copy the lines,
+    /// and untouched memory takes no pages.
     pub(crate) fn finish(self, len: usize) -> Memory {
         Memory::of(Arc::new(self.owner), 0..len)
     }
@@ -169,7 +169,8 @@ impl Memory {
     }
 }
 
-/// The first `len` lines of a file in memory of our own: those that were read, and the others.
+/// Reads the first `len` lines of a file into memory of this process: those in `read`, and the
+/// others.
 #[cfg(feature = "std")]
 pub(crate) fn read_file(mut file: &std::fs::File, read: &[Line], len: usize) -> std::io::Result<Memory> {
     let mut draft = Draft::new(len);

@@ -1,12 +1,12 @@
-//! Work spread over threads: batches cut into chunks, and a merge sort. Threads are started per
-//! call and joined before it returns. Without `std` there are none, and the caller's own does all
+//! Distributes work over threads: batches are cut into chunks, and a merge sort. Threads are
+//! started for each call and joined before it returns. Without `std` the calling thread does all
 //! the work.
 
 use alloc::vec::Vec;
 #[cfg(feature = "std")]
 use core::cmp::Ordering;
 
-/// Fewest queries or keys that are worth a thread.
+/// The fewest queries or keys for which a thread pays.
 const WORTH_A_THREAD: usize = 4096;
 
 /// Calls `work` on every part, each but the first on a thread of its own; returns the results in
@@ -77,7 +77,7 @@ pub(crate) fn sort<K: Copy + Send + Sync>(
                 scope.spawn(move || merge_halves(from, to, run, compare));
             }
         });
-        // Both vectors are used again: what was merged is the input of the next round.
+        // The two vectors alternate: the output of one round is the input of the next.
         core::mem::swap(keys, &mut merged);
         run *= 2;
     }

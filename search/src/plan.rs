@@ -1,12 +1,13 @@
-//! The plan: which layout, why, and what it costs, decided before a query is ever asked.
+//! The plan: chooses a layout before any query, with the reason and the cost.
 //!
-//! The planner is a short list of candidates in order of preference; a layout that cannot hold the
-//! keys within its bound refuses, and the next one is tried. The tree never refuses. What decides,
+//! The planner has a short list of candidates in order of preference. A layout that cannot hold the
+//! keys within its bound refuses, and the next one is tried. The tree never refuses. The order was
 //! measured with `benches/race`: a few hundred keys are one or two lines in any layout, and the
-//! tree's are the plainest; evenly spread keys go to `split`, which reads one line at every size
-//! from 16 KiB to 2 GiB and was fastest at all of them; whatever it refuses goes to the tree.
-//! Evenness is found out by placing the keys, not by sampling, so the bound holds for every key.
-//! `packed` (half the keys' memory) and the other layouts are for callers who ask for them by name.
+//! tree is the simplest; evenly spread keys go to `split`, which reads one line at every size from
+//! 16 KiB to 2 GiB and was the fastest at all of them; all other keys go to the tree. Whether keys
+//! are evenly spread is found by placing all of them, not by sampling, so the bound holds for every
+//! key. `packed` (half the keys' memory) and the other layouts are used only if the caller names
+//! them.
 
 use alloc::format;
 use alloc::string::String;
@@ -19,7 +20,7 @@ use crate::lane::{Exact, Lane};
 use crate::layout::{Layout, Placing, Refusal, Shape};
 use crate::memory::Memory;
 
-/// What a caller may decide; everything else is planned.
+/// The choices that a caller can make; all others are planned.
 ///
 /// ```
 /// use lightfoot_search::{Index, Layout, Options};
@@ -70,12 +71,12 @@ impl<L: Lane> Core<L> {
                     let reason = reason(layout, options, &refused);
                     return Ok(Core { n: keys.len(), shape, memory, kernel, reason });
                 }
-                // The layout knows that keys are out of order; here it is found out which.
+                // The layout has detected that keys are out of order; find the first such key.
                 Err(Refusal::Unsorted) => {
                     check_sorted(keys)?;
                     unreachable!("keys that are sorted were found unsorted");
                 }
-                // A layout that was asked for by name is not replaced by another.
+                // A layout that the caller named is not replaced by another.
                 Err(why) if options.layout.is_some() => {
                     return Err(Error::Refused { layout: layout.name(), reason: why.why() });
                 }
@@ -125,7 +126,7 @@ impl<L: Lane> Core<L> {
         self.shape.contents().key(self.memory.lines(), rank)
     }
 
-    /// Hands out the lanes of a range of ranks in order.
+    /// Calls `each` with the lanes of a range of ranks in order.
     pub(crate) fn read(&self, ranks: core::ops::Range<usize>, each: &mut dyn FnMut(L)) {
         self.shape.contents().read(self.memory.lines(), ranks, each);
     }
@@ -139,7 +140,7 @@ impl<L: Lane> Core<L> {
 
     /// The plan in words: layout, reason, size, kernel and pages.
     pub(crate) fn explain(&self) -> String {
-        // One line for each question that people ask: what, why, how many lines a query reads.
+        // One line for each question: which layout, why, and how many lines a query reads.
         let layout = self.shape.layout().description();
         let bytes = size_of_val(self.memory.lines());
         let keys_bytes = (self.n * size_of::<L>()).max(1);
@@ -165,7 +166,7 @@ fn check_sorted<K: Exact>(keys: &[K]) -> Result<(), Error> {
     for start in (1..keys.len()).step_by(BLOCK) {
         let pairs = keys[start - 1..keys.len().min(start + BLOCK)].windows(2);
         let descents = pairs.map(|pair| u32::from(pair[0].to_lane() > pair[1].to_lane())).sum::<u32>();
-        // Blocks are compared without branches; only the first that is out of order is looked at.
+        // Blocks are compared without branches; only the first unsorted one is searched.
         if descents > 0 {
             let within = keys[start - 1..].windows(2).position(|pair| pair[0].to_lane() > pair[1].to_lane());
             return Err(Error::Unsorted { position: start + within.unwrap_or(0) });

@@ -1,5 +1,4 @@
-//! The slow twin: the standard library's `partition_point`, and nothing else. Whatever an index
-//! answers, this answers too, and is obviously right.
+//! The slow twin: uses only the standard library's `partition_point`, so it is obviously right.
 #![forbid(unsafe_code)]
 
 use core::cmp::Ordering;

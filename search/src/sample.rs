@@ -1,5 +1,5 @@
-//! Keys to race and test with: seeded, so that every run sees the same, and as uneven as real keys
-//! are.
+//! Keys for races and tests. They are seeded, so that every run has the same keys, and as uneven as
+//! real keys are.
 //!
 //! Numbers are 64-bit; [`Distribution::keys`] scales them to a key type's range. The generator is a
 //! plain xorshift: fast, good enough, no dependency.
@@ -40,7 +40,7 @@ impl Random {
     }
 }
 
-/// How keys are spread over their range.
+/// The distribution of keys over their range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Distribution {
@@ -95,7 +95,8 @@ impl Distribution {
                 Distribution::Outliers if i < 8 => max - random.below((max / 1000).max(1)),
                 Distribution::Outliers => random.below(dense.max(1)),
                 Distribution::Timestamps => {
-                    // Few keys of a wide range: a gap may lead beyond the range, where time stands.
+                    // With few keys in a wide range a gap may lead beyond the range: then time
+                    // stops.
                     let widest = (max / 2 / n.max(1) as u64).saturating_mul(500).max(1);
                     let is_gap = random.below(1000) == 0;
                     now = now.saturating_add(if is_gap { random.below(widest) } else { random.below(3) / 2 });

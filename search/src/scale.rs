@@ -6,8 +6,8 @@
 //! bucket spans at most 2^d values. This is interpolation whose error is not estimated but absent:
 //! the bucket *is* the guess, and every key of the guess is in the bucket.
 //!
-//! Queries below `min` act as `min`; queries above the largest key act as one more than it, which
-//! is still inside the map.
+//! Queries below `min` are treated as `min`; queries above the largest key are treated as one more
+//! than it, which is still inside the map.
 
 use crate::lane::Lane;
 
@@ -23,8 +23,8 @@ pub(crate) struct Scale<L: Lane> {
 }
 
 impl<L: Lane> Scale<L> {
-    /// A map of the keys `min ..= max` to `wanted` buckets, fewer when there are fewer values than
-    /// that.
+    /// A map of the keys `min ..= max` to `wanted` buckets, or fewer if there are fewer different
+    /// values.
     pub(crate) fn new(min: L, max: L, wanted: usize) -> Scale<L> {
         let span = max.minus(min);
         let values = span.widen() as u128 + 1;
@@ -70,12 +70,12 @@ impl<L: Lane> Scale<L> {
         L::narrow(self.min.widen().wrapping_add(distance))
     }
 
-    /// The numbers that give the map back.
+    /// The numbers from which the map can be restored.
     pub(crate) fn numbers(&self) -> [u64; 4] {
         [self.min.widen(), self.beyond.widen(), self.multiplier, self.buckets as u64]
     }
 
-    /// The map of a file's numbers, when every query would stay inside its buckets.
+    /// Restores a map from a file's numbers; `None` if a query could leave its buckets.
     pub(crate) fn from_numbers([min, beyond, multiplier, buckets]: [u64; 4]) -> Option<Scale<L>> {
         let scale = Scale {
             min: L::narrow(min),

@@ -1,13 +1,13 @@
-//! What an instruction set must offer to a search: comparing one line of memory with a query.
+//! The interface between searches and instruction sets: comparing a line of memory with a query.
 //!
-//! Layouts are written against the traits of this file and know no instruction set; `kernel` holds
-//! the instruction sets and knows the layouts. So a new layout works on every instruction set, and
-//! a new instruction set runs every layout. A [`Simd`] value is a zero-sized proof that the
-//! processor has the instructions: only a check of the processor makes one.
+//! Layouts use the traits of this file and depend on no instruction set; `kernel` has the
+//! instruction sets. So a new layout works on every instruction set, and a new instruction set runs
+//! every layout. A [`Simd`] value is a zero-sized proof that the processor has the instructions:
+//! only a check of the processor creates one.
 
 use crate::line::Line;
 
-/// Words that [`Simd::marked`] looks at.
+/// Number of words that [`Simd::marked`] tests.
 pub(crate) const MARKS: usize = 32;
 
 /// Numbers that [`Simd::differs`] compares.
@@ -26,14 +26,15 @@ pub(crate) trait Simd: Copy {
     fn less_u32<const SKIP: usize>(self, lanes: &[u32; 16], query: u32) -> usize;
     /// Lanes of 64 bits; the slice may be unaligned.
     fn less_u64<const SKIP: usize>(self, lanes: &[u64; 8], query: u64) -> usize;
-    /// Which lanes are less than `query`, the first lane's answer lowest.
+    /// A mask of the lanes that are less than `query`; the first lane's bit is the lowest.
     fn mask_less_u16(self, lanes: &[u16; 32], query: u16) -> u32;
-    /// Which of the words share a bit with `mask`, the first word's answer lowest.
+    /// A mask of the words that share a bit with `mask`; the first word's bit is the lowest.
     #[inline(always)]
     fn marked(self, words: &[usize; MARKS], mask: u32) -> u64 {
         words.iter().rev().fold(0, |marks, &word| marks << 1 | u64::from(word as u32 & mask != 0))
     }
-    /// Which numbers of `a` differ from those of `b`, the first number's answer lowest.
+    /// A mask of the numbers of `a` that differ from those of `b`; the first number's bit is the
+    /// lowest.
     #[inline(always)]
     fn differs(self, a: &[u32; DIFFERS], b: &[u32; DIFFERS]) -> u64 {
         a.iter().zip(b).rev().fold(0, |bits, (a, b)| bits << 1 | u64::from(a != b))

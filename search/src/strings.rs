@@ -1,10 +1,10 @@
-//! Byte strings: eight bytes behind the common prefix are searched as a lane, ties are settled on
-//! the strings.
+//! Byte strings: eight bytes behind the common prefix are searched as a lane, and ties are resolved
+//! by comparing the strings.
 //!
-//! The bytes that all strings share are cut off once; the next eight, big endian and padded with
-//! zeros, order strings as the strings order themselves, up to ties. A tie costs a binary search
-//! among the strings that share those bytes. The strings stand end to end with their ends in an
-//! array, so an index is three slices and can be read like any other.
+//! The bytes that all strings share are removed once. The next eight bytes, big endian and padded
+//! with zeros, have the order of the strings, up to ties. A tie costs a binary search among the
+//! strings that share those bytes. The strings are stored end to end, with their ends in an array,
+//! so an index consists of three slices.
 //!
 //! Leaves out: front coding, and deeper prefixes for sets whose strings share long middles.
 
@@ -126,7 +126,8 @@ impl BytesIndex {
         (rank < self.len()).then(|| self.string(rank))
     }
 
-    /// The prefix to search `query` by; queries that differ inside the common bytes go to an end.
+    /// The lane by which `query` is searched; a query that differs in the common bytes maps to the
+    /// smallest or the largest lane.
     fn lane(&self, query: &[u8]) -> u64 {
         if self.core.n == 0 {
             return 0;
@@ -232,10 +233,10 @@ impl BytesIndex {
         file::encode(&self.header(), self.core.memory.lines(), self.full.lines())
     }
 
-    /// The index that `bytes`, the contents of a file, hold.
+    /// Reads an index from the bytes of a file.
     ///
     /// # Errors
-    /// How the bytes are foreign, newer, of another type, truncated or damaged.
+    /// The bytes are no index, of a newer format, of another type, truncated or damaged.
     pub fn from_bytes(bytes: &[u8]) -> Result<BytesIndex, Error> {
         Self::from_memory(&file::copied(bytes), bytes.len())
     }
@@ -271,7 +272,7 @@ impl BytesIndex {
     /// Writes the index file at `path`, whole or not at all.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     #[cfg(feature = "std")]
     pub fn save(&self, path: impl AsRef<std::path::Path>) -> Result<(), Error> {
         file::save(path.as_ref(), &self.header(), self.core.memory.lines(), self.full.lines())

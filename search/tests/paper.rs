@@ -29,6 +29,64 @@ fn every_algorithm_finds_exactly_its_items_for_every_small_n() {
 }
 
 #[test]
+fn a_lookup_that_names_what_it_reads_answers_as_the_plain_one() {
+    for n in (1..70).chain([255, 256, 257, 1000, 1023, 1024, 4096]) {
+        let items: Vec<u32> = (0..n).map(|i| 3 * i + 1).collect();
+        for block_bytes in [12, 32, 128] {
+            for algorithm in ALGORITHMS {
+                let lookup = (algorithm.build)(&items, block_bytes);
+                let what = |query| format!("{} n={n} b={block_bytes} query={query}", algorithm.name);
+                for query in 0..3 * n + 2 {
+                    let mut touched = Vec::new();
+                    let slot = lookup.find_touching(query, &mut |word| touched.push(word));
+                    assert_eq!(slot, lookup.find(query), "{}", what(query));
+                    assert!(touched.iter().all(|word| 4 * word < lookup.bytes()), "{}", what(query));
+                    // A search that finds reads the slot last; none reads a word twice.
+                    if let Some(slot) = slot {
+                        assert_eq!(touched.last(), Some(&(slot as usize)), "{}", what(query));
+                    }
+                    let read = touched.len();
+                    touched.sort_unstable();
+                    touched.dedup();
+                    assert_eq!(touched.len(), read, "{}", what(query));
+                    assert!(
+                        (1..=most_words(algorithm.name, n, block_bytes)).contains(&read),
+                        "{}",
+                        what(query)
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// The words that a search may read: an item a level of a binary tree and, where pointers are
+/// stored, a pointer; in blocks the items that a binary search within each level's block compares.
+fn most_words(algorithm: &str, n: u32, block_bytes: usize) -> usize {
+    let levels = |n: usize| (usize::BITS - n.leading_zeros()) as usize;
+    let in_blocks = |per: usize| {
+        let (mut reach, mut height) = (0, 0);
+        while reach < n as usize {
+            reach = reach * (per + 1) + per;
+            height += 1;
+        }
+        (height, levels(per))
+    };
+    match algorithm {
+        "aware-implicit" => {
+            let (height, compared) = in_blocks(block_bytes / 4);
+            height * compared
+        }
+        "aware-explicit" => {
+            let (height, compared) = in_blocks((block_bytes / 4).div_ceil(2) - 1);
+            height * (compared + 1)
+        }
+        explicit if explicit.ends_with("explicit") => 2 * levels(n as usize),
+        _ => levels(n as usize),
+    }
+}
+
+#[test]
 fn extremes_are_items_like_any_other() {
     let items = [0, 1, 7, u32::MAX - 1, u32::MAX];
     for algorithm in ALGORITHMS {

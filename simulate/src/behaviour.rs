@@ -1,40 +1,41 @@
-//! What a level does beyond size, ways and policy: prefetching, and what levels know of each other.
+//! Prefetching and inclusion: the behaviour of a level beyond size, ways and policy.
 //!
-//! **What.** The words of a machine's description, as values; `refined` simulates them, and
-//! `reference::NaiveRefined` defines them slowly. The defaults (nothing prefetched, independent
-//! levels) are what [`Hierarchy`](crate::Hierarchy) is fast for.
+//! **What.** These values correspond to the words of a machine's description. `refined` simulates
+//! them, and `reference::NaiveRefined` defines them slowly. For the defaults (no prefetching,
+//! independent levels) there is the fast [`Hierarchy`](crate::Hierarchy).
 //!
-//! **Definitions.** *Inclusive*: what leaves this level leaves all levels inside. *Exclusive*:
-//! filled by what the level inside gives up; a line that is found here moves inwards.
+//! **Definitions.** *Inclusive*: a line that leaves this level also leaves all inner levels.
+//! *Exclusive*: the level is filled with the lines that the next inner level gives up; a line that
+//! is found here moves inwards.
 //!
 //! **Sources.** Baer and Wang 1988 for inclusion; Jouppi 1990 for victim caches; Chen and Baer 1995
 //! for strides.
 
-/// What a level fetches unasked, within the page of 4 KiB that it was asked for.
+/// The prefetcher of a level. It stays within the page of 4 KiB of the reference that triggers it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Prefetch {
-    /// It fetches nothing unasked.
+    /// The level has no prefetcher.
     #[default]
     None,
-    /// Behind each line that it misses, the next one.
+    /// After each miss it fetches the following line.
     NextLine,
-    /// Where an instruction's data references that reach the level have twice kept the same
-    /// distance, the line at that distance.
+    /// If the data references of an instruction that reach the level have twice had the same
+    /// distance, it fetches the line at that distance.
     Stride,
 }
 
 /// All kinds of prefetching.
 pub const PREFETCHES: &[Prefetch] = &[Prefetch::None, Prefetch::NextLine, Prefetch::Stride];
 
-/// What a level knows of those inside.
+/// How the contents of a level depend on those of the inner levels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Inclusion {
-    /// Nothing: it is filled on misses and keeps a line until its own policy gives the line up.
+    /// Independent: it is filled on misses and keeps a line until its own policy replaces it.
     #[default]
     Independent,
-    /// It holds what they hold: a line that it gives up leaves them too.
+    /// Inclusive: a line that it replaces is also removed from the inner levels.
     Inclusive,
-    /// It holds what the level inside gave up.
+    /// Exclusive: it holds the lines that the next inner level has replaced.
     Exclusive,
 }
 

@@ -1,4 +1,4 @@
-//! From misses to estimated cycles: a declared linear model.
+//! Estimates cycles from misses by a declared linear model.
 //!
 //! cycles ← instructions · base + Σ level misses · penalty + mispredictions · penalty
 //!
@@ -10,7 +10,7 @@
 
 use crate::{Counts, Misses, Totals, CACHES_MAX, TLBS_MAX};
 
-/// The model's numbers.
+/// The costs of events, in cycles.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CycleModel {
     /// Cycles of an instruction whose references all hit.
@@ -27,7 +27,7 @@ pub struct CycleModel {
     pub misprediction: f64,
 }
 
-/// Where the estimated cycles go; the sum is [`Cycles::total`].
+/// The terms of an estimate; [`Cycles::total`] is their sum.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Cycles {
     /// Cycles of instructions that hit everywhere.
@@ -48,7 +48,7 @@ impl Cycles {
 }
 
 impl Default for CycleModel {
-    /// Round numbers for a server of the 2020s.
+    /// Rounded costs for a server of the 2020s.
     fn default() -> CycleModel {
         CycleModel {
             per_instruction: 0.5,
@@ -62,8 +62,8 @@ impl Default for CycleModel {
 }
 
 impl CycleModel {
-    /// Cycles for `instructions` that missed as `counts` says and mispredicted `mispredictions`
-    /// branches.
+    /// Estimates the cycles of `instructions` with the misses of `counts` and with `mispredictions`
+    /// mispredicted branches.
     pub fn estimate(&self, instructions: u64, counts: &Counts, mispredictions: u64) -> Cycles {
         let totals = Totals {
             caches: std::array::from_fn(|level| counts.cache(level)),
@@ -72,7 +72,7 @@ impl CycleModel {
         self.cycles(instructions, &totals, mispredictions)
     }
 
-    /// The estimate from counts that were added up before.
+    /// Estimates cycles from misses that are already summed over sites.
     pub fn cycles(&self, instructions: u64, totals: &Totals, mispredictions: u64) -> Cycles {
         let cost = |misses: u64, penalty: f64| misses as f64 * penalty;
         let both = |misses: Misses, data: f64, fetch: f64| {

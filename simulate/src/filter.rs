@@ -1,5 +1,5 @@
-//! A model of the filter that generated code runs in line: which references it records, and what it
-//! remembers.
+//! A model of the filter that generated code runs inline: which references are recorded, and what
+//! the filter remembers.
 //!
 //! **What.** [`FilterModel::apply`] turns a full stream into the filtered one that the engine would
 //! record. **Why this way.** The engine's machine code is hard to read; this is its meaning, and
@@ -54,7 +54,7 @@ impl Lasts {
         &mut self.lines[set]
     }
 
-    /// Whether `address` lies in its set's last line; now it does.
+    /// Makes the line of `address` its set's last; returns whether it already was.
     fn is_last(&mut self, address: u64) -> bool {
         // The line becomes its set's last, whether it was before or not.
         let number = self.number(address);
@@ -66,7 +66,7 @@ impl Lasts {
         *self.last(number) = EMPTY;
     }
 
-    /// An access that began in the line before ends in that of `address`.
+    /// Processes the second line of an access over two lines: that of `address`.
     fn ends_in(&mut self, address: u64) {
         let number = self.number(address);
         // With one set the second line is what was used last; with several it may not be the most
@@ -95,7 +95,7 @@ impl Kept {
         }
     }
 
-    /// Uses the line of `address`; its first byte where it was not there.
+    /// Uses the line of `address`; returns the address of its first byte if it missed.
     fn miss(&mut self, address: u64) -> Option<u64> {
         let number = address / self.line_bytes;
         let count = self.sets.len() as u64;
@@ -114,7 +114,7 @@ impl Kept {
 pub enum Verdict {
     /// The reference is recorded.
     Recorded,
-    /// It changes nothing in the hierarchy and is left out.
+    /// The reference changes nothing in the hierarchy and is dropped.
     Dropped,
 }
 
@@ -145,7 +145,7 @@ impl Fetches {
         }
     }
 
-    /// An instruction line is used: what is recorded of it.
+    /// Processes the use of an instruction line: appends its records to `out`.
     fn line(&mut self, address: u64, block: u32, out: &mut Vec<Record>) {
         let record = |kind, address| Record::new(kind, 0, block, address);
         match self {
@@ -170,7 +170,7 @@ pub struct FilterModel {
     stores: StoreFilter,
     data: Lasts,
     data_page: Option<Lasts>,
-    /// The first-level data TLB, where it is kept whole.
+    /// The first-level data TLB, if generated code simulates it.
     resident: Option<Kept>,
     layout: StateLayout,
     fetches: Fetches,
@@ -193,10 +193,11 @@ impl FilterModel {
         }
     }
 
-    /// Appends to `out` what is recorded of `full`, a full stream of one thread.
+    /// Appends to `out` the records that the filter leaves of `full`, a full stream of one thread.
     pub fn apply(&mut self, full: &[Record], out: &mut Vec<Record>) {
         for record in full {
-            // Groups are kept back until they are whole; a damaged one vanishes, as in the engine.
+            // Records of a group are held until the group is complete; a damaged group is dropped,
+            // as in the engine.
             match self.groups.push(record) {
                 Step::Plain => self.plain(record, out),
                 Step::DamagedBefore(_) => {
@@ -244,7 +245,7 @@ impl FilterModel {
         });
     }
 
-    /// The pages of a data reference: a record of those that miss a TLB that is kept whole. Of a
+    /// Records the pages of a data reference that miss a TLB that generated code simulates. Of a
     /// wide reference each line counts by itself, and so does each page.
     fn pages(&mut self, site: u32, address: u64, size_bytes: u32, out: &mut Vec<Record>) {
         let Some(pages) = &mut self.resident else { return };
@@ -284,7 +285,7 @@ impl FilterModel {
             self.clear_data();
             return Verdict::Recorded;
         }
-        // Both tables are asked and updated, whatever the first one says.
+        // Both tables are updated, whatever the first one answers.
         let line = self.data.is_last(address);
         let page = self.data_page.as_mut().is_none_or(|pages| pages.is_last(address));
         if lines == 1 && line && page {

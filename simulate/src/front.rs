@@ -1,14 +1,13 @@
-//! Touches of the line that was used last in its set: they hit, and change nothing in a row of
-//! recency order.
+//! Drops touches of the line that was used last in its set: they hit and change nothing in a row.
 //!
 //! **The problem.** A walk down a column misses the first level at every step and hits the line
 //! that each outer set used last; its rows are many lines of the host's cache, so each of these
 //! hits costs a miss of ours.
 //!
-//! **The idea.** The last tag of each set stands in a table of its own, 4 or 8 bytes a set instead
-//! of a row. It is looked at before the rows, and touches that find their own tag there are
-//! dropped. Where most touches are not of that kind the look costs more than it saves, so it is
-//! taken on trial, and given up for a while:
+//! **The idea.** A separate table holds the last tag of each set: 4 or 8 bytes a set instead of a
+//! row. It is searched before the rows, and touches that find their own tag there are dropped. If
+//! few touches do, the search costs more than it saves. So it is used on trial, and switched off
+//! for a while if the trial fails:
 //!
 //! ```text
 //! On: 8192 touches --half or more dropped--> On again
@@ -25,9 +24,10 @@ use crate::kernel::{Tag, Vectors};
 use crate::scratch::Scratch;
 use crate::touch::{held, lanes, Touches, STEP, SWEEP};
 
-/// Touches of a trial (few in tests, so that their streams see many), and how often as many, or as
-/// there are sets, pass without one after it failed.
+/// Number of touches of a trial; few in tests, so that their streams see many trials.
 const TRIAL: usize = if cfg!(test) { 64 } else { 1 << 13 };
+/// After a failed trial, this many times as many touches (or sets, if these are more) pass without
+/// the table.
 const REST: usize = 8;
 
 /// The last tag of each set.
@@ -36,7 +36,7 @@ pub(crate) struct Front<T> {
     trial: Trial,
 }
 
-/// Whether the table is looked at.
+/// Whether the table is in use.
 #[derive(Clone, Copy)]
 enum Trial {
     On { touches: usize, hits: usize },
@@ -48,7 +48,7 @@ impl<T: Tag> Front<T> {
         Front { last: vec![T::EMPTY; sets], trial: Trial::On { touches: 0, hits: 0 } }
     }
 
-    /// As new, where no other sets than `noted` were touched (`None`: any may have been).
+    /// Empties the sets `noted`; all sets if that is `None`.
     pub(crate) fn empty(&mut self, noted: Option<&[u32]>) {
         match noted {
             Some(noted) => noted.iter().for_each(|&set| self.last[set as usize] = T::EMPTY),
@@ -57,8 +57,8 @@ impl<T: Tag> Front<T> {
         self.trial = Trial::On { touches: 0, hits: 0 };
     }
 
-    /// Whether the next `count` touches are to be sifted. A table that was not kept for a while
-    /// begins anew.
+    /// Whether the table is to be used for the next `count` touches. A table that was switched off
+    /// begins empty.
     pub(crate) fn sifts(&mut self, count: usize) -> bool {
         match &mut self.trial {
             // A trial is over: the table pays where at least half of the touches were dropped.
@@ -81,7 +81,7 @@ impl<T: Tag> Front<T> {
         matches!(self.trial, Trial::On { .. })
     }
 
-    /// Leaves of the touches, found in `scratch`, those that do not use their set's last line.
+    /// Drops the touches that use their set's last line; `scratch` has their rows and tags.
     #[inline(always)]
     pub(crate) fn sift<K: Vectors>(&mut self, kernel: K, scratch: &mut Scratch, touches: &mut Touches) {
         let Scratch { row, line, narrow, former, found } = scratch;
@@ -94,7 +94,8 @@ impl<T: Tag> Front<T> {
             former[index] = std::mem::replace(&mut lasts[row[index] as usize], tags[index]);
         }
         for start in (0..len).step_by(STEP) {
-            // What found its own tag hits the front of its row and changes nothing: it is dropped.
+            // A touch that found its own tag hits the front of its row and changes nothing: drop
+            // it.
             let new = T::differ(kernel, lanes(tags, start), lanes(former, start)) & held(len, start);
             kernel.keep(new, touches.copied(start).step(), touches);
         }

@@ -1,4 +1,4 @@
-//! What one cache or TLB is: sets, ways, lines, and what it does with them.
+//! The geometry of a cache or TLB: sets, ways, lines, and its policies.
 //!
 //! **Why this way.** A TLB is a cache whose lines are pages, so one [`Geometry`] describes both.
 //! Set counts need not be powers of two (real last levels have such); line sizes must be. **Leaves
@@ -7,12 +7,12 @@
 use crate::{Policy, Prefetch};
 use std::fmt;
 
-/// What a store does that misses.
+/// What a store that misses does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum StoreMiss {
-    /// The line is fetched and entered.
+    /// It fetches the line into the cache (write-allocate).
     Allocate,
-    /// The store passes to the next level and nothing is entered.
+    /// It goes to the next level, and the cache does not change (no-write-allocate).
     Bypass,
 }
 
@@ -27,9 +27,9 @@ pub struct Geometry {
     pub line_bytes: u32,
     /// What stores do that miss.
     pub store_miss: StoreMiss,
-    /// Which line of a full set leaves.
+    /// Which line of a full set is replaced.
     pub policy: Policy,
-    /// What is fetched unasked.
+    /// The prefetcher.
     pub prefetch: Prefetch,
 }
 
@@ -52,22 +52,22 @@ impl Geometry {
         Geometry { sets, ways, line_bytes, store_miss, policy, prefetch }
     }
 
-    /// This shape with another replacement policy.
+    /// Replaces the replacement policy.
     pub const fn with_policy(self, policy: Policy) -> Geometry {
         Geometry { policy, ..self }
     }
 
-    /// This shape with a prefetcher.
+    /// Adds a prefetcher.
     pub const fn with_prefetch(self, prefetch: Prefetch) -> Geometry {
         Geometry { prefetch, ..self }
     }
 
-    /// This shape without allocation on store misses.
+    /// Makes stores that miss bypass the cache.
     pub const fn bypassing(self) -> Geometry {
         Geometry { store_miss: StoreMiss::Bypass, ..self }
     }
 
-    /// Bytes that it holds.
+    /// Its capacity in bytes.
     pub const fn size_bytes(&self) -> u64 {
         self.sets * self.ways as u64 * self.line_bytes as u64
     }
@@ -93,7 +93,7 @@ impl Geometry {
 /// Why levels cannot be simulated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GeometryError {
-    /// Which level.
+    /// Name of the level.
     pub level: &'static str,
     /// Its geometry.
     pub geometry: Geometry,

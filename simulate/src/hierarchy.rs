@@ -1,11 +1,12 @@
-//! Threads, levels, and which instruction misses where.
+//! Simulates the levels of all threads and counts misses by instruction.
 //!
 //! **The problem.** A stream has hundreds of millions of records a second and at most five levels
 //! to ask about each; almost all of them hit the first.
 //!
-//! **The idea.** Levels are swept one after the other, up to 512 touches at a time: what misses one
-//! level is all that the next one is asked for, in program order, instruction and data sides
-//! together. One buffer serves all levels of caches: each leaves its misses where its touches were.
+//! **The idea.** Levels are swept one after the other, with up to 512 touches at a time: the misses
+//! of one level are the touches of the next one, in program order, instruction and data sides
+//! together. One buffer serves all levels of caches: each level overwrites its touches with its
+//! misses.
 //!
 //! ```text
 //! records --Stage--> touches --+--> first-level TLBs --misses--> second-level TLB      (a copy)
@@ -65,25 +66,25 @@ enum Tallies {
     PerThread,
 }
 
-/// What a `Fetch` record means.
+/// The meaning of `Fetch` records.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum FetchRecords {
-    /// A line is used.
+    /// The use of a line.
     Uses,
-    /// A line missed a first level that is kept where the program runs.
+    /// The miss of a first level that generated code simulates.
     Misses,
 }
 
-/// What data references mean for the first-level data TLB.
+/// The meaning of data references for the first-level data TLB.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum DataPages {
-    /// Each uses its page.
+    /// Each reference uses its page.
     Uses,
-    /// Nothing: `DataPage` records are misses of a TLB that is kept where the program runs.
+    /// None: `DataPage` records are the misses of a TLB that generated code simulates.
     Misses,
 }
 
-/// What threads share.
+/// The levels that threads share.
 struct Shared {
     banks: Vec<Option<Bank>>,
     tally: Tally,
@@ -91,7 +92,7 @@ struct Shared {
     traffic: Option<SharedTraffic>,
 }
 
-/// What a thread has of its own.
+/// The levels and buffers of one thread.
 struct Core {
     stage: Stage,
     groups: Groups,
@@ -101,13 +102,13 @@ struct Core {
     pages: Option<FirstTlbs>,
     outer_tlb: Option<Bank>,
     traffic: Option<Traffic>,
-    /// Where its misses are counted, unless all threads share a table.
+    /// The thread's table of misses, unless all threads share one.
     tally: Option<Tally>,
     scratch: Box<Scratch>,
     fetch_records: FetchRecords,
     data_pages: DataPages,
     page_bytes: u64,
-    /// Pages that missed are among the touches that are staged.
+    /// Whether the staged touches contain pages that missed.
     page_touches: bool,
     /// Pages that missed, where those of both sides are recorded.
     page_misses: Box<Touches>,
@@ -116,8 +117,8 @@ struct Core {
     counted_tlb: [u32; TLBS_MAX],
 }
 
-/// What changes when the one or two references of a string instruction's iteration are repeated
-/// within their blocks of memory.
+/// Whether repeating the one or two references of a string instruction within their blocks of
+/// memory changes anything.
 #[derive(Clone, Copy)]
 struct Repeats {
     /// Bytes of a block of memory that lies in one line and one page.
@@ -153,7 +154,7 @@ impl Repeats {
 struct FirstTlbs {
     bank: Bank,
     shift: [u32; 2],
-    /// Keys of the touches looked at last.
+    /// Keys of the last touches.
     last: [u64; STEP],
     fetches: InstructionSide,
     /// Touches that pass the filter of repeated pages; after the sweep, those of them that missed.
@@ -184,10 +185,10 @@ impl Hierarchy {
         })
     }
 
-    /// An empty hierarchy for a stream that was planned for `levels`: where its `Fetch`,
-    /// `FetchPage` and `DataPage` records are misses of a first level that is kept elsewhere, they
-    /// are counted and go on to the outer levels. A full stream in its place is simulated all the
-    /// same.
+    /// An empty hierarchy for a stream that was planned for `levels`. If the stream's `Fetch`,
+    /// `FetchPage` and `DataPage` records are misses of a first level that generated code
+    /// simulates, they are counted and passed to the outer levels. A full stream is simulated
+    /// correctly too.
     ///
     /// # Errors
     /// When the levels cannot be simulated.
@@ -203,22 +204,22 @@ impl Hierarchy {
         Ok(hierarchy)
     }
 
-    /// Has this hierarchy count write-backs too: exact for a full stream only, and about twice the
-    /// work. Call it before the first record.
+    /// Makes this hierarchy count write-backs too: exact for a full stream only, and about twice
+    /// the work. Call it before the first record.
     pub fn counting_write_backs(mut self) -> Hierarchy {
         self.shared.traffic = Some(SharedTraffic::new(&self.levels));
         self
     }
 
-    /// Has this hierarchy count each thread by itself. Call it before the first record. Cost: a
+    /// Makes this hierarchy count each thread separately. Call it before the first record. Cost: a
     /// table of sites and blocks for each thread.
     pub fn by_thread(mut self) -> Hierarchy {
         self.tallies = Tallies::PerThread;
         self
     }
 
-    /// An empty hierarchy with the settings of this one, which reuses the memory of its shared
-    /// levels: cheap where little of them was used.
+    /// Empties this hierarchy and keeps its settings. The memory of its shared levels is reused,
+    /// which is cheap if little of them was used.
     #[must_use]
     pub fn emptied(mut self) -> Hierarchy {
         self.threads.clear();
@@ -235,11 +236,11 @@ impl Hierarchy {
         self.layout = layout;
     }
 
-    /// Takes records of one thread, in program order. Afterwards [`Hierarchy::counts`] includes
+    /// Simulates records of one thread, in program order. Afterwards [`Hierarchy::counts`] includes
     /// them.
     pub fn records(&mut self, thread: u32, records: &[Record]) {
         let traffic = || self.shared.traffic.is_some().then(|| Traffic::new(&self.levels));
-        // A stream that begins with a block is a full one, whatever was planned.
+        // A stream that begins with a block is a full one, whatever stream was planned.
         let is_full = records.first().is_some_and(|record| record.code().kind() == RecordKind::Block);
         let passes_fetches = self.fetch_records == FetchRecords::Misses && !is_full;
         let passes_pages = self.data_pages == DataPages::Misses && !is_full;
@@ -293,7 +294,7 @@ impl Sink for Hierarchy {
     }
 }
 
-/// The outer levels that are shared as asked, `None` in the others' places.
+/// The outer levels with this sharing; `None` in the places of the others.
 fn outer_banks(levels: &Levels, sharing: Sharing) -> Vec<Option<Bank>> {
     // Stores arrive as writes until a level allocates for them; behind it they arrive as fills.
     let mut stores = Stores::Write;
@@ -416,7 +417,7 @@ impl Pass for PageFilter<'_> {
             kernel.keep(new, step, self.filter_miss);
         }
         if !len.is_multiple_of(STEP) {
-            // Only what was held counts as the step before.
+            // Only touches count as predecessors, not the unused lanes.
             *self.last = [self.last[(len - 1) % STEP]; STEP];
         }
     }

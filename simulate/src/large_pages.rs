@@ -1,4 +1,4 @@
-//! Pages of more than one size: where they lie, and the buffers that translate them.
+//! Pages of more than one size: their addresses, and the buffers that translate them.
 
 use crate::Geometry;
 
@@ -16,20 +16,20 @@ pub struct PageRange {
 /// A buffer of translations for pages of some sizes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PageBuffer {
-    /// Sizes that it takes, ascending.
+    /// The page sizes that it translates, ascending.
     pub page_bytes: Vec<u64>,
     /// Its shape; the line is the smallest page.
     pub geometry: Geometry,
 }
 
-/// Large pages and the buffers for them, those for base pages included.
+/// Large pages, and the buffers for pages of all sizes.
 ///
-/// A translation goes to a level's buffer for the largest size that is not larger than its page:
-/// where no buffer takes the whole page, parts do. A level whose smallest pages are larger keeps
-/// those.
+/// A translation uses the buffer of a level for the largest size that is not larger than its page:
+/// if no buffer takes the whole page, parts of it are translated. If all page sizes of a level are
+/// larger, the smallest of them is used.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LargePages {
-    /// Where pages are large; where ranges overlap the first one counts.
+    /// The ranges of large pages; if ranges overlap, the first one counts.
     pub ranges: Vec<PageRange>,
     /// First level, data.
     pub data: Vec<PageBuffer>,

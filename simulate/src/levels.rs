@@ -1,7 +1,8 @@
-//! Which levels are simulated, and which stand behind which.
+//! The levels that are simulated, and their order.
 //!
-//! **Invariant.** Line sizes never shrink outwards, so that one inner miss asks for exactly one
-//! outer line; [`Levels::check`] refuses others. Source: Hill and Smith 1989 for the terms.
+//! **Invariant.** Lines do not become shorter outwards, so that an inner miss needs exactly one
+//! outer line; [`Levels::check`] refuses other hierarchies. Source: Hill and Smith 1989 for the
+//! terms.
 
 use crate::{
     Geometry, GeometryError, Inclusion, LargePages, PageBuffer, PageRange, Policy, Prefetch, StoreMiss,
@@ -23,18 +24,18 @@ pub struct Outer {
     pub geometry: Geometry,
     /// Whether each thread has its own or all share one.
     pub sharing: Sharing,
-    /// How it is filled beside the levels inside.
+    /// How its contents depend on those of the inner levels.
     pub inclusion: Inclusion,
 }
 
 impl Outer {
-    /// A level that knows nothing of those inside.
+    /// A level that is independent of the inner levels.
     pub const fn new(geometry: Geometry, sharing: Sharing) -> Outer {
         Outer { geometry, sharing, inclusion: Inclusion::Independent }
     }
 }
 
-/// Who translates for instruction fetches that miss their first-level TLB.
+/// The buffer that translates for instruction fetches that miss their first-level TLB.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum FetchTlb {
     /// The second-level TLB of data, which is unified.
@@ -42,7 +43,7 @@ pub enum FetchTlb {
     Unified,
     /// A second-level TLB of their own.
     Own(Geometry),
-    /// Nobody: a miss of the first level is a page walk, and counts as a miss of the second.
+    /// None: a miss of the first level is a page walk, and counts as a miss of the second.
     Absent,
 }
 
@@ -100,8 +101,8 @@ impl Levels {
         Levels { instruction: Some(instruction), outer, ..Levels::data_only(data) }
     }
 
-    /// Whether they are what [`Hierarchy`](crate::Hierarchy) is fast for: recency order, no
-    /// prefetchers, independent levels, pages of one size.
+    /// Whether [`Hierarchy`](crate::Hierarchy) can simulate them: LRU, no prefetchers, independent
+    /// levels, pages of one size.
     pub fn is_plain(&self) -> bool {
         let plain =
             |geometry: &Geometry| geometry.policy == Policy::LRU && geometry.prefetch == Prefetch::None;
@@ -126,14 +127,14 @@ impl Levels {
             ("L2 TLB", self.outer_tlb),
             ("L2 ITLB", self.outer_fetch_tlb.own()),
         ];
-        // Each by itself.
+        // Check each level by itself.
         for (level, geometry) in first.into_iter().chain(tlbs) {
             geometry.map_or(Ok(()), |geometry| geometry.check(level))?;
         }
         let largest = |geometries: &[Option<Geometry>]| {
             geometries.iter().flatten().map(|geometry| geometry.line_bytes).max().unwrap_or(0)
         };
-        // Then each beside the one inside: lines may not shrink outwards.
+        // Then compare each level with the next inner one: lines must not become shorter outwards.
         let mut inner_bytes = largest(&[self.instruction, Some(self.data)]);
         for (outer, level) in self.outer.iter().zip(["L2", "L3", "L4"]) {
             outer.geometry.check(level)?;
@@ -149,7 +150,7 @@ impl Levels {
         }
         self.check_exclusive()?;
         self.check_large_pages()?;
-        // No level without the one that asks it.
+        // A level needs the inner level whose misses it gets.
         let needs = [
             ("ITLB", self.instruction_tlb, self.instruction.and(self.data_tlb)),
             ("L2 TLB", self.outer_tlb, self.data_tlb),
@@ -185,7 +186,7 @@ impl Levels {
 }
 
 impl Levels {
-    /// What an exclusive level holds comes whole from the level inside, and from nowhere else.
+    /// Checks that an exclusive level gets its lines as a whole from the next inner level only.
     fn check_exclusive(&self) -> Result<(), GeometryError> {
         for (index, outer) in self.outer.iter().enumerate() {
             let inside: Vec<Geometry> = match index.checked_sub(1) {

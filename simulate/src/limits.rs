@@ -1,4 +1,4 @@
-//! Which records are touches of one line, decided by two look-ups and a comparison.
+//! Decides which records are touches of one line, by two look-ups and a comparison.
 //!
 //! A record of kind k and size s at offset o in its line is one touch where `o <= limit(k, s)`. The
 //! limit is kept in three small tables, so that a vector looks up sixteen at once and no branch

@@ -1,9 +1,10 @@
-//! From a machine's description to the levels that are simulated.
+//! Derives the simulated levels from a machine's description.
 //!
-//! **What.** [`Modelled::of`] takes the split or data-only first level, up to two further levels on
-//! the data path, and the TLBs for base pages. **Why this way.** What cannot be simulated is said
-//! in sentences, not silently dropped. **Leaves out** a fourth level, the instruction side of a
-//! unified first level, write-through (it changes traffic, no miss).
+//! **What.** [`Modelled::of`] uses the split or data-only first level, up to two further levels on
+//! the data path, and the TLBs for base pages. **Why this way.** Parts of a machine that cannot be
+//! simulated are listed in sentences, not silently dropped. **Leaves out** a fourth level, the
+//! instruction side of a unified first level, and write-through, which changes traffic but no
+//! misses.
 
 use crate::{
     plan_levels, CycleModel, FetchTlb, Geometry, GeometryError, Inclusion, LargePages, Levels, Outer,
@@ -12,19 +13,19 @@ use crate::{
 };
 use machine::{Cache, CacheKind, Machine, Tlb, TlbKind};
 
-/// Levels, and what they stand for.
+/// The simulated levels of a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Modelled {
-    /// What is simulated.
+    /// The levels that are simulated.
     pub levels: Levels,
     /// For each cache level of the simulation, the machine's number of it.
     pub numbers: Vec<u8>,
-    /// What is not simulated, in sentences.
+    /// Sentences about the parts of the machine that are not simulated.
     pub left_out: Vec<String>,
 }
 
 impl Modelled {
-    /// What is simulated of `machine`; `None` where it has no first-level cache for data.
+    /// Derives the levels of `machine`; `None` if it has no first-level cache for data.
     ///
     /// # Errors
     /// When the levels do not fit together.
@@ -134,7 +135,7 @@ fn inclusion(inclusion: machine::Inclusion) -> Inclusion {
 }
 
 impl Modelled {
-    /// These levels with large pages at the addresses of `ranges`; without ranges nothing changes.
+    /// Adds large pages at the addresses of `ranges`; without ranges nothing changes.
     ///
     /// # Errors
     /// When the machine has no TLB, or its buffers do not fit together.
@@ -168,8 +169,8 @@ impl Modelled {
     }
 }
 
-/// What the engine is to record for `machine`, and why; nothing for a machine without a first
-/// level.
+/// The stream that the engine should record for `machine`, and the reason; no references for a
+/// machine without a first level.
 ///
 /// # Errors
 /// When the machine's levels do not fit together.
@@ -184,8 +185,7 @@ pub fn plan_stream(machine: &Machine, write_backs: WriteBacks) -> Result<StreamP
 }
 
 impl CycleModel {
-    /// The machine's declared costs; `None` where it declares no base cost. Penalties that nobody
-    /// declares are 0.
+    /// The machine's declared costs; `None` if it declares no base cost. Unknown penalties are 0.
     pub fn of(machine: &Machine) -> Option<CycleModel> {
         let cycle = machine.cycle?;
         let penalty = |declared: Option<u32>| declared.map_or(0.0, f64::from);

@@ -1,5 +1,5 @@
-//! Which records may be left out: when the in-line filter is exact for the levels that are
-//! simulated.
+//! Plans which records can be left out: those that the inline filter can drop without changing the
+//! simulation.
 //!
 //! **What.** [`plan_levels`] answers with an [`event::Stream`] and the reason as text. **Why it
 //! holds.** A reference to the line that was used last in its set hits a cache of recency order and
@@ -34,7 +34,7 @@ use event::{
     RESIDENT_PAGES_MAX,
 };
 
-/// Sets of a filter at most: 8 bytes each, in the program's own first-level cache.
+/// The most sets of a filter: each takes 8 bytes of the program's own first-level cache.
 pub const FILTER_SETS_MAX: u32 = 1024;
 
 /// Whether write-back traffic is to be counted.
@@ -46,10 +46,10 @@ pub enum WriteBacks {
     Ignored,
 }
 
-/// A stream and why it is that one.
+/// A stream, and the reason for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StreamPlan {
-    /// What the engine is asked to record.
+    /// The stream that the engine should record.
     pub stream: Stream,
     /// One sentence for the user.
     pub why: String,
@@ -97,7 +97,7 @@ pub fn plan_levels(levels: &Levels, write_backs: WriteBacks) -> StreamPlan {
     StreamPlan { stream: Stream::Filtered(filter), why: reason(&filter) }
 }
 
-/// Why a dropped reference would have changed something.
+/// Why no reference may be dropped; `None` if a filter is exact.
 fn needs_all(levels: &Levels) -> Option<&'static str> {
     let inclusion = |inclusion| levels.outer.iter().any(|outer| outer.inclusion == inclusion);
     let prefetches = |geometry: Geometry| geometry.prefetch != Prefetch::None;
@@ -123,7 +123,8 @@ fn set_filter(geometry: Geometry) -> SetFilter {
     SetFilter { sets: power.min(FILTER_SETS_MAX.into()) as u32, line_bytes: geometry.line_bytes }
 }
 
-/// All of the instruction side's first level, where the engine has room for it.
+/// The whole first level of the instruction side if generated code can simulate it, else last
+/// lines.
 fn fetch_filter(levels: &Levels) -> FetchFilter {
     let fits = |geometry: Geometry| {
         let lines = geometry.sets * u64::from(geometry.ways);
@@ -141,8 +142,8 @@ fn fetch_filter(levels: &Levels) -> FetchFilter {
     }
 }
 
-/// All of the first-level data TLB, where the engine has room for it and keeps the instruction side
-/// too: then the simulator behind it has no first-level TLB at all.
+/// The whole first-level data TLB if generated code can simulate it and also simulates the
+/// instruction side: then the simulator needs no first-level TLB at all.
 fn page_filter(levels: &Levels, fetches: FetchFilter) -> PageFilter {
     let Some(pages) = levels.data_tlb.filter(|_| levels.is_plain()) else { return PageFilter::LastOfSet };
     let fits = pages.sets == 1 && (2..=RESIDENT_PAGES_MAX).contains(&pages.ways);
@@ -153,7 +154,7 @@ fn page_filter(levels: &Levels, fetches: FetchFilter) -> PageFilter {
     }
 }
 
-/// A cache or TLB that is kept whole.
+/// The shape of a cache or TLB that generated code simulates.
 fn whole(geometry: Geometry) -> SetFilter {
     SetFilter { sets: geometry.sets as u32, line_bytes: geometry.line_bytes }
 }

@@ -1,9 +1,9 @@
-//! Separate debug files: where distributions put what they strip from programs.
+//! Finds separate debug files, into which distributions move the symbols of stripped programs.
 //!
-//! Looked for by build id under `/usr/lib/debug/.build-id`, then by the name in `.gnu_debuglink`
-//! beside the program, in `.debug` beside it, and under `/usr/lib/debug`; a file found by name must
-//! carry the same build id, or the right checksum where there is none. No server is asked. Source:
-//! the GDB manual, "Debugging Information in Separate Files".
+//! The search goes by build id under `/usr/lib/debug/.build-id`, then by the name in
+//! `.gnu_debuglink` beside the program, in `.debug` beside it, and under `/usr/lib/debug`. A file
+//! that is found by name must have the same build id or, if there is none, the right checksum. No
+//! server is queried. Source: the GDB manual, "Debugging Information in Separate Files".
 
 use crate::elf::File;
 use crate::sparse::Sparse;
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 const ROOT: &str = "/usr/lib/debug";
 
-/// The debug file that belongs to `file`, which was read from `path`; its symbol table is loaded.
+/// The debug file of `file`, which was read from `path`, with its symbol table loaded.
 pub(crate) fn find(file: &File<'_>, path: &Path) -> Option<Sparse> {
     let id = file.build_id().ok().flatten();
     if let Some(found) = id.and_then(|id| open(&by_build_id(id)?)) {

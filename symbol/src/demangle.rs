@@ -1,6 +1,6 @@
-//! Names as the programmer wrote them.
+//! Demangles names of functions.
 
-/// Demangles Rust and C++ names; any other comes back unchanged.
+/// Demangles Rust and C++ names; any other name is returned unchanged.
 pub fn demangle(name: &str) -> String {
     // A linker appends versions and parts after the mangled name: `f@@V1`, `f.cold`, `f.part.0`.
     if let Ok(rust) = rustc_demangle::try_demangle(name) {

@@ -1,5 +1,5 @@
-//! What DWARF says of an address: the function, for those that no symbol table names, and source
-//! lines with what is inlined there.
+//! Queries DWARF debug information: the function at an address, for addresses that no symbol table
+//! covers, and source lines with their inlined frames.
 
 use crate::elf::File;
 use crate::source::{Frame, Sources};
@@ -8,7 +8,8 @@ use object::{Object, ObjectSection};
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// Sections that only say where variables live, or how they were spelt: often half of all.
+/// Sections that are not needed: locations of variables and macros, often half of all debug
+/// information.
 const UNREAD: &[&str] = &[".debug_loc", ".debug_loclists", ".debug_macro", ".debug_macinfo"];
 
 /// Whether a section is needed for names and lines.
@@ -16,24 +17,24 @@ pub(crate) fn is_read(section: &str) -> bool {
     section.starts_with(".debug") && !UNREAD.contains(&section)
 }
 
-/// Parsed debug information of one file; units are read as they are asked for.
+/// Parsed debug information of one file; compilation units are parsed when they are first needed.
 pub(crate) struct Names {
     context: addr2line::Context<EndianArcSlice<LittleEndian>>,
     dwarf: Arc<gimli::Dwarf<EndianArcSlice<LittleEndian>>>,
 }
 
-/// What tells one frame from another without its name: where its function's description begins, its
-/// file as one unit knows it, its line.
+/// Identifies a frame without its name: offset of its function's description, address of its file's
+/// name within one unit, line.
 type Mark = (Option<usize>, Option<*const u8>, Option<u32>);
 
-/// Frames of the address that was asked for last.
+/// The frames of the address that was looked up last.
 #[derive(Default)]
 pub(crate) struct Last {
     marks: Vec<Mark>,
     innermost: Option<u32>,
 }
 
-/// Enters the name of the last frame.
+/// Stores the name of the last frame of `frames`.
 fn name_last<R: gimli::Reader>(frames: &mut [Frame<'_>], name: Option<addr2line::FunctionName<R>>) {
     if let Some(frame) = frames.last_mut() {
         frame.function = name.as_ref().and_then(|name| Some(name.raw_name().ok()?.into_owned()));
@@ -47,7 +48,7 @@ impl std::fmt::Debug for Names {
 }
 
 impl Names {
-    /// `None` where the file has no (readable) debug information.
+    /// Parses the file's debug information; `None` if it has none that can be read.
     pub(crate) fn new(file: &File<'_>) -> Option<Names> {
         file.section_by_name(".debug_info")?;
         let load = |id: gimli::SectionId| -> Result<_, gimli::Error> {
@@ -60,7 +61,7 @@ impl Names {
         Some(Names { context: addr2line::Context::from_arc_dwarf(dwarf.clone()).ok()?, dwarf })
     }
 
-    /// The function at `address`, not what is inlined into it.
+    /// The name of the function at `address`, not that of a function inlined there.
     pub(crate) fn function(&self, address: u64) -> Option<String> {
         let mut frames = self.context.find_frames(address).skip_all_loads().ok()?;
         let mut name = None;
@@ -70,14 +71,14 @@ impl Names {
         name?.raw_name().ok().map(|name| name.into_owned())
     }
 
-    /// The innermost frame of `address`, entered into `sources`.
+    /// Adds the frames of `address` to `sources` and returns the number of the innermost one.
     pub(crate) fn frame(&self, address: u64, sources: &mut Sources) -> Option<u32> {
         let mut found = self.context.find_frames(address).skip_all_loads().ok()?;
         let mut frames = Vec::new();
-        // The frame that the next one is inlined into; only of that the name is wanted, and names
-        // are copies.
+        // The function of the last frame: only if the next frame exists is it an inlined one whose
+        // name is needed, and names are copied.
         let mut inlined: Option<addr2line::FunctionName<_>> = None;
-        // Debug information that breaks off still says where its inner frames are.
+        // If debug information is damaged, the frames before the damage still hold.
         while let Ok(Some(frame)) = found.next() {
             name_last(&mut frames, inlined.take());
             let (file, line) = frame.location.map_or((None, None), |location| (location.file, location.line));
@@ -87,8 +88,8 @@ impl Names {
         sources.enter(&frames)
     }
 
-    /// [`Names::frame`] of an address behind the `last` one, which most often has the same frames:
-    /// those need no names and no look-up.
+    /// Returns [`Names::frame`] of an address behind the `last` one. It most often has the same
+    /// frames, which then need no names and no search.
     pub(crate) fn next_frame(&self, address: u64, sources: &mut Sources, last: &mut Last) -> Option<u32> {
         let mut found = self.context.find_frames(address).skip_all_loads().ok()?;
         let (mut depth, mut same) = (0, true);
@@ -109,9 +110,9 @@ impl Names {
         last.innermost
     }
 
-    /// First addresses of the pieces of code of a line, in order; `file` is the end of a path. Of a
-    /// line that an optimiser scattered, only pieces that begin a statement count, where the
-    /// compiler says which do: the others are the rest of it.
+    /// The first addresses of the ranges of code of a line, in order; `file` is the end of a path.
+    /// An optimiser may scatter a line: then only ranges that begin a statement count, if the
+    /// compiler marks these.
     pub(crate) fn line(&self, file: &str, line: u32) -> Vec<u64> {
         let mut found: Vec<(u64, u64)> = Vec::new();
         let Ok(pieces) = self.context.find_location_range(0, u64::MAX) else { return Vec::new() };
@@ -134,7 +135,7 @@ impl Names {
         }
     }
 
-    /// Addresses where a statement of a line begins, in any file.
+    /// The addresses at which statements of a line begin, in any file.
     fn statements(&self, line: u32) -> HashSet<u64> {
         let mut found = HashSet::new();
         let mut units = self.dwarf.units();

@@ -1,8 +1,7 @@
-//! The one kind of file that is read: 64-bit little-endian ELF, and its segments of code.
+//! Parsed 64-bit little-endian ELF files and their segments of code. Other files are not read.
 //!
-//! Every reader of a part of a file (symbols, stubs, unwind tables, debug information) takes the
-//! parsed file from here, and none takes it from another reader. Source: System V ABI, chapters 4
-//! and 5.
+//! All readers of parts of a file (symbols, stubs, unwind tables, debug information) use the parsed
+//! file of this module. Source: System V ABI, chapters 4 and 5.
 
 use object::elf::{PF_X, PT_LOAD};
 use object::read::elf::{ElfFile64, ProgramHeader};
@@ -10,8 +9,8 @@ use object::read::elf::{ElfFile64, ProgramHeader};
 /// A 64-bit little-endian ELF file, parsed.
 pub(crate) type File<'data> = ElfFile64<'data, object::LittleEndian>;
 
-/// A segment of code: `size_bytes` bytes of the file at `offset` are mapped at `address` of the
-/// file's own addresses.
+/// A segment of code: `size_bytes` bytes at offset `offset` of the file, with link address
+/// `address`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Segment {
     pub(crate) offset: u64,
@@ -19,7 +18,7 @@ pub(crate) struct Segment {
     pub(crate) size_bytes: u64,
 }
 
-/// The segments that are loaded to be executed.
+/// The segments that are loaded as executable.
 pub(crate) fn code_segments(file: &File<'_>) -> Vec<Segment> {
     let endian = file.endian();
     let headers = file.elf_program_headers().iter();
@@ -33,13 +32,13 @@ pub(crate) fn code_segments(file: &File<'_>) -> Vec<Segment> {
 }
 
 impl Segment {
-    /// The file's own address of what lies at `offset` in it.
+    /// The link address of the byte at `offset` of the file, if the segment holds it.
     pub(crate) fn address_of(&self, offset: u64) -> Option<u64> {
         let within = offset.wrapping_sub(self.offset);
         (within < self.size_bytes).then(|| self.address.wrapping_add(within))
     }
 
-    /// Where in the file that lies which has this `address`.
+    /// The offset in the file of the byte with link address `address`, if the segment holds it.
     pub(crate) fn offset_of(&self, address: u64) -> Option<u64> {
         let within = address.wrapping_sub(self.address);
         (within < self.size_bytes).then(|| self.offset.wrapping_add(within))

@@ -1,15 +1,15 @@
-//! Functions as the unwind tables know them: `.eh_frame` survives `strip`, because exceptions and
+//! Finds functions in unwind tables: `.eh_frame` survives `strip`, because exceptions and
 //! backtraces need it.
 //!
-//! Gives address ranges without names. Source: Linux Standard Base 5, section 10.6.1.
+//! The result is ranges of addresses without names. Source: Linux Standard Base 5, section 10.6.1.
 
 use crate::elf::File;
 use gimli::{BaseAddresses, CieOrFde, EhFrame, LittleEndian, UnwindSection};
 use object::{Object, ObjectSection};
 use std::ops::Range;
 
-/// Ranges of all functions with unwind information, sorted by address; what cannot be parsed ends
-/// the list.
+/// The address ranges of all functions with unwind information, sorted. An entry that cannot be
+/// parsed ends the list.
 pub(crate) fn functions(file: &File<'_>) -> Vec<Range<u64>> {
     let Some(section) = file.section_by_name(".eh_frame") else { return Vec::new() };
     let Ok(bytes) = section.uncompressed_data() else { return Vec::new() };

@@ -1,4 +1,5 @@
-//! One ELF file's names: what is where, read once, completed as addresses ask for it.
+//! The names of one ELF file, by address. Symbol tables are read at once, other sources when an
+//! address needs them.
 
 use crate::elf::{code_segments, File, Segment};
 use crate::source::Sources;
@@ -17,7 +18,7 @@ struct Section {
     range: Range<u64>,
 }
 
-/// A part of the file that belongs to one symbol; addresses are the file's own.
+/// A range of link addresses that belongs to one symbol.
 #[derive(Clone, Debug)]
 pub(crate) struct Span {
     symbol: usize,
@@ -27,22 +28,22 @@ pub(crate) struct Span {
 /// Which symbol tables a file has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Coverage {
-    /// The full one.
+    /// The full symbol table.
     Full,
-    /// Only exported names.
+    /// Only the table of exported names: the file is stripped.
     Exported,
 }
 
-/// What was done to the table so far, beyond symbol tables.
+/// Which sources besides symbol tables have been added to the table of ranges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Filled {
-    /// Nothing.
+    /// None.
     No,
-    /// Stubs and unwind tables are in it.
+    /// Stubs of the procedure linkage table and unwind tables.
     Yes,
 }
 
-/// The file.
+/// A file, with its symbols.
 #[derive(Debug)]
 pub(crate) struct Image {
     name: String,
@@ -57,7 +58,7 @@ pub(crate) struct Image {
 }
 
 impl Image {
-    /// Reads symbol tables; `None` where the bytes are not a 64-bit ELF file.
+    /// Reads the symbol tables; `None` if the bytes are not a 64-bit ELF file.
     pub(crate) fn new(path: &Path, mut own: Sparse) -> Option<Image> {
         let symbols = [".symtab", ".strtab", ".dynsym", ".dynstr", ".gnu_debuglink"];
         own.load(|name| symbols.contains(&name) || name.starts_with(".note"));
@@ -91,12 +92,12 @@ impl Image {
         self.coverage == Coverage::Exported
     }
 
-    /// The address that the file gives to what lies at `offset`.
+    /// The link address of the byte at `offset` of the file.
     pub(crate) fn link_address(&self, offset: u64) -> Option<u64> {
         self.segments.iter().find_map(|segment| segment.address_of(offset))
     }
 
-    /// The symbol at `address`; makes one where none is known.
+    /// The symbol at link address `address`; a new one without a known name if there is none.
     pub(crate) fn find(&mut self, address: u64) -> Span {
         match (self.table.find(address), self.filled) {
             (At::Symbol(symbol, range, Size::Stated), _) | (At::Symbol(symbol, range, _), Filled::Yes) => {
@@ -110,7 +111,7 @@ impl Image {
         }
     }
 
-    /// Reads what symbol tables leave open: stubs, then the unwind tables.
+    /// Fills the gaps between symbols with stubs and then with functions of the unwind tables.
     fn fill(&mut self) {
         self.filled = Filled::Yes;
         let more = [".rela.plt", ".rela.dyn", ".eh_frame"];
@@ -128,7 +129,7 @@ impl Image {
         self.table.fill(&frames);
     }
 
-    /// The symbol's number as a function; `intern` gives one to a symbol that has none yet.
+    /// The number of the symbol's function; `intern` gives a number to a symbol that has none.
     pub(crate) fn function(&mut self, span: &Span, intern: impl FnOnce(String, u64) -> usize) -> usize {
         if let Some(function) = self.table.symbols[span.symbol].function {
             return function;
@@ -152,7 +153,7 @@ impl Image {
         Some(text(listed, &own, debug.as_ref()).to_owned())
     }
 
-    /// Names a gap within its section.
+    /// Creates a symbol for the part of a gap that lies in the section of `address`.
     fn name_gap(&mut self, gap: Range<u64>, address: u64) -> Span {
         let section = self.sections.iter().find(|section| section.range.contains(&address)).cloned();
         let section = section.unwrap_or_else(|| Section { name: String::new(), range: gap.clone() });
@@ -168,12 +169,12 @@ impl Image {
         self.dwarf()?.function(address)
     }
 
-    /// The source of what lies at `address`.
+    /// The number in `sources` of the innermost frame at link address `address`.
     pub(crate) fn frame(&mut self, address: u64, sources: &mut Sources) -> Option<u32> {
         self.dwarf()?.frame(address, sources)
     }
 
-    /// The sources of what lies at ascending addresses.
+    /// The numbers in `sources` of the innermost frames at ascending link addresses.
     pub(crate) fn frames(
         &mut self,
         addresses: impl Iterator<Item = u64>,
@@ -208,7 +209,7 @@ fn sections(file: &File<'_>) -> Vec<Section> {
     code.map(section).collect()
 }
 
-/// Function symbols of one table.
+/// Adds the function symbols of one table to `candidates`.
 fn collect<'data: 'file, 'file>(
     symbols: impl Iterator<Item = object::read::elf::ElfSymbol64<'data, 'file, object::LittleEndian>>,
     list: List,
@@ -237,7 +238,7 @@ fn collect<'data: 'file, 'file>(
     Coverage::Full
 }
 
-/// A listed name, without the version that a linker appends.
+/// The name of a symbol table's entry, without the version that a linker appends.
 fn text<'a>(listed: Listed, own: &File<'a>, debug: Option<&File<'a>>) -> &'a str {
     let index = SymbolIndex(listed.index);
     let table = match listed.list {

@@ -1,5 +1,4 @@
-//! From addresses to names: which function of which library, and which source line, an instruction
-//! belongs to.
+//! Finds names by addresses: the function, library and source line of an instruction.
 //!
 //! | you have | you want | call |
 //! |---|---|---|
@@ -9,18 +8,18 @@
 //! | a file | all names that it holds, and where they are | [`Listing::read`] |
 //! | a mangled name | the name as the programmer wrote it | [`demangle`], [`Spellings`] |
 //!
-//! A function's name is looked for in this order: symbol tables (of the file, or of its separate
-//! debug file), stubs of the procedure linkage table, functions that only the unwind tables know
-//! (named by DWARF, else `prog+0x1234`), and the gaps between all of these. The unwind tables make
-//! a stripped program readable: they still say where each function starts. Each file is read once;
-//! an address costs one binary search, and unwind tables and DWARF are read only when an address
-//! needs them. Source lines come from DWARF alone: [`Symbolizer::frames`] answers for a block of
-//! instructions, most of which have the line of the one before; [`Symbolizer::frame`] is its slow
-//! twin for one address.
+//! The name of a function comes from the first of these sources that covers its address: symbol
+//! tables (of the file, or of its separate debug file), stubs of the procedure linkage table,
+//! functions in the unwind tables (named by DWARF, else `prog+0x1234`), and the gaps between all of
+//! these. Unwind tables make stripped programs readable, because they say where each function
+//! starts. Each file is read once. A look-up is a binary search; unwind tables and DWARF are read
+//! only when an address needs them. Source lines come from DWARF only: [`Symbolizer::frames`] looks
+//! a block of instructions up, most of which have the line of their predecessor;
+//! [`Symbolizer::frame`] is its slow twin for single addresses.
 //!
-//! Deliberately absent: split debug information (`.dwo`), names of generated code
-//! (`/tmp/perf-PID.map`), 32-bit files. Source: System V ABI, AMD64 supplement, chapters 4 and 5;
-//! DWARF 5, sections 6.2 and 6.4.
+//! **Leaves out** split debug information (`.dwo`), names of generated code (`/tmp/perf-PID.map`),
+//! and 32-bit files. Source: System V ABI, AMD64 supplement, chapters 4 and 5; DWARF 5, sections
+//! 6.2 and 6.4.
 
 #![forbid(unsafe_code)]
 

@@ -1,11 +1,11 @@
-//! From names to addresses: all functions and variables that a file names, its source lines, and
-//! the libraries it asks for.
+//! Finds addresses by names: lists all functions and variables of a file, its source lines, and the
+//! libraries that it needs.
 //!
-//! The opposite question of the rest of this module, asked once per file and before a program runs,
-//! so the file is read whole. Names come from the full symbol table, of the file or of its debug
-//! file, with the exported ones beside it. Addresses are the file's own; [`Listing::mapped`] gives
-//! those of a running program. **Leaves out** functions that no table names, and which library wins
-//! where two export one name. Source: System V ABI, chapters 4 and 5.
+//! The rest of this crate answers the opposite question. A file is listed once, before a program
+//! runs, so it is read whole. Names come from the full symbol table, of the file or of its debug
+//! file, and from the table of exported names. Addresses are link addresses; [`Listing::mapped`]
+//! converts them to those of a running program. **Leaves out** functions without a symbol, and the
+//! choice of a library if several export the same name. Source: System V ABI, chapters 4 and 5.
 
 use crate::debug_file;
 use crate::dwarf::Names;
@@ -17,49 +17,50 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// What a name stands for.
+/// The kind of thing that a name denotes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// Code.
     Function,
-    /// A function that chooses, when the program is linked, which function the name stands for.
+    /// A resolver (`IFUNC`): a function that the dynamic linker calls in order to choose the
+    /// function that the name denotes.
     Indirect,
     /// Data.
     Variable,
 }
 
-/// A name of a file.
+/// A named function or variable of a file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Named {
-    /// Where it is, in the file's own addresses.
+    /// Its link address.
     pub address: u64,
-    /// Its length; 0 where the file does not say.
+    /// Its length in bytes; 0 if unknown.
     pub size_bytes: u64,
-    /// What it is.
+    /// Whether it is a function, a resolver or data.
     pub kind: Kind,
-    /// As the file has it, without a version.
+    /// Its name in the symbol table, without a version.
     pub name: String,
-    /// The source file of a name that only its own source file sees, where the table says it.
+    /// The source file of a local name, if the table states it.
     pub source: Option<String>,
 }
 
-/// Everything that a file names.
+/// All names of a file.
 #[derive(Debug)]
 pub struct Listing {
-    /// The file, without links.
+    /// Path of the file, with links resolved.
     pub path: PathBuf,
-    /// Its names by address.
+    /// The names, sorted by address.
     pub names: Vec<Named>,
-    /// Sections of code.
+    /// Link addresses of the sections of code.
     pub text: Vec<Range<u64>>,
-    /// Libraries that it asks for, as it calls them.
+    /// The names of the libraries that it needs (`DT_NEEDED`).
     pub needed: Vec<String>,
     segments: Vec<Segment>,
     bytes: Vec<u8>,
 }
 
 impl Listing {
-    /// Reads a file; `None` where it is no 64-bit ELF file.
+    /// Reads a file; `None` if it is not a 64-bit ELF file.
     pub fn read(path: &Path) -> Option<Listing> {
         let path = path.canonicalize().ok()?;
         let bytes = std::fs::read(&path).ok()?;
@@ -80,7 +81,7 @@ impl Listing {
         Some(Listing { names, text, needed, segments, bytes, path })
     }
 
-    /// Where the file's `address` lies in a process that maps it as `module` says.
+    /// The address in a process that maps the file as `module` of link address `address`.
     pub fn mapped(&self, module: &Module, address: u64) -> Option<u64> {
         let begins = |s: &&Segment| {
             s.offset < module.file_offset + 4096 && module.file_offset < s.offset + s.size_bytes
@@ -90,7 +91,7 @@ impl Listing {
         Some(address.wrapping_sub(segment.address).wrapping_add(bias))
     }
 
-    /// Where in the file the code at its own `address` is.
+    /// The offset in the file of the code at link address `address`.
     pub fn file_offset(&self, address: u64) -> Option<u64> {
         self.segments.iter().find_map(|segment| segment.offset_of(address))
     }
@@ -101,8 +102,8 @@ impl Listing {
         file.build_id().ok().flatten().map(<[u8]>::to_vec)
     }
 
-    /// First addresses of the pieces of code that belong to a line; `file` is the end of a path.
-    /// `None` without debug information.
+    /// The first addresses of the ranges of code of a line; `file` is the end of a path. `None` if
+    /// the file has no debug information.
     pub fn lines(&self, file: &str, line: u32) -> Option<Vec<u64>> {
         let own = File::parse(&*self.bytes).ok()?;
         let mut debug = None;
@@ -119,7 +120,7 @@ impl Listing {
     }
 }
 
-/// Takes the names of one table in; of several tables that have one, any may.
+/// Adds the names of one table to `names`; if several tables have a name, it is added once.
 fn symbols<'data: 'file, 'file>(
     table: impl Iterator<Item = object::read::elf::ElfSymbol64<'data, 'file, object::LittleEndian>>,
     names: &mut BTreeMap<(u64, String), Named>,
@@ -147,7 +148,7 @@ fn symbols<'data: 'file, 'file>(
     }
 }
 
-/// `DT_NEEDED`.
+/// The names of the needed libraries, from the `DT_NEEDED` entries.
 fn needed(file: &File<'_>) -> Vec<String> {
     let section = |name| file.section_by_name(name).and_then(|section| section.data().ok());
     let (Some(entries), Some(strings)) = (section(".dynamic"), section(".dynstr")) else { return Vec::new() };

@@ -1,9 +1,8 @@
-//! Names for tools of the engine: the functions and source lines of the program that runs, as the
-//! programmer wrote them.
+//! Provides tools of the engine with the demangled functions and the source lines of the program.
 //!
-//! This is what [`instrument::tool::run_named`] is given. A tool sees each block with its function
-//! and may ask for the line of an instruction while it instruments; what it counts by function or
-//! line carries the name from there.
+//! [`ProgramNames`] is passed to [`instrument::tool::run_named`]. A tool then sees each block with
+//! its function, and can look the line of an instruction up while it instruments. It carries them
+//! to its report by its counters' names and its events' tags.
 
 use crate::demangle::demangle;
 use crate::numbers::ByNumber;
@@ -11,16 +10,16 @@ use crate::symbolizer::Symbolizer;
 use instrument::tool::{Procedure, Procedures, SourceLine};
 use instrument::Module;
 
-/// Names of the program that runs; files are read as their addresses are asked for.
+/// Names of the running program; a file is read when the first of its addresses is looked up.
 #[derive(Debug, Default)]
 pub struct ProgramNames {
     symbols: Symbolizer,
-    /// Demangled names by function: blocks of one function come one after the other.
+    /// Demangled names by number of the function, because blocks of one function follow each other.
     written: ByNumber<usize, String>,
 }
 
 impl ProgramNames {
-    /// Nothing read yet.
+    /// Names of a program of which nothing has been read yet.
     pub fn new() -> ProgramNames {
         ProgramNames::default()
     }
@@ -34,7 +33,7 @@ impl Procedures for ProgramNames {
         Some(Procedure { name, range: found.range })
     }
 
-    /// The innermost frame's line, where code was inlined.
+    /// The source line of an address; in inlined code that of the innermost frame.
     fn line(&mut self, module: &Module, address: u64) -> Option<SourceLine> {
         let frame = self.symbols.frame(module, address)?;
         let sources = self.symbols.sources();

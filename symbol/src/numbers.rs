@@ -1,17 +1,17 @@
-//! Hash tables whose keys are numbers of ours.
+//! Hash tables whose keys are numbers that this program assigns.
 //!
-//! Every instruction of a profile is looked up a few times, and the standard library's hash, which
-//! withstands keys that somebody chose, would be most of that. Nobody chooses these keys: a
-//! multiplication for each number is enough. Source: Wang Yi 2019, wyhash: both halves of a
-//! product, folded.
+//! Every instruction of a profile is looked up a few times, and the standard library's hash
+//! function, which resists keys chosen by an adversary, would take most of that time. Nobody
+//! chooses these keys, so one multiplication for each number is enough. Source: Wang Yi 2019,
+//! wyhash: both halves of a product, combined by exclusive or.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// A table by numbers.
+/// A hash table whose keys are numbers.
 pub type ByNumber<K, V> = HashMap<K, V, BuildHasherDefault<Multiply>>;
 
-/// The hash.
+/// The hasher.
 #[derive(Clone, Copy, Debug)]
 pub struct Multiply(u64);
 

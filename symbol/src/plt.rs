@@ -1,8 +1,8 @@
-//! Stubs of the procedure linkage table, named for what they jump to.
+//! Finds the stubs of the procedure linkage table and names them after their targets.
 //!
-//! Every stub holds one `jmp *[rip + x]` through a slot of the global offset table, and a dynamic
-//! relocation says which symbol fills that slot; so the stubs are found by their jump, whatever
-//! their layout (`.plt`, `.plt.sec`, `.plt.got`).
+//! Every stub has a `jmp *[rip + x]` through a slot of the global offset table, and a dynamic
+//! relocation names the symbol that fills the slot. So stubs are found by their jump, whatever the
+//! layout of their section (`.plt`, `.plt.sec`, `.plt.got`).
 
 use crate::elf::File;
 use crate::table::{Candidate, Name, Size};
@@ -39,7 +39,7 @@ pub(crate) fn stubs(file: &File<'_>) -> Vec<Candidate> {
     stubs
 }
 
-/// The table slot that a stub jumps through.
+/// The address of the slot that a stub jumps through.
 fn target(stub: &[u8], start: u64) -> Option<u64> {
     let at = stub.windows(2).position(|bytes| bytes == JUMP)?;
     let displacement: [u8; 4] = stub.get(at + 2..at + 6)?.try_into().ok()?;
@@ -47,7 +47,7 @@ fn target(stub: &[u8], start: u64) -> Option<u64> {
     Some(next.wrapping_add_signed(i64::from(i32::from_le_bytes(displacement))))
 }
 
-/// Address of each slot that a symbol fills, with that symbol's name.
+/// The names of the symbols that fill slots, by address of the slot.
 fn slots(file: &File<'_>) -> HashMap<u64, String> {
     let mut slots = HashMap::new();
     let (Some(relocations), Some(symbols)) = (file.dynamic_relocations(), file.dynamic_symbol_table()) else {

@@ -1,34 +1,35 @@
-//! Source lines: interned frames, each with the frame that it is inlined into.
+//! Source lines: frames with numbers, each with the frame into which it is inlined.
 //!
-//! The frames of an address, as a debugger shows them, form a chain from the innermost outwards.
-//! Chains share their outer ends, so a [`SourceFrame`] holds a file, a line, the inlined function
-//! whose body the line belongs to, and the number of the frame that it was inlined at. Line 0 and
-//! missing files, which compilers emit for code without a source, make no frame: such code is
-//! counted as unknown, not guessed.
+//! The frames of an address, as a debugger shows them, form a chain from the innermost frame
+//! outwards. Chains share their outer parts. So a [`SourceFrame`] has a file, a line, the inlined
+//! function that the line belongs to, and the number of the frame into which that function is
+//! inlined. Compilers emit line 0 or no file for code without a source; such code gets no frame and
+//! counts as unknown.
 
 use crate::numbers::Multiply;
 use std::collections::hash_map::RandomState;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, BuildHasherDefault, Hash};
 
-/// A file that nobody knows.
+/// The name that stands for an unknown file.
 pub const UNKNOWN: &str = "???";
 
-/// One frame of an address: a source line, and where it was inlined. All numbers are those of
-/// [`Sources`].
+/// A frame: a source line, and the frame into which its function is inlined. All numbers are those
+/// of [`Sources`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SourceFrame {
     /// Index into [`Sources::files`].
     pub file: u32,
     /// Line, from 1.
     pub line: u32,
-    /// Index into [`Sources::names`]: the function whose body this is, where it was inlined.
+    /// Index into [`Sources::names`] of the function that the line belongs to; `None` unless that
+    /// function is inlined.
     pub inlined: Option<u32>,
-    /// The frame that it was inlined at, in the next function outwards.
+    /// Number of the frame of the call that was inlined, in the next function outwards.
     pub caller: Option<u32>,
 }
 
-/// One frame as debug information has it.
+/// A frame as debug information describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Frame<'a> {
     pub(crate) function: Option<String>,
@@ -36,7 +37,7 @@ pub(crate) struct Frame<'a> {
     pub(crate) line: Option<u32>,
 }
 
-/// Things with numbers.
+/// Values that get numbers in order, each value once.
 #[derive(Clone, Debug)]
 struct Interned<T, S = RandomState> {
     all: Vec<T>,
@@ -59,13 +60,13 @@ impl<T: Clone + Eq + Hash, S: BuildHasher> Interned<T, S> {
     }
 }
 
-/// All frames that were asked for.
+/// All frames that were looked up.
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
     files: Interned<String>,
     names: Interned<String>,
     frames: Interned<SourceFrame, BuildHasherDefault<Multiply>>,
-    /// The file that was entered last: most addresses lie in the file of the one before.
+    /// Number of the file that was added last: most addresses lie in the file of their predecessor.
     last_file: u32,
 }
 
@@ -75,7 +76,7 @@ impl Sources {
         &self.files.all
     }
 
-    /// Names of inlined functions (mangled).
+    /// Mangled names of inlined functions.
     pub fn names(&self) -> &[String] {
         &self.names.all
     }
@@ -85,7 +86,7 @@ impl Sources {
         self.frames.all[number as usize]
     }
 
-    /// The chain of frames from `number` outwards, itself first.
+    /// The chain of frames from frame `number` outwards, beginning with that frame.
     pub fn chain(&self, number: u32) -> impl Iterator<Item = SourceFrame> + '_ {
         std::iter::successors(Some(self.frame(number)), |frame| frame.caller.map(|caller| self.frame(caller)))
     }
@@ -97,8 +98,8 @@ impl Sources {
         self.last_file
     }
 
-    /// The number of the first of `frames`, which come innermost first; `None` where the first has
-    /// no line.
+    /// Adds `frames`, which are ordered from the innermost outwards, and returns the number of the
+    /// first; `None` if the first has no line.
     pub(crate) fn enter(&mut self, frames: &[Frame<'_>]) -> Option<u32> {
         let known = |frame: &Frame<'_>| frame.line.unwrap_or(0) > 0 && frame.file.is_some();
         frames.first().filter(|frame| known(frame))?;

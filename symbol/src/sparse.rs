@@ -1,10 +1,10 @@
-//! Files of which only the needed sections are read.
+//! Reads only the needed sections of a file.
 //!
-//! A program may be a hundred megabytes of code and debug information, of which a report needs the
-//! symbol tables. The buffer is as long as the file and zero; headers are read into their places at
-//! once, sections as they are asked for. Untouched pages of it cost nothing, and a parser cannot
-//! tell it from the whole file as long as it keeps to loaded sections. (A memory map would be
-//! unsafe code: the file may change under it.)
+//! A program may have a hundred megabytes of code and debug information, while a report needs only
+//! the symbol tables. The buffer has the length of the file and is zero at first; headers are read
+//! into it at once, sections when they are needed. The system allocates no memory for untouched
+//! pages, and a parser finds a normal file as long as it uses loaded sections only. A memory map
+//! would need unsafe code, because another process may change the file.
 
 use crate::elf::File;
 use object::{Object, ObjectSection};
@@ -12,12 +12,12 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// Larger files are not looked at.
+/// Larger files are not read.
 const BYTES_MAX: u64 = 1 << 36;
 /// Bytes of a 64-bit ELF header.
 const HEADER_BYTES: usize = 64;
 
-/// The buffer.
+/// A file's buffer, in which sections are loaded on demand.
 #[derive(Debug)]
 pub(crate) struct Sparse {
     file: Option<std::fs::File>,
@@ -25,7 +25,7 @@ pub(crate) struct Sparse {
 }
 
 impl Sparse {
-    /// A file's headers; `None` where it is no 64-bit ELF file.
+    /// Opens a file and reads its headers; `None` if it is not a 64-bit ELF file.
     pub(crate) fn open(path: &Path) -> Option<Sparse> {
         let file = std::fs::File::open(path).ok()?;
         let length = file.metadata().ok().filter(|about| about.is_file())?.len();
@@ -38,8 +38,8 @@ impl Sparse {
         let [segments, sections] = tables(&sparse.bytes)?;
         sparse.read(segments)?;
         sparse.read(sections.clone())?;
-        // The names of sections are a section themselves; its index stands at 0x3e, a header holds
-        // offset and size at 0x18.
+        // The names of sections are stored in a section; its index is at 0x3e of the header, and
+        // its own header has offset and size from 0x18 on.
         let names = usize::from(u16_at(&sparse.bytes, 0x3e)?);
         let header = sections.start + names * HEADER_BYTES;
         let start = u64_at(&sparse.bytes, header + 0x18)?;
@@ -48,17 +48,17 @@ impl Sparse {
         sparse.parse().is_some().then_some(sparse)
     }
 
-    /// Bytes that are all there.
+    /// A buffer whose bytes are all loaded.
     pub(crate) fn whole(bytes: Vec<u8>) -> Sparse {
         Sparse { file: None, bytes }
     }
 
-    /// The file, of which loaded sections may be looked at.
+    /// Parses the file. Only loaded sections have contents.
     pub(crate) fn parse(&self) -> Option<File<'_>> {
         File::parse(&*self.bytes).ok()
     }
 
-    /// Loads sections by name; one that cannot be read stays zero.
+    /// Loads the sections whose names `wanted` accepts; a section that cannot be read stays zero.
     pub(crate) fn load(&mut self, wanted: impl Fn(&str) -> bool) {
         if self.file.is_none() {
             return;
@@ -68,7 +68,7 @@ impl Sparse {
         let ranges: Vec<(u64, u64)> = wanted.filter_map(|section| section.file_range()).collect();
         for (start, size) in ranges {
             let (Ok(start), Ok(size)) = (usize::try_from(start), usize::try_from(size)) else { continue };
-            // What cannot be read has no names.
+            // A section that cannot be read stays zero, so it has no names.
             let _ = self.read(start..start.saturating_add(size));
         }
     }
@@ -80,7 +80,7 @@ impl Sparse {
     }
 }
 
-/// Where program headers and section headers lie.
+/// The file ranges of the program headers and of the section headers.
 fn tables(header: &[u8]) -> Option<[Range<usize>; 2]> {
     let table = |offset: usize, entry_bytes: usize, count: usize| {
         let start = usize::try_from(u64_at(header, offset)?).ok()?;

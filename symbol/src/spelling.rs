@@ -1,17 +1,17 @@
-//! The ways in which people write a function's name.
+//! The spellings of a function's name that users may write.
 //!
-//! **What.** [`Spellings::of`] gives, for a name of a symbol table, what a programmer calls it:
-//! without arguments and type parameters (`ns::S::m`), without arguments (`ns::S<int>::m`), as a
-//! demangler prints it (`ns::S<int>::m(int)`), and as the file has it (`_ZN2ns1SIiE1mEi`). **Why
-//! this way.** A person knows the name in the source, and not which of its instances and overloads
-//! a compiler made: the shortest spelling stands for all of them, a longer one for fewer. **Leaves
-//! out** names of other languages' manglings. They are spelt as the file has them.
+//! **What.** [`Spellings::of`] turns a name of a symbol table into its spellings: without arguments
+//! and type parameters (`ns::S::m`), without arguments (`ns::S<int>::m`), as a demangler prints it
+//! (`ns::S<int>::m(int)`), and as the file has it (`_ZN2ns1SIiE1mEi`). **Why this way.** Users know
+//! the name in the source, but not the instances and overloads that the compiler made of it. The
+//! shortest spelling selects all of them; a longer one selects fewer. **Leaves out** mangled names
+//! of other languages than Rust and C++, which have one spelling: that of the file.
 
 use crate::demangle::demangle;
 use cpp_demangle::{DemangleOptions, Symbol};
 
-/// Endings that a compiler gives to a whole function that it made from another one. Parts of
-/// functions (`.cold`, `.part.0`) are no functions by themselves and keep their endings.
+/// Endings of functions that a compiler made as copies of another one. Parts of functions (`.cold`,
+/// `.part.0`) are not copies and keep their endings.
 const COPIES: [&str; 4] = [".constprop.", ".isra.", ".lto_priv.", ".llvm."];
 
 /// A name in all its spellings, the shortest first.
@@ -19,7 +19,7 @@ const COPIES: [&str; 4] = [".constprop.", ".isra.", ".lto_priv.", ".llvm."];
 pub struct Spellings(Vec<String>);
 
 impl Spellings {
-    /// Spells a name of a symbol table.
+    /// All spellings of a name of a symbol table.
     pub fn of(name: &str) -> Spellings {
         let own = original(name);
         let mut all = Vec::with_capacity(4);
@@ -35,24 +35,24 @@ impl Spellings {
         Spellings(all)
     }
 
-    /// The name as people say it.
+    /// The shortest spelling.
     pub fn shortest(&self) -> &str {
         &self.0[0]
     }
 
-    /// Whether somebody who writes `name` means it.
+    /// Whether `name` is one of the spellings.
     pub fn include(&self, name: &str) -> bool {
         self.0.iter().any(|spelling| spelling == name)
     }
 
-    /// The shortest spelling that a test accepts.
+    /// The shortest spelling that `accepts` accepts.
     pub fn find(&self, accepts: impl Fn(&str) -> bool) -> Option<&str> {
         self.0.iter().map(String::as_str).find(|spelling| accepts(spelling))
     }
 }
 
-/// Whether a symbol table's name can have the spelling `name` at all: a quick look, so that few
-/// names are spelt. Identifiers stand in mangled names as they are.
+/// A quick test that excludes most names of a symbol table: whether `symbol` can have the spelling
+/// `name` at all. Mangled names contain identifiers unchanged.
 pub fn may_include(symbol: &str, name: &str) -> bool {
     let head = name.split('(').next().unwrap_or(name);
     let last = head.rsplit("::").next().unwrap_or(head).trim_start_matches('~');
@@ -60,13 +60,13 @@ pub fn may_include(symbol: &str, name: &str) -> bool {
     last.is_empty() || last.starts_with("operator") || !last.chars().all(plain) || symbol.contains(last)
 }
 
-/// The name without the ending of a copy.
+/// The name without an ending of [`COPIES`].
 fn original(name: &str) -> &str {
     let end = COPIES.iter().filter_map(|ending| name.find(ending)).min();
     &name[..end.unwrap_or(name.len())]
 }
 
-/// A C++ name without arguments and return type; `None` where it is none.
+/// A C++ name without arguments and return type; `None` if `name` is not a C++ name.
 fn without_arguments(name: &str) -> Option<String> {
     let mangled = name.find(['.', '@']).map_or(name, |at| &name[..at]);
     let ending = &name[mangled.len()..];
@@ -78,7 +78,7 @@ fn without_arguments(name: &str) -> Option<String> {
     Some(bare.trim_end_matches(" const").to_owned() + ending)
 }
 
-/// A name without type parameters: `ns::S<int>::m` and `ns::f::<u32>` lose what stands in brackets,
+/// A name without type parameters: `ns::S<int>::m` and `ns::f::<u32>` lose the angle brackets, and
 /// `<ns::S as T>::m` becomes `ns::S::m`.
 fn without_parameters(name: &str) -> String {
     let mut out = String::with_capacity(name.len());
@@ -102,7 +102,7 @@ fn without_parameters(name: &str) -> String {
     out
 }
 
-/// Where the bracket closes that `text` opens.
+/// The position of the bracket that closes the one at the beginning of `text`.
 fn closing(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
     let mut depth = 0;

@@ -1,5 +1,5 @@
-//! Names addresses of a running program: what was read of each file is kept, and functions,
-//! libraries and source lines get numbers.
+//! Finds functions, libraries and source lines of a running program's addresses. All of them get
+//! numbers, and everything that was read of a file is kept.
 
 use crate::image::Image;
 use crate::numbers::ByNumber;
@@ -11,14 +11,14 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// A function, interned: its number is an index into [`Symbolizer::functions`].
+/// A function. Its number is an index into [`Symbolizer::functions`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Function {
     /// Index into [`Symbolizer::libraries`].
     pub library: usize,
-    /// Name as the file has it (mangled).
+    /// The mangled name, as the file has it.
     pub name: String,
-    /// Address in the file, before relocation; 0 where there is no file.
+    /// The link address; 0 if there is no file.
     pub address: u64,
 }
 
@@ -27,51 +27,51 @@ pub struct Function {
 pub struct FunctionRange {
     /// Index into [`Symbolizer::functions`].
     pub function: usize,
-    /// Addresses around it, as mapped, that belong to the same function.
+    /// The addresses in the running program around the given one that belong to the same function.
     pub range: Range<u64>,
 }
 
 /// An executable, a shared library, or code without a file.
 #[derive(Debug)]
 pub struct Library {
-    /// As the program's memory map names it.
+    /// Its path in the program's memory map.
     pub path: PathBuf,
     image: Option<Image>,
     nameless: Option<usize>,
 }
 
 impl Library {
-    /// What a report calls it.
+    /// The name for reports.
     pub fn name(&self) -> String {
         self.path.file_name().unwrap_or(self.path.as_os_str()).to_string_lossy().into_owned()
     }
 
-    /// Whether a file was read and names only its exported functions.
+    /// Whether its file was read and has names of exported functions only.
     pub fn is_stripped(&self) -> bool {
         self.image.as_ref().is_some_and(Image::is_stripped)
     }
 }
 
-/// Names addresses; keeps what it has read.
+/// Finds names by addresses, and keeps all that it has read.
 #[derive(Debug, Default)]
 pub struct Symbolizer {
     libraries: Vec<Library>,
     by_path: HashMap<PathBuf, usize>,
-    /// The library that was asked for last; hashing a path takes longer than all else about an
-    /// instruction.
+    /// Number of the library that was used last: hashing a path would take longer than the rest of
+    /// a look-up.
     last: usize,
     functions: Vec<Function>,
     sources: Sources,
-    /// By library and address in its file.
+    /// Innermost frames by library and link address.
     frames: ByNumber<(usize, u64), Option<u32>>,
-    /// Blocks by library and address of their first instruction: where in the list the frames of
-    /// their instructions begin, and how many there are.
+    /// By library and link address of a block: where the frames of its instructions begin in
+    /// `frames_of_blocks`, and how many there are.
     blocks: ByNumber<(usize, u64), (usize, usize)>,
     frames_of_blocks: Vec<Option<u32>>,
 }
 
 impl Symbolizer {
-    /// Nothing read yet.
+    /// A symbolizer that has read nothing yet.
     pub fn new() -> Symbolizer {
         Symbolizer::default()
     }
@@ -86,7 +86,7 @@ impl Symbolizer {
         &self.libraries
     }
 
-    /// The function at `ip`, which lies in `module`.
+    /// The function at address `ip`, which lies in `module`.
     pub fn function_at(&mut self, module: &Module, ip: u64) -> FunctionRange {
         let index = self.library(&module.path);
         let library = &mut self.libraries[index];
@@ -108,8 +108,8 @@ impl Symbolizer {
         FunctionRange { function: self.nameless(index), range: module.start..module.end }
     }
 
-    /// The source of the instruction at `ip`, as a number of [`Symbolizer::sources`]; `None` where
-    /// debug information does not say.
+    /// The innermost frame of the instruction at `ip`, as a number of [`Symbolizer::sources`];
+    /// `None` if debug information does not cover it.
     pub fn frame(&mut self, module: &Module, ip: u64) -> Option<u32> {
         let index = self.library(&module.path);
         let image = self.libraries[index].image.as_mut()?;
@@ -118,10 +118,10 @@ impl Symbolizer {
         *self.frames.entry((index, address)).or_insert_with(|| image.frame(address, sources))
     }
 
-    /// Appends to `out` the sources of instructions of a block at `ip`, by their offsets from
-    /// there, which ascend.
+    /// Appends to `out` the innermost frames of instructions of the block at `ip`. `offsets` are
+    /// their ascending offsets from there in bytes.
     ///
-    /// Copies of a block, and those of other processes, share one look-up.
+    /// Copies of a block, also those in other processes, share one look-up.
     pub fn frames(
         &mut self,
         module: &Module,
@@ -148,7 +148,7 @@ impl Symbolizer {
         out.extend_from_slice(&self.frames_of_blocks[start..][..count]);
     }
 
-    /// The frames that [`Symbolizer::frame`] and [`Symbolizer::frames`] gave.
+    /// The frames whose numbers [`Symbolizer::frame`] and [`Symbolizer::frames`] return.
     pub fn sources(&self) -> &Sources {
         &self.sources
     }
@@ -173,7 +173,7 @@ impl Symbolizer {
         self.libraries.len() - 1
     }
 
-    /// The one function that stands for a library without a readable file.
+    /// The number of the single function that represents a library without a readable file.
     fn nameless(&mut self, index: usize) -> usize {
         let library = &mut self.libraries[index];
         let functions = &mut self.functions;

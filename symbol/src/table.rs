@@ -1,29 +1,30 @@
 //! Sorted, disjoint address ranges with the symbol that each belongs to.
 //!
-//! Symbol tables overlap: aliases share an address, assembly labels lie inside functions, sizes are
-//! missing. The rule here: the symbol that starts last owns an address, an outer one resumes where
-//! an inner one ends, and a symbol without a size reaches to the next one but never cuts a symbol
-//! that has a size. One sweep over the sorted candidates builds it; a look-up is a binary search.
+//! **Problem.** The entries of symbol tables overlap: aliases share an address, assembly labels lie
+//! inside functions, sizes are missing. **Rule.** An address belongs to the symbol that starts last
+//! before it; where an inner symbol ends, the outer one resumes; a symbol without a size reaches to
+//! the next one, but never cuts a symbol that has a size. One sweep over the sorted candidates
+//! builds the table; a look-up is a binary search.
 
 use std::ops::Range;
 
-/// What something is called; most are never asked for.
+/// The source of a name. Most names are never needed, so they are not copied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Name {
-    /// As the string tables of a file say.
+    /// An entry of a symbol table, whose name is in the file's string table.
     Listed(Listed),
-    /// Known.
+    /// This text.
     Written(String),
-    /// A function of the unwind tables.
+    /// None: the function comes from the unwind tables.
     Unnamed,
 }
 
 /// An entry of a symbol table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Listed {
-    /// Which table.
+    /// The table.
     pub(crate) list: List,
-    /// Which entry.
+    /// Index of the entry in the table.
     pub(crate) index: usize,
 }
 
@@ -38,36 +39,36 @@ pub(crate) enum List {
     Debug,
 }
 
-/// What a symbol table offers.
+/// A symbol that may own a range of addresses.
 #[derive(Clone, Debug)]
 pub(crate) struct Candidate {
-    /// Where it claims to be.
+    /// The link addresses that it claims.
     pub(crate) range: Range<u64>,
     /// Its name.
     pub(crate) name: Name,
-    /// Which of several at one address gives the name: the lowest.
+    /// Of several candidates at one address the one with the lowest rank gives the name.
     pub(crate) rank: u8,
-    /// Whether the file says how long it is.
+    /// Whether the file states its length.
     pub(crate) size: Size,
 }
 
-/// Where a candidate's end comes from.
+/// The source of a candidate's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Size {
-    /// The file.
+    /// The file states it.
     Stated,
-    /// The end of the section.
+    /// It is unknown: the end of the section is used.
     Guessed,
 }
 
 /// A symbol that owns at least one range.
 #[derive(Clone, Debug)]
 pub(crate) struct Symbol {
-    /// First address.
+    /// Its first link address.
     pub(crate) address: u64,
     /// Its name.
     pub(crate) name: Name,
-    /// The number under which the symbolizer knows it, once it does.
+    /// The symbolizer's number of its function, once it has one.
     pub(crate) function: Option<usize>,
 }
 
@@ -79,32 +80,32 @@ struct Entry {
     size: Size,
 }
 
-/// A symbol that has begun and not ended, while the sweep is at some address.
+/// A symbol that has begun before the sweep's current address and has not ended.
 struct Open {
     end: u64,
     symbol: usize,
     size: Size,
 }
 
-/// The ranges.
+/// The table of ranges.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Table {
     entries: Vec<Entry>,
-    /// Symbols that the ranges refer to.
+    /// The symbols that own ranges.
     pub(crate) symbols: Vec<Symbol>,
 }
 
-/// What lies at an address.
+/// The result of a look-up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum At {
-    /// This symbol, over this range, as far as the size can be trusted.
+    /// The symbol that owns the address, its range, and the reliability of the range's end.
     Symbol(usize, Range<u64>, Size),
-    /// No symbol in this range.
+    /// No symbol owns any address of this range.
     Gap(Range<u64>),
 }
 
 impl Table {
-    /// Makes ranges disjoint; `text` gives names where they decide.
+    /// Builds the table from candidates; `text` returns names where these decide between aliases.
     pub(crate) fn new(candidates: Vec<Candidate>, text: impl Fn(&Name) -> String) -> Table {
         let chosen = without_covered_labels(without_aliases(candidates, text));
         let mut table = Table::default();
@@ -124,7 +125,7 @@ impl Table {
         table
     }
 
-    /// Ends every open range that ends by `limit`.
+    /// Ends every open symbol whose end is `limit` or lower.
     fn close(&mut self, open: &mut Vec<Open>, cursor: &mut u64, limit: u64) {
         while let Some(last) = open.pop_if(|last| last.end <= limit) {
             self.push(*cursor, last.end, &last);
@@ -138,8 +139,8 @@ impl Table {
         }
     }
 
-    /// Gives functions that the unwind tables know (sorted) the addresses that no symbol claims
-    /// with a stated size.
+    /// Adds functions of the unwind tables, which are sorted, in all addresses that no symbol with
+    /// a stated size owns.
     pub(crate) fn fill(&mut self, frames: &[Range<u64>]) {
         let mut cuts = frames.iter().peekable();
         for entry in self.entries.iter_mut().filter(|entry| entry.size == Size::Guessed) {
@@ -162,7 +163,7 @@ impl Table {
         self.entries = filled;
     }
 
-    /// Enters the part of `frame` that lies in `gap`.
+    /// Adds the part of `frame` that lies in `gap`.
     fn unnamed(&mut self, filled: &mut Vec<Entry>, frame: &Range<u64>, gap: Range<u64>) {
         let (start, end) = (frame.start.max(gap.start), frame.end.min(gap.end));
         if start < end {
@@ -177,7 +178,7 @@ impl Table {
         }
     }
 
-    /// What lies at `address`.
+    /// Looks link address `address` up.
     pub(crate) fn find(&self, address: u64) -> At {
         let after = self.entries.partition_point(|entry| entry.start <= address);
         let before = after.checked_sub(1).map(|index| self.entries[index]);
@@ -202,8 +203,8 @@ impl Table {
     }
 }
 
-/// Of several candidates at one address the best name (then the shortest), with the longest stated
-/// size.
+/// Of several candidates at one address keeps that with the best rank, then with the shortest name,
+/// and gives it the longest stated size.
 fn without_aliases(mut candidates: Vec<Candidate>, text: impl Fn(&Name) -> String) -> Vec<Candidate> {
     candidates.retain(|c| c.range.start < c.range.end);
     candidates.sort_by_key(|c| (c.range.start, c.rank));

@@ -1,12 +1,12 @@
-//! The vdso's bytes: the code that the kernel maps into every process has no file, but our own
-//! process has the same copy.
+//! The bytes of the vdso, the code that the kernel maps into every process. It has no file, but
+//! this process has the same copy.
 //!
-//! Read through `/proc/self/mem`, which needs no unsafe code.
+//! They are read through `/proc/self/mem`, which needs no unsafe code.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-/// The image, or `None` where the kernel maps none.
+/// The vdso's bytes; `None` if the kernel maps none.
 pub(crate) fn bytes() -> Option<Vec<u8>> {
     let maps = std::fs::read("/proc/self/maps").ok()?;
     let maps = String::from_utf8_lossy(&maps);

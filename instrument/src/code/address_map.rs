@@ -1,9 +1,10 @@
-//! Maps whose keys are addresses.
+//! A hash map whose keys are addresses.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// A hasher for addresses: one multiplication.
+/// A hasher for addresses: one multiplication and a rotation. Addresses are not chosen by an
+/// adversary, so it need not resist collisions.
 #[derive(Default, Clone)]
 pub(crate) struct AddressHasher(u64);
 
@@ -12,12 +13,12 @@ impl Hasher for AddressHasher {
         self.0
     }
     fn write(&mut self, bytes: &[u8]) {
-        for &b in bytes {
-            self.write_u64(u64::from(b));
+        for &byte in bytes {
+            self.write_u64(u64::from(byte));
         }
     }
-    fn write_u64(&mut self, v: u64) {
-        self.0 = (self.0 ^ v).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(26);
+    fn write_u64(&mut self, word: u64) {
+        self.0 = (self.0 ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(26);
     }
 }
 

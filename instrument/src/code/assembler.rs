@@ -126,7 +126,7 @@ impl Assembler {
 
     /// An instruction as the program has it.
     pub(crate) fn copy(&mut self, decoded: &Decoded) {
-        self.code.extend_from_sixteen(&decoded.sixteen(), decoded.i.len());
+        self.code.extend_from_sixteen(&decoded.sixteen(), decoded.instruction.len());
     }
 
     /// `mov gs:[offset], r`

@@ -1,4 +1,4 @@
-//! Counters of exits in the thread's context, and the code that increments them.
+//! Counters of fragment exits in the thread's context, and the code that increments them.
 
 use super::assembler::Assembler;
 use crate::target::layout::context;
@@ -8,7 +8,8 @@ pub(crate) fn count_address(number: u32) -> u32 {
     context::COUNTERS + 8 * number
 }
 
-/// Increments counter `number`; without free flags by way of rax.
+/// Emits an increment of counter `number`. If flags are live, it works in rax, which leaves them
+/// alone, and saves and restores rax.
 pub(crate) fn count(code: &mut Assembler, number: u32, flags_free: bool) {
     let at = count_address(number);
     if flags_free {
@@ -19,7 +20,8 @@ pub(crate) fn count(code: &mut Assembler, number: u32, flags_free: bool) {
     code.load(0, context::TEMP);
 }
 
-/// Increments counter `number` by way of rax, whose value is saved elsewhere.
+/// Emits an increment of counter `number` that leaves flags alone and overwrites rax. The caller
+/// has saved rax.
 pub(crate) fn count_in_rax(code: &mut Assembler, number: u32) {
     let at = count_address(number);
     code.load(0, at);

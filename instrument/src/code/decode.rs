@@ -1,8 +1,8 @@
-//! Reads the program's code and cuts it into basic blocks.
+//! Reads the program's code and splits it into basic blocks.
 //!
-//! Code is read from the target's memory page by page and kept: program text does not change, and
-//! where it may (generated code) the pages are dropped before each reading. A block ends as `event`
-//! defines. Leaves out: what the instructions mean.
+//! Code is read from the target's memory page by page, and the pages are cached: program text does
+//! not change, and pages of code that may change (generated code) are dropped before each reading.
+//! A block ends as crate `event` defines. **Leaves out** the meaning of instructions.
 
 use crate::target::memory;
 use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, Register};
@@ -12,55 +12,59 @@ const PAGE: u64 = 4096;
 const READ_AHEAD_PAGES: u64 = 16;
 
 /// Hardware number of a general register of any width.
-pub(crate) fn number(r: Register) -> Option<u8> {
-    if !r.is_gpr() {
+pub(crate) fn number(register: Register) -> Option<u8> {
+    if !register.is_gpr() {
         return None;
     }
-    Some((r.full_register() as u32 - Register::RAX as u32) as u8)
+    Some((register.full_register() as u32 - Register::RAX as u32) as u8)
 }
 
 /// A decoded instruction with its bytes.
 #[derive(Clone, Copy)]
 pub(crate) struct Decoded {
-    pub(crate) i: Instruction,
+    pub(crate) instruction: Instruction,
     pub(crate) bytes: [u8; 16],
-    /// Which memory it touches: its number among the translator's shapes.
+    /// Number of the shape of its memory references (`plan::references`).
     pub(crate) shape: u32,
 }
 
 impl Decoded {
-    /// Its bytes and what follows them, for copies of constant length.
+    /// The instruction's bytes and those behind it: a copy of constant length is one vector move.
     #[inline(always)]
     pub(crate) fn sixteen(&self) -> [u8; 16] {
         self.bytes
     }
 
+    /// The instruction's bytes.
     pub(crate) fn raw(&self) -> &[u8] {
-        &self.bytes[..self.i.len()]
+        &self.bytes[..self.instruction.len()]
     }
 }
 
-/// How a block ends.
+/// Why a block ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// After the largest number of instructions, or before bytes that cannot be read or decoded.
+    /// It has the largest number of instructions, or the next bytes cannot be read or decoded.
     Limit,
-    /// The next bytes are no valid instruction or not mapped: executing them faults.
+    /// It has no instructions: its first bytes are not mapped or not valid, so executing them
+    /// faults.
     Unreadable,
-    /// With a control transfer or system call, the last instruction.
+    /// Its last instruction is a control transfer or a system call.
     Transfer,
 }
 
-/// The pages of code read so far.
+/// A cache of the pages of code that were read.
 #[derive(Default)]
 pub(crate) struct CodeReader {
     pub(crate) pid: i32,
+    /// By address of a page, the index of its bytes in `pages`.
     numbers: HashMap<u64, u32>,
     pages: Vec<Box<[u8; PAGE as usize]>>,
-    /// Pages that were forgotten, as they were read last.
+    /// By address of a forgotten page, the index of the bytes that were read last.
     former: HashMap<u64, u32>,
-    /// Pages that held different bytes at different times.
+    /// Addresses of pages that held different bytes at different readings.
     changed: HashSet<u64>,
+    /// Address and index of the page that was used last, which is nearly always the next one too.
     last: (u64, Option<u32>),
 }
 
@@ -69,8 +73,8 @@ impl CodeReader {
         CodeReader { pid, last: (u64::MAX, None), ..CodeReader::default() }
     }
 
-    /// A page as it was whenever it was read; `None` where it was not, or held something else
-    /// before: nobody can tell which of its bytes was translated.
+    /// The bytes of a page if all readings agree. `None` if it was never read, or has changed
+    /// between two readings, in which case it is unknown which bytes a translation is based on.
     pub(crate) fn known_page(&self, page: u64) -> Option<&[u8; PAGE as usize]> {
         if self.changed.contains(&page) {
             return None;
@@ -79,15 +83,16 @@ impl CodeReader {
         Some(&*self.pages[number as usize])
     }
 
-    /// Forgets the pages of `[start, end)`.
+    /// Forgets the pages of `[start, end)`, so that they are read again.
     pub(crate) fn forget(&mut self, start: u64, end: u64) {
         self.last = (u64::MAX, None);
+        // A large range is cheaper to compare with every known page than to walk page by page.
         if end - start > 64 * PAGE {
             let former = &mut self.former;
-            self.numbers.retain(|&p, &mut number| {
-                let stays = p + PAGE <= start || p >= end;
+            self.numbers.retain(|&at, &mut number| {
+                let stays = at + PAGE <= start || at >= end;
                 if !stays {
-                    former.insert(p, number);
+                    former.insert(at, number);
                 }
                 stays
             });
@@ -102,32 +107,34 @@ impl CodeReader {
         }
     }
 
-    /// Replaces a byte of a page that was read; whether it was.
+    /// Replaces the byte at `address` in the cache; returns whether its page was there.
     pub(crate) fn mend(&mut self, address: u64, byte: u8) -> bool {
         let Some(&number) = self.numbers.get(&(address & !(PAGE - 1))) else { return false };
         self.pages[number as usize][(address % PAGE) as usize] = byte;
         true
     }
 
+    /// The bytes of the page at address `page`, read if necessary; `None` if it cannot be read.
     fn page(&mut self, page: u64) -> Option<&[u8; PAGE as usize]> {
         if self.last.0 != page {
             if !self.numbers.contains_key(&page) {
                 self.read_ahead(page);
             }
-            // What cannot be read now may be mapped later.
+            // A failure is not cached, because the page may be mapped later.
             self.last = (page, Some(*self.numbers.get(&page)?));
         }
         self.last.1.map(|number| &*self.pages[number as usize])
     }
 
+    /// Reads up to 16 pages from `page` on into the cache, or that page alone if others fail.
     fn read_ahead(&mut self, page: u64) {
         let mut buffer = vec![0u8; (READ_AHEAD_PAGES * PAGE) as usize];
         let mut got = memory::read_target(self.pid, page, &mut buffer);
         if got == 0 {
             got = memory::read_target(self.pid, page, &mut buffer[..PAGE as usize]);
         }
-        for (k, bytes) in buffer[..got].chunks_exact(PAGE as usize).enumerate() {
-            let at = page + k as u64 * PAGE;
+        for (nth, bytes) in buffer[..got].chunks_exact(PAGE as usize).enumerate() {
+            let at = page + nth as u64 * PAGE;
             if self.numbers.contains_key(&at) {
                 continue;
             }
@@ -141,26 +148,27 @@ impl CodeReader {
         }
     }
 
-    /// Up to 16 bytes at `address`; fewer where the next page cannot be read.
+    /// The 16 bytes at `address`, and how many of them could be read: fewer at the end of a
+    /// mapping.
     pub(crate) fn fetch(&mut self, address: u64) -> ([u8; 16], usize) {
         let mut out = [0u8; 16];
         let at = (address % PAGE) as usize;
-        let n = (PAGE as usize - at).min(16);
+        let count = (PAGE as usize - at).min(16);
         match self.page(address & !(PAGE - 1)) {
-            Some(page) => out[..n].copy_from_slice(&page[at..at + n]),
+            Some(page) => out[..count].copy_from_slice(&page[at..at + count]),
             None => return (out, 0),
         }
-        if n == 16 {
+        if count == 16 {
             return (out, 16);
         }
         match self.page((address & !(PAGE - 1)) + PAGE) {
-            Some(page) => out[n..].copy_from_slice(&page[..16 - n]),
-            None => return (out, n),
+            Some(page) => out[count..].copy_from_slice(&page[..16 - count]),
+            None => return (out, count),
         }
         (out, 16)
     }
 
-    /// Decodes the basic block at `ip` into `into` (cleared first).
+    /// Decodes the basic block at `ip` into `into`, which is cleared first.
     pub(crate) fn block(&mut self, ip: u64, into: &mut Vec<Decoded>) -> End {
         into.clear();
         let mut at = ip;
@@ -168,35 +176,35 @@ impl CodeReader {
             if let Some(end) = self.within_page(&mut at, into) {
                 return end;
             }
-            let (bytes, n) = self.fetch(at);
-            let i = Decoder::with_ip(64, &bytes[..n], at, DecoderOptions::NONE).decode();
-            if n == 0 || i.is_invalid() {
+            let (bytes, count) = self.fetch(at);
+            let instruction = Decoder::with_ip(64, &bytes[..count], at, DecoderOptions::NONE).decode();
+            if count == 0 || instruction.is_invalid() {
                 return if into.is_empty() { End::Unreadable } else { End::Limit };
             }
-            into.push(Decoded { i, bytes, shape: 0 });
-            at = i.next_ip();
+            into.push(Decoded { instruction, bytes, shape: 0 });
+            at = instruction.next_ip();
             if let Some(end) = end_behind(into) {
                 return end;
             }
         }
     }
 
-    /// Decodes instructions that certainly lie in one page, by one decoder; `None` where the
-    /// block may go on at `at`.
+    /// Decodes instructions whose 16 bytes lie in one page, with a single decoder. Returns `None`
+    /// if the block goes on at `at`, near the end of the page.
     fn within_page(&mut self, at: &mut u64, into: &mut Vec<Decoded>) -> Option<End> {
         let offset = (*at % PAGE) as usize;
         let rest = &self.page(*at & !(PAGE - 1))?[offset..];
         let mut decoder = Decoder::with_ip(64, rest, *at, DecoderOptions::NONE);
         while let Some(bytes) = rest.get(decoder.position()..decoder.position() + 16) {
             let bytes = bytes.try_into().expect("sixteen bytes");
-            into.push(Decoded { i: Instruction::default(), bytes, shape: 0 });
+            into.push(Decoded { instruction: Instruction::default(), bytes, shape: 0 });
             let decoded = into.last_mut().expect("just pushed");
-            decoder.decode_out(&mut decoded.i);
-            if decoded.i.is_invalid() {
+            decoder.decode_out(&mut decoded.instruction);
+            if decoded.instruction.is_invalid() {
                 into.pop();
                 return Some(if into.is_empty() { End::Unreadable } else { End::Limit });
             }
-            *at = decoded.i.next_ip();
+            *at = decoded.instruction.next_ip();
             if let Some(end) = end_behind(into) {
                 return Some(end);
             }
@@ -207,7 +215,7 @@ impl CodeReader {
 
 /// How the block ends with the last instruction of `block`, if it does.
 fn end_behind(block: &[Decoded]) -> Option<End> {
-    if block.last().is_some_and(|last| ends_block(&last.i)) {
+    if block.last().is_some_and(|last| ends_block(&last.instruction)) {
         return Some(End::Transfer);
     }
     (block.len() == event::BLOCK_INSTRUCTIONS_MAX).then_some(End::Limit)

@@ -1,67 +1,77 @@
-//! The records that the code cache keeps of translated code: fragments, the exits that leave them,
-//! the places that lead to them.
+//! What the code cache stores about translated code: fragments, the exits that leave them, and the
+//! jumps that lead to them.
 
-/// The lookup table does not hold an indirect target.
+/// Exit number: the target of an indirect transfer is not in the lookup table.
 pub(crate) const EXIT_LOOKUP: u32 = 0xffff_ffff;
-/// The next instruction is a system call that the host must know of.
+/// Exit number: the next instruction is a system call that the host handles.
 pub(crate) const EXIT_SYSTEM_CALL: u32 = 0xffff_fffe;
-/// The segment of the ring is full.
+/// Exit number: the current segment of the ring is full.
 pub(crate) const EXIT_RING: u32 = 0xffff_fffd;
-/// The host is to use the pages of a complex reference.
+/// Exit number: the host must look the pages of a complex reference up in the data TLB.
 pub(crate) const EXIT_PAGES: u32 = 0xffff_fffc;
 
 /// A translated superblock.
 pub(crate) struct Fragment {
+    /// Address of the program's code.
     pub(crate) pc: u64,
+    /// Number of the zone that holds the fragment.
     pub(crate) zone: u32,
-    /// Address of the first instruction of its code.
+    /// Address of the first instruction of the generated code.
     pub(crate) body: u64,
-    /// Address of the entry that restores the lookup's registers.
+    /// Address of the entry for indirect transfers, which restores the registers that the lookup
+    /// uses; `None` until an indirect transfer needs it.
     pub(crate) entry: Option<u64>,
+    /// Number of its first block, and the number of its blocks.
     pub(crate) first_block: u32,
     pub(crate) blocks: u32,
-    /// First counter: `blocks` counters of taken side exits, then the last block's.
+    /// Number of its first counter: `blocks` counters of taken side exits, then that of the last
+    /// block.
     pub(crate) counters: u32,
-    /// Nothing at its head needs the status flags.
+    /// Whether the status flags are dead at its head.
     pub(crate) flags_dead: bool,
-    /// Registers (and flags) that are dead at its head, so that code that leads here need not
-    /// restore them; none if the code may change.
+    /// Bit set of the registers and flags that are dead at its head, which code that leads here
+    /// need not restore; empty if the program's code may change.
     pub(crate) dead: u16,
-    /// How often its code was translated again to become this fragment.
+    /// How often the program's code has been translated again for better record modes.
     pub(crate) tunings: u8,
-    /// The last place that leads to its body; the others follow by [`Incoming::next`].
+    /// Number of the newest jump to its body, the head of a list by [`Incoming::next`] (0: none).
     pub(crate) incoming: u32,
 }
 
-/// An exit of a fragment, as the cache keeps it.
+/// An exit of a fragment in the code cache.
 #[derive(Clone, Copy)]
 pub(crate) struct CodeExit {
+    /// Address in the program's code to which it leads.
     pub(crate) target: u64,
+    /// Number of the zone that holds the exit's code.
     pub(crate) zone: u32,
-    /// Byte in the zone of the displacement to rewrite (stale: the fragment).
+    /// Offset in the zone of the displacement that linking rewrites; for a stale check, the number
+    /// of its fragment.
     pub(crate) patch: u32,
-    /// Counter to increment when taken (side exits).
+    /// Number of the counter to increment when the exit is taken; side exits only.
     pub(crate) counter: Option<u32>,
-    /// Registers to restore when taken.
+    /// Bit set of the registers to restore when the exit is taken.
     pub(crate) restore: u16,
-    /// The exit that waited for the same target before this one (0: none).
+    /// Number of the next exit in the list of those that wait for the same target (0: none).
     pub(crate) next: u32,
-    /// Not an exit but a check of generated code that failed: translate again.
+    /// Whether this is not an exit but a failed check of code that may change: the host translates
+    /// the code again.
     pub(crate) stale: bool,
 }
 
-/// A place that leads to a fragment's body.
+/// A displacement, or an address in a table, that leads to a fragment's body.
 #[derive(Clone, Copy)]
 pub(crate) struct Incoming {
-    /// Its offset in the shared file.
+    /// Its offset in the file that backs the zones.
     pub(crate) offset: usize,
-    /// The address behind a displacement; 0 where the place holds the body's address.
+    /// The address behind a displacement, from which it counts; 0 if the body's address itself is
+    /// stored.
     pub(crate) from: u64,
-    /// The place that was noted before it (0: none).
+    /// Number of the next older one of the same fragment (0: none).
     pub(crate) next: u32,
 }
 
-/// Whether a 32-bit displacement leads from `from` to `to`.
+/// Whether a 32-bit displacement reaches from `from` to `to`.
 pub(crate) fn near(from: u64, to: u64) -> bool {
     i32::try_from(to.wrapping_sub(from) as i64).is_ok()
 }

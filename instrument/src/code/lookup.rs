@@ -1,27 +1,30 @@
-//! Indirect transfers: a lookup of the target in a table, in line, with a routine for the slots
-//! behind the first.
+//! Indirect transfers: an inline lookup of the target in a table, with a shared routine for the
+//! slots behind the first.
 //!
-//! A slot holds minus the target and the target's code. The comparison is `lea` and `jrcxz`, so
-//! flags survive; rax, rcx and rdx wait in their slots until the target fragment's entry loads them
-//! back. `pext` picks the slot in one instruction (BMI2; without it the low sixteen bits of the
-//! target do). Source: Bruening 2004 (indirect branch lookup), the comparison is our own.
+//! **Problem.** The target of an indirect transfer is known at run time only, and the lookup must
+//! change no flags. **Idea.** A slot of 16 bytes holds the negated target (its *tag*) and the
+//! address of the target's code. `lea` adds target and tag, and `jrcxz` tests the sum for 0:
+//! neither changes flags. rax, rcx and rdx are used; their program values wait in the context until
+//! the entry of the target fragment loads them. `pext` picks the slot in one instruction (BMI2);
+//! without it the slot is given by the low sixteen bits of the target. Source: Bruening 2004
+//! (indirect branch lookup); the comparison is our own.
 
 use super::assembler::{reg, Address, Assembler};
 use super::state_map::slot;
 use crate::target::layout::{context, LOOKUP_BITS, LOOKUP_PROBES, LOOKUP_SHIFT};
 use assembler::{Gpr, Memory, Scale, Size};
 
-/// How a slot is chosen.
+/// How generated code computes a target's slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Hash {
-    /// `pext` with the mask in the context.
+    /// `pext` of the target with the mask in the context.
     Extract,
-    /// The low sixteen bits.
+    /// The low sixteen bits of the target.
     LowBits,
 }
 
 impl Hash {
-    /// What this processor can do.
+    /// The best one that this processor supports.
     pub(crate) fn of_host() -> Hash {
         if std::arch::is_x86_feature_detected!("bmi2") {
             Hash::Extract
@@ -30,7 +33,7 @@ impl Hash {
         }
     }
 
-    /// Slot number of a target, as generated code computes it.
+    /// The slot number of `target`, as generated code computes it.
     pub(crate) fn slot(self, target: u64) -> u64 {
         match self {
             Hash::Extract => (target >> LOOKUP_SHIFT) & ((1 << LOOKUP_BITS) - 1),
@@ -39,34 +42,36 @@ impl Hash {
     }
 }
 
-/// `mov rdx, [rax*8 + table]`
+/// `mov rdx, [rax*8 + table]`: loads a slot's tag.
 pub(crate) fn tag(code: &mut Assembler, table: u64) {
     let slot = Memory::absolute(table as i32).index(Gpr::RAX, Scale::Eight);
     code.code().mov_from(Size::Qword, Gpr::RDX, slot);
 }
 
-/// `jmp [rax*8 + table + 8]`
+/// `jmp [rax*8 + table + 8]`: jumps to a slot's code.
 pub(crate) fn jump_to_code(code: &mut Assembler, table: u64) {
     let slot = Memory::absolute(table as i32 + 8).index(Gpr::RAX, Scale::Eight);
     code.code().jump_through(slot);
 }
 
-/// `lea rcx, [rcx + rdx + more]`: 0 where the tag is the target's.
+/// `lea rcx, [rcx + rdx + more]`: 0 if the tag is that of the target.
 pub(crate) fn add_tag(code: &mut Assembler, more: i32) {
     let sum = Memory::at(Gpr::RCX).index(Gpr::RDX, Scale::One).plus(more);
     code.code().lea(Size::Qword, Gpr::RCX, sum);
 }
 
-/// The entry of a fragment that lookups may reach: loads the three registers back.
+/// Emits the entry of a fragment for lookups: it loads the three registers that they use.
 pub(crate) fn entry(code: &mut Assembler) {
-    for r in [reg::RDX, reg::RCX, reg::RAX] {
-        code.load(r, slot(r));
+    for register in [reg::RDX, reg::RCX, reg::RAX] {
+        code.load(register, slot(register));
     }
 }
 
-/// The shared routine behind a first probe that failed: rcx is target − tag … that is target + rdx,
-/// rdx minus the tag. Tries the following slots, then leaves for the host with exit number `exit`.
+/// Emits the routine that runs if the first slot holds another target. At its beginning rdx is the
+/// first slot's tag and rcx the sum of target and tag. It tries the following slots, and then
+/// leaves for the host with exit number `exit`.
 pub(crate) fn probe_routine(code: &mut Assembler, table: u64, exit: u32) {
+    // Undo the first comparison: rcx + not(rdx) + 1 = rcx − rdx = target.
     code.not(reg::RDX);
     add_tag(code, 1);
     code.store(reg::RCX, context::TARGET);
@@ -85,14 +90,16 @@ pub(crate) fn probe_routine(code: &mut Assembler, table: u64, exit: u32) {
     leave(code, exit);
 }
 
-/// Hands over to the host: exit number, `int3`, and on to where the host says.
+/// Emits a stop: stores the exit number, executes `int3`, and jumps to the address that the host
+/// has stored meanwhile.
 pub(crate) fn leave(code: &mut Assembler, exit: u32) {
     code.store_imm32(context::EXIT, exit);
     code.stop();
     code.jump_context(context::CONTINUE);
 }
 
-/// `mov rcx, [address]`, for jumps and calls through memory.
+/// Emits `mov rcx, [address]` for jumps and calls through memory. An absolute address of 64 bits
+/// goes through rcx.
 pub(crate) fn load_target(code: &mut Assembler, address: &Address) {
     if address.base.is_none() && address.index.is_none() && i32::try_from(address.displacement).is_err() {
         code.mov_imm(reg::RCX, address.displacement as u64);

@@ -1,7 +1,7 @@
-//! The words of machine code: instructions as they are read and written, and what translated code
-//! is known by.
+//! Machine code: decoding the program's instructions, encoding generated ones, and the data
+//! structures that describe both.
 //!
-//! What is emitted, and why, is decided above (`plan`, `emit`); where it lies too (`cache`).
+//! `plan` and `emit` decide what is emitted, and `cache` decides where it lies.
 
 pub(crate) mod address_map;
 pub(crate) mod assembler;

@@ -1,18 +1,18 @@
-//! Which registers and flags the rest of a fragment still needs.
+//! Register and flag use of single instructions, for liveness analysis.
 //!
-//! Generated code wants scratch registers and dead flags; a fragment is straight-line code in which
-//! every side exit needs everything, so one backward pass suffices. Conservative where the
-//! processor may leave something untouched (variable shifts, repeated strings). Source: Aho et al.,
-//! liveness; the RFLAGS tables of `iced-x86`.
+//! Generated code needs scratch registers and dead flags. A fragment is straight-line code, so one
+//! backward pass over these sets suffices (`plan::liveness`). They are conservative where the
+//! processor may leave a register or flag untouched (variable shifts, repeated string
+//! instructions). Source: Aho et al., liveness; the RFLAGS tables of `iced-x86`.
 
 use crate::code::decode::{number, Decoded};
 use iced_x86::{InstructionInfoFactory, Mnemonic, OpAccess, OpKind, RflagsBits};
 
-/// All status flags.
+/// All status flags, as bits of [`RflagsBits`].
 pub(crate) const FLAGS: u32 =
     RflagsBits::OF | RflagsBits::SF | RflagsBits::ZF | RflagsBits::AF | RflagsBits::CF | RflagsBits::PF;
 
-/// What one instruction does with the general registers.
+/// How an instruction uses the general registers. Each field is a bit set by hardware number.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RegisterUse {
     /// Registers read, or written in part.
@@ -23,51 +23,51 @@ pub(crate) struct RegisterUse {
     pub(crate) writes: u16,
 }
 
-/// Flags that are certainly overwritten by `d` whatever they were.
-fn flags_killed(d: &Decoded) -> u32 {
+/// The flags that the instruction certainly overwrites, whatever their values were.
+fn flags_killed(decoded: &Decoded) -> u32 {
     use Mnemonic::*;
-    let i = &d.i;
-    if matches!(i.mnemonic(), Shl | Shr | Sar) && i.op1_kind() == OpKind::Immediate8 {
-        let wide = i.op0_register().is_gpr64() || i.memory_size().size() == 8;
-        return if i.immediate8() & if wide { 63 } else { 31 } == 0 { 0 } else { FLAGS };
+    let instruction = &decoded.instruction;
+    if matches!(instruction.mnemonic(), Shl | Shr | Sar) && instruction.op1_kind() == OpKind::Immediate8 {
+        let wide = instruction.op0_register().is_gpr64() || instruction.memory_size().size() == 8;
+        return if instruction.immediate8() & if wide { 63 } else { 31 } == 0 { 0 } else { FLAGS };
     }
     let sometimes = matches!(
-        i.mnemonic(),
+        instruction.mnemonic(),
         Shl | Shr | Sar | Rol | Ror | Rcl | Rcr | Shld | Shrd | Cmpxchg8b | Cmpxchg16b | Bsf | Bsr
-    ) || i.is_string_instruction();
+    ) || instruction.is_string_instruction();
     if sometimes {
         0
     } else {
-        i.rflags_modified() & FLAGS
+        instruction.rflags_modified() & FLAGS
     }
 }
 
-/// Whether `d` sets every status flag whatever they were.
-pub(crate) fn overwrites_flags(d: &Decoded) -> bool {
-    flags_killed(d) == FLAGS
+/// Whether the instruction certainly overwrites every status flag.
+pub(crate) fn overwrites_flags(decoded: &Decoded) -> bool {
+    flags_killed(decoded) == FLAGS
 }
 
-/// For each instruction, whether the status flags before it are dead, where those behind the block
-/// are `live_behind`.
+/// Computes for each instruction of `block` whether all status flags are dead before it.
+/// `live_behind` are the flags that are live behind the block.
 pub(crate) fn dead_flags(block: &[Decoded], live_behind: u32, dead: &mut Vec<bool>) {
     dead.clear();
     dead.resize(block.len(), false);
     let mut live = live_behind;
-    for (k, d) in block.iter().enumerate().rev() {
-        live = live & !flags_killed(d) | d.i.rflags_read() & FLAGS;
-        dead[k] = live == 0;
+    for (index, decoded) in block.iter().enumerate().rev() {
+        live = live & !flags_killed(decoded) | decoded.instruction.rflags_read() & FLAGS;
+        dead[index] = live == 0;
     }
 }
 
-/// Register use of one instruction.
-pub(crate) fn register_use(factory: &mut InstructionInfoFactory, d: &Decoded) -> RegisterUse {
+/// The register use of one instruction.
+pub(crate) fn register_use(factory: &mut InstructionInfoFactory, decoded: &Decoded) -> RegisterUse {
     let mut result = RegisterUse::default();
     let mut kills = 0u16;
-    for r in factory.info(&d.i).used_registers() {
-        let Some(n) = number(r.register()) else { continue };
-        let bit = 1u16 << n;
-        let wide = r.register().is_gpr64() || r.register().is_gpr32();
-        match r.access() {
+    for used in factory.info(&decoded.instruction).used_registers() {
+        let Some(number) = number(used.register()) else { continue };
+        let bit = 1u16 << number;
+        let wide = used.register().is_gpr64() || used.register().is_gpr32();
+        match used.access() {
             OpAccess::Read | OpAccess::CondRead => result.needs |= bit,
             OpAccess::Write if wide => {
                 kills |= bit;
@@ -79,6 +79,11 @@ pub(crate) fn register_use(factory: &mut InstructionInfoFactory, d: &Decoded) ->
                 result.writes |= bit;
             }
         }
+    }
+    // Without shadow stacks these are NOPs, which leave their register unchanged: unwinders set it
+    // to zero before, and test whether it is still zero.
+    if matches!(decoded.instruction.mnemonic(), Mnemonic::Rdsspd | Mnemonic::Rdsspq) {
+        result.needs |= result.writes;
     }
     result.kills = kills & !result.needs;
     result

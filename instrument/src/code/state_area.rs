@@ -1,14 +1,14 @@
-//! The XSAVE area of this processor: which state components there are, and where they lie.
+//! The XSAVE area of this processor: its state components and their offsets.
 //!
 //! Source: Intel SDM volume 1, chapter 13.
 
-/// Bits of XCR0: the state components that the system has enabled.
+/// The bits of XCR0 that this processor supports: one for each state component.
 pub(crate) fn extended_states() -> u64 {
     let leaf = std::arch::x86_64::__cpuid_count(0xd, 0);
     u64::from(leaf.edx) << 32 | u64::from(leaf.eax)
 }
 
-/// Where this processor puts the components of an XSAVE area.
+/// Offsets and sizes in bytes of the components of an XSAVE area on this processor.
 pub(crate) fn state_layout() -> event::StateLayout {
     let mut layout = event::StateLayout::default();
     for (bit, component) in layout.components.iter_mut().enumerate().skip(2) {

@@ -1,38 +1,42 @@
-//! The state map: which registers of the program wait in which slots, at each instruction of
-//! generated code.
+//! The state map: for each instruction of generated code, which of the program's registers are
+//! spilled to the thread's context.
 //!
-//! Scratch code borrows registers and flags. The program's values wait in slots of the thread's
-//! context meanwhile. At a stop in generated code the host finds here which of them to put back.
+//! **Why.** Code that checks and records uses registers and flags of the program, and stores their
+//! values in the context meanwhile. If a signal or a fault stops generated code there, the host
+//! restores the program's state by this map.
 
 use super::assembler::{reg, Assembler};
 use crate::target::layout::context;
 
-/// Bit in a spill mask that stands for the status flags (rsp is never spilled).
+/// The bit of a spill mask that stands for the status flags: that of rsp, which is never spilled.
 pub(crate) const FLAGS_BIT: u16 = 1 << reg::RSP;
 
-/// The state of a fragment at one instruction.
+/// The state of generated code from one position to the next entry.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StateMapEntry {
-    /// Byte in the zone where the instruction's translation begins.
+    /// Offset in the zone at which the instruction's translation begins.
     pub(crate) at: u32,
-    /// Its block.
+    /// Number of the instruction's block.
     pub(crate) block: u32,
-    /// Its index in the block.
+    /// Index of the instruction in the block.
     pub(crate) index: u8,
     /// Whether the fragment's last counter was incremented before `at`.
     pub(crate) counted: bool,
-    /// Whether it was before the program's own instruction executes.
-    pub(crate) counted_executing: bool,
-    /// Spilled at `at`.
-    pub(crate) spilled: u16,
-    /// Spilled where the program's own instruction executes.
-    pub(crate) executing: u16,
-    /// Up to the next entry nothing happens that could not happen again: a stop there counts as one
-    /// at `at`.
-    pub(crate) retreat: bool,
-    /// Records behind the ring's position in memory at `at`, and where the program's own
+    /// Whether the fragment's last counter was incremented before the copy of the program's
     /// instruction executes.
+    pub(crate) counted_executing: bool,
+    /// Bit set of the registers that are spilled at `at`.
+    pub(crate) spilled: u16,
+    /// Bit set of the registers that are spilled where the copy of the program's instruction
+    /// executes.
+    pub(crate) executing: u16,
+    /// Whether the code up to the next entry may be repeated: a stop in it is treated as one at
+    /// `at`.
+    pub(crate) retreat: bool,
+    /// Records that are written but not yet counted by the ring's position in memory, at `at`.
     pub(crate) pending: u8,
+    /// Records that are written but not yet counted where the copy of the program's instruction
+    /// executes.
     pub(crate) pending_executing: u8,
 }
 
@@ -42,14 +46,14 @@ pub(crate) fn pick(mask: u16) -> Option<u8> {
 }
 
 /// Context offset of a register's slot.
-pub(crate) fn slot(r: u8) -> u32 {
-    context::SPILL + 8 * u32::from(r)
+pub(crate) fn slot(register: u8) -> u32 {
+    context::SPILL + 8 * u32::from(register)
 }
 
 /// Loads the registers of `mask` from their slots.
 pub(crate) fn restore_registers(code: &mut Assembler, mut mask: u16) {
-    while let Some(r) = pick(mask) {
-        code.load(r, slot(r));
+    while let Some(register) = pick(mask) {
+        code.load(register, slot(register));
         mask &= mask - 1;
     }
 }

@@ -1,19 +1,21 @@
-//! Superblocks: basic blocks that are translated together, entered at the first one only.
+//! Superblocks: basic blocks that are translated together and entered at the first one only.
 
 use super::decode::{Decoded, End};
 use super::event_request::EventRequests;
 use crate::target::trust::Trust;
 
-/// A block of a superblock, decoded.
+/// A decoded basic block of a superblock.
 pub(crate) struct BasicBlock {
+    /// Address of the first instruction.
     pub(crate) ip: u64,
     pub(crate) instructions: Vec<Decoded>,
+    /// Why the block ends.
     pub(crate) end: End,
-    /// Number in the profile.
+    /// Number of the block in the profile.
     pub(crate) number: u32,
-    /// The address at which the superblock goes on, if it does.
+    /// The address of the superblock's next block; `None` for the last one.
     pub(crate) next: Option<u64>,
-    /// The events that a tool asked for.
+    /// The events that a tool requested in the block.
     pub(crate) events: EventRequests,
 }
 
@@ -22,35 +24,36 @@ impl BasicBlock {
         self.instructions.last()
     }
 
-    /// Address after the last instruction.
+    /// The address behind the last instruction.
     pub(crate) fn end_ip(&self) -> u64 {
-        self.last().map_or(self.ip, |d| d.i.next_ip())
+        self.last().map_or(self.ip, |last| last.instruction.next_ip())
     }
 }
 
 /// The blocks that are emitted as one fragment.
 #[derive(Clone, Copy)]
 pub(crate) struct Superblock<'a> {
-    /// At least one.
+    /// One or more blocks.
     pub(crate) blocks: &'a [BasicBlock],
     pub(crate) trust: Trust,
-    /// The words of memory that hold the code, if it may change; they are compared whenever it
-    /// runs.
+    /// The 8-byte words of memory that hold the code, if it may change: generated code compares
+    /// them whenever it runs. Empty otherwise.
     pub(crate) words: &'a [u64],
     pub(crate) steps: Steps,
 }
 
-/// Whether the program steps itself by the trap flag.
+/// Whether the program single-steps itself by the trap flag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Steps {
-    /// It never did.
+    /// The program has never set the trap flag.
     Never,
-    /// It has: every instruction needs code of its own.
+    /// The program has set the trap flag: every instruction needs a fragment of its own.
     Itself,
 }
 
 impl Superblock<'_> {
-    /// Address of the first byte, and behind the last one, of its words.
+    /// The addresses of the first byte, rounded down to a word, and behind the last byte of
+    /// `blocks`.
     pub(crate) fn extent(blocks: &[BasicBlock]) -> (u64, u64) {
         (blocks[0].ip & !7, blocks.last().map_or(blocks[0].ip, BasicBlock::end_ip))
     }

@@ -55,7 +55,7 @@ use iced_x86::{Instruction, Mnemonic, OpKind, Register};
 impl Emitter {
     /// Before the instruction: its record, or what a repeat must remember.
     pub(super) fn complex_before(&mut self, decoded: &Decoded, complex: Complex, site: u32) {
-        let i = &decoded.i;
+        let i = &decoded.instruction;
         // The instruction's registers must hold the program's values while its record is made, and
         // scratch registers must be others.
         let needs = operand_registers(i) | implicit_registers(complex);
@@ -118,7 +118,7 @@ impl Emitter {
         if complex != Complex::Repeat {
             return;
         }
-        let shape = string_shape(&decoded.i);
+        let shape = string_shape(&decoded.instruction);
         // The number of elements that were done follows from a pointer that certainly moved: rsi
         // for `lods`, rdi for all others.
         let moved =
@@ -187,7 +187,7 @@ enum Wrote {
     Nothing,
     /// Values of this shape.
     Values(Shape),
-    /// A plain record of so many bytes.
+    /// A plain record with a size in bytes.
     Plain(u32),
 }
 

@@ -20,7 +20,7 @@ use iced_x86::{Encoder, Mnemonic, Register};
 impl Emitter {
     /// Copies an instruction that is no transfer.
     pub(super) fn copy(&mut self, decoded: &Decoded, uses: Option<&RegisterUse>) {
-        let i = &decoded.i;
+        let i = &decoded.instruction;
         if i.is_ip_rel_memory_operand() {
             return self.copy_relative(decoded, uses);
         }
@@ -38,7 +38,7 @@ impl Emitter {
     /// Copies an instruction with a RIP-relative operand: another displacement, or an address in a
     /// register.
     fn copy_relative(&mut self, decoded: &Decoded, uses: Option<&RegisterUse>) {
-        let i = &decoded.i;
+        let i = &decoded.instruction;
         let target = i.ip_rel_memory_address();
         let end = self.buffer.hot_base + self.buffer.hot.len() as u64 + i.len() as u64;
         // Near its operand, the copy needs another displacement and nothing else.
@@ -120,7 +120,7 @@ impl Emitter {
     /// `syscall`: special numbers stop for the host first; afterwards rcx is what the program
     /// expects.
     pub(super) fn system_call(&mut self, end: &BlockEnd, decoded: &Decoded) {
-        let (block, next) = (end.block, decoded.i.next_ip());
+        let (block, next) = (end.block, decoded.instruction.next_ip());
         let size = block.instructions.len() as u8;
         // Before the call only rcx changes, which the call destroys anyway.
         let entry = StateMapEntry { retreat: true, ..self.clean_entry(block.number, size - 1) };

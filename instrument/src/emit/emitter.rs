@@ -1,10 +1,11 @@
 //! The emitter: a fragment's code in the making, and the state of its scratch registers.
 //!
-//! Scratch registers are a small state machine: a register is *spilled* while its program value
-//! waits in its context slot; it comes back when an instruction needs it, at the fragment's end and
-//! in side exits. Status flags likewise wait in a slot of their own. A register that is dead is
-//! borrowed without saving. The state at every instruction is noted in the buffer's state map, so
-//! that a stop in the middle can be made clean.
+//! Scratch registers are a small state machine. A register is *spilled* while its program value is
+//! in its context slot; it is restored when an instruction needs it, at the fragment's end, and in
+//! side exits. Status flags have a slot of their own and are treated in the same way. A dead
+//! register is used without saving it. The buffer's state map records the state at every
+//! instruction, so that the host can restore the program's registers at a stop between two
+//! instructions.
 
 use crate::code::assembler::reg;
 use crate::code::buffer::{CodeBuffer, Routine, Section};

@@ -108,7 +108,7 @@ impl Emitter {
 /// there.
 fn leads_to(block: &BasicBlock, liveness: &Liveness, pc: u64) -> bool {
     block.last().is_some_and(|last| {
-        let i = &last.i;
+        let i = &last.instruction;
         let branches = i.is_jcc_short_or_near()
             || i.flow_control() == FlowControl::UnconditionalBranch && i.is_jmp_short_or_near();
         branches && i.near_branch_target() == pc && liveness.taken.has_code

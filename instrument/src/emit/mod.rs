@@ -238,6 +238,6 @@ impl Emitter {
 
 /// Whether `decoded` must find the program's status flags (reads some, or leaves some untouched).
 fn needs_flags(decoded: &Decoded) -> bool {
-    let touched = decoded.i.rflags_modified() & FLAGS;
-    decoded.i.rflags_read() & FLAGS != 0 || touched != 0 && !overwrites_flags(decoded)
+    let touched = decoded.instruction.rflags_modified() & FLAGS;
+    decoded.instruction.rflags_read() & FLAGS != 0 || touched != 0 && !overwrites_flags(decoded)
 }

@@ -37,7 +37,8 @@ pub(super) fn handled(shape: Shape) -> Option<PageUses> {
     handled.then_some(PageUses::Complex(shape))
 }
 
-/// Has the host use the pages of the complex reference that the ring holds last. Touches no flags.
+/// Emits a stop at which the host looks the pages of the ring's last complex reference up. Changes
+/// no flags.
 pub(super) fn ask_host(code: &mut Assembler, shape: Shape) {
     code.store_imm32(context::PAGE_GROUP, 16 * shape.values() as u32);
     code.store_imm32(context::EXIT, EXIT_PAGES);
@@ -53,12 +54,16 @@ fn value(back: usize) -> Memory {
     Memory::at(Gpr::RDX).plus(-16 * back as i32).gs()
 }
 
+/// Emits the routine: it saves the registers that it uses, looks the pages up, records those that
+/// miss, and restores the registers.
 pub(super) fn write(code: &mut Assembler, routine: &PageRoutine) {
     let pages = &routine.pages;
     let slot = |n: usize| context::PAGE_SAVED + 8 * n as u32;
     for (n, r) in USED.iter().enumerate() {
         code.store(r.number(), slot(n));
     }
+    // A repeated string instruction may run where flags are live: `lahf` holds all status flags but
+    // overflow, which `seto` puts beside them.
     let flags_live = matches!(routine.uses, PageUses::Complex(Shape::String { .. }));
     if flags_live {
         code.code().flags_to_ah();
@@ -75,6 +80,7 @@ pub(super) fn write(code: &mut Assembler, routine: &PageRoutine) {
         }
         PageUses::Complex(shape) => complex(code, pages, shape),
     }
+    // Adding 0x7f to 0 or 1 in al sets the overflow flag again; then `sahf` sets the others.
     if flags_live {
         code.load(reg::RAX, context::PAGE_FLAGS);
         code.code().alu_immediate(Alu::Add, Size::Byte, Gpr::RAX, 0x7f);
@@ -333,7 +339,8 @@ fn masked(
     code.patch(empty, here);
 }
 
-/// A gather's lanes; its indices are still in the context.
+/// Emits a loop over a gather's lanes; its indices are still in the context. r9 is the base, r10
+/// the mask, r11 the lane's number.
 fn gather(
     code: &mut Assembler,
     pages: &ResidentPages,
@@ -344,6 +351,7 @@ fn gather(
     code.code().mov_from(Size::Qword, Gpr::R10, value(values - 1));
     code.mov_imm(Gpr::R11.number(), 0);
     let again = code.len();
+    // Lane r11: skipped if its mask bit, the lowest of r10, is clear.
     code.code().test_immediate(Size::Byte, Gpr::R10, 1);
     let absent = code.jump_if(Condition::Equal);
     let index = Memory::absolute(context::VECTOR as i32);
@@ -353,6 +361,7 @@ fn gather(
     } else {
         code.code().mov_from(Size::Qword, Gpr::RAX, index.index(Gpr::R11, Scale::Eight).gs());
     }
+    // The lane's element lies at base + index × scale, from rax to r8.
     let lane = Memory::at(Gpr::R9).index(Gpr::RAX, Scale::power(scale.trailing_zeros() as u8));
     code.code().lea(Size::Qword, Gpr::RAX, lane);
     past(code, Gpr::R8, Gpr::RAX, i32::from(element_bytes) - 1);
@@ -360,6 +369,7 @@ fn gather(
     use_range(code, pages, Counting::Together);
     let here = code.len();
     code.patch(absent, here);
+    // The next lane.
     code.code().shift(Shift::Right, Size::Qword, Gpr::R10, 1);
     code.code().increment(Size::Dword, Gpr::R11);
     code.compare_imm(Gpr::R11.number(), count.into());

@@ -25,7 +25,7 @@ fn block(code: &[u8]) -> BasicBlock {
     while decoder.can_decode() {
         let at = decoder.position();
         let bytes = padded[at..at + 16].try_into().unwrap();
-        instructions.push(Decoded { i: decoder.decode(), bytes, shape: 0 });
+        instructions.push(Decoded { instruction: decoder.decode(), bytes, shape: 0 });
     }
     let events = EventRequests::default();
     BasicBlock { ip: IP, instructions, end: End::Transfer, number: 0, next: None, events }

@@ -33,7 +33,7 @@ impl Emitter {
     /// Emits the control transfer `decoded` that ends a block.
     pub(super) fn transfer(&mut self, end: &BlockEnd, decoded: &Decoded) {
         let &BlockEnd { block, liveness, steps, last, .. } = end;
-        let i = &decoded.i;
+        let i = &decoded.instruction;
         // The kernel sees registers and flags: all must be the program's.
         if i.code() == Code::Syscall {
             self.count_last(last);
@@ -90,7 +90,7 @@ impl Emitter {
     }
 
     fn conditional(&mut self, end: &BlockEnd, decoded: &Decoded) {
-        let i = &decoded.i;
+        let i = &decoded.instruction;
         self.count_last(end.last);
         self.restore(FLAGS_BIT);
         let target = i.near_branch_target();
@@ -120,8 +120,8 @@ impl Emitter {
         }
     }
 
-    /// Leaves the fragment for `target` by an exit that needs no counter. Restores what is not dead
-    /// at `target`.
+    /// Emits an exit to `target` that needs no counter. Restores the registers that are live at
+    /// `target`.
     pub(super) fn direct_exit(&mut self, target: u64, known: TargetFacts) {
         self.restore(!(known.dead | self.kept_on_the_way(target)));
         self.spilled &= !known.dead;
@@ -150,7 +150,7 @@ impl Emitter {
 
     /// Returns, and jumps and calls through a register or memory.
     fn indirect(&mut self, decoded: &Decoded, last: Option<u32>) {
-        let i = &decoded.i;
+        let i = &decoded.instruction;
         // The target is on the stack, in a register or in memory, whose registers must hold the
         // program's values.
         let memory = i.op_count() > 0 && i.op0_kind() == OpKind::Memory;

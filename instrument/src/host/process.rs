@@ -42,7 +42,7 @@ enum CloneKind {
     Copy,
 }
 
-/// Up to so many busy processes stay on one core with the host. It was measured that three are no
+/// Up to this many busy processes stay on one core with the host. In measurements, three were no
 /// slower there than spread over the processors.
 const BUSY_MAX: usize = 3;
 

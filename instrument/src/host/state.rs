@@ -27,8 +27,8 @@ use std::time::Instant;
 /// The message to the user when the observer panics.
 pub(crate) const OBSERVER_FAILED: &str = "the analysis of the program's events failed";
 
-/// The first so many opened files cost a stop each: runtimes read the number of processors from a
-/// file when they start.
+/// The host watches this many of the first opened files, at the cost of a stop each: runtimes read
+/// the number of processors from a file when they start.
 const OPENS_WATCHED: u32 = 500;
 
 /// A process that was released: its number and the name of its program.

@@ -1,8 +1,8 @@
-//! The translator's side of a tool: shows each block to the instrumentation code and tells the
-//! analysis' side what was translated.
+//! Runs a tool's instrumentation code on each block that is translated, and sends the analysis side
+//! the tables that it needs.
 //!
-//! Lives on the control thread. News goes through a channel before the code it is about can run, so
-//! that the analysis never meets a record whose table entries it lacks.
+//! It lives on the control thread. Table updates go through a channel before the code that they
+//! describe can run, so that the analysis never gets a record without its table entries.
 
 use super::request::{Requests, ToolCounters};
 use super::view::{BlockView, InstructionFacts, Procedures};
@@ -17,57 +17,58 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::mpsc::Sender;
 
-/// Instrumentation code: is shown each block once per translation, before it runs for the first
-/// time.
+/// Instrumentation code. It is called with each block once per translation, before the block runs
+/// for the first time, and makes its requests.
 pub type Instrumenter = Box<dyn FnMut(&BlockView<'_>, &mut Requests)>;
 
-/// A program, or the next one that it executes.
+/// A process image of a run: the first program, or one that it executes later.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
-    /// 0 for the first, one more after each exec.
+    /// Number of the image: 0 for the first, one more after each exec.
     pub image: u32,
-    /// The executable.
+    /// Path of the executable.
     pub path: PathBuf,
 }
 
-/// The place that an event was asked for.
+/// An accepted request for an event: the instruction and the time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
     /// Address of the instruction.
     pub ip: u64,
-    /// Number of its block.
+    /// Number of the instruction's block.
     pub block: u32,
-    /// Its place in the block.
+    /// Index of the instruction in the block.
     pub index: u32,
-    /// Before or after it.
+    /// Whether the event happens before or after the instruction.
     pub when: When,
 }
 
-/// What the analysis' side must know before it sees records.
+/// A change of the tables by which the analysis side interprets records.
 pub(crate) enum TableUpdate {
-    /// A process image starts; what follows is about it.
+    /// A process image starts: later updates describe it.
     Starts(Program),
-    /// The tables have grown by these.
+    /// New sites and blocks, and new requests, to append to the tables.
     Grown(event::Sites, Vec<Request>),
 }
 
-/// The instrumentation half of a tool in a run.
+/// The instrumentation half of a tool during a run.
 pub(crate) struct ToolInstrumenter {
     instrument: Instrumenter,
     procedures: Box<dyn Procedures>,
     updates: Sender<TableUpdate>,
     pub(crate) counters: ToolCounters,
-    /// Why the run had to end.
+    /// Why the run must end: the first request that cannot be met.
     pub(crate) fault: Option<String>,
-    /// Blocks of the images before this one.
+    /// Number of blocks of all earlier images.
     first_block: u32,
-    /// Requests of this image that were accepted, sites and blocks that were told.
+    /// Number of this image's accepted requests.
     requests: u32,
+    /// Number of this image's sites, and of its blocks, that were sent to the analysis side.
     sites: usize,
     blocks: usize,
 }
 
-/// Shared by the images of a run, one after the other.
+/// The instrumenter of a run: its images use it one after the other.
 pub(crate) type SharedInstrumenter = Rc<RefCell<ToolInstrumenter>>;
 
 impl ToolInstrumenter {
@@ -90,12 +91,13 @@ impl ToolInstrumenter {
         }
     }
 
-    /// Events that this image was asked for.
+    /// Number of events that were requested in this image.
     pub(crate) fn requests(&self) -> u32 {
         self.requests
     }
 
-    /// Process image `image` of process `pid` starts; `blocks` were translated in those before it.
+    /// Begins process image number `image`, of process `pid`. Earlier images have `blocks` blocks
+    /// in all.
     pub(crate) fn starts(&mut self, image: u32, pid: i32, blocks: usize) {
         self.first_block = blocks as u32;
         (self.requests, self.sites, self.blocks) = (0, 0, 0);
@@ -103,15 +105,17 @@ impl ToolInstrumenter {
         let _ = self.updates.send(TableUpdate::Starts(Program { image, path }));
     }
 
-    fn book(&mut self, number: u32, mut requests: Requests, told: &mut Vec<Request>) -> EventRequests {
+    /// Accepts the requests for block `number`: registers its counters, numbers its events and
+    /// appends them to `told`. Stores the first fault.
+    fn book(&mut self, number: u32, mut requests: Requests, accepted: &mut Vec<Request>) -> EventRequests {
         let mut events = requests.events();
         for (counter, counted) in requests.counters.drain(..) {
             self.counters.add(number, counter, counted);
         }
-        for asked in events.iter_mut() {
-            asked.number = self.requests;
+        for event in events.iter_mut() {
+            event.number = self.requests;
             self.requests += 1;
-            told.push(Request { block: number, index: asked.index as u32, when: asked.when, ip: 0 });
+            accepted.push(Request { block: number, index: event.index as u32, when: event.when, ip: 0 });
         }
         if self.requests as usize > crate::target::layout::SITES_MAX {
             requests.fault.get_or_insert("more events than a record can number".into());
@@ -122,7 +126,8 @@ impl ToolInstrumenter {
         events
     }
 
-    /// Shows the blocks of a superblock to the tool, and keeps in them what it asks for.
+    /// Calls the tool's instrumentation code with each block of a superblock, and stores the
+    /// requested events in the block.
     pub(crate) fn show<'m>(
         &mut self,
         superblock: &mut [BasicBlock],
@@ -130,47 +135,51 @@ impl ToolInstrumenter {
         stream: &Stream,
         (shapes, factory): (&mut ReferenceShapes, &mut InstructionInfoFactory),
     ) {
-        let mut told = Vec::new();
+        let mut accepted = Vec::new();
         let unknown = Module::default();
         for block in superblock.iter_mut() {
             let instructions = &block.instructions;
             let facts: Vec<InstructionFacts> =
-                instructions.iter().map(|d| InstructionFacts::of(d, shapes, factory)).collect();
+                instructions.iter().map(|decoded| InstructionFacts::of(decoded, shapes, factory)).collect();
             let module = module_of(block.number).unwrap_or(&unknown);
             let procedure = self.procedures.at(module, block.ip);
             let number = self.first_block + block.number;
-            // The tool sees the block and asks; what it asked for is numbered and stays with the
-            // block.
+            // The tool looks at the block and makes requests. Accepted events stay with the block,
+            // for the planner; their description goes to the analysis side.
             let names = RefCell::new(&mut self.procedures);
             let lines = |address| names.borrow_mut().line(module, address);
             let procedure = procedure.as_ref();
             let view = BlockView { number, instructions, facts: &facts, module, procedure, lines: &lines };
-            let mut requests = Requests::new(block.ip, instructions.len(), view.last().map(|i| i.transfer()));
+            let mut requests =
+                Requests::new(block.ip, instructions.len(), view.last().map(|last| last.transfer()));
             (self.instrument)(&view, &mut requests);
             if *stream == Stream::Nothing && !requests.counters.is_empty() {
                 requests
                     .fault
                     .get_or_insert("counters, where its stream says that nothing is counted".into());
             }
-            let from = told.len();
-            let events = self.book(number, requests, &mut told);
-            for request in &mut told[from..] {
-                request.ip = instructions[request.index as usize].i.ip();
+            let from = accepted.len();
+            let events = self.book(number, requests, &mut accepted);
+            for request in &mut accepted[from..] {
+                request.ip = instructions[request.index as usize].instruction.ip();
             }
             block.events = events;
         }
-        if !told.is_empty() {
-            let _ = self.updates.send(TableUpdate::Grown(event::Sites::default(), told));
+        if !accepted.is_empty() {
+            let _ = self.updates.send(TableUpdate::Grown(event::Sites::default(), accepted));
         }
     }
 
-    /// Tells of the sites and blocks that the last translation has added to all there are.
+    /// Sends the analysis side the sites and blocks that the last translation has added; `sites`
+    /// and `blocks` are those of the whole image.
     pub(crate) fn tell(&mut self, sites: &[Site], blocks: &[Block]) {
         let first_block = self.first_block;
         let new = sites[self.sites..].iter();
-        let new = new.map(|s| event::Site { ip: s.ip, block: s.block + first_block, index: s.index });
+        let new =
+            new.map(|site| event::Site { ip: site.ip, block: site.block + first_block, index: site.index });
         let more = blocks[self.blocks..].iter();
-        let more = more.map(|b| event::Block { ip: b.ip, len_bytes: b.len, instructions: b.count });
+        let more =
+            more.map(|block| event::Block { ip: block.ip, len_bytes: block.len, instructions: block.count });
         let grown = event::Sites { sites: new.collect(), blocks: more.collect() };
         (self.sites, self.blocks) = (sites.len(), blocks.len());
         let _ = self.updates.send(TableUpdate::Grown(grown, Vec::new()));

@@ -1,4 +1,5 @@
-//! The instrumentation side of a tool: what it is shown of a block, and what it may ask for.
+//! The instrumentation side of a tool: the view of a block that it gets, and the requests that it
+//! can make.
 
 pub(crate) mod instrumenter;
 pub(crate) mod request;

@@ -1,64 +1,68 @@
-//! What instrumentation code can ask for, and how it is kept.
+//! Requests of instrumentation code: counters and events.
 //!
-//! **Counters** cost nothing while the program runs: the engine counts how a superblock is left
-//! anyway, and how often a block ran, an instruction retired or a branch was taken follows by
-//! addition afterwards. **Events** cost a record each. Requests are checked when they are made; the
-//! first one that cannot be met ends the run with its sentence. **Leaves out** events after control
-//! transfers: whatever stood behind one would not run; a block's start does (ask there).
+//! **Counters** cost nothing while the program runs. The engine counts the exits of superblocks
+//! anyway; how often a block ran, an instruction retired or a branch was taken follows from these
+//! counts by addition. **Events** cost one record each. Requests are checked when they are made;
+//! the first one that cannot be met ends the run with a sentence that says why. **Leaves out**
+//! events behind control transfers, because generated code behind a transfer never runs: request an
+//! event at the start of the target block instead.
 
 use super::view::{InstructionView, Register, Transfer};
 use crate::code::event_request::{EventRequest, EventRequests, Source, When};
 use crate::plan::references;
 use std::collections::HashMap;
 
-/// A counter's name: what it counts, and of which thing (an address, an opcode, …), as the tool
-/// likes. Requests with the same name add up.
+/// The name of a counter: two numbers with a meaning that the tool chooses. Requests with the same
+/// name add up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Counter {
-    /// What is counted.
+    /// What is counted, for example 0 for "taken" and 1 for "not taken".
     pub what: u32,
-    /// Of which thing.
+    /// The object whose occurrences are counted, for example the address of a branch or an opcode.
     pub of: u64,
 }
 
-/// What an event carries.
+/// The value that an event carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Value {
-    /// The linear address of the instruction's n-th listed reference, as the instruction forms it.
+    /// The linear address of the instruction's listed reference with this index, as the instruction
+    /// forms it.
     Address(usize),
-    /// A general register.
+    /// The value of a general register.
     Register(Register),
     /// This number.
     Constant(u64),
 }
 
-/// Most events before, and most after, one instruction: what a ring's slack holds between two
-/// checks, with room to spare.
+/// The most events before, and the most after, one instruction. Generated code checks once for all
+/// of them that the ring has room, and the slack at the end of a segment must hold them.
 pub(crate) const EVENTS_MAX: usize = 64;
-/// Addresses of one instruction that can wait for its end.
+/// The most addresses that are computed before an instruction and recorded after it.
 const STASHED_MAX: usize = 16;
 
-/// What a counter of a block adds up.
+/// What a counter adds up in a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Counted {
-    /// Times that the block was entered.
+    /// How often the block was entered.
     Executions,
-    /// Instructions of the block that retired.
+    /// How many instructions of the block retired.
     Instructions,
-    /// Times that this instruction retired.
+    /// How often the instruction with this index retired.
     Instruction(u8),
-    /// Times that the branch at its end was taken.
+    /// How often the conditional branch at its end was taken.
     Taken,
-    /// Times that it was not.
+    /// How often the conditional branch at its end was not taken.
     NotTaken,
 }
 
-/// The requests for one block.
+/// Collects the requests of instrumentation code for one block.
 #[derive(Default)]
 pub struct Requests {
-    /// Instructions of the block, and where the last one leads.
+    /// Number of instructions of the block.
     instructions: usize,
+    /// How the last instruction transfers control.
     last: Option<Transfer>,
+    /// Address of the block, for messages.
     block: u64,
     events: Vec<EventRequest>,
     pub(crate) counters: Vec<(Counter, Counted)>,
@@ -75,7 +79,7 @@ impl Requests {
         self.counters.push((counter, Counted::Executions));
     }
 
-    /// Counts every instruction of the block, when it retires.
+    /// Counts the retired instructions of the block.
     pub fn count_all(&mut self, counter: Counter) {
         self.counters.push((counter, Counted::Instructions));
     }
@@ -107,7 +111,8 @@ impl Requests {
         ));
     }
 
-    /// An event each time that control reaches the block. `tag` comes back with it.
+    /// Requests an event each time that control reaches the block. The event carries `value` and
+    /// `tag`.
     pub fn at_start(&mut self, value: Value, tag: u32) {
         let source = match value {
             Value::Address(_) => {
@@ -116,19 +121,20 @@ impl Requests {
                     "the start of the block at {block:#x} is no instruction with an address"
                 ));
             }
-            Value::Register(r) => Source::Register(r as u8),
+            Value::Register(register) => Source::Register(register as u8),
             Value::Constant(value) => Source::Constant(value),
         };
         self.events.push(EventRequest { index: 0, when: When::Before, source, tag, number: 0 });
     }
 
-    /// An event each time that `instruction` is attempted, before it is.
+    /// Requests an event each time before `instruction` executes, even if it then faults. The event
+    /// carries `value` and `tag`.
     pub fn before(&mut self, instruction: &InstructionView<'_>, value: Value, tag: u32) {
         self.event(instruction, When::Before, value, tag);
     }
 
-    /// An event each time that `instruction` has retired. Registers are then as it left them;
-    /// addresses are those that it used.
+    /// Requests an event each time that `instruction` has retired. It carries `tag` and `value`: of
+    /// a register the value after the instruction, of a reference the address that it used.
     pub fn after(&mut self, instruction: &InstructionView<'_>, value: Value, tag: u32) {
         if !matches!(instruction.transfer(), Transfer::None) {
             let why = format!(
@@ -139,20 +145,21 @@ impl Requests {
         self.event(instruction, When::After, value, tag);
     }
 
+    /// Adds an event, if its value can be recorded.
     fn event(&mut self, instruction: &InstructionView<'_>, when: When, value: Value, tag: u32) {
         if !self.own(instruction) {
             return;
         }
         let source = match value {
-            Value::Register(r) => Source::Register(r as u8),
+            Value::Register(register) => Source::Register(register as u8),
             Value::Constant(value) => Source::Constant(value),
-            Value::Address(n) => {
-                let place = instruction.template(n).map(|t| t.form);
-                match place.and_then(|p| references::address(&instruction.decoded.i, p)) {
+            Value::Address(nth) => {
+                let place = instruction.template(nth).map(|template| template.form);
+                match place.and_then(|form| references::address(&instruction.decoded.instruction, form)) {
                     Some(address) => Source::Address(address),
                     None => {
                         return self
-                            .refuse(format!("{instruction:?} has no reference number {n} with an address"))
+                            .refuse(format!("{instruction:?} has no reference number {nth} with an address"))
                     }
                 }
             }
@@ -160,6 +167,7 @@ impl Requests {
         self.events.push(EventRequest { index: instruction.index, when, source, tag, number: 0 });
     }
 
+    /// Whether `instruction` belongs to the block; refuses the request otherwise.
     fn own(&mut self, instruction: &InstructionView<'_>) -> bool {
         let own = instruction.index < self.instructions;
         if !own {
@@ -168,24 +176,27 @@ impl Requests {
         own
     }
 
+    /// Stores why the run must end, unless an earlier request has already failed.
     fn refuse(&mut self, why: String) {
         self.fault.get_or_insert(why);
     }
 
-    /// The events in order.
+    /// Takes the requested events, sorted by instruction, those before it first.
     pub(crate) fn events(&mut self) -> EventRequests {
         let mut events = std::mem::take(&mut self.events);
-        events.sort_by_key(|a| (a.index, a.when));
-        for group in events.chunk_by_mut(|a, b| (a.index, a.when) == (b.index, b.when)) {
+        events.sort_by_key(|event| (event.index, event.when));
+        for group in events.chunk_by_mut(|left, right| (left.index, left.when) == (right.index, right.when)) {
             if group.len() > EVENTS_MAX {
                 let block = self.block;
                 self.refuse(format!("more than {EVENTS_MAX} events at one place in the block at {block:#x}"));
             }
-            let waiting = group.iter_mut().filter(|a| a.when == When::After);
+            // An instruction may change the registers of its own addresses, so addresses that are
+            // recorded after it are computed before it and wait in slots of the context.
+            let waiting = group.iter_mut().filter(|event| event.when == When::After);
             let mut slot = 0;
-            for asked in waiting {
-                if let Source::Address(address) = asked.source {
-                    asked.source = Source::Stashed(address, slot);
+            for event in waiting {
+                if let Source::Address(address) = event.source {
+                    event.source = Source::Stashed(address, slot);
                     slot += 1;
                 }
             }
@@ -200,7 +211,8 @@ impl Requests {
     }
 }
 
-/// All counters of a run: (name, block, what), names by number.
+/// All counters that were requested in a run. A name has a number; `entries` holds (number of the
+/// name, number of the block, what to add up).
 #[derive(Default)]
 pub(crate) struct ToolCounters {
     numbers: HashMap<Counter, u32>,
@@ -218,25 +230,28 @@ impl ToolCounters {
         self.entries.push((number, block, counted));
     }
 
-    /// What they came to, by name.
+    /// The values of all counters after the run, sorted by name.
     pub(crate) fn totals(&self, profile: &crate::Profile) -> Vec<(Counter, u64)> {
         let mut cuts: HashMap<u32, Vec<(u32, u64)>> = HashMap::new();
+        // A block that a signal or fault left early has retired fewer instructions than its
+        // executions say: `cut` lists from which instruction on, and how often.
         for &(block, first_lost, times) in &profile.cut {
             cuts.entry(block).or_default().push((first_lost, times));
         }
         let mut totals = vec![0u64; self.names.len()];
         for &(number, block, counted) in &self.entries {
-            let Some(b) = profile.blocks.get(block as usize) else { continue };
-            let lost = |k: u32| -> u64 {
-                cuts.get(&block)
-                    .map_or(0, |c| c.iter().filter(|&&(first, _)| first <= k).map(|&(_, n)| n).sum())
+            let Some(counts) = profile.blocks.get(block as usize) else { continue };
+            let lost = |index: u32| -> u64 {
+                cuts.get(&block).map_or(0, |cuts| {
+                    cuts.iter().filter(|&&(first, _)| first <= index).map(|&(_, times)| times).sum()
+                })
             };
             totals[number as usize] += match counted {
-                Counted::Executions => b.executions,
-                Counted::Instructions => (0..b.count).map(|k| b.executions - lost(k)).sum(),
-                Counted::Instruction(k) => b.executions - lost(k.into()),
-                Counted::Taken => b.taken,
-                Counted::NotTaken => b.executions - lost(b.count - 1) - b.taken,
+                Counted::Executions => counts.executions,
+                Counted::Instructions => (0..counts.count).map(|index| counts.executions - lost(index)).sum(),
+                Counted::Instruction(index) => counts.executions - lost(index.into()),
+                Counted::Taken => counts.taken,
+                Counted::NotTaken => counts.executions - lost(counts.count - 1) - counts.taken,
             };
         }
         let mut named: Vec<_> = self.names.iter().copied().zip(totals).collect();

@@ -1,9 +1,8 @@
-//! What instrumentation code looks at: a block, its instructions, its procedure.
+//! Views of a block for instrumentation code: its instructions, its module, its procedure.
 //!
-//! Views are made when a block is translated, once per translation, and only for runs with a tool.
-//! They say what the translator itself knows; for anything else there are the instruction's bytes.
-//! **Leaves out** an instruction's text (a formatter is the user's choice) and source lines, which
-//! need debug information.
+//! A view is made once for each translation of a block, and only in runs with a tool. It offers
+//! what the translator knows; for all else it has the instruction's bytes. **Leaves out** an
+//! instruction's text, because there are several syntaxes and the tool can choose a formatter.
 
 use crate::code::decode::{number, Decoded};
 use crate::code::register_use;
@@ -17,9 +16,9 @@ use std::ops::Range;
 /// A function of the program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Procedure {
-    /// Its name.
+    /// The name of the function.
     pub name: String,
-    /// Its code, as addresses of the running program.
+    /// Addresses of its code in the running program.
     pub range: Range<u64>,
 }
 
@@ -32,9 +31,9 @@ pub struct SourceLine {
     pub line: u32,
 }
 
-/// Knows the program's functions and source lines. The engine reads no symbol tables; the caller of
-/// [`run_named`](crate::tool::run_named) lends it this. Crate `lightfoot-symbol` has one that reads
-/// them.
+/// Provides the program's functions and source lines. The engine reads no symbol tables; the caller
+/// of [`run_named`](crate::tool::run_named) passes an implementation. Crate `lightfoot-symbol` has
+/// one that reads symbol tables and debug information.
 pub trait Procedures {
     /// The function that holds `address`, which lies in `module`.
     fn at(&mut self, module: &Module, address: u64) -> Option<Procedure>;
@@ -45,7 +44,7 @@ pub trait Procedures {
     }
 }
 
-/// Knows none.
+/// Provides no names and no lines.
 pub struct Unnamed;
 
 impl Procedures for Unnamed {
@@ -78,7 +77,7 @@ pub enum Register {
 }
 
 impl Register {
-    /// All of them, by hardware number.
+    /// All general registers, by hardware number.
     pub const ALL: [Register; 16] = {
         use Register::*;
         [Rax, Rcx, Rdx, Rbx, Rsp, Rbp, Rsi, Rdi, R8, R9, R10, R11, R12, R13, R14, R15]
@@ -90,14 +89,14 @@ impl Register {
 pub struct Registers(pub(crate) u16);
 
 impl Registers {
-    /// Whether `register` is among them.
+    /// Whether the set contains `register`.
     pub fn contains(self, register: Register) -> bool {
         self.0 >> register as u8 & 1 != 0
     }
 
-    /// Them, by hardware number.
+    /// The registers of the set, by hardware number.
     pub fn iter(self) -> impl Iterator<Item = Register> {
-        Register::ALL.into_iter().filter(move |&r| self.contains(r))
+        Register::ALL.into_iter().filter(move |&register| self.contains(register))
     }
 }
 
@@ -106,34 +105,34 @@ impl Registers {
 pub struct Touch {
     /// `Load`, `Store`, `Modify` (a load, then a store) or `Prefetch`.
     pub kind: RecordKind,
-    /// Bytes touched.
+    /// Number of bytes that it touches.
     pub size_bytes: u32,
 }
 
-/// Where an instruction may lead.
+/// How an instruction transfers control. A number is the address to which it may lead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transfer {
-    /// To the next one.
+    /// To the next instruction only.
     None,
-    /// There, or to the next one.
+    /// To this address, or to the next instruction.
     Conditional(u64),
-    /// There.
+    /// To this address.
     Jump(u64),
-    /// Through a register or memory.
+    /// To an address in a register or in memory.
     IndirectJump,
-    /// Into the function there.
+    /// Into the function at this address.
     Call(u64),
-    /// Into a function, through a register or memory.
+    /// Into a function whose address is in a register or in memory.
     IndirectCall,
-    /// To the caller.
+    /// Back to the caller.
     Return,
-    /// Into the kernel and back to the next one.
+    /// Into the kernel, and then to the next instruction.
     SystemCall,
-    /// Traps and transactions.
+    /// A trap, or the beginning of a transaction.
     Other,
 }
 
-/// What the translator works out about an instruction for its view.
+/// What the translator computes about an instruction for its view.
 pub(crate) struct InstructionFacts {
     simple: Vec<Template>,
     complex: References,
@@ -141,13 +140,13 @@ pub(crate) struct InstructionFacts {
     writes: u16,
 }
 
-/// Whether all references of an instruction have addresses that can be asked for.
+/// Whether events can carry the addresses of an instruction's references.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum References {
-    /// All: [`InstructionView::touches`] lists them.
+    /// They can: [`InstructionView::touches`] lists all references.
     Listed,
-    /// None, because their number or size is known only as they happen: repeats, masks, gathers,
-    /// state areas, tiles. Only the stream of references holds them.
+    /// They cannot, because the number or size of the references is known only when they happen:
+    /// repeats, masks, gathers, state areas, tiles. Only a stream of references contains them.
     Varying,
 }
 
@@ -157,7 +156,7 @@ impl InstructionFacts {
         shapes: &mut ReferenceShapes,
         factory: &mut InstructionInfoFactory,
     ) -> InstructionFacts {
-        let shape = shapes.of(&decoded.i);
+        let shape = shapes.of(&decoded.instruction);
         let shape = shapes.get(shape);
         let uses = register_use::register_use(factory, decoded);
         let complex = if shape.complex.is_some() { References::Varying } else { References::Listed };
@@ -165,52 +164,52 @@ impl InstructionFacts {
     }
 }
 
-/// A basic block about to be translated.
+/// A basic block that is being translated.
 pub struct BlockView<'a> {
     pub(crate) number: u32,
     pub(crate) instructions: &'a [Decoded],
     pub(crate) facts: &'a [InstructionFacts],
     pub(crate) module: &'a Module,
     pub(crate) procedure: Option<&'a Procedure>,
-    /// Answers with the source line of an address of the block.
+    /// Returns the source line of an address of the block.
     pub(crate) lines: &'a dyn Fn(u64) -> Option<SourceLine>,
 }
 
 impl<'a> BlockView<'a> {
-    /// Its number: its place in the final [`Profile::blocks`](crate::Profile::blocks). The same
-    /// code may be translated more than once, as several blocks, of which each execution belongs to
-    /// exactly one.
+    /// The block's number: its index in the final [`Profile::blocks`](crate::Profile::blocks). Code
+    /// that is translated more than once appears as several blocks; each execution counts for
+    /// exactly one of them.
     pub fn number(&self) -> u32 {
         self.number
     }
 
-    /// Address of the first instruction.
+    /// Address of the block's first instruction.
     pub fn address(&self) -> u64 {
-        self.instructions.first().map_or(0, |d| d.i.ip())
+        self.instructions.first().map_or(0, |first| first.instruction.ip())
     }
 
-    /// The file (or generated code) that it lies in.
+    /// The mapped file, or memory with generated code, that holds the block.
     pub fn module(&self) -> &'a Module {
         self.module
     }
 
-    /// The function that it belongs to, where the run was given [`Procedures`].
+    /// The function that holds the block, if the run was given [`Procedures`] that know it.
     pub fn procedure(&self) -> Option<&'a Procedure> {
         self.procedure
     }
 
-    /// The source line of one of its instructions, where the run was given [`Procedures`] that know
-    /// it. Each call looks it up.
+    /// The source line of one of the block's instructions, if the run was given [`Procedures`] that
+    /// know it. Each call looks it up again.
     pub fn line(&self, instruction: &InstructionView<'_>) -> Option<SourceLine> {
         (self.lines)(instruction.address())
     }
 
-    /// Whether it is the first of its function.
+    /// Whether the block is the first of its function.
     pub fn is_entry(&self) -> bool {
-        self.procedure.is_some_and(|p| p.range.start == self.address())
+        self.procedure.is_some_and(|procedure| procedure.range.start == self.address())
     }
 
-    /// Its instructions, 1 to 64.
+    /// The block's instructions, 1 to 64, in program order.
     pub fn instructions(&self) -> impl DoubleEndedIterator<Item = InstructionView<'a>> + ExactSizeIterator {
         self.instructions
             .iter()
@@ -219,7 +218,7 @@ impl<'a> BlockView<'a> {
             .map(|(index, (decoded, facts))| InstructionView { index, decoded, facts })
     }
 
-    /// The last one, the only one that can be a control transfer.
+    /// The block's last instruction, the only one that can be a control transfer.
     pub fn last(&self) -> Option<InstructionView<'a>> {
         self.instructions().next_back()
     }
@@ -234,83 +233,90 @@ pub struct InstructionView<'a> {
 }
 
 impl<'a> InstructionView<'a> {
-    /// Its place in the block.
+    /// Index of the instruction in its block.
     pub fn index(&self) -> usize {
         self.index
     }
 
-    /// Its address.
+    /// Address of the instruction.
     pub fn address(&self) -> u64 {
-        self.decoded.i.ip()
+        self.decoded.instruction.ip()
     }
 
-    /// Its bytes.
+    /// The bytes of the instruction.
     pub fn bytes(&self) -> &'a [u8] {
         self.decoded.raw()
     }
 
-    /// Its opcode; [`opcode_name`] says it in words.
+    /// Number of the instruction's opcode; [`opcode_name`] gives its name.
     pub fn opcode(&self) -> u16 {
-        self.decoded.i.code() as u16
+        self.decoded.instruction.code() as u16
     }
 
-    /// Its memory references, loads before stores.
+    /// The instruction's memory references, loads before stores; see
+    /// [`InstructionView::references`].
     pub fn touches(&self) -> impl ExactSizeIterator<Item = Touch> + 'a {
-        self.facts.simple.iter().map(|t| Touch { kind: t.kind, size_bytes: t.size_bytes })
+        self.facts
+            .simple
+            .iter()
+            .map(|template| Touch { kind: template.kind, size_bytes: template.size_bytes })
     }
 
-    /// Whether [`InstructionView::touches`] is the whole truth.
+    /// Whether [`InstructionView::touches`] lists all references of the instruction.
     pub fn references(&self) -> References {
         self.facts.complex
     }
 
-    /// Whether it reads memory at a listed address.
+    /// Whether a listed reference reads memory.
     pub fn is_load(&self) -> bool {
-        self.touches().any(|t| matches!(t.kind, RecordKind::Load | RecordKind::Modify))
+        self.touches().any(|touch| matches!(touch.kind, RecordKind::Load | RecordKind::Modify))
     }
 
-    /// Whether it writes memory at a listed address.
+    /// Whether a listed reference writes memory.
     pub fn is_store(&self) -> bool {
-        self.touches().any(|t| matches!(t.kind, RecordKind::Store | RecordKind::Modify))
+        self.touches().any(|touch| matches!(touch.kind, RecordKind::Store | RecordKind::Modify))
     }
 
-    /// General registers that it reads, for addresses included, or writes in part.
+    /// General registers that the instruction reads, addresses included, or writes in part.
     pub fn reads(&self) -> Registers {
         Registers(self.facts.reads)
     }
 
-    /// General registers that it may change.
+    /// General registers that the instruction may change.
     pub fn writes(&self) -> Registers {
         Registers(self.facts.writes)
     }
 
-    /// The general register that is its operand number `operand`, if it is one.
+    /// The general register that is operand number `operand` of the instruction, if it is one.
     pub fn register(&self, operand: u32) -> Option<Register> {
-        let i = &self.decoded.i;
-        let register = (operand < i.op_count()).then(|| i.op_register(operand))?;
-        number(register).map(|n| Register::ALL[usize::from(n)])
+        let instruction = &self.decoded.instruction;
+        let register = (operand < instruction.op_count()).then(|| instruction.op_register(operand))?;
+        number(register).map(|number| Register::ALL[usize::from(number)])
     }
 
-    /// Where it may lead.
+    /// How the instruction transfers control.
     pub fn transfer(&self) -> Transfer {
-        let i = &self.decoded.i;
-        if matches!(i.code(), Code::Syscall) {
+        let instruction = &self.decoded.instruction;
+        if matches!(instruction.code(), Code::Syscall) {
             return Transfer::SystemCall;
         }
-        match i.flow_control() {
+        match instruction.flow_control() {
             FlowControl::Next | FlowControl::Exception => Transfer::None,
-            FlowControl::ConditionalBranch => Transfer::Conditional(i.near_branch_target()),
-            FlowControl::UnconditionalBranch => Transfer::Jump(i.near_branch_target()),
+            FlowControl::ConditionalBranch => Transfer::Conditional(instruction.near_branch_target()),
+            FlowControl::UnconditionalBranch => Transfer::Jump(instruction.near_branch_target()),
             FlowControl::IndirectBranch => Transfer::IndirectJump,
-            FlowControl::Call if i.is_call_near() => Transfer::Call(i.near_branch_target()),
+            FlowControl::Call if instruction.is_call_near() => {
+                Transfer::Call(instruction.near_branch_target())
+            }
             FlowControl::IndirectCall => Transfer::IndirectCall,
             FlowControl::Return => Transfer::Return,
             _ => Transfer::Other,
         }
     }
 
-    pub(crate) fn template(&self, n: usize) -> Option<&'a Template> {
-        self.facts.simple.get(n)
+    /// The listed reference with index `nth`.
+    pub(crate) fn template(&self, nth: usize) -> Option<&'a Template> {
+        self.facts.simple.get(nth)
     }
 }
 
@@ -320,7 +326,7 @@ impl fmt::Debug for InstructionView<'_> {
     }
 }
 
-/// An opcode's name with its operands' kinds, as `Mov_r64_rm64`.
+/// The name of an opcode with the kinds of its operands, for example `Mov_r64_rm64`.
 pub fn opcode_name(opcode: u16) -> String {
     Code::try_from(usize::from(opcode)).map_or_else(|_| "invalid".into(), |code| format!("{code:?}"))
 }

@@ -1,9 +1,10 @@
 //! Makes the plan of a fragment, block by block, before the fragment is emitted.
 //!
-//! For each block it decides which references one check covers, where instruction lines are used,
-//! and how each reference is recorded. Here sites and lines get their numbers, in program order:
-//! code with small numbers is shorter, so numbers cannot be filled in later. **Leaves out** the
-//! code (`emit`) and what the samples of records say (`hotness`).
+//! For each block it decides which references share a check, before which instruction the block's
+//! instruction lines are looked up, and how each reference is recorded. Sites and lines get their
+//! numbers here, in program order: code with small numbers is shorter, so numbers cannot be filled
+//! in later. **Leaves out** the code (`emit`) and the meaning of the samples of records
+//! (`hotness`).
 
 use super::group::{stack_step, Groups, Member};
 use super::hotness::{Experience, HotnessProfile, Tuning};
@@ -21,22 +22,23 @@ use iced_x86::Mnemonic;
 #[derive(Debug, Default)]
 pub(crate) struct BlockPlan {
     pub(crate) groups: Groups,
-    /// Complex references: instruction, kind, site.
+    /// Complex references: index of the instruction, kind, site.
     pub(crate) complex: Vec<(usize, Complex, u32)>,
-    /// Instruction before which the block's instruction lines are used.
+    /// Index of the instruction before which the block's instruction lines are looked up.
     pub(crate) fetch_at: usize,
-    /// How instruction lines are recorded in tuned code.
+    /// How tuned code records instruction lines.
     pub(crate) fetch: RecordMode,
-    /// Lines that are compared with their sets' last ones, where that is all.
+    /// With a filter of last lines: the instruction lines to compare with the last ones of their
+    /// sets.
     pub(crate) checks: Vec<LineCheck>,
-    /// Lines and pages of the kept instruction side.
+    /// With an inline instruction cache: the lines and pages that the block uses.
     pub(crate) uses: Vec<LineUse>,
-    /// Counter of checks of instruction lines that fail.
+    /// Number of the counter of failed checks of instruction lines.
     pub(crate) failures: u32,
 }
 
 impl BlockPlan {
-    /// Records nothing; its lists keep their room.
+    /// Empties the plan; the vectors keep their allocations.
     fn clear(&mut self) {
         self.groups.clear();
         self.complex.clear();
@@ -46,51 +48,52 @@ impl BlockPlan {
     }
 }
 
-/// How much room a fragment's code may take in order to be fast.
+/// How much code a fragment may take in order to be fast.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Tier {
-    /// Translated for the first time: as short as can be.
+    /// Translated for the first time: as little code as possible.
     #[default]
     Fresh,
-    /// Translated again because it runs often: everything in line.
+    /// Translated again because it runs often: all checks are inline.
     Tuned,
-    /// Tuned, with records that are written without a check: the fragment has to make sure, once,
-    /// that the ring has room.
+    /// Tuned, with records that are written without a check. Such a fragment checks once, at its
+    /// head, that the ring has room.
     Appending,
 }
 
 /// The plan of a fragment.
 #[derive(Debug, Default)]
 pub(crate) struct FragmentPlan {
-    /// By block. Plans behind the fragment's last block are reused by later fragments.
+    /// One plan for each block. Plans beyond the fragment's last block are left over from earlier
+    /// fragments, for reuse.
     pub(crate) blocks: Vec<BlockPlan>,
     pub(crate) tier: Tier,
-    /// First counter: one for each taken side exit, then the last block's, then one for each
-    /// block's checks of instruction lines that fail.
+    /// Number of the fragment's first counter. Counters follow in this order: one for each taken
+    /// side exit, one for the last block, one for each block's failed checks of instruction lines.
     pub(crate) counters: u32,
 }
 
-/// Whether references are recorded beside the complex ones.
+/// Whether the stream records all references, and not only counts and complex ones.
 pub(crate) fn records_references(stream: &Stream) -> bool {
     matches!(stream, Stream::Filtered(_) | Stream::Full)
 }
 
-/// Whether the code of `block` will want scratch registers.
+/// Whether the code of `block` will need scratch registers.
 pub(crate) fn needs_scratch(stream: &Stream, shapes: &ReferenceShapes, block: &BasicBlock) -> bool {
     let is_complex = |shape| shapes.get(shape).complex.is_some();
     records_references(stream)
         || !block.events.is_empty()
-        || *stream != Stream::Nothing && block.instructions.iter().any(|d| is_complex(d.shape))
+        || *stream != Stream::Nothing && block.instructions.iter().any(|decoded| is_complex(decoded.shape))
 }
 
-/// Plans fragments: what it reads of an image, and the numbers that it gives out.
+/// Plans fragments. It borrows the image's tables, and adds sites and lines to them.
 pub(crate) struct Planner<'a> {
     pub(crate) stream: &'a Stream,
     pub(crate) shapes: &'a ReferenceShapes,
     pub(crate) sites: &'a mut Vec<Site>,
     pub(crate) lines: &'a mut LineIds,
     pub(crate) hotness: &'a mut HotnessProfile,
-    /// The facts by which the fragment is tuned, if it is.
+    /// The samples for tuning; `None` if the fragment is translated for the first time.
     pub(crate) tuning: Option<&'a Tuning>,
 }
 
@@ -104,7 +107,7 @@ impl Planner<'_> {
         plan: &mut FragmentPlan,
     ) {
         plan.counters = counters;
-        // Code that is translated again is tuned, whatever the samples say.
+        // Code that is translated again is tuned, even if all its references stay checked.
         plan.tier = match self.tuning {
             None => Tier::Fresh,
             Some(tuning) if tuning.any == RecordMode::Checked => Tier::Tuned,
@@ -113,78 +116,84 @@ impl Planner<'_> {
         plan.blocks.resize_with(plan.blocks.len().max(blocks.len()), BlockPlan::default);
         self.lines.begin_fragment();
         let failures = counters + blocks.len() as u32 + 1;
-        for (n, (block, liveness)) in blocks.iter().zip(liveness).enumerate() {
-            let plan = &mut plan.blocks[n];
+        for (nth, (block, liveness)) in blocks.iter().zip(liveness).enumerate() {
+            let plan = &mut plan.blocks[nth];
             plan.clear();
-            plan.failures = failures + n as u32;
+            plan.failures = failures + nth as u32;
             if *self.stream != Stream::Nothing && !liveness.uses.is_empty() {
-                self.block(block, liveness, n as u32, plan);
+                self.block(block, liveness, nth as u32, plan);
             }
         }
     }
 
-    /// Plans the fragment's `nth` block.
+    /// Plans block number `nth` of the fragment.
     fn block(&mut self, block: &BasicBlock, liveness: &Liveness, nth: u32, plan: &mut BlockPlan) {
         let stream = *self.stream;
         let filter = if let Stream::Filtered(filter) = &stream { Some(filter) } else { None };
         let experience = self.experience(nth);
         plan.fetch = experience.fetch(self.hotness);
         self.hotness.fetch(block.number).mode = plan.fetch;
-        // References first, so that sites are numbered in program order.
+        // First, sites and groups in program order. An instruction with a complex reference ends
+        // the open group, because records keep their order.
         let first_site = self.sites.len() as u32;
-        for (k, decoded) in block.instructions.iter().enumerate() {
+        for (index, decoded) in block.instructions.iter().enumerate() {
             let shape = self.shapes.get(decoded.shape);
             let is_plain = shape.complex == Some(Complex::BitOffset) && stream == Stream::Counts;
             if let Some(complex) = shape.complex.filter(|_| !is_plain) {
                 plan.groups.close();
-                let site = self.site(block, k);
-                plan.complex.push((k, complex, site));
+                let site = self.site(block, index);
+                plan.complex.push((index, complex, site));
                 continue;
             }
             if stream != Stream::Counts {
-                self.references(block, k, plan, filter, (&experience, first_site));
+                self.references(block, index, plan, filter, (&experience, first_site));
             }
-            plan.groups.pass(decoded, liveness.uses[k].writes);
+            plan.groups.pass(decoded, liveness.uses[index].writes);
         }
         plan.groups.close();
-        // Then the places of their checks, which may be earlier than the references themselves.
+        // Then checks move to earlier instructions where flags are dead. Events of a tool keep
+        // their places among records, so a block with events is left as it is.
         if filter.is_some() && block.events.is_empty() {
-            plan.groups.hoist(&liveness.flags_dead, |k| self.passed(block, liveness, k));
+            plan.groups.hoist(&liveness.flags_dead, |index| self.passed(block, liveness, index));
         }
         self.fetches(block, liveness, plan, filter);
     }
 
-    /// Adds the references of instruction `k` to the block's groups.
+    /// Adds the references of instruction `index` to the block's groups. `first_site` is the number
+    /// of the block's first site.
     fn references(
         &mut self,
         block: &BasicBlock,
-        k: usize,
+        index: usize,
         plan: &mut BlockPlan,
         filter: Option<&Filter>,
         (experience, first_site): (&Experience, u32),
     ) {
-        let decoded = &block.instructions[k];
+        let decoded = &block.instructions[index];
         let shapes = self.shapes;
-        for t in &shapes.get(decoded.shape).simple {
-            if t.kind == RecordKind::Prefetch && *self.stream != Stream::Full {
+        for template in &shapes.get(decoded.shape).simple {
+            if template.kind == RecordKind::Prefetch && *self.stream != Stream::Full {
                 continue;
             }
-            let Some(address) = references::address(&decoded.i, t.form) else { continue };
-            let site = self.site(block, k);
-            let code = Code::new(t.kind, t.size_bytes).map_or(0, |c| u32::from(c.0));
-            // The check of a reference that is longer than a line always fails, so it records.
+            let Some(address) = references::address(&decoded.instruction, template.form) else { continue };
+            let site = self.site(block, index);
+            let code = Code::new(template.kind, template.size_bytes).map_or(0, |code| u32::from(code.0));
+            // A reference longer than a line always fails its check, which then records it: no
+            // other mode is needed, and the check handles the several lines.
             let line_bytes = filter.map_or(u32::MAX, |filter| filter.data.line_bytes);
-            let mode = match t.size_bytes > line_bytes {
+            let mode = match template.size_bytes > line_bytes {
                 true => RecordMode::Checked,
                 false => experience.data(self.hotness, site - first_site),
             };
             self.hotness.site(site).mode = mode;
             let what = site << 8 | code;
-            plan.groups.add(Member::new((address, t.kind, t.size_bytes), what, k, mode), filter);
+            plan.groups
+                .add(Member::new((address, template.kind, template.size_bytes), what, index, mode), filter);
         }
     }
 
-    /// Decides where the block's instruction lines are used, and numbers them.
+    /// Decides before which instruction the block's instruction lines are looked up, and numbers
+    /// the lines.
     fn fetches(
         &mut self,
         block: &BasicBlock,
@@ -193,11 +202,13 @@ impl Planner<'_> {
         filter: Option<&Filter>,
     ) {
         let first = plan.groups.first().unwrap_or(usize::MAX);
-        let first = first.min(plan.complex.first().map_or(usize::MAX, |c| c.0));
-        // Recording without a check needs no flags.
+        let first = first.min(plan.complex.first().map_or(usize::MAX, |complex| complex.0));
+        // The lookup must precede the first data reference. A check overwrites flags, so it goes to
+        // the first place where they are dead; recording without a check changes no flags.
         let kept = filter.and_then(InlineICache::of);
         let checked = plan.fetch == RecordMode::Checked || kept.is_some();
-        let dead = liveness.flags_dead.iter().take(first.saturating_add(1)).position(|&d| d || !checked);
+        let dead =
+            liveness.flags_dead.iter().take(first.saturating_add(1)).position(|&dead| dead || !checked);
         plan.fetch_at = dead.unwrap_or(0);
         let Some(filter) = filter else { return };
         let bytes = u64::from(filter.instruction.line_bytes);
@@ -211,34 +222,33 @@ impl Planner<'_> {
         }
     }
 
-    /// A new site for instruction `index`.
+    /// Creates a site for instruction `index` and returns its number.
     fn site(&mut self, block: &BasicBlock, index: usize) -> u32 {
-        // A record names its site by this number.
-        let ip = block.instructions[index].i.ip();
+        let ip = block.instructions[index].instruction.ip();
         self.sites.push(Site { ip, block: block.number, index: index as u32 });
         self.sites.len() as u32 - 1
     }
 
-    /// The facts about block `nth` of the fragment that is tuned.
+    /// What samples say about block `nth` of the fragment that is translated again.
     fn experience(&self, nth: u32) -> Experience {
         let seen = self.tuning.map(|tuning| {
             let block = tuning.first_block + nth;
-            let site = self.sites.partition_point(|s| s.block < block) as u32;
+            let site = self.sites.partition_point(|site| site.block < block) as u32;
             (block, site, tuning.executions[nth as usize])
         });
         Experience { seen }
     }
 
-    /// The registers that instruction `k` changes and the sum that it adds to rsp; `None` if it
-    /// references memory or may fault.
-    fn passed(&self, block: &BasicBlock, liveness: &Liveness, k: usize) -> Option<(u16, i64)> {
-        let decoded = &block.instructions[k];
+    /// The registers that instruction `index` changes, and the bytes that it adds to rsp; `None` if
+    /// it references memory or may fault, so that no check may move above it.
+    fn passed(&self, block: &BasicBlock, liveness: &Liveness, index: usize) -> Option<(u16, i64)> {
+        let decoded = &block.instructions[index];
         let shape = self.shapes.get(decoded.shape);
-        let faults = matches!(decoded.i.mnemonic(), Mnemonic::Div | Mnemonic::Idiv);
+        let faults = matches!(decoded.instruction.mnemonic(), Mnemonic::Div | Mnemonic::Idiv);
         if faults || !shape.simple.is_empty() || shape.complex.is_some() {
             return None;
         }
-        let written = liveness.uses[k].writes;
+        let written = liveness.uses[index].writes;
         Some(stack_step(decoded).map_or((written, 0), |added| (written & !(1 << reg::RSP), added)))
     }
 }

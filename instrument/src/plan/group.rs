@@ -1,15 +1,17 @@
-//! Groups: which references one check covers.
+//! Groups: decides which references share one check of the filter.
 //!
-//! **Covered.** A reference to bytes of the reference before it, with no other reference between
-//! them, needs no check of its own. **Near.** Three or more references by the same registers, with
-//! no others between them, may lie within a line's length; a function that saves registers has such
-//! references. They touch at most two lines, those of the lowest and of the highest byte. If both
-//! are the last of their sets, using them in any order changes nothing. So two checks stand for all
-//! of them, and behind a failed one each reference is checked by itself, in program order.
-//! **Hoisted.** A group that begins where flags are live, as behind the `add rsp` of an epilogue,
-//! is checked at an earlier place where they are dead, if only instructions without references lie
-//! between. **Leaves out** two near references (two checks either mode) and joining across other
-//! references, which would change the order of records. Source: our own.
+//! **Problem.** A check costs several instructions, and neighbouring references often touch the
+//! same line. **Covered.** A reference to bytes of the reference before it, with no other reference
+//! between them, needs no check of its own. **Near.** Three or more references by the same
+//! registers, with no others between them, may lie within a line's length, as in a function that
+//! saves registers. They touch at most two lines: that of the lowest byte and that of the highest
+//! byte. If both lines are the last ones used in their sets, using them in any order changes
+//! nothing. So two checks stand for all references; if one fails, each reference is checked by
+//! itself, in program order. **Hoisted.** A check needs dead flags. If a group begins where flags
+//! are live, for example behind the `add rsp` of an epilogue, it is checked at an earlier place
+//! where they are dead, if only instructions without references lie between. **Leaves out** two
+//! near references (they need two checks in any case) and joining across other references, which
+//! would change the order of records. Source: our own.
 
 use super::mode::RecordMode;
 use crate::code::assembler::{reg, Address};
@@ -20,22 +22,22 @@ use iced_x86::{Mnemonic, OpKind, Register};
 /// One reference of a group.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Member {
-    /// Relative to the registers at the group's first instruction.
+    /// Its address, in terms of the register values at the group's first instruction.
     pub(crate) address: Address,
     pub(crate) kind: RecordKind,
     pub(crate) size_bytes: u32,
-    /// `site << 8 | code`.
+    /// The first word of its record: `site << 8 | code`.
     pub(crate) what: u32,
-    /// Its instruction, and the sum that was added to rsp between the group's first instruction and
-    /// this one.
+    /// Index of its instruction in the block.
     pub(crate) index: usize,
+    /// Bytes added to rsp between the group's first instruction and this one.
     moved: i64,
-    /// How it is recorded in tuned code.
+    /// How tuned code records it.
     pub(crate) mode: RecordMode,
 }
 
 impl Member {
-    /// A reference by itself.
+    /// A reference outside any group: its address refers to the registers at its own instruction.
     pub(crate) fn new(
         (address, kind, size_bytes): (Address, RecordKind, u32),
         what: u32,
@@ -45,33 +47,34 @@ impl Member {
         Member { address, kind, size_bytes, what, index, moved: 0, mode }
     }
 
+    /// Displacement of the byte behind the last one.
     fn end(&self) -> i64 {
         self.address.displacement + i64::from(self.size_bytes)
     }
 
-    /// The address with another displacement.
+    /// Its address with `displacement` in the place of its own.
     pub(crate) fn at(&self, displacement: i64) -> Address {
         Address { displacement, ..self.address }
     }
 }
 
-/// References that stand together: the check before the first one's instruction covers all.
+/// Consecutive references that share a check, which is made before the first one's instruction.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Group<'a> {
     pub(crate) members: &'a [Member],
     pub(crate) cover: Cover,
 }
 
-/// The bytes that a group's check covers.
+/// What a group's check compares with the filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cover {
-    /// The first member's bytes, in which all others lie.
+    /// The line of the first member; all other members lie within that member's bytes.
     First,
-    /// The lines of the lowest and of the highest byte, given by their displacements.
+    /// The lines of the lowest and of the highest byte, given by the displacements of these bytes.
     Ends(i64, i64),
 }
 
-/// The groups of a block, in the making and made.
+/// The groups of a block. References are added in program order; `open` is the unfinished group.
 #[derive(Debug, Default)]
 pub(crate) struct Groups {
     members: Vec<Member>,
@@ -79,13 +82,13 @@ pub(crate) struct Groups {
     open: Option<Open>,
 }
 
-/// A group's place among the members.
+/// A finished group: a range of `Groups::members`.
 #[derive(Clone, Copy, Debug)]
 struct Span {
     start: usize,
     end: usize,
     cover: Cover,
-    /// The instruction before which it is checked.
+    /// Index of the instruction before which the group is checked.
     at: usize,
 }
 
@@ -93,31 +96,32 @@ struct Span {
 #[derive(Clone, Copy, Debug)]
 struct Open {
     start: usize,
-    /// The sum that was added to rsp since.
+    /// Bytes added to rsp since the group's first instruction.
     moved: i64,
-    /// Displacements of the first byte and behind the last one.
+    /// Displacements of the group's first byte, and of the byte behind its last one.
     low: i64,
     high: i64,
-    /// The number of members that no earlier member covers, and the last one of these.
+    /// The number of leads, that is, members whose bytes no earlier member covers, and the index of
+    /// the last lead.
     leads: usize,
     lead: usize,
 }
 
-/// The most members that one check covers, and the most members of a near group.
+/// The most members that one lead covers, itself included, and the most members of a near group.
 const COVERED_MAX: usize = 6;
 const NEAR_MAX: usize = 16;
-/// Two checks pay if they replace at least this many.
+/// A near group needs two checks; they pay if they replace at least this many.
 const NEAR_MIN: usize = 3;
 
 impl Groups {
-    /// No groups; the lists keep their room.
+    /// Removes all groups; the vectors keep their allocations.
     pub(crate) fn clear(&mut self) {
         self.members.clear();
         self.spans.clear();
         self.open = None;
     }
 
-    /// Adds a reference. Without a filter each one is a group of its own.
+    /// Adds the next reference in program order. Without a filter each one is a group of its own.
     pub(crate) fn add(&mut self, member: Member, filter: Option<&Filter>) {
         let joined = match (&self.open, filter) {
             (Some(open), Some(filter)) => self.joined(open, member, filter),
@@ -140,10 +144,11 @@ impl Groups {
         self.members.push(member);
     }
 
-    /// The open group with `member` added, and `member` relative to that group's registers; `None`
-    /// if it cannot join.
+    /// The open group with `member` added, and `member` with its address rewritten for that group;
+    /// `None` if it cannot join.
     fn joined(&self, open: &Open, mut member: Member, filter: &Filter) -> Option<(Open, Member)> {
-        // Relative to the registers at the group's first instruction.
+        // The group's check runs before its first instruction, so that displacements from rsp must
+        // undo what the instructions since then added to it.
         let (first, lead) = (self.members[open.start], self.members[open.lead]);
         if member.address.base == Some(reg::RSP) {
             member.address.displacement += open.moved;
@@ -155,13 +160,15 @@ impl Groups {
             return None;
         }
         let start = member.address.displacement;
-        // It lies within the bytes of the last member that has a check of its own.
+        // Covered: it lies within the bytes of the last lead.
         let is_covered = start >= lead.address.displacement && member.end() <= lead.end();
         if is_covered && self.members.len() - open.lead < COVERED_MAX {
             return Some((*open, member));
         }
         let (low, high) = (open.low.min(start), open.high.max(member.end()));
-        // Differences of absolute 64-bit addresses may overflow.
+        // Near: the group's bytes still fit into one line's length. Displacements must fit into 32
+        // bits, because differences of absolute 64-bit addresses may overflow. Only checked
+        // references can share two checks; other modes do not branch around their records.
         let is_near = [low, high].iter().all(|&at| i32::try_from(at).is_ok())
             && high - low <= filter.data.line_bytes.into()
             && !member.address.short
@@ -171,11 +178,12 @@ impl Groups {
         is_near.then_some((Open { low, high, leads: open.leads + 1, lead, ..*open }, member))
     }
 
-    /// Ends the open group.
+    /// Finishes the open group.
     pub(crate) fn close(&mut self) {
         let Some(open) = self.open.take() else { return };
         let end = self.members.len();
-        // Two checks for the ends are fewer than one for each.
+        // With three or more leads, two checks for both ends replace one check per lead. With two
+        // leads each gets a group of its own.
         if open.leads >= NEAR_MIN {
             let cover = Cover::Ends(open.low, open.high - 1);
             return self.push(open.start, end, cover);
@@ -193,7 +201,8 @@ impl Groups {
         self.spans.push(Span { start, end, cover, at: self.members[start].index });
     }
 
-    /// Makes the addresses from member `start` on relative to the registers at its own instruction.
+    /// Rewrites the addresses from member `start` on so that they refer to the registers at that
+    /// member's own instruction.
     fn apart(&mut self, start: usize) {
         let moved = self.members[start].moved;
         let later = self.members[start..].iter_mut().filter(|member| member.address.base == Some(reg::RSP));
@@ -202,49 +211,51 @@ impl Groups {
 }
 
 impl Groups {
-    /// The groups that begin at instruction `index`.
+    /// The groups whose checks are made before instruction `index`.
     pub(crate) fn at(&self, index: usize) -> impl Iterator<Item = Group<'_>> {
         let spans = self.spans.iter().filter(move |span| span.at == index);
         spans.map(|span| Group { members: &self.members[span.start..span.end], cover: span.cover })
     }
 
-    /// The instruction before which the first group is checked.
+    /// Index of the instruction before which the first group is checked.
     pub(crate) fn first(&self) -> Option<usize> {
         self.spans.first().map(|span| span.at)
     }
 
     /// Moves the check of each group that begins where flags are live to an earlier instruction
-    /// where they are dead. For an instruction `passed` gives the registers that it changes and the
-    /// sum that it adds to rsp; `None` if no check may move above it.
+    /// where they are dead. `passed` returns, for an instruction, the registers that it changes and
+    /// the bytes that it adds to rsp; `None` if no check may move above it.
     pub(crate) fn hoist(&mut self, flags_dead: &[bool], passed: impl Fn(usize) -> Option<(u16, i64)>) {
         let mut floor = 0;
-        for n in 0..self.spans.len() {
-            if !flags_dead[self.spans[n].at] {
-                self.hoist_span(n, floor, flags_dead, &passed);
+        for nth in 0..self.spans.len() {
+            if !flags_dead[self.spans[nth].at] {
+                self.hoist_span(nth, floor, flags_dead, &passed);
             }
-            floor = self.spans[n].at;
+            floor = self.spans[nth].at;
         }
     }
 
+    /// Moves the check of group `nth` upwards, but not above instruction `floor`, where the check
+    /// of the group before it is made: records keep their order.
     fn hoist_span(
         &mut self,
-        n: usize,
+        nth: usize,
         floor: usize,
         flags_dead: &[bool],
         passed: impl Fn(usize) -> Option<(u16, i64)>,
     ) {
-        let Span { start, end, at, .. } = self.spans[n];
+        let Span { start, end, at, .. } = self.spans[nth];
         let first = self.members[start].address;
         let mut moved = 0;
-        // Go back over instructions that neither reference memory nor change the address, until
-        // flags are dead.
-        for k in (floor..at).rev() {
-            let Some((written, added)) = passed(k).filter(|_| !first.fs) else { return };
+        // Walk back over instructions that neither reference memory nor change the address, until
+        // flags are dead; then move the check there and undo the steps of rsp.
+        for earlier in (floor..at).rev() {
+            let Some((written, added)) = passed(earlier).filter(|_| !first.fs) else { return };
             if written & first.registers() != 0 {
                 return;
             }
             moved += added;
-            if !flags_dead[k] {
+            if !flags_dead[earlier] {
                 continue;
             }
             let moved = if first.base == Some(reg::RSP) { moved } else { 0 };
@@ -253,16 +264,16 @@ impl Groups {
                 return;
             }
             all.iter_mut().for_each(|member| member.address.displacement += moved);
-            if let Cover::Ends(low, high) = &mut self.spans[n].cover {
+            if let Cover::Ends(low, high) = &mut self.spans[nth].cover {
                 (*low, *high) = (*low + moved, *high + moved);
             }
-            self.spans[n].at = k;
+            self.spans[nth].at = earlier;
             return;
         }
     }
 
-    /// Follows rsp through an instruction that may write the registers `written`; ends the open
-    /// group where one of its own changes otherwise.
+    /// Updates the open group for an instruction that may write the registers `written`: a known
+    /// step of rsp is added up; any other change of a register of its addresses finishes the group.
     pub(crate) fn pass(&mut self, decoded: &Decoded, mut written: u16) {
         let Some(open) = &mut self.open else { return };
         let registers = self.members[open.start].address.registers();
@@ -279,15 +290,16 @@ impl Groups {
     }
 }
 
-/// What an instruction adds to rsp, where that is known and it does nothing else to it.
+/// The bytes that an instruction adds to rsp, if it is a push, a pop or an addition of a constant.
+/// `None` if the sum is unknown or the instruction changes rsp in another way.
 pub(crate) fn stack_step(decoded: &Decoded) -> Option<i64> {
-    let i = &decoded.i;
-    let own = i.op0_register() == Register::RSP;
-    let constant = || matches!(i.op1_kind(), OpKind::Immediate8to64 | OpKind::Immediate32to64);
-    match i.mnemonic() {
-        Mnemonic::Push | Mnemonic::Pop if !own => Some(i.stack_pointer_increment().into()),
-        Mnemonic::Add if own && constant() => Some(i.immediate(1) as i64),
-        Mnemonic::Sub if own && constant() => Some((i.immediate(1) as i64).wrapping_neg()),
+    let instruction = &decoded.instruction;
+    let own = instruction.op0_register() == Register::RSP;
+    let constant = || matches!(instruction.op1_kind(), OpKind::Immediate8to64 | OpKind::Immediate32to64);
+    match instruction.mnemonic() {
+        Mnemonic::Push | Mnemonic::Pop if !own => Some(instruction.stack_pointer_increment().into()),
+        Mnemonic::Add if own && constant() => Some(instruction.immediate(1) as i64),
+        Mnemonic::Sub if own && constant() => Some((instruction.immediate(1) as i64).wrapping_neg()),
         _ => None,
     }
 }
@@ -378,7 +390,7 @@ mod tests {
                 groups.add(Member::new((address, kind, size), 0, index, mode), Some(&FILTER));
             }
             let i = Decoder::with_ip(64, deed.bytes, 0x1000, DecoderOptions::NONE).decode();
-            groups.pass(&Decoded { i, bytes: [0; 16], shape: 0 }, deed.written);
+            groups.pass(&Decoded { instruction: i, bytes: [0; 16], shape: 0 }, deed.written);
             (state[0], state[1]) = (state[0] + deed.moves[0], state[1] + deed.moves[1]);
         }
         groups.close();

@@ -1,42 +1,44 @@
-//! Hotness: chooses record modes by samples of the records themselves.
+//! Hotness: chooses how each reference is recorded, by sampling the records themselves.
 //!
-//! A check in line pays if a reference mostly stays on its line. If it mostly does not (a walk down
-//! a column, a block that is entered from afar), the check costs mispredictions and the way out of
-//! line, which is more than the records that it saves. So fragments are translated with checks
-//! first, and the host samples the records of the segments that it hands over. If a site's records
-//! stand for a large share of its executions, its fragment is translated again, and the reference
-//! is recorded in line without a branch: the record is written behind the ring's position, which
-//! moves on only at a filter miss. If nearly all references are filter misses, each one is
-//! recorded. If few are, the check returns. Additional records are as exact as those of the filter
-//! (see `event::Filter`). With an inline instruction cache, failed checks of instruction lines
-//! leave no records: one in [`crate::plan::instruction_cache::COUNTED_EVERY`] is counted, and the
-//! counters are read ever more seldom.
+//! **Problem.** An inline check pays if a reference mostly stays on its line. If it mostly does not
+//! (a walk down a column, a block that is entered from afar), the check costs mispredicted branches
+//! and jumps to cold code, which is more than the records that it saves. **Idea.** Fragments are
+//! translated with checks first, and the host samples the records of the segments that it hands
+//! over. If a site's records stand for a large share of its executions, its fragment is translated
+//! again, and the reference is recorded inline without a branch: the record is written behind the
+//! ring's position, which moves on only on a filter miss. If nearly all references are filter
+//! misses, each one is recorded. If few are, the check returns. Additional records change no
+//! result, because the simulator handles filter hits exactly (see `event::Filter`). With an inline
+//! instruction cache, failed checks of instruction lines leave no records: one in
+//! [`crate::plan::instruction_cache::COUNTED_EVERY`] increments a counter, and the counters are
+//! read after samples 1, 2, 4, 8 and so on.
 //!
-//! **Tried and left out:** a first tier of code without checks in line at all, each reference a
-//! call of a shared routine, because most code runs a few times only: a tenth faster on a compiler
-//! that runs for 0.1 s, slower on what runs longer. Source: our own; translating hot code again as
-//! in dynamic optimisers (Bala et al. 2000, Dynamo).
+//! **Tried and left out:** a first tier of code without inline checks, in which each reference
+//! calls a shared routine, because most code runs a few times only. It made a compiler that runs
+//! for 0.1 s faster by a tenth, and longer runs slower. Source: our own; translating hot code again
+//! as in dynamic optimisers (Bala et al. 2000, Dynamo).
 
 use super::mode::RecordMode;
 use crate::profile::Site;
 use event::{FetchFilter, Filter, Record, RecordKind, SetFilter};
 
-/// The facts by which a fragment is tuned.
+/// What is known about a fragment that is translated again.
 #[derive(Clone, Debug)]
 pub(crate) struct Tuning {
-    /// First block of the fragment that is replaced, and the executions of its blocks.
+    /// Number of the first block of the fragment that is replaced.
     pub(crate) first_block: u32,
+    /// Executions of each of its blocks.
     pub(crate) executions: Vec<u64>,
-    /// Whether any reference in it is recorded without a check.
+    /// [`RecordMode::Checked`] if all its references are to be checked, and another mode otherwise.
     pub(crate) any: RecordMode,
-    /// How often it has been tuned.
+    /// How often this code has been translated again.
     pub(crate) tunings: u8,
 }
 
-/// The facts about one block of a fragment that is tuned.
+/// What is known about one block of a fragment that is translated again.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Experience {
-    /// The block, its first site, its executions.
+    /// Number of the block, number of its first site, executions; `None` in a first translation.
     pub(crate) seen: Option<(u32, u32, u64)>,
 }
 
@@ -49,7 +51,7 @@ impl Experience {
         self.seen.map_or(RecordMode::Checked, seen)
     }
 
-    /// How to record its `nth` data reference.
+    /// How to record the block's data reference number `nth`.
     pub(crate) fn data(&self, hotness: &HotnessProfile, nth: u32) -> RecordMode {
         let seen = |(_, first, executions)| {
             mode(hotness.data.get((first + nth) as usize), executions, CHECKED_PERCENT_MAX)
@@ -61,31 +63,36 @@ impl Experience {
 /// The samples of one reference.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SiteSample {
-    /// How its code records it.
+    /// How the current code records the reference.
     pub(crate) mode: RecordMode,
+    /// Samples of the reference.
     looked: u16,
     /// Samples that were filter misses.
     filter_misses: u16,
-    /// Number of records for which the samples stand.
+    /// Number of records that these samples represent: each stands for the records around it that
+    /// were not sampled.
     stands_for: u32,
 }
 
 /// Samples before the record mode is reconsidered; doubled each time.
 const LOOKED_MIN: u16 = 256;
-/// Percentages of filter misses: from the first one on, a check costs more than it saves; from the
-/// second one on, recording always is cheaper than recording without a branch; below the last one,
-/// a check is best again.
+/// From this percentage of filter misses on, a check costs more than it saves.
 const CHECKED_PERCENT_MAX: u64 = 30;
+/// From this percentage of filter misses on, recording always is cheaper than recording without a
+/// branch.
 const ALWAYS_PERCENT_MIN: u64 = 85;
-/// From this percentage on, a reference that is recorded always stays so. It is lower, so that no
-/// reference alternates.
+/// From this percentage of filter misses on, a reference that is recorded always stays so. It is
+/// lower than [`ALWAYS_PERCENT_MIN`], so that no reference alternates between two modes.
 const STILL_ALWAYS_PERCENT_MIN: u64 = 75;
+/// Below this percentage of filter misses, a reference that is recorded without a check is checked
+/// again.
 const BRANCHLESS_PERCENT_MIN: u64 = 8;
-/// The first percentage for instruction lines, whose way out of line is longer. With it a compiler
-/// took a tenth less time than with the percentage for data.
+/// [`CHECKED_PERCENT_MAX`] for instruction lines: their failed checks run longer cold code. With
+/// this value a compiler took a tenth less time than with the percentage for data.
 const FETCH_CHECKED_PERCENT_MAX: u64 = 20;
 
-/// The best record mode for a reference with these samples and this number of executions.
+/// The best record mode for a reference with these samples and this number of executions. With
+/// fewer than a quarter of [`LOOKED_MIN`] samples it keeps its mode.
 fn mode(seen: Option<&SiteSample>, executions: u64, checked_percent_max: u64) -> RecordMode {
     let Some(seen) = seen.filter(|seen| seen.looked >= LOOKED_MIN / 4) else {
         return seen.map_or(RecordMode::Checked, |seen| seen.mode);
@@ -106,7 +113,8 @@ fn mode(seen: Option<&SiteSample>, executions: u64, checked_percent_max: u64) ->
     }
 }
 
-/// A model of the target's filter: the last line of each set.
+/// The host's model of the target's filter: the last line of each set. It decides whether a sampled
+/// record was a filter miss.
 #[derive(Default)]
 struct Lasts {
     lines: Vec<u64>,
@@ -118,6 +126,7 @@ impl Lasts {
         Lasts { lines: vec![u64::MAX; filter.sets as usize], shift: filter.line_bytes.trailing_zeros() }
     }
 
+    /// Makes the line of `address` the last of its set; returns whether another one was.
     fn is_filter_miss(&mut self, address: u64) -> bool {
         let line = address >> self.shift;
         let set = line as usize & (self.lines.len() - 1);
@@ -125,26 +134,27 @@ impl Lasts {
     }
 }
 
-/// All samples so far.
+/// The samples of all references and instruction lines of an image.
 #[derive(Default)]
 pub(crate) struct HotnessProfile {
+    /// By site.
     data: Vec<SiteSample>,
+    /// Instruction lines, by block.
     fetches: Vec<SiteSample>,
     data_lines: Lasts,
     /// `None` with an inline instruction cache, whose failed checks are counted and not recorded.
     instruction_lines: Option<Lasts>,
-    /// Segments to pass over until the next sample, and segments that were passed over before the
-    /// last one.
+    /// Segments to skip until the next sample, and segments that were skipped before the last one.
     wait: u32,
     waited: u32,
     /// Samples so far.
     samples: u64,
 }
 
-/// The last so many records of a segment are the sample.
+/// Length of a sample: this many records at the end of a segment.
 pub(crate) const SAMPLE_RECORDS: usize = 4 << 10;
-/// Segments that are passed over between two samples: at first, and later. A sample takes a tenth
-/// of the time that a segment takes.
+/// Segments that are skipped between two samples: at first, and at most. A sample takes a tenth of
+/// the time that a segment takes.
 const WAIT_MIN: u32 = 1;
 const WAIT_MAX: u32 = 15;
 
@@ -159,17 +169,18 @@ impl HotnessProfile {
         }
     }
 
-    /// The samples of a data reference.
+    /// The samples of data reference `site`.
     pub(crate) fn site(&mut self, site: u32) -> &mut SiteSample {
         entry(&mut self.data, site as usize)
     }
 
-    /// The samples of a block's instruction lines.
+    /// The samples of the instruction lines of `block`.
     pub(crate) fn fetch(&mut self, block: u32) -> &mut SiteSample {
         entry(&mut self.fetches, block as usize)
     }
 
-    /// Replaces the samples of a block's instruction lines by a count of failed checks.
+    /// Replaces the samples of a block's instruction lines by a count of failed checks, all of
+    /// which are misses.
     pub(crate) fn failed(&mut self, block: u32, failures: u64) {
         let looked = u16::try_from(failures).unwrap_or(u16::MAX);
         let stands_for = u32::try_from(failures).unwrap_or(u32::MAX);
@@ -177,7 +188,8 @@ impl HotnessProfile {
         *seen = SiteSample { mode: seen.mode, looked, filter_misses: looked, stands_for };
     }
 
-    /// Whether any reference of these blocks should be recorded without a check.
+    /// Whether any reference of these blocks should be recorded without a check: then
+    /// [`RecordMode::Always`], else [`RecordMode::Checked`].
     pub(crate) fn any(&self, first_block: u32, executions: &[u64], sites: &[Site]) -> RecordMode {
         let is = |_: &SiteSample, best| best != RecordMode::Checked;
         if self.some(first_block, executions, sites, is) {
@@ -192,6 +204,7 @@ impl HotnessProfile {
         self.some(first_block, executions, sites, |s, best| best != s.mode)
     }
 
+    /// Whether `holds` is true of any reference of these blocks, given its samples and best mode.
     fn some(
         &self,
         first_block: u32,
@@ -212,7 +225,7 @@ impl HotnessProfile {
     /// Samples `looked`, the last records of a segment of `count` records. Returns the blocks whose
     /// record modes should be reconsidered. Records that name no site of `sites`, or none of the
     /// `block_count` blocks, are skipped: generated code did not write them, and the observer's
-    /// screen will find them.
+    /// screen will report them.
     pub(crate) fn sample(
         &mut self,
         looked: &[Record],
@@ -222,8 +235,8 @@ impl HotnessProfile {
     ) -> Vec<u32> {
         let stands_for = (count / looked.len().max(1)) as u32 * (self.waited + 1);
         let mut blocks = Vec::new();
-        // A record names its site or block; the model of the filter says whether it was a filter
-        // miss.
+        // A fetch record names its block, all others name their site. The model of the filter says
+        // whether the record was a filter miss or an additional one.
         for record in looked {
             let fetch = record.code().kind() == RecordKind::Fetch;
             if record.site() >= if fetch { block_count } else { sites.len() } {
@@ -250,7 +263,8 @@ impl HotnessProfile {
         blocks
     }
 
-    /// Sets the distance to the next sample: short if this one changed anything.
+    /// Sets how many segments are skipped before the next sample: few if this one changed a mode,
+    /// and otherwise twice as many as before.
     pub(crate) fn sampled(&mut self, changes: u64) {
         self.waited = if changes > 0 { WAIT_MIN } else { (self.waited * 2 + 1).min(WAIT_MAX) };
         self.wait = self.waited;
@@ -262,7 +276,7 @@ impl HotnessProfile {
         self.samples.is_power_of_two()
     }
 
-    /// Whether this segment is passed over.
+    /// Whether to skip this segment; counts it.
     pub(crate) fn passes_over(&mut self) -> bool {
         let waits = self.wait > 0;
         self.wait = self.wait.saturating_sub(1);
@@ -271,7 +285,7 @@ impl HotnessProfile {
 }
 
 impl SiteSample {
-    /// Notes a record; returns whether the record mode should be reconsidered.
+    /// Adds a sampled record; returns whether the record mode should be reconsidered.
     fn note(&mut self, filter_misses: bool, stands_for: u32) -> bool {
         self.looked = self.looked.saturating_add(1);
         self.filter_misses = self.filter_misses.saturating_add(u16::from(filter_misses));
@@ -280,6 +294,7 @@ impl SiteSample {
     }
 }
 
+/// The entry with this index; the vector grows to hold it.
 fn entry<T: Copy + Default>(entries: &mut Vec<T>, n: usize) -> &mut T {
     if entries.len() <= n {
         entries.resize((n + 1).next_power_of_two(), T::default());

@@ -1,15 +1,17 @@
 //! Instruction lines and pages: their numbers, and the caches that generated code simulates inline.
 //!
-//! The lines of code are known when it is translated, so each gets a number, by which generated
-//! code names it. There are two kinds of numbers, and a stream uses one of them: numbers of lines
-//! that are compared with the last line of their set, and numbers of lines of a first-level cache
-//! that is simulated inline. Leaves out the code (`emit::instruction_side`).
+//! The lines of code are known when it is translated, so each line gets a number, and generated
+//! code handles 4-byte numbers instead of 8-byte addresses. There are two kinds of numbers, and a
+//! stream uses one of them: with a filter of last lines, numbers of lines that are compared with
+//! the last line of their set; with an inline instruction cache, numbers of lines of a first-level
+//! cache that generated code simulates. **Leaves out** the code (`emit::instruction_side`).
 
 use crate::code::address_map::AddressMap;
 use crate::target::layout::context;
 use event::{Code, FetchFilter, Filter, RecordKind, SetFilter, Stream};
 
-/// One use in this many is counted, because the counter of a block that seldom runs is in no cache.
+/// One failed check in this many is counted, because the counter of a block that seldom runs is in
+/// no cache.
 pub(crate) const COUNTED_EVERY: u8 = 16;
 
 /// Instruction cache or instruction TLB.
@@ -28,8 +30,8 @@ pub(crate) struct InlineICache {
 }
 
 impl InlineICache {
-    /// The caches that `filter` has simulated inline: that of lines, and that of pages if there is
-    /// a TLB.
+    /// The caches that generated code simulates for `filter`: that of lines, and that of pages if
+    /// there is a TLB. `None` if it simulates none.
     pub(crate) fn of(filter: &Filter) -> Option<(InlineICache, Option<InlineICache>)> {
         let FetchFilter::FirstLevel { line_ways, page_ways } = filter.fetches else { return None };
         let lines = InlineICache { side: Side::Lines, shape: filter.instruction, ways: line_ways };
@@ -38,11 +40,12 @@ impl InlineICache {
         Some((lines, pages))
     }
 
-    /// Whether a stream has the instruction cache simulated inline.
+    /// Whether generated code simulates the instruction cache for `stream`.
     pub(crate) fn is_kept(stream: &Stream) -> bool {
         matches!(stream, Stream::Filtered(filter) if InlineICache::of(filter).is_some())
     }
 
+    /// The set of the line, or page, that holds `address`.
     pub(crate) fn set(&self, address: u64) -> u32 {
         (address / u64::from(self.shape.line_bytes) % u64::from(self.shape.sets)) as u32
     }
@@ -64,7 +67,7 @@ impl InlineICache {
         first + 4 * set * self.ways
     }
 
-    /// The code of a miss's record.
+    /// The code of the record of a miss.
     pub(crate) fn code(&self) -> u8 {
         let kind = match self.side {
             Side::Lines => RecordKind::Fetch,
@@ -75,27 +78,28 @@ impl InlineICache {
     }
 }
 
-/// A line or page as the last one of its set: the context offset of the set's word, and the number
-/// that the word then holds.
+/// A line, or page, as the last one of its set. `at` is the context offset of the word that holds
+/// the number of the set's last line; `number` is this line's number.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LastOfSet {
     pub(crate) at: u32,
     pub(crate) number: u32,
 }
 
-/// A line that a block compares with its set's last one.
+/// An instruction line, and its page, that a block compares with the last ones of their sets.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LineCheck {
     /// First byte of the line.
     pub(crate) address: u64,
     pub(crate) line: LastOfSet,
     pub(crate) page: Option<LastOfSet>,
-    /// Whether the fragment has not already made it the last of its set.
+    /// Whether the line must be compared: the fragment has not made it the last of its set already.
     pub(crate) line_is_new: bool,
+    /// Whether the page must be compared: the fragment has not made it the last of its set already.
     pub(crate) page_is_new: bool,
 }
 
-/// A line, or page, of the kept instruction side that a block uses.
+/// A line, or page, of an inline instruction cache that a block uses.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LineUse {
     pub(crate) cache: InlineICache,
@@ -104,25 +108,27 @@ pub(crate) struct LineUse {
     pub(crate) number: u32,
 }
 
-/// A number that was given to a line of the kept instruction side: routines look its place up.
+/// A new number of a line, or page, of an inline instruction cache, for the table by which routines
+/// find the row of a number.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NewLine {
     pub(crate) number: u32,
     pub(crate) address: u64,
-    /// Context offset of its set's row.
+    /// Context offset of the row of its set.
     pub(crate) row: u32,
 }
 
-/// Numbers of lines and pages, from 1.
+/// The numbers of instruction lines and pages, from 1. `lines` and `pages` belong to a filter of
+/// last lines, `kept_lines` and `kept_pages` to an inline instruction cache.
 #[derive(Default)]
 pub(crate) struct LineIds {
     lines: AddressMap<u32>,
     pages: AddressMap<u32>,
     kept_lines: AddressMap<u32>,
     kept_pages: AddressMap<u32>,
-    /// New numbers that are not in the cache's table yet.
+    /// New numbers that are not in the routines' table yet.
     pub(crate) new: Vec<NewLine>,
-    /// By set, the last line (page) that the fragment in the making has used.
+    /// By set, the last line, and page, that the fragment being planned has used.
     known_lines: Vec<(u32, u64)>,
     known_pages: Vec<(u32, u64)>,
 }
@@ -145,25 +151,26 @@ impl LineIds {
         };
         let mut all = of(Some(line), &numbered[2]);
         all.extend(of(page, &numbered[3]));
-        // Numbers are given out in order, so asking in the same order gives the same numbers.
+        // Numbers count up from 1, so handing them out again in their old order restores them.
         all.sort_unstable_by_key(|numbered| numbered.0);
         for (_, cache, address) in all {
             self.kept(&cache, address);
         }
     }
 
-    /// How many numbers of the kept side there are.
+    /// How many numbers the inline instruction cache has handed out.
     pub(crate) fn kept_count(&self) -> usize {
         self.kept_lines.len() + self.kept_pages.len()
     }
 
-    /// Begins a fragment. It may be entered from anywhere, so the last lines of sets are unknown.
+    /// Begins a fragment. It may be entered from anywhere, so nothing is known about the last lines
+    /// of sets at its head.
     pub(super) fn begin_fragment(&mut self) {
         self.known_lines.clear();
         self.known_pages.clear();
     }
 
-    /// The number of a line of the kept side.
+    /// The number of a line, or page, of an inline instruction cache; a new one if it has none.
     fn kept(&mut self, cache: &InlineICache, address: u64) -> u32 {
         let next = self.kept_count() as u32 + 1;
         let numbers = match cache.side {
@@ -176,7 +183,8 @@ impl LineIds {
         })
     }
 
-    /// The uses of the line at `address`, and of its page, that code has to note.
+    /// Adds to `uses` the line at `address`, and its page, unless the fragment's last use of their
+    /// sets was the same.
     pub(super) fn uses(
         &mut self,
         (lines, pages): (InlineICache, Option<InlineICache>),
@@ -196,7 +204,8 @@ impl LineIds {
         }
     }
 
-    /// The check of the line at `address`, and of its page; `None` where both are known to be last.
+    /// The check of the line at `address`, and of its page; `None` if the fragment has already made
+    /// both the last ones of their sets.
     pub(super) fn check(&mut self, filter: &Filter, address: u64) -> Option<LineCheck> {
         let set = set_of(&filter.instruction, address);
         let page = filter.instruction_page;
@@ -216,7 +225,7 @@ impl LineIds {
     }
 }
 
-/// Notes the last line of a set; returns whether it was another one before.
+/// Makes `line` the known last line of `set`; returns whether it was not.
 fn learn(known: &mut Vec<(u32, u64)>, set: u32, line: u64) -> bool {
     match known.iter_mut().find(|k| k.0 == set) {
         Some(k) if k.1 == line => false,
@@ -231,11 +240,13 @@ fn learn(known: &mut Vec<(u32, u64)>, set: u32, line: u64) -> bool {
     }
 }
 
+/// The number of `key`; the next one if it has none.
 fn number(numbers: &mut AddressMap<u32>, key: u64) -> u32 {
     let next = numbers.len() as u32 + 1;
     *numbers.entry(key).or_insert(next)
 }
 
+/// The set of the line that holds `address`.
 fn set_of(filter: &SetFilter, address: u64) -> u32 {
     ((address / u64::from(filter.line_bytes)) as u32) & (filter.sets - 1)
 }

@@ -1,16 +1,17 @@
-//! Liveness: which registers and flags are dead at each instruction of a fragment, before the
-//! fragment is emitted.
+//! Liveness: which registers and flags are dead at each instruction of a fragment. It is computed
+//! before the fragment is emitted.
 //!
-//! The analysis goes backwards from each block's end. The facts behind that end are known if it
-//! leads to the fragment's next block, or to code that has a fragment: each fragment notes which
-//! registers are dead at its head. Code that is translated again knows the most, because nearly all
-//! of its targets have fragments by then. **Why.** Without these facts, a block's last third would
-//! have to preserve all registers and flags; a scratch register costs two memory accesses, flags
-//! cost ten instructions. The facts hold as long as the target's code does not change: if a file's
-//! text changes, all translations of that file are retired (`Translator::retire_code`). **Leaves
-//! out** the code behind indirect transfers, system calls and exits without a fragment, where
-//! everything counts as live; and code that may change, whose needs may change too. Source: Aho et
-//! al. 2006, section 9.2.5.
+//! **Method.** The analysis goes backwards from each block's end. What is dead behind that end is
+//! known if the end leads to the fragment's next block or to another fragment, because each
+//! fragment stores which registers are dead at its head. Code that is translated again gets the
+//! best answer, because most of its targets have fragments by then. **Why.** Without this
+//! information, the last third of a typical block would have to preserve all registers and flags. A
+//! scratch register that must be preserved costs two memory accesses; flags cost ten instructions.
+//! **Invariant.** The result holds as long as the target's code does not change: if a file's text
+//! changes, all translations of that file are retired (`Translator::retire_code`). **Leaves out**
+//! code behind indirect transfers, system calls and exits without a fragment, where everything
+//! counts as live, and code in writable memory, which may change. Source: Aho et al. 2006, section
+//! 9.2.5.
 
 use crate::code::decode::End;
 use crate::code::register_use::{dead_flags, register_use, RegisterUse, FLAGS};
@@ -18,29 +19,29 @@ use crate::code::state_map::FLAGS_BIT;
 use crate::code::superblock::BasicBlock;
 use iced_x86::{Code, FlowControl, InstructionInfoFactory};
 
-/// The facts about an address to which a block may lead.
+/// What is known about an address outside the fragment to which a block may lead.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TargetFacts {
-    /// There is a fragment.
+    /// Whether a fragment starts at the address.
     pub(crate) has_code: bool,
-    /// Registers and flags that are dead at its head.
+    /// Bit set of the registers and flags that are dead at that fragment's head.
     pub(crate) dead: u16,
 }
 
-/// The facts about a block.
+/// The liveness of one block. Vectors are indexed by instruction.
 #[derive(Default)]
 pub(crate) struct Liveness {
-    /// Status flags dead before instruction k.
+    /// Whether the status flags are dead before the instruction.
     pub(crate) flags_dead: Vec<bool>,
-    /// Register use of instruction k; empty where no scratch is ever needed.
+    /// The instruction's register use; empty if the block's code needs no scratch registers.
     pub(crate) uses: Vec<RegisterUse>,
-    /// Registers dead before instruction k.
+    /// Bit set of the registers that are dead before the instruction.
     pub(crate) dead: Vec<u16>,
-    /// Registers that instructions k … touch.
+    /// Bit set of the registers that this instruction and all later ones of the block touch.
     pub(crate) touched: Vec<u16>,
-    /// The target of its branch or call, if that is outside the fragment.
+    /// The target of the block's branch or call, if it is outside the fragment.
     pub(crate) taken: TargetFacts,
-    /// The code behind its end, if that is outside the fragment.
+    /// The instruction behind the block's end, if it is outside the fragment.
     pub(crate) behind: TargetFacts,
 }
 
@@ -53,21 +54,21 @@ impl Liveness {
         self.touched.clear();
     }
 
-    /// Registers and flags that are dead at the block's head.
+    /// Bit set of the registers and flags that are dead at the block's head.
     fn dead_at_head(&self) -> u16 {
         let registers = self.dead.first().map_or(0, |dead| dead & !FLAGS_BIT);
         let flags = self.flags_dead.first().is_some_and(|&dead| dead);
         registers | if flags { FLAGS_BIT } else { 0 }
     }
 
-    /// Notes the facts about the addresses to which `block` leads out of the fragment.
+    /// Stores what `known` answers about the addresses to which `block` leaves the fragment.
     fn look_out(&mut self, block: &BasicBlock, known: impl Fn(u64) -> TargetFacts) {
         let (taken, behind) = ways_out(block);
         self.taken = taken.map(&known).unwrap_or_default();
         self.behind = behind.map(known).unwrap_or_default();
     }
 
-    /// The registers and flags that are dead behind `block`; `next` are those that are dead at the
+    /// Bit set of the registers and flags that are dead behind `block`. `next` is the set at the
     /// head of the fragment's next block.
     fn dead_behind(&self, block: &BasicBlock, next: u16) -> u16 {
         let Some(last) = block.last() else { return 0 };
@@ -76,40 +77,43 @@ impl Liveness {
         if block.end != End::Transfer {
             return behind;
         }
-        match last.i.flow_control() {
+        match last.instruction.flow_control() {
             FlowControl::ConditionalBranch => self.taken.dead & behind,
-            FlowControl::UnconditionalBranch if last.i.is_jmp_short_or_near() && goes_on => next,
-            FlowControl::UnconditionalBranch if last.i.is_jmp_short_or_near() => self.taken.dead,
-            FlowControl::Call if last.i.is_call_near() => self.taken.dead,
+            FlowControl::UnconditionalBranch if last.instruction.is_jmp_short_or_near() && goes_on => next,
+            FlowControl::UnconditionalBranch if last.instruction.is_jmp_short_or_near() => self.taken.dead,
+            FlowControl::Call if last.instruction.is_call_near() => self.taken.dead,
             _ => 0,
         }
     }
 }
 
-/// The addresses to which a block may leave its fragment: by its branch, and behind its end.
+/// The addresses to which a block may leave its fragment: the target of its branch, and the address
+/// behind its end.
 fn ways_out(block: &BasicBlock) -> (Option<u64>, Option<u64>) {
     let ends = block.next.is_none();
     let Some(last) = block.last() else { return (None, None) };
-    let i = &last.i;
+    let instruction = &last.instruction;
     if block.end != End::Transfer {
-        return (None, ends.then_some(i.next_ip()));
+        return (None, ends.then_some(instruction.next_ip()));
     }
-    match i.flow_control() {
-        FlowControl::ConditionalBranch => (Some(i.near_branch_target()), ends.then_some(i.next_ip())),
-        FlowControl::UnconditionalBranch if i.is_jmp_short_or_near() => {
-            (ends.then(|| i.near_branch_target()), None)
+    match instruction.flow_control() {
+        FlowControl::ConditionalBranch => {
+            (Some(instruction.near_branch_target()), ends.then_some(instruction.next_ip()))
         }
-        FlowControl::Call if i.is_call_near() => (Some(i.near_branch_target()), None),
-        FlowControl::XbeginXabortXend => (Some(i.near_branch_target()), None),
-        FlowControl::Interrupt => (None, Some(i.next_ip())),
-        _ if i.code() == Code::Syscall => (None, Some(i.next_ip())),
+        FlowControl::UnconditionalBranch if instruction.is_jmp_short_or_near() => {
+            (ends.then(|| instruction.near_branch_target()), None)
+        }
+        FlowControl::Call if instruction.is_call_near() => (Some(instruction.near_branch_target()), None),
+        FlowControl::XbeginXabortXend => (Some(instruction.near_branch_target()), None),
+        FlowControl::Interrupt => (None, Some(instruction.next_ip())),
+        _ if instruction.code() == Code::Syscall => (None, Some(instruction.next_ip())),
         _ => (None, None),
     }
 }
 
-/// Computes the liveness of all blocks of a fragment; returns the registers and flags that are dead
-/// at its head. `known` gives the facts about an address, `needs_scratch` says whether the block's
-/// code will need registers.
+/// Computes the liveness of all blocks of a fragment, and returns the registers and flags that are
+/// dead at its head. `known` answers what is known about an address outside the fragment;
+/// `needs_scratch` says whether a block's code will need scratch registers.
 pub(crate) fn learn(
     blocks: &[BasicBlock],
     liveness: &mut [Liveness],
@@ -132,23 +136,26 @@ pub(crate) fn learn(
     dead
 }
 
-/// Computes which registers are dead in a block behind which `dead_behind` are dead.
+/// Computes which registers are dead at each instruction of `block`, given those that are dead
+/// behind it.
 fn learn_registers(
     block: &BasicBlock,
     liveness: &mut Liveness,
     dead_behind: u16,
     factory: &mut InstructionInfoFactory,
 ) {
-    let n = block.instructions.len();
+    let count = block.instructions.len();
     liveness.uses.extend(block.instructions.iter().map(|d| register_use(factory, d)));
-    liveness.dead.resize(n, 0);
-    liveness.touched.resize(n + 1, 0);
+    liveness.dead.resize(count, 0);
+    liveness.touched.resize(count + 1, 0);
     let mut live = !(dead_behind & !FLAGS_BIT);
-    for k in (0..n).rev() {
-        let u = liveness.uses[k];
-        // Registers that a tool wants recorded are live too.
-        live = (live | block.events.needed_after(k)) & !u.kills | u.needs | block.events.needed_before(k);
+    for k in (0..count).rev() {
+        let used = liveness.uses[k];
+        // Live before an instruction: what is live after it, less what it overwrites, plus what it
+        // reads. A register whose value a tool requested is live at the place of the request.
+        live =
+            (live | block.events.needed_after(k)) & !used.kills | used.needs | block.events.needed_before(k);
         liveness.dead[k] = !live;
-        liveness.touched[k] = liveness.touched[k + 1] | u.needs | u.kills;
+        liveness.touched[k] = liveness.touched[k + 1] | used.needs | used.kills;
     }
 }

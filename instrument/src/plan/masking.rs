@@ -1,12 +1,12 @@
-//! Which memory elements an AVX-512 write mask governs: facts of the manual, by mnemonic.
+//! Which memory elements an AVX-512 mask selects: facts of the manual, by mnemonic.
 //!
-//! The translator and its slow twin share these lists (and nothing else): a list is copied from the
-//! manual once. How an extent follows from a mask is worked out by each of them. Source: Intel SDM
-//! volume 2, sections 2.7 and 2.8.
+//! The translator and its slow twin share only these lists, because copying a list from the manual
+//! twice would not check it. Each of the two computes by itself which bytes a mask selects. Source:
+//! Intel SDM volume 2, sections 2.7 and 2.8.
 
 use iced_x86::Mnemonic;
 
-/// Element size by which the mask of an explicit broadcast counts.
+/// Element size in bytes that one mask bit stands for in an explicit broadcast (`vbroadcast*`).
 pub(crate) fn broadcast_element(mnemonic: Mnemonic) -> Option<usize> {
     use Mnemonic::*;
     Some(match mnemonic {
@@ -20,7 +20,7 @@ pub(crate) fn broadcast_element(mnemonic: Mnemonic) -> Option<usize> {
     })
 }
 
-/// Instructions that multiply small elements into larger sums: one mask bit per sum.
+/// Bytes per mask bit of instructions that combine several small elements into one larger result.
 pub(crate) fn mask_granularity(mnemonic: Mnemonic) -> Option<usize> {
     use Mnemonic::*;
     Some(match mnemonic {
@@ -30,9 +30,10 @@ pub(crate) fn mask_granularity(mnemonic: Mnemonic) -> Option<usize> {
     })
 }
 
-/// Masked instructions whose mask selects results, not parts of the memory operand.
+/// Whether the mask selects elements of the result only, so that the whole memory operand is read.
 pub(crate) fn reads_whole_source(mnemonic: Mnemonic) -> bool {
-    // The manual's exception class without fault suppression: what is masked is the result.
+    // These belong to the manual's exception classes without fault suppression (E4NF and its
+    // variants).
     use Mnemonic::*;
     matches!(
         mnemonic,
@@ -110,6 +111,8 @@ pub(crate) fn reads_whole_source(mnemonic: Mnemonic) -> bool {
     )
 }
 
+/// Whether the instruction packs or unpacks elements: the number of mask bits that are set, and not
+/// their positions, determines how many contiguous elements are touched.
 pub(crate) fn is_packing(mnemonic: Mnemonic) -> bool {
     use Mnemonic::*;
     matches!(

@@ -1,8 +1,9 @@
-//! Plans: what a fragment records, and how, decided before it is emitted.
+//! Plans: what a fragment records, and how. A plan is complete before code is emitted.
 //!
-//! `references` says what an instruction touches, `liveness` which registers and flags are free
-//! where, `hotness` which references are better recorded without a check; `block` makes a plan of
-//! it. `emit` reads a plan, and no code changes it afterwards.
+//! `references` lists the memory references of an instruction. `liveness` finds the registers and
+//! flags that are free at each instruction. `hotness` chooses how each reference is recorded.
+//! `block` combines these into the plan of a fragment. `emit` reads the plan; no code changes it
+//! afterwards.
 
 pub(crate) mod block;
 pub(crate) mod group;

@@ -3,11 +3,12 @@
 /// How a reference is recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum RecordMode {
-    /// If a check in line finds that the filter does not know its line.
+    /// An inline check compares it with the filter; a branch skips the record on a filter hit.
     #[default]
     Checked,
-    /// If the filter does not know its line, decided without a branch.
+    /// The record is always written; the ring's position moves on only on a filter miss, without a
+    /// branch.
     Branchless,
-    /// Always.
+    /// Every reference is recorded, without a check.
     Always,
 }

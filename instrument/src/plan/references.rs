@@ -1,30 +1,32 @@
-//! Which memory an instruction touches: a template per opcode, worked out once.
+//! Which memory an instruction touches: one template per opcode, computed once.
 //!
-//! `event` defines what counts as a reference and in which order. Asking `iced-x86` for the memory
-//! used by each instruction costs 60–100 ns; everything but the registers in the address is a
-//! property of the opcode, so templates are kept by (opcode, has a memory operand, broadcast).
-//! Complex references (repeats, gathers, masks, state areas) are named here and encoded in
-//! `emit::complex`. The slow twin in `reference/` works the same facts out by itself, from the
-//! manual.
+//! Crate `event` defines what counts as a reference, and the order of an instruction's references.
+//! **Problem.** `iced-x86` can list the memory that an instruction uses, but that takes 60–100 ns,
+//! and the translator needs it for every instruction. **Idea.** Only the address depends on the
+//! instruction; the number, kinds and sizes of its references are properties of its opcode. So the
+//! list is made once for each combination of opcode, memory operand (or none), repeat prefix,
+//! opmask, broadcast and nesting level of `enter`, and kept. **Complex references** (repeats,
+//! gathers, masks, state areas) are only recognised here; `emit::complex` encodes them. The slow
+//! twin in `reference/` derives the same facts independently from the manual.
 
 use crate::code::assembler::{reg, Address};
 use event::RecordKind;
 use iced_x86::{Code, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register};
 use std::collections::HashMap;
 
-/// Where a reference points.
+/// How a reference's address is formed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AddressForm {
-    /// The instruction's memory operand.
+    /// From the instruction's memory operand.
     Operand,
-    /// `[rsp + this]` before the instruction.
+    /// `[rsp + displacement]`, with the value of rsp before the instruction.
     Stack(i32),
-    /// `[rsi]` or `[rdi]` with their segment (string instructions), or `[rbx + al]` and other
-    /// implicit forms.
+    /// `[register]`, by hardware number: rsi or rdi of string instructions (rsi with the
+    /// instruction's segment), or the base of another implicit operand.
     Register(u8),
 }
 
-/// One reference of a simple instruction.
+/// One reference of an instruction whose references all have a fixed number and size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Template {
     pub(crate) form: AddressForm,
@@ -32,44 +34,48 @@ pub(crate) struct Template {
     pub(crate) size_bytes: u32,
 }
 
-/// References that need more than an address.
+/// Why an instruction's references cannot be described by templates: their number, addresses or
+/// sizes depend on more than an address expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Complex {
-    /// `rep movs` and kin.
+    /// A string instruction with a repeat prefix, such as `rep movs`.
     Repeat,
-    /// Contiguous vector access under an opmask register.
+    /// A contiguous vector access under an opmask register (AVX-512).
     Masked,
-    /// `vmaskmov*`, `vpmaskmov*`, `maskmovdqu`: mask in a vector register.
+    /// `vmaskmov*`, `vpmaskmov*` or `maskmovdqu`, whose mask is a vector register.
     VectorMask,
-    /// Gather or scatter.
+    /// A gather or scatter: one reference per selected element.
     Gather,
-    /// `xsave` and kin.
+    /// `xsave`, `xrstor` and their variants, whose extent depends on the requested components.
     State,
-    /// AMX tile load or store.
+    /// An AMX tile load or store, whose extent depends on the tile configuration.
     Tile,
-    /// An address that also depends on a bit offset register.
+    /// The address depends on a register that is not part of the operand: `bt` and its variants
+    /// with a bit offset in a register, and `xlatb`.
     BitOffset,
-    /// A size without a short code.
+    /// A size that the short code of a record cannot express.
     Sized,
 }
 
-/// What is known of an opcode.
+/// The references of an opcode.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ReferenceShape {
-    /// Simple references in order; empty when `complex`.
+    /// The references in the order in which they are recorded; empty if `complex` is set.
     pub(crate) simple: Vec<Template>,
-    /// Complex form, if it is one.
+    /// Set if templates cannot describe the references.
     pub(crate) complex: Option<Complex>,
-    /// Loads and stores of a complex form whose number is fixed after all.
+    /// Loads and stores per execution of a complex form whose number of references is fixed; (0, 0)
+    /// for all others.
     pub(crate) fixed: (u8, u8),
 }
 
 impl ReferenceShape {
-    /// Loads and stores per execution; complex ones are counted as they happen.
+    /// Loads and stores per execution. Complex references of varying number are not included: they
+    /// are counted while the program runs.
     pub(crate) fn counts(&self) -> (u8, u8) {
         let mut counts = self.fixed;
-        for t in &self.simple {
-            match t.kind {
+        for template in &self.simple {
+            match template.kind {
                 RecordKind::Load => counts.0 += 1,
                 RecordKind::Store => counts.1 += 1,
                 RecordKind::Modify => counts = (counts.0 + 1, counts.1 + 1),
@@ -80,12 +86,18 @@ impl ReferenceShape {
     }
 }
 
-/// The templates seen so far.
+/// The shapes of all opcodes seen so far. A shape's number is its index in `shapes`; number 0 means
+/// "not computed yet".
 pub(crate) struct ReferenceShapes {
     factory: InstructionInfoFactory,
+    /// Shape numbers of instructions without prefixes that matter, by opcode × 2 + (1 with a memory
+    /// operand).
     index: Vec<u32>,
+    /// Shape numbers of all other instructions, by opcode and the bits that [`ReferenceShapes::of`]
+    /// packs.
     prefixed: HashMap<(Code, u8), u32>,
     shapes: Vec<ReferenceShape>,
+    /// [`ReferenceShape::counts`] of each shape.
     counts: Vec<(u8, u8)>,
 }
 
@@ -102,95 +114,106 @@ impl Default for ReferenceShapes {
 }
 
 impl ReferenceShapes {
-    /// Number of the shape of `i`, to be looked up with [`ReferenceShapes::get`].
-    pub(crate) fn of(&mut self, i: &Instruction) -> u32 {
-        let memory = (0..i.op_count()).any(|k| i.op_kind(k) == OpKind::Memory);
-        let special = u8::from(i.has_rep_prefix() || i.has_repne_prefix())
-            | u8::from(i.op_mask() != Register::None) << 1
-            | u8::from(i.is_broadcast()) << 2;
-        let nesting = if i.mnemonic() == Mnemonic::Enter { 8 + (i.immediate8_2nd() & 31) } else { 0 };
+    /// Returns the number of `instruction`'s shape, for [`ReferenceShapes::get`].
+    pub(crate) fn of(&mut self, instruction: &Instruction) -> u32 {
+        let memory =
+            (0..instruction.op_count()).any(|operand| instruction.op_kind(operand) == OpKind::Memory);
+        // Everything besides the opcode that changes the references, packed into a byte: repeat
+        // prefix, opmask, broadcast; for `enter`, 8 plus its nesting level. Nearly all instructions
+        // have none of these and find their shape in a flat table.
+        let special = u8::from(instruction.has_rep_prefix() || instruction.has_repne_prefix())
+            | u8::from(instruction.op_mask() != Register::None) << 1
+            | u8::from(instruction.is_broadcast()) << 2;
+        let nesting = if instruction.mnemonic() == Mnemonic::Enter {
+            8 + (instruction.immediate8_2nd() & 31)
+        } else {
+            0
+        };
         let special = special | nesting;
-        let slot = i.code() as usize * 2 + usize::from(memory);
+        let slot = instruction.code() as usize * 2 + usize::from(memory);
         if special != 0 {
-            let key = (i.code(), special << 1 | u8::from(memory));
+            let key = (instruction.code(), special << 1 | u8::from(memory));
             if let Some(&known) = self.prefixed.get(&key) {
                 return known;
             }
-            let number = self.add(i);
+            let number = self.add(instruction);
             self.prefixed.insert(key, number);
             return number;
         }
         if self.index[slot] == 0 {
-            self.index[slot] = self.add(i);
+            self.index[slot] = self.add(instruction);
         }
         self.index[slot]
     }
 
-    /// The shape with that number.
+    /// The shape with number `number`.
     pub(crate) fn get(&self, number: u32) -> &ReferenceShape {
         &self.shapes[number as usize]
     }
 
-    /// [`ReferenceShape::counts`] of it.
+    /// Loads and stores per execution of the shape with number `number`.
     pub(crate) fn counts(&self, number: u32) -> (u8, u8) {
         self.counts[number as usize]
     }
 
-    fn add(&mut self, i: &Instruction) -> u32 {
-        let shape = self.work_out(i);
+    fn add(&mut self, instruction: &Instruction) -> u32 {
+        let shape = self.work_out(instruction);
         self.counts.push(shape.counts());
         self.shapes.push(shape);
         self.shapes.len() as u32 - 1
     }
 
-    fn work_out(&mut self, i: &Instruction) -> ReferenceShape {
-        // Complex ones first: what the decoder lists of them is not what they touch.
-        if let Some(complex) = complex(i) {
-            let fixed = match (complex, i.mnemonic()) {
+    /// Computes the shape of `instruction`.
+    fn work_out(&mut self, instruction: &Instruction) -> ReferenceShape {
+        // Complex forms come first, because the decoder's list of their memory is incomplete.
+        if let Some(complex) = complex(instruction) {
+            let fixed = match (complex, instruction.mnemonic()) {
                 (Complex::BitOffset, Mnemonic::Bt | Mnemonic::Xlatb) => (1, 0),
                 (Complex::BitOffset, _) => (1, 1),
                 _ => (0, 0),
             };
             return ReferenceShape { simple: Vec::new(), complex: Some(complex), fixed };
         }
-        if ignored(i) {
+        if ignored(instruction) {
             return ReferenceShape::default();
         }
-        if i.mnemonic() == Mnemonic::Enter {
-            return enter(i);
+        if instruction.mnemonic() == Mnemonic::Enter {
+            return enter(instruction);
         }
-        if let Some(kind) = hint(i) {
+        if let Some(kind) = hint(instruction) {
             let simple = vec![Template { form: AddressForm::Operand, kind, size_bytes: 1 }];
             return ReferenceShape { simple, ..ReferenceShape::default() };
         }
         let mut simple: Vec<Template> = Vec::new();
-        // The others as the decoder lists them, in the order that the definition wants.
-        for m in self.factory.info(i).used_memory() {
-            let Some(kinds) = kinds(m.access()) else { continue };
-            let size_bytes = m.memory_size().size() as u32;
-            let form = form(i, m);
+        // All others: the decoder's list, brought into the order that `event` defines.
+        for used in self.factory.info(instruction).used_memory() {
+            let Some(kinds) = kinds(used.access()) else { continue };
+            let size_bytes = used.memory_size().size() as u32;
+            let form = form(instruction, used);
             for &kind in kinds {
                 simple.push(Template { form, kind, size_bytes });
             }
         }
-        order(i, &mut simple);
-        if simple.iter().any(|t| event::Code::new(t.kind, t.size_bytes).is_none()) {
+        order(instruction, &mut simple);
+        // A record's code has room for common sizes only; other sizes need a record of their own.
+        if simple.iter().any(|template| event::Code::new(template.kind, template.size_bytes).is_none()) {
             return ReferenceShape { complex: Some(Complex::Sized), ..ReferenceShape::default() };
         }
         ReferenceShape { simple, ..ReferenceShape::default() }
     }
 }
 
-/// `enter` pushes rbp and, when nested, a display and the new frame's address; what it reads of the
-/// old display is not a reference.
-fn enter(i: &Instruction) -> ReferenceShape {
-    let nesting = i32::from(i.immediate8_2nd() & 31);
+/// The references of `enter`: it pushes rbp and, with a nesting level, a display of frame pointers
+/// and the new frame's address. Its loads from the old display do not count as references.
+fn enter(instruction: &Instruction) -> ReferenceShape {
+    let nesting = i32::from(instruction.immediate8_2nd() & 31);
     let stores = 1 + nesting;
     let store =
-        |n: i32| Template { form: AddressForm::Stack(-8 * n), kind: RecordKind::Store, size_bytes: 8 };
+        |nth: i32| Template { form: AddressForm::Stack(-8 * nth), kind: RecordKind::Store, size_bytes: 8 };
     ReferenceShape { simple: (1..=stores).map(store).collect(), ..ReferenceShape::default() }
 }
 
+/// The references of a memory operand with this access; `None` if it only forms an address.
 fn kinds(access: OpAccess) -> Option<&'static [RecordKind]> {
     Some(match access {
         OpAccess::Read | OpAccess::CondRead => &[RecordKind::Load],
@@ -200,49 +223,55 @@ fn kinds(access: OpAccess) -> Option<&'static [RecordKind]> {
     })
 }
 
-fn form(i: &Instruction, m: &iced_x86::UsedMemory) -> AddressForm {
-    let explicit = (0..i.op_count()).any(|k| i.op_kind(k) == OpKind::Memory);
-    if i.is_stack_instruction() && m.base() == Register::RSP {
-        // Of `push m`, `call m` and `pop m`, one access is the operand's and the other the stack's.
-        let read = matches!(m.access(), OpAccess::Read | OpAccess::CondRead);
-        let operand_reads = i.stack_pointer_increment() < 0;
+/// How the address of `access`, one entry of the decoder's list for `instruction`, is formed.
+fn form(instruction: &Instruction, used: &iced_x86::UsedMemory) -> AddressForm {
+    let explicit = (0..instruction.op_count()).any(|operand| instruction.op_kind(operand) == OpKind::Memory);
+    if instruction.is_stack_instruction() && used.base() == Register::RSP {
+        // `push m`, `call m` and `pop m` have two accesses: one to the operand and one to the
+        // stack. A push or call loads from its operand, and a pop stores to it.
+        let read = matches!(used.access(), OpAccess::Read | OpAccess::CondRead);
+        let operand_reads = instruction.stack_pointer_increment() < 0;
         if explicit && read == operand_reads {
             return AddressForm::Operand;
         }
-        return AddressForm::Stack(i.stack_pointer_increment().min(0));
+        return AddressForm::Stack(instruction.stack_pointer_increment().min(0));
     }
     if explicit {
         return AddressForm::Operand;
     }
-    AddressForm::Register(crate::code::decode::number(m.base()).unwrap_or(reg::RSP))
+    AddressForm::Register(crate::code::decode::number(used.base()).unwrap_or(reg::RSP))
 }
 
-/// Loads before stores; the operand before the stack for pushes and calls, the stack before the
-/// operand for pops.
-fn order(i: &Instruction, simple: &mut [Template]) {
-    let pop = matches!(i.mnemonic(), Mnemonic::Pop);
-    simple.sort_by_key(|t| {
-        let store = t.kind == RecordKind::Store;
-        let stack = matches!(t.form, AddressForm::Stack(_));
+/// Sorts references: loads before stores; operand before stack for pushes and calls, stack before
+/// operand for pops; `[rsi]` before `[rdi]` for `cmps`.
+fn order(instruction: &Instruction, simple: &mut [Template]) {
+    let pop = matches!(instruction.mnemonic(), Mnemonic::Pop);
+    simple.sort_by_key(|template| {
+        let store = template.kind == RecordKind::Store;
+        let stack = matches!(template.form, AddressForm::Stack(_));
         (store, if pop { !stack } else { stack })
     });
-    if matches!(i.mnemonic(), Mnemonic::Cmpsb | Mnemonic::Cmpsw | Mnemonic::Cmpsd | Mnemonic::Cmpsq) {
-        simple.sort_by_key(|t| t.form != AddressForm::Register(6));
+    if matches!(instruction.mnemonic(), Mnemonic::Cmpsb | Mnemonic::Cmpsw | Mnemonic::Cmpsd | Mnemonic::Cmpsq)
+    {
+        simple.sort_by_key(|template| template.form != AddressForm::Register(6));
     }
 }
 
-fn ignored(i: &Instruction) -> bool {
+/// Whether an instruction's memory operand is not a reference: it only forms an address, or names a
+/// cache line or page without touching it.
+fn ignored(instruction: &Instruction) -> bool {
     use Mnemonic::*;
     matches!(
-        i.mnemonic(),
+        instruction.mnemonic(),
         Lea | Nop | Endbr64 | Endbr32 | Reservednop | Bndmk | Bndcl | Bndcu | Bndcn | Cldemote | Invlpg
     )
 }
 
-fn hint(i: &Instruction) -> Option<RecordKind> {
+/// The kind of reference if the instruction is a prefetch or a cache-line flush.
+fn hint(instruction: &Instruction) -> Option<RecordKind> {
     use Mnemonic::*;
     matches!(
-        i.mnemonic(),
+        instruction.mnemonic(),
         Prefetch
             | Prefetchw
             | Prefetchwt1
@@ -259,84 +288,90 @@ fn hint(i: &Instruction) -> Option<RecordKind> {
     .then_some(RecordKind::Prefetch)
 }
 
-fn complex(i: &Instruction) -> Option<Complex> {
+/// Why templates cannot describe the references of `instruction`; `None` if they can.
+fn complex(instruction: &Instruction) -> Option<Complex> {
     use Mnemonic::*;
-    if i.is_string_instruction() {
-        return (i.has_rep_prefix() || i.has_repne_prefix()).then_some(Complex::Repeat);
+    if instruction.is_string_instruction() {
+        return (instruction.has_rep_prefix() || instruction.has_repne_prefix()).then_some(Complex::Repeat);
     }
-    let memory = (0..i.op_count()).any(|k| i.op_kind(k) == OpKind::Memory);
-    if i.memory_index().is_vector_register() {
+    let memory = (0..instruction.op_count()).any(|operand| instruction.op_kind(operand) == OpKind::Memory);
+    if instruction.memory_index().is_vector_register() {
         return Some(Complex::Gather);
     }
-    match i.mnemonic() {
+    match instruction.mnemonic() {
         Xsave | Xsave64 | Xsavec | Xsavec64 | Xsaveopt | Xsaveopt64 | Xsaves | Xsaves64 | Xrstor
         | Xrstor64 | Xrstors | Xrstors64 => return Some(Complex::State),
         Tileloadd | Tileloaddt1 | Tilestored => return Some(Complex::Tile),
         Vmaskmovps | Vmaskmovpd | Vpmaskmovd | Vpmaskmovq => return memory.then_some(Complex::VectorMask),
         Maskmovdqu | Vmaskmovdqu | Maskmovq => return Some(Complex::VectorMask),
         Xlatb => return Some(Complex::BitOffset),
-        Bt | Bts | Btr | Btc if memory && i.op1_kind() == OpKind::Register => {
+        Bt | Bts | Btr | Btc if memory && instruction.op1_kind() == OpKind::Register => {
             return Some(Complex::BitOffset)
         }
         _ => {}
     }
-    if memory && i.has_op_mask() && !crate::plan::masking::reads_whole_source(i.mnemonic()) {
+    if memory
+        && instruction.has_op_mask()
+        && !crate::plan::masking::reads_whole_source(instruction.mnemonic())
+    {
         return Some(Complex::Masked);
     }
     None
 }
 
-/// The memory operand of `i` as an address; `None` when it has none that generated code can form.
-pub(crate) fn operand(i: &Instruction) -> Option<Address> {
+/// The memory operand of `instruction` as an address; `None` if it has none that generated code can
+/// form.
+pub(crate) fn operand(instruction: &Instruction) -> Option<Address> {
     use crate::code::decode::number;
-    let base = i.memory_base();
-    let fs = i.memory_segment() == Register::FS;
+    let base = instruction.memory_base();
+    let fs = instruction.memory_segment() == Register::FS;
     if base == Register::RIP || base == Register::EIP {
-        let displacement = i.ip_rel_memory_address() as i64;
+        let displacement = instruction.ip_rel_memory_address() as i64;
         return Some(Address { base: None, index: None, scale_log2: 0, displacement, short: false, fs });
     }
-    let index = i.memory_index();
-    let short = matches!(i.memory_displ_size(), 4)
+    let index = instruction.memory_index();
+    let short = matches!(instruction.memory_displ_size(), 4)
         && base == Register::None
         && index == Register::None
-        && i.memory_displacement64() <= u64::from(u32::MAX)
-        && i.memory_displacement64() > i32::MAX as u64;
-    let narrow = |r: Register| r.is_gpr32();
+        && instruction.memory_displacement64() <= u64::from(u32::MAX)
+        && instruction.memory_displacement64() > i32::MAX as u64;
+    let narrow = |register: Register| register.is_gpr32();
     Some(Address {
         base: number(base),
         index: number(index),
-        scale_log2: i.memory_index_scale().trailing_zeros() as u8,
-        displacement: displacement(i),
+        scale_log2: instruction.memory_index_scale().trailing_zeros() as u8,
+        displacement: displacement(instruction),
         short: short || narrow(base) || narrow(index),
         fs,
     })
 }
 
-fn displacement(i: &Instruction) -> i64 {
-    let d = i.memory_displacement64();
-    if i.memory_base().is_gpr32() || i.memory_index().is_gpr32() {
-        return i64::from(d as u32 as i32);
+/// The operand's displacement in bytes, sign-extended if the address has 32 bits.
+fn displacement(instruction: &Instruction) -> i64 {
+    let bits = instruction.memory_displacement64();
+    if instruction.memory_base().is_gpr32() || instruction.memory_index().is_gpr32() {
+        return i64::from(bits as u32 as i32);
     }
-    d as i64
+    bits as i64
 }
 
-/// The address of a simple reference of `i`.
-pub(crate) fn address(i: &Instruction, form: AddressForm) -> Option<Address> {
+/// The address of the reference of `instruction` with this form.
+pub(crate) fn address(instruction: &Instruction, form: AddressForm) -> Option<Address> {
     match form {
-        AddressForm::Operand => operand(i).map(|a| pop_adjusted(i, a)),
+        AddressForm::Operand => operand(instruction).map(|address| pop_adjusted(instruction, address)),
         AddressForm::Stack(displacement) => Some(Address::based(reg::RSP, i64::from(displacement))),
-        AddressForm::Register(r) => {
-            let mut a = Address::based(r, 0);
-            a.fs = i.segment_prefix() == Register::FS && r != 7;
-            Some(a)
+        AddressForm::Register(register) => {
+            let mut address = Address::based(register, 0);
+            address.fs = instruction.segment_prefix() == Register::FS && register != 7;
+            Some(address)
         }
     }
 }
 
-/// `pop [rsp + d]` forms its address with the incremented rsp.
-fn pop_adjusted(i: &Instruction, mut a: Address) -> Address {
-    if i.mnemonic() == Mnemonic::Pop && a.base == Some(reg::RSP) {
-        a.displacement += i64::from(i.stack_pointer_increment());
+/// Corrects the address of `pop [rsp + d]`, which the processor forms with the rsp after the pop.
+fn pop_adjusted(instruction: &Instruction, mut address: Address) -> Address {
+    if instruction.mnemonic() == Mnemonic::Pop && address.base == Some(reg::RSP) {
+        address.displacement += i64::from(instruction.stack_pointer_increment());
     }
-    a
+    address
 }

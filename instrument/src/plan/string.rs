@@ -1,12 +1,13 @@
-//! String instructions with a repeat: what they do, as records say it.
+//! The shapes of repeated string instructions: operation, element size, address width and segment,
+//! as records encode them.
 
 use event::{AddressWidth, Segment, Shape, StringOperation};
 use iced_x86::{Instruction, Mnemonic, OpKind, Register};
 
-/// The shape of the references of a repeated string instruction.
-pub(crate) fn string_shape(i: &Instruction) -> Shape {
+/// The shape of the references of a string instruction with a repeat prefix.
+pub(crate) fn string_shape(instruction: &Instruction) -> Shape {
     use Mnemonic::*;
-    let (operation, element_bytes) = match i.mnemonic() {
+    let (operation, element_bytes) = match instruction.mnemonic() {
         Movsb => (StringOperation::Movs, 1),
         Movsw => (StringOperation::Movs, 2),
         Movsd => (StringOperation::Movs, 4),
@@ -28,11 +29,15 @@ pub(crate) fn string_shape(i: &Instruction) -> Shape {
         Cmpsd => (StringOperation::Cmps, 4),
         _ => (StringOperation::Cmps, 8),
     };
-    // An address-size prefix makes pointers of 32 bits.
-    let narrow = (0..i.op_count())
-        .any(|k| matches!(i.op_kind(k), OpKind::MemorySegESI | OpKind::MemoryESEDI | OpKind::MemorySegEDI));
+    // An address-size prefix makes the pointers (esi, edi) and the counter (ecx) 32 bits wide.
+    let narrow = (0..instruction.op_count()).any(|operand| {
+        matches!(
+            instruction.op_kind(operand),
+            OpKind::MemorySegESI | OpKind::MemoryESEDI | OpKind::MemorySegEDI
+        )
+    });
     let width = if narrow { AddressWidth::Bits32 } else { AddressWidth::Bits64 };
-    let based = i.segment_prefix() == Register::FS
+    let based = instruction.segment_prefix() == Register::FS
         && matches!(operation, StringOperation::Movs | StringOperation::Lods | StringOperation::Cmps);
     let segment = if based { Segment::Based } else { Segment::Flat };
     Shape::String { operation, element_bytes, width, segment }

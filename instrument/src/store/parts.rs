@@ -1,4 +1,5 @@
-//! Which modules of an image belong together, and which of them can be kept.
+//! Groups the modules of an image that belong together, and selects those whose translations can be
+//! kept.
 //!
 //! # The problem
 //!

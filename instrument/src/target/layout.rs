@@ -91,7 +91,7 @@ pub(crate) mod context {
     pub(crate) const PAGE_CLOCK: u32 = 0xe400;
     /// The lowest bits of a time are the number of its entry.
     pub(crate) const PAGE_TIME_SHIFT: u32 = 8;
-    /// How far the clock goes on at once: so many uses.
+    /// Number of uses by which the clock advances at once.
     pub(crate) const PAGE_CLOCK_STEPS: u32 = 64;
     pub(crate) const PAGE_CLOCK_STEP: u32 = PAGE_CLOCK_STEPS << PAGE_TIME_SHIFT;
     /// By the lowest bits of a page's number, how many of the pages that are held have these, a

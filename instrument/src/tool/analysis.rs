@@ -1,7 +1,7 @@
-//! The analysis side of a tool: keeps its tables, and delivers batches of records as events.
+//! The analysis side of a tool: maintains its tables and passes records to it in batches.
 //!
-//! It is an [`Observer`] and runs on the observer's thread. Sites, blocks and requests are numbered
-//! anew in every process image; here they get running numbers, as in the final profile.
+//! It is an [`Observer`] and runs on the observer's thread. Every process image numbers its sites,
+//! blocks and requests from 0; here they get running numbers, as in the final profile.
 
 use super::batch::{Batch, Tables};
 use super::interface::Tool;
@@ -10,7 +10,7 @@ use crate::outcome::{Observer, Progress};
 use event::Record;
 use std::sync::mpsc::Receiver;
 
-/// The observer that feeds a tool.
+/// The observer that passes records to a tool.
 pub(crate) struct Analysis<'a> {
     tool: &'a mut dyn Tool,
     updates: Receiver<TableUpdate>,
@@ -48,7 +48,7 @@ impl<'a> Analysis<'a> {
         }
     }
 
-    /// Ends the run: starts images that had no records, too.
+    /// Ends the run: applies all updates that are left, also those of images without records.
     pub(crate) fn finish(mut self) {
         self.catch_up(u32::MAX);
     }

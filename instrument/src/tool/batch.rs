@@ -1,4 +1,5 @@
-//! Records of one thread as a tool receives them: events and references, numbered over all images.
+//! Records of one thread as a tool gets them: events and references, with numbers that are unique
+//! over all images of a run.
 
 use crate::instrumentation::instrumenter::Request;
 use event::{Record, RecordKind, Sites, CUT_SITE};
@@ -6,7 +7,7 @@ use event::{Record, RecordKind, Sites, CUT_SITE};
 /// An event that a tool requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// The tag of the request.
+    /// The tag that the request was made with.
     pub tag: u32,
     /// The requested value.
     pub value: u64,
@@ -22,13 +23,13 @@ pub struct Batch<'a> {
 }
 
 impl<'a> Batch<'a> {
-    /// The thread, numbered over the whole run; a program that executes another goes on as a new
-    /// thread.
+    /// Number of the thread in the whole run. A program that executes another one continues as a
+    /// new thread.
     pub fn thread(&self) -> u32 {
         self.thread
     }
 
-    /// The events that the tool asked for.
+    /// The events that the tool requested.
     pub fn events(&self) -> impl Iterator<Item = Event> + 'a {
         let first = self.tables.first_request as u32;
         self.records.iter().filter(|r| r.code().kind() == RecordKind::Tool).map(move |r| Event {
@@ -43,31 +44,33 @@ impl<'a> Batch<'a> {
         self.tables.requests.get(event.request as usize)
     }
 
-    /// All records, the stream's references among them; sites and blocks are numbered as in
-    /// [`Batch::sites`]. A record whose number exceeds 16 million, as may happen after execs, is
-    /// `None`.
+    /// All records, including the references of the stream. Their sites and blocks are numbered as
+    /// in [`Batch::sites`]. A record whose number would exceed 16 million, which can happen after
+    /// execs, is `None`.
     pub fn records(&self) -> impl Iterator<Item = Option<Record>> + 'a {
         let tables = self.tables;
         self.records.iter().map(|r| tables.renumber(r))
     }
 
-    /// The sites and blocks that were translated so far.
+    /// All sites and blocks that were translated so far.
     pub fn sites(&self) -> &'a Sites {
         &self.tables.sites
     }
 }
 
+/// The sites, blocks and requests of a run so far.
 #[derive(Default)]
 pub(super) struct Tables {
     pub(super) sites: Sites,
     pub(super) requests: Vec<Request>,
-    /// The numbers of the current image's first site, block and request.
+    /// The running numbers of the current image's first site, block and request.
     pub(super) first_site: usize,
     pub(super) first_block: usize,
     pub(super) first_request: usize,
 }
 
 impl Tables {
+    /// The record with the running number of its site, block or request.
     fn renumber(&self, record: &Record) -> Option<Record> {
         let first = match record.code().kind() {
             RecordKind::Block if record.site() == CUT_SITE => 0,

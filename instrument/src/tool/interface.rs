@@ -1,4 +1,4 @@
-//! The interface of a tool: instrumentation code, analysis code, a report.
+//! The interface that a tool implements: instrumentation code, analysis code, a report.
 
 use super::batch::Batch;
 use super::report::Report;
@@ -7,28 +7,29 @@ use crate::instrumentation::request::Counter;
 use crate::outcome::Outcome;
 use event::Stream;
 
-/// A tool, and its analysis code.
+/// A tool. Its methods are its analysis code; [`Tool::instrumenter`] returns its instrumentation
+/// code.
 pub trait Tool: Send {
-    /// The references that the tool wants recorded beside its events. The stream of
-    /// [`Options`](crate::Options) is ignored for tools.
+    /// The stream of references to record beside the tool's events. It replaces the stream of
+    /// [`Options`](crate::Options).
     fn stream(&self) -> Stream {
         Stream::Counts
     }
 
-    /// The instrumentation code; called once, before the program starts.
+    /// Returns the instrumentation code; called once, before the program starts.
     fn instrumenter(&mut self) -> Instrumenter {
         Box::new(|_, _| {})
     }
 
-    /// A program starts; called before any of its events, and again for every program that it
+    /// Called when a program starts, before any of its events, and again for every program that it
     /// executes.
     fn start(&mut self, _program: &Program) {}
 
-    /// Receives the records of one thread, in program order. A slow analysis slows the program
-    /// down, but no record is lost.
+    /// Called with records of one thread, in program order. A slow analysis slows the program down,
+    /// but no record is lost.
     fn batch(&mut self, _batch: &Batch<'_>) {}
 
-    /// The program has ended.
+    /// Called when the program has ended; returns the tool's results.
     ///
     /// # Errors
     /// If the tool cannot do its work, for example write a file. Then the run fails.
@@ -52,7 +53,7 @@ impl Summary<'_> {
         self.counters.binary_search_by_key(&counter, |c| c.0).map_or(0, |n| self.counters[n].1)
     }
 
-    /// All counters, by name.
+    /// All counters and their values, sorted by name.
     pub fn counters(&self) -> impl Iterator<Item = (Counter, u64)> + '_ {
         self.counters.iter().copied()
     }

@@ -1,23 +1,23 @@
 //! Tools: questions about a running program, written as ordinary Rust.
 //!
-//! A tool has the two parts of an ATOM tool. **Instrumentation code** looks at procedures, blocks
-//! and instructions and makes requests; **analysis code** receives the results. Here the first is a
-//! closure ([`Tool::instrumenter`]) that runs when a block is translated, on the thread that
-//! controls the program, and the second is the [`Tool`] itself, on another thread, while the
-//! program runs on. They are two values because they run at the same time; the first passes
-//! information to the second by the tags and counter names of its requests.
+//! A tool has two parts, as in ATOM. **Instrumentation code** looks at procedures, blocks and
+//! instructions and makes requests. **Analysis code** receives the results. Instrumentation code is
+//! a closure ([`Tool::instrumenter`]) that runs when a block is translated, on the thread that
+//! controls the program. Analysis code is the [`Tool`] itself, on another thread, while the program
+//! runs on. The two are separate values because they run at the same time; instrumentation code
+//! passes information on by the tags and counter names of its requests.
 //!
-//! Two kinds of request. [Counters](Requests::count) are free: they follow from how often blocks
-//! ran. [Events](Requests::before) carry an address, a register or a constant through the program's
-//! ring and arrive in [`Tool::batch`] in program order of their thread. A tool may also take a
-//! whole [stream](Tool::stream) of references beside its events.
+//! There are two kinds of requests. [Counters](Requests::count) are free: they follow from how
+//! often blocks ran. [Events](Requests::before) carry an address, a register or a constant through
+//! the program's ring and arrive in [`Tool::batch`] in program order of their thread. A tool can
+//! also get a whole [stream](Tool::stream) of references.
 //!
 //! The program's addresses, stack and output are those of an uninstrumented run. **Leaves out**
-//! symbol tables, which crate `lightfoot-symbol` reads (its `ProgramNames` is what [`run_named`] is
-//! given; [`Procedures`] is the hook), changing what the program does, and stopping it. Source:
+//! symbol tables (crate `lightfoot-symbol` reads them, and its `ProgramNames` can be passed to
+//! [`run_named`] as [`Procedures`]), changing what the program does, and stopping it. Source:
 //! Srivastava and Eustace 1994.
 //!
-//! A tool that counts loads from addresses that are no multiple of their size, in each module:
+//! This tool counts loads from addresses that are no multiple of their size:
 //!
 //! ```
 //! use lightfoot_instrument::tool::{run_tool, Batch, Counter, Instrumenter, Report, Summary, Tool, Value};
@@ -79,7 +79,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::mpsc;
 
-/// Runs `command` under `tool` until it ends. The tool sees no names of functions; [`run_named`]
+/// Runs `command` under `tool` until it ends. The tool gets no names of functions; [`run_named`]
 /// provides them.
 ///
 /// # Errors
@@ -107,7 +107,7 @@ pub fn run_named(
     run_with(command, options, procedures, tool, None)
 }
 
-/// The results of probes in a run under the engine.
+/// The results of probes that ran under the engine.
 #[derive(Debug)]
 pub struct Probed {
     /// The counters; children that the program released count into them too.
@@ -116,8 +116,8 @@ pub struct Probed {
     pub states: Vec<probe::ProbeState>,
 }
 
-/// [`run_tool`] of the program with probes in it: the patched code runs under the engine, so the
-/// tool sees what probes execute and touch.
+/// Runs `command` under `tool` with probes in it. The patched code runs under the engine, so the
+/// tool also sees the instructions and references of the probes.
 ///
 /// # Errors
 /// As [`run_tool`]; when there is no room for probes.

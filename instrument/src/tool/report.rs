@@ -1,14 +1,15 @@
 //! Reports: the results of a tool, as numbers with names.
 //!
-//! Totals, and a table of rows for tools that count by something. [`Display`](std::fmt::Display)
-//! prints plain text; a caller that wants another format has the numbers.
+//! A report has totals and, for tools that count by something, a table.
+//! [`Display`](std::fmt::Display) prints plain text; callers that want another format use the
+//! numbers.
 
 use std::fmt;
 
 /// A row of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// The name of the row.
+    /// The name of the row, for example an opcode or a module.
     pub name: String,
     /// One number per column.
     pub values: Vec<u64>,
@@ -17,11 +18,11 @@ pub struct Row {
 /// The results of a tool.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// Numbers of the whole run.
+    /// Numbers that describe the whole run, with their names.
     pub totals: Vec<(String, u64)>,
-    /// Names of the table's columns, without the first, which names the rows.
+    /// Names of the table's columns of numbers.
     pub columns: Vec<String>,
-    /// The table.
+    /// The rows of the table.
     pub rows: Vec<Row>,
 }
 
@@ -32,12 +33,12 @@ impl Report {
         Report { totals, ..Report::default() }
     }
 
-    /// This report with a table.
+    /// Adds a table to the report.
     pub fn with_table<const N: usize>(self, columns: [&str; N], rows: Vec<Row>) -> Report {
         Report { columns: columns.map(str::to_string).to_vec(), rows, ..self }
     }
 
-    /// The total of that name; 0 where there is none.
+    /// The total named `name`; 0 if there is none.
     pub fn total(&self, name: &str) -> u64 {
         self.totals.iter().find(|t| t.0 == name).map_or(0, |t| t.1)
     }

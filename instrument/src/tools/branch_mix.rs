@@ -1,8 +1,8 @@
-//! How branches behave: per conditional branch how often it was taken and not, and how often
-//! control went elsewhere.
+//! How branches behave: for each conditional branch how often it was taken and not taken, and the
+//! numbers of all other control transfers.
 //!
-//! Everything is counters: a branch's outcome is how its superblock was left, which the engine
-//! counts anyway.
+//! All numbers are counters, which cost nothing: the engine counts the exits of superblocks anyway,
+//! and a branch's outcome is an exit.
 
 use crate::tool::{Counter, Instrumenter, Report, Row, Summary, Tool, Transfer};
 use std::cmp::Reverse;
@@ -17,7 +17,7 @@ const CALLS: Counter = Counter { what: 4, of: 0 };
 const INDIRECT_CALLS: Counter = Counter { what: 5, of: 0 };
 const RETURNS: Counter = Counter { what: 6, of: 0 };
 
-/// Counts what control transfers do.
+/// Counts control transfers by kind and outcome.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BranchMix;
 

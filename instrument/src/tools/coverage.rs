@@ -1,9 +1,9 @@
-//! Code coverage: which code of each module ran, in bytes and instructions, and how often its
+//! Code coverage: how many bytes, instructions and blocks of each module ran, and how often its
 //! hottest block did.
 //!
-//! Nothing is asked for: the profile holds every block that was translated with how often it ran.
-//! Code that two translations share counts once. What never ran is known by whoever knows how much
-//! there is, such as `size`.
+//! The tool makes no requests: the profile already holds every translated block with its number of
+//! executions. Code that two translations share counts once. **Leaves out** the share of code that
+//! never ran; compare with the size of a module's text, for example as `size` prints it.
 
 use crate::tool::{Report, Row, Summary, Tool};
 use std::cmp::Reverse;
@@ -14,12 +14,14 @@ use std::io;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Coverage;
 
-/// What ran of a module.
+/// The code of one module that ran.
 #[derive(Default)]
 struct Covered {
-    /// Addresses of instructions, and their bytes.
+    /// Addresses and lengths in bytes of the instructions that ran.
     instructions: BTreeSet<(u64, u8)>,
+    /// Addresses of the blocks that ran.
     blocks: BTreeSet<u64>,
+    /// Executions of the block that ran most often.
     hottest: u64,
 }
 
@@ -33,7 +35,11 @@ impl Tool for Coverage {
             covered.blocks.insert(block.ip);
             covered.hottest = covered.hottest.max(block.executions);
             let instructions = &profile.instructions[block.first as usize..][..block.count as usize];
-            covered.instructions.extend(instructions.iter().map(|i| (block.ip + u64::from(i.offset), i.len)));
+            covered.instructions.extend(
+                instructions
+                    .iter()
+                    .map(|instruction| (block.ip + u64::from(instruction.offset), instruction.len)),
+            );
         }
         let row = |(name, covered): (String, Covered)| {
             let bytes = covered.instructions.iter().map(|(_, bytes)| u64::from(*bytes)).sum();

@@ -1,8 +1,9 @@
-//! Every reference of the program in program order, to a file that [`event::file::Reader`] reads.
+//! Writes every reference of the program, in program order, to a file that [`event::file::Reader`]
+//! reads.
 //!
-//! Takes the full stream instead of asking for events: it holds repeats, gathers and masks, whose
-//! addresses no single event can carry. The file appears under its name when it is complete, so
-//! that an older one stays until then.
+//! It uses the full stream and not events, because the stream also contains repeats, gathers and
+//! masked accesses, whose addresses no single event can carry. The file gets its name when it is
+//! complete; an older file of that name stays until then.
 
 use super::setting::Setting;
 use crate::tool::{Batch, Report, Summary, Tool};
@@ -12,21 +13,21 @@ use std::fs::File;
 use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 
-/// Writes a trace.
+/// Writes a memory trace.
 pub struct MemoryTrace {
     output: PathBuf,
     partial: PathBuf,
-    /// `None` once it is closed.
+    /// `None` when the trace is complete.
     writer: Option<Writer<BufWriter<File>>>,
     failure: Option<io::Error>,
     counter: Counter,
 }
 
 impl MemoryTrace {
-    /// A trace to the setting's output.
+    /// Begins a trace that will be written to the output of `setting`.
     ///
     /// # Errors
-    /// When there is none, or it cannot be created.
+    /// If `setting` names no output, or the file cannot be created.
     pub fn new(setting: &Setting) -> io::Result<MemoryTrace> {
         let none = || io::Error::new(io::ErrorKind::InvalidInput, "a memory trace needs a file to write to");
         let output = setting.output.clone().ok_or_else(none)?;
@@ -53,7 +54,7 @@ impl MemoryTrace {
 }
 
 impl Drop for MemoryTrace {
-    /// A trace that was not finished leaves nothing behind.
+    /// Removes the partial file of a trace that was not completed.
     fn drop(&mut self) {
         if self.writer.take().is_some() || self.failure.is_some() {
             let _ = std::fs::remove_file(&self.partial);
@@ -91,7 +92,7 @@ impl Tool for MemoryTrace {
     }
 }
 
-/// Where the file grows.
+/// Path of the partial file, beside the output.
 fn partial(output: &Path) -> PathBuf {
     let mut name = output.as_os_str().to_owned();
     name.push(".part");

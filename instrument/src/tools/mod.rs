@@ -1,7 +1,7 @@
-//! The tools that come with the engine, written against [`crate::tool`] as anybody's would be.
+//! The tools that ship with the engine. They use the public interface of [`crate::tool`] only.
 //!
-//! To add one: a file, and a line in [`TOOLS`]. **Leaves out** cache simulation, which joins this
-//! crate and the simulator a floor above.
+//! A new tool needs a file and an entry of [`TOOLS`]. **Leaves out** cache simulation: it combines
+//! this crate with the simulator, so it belongs to a crate that may use both.
 
 mod branch_mix;
 mod coverage;
@@ -24,17 +24,17 @@ pub use working_set::WorkingSet;
 use crate::tool::Tool;
 use std::io;
 
-/// A tool that can be named.
+/// A tool that users can choose by name.
 pub struct BuiltinTool {
-    /// Its name.
+    /// The name of the tool, for the command line.
     pub name: &'static str,
-    /// What it does, in a line.
+    /// A description of one line.
     pub description: &'static str,
-    /// Makes one.
+    /// Creates the tool.
     pub new: fn(&Setting) -> io::Result<Box<dyn Tool>>,
 }
 
-/// All of them.
+/// All built-in tools.
 pub const TOOLS: &[BuiltinTool] = &[
     BuiltinTool {
         name: "instruction-count",
@@ -73,7 +73,7 @@ pub const TOOLS: &[BuiltinTool] = &[
     },
 ];
 
-/// The tool of that name.
+/// The built-in tool named `name`.
 pub fn find(name: &str) -> Option<&'static BuiltinTool> {
-    TOOLS.iter().find(|t| t.name == name)
+    TOOLS.iter().find(|tool| tool.name == name)
 }

@@ -1,11 +1,11 @@
-//! The empty tool: asks for nothing, and nothing is counted, so that what its run takes longer than
-//! a native one is the price of translation.
+//! The empty tool. It makes no requests, and the engine counts nothing, so the difference of its
+//! run's time from that of a native run is the cost of translation.
 
 use crate::tool::{Report, Summary, Tool};
 use event::Stream;
 use std::io;
 
-/// Asks for nothing.
+/// Makes no requests.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Nothing;
 

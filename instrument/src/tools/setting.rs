@@ -1,10 +1,10 @@
-//! What a stock tool is given.
+//! The settings of built-in tools.
 
 use std::path::PathBuf;
 
-/// What a stock tool is given.
+/// Settings with which a built-in tool is created.
 #[derive(Clone, Debug, Default)]
 pub struct Setting {
-    /// Where it writes, if it writes a file.
+    /// The file to write, for tools that write one.
     pub output: Option<PathBuf>,
 }

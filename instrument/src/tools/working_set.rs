@@ -1,24 +1,25 @@
 //! The working set: how many different lines and pages of data a program touches, in all and in
 //! each window of time.
 //!
-//! A window is a number of references of all threads together (Denning 1968 measures time so).
-//! Takes the full stream; references of varying number (repeats, gathers) count by their first
-//! address only, which a table of lines hardly notices.
+//! A window is a fixed number of references of all threads together; Denning 1968 measures time in
+//! references too. The tool uses the full stream. Of references of varying number (repeats,
+//! gathers) it counts the first address only, so it slightly underestimates their lines.
 
 use crate::tool::{Batch, Report, Row, Summary, Tool};
 use event::{RecordKind, Stream};
 use std::collections::HashSet;
 use std::io;
 
-/// References of a window.
+/// Number of references in a window.
 const WINDOW: u64 = 1 << 20;
-/// Bytes of a line, and of a page, as powers of two.
+/// log2 of the bytes of a line, and of a page.
 const LINE_BITS: u32 = 6;
 const PAGE_BITS: u32 = 12;
-/// Rows of the table at most: windows are joined, largest first.
+/// The most rows of the table: in longer runs, neighbouring windows share a row, which shows the
+/// largest of them.
 const ROWS_MAX: usize = 32;
 
-/// Different lines and pages.
+/// The sets of line numbers and page numbers that were touched.
 #[derive(Clone, Debug, Default)]
 struct Touched {
     lines: HashSet<u64>,
@@ -40,13 +41,18 @@ impl Touched {
 /// Measures working sets.
 #[derive(Clone, Debug, Default)]
 pub struct WorkingSet {
+    /// What the current window has touched.
     window: Touched,
+    /// What all completed windows have touched.
     all: Touched,
+    /// Number of references so far.
     references: u64,
+    /// Lines and pages of each completed window.
     windows: Vec<[u64; 2]>,
 }
 
 impl WorkingSet {
+    /// Completes the current window.
     fn close(&mut self) {
         self.windows.push(self.window.sizes());
         self.all.lines.extend(self.window.lines.drain());

@@ -25,8 +25,11 @@ impl Translator {
         loop {
             let end = self.reader.block(ip, into);
             // A breakpoint ends a block, so it can only be the last instruction.
-            let breakpoint = into.last().filter(|last| trust == Trust::Text && last.i.code() == Code::Int3);
-            let Some((at, found)) = breakpoint.map(|last| (last.i.ip(), last.bytes[0])) else { return end };
+            let breakpoint =
+                into.last().filter(|last| trust == Trust::Text && last.instruction.code() == Code::Int3);
+            let Some((at, found)) = breakpoint.map(|last| (last.instruction.ip(), last.bytes[0])) else {
+                return end;
+            };
             match modules.in_file(at, module).filter(|byte| *byte != found) {
                 // The reader's copy gets the file's byte, and the block is decoded again; it may
                 // meet another breakpoint.
@@ -89,7 +92,7 @@ mod tests {
         let mut translator = Translator::new(cache, reader, Stream::Counts);
         let mut block = Vec::new();
         translator.decode(ip, (trust, 0), &mut block, &Patched(&files(ip)));
-        block.iter().map(|decoded| decoded.i.code()).collect()
+        block.iter().map(|decoded| decoded.instruction.code()).collect()
     }
 
     #[test]

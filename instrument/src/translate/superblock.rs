@@ -67,17 +67,17 @@ impl Translator {
         let first = self.instructions.len() as u32;
         // The profile needs the loads and stores of each instruction.
         for d in instructions.iter_mut() {
-            d.shape = self.shapes.of(&d.i);
+            d.shape = self.shapes.of(&d.instruction);
             let (loads, stores) = self.shapes.counts(d.shape);
             self.instructions.push(Instruction {
-                offset: (d.i.ip() - ip) as u16,
-                len: d.i.len() as u8,
+                offset: (d.instruction.ip() - ip) as u16,
+                len: d.instruction.len() as u8,
                 loads,
                 stores,
-                code: d.i.code() as u16,
+                code: d.instruction.code() as u16,
             });
         }
-        let len = instructions.last().map_or(0, |d| d.i.next_ip() - ip) as u32;
+        let len = instructions.last().map_or(0, |d| d.instruction.next_ip() - ip) as u32;
         self.blocks.push(Block {
             ip,
             len,
@@ -95,20 +95,20 @@ impl Translator {
     pub(super) fn note_targets(&mut self, blocks: &[BasicBlock], ahead: &mut Ahead) {
         for block in blocks.iter().rev() {
             let Some(d) = block.last() else { continue };
-            let (next, targets) = (d.i.next_ip(), &mut ahead.targets);
-            match d.i.flow_control() {
+            let (next, targets) = (d.instruction.next_ip(), &mut ahead.targets);
+            match d.instruction.flow_control() {
                 FlowControl::ConditionalBranch => {
                     if block.next.is_none() {
                         targets.push((next, Role::Branch));
                     }
-                    targets.push((d.i.near_branch_target(), Role::Branch));
+                    targets.push((d.instruction.near_branch_target(), Role::Branch));
                 }
                 FlowControl::UnconditionalBranch if block.next.is_none() => {
-                    targets.push((d.i.near_branch_target(), Role::Branch));
+                    targets.push((d.instruction.near_branch_target(), Role::Branch));
                 }
                 // The function, and where it will return to.
-                FlowControl::Call if d.i.is_call_near() => {
-                    targets.push((d.i.near_branch_target(), Role::Branch));
+                FlowControl::Call if d.instruction.is_call_near() => {
+                    targets.push((d.instruction.near_branch_target(), Role::Branch));
                     targets.push((next, Role::Return));
                 }
                 FlowControl::IndirectCall => targets.push((next, Role::Return)),
@@ -124,11 +124,13 @@ impl Translator {
 fn follow(block: &BasicBlock) -> Option<u64> {
     let d = block.last()?;
     if block.end == End::Limit {
-        return Some(d.i.next_ip());
+        return Some(d.instruction.next_ip());
     }
-    match d.i.flow_control() {
-        FlowControl::ConditionalBranch => Some(d.i.next_ip()),
-        FlowControl::UnconditionalBranch if d.i.is_jmp_short_or_near() => Some(d.i.near_branch_target()),
+    match d.instruction.flow_control() {
+        FlowControl::ConditionalBranch => Some(d.instruction.next_ip()),
+        FlowControl::UnconditionalBranch if d.instruction.is_jmp_short_or_near() => {
+            Some(d.instruction.near_branch_target())
+        }
         _ => None,
     }
 }

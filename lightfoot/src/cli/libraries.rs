@@ -52,9 +52,12 @@ pub struct Lookups {
     /// Lookups of a trial
     #[arg(long)]
     pub lookups: usize,
-    /// Trials to run
+    /// Trials to run, the first of them to warm the caches up
     #[arg(long)]
     pub trials: usize,
+    /// Trials left out behind the first
+    #[arg(long, default_value_t = 0)]
+    pub skip: usize,
 }
 
 /// Options of `matches`.

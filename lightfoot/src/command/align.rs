@@ -1,8 +1,8 @@
-//! `lightfoot align`: which record of one trace corresponds to which of another, and how alike the
-//! traces then are.
+//! `lightfoot align`: aligns the records of two traces, and says how similar the traces are along
+//! the alignment.
 //!
-//! Every metric is judged along a path that the other metrics decided, for a metric that took part
-//! would be fitted to itself. The path that is shown is that of all metrics.
+//! Every metric is correlated along a path that the other metrics determined, because a metric that
+//! took part would be fitted to itself. The path that is shown is that of all metrics.
 
 use super::trace_file::{band, read};
 use crate::cli::{Align, Format};
@@ -17,21 +17,22 @@ use present::terminal::printable_lines;
 use serde::Serialize;
 use std::fmt::Write;
 
-/// The answer.
+/// The result of the command, as JSON has it.
 #[derive(Debug, Serialize)]
 struct Answer {
     schema: u32,
     records: [usize; 2],
-    /// Of all metrics together, each scaled to deviation 1.
+    /// The distance over all metrics together, each scaled to standard deviation 1.
     distance: f64,
-    /// How far the path leaves the straight line, as a share of the second trace.
+    /// The largest and the mean distance of the path from the straight line, as shares of the
+    /// second trace.
     warp_largest: f64,
     warp_mean: f64,
-    /// Pairs at the edge of the band.
+    /// Number of pairs at the edge of the band.
     at_edge: usize,
     metrics: Vec<Row>,
     notes: Vec<String>,
-    /// Pairs of records, from 0.
+    /// The path: pairs of record numbers, from 0.
     path: Vec<(u32, u32)>,
 }
 
@@ -39,7 +40,7 @@ struct Answer {
 #[derive(Debug, Serialize)]
 struct Row {
     metric: String,
-    /// Spearman's, of the metric with itself along the path; null where it is constant.
+    /// Spearman's correlation of the metric with itself along the path; null if it is constant.
     correlation: Option<f64>,
     distance: f64,
     warp_largest: f64,
@@ -56,7 +57,7 @@ pub(super) fn run(options: &Align) -> Result<u8> {
     let text = match options.format {
         Format::Json => serde_json::to_string_pretty(&answer)? + "\n",
         Format::Csv => {
-            // The path has no room for them.
+            // CSV has no place for notes, so they go to standard error.
             answer.notes.iter().for_each(|note| present::tell!("lightfoot: {note}"));
             csv(&answer)
         }

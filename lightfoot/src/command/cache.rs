@@ -58,7 +58,7 @@ pub(super) fn run(options: &Cache) -> Result<u8> {
     prepared.finish(Measured { kind: Kind::Cache, outcome, simulated, threads, machine, followed })
 }
 
-/// What is simulated, and from what.
+/// The streams and sizes of a simulation.
 struct Plan {
     stream: StreamPlan,
     sizes: Option<CurveSizes>,
@@ -82,7 +82,7 @@ impl Plan {
         Ok(Plan { stream, sizes: Some(sizes) })
     }
 
-    /// Empty caches.
+    /// Creates the simulation with empty caches.
     fn simulation(&self, hierarchy: &Hierarchy, options: &Cache) -> Result<Simulation> {
         let simulation = Simulation::new(&hierarchy.levels, write_backs(options))?;
         let simulation = simulation.from_stream(self.stream.stream);
@@ -96,8 +96,7 @@ impl Plan {
     }
 }
 
-/// How the machine was simulated: what was asked for beyond its description, and which stream that
-/// took.
+/// How the machine was simulated: options beyond its description, and the stream that they needed.
 fn simulation(options: &Cache, plan: &Plan) -> Value {
     json!({
         "stream": plan.stream.why,
@@ -114,7 +113,7 @@ fn write_backs(options: &Cache) -> WriteBacks {
     }
 }
 
-/// What a run gave.
+/// The results of a run.
 struct SimulatedRun {
     outcome: Outcome,
     counts: Counts,
@@ -134,7 +133,7 @@ fn simulate(
     let simulation = plan.simulation(hierarchy, options)?;
     let curve = |found| Some(Curve::new(hierarchy, plan.sizes.as_ref()?, &found?));
     if options.branches || prepared.needs_course() {
-        // Of the same stream, which need not be the least one.
+        // The curve uses the same stream, which may record more than the hierarchy needs.
         let spare = Simulation::new(&hierarchy.levels, write_backs(options))?.from_stream(stream);
         let mut course = BlockOrderAnalysis::new(Accumulator::Simulated(Box::new(simulation)), stream);
         if options.branches {

@@ -1,7 +1,7 @@
-//! A section of an executable that carries something, which tools that rewrite executables keep.
+//! Adds a section with data to an executable, in a way that tools that rewrite executables keep it.
 //!
-//! Bytes behind the end of an ELF file are lost to `strip` and `objcopy`; a section that no segment
-//! loads is not. It is added without moving anything that exists:
+//! `strip` and `objcopy` drop bytes behind the end of an ELF file, but keep a section that no
+//! segment loads. The section is added without moving anything that exists:
 //!
 //! ```text
 //! before:  header │ segments … │ names │ section table
@@ -21,12 +21,12 @@ use std::os::unix::fs::FileExt;
 const NAME: &[u8] = b".lightfoot\0";
 const HEADER_BYTES: usize = 64;
 const ENTRY_BYTES: usize = 64;
-/// Sections of a file that are looked at; a file of ours has about forty.
+/// The most sections of a file that are read; an executable of this project has about forty.
 const ENTRIES_MAX: usize = 4096;
-/// Bytes of all sections' names that are read.
+/// The most bytes of section names that are read.
 const NAMES_MAX: u64 = 1 << 20;
 
-/// Places of fields in the file's header and in an entry of the section table.
+/// Offsets of fields in the file's header and in an entry of the section table.
 mod field {
     pub(super) const TABLE: usize = 0x28;
     pub(super) const ENTRY_BYTES: usize = 0x3a;
@@ -53,13 +53,13 @@ fn set_long(bytes: &mut [u8], at: usize, value: u64) {
     bytes[at..at + 8].copy_from_slice(&value.to_le_bytes());
 }
 
-/// Where an entry of the section table says that its section lies.
+/// The file range of the section that an entry of the section table describes.
 fn place(entry: &[u8]) -> Option<Range<u64>> {
     let start = long(entry, field::OFFSET);
     Some(start..start.checked_add(long(entry, field::SIZE))?)
 }
 
-/// What a file's header says of its section table.
+/// The section table as the file's header describes it.
 struct Table {
     offset: u64,
     entries: usize,
@@ -67,7 +67,7 @@ struct Table {
 }
 
 impl Table {
-    /// `None` where the header is of no file that this module understands.
+    /// Reads the header; `None` if it is not of a file that this module supports.
     fn of(header: &[u8]) -> Option<Table> {
         let understood = header.len() >= HEADER_BYTES && header.starts_with(b"\x7fELF\x02\x01");
         if !understood || half(header, field::ENTRY_BYTES) != ENTRY_BYTES {
@@ -79,7 +79,7 @@ impl Table {
     }
 }
 
-/// The executable with `carried` as one more section; `None` where it has no sections to add to.
+/// Adds section `carried` to an executable; `None` if that has no section table.
 pub(super) fn with_section(executable: &[u8], carried: &[u8]) -> Option<Vec<u8>> {
     let table = Table::of(executable)?;
     let start = usize::try_from(table.offset).ok()?;
@@ -90,7 +90,7 @@ pub(super) fn with_section(executable: &[u8], carried: &[u8]) -> Option<Vec<u8>>
     let mut file = executable.to_vec();
     let carried_at = file.len() as u64;
     file.extend_from_slice(carried);
-    // All names once more, with the new one behind them.
+    // A copy of all names, with the new one behind them.
     let names_at = file.len() as u64;
     let name = u32::try_from(names.len()).ok()?;
     file.extend_from_slice(names);
@@ -103,7 +103,7 @@ pub(super) fn with_section(executable: &[u8], carried: &[u8]) -> Option<Vec<u8>>
     set_long(&mut entry, field::OFFSET, carried_at);
     set_long(&mut entry, field::SIZE, carried.len() as u64);
     set_long(&mut entry, field::ALIGNMENT, 1);
-    // The table is an array of structures that programs map: it begins where a number may.
+    // Programs map the table as an array of structures, so it must be aligned.
     file.resize(file.len().next_multiple_of(8), 0);
     let table_at = file.len() as u64;
     file.extend_from_slice(&entries);
@@ -114,7 +114,7 @@ pub(super) fn with_section(executable: &[u8], carried: &[u8]) -> Option<Vec<u8>>
     Some(file)
 }
 
-/// Where the section lies in `file`, if it has one: three short reads.
+/// The file range of the section in `file`, if there is one; this takes three short reads.
 pub(super) fn section(file: &File) -> Option<Range<u64>> {
     let mut header = [0; HEADER_BYTES];
     file.read_exact_at(&mut header, 0).ok()?;

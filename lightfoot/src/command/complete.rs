@@ -1,4 +1,4 @@
-//! `lightfoot completions SHELL`: what a shell offers behind each word, for every command.
+//! `lightfoot completions SHELL`: writes the completions of all commands for a shell.
 
 use crate::cli::{self, Completions};
 use anyhow::Result;
@@ -14,7 +14,8 @@ pub(super) fn run(options: &Completions) -> Result<u8> {
     Ok(0)
 }
 
-/// The whole command line, with `grep`'s flags and the names that are known.
+/// The help of the whole command line, with `grep`'s flags and with names of machines, tools and
+/// others.
 pub(super) fn root() -> CommandHelp {
     let mut root = cli::help::root();
     for page in &mut root.commands {
@@ -35,7 +36,7 @@ fn choice(page: &CommandHelp) -> Choice {
     Choice { name: page.last().to_owned(), about: page.about.clone() }
 }
 
-/// Names that are data, not syntax.
+/// Adds names that are data and not syntax.
 fn enter_names(page: &mut CommandHelp) {
     let named = |name: &str, about: &str| Choice { name: name.to_owned(), about: about.to_owned() };
     for option in page.groups.iter_mut().flat_map(|group| &mut group.options) {

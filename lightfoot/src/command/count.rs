@@ -14,7 +14,7 @@ use machine::Machine;
 
 pub(super) fn run(options: &Count) -> Result<u8> {
     let prepared = measure::prepare(Kind::Count, &options.run)?;
-    // Only the report asks for the machine, which is read while the program runs.
+    // Only the report needs the machine, so it is read while the program runs.
     let (machine, ran) = std::thread::scope(|scope| {
         let machine = std::thread::Builder::new().spawn_scoped(scope, Machine::host);
         let ran = if prepared.needs_course() { in_course(&prepared) } else { plainly(&prepared) };
@@ -26,7 +26,7 @@ pub(super) fn run(options: &Count) -> Result<u8> {
     prepared.finish(Measured { kind: Kind::Count, outcome, simulated: None, threads, machine, followed })
 }
 
-/// What a run gave.
+/// The results of a run.
 type Ran = (Outcome, Vec<OfThread>, Followed);
 
 fn plainly(prepared: &measure::Prepared<'_>) -> Result<Ran> {

@@ -1,7 +1,8 @@
-//! `lightfoot doctor`: what this machine is, what it can measure, what it cannot, why, and the fix.
+//! `lightfoot doctor`: describes this machine, what it can measure, what it cannot, why, and the
+//! fix.
 //!
-//! Rows come from `machine`, which reads files and CPUID, and from the engine, which tries. An exit
-//! status of 1 says that something the main commands need is missing.
+//! Rows come from crate `machine`, which reads files and CPUID, and from a trial of the engine. An
+//! exit status of 1 means that something that the main commands need is missing.
 
 use super::machines::levels;
 use crate::cli::{Doctor, DoctorFormat};
@@ -14,10 +15,10 @@ use present::output::print;
 use present::terminal::beside;
 use serde::Serialize;
 
-/// Columns of the mark.
+/// Width in columns of the mark in front of a row.
 const INDENT: usize = 8;
 
-/// What the doctor says.
+/// The result of the command, as JSON has it.
 #[derive(Debug, Serialize)]
 struct Diagnosis {
     schema: u32,

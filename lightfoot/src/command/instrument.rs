@@ -1,11 +1,10 @@
-//! `lightfoot instrument PROGRAM -o FILE`: one file that runs the program instrumented by itself,
-//! ATOM's product.
+//! `lightfoot instrument PROGRAM -o FILE`: writes one file that runs the program under
+//! instrumentation, like ATOM's output.
 //!
-//! The file is this executable with the program and the options in one section more, which `strip`
-//! keeps; at its start it finds them and does what the command line would have done. The program
-//! runs from its own place where that still holds the same bytes, else from a copy in a temporary
-//! folder, under its own name.
-//! **Leaves out** the program's shared libraries: on another machine those are that machine's.
+//! The file is this executable with an additional section, which `strip` keeps; it holds the
+//! program and the options. At its start the executable finds the section and acts like the command
+//! line. The program runs from its original place if that still holds the same bytes, else from a
+//! copy in a temporary folder, under its own name.
 
 use super::carrier;
 use crate::cli::{Cli, Command, Instrument};
@@ -22,20 +21,20 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// The last bytes of the section: this, and three numbers of 8 bytes: the program's length, the
-/// header's, and a checksum of both.
+/// The section ends with these bytes and three numbers of 8 bytes: the program's length, the
+/// header's length, and a checksum of both.
 const MAGIC: &[u8; 16] = b"lightfoot-carry1";
 const TRAILER_BYTES: usize = 40;
 const THIS: &str = "/proc/self/exe";
-/// Stands for the program where options are checked.
+/// A placeholder for the program while options are checked.
 const PLACEHOLDER: &str = "program";
 
-/// What stands behind the program.
+/// The data behind the program in the section.
 #[derive(Debug, Serialize, Deserialize)]
 struct Header {
     /// The command and its options, up to the program.
     words: Vec<String>,
-    /// Where the program lay; paths need not be UTF-8.
+    /// The program's original path; paths need not be UTF-8.
     path: Vec<u8>,
 }
 
@@ -70,8 +69,8 @@ pub(super) fn run(options: &Instrument) -> Result<u8> {
     Ok(0)
 }
 
-/// What may be done with the instrumented program: no more than with the program, which it holds.
-/// It never runs as another user, and never with more rights than whoever starts it has.
+/// The permissions of the instrumented program: those of the program, which it contains. It never
+/// runs as another user, and never with more rights than its caller has.
 fn permissions(program: &Path) -> Result<Permissions> {
     let about = program.metadata().with_context(|| format!("cannot read {}", program.display()))?;
     let mode = about.permissions().mode() & 0o777;
@@ -120,7 +119,7 @@ fn words(options: &Instrument) -> Result<Vec<String>> {
         .chain(words.clone())
         .chain(["--".to_owned(), PLACEHOLDER.to_owned()]);
     let cli = Cli::try_parse_from(line).map_err(|error| refused(error.to_string().trim_end().to_owned()))?;
-    // What is no option of the tool would be taken for the program.
+    // A word that is not an option of the tool would be taken for the program.
     match program(&cli.command).first() {
         Some(first) if first != PLACEHOLDER => {
             Err(refused(format!("{tool} has no option {}: see its --help", first.display())))
@@ -129,7 +128,7 @@ fn words(options: &Instrument) -> Result<Vec<String>> {
     }
 }
 
-/// The program of a command line that runs one.
+/// The program and its arguments in a command that runs one.
 fn program(command: &Command) -> &[OsString] {
     match command {
         Command::Count(count) => &count.run.program,
@@ -163,7 +162,8 @@ pub struct Carried {
     program: Vec<u8>,
 }
 
-/// What this executable carries, if it does: three short reads for all that do not.
+/// The program that this executable carries, if any; executables without one cost three short
+/// reads.
 ///
 /// # Errors
 /// When it is damaged.
@@ -197,8 +197,8 @@ fn read_carried(file: &File) -> Result<Option<Carried>> {
 }
 
 impl Carried {
-    /// The command line that runs the program with `arguments`, and a copy of the program that must
-    /// last as long as it runs, where it is not in its own place any more.
+    /// The command line that runs the program with `arguments`. If the program is no longer at its
+    /// original place, also a temporary copy, which must exist as long as the program runs.
     ///
     /// # Errors
     /// When the program can neither be found nor written.

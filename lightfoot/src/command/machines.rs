@@ -1,7 +1,8 @@
-//! `lightfoot machines`: the machines that can be simulated, and what each of them has.
+//! `lightfoot machines`: lists the machines that can be simulated, or shows one of them.
 //!
-//! The list is `machine`'s table of presets. A machine is shown by the sizes that a simulation
-//! uses, with what was assumed of it; its TOML is where a description of one's own begins.
+//! The list is the table of presets of crate `machine`. A machine is shown with the sizes that a
+//! simulation uses, and with what was assumed about it; its TOML is a starting point for
+//! descriptions of other machines.
 
 use crate::cli::Machines;
 use anyhow::Result;
@@ -28,7 +29,7 @@ fn list() -> String {
     all.iter().map(|(name, description)| beside(&format!("{name:<width$}"), description)).collect()
 }
 
-/// What a machine is, and its caches and TLBs, a line each.
+/// The description of a machine, and one line for each of its caches and TLBs.
 pub(super) fn levels(machine: &Machine) -> String {
     let mut out = format!("{}\n", machine.description);
     let assumed = |field: &str| match machine.source_of(field).map(|source| source.origin) {

@@ -1,4 +1,4 @@
-//! `lightfoot man [COMMAND]`: manual pages, from the table that help and completions come from.
+//! `lightfoot man [COMMAND]`: writes manual pages from the table that help and completions use too.
 
 use super::complete::root;
 use crate::cli::Man;

@@ -1,5 +1,4 @@
-//! What `count` and `cache` share: before the run everything that can be refused is refused, after
-//! it the report is made and written.
+//! The common part of `count` and `cache`: checks before the run, and the report after it.
 
 use super::complaint::complain;
 use super::thread::{self, OfThread};
@@ -26,16 +25,17 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use symbol::Symbolizer;
 
-/// A library matters for warnings when at least one instruction in this many is its own.
+/// A stripped library is mentioned in a warning if at least one instruction in this many is its
+/// own.
 const STRIPPED_SHARE: u64 = 20;
 
-/// The column that sorts lines by what they did together with what was inlined there.
+/// The name of the column that sorts lines by their own counts plus those of code inlined there.
 const INLINED: &str = "inlined";
 
-/// Everything that was checked before the run.
+/// The options of a run, after all checks.
 pub(super) struct Prepared<'a> {
     pub(super) run: &'a Run,
-    /// What to run.
+    /// The program to run, with its arguments.
     pub(super) command: Command,
     destination: Destination,
     by: Vec<By>,
@@ -43,30 +43,30 @@ pub(super) struct Prepared<'a> {
     order: Order,
 }
 
-/// Everything that the run gave.
+/// All results of a run.
 pub(super) struct Measured {
     pub(super) kind: Kind,
     pub(super) outcome: Outcome,
     pub(super) simulated: Option<Simulated>,
-    /// What records tell of threads, where they were told apart.
+    /// Counts of each thread from its records; empty unless threads are counted separately.
     pub(super) threads: Vec<OfThread>,
     pub(super) machine: serde_json::Value,
     pub(super) followed: Followed,
 }
 
-/// What following the run's course adds.
+/// The results of block-order analysis.
 #[derive(Default)]
 pub(super) struct Followed {
     calls: Option<Calls>,
     touched: Option<Touched>,
     warnings: Vec<String>,
-    /// The region that counts was never entered.
+    /// Whether the region to count was never entered.
     never_opened: bool,
     symbols: Symbolizer,
 }
 
 impl Followed {
-    /// From a course; `misses` attributes what its contexts counted.
+    /// Makes the results from an analysis; `misses` attributes the misses of its contexts.
     pub(super) fn new(
         found: BlockOrderFindings,
         misses: impl Fn(&Counts) -> Option<Attribution>,
@@ -80,13 +80,13 @@ impl Followed {
         Followed { calls, touched: None, warnings, never_opened, symbols: found.symbols }
     }
 
-    /// With the memory that was touched in each slice of time.
+    /// Adds the memory that was touched in each slice of time.
     pub(super) fn with_touched(self, touched: Option<Touched>) -> Followed {
         Followed { touched, ..self }
     }
 }
 
-/// What a simulation adds.
+/// The results of a simulation.
 pub(super) struct Simulated {
     pub(super) hierarchy: Hierarchy,
     pub(super) counts: Counts,
@@ -99,7 +99,7 @@ impl Simulated {
         self.hierarchy.attribution(&self.counts, self.predicted.as_ref())
     }
 
-    /// Puts what belongs to no row into the report, or why it is not there.
+    /// Adds numbers that belong to no row to the report, or the reasons for their absence.
     fn describe(&self, report: &mut Report) {
         report.null_reasons.extend(self.hierarchy.null_reasons());
         report.write_backs = self.hierarchy.write_backs(&self.counts);
@@ -120,7 +120,7 @@ impl Simulated {
     }
 }
 
-/// Refuses what cannot work before the program runs.
+/// Checks the options before the program runs.
 pub(super) fn prepare<'a>(kind: Kind, run: &'a Run) -> Result<Prepared<'a>> {
     if run.follow_children {
         match (&run.region, run.format) {
@@ -148,7 +148,7 @@ pub(super) fn prepare<'a>(kind: Kind, run: &'a Run) -> Result<Prepared<'a>> {
     Ok(Prepared { run, command, destination, by: distinct(&run.by), sort, order })
 }
 
-/// In the order in which they were said, each once.
+/// The keys in the order of the command line, each once.
 fn distinct(by: &[By]) -> Vec<By> {
     let mut all = Vec::new();
     for by in by {
@@ -159,7 +159,7 @@ fn distinct(by: &[By]) -> Vec<By> {
     all
 }
 
-/// A count of nothing is no answer.
+/// The error for a region that was never entered.
 fn unopened(region: &str) -> anyhow::Error {
     let sentence = format!(
         "nothing was counted: the program never entered region {region}, name one that it enters or leave --region out"
@@ -168,7 +168,7 @@ fn unopened(region: &str) -> anyhow::Error {
 }
 
 impl Prepared<'_> {
-    /// How the engine is to run the program.
+    /// The options with which the engine runs the program.
     pub(super) fn options(&self, stream: Stream) -> Options {
         let children = match (self.run.follow_children, self.run.wait_all) {
             (false, _) => Children::Released,
@@ -181,22 +181,23 @@ impl Prepared<'_> {
         Options { aslr, stream, children, translations, threads }
     }
 
-    /// Whether threads are told apart.
+    /// Whether threads are counted separately.
     pub(super) fn by_thread(&self) -> bool {
         self.by == [By::Thread]
     }
 
-    /// Whether counters and records do not tell enough.
+    /// Whether the report needs block-order analysis, because counters and records do not suffice.
     pub(super) fn needs_course(&self) -> bool {
         self.run.region.is_some() || self.follows_calls()
     }
 
-    /// Whether calls are followed: in the program alone.
+    /// Whether calls are followed, which is possible for the program itself but not for its
+    /// children.
     fn follows_calls(&self) -> bool {
         self.run.format.shows_calls() && !self.run.follow_children
     }
 
-    /// The course with what the options ask of it; `sums` adds up its contexts.
+    /// The block-order analysis that the options need; `sums` adds up the costs of contexts.
     pub(super) fn course(
         &self,
         course: BlockOrderAnalysis,
@@ -212,7 +213,8 @@ impl Prepared<'_> {
         }
     }
 
-    /// Runs the program; of a region, the profile is what happened there.
+    /// Runs the program with block-order analysis. If a region is counted, the profile is that of
+    /// the region.
     pub(super) fn run_course(&self, mut course: BlockOrderAnalysis) -> Result<(Outcome, BlockOrderFindings)> {
         let ran = engine::run_tool(&self.command, &self.options(Stream::Counts), &mut course);
         let found = course.finish();
@@ -223,10 +225,10 @@ impl Prepared<'_> {
         Ok((outcome, found))
     }
 
-    /// Makes the report, writes it, and gives the exit status.
+    /// Makes the report, writes it, and returns the exit status.
     ///
     /// # Errors
-    /// The region that counts was never entered; the report is written nevertheless.
+    /// If the region to count was never entered; the report is written nevertheless.
     pub(super) fn finish(&self, measured: Measured) -> Result<u8> {
         let never_opened = measured.followed.never_opened;
         let report = self.report(measured);
@@ -241,18 +243,17 @@ impl Prepared<'_> {
             return Ok(FAILURE);
         }
         match &self.run.region {
-            // An interrupted program may have been on its way there.
+            // An interrupted program might still have entered the region.
             Some(name) if never_opened && !report.partial => Err(unopened(name)),
             _ => Ok(report.exit_status),
         }
     }
 
-    /// The report could not be written where it belongs: what was measured is shown rather than
-    /// lost.
+    /// Shows the report on standard error if its file cannot be written, so that it is not lost.
     fn rescue(&self, report: &Report, view: View<'_>) {
         if self.destination != Destination::Stderr {
             let view = View { format: Shape::Text, page: Page::of_stderr(), ..view };
-            // There is no third place to go to.
+            // If this fails too, there is no other place for the report.
             let _ = view.show(report).and_then(|text| Destination::Stderr.write(&text));
         }
     }
@@ -309,7 +310,7 @@ impl Prepared<'_> {
         report
     }
 
-    /// What the tally must tell apart.
+    /// The grain at which the tally must keep counts.
     fn grain(&self) -> Grain {
         match (group::grain(&self.by), self.run.format.is_annotated()) {
             (_, true) if self.run.follow_children => Grain::LinesAndImages,
@@ -339,7 +340,8 @@ impl Prepared<'_> {
     }
 }
 
-/// Where translations are kept from run to run, as the XDG base directory specification has it.
+/// The folder in which translations are kept for later runs, by the XDG base directory
+/// specification.
 fn translations() -> Option<PathBuf> {
     let named = |name| std::env::var_os(name).filter(|value| !value.is_empty());
     if let Some(own) = named("LIGHTFOOT_TRANSLATIONS") {
@@ -347,7 +349,7 @@ fn translations() -> Option<PathBuf> {
     }
     let absolute = |path: PathBuf| Some(path).filter(|path| path.is_absolute());
     let cache = named("XDG_CACHE_HOME").and_then(|path| absolute(path.into()));
-    // A home that is not there is not made.
+    // A home directory that does not exist is not created.
     let home = || named("HOME").map(PathBuf::from).filter(|home| home.is_dir());
     let cache = cache.or_else(|| home().and_then(|home| absolute(home.join(".cache"))))?;
     Some(cache.join("lightfoot").join("translations"))
@@ -391,7 +393,7 @@ fn empty(measured: &Measured, rep: Rep) -> Report {
     }
 }
 
-/// What each process counted, over all that it executed.
+/// The counts of each process, over all programs that it executed.
 fn processes(processes: &[Process], tally: &Tally) -> Vec<ProcessRow> {
     let row = |(index, process): (usize, &Process)| {
         let mut counts = tally.none;
@@ -414,7 +416,7 @@ fn processes(processes: &[Process], tally: &Tally) -> Vec<ProcessRow> {
     processes.iter().enumerate().map(row).collect()
 }
 
-/// Tells processes apart in what annotated outputs need.
+/// Adds the counts of each process to the data for annotated outputs.
 fn split(
     detail: &mut Detail,
     rows: &[ProcessRow],
@@ -445,7 +447,7 @@ fn per_second(instructions: u64, wall_s: f64) -> Option<u64> {
     (wall_s > 0.0).then_some((instructions as f64 / wall_s) as u64)
 }
 
-/// One sentence about instructions whose line nobody knows.
+/// A sentence about instructions without a known source line, if there are many.
 fn unknown_lines(tally: &Tally) -> Option<String> {
     let unknown = tally.cells.iter().filter(|(cell, _)| cell.frame.is_none());
     let instructions: u64 = unknown.map(|(_, counts)| counts.instructions).sum();
@@ -456,8 +458,7 @@ fn unknown_lines(tally: &Tally) -> Option<String> {
     })
 }
 
-/// One sentence about the files that name only their exported functions, where much of the work is
-/// theirs.
+/// A sentence about files that have names of exported functions only, if they do much of the work.
 fn stripped(tally: &Tally, symbols: &Symbolizer) -> Option<String> {
     let heavy = tally.libraries.iter().filter(|(index, counts)| {
         symbols.libraries()[*index].is_stripped()

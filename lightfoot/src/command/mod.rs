@@ -36,7 +36,7 @@ const PROGRAM_RUNNERS: &[&str] = &["count", "cache", "tool", "trace", "plan"];
 /// Runs a command.
 ///
 /// # Errors
-/// One sentence, and the exit status that [`present::exit::of_error`] finds in it.
+/// An error of one sentence, in which [`present::exit::of_error`] finds the exit status.
 pub fn run(command: &Command) -> Result<u8> {
     match command {
         Command::Count(options) => count::run(options),
@@ -66,7 +66,7 @@ pub fn run(command: &Command) -> Result<u8> {
 /// Runs a program that this executable carries, as the command line would.
 ///
 /// # Errors
-/// Those of [`run`]; when the program can neither be found nor written.
+/// The errors of [`run`]; also if the program can neither be found nor written.
 pub fn run_carried(carried: &Carried, arguments: &[OsString]) -> Result<u8> {
     let (line, _copy) = carried.command_line(arguments)?;
     run(&line.command)

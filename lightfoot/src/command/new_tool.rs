@@ -1,9 +1,10 @@
-//! `lightfoot new-tool NAME`: a crate of one's own tool that builds and runs at once.
+//! `lightfoot new-tool NAME`: creates a crate with a tool of the user's own, ready to build and
+//! run.
 //!
-//! Three files: a manifest, `src/main.rs` with a tool that counts loads and stores by function, and
-//! a README with its commands. The tool depends on crates `instrument` and `symbol` by path:
-//! `--workspace`, or else the folder that this lightfoot was built in, where that still is one.
-//! Nothing is built here, and nothing that exists is overwritten.
+//! It has three files: a manifest, `src/main.rs` with a tool that counts loads and stores by
+//! function, and a README with its commands. The tool depends on crates `instrument` and `symbol`
+//! by path, in the folder that `--workspace` names, or else in that from which this lightfoot was
+//! built, if it still exists. Nothing is built here, and no existing file is overwritten.
 
 use crate::cli::NewTool;
 use anyhow::{Context, Result};
@@ -60,7 +61,7 @@ fn workspace(given: Option<&Path>) -> Result<PathBuf> {
 
 fn write(folder: &Path, name: &str, sources: &Path) -> std::io::Result<()> {
     std::fs::create_dir_all(folder.join("src"))?;
-    // A literal string of TOML would end at a quote, so the path is escaped as a basic one.
+    // A literal string of TOML would end at a quote, so a basic string with escapes is used.
     let path = sources.display().to_string().replace('\\', "\\\\").replace('"', "\\\"");
     let fill = |text: &str| text.replace("@NAME@", name).replace("@SOURCES@", &path);
     std::fs::write(folder.join("Cargo.toml"), fill(MANIFEST))?;

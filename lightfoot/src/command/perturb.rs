@@ -1,5 +1,5 @@
-//! `lightfoot perturb`: did instrumentation disturb the program? A word and a sentence for every
-//! pair of metrics.
+//! `lightfoot perturb`: decides whether instrumentation disturbed the program, with a verdict and a
+//! sentence for every pair of metrics.
 
 use super::trace_file::{band, read};
 use crate::cli::{FailOn, Format, Perturb};
@@ -15,7 +15,7 @@ use serde::Serialize;
 use std::fmt::Write;
 use std::path::PathBuf;
 
-/// The JSON.
+/// The result of the command, as JSON has it.
 #[derive(Debug, Serialize)]
 struct Answer<'a> {
     schema: u32,
@@ -59,7 +59,7 @@ pub(super) fn run(options: &Perturb) -> Result<u8> {
                 + "\n"
         }
         Format::Csv => {
-            // The table has no room for them.
+            // CSV has no place for notes, so they go to standard error.
             report.notes.iter().for_each(|note| present::tell!("lightfoot: {note}"));
             csv(&report)
         }
@@ -77,7 +77,7 @@ pub(super) fn run(options: &Perturb) -> Result<u8> {
     Ok(if failed { NEGATIVE } else { 0 })
 }
 
-/// For people.
+/// The report as text.
 fn text(report: &Report) -> String {
     let [baselines, runs] = report.samples;
     let mut out = format!("{}: {baselines} baselines, {runs} runs", report.verdict().words());
@@ -120,7 +120,7 @@ fn csv(report: &Report) -> String {
     out
 }
 
-/// Inner comparisons below the diagonal, outer ones on it.
+/// A heat map: inner comparisons below the diagonal, outer ones on it.
 fn map(report: &Report) -> String {
     let names = &report.metrics;
     let place = |name: &String| names.iter().position(|other| other == name);

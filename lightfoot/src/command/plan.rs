@@ -1,8 +1,8 @@
 //! `lightfoot plan`: spreads software metrics over runs until no run disturbs the program.
 //!
-//! A trial is `--repeats` runs of a set of metrics, each with an environment of another size,
-//! against baselines in the same environments: layout is part of the spread then, and cannot be
-//! taken for the instrumentation's effect. `measure::plan` chooses the sets.
+//! A trial is `--repeats` runs with a set of metrics, each with an environment of another size,
+//! compared with baselines in the same environments. So the effect of memory layout is part of the
+//! spread and is not mistaken for an effect of instrumentation. `measure::plan` chooses the sets.
 
 use crate::cli::{Format, Plan};
 use crate::run::hierarchy::Hierarchy;
@@ -20,18 +20,18 @@ use present::terminal::printable_lines;
 use serde::Serialize;
 use std::fmt::Write;
 
-/// Variable whose length moves the program's stack, and bytes by which one environment is larger
-/// than the one before it.
+/// The variable whose length moves the program's stack, and the difference in bytes between the
+/// environments of two runs.
 const PADDING: (&str, usize) = ("LIGHTFOOT_PADDING", 528);
 
-/// The answer.
+/// The result of the command, as JSON has it.
 #[derive(Debug, Serialize)]
 struct Answer {
     schema: u32,
     verified: bool,
     trials: usize,
     runs_of_the_program: usize,
-    /// Whether the budget ended before everything was tried.
+    /// Whether the trials were used up before everything was tested.
     exhausted: bool,
     runs: Vec<Row>,
     /// Pairs that disturb.
@@ -43,7 +43,7 @@ struct Answer {
 struct Row {
     metrics: Vec<String>,
     layout: String,
-    /// Null: untested.
+    /// The verdict; null if the run is untested.
     verdict: Option<Verdict>,
 }
 
@@ -93,7 +93,7 @@ pub(super) fn run(options: &Plan) -> Result<u8> {
     Ok(last.and_then(|end| end.exit_status).unwrap_or(exit::FAILURE))
 }
 
-/// Runs the program.
+/// Makes trials by running the program.
 struct Bench<'a> {
     options: &'a Plan,
     metrics: Vec<Spec>,
@@ -198,7 +198,7 @@ fn text(answer: &Answer) -> String {
     out
 }
 
-/// A metric's name, which is quoted always.
+/// A metric's name in quotes.
 fn quoted(metric: &str) -> String {
     let field = field(metric);
     if field.starts_with('"') {

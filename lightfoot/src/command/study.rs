@@ -1,5 +1,5 @@
-//! `lightfoot study`: runs one study, or all of them, or lists them; `lightfoot lookups`: the
-//! program that one of them measures, and `lightfoot matches`: that of another.
+//! `lightfoot study`: runs one study or all of them, or lists them. `lightfoot lookups` and
+//! `lightfoot matches`: the programs that two of the studies measure.
 
 use crate::cli::{Lookups, Matches, Study};
 use anyhow::Result;
@@ -27,6 +27,7 @@ pub(super) fn lookups(options: &Lookups) -> Result<u8> {
         block_bytes: options.block_bytes,
         lookups: options.lookups,
         trials: options.trials,
+        skip: options.skip,
     })?;
     Ok(0)
 }

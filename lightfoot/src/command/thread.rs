@@ -1,8 +1,8 @@
-//! `--by thread`: what each thread did by itself.
+//! `--by thread`: the counts of each thread.
 //!
-//! The engine's counters say how often a thread ran which blocks; complex references and misses are
-//! in its records, which the observers add up thread by thread. A child that shares its parent's
-//! memory is a thread of its own process.
+//! The engine counts how often a thread ran which blocks. Complex references and misses come from
+//! its records, which observers add up for each thread. A child that shares its parent's memory
+//! counts as a thread of its own process.
 
 use crate::cli::Rep;
 use crate::report::Row;
@@ -10,7 +10,8 @@ use crate::run::tally::{Counts, Misses};
 use instrument::{Outcome, Thread};
 use simulate::References;
 
-/// What a thread's records tell: its complex references, and its misses where they were simulated.
+/// The counts from a thread's records: its complex references, and its misses if they were
+/// simulated.
 pub(super) struct OfThread {
     number: u32,
     complex: References,
@@ -18,7 +19,7 @@ pub(super) struct OfThread {
 }
 
 impl OfThread {
-    /// Of thread `number`, with complex references by site.
+    /// The counts of thread `number`; `complex` has its complex references by site.
     pub(super) fn new(number: u32, complex: &[References], misses: Option<Misses>) -> OfThread {
         let mut sum = References::default();
         for counts in complex {
@@ -28,7 +29,7 @@ impl OfThread {
     }
 }
 
-/// A row for each thread; `none` has a 0 for every level that exists.
+/// The rows of all threads; `none` has a 0 for every level that exists.
 pub(super) fn rows(outcome: &Outcome, records: &[OfThread], none: Counts, rep: Rep) -> Vec<Row> {
     let row = |(index, thread): (usize, &Thread)| {
         let of = records.iter().find(|of| of.number == thread.number);

@@ -1,5 +1,5 @@
-//! `lightfoot tile`: tile sizes for blocked matrices by two models, simulation and measurement,
-//! with the regret of each choice.
+//! `lightfoot tile`: chooses tile sizes for blocked matrices by two models, simulation and
+//! measurement, and reports the regret of each choice.
 
 use crate::cli::{ElementType, Format, Tile, TileLoop};
 use crate::run::hierarchy::Hierarchy;
@@ -18,10 +18,10 @@ use study::tile::powers;
 use study::tile::simulation::{replay, Loops, Missed};
 use study::tile::timing::{grid, regret, Effort, Real, Subject, Timed};
 
-/// The simulation is of at most this N: larger ones take minutes and change no case of the model.
+/// The largest N that is simulated: larger ones take minutes and change no case of the model.
 const SIMULATED_N: usize = 512;
 
-/// The whole answer.
+/// The result of the command, as JSON has it.
 #[derive(Debug, Default, Serialize)]
 struct Answer {
     n: usize,
@@ -31,26 +31,26 @@ struct Answer {
     loops: Vec<LoopRow>,
     kernel: Vec<KernelRow>,
     choices: Vec<Choice>,
-    /// What is null above, and why.
+    /// Which values above are null, and why.
     missing: Vec<String>,
 }
 
-/// One T of the paper's loops.
+/// The costs of the paper's loops for one tile size T.
 #[derive(Debug, Serialize)]
 struct LoopRow {
     tile: usize,
-    /// The paper's total cost, in cycles.
+    /// Estimated cycles by the paper's total cost.
     paper_cycles: Option<f64>,
-    /// The second model's cycles.
+    /// Estimated cycles by the second model.
     plan_cycles: Option<f64>,
     /// First-level misses at `simulated_n` by the paper's formulas.
     model_l1_misses: Option<f64>,
-    /// Misses by simulation, those of the outer levels included.
+    /// Simulated misses, with those of the outer levels.
     simulated: Option<Missed>,
     measured: Option<Timed>,
 }
 
-/// One T of the kernel.
+/// The costs of the kernel for one tile size T.
 #[derive(Debug, Serialize)]
 struct KernelRow {
     tile: usize,
@@ -59,13 +59,13 @@ struct KernelRow {
     measured: Option<Timed>,
 }
 
-/// What a model chose.
+/// The choice of a model.
 #[derive(Debug, Serialize)]
 struct Choice {
     subject: &'static str,
     model: &'static str,
     tile: usize,
-    /// Time over the best of the grid, less 1, both timed again.
+    /// The regret: the time divided by the best one of the grid, less 1; both are timed again.
     regret: Option<f64>,
     best_tile: Option<usize>,
 }
@@ -92,7 +92,7 @@ pub(super) fn run(options: &Tile) -> Result<u8> {
     Ok(0)
 }
 
-/// Runs the loops and nothing else: the program that the study instruments.
+/// Runs the loops only: this is the program that the study instruments.
 pub(super) fn run_loop(options: &TileLoop) -> Result<u8> {
     let Some(version) = Loop::named(&options.version) else {
         let known: Vec<_> = paper::LOOPS.iter().map(|version| version.name).collect();
@@ -163,7 +163,7 @@ fn answer<T: Real>(options: &Tile) -> Result<Answer> {
     Ok(answer)
 }
 
-/// A value, or the reason why there is none, once.
+/// The value; if there is none, adds the reason to `missing`, each reason once.
 fn note<V>(value: Result<V, matrix::Error>, missing: &mut Vec<String>) -> Option<V> {
     value
         .map_err(|error| {
@@ -200,7 +200,7 @@ fn measure<T: Real>(answer: &mut Answer) -> Result<()> {
     Ok(())
 }
 
-/// The choice of every model, and what it costs.
+/// Computes the choice of every model and its cost.
 fn choose<T: Real>(answer: &mut Answer, no_measure: bool) -> Result<()> {
     let lowest = |cycles: &mut dyn Iterator<Item = (usize, Option<f64>)>| {
         let known = cycles.filter_map(|(tile, cycles)| Some((tile, cycles?)));
@@ -332,7 +332,7 @@ fn csv(answer: &Answer) -> String {
     out
 }
 
-/// Measured and predicted time over T, each over its own lowest.
+/// A plot of measured and predicted times by T, each relative to its own minimum.
 fn plot(answer: &Answer) -> String {
     let relative = |name: &str, points: Vec<(usize, f64)>| {
         let lowest = points.iter().map(|point| point.1).fold(f64::INFINITY, f64::min);

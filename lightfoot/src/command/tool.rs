@@ -1,7 +1,7 @@
-//! `lightfoot tool`: lists the stock tools, or runs a program under one (ATOM's third argument).
+//! `lightfoot tool`: lists the built-in tools, or runs a program under one (ATOM's third argument).
 //!
 //! **Leaves out** tables by function and machine-readable reports: a tool's totals and rows are
-//! printed as it made them. What needs more is a program of its own that calls
+//! printed as the tool returned them. For more, write a program that calls
 //! `instrument::tool::run_tool`.
 
 use crate::cli::Tool;

@@ -27,7 +27,7 @@ pub(super) fn run(options: &Trace) -> Result<u8> {
         show_summary(&recorded, path)?;
         let end = recorded.end.unwrap_or_default();
         status = end.exit_status.unwrap_or(exit::FAILURE);
-        // A program that handles Ctrl-C ends one run; its user means all of them.
+        // A program that handles Ctrl-C ends only its own run, but the user means all runs.
         if end.interrupted || instrument::interrupts() > interrupts {
             break;
         }
@@ -35,11 +35,11 @@ pub(super) fn run(options: &Trace) -> Result<u8> {
     Ok(status)
 }
 
-/// Runs the program and writes the trace. The partial file stays when that fails and it holds
-/// something.
+/// Runs the program and writes the trace. If that fails, the partial file stays, provided that it
+/// holds records.
 fn record(request: &Request, write: impl FnOnce(&Recorded) -> Result<()>) -> Result<Recorded> {
     let recorded = trace::run(request).and_then(|recorded| write(&recorded).map(|()| recorded));
-    // What is no file is not ours: it was refused.
+    // Only a regular file is a partial file of this run: anything else was refused.
     let partial =
         request.partial.as_ref().filter(|path| path.symlink_metadata().is_ok_and(|it| it.is_file()));
     let Some(partial) = partial else { return recorded };
@@ -48,13 +48,13 @@ fn record(request: &Request, write: impl FnOnce(&Recorded) -> Result<()>) -> Res
     if kept > 0 {
         present::tell!("lightfoot trace: {kept} records are in {}", partial.display());
     } else {
-        // Nobody misses it, and what cannot be removed is said by nobody.
+        // The file holds nothing, so a failure to remove it is not reported.
         let _ = std::fs::remove_file(partial);
     }
     recorded
 }
 
-/// Where records are kept until the file is whole; a device has no place beside it.
+/// The path of the partial file; `None` for a device, beside which no file can be created.
 fn partial(destination: &Destination) -> Option<PathBuf> {
     let Destination::File(path) = destination else { return None };
     let mut name = path.clone().into_os_string();
@@ -85,7 +85,7 @@ fn request(options: &Trace) -> Result<Request> {
     })
 }
 
-/// The engine that was asked for, or the one that the other options mean.
+/// The engine that the user chose, or the one that the other options imply.
 fn engine(options: &Trace) -> TraceEngine {
     let default_engine = match (options.every.unit, &options.software) {
         (Unit::Instructions | Unit::Cycles, _) => TraceEngine::Simulated,
@@ -95,7 +95,7 @@ fn engine(options: &Trace) -> TraceEngine {
     options.engine.unwrap_or(default_engine)
 }
 
-/// The file of one run of several: its number stands before the extension.
+/// The path of a run's file: if there are several runs, the number comes before the extension.
 fn numbered(path: &Path, run: u32, runs: u32) -> PathBuf {
     if runs == 1 {
         return path.to_owned();
@@ -108,7 +108,7 @@ fn numbered(path: &Path, run: u32, runs: u32) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// Prints how much was recorded, and the notes of the trace as warnings.
+/// Prints the numbers of records and metrics, and the notes of the trace as warnings.
 fn show_summary(recorded: &Recorded, path: &Path) -> Result<()> {
     let missed: u64 = recorded.records.iter().map(|record| u64::from(record.missed_ticks)).sum();
     let late = if missed > 0 { format!(", {missed} ticks missed") } else { String::new() };

@@ -6,10 +6,10 @@ use measure::trace::{check, decode, Trace};
 use present::exit::{Failure, USAGE};
 use std::path::Path;
 
-/// Reads a trace; what is wrong with it beyond a cut is said on standard error.
+/// Reads a trace; if it is cut or inconsistent, a warning goes to standard error.
 ///
 /// # Errors
-/// When there is no file, or nothing can be read from it.
+/// If there is no such file, or nothing can be read from it.
 pub(super) fn read(path: &Path) -> Result<Trace> {
     let refuse =
         |reason: String| Failure { status: USAGE, sentence: format!("{}: {reason}", path.display()) };
@@ -28,10 +28,10 @@ pub(super) fn read(path: &Path) -> Result<Trace> {
     Ok(trace)
 }
 
-/// A band from its share; 1 and more is no band.
+/// The band for a share of the longer trace; from 1 on there is no band.
 ///
 /// # Errors
-/// When it is no share.
+/// If `share` is not a share.
 pub(super) fn band(share: f64) -> Result<Band> {
     match share {
         s if s >= 1.0 => Ok(Band::Whole),

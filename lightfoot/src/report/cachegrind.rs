@@ -1,9 +1,9 @@
-//! Files that `cg_annotate`, `cg_diff` and `cg_merge` open.
+//! Writes files for `cg_annotate`, `cg_diff` and `cg_merge`.
 //!
-//! Rules that both generations of these scripts hold files to: the header's lines in fixed order; a
-//! number for every event on every line; a `summary:` at the end that is exactly the sum; UTF-8
-//! without control characters; names demangled, because no reader demangles. Events of cachegrind
-//! keep its names (`Ir`, `Dr`, `D1mr`); levels that it does not know have ours (`L2m`, `L3m`,
+//! Both generations of these scripts require: the header's lines in a fixed order; a number for
+//! every event on every line; a `summary:` at the end that is exactly the sum; UTF-8 without
+//! control characters; demangled names, because they do not demangle. Cachegrind's events have its
+//! names (`Ir`, `Dr`, `D1mr`); levels that it does not know have names of ours (`L2m`, `L3m`,
 //! `DTm`). Levels that the machine lacks have no column. Source: the Valgrind manual, "Cachegrind:
 //! the output file format".
 
@@ -15,7 +15,7 @@ use present::terminal::printable;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Events by the field of the metric that they are.
+/// Fields of metrics, with their events.
 const EVENTS: &[(&str, &str)] = &[
     ("instructions", "Ir"),
     ("loads", "Dr"),
@@ -37,7 +37,7 @@ pub(super) fn columns(report: &Report) -> Vec<(&'static Metric, &'static str)> {
     present.filter_map(|metric| Some((metric, event(metric)?))).collect()
 }
 
-/// ` 12 0 3`: every column of `counts`.
+/// The values of all columns, as in ` 12 0 3`.
 pub(super) fn costs(columns: &[(&Metric, &str)], counts: &Counts) -> String {
     columns.iter().fold(String::new(), |mut text, (metric, _)| {
         let _ = write!(text, " {}", (metric.value)(counts).unwrap_or(0));
@@ -45,7 +45,7 @@ pub(super) fn costs(columns: &[(&Metric, &str)], counts: &Counts) -> String {
     })
 }
 
-/// What was simulated, in a line.
+/// The simulated machine, in a line.
 pub(super) fn machine(report: &Report) -> String {
     let machine = report.machine.get("name").and_then(serde_json::Value::as_str).unwrap_or("?");
     format!("Machine: {}", printable(machine))
@@ -61,7 +61,7 @@ pub(super) fn command(report: &Report) -> String {
     printable(&report.command.join(" "))
 }
 
-/// The whole file.
+/// The report as a whole file.
 pub fn show(report: &Report, detail: &Detail) -> String {
     let columns = columns(report);
     let mut out = format!("desc: {}\n", machine(report));
@@ -83,8 +83,8 @@ pub fn show(report: &Report, detail: &Detail) -> String {
 /// Costs by line.
 type Lines = BTreeMap<u32, Counts>;
 
-/// Files, their functions, their lines. Functions of one name in one file are one: the format
-/// cannot tell them apart.
+/// Costs by file, function and line. Functions of one name in one file are added up, because the
+/// format cannot distinguish them.
 fn by_file(detail: &Detail) -> BTreeMap<u32, BTreeMap<&str, Lines>> {
     let mut files: BTreeMap<u32, BTreeMap<&str, Lines>> = BTreeMap::new();
     for function in &detail.functions {

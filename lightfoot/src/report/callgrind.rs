@@ -1,12 +1,12 @@
-//! Files that `callgrind_annotate` and KCachegrind open, with calls and inclusive costs.
+//! Writes files for `callgrind_annotate` and KCachegrind, with calls and inclusive costs.
 //!
-//! A function belongs to an object and a file; code that was inlined from another file stands under
-//! `fi=` and returns with `fe=`. A `calls=` line is followed by one with the call's own line and
-//! what it cost with all that was called there. Recursion costs stand with the outermost call,
-//! inner ones have a number of calls and no cost, so that no function's inclusive cost exceeds the
-//! total. Of several processes calls are not known: each stands as the caller of all that it ran,
-//! so that viewers show whose costs a function's are. Source: the Valgrind manual, "Callgrind
-//! Format Specification".
+//! A function belongs to an object and a file; code that was inlined from another file begins with
+//! `fi=` and ends with `fe=`. A `calls=` line is followed by one with the line of the call and its
+//! inclusive cost. The cost of a recursion belongs to the outermost call; inner calls have a number
+//! of calls and no cost, so that no function's inclusive cost exceeds the total. If there are
+//! several processes, calls are unknown: each process is written as the caller of all functions
+//! that it ran, so that viewers show which process a cost belongs to. Source: the Valgrind manual,
+//! "Callgrind Format Specification".
 
 use super::cachegrind::{columns, command, costs, is_something, machine};
 use super::detail::{Call, Detail, Function, Part};
@@ -19,7 +19,7 @@ use symbol::UNKNOWN;
 
 type Columns = Vec<(&'static Metric, &'static str)>;
 
-/// The whole file.
+/// The report as a whole file.
 pub fn show(report: &Report, detail: &Detail) -> String {
     let columns = columns(report);
     let events: Vec<&str> = columns.iter().map(|(_, event)| *event).collect();
@@ -32,7 +32,7 @@ pub fn show(report: &Report, detail: &Detail) -> String {
     for function in &detail.functions {
         writer.function(function);
     }
-    // A single process did everything.
+    // A single process has no list of processes.
     for process in detail.processes.iter().filter(|_| detail.processes.len() > 1) {
         writer.process(process);
     }
@@ -41,7 +41,7 @@ pub fn show(report: &Report, detail: &Detail) -> String {
     out
 }
 
-/// Which kind of name is abbreviated: each has numbers of its own.
+/// A kind of abbreviated names; each kind has its own numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Kind {
     Object,
@@ -53,7 +53,7 @@ struct Writer<'a> {
     detail: &'a Detail,
     columns: &'a Columns,
     names: HashMap<(Kind, &'a str), usize>,
-    /// Names so far, by kind.
+    /// The names that have numbers, by kind.
     numbers: HashMap<Kind, usize>,
     out: String,
 }
@@ -94,7 +94,7 @@ impl<'a> Writer<'a> {
         self.out.push('\n');
     }
 
-    /// Everything that a process ran, as called by it.
+    /// Writes a process as the caller of all functions that it ran.
     fn process(&mut self, process: &'a Part) {
         self.line("ob", Kind::Object, &process.program);
         self.line("fl", Kind::File, UNKNOWN);
@@ -106,7 +106,7 @@ impl<'a> Writer<'a> {
         self.out.push('\n');
     }
 
-    /// Says that what follows is of `file`, if that is news.
+    /// Writes a change of the file, if `file` is not the current one.
     fn in_file(&mut self, at: &mut &'a str, own: &str, file: &'a str) {
         if *at != file {
             self.line(if file == own { "fe" } else { "fi" }, Kind::File, file);

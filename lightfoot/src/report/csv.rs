@@ -1,5 +1,5 @@
-//! The table for spreadsheets: a header, the totals, one line per process that was followed and per
-//! row; RFC 4180 quoting, empty where a number is null.
+//! Writes a report as CSV: a header, the totals, one line for each process that was followed and
+//! for each row. Quoting follows RFC 4180; a null number is an empty field.
 
 use super::measurement::{ProcessRow, Report};
 use super::row::Row;
@@ -7,7 +7,7 @@ use crate::cli::By;
 use crate::run::tally::Counts;
 use present::csv::field;
 
-/// The whole file.
+/// The report as a whole file.
 pub fn show(report: &Report, by: &[By], rows: usize) -> String {
     let (line_columns, opcode_column) = extra(by);
     let header: Vec<&str> = ["name", "library", "address"]
@@ -25,14 +25,14 @@ pub fn show(report: &Report, by: &[By], rows: usize) -> String {
     out
 }
 
-/// A process stands between the total, which is the sum of all of them, and the rows.
+/// The row of a process; these come between the total, which is their sum, and the other rows.
 fn process(process: &ProcessRow) -> Row {
     let of = process.parent_place.map(|parent| format!(" of {parent}")).unwrap_or_default();
     let name = format!("(process {}{of})", process.place);
     Row { name, library: process.command.first().cloned(), counts: process.counts, ..Row::default() }
 }
 
-/// Columns that only rows of lines, or of opcodes beside something else, have.
+/// Columns that only tables of lines, or of opcodes combined with another key, have.
 fn extra(by: &[By]) -> (&'static [&'static str], Option<&'static str>) {
     let lines: &[&str] = if by.contains(&By::Line) { &["file", "line"] } else { &[] };
     (lines, (by.len() > 1 && by.contains(&By::Opcode)).then_some("opcode"))

@@ -1,10 +1,10 @@
-//! Misses by cache size, and memory touched over time, as a report has them.
+//! The miss curve, and memory touched over time, as parts of a report.
 //!
-//! Both come from the stream that the hierarchy is simulated from. The caches of a curve have the
-//! lines and, where that is possible, the sets of the machine's first level, which is then one of
-//! the points, with the misses that the report has for it; larger ones have more ways. What the
-//! curve says of larger sizes is therefore what a first level of that size would miss, not what an
-//! outer level with other sets does.
+//! Both come from the stream from which the hierarchy is simulated. The caches of a curve have the
+//! line length of the machine's first level and, if possible, its number of sets; the first level
+//! is then a point of the curve, with the misses that the report has for it. Larger caches have
+//! more ways. So the curve shows the misses of a larger first level, and not those of an outer
+//! level with another number of sets.
 
 use crate::run::hierarchy::Hierarchy;
 use event::Stream;
@@ -19,11 +19,11 @@ pub struct Curve {
     pub line_bytes: u32,
     /// Sets of every cache; replacement is least recently used, stores allocate.
     pub sets: u64,
-    /// By size, ascending.
+    /// The points, by ascending size.
     pub points: Vec<Point>,
 }
 
-/// One size.
+/// The misses of one cache size.
 #[derive(Clone, Debug, Serialize)]
 pub struct Point {
     /// Bytes of the cache.
@@ -47,9 +47,9 @@ impl Point {
 }
 
 impl Curve {
-    /// From what was counted for `sizes` beside `hierarchy`.
+    /// Makes the curve from the misses of `sizes`, which were measured beside `hierarchy`.
     pub fn new(hierarchy: &Hierarchy, sizes: &CurveSizes, found: &MissCurve) -> Curve {
-        // Nothing was counted where nothing was recorded.
+        // A run without records has no curve.
         let misses = |index: usize| found.points.get(index).map(|point| point.1).unwrap_or_default();
         let points = sizes.bytes().zip(sizes.ways()).enumerate().map(|(index, (size_bytes, &ways))| Point {
             size_bytes,
@@ -61,7 +61,7 @@ impl Curve {
         Curve { line_bytes: sizes.line_bytes(), sets: sizes.sets(), points: points.collect() }
     }
 
-    /// Lines of text: sizes, misses, and their ratios to so many references.
+    /// The curve as text: sizes, misses, and their ratios to `references`.
     pub(super) fn text(&self, references: u64) -> String {
         let shape = match self.sets {
             1 => "fully associative".to_owned(),
@@ -86,7 +86,7 @@ impl Curve {
     }
 }
 
-/// `48 KiB`; whole numbers only, as sizes are.
+/// A size in words, as in `48 KiB`; sizes are whole numbers of their unit.
 fn size(bytes: u64) -> String {
     let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
     let unit = units.into_iter().find(|(shift, _)| bytes >= 1 << shift && bytes.is_multiple_of(1 << shift));
@@ -103,15 +103,15 @@ pub struct Touched {
     pub line_bytes: u32,
     /// Instructions of a slice; the last may be shorter.
     pub slice_instructions: u64,
-    /// Lines that a slice may have touched beyond those that were counted: the in-line filter drops
-    /// what its sets used last.
+    /// The most lines that a slice may have touched without being counted, because the inline
+    /// filter drops uses of its sets' last lines.
     pub uncounted_lines_max: u64,
-    /// Slice by slice.
+    /// The memory touched in each slice.
     pub slices: Vec<Window>,
 }
 
 impl Touched {
-    /// From what was followed beside `hierarchy` on `stream`.
+    /// Makes it from the working set that was measured beside `hierarchy` on `stream`.
     pub fn new(touched: &WorkingSet, hierarchy: &Hierarchy, stream: &Stream) -> Touched {
         let uncounted_lines_max = match stream {
             Stream::Filtered(filter) => u64::from(filter.data.sets),

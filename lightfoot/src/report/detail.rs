@@ -1,9 +1,8 @@
-//! What annotated outputs need beyond tables: costs by file, enclosing function and line, in one
-//! order.
+//! Data for annotated outputs: costs by file, enclosing function and line.
 //!
-//! A function is the enclosing one of the symbol table and a file that of the innermost frame, so
-//! that inlined code stands in the file that it was written in, under the function that runs it:
-//! the convention of cachegrind's and callgrind's files. Unknown lines are line 0 of `???`.
+//! The function is the enclosing one of the symbol table, and the file that of the innermost frame.
+//! So inlined code belongs to the file in which it was written, and to the function that runs it,
+//! as in cachegrind's and callgrind's files. Unknown lines are line 0 of `???`.
 
 use super::curve::Touched;
 use super::row::plain;
@@ -16,41 +15,42 @@ use symbol::{demangle, Symbolizer, UNKNOWN};
 /// A function with its costs.
 #[derive(Clone, Debug, Default)]
 pub struct Function {
-    /// Demangled.
+    /// Its demangled name.
     pub name: String,
-    /// The file that it lies in.
+    /// The library that holds it.
     pub library: String,
-    /// The source file of most of its own code, `???` where none is known.
+    /// The source file of most of its own code; `???` if none is known.
     pub file: String,
     /// Its first known line in that file, else 0.
     pub first_line: u32,
     /// Costs by index into [`Detail::files`] and line.
     pub lines: BTreeMap<(u32, u32), Counts>,
-    /// Calls that it makes, by place and callee.
+    /// The calls that it makes, by source line and callee.
     pub calls: BTreeMap<((u32, u32), usize), Call>,
 }
 
 /// Calls from one place to one function.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Call {
-    /// How many.
+    /// Number of calls.
     pub times: u64,
-    /// What they cost, with all that was called there; recursion stands with the outermost call.
+    /// Inclusive costs; the costs of a recursion belong to the outermost call.
     pub counts: Counts,
 }
 
-/// What one of several processes did.
+/// The costs of one of several processes.
+/// Used only if the processes of a run were followed.
 #[derive(Clone, Debug, Default)]
 pub struct Part {
-    /// Its place, its end and its command.
+    /// The process's number, exit status and command.
     pub name: String,
-    /// What it executed last.
+    /// The program that it executed last.
     pub program: String,
     /// All of it.
     pub totals: Counts,
-    /// By index into [`Detail::functions`].
+    /// Costs by index into [`Detail::functions`].
     pub functions: BTreeMap<usize, Counts>,
-    /// By index into [`Detail::files`] and line.
+    /// Costs by index into [`Detail::files`] and line.
     pub lines: BTreeMap<(u32, u32), Counts>,
 }
 
@@ -59,24 +59,24 @@ pub struct Part {
 pub struct Detail {
     /// Source files; the first is `???`.
     pub files: Vec<String>,
-    /// Functions that ran, by library and name.
+    /// Functions that ran, sorted by library and name.
     pub functions: Vec<Function>,
-    /// From [`Symbolizer::functions`] to these.
+    /// By index into [`Symbolizer::functions`], the index into `functions`.
     pub numbers: HashMap<usize, usize>,
-    /// What was inlined at a line: what its code did stands here beside its own line. By index into
+    /// Costs of code that was inlined at a line, in addition to the line's own costs, by index into
     /// [`Detail::files`] and line.
     pub inlined: BTreeMap<(u32, u32), Counts>,
-    /// The processes, where children were followed.
+    /// The processes; empty unless children were followed.
     pub processes: Vec<Part>,
-    /// Calling contexts, where calls were followed; functions there are those of
+    /// Calling contexts, if calls were followed; their functions are indices into
     /// [`Detail::functions`].
     pub calls: Option<Calls>,
-    /// Memory touched over time, where it was followed.
+    /// Memory touched over time, if it was measured.
     pub touched: Option<Touched>,
 }
 
 impl Detail {
-    /// From a tally with lines.
+    /// Makes the data from a tally with lines.
     pub fn new(tally: &Tally, symbols: &Symbolizer) -> Detail {
         let sources = symbols.sources();
         let mut detail = Detail::default();
@@ -91,7 +91,7 @@ impl Detail {
                 .map_or((0, 0), |frame| (frame.file + 1, frame.line));
             detail.functions[number].lines.entry(place).or_insert(tally.none).add(counts);
             detail.inline(cell.frame, place, counts, (symbols, tally.none));
-            // What was inlined says nothing about where the function itself was written.
+            // Inlined code does not tell in which file its enclosing function was written.
             if let Some(outermost) = cell.frame.and_then(|frame| sources.chain(frame).last()) {
                 *own.entry(number).or_default().entry(outermost.file + 1).or_default() +=
                     counts.instructions.max(1);
@@ -111,7 +111,7 @@ impl Detail {
         detail
     }
 
-    /// Adds what happened at `frame` to the lines that it is inlined at, to each once.
+    /// Adds the costs of `frame` to each line at which it is inlined, once.
     fn inline(
         &mut self,
         frame: Option<u32>,
@@ -132,8 +132,8 @@ impl Detail {
         }
     }
 
-    /// Tells processes apart: `processes` has the name, the program and the totals of each,
-    /// `of_image` the process of an image.
+    /// Adds the costs of each process: `processes` has the name, the program and the totals of
+    /// each, `of_image` returns the process of an image.
     pub fn split(
         &mut self,
         processes: impl Iterator<Item = (String, String, Counts)>,
@@ -155,7 +155,7 @@ impl Detail {
         }
     }
 
-    /// The number of a function of `symbols`, which is entered when it is new.
+    /// The number of a function of `symbols`, which is added if it is new.
     pub fn number(&mut self, function: usize, symbols: &Symbolizer) -> usize {
         let next = self.functions.len();
         let number = *self.numbers.entry(function).or_insert(next);
@@ -171,7 +171,7 @@ impl Detail {
         number
     }
 
-    /// Enters calls.
+    /// Adds calls.
     pub fn follow(&mut self, calls: &Calls, profile: &Profile, symbols: &mut Symbolizer) {
         let mut calls = calls.clone();
         for context in calls.contexts.iter_mut().skip(1) {
@@ -179,7 +179,7 @@ impl Detail {
         }
         let inclusive = calls.inclusive();
         for (node, context) in calls.contexts.iter().enumerate().skip(1) {
-            // Whoever is at the root was called by nobody.
+            // Functions at the root have no caller.
             if context.parent == 0 {
                 continue;
             }

@@ -1,9 +1,9 @@
-//! A processed profile for the Firefox Profiler: contexts as stacks, weighed by what the report
-//! counts.
+//! Writes a processed profile for the Firefox Profiler: stacks are calling contexts, weighted by a
+//! column of the report.
 //!
-//! A slice of time is one sample for each context that ran in it; its weight is instructions, or
-//! the column that the report is sorted by. Time is instructions: one is drawn as a nanosecond,
-//! because the measured run's own clock is not the program's. Format: what
+//! Each slice of time has one sample for each context that ran in it; its weight is instructions,
+//! or the column that sorts the report. Time is instructions: one is drawn as a nanosecond, because
+//! the clock of the measured run is not that of the program. The format is the one that
 //! <https://profiler.firefox.com> calls processed, version 55; newer versions of the page convert
 //! it when they load it. **Leaves out** threads, which share contexts. Source: "Processed profile
 //! format" and its changelog, in the profiler's developer documentation.
@@ -21,7 +21,7 @@ pub fn show(report: &Report, detail: &Detail) -> String {
     let product = "lightfoot (1 ns stands for an instruction of the program)";
     let mut strings = Strings::default();
     let thread = thread(report, detail, &mut strings);
-    // The page smooths its graphs by it.
+    // The page smooths its graphs by this interval.
     let slice = detail.calls.as_ref().map_or(0, |calls| calls.slice_instructions);
     let interval_ms = slice.max(1) as f64 / INSTRUCTIONS_PER_MS;
     let profile = json!({

@@ -1,10 +1,11 @@
-//! Rows for any combination of function, line, library and opcode, added up from a tally's cells.
+//! Makes the rows of a table for any combination of function, line, library and opcode, from the
+//! cells of a tally.
 //!
-//! A line is that of the innermost frame, as a debugger shows it; its row names that frame's
-//! function and says what it is inlined into. Where several functions share a line, the row names
-//! the one with the most instructions. Code whose line is not known stands as `???`, by function,
-//! because a single row for all of it would say nothing. What was inlined at a line is added up
-//! beside what the line did itself.
+//! A line is that of the innermost frame, as a debugger shows it. Its row names that frame's
+//! function and the lines at which it is inlined. If several functions share a line, the row names
+//! the one with the most instructions. Code without a known line has rows `???`, one for each
+//! function, because a single row for all of it would not help. The costs of code that was inlined
+//! at a line are a separate number beside the line's own.
 
 use super::row::{plain, Frame, Row};
 use crate::cli::By;
@@ -12,7 +13,7 @@ use crate::run::tally::{mnemonic, Cell, Counts, Grain, Tally};
 use std::cmp::Reverse;
 use symbol::{demangle, ByNumber, SourceFrame, Symbolizer};
 
-/// What the cells must tell apart for `by`.
+/// The grain of cells that rows by `by` need.
 pub fn grain(by: &[By]) -> Grain {
     match (by, by.contains(&By::Line), by.contains(&By::Opcode)) {
         ([_], false, _) => Grain::None,
@@ -22,7 +23,7 @@ pub fn grain(by: &[By]) -> Grain {
     }
 }
 
-/// What makes two cells one row.
+/// The key of a row: cells with equal keys are added up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Key {
     function: Option<usize>,
@@ -46,14 +47,14 @@ impl Key {
     }
 }
 
-/// A row that grows.
+/// A row while cells are added to it.
 struct Group {
     counts: Counts,
-    /// What was inlined there, where anything was.
+    /// Costs of code that was inlined there, if any.
     inlined: Option<Box<Counts>>,
-    /// The cell with the most instructions; `None` where there was nothing but inlined code.
+    /// The cell with the most instructions; `None` if the row has inlined code only.
     heaviest: Option<(u64, Cell)>,
-    /// The cell that made it.
+    /// The first cell of the row.
     first: Cell,
 }
 
@@ -72,7 +73,7 @@ impl Group {
     }
 }
 
-/// Rows while they grow.
+/// All rows while cells are added to them.
 struct Groups<'a> {
     by: &'a [By],
     symbols: &'a Symbolizer,
@@ -82,7 +83,7 @@ struct Groups<'a> {
 }
 
 impl Groups<'_> {
-    /// The row of a cell.
+    /// The number of the row of a cell.
     fn of(&mut self, cell: &Cell) -> u32 {
         let key = Key::of(cell, self.by, self.symbols);
         *self.numbers.entry(key).or_insert_with(|| {
@@ -95,14 +96,14 @@ impl Groups<'_> {
     fn add(&mut self, number: u32, cell: &Cell, counts: &Counts) {
         let group = &mut self.all[number as usize].1;
         group.counts.add(counts);
-        // Equal weights go to the lower cell, so that equal runs give equal reports.
+        // Of equal weights the lower cell wins, so that equal runs give equal reports.
         let before = group.heaviest.map(|(instructions, cell)| (instructions, Reverse(cell)));
         if Some((counts.instructions, Reverse(*cell))) > before {
             group.heaviest = Some((counts.instructions, *cell));
         }
     }
 
-    /// Adds what was inlined to the lines that it was inlined at, to each once.
+    /// Adds the costs of inlined code to each line at which it is inlined, once.
     fn add_inlined(&mut self, own: u32, cell: &Cell, counts: &Counts) {
         let sources = self.symbols.sources();
         let caller = |number: u32| sources.frame(number).caller;
@@ -122,8 +123,8 @@ impl Groups<'_> {
     }
 }
 
-/// The rows, most first by `weight` of a row's own counts and of those with inlined code; equal
-/// ones as they happen to come.
+/// The rows, sorted by `weight` of a row's own counts and of those with inlined code, the largest
+/// first; equal rows are in any order.
 pub fn rows(
     by: &[By],
     tally: &Tally,
@@ -143,8 +144,7 @@ pub fn rows(
     let names = Names::new(symbols);
     let (functions, libraries, files) =
         (ranks(&names.functions), ranks(&names.libraries), ranks(symbols.sources().files()));
-    // Small things are sorted here, so that rows, which are large and compared by their texts, are
-    // found in order.
+    // Sort small keys first: rows are large and are compared by their texts.
     groups.sort_by_cached_key(|(key, group)| {
         let function = group.cell().function;
         let line = key.line.map(|(file, line)| (files[file as usize], line));
@@ -154,7 +154,7 @@ pub fn rows(
     groups.iter().map(|(key, group)| names.row(by, key, group)).collect()
 }
 
-/// The place of each text among all of them.
+/// The rank of each text in sorted order.
 fn ranks(texts: &[String]) -> Vec<u32> {
     let mut order: Vec<u32> = (0..texts.len() as u32).collect();
     order.sort_unstable_by_key(|number| &texts[*number as usize]);
@@ -169,12 +169,12 @@ fn ranks(texts: &[String]) -> Vec<u32> {
     ranks
 }
 
-/// Names as rows have them, each made once.
+/// The names for rows; each is made once.
 struct Names<'a> {
     symbols: &'a Symbolizer,
-    /// Demangled, by index into [`Symbolizer::functions`].
+    /// Demangled names by index into [`Symbolizer::functions`].
     functions: Vec<String>,
-    /// Demangled, by index into the names of inlined functions.
+    /// Demangled names by index into the names of inlined functions.
     inlined: Vec<String>,
     libraries: Vec<String>,
 }
@@ -216,8 +216,8 @@ impl Names<'_> {
         row
     }
 
-    /// File, line and frames of a row of lines. With functions told apart the row keeps the
-    /// enclosing one's name.
+    /// Sets file, line and frames of a row of lines. If rows also distinguish functions, the row
+    /// keeps the name of the enclosing one.
     fn place(&self, frame: u32, row: &mut Row) {
         let sources = self.symbols.sources();
         let file = |frame: &SourceFrame| sources.files()[frame.file as usize].clone();

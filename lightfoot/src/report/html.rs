@@ -1,10 +1,10 @@
 //! One page that opens offline: totals, time, functions, annotated source, call tree.
 //!
-//! The page is three files of this folder and the report's numbers as JSON; its script makes rows
-//! as they are looked at, so that a large profile opens at once. What would make the page heavy has
-//! a budget: the heaviest lines, the sources that they are in, the contexts that hold at least a
-//! thousandth of anything; the page says what it leaves out. **Leaves out** anything that is
-//! fetched: no fonts, no libraries.
+//! The page consists of three files of this folder and the report's numbers as JSON. Its script
+//! makes rows when they become visible, so a large profile opens at once. Large parts have a
+//! budget: the heaviest lines, the sources that hold them, the contexts with at least a thousandth
+//! of any total; the page says what it omits. **Leaves out** anything that must be fetched, such as
+//! fonts and libraries.
 
 use super::curve::Point;
 use super::detail::{Detail, Part};
@@ -21,23 +21,23 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
-/// Lines in the page at most.
+/// The most lines in the page.
 const LINES_MAX: usize = 50_000;
-/// Functions in the page at most.
+/// The most functions in the page.
 const FUNCTIONS_MAX: usize = 20_000;
-/// Bytes of all sources in the page, and of one, at most.
+/// The most bytes of all sources in the page, and of one source.
 const SOURCES_BYTES_MAX: usize = 1_500_000;
 const SOURCE_BYTES_MAX: u64 = 600_000;
-/// Processes that the page tells apart at most, and their lines together.
+/// The most processes that the page shows separately, and the most lines of all of them.
 const PROCESSES_MAX: usize = 100;
 const PROCESS_LINES_MAX: usize = 100_000;
-/// Contexts that hold less than one part in this many of every column are left out.
+/// Contexts with less than one part in this many of every column's total are omitted.
 const CONTEXT_SHARE: u64 = 1000;
 
 const STYLE: &str = include_str!("page/page.css");
 const SCRIPT: &str = include_str!("page/page.js");
 
-/// What the numbers do not say, for the reader who did not read LIMITS.md.
+/// Notes about the meaning of the numbers, for readers who have not read LIMITS.md.
 const NOTES: &[&str] = &[
     "Misses are those of the described machine, with least-recently-used replacement and no prefetching; real hardware prefetches streams.",
     "Addresses are virtual, and the kernel's own references, page walks and speculation are not seen.",
@@ -51,7 +51,7 @@ const NOTES: &[&str] = &[
 /// When the numbers cannot be put in JSON, which would be a defect.
 pub fn show(report: &Report, detail: &Detail) -> anyhow::Result<String> {
     let mut page = Page::new(report, detail);
-    // Inside a script element nothing may look like its end.
+    // Text inside a script element must not contain the element's end tag.
     let data = serde_json::to_string(&page.data())?.replace("</", "<\\/").replace("<!--", "<\\u0021--");
     let title = text(&report.command.join(" "));
     let (style, script) = (format!("\n{STYLE}"), format!("\n{SCRIPT}"));
@@ -80,13 +80,12 @@ const BODY: &str = r#"<section id="process-section"><h2>Processes</h2><div class
 <noscript><p class="warn">The tables of this page are drawn by a script, which is switched off.</p></noscript>
 "#;
 
-/// Text between tags.
+/// Escapes text for use between tags.
 fn text(plain: &str) -> String {
     printable(plain).replace('&', "&amp;").replace('<', "&lt;").replace('"', "&quot;")
 }
 
-/// A line's number, what it did itself, and that together with what was inlined there, if anything
-/// was.
+/// The number of a line, its own costs, and its costs with inlined code, if there is any.
 #[derive(Serialize)]
 struct Line(u32, Vec<u64>, #[serde(skip_serializing_if = "Option::is_none")] Option<Vec<u64>>);
 
@@ -94,10 +93,10 @@ struct Page<'a> {
     report: &'a Report,
     detail: &'a Detail,
     columns: Vec<&'static Metric>,
-    /// The column that shares are of, until the reader chooses another.
+    /// The column that shares refer to until the reader chooses another one.
     column: usize,
     inclusive: Vec<Counts>,
-    /// What was left out for the page's size.
+    /// Sentences about what was omitted because of the page's size.
     cuts: Vec<String>,
 }
 
@@ -275,9 +274,9 @@ impl<'a> Page<'a> {
             .collect()
     }
 
-    /// Costs by file and line, the heaviest lines only where there are too many.
+    /// Costs by file and line; if there are too many, of the heaviest lines only.
     fn lines(&mut self) -> BTreeMap<u32, Vec<Line>> {
-        // Lines at which code was inlined may have none of their own.
+        // Lines at which code was inlined may have no costs of their own.
         let mut lines: BTreeMap<(u32, u32), Counts> =
             self.detail.inlined.keys().map(|place| (*place, Counts::default())).collect();
         for function in &self.detail.functions {
@@ -342,7 +341,7 @@ impl<'a> Page<'a> {
         parts.iter().map(part).collect()
     }
 
-    /// Texts of the heaviest files, as long as there is room, and what is to be said of each.
+    /// The texts of the heaviest files as far as they fit, and a remark about each file.
     fn sources(&self, lines: &BTreeMap<u32, Vec<Line>>) -> BTreeMap<u32, Value> {
         let weight = |lines: &[Line]| {
             lines
@@ -364,7 +363,7 @@ impl<'a> Page<'a> {
             .collect()
     }
 
-    /// The library that a file's code is in, by file.
+    /// By file, the library that contains its code.
     fn built(&self) -> HashMap<u32, &'a str> {
         let places =
             self.detail.functions.iter().flat_map(|function| {
@@ -373,7 +372,7 @@ impl<'a> Page<'a> {
         places.collect()
     }
 
-    /// `[parent, function, calls, costs with calls]` by number; small contexts are left out.
+    /// Contexts as `[parent, function, calls, costs with calls]` by number; small ones are omitted.
     fn calls(&self) -> Value {
         let Some(calls) = &self.detail.calls else { return Value::Null };
         let totals = self.values(&self.report.totals);
@@ -398,7 +397,7 @@ impl<'a> Page<'a> {
         json!({"instructions": calls.slice_instructions, "rows": rows})
     }
 
-    /// `[lines, pages, new lines, new pages]` by slice.
+    /// The working set as `[lines, pages, new lines, new pages]` by slice.
     fn working_set(&self) -> Value {
         let Some(touched) = &self.detail.touched else { return Value::Null };
         let row = |window: &Window| json!([window.lines, window.pages, window.new_lines, window.new_pages]);
@@ -407,7 +406,7 @@ impl<'a> Page<'a> {
         json!({"instructions": touched.slice_instructions, "line": line, "uncounted": uncounted, "rows": rows})
     }
 
-    /// `[bytes, load misses, store misses, ways, level]` by size.
+    /// The miss curve as `[bytes, load misses, store misses, ways, level]` by size.
     fn curve(&self) -> Value {
         let Some(curve) = &self.report.curve else { return Value::Null };
         let row = |point: &Point| {
@@ -419,7 +418,7 @@ impl<'a> Page<'a> {
     }
 }
 
-/// A column's heading, of loads and stores apart.
+/// The heading of a column; loads and stores have columns of their own.
 fn short(metric: &Metric) -> &'static str {
     match metric.field {
         "l1d_load_misses" => "L1D ld",
@@ -428,13 +427,14 @@ fn short(metric: &Metric) -> &'static str {
     }
 }
 
-/// Functions that the tree names must be in the page.
+/// The number of functions that the page needs so that all functions of the call tree are among
+/// them.
 fn all_in_tree(detail: &Detail) -> usize {
     let contexts = detail.calls.iter().flat_map(|calls| calls.contexts.iter().skip(1));
     contexts.map(|context| context.function as usize + 1).max().unwrap_or(0)
 }
 
-/// `L1D 48 K` of a cache of the machine's description.
+/// A cache of the machine's description in words, as in `L1D 48 K`.
 fn cache(cache: &Value) -> Option<String> {
     let (level, bytes) = (cache.get("level")?.as_u64()?, cache.get("size_bytes")?.as_u64()?);
     let kind = match cache.get("kind").and_then(Value::as_str) {
@@ -446,7 +446,8 @@ fn cache(cache: &Value) -> Option<String> {
     Some(format!("L{level}{kind} {size}"))
 }
 
-/// A source's text, or why there is none; whether it has changed since `library` was built.
+/// The text of a source file, or why there is none, and whether it has changed since `library` was
+/// built.
 fn source(path: &str, library: Option<&str>, room: &mut usize) -> Value {
     let about = match std::fs::metadata(path) {
         Ok(about) if about.is_file() => about,

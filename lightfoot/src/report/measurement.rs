@@ -1,4 +1,4 @@
-//! What a measurement says, as plain data: the JSON, field for field.
+//! The report of a measurement as plain data: the fields of its JSON.
 
 use super::curve::Curve;
 use super::detail::Detail;
@@ -12,7 +12,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use symbol::Symbolizer;
 
-/// The number of this shape of report.
+/// The version of the report's fields.
 pub const SCHEMA: u32 = 1;
 
 /// A measurement.
@@ -20,30 +20,30 @@ pub const SCHEMA: u32 = 1;
 pub struct Report {
     /// [`SCHEMA`].
     pub schema: u32,
-    /// Of lightfoot.
+    /// Version of lightfoot.
     pub version: &'static str,
-    /// Which command made it.
+    /// The command that made it.
     pub kind: Kind,
-    /// The program and its arguments; what is not UTF-8 is shown with U+FFFD.
+    /// The program and its arguments; bytes that are not UTF-8 are shown as U+FFFD.
     pub command: Vec<String>,
     /// As a shell would say it.
     pub exit_status: u8,
     /// The signal that ended the program, if one did.
     pub signal: Option<i32>,
-    /// Whether the measurement was interrupted: the numbers are true up to there.
+    /// Whether the measurement was interrupted; its numbers are correct up to then.
     pub partial: bool,
     /// How repeated string instructions were counted.
     pub rep: Rep,
     /// The region that was counted, if not the whole run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub region: Option<String>,
-    /// What was simulated, or what the program ran on.
+    /// The simulated machine, or the one that the program ran on.
     pub machine: serde_json::Value,
     /// Time from start to end of the measured run.
     pub wall_s: f64,
     /// Speed of the measured run.
     pub instructions_per_s: Option<u64>,
-    /// Time of a native run, if one was asked for.
+    /// Time of a native run, if one was requested.
     pub native_wall_s: Option<f64>,
     /// `wall_s / native_wall_s`.
     pub slowdown: Option<f64>,
@@ -57,36 +57,36 @@ pub struct Report {
     pub write_backs: Option<BTreeMap<String, u64>>,
     /// Of `cache`: conditional branches that were predicted.
     pub conditional_branches: Option<u64>,
-    /// Of `cache`: data misses of caches of other sizes, where they were asked for.
+    /// Of `cache`: data misses of caches of other sizes, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub curve: Option<Curve>,
     /// Why a number is null, by its field's name.
     pub null_reasons: BTreeMap<String, String>,
-    /// What the user should know before using the numbers.
+    /// Warnings about the numbers.
     pub warnings: Vec<String>,
-    /// By function, most first.
+    /// Rows by function, the largest first.
     pub functions: Vec<Row>,
-    /// By executable and shared library, most first.
+    /// Rows by executable and shared library, the largest first.
     pub libraries: Vec<Row>,
-    /// By mnemonic, most first.
+    /// Rows by mnemonic, the largest first.
     pub opcodes: Vec<Row>,
-    /// By what was asked for, where that is none of the tables above: what a row of `rows` is.
+    /// The key of `rows`, if it is not that of one of the tables above.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by: Option<Vec<By>>,
-    /// These rows, most first.
+    /// The rows by that key, the largest first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rows: Option<Vec<Row>>,
-    /// What the tables are sorted by, if not by what the command counts.
+    /// The column that sorts the tables, if the user chose one.
     #[serde(skip)]
     pub sort: Option<&'static Metric>,
     /// Which counts of a row it is sorted by.
     #[serde(skip)]
     pub order: Order,
-    /// What annotated outputs need.
+    /// Data for annotated outputs.
     #[serde(skip)]
     pub detail: Option<Detail>,
-    /// Where child processes were followed: each process as it was born, the program first. The
-    /// totals are their sum.
+    /// If child processes were followed: all processes in the order of their birth, the program
+    /// first. The totals are their sum.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub processes: Option<Vec<ProcessRow>>,
 }
@@ -94,10 +94,10 @@ pub struct Report {
 /// Which counts of a row it is sorted by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
-    /// Its own.
+    /// By its own counts.
     #[default]
     Own,
-    /// Those of a line together with what was inlined there.
+    /// By the counts of a line together with those of code inlined there.
     WithInlined,
 }
 
@@ -113,28 +113,28 @@ impl Order {
 /// One process of a run.
 #[derive(Clone, Debug, Serialize)]
 pub struct ProcessRow {
-    /// Its number in the system.
+    /// Its process number in the system.
     pub pid: i32,
-    /// Its parent's; null for the program itself.
+    /// Its parent's process number; null for the program itself.
     pub parent: Option<i32>,
-    /// Its place and its parent's among the processes, from 1.
+    /// Its number among the processes of the report, from 1.
     pub place: usize,
-    /// Its parent's place among the processes.
+    /// Its parent's number among the processes of the report.
     pub parent_place: Option<usize>,
-    /// What it executed last; of a child that executed nothing, its parent's.
+    /// The program that it executed last; for a child that executed none, that of its parent.
     pub command: Vec<String>,
-    /// As a shell would say it; null where it ran on without being counted.
+    /// The exit status as a shell reports it; null if it ran on without being counted.
     pub exit_status: Option<u8>,
     /// The signal that ended it, if one did.
     pub signal: Option<i32>,
-    /// What it did, over all programs that it executed.
+    /// Its counts over all programs that it executed.
     #[serde(flatten)]
     pub counts: Counts,
 }
 
 impl ProcessRow {
-    /// Its place, its end and what it executed: of that the file without folders, which would leave
-    /// no room for arguments.
+    /// A title with its number, its end and its program, whose folders are omitted to leave room
+    /// for arguments.
     pub fn title(&self) -> String {
         let of = self.parent_place.map(|parent| format!(" of #{parent}")).unwrap_or_default();
         let end = match (self.signal, self.exit_status) {
@@ -150,14 +150,14 @@ impl ProcessRow {
     }
 }
 
-/// What the measuring itself did: where a slow run spent its time.
+/// Statistics about the engine, which show where a slow run spent its time.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Engine {
     /// Pieces of code translated.
     pub fragments: u64,
     /// Bytes of generated code.
     pub code_bytes: u64,
-    /// Times that the program was stopped: for code, for system calls, for signals, for a full
+    /// How often the program was stopped: for new code, for system calls, for signals, for a full
     /// ring.
     pub stops: u64,
     /// Time spent translating.
@@ -167,7 +167,7 @@ pub struct Engine {
 }
 
 impl Report {
-    /// Rows for `by`.
+    /// The rows of the table by `by`.
     pub fn rows(&self, by: &[By]) -> &[Row] {
         match by {
             [By::Function] => &self.functions,
@@ -177,14 +177,14 @@ impl Report {
         }
     }
 
-    /// What annotated outputs need; nothing where none was asked for.
+    /// Data for annotated outputs; empty if there are none.
     pub(super) fn detail(&self) -> &Detail {
         static NONE: std::sync::LazyLock<Detail> = std::sync::LazyLock::new(Detail::default);
         self.detail.as_ref().unwrap_or(&NONE)
     }
 
-    /// What the tables are sorted by, and what their percentages are of: the column that was asked
-    /// for, else instructions or first-level misses.
+    /// The value by which tables are sorted and percentages are computed: the column that the user
+    /// chose, else instructions or first-level misses.
     pub fn weight(&self, counts: &Counts) -> (u64, u64) {
         match (self.sort, self.kind, counts.misses) {
             (Some(metric), ..) => ((metric.value)(counts).unwrap_or(0), counts.instructions),
@@ -195,7 +195,7 @@ impl Report {
         }
     }
 
-    /// What a row is sorted by.
+    /// The value by which a row is sorted.
     fn weight_of(&self, row: &Row) -> (u64, u64) {
         self.weight(self.order.of(&row.counts, row.with_inlined.as_deref()))
     }
@@ -206,7 +206,7 @@ impl Report {
         COUNT_METRICS.iter().chain(misses)
     }
 
-    /// Fills the tables from a tally, most first; `by` is what rows were asked for.
+    /// Fills the tables from a tally, sorted; `by` is the key of the requested rows.
     pub fn fill(&mut self, tally: &Tally, symbols: &Symbolizer, by: &[By]) {
         self.totals = tally.totals;
         self.functions =
@@ -236,7 +236,7 @@ impl Report {
         report
     }
 
-    /// Sets the rows that are no part of a tally.
+    /// Sets rows that do not come from a tally.
     pub fn set_rows(&mut self, rows: Vec<Row>) {
         self.rows = Some(rows);
         self.sort_rows();

@@ -1,10 +1,9 @@
-//! The numbers that a report holds per row: their fields, their names for people, and what they are
-//! read from.
+//! The metrics of a row: their fields, their names for people, and their values.
 
 use crate::run::tally::Counts;
 use serde::Serialize;
 
-/// Which command made a report.
+/// The command that made a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
@@ -14,14 +13,14 @@ pub enum Kind {
     Cache,
 }
 
-/// A number that a report holds per row.
+/// A metric of a row.
 #[derive(Clone, Copy, Debug)]
 pub struct Metric {
     /// Its field in JSON and CSV.
     pub field: &'static str,
     /// Its name for people.
     pub label: &'static str,
-    /// Its value.
+    /// Returns its value.
     pub value: fn(&Counts) -> Option<u64>,
 }
 
@@ -29,7 +28,7 @@ const fn metric(field: &'static str, label: &'static str, value: fn(&Counts) -> 
     Metric { field, label, value }
 }
 
-/// What `count` reports.
+/// The metrics that `count` reports.
 pub const COUNT_METRICS: &[Metric] = &[
     metric("instructions", "instructions", |c| Some(c.instructions)),
     metric("blocks", "blocks", |c| Some(c.blocks)),
@@ -37,7 +36,7 @@ pub const COUNT_METRICS: &[Metric] = &[
     metric("stores", "stores", |c| Some(c.stores)),
 ];
 
-/// What `cache` reports on top of that.
+/// The metrics that `cache` reports in addition.
 pub const CACHE_METRICS: &[Metric] = &[
     metric("l1i_misses", "L1I misses", |c| c.misses?.l1i_misses),
     metric("l1d_load_misses", "L1D load misses", |c| c.misses?.l1d_load_misses),
@@ -48,13 +47,13 @@ pub const CACHE_METRICS: &[Metric] = &[
     metric("branch_mispredictions", "mispredictions", |c| c.misses?.branch_mispredictions),
 ];
 
-/// First-level data misses of reads and writes together: a table has no room for both.
+/// First-level data misses of reads and writes together, because a table has no room for both.
 pub const L1D: Metric = metric("l1d_misses", "L1D misses", |c| c.misses.map(|misses| misses.l1d()));
 
-/// The number that `column` names, by its field or as the table's heading has it.
+/// The metric that `column` names, by its field or by its heading in the table.
 ///
 /// # Errors
-/// One sentence with the columns that there are.
+/// One sentence with the columns that exist.
 pub fn sortable(kind: Kind, column: &str) -> anyhow::Result<&'static Metric> {
     let of_cache = CACHE_METRICS.iter().chain([&L1D]).filter(|_| kind == Kind::Cache);
     let metrics: Vec<&'static Metric> = COUNT_METRICS.iter().chain(of_cache).collect();
@@ -67,7 +66,7 @@ pub fn sortable(kind: Kind, column: &str) -> anyhow::Result<&'static Metric> {
     })
 }
 
-/// A column's heading: every number of a `cache` table but the first is a count of misses.
+/// The heading of a column; in a `cache` table every number but the first is a number of misses.
 pub(super) fn short(metric: &Metric) -> &'static str {
     match metric.field {
         "instructions" => "instr",

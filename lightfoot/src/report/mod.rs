@@ -1,5 +1,5 @@
-//! What a measurement says, as plain data, and its shapes: text for people, JSON for programs, CSV
-//! for spreadsheets.
+//! Reports of measurements, as plain data and in several formats: text for people, JSON for
+//! programs, CSV for spreadsheets.
 //!
 //! [`Report`] is the JSON, field for field, in this order; the other shapes are views of it. A
 //! number that was not measured is `null` with a sentence in `null_reasons`, never 0. Schema 1

@@ -1,4 +1,4 @@
-//! One line of a table.
+//! A row of a table.
 
 use crate::run::tally::Counts;
 use serde::Serialize;
@@ -8,48 +8,48 @@ use symbol::{demangle, Symbolizer};
 /// A frame of inlined code.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Frame {
-    /// Demangled.
+    /// The demangled function.
     pub function: String,
     /// Source file.
     pub file: String,
-    /// Line, from 1; 0 where it is not known.
+    /// Line, from 1; 0 if it is unknown.
     pub line: u32,
 }
 
-/// One line of a table.
+/// A row of a table.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Row {
     /// Function (demangled), library or mnemonic.
     pub name: String,
-    /// File that a function lies in.
+    /// The library that holds the function.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub library: Option<String>,
-    /// Address of a function in its file, before relocation.
+    /// Link address of the function.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub address: Option<u64>,
-    /// Source file, where rows are lines and it is known.
+    /// Source file, if rows are lines and it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// Line of it.
+    /// Line in the source file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
-    /// Mnemonic, where rows tell it apart beside something else.
+    /// Mnemonic, if the key of rows combines it with something else.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub opcode: Option<String>,
-    /// Of a line whose code was inlined: the frames that a debugger shows, innermost first.
+    /// For a line of inlined code: the frames that a debugger shows, innermost first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub frames: Vec<Frame>,
-    /// Of a line that code was inlined at: what happened there together with that code. Such rows
+    /// For a line at which code was inlined: its counts together with those of that code. Such rows
     /// overlap, so these numbers add up to more than the totals.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub with_inlined: Option<Box<Counts>>,
-    /// What happened there.
+    /// The row's own counts.
     #[serde(flatten)]
     pub counts: Counts,
 }
 
 impl Row {
-    /// What tells it from all other rows of its table.
+    /// The values that identify the row in its table.
     pub(super) fn identity(&self) -> impl Ord + '_ {
         (&self.library, &self.name, self.address, &self.file, self.line, &self.opcode)
     }

@@ -1,9 +1,8 @@
-//! The report for people: what ran and how it ended, the totals, and a table of the rows that
-//! matter most.
+//! Writes a report as text: the program and its end, the totals, and a table of the largest rows.
 //!
-//! 80 columns unless the terminal is wider. Numbers are whole, with thousands separators; only
-//! where they would leave no room for names are the table's numbers shortened (`12.3M`), never the
-//! totals.
+//! The text has 80 columns unless the terminal is wider. Numbers are whole, with thousands
+//! separators. If the table's numbers leave too little room for names, they are shortened
+//! (`12.3M`); totals never are.
 
 use super::measurement::{ProcessRow, Report};
 use super::metric::{short, Kind, Metric, CACHE_METRICS, COUNT_METRICS, L1D};
@@ -15,10 +14,10 @@ use present::terminal::{beside, middle_cut, printable, Page};
 use std::path::Path;
 use symbol::UNKNOWN;
 
-/// A name needs at least this much room before numbers are shortened for it.
+/// Numbers are shortened if names would have fewer columns than this.
 const NAME_WIDTH_MIN: usize = 30;
 
-/// The whole text.
+/// The report as text.
 pub fn show(report: &Report, by: &[By], rows: usize, page: &Page) -> String {
     let mut out = heading(report, page);
     out += &totals(report);
@@ -64,12 +63,13 @@ fn totals(report: &Report) -> String {
     out + &beside_the_rows(report)
 }
 
-/// What nobody asked for is not missed: JSON says how to ask.
+/// Whether the user requested a metric. The text does not mention others; JSON says how to request
+/// them.
 fn was_asked_for(report: &Report, metric: &Metric) -> bool {
     metric.field != "branch_mispredictions" || report.conditional_branches.is_some()
 }
 
-/// Write-backs and cycles, which belong to no row.
+/// Write-backs and estimated cycles, which belong to no row.
 fn beside_the_rows(report: &Report) -> String {
     let mut out = String::new();
     if let Some(write_backs) = &report.write_backs {
@@ -81,7 +81,7 @@ fn beside_the_rows(report: &Report) -> String {
     }
     if let Some(cycles) = &report.cycles {
         out += &format!("  {:<16} {}\n", "cycles", grouped(cycles.total));
-        // A line ends between two terms, never inside one.
+        // Lines break between two terms, never inside one.
         let formula = cycles.formula().replace(' ', "\u{a0}").replace("\u{a0}+\u{a0}", " +\u{a0}");
         let formula = beside(&format!("  {:<16} estimated cycles = ", ""), &formula);
         out += &formula.replace('\u{a0}', " ");
@@ -89,8 +89,7 @@ fn beside_the_rows(report: &Report) -> String {
     out + &behaviour(report)
 }
 
-/// What the machine does beyond sizes and ways, and how it was simulated; nothing where that is the
-/// usual.
+/// The machine's behaviour beyond sizes and ways, and how it was simulated; empty for defaults.
 fn behaviour(report: &Report) -> String {
     let text = |value: &serde_json::Value, field: &str| value[field].as_str().map(str::to_owned);
     let levels = report.machine["cache"].as_array().into_iter().flatten().filter_map(|cache| {
@@ -114,7 +113,7 @@ fn behaviour(report: &Report) -> String {
     format!("  {:<16} {}\n", "simulated as", parts.join(", "))
 }
 
-/// What stands beside a total: a miss rate, or why there is no number.
+/// The remark beside a total: a miss rate, or why there is no number.
 fn remark(report: &Report, metric: &Metric) -> String {
     if let Some(reason) = report.null_reasons.get(metric.field) {
         return format!("  ({reason})");
@@ -180,12 +179,12 @@ fn lines(
     out
 }
 
-/// Whether a table of these rows tells what lines did with all that was inlined there.
+/// Whether the table has a column with the costs of lines including inlined code.
 fn has_inlined(rows: &[Row]) -> bool {
     rows.iter().any(|row| row.with_inlined.is_some())
 }
 
-/// The shares that a table begins with.
+/// The first columns of a table, which hold percentages.
 struct Shares<'a> {
     report: &'a Report,
     inlined: bool,
@@ -212,7 +211,7 @@ impl Shares<'_> {
     }
 }
 
-/// One line per process that was followed, as they were born.
+/// One line for each process that was followed, in the order of their birth.
 fn processes(report: &Report, page: &Page) -> String {
     let Some(processes) = &report.processes else { return String::new() };
     let rows: Vec<Row> = processes.iter().map(process).collect();
@@ -235,8 +234,8 @@ fn share_of(report: &Report) -> &'static str {
     }
 }
 
-/// Numbers of a table: blocks are left out (they follow instructions), and levels that the machine
-/// lacks.
+/// The columns of a table, without blocks, which are similar to instructions, and without levels
+/// that the machine lacks.
 fn columns(report: &Report) -> Vec<&'static Metric> {
     let present = |metric: &&Metric| (metric.value)(&report.totals).is_some();
     match report.kind {
@@ -258,7 +257,7 @@ fn by_label(by: By) -> &'static str {
     }
 }
 
-/// What a row is, as the combination wants it.
+/// The name of a row, by its key.
 fn name(row: &Row, by: &[By], room: usize) -> String {
     match by {
         [By::Function] => function(row, room),
@@ -267,8 +266,8 @@ fn name(row: &Row, by: &[By], room: usize) -> String {
     }
 }
 
-/// `mov file.c:12 function`, of which the place is shown in full where it fits; the folder is left
-/// to JSON.
+/// The name of a row with a combined key, as in `mov file.c:12 function`. The source line is shown
+/// in full if it fits; its folder is in JSON only.
 fn combination(row: &Row, by: &[By], room: usize) -> String {
     let mut words = Vec::new();
     words.extend(row.opcode.as_deref().filter(|_| row.opcode.as_ref() != Some(&row.name)).map(printable));
@@ -294,11 +293,10 @@ fn combination(row: &Row, by: &[By], room: usize) -> String {
     words.join(" ")
 }
 
-/// Where sources lie that the user did not write.
+/// Folders of sources that the user did not write.
 const FOREIGN: &[&str] = &["/usr/", "/rustc/", "/.cargo/registry/", "/.rustup/", "/go/pkg/mod/"];
 
-/// Of library code that was inlined, the nearest line of other code around it: the one that the
-/// user wrote.
+/// For inlined library code the nearest frame outside of it, which the user wrote.
 fn caller(row: &Row) -> Option<&Frame> {
     let is_foreign = |file: &str| FOREIGN.iter().any(|place| file.contains(place));
     let inner = row.file.as_deref().is_some_and(is_foreign);
@@ -310,8 +308,8 @@ fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// A function with the file it lies in; where both do not fit, the file's version goes first and
-/// the middle of each last.
+/// A function with its library. If both do not fit, the library's version is cut first, and then
+/// the middle of both names.
 fn function(row: &Row, room: usize) -> String {
     let Some(library) = &row.library else {
         return middle_cut(&printable(&row.name), room);

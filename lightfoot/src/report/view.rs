@@ -1,4 +1,4 @@
-//! The shapes of a report: which view shows it, and how many rows of it.
+//! Formats of a report, and the number of rows that each shows.
 
 use super::measurement::Report;
 use super::{cachegrind, callgrind, csv, firefox, html, text};
@@ -7,13 +7,13 @@ use crate::cli::{By, Shape};
 /// How a report is shown.
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a> {
-    /// Its shape.
+    /// The format.
     pub format: Shape,
-    /// What the rows are.
+    /// The key of the rows.
     pub by: &'a [By],
-    /// How many rows; `None` is the shape's own choice.
+    /// The number of rows; `None` for the format's default.
     pub top: Option<usize>,
-    /// For text.
+    /// The page for text.
     pub page: present::terminal::Page,
 }
 
@@ -32,7 +32,7 @@ impl View<'_> {
             Shape::Callgrind => callgrind::show(report, report.detail()),
             Shape::Json => {
                 let rows = rows_shown(self.top, usize::MAX);
-                // A copy of a hundred thousand rows takes longer than the text of them.
+                // Copying a hundred thousand rows would take longer than writing them.
                 let cut = (rows < usize::MAX).then(|| report.with_at_most(rows));
                 serde_json::to_string_pretty(cut.as_ref().unwrap_or(report))? + "\n"
             }

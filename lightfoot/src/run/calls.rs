@@ -1,21 +1,21 @@
-//! Calls as a report has them: contexts with their own costs, and slices of time with theirs.
+//! Calls for reports: contexts and slices of time with their costs.
 //!
-//! Misses arrive by cell, in the places where a simulation otherwise counts by site and by block;
-//! here they become the costs of the cell's context and of its slice.
+//! Misses arrive by cell, in tables that a simulation otherwise uses for sites and blocks; here
+//! they become costs of the cell's context and of its slice.
 
 use crate::cli::Rep;
 use crate::run::block_order::calls::Called;
 use crate::run::block_order::stack::{Back, Context};
 use crate::run::tally::{Attribution, Counts};
 
-/// A context within a slice.
+/// The costs of a context within a slice.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sample {
     /// Index into [`Calls::slices`].
     pub slice: usize,
     /// Index into [`Calls::contexts`].
     pub node: u32,
-    /// What it did there.
+    /// Its costs there.
     pub counts: Counts,
 }
 
@@ -24,20 +24,21 @@ pub struct Sample {
 pub struct Calls {
     /// Contexts, parents first; the first is the root.
     pub contexts: Vec<Context>,
-    /// What each context did itself.
+    /// The own costs of each context.
     pub own: Vec<Counts>,
     /// Recursive calls, and how often each was made.
     pub backs: Vec<(Back, u64)>,
-    /// What each slice of time did.
+    /// The costs of each slice of time.
     pub slices: Vec<Counts>,
-    /// What each context did in each slice, in order of time.
+    /// The costs of each context in each slice, in order of time.
     pub samples: Vec<Sample>,
     /// Instructions of a slice; the last may be shorter.
     pub slice_instructions: u64,
 }
 
 impl Calls {
-    /// From what a course found; `misses` by cell, repeated instructions as `rep` says.
+    /// Makes it from the results of an analysis; `misses` are by cell, and `rep` says how repeated
+    /// instructions count.
     pub fn new(called: &Called, misses: Option<&Attribution>, rep: Rep) -> Calls {
         let empty = Counts { misses: misses.map(|attribution| attribution.none), ..Counts::default() };
         let mut cells: Vec<Counts> = called.cells.iter().map(|_| empty).collect();
@@ -70,7 +71,7 @@ impl Calls {
             samples: Vec::new(),
             slice_instructions: called.slice,
         };
-        // Cell 0 holds what does not count: records outside of a region.
+        // Cell 0 holds records outside of the region to count.
         for (cell, counts) in called.cells.iter().zip(&cells).skip(1) {
             calls.own[cell.node as usize].add(counts);
             let slice = (cell.start / called.slice) as usize;
@@ -83,7 +84,7 @@ impl Calls {
         calls
     }
 
-    /// What each context did with all that it called.
+    /// The inclusive costs of each context.
     pub fn inclusive(&self) -> Vec<Counts> {
         let mut all = self.own.clone();
         for node in (1..all.len()).rev() {

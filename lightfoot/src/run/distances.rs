@@ -1,10 +1,9 @@
-//! Misses by size, on a thread of their own.
+//! Computes the miss curve on a separate thread.
 //!
-//! What a curve needs takes about as long as what a hierarchy needs, and both read the same
-//! records: with a copy of each batch, which costs little beside either, the program's core
-//! simulates while the program waits for room in the ring. The thread starts before the program
-//! does, because the observer's own is kept off the program's core, and threads start where their
-//! maker may run.
+//! A curve takes about as long as the simulation of a hierarchy, and both read the same records.
+//! This thread gets a copy of each batch, which costs little, and runs on the program's core while
+//! the program waits for room in the ring. It starts before the program, because the observer's
+//! thread is kept off the program's core, and threads inherit the processors of their creator.
 
 use event::Record;
 use simulate::distance::{CurveSizes, MissCurve, StackDistances};
@@ -13,22 +12,22 @@ use std::collections::HashMap;
 use std::sync::mpsc::{channel, sync_channel, Receiver, SyncSender};
 use std::thread::JoinHandle;
 
-/// Batches on their way at most.
+/// The most batches that wait for the thread.
 const BATCHES_MAX: usize = 8;
 
-/// Which records count.
+/// The records that count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counted {
     /// All.
     All,
-    /// Those with odd numbers: a region's, as the course of a run numbers them.
+    /// Those with odd numbers, which block-order analysis gives to records inside of a region.
     Odd,
 }
 
 /// A thread that measures stack distances, image by image.
 pub struct Distances {
     to: SyncSender<Batch>,
-    /// Batches that were taken, to be filled again.
+    /// Batches that were processed, for reuse.
     back: Receiver<Vec<Record>>,
     worker: JoinHandle<MissCurve>,
 }
@@ -37,7 +36,7 @@ struct Batch {
     image: u32,
     thread: u32,
     records: Vec<Record>,
-    /// No more records of this image follow.
+    /// Whether no more records of this image follow.
     last: bool,
 }
 
@@ -59,7 +58,7 @@ impl Distances {
                     images.remove(&image).iter().for_each(|distances| curve.add(&distances.curve()));
                 }
                 records.clear();
-                // Nobody waits for it at the end.
+                // No one joins the thread at the end.
                 let _ = give_back.send(records);
             }
             images.values().for_each(|distances| curve.add(&distances.curve()));
@@ -69,14 +68,14 @@ impl Distances {
         Ok(Distances { to, back, worker })
     }
 
-    /// Takes records of one thread of an image.
+    /// Sends records of one thread of an image.
     pub fn records(&self, image: u32, thread: u32, records: &[Record]) {
         if !records.is_empty() {
             self.send(image, thread, records, false);
         }
     }
 
-    /// No more records of this image follow: its caches are given back.
+    /// Says that no more records of this image follow, which frees its caches.
     pub fn ends(&self, image: u32) {
         self.send(image, 0, &[], true);
     }
@@ -84,14 +83,14 @@ impl Distances {
     fn send(&self, image: u32, thread: u32, records: &[Record], last: bool) {
         let mut copy = self.back.try_recv().unwrap_or_default();
         copy.extend_from_slice(records);
-        // It fails where the thread has panicked, which its end tells.
+        // Sending fails if the thread has panicked, which `finish` reports.
         let _ = self.to.send(Batch { image, thread, records: copy, last });
     }
 
-    /// What was counted, of all images together.
+    /// The miss curve of all images together.
     ///
     /// # Panics
-    /// When the thread has, with what it said.
+    /// If the thread has panicked, with its message.
     pub fn finish(self) -> MissCurve {
         drop(self.to);
         self.worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))

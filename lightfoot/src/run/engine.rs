@@ -1,4 +1,4 @@
-//! The one place that calls `instrument`: runs a program, and gives a failure its exit status.
+//! The only module that calls `instrument`: runs a program, and gives failures their exit status.
 
 use anyhow::Result;
 use instrument::probe::ProbePlan;
@@ -11,8 +11,8 @@ use present::number::{grouped, seconds};
 /// Runs `command` under instrumentation.
 ///
 /// # Errors
-/// A [`Failure`] with the status that goes with it: 127 where there is no such program, 126 where
-/// it cannot be run, else 125.
+/// A [`Failure`] with its exit status: 127 if there is no such program, 126 if it cannot be run,
+/// else 125.
 pub fn run(command: &Command, options: &Options, observer: &mut dyn Observer) -> Result<Outcome> {
     instrument::run(command, options, observer).map_err(failure)
 }
@@ -20,7 +20,7 @@ pub fn run(command: &Command, options: &Options, observer: &mut dyn Observer) ->
 /// Runs `command` under a tool.
 ///
 /// # Errors
-/// As [`run`]; 125 where the tool itself fails.
+/// Those of [`run`]; 125 if the tool itself fails.
 pub fn run_tool(command: &Command, options: &Options, tool: &mut dyn Tool) -> Result<(Outcome, Report)> {
     instrument::tool::run_tool(command, options, tool).map_err(failure)
 }
@@ -38,7 +38,7 @@ pub fn run_probed(
     instrument::tool::run_probed(command, options, tool, plan).map_err(failure)
 }
 
-/// The status that stands for how a program ended, as a shell would say it.
+/// The exit status that a shell would report for this end of a program.
 pub fn exit_status(exit: Exit) -> u8 {
     match exit {
         Exit::Code(code) => code as u8,
@@ -60,8 +60,8 @@ pub(crate) fn failure(error: instrument::Error) -> anyhow::Error {
     Failure { status, sentence: error.to_string() }.into()
 }
 
-/// What a trial of the engine shows on this machine: rows beside `machine`'s own, which only read
-/// files.
+/// Abilities that a trial of the engine shows on this machine, in addition to those of crate
+/// `machine`, which only reads files.
 pub fn abilities() -> Vec<Ability> {
     let trial = Command { program: TRIAL.into(), arguments: Vec::new() };
     match run(&trial, &Options::default(), &mut Unobserved) {

@@ -1,14 +1,13 @@
-//! Estimated cycles: what a machine's description declares for each event, times how often the
-//! event happened.
+//! Estimated cycles: for each event the declared cost times the number of events.
 //!
-//! The model is `simulate::CycleModel`'s; here it becomes a report's terms, each with its constant,
-//! so that a reader can object to it. A penalty that the machine does not declare gives no term.
+//! The model is `simulate::CycleModel`. Here it becomes terms of a report, each with its constant,
+//! so that readers can judge it. A penalty that the machine does not declare gives no term.
 //! **Leaves out** overlap: see LIMITS.md.
 
 use serde::Serialize;
 use simulate::{Counts, CycleModel, Misses};
 
-/// Cycles, and what they are made of.
+/// An estimate of cycles, with its terms.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Estimate {
     /// The sum of all terms.
@@ -20,7 +19,7 @@ pub struct Estimate {
 /// `count * cycles_each`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Term {
-    /// Of what.
+    /// Name of the event.
     pub of: String,
     /// How often it happened.
     pub count: u64,
@@ -28,7 +27,7 @@ pub struct Term {
     pub cycles_each: f64,
 }
 
-/// The estimate for `instructions` that missed as `counts` says; `numbers` are the machine's
+/// Estimates the cycles of `instructions` with the misses of `counts`; `numbers` are the machine's
 /// numbers of the simulated levels. Without `mispredictions` there is no term for them.
 pub fn estimate(
     model: &CycleModel,
@@ -55,8 +54,7 @@ pub fn estimate(
     Estimate { total: total.round() as u64, terms }
 }
 
-/// A level's term: one where a miss costs loads, stores and fetches the same, otherwise one of data
-/// and one of instructions.
+/// The terms of a level: one if misses of data and of instructions cost the same, otherwise two.
 fn level_terms(level: &str, misses: Misses, data: f64, fetch: f64) -> Vec<Term> {
     let term = |of: String, count: u64, cycles_each: f64| Term { of, count, cycles_each };
     if data == fetch {
@@ -69,8 +67,8 @@ fn level_terms(level: &str, misses: Misses, data: f64, fetch: f64) -> Vec<Term> 
 }
 
 impl Estimate {
-    /// `0.5 × instructions + 10 × L1 misses`; what costs the same for data and instructions is one
-    /// term.
+    /// The estimate as a formula, such as `0.5 × instructions + 10 × L1 misses`; events with equal
+    /// costs for data and instructions are one term.
     pub fn formula(&self) -> String {
         let each = |term: &Term| match term.of.split_once(' ') {
             Some((level, what)) => format!("{} × {level} {what}", term.cycles_each),

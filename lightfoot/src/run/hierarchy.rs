@@ -1,9 +1,9 @@
-//! From a machine's description to what is simulated, and back from what was simulated to a
-//! report's numbers.
+//! Connects a machine's description with the simulated levels, and the results of a simulation with
+//! the numbers of a report.
 //!
-//! The simulator knows levels by their order, a report by the machine's own numbers: the second
-//! level that is simulated may be the machine's third. What the machine lacks, or the simulator
-//! cannot do, is a number that is null with a reason, never 0.
+//! The simulator numbers levels by their order, a report by the machine's description: the second
+//! level that is simulated may be the machine's third. A level that the machine lacks or that
+//! cannot be simulated has null as its number, with a reason, never 0.
 
 use crate::cli;
 use crate::run::block_order::branch::Predicted;
@@ -14,16 +14,16 @@ use machine::Machine;
 use simulate::{CycleModel, Levels, Modelled, PageRange};
 use std::collections::BTreeMap;
 
-/// Levels with the machine they stand for.
+/// A machine with its simulated levels.
 #[derive(Clone, Debug)]
 pub struct Hierarchy {
     /// The machine.
     pub machine: Machine,
-    /// What is simulated of it.
+    /// The simulated levels.
     pub levels: Levels,
-    /// What is not, in sentences.
+    /// Sentences about the parts that are not simulated.
     pub warnings: Vec<String>,
-    /// The machine's level for each simulated one.
+    /// For each simulated level the machine's number of it.
     numbers: Vec<u8>,
 }
 
@@ -45,7 +45,7 @@ impl Hierarchy {
         Hierarchy::with_large_pages(machine, ranges)
     }
 
-    /// The machine that the options ask for, refused where its levels are not plain.
+    /// The machine that the options name; an error if its levels are not plain.
     ///
     /// # Errors
     /// As [`Hierarchy::new`], and when the levels are not plain.
@@ -61,7 +61,7 @@ impl Hierarchy {
         Ok(hierarchy)
     }
 
-    /// What can be simulated of a machine.
+    /// The simulated levels of `machine`.
     ///
     /// # Errors
     /// When it cannot be simulated.
@@ -82,7 +82,7 @@ impl Hierarchy {
         Ok(Hierarchy { machine, levels, warnings: left_out, numbers })
     }
 
-    /// The simulator's place for the machine's level `number`.
+    /// The simulator's index of the machine's level `number`.
     pub(crate) fn place(&self, number: u8) -> Option<usize> {
         self.numbers.iter().position(|&level| level == number)
     }
@@ -99,7 +99,7 @@ impl Hierarchy {
         self.numbers.get(outer + 1).map(|number| format!("L{number}"))
     }
 
-    /// Misses by site and block, under the names that a report has.
+    /// Misses by site and block, with the names of a report.
     pub fn attribution(&self, counts: &simulate::Counts, predicted: Option<&Predicted>) -> Attribution {
         let [second, third] = [self.place(2), self.place(3)];
         let at = |values: &[u64], place: Option<usize>| place.map(|place| values[place]);
@@ -137,13 +137,14 @@ impl Hierarchy {
         Attribution { none, by_site: counted(&counts.sites, site), by_block }
     }
 
-    /// The lines that each level gave up dirty, under the machine's own numbers.
+    /// The number of dirty lines that each level has written back, by the machine's numbers of
+    /// levels.
     pub fn write_backs(&self, counts: &simulate::Counts) -> Option<BTreeMap<String, u64>> {
         let counts = counts.write_backs?;
         Some(self.numbers.iter().zip(counts).map(|(number, count)| (format!("l{number}"), count)).collect())
     }
 
-    /// Cycles by the machine's declared model; `None` where it declares none.
+    /// Estimated cycles by the machine's declared model; `None` if it declares none.
     pub fn cycles(
         &self,
         counts: &simulate::Counts,
@@ -154,7 +155,7 @@ impl Hierarchy {
         Some(estimate(&model, instructions, counts, &self.numbers, wrong))
     }
 
-    /// Why numbers of the report are null.
+    /// The reasons for numbers of the report that are null.
     pub fn null_reasons(&self) -> BTreeMap<String, String> {
         let name = &self.machine.name;
         let missing = [
@@ -168,7 +169,7 @@ impl Hierarchy {
     }
 }
 
-/// `2M`, or `2M@0x7ffff7a00000-0x7ffff7bfffff`: addresses on pages of that size.
+/// Reads addresses on large pages: `2M`, or `2M@0x7ffff7a00000-0x7ffff7bfffff`.
 fn huge_pages(text: &str) -> Result<PageRange> {
     let wrong = || {
         anyhow::anyhow!(
@@ -191,7 +192,7 @@ fn huge_pages(text: &str) -> Result<PageRange> {
     Ok(range)
 }
 
-/// Entries that are not all zero, with their index.
+/// The entries with misses, with their indices.
 fn counted<T: Default + PartialEq>(entries: &[T], misses: impl Fn(&T) -> Misses) -> Vec<(u32, Misses)> {
     let entries = entries.iter().enumerate().filter(|(_, entry)| **entry != T::default());
     entries.map(|(index, entry)| (index as u32, misses(entry))).collect()

@@ -1,10 +1,11 @@
-//! A run: the program under the engine, what listens meanwhile, and whose all that was counted is.
+//! A run: the program under the engine, the observers of its records, and the attribution of
+//! counts.
 //!
-//! A measurement goes one way through this folder. [`hierarchy`] turns a machine into what is
-//! simulated; [`engine`] is the one place that calls `instrument`; while the program runs,
-//! [`observe`] listens, [`simulation`] simulates it, [`distances`] measures reuse, and
-//! [`block_order`] follows calls, regions and branches. After it [`tally`] turns the profile into
-//! counts per function, library, line and opcode, [`calls`] into those of contexts, and
+//! A measurement passes through this folder in one direction. [`hierarchy`] turns a machine into
+//! simulated levels. [`engine`] is the only module that calls `instrument`. While the program runs,
+//! [`observe`] receives its records, [`simulation`] simulates them, [`distances`] measures reuse,
+//! and [`block_order`] follows calls, regions and branches. Then [`tally`] turns the profile into
+//! counts per function, library, line and opcode, [`calls`] into counts of contexts, and
 //! [`estimate`] into cycles. [`native`] times the program without all of this.
 
 pub mod block_order;

@@ -1,7 +1,8 @@
-//! A native run beside the measured one, so that a slowdown is measured and not guessed.
+//! Times a native run in addition to the measured one, so that the slowdown is measured and not
+//! guessed.
 //!
-//! The program's output is discarded and it reads the same input again where that is a file, else
-//! nothing: it has already spoken once.
+//! The output of this run is discarded, because the program has already written it once. If
+//! standard input is a file it is read again, else it is empty.
 
 use instrument::Command;
 use std::fs::File;
@@ -20,7 +21,7 @@ pub fn wall_s(command: &Command) -> std::io::Result<f64> {
     Ok(start.elapsed().as_secs_f64())
 }
 
-/// Standard input from its start where it is a file.
+/// Standard input from its start if it is a file, else nothing.
 fn input() -> Stdio {
     let link = "/proc/self/fd/0";
     let regular = std::fs::metadata(link).is_ok_and(|about| about.is_file());

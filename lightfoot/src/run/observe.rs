@@ -1,9 +1,9 @@
-//! What listens while a program runs: a counter of the references that block counts cannot know,
+//! Observers of a running program: a counter of the references that block counts do not include,
 //! and the simulator.
 //!
-//! Both run on the host's side, on another core than the program, and both keep the progress line
-//! alive. Complex references (repeated string instructions, gather, scatter, masked moves, state
-//! saves) arrive as records in every mode, so each observer counts them as it goes.
+//! Both run in the host, on another core than the program, and both update the progress line.
+//! Complex references (repeated string instructions, gather, scatter, masked moves, state saves)
+//! are recorded in every mode, and each observer counts them.
 
 use crate::run::simulation::{Simulated, Simulation};
 use event::{Complex, Groups, Record, StateLayout, Step};
@@ -22,12 +22,12 @@ pub struct Counter {
 }
 
 impl Counter {
-    /// Leaves the terminal as it was, and gives what was counted, by site.
+    /// Removes the progress line, and returns the counts by site.
     pub fn finish(self) -> Vec<References> {
         self.sites
     }
 
-    /// What was counted of each thread.
+    /// The counts of each thread.
     pub fn threads(&self) -> Vec<(u32, References)> {
         self.threads.iter().map(|(&thread, (_, counts))| (thread, *counts)).collect()
     }
@@ -61,19 +61,19 @@ impl Observer for Counter {
     }
 }
 
-/// Feeds the simulator.
+/// Passes records to the simulation.
 pub struct Simulator {
     line: Line,
     simulation: Simulation,
 }
 
 impl Simulator {
-    /// Around a simulation.
+    /// Creates the observer of a simulation.
     pub fn new(simulation: Simulation) -> Simulator {
         Simulator { line: Line::new(), simulation }
     }
 
-    /// Leaves the terminal as it was, and gives what was counted.
+    /// Removes the progress line, and returns the counts.
     pub fn finish(self) -> Simulated {
         self.simulation.finish()
     }
@@ -101,7 +101,7 @@ impl Observer for Simulator {
     }
 }
 
-/// Puts observed complex references into a profile that does not have them.
+/// Adds observed complex references to a profile without them.
 pub fn complete(profile: &mut Profile, observed: &[References]) {
     if !profile.complex.is_empty() || !profile.repeats.is_empty() {
         return;

@@ -1,9 +1,10 @@
-//! The simulation of a run: a hierarchy for each process image, and what all of them counted.
+//! The simulation of a run: a hierarchy for each process image, and the counts of all of them.
 //!
-//! An exec gives the program a new address space: the same address is other memory, so caches start
-//! empty; so they do in a forked child, whose memory is a copy. Images of several processes take
-//! turns, each in its own caches. Sites and blocks are numbered anew in each image; the run's
-//! profile says where its numbers begin, and [`join`] puts the counts there.
+//! An exec gives the program a new address space in which an address is other memory, so caches
+//! start empty. They also start empty in a forked child, whose memory is a copy. Images of several
+//! processes take turns, each in its own caches. Each image numbers its sites and blocks from 0;
+//! the profile says where an image's numbers begin in the whole run, and [`join`] puts the counts
+//! there.
 
 use crate::run::distances::Distances;
 use anyhow::{anyhow, Result};
@@ -16,14 +17,14 @@ use std::collections::HashMap;
 /// Counts by the number of a process image or of a thread.
 pub type Numbered = Vec<(u32, Counts)>;
 
-/// What a simulation gave.
+/// The results of a simulation.
 #[derive(Clone, Debug, Default)]
 pub struct Simulated {
-    /// By image; those that recorded nothing may be missing.
+    /// Counts by image; images without records may be missing.
     pub images: Numbered,
-    /// By thread, where threads are told apart.
+    /// Counts by thread, if threads are counted separately.
     pub threads: Numbered,
-    /// Misses by size, of all images together, where they were asked for.
+    /// The miss curve of all images together, if requested.
     pub curve: Option<MissCurve>,
 }
 
@@ -32,12 +33,12 @@ pub struct Simulation {
     levels: Levels,
     stream: Stream,
     write_backs: WriteBacks,
-    /// Of the image whose records come, from its first one on.
+    /// The hierarchy of the current image; `None` before its first record.
     hierarchy: Option<Simulator>,
     image: u32,
-    /// Of the other images that have not ended.
+    /// The hierarchies of the other images that have not ended.
     waiting: HashMap<u32, Simulator>,
-    /// Of an image that has ended: the next one's.
+    /// The hierarchy of an image that has ended, for reuse.
     spare: Option<Simulator>,
     threads: Threads,
     distances: Option<Distances>,
@@ -45,8 +46,8 @@ pub struct Simulation {
 }
 
 impl Simulation {
-    /// Empty caches, for the stream that is planned for them. Their room is taken with the first
-    /// record.
+    /// A simulation with empty caches, for the stream that is planned for them. Memory is allocated
+    /// with the first record.
     ///
     /// # Errors
     /// When the levels cannot be simulated.
@@ -67,26 +68,25 @@ impl Simulation {
         })
     }
 
-    /// This simulation, before its first record, with counts by thread or without them.
+    /// Sets whether threads are counted separately. Call it before the first record.
     #[must_use]
     pub fn with_threads(self, threads: Threads) -> Simulation {
         Simulation { threads, ..self }
     }
 
-    /// This simulation, before its first record, with misses by size.
+    /// Adds a miss curve. Call it before the first record.
     #[must_use]
     pub fn with_distances(self, distances: Distances) -> Simulation {
         Simulation { distances: Some(distances), ..self }
     }
 
-    /// This simulation, before its first record, from a stream that records at least what was
-    /// planned.
+    /// Sets a stream that records at least what was planned. Call it before the first record.
     #[must_use]
     pub fn from_stream(self, stream: Stream) -> Simulation {
         Simulation { stream, ..self }
     }
 
-    /// Takes records of one thread.
+    /// Simulates records of one thread.
     pub fn records(&mut self, thread: u32, records: &[Record]) {
         if let Some(distances) = &self.distances {
             distances.records(self.image, thread, records);
@@ -99,7 +99,7 @@ impl Simulation {
         hierarchy.get_or_insert_with(empty).records(thread, records);
     }
 
-    /// The records that follow are those of this image.
+    /// Says that the next records are those of this image.
     pub fn starts(&mut self, image: u32) {
         if image == self.image {
             return;
@@ -110,7 +110,7 @@ impl Simulation {
         self.waiting.extend(former.map(|former| (number, former)));
     }
 
-    /// No more records of this image follow: its caches are given back.
+    /// Says that no more records of this image follow, which frees its caches.
     pub fn ends(&mut self, image: u32) {
         let hierarchy = if image == self.image { self.hierarchy.take() } else { self.waiting.remove(&image) };
         self.distances.iter().for_each(|distances| distances.ends(image));
@@ -124,7 +124,7 @@ impl Simulation {
         self.ended.threads.extend(hierarchy.counts_of_threads());
     }
 
-    /// What was counted.
+    /// Returns the results.
     pub fn finish(mut self) -> Simulated {
         let last = self.hierarchy.take().map(|hierarchy| (self.image, hierarchy));
         let left: Vec<(u32, Simulator)> = std::mem::take(&mut self.waiting).into_iter().chain(last).collect();
@@ -143,7 +143,7 @@ fn empty(levels: &Levels, stream: &Stream, write_backs: WriteBacks, threads: Thr
     }
 }
 
-/// All images together; `first` gives an image's first site and block.
+/// The counts of all images together; `first` returns an image's first site and block.
 pub fn join(images: Numbered, first: impl Fn(u32) -> (usize, usize)) -> Counts {
     let mut all = Counts::default();
     for (image, counts) in images {
@@ -160,7 +160,7 @@ pub fn join(images: Numbered, first: impl Fn(u32) -> (usize, usize)) -> Counts {
     all
 }
 
-/// Puts `entries` behind the first `first` ones; those that are not zero are of this image alone.
+/// Copies `entries` to the table from index `first` on; entries of 0 change nothing.
 fn put<T: Clone + Default + PartialEq>(table: &mut Vec<T>, first: usize, entries: Vec<T>) {
     if table.is_empty() && first == 0 {
         *table = entries;

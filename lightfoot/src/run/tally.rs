@@ -1,13 +1,14 @@
-//! From a profile to counts: per function, per library, per opcode, and in all.
+//! Turns a profile into counts: per function, per library, per opcode, and in total.
 //!
-//! A block's instructions ran as often as the block was entered, less the times it was left before
-//! they retired (a fault, a signal, the end); repeated string instructions and references whose
-//! number only the run knows are added where they happened. A block that lies within one function
-//! is attributed as a whole; one that straddles two is attributed instruction by instruction.
-//! Misses arrive per site and per block from the simulator and go where their instruction goes.
+//! The instructions of a block ran as often as the block was entered, less the times that it was
+//! left before they retired (a fault, a signal, the end). Repeated string instructions, and
+//! references whose number is known at run time only, are added at their instruction. A block
+//! within one function is attributed as a whole; a block in two functions is attributed instruction
+//! by instruction. Misses arrive per site and per block from the simulator and are attributed to
+//! their instruction.
 //!
-//! A reference counts as loaded or stored when its instruction retires; what a faulting attempt
-//! touched is in the simulated stream only.
+//! A reference counts when its instruction retires; the references of a faulting attempt are in the
+//! simulated stream only.
 
 mod cell;
 mod counts;
@@ -22,10 +23,10 @@ use instrument::{Block, Instruction, Profile};
 use std::collections::HashMap;
 use symbol::{FunctionRange, Symbolizer};
 
-/// Misses as the simulator attributes them: data side by site, instruction side by block.
+/// Misses as the simulator attributes them: those of data by site, those of instructions by block.
 #[derive(Clone, Debug, Default)]
 pub struct Attribution {
-    /// A level that exists holds `Some(0)`, so that rows without a miss say 0 and not null.
+    /// 0 for each level that exists, so that rows without a miss have 0 and not null.
     pub none: Misses,
     /// By index into [`Profile::sites`].
     pub by_site: Vec<(u32, Misses)>,
@@ -34,7 +35,7 @@ pub struct Attribution {
 }
 
 impl Attribution {
-    /// All of it together.
+    /// The sum of all misses.
     pub fn total(&self) -> Misses {
         let mut total = self.none;
         self.by_site.iter().chain(&self.by_block).for_each(|(_, misses)| total.add(misses));
@@ -42,10 +43,10 @@ impl Attribution {
     }
 }
 
-/// Counts by every key a report can ask for.
+/// Counts by all keys of reports.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
-    /// Nothing, with a 0 for every level that exists.
+    /// Counts of 0, with misses of 0 for every level that exists.
     pub none: Counts,
     /// The whole program.
     pub totals: Counts,
@@ -57,11 +58,11 @@ pub struct Tally {
     pub opcodes: Vec<(String, Counts)>,
     /// By index into [`Profile::images`].
     pub images: Vec<Counts>,
-    /// At the grain that was asked for.
+    /// Counts by cell, at the requested grain.
     pub cells: Vec<(Cell, Counts)>,
 }
 
-/// Counts a profile.
+/// Makes the tally of a profile.
 pub fn tally(
     profile: &Profile,
     misses: Option<&Attribution>,
@@ -83,7 +84,7 @@ pub fn tally(
     tallying.finish()
 }
 
-/// Per block: (first instruction not retired, how often).
+/// For each block that was left early: the first instruction that did not retire, and how often.
 fn cuts(profile: &Profile) -> HashMap<u32, Vec<(u32, u64)>> {
     let mut cuts: HashMap<u32, Vec<(u32, u64)>> = HashMap::new();
     for &(block, first_lost, times) in &profile.cut {
@@ -92,12 +93,12 @@ fn cuts(profile: &Profile) -> HashMap<u32, Vec<(u32, u64)>> {
     cuts
 }
 
-/// Where a block's instructions belong.
+/// The functions that own the instructions of a block.
 #[derive(Clone, Copy, Debug)]
 enum Owner {
-    /// All to one function.
+    /// One function owns all of them.
     One(usize),
-    /// Each to its own.
+    /// Several functions own them.
     Each,
 }
 
@@ -185,7 +186,7 @@ impl Tallying<'_> {
         let instruction = known.first as usize + offset;
         if !cells.knows(instruction) {
             let (owner, image) = (rows.owners[block], image_of(profile, block));
-            // Of a block that never ran to its end, only what is asked for has a cell.
+            // A cell of a block that never ran to its end is looked up when it is needed.
             let wanted = if known.executions > 0 { 0..known.count as usize } else { offset..offset + 1 };
             let what = |symbols: &mut Symbolizer, offset: usize| {
                 let instruction = &profile.instructions[known.first as usize + offset];
@@ -278,8 +279,8 @@ impl Tallying<'_> {
     }
 }
 
-/// How often each site ran a count down that was not 0, where it is of a repeated `movs`, `stos` or
-/// `lods`: each of its iterations makes one load, one store, or both.
+/// For each site of a repeated `movs`, `stos` or `lods`, the number of executions with a count that
+/// was not 0; each iteration of these makes one load, one store, or both.
 fn counted_down(profile: &Profile) -> Vec<(u32, u64)> {
     use Mnemonic::{Lodsb, Lodsd, Lodsq, Lodsw, Movsb, Movsd, Movsq, Movsw, Stosb, Stosd, Stosq, Stosw};
     let wanted = [Lodsb, Lodsw, Lodsd, Lodsq, Movsb, Movsw, Movsd, Movsq, Stosb, Stosw, Stosd, Stosq];
@@ -310,7 +311,7 @@ fn place(
     symbols.function_at(&profile.modules[block.module as usize], block.ip + u64::from(instruction.offset))
 }
 
-/// What `times` executions of one instruction count.
+/// The counts of `times` executions of one instruction.
 fn retired(instruction: &Instruction, times: u64) -> Counts {
     Counts {
         instructions: times,

@@ -1,8 +1,9 @@
-//! Tells probe mode where functions are: metrics as counters, and everything that symbol tables
-//! know of a module.
+//! Finds functions for probe mode: assigns counters to metrics, and lists the functions of a module
+//! from its symbol tables.
 //!
-//! A function has one counter, whichever columns it is of; a column of several functions has
-//! several. A file that is not the program or a library of it is read when it is first mapped.
+//! A function has one counter even if several columns include it; a column of several functions has
+//! several counters. A file other than the program or its libraries is read when it is first
+//! mapped.
 
 use super::target::{MetricTarget, Targets};
 use instrument::probe::{Finder, ModuleInfo, ProbeRequest};
@@ -12,7 +13,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use symbol::{Kind, Listing};
 
-/// Knows the functions of a run.
+/// Provides the functions of a run.
 pub(super) struct Functions {
     targets: Arc<Targets>,
     counters: Counters,
@@ -22,9 +23,9 @@ pub(super) struct Functions {
 /// Counters of functions.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Counters {
-    /// By file and address in it.
+    /// Counters by file and link address.
     by_function: HashMap<(usize, u64), usize>,
-    /// By column, for the columns that are functions.
+    /// Counters of each column that consists of functions.
     pub(super) by_column: Vec<Option<Vec<usize>>>,
 }
 
@@ -44,7 +45,7 @@ impl Counters {
         counters
     }
 
-    /// How many there are.
+    /// The number of counters.
     pub(super) fn len(&self) -> usize {
         self.by_function.len()
     }
@@ -56,7 +57,7 @@ impl Counters {
 }
 
 impl Functions {
-    /// For the functions that have a counter.
+    /// Creates a finder of the functions with counters.
     pub(super) fn new(targets: Arc<Targets>, counters: Counters) -> Functions {
         Functions { targets, counters, others: HashMap::new() }
     }

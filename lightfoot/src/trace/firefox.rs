@@ -1,4 +1,4 @@
-//! A trace as counter tracks for the Firefox Profiler.
+//! Writes a trace as counter tracks for the Firefox Profiler.
 //!
 //! One process with one empty thread carries a counter per metric, in the format that
 //! <https://profiler.firefox.com> calls processed, version 55; newer versions of the page convert
@@ -49,7 +49,7 @@ pub(super) fn profile(trace: &Trace) -> Value {
     })
 }
 
-/// A track: what each interval added, drawn where the interval ends.
+/// A track: the difference of each interval, drawn at the interval's end.
 fn counter(trace: &Trace, metric: usize) -> Value {
     let about = &trace.header.metrics[metric];
     let ends: Vec<f64> = trace.records.iter().map(|record| ms(record.start + record.dt)).collect();

@@ -1,4 +1,4 @@
-//! A trace as bytes: the trace file, and views of it for spreadsheets and programs.
+//! Writes a trace: as a trace file, or in formats for spreadsheets and programs.
 
 use super::firefox;
 use crate::cli::TraceFormat;
@@ -6,7 +6,7 @@ use anyhow::Result;
 use measure::trace::{Trace, Value};
 use std::fmt::Write;
 
-/// The trace in that shape.
+/// The trace in the given format.
 ///
 /// # Errors
 /// None in practice: everything in a trace has a form in JSON.
@@ -19,8 +19,8 @@ pub fn write(trace: &Trace, format: TraceFormat) -> Result<Vec<u8>> {
     })
 }
 
-/// A row per record; a metric that shared its counter has two more columns; what was not counted is
-/// empty.
+/// The trace as CSV with a row per record. A metric that shared its counter has two more columns; a
+/// value that was not counted is empty.
 fn csv(trace: &Trace) -> String {
     let shared: Vec<bool> = (0..trace.header.metrics.len())
         .map(|metric| trace.records.iter().any(|record| record.values[metric].share.is_some()))

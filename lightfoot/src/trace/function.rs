@@ -1,11 +1,11 @@
-//! Which functions and variables a written name stands for.
+//! Finds the functions and variables that a user's name denotes.
 //!
-//! **What.** A name stands for everything that has it: all static functions of that name, all
+//! **What.** A name denotes all functions that have it: all static functions of that name, all
 //! instances of a generic, all overloads, counted together in one metric. `NAME@*` makes a metric
-//! of each, `FILE!NAME` looks in one library or source file. **Why this way.** Whoever asks how
-//! often a function is called does not know how many copies of it a compiler made; a number that
-//! leaves copies out is wrong without a sign of it. **Leaves out** which source file a global
-//! function comes from: symbol tables say it of local ones.
+//! of each, `FILE!NAME` searches one library or source file. **Why this way.** Users who count the
+//! calls of a function do not know how many copies of it the compiler made; a number without some
+//! of the copies would be wrong without any sign of it. **Leaves out** the source file of a global
+//! function: symbol tables state it for local ones only.
 
 use super::metric::{matches, Named, Which};
 use super::target::{MetricTarget, Scope, Targets};
@@ -13,7 +13,7 @@ use anyhow::{bail, Result};
 use std::collections::{BTreeMap, BTreeSet};
 use symbol::{may_include, Kind, Spellings};
 
-/// Functions that a note lists.
+/// The most functions that a note lists.
 const LISTED_MAX: usize = 4;
 
 /// A function or variable that has the name.
@@ -22,7 +22,7 @@ struct Match {
     address: u64,
     size_bytes: u64,
     kind: Kind,
-    /// The spelling that was asked for.
+    /// The spelling that matched.
     label: String,
     symbol: String,
     source: Option<String>,
@@ -40,7 +40,7 @@ impl Targets {
             }
             let functions: Vec<Match> =
                 found.iter().filter(|one| one.kind == Kind::Function).cloned().collect();
-            // An old version of the name beside an indirect one is not what programs call.
+            // If a name also has an indirect function, programs do not call an older version of it.
             if let Some(one) = found.iter().find(|one| one.kind == Kind::Indirect) {
                 return indirect(&one.symbol);
             }
@@ -75,8 +75,8 @@ impl Targets {
         bail!("there is no variable {named} in {known}{}", self.hint("var", named, &scope, is))
     }
 
-    /// Adds a metric for each spelling that matches; a pattern without a file is one of the
-    /// program.
+    /// Adds a metric for each spelling that matches; without a file a pattern applies to the
+    /// program only.
     fn pattern(&mut self, named: &Named, scope: &Scope) -> Result<()> {
         let files = if named.library.is_some() { &scope.files[..] } else { &scope.files[..1] };
         let before = self.columns.len();
@@ -113,7 +113,8 @@ impl Targets {
         Ok(())
     }
 
-    /// What has a name, as metrics: one of all, one of each, or the one at an address.
+    /// The metrics of the functions that have a name: one of all, one of each, or the one at an
+    /// address.
     fn chosen(
         &mut self,
         kind: &str,
@@ -149,7 +150,7 @@ impl Targets {
         }
     }
 
-    /// What `accepts` takes among the names of a file: each address once, by address.
+    /// The names of a file that `accepts` accepts: each address once, sorted.
     fn matches(
         &self,
         file: usize,
@@ -172,7 +173,7 @@ impl Targets {
         found
     }
 
-    /// What to write instead of a name that nobody has.
+    /// A suggestion for a name that does not exist.
     fn hint(&self, kind: &str, named: &Named, scope: &Scope, is: impl Fn(Kind) -> bool) -> String {
         let all = Scope { files: (0..self.files.len()).collect(), source: None };
         let full = |file: usize, name: &str| format!("{kind}:{}!{name}", self.file_names(&[file]));
@@ -196,7 +197,7 @@ impl Targets {
     }
 }
 
-/// The name, where it is one of the symbol's spellings.
+/// The name, if it is one of the symbol's spellings.
 fn exact(symbol: &symbol::Named, name: &str) -> Option<String> {
     let includes = may_include(&symbol.name, name) && Spellings::of(&symbol.name).include(name);
     includes.then(|| name.to_owned())
@@ -209,7 +210,7 @@ fn indirect(name: &str) -> Result<()> {
     )
 }
 
-/// A name that only this one has.
+/// A name that distinguishes this match from all others.
 fn apart(named: &Named, one: &Match, all: &[Match]) -> String {
     let alike = |other: &&Match| other.source == one.source;
     match &one.source {

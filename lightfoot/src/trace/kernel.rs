@@ -1,10 +1,10 @@
-//! Native runs that the kernel samples: it notes the counters in the program's own threads, and the
-//! host makes records of that ten times a second.
+//! Native runs that the kernel samples: it records the counters in the program's own threads, and
+//! the host turns these samples into records ten times a second.
 //!
-//! An interrupt of another processor and a wake-up for each interval are spared, which is nearly
-//! all that the host's collector costs. What software metrics count is in no sample, so those are
-//! the host's. What threads did behind their last samples stands in the last record, and a note
-//! says so where it is much.
+//! This avoids an interrupt of another processor and a wake-up for each interval, which are nearly
+//! all the cost of the host's collector. Samples do not contain software metrics, so those need the
+//! host's collector. The events of threads behind their last samples are in the last record; a note
+//! says so if they are many.
 
 use super::launch::{chosen, finish, launch};
 use super::partial::Partial;
@@ -15,10 +15,10 @@ use measure::counter::{Samples, Whose};
 use measure::trace::{Header, Metric, Trace};
 use std::time::Duration;
 
-/// The clock that threads are sampled by, if it is a column.
+/// The clock by which threads are sampled, if it is a column.
 const CLOCK: &str = "task-clock";
-/// A last record with more than this part of the whole, and of more than so many intervals, is
-/// said.
+/// A note is made if the last record has more than one part in this many of the whole run, and more
+/// than this many intervals.
 const REST_MAX: (u64, u64) = (20, 2);
 
 pub(super) fn run(request: &Request, header: impl FnOnce(Vec<Metric>) -> Header) -> Result<Trace> {
@@ -44,7 +44,7 @@ pub(super) fn run(request: &Request, header: impl FnOnce(Vec<Metric>) -> Header)
     Ok(trace)
 }
 
-/// What is to be known of a last record that holds much.
+/// The note about a large last record.
 fn rest(trace: &Trace) -> Option<String> {
     let clock = trace.position(CLOCK)?;
     let total = trace.end.as_ref()?.totals[clock]?;

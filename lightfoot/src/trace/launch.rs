@@ -1,5 +1,4 @@
-//! How native runs begin and end, whoever reads their counters: what is opened, the stopped
-//! program, and what became of it.
+//! Starts and ends native runs, for all collectors.
 
 use super::partial::Partial;
 use super::request::{Collector, Request};
@@ -20,10 +19,10 @@ const KERNEL: &[&str] = &["task-clock", "page-faults", "context-switches", "cpu-
 /// Events that a processor has, if the system shows one.
 const PROCESSOR: &[&str] =
     &["instructions", "cycles", "branches", "branch-misses", "cache-references", "cache-misses"];
-/// Functions that are named when they cannot be probed.
+/// The most functions that a note about failed probes lists.
 const NAMED_MAX: usize = 20;
 
-/// The event whose count is the interval's; `None` where it is a time.
+/// The event whose count is the interval; `None` if the interval is a time.
 pub(super) fn paced_by(request: &Request) -> Result<Option<(&'static Event, u64)>> {
     let name = match request.interval.unit {
         Unit::Nanoseconds => return Ok(None),
@@ -39,7 +38,7 @@ pub(super) fn paced_by(request: &Request) -> Result<Option<(&'static Event, u64)
     Ok(Some((event, request.interval.length)))
 }
 
-/// The program, stopped behind its exec.
+/// Starts the program and stops it behind its exec.
 pub(super) fn launch(request: &Request, group: Option<&Group>, plan: Option<ProbePlan>) -> Result<Held> {
     let options = Options { aslr: request.aslr, children: Children::Released, ..Options::default() };
     let passed = group.filter(|_| request.collector == Collector::Signal);
@@ -56,7 +55,7 @@ pub(super) fn launch(request: &Request, group: Option<&Group>, plan: Option<Prob
     }
 }
 
-/// Waits for the program, whatever became of collecting.
+/// Waits for the program, even if collecting has failed.
 pub(super) fn finish(
     mut header: Header,
     running: Running,
@@ -73,7 +72,7 @@ pub(super) fn finish(
     Ok((Trace { records, end: Some(end), ..Trace::new(header) }, ran.states))
 }
 
-/// Notes the metrics that are not counted: the first by name, the others by number.
+/// Adds a note about metrics that are not counted: the first ones by name, the others by number.
 pub(super) fn note_refused(notes: &mut Vec<String>, mut refused: Vec<String>) {
     let more = refused.len().saturating_sub(NAMED_MAX);
     refused.truncate(NAMED_MAX);
@@ -83,7 +82,7 @@ pub(super) fn note_refused(notes: &mut Vec<String>, mut refused: Vec<String>) {
     }
 }
 
-/// What could not be counted is absent, not 0, and said.
+/// Removes metrics that could not be counted, and adds a note about them.
 pub(super) fn withdraw(trace: &mut Trace, targets: &Targets, numbers: &[Vec<usize>], states: &[ProbeState]) {
     let mut refused = Vec::new();
     for (column, numbers) in targets.columns.iter().zip(numbers) {
@@ -102,8 +101,7 @@ pub(super) fn withdraw(trace: &mut Trace, targets: &Targets, numbers: &[Vec<usiz
     note_refused(&mut trace.header.notes, refused);
 }
 
-/// What opens with the events that were asked for, or with all that this system has; and a note
-/// about those it lacks.
+/// Opens the requested events, or all that this system has; also returns a note about missing ones.
 pub(super) fn chosen<T>(
     names: &[String],
     open: impl Fn(&[&'static Event]) -> Result<T>,

@@ -1,5 +1,5 @@
-//! The files of a program before it starts: the executable, and the libraries that it and they ask
-//! for, where the dynamic linker would look for them.
+//! Finds the files of a program before it starts: the executable, and the libraries that it needs,
+//! as the dynamic linker would find them.
 
 use anyhow::Result;
 use std::collections::HashSet;
@@ -7,7 +7,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use symbol::Listing;
 
-/// Where libraries are looked for, behind what the file and the environment say.
+/// Folders of libraries that are searched after those that the file and the environment name.
 const FOLDERS: &[&str] = &[
     "/lib/x86_64-linux-gnu",
     "/usr/lib/x86_64-linux-gnu",
@@ -18,7 +18,7 @@ const FOLDERS: &[&str] = &[
     "/usr/local/lib",
 ];
 
-/// The program that runs where `path` is a script.
+/// The interpreter if `path` is a script; else `path`.
 pub(super) fn interpreted(path: PathBuf) -> Result<PathBuf> {
     let mut head = Vec::new();
     std::fs::File::open(&path)?.take(256).read_to_end(&mut head)?;
@@ -48,7 +48,7 @@ pub(super) fn files(program: &Path) -> Vec<Listing> {
     files
 }
 
-/// A library where the dynamic linker looks.
+/// The path of a library in the folders of the dynamic linker.
 pub(super) fn by_name(name: &str) -> Option<PathBuf> {
     let own = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
     let folders = std::env::split_paths(&own).filter(|folder| !folder.as_os_str().is_empty());

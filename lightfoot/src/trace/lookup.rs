@@ -1,8 +1,8 @@
-//! Metrics looked up by name, before the program starts.
+//! Resolves the names of metrics before the program starts.
 //!
-//! Columns must be known before the first record, so names are resolved in the program's files:
-//! functions and variables by the symbols of a name (`function.rs`), lines by debug information,
-//! addresses as they are. A name that nobody has is refused with the nearest ones.
+//! Columns must be known before the first record. So names are resolved in the program's files:
+//! functions and variables by symbols (`function.rs`), lines by debug information, addresses as
+//! they are. The error for an unknown name suggests the nearest ones.
 
 use super::libraries::{files, interpreted};
 use super::metric::Spec;
@@ -11,7 +11,7 @@ use anyhow::{bail, Result};
 use std::ffi::OsStr;
 
 impl Targets {
-    /// Looks the metrics of a program up.
+    /// Resolves the metrics `specs` in the files of `program`.
     ///
     /// # Errors
     /// When there is no such program, or a metric names what it does not have.

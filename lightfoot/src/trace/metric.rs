@@ -1,4 +1,4 @@
-//! Software metrics as people write them.
+//! Reads software metrics as users write them.
 //!
 //! | written | what adds up |
 //! |---|---|
@@ -9,10 +9,10 @@
 //! | `addr:START-END`, `addr:START+BYTES` | writes that touch these addresses |
 //! | `line:FILE:LINE` | arrivals at the code of a source line |
 //!
-//! A name without a file is looked for in the program first, then in the libraries that it asks
-//! for; a pattern in the program alone. A library that the program loads later is given by its
-//! path. C++ and Rust names are written with or without arguments and type parameters. **Leaves
-//! out** whether anything of that name exists: [`target`](super::target) looks.
+//! A name without a file is searched in the program first, then in the libraries that it needs; a
+//! pattern in the program only. A library that the program loads later is given by its path. C++
+//! and Rust names are written with or without arguments and type parameters. **Leaves out** whether
+//! anything has the name: [`target`](super::target) checks that.
 
 use anyhow::{bail, Result};
 use std::fmt;
@@ -31,18 +31,18 @@ pub enum Spec {
     Line(String, u32),
 }
 
-/// A name, and where to look for it.
+/// A name, and the file in which it is searched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Named {
     /// The end of a library's path, or a name such as `libz`; or the end of a source file's path.
     pub library: Option<String>,
     /// The name, or a pattern.
     pub name: String,
-    /// Which functions of that name.
+    /// The selection among functions of that name.
     pub which: Which,
 }
 
-/// Which of the functions that have a name.
+/// A selection among functions that have one name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Which {
     /// All of them are one metric.
@@ -70,17 +70,17 @@ impl Named {
         Named { library, name: name.into(), which }
     }
 
-    /// Whether it stands for several.
+    /// Whether the name is a pattern.
     pub fn is_pattern(&self) -> bool {
         self.name.contains(['*', '?'])
     }
 }
 
 impl Spec {
-    /// Reads one.
+    /// Reads one metric.
     ///
     /// # Errors
-    /// When it is none of the forms above.
+    /// If it has none of the forms above.
     pub fn parse(text: &str) -> Result<Spec> {
         let (kind, rest) = text.split_once(':').unwrap_or(("", text));
         if rest.is_empty() {
@@ -105,7 +105,7 @@ impl Spec {
         }
     }
 
-    /// Reads a list with commas.
+    /// Reads a list of metrics with commas.
     ///
     /// # Errors
     /// As [`Spec::parse`].

@@ -1,7 +1,7 @@
 //! Traces of metrics: one runner for all engines, which the command, plans and studies share.
 //!
-//! A [`Request`] says what is run and what is to be known; [`run`] gives a
-//! [`measure::trace::Trace`] with one record per interval. Engines differ in who counts:
+//! A [`Request`] describes the program and the metrics; [`run`] returns a [`measure::trace::Trace`]
+//! with one record per interval. Engines differ in what counts:
 //!
 //! | engine | hardware metrics | software metrics |
 //! |---|---|---|
@@ -11,9 +11,9 @@
 //! | `simulated` | the simulated machine (`simulated.rs`) | probes, charged; `--uncharged` metrics, not charged |
 //! | `jit` | instructions | the engine, as it translates |
 //!
-//! Names are looked up before the program starts (`lookup.rs`), so that a wrong one costs nothing.
-//! Configuration never travels by environment or arguments: both would move the program's stack
-//! (Mytkowicz et al. 2007 measured what that does).
+//! Names are resolved before the program starts (`lookup.rs`), so that a wrong one costs no time.
+//! Configuration is never passed by environment or arguments: both would move the program's stack
+//! (Mytkowicz et al. 2007 measured the effect).
 
 mod finder;
 mod firefox;

@@ -1,12 +1,11 @@
-//! Native runs: the kernel's counters and the probes' counters, read at a regular interval by the
-//! host, or by a handler in the program ([`signal`]).
+//! Native runs: the host, or a handler in the program ([`signal`]), reads the counters of the
+//! kernel and of probes at a regular interval.
 //!
-//! Events are opened before the program starts and inherited by everything that it starts; probes
-//! are written while it is stopped behind its exec. Then it runs without a tracer, and one group
-//! read and one look at shared memory per interval make a record. The same launch serves runs
-//! without probes, so that a baseline differs in nothing but the probes. An interval in
-//! instructions or cycles needs a processor whose counters the system shows: the first of them sets
-//! the pace.
+//! Events are opened before the program starts, and all its children inherit them; probes are
+//! written while the program is stopped behind its exec. Then it runs without a tracer. One read of
+//! the group and one of the shared memory per interval make a record. Runs without probes are
+//! started in the same way, so a baseline differs in its probes only. An interval in instructions
+//! or cycles needs a processor whose counters the system offers: the first counter sets the pace.
 
 use super::finder::{self, Functions};
 use super::launch::{chosen, finish, launch, note_refused, withdraw};
@@ -83,7 +82,7 @@ pub(super) fn run(
     Ok(trace)
 }
 
-/// Reads from outside.
+/// Runs with the host's collector.
 fn by_host<'a>(
     request: &Request,
     held: Held,
@@ -114,7 +113,7 @@ fn by_host<'a>(
     finish(header, running, ended, &partial)
 }
 
-/// Has the program read by itself.
+/// Runs with a signal handler in the program as the collector.
 fn by_handler(
     request: &Request,
     mut held: Held,
@@ -128,7 +127,7 @@ fn by_handler(
     metrics.push(Ticks::own_metric());
     let header = header(metrics);
     let mut partial = Partial::new(request.partial.as_deref(), &header)?;
-    // The handler reads single counters; sums are made of its records.
+    // The handler reads single counters; sums are computed from its records.
     let first = group.metrics().len();
     let shape = Shape { first, sums: numbers.iter().map(Vec::len).collect() };
     let words = numbers.concat();
@@ -161,7 +160,7 @@ pub(super) fn functions(targets: &Targets, columns: usize) -> Result<finder::Cou
     Ok(counters)
 }
 
-/// What probe mode is asked for.
+/// The plan for probe mode.
 pub(super) fn plan(targets: &Arc<Targets>, counters: finder::Counters, layout: Layout) -> ProbePlan {
     let count = counters.len();
     let finder = Functions::new(targets.clone(), counters);
@@ -174,8 +173,8 @@ pub(super) fn plan(targets: &Arc<Targets>, counters: finder::Counters, layout: L
     ProbePlan { finder: Box::new(finder), counters: count, placement }
 }
 
-/// Opens the kernel's counter of each column; what it does not count is no metric of the trace, and
-/// said.
+/// Opens the kernel's counters of each column. A column that the kernel does not count is no metric
+/// of the trace, and a note says so.
 fn uprobes(targets: &Targets, notes: &mut Vec<String>) -> Result<Summed> {
     let entries = |column: &super::target::Column| -> Option<Vec<Entry>> {
         let super::target::MetricTarget::Code { file, addresses } = &column.place else { return None };
@@ -200,8 +199,8 @@ fn uprobes(targets: &Targets, notes: &mut Vec<String>) -> Result<Summed> {
     Ok(Summed::new(opened, &all))
 }
 
-/// The kernel's counters: those that were asked for, or all that this system has; first the one
-/// that sets the pace.
+/// Opens the kernel's counters: the requested ones, or all that this system has; the first sets the
+/// pace.
 fn group(names: &[String], paced: Option<(&'static Event, u64)>) -> Result<(Group, Vec<String>)> {
     let period = paced.map_or(Period::None, |(_, length)| Period::Every(length));
     let open = |events: &[&'static Event]| {

@@ -1,22 +1,22 @@
-//! An operating system's noise, simulated: interrupts whose handlers leave their lines in the
+//! Simulates the noise of an operating system: interrupts whose handlers displace lines of the
 //! caches.
 //!
-//! After exponentially distributed stretches of instructions, a handler reads random lines of the
-//! kernel's memory on the thread's core. What it misses is its own and is not charged to the
-//! program; what it displaced is what the program feels. A seed decides when and which, so that
-//! runs repeat. **Leaves out** the instruction side and the time that a handler takes. Source:
-//! Mytkowicz et al. 2007, section 3.3, on non-determinism of the system.
+//! After exponentially distributed numbers of instructions, a handler reads random lines of the
+//! kernel's memory on the thread's core. Its own misses are not charged to the program, but the
+//! program misses the lines that it displaced. A seed determines times and lines, so that runs
+//! repeat. **Leaves out** the instruction side and the time that a handler takes. Source: Mytkowicz
+//! et al. 2007, section 3.3, on non-determinism of the system.
 
 use event::{Record, RecordKind};
 
-/// How much noise.
+/// The amount of noise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Noise {
-    /// Decides when and which.
+    /// The seed of times and lines.
     pub seed: u64,
-    /// Mean stretch between interrupts.
+    /// Mean number of instructions between interrupts.
     pub period_instructions: u64,
-    /// Lines that a handler reads.
+    /// Number of lines that a handler reads.
     pub lines: u32,
 }
 
@@ -27,17 +27,17 @@ impl Noise {
     }
 }
 
-/// Where a kernel maps memory, and how much of it handlers use.
+/// The address at which a kernel maps memory, and the number of lines that handlers use.
 const KERNEL: u64 = 0xffff_8880_0000_0000;
 const KERNEL_LINES: u64 = 4096;
 const LINE_BYTES: u64 = 64;
 
-/// Noise in progress.
+/// A source of interrupts.
 #[derive(Clone, Debug)]
 pub(super) struct Source {
     noise: Noise,
     state: u64,
-    /// Instructions at which the next interrupt comes.
+    /// The number of instructions at which the next interrupt occurs.
     pub(super) next: u64,
 }
 
@@ -48,7 +48,7 @@ impl Source {
         source
     }
 
-    /// What the handler reads; the next interrupt is then due after `now`.
+    /// The references of the handler; also schedules the next interrupt after `now`.
     pub(super) fn interrupt(&mut self, now: u64) -> Vec<Record> {
         self.next = now + self.stretch();
         let lines = self.noise.lines;

@@ -1,10 +1,10 @@
-//! Records on disk as they come, so that whatever ends the measurement leaves what was seen.
+//! Writes records to disk during a run, so that an interrupted measurement keeps its records.
 //!
-//! While a run goes on its records are appended to a trace file of its own, `FILE.partial`, at most
-//! [`EVERY`] behind. The whole trace, with what only its end knows, is written elsewhere and
-//! renamed when the run is over. A partial file that remains is a trace that was cut, and all
-//! commands read it. That a partial file cannot be written stops no measurement: the trace then
-//! says so.
+//! During a run, records are appended to a trace file of its own, `FILE.partial`, at most [`EVERY`]
+//! after they were made. When the run is over, the whole trace, with the fields that are known only
+//! then, is written to another file, which is renamed to `FILE`. A partial file that remains is a
+//! cut trace, and all commands read it. A partial file that cannot be created stops the command
+//! before the program runs; one that cannot be extended later stops nothing: the trace says so.
 
 use anyhow::{Context, Result};
 use measure::trace::{Header, Record, Writer};
@@ -13,11 +13,11 @@ use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Records are in the system's hands at most this much later than they were made.
+/// The longest time between the making of a record and its write to the file.
 const EVERY: Duration = Duration::from_millis(250);
 const BUFFER_BYTES: usize = 1 << 16;
 
-/// A trace file in the making, or none.
+/// The partial trace file of a run; without a path it keeps nothing.
 #[derive(Debug, Default)]
 pub(super) struct Partial {
     open: Option<Open>,
@@ -39,9 +39,9 @@ impl Partial {
     pub(super) fn new(path: Option<&Path>, header: &Header) -> Result<Partial> {
         let Some(path) = path else { return Ok(Partial::default()) };
         let create = || -> Result<Writer<BufWriter<File>>> {
-            let mut writer =
-                Writer::new(BufWriter::with_capacity(BUFFER_BYTES, event::file::begin(path)?), header)?;
-            writer.flush()?;
+            let buffer = BufWriter::with_capacity(BUFFER_BYTES, event::file::begin(path)?);
+            let mut writer = Writer::new(buffer, header).map_err(cause)?;
+            writer.flush().map_err(cause)?;
             Ok(writer)
         };
         let writer = create().with_context(|| format!("cannot write {}", path.display()))?;
@@ -54,14 +54,23 @@ impl Partial {
         let Some(open) = &mut self.open else { return };
         if let Err(error) = open.record(record) {
             let path = open.path.display();
-            self.complaint = Some(format!("records were not kept in {path} while the program ran: {error}"));
+            self.complaint =
+                Some(format!("records were not kept in {path} while the program ran: {}", cause(error)));
             self.open = None;
         }
     }
 
-    /// What a reader of the trace should know.
+    /// A sentence for the trace's readers if records could not be kept during the run.
     pub(super) fn complaint(&self) -> Option<String> {
         self.complaint.clone()
+    }
+}
+
+/// The system's own words of a failed write: the sentence around them names the file.
+fn cause(error: measure::Error) -> anyhow::Error {
+    match error {
+        measure::Error::Io { error, .. } => error.into(),
+        other => other.into(),
     }
 }
 
@@ -111,6 +120,15 @@ mod tests {
         std::fs::write(&path, "what an earlier run left, longer than a header by far").unwrap();
         drop(Partial::new(Some(&path), &trace.header).unwrap());
         assert!(decode(&std::fs::read(&path).unwrap()).unwrap().records.is_empty());
+    }
+
+    #[test]
+    fn a_cause_is_said_once() {
+        let full = || std::io::Error::from_raw_os_error(28);
+        let failed = || measure::Error::Io { doing: "write the trace", error: full() };
+        assert_eq!(format!("{:#}", cause(failed())), full().to_string());
+        let chain = format!("{:#}", anyhow::Error::from(failed()).context("cannot write t"));
+        assert_eq!(chain, format!("cannot write t: cannot write the trace: {}", full()));
     }
 
     #[test]

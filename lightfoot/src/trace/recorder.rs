@@ -1,8 +1,8 @@
-//! From running sums to records: one at every edge of a regular grid.
+//! Turns running sums into records: one at every edge of a regular grid.
 //!
-//! Whoever measures calls [`Recorder::at`] with how far the program is and what every metric has
-//! come to. Edges lie at multiples of the interval; a record ends at the first call at or behind
-//! its edge, says how long it really was, and counts the edges that it ran over beyond its own as
+//! The caller passes the program's position and the running sums of all metrics to
+//! [`Recorder::at`]. Edges are multiples of the interval. A record ends at the first call at or
+//! behind its edge; it states its true length, and the number of further edges that it contains as
 //! missed.
 
 use super::partial::Partial;
@@ -20,7 +20,7 @@ pub(super) struct Recorder {
 }
 
 impl Recorder {
-    /// For metrics that are all 0 now; records go to `partial` as they come.
+    /// A recorder of metrics whose sums are 0 now; records are also appended to `partial`.
     pub(super) fn new(interval: Interval, metrics: usize, partial: Partial) -> Recorder {
         let length = interval.length.max(1);
         Recorder { length, edge: length, start: 0, last: vec![0; metrics], records: Vec::new(), partial }
@@ -31,7 +31,7 @@ impl Recorder {
         self.edge
     }
 
-    /// The program is at `position`, where the metrics have come to `sums`.
+    /// Says that the program is at `position`, where the metrics have the sums `sums`.
     pub(super) fn at(&mut self, position: u64, sums: &[u64]) {
         if position < self.edge {
             return;
@@ -41,8 +41,7 @@ impl Recorder {
         self.push(position, missed, sums);
     }
 
-    /// The program has ended: what is left is the last record. All of them, and what became of the
-    /// partial file.
+    /// Ends the last record. Returns all records, and a complaint about the partial file, if any.
     pub(super) fn finish(mut self, position: u64, sums: &[u64]) -> (Vec<Record>, Option<String>) {
         if position > self.start || self.last != sums {
             self.push(position, 0, sums);

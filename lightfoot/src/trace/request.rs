@@ -1,4 +1,4 @@
-//! What a trace is asked for: the program, the metrics, and who counts them.
+//! The request for a trace: the program, the metrics, and the engine that counts them.
 
 use super::metric::Spec;
 use super::noise::Noise;
@@ -8,23 +8,23 @@ use instrument::{Aslr, Command};
 use measure::trace::{Interval, Layout};
 use std::path::PathBuf;
 
-/// Who runs the program and counts.
+/// The way in which the program runs and is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Engine {
-    /// Nobody: the program runs by itself.
+    /// Natively; the kernel counts.
     Native,
-    /// Nobody; chosen functions count their calls.
+    /// Natively; chosen functions are patched to count their calls.
     Probe,
-    /// Nobody; the kernel counts calls of chosen functions.
+    /// Natively; the kernel counts calls of chosen functions.
     Uprobe,
-    /// The engine, with a count of what it executes.
+    /// Under the engine, which counts what it executes.
     Jit,
-    /// The engine, with a simulated machine.
+    /// Under the engine, with a simulated machine.
     Simulated,
 }
 
 impl Engine {
-    /// As the option says it.
+    /// Its name as a value of the option.
     pub fn name(self) -> &'static str {
         match self {
             Engine::Native => "native",
@@ -69,22 +69,22 @@ impl From<TraceEngine> for Engine {
     }
 }
 
-/// What is to be run, and what is to be known.
+/// A request for a trace.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// The program.
     pub command: Command,
-    /// How often to record.
+    /// The interval of records.
     pub interval: Interval,
-    /// Who counts.
+    /// The engine.
     pub engine: Engine,
     /// Hardware metrics by name; empty: all that the engine has.
     pub hardware: Vec<String>,
-    /// Software metrics that are counted by added code, which the program pays for.
+    /// Software metrics that code in the program counts, at the program's cost.
     pub software: Vec<Spec>,
-    /// Software metrics that are counted without a trace in the program.
+    /// Software metrics that a simulation counts without cost for the program.
     pub uncharged: Vec<Spec>,
-    /// Where counters of added code lie.
+    /// The placement of the counters of added code.
     pub layout: Layout,
     /// The simulated machine.
     pub machine: Option<Hierarchy>,
@@ -96,7 +96,7 @@ pub struct Request {
     pub pin: Option<u32>,
     /// Who reads the counters of a native run.
     pub collector: Collector,
-    /// Where records are kept while the program runs; the caller removes it.
+    /// The partial file for records while the program runs; the caller removes it.
     pub partial: Option<PathBuf>,
 }
 

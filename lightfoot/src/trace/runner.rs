@@ -1,4 +1,4 @@
-//! Runs a request: refuses what its engine cannot count, and makes a trace of what it counted.
+//! Runs a request: refuses metrics that its engine cannot count, and makes the trace.
 
 use super::launch::{paced_by, withdraw};
 use super::partial::Partial;
@@ -19,8 +19,7 @@ use std::sync::Arc;
 /// Runs a program and records it.
 ///
 /// # Errors
-/// What cannot be measured, or run, in one sentence; names that do not exist, with the nearest
-/// ones.
+/// One sentence about what cannot be measured or run; for unknown names with the nearest ones.
 pub fn run(request: &Request) -> Result<Trace> {
     match request.engine {
         Engine::Probe | Engine::Uprobe | Engine::Jit | Engine::Simulated
@@ -123,7 +122,7 @@ fn run_simulated(request: &Request) -> Result<Trace> {
     Ok(trace)
 }
 
-/// The events that were asked for, or all that the machine has.
+/// The requested events, or all that the machine has.
 fn events(request: &Request, simulated: &Simulated, machine: &Hierarchy) -> Result<Vec<&'static Event>> {
     if request.hardware.is_empty() {
         return Ok(EVENTS.iter().filter(|event| simulated.has(event)).collect());
@@ -199,7 +198,7 @@ fn build_id(program: &std::ffi::OsStr) -> Option<String> {
     listing.build_id().map(|id| id.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Bytes of the environment that the program inherits, names and values with their ends.
+/// Size in bytes of the environment that the program inherits, with terminating zeros.
 fn environment_bytes() -> u64 {
     std::env::vars_os().map(|(name, value)| (name.len() + value.len() + 2) as u64).sum()
 }

@@ -1,11 +1,11 @@
-//! The paper's collector: a timer's signal handler in the program reads the counters, and the host
-//! makes records of what it wrote down.
+//! The paper's collector: a timer's signal handler in the program reads the counters and writes
+//! them to a file, from which the host makes records.
 //!
-//! For comparison: it interrupts the program's system calls, uses its stack and caches, and takes
-//! its threads' time, which `collector:handler-ns` tells. A handler writes to a file in memory,
-//! which the host reads now and then; what happened behind the last tick comes from one read by the
-//! host after the end. A program that executes another one takes no timer along: its last record is
-//! then a long one.
+//! It exists for comparison: it interrupts the program's system calls, uses its stack and caches,
+//! and takes its threads' time, which metric `collector:handler-ns` counts. The file is in memory,
+//! and the host reads it regularly; the events behind the last tick come from one read by the host
+//! after the program's end. A program that executes another one loses the timer, so its last record
+//! is long.
 
 use super::partial::Partial;
 use super::summed::Shape;
@@ -24,15 +24,15 @@ use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 
-/// The host looks at the file this often.
+/// Time between two readings of the file.
 const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
-/// Lets the program inherit the group, or no longer.
+/// Sets whether the program inherits the descriptor of the group.
 pub(super) fn inherited(group: &Group, flags: FdFlags) -> Result<()> {
     fcntl_setfd(group.descriptor(), flags).context("cannot pass the counters on to the program")
 }
 
-/// Ticks of a program that is about to run.
+/// The ticks of a program.
 pub(super) struct Handler {
     file: File,
     ticks: Ticks,
@@ -61,7 +61,7 @@ impl Handler {
             output: file.as_raw_fd(),
         };
         held.tick(&wanted).map_err(crate::run::engine::failure)?;
-        // The program stands still: what setting up has cost it is counted before it begins.
+        // The program is stopped: the cost of the setup is counted before its first record.
         let first = totals(group, probes)?;
         let (began_ns, interval_ns) = (now_ns(), interval.length);
         Ok(Handler { file, ticks: Ticks::new(began_ns, first), interval_ns, began_ns })
@@ -80,7 +80,7 @@ impl Handler {
         let (mut records, mut at, mut ended) = (Vec::new(), 0, false);
         while !ended {
             let mut on = [PollFd::new(&process, PollFlags::IN)];
-            // A signal is no end: the program has got it too.
+            // A signal does not end the run: the program gets it too.
             let ready = poll(&mut on, Some(&LOOK_EVERY)).unwrap_or(0);
             ended = ready > 0;
             at += self.drain(at, |record| {
@@ -95,9 +95,9 @@ impl Handler {
         Ok((records, End { totals: shape.totals(end.totals), ..end }))
     }
 
-    /// Takes the ticks that were written behind byte `at`, and returns how many bytes were read.
-    /// The file is never emptied: a minute at a millisecond is 6 MB. The program has it open, and
-    /// can make it longer than any timer would.
+    /// Reads the ticks from byte `at` on, and returns how many bytes were read. The file is never
+    /// emptied: a minute at a millisecond is 6 MB. The program has it open and could make it longer
+    /// than any timer would, so the length is bounded.
     fn drain(&mut self, at: u64, mut take: impl FnMut(Record)) -> Result<u64> {
         let (size, now) = (self.ticks.bytes() as u64, now_ns());
         let unread = self.file.metadata()?.len().saturating_sub(at) / size;
@@ -117,8 +117,8 @@ impl Handler {
     }
 }
 
-/// How often a timer can have ticked in `elapsed_ns`; each of several threads may write down a tick
-/// that another has begun.
+/// The most ticks of a timer in `elapsed_ns`. Each of several threads may write a tick that another
+/// thread has begun.
 fn ticks_max(elapsed_ns: u64, interval_ns: u64) -> u64 {
     const BESIDE: u64 = 1024;
     (elapsed_ns / interval_ns.max(1)).saturating_mul(2).saturating_add(BESIDE)

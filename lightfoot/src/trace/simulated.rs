@@ -1,16 +1,15 @@
-//! The simulated machine as a source of metrics: deterministic counts at exact edges, on any
-//! computer.
+//! Metrics of the simulated machine: deterministic counts at exact edges, on any computer.
 //!
-//! **What.** A tool that asks for an event at the start of every block, beside the references that
-//! the simulation needs. Blocks give instructions, outcomes of branches, and executions of chosen
-//! instructions; references give misses. Both come in program order, so that an edge falls between
-//! two blocks of the program although the simulation runs behind it. **Why this way.** Block counts
-//! are sums over the whole run; only a record in the stream says *when*. The stream stays filtered,
-//! which is exact. Watching writes and simulated noise need every reference: then the full stream
-//! is taken, whose own block records stand in for the events. **Leaves out** processes that the
-//! program starts, and a signal that ends a block early where the stream is filtered: it counts
-//! whole. With several threads, records of each come in batches, so edges are exact in the sum of
-//! their instructions and not in time.
+//! **What.** A tool requests an event at the start of every block, in addition to the references
+//! that the simulation needs. Blocks give instructions, outcomes of branches, and executions of
+//! chosen instructions; references give misses. Both arrive in program order, so an edge falls
+//! between two blocks of the program although the simulation runs later. **Why this way.** Block
+//! counts are sums over the whole run; only a record in the stream has a time. The stream is
+//! filtered, which is exact. Watching writes and simulated noise need every reference: then the
+//! full stream is used, and its own block records replace the events. **Leaves out** processes that
+//! the program starts, and, in a filtered stream, signals that end a block early: the block counts
+//! as a whole. With several threads, records arrive in batches of one thread, so edges are exact in
+//! the sum of their instructions and not in time.
 
 use super::noise;
 use super::partial::Partial;
@@ -27,10 +26,10 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Instructions between two looks at the clock of the simulated machine, at least.
+/// The fewest instructions between two readings of the simulated machine's clock.
 const LOOK_MIN: u64 = 64;
 
-/// How far everything is.
+/// The running sums of all events.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct EventTotals {
     pub(super) instructions: u64,
@@ -42,11 +41,11 @@ pub(super) struct EventTotals {
 /// A metric of the simulated machine.
 pub(super) struct Event {
     pub(super) name: &'static str,
-    /// `None` where the machine lacks what it counts.
+    /// Returns its sum; `None` if the machine lacks what it counts.
     count: fn(&EventTotals, &Simulated) -> Option<u64>,
 }
 
-/// All of them.
+/// All events of the simulated machine.
 pub(super) const EVENTS: &[Event] = &[
     Event { name: "instructions", count: |sums, _| Some(sums.instructions) },
     Event { name: "cycles", count: |sums, machine| Some(machine.cycles(sums)) },
@@ -84,19 +83,19 @@ pub(super) const EVENTS: &[Event] = &[
 /// Whether caches are simulated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Caches {
-    /// Yes.
+    /// They are simulated.
     Simulated,
-    /// No: only what blocks tell is counted.
+    /// They are not: only events that follow from blocks are counted.
     Absent,
 }
 
-/// The machine, as far as metrics ask.
+/// The machine, as far as metrics need it.
 pub(super) struct Simulated {
     caches: Caches,
     levels: Levels,
     stream: Stream,
     model: CycleModel,
-    /// The simulated level that the machine calls its second.
+    /// Index of the simulated level that is the machine's second.
     second: Option<usize>,
 }
 
@@ -123,26 +122,26 @@ impl Simulated {
     }
 }
 
-/// What the trace needs of a block.
+/// The properties of a block that the trace needs.
 #[derive(Clone, Copy, Debug, Default)]
 struct Block {
     instructions: u32,
-    /// Chosen instructions in it: a range of [`Plan::marks`].
+    /// Its chosen instructions: a range of [`Plan::marks`].
     marks: (u32, u32),
     branch: Option<Branch>,
 }
 
-/// What was found while translating: read where it is analysed.
+/// Properties of blocks that instrumentation code finds and analysis code reads.
 #[derive(Debug, Default)]
 struct Plan {
     blocks: Vec<Block>,
-    /// Columns, one for each chosen instruction.
+    /// The column of each chosen instruction.
     marks: Vec<u32>,
-    /// Watched addresses and their columns.
+    /// Watched addresses, with their columns.
     watched: Vec<(Range<u64>, usize)>,
 }
 
-/// What one thread has of its own.
+/// The state of one thread.
 #[derive(Default)]
 struct Thread {
     predictor: Gshare,
@@ -150,7 +149,7 @@ struct Thread {
     groups: Groups,
 }
 
-/// The tool.
+/// The tool that makes the trace.
 pub(super) struct Tracer {
     machine: Simulated,
     events: Vec<&'static Event>,
@@ -160,7 +159,7 @@ pub(super) struct Tracer {
     plan: Arc<Mutex<Plan>>,
     threads: HashMap<u32, Thread>,
     hierarchy: Option<Hierarchy>,
-    /// Misses of images that have ended, less those of noise.
+    /// Misses of images that have ended, without those of noise.
     before: Totals,
     noise_misses: Totals,
     image: u32,
@@ -168,20 +167,20 @@ pub(super) struct Tracer {
     columns: Vec<u64>,
     pending: Vec<Record>,
     recorder: Recorder,
-    /// Instructions at which there is something to do.
+    /// The number of instructions at which an edge or an interrupt may be due.
     attention: u64,
     lost: u64,
     hidden: u64,
 }
 
-/// What came out.
+/// The results.
 pub(super) struct Traced {
     pub(super) records: Vec<Row>,
     pub(super) totals: Vec<u64>,
     pub(super) instructions: u64,
     pub(super) lost: u64,
     pub(super) hidden: u64,
-    /// What became of the partial file.
+    /// A complaint about the partial file, if any.
     pub(super) complaint: Option<String>,
 }
 
@@ -238,7 +237,7 @@ impl Tracer {
         Traced { records, totals, instructions, lost: self.lost, hidden: self.hidden, complaint }
     }
 
-    /// Gives the simulation what came since the last edge.
+    /// Passes the collected records to the simulation.
     fn feed(&mut self, thread: u32) {
         if let Some(hierarchy) = self.hierarchy.as_mut().filter(|_| !self.pending.is_empty()) {
             hierarchy.records(thread, &self.pending);
@@ -250,7 +249,7 @@ impl Tracer {
         less(&plus(&self.before, &self.of_image()), &self.noise_misses)
     }
 
-    /// Misses since the last exec, those of noise among them.
+    /// Misses since the last exec, including those of noise.
     fn of_image(&self) -> Totals {
         self.hierarchy.as_ref().map(Hierarchy::totals).unwrap_or_default()
     }
@@ -267,7 +266,7 @@ impl Tracer {
         events.chain(self.columns.iter().copied()).collect()
     }
 
-    /// An edge may have come, or an interrupt.
+    /// Handles edges and interrupts that are due.
     fn attend(&mut self, thread: u32) {
         self.feed(thread);
         if let Some(source) = self.noise.as_mut().filter(|source| self.sums.instructions >= source.next) {
@@ -287,8 +286,8 @@ impl Tracer {
         self.attention = self.next_attention();
     }
 
-    /// When to look again. Cycles are known by looking only: after nine tenths of what is left at
-    /// the mean pace so far.
+    /// When to check again. Cycles are known only after a simulation, so the next check is after
+    /// nine tenths of the rest at the mean pace so far.
     fn next_attention(&self) -> u64 {
         let now = self.sums.instructions;
         let edge = match self.interval.unit {
@@ -421,20 +420,20 @@ impl Tool for Tracer {
     }
 }
 
-/// An event at the start of a block.
+/// Requests an event at the start of a block.
 fn announce(block: &BlockView<'_>, ask: &mut Requests) {
     ask.at_start(Value::Constant(block.address()), block.number());
 }
 
-/// What the translator's side knows of metrics.
+/// The metrics as instrumentation code uses them.
 struct Sight {
     targets: Arc<Targets>,
-    /// By path and start: columns by address.
+    /// Columns by address, for each module by path and start.
     modules: HashMap<(PathBuf, u64), HashMap<u64, Vec<u32>>>,
 }
 
 impl Sight {
-    /// Notes a block.
+    /// Stores the properties of a block.
     fn look(&mut self, plan: &mut Plan, block: &BlockView<'_>) {
         let from = plan.marks.len() as u32;
         if !self.targets.columns.is_empty() {

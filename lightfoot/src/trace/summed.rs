@@ -1,28 +1,28 @@
 //! Metrics that are sums of several counters.
 //!
-//! **What.** A name may stand for several functions, each with a counter of its own. [`Summed`]
-//! reads the kernel's counters of them as one metric a name; [`Shape`] makes sums of records whose
-//! counters were read one by one, as a handler in the program does. **Why this way.** The kernel
-//! and the handler count places; only the host knows which of them belong to one name. **Leaves
-//! out** probes that the host reads: they are summed as they are read.
+//! **What.** A name may denote several functions, each with a counter of its own. [`Summed`] reads
+//! the kernel's counters of a name's functions as one metric. [`Shape`] makes sums from records
+//! whose counters were read one by one, as by a handler in the program. **Why this way.** The
+//! kernel and the handler count single functions; only the host knows which functions have one
+//! name. **Leaves out** probes that the host reads: they are added up when they are read.
 
 use measure::counter::{Counters, Entry, Times, Uprobes};
 use measure::trace::{Metric, Value};
 use measure::Error;
 
-/// Uprobes, of which neighbours with one name are one metric.
+/// Uprobes; neighbours with one name form one metric.
 pub(super) struct Summed {
     uprobes: Uprobes,
     metrics: Vec<Metric>,
-    /// The metric of each counter; none for what would be part of an incomplete sum.
+    /// The metric of each counter; `None` if its sum would be incomplete.
     columns: Vec<Option<usize>>,
-    /// What the counters of one group came to.
+    /// The totals of the counters of one group.
     totals: Vec<u64>,
 }
 
 impl Summed {
-    /// Joins the counters of `entries`, in their order. A metric whose functions the kernel does
-    /// not all probe is left out.
+    /// Joins the counters of `entries`, in their order. A metric is left out if the kernel does not
+    /// probe all its functions.
     pub(super) fn new(uprobes: Uprobes, entries: &[Entry]) -> Summed {
         let refused = |name: &str| uprobes.refused.iter().any(|(index, _)| entries[*index].metric == name);
         let (mut metrics, mut columns) = (Vec::<Metric>::new(), Vec::new());
@@ -63,11 +63,11 @@ impl Counters for Summed {
     }
 }
 
-/// How values that were read one by one become metrics.
+/// How single values are combined into metrics.
 pub(super) struct Shape {
-    /// Values before the sums, which stay as they are.
+    /// Number of values in front of the sums, which do not change.
     pub(super) first: usize,
-    /// How many values each sum has. What follows them stays as it is.
+    /// Number of values of each sum. Values behind them do not change.
     pub(super) sums: Vec<usize>,
 }
 

@@ -1,7 +1,7 @@
-//! What metrics mean in a program: places in its files, and in its memory while it runs.
+//! The targets of metrics: places in the program's files, and in its memory while it runs.
 //!
-//! `lookup.rs` finds the places in files by name. Where a file lies is known when the program maps
-//! it; [`Targets::mapped`] then gives addresses of the running program.
+//! `lookup.rs` finds the places in files by name. The address of a file is known when the program
+//! maps it; then [`Targets::mapped`] returns addresses of the running program.
 
 use super::libraries::by_name;
 use super::metric::Named;
@@ -11,12 +11,12 @@ use std::ops::Range;
 use std::path::Path;
 use symbol::Listing;
 
-/// A metric that is to be counted.
+/// A metric to count.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column {
-    /// What the trace calls it.
+    /// Its name in the trace.
     pub name: String,
-    /// What it is in the files.
+    /// Its place in the files.
     pub place: MetricTarget,
 }
 
@@ -53,15 +53,15 @@ pub enum Mapped {
 /// All metrics of a run.
 #[derive(Debug, Default)]
 pub struct Targets {
-    /// By their place in the trace.
+    /// The metrics, in the order of the trace's columns.
     pub columns: Vec<Column>,
     /// The program, then its libraries.
     pub files: Vec<Listing>,
-    /// What a reader of the trace should know, in sentences.
+    /// Notes for readers of the trace.
     pub notes: Vec<String>,
 }
 
-/// Where a name is looked for.
+/// The files in which a name is searched.
 pub(super) struct Scope {
     /// Indices into [`Targets::files`].
     pub(super) files: Vec<usize>,
@@ -77,7 +77,7 @@ impl Scope {
 }
 
 impl Targets {
-    /// Whether writes must be watched.
+    /// Whether a metric needs the writes of the program.
     pub fn has_data(&self) -> bool {
         self.columns.iter().any(|column| !matches!(column.place, MetricTarget::Code { .. }))
     }
@@ -114,7 +114,8 @@ impl Targets {
         }
     }
 
-    /// Where a name is looked for; a library that is not among the files is read from its path.
+    /// The files in which a name is searched. A library that is not among the files is read from
+    /// its path.
     pub(super) fn scope(&mut self, named: &Named) -> Result<Scope> {
         let whole = |files| Ok(Scope { files, source: None });
         let Some(library) = &named.library else { return whole((0..self.files.len()).collect()) };

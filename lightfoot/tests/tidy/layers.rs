@@ -11,6 +11,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     (
         "assembler",
         &[
+            "sse",
             "control integer vector",
             "code operand",
             "instruction lib",

@@ -1,51 +1,51 @@
-//! A row of the answer, and the facts that rows read.
+//! A row of the report of abilities, and the facts from which rows are made.
 
 use crate::host::{Leaves, Tree};
 use crate::Machine;
 #[cfg(feature = "toml")]
 use serde::Serialize;
 
-/// Whether something can be done.
+/// Whether this machine can do something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "toml", derive(Serialize))]
 #[cfg_attr(feature = "toml", serde(rename_all = "lowercase"))]
 pub enum State {
-    /// It can be done.
+    /// It can.
     Yes,
-    /// It can be done with less precision, or in part.
+    /// It can in part, or with less precision.
     Partly,
-    /// It cannot be done.
+    /// It cannot.
     No,
 }
 
-/// One row of `doctor`.
+/// One row of `lightfoot doctor`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "toml", derive(Serialize))]
 pub struct Ability {
-    /// What is asked, a few words.
+    /// The subject, in a few words.
     pub name: String,
     /// The answer.
     pub state: State,
-    /// Why, with the value that was found.
+    /// The reason for the state, with the value that was found.
     pub reason: String,
-    /// What to do about it; `None` where nothing needs doing or nothing can be done.
+    /// What the user can do about it; `None` if nothing needs to be or can be done.
     #[cfg_attr(feature = "toml", serde(skip_serializing_if = "Option::is_none"))]
     pub remedy: Option<String>,
 }
 
 impl Ability {
-    /// A row that needs no remedy.
+    /// Creates a row without a remedy.
     pub fn new(name: &str, state: State, reason: impl Into<String>) -> Ability {
         Ability { name: name.into(), state, reason: reason.into(), remedy: None }
     }
 
-    /// This row with a remedy.
+    /// Adds a remedy to the row.
     pub fn with_remedy(self, remedy: impl Into<String>) -> Ability {
         Ability { remedy: Some(remedy.into()), ..self }
     }
 }
 
-/// Where the rows read from.
+/// The facts from which all rows are made.
 pub(super) struct Facts {
     pub(super) tree: Tree,
     pub(super) leaves: Leaves,

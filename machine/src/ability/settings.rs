@@ -3,7 +3,7 @@
 use super::row::{Ability, Facts, State};
 use crate::host::{tree_cpus, value};
 
-/// `CAP_SYS_PTRACE`, `CAP_PERFMON` and `CAP_SYS_ADMIN` in the effective set.
+/// Number of the capability in the effective set of `/proc/self/status`.
 const CAP_SYS_PTRACE: u32 = 19;
 const CAP_SYS_ADMIN: u32 = 21;
 const CAP_PERFMON: u32 = 38;
@@ -46,7 +46,7 @@ pub(super) fn ptrace(facts: &Facts) -> Ability {
     }
 }
 
-/// Whether addresses can be made the same in every run.
+/// Whether address randomisation can be switched off, so that addresses are equal in every run.
 pub(super) fn fixed_addresses(facts: &Facts) -> Ability {
     let name = "same addresses in every run";
     let randomize = facts.tree.number("proc/sys/kernel/randomize_va_space");
@@ -62,7 +62,7 @@ pub(super) fn fixed_addresses(facts: &Facts) -> Ability {
     Ability::new(name, State::Yes, "a program may ask for it with personality(ADDR_NO_RANDOMIZE)")
 }
 
-/// Whether the kernel knows a PMU.
+/// Whether the kernel offers a performance-monitoring unit.
 pub(super) fn counters(facts: &Facts) -> Ability {
     let name = "hardware counters";
     let folder = "sys/bus/event_source/devices";
@@ -136,7 +136,7 @@ pub(super) fn transparent_huge_pages(facts: &Facts) -> Ability {
     }
 }
 
-/// CPUs: analysis runs beside the program, so two are twice as good as one.
+/// The number of CPUs: analysis runs beside the program, so a run needs two for its full speed.
 pub(super) fn processors(facts: &Facts) -> Ability {
     let name = "a second CPU for the analysis";
     let online = facts.tree.text("sys/devices/system/cpu/online").map_or(0, |list| tree_cpus(&list));
@@ -156,7 +156,7 @@ pub(super) fn processors(facts: &Facts) -> Ability {
     }
 }
 
-/// Memory: traces and code caches want a gigabyte.
+/// The free memory: traces and code caches need about a gigabyte.
 pub(super) fn memory(facts: &Facts) -> Ability {
     let name = "memory";
     let text = facts.tree.text("proc/meminfo").unwrap_or_default();

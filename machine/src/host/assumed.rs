@@ -1,9 +1,8 @@
-//! What stands in where the machine says nothing: TLBs under most hypervisors, penalties
-//! everywhere.
+//! Defaults for what a machine does not report: TLBs under most hypervisors, penalties everywhere.
 //!
-//! The family is told by its instruction sets rather than by a model number, which virtual machines
-//! disguise. The figures are round ones after the vendors' optimisation manuals; every one is
-//! marked as assumed in the machine that carries it.
+//! The family is recognised by its instruction sets and not by a model number, which virtual
+//! machines disguise. The numbers are rounded from the vendors' optimisation manuals; the machine
+//! marks each one as assumed.
 
 use super::Leaves;
 use crate::{Behaviour, Cache, CacheKind, CycleModel, Replacement, StoreMiss, Tlb, TlbKind, WritePolicy};
@@ -42,7 +41,7 @@ impl Core {
         }
     }
 
-    /// What a report says about the assumption.
+    /// The note that the machine carries about an assumed value.
     pub(crate) fn note(self) -> &'static str {
         match self {
             Core::GoldenCove => "default for Intel cores with AMX (Golden Cove and later); not reported here",
@@ -82,7 +81,7 @@ impl Core {
         }
     }
 
-    /// Level, kind, entries, ways.
+    /// The family's TLBs: level, kind, entries, ways.
     fn tlb_shapes(self) -> &'static [(u8, TlbKind, u32, u32)] {
         use TlbKind::{Data, Instruction, Unified};
         match self {
@@ -115,7 +114,8 @@ impl Core {
         self.tlb_shapes().iter().map(tlb).collect()
     }
 
-    /// Caches, equal for all families: a machine that hides even these gets no better guess.
+    /// Default caches, equal for all families: a machine that hides even its caches gives no hint
+    /// for a better guess.
     pub(crate) fn caches(self) -> Vec<Cache> {
         let shapes = [
             (1, CacheKind::Data, 32 << 10, 8),

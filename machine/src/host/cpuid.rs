@@ -1,10 +1,10 @@
 //! Caches and TLBs as CPUID describes them.
 //!
-//! The leaves are a value, read once from the CPU or from a recording, and decoding is pure. Intel:
-//! leaf 4 (caches), 0x16 (clock), 0x18 (TLBs). AMD: 0x8000001d (caches, in the form of leaf 4),
-//! 0x80000005 and 0x80000006 (TLBs), 0x80000021 (the unit of second-level TLB sizes). **Leaves
-//! out** the descriptor bytes of leaf 2, which say nothing on any CPU of the last ten years that
-//! leaf 4 does not. Source: Intel SDM volume 2A, CPUID; AMD APM volume 3, appendix E.
+//! The leaves are read once, from the CPU or from a recording; decoding them is a pure function.
+//! Intel: leaf 4 (caches), 0x16 (clock), 0x18 (TLBs). AMD: 0x8000001d (caches, in the form of leaf
+//! 4), 0x80000005 and 0x80000006 (TLBs), 0x80000021 (the unit of second-level TLB sizes). **Leaves
+//! out** the descriptor bytes of leaf 2: on all CPUs of the last ten years leaf 4 says more.
+//! Source: Intel SDM volume 2A, CPUID; AMD APM volume 3, appendix E.
 
 use crate::{Behaviour, Cache, CacheKind, Geometry, Replacement, StoreMiss, Tlb, TlbKind, WritePolicy};
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ pub(crate) type Registers = [u32; 4];
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Leaves(BTreeMap<(u32, u32), Registers>);
 
-/// What is read: leaf and number of subleaves.
+/// The leaves that are read, with their numbers of subleaves.
 const READ: &[(u32, u32)] = &[
     (0, 1),
     (1, 1),
@@ -47,7 +47,7 @@ const LARGE_TLB_UNIT: u32 = 32;
 const HYPERVISOR_BIT: u32 = 1 << 31;
 
 impl Leaves {
-    /// Those of the CPU that runs this.
+    /// Reads the leaves of the CPU that runs this code.
     #[cfg(target_arch = "x86_64")]
     pub(crate) fn of_this_cpu() -> Leaves {
         Leaves::from(|leaf, subleaf| {
@@ -62,7 +62,7 @@ impl Leaves {
         Leaves::default()
     }
 
-    /// Asks `cpuid` for all that is decoded, within the ranges that it announces.
+    /// Reads from `cpuid` all leaves that are decoded, within the ranges that it announces.
     #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "only x86-64 has CPUID to ask"))]
     fn from(cpuid: impl Fn(u32, u32) -> Registers) -> Leaves {
         let mut leaves = Leaves::default();

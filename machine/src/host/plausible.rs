@@ -1,20 +1,21 @@
-//! Sizes that are reported and cannot be.
+//! Recognises reported sizes that are impossible.
 //!
-//! **What.** An outer level that is hardly larger than the level inside it would never be built:
-//! the report has other units than the reader (as Zen 5's TLBs had), or a hypervisor made it up.
-//! Such a level is replaced by the default of the core's family, and its origin says why. **Why
-//! this way.** Only the level in doubt is replaced, because the others are reported as before.
-//! **Leaves out** sizes that are wrong but possible: nothing here is measured.
+//! **What.** No processor has an outer level that is hardly larger than the next inner one. If one
+//! is reported, the report uses other units than the reader assumes (as for Zen 5's TLBs), or a
+//! hypervisor made it up. Such a level is replaced by the default of the core's family, and its
+//! origin says why. **Why this way.** Only the doubtful level is replaced, because the others are
+//! as reliable as before. **Leaves out** sizes that are wrong but possible: nothing here is
+//! measured.
 
 use super::assumed::Core;
 use crate::{Cache, FieldSource, Machine, Origin, Tlb, TlbKind};
 
-/// How many times as many entries a second-level TLB has at least. Built are 4 times (Skylake's
-/// buffers for pages of 1 GB) to 48 times (Zen 4).
+/// A second-level TLB has at least this many times the entries of the first level. Existing ones
+/// have 4 times (Skylake's buffers for pages of 1 GB) to 48 times (Zen 4).
 const TLB_RATIO_MIN: u32 = 2;
 
 impl Machine {
-    /// Replaces the reported levels that cannot be.
+    /// Replaces the reported levels that are impossible.
     pub(super) fn distrust(&mut self, core: &Core) {
         if self.is_reported("cache") {
             while let Some((index, doubt)) = self.doubtful_cache() {
@@ -34,7 +35,7 @@ impl Machine {
         self.source_of(field).is_some_and(|source| source.origin == Origin::Reported)
     }
 
-    /// A cache that is no larger than one inside it, and why that cannot be.
+    /// The index of a cache that is no larger than an inner one, and a sentence that says so.
     fn doubtful_cache(&self) -> Option<(usize, String)> {
         for (index, outer) in self.caches.iter().enumerate() {
             let feeds = |inner: &Cache| {
@@ -52,8 +53,8 @@ impl Machine {
         None
     }
 
-    /// Puts the family's cache in the place of one that cannot be; removes it where that would not
-    /// be larger either.
+    /// Replaces an impossible cache by the family's default, or removes it if that would be no
+    /// larger than the inner level either.
     fn replace_cache(&mut self, index: usize, doubt: &str, core: &Core) {
         let old = self.caches.remove(index);
         let inside = |cache: &&Cache| cache.level < old.level;
@@ -65,7 +66,7 @@ impl Machine {
         self.note_doubt(&format!("cache.{}", old.name()), doubt, core);
     }
 
-    /// Why the second-level TLBs of `kind` cannot be, where one of them cannot.
+    /// Why one of the second-level TLBs of `kind` is impossible; `None` if they all are possible.
     fn doubtful_tlb(&self, kind: TlbKind) -> Option<String> {
         let outer = self.tlbs.iter().filter(|tlb| tlb.level == 2 && tlb.kind == kind);
         outer.flat_map(|outer| outer.page_bytes.iter().map(move |&page| (outer, page))).find_map(
@@ -82,7 +83,7 @@ impl Machine {
         )
     }
 
-    /// Puts the family's second level in the place of one that cannot be, for the same page sizes.
+    /// Replaces an impossible second-level TLB by the family's default, for the same page sizes.
     fn replace_outer_tlbs(&mut self, kind: TlbKind, doubt: &str, core: &Core) {
         let (doubtful, kept): (Vec<Tlb>, Vec<Tlb>) =
             self.tlbs.drain(..).partition(|tlb| tlb.level == 2 && tlb.kind == kind);
@@ -104,7 +105,7 @@ impl Machine {
         self.note_doubt(&fields, doubt, core);
     }
 
-    /// Says that `field` is assumed, and why what was reported is not believed.
+    /// Marks `field` as assumed, and notes why the reported value is not used.
     fn note_doubt(&mut self, field: &str, doubt: &str, core: &Core) {
         let note = format!("reported is {doubt}, which cannot be; {}", core.note());
         let doubted = FieldSource::new(field, Origin::Assumed, note);

@@ -1,7 +1,7 @@
 //! Caches as Linux lists them under `/sys/devices/system/cpu/cpu0/cache`.
 //!
-//! `size` is trusted least: it is rounded to KiB. Where ways, lines and sets are all given, their
-//! product is the size. **Leaves out** what sysfs rarely says: allocation and write policy. Source:
+//! The file `size` is rounded to KiB, so the size is the product of ways, line length and sets if
+//! these are given. **Leaves out** allocation and write policies, which sysfs rarely has. Source:
 //! the kernel's `ABI/testing/sysfs-devices-system-cpu`.
 
 use super::tree::{cpus, Tree};
@@ -10,7 +10,7 @@ use crate::{Behaviour, Cache, CacheKind, Geometry, StoreMiss, WritePolicy};
 
 const FOLDER: &str = "sys/devices/system/cpu/cpu0/cache";
 
-/// All caches of the first CPU that are described well enough.
+/// All caches of the first CPU whose description is complete enough.
 pub(super) fn caches(tree: &Tree) -> Vec<Cache> {
     let folders = tree.names(FOLDER).into_iter().filter(|name| name.starts_with("index"));
     folders.filter_map(|name| cache(tree, &format!("{FOLDER}/{name}"))).collect()
@@ -27,7 +27,7 @@ fn cache(tree: &Tree, folder: &str) -> Option<Cache> {
     };
     let line_bytes = u32::try_from(number("coherency_line_size")?).ok()?;
     let size_bytes = bytes(&text("size")?).ok()?;
-    // 0 ways is the kernel's word for fully associative.
+    // The kernel writes 0 ways for a fully associative cache.
     let ways = match number("ways_of_associativity")? {
         0 => size_bytes / u64::from(line_bytes.max(1)),
         ways => ways,

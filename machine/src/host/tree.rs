@@ -3,28 +3,28 @@
 
 use std::path::{Path, PathBuf};
 
-/// Where to look.
+/// The root of such a tree.
 pub(crate) struct Tree {
     root: PathBuf,
 }
 
 impl Tree {
-    /// This machine's.
+    /// The file tree of this machine.
     pub(crate) fn root() -> Tree {
         Tree::at(Path::new("/"))
     }
 
-    /// A recorded one.
+    /// A recorded file tree below `root`.
     pub(crate) fn at(root: &Path) -> Tree {
         Tree { root: root.to_path_buf() }
     }
 
-    /// A file's text without surrounding white space.
+    /// The text of a file without surrounding white space.
     pub(crate) fn text(&self, path: &str) -> Option<String> {
         std::fs::read_to_string(self.root.join(path)).ok().map(|text| text.trim().to_string())
     }
 
-    /// A file's number.
+    /// The number that a file holds.
     pub(crate) fn number(&self, path: &str) -> Option<u64> {
         self.text(path)?.parse().ok()
     }
@@ -39,7 +39,7 @@ impl Tree {
     }
 }
 
-/// How many CPUs a list such as `0-3,8` names.
+/// The number of CPUs in a list such as `0-3,8`.
 pub(crate) fn cpus(list: &str) -> u32 {
     let count = |range: &str| -> Option<u32> {
         let (first, last) = range.trim().split_once('-').unwrap_or((range.trim(), range.trim()));

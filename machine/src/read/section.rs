@@ -1,7 +1,7 @@
-//! One TOML table that is being read: typed questions, and errors with line and field.
+//! Reads the fields of one TOML table with their types, and reports errors with line and field.
 //!
-//! Asking for a key marks it as known; [`Section::finish`] refuses what nobody asked for. A missing
-//! key is reported at the table's own line.
+//! Reading a key marks it as known; [`Section::finish`] refuses all others. A missing key is
+//! reported at the line of its table.
 
 use crate::Error;
 use std::ops::Range;
@@ -13,7 +13,7 @@ use toml::Spanned;
 pub(super) struct Lines(Vec<(String, usize)>);
 
 impl Lines {
-    /// The line of the field, or of the table it should stand in.
+    /// The line of the field, or else of the table that it belongs to.
     pub(super) fn of(&self, field: &str) -> Option<usize> {
         let of = |wanted: &str| self.0.iter().find(|(path, _)| path == wanted).map(|(_, line)| *line);
         of(field).or_else(|| of(field.rsplit_once('.')?.0))
@@ -33,7 +33,7 @@ fn line_at(text: &str, span: &Range<usize>) -> usize {
     1 + text.bytes().take(span.start).filter(|&byte| byte == b'\n').count()
 }
 
-/// A table and what has been asked of it.
+/// A table, and the keys that have been read from it.
 pub(super) struct Section<'a> {
     text: &'a str,
     name: &'static str,
@@ -45,7 +45,7 @@ pub(super) struct Section<'a> {
 type Found<'a> = Option<(&'a DeValue<'a>, usize)>;
 
 impl<'a> Section<'a> {
-    /// The document itself.
+    /// The top level of the document.
     pub(super) fn top(text: &'a str, table: &'a DeTable<'a>) -> Section<'a> {
         Section { text, name: "", line: 1, table, keys_read: Vec::new() }
     }
@@ -73,7 +73,7 @@ impl<'a> Section<'a> {
         value.ok_or_else(|| self.error(key, self.line, "is missing".into(), expected))
     }
 
-    /// A string.
+    /// Reads an optional string.
     pub(super) fn text(&mut self, key: &'static str) -> Result<Option<String>, Error> {
         match self.found(key) {
             None => Ok(None),
@@ -82,13 +82,13 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// A string that must be there.
+    /// Reads a required string.
     pub(super) fn required_text(&mut self, key: &'static str) -> Result<String, Error> {
         let text = self.text(key)?;
         self.must(key, text, "a string")
     }
 
-    /// An integer from `least` to `most`.
+    /// Reads an optional integer from `least` to `most`.
     pub(super) fn number(&mut self, key: &'static str, least: u64, most: u64) -> Result<Option<u64>, Error> {
         let Some((value, line)) = self.found(key) else { return Ok(None) };
         match integer(value) {
@@ -97,13 +97,13 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// An integer from `least` to `most` that must be there.
+    /// Reads a required integer from `least` to `most`.
     pub(super) fn required_number(&mut self, key: &'static str, least: u64, most: u64) -> Result<u64, Error> {
         let number = self.number(key, least, most)?;
         self.must(key, number, &whole(least, most))
     }
 
-    /// A number with or without a fraction that must be there.
+    /// Reads a required number with or without a fraction.
     pub(super) fn required_real(&mut self, key: &'static str) -> Result<f64, Error> {
         let expected = "a number such as 1.0";
         let found = self.found(key);
@@ -115,7 +115,7 @@ impl<'a> Section<'a> {
         real.ok_or_else(|| self.error(key, line, shown(value), expected))
     }
 
-    /// A size in bytes or with a unit that must be there.
+    /// Reads a required size, in bytes or with a unit.
     pub(super) fn required_size(&mut self, key: &'static str) -> Result<u64, Error> {
         let expected = "bytes, or a size such as \"32K\"";
         let found = self.found(key);
@@ -123,13 +123,13 @@ impl<'a> Section<'a> {
         bytes(value).map_err(|problem| self.error(key, line, problem, expected))
     }
 
-    /// A list of sizes.
+    /// Reads an optional list of sizes.
     pub(super) fn sizes(&mut self, key: &'static str) -> Result<Option<Vec<u64>>, Error> {
         let expected = "a list of sizes such as [4096, \"2M\"]";
         self.list(key, expected, bytes)
     }
 
-    /// A list of strings.
+    /// Reads an optional list of strings.
     pub(super) fn texts(&mut self, key: &'static str) -> Result<Option<Vec<String>>, Error> {
         let text = |value: &DeValue<'_>| value.as_str().map(str::to_string).ok_or_else(|| shown(value));
         self.list(key, "a list of strings", text)
@@ -153,7 +153,7 @@ impl<'a> Section<'a> {
         Ok(Some(list))
     }
 
-    /// One of the named values.
+    /// Reads an optional word of `names` and returns its value.
     pub(super) fn choice<T: Copy>(
         &mut self,
         key: &'static str,
@@ -167,7 +167,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// One of the named values, which must be there.
+    /// Reads a required word of `names` and returns its value.
     pub(super) fn required_choice<T: Copy>(
         &mut self,
         key: &'static str,
@@ -177,7 +177,7 @@ impl<'a> Section<'a> {
         self.must(key, chosen, &one_of(names))
     }
 
-    /// A number of ways, or a word that `word` reads.
+    /// Reads a required number of ways, or a word that `word` understands.
     pub(super) fn required_ways(
         &mut self,
         key: &'static str,
@@ -197,7 +197,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// A table of its own.
+    /// Reads an optional table.
     pub(super) fn table(&mut self, key: &'static str) -> Result<Option<Section<'a>>, Error> {
         match self.found(key) {
             None => Ok(None),
@@ -206,7 +206,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// A list of tables, `[[key]]`; empty when there is none.
+    /// Reads a list of tables, `[[key]]`; empty if there is none.
     pub(super) fn tables(&mut self, key: &'static str) -> Result<Vec<Section<'a>>, Error> {
         let expected = format!("tables [[{key}]]");
         let Some((value, line)) = self.found(key) else { return Ok(Vec::new()) };
@@ -228,7 +228,7 @@ impl<'a> Section<'a> {
         Section { text: self.text, name, line, table, keys_read: Vec::new() }
     }
 
-    /// Refuses keys that nobody asked for, and leaves the lines of the others under `path`.
+    /// Refuses keys that were not read, and stores the lines of the others in `lines` under `path`.
     pub(super) fn finish(self, lines: &mut Lines, path: &str) -> Result<(), Error> {
         for (key, _) in self.table.iter() {
             let line = line_at(self.text, &key.span());
@@ -265,7 +265,7 @@ fn one_of<T>(names: &[(&str, T)]) -> String {
     names.iter().map(|(name, _)| format!("\"{name}\"")).collect::<Vec<_>>().join(" or ")
 }
 
-/// The value as the reader of an error will recognise it.
+/// The value as an error message shows it.
 fn shown(value: &DeValue<'_>) -> String {
     match value {
         DeValue::String(text) => format!("\"{text}\""),

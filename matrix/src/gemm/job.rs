@@ -22,11 +22,11 @@ use crate::view::Part;
 use crate::{Element, Error};
 use std::ops::Range;
 
-/// Multiplications that touch no more than this are not fetched ahead: at N = 256 that costs 2 %
-/// and brings nothing.
+/// For multiplications that touch at most this much memory nothing is prefetched: at N = 256 that
+/// would cost 2 % and gain nothing.
 const NEAR_BYTES: usize = 2 << 20;
 
-/// Where C lies.
+/// The memory of C.
 #[derive(Clone, Copy)]
 pub(super) enum Destination<T> {
     /// Blocked.
@@ -96,8 +96,8 @@ pub(super) struct Job<T: Element> {
     pub(super) reach: Reach,
 }
 
-/// Where the operands of C (m×n) ← A (m×k) · B are expected: up to 2 MB in all lie in the second
-/// level of any core of today, or nearly.
+/// The cache level in which the operands of C (m×n) ← A (m×k) · B are expected: up to 2 MB in all
+/// are in or near the second level of any current core.
 pub(super) fn reach<T>(m: usize, n: usize, k: usize) -> Reach {
     let area = |a: usize, b: usize| a.saturating_mul(b).saturating_mul(size_of::<T>());
     match area(m, k).saturating_add(area(k, n)).saturating_add(area(m, n)) <= NEAR_BYTES {
@@ -117,7 +117,7 @@ impl<T: Element> Job<T> {
     fn depth(&self, k: usize) -> usize {
         let limit = self.a.depth_limit(k).min(self.b.depth_limit(k));
         if limit == usize::MAX {
-            // Blocks of equal depth rather than a short last one.
+            // Blocks get equal depths, so that there is no short last one.
             let left = self.k - k;
             return left.div_ceil(left.div_ceil(self.tiling.tile));
         }
@@ -216,7 +216,7 @@ impl<T: Element> Job<T> {
         Ok(())
     }
 
-    /// Whether the loops would go round once, and nothing is copied.
+    /// Whether each loop would have one iteration, and nothing is copied.
     #[inline]
     fn is_one_block(&self, rows: &Range<usize>, cols: &Range<usize>) -> bool {
         let a_in_place = match self.a {

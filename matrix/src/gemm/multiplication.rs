@@ -1,4 +1,4 @@
-//! The entry points: how to multiply, and from operands to a job.
+//! The entry points: options of a multiplication, and the conversion of operands to a job.
 
 use super::job::{self, Destination, Job};
 use super::operand::{Op, Operand};
@@ -104,7 +104,7 @@ impl Gemm {
             Op::Transposed => Op::Plain,
         };
         let (k, b) = (a.shape().1, Operand { op: exchanged, ..*b });
-        // No machine is asked: the default is a constant.
+        // The default is a constant and needs no machine description.
         let tiling = self.tiling.unwrap_or_else(|| Tiling::default_for::<T>(k));
         let part = c.part;
         self.run(&Job {

@@ -4,13 +4,13 @@ use super::source::Source;
 use crate::view::View;
 use crate::Element;
 
-/// What happens to an operand before it is multiplied.
+/// The operator that is applied to an operand before the multiplication.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Op {
-    /// It is used as it is.
+    /// None.
     #[default]
     Plain,
-    /// It is transposed.
+    /// Transposition.
     Transposed,
 }
 
@@ -44,7 +44,7 @@ impl<'a, T: Element> Operand<'a, T> {
         self.op.shape((self.view.rows(), self.view.cols()))
     }
 
-    /// As an operand whose rows run along the panels, when it has shape (rows, k).
+    /// The operand as a source of panels, if its rows run along the panels: shape (rows, k).
     #[inline]
     pub(super) fn source(&self) -> Source<T> {
         let (storage, part) = (self.view.storage.as_ptr(), self.view.part);

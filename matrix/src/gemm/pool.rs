@@ -1,4 +1,4 @@
-//! Threads that wait for the next multiplication.
+//! A pool of threads that wait for the next multiplication.
 //!
 //! **The problem.** Starting a thread takes 50 µs and more on a virtual machine, a third of a
 //! product with N = 512.
@@ -33,7 +33,7 @@ use std::time::{Duration, Instant};
 /// How long a worker watches for more work before it sleeps.
 const WATCH: Duration = Duration::from_micros(200);
 
-/// A call: lives on the caller's stack until every worker has left it.
+/// A call. It lives on the caller's stack until every worker has finished with it.
 struct Call<'a> {
     function: &'a (dyn Fn(usize) + Sync),
     /// Workers that have not finished.
@@ -42,7 +42,7 @@ struct Call<'a> {
     panic: Mutex<Option<Box<dyn Any + Send>>>,
 }
 
-/// Where a worker finds its next call.
+/// The place from which a worker takes its next call.
 #[derive(Default)]
 struct Mailbox {
     call: AtomicPtr<Call<'static>>,
@@ -69,13 +69,13 @@ pub(super) fn run(count: usize, function: &(dyn Fn(usize) + Sync)) {
         Err(TryLockError::Poisoned(broken)) => Some(broken.into_inner()),
         Err(TryLockError::WouldBlock) => None,
     };
-    // The waiting workers, where nobody else has them and they would not share processors.
+    // Use the waiting workers, unless another caller has them or they would share processors.
     if let Some(workers) = workers.as_mut().filter(|_| count <= processors) {
         if engage(workers, count - 1) {
             return call(&workers[..count - 1], function);
         }
     }
-    // Otherwise threads for this call alone.
+    // Otherwise start threads for this call.
     std::thread::scope(|scope| {
         (1..count).for_each(|index| drop(scope.spawn(move || function(index))));
         function(0);
@@ -94,7 +94,7 @@ fn engage(workers: &mut Vec<Worker>, count: usize) -> bool {
     true
 }
 
-/// Hands the parts out, takes the first, waits for the others.
+/// Distributes the parts, runs the first, and waits for the others.
 fn call(workers: &[Worker], function: &(dyn Fn(usize) + Sync)) {
     let call = Call { function, left: AtomicUsize::new(workers.len()), panic: Mutex::new(None) };
     // A pointer to this frame: it stays valid because the loop below waits for `left` to become 0.
@@ -125,7 +125,7 @@ fn call(workers: &[Worker], function: &(dyn Fn(usize) + Sync)) {
     }
 }
 
-/// A worker's life.
+/// The loop of a worker.
 fn work(mailbox: &Mailbox) {
     loop {
         let call = next(mailbox);
@@ -144,7 +144,7 @@ fn work(mailbox: &Mailbox) {
 fn next(mailbox: &Mailbox) -> *const Call<'static> {
     let start = Instant::now();
     loop {
-        // Looks often without asking for the time.
+        // Check the mailbox often between two readings of the clock.
         for _ in 0..64 {
             let call = mailbox.call.swap(std::ptr::null_mut(), Ordering::Acquire);
             if !call.is_null() {

@@ -1,4 +1,4 @@
-//! `C ← β·C`, all that is left of a multiplication with α = 0 or K = 0.
+//! `C ← β·C`, to which a multiplication with α = 0 or K = 0 reduces.
 
 use super::job::Destination;
 use crate::Element;

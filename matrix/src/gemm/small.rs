@@ -1,5 +1,5 @@
-//! Products that are one block of register tiles: nothing is copied, no loop around the tiles would
-//! go round twice.
+//! Products that consist of one block of register tiles: nothing is copied, and no loop around the
+//! tiles would have a second iteration.
 //!
 //! A product of 8×8×8 takes 30 ns; describing a [`Job`](super::job::Job) takes longer than that.
 //! Blocked operands of one strip whose product is not worth a second thread therefore go straight
@@ -53,8 +53,8 @@ pub(super) fn run<T: Element>(
     true
 }
 
-/// Most rows and columns of an operand here: three such operands are near, one block of columns is
-/// as wide, and products of the three do not overflow.
+/// The most rows and columns of an operand: three such operands are in near caches, one block of
+/// columns has this width, and products of the three numbers do not overflow.
 const MOST: usize = 128;
 
 /// Whether `part` begins where its matrix does, is small and lies in one strip.

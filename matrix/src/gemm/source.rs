@@ -1,4 +1,4 @@
-//! Where the panels of an operand come from: blocked storage or a plain array as it is, or a copy
+//! The source of an operand's panels: blocked storage or a plain array in place, or a copy that is
 //! made block by block.
 //!
 //! An operand is always seen with its rows along the panels: `op(A)` for the left, `op(B)ᵀ` for the
@@ -20,8 +20,8 @@ pub(super) struct PanelWalk<T> {
     pub(super) step: isize,
 }
 
-/// Columns of a plain array that lie further apart than this are copied even where they could be
-/// used in place: every step would touch another page, and a power of two the same few cache sets.
+/// Columns of a plain array that are further apart than this are copied even if they could be used
+/// in place: every step would touch another page, and with a power of two the same few cache sets.
 const STRIDE_IN_PLACE_BYTES: usize = 4096;
 
 /// A plain array.
@@ -132,7 +132,7 @@ impl<T: Element> Source<T> {
     }
 }
 
-/// Where row `row`, depth `k` of a stored operand lies, and how to go on from there.
+/// The address of row `row`, depth `k` of a stored operand, and the steps from there.
 #[inline]
 pub(super) fn stored<T: Element>(storage: *const T, part: &Part, (row, k): (usize, usize)) -> PanelWalk<T> {
     let (row, col) = (part.first_row + row, part.first_col + k);

@@ -11,7 +11,7 @@ use crate::{Element, Error};
 use std::ops::Range;
 use std::sync::Mutex;
 
-/// Below this many multiply-adds a second thread costs more than it brings.
+/// Below this many multiply-adds a second thread costs more than it gains.
 pub(super) const WORTH_A_THREAD: usize = 1 << 20;
 
 /// Runs the whole job on up to `threads` threads.

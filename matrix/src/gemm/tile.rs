@@ -26,7 +26,7 @@ use crate::kernel::{MicroKernel, MicrokernelArguments, Reach, RealKernel, MAX_PA
 use crate::Element;
 use std::ops::Range;
 
-/// Where a block of `C` lies. Entry (i, j) is at
+/// The place of a block of `C`. Entry (i, j) is at
 /// `start + (i / panel)·panel_stride + (i % panel)·row_stride + j·col_stride`.
 #[derive(Clone, Copy)]
 pub(super) struct Target<T> {
@@ -38,12 +38,12 @@ pub(super) struct Target<T> {
     pub(super) edge: Edge,
 }
 
-/// What lies beyond the last row and column.
+/// The memory beyond the last row and column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Edge {
-    /// Padding of our own.
+    /// Padding of this library's storage.
     Padded,
-    /// Somebody else's memory.
+    /// Memory of another owner.
     Foreign,
 }
 
@@ -51,7 +51,7 @@ pub(super) enum Edge {
 #[derive(Clone, Copy)]
 pub(super) struct Left<T> {
     pub(super) walk: PanelWalk<T>,
-    /// Where the last row of tiles lies elsewhere: its first panel, and its place.
+    /// If the last row of tiles is stored elsewhere: its first panel, and its address.
     pub(super) tail: Option<(usize, PanelWalk<T>)>,
 }
 
@@ -206,7 +206,8 @@ impl<T: Element> BlockProduct<'_, T> {
     fn deal(&self, panels: usize, take: impl Fn(usize) -> usize, mut row: impl FnMut(usize, usize)) {
         let mut first = 0;
         while first < panels {
-            // A row of tiles never begins before the tail and ends in it: its panels lie elsewhere.
+            // A row of tiles must not begin before the tail and end in it, because the tail's
+            // panels are stored elsewhere.
             let most = match self.a.tail {
                 Some((tail, _)) if first < tail => tail - first,
                 _ => panels - first,
@@ -245,11 +246,11 @@ impl<T: Element> BlockProduct<'_, T> {
         let (panel, group) = (self.panel, self.group());
         let shift = panel.trailing_zeros();
         let parts = T::PARTS as isize;
-        // Rows that are there: whole panels but for the last one of the block.
+        // The number of existing rows: whole panels except for the last one of the block.
         let rows = (self.rows - first * panel).min(count * panel);
         let here = rows - (count - 1) * panel;
         let c = self.c.start.wrapping_offset(first as isize * self.c.panel_stride);
-        // What does not change from column group to column group.
+        // The arguments that are equal for all column groups.
         let mut micro = MicrokernelArguments {
             k: self.depth,
             a: a.cast::<T::Real>(),
@@ -384,8 +385,9 @@ impl TileEntry {
     }
 }
 
-/// How many of `left` panels the next row of tiles takes: `most`, but never leaving a single one
-/// where two and two would do (a lone panel is bound by loads, not by multiplications).
+/// How many of the `left` panels the next row of tiles takes: `most`, but never so that a single
+/// one is left where two and two are possible (a lone panel is bound by loads, not by
+/// multiplications).
 fn take(left: usize, most: usize) -> usize {
     if left == most + 1 && most > 2 {
         left.div_ceil(2)

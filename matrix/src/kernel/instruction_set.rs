@@ -1,4 +1,4 @@
-//! The kernels of one instruction set: what one member of the family consists of.
+//! The kernels of one instruction set, which form a member of the family of kernels.
 
 use super::microkernel::MicroKernel;
 
@@ -7,20 +7,21 @@ use super::microkernel::MicroKernel;
 pub struct RealKernel<T: 'static> {
     /// Rows of a panel.
     pub panel: usize,
-    /// Columns of `C` that one call computes at most; divides `panel`.
+    /// The most columns of `C` that one call computes; divides `panel`.
     pub columns: usize,
     /// `run[p - 1][c - 1]` takes `p` panels and `c` columns.
     pub run: &'static [&'static [MicroKernel<T>]],
-    /// `tall[p - 1]` takes `p` panels and a single column, where an instruction set has registers
-    /// for more of them; may be empty. (One column of three panels is bound by the latency of three
-    /// sums, not by their number.)
+    /// `tall[p - 1]` takes `p` panels and a single column, for instruction sets with enough
+    /// registers; may be empty. (One column of three panels is bound by the latency of three sums,
+    /// not by their number.)
     pub tall: &'static [MicroKernel<T>],
 }
 
 /// The kernels of one instruction set, which this processor has: holding one proves that it runs.
 ///
-/// Only [`Kernel::available`], [`Kernel::best`] and [`Kernel::named`] hand kernels out, and all of
-/// them ask the processor first. The family itself cannot be reached, and no other one can be made:
+/// Only [`Kernel::available`], [`Kernel::best`] and [`Kernel::named`] return kernels, and all of
+/// them check the processor first. The table of kernels is private, and no other kernel can be
+/// made:
 ///
 /// ```compile_fail
 /// let unfiltered = lightfoot_matrix::kernel::KERNELS;

@@ -1,12 +1,12 @@
-//! What a microkernel is called with: one register tile of work.
+//! The arguments of a microkernel, which computes one register tile.
 
 /// Largest number of row panels that any kernel takes at once.
 pub const MAX_PANELS: usize = 3;
 
-/// Where the operands of a multiplication are expected.
+/// The cache levels in which the operands of a multiplication are expected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
-    /// In the first and second level: fetching ahead costs more than it brings.
+    /// In the first and second level: prefetching costs more than it gains.
     Near,
     /// Beyond the second level.
     Far,
@@ -19,32 +19,32 @@ pub struct MicrokernelArguments<T> {
     pub k: usize,
     /// First panel of `A`: `panel` adjacent rows of column 0.
     pub a: *const T,
-    /// From one panel of `A` to the next.
+    /// Distance from one panel of `A` to the next.
     pub a_panel: isize,
-    /// From one column of `A` to the next.
+    /// Distance from one column of `A` to the next.
     pub a_step: isize,
     /// The column group of `B`: the first number of row 0.
     pub b: *const T,
-    /// From one column of `B` to the next.
+    /// Distance from one column of `B` to the next.
     pub b_column: isize,
-    /// From one row of `B` to the next.
+    /// Distance from one row of `B` to the next.
     pub b_step: isize,
     /// First entry of the tile of `C`.
     pub c: *mut T,
-    /// From one panel of `C` to the next.
+    /// Distance from one panel of `C` to the next.
     pub c_panel: isize,
-    /// From one column of `C` to the next.
+    /// Distance from one column of `C` to the next.
     pub c_column: isize,
-    /// Rows of the last panel of `C` that are there, 1 to `panel`.
+    /// Number of existing rows of the last panel of `C`, 1 to `panel`.
     pub last_rows: usize,
     /// Factor of the product.
     pub alpha: T,
-    /// Factor of what `C` held; zero means that `C` is not read.
+    /// Factor of the old contents of `C`; with zero `C` is not read.
     pub beta: T,
-    /// What later calls will read of `A`: fetched meanwhile when `reach` is far. Never
+    /// The part of `A` that later calls will read: prefetched if `reach` is far. Never
     /// dereferenced.
     pub next: *const T,
-    /// Where the operands are expected.
+    /// The cache levels in which the operands are expected.
     pub reach: Reach,
 }
 

@@ -11,7 +11,7 @@ use machine::Machine;
 /// A cache, or a TLB with its pages as lines. All numbers count elements.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Level {
-    /// C: how many elements it holds or reaches (E·P for a TLB).
+    /// C: the number of elements that it holds, or for a TLB reaches (E·P).
     pub capacity: f64,
     /// L: elements of a line (P for a TLB).
     pub line: f64,
@@ -45,7 +45,7 @@ impl Level {
     }
 }
 
-/// Which reuse a level can hold; named after what fits.
+/// The reuse that a level can hold; cases are named after the largest part that fits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Case {
     /// N² < C: whole arrays.
@@ -60,14 +60,14 @@ pub enum Case {
     OneTile,
     /// T < C < T²: a row of a tile.
     RowOfTile,
-    /// C ≤ T: not even that.
+    /// C ≤ T: less than a row of a tile.
     Nothing,
 }
 
 /// Misses by array.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Misses {
-    /// Which case applied.
+    /// The case that applies.
     pub case: Case,
     /// M_A.
     pub a: f64,
@@ -84,7 +84,7 @@ impl Misses {
     }
 }
 
-/// The numbers that misses are made of.
+/// The terms of which numbers of misses are sums.
 struct Terms {
     /// N²/L: once.
     once: f64,

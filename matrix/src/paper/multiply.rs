@@ -13,7 +13,7 @@ use super::storage::Mbalt;
 use crate::Error;
 use std::ops::{Add, Mul};
 
-/// What the loops multiply.
+/// A type of numbers that the loops multiply.
 pub trait Number: Copy + Default + Send + Sync + Add<Output = Self> + Mul<Output = Self> {}
 impl<T: Copy + Default + Send + Sync + Add<Output = T> + Mul<Output = T>> Number for T {}
 
@@ -26,7 +26,7 @@ pub enum Storage {
     Blocked,
 }
 
-/// How a version walks.
+/// The order in which a version visits elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Walk {
     /// i, j, k over the whole arrays.
@@ -42,9 +42,9 @@ enum Walk {
 /// One version of the loops.
 #[derive(Clone, Copy, Debug)]
 pub struct Loop {
-    /// The paper's name for it, where it has one.
+    /// The paper's name for it, if there is one.
     pub name: &'static str,
-    /// What it does differently.
+    /// The difference from the other versions.
     pub description: &'static str,
     /// How it stores its arrays.
     pub storage: Storage,
@@ -96,7 +96,7 @@ pub struct Arrays<T> {
 }
 
 impl Loop {
-    /// The version called `name`.
+    /// The version named `name`.
     pub fn named(name: &str) -> Option<&'static Loop> {
         LOOPS.iter().find(|version| version.name == name)
     }

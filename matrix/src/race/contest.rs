@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-/// Something to time; one call is one multiplication.
+/// A function to time; one call is one multiplication.
 pub type Run = Box<dyn FnMut()>;
 
 struct Contestant {
@@ -29,12 +29,12 @@ impl Contest {
         Contest { flops, target_s, peak, contestants: Vec::new() }
     }
 
-    /// Enters a contestant.
+    /// Adds a contestant.
     pub fn add(&mut self, name: String, run: Run) {
         self.contestants.push(Contestant { name, run, repeats: 1, seconds: Vec::new(), shares: Vec::new() });
     }
 
-    /// Warms everybody up, then runs the passes, each with another one first.
+    /// Warms all contestants up, then runs the passes, each beginning with another contestant.
     pub fn run(&mut self, passes: usize) {
         for contestant in &mut self.contestants {
             contestant.calibrate(self.target_s);

@@ -1,12 +1,12 @@
 //! The race: this library, other crates, and whatever BLAS is found on the machine, on the same
 //! numbers in the same pass.
 //!
-//! **What.** [`contestants`] gives everybody as a closure; a [`Contest`] runs them in interleaved
-//! passes, each with another one first, samples the FMA peak beside every run, and answers with
-//! medians, quartiles and paired ratios. **Why this way.** The clock of a core with wide vectors
-//! moves by a fifth within seconds: only what ran beside each other may be compared, and a share of
-//! "peak" means the peak sampled beside the run. **Left out.** Several threads for peers that bring
-//! their own pool.
+//! **What.** [`contestants`] returns all contestants as closures. A [`Contest`] runs them in
+//! interleaved passes, each beginning with another one, samples the FMA peak beside every run, and
+//! returns medians, quartiles and paired ratios. **Why this way.** The clock of a core with wide
+//! vectors changes by a fifth within seconds: only neighbouring runs can be compared, and a share
+//! of "peak" refers to the peak that was sampled beside the run. **Left out.** Several threads for
+//! peers that have pools of their own.
 //!
 //! Behind feature `race`; the crates are drawn in by feature `peers`, libraries are found at run
 //! time.

@@ -1,17 +1,17 @@
-//! Another crate that takes part in a race.
+//! A competing crate of a race.
 
-/// A crate that takes part.
+/// A competing crate.
 #[derive(Debug)]
 pub struct Crate<T: 'static> {
     /// Its name as printed.
     pub name: &'static str,
-    /// Whether it is asked for more threads than one.
+    /// Whether it is run with more than one thread.
     pub threads: Threads,
     /// `C ← A·B`, column-major n×n, on a number of threads: n, threads, A, B, C.
     pub multiply: fn(usize, usize, &[T], &[T], &mut [T]),
 }
 
-/// How many threads a crate is asked for.
+/// The numbers of threads with which a crate can be run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Threads {
     /// One only.

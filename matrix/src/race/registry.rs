@@ -1,4 +1,4 @@
-//! Who takes part.
+//! The contestants of a race.
 
 use super::contest::Run;
 use super::dynamic::{self, Blasfeo};
@@ -9,7 +9,7 @@ use std::ffi::c_int;
 
 /// The element types of the race.
 pub trait Number: crate::Real {
-    /// The crates that take part; none without feature `peers`.
+    /// The competing crates; none without feature `peers`.
     const CRATES: &'static [Crate<Self>];
     /// The letter of this type in the names of BLAS functions.
     const LETTER: char;
@@ -42,7 +42,7 @@ impl Number for f32 {
     }
 }
 
-/// Everybody, ready to run on the same n×n numbers; the first is what the others are compared with.
+/// All contestants, ready to run on the same n×n numbers; the others are compared with the first.
 pub fn contestants<T: Number>(n: usize, threads: usize) -> Vec<(String, Run)> {
     let mut state = 1;
     let a: Vec<T> = (0..n * n).map(|_| T::random(&mut state)).collect();
@@ -74,7 +74,7 @@ pub fn contestants<T: Number>(n: usize, threads: usize) -> Vec<(String, Run)> {
     all
 }
 
-/// Ours, on operands kept blocked: `A·Bᵀ`, then `A·B`.
+/// This library on blocked operands: `A·Bᵀ`, then `A·B`.
 fn blocked<T: Number>(n: usize, threads: usize, a: &[T], b: &[T]) -> Vec<(String, Run)> {
     let matrix = |data: &[T]| {
         BlockedMatrix::from_strided(Strided::col_major(data, n, n).expect("n² numbers")).expect("it fits")
@@ -95,11 +95,11 @@ fn blocked<T: Number>(n: usize, threads: usize, a: &[T], b: &[T]) -> Vec<(String
 /// A leading dimension just beyond a power of two, where columns compete for the same sets and each
 /// lies on its own page.
 const WIDE_COLUMN: usize = 4096 + 8;
-/// Sizes for which that is run as well: smaller ones lie in one page set either way, larger ones
-/// take gigabytes.
+/// The sizes for which that is run too: with smaller ones both cases are in the same pages, and
+/// larger ones take gigabytes.
 const WIDE: std::ops::RangeInclusive<usize> = 250..=1100;
 
-/// Ours, on plain column-major arrays with leading dimension `ld`, conversion inside.
+/// This library on plain column-major arrays with leading dimension `ld`, with conversion inside.
 fn plain<T: Number>((n, ld): (usize, usize), threads: usize, a: &[T], b: &[T]) -> Run {
     let spread = |data: &[T]| {
         let mut out = vec![T::ZERO; n * ld];

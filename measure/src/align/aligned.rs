@@ -1,4 +1,4 @@
-//! The result of an alignment, and the check of what is aligned.
+//! The result of an alignment, and the check of its arguments.
 
 use std::ops::Range;
 
@@ -7,11 +7,11 @@ use std::ops::Range;
 pub struct Aligned {
     /// The sum of squared differences along the path.
     pub cost: f64,
-    /// Pairs of records, from the first pair to the last; each step goes on by one in one trace or
-    /// in both.
+    /// Pairs of record numbers, from the first to the last; each step advances by one record in one
+    /// trace or in both.
     pub path: Vec<(u32, u32)>,
-    /// Pairs that lie at an edge of the band while the table goes on behind it: were there many, a
-    /// wider band would align better.
+    /// Number of pairs at an edge of the band inside the table. If it is large, a wider band would
+    /// give a better alignment.
     pub at_edge: usize,
 }
 
@@ -31,8 +31,8 @@ impl Aligned {
         self.cost.sqrt()
     }
 
-    /// How far the path leaves the straight line between the corners, as a share of the second
-    /// trace: the largest and the mean.
+    /// The largest and the mean distance of the path from the straight line between the corners, as
+    /// shares of the second trace's length.
     pub fn warp(&self) -> (f64, f64) {
         let Some(&(n, m)) = self.path.last() else { return (0.0, 0.0) };
         let slope = f64::from(m) / f64::from(n.max(1));
@@ -42,14 +42,14 @@ impl Aligned {
         (largest, sum / self.path.len() as f64)
     }
 
-    /// A column of each trace along the path: the first trace's values and the second's, pair by
-    /// pair.
+    /// The values of a column of each trace along the path: the first trace's, and the second's,
+    /// pair by pair.
     pub fn along(&self, a: &[f64], b: &[f64]) -> (Vec<f64>, Vec<f64>) {
         self.path.iter().map(|&(i, j)| (a[i as usize], b[j as usize])).unzip()
     }
 }
 
-/// The lengths of both traces, checked.
+/// The lengths of both traces. Panics if they are empty, too long, or do not fit together.
 pub(super) fn lengths(a: &[Vec<f64>], b: &[Vec<f64>]) -> (usize, usize) {
     assert!(
         a.len() == b.len() && !a.is_empty(),

@@ -1,8 +1,8 @@
-//! Which cells of the table a path may use: for every record of one trace an interval of records of
-//! the other.
+//! Bands restrict the path of an alignment: for each record of one trace, a range of records of the
+//! other.
 //!
-//! Both ends of the interval only grow, so the cells of an anti-diagonal are neighbours and a band
-//! is as easy to sweep as the whole table.
+//! Both ends of the ranges never decrease, so the cells of an anti-diagonal are contiguous and a
+//! band is as easy to sweep as the whole table.
 
 use std::ops::Range;
 
@@ -11,16 +11,16 @@ use std::ops::Range;
 pub enum Band {
     /// No restriction: the optimum.
     Whole,
-    /// Around the straight line between the corners, at most this share of the longer trace to
-    /// either side; at least one record. For traces that took different times.
+    /// At most this share of the longer trace to either side of the straight line between the
+    /// corners, and at least one record. For traces whose runs took different times.
     Slanted(f64),
-    /// Around the diagonal, less than this many records to either side, widened by the difference
-    /// of the lengths (Sakoe and Chiba 1978).
+    /// Fewer than this many records to either side of the diagonal, widened by the difference of
+    /// the lengths (Sakoe and Chiba 1978).
     Parallel(usize),
 }
 
-/// The columns of each row, non-empty, with growing ends, the first containing 0 and the last the
-/// last column.
+/// The range of columns of each row. No range is empty, both ends never decrease, the first row
+/// contains column 0 and the last row the last column.
 pub(super) fn rows(band: Band, rows: usize, columns: usize) -> Vec<Range<usize>> {
     let mut out: Vec<Range<usize>> = (0..rows).map(|row| columns_of(band, row, rows, columns)).collect();
     connect(&mut out, columns);
@@ -31,7 +31,7 @@ fn columns_of(band: Band, row: usize, rows: usize, columns: usize) -> Range<usiz
     match band {
         Band::Whole => 0..columns,
         Band::Slanted(share) => {
-            // The straight line between the corners, and as much to either side as the band allows.
+            // The straight line between the corners, plus the band's width to either side.
             let slope = (columns - 1) as f64 / (rows.max(2) - 1) as f64;
             let centre = row as f64 * slope;
             let reach = (share.clamp(0.0, 1.0) * rows.max(columns) as f64).max(1.0).max(slope);
@@ -46,7 +46,8 @@ fn columns_of(band: Band, row: usize, rows: usize, columns: usize) -> Range<usiz
     }
 }
 
-/// Makes ends grow, rows touch and the corners belong to the band, whatever rounding did.
+/// Repairs the effects of rounding: ends never decrease, consecutive rows overlap or touch, and
+/// both corners belong to the band.
 fn connect(rows: &mut [Range<usize>], columns: usize) {
     let last = rows.len() - 1;
     // The corners belong to every band.
@@ -57,7 +58,8 @@ fn connect(rows: &mut [Range<usize>], columns: usize) {
     }
     for row in (0..last).rev() {
         rows[row].start = rows[row].start.min(rows[row + 1].start);
-        // A step goes one column on at most: the next row must begin where this one still is.
+        // A step advances by at most one column, so the next row must begin where this one still
+        // is.
         rows[row].end = rows[row].end.max(rows[row + 1].start).max(rows[row].start + 1);
     }
     for row in 1..rows.len() {

@@ -1,18 +1,17 @@
-//! Dynamic time warping: which record of one trace corresponds to which of the other.
+//! Dynamic time warping: pairs each record of one trace with the records of another trace that
+//! correspond to it.
 //!
-//! `D(i,j) = Σ_d (a_d(i) − b_d(j))² + min(D(i−1,j−1), D(i−1,j), D(i,j−1))`, exact, over several
-//! metrics at once, with the path. The distance is `√D(n−1,m−1)`, as the packages that people
-//! compare with have it.
+//! `D(i,j) = Σ_d (a_d(i) − b_d(j))² + min(D(i−1,j−1), D(i−1,j), D(i,j−1))`, computed exactly, over
+//! several metrics at once, with the path. The distance is `√D(n−1,m−1)`, as in other packages.
 //!
-//! The table is never kept. It is swept in strips of `STRIP` records of `a`, each along its
-//! anti-diagonals (`sweep`), whose cells do not depend on each other and whose neighbours lie in
-//! contiguous memory once `b` is turned round: a loop that compilers vectorise. Of each strip its
-//! last row and every `STRIP`th column stay; the path is found backwards, by filling again the few
-//! blocks that it crosses (`trace_back`). Cost: `n·m` cells at about half a nanosecond,
+//! The table is never stored. It is swept in strips of `STRIP` records of `a`, each strip along its
+//! anti-diagonals (`sweep`). The cells of an anti-diagonal do not depend on each other, and they
+//! are contiguous in memory when `b` is reversed, so compilers vectorise the loop. The last row of
+//! each strip and every `STRIP`th column are stored. The path is found backwards, by filling the
+//! few blocks that it crosses again (`trace_back`). Cost: `n·m` cells at about half a nanosecond,
 //! `(n + m)·STRIP` more for the path, `16·n·m / STRIP` bytes.
 //!
-//! Deliberately absent: approximations (FastDTW is slower than this) and open ends.
-//! Source: Sakoe and Chiba 1978; Berndt and Clifford 1994; the slow twin is [`mod@reference`].
+//! **Leaves out** approximations (FastDTW is slower than this) and open ends.
 
 mod aligned;
 mod band;
@@ -26,7 +25,7 @@ pub use band::Band;
 use aligned::lengths;
 
 /// Aligns two traces of the same metrics: `a[d][i]` is metric `d` of record `i`. Scale the metrics
-/// first ([`normalised`]); none may be missing.
+/// first ([`normalised`]); no value may be missing.
 ///
 /// # Panics
 /// When a trace is empty, has more than 2^31 records or columns of different lengths, or the traces
@@ -50,13 +49,13 @@ pub fn cost(a: &[Vec<f64>], b: &[Vec<f64>], band: Band) -> f64 {
     sweep::sweep(a, &turned(b), &band::rows(band, n, m)).cost()
 }
 
-/// Columns with their last record first.
+/// The columns of `b`, each reversed.
 fn turned(b: &[Vec<f64>]) -> Vec<Vec<f64>> {
     b.iter().map(|column| column.iter().rev().copied().collect()).collect()
 }
 
-/// A series with mean 0 and standard deviation 1; a constant one becomes 0 throughout, and so does
-/// what is missing.
+/// Scales a series to mean 0 and standard deviation 1. A constant series becomes 0 everywhere, and
+/// missing values become 0.
 pub fn normalised(series: &[f64]) -> Vec<f64> {
     let known = || series.iter().filter(|x| x.is_finite());
     let count = known().count().max(1) as f64;

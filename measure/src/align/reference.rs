@@ -1,4 +1,4 @@
-//! The slow twin: the whole table, row by row, and its path.
+//! The slow twin: computes the whole table row by row, and its path.
 
 use super::aligned::{lengths, Aligned};
 use super::band::{rows, Band};
@@ -27,7 +27,8 @@ pub fn align(a: &[Vec<f64>], b: &[Vec<f64>], band: Band) -> Aligned {
     Aligned::new(table[n - 1][m - 1], path, &allowed)
 }
 
-/// The cheapest way into a cell: diagonal before up before left; `None` into the first.
+/// The cost and position of the cheapest predecessor of cell `(i, j)`; of equals the diagonal one,
+/// then the upper, then the left. `None` for the first cell.
 fn best(table: &[Vec<f64>], i: usize, j: usize) -> Option<(f64, (usize, usize))> {
     let mut found: Option<(f64, (usize, usize))> = None;
     let mut offer = |from: (usize, usize)| {

@@ -1,12 +1,12 @@
 //! The forward pass: strips of rows, each along its anti-diagonals.
 //!
-//! **The problem.** Each cell needs the cells above, left and across: row by row, every cell waits
-//! for the one before.
+//! **The problem.** Each cell needs the cells above, to the left, and diagonally before it: row by
+//! row, every cell waits for its predecessor.
 //!
-//! **The idea.** The cells of an anti-diagonal need only the two diagonals before it, so a whole
-//! diagonal is one loop without a chain. With the second trace reversed, neighbours on a diagonal
-//! are neighbours in memory in both traces. Strips of `STRIP` rows keep three diagonals in the
-//! first-level cache:
+//! **The idea.** The cells of an anti-diagonal depend only on the two diagonals before it, so a
+//! whole diagonal is one loop without a dependency chain. With the second trace reversed,
+//! neighbours on a diagonal are neighbours in memory in both traces. Strips of `STRIP` rows keep
+//! three diagonals in the first-level cache:
 //!
 //! ```text
 //!            columns ->          place t on a diagonal: row s + t - 1 of a strip from s on;
@@ -16,10 +16,10 @@
 //!   place 3  2 3 4 5          now[t] = c(i, k-i) + min(two_ago[t-1], one_ago[t-1], one_ago[t])
 //! ```
 //!
-//! Of each strip its last row and every `STRIP`th column stay, for the path (`trace_back`).
+//! The last row of each strip and every `STRIP`th column are stored for the path (`trace_back`).
 //!
-//! **Invariant.** In a band, the places in use move by one at most from one diagonal to the next,
-//! so infinity on either side of them is all the guard that is needed.
+//! **Invariant.** In a band, the range of places in use moves by at most one from one diagonal to
+//! the next, so one infinite cell on either side of it suffices as a guard.
 
 use std::array::from_fn;
 use std::ops::Range;
@@ -27,20 +27,20 @@ use std::ops::Range;
 /// Rows of a strip and columns of a block.
 pub(super) const STRIP: usize = 256;
 
-/// What is kept of the table.
+/// The stored parts of the table.
 #[derive(Debug)]
 pub(super) struct Strips {
     strips: Vec<Strip>,
 }
 
-/// What is kept of one strip.
+/// The stored parts of one strip.
 #[derive(Debug)]
 struct Strip {
     /// Columns of its last row, and their costs.
     row: Range<usize>,
     last_row: Vec<f64>,
-    /// First block whose last column is kept, and the columns: `STRIP` costs each, infinite outside
-    /// the band.
+    /// Index of the first block whose last column is stored, and the stored columns: `STRIP` costs
+    /// each, infinite outside the band.
     first_block: usize,
     columns: Vec<Vec<f64>>,
 }
@@ -51,14 +51,14 @@ impl Strips {
         self.strips.last().and_then(|strip| strip.last_row.last()).copied().unwrap_or(f64::INFINITY)
     }
 
-    /// Cell (`(strip + 1) · STRIP − 1`, `column`), infinite outside the band.
+    /// The cost of cell (`(strip + 1) · STRIP − 1`, `column`); infinite outside the band.
     pub(super) fn last_row(&self, strip: usize, column: usize) -> f64 {
         let strip = &self.strips[strip];
         let index = column.checked_sub(strip.row.start);
         index.and_then(|index| strip.last_row.get(index)).copied().unwrap_or(f64::INFINITY)
     }
 
-    /// Cell (`strip · STRIP + row`, `(block + 1) · STRIP − 1`).
+    /// The cost of cell (`strip · STRIP + row`, `(block + 1) · STRIP − 1`).
     pub(super) fn column(&self, strip: usize, block: usize, row: usize) -> f64 {
         let strip = &self.strips[strip];
         let index = block.checked_sub(strip.first_block);
@@ -66,7 +66,8 @@ impl Strips {
     }
 }
 
-/// Fills the table and keeps what a path needs; `backwards` is the second trace, turned round.
+/// Computes the table and stores the parts that the path needs. `backwards` is the second trace,
+/// reversed.
 pub(super) fn sweep(a: &[Vec<f64>], backwards: &[Vec<f64>], allowed: &[Range<usize>]) -> Strips {
     let mut done = Strips { strips: Vec::with_capacity(allowed.len().div_ceil(STRIP)) };
     let mut diagonals = Diagonals::new();
@@ -98,7 +99,7 @@ impl Diagonals {
         }
     }
 
-    /// The cells of the newest diagonal at places `from..to`.
+    /// Computes the cells of the newest diagonal at places `from..to`.
     fn relax(&mut self, from: usize, to: usize) {
         let (up, left) = (&self.one_ago[from - 1..], &self.one_ago[from..]);
         relax(&self.costs[..to - from], &self.two_ago[from - 1..], up, left, &mut self.now[from..to]);
@@ -130,8 +131,7 @@ fn one_strip(
     let first_diagonal = rows.start + allowed[rows.start].start;
     let last_diagonal = rows.end - 1 + allowed[rows.end - 1].end - 1;
     diagonals.clear();
-    // What the first cell of the strip sees above itself; the very first of all starts from
-    // nothing.
+    // The row above the strip's first cell; for the very first cell a cost of 0.
     diagonals.two_ago[0] = match first_diagonal {
         0 => 0.0,
         k => (k - rows.start).checked_sub(1).map_or(f64::INFINITY, above),
@@ -151,10 +151,10 @@ fn one_strip(
         let start_of_b = low + m - 1 - k;
         costs(a, backwards, low, start_of_b, &mut diagonals.costs[..to - from]);
         diagonals.relax(from, to);
-        // Guards on either side: what stands there is from an older diagonal.
+        // Guards on either side: these places still hold an older diagonal.
         diagonals.now[from - 1] = f64::INFINITY;
         diagonals.now[to] = f64::INFINITY;
-        // The first row of the strip sees the row above it.
+        // Place 0 is the row above the strip.
         if from == 1 {
             diagonals.now[0] = above(k + 1 - rows.start);
         }
@@ -174,9 +174,9 @@ fn empty_strip(allowed: &[Range<usize>], rows: &Range<usize>) -> Strip {
 }
 
 impl Strip {
-    /// Keeps the cells of diagonal `k` that lie in the last row or in the last column of a block.
+    /// Stores the cells of diagonal `k` that lie in the last row or in the last column of a block.
     fn keep(&mut self, now: &[f64], rows: &Range<usize>, used: Range<usize>, k: usize) {
-        // The last row of the strip: what the next strip sees above itself.
+        // The last row of the strip, which the next strip needs.
         if used.end == rows.end {
             let column = k - (rows.end - 1);
             self.last_row[column - self.row.start] = now[rows.len()];
@@ -195,8 +195,8 @@ impl Strip {
     }
 }
 
-/// Squared differences of the cells of a diagonal: row `low` and on against the turned `b` from
-/// `start_of_b` and on.
+/// The sums of squared differences for the cells of a diagonal: rows from `low` on of `a` against
+/// the reversed `b` from `start_of_b` on.
 #[inline]
 pub(super) fn costs(a: &[Vec<f64>], b: &[Vec<f64>], low: usize, start_of_b: usize, out: &mut [f64]) {
     match a.len() {
@@ -219,7 +219,7 @@ pub(super) fn costs(a: &[Vec<f64>], b: &[Vec<f64>], low: usize, start_of_b: usiz
     }
 }
 
-/// Squared differences of the cells of a diagonal over the first `D` metrics.
+/// The sums of squared differences for the cells of a diagonal, over the first `D` metrics.
 #[inline]
 fn sums<const D: usize>(a: &[Vec<f64>], b: &[Vec<f64>], low: usize, start_of_b: usize, out: &mut [f64]) {
     let length = out.len();
@@ -228,7 +228,7 @@ fn sums<const D: usize>(a: &[Vec<f64>], b: &[Vec<f64>], low: usize, start_of_b: 
     for (t, out) in out.iter_mut().enumerate() {
         let mut sum = 0.0;
         for d in 0..D {
-            // A constant number of metrics: the loop over `t` becomes vector code.
+            // With a constant number of metrics, the loop over `t` is vectorised.
             let difference = a[d][t] - b[d][t];
             sum += difference * difference;
         }
@@ -242,7 +242,8 @@ pub(super) fn relax(costs: &[f64], across: &[f64], up: &[f64], left: &[f64], now
     let length = now.len();
     let (costs, across, up, left) = (&costs[..length], &across[..length], &up[..length], &left[..length]);
     for t in 0..length {
-        // Minima as choices, which become vector instructions; `min` would look for NaN.
+        // Comparisons instead of `min`, which would have to handle NaN and is not vectorised as
+        // well.
         let best = if up[t] < across[t] { up[t] } else { across[t] };
         let best = if left[t] < best { left[t] } else { best };
         now[t] = costs[t] + best;

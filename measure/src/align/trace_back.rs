@@ -1,13 +1,13 @@
-//! The path, backwards: each block that it crosses is filled again from its kept borders, and this
-//! time kept whole.
+//! Finds the path backwards: each block that it crosses is computed again from its stored borders,
+//! and this time stored as a whole.
 //!
-//! **The problem.** The path needs the whole table, which would be 8 bytes for each pair of
-//! records. Remembering directions instead took twenty times as long as the sweep: a choice among
-//! three is a branch that no processor foresees.
+//! **The problem.** The path needs the whole table, 8 bytes for each pair of records. Storing
+//! directions instead took twenty times as long as the sweep, because a choice among three cells is
+//! a branch that no processor predicts.
 //!
-//! **The idea.** The sweep kept the last row of each strip and every `STRIP`th column. A path
-//! crosses few of the blocks between them; each is filled again from its borders by the sweep's own
-//! loop, and walked:
+//! **The idea.** The sweep has stored the last row of each strip and every `STRIP`th column. A path
+//! crosses few of the blocks between them. Each of these is computed again from its borders by the
+//! sweep's own loop, and the path is followed through it:
 //!
 //! ```text
 //!    +-----+-----+-----+
@@ -17,11 +17,12 @@
 //!    +-----+-----+-----+
 //! ```
 //!
-//! The block's table holds diagonal after diagonal, two of borders first: cell `(i, j)` stands at
-//! place `i − r + 1` of diagonal `i − r + j − c + 2`, where `(r, c)` is the block's first cell.
+//! The table of a block holds its diagonals one after the other, beginning with two of borders:
+//! cell `(i, j)` is at place `i − r + 1` of diagonal `i − r + j − c + 2`, where `(r, c)` is the
+//! block's first cell.
 //!
-//! **Invariant.** Borders stand where cells would, so that neither filling nor walking has a
-//! special case; what stands at other places is of another block and is never looked at.
+//! **Invariant.** Borders are stored at the places of cells, so neither filling nor following has a
+//! special case. Other places may hold values of another block; they are never read.
 
 use super::sweep::{costs, relax, Strips, STRIP};
 use std::ops::Range;
@@ -30,8 +31,8 @@ use std::ops::Range;
 const PLACES: usize = STRIP + 2;
 const DIAGONALS: usize = 2 * STRIP + 1;
 
-/// The pairs of the cheapest path, first to last; of equals, diagonal before up before left.
-/// `backwards` is the second trace, turned round.
+/// The pairs of the cheapest path, from first to last; of equal predecessors the diagonal one, then
+/// the upper, then the left. `backwards` is the second trace, reversed.
 pub(super) fn path(
     a: &[Vec<f64>],
     backwards: &[Vec<f64>],
@@ -53,7 +54,7 @@ pub(super) fn path(
     path
 }
 
-/// A block of the table, filled as far as a path from one of its cells can go.
+/// A block of the table, computed as far as a path from one of its cells can reach back.
 struct Block {
     row: usize,
     column: usize,
@@ -66,17 +67,17 @@ impl Block {
         Block { row: 0, column: 0, table: vec![f64::NAN; DIAGONALS * PLACES], costs: vec![0.0; STRIP] }
     }
 
-    /// Where the cell `up` rows and `left` columns before `(i, j)` stands; both are 0 or 1.
+    /// The index of the cell `up` rows and `left` columns before `(i, j)`; both are 0 or 1.
     fn place(&self, i: usize, j: usize, up: usize, left: usize) -> usize {
         let (row, column) = (i - self.row + 1 - up, j - self.column + 1 - left);
         (row + column) * PLACES + row
     }
 
-    /// The cell before `(i, j)` on the cheapest path.
+    /// The predecessor of `(i, j)` on the cheapest path.
     fn before(&self, i: usize, j: usize) -> (usize, usize) {
         let cost = |up, left| self.table[self.place(i, j, up, left)];
         let (across, up, left) = (cost(1, 1), cost(1, 0), cost(0, 1));
-        // Of equals diagonal before up before left, as the slow twin chooses.
+        // Of equal costs the diagonal one, then the upper, then the left, as in the slow twin.
         if across <= up && across <= left {
             (i - 1, j - 1)
         } else if up <= left {
@@ -86,7 +87,7 @@ impl Block {
         }
     }
 
-    /// Fills the block of cell `(i, j)` from its first cell to that one.
+    /// Computes the block that holds cell `(i, j)`, from its first cell to `(i, j)`.
     fn fill(
         &mut self,
         a: &[Vec<f64>],
@@ -96,7 +97,7 @@ impl Block {
         (i, j): (usize, usize),
     ) {
         (self.row, self.column) = (i / STRIP * STRIP, j / STRIP * STRIP);
-        // Only the cells from which a path can come: up to the one where it entered the block.
+        // A path reaches only cells before the one at which it enters the block.
         let (rows, width) = (i + 1 - self.row, j + 1 - self.column);
         self.borders(strips, rows, width);
         let (mut low, mut high) = (self.row, self.row);
@@ -111,14 +112,14 @@ impl Block {
             }
             // The first place of the diagonal in use.
             let from = low - self.row + 1;
-            // The band leaves this diagonal empty: three guards are all that is looked at.
+            // No cell of this diagonal is in the band: only three guards are read.
             if low > high || high + allowed[high].start > k {
                 self.guard(diagonal, rows, from - 1..from + 2);
                 continue;
             }
             let length = high + 1 - low;
             costs(a, backwards, low, low + backwards[0].len() - 1 - k, &mut self.costs[..length]);
-            // The table keeps all diagonals, so the two before this one stand in front of it.
+            // The table stores all diagonals, so the two before this one are in front of it.
             let (before, now) = self.table.split_at_mut(diagonal * PLACES);
             let two_ago = &before[(diagonal - 2) * PLACES..];
             let one_ago = &before[(diagonal - 1) * PLACES..];
@@ -129,9 +130,8 @@ impl Block {
         }
     }
 
-    /// Infinity at places of a diagonal that no cell of the band has, but for those of the borders.
-    /// As in the sweep, the neighbours of the cells in use are all that is ever looked at; what
-    /// stands elsewhere is of another block.
+    /// Writes infinity to the places of a diagonal beside the cells of the band, except for
+    /// borders. As in the sweep, only the neighbours of cells in use are read.
     fn guard(&mut self, diagonal: usize, rows: usize, places: Range<usize>) {
         for place in places.start.max(1)..places.end.min(PLACES) {
             if place != diagonal || diagonal > rows {
@@ -140,10 +140,10 @@ impl Block {
         }
     }
 
-    /// The row above the block, the column before it and the corner between them.
+    /// Stores the row above the block, the column before it, and the corner between them.
     fn borders(&mut self, strips: &Strips, rows: usize, width: usize) {
         let (strip, block) = (self.row / STRIP, self.column / STRIP);
-        // The corner: where the path may begin for nothing, or the cell that both borders share.
+        // The corner: cost 0 before the first cell of all, or the cell that both borders share.
         self.table[0] = match (strip.checked_sub(1), self.column.checked_sub(1)) {
             (None, None) => 0.0,
             (Some(above), Some(column)) => strips.last_row(above, column),

@@ -1,16 +1,16 @@
-//! The collector's clock: where the run is, and what collecting has cost.
+//! The collector's clock: the time since the run began, and the time that collecting has taken.
 
 use rustix::time::{clock_gettime, ClockId};
 
-/// Metrics that the collector adds about itself, behind those of its counters.
+/// Names of the metrics that the collector adds about itself, behind those of its counters.
 pub const OWN_METRICS: [&str; 2] = ["collector:cpu-ns", "collector:read-ns"];
-/// When the run began, and what the collector has cost so far.
+/// The time when the run began, and the collector's cost so far.
 pub(super) struct Clock {
     pub(super) begin: u64,
     first_cpu_ns: u64,
     cpu_ns: u64,
     read_ns: u64,
-    /// Time of reads that no record has told yet.
+    /// Nanoseconds spent in reads since the last record.
     pub(super) pending_read_ns: u64,
 }
 
@@ -24,7 +24,7 @@ impl Clock {
         now_ns(ClockId::Monotonic).saturating_sub(self.begin)
     }
 
-    /// The collector's time on a CPU, and in reads, since the record before.
+    /// Nanoseconds that the collector spent on a CPU, and in reads, since the last record.
     pub(super) fn since_last_record(&mut self) -> [u64; 2] {
         let cpu = now_ns(ClockId::ThreadCPUTime);
         let cpu_ns = cpu.saturating_sub(self.cpu_ns);
@@ -34,7 +34,8 @@ impl Clock {
         [cpu_ns, read_ns]
     }
 
-    /// The collector's time on a CPU, and in reads, from the start to the last record.
+    /// Nanoseconds that the collector spent on a CPU, and in reads, from the start to the last
+    /// record.
     pub(super) fn totals(&self) -> [u64; 2] {
         [self.cpu_ns - self.first_cpu_ns, self.read_ns]
     }

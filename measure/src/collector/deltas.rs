@@ -1,9 +1,9 @@
-//! From running totals to what was added: of counters that are read together.
+//! Computes differences of running totals, for counters that are read together.
 
 use crate::counter::Times;
 use crate::trace::{Share, Value};
 
-/// What counters said first, at the last record, and now.
+/// The totals of the first read, of the last record, and of the newest read.
 #[derive(Clone, Debug)]
 pub(super) struct Deltas {
     pub(super) first: Vec<u64>,
@@ -12,7 +12,7 @@ pub(super) struct Deltas {
     last_times: Times,
     /// `None` when the last read failed.
     pub(super) times: Option<Times>,
-    /// Set when the record before had no numbers: the next delta would span two intervals.
+    /// Whether the last record had no numbers: then the next difference would span two intervals.
     lost: bool,
 }
 
@@ -22,7 +22,7 @@ impl Deltas {
         Deltas { first, last, now, last_times: times, times: Some(times), lost: false }
     }
 
-    /// Appends what was added since the last time.
+    /// Appends the differences since the last record.
     pub(super) fn take(&mut self, values: &mut Vec<Value>) {
         let Some(times) = self.times else {
             self.lost = true;
@@ -34,7 +34,7 @@ impl Deltas {
         let share = (running_ns < enabled_ns).then_some(Share { enabled_ns, running_ns });
         let never_ran = share.is_some_and(|share| share.running_ns == 0);
         for (now, last) in self.now.iter().zip(&mut self.last) {
-            // A counter that went backwards was reset by somebody else.
+            // A counter that decreased was reset by another process.
             let delta = now.checked_sub(*last).filter(|_| !never_ran && !self.lost);
             values.push(Value { delta, share });
             *last = *now;
@@ -42,12 +42,12 @@ impl Deltas {
         (self.last_times, self.lost) = (times, false);
     }
 
-    /// What has been added since the first read.
+    /// The differences since the first read; `None` for counters that cannot be read.
     pub(super) fn totals(&self) -> Vec<Option<u64>> {
         self.last.iter().zip(&self.first).map(|(last, first)| last.checked_sub(*first)).collect()
     }
 
-    /// Whether one of `totals` is behind what was said at the last record.
+    /// Whether one of `totals` is less than at the last record.
     pub(super) fn goes_back(&self, totals: &[u64]) -> bool {
         totals.iter().zip(&self.last).any(|(now, last)| now < last)
     }

@@ -1,16 +1,16 @@
-//! The host's collector: the program's end, a moment to wait for, and one read of everything per
-//! interval, from outside the program.
+//! The host's collector reads all counters once per interval, from outside the program.
 //!
-//! No signal, timer or library enters the program. Edges lie on a grid; when the collector comes
-//! late, the record says how many edges it missed, and its true length. In time ([`Pace::Time`]),
-//! waiting is one `ppoll` on the program's descriptor until the next edge: a timer's descriptor
-//! would cost a second call each time. In events ([`Pace::Counted`]) the overflow of a counter
-//! wakes the collector. Its own time on a CPU and the time that its reads took are metrics of the
-//! trace, because a reader must be able to subtract them. Totals are those of one last read after
-//! the program's end, so the deltas add up to them exactly.
+//! No signal, timer or library enters the program. Records end at the edges of a grid; if the
+//! collector is late, the record says how many edges it missed, and its true length. If the grid is
+//! in time ([`Pace::Time`]), waiting is one `ppoll` on the program's descriptor until the next
+//! edge; a timer's descriptor would need a second call each time. If it is in events
+//! ([`Pace::Counted`]), the overflow of a counter wakes the collector. The collector's time on a
+//! CPU and the time of its reads are metrics of the trace, because readers must be able to subtract
+//! them. Totals come from one last read after the program's end, so the differences add up to them
+//! exactly.
 //!
-//! Threads are counted by the links of `/proc/PID/task`: one `fstat`, no text to parse.
-//! Deliberately absent: starting the program.
+//! The number of threads is the number of links of `/proc/PID/task`: one `fstat`, and no text to
+//! parse. **Leaves out** starting the program.
 
 mod clock;
 mod deltas;
@@ -45,14 +45,14 @@ impl std::fmt::Debug for Collector<'_> {
     }
 }
 
-/// Counters and what is known of them.
+/// A set of counters, with its first and newest totals.
 struct Set<'a> {
     counters: &'a mut dyn Counters,
     deltas: Deltas,
 }
 
 impl<'a> Collector<'a> {
-    /// A collector of `sets` at `pace`.
+    /// Creates a collector that reads `sets` at `pace`.
     ///
     /// # Errors
     /// When the counters cannot be read even once.
@@ -68,13 +68,13 @@ impl<'a> Collector<'a> {
         &self.metrics
     }
 
-    /// Hands a record to `take` every interval, and one for the rest of the last, until process
-    /// `pid` (a child of this one, not waited for yet) ends or `stop` says so. `stop` is asked at
-    /// every tick and when a signal arrives.
+    /// Calls `take` with a record after every interval, and with one for the rest at the end, until
+    /// process `pid` (a child of this process that has not been waited for) ends or `stop` returns
+    /// true. `stop` is called at every edge and when a signal arrives.
     ///
     /// # Errors
-    /// When the system refuses to wait or to look at the process, or `take` fails. A failed read is
-    /// no error: its values are missing.
+    /// If the system refuses to wait for or to inspect the process, or `take` fails. A failed read
+    /// is no error: its values are missing.
     pub fn run(
         &mut self,
         pid: u32,
@@ -107,7 +107,7 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Reads everything; where the run is.
+    /// Reads all counters; returns the current position in the interval's unit.
     fn read(&mut self, clock: &mut Clock) -> u64 {
         let before = now_ns(ClockId::Monotonic);
         self.sets.iter_mut().for_each(Set::read);
@@ -122,7 +122,7 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// What was added since the record before.
+    /// The differences since the last record.
     fn values(&mut self, clock: &mut Clock) -> Vec<Value> {
         let mut values = Vec::with_capacity(self.metrics.len());
         self.sets.iter_mut().for_each(|set| set.deltas.take(&mut values));

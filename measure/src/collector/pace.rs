@@ -3,22 +3,22 @@
 use crate::counter::Alarm;
 use std::time::Duration;
 
-/// When records are made.
+/// The grid at whose edges records end.
 #[derive(Debug)]
 pub enum Pace {
-    /// Every so often; at least a microsecond.
+    /// An edge after each such time, at least a microsecond.
     Time(Duration),
-    /// Whenever the first metric of the first set has come this much further. The alarm is that of
-    /// its group.
+    /// An edge whenever the first metric of the first set has grown by this much. The alarm belongs
+    /// to that metric's group.
     Counted(Alarm, u64),
 }
 
 /// Why collecting ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// The program did.
+    /// The program ended.
     Program,
-    /// The caller said so.
+    /// The caller's `stop` returned true.
     Stopped,
 }
 
@@ -42,8 +42,8 @@ impl Grid {
         self.edge.saturating_sub(position)
     }
 
-    /// The interval that ends at `position`: its start, its length, and the edges that it ran over
-    /// beyond its own.
+    /// The interval that ends at `position`: its start, its length, and the number of edges inside
+    /// it.
     pub(super) fn step(&mut self, position: u64) -> (u64, u64, u32) {
         let (start, dt) = (self.last, position.saturating_sub(self.last));
         let missed = position.saturating_sub(self.edge) / self.length;

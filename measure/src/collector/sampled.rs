@@ -1,11 +1,11 @@
-//! Records out of samples that the kernel takes in the program's threads ([`Samples`]): the
-//! collector sleeps meanwhile.
+//! Makes records from samples that the kernel takes in the program's threads ([`Samples`]), while
+//! the collector sleeps.
 //!
-//! A record ends with the first sample behind an edge of the grid, and holds what all samples since
-//! the one before have added. While no thread runs no record is made; the next one is long and says
-//! how many edges it missed. The first one holds what was counted since the counters were opened.
-//! What was done behind the threads' last samples is in the last record, so all of them add up to
-//! the totals. Deliberately absent: counters of added code, which no sample reads.
+//! A record ends with the first sample behind an edge of the grid and holds the sum of all samples
+//! since the last record. While no thread runs no record is made; the next one is long and says how
+//! many edges it missed. The first record counts from the opening of the counters. The last record
+//! adds the events behind the threads' last samples, so all records add up to the totals. **Leaves
+//! out** counters of added code, which no sample reads.
 
 use super::clock::{now_ns, Clock, OWN_METRICS};
 use super::deltas::Deltas;
@@ -17,8 +17,8 @@ use crate::Error;
 use rustix::time::ClockId;
 use std::time::Duration;
 
-/// The rings are read this often, and more often for intervals of which they would not hold as
-/// many.
+/// Time between two readings of the rings. It is shorter if a ring would otherwise get more
+/// intervals than it holds.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// The number of intervals that fit in a ring.
 const INTERVALS_MAX: u32 = 256;
@@ -31,7 +31,7 @@ pub struct Sampling<'a> {
     interval: Duration,
 }
 
-/// A run so far.
+/// The state of a run.
 struct SamplingState {
     clock: Clock,
     grid: Grid,
@@ -41,7 +41,7 @@ struct SamplingState {
 }
 
 impl<'a> Sampling<'a> {
-    /// A maker of records from samples that are taken every `interval`.
+    /// Creates a maker of records from samples that are taken every `interval`.
     pub fn new(samples: &'a mut Samples, interval: Duration) -> Sampling<'a> {
         let mut metrics = samples.metrics().to_vec();
         metrics.extend(OWN_METRICS.map(|name| Metric::new(name, Source::Collector, "clock")));
@@ -53,11 +53,12 @@ impl<'a> Sampling<'a> {
         &self.metrics
     }
 
-    /// Hands records to `take` until process `pid` (a child of this one, not waited for yet) ends
-    /// or `stop` says so. `stop` is asked at every look and when a signal arrives.
+    /// Calls `take` with records until process `pid` (a child of this process that has not been
+    /// waited for) ends or `stop` returns true. `stop` is called at every reading and when a signal
+    /// arrives.
     ///
     /// # Errors
-    /// When the system refuses to wait, to look at the process or to tell the totals, or `take`
+    /// If the system refuses to wait, to inspect the process or to read the totals, or `take`
     /// fails.
     pub fn run(
         &mut self,
@@ -69,8 +70,8 @@ impl<'a> Sampling<'a> {
         let _slack = Slack::short();
         let pace = Pace::Time(self.interval);
         let look_ns = LOOK_EVERY.min(self.interval * INTERVALS_MAX).as_nanos() as u64;
-        // From their opening: a thread's samples count from its own beginning, which may lie before
-        // this moment.
+        // Counted from the opening of the counters: a thread's samples count from its own
+        // beginning, which may be before this moment.
         let first = Counted { times: Times::default(), totals: vec![0; self.samples.metrics().len()] };
         let mut run = SamplingState {
             clock: Clock::new(),
@@ -87,8 +88,8 @@ impl<'a> Sampling<'a> {
                 Tick::Signal => continue,
                 Tick::Due => None,
             };
-            // Rings are read one after the other: what is later than the first may still be in
-            // another.
+            // Rings are read one after the other, so samples later than the first reading may still
+            // be in another ring.
             let before = now_ns(ClockId::Monotonic);
             let horizon = ended.map_or(before, |_| u64::MAX);
             self.samples.drain(&mut waiting);
@@ -115,7 +116,7 @@ impl<'a> Sampling<'a> {
 }
 
 impl SamplingState {
-    /// The record that a sample ends.
+    /// The record that ends with `sample`, if that lies behind an edge.
     fn sample(&mut self, sample: &Sample, threads: u32) -> Option<Record> {
         self.sums.add(sample);
         let position = sample.time_ns.saturating_sub(self.clock.begin);
@@ -136,7 +137,7 @@ impl SamplingState {
         Record { sequence: self.sequence - 1, start, dt, missed_ticks, threads, values }
     }
 
-    /// What no sample has told, and the end.
+    /// The last record, with all events behind the last samples, and the end of the trace.
     fn finish(mut self, last: Counted, threads: u32, ended: Ended) -> (Record, End) {
         let position = self.clock.position();
         let Times { enabled_ns, running_ns } = last.times;

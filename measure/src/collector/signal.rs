@@ -1,11 +1,11 @@
-//! The paper's collector, read back: what a signal handler in the program wrote down at every tick
-//! of its timer.
+//! Reads the ticks of the paper's collector: a signal handler in the program writes one at every
+//! tick of its timer.
 //!
-//! The handler (the engine's, see `instrument`) reads the group of counters and the words that
-//! added code increments, and appends one *tick* to a file. Here ticks become records. What the
-//! handler costs the program is a metric; the kernel's part of a signal (delivery and return) is in
-//! nobody's clock and can be seen in the program's counters alone. Two threads may handle ticks at
-//! once, and the later may be written first: such a tick is left out and counts as missed.
+//! The handler (it belongs to the engine, `instrument`) reads the group of counters and the words
+//! that added code increments, and appends one *tick* to a file. This module turns ticks into
+//! records. The handler's cost is a metric; the kernel's part of a signal (delivery and return) is
+//! in no clock and shows in the program's counters only. Two threads may handle ticks at once and
+//! write them in the wrong order: the older tick is then left out and counts as missed.
 //!
 //! | bytes of a tick | what |
 //! |---|---|
@@ -23,7 +23,7 @@ use super::deltas::Deltas;
 use crate::counter::{Group, Times};
 use crate::trace::{End, Metric, Record, Source, Value};
 
-/// The metric that this collector adds: nanoseconds in handlers before the tick's own.
+/// Name of the metric that this collector adds: nanoseconds in earlier handlers.
 pub const OWN_METRIC: &str = "collector:handler-ns";
 /// Bytes before the group.
 pub const HEAD_BYTES: usize = 64;
@@ -45,14 +45,15 @@ pub struct Ticks {
 pub struct Totals {
     /// Totals of the group.
     pub group: Vec<u64>,
-    /// How long the group counted.
+    /// Times in which the group was enabled and counted.
     pub times: Times,
     /// Totals of the words.
     pub words: Vec<u64>,
 }
 
 impl Ticks {
-    /// For a program that begins to run at `begin_ns` of the monotonic clock, with these totals.
+    /// Creates a reader for a program that begins to run at `begin_ns` of the monotonic clock, with
+    /// these totals.
     pub fn new(begin_ns: u64, first: Totals) -> Ticks {
         Ticks {
             group: Deltas::new(first.group, first.times),
@@ -75,8 +76,8 @@ impl Ticks {
         HEAD_BYTES + Group::bytes(self.group.first.len()) + 8 * self.words.first.len()
     }
 
-    /// The record that a tick ends; `None` for one that came too late, or says a time behind
-    /// `read_ns`, at which it was read.
+    /// The record that ends with `tick`; `None` if the tick is late, or has a time later than
+    /// `read_ns`, when it was read.
     ///
     /// # Panics
     /// When there are not [`bytes`](Ticks::bytes) of it.
@@ -95,7 +96,7 @@ impl Ticks {
         let times = (word(5) == group_bytes as u64).then(|| Group::parse(read, &mut totals)).flatten();
         let words: Vec<u64> =
             (0..self.words.first.len()).map(|index| word((HEAD_BYTES + group_bytes) / 8 + index)).collect();
-        // Totals only grow: a tick that says less was written behind a later one.
+        // Totals only grow: a tick with smaller ones was written behind a later tick.
         let backwards = times.is_some() && self.group.goes_back(&totals);
         if now < self.last_ns || now > read_ns || backwards || self.words.goes_back(&words) {
             self.left_out += 1;
@@ -113,7 +114,7 @@ impl Ticks {
         ))
     }
 
-    /// The record of what is left, and the end, once the program has ended at `now_ns`.
+    /// The last record and the end of the trace, for a program that has ended at `now_ns`.
     pub fn finish(mut self, now_ns: u64, last: Totals) -> (Record, End) {
         let (times, handler) = (Some(last.times), self.handler.now[0]);
         let missed = self.left_out;

@@ -1,4 +1,4 @@
-//! Waiting: for the next edge, for the program's end, or for a signal.
+//! Waits for the next edge, for the program's end, or for a signal.
 
 use super::pace::Pace;
 use crate::Error;
@@ -9,17 +9,17 @@ use rustix::thread::{current_timer_slack, set_current_timer_slack};
 use rustix::time::Timespec;
 use std::num::NonZeroU64;
 
-/// By how much a wait may be late; the kernel's own habit is fifty times that.
+/// Nanoseconds by which a wait may be late; the kernel's default is fifty times as long.
 const SLACK_NS: u64 = 1000;
 
-/// What the collector waits for.
+/// The reason why a wait has ended.
 pub(super) enum Tick {
     Due,
     Ended,
     Signal,
 }
 
-/// The process.
+/// The process that is watched.
 pub(super) struct Watch {
     process: OwnedFd,
     tasks: Option<OwnedFd>,
@@ -35,7 +35,7 @@ impl Watch {
         Ok(Watch { process, tasks })
     }
 
-    /// Waits; `left_ns` until the edge, where it is one in time.
+    /// Waits. `left_ns` is the time until the next edge, if the pace is in time.
     pub(super) fn wait(&self, pace: &Pace, left_ns: u64) -> Result<Tick, Error> {
         let left =
             Timespec { tv_sec: (left_ns / 1_000_000_000) as i64, tv_nsec: (left_ns % 1_000_000_000) as i64 };
@@ -65,7 +65,7 @@ impl Watch {
         Ok(Tick::Due)
     }
 
-    /// Threads of the process; 0 when it has ended.
+    /// The number of threads of the process; 0 if it has ended.
     pub(super) fn threads(&self) -> u32 {
         let links =
             self.tasks.as_ref().and_then(|tasks| rustix::fs::fstat(tasks).ok()).map(|about| about.st_nlink);
@@ -73,13 +73,13 @@ impl Watch {
     }
 }
 
-/// This thread's waits end when they should, while this lives.
+/// While it lives, this thread's waits end with little delay.
 pub(super) struct Slack(Option<NonZeroU64>);
 
 impl Slack {
     pub(super) fn short() -> Slack {
         let before = current_timer_slack().ok().and_then(NonZeroU64::new);
-        // Without it records are somewhat longer, and say so.
+        // Without it records are slightly longer, and their lengths say so.
         let _ = set_current_timer_slack(NonZeroU64::new(SLACK_NS));
         Slack(before)
     }

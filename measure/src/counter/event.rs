@@ -1,13 +1,13 @@
-//! Events by name: what the kernel's perf interface counts, as one table.
+//! A table of the events that the kernel's perf interface counts, by name.
 //!
 //! Names are those of the `perf` tool. Numbers are the kernel's ABI (`linux/perf_event.h`): type 0
-//! hardware, 1 software, 3 cache, the latter as cache + operation × 256 + result × 65536.
-//! Deliberately absent: raw, model-specific events.
+//! hardware, 1 software, 3 cache; a cache event is cache + operation × 256 + result × 65536.
+//! **Leaves out** raw, model-specific events.
 
 use crate::trace::Source;
 use crate::Error;
 
-/// Something the kernel can count.
+/// An event that the kernel can count.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Event {
     /// Name as the `perf` tool has it.
@@ -16,7 +16,7 @@ pub struct Event {
     pub kind: u32,
     /// `perf_event_attr.config`.
     pub config: u64,
-    /// The one who counts it.
+    /// Whether the processor or the kernel counts it.
     pub source: Source,
 }
 
@@ -74,7 +74,7 @@ pub fn names() -> Vec<&'static str> {
     EVENTS.iter().map(|event| event.name).collect()
 }
 
-/// The event of that name, without regard to case.
+/// The event with this name, in upper or lower case.
 ///
 /// # Errors
 /// [`Error::NoSuchEvent`] with the names that are spelt nearly so.

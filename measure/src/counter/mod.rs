@@ -1,10 +1,10 @@
-//! Where numbers come from: anything that can be read all at once.
+//! Counters: sets of numbers that can be read at once.
 //!
-//! A set of [`Counters`] names its metrics and, when asked, tells their running totals in one read.
+//! A set of [`Counters`] names its metrics and returns all their running totals in one read.
 //! [`Group`] is the kernel's: hardware and kernel events of a process with all its threads and
-//! children, in one `read`; [`Samples`] are those that the kernel reads itself. Pages of counters
-//! that added code increments, and simulated machines, implement the same trait elsewhere. What
-//! cannot be counted is refused when the set is opened, with the reason; it never reads as zero.
+//! children, in one `read`. [`Samples`] are counters that the kernel reads itself. Counters of
+//! added code and simulated machines implement the same trait in other crates. Events that cannot
+//! be counted are refused with the reason when the set is opened; they never read as zero.
 
 mod counters;
 mod event;

@@ -1,25 +1,27 @@
 //! `perf_event_open`: a group of the kernel's counters, inherited by everything the program starts,
 //! read in one call.
 //!
-//! The first event leads; the others share its context, so one `read` tells all of them at the same
-//! moment, with the time they were enabled and running. Counters start by themselves when the
-//! program executes (`enable_on_exec`). There is no wrapper in libc, hence the raw call and our own
-//! copy of the first 96 bytes of `perf_event_attr`, all that is needed here.
+//! The first event leads; the others share its context, so one `read` returns all totals of one
+//! moment with the times in which they were enabled and running. Counters start when the program
+//! executes (`enable_on_exec`). The C library has no wrapper, hence the raw system call and a copy
+//! of the first 96 bytes of `perf_event_attr`, which suffice here.
 //!
-//! Two habits of the kernel need an answer. When a thread ends, its copies leave the group one by
-//! one, the latest first, each after its count was added to the original's: until the last has
-//! left, reading the group fails (ECHILD), and for a moment the first to leave is counted twice. So
-//! the last event of a group counts nothing, and a group that cannot be read is read event by
-//! event, which waits for those that leave. And threads with the same inherited events exchange
-//! them instead of switching: the child that is started then may run off with the original, whose
-//! `enable_on_exec` its exec uses up, and the next child never counts. An event that is not
-//! inherited makes the thread that opens unlike what it starts, so nothing is exchanged.
+//! Two properties of the kernel need care. First, when a thread ends, its copies of the events
+//! leave the group one by one, the latest first, each after its count was added to the original's.
+//! Until the last one has left, reading the group fails (ECHILD), and for a moment the first one to
+//! leave is counted twice. So the last event of a group counts nothing, and a group that cannot be
+//! read is read event by event, which waits for the copies that leave. Second, threads with the
+//! same inherited events exchange them instead of switching. A child that is started then may get
+//! the original, whose `enable_on_exec` its exec uses up, and the next child never counts. An event
+//! that is not inherited makes the opening thread differ from its children, so nothing is
+//! exchanged.
 //!
-//! The leader may set the pace: it then overflows at a period, in whichever thread, and the kernel
-//! sends SIGIO to the thread that asked ([`Alarm`]), which keeps it blocked and reads it from a
-//! descriptor. No ring is mapped: the kernel has none for inherited events that wander, and nothing
-//! but *when* is wanted. Deliberately absent: samples (`sampled.rs` has those), and multiplexing of
-//! our own. Source: perf_event_open(2), fcntl(2), signalfd(2); `include/uapi/linux/perf_event.h`.
+//! The leader can set the pace: it then overflows after each period, in any thread, and the kernel
+//! sends SIGIO to the thread that requested it ([`Alarm`]), which blocks the signal and reads it
+//! from a descriptor. No ring is mapped: the kernel has none for inherited events that move between
+//! processors, and only the time of the overflow is needed. **Leaves out** samples (`sampled.rs`)
+//! and multiplexing by this crate. Source: perf_event_open(2), fcntl(2), signalfd(2);
+//! `include/uapi/linux/perf_event.h`.
 
 use super::counters::{Counters, Times};
 use super::event::Event;
@@ -52,7 +54,7 @@ pub(super) struct Attributes {
 }
 
 impl Attributes {
-    /// An event that is read with the times in which it was wanted and counted.
+    /// An event that is read with the times in which it was enabled and counted.
     pub(super) fn of(kind: u32, config: u64, flags: u64) -> Attributes {
         Attributes {
             kind,
@@ -74,8 +76,8 @@ impl Attributes {
         }
     }
 
-    /// A clock that notes time, thread and its whole group after each period, in each thread; and
-    /// when a thread ends.
+    /// A clock that writes a record with time, thread and the totals of its group after each period
+    /// in each thread, and when a thread ends.
     pub(super) fn sampled(clock: &Event, period_ns: u64) -> Attributes {
         let flags = INHERIT | DISABLED | ENABLE_ON_EXEC | TASK;
         let mut attributes = Attributes::of(clock.kind, clock.config, flags);
@@ -85,7 +87,7 @@ impl Attributes {
         attributes
     }
 
-    /// The event counted in user mode alone.
+    /// Restricts the event to user mode.
     pub(super) fn of_user(mut self) -> Attributes {
         self.flags |= EXCLUDE_KERNEL | EXCLUDE_HYPERVISOR;
         self
@@ -96,7 +98,7 @@ impl Attributes {
         Attributes::of(SOFTWARE, NOTHING, flags).of_user()
     }
 
-    /// Opens it: of process or thread `pid` (0: the caller, -1: everybody), on `cpu` (-1: all), in
+    /// Opens the event for process or thread `pid` (0: the caller, -1: all), on `cpu` (-1: all), in
     /// the group of `leader`.
     pub(super) fn open(
         &self,
@@ -143,18 +145,18 @@ const CLOSE_ON_EXEC: libc::c_ulong = 1 << 3;
 /// Words before the totals of a group that is read: the number of events, and two times.
 const HEAD_WORDS: usize = 3;
 
-/// Whose events are counted.
+/// The processes whose events are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Whose {
-    /// Of a process that has not executed its program yet, by number; from its next exec on.
+    /// The process with this number, from its next exec on.
     Process(u32),
-    /// Of whatever this thread starts from now on; each from its exec on. The thread itself does
-    /// not count.
+    /// All processes that this thread starts from now on, each from its exec on. The thread itself
+    /// is not counted.
     Children,
 }
 
 impl Whose {
-    /// The process number by which the system call names them.
+    /// The process number for the system call.
     pub(super) fn pid(self) -> std::io::Result<libc::pid_t> {
         match self {
             Whose::Process(pid) => libc::pid_t::try_from(pid).map_err(std::io::Error::other),
@@ -163,30 +165,32 @@ impl Whose {
     }
 }
 
-/// Whether a group's first event also tells when to read.
+/// Whether the first event of a group also sets the pace of reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Period {
     /// The first event only counts.
     None,
-    /// Each thread tells after this many of its own, by [`Group::alarm`].
+    /// The first event raises [`Group::alarm`] in each thread after this many of the thread's
+    /// events.
     Every(u64),
 }
 
-/// Counters of the kernel that are read in one call.
+/// A group of the kernel's counters that are read in one call.
 #[derive(Debug)]
 pub struct Group {
     /// One for each metric; the first leads.
     counters: Vec<File>,
-    /// Reads all of them; the group's last event.
+    /// The group's last event, which counts nothing.
     whole: File,
-    /// Keeps this thread's events from being exchanged with those of what it starts.
+    /// An event that prevents the kernel from exchanging this thread's events with those of its
+    /// children.
     _anchor: Option<File>,
     metrics: Vec<Metric>,
     buffer: Vec<u8>,
 }
 
 impl Group {
-    /// Opens counters for `events`, of which there is at least one.
+    /// Opens counters for one or more `events`.
     ///
     /// # Errors
     /// The first event that cannot be counted, and why: [`Error::NoPmu`], [`Error::Unsupported`],
@@ -211,7 +215,7 @@ impl Group {
         Group::of(files, metrics, whose).map_err(|error| Error::io("open a group of counters", error))
     }
 
-    /// Counters that were opened with their own times, as one group; the first leads.
+    /// Makes a group of counters that were opened with their own times; the first leads.
     pub(super) fn of(counters: Vec<File>, metrics: Vec<Metric>, whose: Whose) -> std::io::Result<Group> {
         let leader = counters.first().ok_or(std::io::ErrorKind::InvalidInput)?;
         let mut last = Attributes::nothing(INHERIT);
@@ -227,8 +231,8 @@ impl Group {
         8 * (HEAD_WORDS + counters + 1)
     }
 
-    /// Overflows of a paced group, from now on and as long as the alarm lives; to be dropped by the
-    /// same thread.
+    /// Begins to report the overflows of a paced group, until the alarm is dropped by the same
+    /// thread.
     ///
     /// # Errors
     /// What the system says.
@@ -236,13 +240,13 @@ impl Group {
         Alarm::new(&self.counters[0]).map_err(|error| Error::io("wait for a counter", error))
     }
 
-    /// The descriptor that reads the whole group.
+    /// The descriptor from which the whole group is read.
     pub fn descriptor(&self) -> BorrowedFd<'_> {
         self.whole.as_fd()
     }
 }
 
-/// Tells when a counter has overflowed: its descriptor is readable.
+/// Reports overflows of a counter: its descriptor becomes readable.
 #[derive(Debug)]
 pub struct Alarm {
     signals: OwnedFd,
@@ -301,7 +305,7 @@ impl Alarm {
         }
     }
 
-    /// Forgets what has been told so far.
+    /// Discards the overflows that were reported so far.
     pub fn clear(&self) {
         // Room for one `signalfd_siginfo`; the signal is never queued twice.
         let mut one = [0_u8; 128];
@@ -346,8 +350,8 @@ impl Counters for Group {
 }
 
 impl Group {
-    /// The totals that a read of a whole group holds; `None` when it is not one of `totals.len()`
-    /// counters.
+    /// Parses the bytes that a read of a whole group returns; `None` if they are not those of
+    /// `totals.len()` counters.
     pub fn parse(read: &[u8], totals: &mut [u64]) -> Option<Times> {
         if read.len() != Group::bytes(totals.len()) || word(read, 0) != totals.len() as u64 + 1 {
             return None;
@@ -359,7 +363,7 @@ impl Group {
     }
 }
 
-/// Reads counters one after the other, so not quite at one moment; the times are the first's.
+/// Reads counters one after the other, so at slightly different moments; the times are the first's.
 pub(super) fn one_by_one(counters: &mut [File], mut take: impl FnMut(usize, u64)) -> std::io::Result<Times> {
     let mut times = Times::default();
     for (index, counter) in counters.iter_mut().enumerate().rev() {
@@ -371,7 +375,7 @@ pub(super) fn one_by_one(counters: &mut [File], mut take: impl FnMut(usize, u64)
     Ok(times)
 }
 
-/// What keeps this thread's events from being exchanged with those of what it starts.
+/// Opens the event that prevents the exchange of this thread's events with those of its children.
 pub(super) fn anchor(whose: Whose) -> std::io::Result<Option<File>> {
     match whose {
         Whose::Children => Attributes::nothing(DISABLED).open(0, -1, None).map(Some),
@@ -385,8 +389,8 @@ pub(super) fn word(read: &[u8], index: usize) -> u64 {
     u64::from_ne_bytes(bytes)
 }
 
-/// Opens one event; what the kernel's share may not be counted of is counted in user mode alone,
-/// and the mechanism says so.
+/// Opens one event. If the user may not count it in the kernel, it is counted in user mode only,
+/// and its mechanism says so.
 pub(super) fn open_event(
     event: &'static Event,
     whose: Whose,
@@ -424,7 +428,7 @@ pub(super) fn is_refusal(error: &std::io::Error) -> bool {
 pub(super) fn explain(event: &'static Event, error: std::io::Error) -> Error {
     match error.raw_os_error() {
         Some(libc::EACCES | libc::EPERM) => {
-            // A setting that allows it is not what refused.
+            // A setting that allows counting was not the reason for the refusal.
             Error::NotAllowed { event: event.name, paranoid: paranoid().filter(|level| *level > 2) }
         }
         Some(libc::ENOENT | libc::ENODEV | libc::EOPNOTSUPP | libc::EINVAL)
@@ -440,12 +444,13 @@ pub(super) fn explain(event: &'static Event, error: std::io::Error) -> Error {
     }
 }
 
-/// The kernel's setting.
+/// The value of `kernel.perf_event_paranoid`.
 pub(super) fn paranoid() -> Option<i32> {
     std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").ok()?.trim().parse().ok()
 }
 
-/// Whether the kernel shows a processor's counters; hybrid processors show one per kind of core.
+/// Whether the kernel offers a processor's counters; hybrid processors have one unit per kind of
+/// core.
 fn has_pmu() -> bool {
     let folder = Path::new("/sys/bus/event_source/devices");
     let name = |entry: std::io::Result<std::fs::DirEntry>| entry.ok()?.file_name().into_string().ok();

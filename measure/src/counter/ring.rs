@@ -1,9 +1,9 @@
-//! The memory that the kernel writes an event's records into, and we read them out of.
+//! The ring buffer into which the kernel writes an event's records.
 //!
-//! A page that says how far writing has come, and a power of two of pages that are written round
-//! and round. The kernel drops records while the ring is full and goes on when it is not, which
-//! values that are running totals survive. Deliberately absent: overwriting rings, and the counter
-//! in the first page. Source: perf_event_open(2), "MMAP layout".
+//! It has a page with the positions of writing and reading, and a power of two of pages that are
+//! written in turn. While the ring is full the kernel drops records; running totals survive that.
+//! **Leaves out** overwriting rings, and the counter in the first page. Source: perf_event_open(2),
+//! "MMAP layout".
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Pages of records.
 const PAGES: usize = 32;
-/// Where `data_head` stands in `struct perf_event_mmap_page`; `data_tail` follows.
+/// Offset in bytes of `data_head` in `struct perf_event_mmap_page`; `data_tail` follows.
 const HEAD_OFFSET: usize = 1024;
 /// The first word of a record: 32 bits of kind, 16 of flags, 16 of length.
 pub(super) const RECORD_HEAD_BYTES: usize = 8;
@@ -22,7 +22,7 @@ pub(super) const RECORD_HEAD_BYTES: usize = 8;
 pub(super) struct Ring {
     base: NonNull<u8>,
     page_bytes: usize,
-    /// How far we have read.
+    /// The position up to which records were read.
     tail: u64,
 }
 
@@ -49,16 +49,16 @@ impl Ring {
         }
     }
 
-    /// One of the two words by which kernel and reader tell how far they are.
+    /// One of the two words that hold the positions of the kernel and of the reader.
     fn position(&self, index: usize) -> &AtomicU64 {
         // SAFETY: the first page is mapped and holds both words, aligned; the kernel and we access
         // them as whole words, for as long as this value lives.
         unsafe { &*self.base.as_ptr().add(HEAD_OFFSET + 8 * index).cast::<AtomicU64>() }
     }
 
-    /// Hands out all records that are there, each with its head, and lets the kernel use their
-    /// room. A program that has inherited the event can map the same pages: positions are ours, or
-    /// bounded by the ring.
+    /// Calls `take` with each record, its head included, and returns their room to the kernel. A
+    /// program that has inherited the event can map the same pages and write to them, so positions
+    /// are our own or checked against the ring's size.
     pub(super) fn drain(&mut self, mut take: impl FnMut(&[u8])) {
         let head = self.position(0).load(Ordering::Acquire);
         let mut tail = self.tail;
@@ -70,7 +70,8 @@ impl Ring {
             self.copy(tail, RECORD_HEAD_BYTES, &mut record);
             let bytes = usize::from(u16::from_ne_bytes([record[6], record[7]]));
             if bytes < RECORD_HEAD_BYTES || bytes as u64 > head.wrapping_sub(tail) {
-                // Not a record of the kernel's: nothing behind it can be told apart.
+                // The kernel does not write such a record, so the records behind it cannot be
+                // found.
                 tail = head;
                 break;
             }
@@ -84,7 +85,7 @@ impl Ring {
         self.position(1).store(tail, Ordering::Release);
     }
 
-    /// `bytes` of the ring from `position` on, which may run over its end.
+    /// Copies `bytes` bytes of the ring from `position` on, which may wrap around its end.
     fn copy(&self, position: u64, bytes: usize, record: &mut Vec<u8>) {
         let size = PAGES * self.page_bytes;
         let start = position as usize % size;

@@ -1,17 +1,17 @@
-//! Counters that the kernel reads by itself, in the program's threads, and writes down: *samples*.
+//! Counters that the kernel reads and records by itself, in the program's threads: *samples*.
 //!
-//! Reading the counters of a thread that runs interrupts its processor, and so does waking up for
-//! it; both cost far more than the counters do. Here each thread's own clock overflows after every
-//! interval that it was on a processor, and the interrupt, which is the thread's anyway, notes
-//! time, thread and the running totals of that thread in a ring, one for each processor. Whoever
-//! collects reads the rings when it likes. A sum over all threads is that of their latest notes: it
-//! lags behind each by less than an interval of its time on a processor, and what a thread did
-//! after its last note is in the totals at the end only ([`Counters::read`], exact as that of a
-//! [`Group`](super::Group)).
+//! **Problem.** Reading the counters of a running thread interrupts its processor, and so does
+//! waking up for it; both cost far more than counting. **Idea.** Each thread's own clock overflows
+//! after every interval that it was on a processor. The interrupt, which happens in that thread
+//! anyway, writes the time, the thread and its running totals to a ring, one for each processor.
+//! The collector reads the rings at any time. A sum over all threads is the sum of their latest
+//! samples: it lags behind each by less than an interval of its time on a processor. The events of
+//! a thread behind its last sample are only in the totals at the end ([`Counters::read`], exact
+//! like that of a [`Group`](super::Group)).
 //!
 //! Every thread has the counters once for each processor, because the kernel has no ring for
-//! inherited events that wander. Deliberately absent: what was executed when a sample was taken.
-//! Source: perf_event_open(2); inherited counters in samples came with Linux 6.13.
+//! inherited events that move between processors. **Leaves out** the instruction at which a sample
+//! was taken. Source: perf_event_open(2); inherited counters in samples came with Linux 6.13.
 
 use super::counters::{Counters, Times};
 use super::event::{find, Event};
@@ -22,21 +22,21 @@ use crate::Error;
 use std::collections::HashMap;
 use std::fs::File;
 
-/// Records of the kernel: a thread has ended, a sample.
+/// Kinds of the kernel's records: a thread has ended, a sample.
 const EXIT: u32 = 4;
 const SAMPLE: u32 = 9;
 
 /// Words of a sample: thread, time, number of values, two times.
 const SAMPLE_WORDS: usize = 5;
 
-/// What a thread had counted on one processor at a moment.
+/// The running totals of a thread on one processor at a moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sample {
     /// Nanoseconds of the monotonic clock.
     pub time_ns: u64,
     pub(crate) thread: u32,
     pub(crate) cpu: u32,
-    /// `None`: the thread has ended, and its number may be given to another.
+    /// The totals; `None` if the thread has ended, so that another thread may get its number.
     pub(crate) counted: Option<Counted>,
 }
 
@@ -58,7 +58,7 @@ pub struct Samples {
 #[derive(Debug)]
 struct Cpu {
     number: u32,
-    /// In front the clock that sets the pace.
+    /// The events of the processor; the first is the clock that sets the pace.
     counters: Vec<File>,
     ring: Ring,
 }
@@ -67,7 +67,7 @@ impl Samples {
     /// Opens counters for `events`, to be sampled after each `period_ns` that a thread runs.
     ///
     /// # Errors
-    /// The first event that cannot be counted, and why; and where the kernel does not sample
+    /// The first event that cannot be counted, and why; or that the kernel does not sample
     /// inherited counters.
     pub fn open(events: &[&'static Event], whose: Whose, period_ns: u64) -> Result<Samples, Error> {
         let failed = |error| Error::io("have the kernel sample the program, which takes Linux 6.13", error);
@@ -82,7 +82,7 @@ impl Samples {
         Ok(Samples { cpus, metrics, _anchor: anchor })
     }
 
-    /// Samples up to now, in no order.
+    /// Appends the samples that are in the rings, in no order.
     pub fn drain(&mut self, samples: &mut Vec<Sample>) {
         let count = self.metrics.len();
         for Cpu { number, ring, .. } in &mut self.cpus {
@@ -128,14 +128,14 @@ impl Counters for Samples {
         &self.metrics
     }
 
-    /// Reads all counters one by one: exact, and far dearer than a sample.
+    /// Reads all counters one by one: exact, and far more expensive than a sample.
     fn read(&mut self, totals: &mut [u64]) -> Result<Times, Error> {
         let mut times = Times::default();
         totals.fill(0);
         for cpu in &mut self.cpus {
             let of_cpu = perf::one_by_one(&mut cpu.counters[1..], |index, value| totals[index] += value)
                 .map_err(|error| Error::io("read the counters", error))?;
-            // Wanted on all processors while a thread runs on one.
+            // Events are enabled on all processors while a thread runs on one.
             times.enabled_ns = times.enabled_ns.max(of_cpu.enabled_ns);
             times.running_ns += of_cpu.running_ns;
         }
@@ -143,7 +143,7 @@ impl Counters for Samples {
     }
 }
 
-/// What a record of the kernel says, when it is one of those that are wanted.
+/// Parses a record of the kernel; `None` if it is neither a sample nor the end of a thread.
 fn parse(record: &[u8], cpu: u32, count: usize) -> Option<Sample> {
     let kind = u32::from_ne_bytes(record[..4].try_into().ok()?);
     let body = &record[RECORD_HEAD_BYTES..];
@@ -162,7 +162,7 @@ fn parse(record: &[u8], cpu: u32, count: usize) -> Option<Sample> {
     }
 }
 
-/// Sums over threads and processors, brought forward by samples in the order of their times.
+/// Sums over threads and processors, updated by samples in the order of their times.
 #[derive(Debug, Default)]
 pub(crate) struct Sums {
     latest: HashMap<(u32, u32), Counted>,
@@ -187,7 +187,7 @@ impl Sums {
         for ((sum, now), last) in self.all.totals.iter_mut().zip(&now.totals).zip(&latest.totals) {
             *sum += now.saturating_sub(*last);
         }
-        // A thread's counters are wanted on all processors while it runs on one.
+        // A thread's counters are enabled on all processors while it runs on one.
         let ran_ns = now.times.running_ns.saturating_sub(latest.times.running_ns);
         self.all.times.enabled_ns += ran_ns;
         self.all.times.running_ns += ran_ns;
@@ -195,7 +195,7 @@ impl Sums {
     }
 }
 
-/// Processors that may run something, by number.
+/// The numbers of the processors that are online.
 fn online_cpus() -> Vec<u32> {
     let text = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
     let ranges = text.trim().split(',').filter_map(|range| {

@@ -1,16 +1,16 @@
 //! Uprobes: the kernel counts calls of functions by a breakpoint in their file.
 //!
-//! The heavy alternative to patched entries, and the control for it: another mechanism, which needs
-//! no code of ours in the program. A probe belongs to a file, so every process that maps it is
-//! counted, threads, children, what they execute and libraries that come later included. Each call
-//! costs a trap, some 300 to 600 ns, and several µs where the first instruction must be
-//! single-stepped. The counters are tracepoints, in groups that are read in one call like any
-//! other.
+//! This is the expensive alternative to patched entries, and a control for them: another mechanism,
+//! which needs no added code in the program. A probe belongs to a file, so every process that maps
+//! it is counted, including threads, children, programs that they execute, and libraries that are
+//! loaded later. Each call costs a trap, some 300 to 600 ns, and several µs if the first
+//! instruction must be single-stepped. The counters are tracepoints, in groups that are read in one
+//! call.
 //!
-//! Probes are defined in tracefs, which is mounted for this process alone where the system shows
-//! none, and removed when the counters are. The kernel's `uprobe` unit, which needs no definition,
-//! cannot be inherited: a child's copy is made from a path that is looked for in the child's
-//! memory, and the program's `fork` fails (Linux 6.18). Deliberately absent: returns from
+//! Probes are defined in tracefs, which is mounted for this process only if the system has not
+//! mounted it, and removed with the counters. The kernel's `uprobe` unit, which needs no
+//! definition, cannot be inherited: a child's copy is made from a path that the kernel reads in the
+//! child's memory, and the program's `fork` fails (Linux 6.18). **Leaves out** returns from
 //! functions. Source: `Documentation/trace/uprobetracer.rst`; perf_event_open(2).
 
 use super::perf::{paranoid, Attributes, Group, Whose, DISABLED, ENABLE_ON_EXEC, INHERIT};
@@ -28,9 +28,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 const TRACEFS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 /// The file of tracefs that defines probes.
 const DEFINITIONS: &str = "uprobe_events";
-/// A group is read into less than 16 KB.
+/// The most counters of a group: reading it takes less than 16 KB.
 const GROUP_MAX: usize = 512;
-/// Makes the definitions of one process different.
+/// Makes the names of one process's definitions unique.
 static RUN: AtomicU32 = AtomicU32::new(0);
 
 const TRACEPOINT: u32 = 2;
@@ -42,20 +42,20 @@ pub struct Entry {
     pub metric: String,
     /// The file.
     pub path: PathBuf,
-    /// Where in the file its first instruction is.
+    /// Offset in bytes of its first instruction in the file.
     pub offset: u64,
 }
 
 /// Counters of calls.
 #[derive(Debug)]
 pub struct Uprobes {
-    /// Read each by one call.
+    /// The groups of counters; one call reads each.
     pub groups: Vec<Group>,
-    /// By index, entries that the kernel does not probe, and why.
+    /// Indices of the entries that the kernel does not probe, with the reasons.
     pub refused: Vec<(usize, String)>,
-    /// Keep the breakpoints where they are.
+    /// Events that keep the breakpoints in place.
     _everywhere: Vec<File>,
-    /// Behind those: a definition that is counted cannot be removed.
+    /// The definitions. They are dropped last, because one that is in use cannot be removed.
     _definitions: Definitions,
 }
 
@@ -63,7 +63,7 @@ impl Uprobes {
     /// Opens a counter for each of `entries`.
     ///
     /// # Errors
-    /// [`Error::NoUprobes`] where the kernel has none, or does not let this user have any.
+    /// [`Error::NoUprobes`] if the kernel has none, or does not let this user have any.
     pub fn open(entries: &[Entry], whose: Whose) -> Result<Uprobes, Error> {
         let mut definitions = Definitions::new().map_err(|error| none(&error, 0))?;
         let (mut groups, mut refused, mut everywhere) = (Vec::new(), Vec::new(), Vec::new());
@@ -94,11 +94,11 @@ impl Uprobes {
     }
 }
 
-/// What tracefs has been told.
+/// The definitions that were written to tracefs.
 #[derive(Debug)]
 struct Definitions {
     tracefs: OwnedFd,
-    /// A name that nobody else's have.
+    /// A name that no other process uses.
     group: String,
     count: usize,
 }
@@ -118,11 +118,11 @@ impl Definitions {
         self.file(DEFINITIONS, OFlags::WRONLY | OFlags::APPEND)?.write_all(line.as_bytes())
     }
 
-    /// Defines a probe; the number of its tracepoint.
+    /// Defines a probe; returns the number of its tracepoint.
     fn add(&mut self, entry: &Entry) -> std::io::Result<u64> {
         let plain = entry.path.to_str().filter(|path| !path.contains(char::is_whitespace));
-        // A definition ends at a blank; the kernel looks the path up here and now, so a descriptor
-        // stands for any.
+        // A definition ends at a blank. The kernel resolves the path at once, so a path by
+        // descriptor can stand for any.
         let held;
         let path = match plain {
             Some(path) => path.to_owned(),
@@ -143,13 +143,13 @@ impl Definitions {
 impl Drop for Definitions {
     fn drop(&mut self) {
         for number in 0..self.count {
-            // What cannot be removed stays defined and counts nothing.
+            // A definition that cannot be removed stays and counts nothing.
             let _ = self.write_line(&format!("-:{}/f{number}\n", self.group));
         }
     }
 }
 
-/// A descriptor of tracefs: the system's, or one that nobody else sees.
+/// A descriptor of tracefs: the system's mount, or a private one.
 fn tracefs() -> rustix::io::Result<OwnedFd> {
     let folder = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
     for path in TRACEFS {
@@ -164,14 +164,14 @@ fn tracefs() -> rustix::io::Result<OwnedFd> {
     fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty())
 }
 
-/// Whose calls are counted.
+/// The processes whose calls are counted.
 #[derive(Clone, Copy, Debug)]
 enum ProbeScope {
-    /// These.
+    /// These processes.
     Of(Whose),
-    /// Nobody, but the breakpoint is there for everybody. The kernel takes it out of a process
-    /// where the task for which a counter was made is gone, although threads that run together
-    /// exchange their counters (Linux 6.18): calls were lost once a thread had ended.
+    /// None, but the breakpoint is in all processes. The kernel removes it from a process when the
+    /// task for which a counter was opened has ended, although threads that run together exchange
+    /// their counters (Linux 6.18): without this, calls were lost once a thread had ended.
     Everybody,
 }
 
@@ -189,13 +189,13 @@ fn call(number: u64, scope: ProbeScope, leader: Option<&File>) -> std::io::Resul
     Attributes::of(TRACEPOINT, number, flags).open(pid, cpu, leader)
 }
 
-/// Whether what went wrong for one function would go wrong for all.
+/// Whether an error for one function would happen for all.
 fn is_of_all(error: &std::io::Error) -> bool {
     let of_all = [libc::EACCES, libc::EPERM, libc::EROFS, libc::EMFILE, libc::ENFILE, libc::ENOSYS];
     error.raw_os_error().is_some_and(|number| of_all.contains(&number))
 }
 
-/// Why none can be counted.
+/// The error for the case that no function can be counted.
 fn none(error: &std::io::Error, opened: usize) -> Error {
     let why = match error.raw_os_error() {
         Some(libc::EACCES | libc::EPERM | libc::EROFS) => {

@@ -1,7 +1,7 @@
-//! Which traces are samples: the part of a verdict that is decided before any number is looked at.
+//! Decides which traces form a sample, before any number is compared.
 //!
-//! **The problem.** Layout alone moves correlations (Mytkowicz et al. 2009): ten runs at one layout
-//! are not ten samples of what instrumentation does.
+//! **The problem.** Layout alone changes correlations (Mytkowicz et al. 2009): ten runs at one
+//! layout are not ten independent samples of the effect of instrumentation.
 //!
 //! **The idea.** Runs at one layout (same layout seed and environment) are one sample; they are
 //! averaged. Then:
@@ -17,13 +17,13 @@
 
 use crate::trace::{Source, Trace};
 
-/// Where things lay in a run, as far as its header knows.
+/// The memory layout of a run, as far as its header states it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct RunLayout {
     seed: Option<u64>,
     environment_bytes: Option<u64>,
-    /// Without a seed a kernel places things by chance; in a simulated run nothing is left to
-    /// chance.
+    /// The layout of a trace. Without a seed a kernel chooses addresses at random; in a simulated
+    /// run nothing is random.
     chance: bool,
 }
 
@@ -34,13 +34,13 @@ impl RunLayout {
     }
 }
 
-/// How many samples there are, and how they belong together; baselines come before runs.
+/// The number of samples and their pairing; baselines come before runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Design {
     pub(super) baselines: usize,
     pub(super) runs: usize,
-    /// Baseline and run at the same layout, when all have a partner and there are enough of them
-    /// for a verdict.
+    /// Pairs of baseline and run at the same layout, if all samples have a partner and the pairs
+    /// are enough for a verdict.
     pub(super) pairs: Option<Vec<(usize, usize)>>,
 }
 
@@ -49,7 +49,7 @@ impl Design {
         self.baselines + self.runs
     }
 
-    /// For each sample, the other one of its pair.
+    /// For each sample the other one of its pair; `None` if samples are not paired.
     pub(super) fn partners(&self) -> Vec<Option<usize>> {
         let mut partners = vec![None; self.samples()];
         for &(baseline, run) in self.pairs.iter().flatten() {
@@ -59,23 +59,24 @@ impl Design {
     }
 }
 
-/// What a sample is.
+/// The unit of sampling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SampleUnit {
     Layout,
     Trace,
 }
 
-/// Traces that are one sample, by index.
+/// The indices of the traces that form one sample.
 pub(super) type TraceGroup = Vec<usize>;
 
-/// The design of an experiment and what a reader must know about it.
+/// The design of an experiment, and notes for the reader of its report.
 #[derive(Debug)]
 pub(super) struct Arrangement {
     pub(super) design: Design,
-    /// Samples of baselines, then of runs; indices count through both.
+    /// The samples: those of baselines, then those of runs. Indices count through both lists of
+    /// traces.
     pub(super) samples: Vec<TraceGroup>,
-    /// Why a difference cannot be the instrumentation's, if so.
+    /// Why a difference may have another cause than instrumentation, if it may.
     pub(super) layout_bias: Option<String>,
     pub(super) notes: Vec<String>,
 }
@@ -83,12 +84,12 @@ pub(super) struct Arrangement {
 /// Arranges traces into samples.
 pub(super) fn plan(baseline: &[Trace], run: &[Trace], alpha: f64) -> Arrangement {
     let mut notes = Vec::new();
-    // Where each run lay, as far as its header knows.
+    // The layout of each run, as far as its header states it.
     let places: Vec<RunLayout> = baseline.iter().chain(run).map(RunLayout::of).collect();
     let same = |places: &[RunLayout]| places.windows(2).all(|pair| pair[0] == pair[1]);
     let one_place = same(&places) && places.len() > 1;
-    // With one layout on each side nothing but repeats is left to learn from; that they differ is
-    // said as bias.
+    // With one layout on each side only repeats are left as samples; if the two layouts differ, the
+    // report says that the comparison is biased.
     let repeats = same(&places[..baseline.len()]) && same(&places[baseline.len()..]);
     let unit = if repeats { SampleUnit::Trace } else { SampleUnit::Layout };
     // Baselines and runs are grouped by themselves.
@@ -101,7 +102,7 @@ pub(super) fn plan(baseline: &[Trace], run: &[Trace], alpha: f64) -> Arrangement
         );
     }
     let pairs = if repeats { None } else { pair(&baselines, &runs, &places) };
-    // Too few pairs could never be significant: then the sides are compared as wholes.
+    // Too few pairs can never be significant: then the sides are compared as two groups.
     let pairs = pairs.filter(|pairs| 2.0 / 2_f64.powi(pairs.len() as i32) <= alpha);
     let design = Design { baselines: baselines.len(), runs: runs.len(), pairs };
     if design.pairs.is_some() {
@@ -111,8 +112,8 @@ pub(super) fn plan(baseline: &[Trace], run: &[Trace], alpha: f64) -> Arrangement
     Arrangement { design, samples: baselines.into_iter().chain(runs).collect(), layout_bias, notes }
 }
 
-/// Traces of one side at one known layout are one sample; without a known one, or where repeats are
-/// all there is, each is its own.
+/// Groups the traces of one side into samples: traces at one known layout are one sample. Each
+/// trace is its own sample if its layout is unknown, or if `unit` says that repeats are samples.
 fn group(side: &[usize], places: &[RunLayout], unit: SampleUnit) -> Vec<TraceGroup> {
     let mut samples: Vec<TraceGroup> = Vec::new();
     for &index in side {
@@ -135,14 +136,14 @@ fn pair(baselines: &[TraceGroup], runs: &[TraceGroup], places: &[RunLayout]) -> 
     (baselines.len() == runs.len()).then(|| baselines.iter().enumerate().map(partner).collect()).flatten()
 }
 
-/// Why a difference between the sides would be the layout's.
+/// Why a difference between the sides would be an effect of layout, if it would.
 fn layout_bias(baseline: &[Trace], run: &[Trace]) -> Option<String> {
     let software =
         |trace: &Trace| trace.header.metrics.iter().any(|metric| metric.source == Source::Software);
     if let Some(sentence) = only_place(baseline, run) {
         return Some(sentence);
     }
-    // Instrumentation in the source makes another build of the program and no metric.
+    // Instrumentation in the source changes the build and appears in no metric.
     let build = |trace: &Trace| trace.header.build_id.clone();
     let one_build = baseline.iter().chain(run).all(|trace| Some(build(trace)) == baseline.first().map(build));
     let none = one_build && !run.iter().any(software) && !baseline.iter().any(software);

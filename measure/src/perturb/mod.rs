@@ -1,19 +1,20 @@
-//! Did instrumentation disturb the program? Relations between metrics, with and without it.
+//! Decides whether instrumentation disturbed the program, by relations between metrics with and
+//! without it.
 //!
 //! *Inner* perturbation compares, for every pair of hardware metrics, their Spearman correlation
 //! within instrumented runs with that within baseline runs. *Outer* perturbation aligns traces and
 //! compares, for every hardware metric, its correlation with itself between runs and baselines with
 //! that among baselines. Both are tested against the variation between baselines, by relabelling
-//! (`permute`), over the whole family of comparisons, and both need an effect of a size. ρ is
-//! signed: the paper's |ρ| hides a change of sign.
+//! (`permute`), over the whole family of comparisons, and both need a minimal effect. ρ is signed,
+//! because the paper's |ρ| hides a change of sign.
 //!
-//! Inner and outer comparisons of one call are one family: the error that was asked for is that of
-//! all of them together, whichever is called disturbed.
+//! All inner and outer comparisons of one call are one family: the error rate holds for all of them
+//! together.
 //!
-//! What counts as a sample is decided first (`design`); the words are chosen last (`verdict`).
-//! Deliberately absent: z-scores, which mislead where the spread is tiny, and tests that take the
-//! records of one trace for independent (Fisher's), which find differences between any two runs.
-//! Source: Mytkowicz et al. 2007, sections 2 and 3.
+//! Samples are determined first (`design`); verdicts are chosen last (`verdict`). **Leaves out**
+//! z-scores, which mislead if the spread is tiny, and tests that treat the records of one trace as
+//! independent (Fisher's), which find differences between any two runs. Source: Mytkowicz et al.
+//! 2007, sections 2 and 3.
 
 mod design;
 mod options;
@@ -41,7 +42,7 @@ use verdict::{decide, Evidence, Test};
 /// machines, or share fewer than two hardware metrics.
 pub fn perturb(baseline: &[Trace], run: &[Trace], options: &Options) -> Result<Report, Error> {
     let metrics = comparable(baseline, run)?;
-    // What is a sample is decided before any number is looked at.
+    // Samples are determined before any number is compared.
     let plan = design::plan(baseline, run, options.alpha);
     let traces: Vec<&Trace> = baseline.iter().chain(run).collect();
     let smallest_p = permute::smallest_p(&plan.design);
@@ -53,7 +54,7 @@ pub fn perturb(baseline: &[Trace], run: &[Trace], options: &Options) -> Result<R
         notes: plan.notes.clone(),
         metrics,
     };
-    // Other builds have a sentence of their own; what else may differ was refused before.
+    // A difference of builds gets a note of its own; other differences were refused before.
     report.notes.extend(doubts(&traces).into_iter().filter(|doubt| !doubt.contains("builds of the program")));
     report.notes.extend(builds_note(&traces));
     // Inner and outer comparisons are tested together, against the same relabellings.
@@ -66,8 +67,8 @@ pub fn perturb(baseline: &[Trace], run: &[Trace], options: &Options) -> Result<R
     Ok(report)
 }
 
-/// Programs that were instrumented in their source are other builds, and so are programs that were
-/// changed.
+/// A note if the traces are of different builds: programs that were instrumented in their source,
+/// or that were changed otherwise.
 fn builds_note(traces: &[&Trace]) -> Option<String> {
     let mut builds: Vec<&String> = traces.iter().filter_map(|trace| trace.header.build_id.as_ref()).collect();
     builds.sort_unstable();
@@ -81,7 +82,7 @@ fn builds_note(traces: &[&Trace]) -> Option<String> {
     ))
 }
 
-/// The hardware metrics that all traces have, once they may be compared at all.
+/// The hardware metrics that all traces have; an error if the traces must not be compared.
 fn comparable(baseline: &[Trace], run: &[Trace]) -> Result<Vec<String>, Error> {
     let (Some(first), Some(_)) = (baseline.first(), run.first()) else {
         return Err(Error::TooFewTraces { baselines: baseline.len(), runs: run.len() });
@@ -118,7 +119,7 @@ fn comparable(baseline: &[Trace], run: &[Trace]) -> Result<Vec<String>, Error> {
     }
 }
 
-/// By how much runs execute more instructions, as a share.
+/// How many more instructions runs execute than baselines, as a share.
 fn added(baseline: &[Trace], run: &[Trace]) -> Option<f64> {
     let mean = |side: &[Trace]| -> Option<f64> {
         let totals: Option<Vec<u64>> =
@@ -137,7 +138,8 @@ struct Candidate {
     correlations: Vec<Option<f64>>,
     /// One number per sample, baselines first; `None` where a sample has none.
     column: Option<Vec<f64>>,
-    /// By relabelling: how far runs lie from the rest, larger is farther. Empty without a column.
+    /// For each relabelling the statistic: larger means that runs differ more from the rest. Empty
+    /// if there is no column.
     statistics: Vec<f64>,
 }
 
@@ -161,7 +163,7 @@ fn inner(
     };
     let candidate = |(pair, &(i, j)): (usize, &(usize, usize))| {
         let correlations = column(pair);
-        // Tested only where every sample has the correlation.
+        // A pair is tested only if every sample has its correlation.
         let known: Option<Vec<f64>> = correlations.iter().copied().collect();
         let statistics = known.iter().flat_map(|known| {
             relabellings.iter().map(|runs| statistic(known, runs, plan)).collect::<Vec<f64>>()
@@ -181,12 +183,13 @@ fn average(values: impl Iterator<Item = Option<f64>>) -> Option<f64> {
 
 /// Tests all comparisons of a call as one family.
 fn compare(family: Vec<Candidate>, plan: &Arrangement, options: &Options) -> Vec<Comparison> {
-    // Those without a number in some sample take no part, and get no p.
+    // Comparisons without a number in some sample are not tested and get no p.
     let tested: Vec<&Candidate> = family.iter().filter(|one| one.column.is_some()).collect();
     let relabellings = tested.first().map_or(0, |one| one.statistics.len());
     let row = |relabelling: usize| tested.iter().map(|one| one.statistics[relabelling]).collect();
     let mut statistics: Vec<Vec<f64>> = (0..relabellings).map(row).collect();
-    // Steady and restless metrics are made to weigh alike before the largest one counts.
+    // Metrics with small and with large variation get the same weight before the largest statistic
+    // counts.
     permute::standardise(&mut statistics);
     let critical = permute::critical(&statistics, options.alpha);
     let mut tests = permute::adjusted(&statistics)
@@ -201,14 +204,14 @@ fn compare(family: Vec<Candidate>, plan: &Arrangement, options: &Options) -> Vec
     out
 }
 
-/// |difference of means| in units that no relabelling changes.
+/// The absolute difference of means, in units of a spread that relabelling does not change.
 fn statistic(column: &[f64], runs: &[usize], plan: &Arrangement) -> f64 {
     let total: f64 = column.iter().sum();
     let of_runs: f64 = runs.iter().map(|&sample| column[sample]).sum();
     let design = &plan.design;
     // The runs against the rest, as this relabelling has them.
     let difference = of_runs / design.runs as f64 - (total - of_runs) / design.baselines as f64;
-    // Pairs have the spread of their differences; else all samples have one together.
+    // For pairs the spread is that of their differences, else that of all samples together.
     let scale = match &design.pairs {
         Some(pairs) => pairs.iter().map(|&(b, r)| (column[r] - column[b]).powi(2)).sum::<f64>(),
         None => {
@@ -216,7 +219,7 @@ fn statistic(column: &[f64], runs: &[usize], plan: &Arrangement) -> f64 {
             column.iter().map(|x| (x - mean) * (x - mean)).sum()
         }
     };
-    // Rounding is no spread: deterministic repeats differ by nothing.
+    // Rounding errors are not a spread: deterministic repeats differ by nothing.
     if scale < 1e-24 {
         0.0
     } else {
@@ -236,7 +239,8 @@ fn side(values: &[f64]) -> Side {
     Side { mean, deviation: (squares / (n - 1.0).max(1.0)).sqrt(), samples: values.len() }
 }
 
-/// Of the difference of means, and its degrees of freedom (the smaller side's: conservative).
+/// The standard error of the difference of means, and its degrees of freedom (those of the smaller
+/// side, which is conservative).
 fn standard_error(column: &[f64], plan: &Arrangement) -> Option<(f64, usize)> {
     if let Some(pairs) = &plan.design.pairs {
         let differences: Vec<f64> = pairs.iter().map(|&(b, r)| column[r] - column[b]).collect();
@@ -247,7 +251,7 @@ fn standard_error(column: &[f64], plan: &Arrangement) -> Option<(f64, usize)> {
     let part = |side: Side| side.deviation * side.deviation / side.samples as f64;
     match (baseline.samples, run.samples) {
         (0 | 1, _) => None,
-        // One run tells nothing of its own spread: that of the baselines stands for it.
+        // One run has no spread of its own: that of the baselines is used.
         (n, 1) => Some((baseline.deviation * (1.0 + 1.0 / n as f64).sqrt(), n - 1)),
         (n, m) => Some(((part(baseline) + part(run)).sqrt(), n.min(m) - 1)),
     }
@@ -260,7 +264,7 @@ fn outer_comparisons(
     options: &Options,
     report: &mut Report,
 ) -> Vec<Candidate> {
-    // Traces of one sample lie alike: the first stands for all.
+    // The traces of one sample have the same layout: the first represents all.
     let first: Vec<&Trace> = plan.samples.iter().map(|sample| traces[sample[0]]).collect();
     let metrics = report.metrics.clone();
     let outer = outer::outer(&first, &metrics, options);
@@ -272,8 +276,8 @@ fn outer_comparisons(
     }
     let (samples, baselines) = (plan.design.samples(), plan.design.baselines);
     let partners = plan.design.partners();
-    // A metric's mean outer correlation of each sample with the (other) baselines; of pairs, with
-    // those of other layouts, so that what is compared is as far apart in layout on both sides.
+    // The mean outer correlation of each sample with the other baselines. In paired designs only
+    // baselines of other layouts count, so that both sides have the same distance in layout.
     let likeness = |metric: usize, runs: &[usize]| -> Option<Vec<f64>> {
         let others: Vec<usize> = (0..samples).filter(|sample| !runs.contains(sample)).collect();
         let of = |sample: usize| {

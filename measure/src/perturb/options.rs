@@ -1,25 +1,26 @@
-//! What is asked of the statistics.
+//! The options of a comparison.
 
 use crate::align::Band;
 
-/// What is asked of the statistics.
+/// The options of a comparison.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Error of the family of comparisons: how often something undisturbed may be called disturbed.
+    /// Error rate of the family of comparisons: the share of undisturbed experiments that may be
+    /// called disturbed.
     pub alpha: f64,
-    /// Differences of correlation that are smaller do not matter.
+    /// The smallest difference of correlations that matters.
     pub effect: f64,
-    /// Where alignments may go.
+    /// The band of alignments.
     pub band: Band,
-    /// Seed of the relabellings, where they are drawn.
+    /// Seed of the relabellings if these are drawn at random.
     pub seed: u64,
-    /// Threads that align.
+    /// Number of threads that align traces.
     pub threads: usize,
-    /// Whether traces are aligned at all.
+    /// Whether outer perturbation is computed, which needs alignments.
     pub scope: Scope,
 }
 
-/// Which perturbation is looked for.
+/// The kinds of perturbation to compute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// Inner only.

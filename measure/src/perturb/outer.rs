@@ -1,10 +1,10 @@
-//! Outer correlations: two traces aligned by all metrics but one, then that one with itself along
-//! the path.
+//! Outer correlations: two traces are aligned by all metrics but one, and that metric is correlated
+//! with itself along the path.
 //!
 //! Two runs of one program do not correlate perfectly even without instrumentation (a program
-//! without phases reached .45 to .56), so the criterion is not the distance from 1 but from what
-//! baselines reach among each other. A metric takes no part in its own alignment, or it would be
-//! fitted to itself.
+//! without phases reached .45 to .56), so a run is not compared with 1 but with the correlations
+//! among baselines. A metric takes no part in its own alignment, because the alignment would be
+//! fitted to it.
 
 use super::options::Options;
 use crate::align::{align, normalised};
@@ -18,7 +18,7 @@ pub(super) struct Outer {
     samples: usize,
     /// `[metric][first · samples + second]`, symmetric.
     correlations: Vec<Vec<Option<f64>>>,
-    /// The largest share of pairs at the band's edge that an alignment had.
+    /// The largest share of pairs at the band's edge in any alignment.
     pub(super) at_edge: f64,
 }
 
@@ -29,7 +29,7 @@ impl Outer {
     }
 }
 
-/// A trace's hardware metrics, as counted and scaled.
+/// The hardware metrics of a trace, as counted and as scaled for alignment.
 struct Columns {
     raw: Vec<Vec<f64>>,
     scaled: Vec<Vec<f64>>,
@@ -41,7 +41,7 @@ pub(super) fn outer(traces: &[&Trace], metrics: &[String], options: &Options) ->
     let samples = traces.len();
     let pairs: Vec<(usize, usize)> =
         (0..samples).flat_map(|a| (a + 1..samples).map(move |b| (a, b))).collect();
-    // Pairs are handed out one by one: alignments take different times.
+    // Threads take pairs one by one, because alignments take different times.
     let next = AtomicUsize::new(0);
     let work = || {
         let mut done = Vec::new();
@@ -54,7 +54,7 @@ pub(super) fn outer(traces: &[&Trace], metrics: &[String], options: &Options) ->
         Outer { samples, correlations: vec![vec![None; samples * samples]; metrics.len()], at_edge: 0.0 };
     let found: Vec<_> = std::thread::scope(|scope| {
         let threads: Vec<_> = (1..options.threads.max(1)).map(|_| scope.spawn(work)).collect();
-        // This thread aligns too.
+        // The calling thread aligns too.
         let own = work();
         let others = threads.into_iter().flat_map(|thread| thread.join().unwrap_or_default());
         others.chain(own).collect()
@@ -81,7 +81,7 @@ fn columns(trace: &Trace, metrics: &[String]) -> Columns {
 fn pair(a: &Columns, b: &Columns, options: &Options) -> (Vec<Option<f64>>, f64) {
     let mut at_edge = 0.0_f64;
     let of = |metric: usize| {
-        // Every metric but the one that is looked at.
+        // Align by every metric but the one that is correlated.
         let others = |columns: &Columns| -> Vec<Vec<f64>> {
             (0..columns.scaled.len()).filter(|&m| m != metric).map(|m| columns.scaled[m].clone()).collect()
         };

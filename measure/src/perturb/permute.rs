@@ -1,5 +1,4 @@
-//! Permutations of labels: how extreme is a difference among all that mere relabelling would have
-//! made?
+//! Permutation tests: how extreme a difference is among those that relabelling alone produces.
 //!
 //! **The idea.** If instrumentation changes nothing, which samples are called *run* is arbitrary:
 //! every choice of as many samples is as likely as the one observed. p is the share of choices that
@@ -11,24 +10,24 @@
 //! ```
 //!
 //! With few samples all choices are listed and p is exact; with many, [`LIMIT`] random ones and the
-//! observed one (Phipson and Smyth 2010). Over several comparisons the largest statistic of each
-//! relabelling is what counts, so that the error of the whole family is controlled, correlated as
-//! the comparisons may be (Westfall and Young 1993, single step).
+//! observed one (Phipson and Smyth 2010). If there are several comparisons, the largest statistic
+//! of each relabelling counts, which controls the error of the whole family even if the comparisons
+//! are correlated (Westfall and Young 1993, single step).
 //!
 //! **Invariants.** The observed labelling is the first of all; baselines come before runs.
-//! Statistics are standardised before the largest is taken, so that no metric rules the family by
-//! its scale.
+//! Statistics are standardised before the largest is taken, so that no metric dominates the family
+//! by its scale.
 
 use super::design::Design;
 use crate::random::Random;
 
-/// Relabellings that are listed or drawn at most.
+/// The most relabellings that are listed or drawn.
 pub(super) const LIMIT: usize = 10_000;
 
-/// Every relabelling, the observed one first: the samples called *run*, by index; baselines come
-/// before runs.
+/// All relabellings, the observed one first. Each lists the indices of the samples called *run*;
+/// baselines come before runs.
 pub(super) fn relabellings(design: &Design, seed: u64) -> Vec<Vec<usize>> {
-    // What was observed stands first.
+    // The observed labelling comes first.
     let observed: Vec<usize> = (design.baselines..design.samples()).collect();
     let mut all = vec![observed.clone()];
     match &design.pairs {
@@ -39,7 +38,7 @@ pub(super) fn relabellings(design: &Design, seed: u64) -> Vec<Vec<usize>> {
             );
         }
         Some(pairs) => {
-            // Too many to list: as many random ones as the limit allows.
+            // Too many to list: draw as many random ones as the limit allows.
             let mut random = Random::new(seed);
             all.extend((1..LIMIT).map(|_| flipped(pairs, |_| random.bits() & 1 == 1)));
         }
@@ -102,8 +101,8 @@ pub(super) fn smallest_p(design: &Design) -> f64 {
     (same / count).max(sampled).min(1.0)
 }
 
-/// Divides each comparison by its root mean square over all relabellings, so that inner and outer
-/// ones, and those of steady and restless metrics, weigh alike in a family.
+/// Divides each comparison by its root mean square over all relabellings, so that all comparisons
+/// of a family have the same weight.
 pub(super) fn standardise(statistics: &mut [Vec<f64>]) {
     for column in 0..statistics.first().map_or(0, Vec::len) {
         let squares: f64 = statistics.iter().map(|row| row[column] * row[column]).sum();
@@ -114,8 +113,8 @@ pub(super) fn standardise(statistics: &mut [Vec<f64>]) {
     }
 }
 
-/// What a standardised statistic must reach for its adjusted p to be at most `alpha`; `None` where
-/// none can, because there are too few relabellings.
+/// The value that a standardised statistic must reach for an adjusted p of at most `alpha`; `None`
+/// if there are too few relabellings for any.
 pub(super) fn critical(statistics: &[Vec<f64>], alpha: f64) -> Option<f64> {
     // Of each relabelling only the largest statistic counts: that controls the whole family.
     let mut largest: Vec<f64> =

@@ -1,6 +1,6 @@
-//! Student's distribution, as far as one-sided tests at 5 % need it.
+//! Quantiles of Student's distribution for one-sided tests at 5 %.
 
-/// 95 % of Student's distribution lies below this (one-sided), by degrees of freedom.
+/// The one-sided 95 % quantile of Student's distribution, by degrees of freedom.
 pub(super) fn quantile(freedom: usize) -> f64 {
     const T: [f64; 30] = [
         6.314, 2.920, 2.353, 2.132, 2.015, 1.943, 1.895, 1.860, 1.833, 1.812, 1.796, 1.782, 1.771, 1.761,

@@ -1,28 +1,29 @@
-//! How many samples would tell what these do not.
+//! Computes how many samples would be enough for a verdict when there are too few.
 //!
-//! **What.** Three things keep a word back, and each has a number. Too few relabellings: the fewest
-//! samples at which p can fall to α. A difference that is large but not significant: a statistic in
-//! units of its spread grows with the square root of the samples, so as many as take it to the
-//! critical value. A small difference whose error is large: as many as take the error below what is
-//! left to the effect. **Why this way.** "More runs" sends a person away for an hour without saying
-//! whether an hour will do. **Leaves out** chance: with so many samples and differences as they
-//! were seen, every second experiment tells. Baselines and runs are taken to grow together.
+//! **What.** Three situations prevent a verdict, and each has a remedy with a number. Too few
+//! relabellings: the fewest samples at which p can fall to α. A difference that is large but not
+//! significant: a statistic in units of its spread grows with the square root of the samples, so as
+//! many as take it to the critical value. A small difference with a large error: as many as make
+//! the far end of its confidence interval smaller than the effect. **Why this way.** The advice
+//! "more runs" does not say whether an hour of runs will do. **Leaves out** chance: with the
+//! computed number of samples, and differences like the observed ones, about every second
+//! experiment gets a verdict. Baselines and runs are assumed to grow together.
 
 use super::design::Design;
 use super::permute::{choices, smallest_p};
 use super::quantile::quantile;
 
-/// The largest number of samples that an answer names.
+/// The largest number of samples that is recommended.
 const MOST: usize = 1000;
 
-/// Answers for one experiment.
+/// Computes remedies for one experiment.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Remedy<'a> {
     design: &'a Design,
     alpha: f64,
 }
 
-/// SampleCounts of baselines and of runs.
+/// Numbers of baseline samples and of run samples.
 pub(super) type SampleCounts = [usize; 2];
 
 impl<'a> Remedy<'a> {
@@ -30,8 +31,8 @@ impl<'a> Remedy<'a> {
         Remedy { design, alpha }
     }
 
-    /// The fewest runs, beside the baselines that there are, with which p can fall to α; else the
-    /// fewest of both.
+    /// The fewest runs, with the existing baselines, for which p can fall to α; if there is no such
+    /// number, the fewest of both.
     pub(super) fn fewest(self) -> (SampleCounts, String) {
         let baselines = self.design.baselines;
         let enough =
@@ -51,15 +52,16 @@ impl<'a> Remedy<'a> {
         }
     }
 
-    /// SampleCounts with which `statistic` would reach what is significant.
+    /// The numbers of samples with which `statistic` would become significant.
     pub(super) fn significant(self, statistic: f64, critical: Option<f64>) -> Option<SampleCounts> {
         let critical = critical?;
-        // A statistic grows with the root of the samples.
+        // A statistic grows with the square root of the number of samples.
         let grown = (critical / statistic).powi(2);
         self.larger(|factor, _| factor >= grown)
     }
 
-    /// So many that the far end of the difference's confidence interval is less than the effect.
+    /// The numbers of samples with which the far end of the difference's confidence interval would
+    /// be smaller than the effect.
     pub(super) fn certain(
         self,
         difference: f64,
@@ -71,8 +73,8 @@ impl<'a> Remedy<'a> {
         self.larger(|factor, freedom| quantile(freedom) * error / factor.sqrt() < room)
     }
 
-    /// The fewest samples, more than there are, with which something holds; it is asked with by how
-    /// much they have grown, and with the degrees of freedom.
+    /// The fewest samples, more than there are, for which `holds` returns true. Its arguments are
+    /// the factor by which the samples have grown, and the degrees of freedom.
     fn larger(self, holds: impl Fn(f64, usize) -> bool) -> Option<SampleCounts> {
         let Design { baselines, runs, .. } = *self.design;
         // Both sides grow together, and so do the degrees of freedom.
@@ -86,7 +88,7 @@ impl<'a> Remedy<'a> {
         None
     }
 
-    /// The answer as people say it.
+    /// The remedy as a sentence.
     pub(super) fn sentence(self, samples: Option<SampleCounts>) -> String {
         match (samples, &self.design.pairs) {
             (Some([_, runs]), Some(_)) => format!("about {runs} pairs of layouts would tell"),

@@ -1,8 +1,9 @@
-//! What was found: a word for each comparison, with its numbers and its reason.
+//! The report of a comparison of traces: a verdict for each comparison, with its numbers and its
+//! reason.
 
 use serde::Serialize;
 
-/// The answer to one comparison, or to all.
+/// The verdict on one comparison, or on all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -10,12 +11,12 @@ pub enum Verdict {
     Undisturbed,
     /// The difference is significant and at least the effect.
     Disturbed,
-    /// Neither can be said with these runs.
+    /// These runs do not suffice for either.
     CannotTell,
 }
 
 impl Verdict {
-    /// The verdict as people say it.
+    /// The verdict in words.
     pub fn words(self) -> &'static str {
         match self {
             Verdict::Undisturbed => "undisturbed",
@@ -35,7 +36,7 @@ pub enum Kind {
     Outer,
 }
 
-/// The correlations of one side, summed up.
+/// Mean and spread of the correlations of one side.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Side {
     /// Mean of the correlations.
@@ -59,14 +60,15 @@ pub struct Comparison {
     pub run: Option<Side>,
     /// The probability under relabelling, adjusted for the family.
     pub p: Option<f64>,
-    /// The answer.
+    /// The verdict.
     pub verdict: Verdict,
     /// The reason, in one sentence.
     pub sentence: String,
-    /// Where it cannot be told: about how many samples, of baselines and of runs, would tell.
+    /// If the verdict is *cannot tell*: about how many samples of baselines and of runs would
+    /// suffice.
     pub would_tell: Option<[usize; 2]>,
-    /// The correlation in each sample, baselines first; of outer, the mean with the (other)
-    /// baselines, of pairs with those of other layouts.
+    /// The correlation in each sample, baselines first. For outer comparisons it is the mean with
+    /// the other baselines; in paired designs with those of other layouts.
     pub correlations: Vec<Option<f64>>,
 }
 
@@ -77,25 +79,26 @@ impl Comparison {
     }
 }
 
-/// Everything that was found.
+/// All comparisons of a call.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
     /// Hardware metrics that all traces have.
     pub metrics: Vec<String>,
     /// Samples of baselines and of runs.
     pub samples: [usize; 2],
-    /// No p can be smaller.
+    /// The smallest p that this design can give.
     pub smallest_p: f64,
-    /// Instructions of runs over those of baselines, less 1; where a metric `instructions` exists.
+    /// Instructions of runs divided by those of baselines, less 1; `None` without a metric
+    /// `instructions`.
     pub added_instructions: Option<f64>,
-    /// All pairs, then all metrics.
+    /// The comparisons: inner ones of all pairs, then outer ones of all metrics.
     pub comparisons: Vec<Comparison>,
-    /// What a reader must know.
+    /// Notes for the reader.
     pub notes: Vec<String>,
 }
 
 impl Report {
-    /// The word for the whole: disturbed when one comparison is, undisturbed when all are.
+    /// The verdict on the whole: disturbed if one comparison is, undisturbed if all are.
     pub fn verdict(&self) -> Verdict {
         let any = |verdict| self.comparisons.iter().any(|comparison| comparison.verdict == verdict);
         if any(Verdict::Disturbed) {

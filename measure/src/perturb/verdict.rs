@@ -1,41 +1,42 @@
-//! From numbers to a word: *undisturbed*, *disturbed*, *cannot tell*.
+//! Chooses a verdict by numbers: *undisturbed*, *disturbed*, *cannot tell*.
 //!
-//! *Disturbed* needs significance and size: p, adjusted for the family, at most α, and a difference
-//! of at least the effect. *Undisturbed* is no lack of evidence either: the difference is smaller
+//! *Disturbed* needs significance and size: p, adjusted for the family, is at most α, and the
+//! difference is at least the effect. *Undisturbed* needs evidence too: the difference is smaller
 //! than the effect, and so is the far end of its confidence interval (two one-sided tests,
-//! Schuirmann 1987). Everything else cannot be told, and the sentence says why.
+//! Schuirmann 1987). In all other cases the verdict is *cannot tell*, and a sentence says why.
 
 use super::options::Options;
 use super::quantile::quantile;
 use super::remedy::{Remedy, SampleCounts};
 use super::report::{Side, Verdict};
 
-/// What relabelling says of a comparison.
+/// The result of relabelling for one comparison.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Test {
-    /// Adjusted for the family.
+    /// The p value, adjusted for the family.
     pub(super) p: f64,
     /// The observed statistic, in standard deviations over all relabellings.
     pub(super) statistic: f64,
-    /// The value that `statistic` must reach to be significant, where any can.
+    /// The value from which `statistic` is significant; `None` if none is.
     pub(super) critical: Option<f64>,
 }
 
-/// What is known of a comparison before the verdict.
+/// All that the verdict on a comparison depends on.
 #[derive(Clone, Debug)]
 pub(super) struct Evidence<'a> {
     pub(super) baseline: Option<Side>,
     pub(super) run: Option<Side>,
-    /// Standard error of the difference and its degrees of freedom, when there are enough samples.
+    /// Standard error of the difference and its degrees of freedom; `None` if there are too few
+    /// samples.
     pub(super) error: Option<(f64, usize)>,
     pub(super) test: Option<Test>,
     pub(super) smallest_p: f64,
-    /// What is to be done where these samples do not tell.
+    /// Computes how many samples would suffice.
     pub(super) remedy: Remedy<'a>,
     pub(super) layout_bias: Option<&'a str>,
 }
 
-/// The verdict, its reason, and where it cannot be told how many samples would tell.
+/// The verdict and its reason; if it is *cannot tell*, also how many samples would suffice.
 pub(super) fn decide(evidence: &Evidence<'_>, options: &Options) -> (Verdict, String, Option<SampleCounts>) {
     let (Some(baseline), Some(run)) = (evidence.baseline, evidence.run) else {
         let reason = "a metric is constant, or was not counted, in some run: it has no correlation there";
@@ -57,7 +58,7 @@ pub(super) fn decide(evidence: &Evidence<'_>, options: &Options) -> (Verdict, St
     let p = evidence.test.map_or(1.0, |test| test.p);
     let large = difference.abs() >= options.effect;
     let significant = p <= options.alpha;
-    // What the layout could have done is not blamed on instrumentation.
+    // A difference that layout could explain is not attributed to instrumentation.
     if let (true, true, Some(bias)) = (large, significant, evidence.layout_bias) {
         return (Verdict::CannotTell, format!("{moved}, p = {p:.4}; {bias}"), None);
     }

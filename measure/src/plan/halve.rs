@@ -1,11 +1,11 @@
-//! Finds what disturbs in a set by halving it, as tests of pooled samples do.
+//! Finds the metrics of a set that disturb, by halving the set, like tests of pooled samples.
 //!
-//! **The problem.** Trying all pairs of n metrics takes n²/2 trials of minutes each, and nearly all
-//! of them say nothing: conflicts are few.
+//! **The problem.** Trying all pairs of n metrics takes n²/2 trials of minutes each, and conflicts
+//! are few, so nearly all trials would find nothing.
 //!
-//! **The idea.** In a set that disturbs, the shortest beginning that disturbs ends with a metric of
-//! a conflict; the shortest beginning that disturbs beside that metric ends with the other one.
-//! Each is found by halving:
+//! **The idea.** In a set that disturbs, the shortest prefix that disturbs ends with a metric of a
+//! conflict. Together with that metric, the shortest prefix that disturbs ends with the other
+//! metric of the conflict. Each prefix is found by halving:
 //!
 //! ```text
 //! a b c d e f g h   disturbs
@@ -16,12 +16,12 @@
 //! a + f             quiet        -> b is the other: (b, f) is a conflict, after 2 log₂ n trials
 //! ```
 //!
-//! Where so many conflicts are found that pairs would have been cheaper, the pairs that are left
-//! are tried.
+//! If there are so many conflicts that trying pairs would be cheaper, the remaining pairs are
+//! tried.
 //!
-//! **Leaves out** a promise where perturbation is not monotone: halving then finds some conflict,
-//! not each. What is planned in the end is verified by itself. Source: Dorfman 1943 for pooled
-//! tests; Hwang 1972 for their search by halves.
+//! **Leaves out** completeness if perturbation is not monotone: halving then finds some conflict,
+//! not all of them. The final plan is verified by itself. Source: Dorfman 1943 for pooled tests;
+//! Hwang 1972 for their search by halves.
 
 use super::graph;
 use super::trial::{Trial, TrialLog};
@@ -32,28 +32,28 @@ use std::collections::BTreeSet;
 pub(super) struct Search<'a, T> {
     pub(super) log: TrialLog<'a, T>,
     pub(super) layout: usize,
-    /// Pairs that were tried and disturb.
+    /// Conflicts: pairs that were tried and disturb.
     pub(super) conflicts: Vec<(usize, usize)>,
-    /// Pairs that are kept apart without being conflicts: both are of something larger that
+    /// Pairs that are kept apart without being conflicts: both metrics belong to a larger set that
     /// disturbs.
     pub(super) apart: Vec<(usize, usize)>,
 }
 
-/// What a search found in a set that disturbs.
+/// The result of a search in a set that disturbs.
 enum Culprit {
     /// These two disturb.
     Pair(usize, usize),
     /// This one disturbs by itself.
     Alone(usize),
-    /// No two of its metrics disturb: the number of metrics, from its beginning, that do not
-    /// disturb yet.
+    /// No two of its metrics disturb. Holds the length of the longest known prefix that does not
+    /// disturb.
     Larger(usize),
     /// Trials ran out.
     Nothing,
 }
 
 impl<T: Trial> Search<'_, T> {
-    /// Spreads metrics over sets that do not disturb, as far as trials go.
+    /// Distributes metrics over sets that do not disturb, as far as the trials suffice.
     pub(super) fn partition(
         &mut self,
         mut rest: Vec<usize>,
@@ -67,16 +67,16 @@ impl<T: Trial> Search<'_, T> {
         Ok(())
     }
 
-    /// A set among `rest` that does not disturb; one metric, or an untried set, where none is
+    /// A subset of `rest` that does not disturb; a single metric, or an untried set, if none is
     /// found.
     fn quiet(&mut self, rest: &[usize]) -> Result<Vec<usize>, T::Error> {
         loop {
-            // The largest set that no known conflict forbids.
+            // The largest set without a known conflict.
             let set = self.largest_class(rest);
             if self.log.test(&set, self.layout)? != Some(Verdict::Disturbed) || set.len() == 1 {
                 return Ok(set);
             }
-            // It disturbs: why?
+            // It disturbs: find the cause.
             match self.find(&set)? {
                 Culprit::Pair(a, b) => self.conflicts.push((a.min(b), a.max(b))),
                 Culprit::Alone(metric) => return Ok(vec![metric]),
@@ -91,7 +91,7 @@ impl<T: Trial> Search<'_, T> {
         }
     }
 
-    /// The most metrics without a known conflict that colouring finds.
+    /// The largest set of metrics without a known conflict that colouring finds.
     fn largest_class(&self, rest: &[usize]) -> Vec<usize> {
         let place = |metric: usize| rest.iter().position(|&other| other == metric);
         let edges: Vec<(usize, usize)> = self
@@ -106,15 +106,15 @@ impl<T: Trial> Search<'_, T> {
         largest.into_iter().map(|place| rest[place]).collect()
     }
 
-    /// What disturbs in a set that does.
+    /// Finds what disturbs in `set`, which as a whole does.
     fn find(&mut self, set: &[usize]) -> Result<Culprit, T::Error> {
-        // The shortest beginning that disturbs ends with one metric of the conflict …
+        // The shortest prefix that disturbs ends with one metric of the conflict …
         let Some(first) = self.shortest(set, None)? else { return Ok(Culprit::Nothing) };
         let last = set[first - 1];
         if first == 1 {
             return Ok(Culprit::Alone(last));
         }
-        // … and the shortest one that disturbs beside it ends with the other.
+        // … and the shortest prefix that disturbs together with it ends with the other one.
         let Some(second) = self.shortest(&set[..first - 1], Some(last))? else {
             return Ok(Culprit::Nothing);
         };
@@ -122,7 +122,8 @@ impl<T: Trial> Search<'_, T> {
         if second == 1 && self.disturbs(&[last])? == Some(true) {
             return Ok(Culprit::Alone(last));
         }
-        // Perturbation is not monotone: the pair is tried by itself before it is called a conflict.
+        // Perturbation is not monotone, so the pair is tried by itself before it counts as a
+        // conflict.
         match self.log.test(&sorted(&[other], Some(last)), self.layout)? {
             Some(Verdict::Disturbed) => Ok(Culprit::Pair(other, last)),
             Some(_) => Ok(Culprit::Larger(first - 1)),
@@ -130,8 +131,8 @@ impl<T: Trial> Search<'_, T> {
         }
     }
 
-    /// The length of the shortest beginning of `set` that disturbs beside `with`, where all of it
-    /// does; `None` where trials ran out.
+    /// The length of the shortest prefix of `set` that disturbs together with `with`, given that
+    /// the whole set does; `None` if the trials ran out.
     fn shortest(&mut self, set: &[usize], with: Option<usize>) -> Result<Option<usize>, T::Error> {
         let (mut quiet, mut loud) = (0, set.len());
         while loud - quiet > 1 {
@@ -146,8 +147,8 @@ impl<T: Trial> Search<'_, T> {
         Ok(Some(loud))
     }
 
-    /// Whether a set disturbs, as far as a search must know: what is part of a quiet set is taken
-    /// for quiet without a trial.
+    /// Whether a set disturbs. A subset of a quiet set counts as quiet without a trial, which is
+    /// sufficient for a search.
     fn disturbs(&mut self, set: &[usize]) -> Result<Option<bool>, T::Error> {
         let known = self.log.verdict(set, self.layout).is_some();
         if !known && self.log.is_part_of_a_quiet_set(set, self.layout) {
@@ -156,7 +157,7 @@ impl<T: Trial> Search<'_, T> {
         Ok(self.log.test(set, self.layout)?.map(|verdict| verdict == Verdict::Disturbed))
     }
 
-    /// Tries all pairs that are left where conflicts are so many that searching for them one by one
+    /// Tries all remaining pairs if conflicts are so frequent that searching for them one by one
     /// costs more.
     fn try_pairs_where_that_is_cheaper(&mut self, rest: &[usize]) -> Result<(), T::Error> {
         let known: BTreeSet<(usize, usize)> = self.conflicts.iter().copied().collect();

@@ -1,4 +1,4 @@
-//! Which metrics may be measured together: the paper's first open problem.
+//! Plans which metrics can be measured together: the paper's first open problem.
 //!
 //! Measuring all metrics at once may disturb the program; measuring each alone takes as many runs
 //! as there are metrics. In between:
@@ -12,10 +12,9 @@
 //! 5. with trials left, two runs that were found are tried as one, because perturbation is not
 //!    monotone: a set may be quiet although a part of it is not.
 //!
-//! For that same reason nothing is concluded from a set about its parts: a run of the plan is
-//! *verified* only when exactly that set was tried, and *untested* otherwise. What a trial is
-//! (runs, repeats, a verdict of [`perturb`](crate::perturb)) is the caller's, who implements
-//! [`Trial`].
+//! For the same reason a set says nothing about its subsets: a run of the plan is *verified* only
+//! if exactly its set was tried, and *untested* otherwise. The caller implements [`Trial`] and so
+//! defines what a trial is (runs, repeats, a verdict of [`perturb`](crate::perturb)).
 //!
 //! Relations that involve software metrics are the second open problem: hardware metrics cannot
 //! show whether those are disturbed. Uncharged metrics can
@@ -50,7 +49,7 @@ pub fn plan<T: Trial>(
     for layout in 0..layouts {
         match log.test(&all, layout)? {
             Some(Verdict::Undisturbed) => return Ok(log.into_plan(vec![(all, layout)], Vec::new())),
-            // Not disturbed for sure is the better place to go on from.
+            // A layout that is certainly not disturbed is the better one to continue with.
             Some(Verdict::CannotTell) if log.verdict(&all, best_layout) == Some(Verdict::Disturbed) => {
                 best_layout = layout;
             }

@@ -1,4 +1,4 @@
-//! What a plan is made of: trials, their verdicts, and the runs that they justify.
+//! Trials, their verdicts, and the plan that they justify.
 
 use crate::perturb::Verdict;
 use serde::Serialize;

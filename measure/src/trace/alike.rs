@@ -1,15 +1,15 @@
-//! Whether traces are worth comparing: what a reader must know before any number of theirs.
+//! Describes what makes a comparison of traces doubtful.
 //!
-//! **What.** [`doubts`] says in sentences which traces hold a part of a run only, and in what the
-//! runs differed: program, build, interval, machine, exit status. **Why this way.** A comparison of
-//! unlike traces has numbers like any other. Some such comparisons are meant (two builds, two
-//! programs), so they are named and not forbidden here. **Leaves out** how many such differences a
-//! statistic bears: that is its own business.
+//! **What.** [`doubts`] lists in sentences which traces are incomplete, and in what the runs
+//! differed: program, build, interval, machine, exit status. **Why this way.** A comparison of
+//! unlike traces yields numbers like any other, and some such comparisons are intended (two builds,
+//! two programs). So differences are named and not forbidden here. **Leaves out** which differences
+//! a statistic tolerates: the statistic decides that.
 
 use super::whole::Trace;
 
 impl Trace {
-    /// Why the trace holds a part of its run only, as a clause; `None` where it is whole.
+    /// Why the trace is incomplete, as a clause; `None` if it is complete.
     pub fn partial(&self) -> Option<String> {
         let records = self.records.len();
         match (&self.cut, &self.end) {
@@ -28,7 +28,7 @@ impl Trace {
     }
 }
 
-/// What makes a comparison of these traces doubtful, in sentences; nothing where nothing does.
+/// Sentences about what makes a comparison of these traces doubtful; empty if nothing does.
 pub fn doubts(traces: &[&Trace]) -> Vec<String> {
     let mut doubts = distinct(traces, Trace::partial);
     let interval =
@@ -49,7 +49,7 @@ pub fn doubts(traces: &[&Trace]) -> Vec<String> {
     doubts
 }
 
-/// The values that traces have, each once, in their order.
+/// The different values of the traces, in the order of the traces.
 fn distinct(traces: &[&Trace], value: impl Fn(&Trace) -> Option<String>) -> Vec<String> {
     let mut values: Vec<String> = Vec::new();
     for value in traces.iter().filter_map(|trace| value(trace)) {

@@ -1,11 +1,10 @@
-//! What every trace must fulfil, as a list of complaints: the checker that tests, commands and
-//! studies share.
+//! Checks that a trace is consistent. Tests, commands and studies share this check.
 
 use super::record::{Record, Value};
 use super::whole::Trace;
 
-/// What is wrong with a trace; nothing when it is sound. A cut is a fact of the file and no
-/// complaint.
+/// Lists what is wrong with a trace; empty if it is consistent. A cut is a fact about the file and
+/// no complaint.
 pub fn check(trace: &Trace) -> Vec<String> {
     let mut complaints = Vec::new();
     names(trace, &mut complaints);
@@ -52,7 +51,7 @@ fn values(trace: &Trace, record: &Record, complaints: &mut Vec<String>) {
     }
 }
 
-/// The sum of deltas is the total that was read by itself, exactly.
+/// Checks that the differences add up exactly to the total, which was read separately.
 fn totals(trace: &Trace, complaints: &mut Vec<String>) {
     let Some(end) = &trace.end else { return };
     for (index, metric) in trace.header.metrics.iter().enumerate() {

@@ -15,9 +15,9 @@
 //! enabled and running nanoseconds as the mark says. A thousand records of ten metrics are about 30
 //! KB.
 //!
-//! A frame that is incomplete or damaged is where reading stops: what stands before it is the
-//! trace, and [`Cut`] says so. The writer keeps nothing back, so an interrupted run loses at most
-//! the record that was being written.
+//! Reading stops at a frame that is incomplete or damaged: the frames before it are the trace, and
+//! [`Cut`] describes the rest. The writer buffers nothing, so an interrupted run loses at most the
+//! record that was being written.
 
 use super::header::Header;
 use super::record::{Cut, End, Record, Share, Value};
@@ -25,7 +25,7 @@ use super::whole::Trace;
 use crate::Error;
 use std::io::Write;
 
-/// The format that this version writes, and the newest it reads.
+/// The version of the format that this crate writes, and the newest that it reads.
 pub const VERSION: u32 = 1;
 
 const MAGIC: [u8; 8] = *b"LFTRACE\x1a";
@@ -72,7 +72,7 @@ impl<W: Write> Writer<W> {
         self.put(RECORD, |body| encode_record(record, body))
     }
 
-    /// Hands everything over to the system.
+    /// Flushes the underlying writer.
     ///
     /// # Errors
     /// What the underlying writer says.
@@ -80,7 +80,7 @@ impl<W: Write> Writer<W> {
         self.out.flush().map_err(|error| Error::io("write the trace", error))
     }
 
-    /// Writes the end, and gives back what was written to.
+    /// Writes the end, and returns the underlying writer.
     ///
     /// # Errors
     /// What the underlying writer says.
@@ -91,7 +91,7 @@ impl<W: Write> Writer<W> {
         Ok(self.out)
     }
 
-    /// One frame, in one write.
+    /// Writes one frame in one call.
     fn put(&mut self, kind: u8, fill: impl FnOnce(&mut Vec<u8>)) -> Result<(), Error> {
         self.frame.clear();
         self.frame.extend_from_slice(&[0; FRAME_BYTES]);
@@ -107,7 +107,7 @@ impl<W: Write> Writer<W> {
 }
 
 impl Trace {
-    /// The whole file.
+    /// The trace as the bytes of a whole file.
     ///
     /// # Panics
     /// When a record has not one value per metric.
@@ -125,7 +125,7 @@ impl Trace {
     }
 }
 
-/// Reads a trace; one that was cut is read up to the cut.
+/// Reads a trace; a cut one is read up to the cut.
 ///
 /// # Errors
 /// When there is no whole header: [`Error::Foreign`], [`Error::Newer`], [`Error::NoHeader`],
@@ -181,7 +181,8 @@ impl<'a> Frames<'a> {
         Ok(Some((kind, body)))
     }
 
-    /// Reads until the end frame; where it cannot, the byte of the frame at fault and the reason.
+    /// Reads up to the end frame. On failure returns the position in bytes of the damaged frame,
+    /// and the reason.
     fn read_into(&mut self, trace: &mut Trace) -> Result<(), (usize, &'static str)> {
         loop {
             let at = self.at;

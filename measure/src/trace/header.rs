@@ -1,8 +1,8 @@
-//! Everything about a run but its records: what may have influenced the numbers.
+//! The header of a trace: everything besides its records that may have influenced the numbers.
 
 use serde::{Deserialize, Serialize};
 
-/// The number of this shape of header.
+/// The version of the header's fields.
 pub const SCHEMA: u32 = 1;
 
 /// The origin of a metric's numbers.
@@ -13,15 +13,15 @@ pub enum Source {
     Pmu,
     /// The kernel: page faults, context switches, time on a CPU.
     Kernel,
-    /// A simulated machine that the program's events were fed to.
+    /// A simulated machine, which processes the program's events.
     Simulated,
     /// Code that was added to the program.
     Software,
-    /// The engine, without charging the program for it: what a software metric would have been,
-    /// undisturbed. Files and reports call it `ghost`.
+    /// The engine counted a software metric without cost for the program: the value that the metric
+    /// would have had undisturbed. Files and reports call it `ghost`.
     #[serde(rename = "ghost")]
     UnchargedMetric,
-    /// The collector about itself.
+    /// The collector, which measures its own cost.
     Collector,
 }
 
@@ -38,8 +38,8 @@ impl Source {
         }
     }
 
-    /// Whether the metric exists without instrumentation, so that runs with and without can be
-    /// compared by it.
+    /// Whether the metric exists without instrumentation, so that runs with and without
+    /// instrumentation can be compared by it.
     pub fn is_hardware(self) -> bool {
         matches!(self, Source::Pmu | Source::Kernel | Source::Simulated)
     }
@@ -51,9 +51,10 @@ pub struct Metric {
     /// Its name: an event (`page-faults`), or `fn:NAME`, `var:NAME`, `addr:RANGE`,
     /// `line:FILE:LINE`.
     pub name: String,
-    /// The one who counted it.
+    /// The origin of its numbers.
     pub source: Source,
-    /// By which mechanism: `perf`, `probe`, `probe-atomic`, `uprobe`, `jit`, `simulated`, ...
+    /// The mechanism that counted it: `perf`, `probe`, `probe-atomic`, `uprobe`, `jit`,
+    /// `simulated`, ...
     pub mechanism: String,
 }
 
@@ -64,7 +65,7 @@ impl Metric {
     }
 }
 
-/// What intervals, starts and lengths are counted in.
+/// The unit of intervals, starts and lengths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Unit {
@@ -87,7 +88,7 @@ impl Unit {
     }
 }
 
-/// How long an interval is meant to be.
+/// The nominal length of an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Interval {
     /// In `unit`s; at least 1.
@@ -96,7 +97,7 @@ pub struct Interval {
     pub unit: Unit,
 }
 
-/// Where the counters of added code lie.
+/// The placement of the counters of added code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Layout {
@@ -110,18 +111,18 @@ pub enum Layout {
     Seed(u64),
 }
 
-/// Everything about a run but its records.
+/// The header of a trace: everything but its records.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Header {
     /// [`SCHEMA`].
     pub schema: u32,
     /// Version of lightfoot that wrote it.
     pub version: String,
-    /// The program and its arguments; what is not UTF-8 is shown with U+FFFD.
+    /// The program and its arguments; bytes that are not UTF-8 are shown as U+FFFD.
     pub argv: Vec<String>,
     /// The program's build id, or another fingerprint of its file, in hexadecimal.
     pub build_id: Option<String>,
-    /// How often was recorded.
+    /// The nominal interval of records.
     pub interval: Interval,
     /// `native`, `probe`, `jit`, `uprobe` or `simulated`.
     pub engine: String,
@@ -133,23 +134,23 @@ pub struct Header {
     pub kernel: Option<String>,
     /// The CPU that the program was bound to.
     pub cpu_pin: Option<u32>,
-    /// Bytes of the program's environment, names and values with their ends.
+    /// Size in bytes of the program's environment, including the terminating zeros.
     pub environment_bytes: Option<u64>,
-    /// What stack, libraries and heap were placed by: `None` is the kernel's own chance, or none
-    /// where randomisation is off.
+    /// The seed of the addresses of stack, libraries and heap. `None` if the kernel chose them at
+    /// random, or if randomisation was off.
     pub layout_seed: Option<u64>,
-    /// Where software counters lie.
+    /// The placement of software counters.
     pub counter_layout: Option<Layout>,
     /// The simulated machine's name.
     pub machine: Option<String>,
     /// Seed of simulated noise of an operating system.
     pub noise_seed: Option<u64>,
-    /// What could not be measured and why, and other things a reader should know.
+    /// Notes for the reader: what could not be measured and why, and others.
     pub notes: Vec<String>,
 }
 
 impl Header {
-    /// A header with nothing optional.
+    /// A header without optional fields.
     pub fn new(argv: Vec<String>, interval: Interval, metrics: Vec<Metric>) -> Header {
         Header {
             schema: SCHEMA,

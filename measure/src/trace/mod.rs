@@ -1,12 +1,12 @@
-//! A trace: what was measured, how, and a record for every interval.
+//! Traces: a header that says what was measured and how, and a record for every interval.
 //!
-//! The header says everything that may have influenced the numbers (layout seeds, environment
-//! bytes, the pinned CPU), because two runs that differ in one of these are different samples.
-//! Records hold what each metric *added* in the interval, not running totals, so that a trace that
-//! was cut is true up to the cut. `trace/file.rs` has the format, [`check()`] what every trace
-//! must fulfil.
+//! The header states everything that may have influenced the numbers (layout seeds, environment
+//! bytes, the pinned CPU), because runs that differ in one of these are different samples. Records
+//! hold differences, that is, what each metric *added* in the interval, and not running totals, so
+//! a cut trace is correct up to the cut. `trace/file.rs` defines the format; [`check()`] checks
+//! that a trace is consistent.
 //!
-//! Deliberately absent: CSV and JSON, which are views and belong to programs that write reports.
+//! **Leaves out** CSV and JSON: they are views, and belong to programs that write reports.
 
 mod alike;
 mod check;

@@ -1,9 +1,8 @@
-//! One interval's numbers, and what is known where records end.
+//! The numbers of one interval, and the end of a trace.
 
 use serde::{Deserialize, Serialize};
 
-/// How long a counter was wanted and how long it counted, of a counter that had to share its
-/// hardware.
+/// How long a counter that shared its hardware was enabled, and how long it counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Share {
     /// Nanoseconds of the interval in which it was enabled.
@@ -15,19 +14,20 @@ pub struct Share {
 /// One metric in one interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Value {
-    /// What was added; `None` where the counter never ran, or could not be read.
+    /// The difference of the interval; `None` if the counter never ran or could not be read.
     pub delta: Option<u64>,
-    /// Of a counter that did not run all the time: the delta is then of `running_ns` only.
+    /// Set if the counter did not run all the time: the difference then covers `running_ns` only.
     pub share: Option<Share>,
 }
 
 impl Value {
-    /// A value that counted throughout.
+    /// A value of a counter that ran throughout the interval.
     pub fn whole(delta: u64) -> Value {
         Value { delta: Some(delta), share: None }
     }
 
-    /// The delta scaled up to the whole interval: an estimate where the counter ran only in part.
+    /// The difference scaled to the whole interval, which is an estimate if the counter ran only
+    /// for a part of it.
     pub fn scaled(&self) -> Option<f64> {
         let delta = self.delta? as f64;
         Some(match self.share {
@@ -44,35 +44,35 @@ impl Value {
 pub struct Record {
     /// The record's number, from 0 and without gaps.
     pub sequence: u64,
-    /// When it began, since the program's start, in the interval's unit.
+    /// Its beginning since the program's start, in the interval's unit.
     pub start: u64,
-    /// How long it really was, in the interval's unit.
+    /// Its true length, in the interval's unit.
     pub dt: u64,
-    /// Ticks that passed unseen because the collector was late: the record stands for that many
-    /// intervals more.
+    /// Edges that the collector missed because it was late: the record represents this many further
+    /// intervals.
     pub missed_ticks: u32,
-    /// Threads of the program at its end; 0 where that is not known.
+    /// Threads of the program at the end of the interval; 0 if unknown.
     pub threads: u32,
     /// One per metric, in the header's order.
     pub values: Vec<Value>,
 }
 
-/// What is known at the end of a run.
+/// The end of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct End {
-    /// Of each metric over the whole run, read by itself and not added up from the records; `None`
-    /// where it is not known.
+    /// The total of each metric over the whole run, read separately and not added up from records;
+    /// `None` if unknown.
     pub totals: Vec<Option<u64>>,
-    /// As a shell would say it; `None` when the measurement ended before the program.
+    /// The exit status as a shell reports it; `None` if the measurement ended before the program.
     pub exit_status: Option<u8>,
     /// Whether the user ended it.
     pub interrupted: bool,
 }
 
-/// Where reading stopped before the end.
+/// Where and why reading stopped before the end of the file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Cut {
-    /// Bytes that were understood.
+    /// Bytes that could be read.
     pub at_byte: u64,
     /// Bytes of the file.
     pub of_bytes: u64,

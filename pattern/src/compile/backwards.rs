@@ -1,11 +1,11 @@
-//! An expression read backwards, over bytes: what it matches, last byte first, and perhaps more.
+//! Reverses an expression: the result matches the same texts last byte first, and perhaps more.
 //!
-//! A program finds where matches *end*. Of the reversed expression on the reversed text those are
-//! the places where matches of the expression start, all of them, whichever a search prefers.
-//! Somebody who confirms each place needs no more than a superset, so characters beyond ASCII
-//! become any bytes that could encode one of the same length (classes of few ranges excepted), and
-//! a word assertion beside such a byte holds (`WordAssertions::Near`). On ASCII nothing is
-//! approximated. Left out: `\r\n` as one line end.
+//! A program finds where matches *end*. On the reversed text, the ends of matches of the reversed
+//! expression are the starts of all matches of the expression, including those that a search would
+//! not prefer. The caller confirms each place, so a superset suffices: characters beyond ASCII
+//! become any bytes that could encode a character of the same length (except in classes of few
+//! ranges), and a word assertion beside such a byte holds (`WordAssertions::Near`). On ASCII the
+//! result is exact. **Leaves out** `\r\n` as one line end.
 
 use super::utf8::as_bytes;
 use regex_syntax::hir::{Class, ClassBytes, ClassBytesRange, Hir, HirKind, Look, Repetition};
@@ -14,7 +14,7 @@ use regex_syntax::utf8::{Utf8Sequence, Utf8Sequences};
 /// Classes of more sequences of bytes are approximated.
 const MOST_SEQUENCES: usize = 4;
 
-/// The expression backwards; none where an assertion has no counterpart.
+/// The reversed expression; `None` if an assertion has no counterpart.
 pub(super) fn backwards(hir: &Hir) -> Option<Hir> {
     Some(match hir.kind() {
         HirKind::Empty => Hir::empty(),
@@ -42,7 +42,8 @@ fn backwards_look(look: Look) -> Option<Look> {
     })
 }
 
-/// Any number of long characters is any bytes beyond ASCII: one addition instead of a fixed point.
+/// A repetition. Any number of characters beyond ASCII becomes any number of bytes beyond ASCII:
+/// one addition instead of a fixed point.
 fn backwards_repetition(repetition: &Repetition) -> Option<Hir> {
     let sub = backwards(&repetition.sub)?;
     let again = |sub, min, max| Hir::repetition(Repetition { min, max, greedy: true, sub: Box::new(sub) });

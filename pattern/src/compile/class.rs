@@ -56,7 +56,7 @@ pub(super) fn stream(builder: &mut Builder, set: ByteSet) -> Value {
     delayed(builder, set, 0)
 }
 
-/// Positions `delay` behind the bytes in `set`.
+/// The stream of the positions `delay` bytes behind the bytes in `set`.
 pub(super) fn delayed(builder: &mut Builder, set: ByteSet, delay: u8) -> Value {
     let mut rows: Vec<u16> = set.0.iter().copied().filter(|&row| row != 0).collect();
     rows.sort_unstable();

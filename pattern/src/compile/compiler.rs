@@ -1,5 +1,5 @@
-//! The compiler's state, and the parts of an expression that are neither repetitions nor
-//! assertions: what the module's text calls markers is moved here.
+//! The compiler's state, and the compilation of all parts of an expression except repetitions and
+//! assertions: here markers move (see the parent module).
 
 use super::class::{self, ByteSet};
 use super::error::CompileError;
@@ -12,16 +12,16 @@ use crate::program::{Builder, Op, Value};
 use regex_syntax::hir::{Class, Hir, HirKind, LookSet};
 use std::collections::HashMap;
 
-/// How assertions about ASCII words are taken.
+/// The treatment of assertions about ASCII words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WordAssertions {
     Exact,
-    /// Beside a byte beyond ASCII they hold.
+    /// They hold beside a byte beyond ASCII, which is a superset.
     Near,
 }
 
-/// What is known about a character next to a marker. The line's ends count as characters that are
-/// not of words.
+/// What is known about the character next to a marker. The ends of the line count as characters
+/// that are not part of words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     Word,
@@ -39,11 +39,11 @@ impl Side {
     }
 }
 
-/// What follows a part of the expression.
+/// The expression behind a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Follow {
     pub(super) side: Side,
-    /// Nothing follows: a marker that gets here has matched.
+    /// Nothing follows: a marker that arrives here has matched.
     pub(super) is_end: bool,
 }
 
@@ -90,7 +90,7 @@ impl<'o> Compiler<'o> {
         }
     }
 
-    /// Computes all Unicode classes of the expressions, together and before anything else.
+    /// Computes all Unicode classes of the expressions at once, before anything else.
     pub(super) fn declare(&mut self, hirs: &[Hir]) -> Result<(), CompileError> {
         let mut wanted: Vec<Ranges> = Vec::new();
         let mut looks = LookSet::empty();
@@ -132,7 +132,7 @@ impl<'o> Compiler<'o> {
         markers.at == self.builder.ones()
     }
 
-    /// The stream of a set of bytes, the terminator left out.
+    /// The stream of a set of bytes without the terminator.
     pub(super) fn bytes(&mut self, set: ByteSet) -> Value {
         let stream = class::stream(&mut self.builder, set.without(self.options.terminator));
         self.within_lines.insert(stream);
@@ -278,8 +278,8 @@ impl<'o> Compiler<'o> {
         }
     }
 
-    /// Markers before their last step, where that does not change which lines have one: the byte
-    /// that was passed is one of the line.
+    /// Markers before their last step, if that does not change which lines have one: the last byte
+    /// is in the same line.
     pub(super) fn without_last_step(&mut self, markers: Value) -> Value {
         match self.builder.op(markers) {
             Some(&Op::Advance { by: 1, of, .. }) if self.within_lines.contains(&of) => of,
@@ -292,7 +292,7 @@ impl<'o> Compiler<'o> {
     }
 }
 
-/// The parts without those at the end that may as well be empty.
+/// The parts without those at the end that may match the empty string.
 fn without_optional_end(parts: &[Hir]) -> &[Hir] {
     let is_optional = |part: &Hir| {
         let properties = part.properties();
@@ -302,7 +302,7 @@ fn without_optional_end(parts: &[Hir]) -> &[Hir] {
     &parts[..needed]
 }
 
-/// Notes the Unicode classes of an expression.
+/// Collects the Unicode classes of an expression.
 fn collect(hir: &Hir, classes: &mut Vec<Ranges>) {
     match hir.kind() {
         HirKind::Class(class) if as_bytes(class).is_none() => classes.push(as_ranges(class)),

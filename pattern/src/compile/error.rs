@@ -1,9 +1,9 @@
-//! Why an expression has no program.
+//! Reasons for which an expression cannot be compiled to a program.
 
 use std::fmt;
 
-/// What cannot be expressed exactly. Nothing is ever approximated silently: a caller that has
-/// another engine may confirm or fall back.
+/// Why an expression cannot be expressed exactly. Nothing is approximated silently: a caller with
+/// another engine can use that instead, or confirm candidates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CompileError {

@@ -71,8 +71,8 @@ impl Compiler<'_> {
         self.builder.advance_from_start(terminators)
     }
 
-    /// A line ends before `\r\n`, before a lone `\r` and before a lone `\n`, and never between the
-    /// two.
+    /// Line ends with `\r\n`: a line ends before `\r\n`, before a lone `\r` and before a lone `\n`,
+    /// but never between the two.
     fn crlf(&mut self, look: Look, markers: Value) -> Value {
         let returns = self.bytes(ByteSet::single(b'\r'));
         let terminators = self.terminators();
@@ -138,14 +138,14 @@ impl Compiler<'_> {
     }
 
     fn demand_before(&mut self, markers: Markers, demand: Demand) -> Value {
-        // What the expression matched so far may say it already.
+        // The part of the expression before the marker may decide it.
         match (demand, markers.before) {
             (Anything, _) | (Word, Side::Word) => return markers.at,
             (NotWord | OtherCharacter, Side::NotWord) => return markers.at,
             (Word, Side::NotWord) | (NotWord | OtherCharacter, Side::Word) => return self.builder.zero(),
             _ => {}
         }
-        // Else it is read from the text: a class bit on the byte before the marker.
+        // Otherwise the text decides: a class bit on the byte before the marker.
         let word = self.found_backwards(&self.unicode_word.clone());
         let before = self.builder.advance(word, 1);
         let kept = self.demand(markers.at, demand, before);
@@ -179,7 +179,7 @@ impl Compiler<'_> {
         demand: Demand,
         follow: Follow,
     ) -> Result<Value, CompileError> {
-        // What follows in the expression may say it already.
+        // The part of the expression behind the marker may decide it.
         match (demand, follow.side) {
             (Anything, _) | (Word, Side::Word) => return Ok(markers),
             // What follows is a character, or the line's end.
@@ -190,11 +190,12 @@ impl Compiler<'_> {
         if markers == self.builder.zero() {
             return Ok(markers);
         }
-        // Something follows that may be either: its class bit lies ahead of where it must match.
+        // The next part may begin with either: its class bit is ahead of the place where it must
+        // match.
         if !follow.is_end {
             return Err(CompileError::WordAhead { look: written(look) });
         }
-        // Nothing follows: markers may move to where the class bit is.
+        // Nothing follows: markers may move to the byte with the class bit.
         let word = self.unicode[&self.unicode_word.clone()];
         Ok(match demand {
             Word => self.members(markers, &word),
@@ -240,10 +241,10 @@ impl Compiler<'_> {
 
     // --- what stands beside a marker, as far as the expression tells
 
-    /// What the first character of `hir` is, if `then` follows it.
+    /// What is known about the first character of `hir`, if `then` follows it.
     pub(super) fn first(&self, hir: &Hir, then: Follow) -> Follow {
-        // Only the first character counts: parts that match nothing hand on what stands behind
-        // them.
+        // Only the first character counts: a part that matches the empty string is followed by the
+        // next one.
         let side = match hir.kind() {
             HirKind::Empty => return then,
             HirKind::Literal(literal) => self.side_of_first(&literal.0),
@@ -255,7 +256,8 @@ impl Compiler<'_> {
             HirKind::Look(_) => return Follow::with(then.side),
             HirKind::Capture(capture) => return self.first(&capture.sub, then),
             HirKind::Repetition(repetition) => {
-                // A repetition that may be left out is followed by either.
+                // If a repetition may be empty, the first character is its own or that of the next
+                // part.
                 let repeated = self.first(&repetition.sub, Follow::with(Side::Unknown));
                 if repetition.min > 0 && repetition.sub.properties().minimum_len() > Some(0) {
                     repeated.side

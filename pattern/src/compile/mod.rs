@@ -15,9 +15,9 @@
 //!   class bit lies ahead on its last byte: what follows in the expression decides it, or the
 //!   marker is moved to that byte where nothing follows.
 //!
-//! Left out: which of several matches is preferred (greed, order of alternatives) and where it
-//! starts; an engine for spans answers that inside the marked lines. Source: Cameron et al. 2014,
-//! section 2.
+//! **Leaves out** the preference among several matches (greed, order of alternatives) and the start
+//! of a match; an engine for spans finds both inside the marked lines. Source: Cameron et al.
+//! 2014, section 2.
 
 mod backwards;
 mod class;
@@ -50,8 +50,8 @@ use regex_syntax::hir::Hir;
 /// ```
 ///
 /// # Errors
-/// What cannot be expressed exactly, or not within the limit. Cost: microseconds for usual
-/// expressions, below a millisecond for Unicode classes.
+/// The expression cannot be expressed exactly, or not within the limit. Cost: microseconds for
+/// usual expressions, below a millisecond for Unicode classes.
 pub fn compile(hir: &Hir, options: &CompileOptions) -> Result<BitProgram, CompileError> {
     compile_any(std::slice::from_ref(hir), options)
 }
@@ -81,7 +81,7 @@ pub fn compile_any(hirs: &[Hir], options: &CompileOptions) -> Result<BitProgram,
 /// the end of the text. Beside characters beyond ASCII it may mark more; on ASCII it is exact.
 ///
 /// # Errors
-/// What cannot be expressed, or not within the limit.
+/// The expression cannot be expressed, or not within the limit.
 pub fn compile_starts(hir: &Hir, options: &CompileOptions) -> Result<BitProgram, CompileError> {
     let reversed = backwards::backwards(hir).ok_or(CompileError::Backwards)?;
     let mut compiler = Compiler::new(options);

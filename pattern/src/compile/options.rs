@@ -1,4 +1,4 @@
-//! What a program is compiled for.
+//! Options of compilation.
 
 /// Which lines the program marks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -10,7 +10,7 @@ pub enum Lines {
     Others,
 }
 
-/// What a program is compiled for.
+/// Options of compilation.
 #[derive(Clone, Debug)]
 pub struct CompileOptions {
     /// The byte that ends a line.

@@ -20,8 +20,8 @@ impl Compiler<'_> {
         follow: Follow,
     ) -> Result<Markers, CompileError> {
         let (min, mut max) = (repetition.min, repetition.max);
-        // The end of a match may as well come early, and starts from everywhere reach nothing new
-        // by going on.
+        // At the end of the expression the shortest match suffices, and from markers everywhere a
+        // repetition reaches no new positions.
         if follow.is_end || self.is_everywhere(markers) {
             max = Some(min);
         }
@@ -70,8 +70,8 @@ impl Compiler<'_> {
         let (mut run, mut done) = (class, 1);
         while done < length {
             let more = done.min(length - done);
-            // A shorter run that overlaps does as well: the last `done` bytes, and the `done` bytes
-            // `more` before.
+            // Two overlapping shorter runs make a longer one: the last `done` bytes, and the `done`
+            // bytes that end `more` before.
             let earlier = self.builder.advance(run, more);
             run = self.builder.and(run, earlier);
             done += more;
@@ -161,8 +161,8 @@ impl Compiler<'_> {
         follow: Follow,
     ) -> Result<Markers, CompileError> {
         let mut now = markers;
-        // The copies that must be there, each followed by the next one; the last of them also by
-        // what stands behind the repetition, where no more have to follow.
+        // The required copies, each followed by the next one; the last one also by the part behind
+        // the repetition, if no more copies are required.
         let again = self.first(sub, Follow::with(Side::Unknown)).side;
         for copy in 1..=min {
             let is_last = copy == min && max == Some(min);
@@ -173,7 +173,7 @@ impl Compiler<'_> {
             };
             now = self.node(sub, now, inner)?;
         }
-        // The copies that may be there: a star, or the union over each number of them.
+        // The optional copies: a star, or the union over each number of copies.
         let inner = Follow::with(self.then_again(sub, follow).or(follow.side));
         match max {
             None => self.star(sub, now, inner),
@@ -188,7 +188,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// What comes after one copy when another one follows.
+    /// What is known about the character behind a copy that is followed by another copy.
     fn then_again(&self, sub: &Hir, follow: Follow) -> Side {
         let again = self.first(sub, Follow::with(Side::Unknown)).side;
         if sub.properties().minimum_len() > Some(0) {
@@ -240,7 +240,7 @@ impl Compiler<'_> {
     }
 }
 
-/// What stands before markers after a repetition.
+/// What is known about the character before markers behind a repetition.
 fn side_after(markers: Markers, side: Side, min: u32, max: Option<u32>) -> Side {
     match (min, max) {
         (_, Some(0)) => markers.before,
@@ -249,7 +249,7 @@ fn side_after(markers: Markers, side: Side, min: u32, max: Option<u32>) -> Side 
     }
 }
 
-/// The class of characters that an expression is, captures looked through.
+/// The class of characters if the expression is a single class; captures are ignored.
 fn single_class(hir: &Hir) -> Option<Ranges> {
     match hir.kind() {
         HirKind::Capture(capture) => single_class(&capture.sub),
@@ -279,7 +279,7 @@ fn split_alternatives(hir: &Hir) -> (ByteSet, Vec<&Hir>) {
     }
 }
 
-/// The bytes that an expression matches, where that is one byte each.
+/// The bytes that an expression matches, if it always matches one byte.
 fn single_bytes(hir: &Hir) -> Option<ByteSet> {
     match hir.kind() {
         HirKind::Literal(literal) if literal.0.len() == 1 => Some(ByteSet::single(literal.0[0])),

@@ -119,7 +119,8 @@ impl Arena {
     }
 }
 
-/// What blocks hand on: for an advance the last word of its operand, for an addition one bit.
+/// The carries between blocks: for an advance the last word of its operand, for an addition one
+/// bit.
 #[derive(Clone, Debug)]
 pub(crate) struct Carries {
     pub(crate) received: Vec<u64>,
@@ -155,8 +156,8 @@ impl Interpreter {
     }
 }
 
-/// Words that are best computed at once: loops repeat as often as the longest chain in a chunk, so
-/// theirs are short.
+/// The best number of words to compute at once: loops repeat as often as the longest chain in a
+/// chunk, so programs with loops have short chunks.
 pub(crate) fn chunk_words(program: &BitProgram) -> usize {
     match program.body.iter().any(|one| matches!(one.op, Op::WhileAny { .. })) {
         true => 16,
@@ -178,7 +179,7 @@ impl SlotAllocator<'_> {
         slot
     }
 
-    /// Gives back the memory of a value that instruction `at` is the last to read.
+    /// Frees the memory of a value whose last use is the current instruction.
     fn release(&mut self, value: Value) {
         let slot = self.of(value);
         if self.uses.last(value) <= self.at && slot >= 8 && slot != usize::MAX {
@@ -265,7 +266,7 @@ impl SlotAllocator<'_> {
         })
     }
 
-    /// Values from before a loop whose last use its end is.
+    /// Frees values from before a loop whose last use is the loop's end.
     fn release_outside(&mut self, body: &[Instruction]) {
         for one in body {
             one.op.operands(|value| {
@@ -329,8 +330,8 @@ impl Interpreter {
 }
 
 impl Execution<'_> {
-    /// What a loop hands on is collected apart, and begins empty; whether another loop is around
-    /// it.
+    /// Begins a loop, whose carries are collected in a second bank; returns whether it is inside
+    /// another loop.
     #[inline(always)]
     pub(super) fn enter_loop(&mut self, is_outermost: bool, carries: &[usize]) -> bool {
         if is_outermost {
@@ -339,13 +340,14 @@ impl Execution<'_> {
         std::mem::replace(&mut self.in_loop, true)
     }
 
-    /// Only the first round of a loop receives what the block before handed on.
+    /// Clears the carries after the first round of a loop, because only that round gets those of
+    /// the block before.
     #[inline(always)]
     pub(super) fn forget_received(&mut self, carries: &[usize]) {
         carries.iter().for_each(|&carry| self.carries.received[carry] = 0);
     }
 
-    /// What all rounds handed on becomes what the next block receives.
+    /// Ends a loop: the carries of all rounds become those for the next block.
     #[inline(always)]
     pub(super) fn leave_loop(&mut self, was_in_loop: bool, is_outermost: bool, carries: &[usize]) {
         self.in_loop = was_in_loop;
@@ -441,8 +443,8 @@ impl Execution<'_> {
         }
     }
 
-    /// One round of a loop: what is new becomes the frontier and joins the rest. Whether there is
-    /// anything new.
+    /// Ends a round of a loop: new bits become the frontier and join the result. Returns whether
+    /// there are any.
     #[inline(always)]
     pub(super) fn advance_frontier(&mut self, all: usize, frontier: usize, next: usize) -> bool {
         self.zip(frontier, next, all, |next, all| next & !all);

@@ -3,5 +3,5 @@
 use super::member::Member;
 use super::{avx2, jit};
 
-/// What the family's table needs of this kernel.
+/// The kernel's entry of the table of kernels.
 pub(super) const MEMBER: Member = Member { translates_to: Some(jit::Target::Avx2), ..avx2::MEMBER };

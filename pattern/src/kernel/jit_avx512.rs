@@ -3,7 +3,7 @@
 use super::member::Member;
 use super::{avx512, jit};
 
-/// What the family's table needs of this kernel.
+/// The kernel's entry of the table of kernels.
 pub(super) const MEMBER: Member = Member {
     is_available: || (avx512::MEMBER.is_available)() && is_x86_feature_detected!("avx512vbmi2"),
     translates_to: Some(jit::Target::Avx512),

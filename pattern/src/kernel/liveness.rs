@@ -1,5 +1,4 @@
-//! Where values are used: what both the interpreter and the translator need to share memory and
-//! registers.
+//! The uses of values, by which the interpreter shares memory and the translator registers.
 //!
 //! Instructions are numbered in the order in which they are met; a body counts one more at its end,
 //! where its results are read. A value from outside a loop that is used inside is used at the

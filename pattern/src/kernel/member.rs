@@ -1,4 +1,4 @@
-//! What a kernel is made of: its file states it, the family's table collects it.
+//! The parts of a kernel. A kernel's file states them; the table of kernels collects them.
 
 use super::interpret::Interpret;
 #[cfg(all(target_arch = "x86_64", unix))]
@@ -13,7 +13,7 @@ pub(super) struct Member {
     pub(super) is_available: fn() -> bool,
     /// The interpreter's loops. Safe to call where `is_available` holds.
     pub(super) interpret: Interpret,
-    /// What texts that repay it are translated for.
+    /// The target of machine code for texts that are long enough to repay the translation.
     #[cfg(all(target_arch = "x86_64", unix))]
     pub(super) translates_to: Option<jit::Target>,
 }

@@ -26,6 +26,8 @@ mod jit;
 mod jit_avx2;
 #[cfg(all(target_arch = "x86_64", unix))]
 mod jit_avx512;
+#[cfg(all(target_arch = "x86_64", unix))]
+mod jit_sse2;
 mod liveness;
 mod member;
 #[cfg(target_arch = "aarch64")]
@@ -105,6 +107,8 @@ define_kernels! {
     JitAvx512 = jit_avx512, "jit-avx512" where all(target_arch = "x86_64", unix);
     /// Translated to machine code, with AVX2.
     JitAvx2 = jit_avx2, "jit-avx2" where all(target_arch = "x86_64", unix);
+    /// Translated to machine code, with SSE2.
+    JitSse2 = jit_sse2, "jit-sse2" where all(target_arch = "x86_64", unix);
     /// Interpreted, with AVX-512.
     Avx512 = avx512, "avx512" where target_arch = "x86_64";
     /// Interpreted, with AVX2.

@@ -3,7 +3,7 @@
 
 use super::member::Member;
 
-/// What the family's table needs of this kernel.
+/// The kernel's entry of the table of kernels.
 pub(super) const MEMBER: Member = Member {
     transposer: "scalar",
     is_available: || true,

@@ -3,5 +3,5 @@
 use super::member::Member;
 use super::portable;
 
-/// What the family's table needs of this kernel.
+/// The kernel's entry of the table of kernels.
 pub(super) const MEMBER: Member = Member { transposer: "sse2", ..portable::MEMBER };

@@ -1,12 +1,12 @@
-//! The interpreter behind the obvious transposition, under a name of its own: a kernel that only
-//! the tests have.
+//! The interpreter with the obvious transposition, under a name of its own: a kernel for tests
+//! only.
 //!
-//! It shows what a kernel takes: this file, and its entry in the table of the parent module. Tests
-//! that go through the table then hold it against the reference as they hold every other kernel.
+//! It shows what a kernel needs: this file, and an entry in the table of the parent module. Tests
+//! that go through the table then compare it with the reference, like every other kernel.
 
 use super::member::Member;
 
-/// What the family's table needs of this kernel.
+/// The kernel's entry of the table of kernels.
 pub(super) const MEMBER: Member = Member {
     transposer: "scalar",
     is_available: || true,

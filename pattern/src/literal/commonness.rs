@@ -1,7 +1,7 @@
-//! Which bytes are rare: what a search for a string should look for.
+//! Estimates which bytes are rare, so that a search for a string looks for those.
 //!
-//! A table by eye, of texts in several languages and of programs; only its order matters, and a
-//! wrong guess costs time, never an answer.
+//! A rough table for texts in several languages and for programs. Only its order matters, and a
+//! wrong estimate costs time but changes no result.
 
 /// How common a byte is in texts and programs, from 0 to 9: about the logarithm of its share.
 pub(super) fn commonness(byte: u8) -> u32 {

@@ -1,9 +1,10 @@
 //! Lines that contain one string.
 //!
-//! A string that is rare is found fastest by looking for its rarest bytes ([`finder`]) and skipping
-//! to the next line. Where it is dense, each hit costs tens of nanoseconds and the bit streams,
-//! which do not care, are faster: a text begins with the first and changes to the second when a
-//! sample shows more than one hit in [`SPARSE_BYTES`] bytes.
+//! A rare string is found fastest by searching for its rarest bytes ([`finder`]) and skipping to
+//! the next line after a hit. If it is frequent, each hit costs tens of nanoseconds, and bit
+//! streams are faster because their cost does not depend on hits. So a search begins with the first
+//! method, and changes to the second when a sample shows more than one hit in [`SPARSE_BYTES`]
+//! bytes.
 
 mod commonness;
 pub(crate) mod finder;

@@ -1,5 +1,5 @@
-//! What the plan asks of an expression: how large it is, whether it holds characters beyond ASCII,
-//! whether a string that every match contains is worth looking for first.
+//! Properties of an expression on which the plan depends: its size, whether it has characters
+//! beyond ASCII, and whether a string that every match contains is worth searching first.
 //!
 //! **Why a file of its own.** These are facts of the syntax tree alone; the plan weighs them. The
 //! rates below were measured beside the engines that they choose between. **Leaves out** which
@@ -16,7 +16,7 @@ const RARE_PAIR: u32 = 11;
 /// `sparse_bytes` bytes, and compiling their program as much as confirming `patience_lines` lines.
 const COST: Cost = Cost { sparse_bytes: 1 << 10, patience_lines: 256 };
 
-/// What a search for a string may spare where streams need Unicode classes.
+/// The costs of streams with Unicode classes, which a search for a string may avoid.
 const UNICODE_COST: Cost = Cost { sparse_bytes: 384, patience_lines: 4 << 10 };
 
 /// Whether a class holds characters of several bytes.
@@ -38,7 +38,7 @@ pub(super) fn has_rare_string(hir: &Hir) -> bool {
     })
 }
 
-/// What streams cost that a search for a string may spare.
+/// The costs of streams for `hir`, which a search for a string may avoid.
 pub(super) fn cost_of_streams(hir: &Hir) -> Cost {
     if has_long_characters(hir) {
         UNICODE_COST
@@ -47,7 +47,7 @@ pub(super) fn cost_of_streams(hir: &Hir) -> Cost {
     }
 }
 
-/// Letters of all literals and classes.
+/// The number of letters in all literals and classes.
 pub(super) fn letters(hir: &Hir) -> usize {
     match hir.kind() {
         HirKind::Literal(literal) => literal.0.len(),
@@ -59,7 +59,7 @@ pub(super) fn letters(hir: &Hir) -> usize {
     }
 }
 
-/// What matches wherever `hir` does, without assertions about words.
+/// An expression without assertions about words that matches wherever `hir` does.
 pub(super) fn without_word_boundaries(hir: &Hir) -> Hir {
     let all = |subs: &[Hir]| subs.iter().map(without_word_boundaries).collect();
     match hir.kind() {

@@ -1,9 +1,9 @@
-//! The builder: what compilers of expressions write programs with.
+//! The builder, with which compilers of expressions make programs.
 //!
-//! It shares while it builds: an operation that is already known is not emitted again (common
-//! subexpressions, and with them character classes), constants fold, and what does not depend on a
-//! loop's frontier is placed before the loop. Bodies of `IfAny` are the exception: what is asked
-//! for inside stays inside, or there would be nothing to skip.
+//! It shares operations while it builds: a known operation is not emitted again (common
+//! subexpressions, and with them character classes), constants are folded, and operations that do
+//! not depend on a loop's frontier are placed before the loop. Bodies of `IfAny` are the exception:
+//! operations inside stay inside, because the body would have nothing to skip otherwise.
 
 use super::operation::{BitProgram, Carry, Instruction, Op, Value, Yield, MAX_ADVANCE};
 use super::pass::renumber::{owns_carries, without_dead_code};
@@ -23,8 +23,8 @@ struct Scope {
     known: HashMap<Op, Value, BuildHasherDefault<Mixer>>,
 }
 
-/// A hash for small operations: multiply and rotate. Expressions come from users, but what they can
-/// make collide is their own compilation.
+/// A hash for small operations: multiply and rotate. Users could write expressions whose operations
+/// collide, but would only slow their own compilation down.
 #[derive(Default)]
 struct Mixer(u64);
 
@@ -63,7 +63,7 @@ pub(crate) struct Builder {
     terminator: u8,
 }
 
-/// Stands for the carry in the key under which an operation is known.
+/// The placeholder for the carry in the key of a known operation.
 const ANY_CARRY: Carry = Carry(u32::MAX);
 const ZERO: Value = Value(0);
 const ONES: Value = Value(1);
@@ -78,12 +78,12 @@ impl Builder {
         new
     }
 
-    /// How many values there are so far: the measure of a program's size.
+    /// The number of values so far, by which the size of a program is limited.
     pub(crate) fn len(&self) -> usize {
         self.ops.len()
     }
 
-    /// What defines a value; a loop's parameter has no definition.
+    /// The operation that defines a value; `None` for the parameter of a loop.
     pub(crate) fn op(&self, value: Value) -> Option<&Op> {
         self.ops[value.0 as usize].as_ref()
     }
@@ -252,7 +252,7 @@ impl Builder {
         condition: Value,
         body: impl FnOnce(&mut Builder) -> Vec<Value>,
     ) -> Vec<Value> {
-        // A body that never runs is built all the same, to know how many streams it yields.
+        // A body that never runs is built too, because the number of its streams is needed.
         if condition == ZERO {
             let depth = self.scopes.len();
             self.scopes.push(Scope { kind: Kind::If, code: vec![], known: HashMap::default() });
@@ -329,7 +329,7 @@ impl Builder {
         without_dead_code(self.program(output))
     }
 
-    /// The program as it was written, with all that nobody uses.
+    /// The program as it was built, including unused values.
     pub(crate) fn program(mut self, output: Value) -> BitProgram {
         let outermost = self.scopes.pop().expect("the outermost scope is never popped");
         assert!(self.scopes.is_empty(), "a body was left open");

@@ -1,11 +1,11 @@
-//! What programs are made of: values, operations on them, and what they carry from block to block.
+//! The parts of programs: values, operations on them, and carries from block to block.
 
-/// Names a stream of a program.
+/// The number of a stream of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Value(pub u32);
 
-/// Names what one operation hands from block to block: the last 63 bits of its operand, or one bit
-/// of an addition.
+/// The number of a carry, which one operation passes from block to block: the last 63 bits of its
+/// operand, or one bit of an addition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Carry(pub u32);
 
@@ -14,14 +14,14 @@ pub const MAX_ADVANCE: u8 = 63;
 /// The most by which a basis stream can be delayed: a UTF-8 sequence looks back three bytes.
 pub const MAX_DELAY: u8 = 7;
 
-/// What computes a stream. Positions: bit `i` belongs to byte `i` of the text.
+/// An operation that computes a stream. Bit `i` of a stream belongs to byte `i` of the text.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Op {
     /// No bit.
     Zero,
     /// Every bit.
     Ones,
-    /// Bit `bit` of byte `i - delay`; before the text stand terminators.
+    /// Bit `bit` of byte `i - delay`; the bytes before the text count as terminators.
     Basis {
         /// 0 is the lowest bit of a byte.
         bit: u8,

@@ -1,20 +1,20 @@
-//! The general automaton of an expression, built when it is first asked.
+//! The general automaton of an expression, which is built when it is first needed.
 //!
-//! Counting lines by bit streams never asks it, and building one of Unicode classes takes
-//! milliseconds, so only an expression that might exceed the size limit is built at once: the
-//! limit's error belongs to where the expression is made. What an automaton may take at most is
-//! estimated from the expression ([`most_bytes`]), generously.
+//! Counting lines by bit streams never needs it, and building an automaton with Unicode classes
+//! takes milliseconds. So only the automaton of an expression that might exceed the size limit is
+//! built at once, so that the error is reported when the expression is made. The size of an
+//! automaton is estimated from the expression ([`most_bytes`]), generously.
 
 use regex_automata::meta;
 use regex_syntax::hir::{Class, Hir, HirKind};
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
-/// Expressions that take this part of the size limit at most are built late.
+/// Expressions that need at most one part in this many of the size limit are built late.
 const LATE_PART: usize = 4;
-/// Bytes that a state takes at most, its transitions included.
+/// The most bytes of a state, including its transitions.
 const STATE_BYTES: usize = 96;
-/// Byte sequences that a range of characters falls into at most.
+/// The most byte sequences into which a range of characters is split.
 const MOST_SEQUENCES: usize = 16;
 
 /// A general automaton, built or to be built. A clone has its own scratch memory.
@@ -32,7 +32,7 @@ struct Shared {
 }
 
 impl Automaton {
-    /// The automaton of an expression; built already where `limit_bytes` may not suffice.
+    /// The automaton of an expression; it is built at once if `limit_bytes` may not suffice.
     ///
     /// # Errors
     /// The automaton takes more than `limit_bytes`.

@@ -35,7 +35,7 @@ impl RegexBuilder {
         RegexBuilder::default()
     }
 
-    /// These options.
+    /// Replaces all options.
     pub fn options(mut self, options: Options) -> RegexBuilder {
         self.options = options;
         self
@@ -47,8 +47,8 @@ impl RegexBuilder {
         self
     }
 
-    /// Insists on an engine of [`crate::plan::ENGINES`] by name, where it can run the pattern;
-    /// tests and studies do.
+    /// Requests an engine of [`crate::plan::ENGINES`] by name, for tests and studies; it is used if
+    /// it can run the pattern.
     pub fn engine(mut self, name: &'static str) -> RegexBuilder {
         self.engine = Some(name);
         self
@@ -123,7 +123,7 @@ fn is_word_boundary(look: regex_syntax::hir::Look) -> bool {
     regex_syntax::hir::LookSet::singleton(look).contains_word()
 }
 
-/// Whether a match may contain `byte`; true where that is not plain to see.
+/// Whether a match may contain `byte`; true if that is not obvious.
 fn can_match(hir: &Hir, byte: u8) -> bool {
     use regex_syntax::hir::{Class, HirKind};
     match hir.kind() {

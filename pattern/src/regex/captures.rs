@@ -3,7 +3,7 @@
 use regex_automata::util::captures;
 use std::ops::Range;
 
-/// The spans of a match and its groups; memory that is used again and again.
+/// The spans of a match and its groups; its memory can be reused for other matches.
 #[derive(Clone, Debug)]
 pub struct Captures(pub(super) captures::Captures);
 

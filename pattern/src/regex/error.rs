@@ -1,4 +1,4 @@
-//! What can be wrong with a pattern, shown so that the place is seen.
+//! Errors in patterns, with messages that show the place.
 
 use std::fmt;
 use std::ops::Range;

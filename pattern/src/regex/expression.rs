@@ -1,4 +1,4 @@
-//! One expression, and what it answers about lines and about places in them.
+//! A compiled expression: finds matching lines, and places in them.
 
 use super::automaton::Automaton;
 use super::options::{Options, Unit};
@@ -8,7 +8,7 @@ use crate::plan::Plan;
 use std::fmt;
 use std::ops::{ControlFlow, Range};
 
-/// [`Regex::first_line`] looks this far before it sets anything up.
+/// Number of bytes that [`Regex::first_line`] searches before it sets up streams.
 const NEAR_BYTES: usize = 2 << 10;
 
 /// A compiled expression.
@@ -88,7 +88,7 @@ impl Regex {
 
     /// The first matching line, its terminator included.
     ///
-    /// For callers that ask again behind each answer: where lines match often, a look at the next
+    /// For callers that search again behind each result: if lines match often, searching the next
     /// two kilobytes by the automaton is much cheaper than setting up streams.
     pub fn first_line(&self, text: &[u8]) -> Option<Range<usize>> {
         let near = text.len().min(NEAR_BYTES);
@@ -194,7 +194,7 @@ impl Regex {
 
     /// Where the match that starts at `start` ends, by the general engine in the rest of the line.
     fn end_within_line(&self, text: &[u8], start: usize) -> Option<usize> {
-        // What stands before matters as far as one character.
+        // Look-behind depends on at most one character.
         let near = start.saturating_sub(4);
         let from = near + crate::line::start_of(&text[near..], start - near, b'\n');
         let end = start + memchr::memchr(b'\n', &text[start..]).unwrap_or(text.len() - start);
@@ -227,7 +227,7 @@ impl Regex {
         self.can_be_empty
     }
 
-    /// What was chosen for this pattern and why, in lines for people.
+    /// Describes the chosen engine and the reasons, in lines of text.
     ///
     /// ```
     /// let regex = lightfoot_pattern::Regex::new("needle")?;
@@ -238,12 +238,12 @@ impl Regex {
         self.plan.explain()
     }
 
-    /// What the patterns came to, options applied.
+    /// The parsed patterns, with the options applied.
     pub fn hir(&self) -> &regex_syntax::hir::Hir {
         &self.hir
     }
 
-    /// The bit-stream program that the engine runs, where it runs one.
+    /// The bit-stream program that the engine runs, if it runs one.
     pub fn program(&self) -> Option<&crate::program::BitProgram> {
         self.plan.program()
     }

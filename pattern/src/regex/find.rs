@@ -5,10 +5,11 @@ use super::options::Unit;
 use std::collections::VecDeque;
 use std::ops::{ControlFlow, Range};
 
-/// Lines are asked of the engine for this many bytes at first, so that the first match comes soon.
+/// Size of the first window for which the engine lists matching lines: small, so that the first
+/// match is found soon.
 const FIRST_WINDOW: usize = 16 << 10;
-/// Bytes of a window once the text turns out to be long: what the engine prepares for each window
-/// is paid back, and the text is still in the second-level cache when its spans are resolved.
+/// Size of the windows of a long text: large enough to repay the engine's preparations for each
+/// window, and small enough for the second-level cache, in which spans are then searched.
 const WINDOW: usize = 512 << 10;
 
 /// Iterator over matches; made by [`Regex::find_iter`].
@@ -16,9 +17,9 @@ const WINDOW: usize = 512 << 10;
 pub struct Matches<'r, 't> {
     regex: &'r Regex,
     text: &'t [u8],
-    /// Matching lines that were not resolved yet.
+    /// Matching lines whose spans were not searched yet.
     lines: VecDeque<Range<usize>>,
-    /// Up to here the engine was asked for lines.
+    /// End of the last window.
     searched: usize,
     /// Where the next match may begin, and the end of the last one, which an empty match must not
     /// touch.
@@ -39,7 +40,7 @@ impl<'r, 't> Matches<'r, 't> {
         Some(found)
     }
 
-    /// Asks for more lines; false at the end of the text.
+    /// Lists the matching lines of the next window; false at the end of the text.
     fn refill(&mut self) -> bool {
         let terminator = self.regex.options.terminator.byte();
         while self.lines.is_empty() {

@@ -1,4 +1,5 @@
-//! `grep_matcher::Matcher`: the door through which other searchers and printers use a [`Regex`].
+//! Implements `grep_matcher::Matcher`, the interface through which other searchers and printers use
+//! a [`Regex`].
 
 use super::captures::Captures;
 use super::expression::Regex;
@@ -48,7 +49,7 @@ impl Matcher for Regex {
         Ok(self.spans().search_half(&input).map(|half| half.offset()))
     }
 
-    /// Bytes that no match contains: the terminator alone is reported, as nobody asks for more.
+    /// Bytes that no match contains: only the terminator is reported, because callers need no more.
     fn non_matching_bytes(&self) -> Option<&ByteSet> {
         static LINE_FEED: std::sync::OnceLock<ByteSet> = std::sync::OnceLock::new();
         (self.within_lines && self.options.terminator != Terminator::Nul).then(|| {
@@ -65,7 +66,8 @@ impl Matcher for Regex {
             (Unit::Text, _) => None,
             (Unit::Line, Terminator::LineFeed) => Some(LineTerminator::byte(b'\n')),
             (Unit::Line, Terminator::CrLf) => Some(LineTerminator::crlf()),
-            // `^` also matches behind a line feed there, so records must be looked at one by one.
+            // `^` also matches behind a line feed in this mode, so records must be searched one by
+            // one.
             (Unit::Line, Terminator::Nul) => None,
         }
     }

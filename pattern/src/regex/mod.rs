@@ -1,11 +1,11 @@
-//! Regular expressions over lines: what a program that searches text asks for.
+//! Regular expressions over lines: the interface for programs that search text.
 //!
-//! [`Regex`] answers about lines (is there one, how many, which) with the engine that
-//! [`crate::plan`] chose, and about places in a line with `regex-automata`, which resolves
-//! leftmost-first spans inside lines that are known to match. So spans are those of the `regex`
-//! crate, and its cost is paid only where somebody asks for a span. A [`Unit::Text`] expression
-//! instead treats the whole text as one haystack, as the `regex` crate does; lines are then no
-//! engine's business. Left out: replacement and splitting, which `regex` has.
+//! [`Regex`] finds matching lines (whether there is one, how many, which) with the engine that
+//! [`crate::plan`] chose, and spans with `regex-automata`, which resolves leftmost-first spans
+//! inside lines that are known to match. So spans are those of the `regex` crate, and their cost is
+//! paid only if the caller needs spans. A [`Unit::Text`] expression treats the whole text as one
+//! haystack, like the `regex` crate; lines then have no meaning for engines. **Leaves out**
+//! replacement and splitting, which `regex` has.
 
 pub(crate) mod automaton;
 mod builder;

@@ -1,4 +1,4 @@
-//! Options of an expression: what a match lies within, what ends a line, how letters compare.
+//! Options of an expression: the unit of matches, line ends, the comparison of letters.
 
 /// What one match lies within.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,7 +56,7 @@ pub enum Boundary {
     Line,
 }
 
-/// Everything that a [`RegexBuilder`](super::RegexBuilder) can be told.
+/// The options of a [`RegexBuilder`](super::RegexBuilder).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Options {
@@ -81,7 +81,7 @@ pub struct Options {
     pub multi_line: bool,
     /// A dot matches line ends (only with [`Unit::Text`]).
     pub dot_matches_new_line: bool,
-    /// A byte that no pattern may ask for.
+    /// A byte that no pattern may contain.
     pub excluded: Option<u8>,
     /// Most memory of the compiled expression, in bytes.
     pub size_limit: usize,
@@ -115,8 +115,8 @@ impl Default for Options {
             multi_line: false,
             dot_matches_new_line: false,
             excluded: None,
-            // Patterns come from a person at a terminal, not from the network: far above the
-            // defaults of `regex`.
+            // Patterns come from a user at a terminal and not from the network, so the limits are
+            // far above those of `regex`.
             size_limit: 100 << 20,
             dfa_size_limit: 1000 << 20,
             text_line_end: b'\n',

@@ -1,9 +1,9 @@
-//! From pattern texts to one HIR with line semantics.
+//! Parses patterns to one HIR with line semantics.
 //!
-//! Each pattern is parsed by itself, so that an error shows what the user wrote, and `a)|(b` is an
-//! error. Then line semantics: `^`, `$`, `\A` and `\z` are the ends of a line, no class contains a
-//! byte that ends a line, and a literal that does is refused. What matches afterwards lies within
-//! one line, which is what lets a whole buffer be searched at once. Smart case looks at all
+//! Each pattern is parsed by itself, so that an error shows the user's text, and `a)|(b` is an
+//! error. Then line semantics are applied: `^`, `$`, `\A` and `\z` are the ends of a line, no class
+//! contains a byte that ends a line, and a literal with such a byte is refused. Then every match
+//! lies within one line, so a whole buffer can be searched at once. Smart case considers all
 //! patterns together. Source of the line semantics: those of grep and ripgrep.
 
 use super::error::{Error, ErrorKind};
@@ -25,7 +25,7 @@ pub(super) fn parse(patterns: &[String], options: &Options) -> Result<Hir, Error
     Ok(bounded(Hir::alternation(alternatives), options))
 }
 
-/// Whether the patterns' bytes are what they match: no need to parse thousands of words.
+/// Whether all patterns match exactly their own bytes, so that thousands of words need no parsing.
 fn is_plain(patterns: &[String], options: &Options) -> bool {
     let forbidden = |byte: u8| line_ends(options).contains(&byte) || Some(byte) == options.excluded;
     let plain = |pattern: &String| {
@@ -64,7 +64,7 @@ fn translate_all(patterns: &[String], options: &Options) -> Result<Vec<Hir>, Err
     Ok(translated)
 }
 
-/// A pattern's syntax, and what smart case needs to know of it.
+/// A pattern's syntax, and the properties of its literals on which smart case depends.
 struct Parsed<'p> {
     given: &'p str,
     text: String,
@@ -234,7 +234,7 @@ fn bounded(hir: Hir, options: &Options) -> Hir {
     Hir::concat(vec![Hir::look(start), hir, Hir::look(end)])
 }
 
-/// What smart case asks about a pattern's literals.
+/// The properties of a pattern's literals on which smart case depends.
 #[derive(Clone, Copy, Debug, Default)]
 struct Letters {
     any: bool,
@@ -252,7 +252,7 @@ impl Letters {
     }
 }
 
-/// Where a literal stands for `byte`.
+/// The place of a literal for `byte`.
 fn literal(ast: &Ast, byte: u8) -> Option<Range<usize>> {
     let mut found = None;
     each_literal(ast, &mut |literal| {

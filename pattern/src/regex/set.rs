@@ -1,5 +1,5 @@
-//! Which of several patterns match: one pass over the text, then one answer per pattern for the
-//! lines that hold any.
+//! Sets of patterns: finds which patterns match, by one pass over the text and then one search per
+//! pattern in the lines that match any.
 
 use super::builder::RegexBuilder;
 use super::error::Error;
@@ -9,7 +9,7 @@ use std::ops::{ControlFlow, Range};
 
 /// A set of patterns.
 ///
-/// One pass finds the lines that any pattern matches; only those are looked at again, pattern by
+/// One pass finds the lines that match any pattern; only those are searched again, pattern by
 /// pattern.
 ///
 /// ```

@@ -1,12 +1,11 @@
-//! Spans inside lines: small deterministic automata where they can be had, the `meta` engine of
-//! `regex-automata` where not.
+//! Finds spans inside lines, by small deterministic automata if possible, else by the `meta` engine
+//! of `regex-automata`.
 //!
-//! A line that matches is short, and what a general engine prepares for each search costs several
-//! times what the search does. Tables for a forward and a reverse automaton need no
-//! preparation. They are made after enough spans were asked for, are given up where
-//! they would be large (most Unicode classes), and hand a search back where they cannot decide it
-//! (a Unicode `\b` beside a character beyond ASCII). Spans are those of leftmost-first search
-//! either way.
+//! A matching line is short, and a general engine's preparation of each search costs several times
+//! the search itself. Tables for a forward and a reverse automaton need no preparation. They are
+//! made after many searches, are given up if they would be large (most Unicode classes), and return
+//! a search that they cannot decide (a Unicode `\b` beside a character beyond ASCII). In both cases
+//! spans are those of leftmost-first search.
 
 use super::automaton::Automaton;
 use super::options::Options;
@@ -35,7 +34,7 @@ pub(super) struct Spans {
 
 struct SpanTables {
     hir: Arc<Hir>,
-    /// What ends a line for `(?m)^` and `(?m)$`; none where tables would not do.
+    /// The line end for `(?m)^` and `(?m)$`; `None` if tables cannot be used.
     line_end: Option<u8>,
     searches: AtomicU32,
     both: OnceLock<Option<regex::Regex>>,
@@ -48,7 +47,7 @@ impl Spans {
         Spans { general, tables: Arc::new(tables) }
     }
 
-    /// The engine that answers everything.
+    /// The engine that can answer all searches.
     pub(super) fn general(&self) -> &Automaton {
         &self.general
     }

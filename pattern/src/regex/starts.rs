@@ -1,12 +1,14 @@
-//! All matches of a dense text: starts from bits, ends from a small automaton.
+//! Finds all matches of a text with many matches: starts by a bit-stream program, ends by a small
+//! automaton.
 //!
-//! Asking for the spans of one matching line after the other prepares a search each time and reads
+//! Searching the spans of one matching line after the other prepares a search for each and reads
 //! every line twice. Here a program runs over the text backwards and marks every place where a
-//! match can start ([`compile_starts`]). The first mark at or behind the last match is the next
-//! one's start, because every place in front of it has none; an anchored automaton walks from there
-//! and knows where the preferred match ends. It knows ASCII only, so its tables are small, and
-//! stops at the first byte beyond; what it does not decide goes to the general engine, line by
-//! line. Left out: expressions that match the empty string, and line ends other than a line feed.
+//! match can start ([`compile_starts`]). The first mark at or behind the end of the last match is
+//! the start of the next one, because no match starts before it; an anchored automaton walks from
+//! there to the end of the preferred match. It supports ASCII only, so its tables are small, and
+//! stops at the first other byte; searches that it cannot decide go to the general engine, line by
+//! line. **Leaves out** expressions that match the empty string, and line ends other than a line
+//! feed.
 
 use super::options::{Options, Terminator, Unit};
 use crate::compile::{compile_starts, CompileOptions};
@@ -42,7 +44,7 @@ pub struct Scratch {
     marks: Vec<u64>,
 }
 
-/// Where a match ends.
+/// The end of a match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
     At(usize),
@@ -56,7 +58,8 @@ pub(super) enum End {
 const TEXT_START: usize = 256;
 
 impl Starts {
-    /// For expressions within lines; none where there is no program or no small automaton.
+    /// Creates it for an expression within lines; `None` if there is no program or no small
+    /// automaton.
     pub(super) fn new(hir: &Hir, options: &Options) -> Option<Starts> {
         let is_plain = options.unit == Unit::Line && options.terminator == Terminator::LineFeed;
         let bytes = over_bytes(hir);
@@ -89,7 +92,7 @@ impl Starts {
         });
     }
 
-    /// Where the match ends that starts at `start`.
+    /// The end of the match that starts at `start`.
     #[inline]
     pub(super) fn end_of(&self, text: &[u8], start: usize) -> End {
         let before = start.checked_sub(1).map_or(TEXT_START, |before| usize::from(text[before]));

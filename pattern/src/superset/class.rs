@@ -37,7 +37,7 @@ impl Set {
         Set { ascii: self.ascii | other.ascii, beyond: self.beyond | other.beyond }
     }
 
-    /// What may not belong to it: beyond ASCII nobody knows which do.
+    /// The characters that may be outside of the set; beyond ASCII these may be any.
     pub(super) fn complement(self) -> Set {
         Set { ascii: !self.ascii, beyond: true }
     }

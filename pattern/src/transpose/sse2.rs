@@ -1,5 +1,11 @@
-//! Transposition with SSE2, which every x86-64 processor has: the high bits of 16 bytes at a time,
-//! eight times doubled.
+//! Transposition with SSE2, which every x86-64 processor has: bytes by unpacking, then bits by
+//! exchanges between vectors.
+//!
+//! Of eight vectors, unpacking those four apart turns the seven bits of a byte's place by one. Four
+//! rounds turn them by four: vector i then has the bytes of number i in each group of eight. Three
+//! rounds of exchanges transpose the 8×8 bits that stand at the same place in all vectors. Per 128
+//! bytes that is 32 unpackings and twelve exchanges of six operations, where taking the high bits
+//! of 16 bytes, eight times doubled, is 256 operations.
 
 use super::basis::{Basis, HISTORY_WORDS};
 use std::arch::x86_64::*;
@@ -15,19 +21,51 @@ pub(super) fn transpose(text: &[u8], basis: &mut Basis) {
 
 #[target_feature(enable = "sse2")]
 fn transpose_chunk(text: &[u8], basis: &mut Basis) {
-    for (at, bytes) in text.chunks_exact(64).enumerate() {
-        let mut words = [0u64; 8];
-        for (group, sixteen) in bytes.chunks_exact(16).enumerate() {
-            let sixteen: &[u8; 16] = sixteen.try_into().expect("chunks of 16");
-            // SAFETY: `sixteen` is 16 readable bytes and the load needs no alignment.
-            let mut vector = unsafe { _mm_loadu_si128(sixteen.as_ptr().cast()) };
-            for bit in (0..8).rev() {
-                words[bit] |= (_mm_movemask_epi8(vector) as u64) << (16 * group);
-                vector = _mm_add_epi8(vector, vector);
-            }
+    for (block, bytes) in text.chunks_exact(128).enumerate() {
+        let streams = transpose_block(bytes.try_into().expect("chunks of 128"));
+        for (stream, vector) in basis.streams.iter_mut().zip(streams) {
+            let at = HISTORY_WORDS + block * 2;
+            let words: &mut [u64; 2] = (&mut stream[at..at + 2]).try_into().expect("two words");
+            // SAFETY: `words` is 16 writable bytes and the store needs no alignment.
+            unsafe { _mm_storeu_si128(words.as_mut_ptr().cast(), vector) }
         }
-        for (stream, word) in basis.streams.iter_mut().zip(words) {
-            stream[HISTORY_WORDS + at] = word;
-        }
+    }
+}
+
+#[inline]
+#[target_feature(enable = "sse2")]
+fn load(sixteen: &[u8; 16]) -> __m128i {
+    // SAFETY: `sixteen` is 16 readable bytes and the load needs no alignment.
+    unsafe { _mm_loadu_si128(sixteen.as_ptr().cast()) }
+}
+
+#[inline]
+#[target_feature(enable = "sse2")]
+fn transpose_block(bytes: &[u8; 128]) -> [__m128i; 8] {
+    let mut rows: [__m128i; 8] =
+        std::array::from_fn(|row| load(bytes[16 * row..16 * row + 16].try_into().expect("16 bytes")));
+    for _ in 0..4 {
+        rows = std::array::from_fn(|row| match row % 2 {
+            0 => _mm_unpacklo_epi8(rows[row / 2], rows[row / 2 + 4]),
+            _ => _mm_unpackhi_epi8(rows[row / 2], rows[row / 2 + 4]),
+        });
+    }
+    exchange::<4>(&mut rows, 0x0F);
+    exchange::<2>(&mut rows, 0x33);
+    exchange::<1>(&mut rows, 0x55);
+    rows
+}
+
+/// Of rows `APART` apart, the first one's bits that are not in `low` change places with the second
+/// one's that are.
+#[inline]
+#[target_feature(enable = "sse2")]
+fn exchange<const APART: i32>(rows: &mut [__m128i; 8], low: i8) {
+    let (low, apart) = (_mm_set1_epi8(low), APART as usize);
+    for first in (0..8).filter(|row| row & apart == 0) {
+        let (upper, lower) = (rows[first], rows[first + apart]);
+        let differing = _mm_and_si128(_mm_xor_si128(_mm_srli_epi64::<APART>(upper), lower), low);
+        rows[first + apart] = _mm_xor_si128(lower, differing);
+        rows[first] = _mm_xor_si128(upper, _mm_slli_epi64::<APART>(differing));
     }
 }

@@ -60,11 +60,21 @@ struct Scribe {
     seen: Vec<usize>,
     values: usize,
     carries: usize,
+    /// No other three-input logic, which some translators lack: they take half of the programs.
+    has_only_choices: bool,
 }
 
 pub(crate) fn random_program(seed: u64) -> BitProgram {
-    let mut scribe =
-        Scribe { random: Random(seed), code: String::new(), seen: (0..8).collect(), values: 8, carries: 0 };
+    let mut random = Random(seed);
+    let has_only_choices = random.below(2) == 0;
+    let mut scribe = Scribe {
+        random,
+        code: String::new(),
+        seen: (0..8).collect(),
+        values: 8,
+        carries: 0,
+        has_only_choices,
+    };
     (0..8).for_each(|bit| scribe.code += &format!("%{bit} = basis {bit}\n"));
     for _ in 0..6 + scribe.random.below(20) {
         scribe.statement();
@@ -97,6 +107,15 @@ impl Scribe {
         self.carries - 1
     }
 
+    /// A function of three bits.
+    fn table(&mut self) -> usize {
+        const CHOICE: usize = 0xCA;
+        match self.has_only_choices {
+            true => CHOICE,
+            false => self.random.below(256),
+        }
+    }
+
     fn statement(&mut self) {
         let [a, b, c] = [(); 3].map(|()| self.any());
         let operation = match self.random.below(16) {
@@ -104,7 +123,7 @@ impl Scribe {
             1 => format!("or %{a} %{b}"),
             2 => format!("xor %{a} %{b}"),
             3 => format!("and_not %{a} %{b}"),
-            4..6 => format!("ternary {:#04x} %{a} %{b} %{c}", self.random.below(256)),
+            4..6 => format!("ternary {:#04x} %{a} %{b} %{c}", self.table()),
             6 => format!("basis {} delay {}", self.random.below(8), 1 + self.random.below(7)),
             7 => format!("advance {} %{a} carry {}", 1 + self.random.below(32), self.carry()),
             8 => format!("advance {} %{a} carry {}", 33 + self.random.below(31), self.carry()),

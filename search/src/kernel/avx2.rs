@@ -1,8 +1,7 @@
 //! AVX2: two 256-bit halves per line.
 //!
-//! There is no unsigned compare, so `a < query` is asked as "the
-//! larger of `a` and `query` is not `a`", and for 64-bit lanes as a signed compare of both sides
-//! with the top bit flipped.
+//! AVX2 has no unsigned comparison. So `a < query` is tested as "the larger of `a` and `query` is
+//! not `a`", and for 64-bit lanes as a signed comparison of both sides with the top bit flipped.
 
 use core::arch::x86_64::*;
 
@@ -20,8 +19,8 @@ pub(super) fn is_available() -> bool {
     has!("avx2") && has!("bmi1") && has!("bmi2") && has!("popcnt")
 }
 
-/// True when the build requires a processor that has the instructions: without `std` nobody can
-/// ask.
+/// True if the build requires a processor that has the instructions: without `std` they cannot be
+/// detected.
 #[cfg(not(feature = "std"))]
 pub(super) fn is_available() -> bool {
     cfg!(all(
@@ -32,7 +31,7 @@ pub(super) fn is_available() -> bool {
     ))
 }
 
-/// Asks for line `index` of `lines`.
+/// Prefetches line `index` of `lines`.
 #[inline(always)]
 pub(crate) fn prefetch(lines: &[Line], index: usize) {
     let address = lines.as_ptr().cast::<i8>().wrapping_add(index.wrapping_mul(LINE_BYTES));

@@ -26,8 +26,8 @@ pub(super) fn is_available() -> bool {
         && has!("popcnt")
 }
 
-/// True when the build requires a processor that has the instructions: without `std` nobody can
-/// ask.
+/// True if the build requires a processor that has the instructions: without `std` they cannot be
+/// detected.
 #[cfg(not(feature = "std"))]
 pub(super) fn is_available() -> bool {
     cfg!(all(target_feature = "avx512f", target_feature = "avx512bw", target_feature = "avx512vl"))

@@ -1,7 +1,7 @@
 //! Plain Rust that counts from the last lane to the first: a kernel that only the tests have.
 //!
-//! It shows what a kernel takes: this file, and its entry in the table of the parent module. Tests
-//! that go through the table then hold every layout on it against the reference.
+//! It shows what a kernel needs: this file, and its entry in the table of the parent module. Tests
+//! that go through the table then compare every layout on it with the reference.
 #![forbid(unsafe_code)]
 
 use crate::lane::Lane;
@@ -9,7 +9,7 @@ use crate::layout::{Member, Shape};
 use crate::line::Line;
 use crate::simd::{Simd, Task};
 
-/// Needs no proof.
+/// The kernel's token; it proves nothing, because any processor can run the kernel.
 #[derive(Clone, Copy)]
 struct Backwards;
 

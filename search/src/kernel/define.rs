@@ -1,4 +1,4 @@
-//! What every vector kernel has in common, as a macro that a kernel's file calls once.
+//! The common part of all vector kernels, as a macro that a kernel's file calls once.
 //!
 //! A macro, because an attribute (`#[target_feature]`) cannot take a generic parameter.
 

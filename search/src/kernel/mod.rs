@@ -5,10 +5,10 @@
 //! carry `#[target_feature]`; everything generic is inlined into them. So the compiler uses the
 //! instructions in the whole search, and no query asks the processor what it can do.
 //!
-//! One kernel is one file (its token, its comparisons, its entry functions) and one entry in the
-//! table of this file. `choose` picks a layout's functions from it; names, detection, tests and
-//! races go through it too. `backwards` is the proof: a kernel of the tests that has its file and
-//! its entry and nothing more.
+//! A kernel consists of one file (its token, its comparisons, its entry functions) and one entry in
+//! the table of this file. `choose` takes a layout's functions from the table; names, detection,
+//! tests and races use it too. `backwards` shows that this suffices: a kernel of the tests that has
+//! only its file and its entry.
 //!
 //! The vector files and this one hold `unsafe`: vector loads, prefetches, and the calls of entry
 //! functions. Left out: dispatch per query, global state, assembly.

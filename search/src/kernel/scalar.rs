@@ -8,7 +8,7 @@ use crate::layout::{Member, Shape};
 use crate::line::Line;
 use crate::simd::{Simd, Task};
 
-/// Needs no proof.
+/// The kernel's token; it proves nothing, because any processor can run the kernel.
 #[derive(Clone, Copy)]
 pub(super) struct Scalar;
 

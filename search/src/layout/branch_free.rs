@@ -1,8 +1,8 @@
 //! The sorted array, halved without branches, sixteen queries abreast.
 //!
-//! The comparison selects between two positions instead of deciding a jump, so nothing is predicted
-//! wrongly and the misses of sixteen queries overlap. Memory and lines touched are those of the
-//! sorted array. Source: Khuong and Morin 2017, section 2.
+//! A comparison selects one of two positions instead of deciding a jump, so no branch is
+//! mispredicted, and the cache misses of sixteen queries overlap. Memory and lines touched are
+//! those of the sorted array. Source: Khuong and Morin 2017, section 2.
 
 use core::hint::select_unpredictable;
 
@@ -13,7 +13,7 @@ use crate::line::{lanes, lines_for, Line};
 use crate::memory::Memory;
 use crate::simd::{Simd, Vectors};
 
-/// What the family's table says about this layout.
+/// The layout's entry of the table of layouts.
 pub(super) const PROPERTIES: Properties = Properties {
     code: 2,
     name: "branch-free",

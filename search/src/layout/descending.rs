@@ -1,8 +1,8 @@
 //! The sorted array from its largest key down: a layout that only the tests have.
 //!
-//! It shows what a layout takes: this file, and its entry in the table of the parent module. Tests
+//! It shows what a layout needs: this file, and its entry in the table of the parent module. Tests
 //! that go through the table (agreement on every kernel and key type, forged files, names) then
-//! hold it against the reference as they hold every other layout.
+//! compare it with the reference, like every other layout.
 
 use super::method::{self, Contents, Method, Numbers, Placing, Properties, Refusal};
 use crate::lane::{Exact, Lane};
@@ -10,7 +10,7 @@ use crate::line::{lanes, lanes_mut, lines_for, Line};
 use crate::memory::Memory;
 use crate::simd::{Simd, Vectors};
 
-/// What the family's table says about this layout.
+/// The layout's entry of the table of layouts.
 pub(super) const PROPERTIES: Properties = Properties {
     code: 10,
     name: "descending",

@@ -16,7 +16,7 @@ use crate::line::{lanes, lanes_mut, lines_for, Line};
 use crate::memory::Memory;
 use crate::simd::{Simd, Vectors};
 
-/// What the family's table says about this layout.
+/// The layout's entry of the table of layouts.
 pub(super) const PROPERTIES: Properties = Properties {
     code: 3,
     name: "eytzinger",
@@ -44,7 +44,7 @@ impl Eytzinger {
         Eytzinger { n, height, last: n - above, lines: lines_for::<L>(n + 1) }
     }
 
-    /// The rank that a finished path stands for: `slot` is in the level below the last.
+    /// The rank that a complete path denotes; `slot` is in the level below the last.
     #[inline(always)]
     fn rank_of_path(&self, slot: usize) -> usize {
         let smaller = slot - (1 << self.height);
@@ -53,8 +53,8 @@ impl Eytzinger {
 
     /// The slot of the key of rank `rank`.
     fn slot_of_rank(&self, rank: usize) -> usize {
-        // Ranks up to the end of the last level stand as in a full tree; behind it every second
-        // rank of the full tree is missing.
+        // Ranks up to the end of the last level are placed as in a full tree; behind it every
+        // second rank of the full tree is missing.
         let full = if rank < 2 * self.last { rank } else { 2 * rank + 1 - 2 * self.last };
         let up = (full + 1).trailing_zeros();
         (1 << (self.height - 1 - up)) + ((full + 1) >> (up + 1))

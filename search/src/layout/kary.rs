@@ -2,10 +2,10 @@
 //! the children of line i are lines (k+1)·i + 1 … (k+1)·i + k + 1, so nodes are in breadth-first
 //! order and nothing points.
 //!
-//! Because inner keys are not repeated below, a key's place does not tell its rank; ranks stand in
-//! a second array of the same order (4 bytes a key), read once at the end. Lines read: log(k+1) n,
-//! and one of ranks. Source: Ladner, Fortna and Nguyen 2002, section 4.3; the child index is
-//! derived there from a root at 0 (see `paper::aware`).
+//! Inner keys are not repeated in lower levels, so a key's slot does not determine its rank. Ranks
+//! are in a second array of the same order (4 bytes a key), which is read once at the end. Lines
+//! read: log(k+1) n, and one of ranks. Source: Ladner, Fortna and Nguyen 2002, section 4.3; the
+//! child index is derived there from a root at 0 (see `paper::aware`).
 
 use super::method::{self, Contents, Method, Numbers, Placing, Properties, Refusal};
 use crate::lane::{Exact, Lane};
@@ -13,7 +13,7 @@ use crate::line::{lanes, lanes_mut, lines_for, Line};
 use crate::memory::Memory;
 use crate::simd::{Simd, Vectors};
 
-/// What the family's table says about this layout.
+/// The layout's entry of the table of layouts.
 pub(super) const PROPERTIES: Properties = Properties {
     code: 4,
     name: "k-ary",
@@ -46,8 +46,8 @@ impl Kary {
         Ok(Kary { n, nodes, lines: nodes + lines_for::<u32>(nodes * L::PER_LINE) })
     }
 
-    /// One step at `node`: the child to visit, and the slot of the smallest key there that is not
-    /// less than `query`, or `best` when there is none.
+    /// One step at `node`: returns the child to visit, and the slot of the smallest key in the node
+    /// that is not less than `query`, or `best` if there is none.
     #[inline(always)]
     fn step<L: Lane, S: Simd>(
         &self,

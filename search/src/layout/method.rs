@@ -1,4 +1,4 @@
-//! What a layout must say about itself and do, whatever the layout.
+//! The interface of a layout: its properties, its contents, and its search.
 //!
 //! A *shape* is the plan of an index: a few numbers from which every address follows. Each layout
 //! has a shape type of its own, which implements [`Contents`] (everything that needs no instruction
@@ -13,10 +13,10 @@ use crate::line::Line;
 use crate::memory::{Draft, Memory};
 use crate::simd::{Simd, Vectors};
 
-/// What the family's table says about one layout.
+/// The properties of a layout, for the table of layouts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Properties {
-    /// The number that stands for the layout in a file: never changed, never given twice.
+    /// The layout's number in files: never changed, never reused.
     pub(crate) code: u32,
     /// The name that selects the layout.
     pub(crate) name: &'static str,
@@ -24,21 +24,21 @@ pub(crate) struct Properties {
     pub(crate) about: &'static str,
     /// The most lines that one query reads, for keys of any distribution.
     pub(crate) bound: &'static str,
-    /// Whether placing keys in this layout finds out that they are not sorted.
+    /// Whether placing keys in this layout detects that they are not sorted.
     pub(crate) is_order_checked: bool,
 }
 
-/// The numbers that, with layout and n, give a shape back; a file keeps them.
+/// The numbers from which, with layout and n, a shape can be restored; files store them.
 pub(crate) type Numbers = [u64; 6];
 
-/// Why a layout cannot hold some keys; the planner then takes another.
+/// Why a layout cannot hold some keys; the planner then tries another layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
     /// Too many keys share one bucket: the keys are too unevenly spread, or repeat too often.
     Crowded,
     /// More keys than the layout's counters can number.
     TooMany,
-    /// The keys are not sorted, which was found out while they were placed.
+    /// The keys are not sorted, which was detected while they were placed.
     Unsorted,
 }
 
@@ -53,31 +53,31 @@ impl Refusal {
     }
 }
 
-/// How keys are placed: with which instructions, and on how many threads.
+/// How keys are placed: the instruction set, and the number of threads.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Placing<V> {
     pub(crate) vectors: V,
     pub(crate) threads: usize,
 }
 
-/// What is known of an index's lines without searching them.
+/// Operations on an index's lines that need no instruction set.
 pub(crate) trait Contents<L: Lane> {
-    /// Lines that the keys take in this layout.
+    /// The number of lines that the keys occupy in this layout.
     fn lines(&self) -> usize;
     /// The key of rank `rank < n`.
     fn key(&self, lines: &[Line], rank: usize) -> L;
-    /// Hands out the keys of a range of ranks in order.
+    /// Calls `each` with the keys of a range of ranks in order.
     fn read(&self, lines: &[Line], ranks: Range<usize>, each: &mut dyn FnMut(L)) {
         ranks.for_each(|rank| each(self.key(lines, rank)));
     }
-    /// True when `lines`, which may come from anywhere, are in the order that searches rely on:
-    /// then no query leaves them and no answer exceeds n.
+    /// Whether `lines`, which may come from an untrusted file, are in the order on which searches
+    /// rely: then no query reads outside of them and no answer exceeds n.
     fn holds(&self, lines: &[Line]) -> bool;
-    /// The numbers that a file keeps of this shape.
+    /// The numbers of this shape that a file stores.
     fn numbers(&self) -> Numbers {
         [0; 6]
     }
-    /// What `explain` adds to the layout's description, or nothing.
+    /// Text that `explain` adds to the layout's description; may be empty.
     fn detail(&self) -> String {
         String::new()
     }
@@ -100,10 +100,10 @@ pub(crate) trait Method<L: Lane>: Contents<L> + Copy {
     fn ranks<S: Simd>(&self, simd: S, lines: &[Line], queries: &[L], out: &mut [usize]);
 }
 
-/// The shape with its memory, which `fill` writes.
+/// Allocates the memory of a shape and calls `fill` to write it.
 ///
 /// # Errors
-/// What `fill` says.
+/// The errors of `fill`.
 pub(super) fn filled<L: Lane, M: Contents<L>>(
     shape: M,
     fill: impl FnOnce(&M, &mut [Line]) -> Result<(), Refusal>,

@@ -1,16 +1,17 @@
-//! Layouts: where keys stand in memory, and how a rank is found there.
+//! Layouts: the order of keys in memory, and the search for ranks in it.
 //!
 //! A layout is a *plan* before it is bytes: a [`Shape`] is a few numbers from which every address
 //! follows, so it can be printed, checked, written to a file and rebuilt.
 //!
-//! One layout is one file (its properties, its shape, how keys fill its lines, and its search,
-//! generic over the instruction set) and one entry in the table of this file. Everything else, such
-//! as names, file codes, the choice of a kernel, tests, races and the command, goes through the
-//! table. `descending` is the proof: a layout of the tests that has its file and its entry and
-//! nothing more.
+//! A layout consists of one file (its properties, its shape, how keys fill its lines, and its
+//! search, generic over the instruction set) and one entry in the table of this file. Everything
+//! else, such as names, file codes, the choice of a kernel, tests, races and the command, uses the
+//! table. `descending` shows that this suffices: a layout of the tests that has only its file and
+//! its entry.
 //!
-//! The table is a macro because searches are compiled for each layout and each instruction set; a
-//! table of function pointers would put an indirect call where a query's few nanoseconds go.
+//! The table is a macro because searches are compiled for each layout and each instruction set;
+//! with a table of function pointers, indirect calls inside a query would cost as much as the
+//! query.
 
 mod branch_free;
 #[cfg(test)]

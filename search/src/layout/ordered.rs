@@ -1,5 +1,5 @@
-//! Keys in their own order from the first lane on, padding behind the last: what four layouts
-//! share.
+//! Keys in sorted order from the first lane on, padding behind the last: the common part of four
+//! layouts.
 
 use crate::lane::{Exact, Lane};
 use crate::line::{lanes, lanes_mut, Line};
@@ -15,7 +15,7 @@ pub(super) fn fill_sorted<K: Exact>(keys: &[K], lines: &mut [Line], threads: usi
     tail.fill(K::As::MAX);
 }
 
-/// True when lines hold n keys in order, and padding behind them.
+/// Whether lines hold n sorted keys, and padding behind them.
 pub(super) fn holds_sorted<L: Lane>(n: usize, lines: &[Line]) -> bool {
     let flat = lanes::<L>(lines);
     n <= flat.len() && flat[..n].is_sorted() && flat[n..].iter().all(|&lane| lane == L::MAX)

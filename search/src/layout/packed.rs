@@ -1,5 +1,5 @@
-//! Packed digits: split keys without a place left empty. A small table says where a bucket's keys
-//! start; interpolation inside the bucket says which line.
+//! Packed digits: split keys without empty places. A small table holds the start of each bucket's
+//! keys, and interpolation inside the bucket finds the line.
 //!
 //! The keys' 16-bit digits stand end to end, so a place is a rank and the memory is half that of
 //! u32 keys. The table (4 bytes per [`LOAD`] keys) stays in the near caches; the line that holds
@@ -30,22 +30,22 @@ use crate::simd::{Simd, Vectors, MARKS};
 /// Keys per bucket, unless 16 bits need more buckets to tell keys apart.
 const LOAD: usize = 64;
 
-/// Digits of a line.
+/// Number of digits of a line.
 const PER_LINE: usize = 32;
 
-/// Lines between the guess and the answer that are accepted.
+/// The largest distance in lines between guess and answer that is accepted.
 const ERROR_LINES_MAX: usize = 2;
 
 /// Bits of a digit.
 const DIGIT_BITS: u32 = 16;
 
-/// Queries that go through the pipeline together.
+/// Number of queries that go through the pipeline together.
 const GROUP: usize = MARKS;
 
-/// Set in an answer that may be in a neighbouring line.
+/// The bit that is set in an answer that may be in a neighbouring line.
 const UNSURE: u32 = 1 << 31;
 
-/// What the family's table says about this layout.
+/// The layout's entry of the table of layouts.
 pub(super) const PROPERTIES: Properties = Properties {
     code: 9,
     name: "packed",
@@ -62,8 +62,8 @@ pub(crate) struct Packed<L: Lane> {
     table_lines: usize,
 }
 
-/// What is known of a query before its line is read: its bucket's ranks, the first rank of the line
-/// to read, its digit.
+/// The state of a query before its line is read: the ranks of its bucket, the first rank of the
+/// line to read, its digit.
 #[derive(Clone, Copy, Default)]
 struct Guess {
     start: u32,
@@ -84,7 +84,7 @@ fn line_start(rank: u32) -> u32 {
     rank & !(PER_LINE as u32 - 1)
 }
 
-/// True when `rank` is at an edge of the line behind which its bucket goes on.
+/// Whether `rank` is at an edge of the line behind which its bucket continues.
 #[inline(always)]
 fn unsure(start: u32, end: u32, line: u32, rank: u32) -> bool {
     (rank == line) & (line > start) | (rank == line + PER_LINE as u32) & (rank < end)
@@ -115,8 +115,8 @@ impl<L: Lane> Packed<L> {
     /// # Errors
     /// [`Refusal::Crowded`] when some query's answer would be too far from its guess.
     pub(crate) fn fill<K: Exact<As = L>>(&self, keys: &[K], lines: &mut [Line]) -> Result<(), Refusal> {
-        // A bucket's start is written when its first key comes, along with those of the empty
-        // buckets before it.
+        // The start of a bucket is written with its first key, together with the starts of the
+        // empty buckets before it.
         let (table, digits) = lines.split_at_mut(self.table_lines);
         let table = lanes_mut::<u32>(table);
         let digits = lanes_mut::<u16>(digits);
@@ -175,8 +175,8 @@ impl<L: Lane> Packed<L> {
     /// The rank, from the guessed line on to its neighbours as long as the answer may be there.
     #[inline(always)]
     fn rank_nearby<S: Simd>(simd: S, digits: &[Line], mut guess: Guess) -> usize {
-        // At an edge of the line the answer may lie beyond it. The walk goes one way and stops
-        // where it would turn: there the answer is the edge between two lines.
+        // At an edge of the line the answer may be in the neighbour. The walk goes in one direction
+        // and stops where it would turn: there the answer is the edge between two lines.
         let mut rank = Self::rank_in_line(simd, digits, guess);
         let ascending = rank > guess.line;
         while unsure(guess.start, guess.end, guess.line, rank) && (rank > guess.line) == ascending {
@@ -191,7 +191,7 @@ impl<L: Lane> Packed<L> {
         (fraction >> (64 - DIGIT_BITS)) as u16
     }
 
-    /// Locates a group and asks for its lines of the table.
+    /// Locates the buckets of a group, and prefetches its lines of the table.
     #[inline(always)]
     fn locate<S: Simd>(&self, simd: S, lines: &[Line], queries: &[L; GROUP], located: &mut Located) {
         for ((&query, bucket), digit) in queries.iter().zip(&mut located.buckets).zip(&mut located.digits) {
@@ -209,7 +209,7 @@ fn low_bits(count: u32) -> u32 {
     ((1u64 << count.min(32)) - 1) as u32
 }
 
-/// Where the queries of a group go.
+/// The buckets and digits of a group's queries.
 #[derive(Clone, Copy)]
 struct Located {
     buckets: [u32; GROUP],
@@ -354,14 +354,15 @@ impl<L: Lane> Method<L> for Packed<L> {
         )
     }
 
-    /// Three groups are under way: one asks for the table, one reads it and asks for digits, one
-    /// compares.
+    /// Three groups are in the pipeline: one prefetches its part of the table, one reads the table
+    /// and prefetches its digits, one compares.
     #[inline(always)]
     fn ranks<S: Simd>(&self, simd: S, lines: &[Line], queries: &[L], out: &mut [usize]) {
         let (table, digits) = lines.split_at(self.table_lines);
         let starts = lanes::<u32>(table);
-        // Turn i: group i reads the table and asks for its digits, group i + 1 asks for its part of
-        // the table, group i - 1 compares, and the unsure queries of group i - 2 are finished.
+        // Step i: group i reads the table and prefetches its digits, group i + 1 prefetches its
+        // part of the table, group i - 1 compares, and the unsure queries of group i - 2 are
+        // completed.
         let (groups, rest) = queries.as_chunks::<GROUP>();
         let (answers, last) = out.as_chunks_mut::<GROUP>();
         let mut located = Located { buckets: [0; GROUP], digits: [0; GROUP] };
@@ -371,7 +372,7 @@ impl<L: Lane> Method<L> for Packed<L> {
             self.locate(simd, lines, first, &mut located);
         }
         for i in 0..=answers.len() {
-            // Guesses of two groups are alive at a time; they take turns.
+            // Guesses of two groups are needed at a time, in alternating buffers.
             let [even, odd] = &mut guesses;
             let (now, next) = if i % 2 == 0 { (even, odd) } else { (odd, even) };
             if i < groups.len() {
@@ -404,7 +405,7 @@ struct DeferredQueries {
 }
 
 impl DeferredQueries {
-    /// Takes the unsure queries of a group and asks for their neighbouring lines.
+    /// Stores the unsure queries of a group and prefetches their neighbouring lines.
     #[inline(always)]
     fn take<S: Simd>(&mut self, simd: S, digits: &[Line], now: &GroupGuesses, mut unsure: u64) {
         self.count = 0;
@@ -419,7 +420,7 @@ impl DeferredQueries {
         }
     }
 
-    /// Answers the waiting queries.
+    /// Answers the stored queries.
     #[inline(always)]
     fn finish<L: Lane, S: Simd>(&mut self, simd: S, digits: &[Line], out: &mut [usize; GROUP]) {
         for &(j, guess) in &self.queries[..self.count.min(GROUP)] {

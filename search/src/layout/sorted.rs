@@ -1,8 +1,8 @@
 //! The sorted array itself, searched with branches as every textbook does.
 //!
-//! No memory beyond the keys (rounded up to a line). A query touches about log2 n − 4 lines, all
-//! but the first few of them cold in a large array: this layout is here to be raced against and to
-//! be read first.
+//! It needs no memory beyond the keys (rounded up to a line). A query touches about log2 n − 4
+//! lines, and in a large array all but the first few miss the cache. This layout is a baseline for
+//! the others, and the one to read first.
 
 use super::method::{self, Contents, Method, Numbers, Placing, Properties, Refusal};
 use super::ordered::{fill_sorted, holds_sorted};
@@ -11,7 +11,7 @@ use crate::line::{lanes, lines_for, Line};
 use crate::memory::Memory;
 use crate::simd::{Simd, Vectors};
 
-/// What the family's table says about this layout.
+/// The layout's entry of the table of layouts.
 pub(super) const PROPERTIES: Properties = Properties {
     code: 1,
     name: "sorted",

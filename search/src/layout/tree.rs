@@ -26,7 +26,7 @@ const LEVELS_MAX: usize = 22;
 /// Queries that go down together, so that their misses overlap.
 const ABREAST: usize = 64;
 
-/// What the family's table says about this layout.
+/// The layout's entry of the table of layouts.
 pub(super) const PROPERTIES: Properties = Properties {
     code: 5,
     name: "tree",

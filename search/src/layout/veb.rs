@@ -12,7 +12,7 @@ use crate::memory::Memory;
 use crate::paper::Cuts;
 use crate::simd::{Simd, Vectors};
 
-/// What the family's table says about this layout.
+/// The layout's entry of the table of layouts.
 pub(super) const PROPERTIES: Properties = Properties {
     code: 6,
     name: "van-emde-boas",

@@ -26,7 +26,7 @@ const WINDOWS_MAX: usize = 5;
 /// Queries between asking for a line and reading it.
 const AHEAD: usize = 32;
 
-/// What the family's table says about this layout.
+/// The layout's entry of the table of layouts.
 pub(super) const PROPERTIES: Properties = Properties {
     code: 7,
     name: "window",

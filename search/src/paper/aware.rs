@@ -11,9 +11,7 @@
 //! Any n: nodes are filled in order, the last one is padded with its own last item, which changes
 //! no answer. Cost: ⌈log_k(n+1)⌉ blocks, log2 k items in each. Source: section 4.3.
 
-use core::cmp::Ordering;
-
-use super::lookup::{Lookup, Words, NIL};
+use super::lookup::{read, Lookup, Touch, Words, NIL};
 
 /// The number of the j-th child (1 ≤ j ≤ k) of node i in a k-ary tree.
 #[inline(always)]
@@ -55,16 +53,29 @@ impl InOrder<'_> {
     }
 }
 
-/// Binary search among a node's items: the place of `item`, or the number of smaller items.
+/// Binary search among the items at `low..high`: the place of `item`, or that of the first larger
+/// one.
+///
+/// # Safety
+/// `high` must not be more than `words.len()`.
 #[inline(always)]
-fn within(items: &[u32], item: u32) -> Result<usize, usize> {
-    let (mut low, mut high) = (0, items.len());
+unsafe fn within<T: Touch>(
+    words: &[u32],
+    (mut low, mut high): (usize, usize),
+    item: u32,
+    touch: &mut T,
+) -> Result<usize, usize> {
     while low < high {
         let middle = (low + high) / 2;
-        match item.cmp(&items[middle]) {
-            Ordering::Equal => return Ok(middle),
-            Ordering::Less => high = middle,
-            Ordering::Greater => low = middle + 1,
+        // SAFETY: low <= middle < high, and the caller says that high <= words.len().
+        let here = unsafe { read(words, middle, touch) };
+        if item == here {
+            return Ok(middle);
+        }
+        if item < here {
+            high = middle;
+        } else {
+            low = middle + 1;
         }
     }
     Err(low)
@@ -89,21 +100,31 @@ impl AwareImplicit {
         distribute(items, per, &mut |node, j, item| words[node * per + j] = item);
         AwareImplicit { blocks, per, nodes }
     }
+
+    #[inline(always)]
+    fn search<T: Touch>(&self, item: u32, mut touch: T) -> Option<u32> {
+        let words = self.blocks.get();
+        let mut node = 0;
+        while node < self.nodes {
+            let first = node * self.per;
+            // SAFETY: `build` made room for `nodes` blocks of `per` words, and node < nodes.
+            match unsafe { within(words, (first, first + self.per), item, &mut touch) } {
+                Ok(slot) => return Some(slot as u32),
+                Err(larger) => node = child(node, larger - first + 1, self.per + 1),
+            }
+        }
+        None
+    }
 }
 
 impl Lookup for AwareImplicit {
     #[inline]
     fn find(&self, item: u32) -> Option<u32> {
-        let words = self.blocks.get();
-        let mut node = 0;
-        while node < self.nodes {
-            let first = node * self.per;
-            match within(&words[first..first + self.per], item) {
-                Ok(at) => return Some((first + at) as u32),
-                Err(less) => node = child(node, less + 1, self.per + 1),
-            }
-        }
-        None
+        self.search(item, ())
+    }
+
+    fn find_touching(&self, item: u32, touched: &mut dyn FnMut(usize)) -> Option<u32> {
+        self.search(item, touched)
     }
 
     fn item(&self, slot: u32) -> u32 {
@@ -141,23 +162,47 @@ impl AwareExplicit {
                 words[node * block + per + j - 1] = if to < nodes { (to * block) as u32 } else { NIL };
             }
         }
-        AwareExplicit { blocks, per, root: if nodes > 0 { 0 } else { NIL } }
+        AwareExplicit::new(blocks, block, per, if nodes > 0 { 0 } else { NIL })
+    }
+
+    /// A search over `blocks` of `block` words from `root`. Every pointer is checked here, so that
+    /// no search has to.
+    fn new(blocks: Words, block: usize, per: usize, root: u32) -> AwareExplicit {
+        let words = blocks.get();
+        let leads = |to: u32| {
+            to == NIL || ((to as usize).is_multiple_of(block) && to as usize + block <= words.len())
+        };
+        assert!(2 * per < block, "{per} items and a pointer more are no {block} words");
+        let pointers = words.chunks_exact(block).flat_map(|node| &node[per..=2 * per]);
+        assert!(pointers.chain([&root]).all(|&to| leads(to)), "a pointer leads out of the structure");
+        AwareExplicit { blocks, per, root }
+    }
+
+    #[inline(always)]
+    fn search<T: Touch>(&self, item: u32, mut touch: T) -> Option<u32> {
+        let words = self.blocks.get();
+        let mut at = self.root;
+        while at != NIL {
+            let first = at as usize;
+            // SAFETY: `new` has seen that a whole block starts at `at`, which is not `NIL`.
+            match unsafe { within(words, (first, first + self.per), item, &mut touch) } {
+                Ok(slot) => return Some(slot as u32),
+                // SAFETY: larger <= first + per, and 2 · per is less than a block's words.
+                Err(larger) => at = unsafe { read(words, larger + self.per, &mut touch) },
+            }
+        }
+        None
     }
 }
 
 impl Lookup for AwareExplicit {
     #[inline]
     fn find(&self, item: u32) -> Option<u32> {
-        let words = self.blocks.get();
-        let mut at = self.root;
-        while at != NIL {
-            let first = at as usize;
-            match within(&words[first..first + self.per], item) {
-                Ok(slot) => return Some((first + slot) as u32),
-                Err(less) => at = words[first + self.per + less],
-            }
-        }
-        None
+        self.search(item, ())
+    }
+
+    fn find_touching(&self, item: u32, touched: &mut dyn FnMut(usize)) -> Option<u32> {
+        self.search(item, touched)
     }
 
     fn item(&self, slot: u32) -> u32 {

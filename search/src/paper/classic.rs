@@ -1,12 +1,10 @@
-//! Classic binary search: the middle of what remains, three ways: equal, left, right.
+//! Classic binary search: the middle of what remains; one comparison tells equal, left and right.
 //!
 //! Implicit: a sorted array, the middle is calculated. Explicit: the same comparisons in the same
 //! order, but every item carries the places of the two middles that may come next, twelve bytes
 //! instead of four. Cost: at most ⌊log2 n⌋ + 1 items. Source: section 4.1 and 4.6.
 
-use core::cmp::Ordering;
-
-use super::lookup::{Lookup, Words, NIL};
+use super::lookup::{read, Lookup, Touch, Words, NIL};
 
 /// A sorted array.
 #[derive(Debug)]
@@ -23,20 +21,36 @@ impl ClassicImplicit {
     }
 }
 
-impl Lookup for ClassicImplicit {
-    #[inline]
-    fn find(&self, item: u32) -> Option<u32> {
+impl ClassicImplicit {
+    #[inline(always)]
+    fn search<T: Touch>(&self, item: u32, mut touch: T) -> Option<u32> {
         let items = self.items.get();
         let (mut low, mut high) = (0, items.len());
         while low < high {
             let middle = (low + high) / 2;
-            match item.cmp(&items[middle]) {
-                Ordering::Equal => return Some(middle as u32),
-                Ordering::Less => high = middle,
-                Ordering::Greater => low = middle + 1,
+            // SAFETY: low <= middle < high <= items.len().
+            let here = unsafe { read(items, middle, &mut touch) };
+            if item == here {
+                return Some(middle as u32);
+            }
+            if item < here {
+                high = middle;
+            } else {
+                low = middle + 1;
             }
         }
         None
+    }
+}
+
+impl Lookup for ClassicImplicit {
+    #[inline]
+    fn find(&self, item: u32) -> Option<u32> {
+        self.search(item, ())
+    }
+
+    fn find_touching(&self, item: u32, touched: &mut dyn FnMut(usize)) -> Option<u32> {
+        self.search(item, touched)
     }
 
     fn item(&self, slot: u32) -> u32 {
@@ -53,8 +67,8 @@ impl Lookup for ClassicImplicit {
 /// stand differs, and with it the constructor.
 #[derive(Debug)]
 pub struct BinaryExplicit {
-    pub(super) nodes: Words,
-    pub(super) root: u32,
+    nodes: Words,
+    root: u32,
 }
 
 impl BinaryExplicit {
@@ -62,7 +76,39 @@ impl BinaryExplicit {
     pub fn in_order(items: &[u32], block_bytes: usize) -> BinaryExplicit {
         let mut nodes = Words::new(3 * items.len(), block_bytes);
         let root = link(items, 0, items.len(), nodes.get_mut());
+        BinaryExplicit::new(nodes, root)
+    }
+
+    /// A search over `nodes` from `root`. Every pointer is checked here, so that no search has to.
+    ///
+    /// # Panics
+    /// When a pointer leads anywhere but to a node or to `NIL`.
+    pub(super) fn new(nodes: Words, root: u32) -> BinaryExplicit {
+        let words = nodes.get();
+        let leads =
+            |to: u32| to == NIL || ((to as usize).is_multiple_of(3) && to as usize + 3 <= words.len());
+        let pointers = words.chunks_exact(3).flat_map(|node| &node[1..]);
+        assert!(pointers.chain([&root]).all(|&to| leads(to)), "a pointer leads out of the structure");
         BinaryExplicit { nodes, root }
+    }
+
+    #[inline(always)]
+    fn search<T: Touch>(&self, item: u32, mut touch: T) -> Option<u32> {
+        let words = self.nodes.get();
+        let mut at = self.root;
+        while at != NIL {
+            let node = at as usize;
+            // SAFETY: `new` has seen that `at`, which is not `NIL`, is where a node of three words
+            // starts.
+            let here = unsafe { read(words, node, &mut touch) };
+            if item == here {
+                return Some(at);
+            }
+            let pointer = if item < here { node + 1 } else { node + 2 };
+            // SAFETY: the second or the third word of that node.
+            at = unsafe { read(words, pointer, &mut touch) };
+        }
+        None
     }
 }
 
@@ -81,17 +127,11 @@ fn link(items: &[u32], low: usize, high: usize, words: &mut [u32]) -> u32 {
 impl Lookup for BinaryExplicit {
     #[inline]
     fn find(&self, item: u32) -> Option<u32> {
-        let words = self.nodes.get();
-        let mut at = self.root;
-        while at != NIL {
-            let node: &[u32; 3] = words[at as usize..].first_chunk()?;
-            match item.cmp(&node[0]) {
-                Ordering::Equal => return Some(at),
-                Ordering::Less => at = node[1],
-                Ordering::Greater => at = node[2],
-            }
-        }
-        None
+        self.search(item, ())
+    }
+
+    fn find_touching(&self, item: u32, touched: &mut dyn FnMut(usize)) -> Option<u32> {
+        self.search(item, touched)
     }
 
     fn item(&self, slot: u32) -> u32 {

@@ -1,5 +1,5 @@
-//! What the paper's algorithms share: the question that is asked of them, and words that start on a
-//! block boundary, which they are laid out in.
+//! What the paper's algorithms share: the question that is asked of them, words that start on a
+//! block boundary, which they are laid out in, and the one way in which a search reads a word.
 
 use alloc::vec::Vec;
 
@@ -10,6 +10,9 @@ pub(crate) const NIL: u32 = u32::MAX;
 pub trait Lookup: Send + Sync {
     /// The slot that holds `item`, or `None` when no slot does.
     fn find(&self, item: u32) -> Option<u32>;
+    /// Looks `item` up by the code of `find` and names each word of the structure that it reads, in
+    /// order. Tables that only depend on the number of items are no words of the structure.
+    fn find_touching(&self, item: u32, touched: &mut dyn FnMut(usize)) -> Option<u32>;
     /// The item in a slot that `find` returned.
     fn item(&self, slot: u32) -> u32;
     /// Bytes of the structure, padding included.
@@ -19,6 +22,36 @@ pub trait Lookup: Send + Sync {
     fn find_all(&self, queries: &[u32]) -> usize {
         queries.iter().filter(|&&query| self.find(query).is_some()).count()
     }
+}
+
+/// Who is told of the words that a search reads: nobody in a search that is measured.
+pub(super) trait Touch {
+    /// The word numbered `at` is read.
+    fn word(&mut self, at: usize);
+}
+
+/// Nobody: no instruction.
+impl Touch for () {
+    #[inline(always)]
+    fn word(&mut self, _: usize) {}
+}
+
+impl Touch for &mut dyn FnMut(usize) {
+    fn word(&mut self, at: usize) {
+        self(at);
+    }
+}
+
+/// The word numbered `at`, without a comparison with the number of words.
+///
+/// # Safety
+/// `at` must be less than `words.len()`.
+#[inline(always)]
+pub(super) unsafe fn read<T: Touch>(words: &[u32], at: usize, touch: &mut T) -> u32 {
+    debug_assert!(at < words.len(), "word {at} of {}", words.len());
+    touch.word(at);
+    // SAFETY: the caller says that the word exists.
+    unsafe { *words.get_unchecked(at) }
 }
 
 /// Words that start on a block boundary.

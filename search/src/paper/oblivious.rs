@@ -10,18 +10,20 @@
 //! never read); when it is less, the full levels are laid out and the last level follows them in
 //! order, at slot `number − 1`. For n = 2^k − 1, the paper's case, both are the paper's layout.
 //!
-//! **The paper's pointer calculation** keeps the current cuts on a stack. Within the frame that
-//! contains the next node, d levels above the cut and ℓ below, the subtree to enter has index 2s +
-//! j − 1 and starts at `(2s + j − 1)(2^ℓ − 1) + 2^(d+1) − 1` counted from the frame's base (the
-//! paper, whose frames are whole trees of power-of-two height, leaves the base out). Source:
+//! **The paper's pointer calculation** keeps the cuts ahead on a stack, each halfway between the
+//! node and the next one, as the recursion would. Between two cuts, where at most two levels are
+//! left, children stand behind their parent (the paper's intra-cut traversal). Across a cut
+//! (inter-cut), within the subtree that it cuts, d levels above the cut and ℓ below, the subtree to
+//! enter has index 2s + j − 1 and starts at `(2s + j − 1)(2^ℓ − 1) + 2^(d+1) − 1`, counted from
+//! where the cut subtree starts (the paper leaves that out, and so describes the outermost cut). A
+//! cut that was crossed is never crossed again, so the stack holds only those ahead. Source:
 //! section 4.4.
 
 use alloc::vec::Vec;
-use core::cmp::Ordering;
 
 use super::classic::BinaryExplicit;
 use super::cuts::Cuts;
-use super::lookup::{Lookup, Words, NIL};
+use super::lookup::{read, Lookup, Touch, Words, NIL};
 
 /// The full tree that implicit pointers calculate in, and what hangs below it.
 #[derive(Clone, Copy, Debug)]
@@ -47,11 +49,27 @@ impl Full {
         }
     }
 
+    /// The answer of a search that met `item` in `slot`, at the node numbered `number`: a hole of
+    /// the last level, which holds `NIL`, is no item.
+    #[inline(always)]
+    pub(super) fn met(&self, slot: usize, number: usize) -> Option<u32> {
+        (number <= self.n).then_some(slot as u32)
+    }
+
     /// Looks in the level below the full ones, at the node numbered `number`.
     #[inline(always)]
-    pub(crate) fn find_below(&self, slots: &[u32], number: usize, item: u32) -> Option<u32> {
-        let slot = number - 1;
-        (number <= self.n && self.slots == self.n && slots.get(slot) == Some(&item)).then_some(slot as u32)
+    pub(super) fn find_below<T: Touch>(
+        &self,
+        slots: &[u32],
+        number: usize,
+        item: u32,
+        mut touch: T,
+    ) -> Option<u32> {
+        if number > self.n || self.slots != self.n {
+            return None;
+        }
+        touch.word(number - 1);
+        (slots[number - 1] == item).then_some((number - 1) as u32)
     }
 }
 
@@ -95,59 +113,46 @@ fn slot_of_number(cuts: &Cuts, number: usize, depth: u32) -> usize {
     walk.slot()
 }
 
-/// A subtree of the recursion: where it starts in memory, at which depth, and how high it is.
-#[derive(Clone, Copy, Default)]
+/// A subtree whose upper half is being searched: where it starts in memory, and how high it is.
+#[derive(Clone, Copy, Debug, Default)]
 struct CutFrame {
-    base: usize,
-    depth: u32,
+    base: u32,
     height: u32,
 }
 
-/// The subtrees around the current node, innermost last: at most one per halving of the height.
-struct Stack {
-    frames: [CutFrame; 8],
+/// Room for the cuts ahead of a node: at most one per halving of the height.
+type Frames = [CutFrame; 8];
+
+/// The cuts ahead of the current node, the nearest last. How many there are is no word of the
+/// array: in a register it costs no store.
+struct Stack<'a> {
+    frames: &'a mut Frames,
     top: usize,
 }
 
-impl Stack {
-    /// The frames around the root of a tree.
+impl Stack<'_> {
+    /// Cuts the subtree that starts at `base` until at most two levels are left, and returns how
+    /// many are. Every cut waits on the stack.
     #[inline(always)]
-    fn new(height: u32) -> Stack {
-        let mut stack = Stack { frames: [CutFrame::default(); 8], top: 0 };
-        stack.frames[0] = CutFrame { base: 0, depth: 0, height };
-        stack.narrow();
-        stack
-    }
-
-    /// Cuts the innermost frame until only its root is left.
-    #[inline(always)]
-    fn narrow(&mut self) {
-        while self.frames[self.top & 7].height > 1 {
-            let frame = self.frames[self.top & 7];
+    fn narrow(&mut self, base: usize, mut height: u32) -> u32 {
+        while height > 2 {
+            self.frames[self.top & 7] = CutFrame { base: base as u32, height };
             self.top += 1;
-            self.frames[self.top & 7] = CutFrame { height: frame.height / 2, ..frame };
+            height /= 2;
         }
+        height
     }
 
-    /// Enters the child at `depth` that the bits of `number` lead to.
+    /// Crosses the nearest cut on the way that the bits of `number` say: where the subtree below it
+    /// starts, and how high it is. `None` below the last cut.
     #[inline(always)]
-    fn enter(&mut self, depth: u32, number: usize) {
-        while depth >= self.frames[self.top & 7].depth + self.frames[self.top & 7].height {
-            self.top -= 1;
-        }
+    fn cross(&mut self, number: usize) -> Option<(usize, u32)> {
+        self.top = self.top.checked_sub(1)?;
         let frame = self.frames[self.top & 7];
         let (above, below) = (frame.height / 2, frame.height - frame.height / 2);
-        let which = number & ((1 << above) - 1);
-        let base = frame.base + which * ((1 << below) - 1) + (1 << above) - 1;
-        self.top += 1;
-        self.frames[self.top & 7] = CutFrame { base, depth, height: below };
-        self.narrow();
-    }
-
-    /// The slot of the current node.
-    #[inline(always)]
-    fn slot(&self) -> usize {
-        self.frames[self.top & 7].base
+        // The nodes above the cut, and as many bottom trees as the bits since the frame's root say.
+        let top_nodes = (1 << above) - 1;
+        Some((frame.base as usize + (number & top_nodes) * ((1 << below) - 1) + top_nodes, below))
     }
 }
 
@@ -165,31 +170,47 @@ impl ObliviousImplicit {
         let full = Full::new(items.len());
         ObliviousImplicit { slots: fill_implicit(items, &full, block_bytes), full }
     }
+
+    /// `frames` may hold anything.
+    #[inline(always)]
+    fn search<T: Touch>(&self, item: u32, frames: &mut Frames, mut touch: T) -> Option<u32> {
+        let slots = self.slots.get();
+        let mut stack = Stack { frames, top: 0 };
+        let (mut number, mut subtree) = (1, Some((0, self.full.height)));
+        while let Some((base, height)) = subtree {
+            // Between two cuts stand one or two levels: a root, and its children behind it.
+            let mut slot = base;
+            for _ in 0..stack.narrow(base, height) {
+                // SAFETY: `slot` is that of a node of the full tree, for which `fill_implicit` has
+                // made room: a subtree's nodes stand within its parent's, and the first is whole.
+                let here = unsafe { read(slots, slot, &mut touch) };
+                if item == here {
+                    return self.full.met(slot, number);
+                }
+                let right = usize::from(item > here);
+                number = 2 * number + right;
+                slot = base + 1 + right;
+            }
+            subtree = stack.cross(number);
+        }
+        self.full.find_below(slots, number, item, touch)
+    }
 }
 
 impl Lookup for ObliviousImplicit {
     #[inline]
     fn find(&self, item: u32) -> Option<u32> {
-        let slots = self.slots.get();
-        let n = self.full.n;
-        let mut stack = Stack::new(self.full.height);
-        let (mut number, mut depth) = (1, 0);
-        while depth < self.full.height {
-            if number > n {
-                return None;
-            }
-            let slot = stack.slot();
-            match item.cmp(&slots[slot]) {
-                Ordering::Equal => return Some(slot as u32),
-                Ordering::Less => number *= 2,
-                Ordering::Greater => number = 2 * number + 1,
-            }
-            depth += 1;
-            if depth < self.full.height {
-                stack.enter(depth, number);
-            }
-        }
-        self.full.find_below(slots, number, item)
+        self.search(item, &mut Frames::default(), ())
+    }
+
+    fn find_touching(&self, item: u32, touched: &mut dyn FnMut(usize)) -> Option<u32> {
+        self.search(item, &mut Frames::default(), touched)
+    }
+
+    /// One array serves all lookups, as one without initial values does in C.
+    fn find_all(&self, queries: &[u32]) -> usize {
+        let mut frames = Frames::default();
+        queries.iter().filter(|&&query| self.search(query, &mut frames, ()).is_some()).count()
     }
 
     fn item(&self, slot: u32) -> u32 {
@@ -218,7 +239,7 @@ impl BinaryExplicit {
         for (&number, node) in numbers.iter().zip(nodes.get_mut().chunks_exact_mut(3)) {
             node.copy_from_slice(&[items[order[number]], at(2 * number), at(2 * number + 1)]);
         }
-        BinaryExplicit { nodes, root: if n > 0 { 0 } else { NIL } }
+        BinaryExplicit::new(nodes, if n > 0 { 0 } else { NIL })
     }
 }
 
@@ -247,15 +268,21 @@ mod tests {
             let cuts = Cuts::new(height);
             for number in 1..1usize << height {
                 let depth = usize::BITS - 1 - number.leading_zeros();
-                let mut stack = Stack::new(height);
-                for d in 1..=depth {
-                    stack.enter(d, number >> (depth - d));
-                }
-                assert_eq!(
-                    stack.slot(),
-                    slot_of_number(&cuts, number, depth),
-                    "height {height} node {number}"
-                );
+                let mut frames = Frames::default();
+                let mut stack = Stack { frames: &mut frames, top: 0 };
+                let (mut base, mut subtree_height, mut above) = (0, height, 0);
+                // The subtree between two cuts that holds the node, then the node in it.
+                let slot = loop {
+                    let levels = stack.narrow(base, subtree_height);
+                    match depth - above {
+                        0 => break base,
+                        1 if levels == 2 => break base + 1 + number % 2,
+                        _ => above += levels,
+                    }
+                    (base, subtree_height) = stack.cross(number >> (depth - above)).unwrap();
+                };
+                let expected = slot_of_number(&cuts, number, depth);
+                assert_eq!(slot, expected, "height {height} node {number}");
             }
         }
     }

@@ -19,7 +19,7 @@ pub struct Limit {
     next: usize,
 }
 
-/// Reads between asking for a line and reading it.
+/// Number of reads between the prefetch of a line and its read.
 const AHEAD: usize = 64;
 
 impl Limit {

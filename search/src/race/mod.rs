@@ -20,7 +20,7 @@ pub const CHUNK: usize = 16_128;
 
 /// A key that a dependent query can be made of.
 pub trait Chained: Copy + Ord + 'static {
-    /// `self`, after waiting for `answer`; `zero` is 0 and the compiler does not know it.
+    /// Returns `self`, but depends on `answer`; `zero` is 0, which the compiler does not know.
     fn after(self, answer: usize, zero: usize) -> Self;
 }
 
@@ -45,7 +45,7 @@ pub enum Answers {
     Ranks,
     /// The smallest key that is not less.
     Values,
-    /// A limit: nothing to be compared.
+    /// None: the contestant is a limit, whose results are not compared.
     Nothing,
 }
 
@@ -55,9 +55,9 @@ type ChainFunction<'a, K> = Box<dyn Fn(&[K]) -> usize + 'a>;
 /// One way to answer queries.
 #[allow(missing_debug_implementations, reason = "holds functions")]
 pub struct Contestant<'a, K> {
-    /// What the table calls it.
+    /// Its name in the table.
     pub name: String,
-    /// What its answers are held against.
+    /// The kind of its answers, with which they are checked.
     pub answers: Answers,
     many: Option<ManyFunction<'a, K>>,
     chain: Option<ChainFunction<'a, K>>,
@@ -123,7 +123,7 @@ fn chain<K: Chained>(one: impl Fn(K) -> usize) -> impl Fn(&[K]) -> usize {
 /// A contestant's figures, in nanoseconds per query.
 #[derive(Clone, Debug)]
 pub struct Figure {
-    /// Whose.
+    /// The contestant's name.
     pub name: String,
     /// Median over rounds of batches; `None` when it answers no batches.
     pub throughput_ns: Option<f64>,
@@ -162,8 +162,8 @@ pub fn race<K: Chained>(
     for round in 0..=rounds.throughput {
         for (contestant, (throughput, _, wrong)) in contestants.iter_mut().zip(&mut times) {
             let Some(many) = &mut contestant.many else { continue };
-            // The others' turns have emptied the caches: a turn begins with an untimed pass, as the
-            // paper's trials do.
+            // The other contestants have displaced the caches, so a turn begins with an untimed
+            // pass, like the paper's trials.
             for queries in queries.chunks(CHUNK) {
                 many(black_box(queries), &mut out[..queries.len()]);
             }
@@ -219,7 +219,7 @@ fn count_wrong<K: Chained>(answers: Answers, keys: &[K], queries: &[K], out: &[u
     }
 }
 
-/// Peers that return values have them truncated to the low word here; find its rank by value.
+/// The rank of a value that a peer returns, which is truncated to the low word here.
 fn rank_of_value<K: Chained>(keys: &[K], value: usize) -> usize {
     // Keys of the race are u32 or u64 and compare as their numbers do.
     let number = |key: &K| -> usize {

@@ -24,9 +24,9 @@
 //!        data sets .. all sets     instruction cache          RowMap { base: data sets, .. }
 //! ```
 //!
-//! The records that come next lie in another core's cache: they are prefetched while rows are
-//! touched, because a read of them, even one whose value nobody needs, holds up the row touches
-//! behind it.
+//! The next records are in the cache of another core, which has written them. They are prefetched
+//! while rows are touched: a read of them, even one whose value is not needed, would delay the row
+//! touches behind it.
 //!
 //! **Invariants.**
 //!
@@ -70,7 +70,7 @@ const NOTED_MAX: usize = if cfg!(test) { 256 } else { 16 << 10 };
 /// end at 2^47).
 const NARROW_BYTES: u64 = 1 << 15;
 
-/// One cache or two.
+/// The contents of one cache, or of the two caches of a split level.
 pub(crate) struct Bank {
     /// How data and fetches map to rows (equal where there is one cache).
     maps: [RowMap; 2],
@@ -99,8 +99,8 @@ pub(crate) enum Stores {
 }
 
 impl Bank {
-    /// An empty bank. `data` serves every kind of touch but fetches, which `instruction` serves;
-    /// without one, `data` serves fetches too.
+    /// An empty bank. `data` serves all touches except fetches, which `instruction` serves; without
+    /// `instruction`, `data` serves fetches too.
     pub(crate) fn new(data: Geometry, instruction: Option<Geometry>, stores: Stores) -> Bank {
         // Both caches share one table: its rows are as long as the one with more ways needs, and
         // their sets are found by one rule, the cheap mask only where it serves both.
@@ -133,10 +133,10 @@ impl Bank {
         Bank { maps, store_miss, fetches, rows, kernel: Kernel::fastest(), noted: Vec::new() }
     }
 
-    /// A bank for `data` alone, where each fetch has missed already: it is handed back.
+    /// A bank for `data` only, whose fetches have already missed: all of them are returned as
+    /// misses.
     pub(crate) fn passing_fetches(data: Geometry, stores: Stores) -> Bank {
-        // A row whose tags nobody uses, of as many ways, so that no touch asks which cache it goes
-        // to.
+        // An unused row with the same number of ways, so that no touch asks which cache it goes to.
         let one = Geometry { sets: 1, ..data };
         Bank { fetches: FetchTouches::Missed, ..Bank::new(data, Some(one), stores) }
     }
@@ -170,13 +170,13 @@ impl Bank {
         bank
     }
 
-    /// Touches the lines of `touches` in order, and leaves those that missed.
+    /// Touches the lines of `touches` in order, and keeps those that missed in `touches`.
     pub(crate) fn sweep(&mut self, scratch: &mut Scratch, touches: &mut Touches) {
         self.sweep_reading(scratch, touches, &[]);
     }
 
-    /// Sweeps as [`Bank::sweep`] does, while the records that are staged next come into this core's
-    /// cache: another core has written them.
+    /// Sweeps like [`Bank::sweep`], and prefetches the records that are staged next, which another
+    /// core has written.
     pub(crate) fn sweep_reading(&mut self, scratch: &mut Scratch, touches: &mut Touches, ahead: &[Record]) {
         let len = touches.len.min(SWEEP);
         // A sweep that does not fit has touched nothing: it is done again on wider rows.
@@ -191,8 +191,8 @@ impl Bank {
         }
     }
 
-    /// Forgets every line. A large bank of which little was used costs little to empty, while a new
-    /// one costs memory that nobody has touched yet.
+    /// Empties the cache. Emptying a large bank of which little was used is cheap, while a new bank
+    /// needs memory that the system must first clear.
     pub(crate) fn empty(&mut self) {
         // Once the list is full, rows may be missing from it: any row may have been touched.
         let few = self.noted.len() <= NOTED_MAX;
@@ -208,8 +208,8 @@ impl Bank {
 
     fn sweep_rows(&mut self, scratch: &mut Scratch, touches: &mut Touches, ahead: &[Record]) -> Fit {
         let Bank { maps, store_miss, fetches, rows, kernel, .. } = self;
-        // One arm for each shape: the loop is compiled for its row length and width of tags, and no
-        // touch asks for them.
+        // One arm for each shape: the loop is compiled for its row length and width of tags, so
+        // neither is tested at each touch.
         let rules = SweepRules { maps, store_miss: *store_miss, fetches: *fetches };
         match rows {
             Rows::Eight(table) => kernel.run(RowSweep { table, rules, touches, scratch, ahead }),
@@ -222,7 +222,7 @@ impl Bank {
         }
     }
 
-    /// Makes room for any line number: narrow tags become line numbers. Happens once, if ever.
+    /// Replaces narrow tags by line numbers, for which any line fits. This happens at most once.
     #[cold]
     fn widen(&mut self) {
         let Rows::Narrow(narrow) = &self.rows else { return };

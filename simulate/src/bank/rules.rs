@@ -1,4 +1,4 @@
-//! What a sweep needs to know of the caches that it sweeps.
+//! The rules of a sweep: how touches map to rows, and which misses enter lines.
 
 use crate::row_map::RowMap;
 use crate::StoreMiss;
@@ -12,11 +12,11 @@ pub(super) struct SweepRules<'a> {
     pub(super) fetches: FetchTouches,
 }
 
-/// What becomes of fetches.
+/// How a sweep treats fetches.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum FetchTouches {
-    /// They are looked up as others are.
+    /// They are looked up like other touches.
     LookedUp,
-    /// They miss: all of them have missed a first level that is kept where the program runs.
+    /// They miss: all of them have already missed a first level that generated code simulates.
     Missed,
 }

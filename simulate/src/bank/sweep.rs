@@ -3,9 +3,9 @@
 //! **The problem.** A touch costs a few nanoseconds, so a mispredicted branch, a division or a wait
 //! for memory at each touch would be most of it.
 //!
-//! **The idea.** Do one thing for all touches before the next thing, over columns, so that each
-//! loop is short, has no branch that depends on the touch, and leaves its results where the next
-//! one reads them:
+//! **The idea.** Do one step for all touches before the next step, over columns. Then each loop is
+//! short, has no branch that depends on a touch, and stores its results where the next loop reads
+//! them:
 //!
 //! ```text
 //! touches.address, .what          sixteen at a time
@@ -35,7 +35,7 @@ use event::Record;
 /// Records in a line of the host's cache.
 const RECORDS_OF_LINE: usize = 64 / size_of::<Record>();
 
-/// Whether all line numbers fit into a row's tags; where one does not, nothing was touched.
+/// Whether all line numbers fit into the tags of a row. If one does not, nothing was touched.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fit {
     Fits,
@@ -83,8 +83,7 @@ fn locate<T: Tag, K: Vectors>(
     touches: &Touches,
     scratch: &mut Scratch,
 ) -> Fit {
-    // A copy, which no store can change, stays in registers; and so does what is located, where the
-    // loop has only one way to do it.
+    // A local copy stays in registers, because no store can change it.
     let maps = *maps;
     match index {
         Index::Mask => locate_all::<T, K, true>(kernel, &maps, touches, scratch),
@@ -126,15 +125,15 @@ struct LocatedSweep<'a, T, const LANES: usize> {
 }
 
 impl<T: Tag, const LANES: usize> LocatedSweep<'_, T, LANES> {
-    /// Touches all rows and leaves the misses; the kind of fill is chosen once for the sweep, not
-    /// at each touch.
+    /// Touches all rows and keeps the misses. The kind of fill is chosen once for the sweep, not at
+    /// each touch.
     #[inline(always)]
     fn touch<K: TouchRow<T, LANES>>(mut self, kernel: K) {
         let SweepRules { maps: &[data, code], store_miss, .. } = self.rules;
         // The rows of fetches lie behind those of data.
         let last = |row| if row < code.base { data.last } else { code.last };
         if store_miss == StoreMiss::Bypass {
-            // A store's line enters where it is there already, and nothing else of it does.
+            // A store that misses does not enter its line; a store that hits uses it.
             self.touch_all(kernel, |row, what| MayEnter {
                 last: last(row),
                 enters: u32::from(!is_store(what)).wrapping_neg(),
@@ -144,7 +143,7 @@ impl<T: Tag, const LANES: usize> LocatedSweep<'_, T, LANES> {
             let whole = EntersWhole::new(LANES);
             self.touch_all(kernel, |_, _| whole);
         } else if data.last == code.last {
-            // Both caches have so many ways: no need to ask which one a row belongs to.
+            // Both caches have equally many ways: no need to find the cache of each row.
             self.touch_all(kernel, |_, _| Enters { last: data.last });
         } else {
             self.touch_all(kernel, |row, _| Enters { last: last(row) });
@@ -180,7 +179,7 @@ impl<T: Tag, const LANES: usize> LocatedSweep<'_, T, LANES> {
         }
     }
 
-    /// Leaves what missed.
+    /// Keeps the touches that missed.
     #[inline(always)]
     fn pack<K: Vectors>(&mut self, kernel: K) {
         let len = std::mem::take(&mut self.touches.len);

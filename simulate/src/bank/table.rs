@@ -3,15 +3,15 @@
 use crate::front::Front;
 use crate::kernel::{Row, Tag};
 
-/// Rows of a fixed length, and how a set's is found.
+/// Rows of a fixed length, and the rule by which the row of a set is found.
 pub(super) struct Table<T, const LANES: usize> {
     pub(super) rows: Vec<Row<T, LANES>>,
     pub(super) index: Index,
-    /// The last tag of each set, behind another level and where every line enters.
+    /// The last tag of each set; only for outer levels that every missing line enters.
     pub(super) front: Option<Front<T>>,
 }
 
-/// How a set is found.
+/// The rule by which the set of a line is found.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Index {
     Mask,
@@ -27,8 +27,7 @@ impl<T: Tag, const LANES: usize> Table<T, LANES> {
         self.front = Some(Front::new(self.rows.len()));
     }
 
-    /// Makes the table as new, where no other rows than `noted` were touched (`None`: any may have
-    /// been).
+    /// Empties the rows `noted`; all rows if that is `None`.
     pub(super) fn empty(&mut self, noted: Option<&[u32]>) {
         let empty = Row([T::EMPTY; LANES]);
         match noted {

@@ -1,4 +1,4 @@
-//! Rows of any length: a line keeps its way, and the time of its last use stands beside it.
+//! Rows of any length: a line keeps its way, and each way has the time of its last use.
 //!
 //! **The problem.** A fully associative TLB of 72 entries in recency order is nine registers to
 //! shift and to store again at each touch.
@@ -13,20 +13,20 @@
 //!     no:  search the row; where it is not there, the oldest time's way takes the line
 //! ```
 //!
-//! **Invariants.** A tag stands in its set at most once; times grow, and 0 is an empty way's, so
-//! that empty ways are taken first. A hint may be wrong: it is checked at each use. **Leaves out**
-//! an index for rows of thousands of ways: these are searched from end to end where the hint is
-//! wrong. Source: our own.
+//! **Invariants.** A tag occurs in its set at most once. Times grow, and 0 is that of an empty way,
+//! so empty ways are taken first. A hint may be wrong: it is checked at each use. **Leaves out** an
+//! index for rows of thousands of ways: they are searched from end to end if the hint is wrong.
+//! Source: our own.
 
 use super::rules::{FetchTouches, SweepRules};
 use crate::kernel::{Kernel, Pass, Vectors, EMPTY};
 use crate::touch::{is_fetch, is_store, Touches};
 use crate::StoreMiss;
 
-/// Hints; few in tests, so that their streams share them.
+/// Number of hints; few in tests, so that lines share them.
 const HINTS: usize = if cfg!(test) { 16 } else { 1 << 10 };
 
-/// Tags that are compared before a branch asks whether the line was among them.
+/// Tags that are compared between two branches of a search.
 const COMPARED: usize = 16;
 
 /// Rows of one or two caches.
@@ -70,7 +70,7 @@ impl Pass for TimedSweep<'_> {
         let SweepRules { maps: [data, code], store_miss, fetches } = rules;
         let code_start = if code.base == 0 { 0 } else { data.sets as usize * data.ways as usize };
         for index in 0..std::mem::take(&mut touches.len) {
-            // A touch that is handed back is written at or before the place it was read from.
+            // A miss is written at or before the place from which it was read.
             let (address, what) = (touches.address[index], touches.what[index]);
             let reference = touches.reference[index];
             if fetches == FetchTouches::Missed && is_fetch(what) {
@@ -84,8 +84,8 @@ impl Pass for TimedSweep<'_> {
             let set = if map.sets == 1 { 0 } else { (line % map.sets) as usize };
             let row = start + set * ways..start + (set + 1) * ways;
             let (tags, times) = (&mut tags[row.clone()], &mut times[row]);
-            // The way of the last use, if it still holds the line; else a search; else the oldest
-            // way.
+            // Try the hinted way; if it no longer holds the line, search the row; if no way holds
+            // it, take the way with the oldest use.
             let hint = &mut hints[line as usize % HINTS];
             let mut way = *hint as usize;
             if tags.get(way) != Some(&line) {
@@ -112,7 +112,7 @@ impl Pass for TimedSweep<'_> {
     }
 }
 
-/// The first place of `word`. Sixteen comparisons at a time become one mask and one branch.
+/// The first index of `word`. Sixteen comparisons become one mask and one branch.
 #[inline(always)]
 fn position(words: &[u64], word: u64) -> Option<usize> {
     let (steps, rest) = words.as_chunks::<COMPARED>();

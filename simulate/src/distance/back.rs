@@ -1,8 +1,8 @@
-//! What is behind one set's row: which lines left it, in what order, and how many of them since a
+//! The lines of one set that have left its row: in what order they left, and how many left after a
 //! given time.
 //!
-//! **The problem.** How many of the lines that left a row after a given one are still behind? A
-//! list or a tree would be walked at each question.
+//! **The problem.** A stack distance beyond the row is the number of lines that left the row after
+//! a given one and are still behind it. A list or a tree would be walked for each distance.
 //!
 //! **The idea.** Each line that leaves the row gets a time, one after the other; a bit says whether
 //! the line that left at that time is still behind. The answer is the number of bits after its own,
@@ -17,22 +17,21 @@
 //! distance   = all bits − rank − 1
 //! ```
 //!
-//! A line that comes back takes one off each count from there to the present: 32 lanes of one
-//! register, and one number for each later chunk. So a line that was used lately costs least, one
-//! that comes for the first time nothing, and no step waits for a branch that depends on the
-//! distance.
+//! A line that returns to the row decrements each count from its time to the present: 32 lanes of
+//! one register, and one number for each later chunk. So a recently used line costs least, a line
+//! that comes for the first time nothing, and no branch depends on the distance.
 //!
 //! **Invariants.** Time 0 has no line. Counts are right for all blocks up to the present one; a
 //! block that is to come is counted when it starts.
 //!
 //! **Source.** Times and bits: Bennett and Kruskal 1975; counts of blocks instead of their tree.
 
-/// Times of a block; bits of a word.
+/// Number of times of a block.
 const BLOCK_TIMES: u32 = 256;
 const WORD_TIMES: u32 = 64;
 const BLOCK_WORDS: usize = (BLOCK_TIMES / WORD_TIMES) as usize;
 
-/// Blocks of a chunk, and times: as many as lanes of a register, and as their numbers can count.
+/// Number of blocks of a chunk: the lanes of a register, whose 16 bits can count all its times.
 const CHUNK_BLOCKS: usize = 32;
 const CHUNK_TIMES: u32 = BLOCK_TIMES * CHUNK_BLOCKS as u32;
 
@@ -47,7 +46,7 @@ pub(super) struct Back {
     starts: Vec<u32>,
     /// The latest time.
     now: u32,
-    /// All bits.
+    /// Number of all bits that are set.
     total: u32,
 }
 
@@ -56,7 +55,7 @@ pub(super) struct Back {
 struct Before([u16; CHUNK_BLOCKS]);
 
 impl Back {
-    /// An empty record with room for `times` times.
+    /// A set behind whose row there are no lines, with room for `times` times.
     pub(super) fn new(times: u32) -> Back {
         let blocks = times.div_ceil(BLOCK_TIMES).max(1) as usize;
         let chunks = blocks.div_ceil(CHUNK_BLOCKS);
@@ -69,18 +68,18 @@ impl Back {
         }
     }
 
-    /// Whether another line has no time left to it.
+    /// Whether all times are used.
     #[inline(always)]
     pub(super) fn is_full(&self) -> bool {
         self.now as usize + 1 == self.bits.len() * BLOCK_TIMES as usize
     }
 
-    /// Lines that are behind.
+    /// The number of lines behind the row.
     pub(super) fn lines(&self) -> u32 {
         self.total
     }
 
-    /// A line leaves the row: its time.
+    /// Adds a line that leaves the row; returns its time.
     #[inline(always)]
     pub(super) fn enter(&mut self) -> u32 {
         self.now += 1;
@@ -94,7 +93,7 @@ impl Back {
         now
     }
 
-    /// A block starts.
+    /// Starts the block of time `now`.
     #[inline(never)]
     fn open(&mut self, now: u32) {
         let chunk = (now / CHUNK_TIMES) as usize;
@@ -104,10 +103,11 @@ impl Back {
         self.before[chunk].0[block(now)] = (self.total - self.starts[chunk]) as u16;
     }
 
-    /// The line that left at `time` comes back: how many have left since and are still behind.
+    /// Removes the line that left at `time`, because it returns to the row; returns how many lines
+    /// have left after it and are still behind.
     #[inline(always)]
     pub(super) fn leave(&mut self, time: u32) -> u32 {
-        // How many that are behind left earlier; all the others left later.
+        // The lines before it left earlier; all others left later.
         let rank = self.rank(time);
         self.bits[(time / BLOCK_TIMES) as usize][word(time)] ^= bit(time);
         // Every count of what lies before a later place loses this line: 32 lanes of one register,
@@ -126,7 +126,7 @@ impl Back {
         self.total - rank
     }
 
-    /// How many lines that are behind left before `time`.
+    /// The number of lines behind the row that left before `time`.
     #[inline(always)]
     fn rank(&self, time: u32) -> u32 {
         let chunk = (time / CHUNK_TIMES) as usize;
@@ -143,8 +143,8 @@ impl Back {
         rank
     }
 
-    /// The number that a time gets when all are numbered anew from 1 and only the `most` latest are
-    /// kept; 0 for the others.
+    /// The new time of the line with time `time` if all lines get new times from 1 on and only the
+    /// `most` latest are kept; 0 for the others.
     #[inline(always)]
     pub(super) fn renumbered(&self, time: u32, most: u32) -> u32 {
         match time {
@@ -153,7 +153,7 @@ impl Back {
         }
     }
 
-    /// Numbers all lines anew, with room for `times` times.
+    /// Gives all kept lines new times, with room for `times` times.
     pub(super) fn renumber(&mut self, most: u32, times: u32) {
         let lines = self.total.min(most);
         *self = Back::new(times);

@@ -1,4 +1,4 @@
-//! When each line was used last: a number per line, in blocks of 64 neighbours.
+//! A table with a number for each line, in blocks of 64 neighbours: the time of its last use.
 //!
 //! **Why this way.** Neighbours are used together, so that one look-up serves a page of lines and
 //! sixteen numbers share a line of the host. **Cost.** 256 bytes per page that was touched, 64
@@ -11,7 +11,7 @@ const PAGE_LINES_SHIFT: u32 = PAGE_LINES.trailing_zeros();
 /// No page has this number.
 const NONE: u64 = u64::MAX;
 
-/// Numbers of lines, 0 where a line has none.
+/// The numbers of lines; 0 for a line without one.
 #[derive(Clone)]
 pub(super) struct LineTimes {
     /// An open hash table of page numbers and places in `times`; its length is a power of two.
@@ -20,7 +20,7 @@ pub(super) struct LineTimes {
     times: Vec<u32>,
     /// The page number of each block of `times`.
     numbers: Vec<u64>,
-    /// The page that was looked up last by itself.
+    /// The page of the last single look-up, and its place.
     last: (u64, u32),
 }
 

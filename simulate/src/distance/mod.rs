@@ -1,4 +1,4 @@
-//! Miss curves in one pass: the misses of caches of many sizes, from one look at each reference.
+//! Miss curves in one pass: the misses of caches of many sizes, with one look-up per reference.
 //!
 //! **What.** [`StackDistances`] takes a stream and gives a [`MissCurve`]: for each of up to
 //! [`SIZES_MAX`] sizes, exactly the misses that a cache of that size with true LRU would have,
@@ -70,8 +70,7 @@ pub struct MissCurve {
 }
 
 impl MissCurve {
-    /// Adds the misses of other memory in caches of equal sizes; an empty curve takes those of any
-    /// sizes.
+    /// Adds the misses of another curve with equal sizes; an empty curve takes those of any sizes.
     pub fn add(&mut self, other: &MissCurve) {
         if self.points.is_empty() {
             self.points = other.points.iter().map(|(bytes, _)| (*bytes, Misses::default())).collect();
@@ -119,14 +118,14 @@ impl StackDistances {
         StackDistances { fetches: InstructionSide::Ignored, codes, ..self }
     }
 
-    /// Takes records that use lines as all do, but whose misses do not count.
+    /// Processes records of one thread whose misses are not counted, in order to warm the caches.
     pub fn warm(&mut self, thread: u32, records: &[Record]) {
         let (found, damaged) = (self.found, self.damaged);
         self.records(thread, records);
         (self.found, self.damaged) = (found, damaged);
     }
 
-    /// Takes records of one thread, in program order.
+    /// Processes records of one thread, in program order.
     pub fn records(&mut self, thread: u32, records: &[Record]) {
         let StackDistances { sizes, sharing, layout, groups, stacks, found, damaged, fetches, codes, kernel } =
             self;
@@ -168,15 +167,15 @@ impl Sink for StackDistances {
     }
 }
 
-/// What each code asks for.
+/// By record code, how the record is processed.
 struct CodeTable {
-    /// The highest offset in its line at which a record is one touch of data: −1 where it never is.
+    /// The highest offset in its line at which a record is one touch of data; −1 if it never is.
     limits: [i32; 1 << 8],
-    /// The kind whose misses it counts among; [`IGNORED`] where nothing is to be done.
+    /// The kind under which its misses are counted; [`IGNORED`] if it is not simulated.
     kinds: [u8; 1 << 8],
 }
 
-/// A kind of record that touches nothing that is asked for.
+/// The kind of records that are not simulated.
 const IGNORED: u8 = u8::MAX;
 
 impl CodeTable {
@@ -187,7 +186,8 @@ impl CodeTable {
             // The last offset at which the access ends within its line.
             let highest = line_bytes as i32 - code.size_bytes().max(1) as i32;
             match code.kind() {
-                // What a read-modify-write stores to is in front, so every size has it.
+                // The store of a read-modify-write finds the line in front, so it hits in every
+                // size.
                 RecordKind::Load | RecordKind::Modify => (*limit, *kind) = (highest, RecordKind::Load as u8),
                 RecordKind::Store => (*limit, *kind) = (highest, RecordKind::Store as u8),
                 RecordKind::Fetch if fetches == InstructionSide::Ignored => *kind = IGNORED,
@@ -199,7 +199,7 @@ impl CodeTable {
     }
 }
 
-/// Records between one that is taken and one that is asked for.
+/// Distance in records between the one that is processed and the one that is prefetched.
 const AHEAD: usize = BATCH;
 
 /// Records on their way into the stacks of one thread.
@@ -240,7 +240,7 @@ impl Pass for CurveRun<'_> {
 }
 
 impl CurveRun<'_> {
-    /// Takes a sweep of records, up to the first that is not simply data; the records behind.
+    /// Stages records up to the first that is not simply data; returns the rest.
     #[inline(always)]
     fn stage<'a, K: Vectors>(&mut self, kernel: K, records: &'a [Record]) -> &'a [Record] {
         let sweep = self.sides.data.sweep(kernel, self.found);
@@ -297,9 +297,9 @@ impl CurveRun<'_> {
         }
     }
 
-    /// The one or two `references` that were made last, each within a line, are made so many
-    /// `times` more, in turn. Each then finds the line of the other before its own where both are
-    /// of one set, and nothing otherwise; the stack stays as it is.
+    /// Repeats the one or two last `references`, each within a line, `times` times in turn. If both
+    /// are of one set, each then finds the other's line in front of its own; otherwise its own line
+    /// is in front. The stack does not change.
     fn again(&mut self, references: &[(u64, u32, Access)], times: u64) {
         if times == 0 {
             return;

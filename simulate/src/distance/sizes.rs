@@ -1,4 +1,4 @@
-//! Which sizes a curve has.
+//! The cache sizes of a miss curve.
 //!
 //! Sizes of one curve have lines and sets in common and differ in ways: that is when a smaller
 //! cache holds nothing that a larger one lacks. A curve beside a hierarchy ([`CurveSizes::beside`])
@@ -8,18 +8,18 @@ use crate::Levels;
 use event::{FetchFilter, Filter, PageFilter, SetFilter, StoreFilter, Stream};
 use std::fmt;
 
-/// Sizes of a curve at most.
+/// The most sizes of a curve.
 pub const SIZES_MAX: usize = 31;
 
-/// Sizes of a curve beside a hierarchy, but for those of its own levels, and bytes of the first at
-/// least.
+/// Number of sizes of a curve beside a hierarchy, without those of the hierarchy's own levels.
 const DOUBLINGS: u32 = 20;
+/// The smallest first size of such a curve, in bytes.
 const FIRST_BYTES_MIN: u64 = 1 << 10;
 
-/// Lines of a set at most.
+/// The most lines of a set.
 const WAYS_MAX: u64 = 1 << 28;
 
-/// Sets at most.
+/// The most sets.
 const SETS_MAX: u64 = 1 << 16;
 
 /// The sizes of a curve.
@@ -30,7 +30,7 @@ pub struct CurveSizes {
     ways: Vec<u64>,
 }
 
-/// Why there is no such curve.
+/// Why a curve cannot have the requested sizes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SizesError {
     fault: String,
@@ -91,16 +91,15 @@ impl CurveSizes {
         CurveSizes::new(line_bytes, 1, &sizes)
     }
 
-    /// Twenty sizes that double, and among them those of `levels`' own caches where they are whole
-    /// numbers of ways, for the stream that the levels are simulated from; with it, that stream,
-    /// which becomes the full one where it would not do for the curve: where stores do not enter
-    /// the filter.
+    /// Twenty sizes that double, and the sizes of `levels`' own caches if these are whole numbers
+    /// of ways, for the stream from which the levels are simulated. Also returns that stream; if
+    /// stores do not enter its filter, the curve needs the full stream instead.
     ///
     /// Lines are those of the first level, sets those of its filter, so that the first size is one
     /// way, or as many as make 1 KiB.
     ///
     /// # Errors
-    /// When the sizes make no curve; no levels are known for which they do not.
+    /// If the sizes make no curve. No levels are known for which this happens.
     pub fn beside(levels: &Levels, stream: &Stream) -> Result<(CurveSizes, Stream), SizesError> {
         let (sets, stream) = match stream {
             Stream::Filtered(filter) if filter.stores == StoreFilter::LikeLoads => {
@@ -141,7 +140,7 @@ impl CurveSizes {
         self.ways.iter().map(|ways| ways * self.sets * u64::from(self.line_bytes))
     }
 
-    /// The filter under which the curve is exact: what it drops is at distance 0 in its set.
+    /// The filter behind which the curve is exact: references that it drops have distance 0.
     pub fn filter(&self) -> Filter {
         let sets = (1 << self.sets.trailing_zeros()).min(crate::FILTER_SETS_MAX);
         let lines = SetFilter { sets, line_bytes: self.line_bytes };

@@ -1,5 +1,5 @@
-//! The stacks of one side: each set's lines in recency order, known by the times of their last
-//! uses.
+//! The stacks of the data or instruction side: each set's lines in recency order, with the times of
+//! their last uses.
 //!
 //! **The problem.** A reference's stack distance is its place in a list of all lines of its set in
 //! recency order; a list of a hundred thousand lines cannot be walked at each reference.
@@ -31,22 +31,23 @@ use super::sizes::{CurveSizes, SIZES_MAX};
 use crate::kernel::{Kernel, Pass, Row, Vectors, EMPTY};
 use std::ops::RangeInclusive;
 
-/// Lines of a row.
+/// Number of lines of a row.
 pub(super) const NEAR: usize = 16;
 
-/// Touches that are taken together.
+/// Number of touches that are processed together.
 pub(super) const BATCH: usize = 256;
 
-/// Indices of sizes, and one for misses in all.
+/// Number of sizes, and one more for misses in all of them.
 const SIZES: usize = SIZES_MAX + 1;
 
-/// Least room for times, of all sets together.
+/// The smallest room for times, of all sets together.
 const TIMES_MIN: u64 = 1 << 17;
 
-/// A touch whose size counts for the next one of its reference, which counts for both.
+/// The kind of a touch that is not the last of its reference: its size is passed on to the next
+/// touch.
 const JOINS: u8 = KINDS as u8;
 
-/// All sets.
+/// The stacks of all sets.
 #[derive(Clone)]
 pub(super) struct Stack {
     /// Each set's most recent lines, in any order, and the place of each in their order.
@@ -61,7 +62,7 @@ pub(super) struct Stack {
     far: Far,
     /// Sizes that end within the row.
     near_sizes: usize,
-    /// Least room for times of a set.
+    /// The smallest room for the times of a set.
     times_min: u32,
     sweep: Box<SweepBuffer>,
     kernel: Kernel,
@@ -102,7 +103,7 @@ impl Ranks {
         (borrowed.trailing_zeros() as usize / 8) & (NEAR - 1)
     }
 
-    /// Puts a lane in front; where it was.
+    /// Moves a lane to the front; returns its former rank.
     #[inline(always)]
     fn front(&mut self, lane: usize) -> u8 {
         let before = self.0[lane & (NEAR - 1)];
@@ -124,16 +125,16 @@ struct Far {
     first: [u8; u32::BITS as usize + 1],
 }
 
-/// Touches on their way.
+/// Touches that are being processed, by column.
 #[derive(Clone)]
 pub(super) struct SweepBuffer {
     pub(super) lines: [u64; BATCH],
     /// Kind of each, or [`JOINS`].
     pub(super) kinds: [u8; BATCH],
     pub(super) len: usize,
-    /// Which of them join the next one.
+    /// Bits of the touches that join the next one.
     joins: Vec<usize>,
-    /// The size of one before, which the first joins.
+    /// The size of the last touch of the sweep before, if the first touch continues its reference.
     carried: u8,
     sizes: [u8; BATCH],
     /// Touches whose lines were not in their rows, and the lines that made room.
@@ -160,7 +161,7 @@ impl SweepBuffer {
         })
     }
 
-    /// Counts what was found.
+    /// Adds the results of the sweep to `found`.
     #[inline(always)]
     fn count(&mut self, found: &mut Histogram) {
         // A reference that began in the sweep before counts where its last line does.
@@ -174,7 +175,7 @@ impl SweepBuffer {
             }
         }
         self.joins.clear();
-        // In turns: an addition to a number in memory waits for the one before.
+        // Alternate between two tables: an addition to a number in memory waits for the last one.
         let mut counts = [[0u16; (KINDS + 1) * SIZES]; 4];
         for (touch, (&kind, &size)) in self.kinds[..self.len].iter().zip(&self.sizes).enumerate() {
             // Masks instead of checks of bounds: both numbers are small.
@@ -247,7 +248,7 @@ impl Stack {
         }
     }
 
-    /// A reference touches `lines`, one after the other.
+    /// Adds the touches of a reference to `lines`.
     pub(super) fn push(&mut self, kind: usize, lines: RangeInclusive<u64>, found: &mut Histogram) {
         let last = *lines.end();
         for line in lines {
@@ -265,7 +266,7 @@ impl Stack {
         }
     }
 
-    /// The sweep, which has room.
+    /// The buffer, flushed if it was full.
     #[inline(always)]
     pub(super) fn sweep<K: Vectors>(&mut self, kernel: K, found: &mut Histogram) -> &mut SweepBuffer {
         if self.sweep.len == BATCH {
@@ -274,7 +275,7 @@ impl Stack {
         &mut self.sweep
     }
 
-    /// Counts all touches that were pushed.
+    /// Processes and counts all touches in the buffer.
     #[inline(always)]
     pub(super) fn flush<K: Vectors>(&mut self, kernel: K, found: &mut Histogram) {
         if self.sweep.len == 0 {
@@ -299,7 +300,7 @@ impl Stack {
         self.sweep.count(found);
     }
 
-    /// Touches all rows; how many lines were not there.
+    /// Touches all rows; returns the number of lines that were not in theirs.
     #[inline(always)]
     fn rows<K: Vectors>(&mut self, kernel: K, set: impl Fn(u64) -> usize) -> usize {
         let SweepBuffer { lines, len, sizes, missing, leaving, .. } = &mut *self.sweep;
@@ -327,8 +328,8 @@ impl Stack {
         missed
     }
 
-    /// Finds the times of lines that were not in their rows and of those that left; how many of
-    /// those there were.
+    /// Finds the times of lines that were not in their rows and of those that left; returns how
+    /// many.
     #[inline(always)]
     fn places<K: Vectors>(&mut self, kernel: K, missed: usize) -> usize {
         let SweepBuffer { lines, missing, leaving, comes, goes, .. } = &mut *self.sweep;
@@ -353,7 +354,7 @@ impl Stack {
         left
     }
 
-    /// Finds distances, and sends what left its row behind.
+    /// Finds distances, and adds the lines that left their rows to the sets' backs.
     #[inline(always)]
     fn distances(&mut self, missing: usize) {
         for number in 0..missing {
@@ -379,7 +380,7 @@ impl Stack {
         }
     }
 
-    /// Numbers a set's times anew, from 1; lines that no size holds are forgotten.
+    /// Gives the lines of a set new times from 1 on; lines that no size holds are dropped.
     #[cold]
     #[inline(never)]
     fn renumber(&mut self, set: u64) {

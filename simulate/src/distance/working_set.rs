@@ -17,14 +17,15 @@ use super::line_times::LineTimes;
 use event::{Access, Groups, Record, RecordKind, StateLayout, Step};
 use std::collections::HashMap;
 
-/// Bytes of a page, as a power of two.
+/// log2 of the bytes of a page.
 const PAGE_SHIFT: u32 = 12;
 
-/// Lengths of what differs: none to 32 bits, and a place for what was never touched.
+/// Lengths in bits of the difference of two window numbers, 0 to 32, and an index for lines that
+/// were never touched.
 const LENGTHS: usize = 34;
 const NEVER: usize = LENGTHS - 1;
 
-/// What a window touched.
+/// The memory that a window touched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Window {
     /// Different lines.
@@ -63,8 +64,8 @@ struct Touched {
 }
 
 impl WorkingSet {
-    /// Nothing touched; lines of `line_bytes` (a power of two), windows of `first_window` steps, of
-    /// which at most `windows_max` (an even number).
+    /// Creates a measurement with lines of `line_bytes` (a power of two), and windows of
+    /// `first_window` steps at first, of which there are at most `windows_max` (an even number).
     pub fn new(line_bytes: u32, first_window: u64, windows_max: usize) -> WorkingSet {
         let touched = || Touched { last: LineTimes::new(), uses: vec![[0; LENGTHS]; windows_max] };
         WorkingSet {
@@ -80,7 +81,7 @@ impl WorkingSet {
         }
     }
 
-    /// What follows happens at `step`, which never goes back.
+    /// Moves the clock to `step`, which never decreases.
     #[inline]
     pub fn at(&mut self, step: u64) {
         self.now = (step / self.first_window).min(u32::MAX.into()) as u32;
@@ -91,7 +92,7 @@ impl WorkingSet {
         }
     }
 
-    /// What follows touches other memory, whatever its addresses: a program has been replaced.
+    /// Begins a new address space: a program has been replaced.
     pub fn forget(&mut self) {
         self.lines.last = LineTimes::new();
         self.pages.last = LineTimes::new();
@@ -178,7 +179,7 @@ impl Touched {
         }
     }
 
-    /// Puts two windows in one.
+    /// Joins neighbouring windows in pairs.
     fn join(&mut self) {
         for number in 0..self.uses.len() / 2 {
             let [mut one, two] = [self.uses[2 * number], self.uses[2 * number + 1]];

@@ -1,4 +1,5 @@
-//! One thread's records on their way through the levels: staged, swept level by level, counted.
+//! Processes the records of one thread: stages them as touches, sweeps these level by level, counts
+//! misses.
 //!
 //! **Why a file of its own.** The hierarchy owns levels and tables; this borrows them for one batch
 //! of records, and is the only code that runs for every record. Leading records that are touches
@@ -14,8 +15,8 @@ use crate::touch::{Touches, STEP, SWEEP};
 use crate::{CACHES_MAX, TLBS_MAX};
 use event::{masked_reference, Access, Record, RecordKind, StateLayout, Step, CUT_SITE, WIDE_BYTES};
 
-/// Touches for the caches, and touches for the TLBs: of instructions, the former are lines, the
-/// latter pages.
+/// Separates touches for the caches from touches for the TLBs. Instruction touches are lines in the
+/// former and pages in the latter.
 fn split(touches: &Touches) -> (Box<Touches>, Box<Touches>) {
     let (mut lines, mut pages) = (Touches::empty(), Touches::empty());
     for n in 0..touches.len {
@@ -35,7 +36,7 @@ fn split(touches: &Touches) -> (Box<Touches>, Box<Touches>) {
     (lines, pages)
 }
 
-/// One thread's records on their way through the levels.
+/// Processes a batch of records of one thread.
 pub(super) struct ThreadRun<'a> {
     pub(super) core: &'a mut Core,
     pub(super) shared: &'a mut Shared,
@@ -61,7 +62,7 @@ impl ThreadRun<'_> {
                     continue;
                 }
             }
-            // What no vector staged: a group, a wide or a special record.
+            // A record that vectors cannot stage: part of a group, a wide or a special one.
             let Some((record, rest)) = records.split_first() else { break };
             self.record(record);
             records = rest;
@@ -69,7 +70,7 @@ impl ThreadRun<'_> {
         self.drain(&[]);
     }
 
-    /// A record that is not simply a touch.
+    /// Processes a record that is not simply a touch.
     fn record(&mut self, record: &Record) {
         let kind = record.code().kind();
         if !self.core.groups.is_open() && !matches!(kind, RecordKind::Complex | RecordKind::Payload) {
@@ -95,7 +96,7 @@ impl ThreadRun<'_> {
         }
     }
 
-    /// A masked access of `site` that makes this reference.
+    /// Processes the masked access of `site` that makes `reference`.
     fn masked(&mut self, site: usize, reference: Option<(u64, u32, Access)>) {
         let counts = self.tally().complex(site);
         counts.executions += 1;
@@ -105,7 +106,7 @@ impl ThreadRun<'_> {
         }
     }
 
-    /// Counts `references` made `times` times over, and simulates as many of them as can change
+    /// Counts `references` that are made `times` times, and simulates as many of them as can change
     /// anything.
     fn stretch(&mut self, site: usize, references: &[(u64, u32, Access)], times: u64, change: Change) {
         let counts = self.tally().complex(site);
@@ -131,7 +132,7 @@ impl ThreadRun<'_> {
         }
     }
 
-    /// Where the thread's misses are counted.
+    /// The table of the thread's misses.
     fn tally(&mut self) -> &mut Tally {
         self.core.tally.as_mut().unwrap_or(&mut self.shared.tally)
     }
@@ -220,7 +221,7 @@ impl ThreadRun<'_> {
         self.next_reference();
     }
 
-    /// A page that missed goes to the second level by itself: nothing else uses a TLB.
+    /// Passes a page that missed to the second-level TLB; no cache is involved.
     fn page_miss(&mut self, address: u64, what: u32) {
         if self.core.page_misses.len == SWEEP {
             self.sweep(&[]);
@@ -242,7 +243,8 @@ impl ThreadRun<'_> {
         }
     }
 
-    /// Sweeps between references, `ahead` of which are staged next; numbering starts anew.
+    /// Sweeps all staged touches when no reference is open; `ahead` are the records that are staged
+    /// next. Numbers of references start again.
     fn drain(&mut self, ahead: &[Record]) {
         // No reference is open: numbers may begin anew, so that they stay small.
         self.sweep(ahead);
@@ -251,7 +253,7 @@ impl ThreadRun<'_> {
         self.core.counted_tlb = [0; TLBS_MAX];
     }
 
-    /// All staged touches through all levels.
+    /// Sweeps all staged touches through all levels.
     fn sweep(&mut self, ahead: &[Record]) {
         let Core {
             stage,

@@ -5,8 +5,8 @@
 //! and compiled once for each: the loop and its kernel are inlined into one function that has the
 //! kernel's instructions.
 //!
-//! **Why this way.** The [`Kernel`] is chosen once; holding one proves that the processor has the
-//! instructions, which is `pulp`'s business, and the reason why this crate needs no `unsafe`.
+//! **Why this way.** The [`Kernel`] is chosen once. A value of a kernel's type proves that the
+//! processor has the instructions; crate `pulp` guarantees that, so this crate needs no `unsafe`.
 //!
 //! **Shapes.** 8 or 16 lanes of 8 bytes, or 16 of 4; logical ways are the first lanes, the others
 //! stay empty.

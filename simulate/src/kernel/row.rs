@@ -1,6 +1,6 @@
-//! A set's tags as a kernel sees them.
+//! A row: the tags of a set.
 
-/// No line has this number: the smallest line has 4 bytes.
+/// The tag of an empty lane. No line has this number, because the smallest line has 4 bytes.
 pub(crate) const EMPTY: u64 = u64::MAX;
 
 /// A set's tags, most recent first.

@@ -1,4 +1,4 @@
-//! Tags of two widths, so that one sweep serves both.
+//! Tags of two widths, so that one sweep is compiled for both.
 //!
 //! Wide tags are line numbers of 8 bytes. Narrow ones are quotients of the line number by the
 //! number of sets, in 4 bytes: what is left out is the row itself. A narrow row of 16 ways is one
@@ -11,12 +11,12 @@ use crate::touch::STEP;
 /// A tag, of a width that rows have. Wide tags are line numbers; narrow ones leave the set's bits
 /// out.
 pub(crate) trait Tag: Copy + Eq {
-    /// No line has it.
+    /// The tag of an empty lane, which no line has.
     const EMPTY: Self;
-    /// What is kept of lines, written to `tags`; answers 0, or something else where one does not
-    /// fit.
+    /// Writes the tags of lines to `tags`; returns 0 if all of them fit, and another number
+    /// otherwise.
     fn keep<K: Vectors>(kernel: K, located: &Located, tags: &mut [Self; STEP]) -> u32;
-    /// Which of the tags differ.
+    /// A mask of the tags that differ.
     fn differ<K: Vectors>(kernel: K, tags: &[Self; STEP], others: &[Self; STEP]) -> u32;
     /// The one of two columns that holds such tags.
     fn column<'a, const LEN: usize>(

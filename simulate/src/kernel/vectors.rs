@@ -1,4 +1,4 @@
-//! What is done with sixteen touches at once: staging, locating, comparing, packing.
+//! Operations on sixteen touches at once: staging, locating, comparing, packing.
 //!
 //! The provided methods are plain code and define what each operation does; kernels override those
 //! for which they have instructions. Masks have a bit per touch, bit 0 for the first.
@@ -9,11 +9,11 @@ use crate::row_map::RowMap;
 use crate::touch::{is_fetch, lanes_mut, TouchStep, Touches, STEP};
 use event::Record;
 
-/// What is done with sixteen touches at once; masks have a bit per touch. The provided versions are
+/// Operations on sixteen touches at once; masks have a bit per touch. The provided versions are
 /// plain code.
 pub(crate) trait Vectors: Copy {
     /// Writes sixteen touches behind the last one of `touches`, as if all `records` were touches of
-    /// references numbered from `reference`, and answers which of them are.
+    /// references with numbers from `reference` on; returns a mask of the records that are touches.
     #[inline(always)]
     fn stage(
         self,
@@ -27,7 +27,7 @@ pub(crate) trait Vectors: Copy {
         let what: &mut [u32; STEP] = lanes_mut(what, *len);
         let references: &mut [u32; STEP] = lanes_mut(references, *len);
         let mut are = 0;
-        // Everything is written; the mask says which of it counts.
+        // All sixteen are written; the mask says which of them count.
         for (lane, record) in records.iter().enumerate() {
             address[lane] = record.address;
             what[lane] = record.what;
@@ -37,7 +37,7 @@ pub(crate) trait Vectors: Copy {
         are
     }
 
-    /// Asks for the host's cache line that holds `_item`; nothing waits for it.
+    /// Prefetches the host's cache line that holds `_item`.
     #[inline(always)]
     fn prefetch<T>(self, _item: &T) {}
 
@@ -47,45 +47,45 @@ pub(crate) trait Vectors: Copy {
         row.0.iter().enumerate().fold(0, |found, (lane, &tag)| found | u32::from(tag == line) << lane)
     }
 
-    /// Which of sixteen numbers are 0.
+    /// A mask of the numbers that are 0.
     #[inline(always)]
     fn zeros(self, found: &[u32; STEP]) -> u32 {
         found.iter().enumerate().fold(0, |zeros, (lane, &found)| zeros | u32::from(found == 0) << lane)
     }
 
-    /// Which of sixteen touches are fetches.
+    /// A mask of the touches that are fetches.
     #[inline(always)]
     fn fetches(self, what: &[u32; STEP]) -> u32 {
         what.iter().enumerate().fold(0, |are, (lane, &what)| are | u32::from(is_fetch(what)) << lane)
     }
 
-    /// Which of sixteen numbers differ from the other in their lane.
+    /// A mask of the lanes in which `some` and `others` differ.
     #[inline(always)]
     fn differ(self, some: &[u32; STEP], others: &[u32; STEP]) -> u32 {
         differ(some, others)
     }
 
-    /// Which numbers of 8 bytes differ from the other in their lane.
+    /// A mask of the lanes in which the 8-byte numbers of `some` and `others` differ.
     #[inline(always)]
     fn long_differ(self, some: &[u64; STEP], others: &[u64; STEP]) -> u32 {
         differ(some, others)
     }
 
-    /// Which of sixteen numbers differ from the one before; `before` holds the step before, and
-    /// becomes this one.
+    /// A mask of the numbers that differ from their predecessor; `before` holds the numbers of the
+    /// last step, and is replaced by those of this one.
     #[inline(always)]
     fn changes(self, before: &mut [u32; STEP], now: &[u32; STEP]) -> u32 {
         changes(before, now)
     }
 
-    /// Which numbers of 8 bytes differ from the one before; `before` holds the step before, and
-    /// becomes this one.
+    /// A mask of the 8-byte numbers that differ from their predecessor; `before` holds the numbers
+    /// of the last step, and is replaced by those of this one.
     #[inline(always)]
     fn long_changes(self, before: &mut [u64; STEP], now: &[u64; STEP]) -> u32 {
         changes(before, now)
     }
 
-    /// Finds the rows of touches in caches whose sets are a power of two.
+    /// Finds the rows of touches in caches whose numbers of sets are powers of two.
     #[inline(always)]
     fn locate(self, step: TouchStep, maps: &[RowMap; 2], rows: &mut [u32; STEP]) -> Located {
         let mut located = Located { line: [0; STEP], quotient: [0; STEP] };
@@ -100,8 +100,8 @@ pub(crate) trait Vectors: Copy {
         located
     }
 
-    /// Writes narrow tags, and returns which quotients do not fit. The largest number is `EMPTY`,
-    /// and does not fit.
+    /// Writes narrow tags, and returns a mask of the quotients that do not fit. The largest number
+    /// is `EMPTY`, so it does not fit.
     #[inline(always)]
     fn narrow(self, quotients: &[u64; STEP], tags: &mut [u32; STEP]) -> u32 {
         let mut beyond = 0;
@@ -112,7 +112,7 @@ pub(crate) trait Vectors: Copy {
         beyond
     }
 
-    /// The numbers that `kept` names, in the leading lanes.
+    /// The numbers of the lanes in `kept`, moved to the leading lanes.
     #[inline(always)]
     fn pack(self, kept: u32, numbers: &[u32; STEP]) -> [u32; STEP] {
         let mut packed = *numbers;
@@ -128,7 +128,7 @@ pub(crate) trait Vectors: Copy {
         packed
     }
 
-    /// Appends the touches of `step` that `kept` names.
+    /// Appends the touches of `step` whose lanes are in `kept`.
     #[inline(always)]
     fn keep(self, kept: u32, step: TouchStep, touches: &mut Touches) {
         let mut kept = kept;

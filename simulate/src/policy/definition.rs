@@ -1,37 +1,39 @@
-//! What a policy is: a name, a cache's bookkeeping, and a slow definition of the choice.
+//! The definition of a replacement policy: a name, a cache's bookkeeping, and a slow, obvious
+//! version of the choice.
 
 use super::draw::Draw;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
-/// Which line of a full set leaves.
+/// A replacement policy: which line of a full set is replaced.
 #[derive(Clone, Copy)]
 pub struct Policy {
-    /// The name in descriptions of machines, by which policies are told apart.
+    /// The name in descriptions of machines; it identifies the policy.
     pub name: &'static str,
     /// The largest number of ways that it can choose among.
     pub ways_max: u32,
     /// Bookkeeping for an empty cache of `(sets, ways)`.
     pub new: fn(usize, u32) -> Box<dyn Replacement>,
-    /// The definition: the way that leaves a full set with this past. Slow, and right at a glance.
+    /// The definition: the way that is replaced in a full set with this history. Slow, and
+    /// obviously right.
     pub victim: fn(&SetHistory, &mut Draw) -> usize,
 }
 
-/// What a cache remembers of its sets in order to choose victims.
+/// The data by which a cache chooses victims.
 pub trait Replacement: Send {
-    /// The line in `way` of `set` was used and was there.
+    /// Notes that a touch has hit the line in `way` of `set`.
     fn used(&mut self, set: usize, way: usize);
 
-    /// A line entered `way` of `set`. By default a line that enters counts as one that is used.
+    /// Notes that a line has entered `way` of `set`. By default this counts as a use.
     fn entered(&mut self, set: usize, way: usize) {
         self.used(set, way);
     }
 
-    /// The way of `set`, all of whose ways hold lines, that is to make room.
+    /// The way of `set` to replace; all ways of the set hold lines.
     fn victim(&mut self, set: usize) -> usize;
 }
 
-/// The past of a full set, as definitions of policies see it.
+/// The history of a full set, on which definitions of policies are based.
 #[derive(Clone, Debug)]
 pub struct SetHistory {
     /// All ways in the order of their last use, the least recent first; entering is a use.
@@ -41,7 +43,7 @@ pub struct SetHistory {
 }
 
 impl SetHistory {
-    /// The past of a set of `ways` ways that nobody has used.
+    /// The history of an unused set of `ways` ways.
     pub fn new(ways: usize) -> SetHistory {
         SetHistory { by_use: (0..ways).collect(), by_entry: (0..ways).collect() }
     }

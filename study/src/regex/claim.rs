@@ -108,7 +108,15 @@ fn scales(rows: &[Row]) -> Claim {
         verdict,
         extent,
         spread: Spread::of(&all).map_or(String::new(), |spread| format!("{spread:.2} over the families")),
-        detail: if details.is_empty() { "This machine lacks AVX2".into() } else { details.join("; ") },
+        detail: if details.is_empty() {
+            "This machine lacks AVX2".into()
+        } else {
+            // What is more than a half is not the width's doing.
+            format!(
+                "{}; AVX-512 has three-input logic and transposes with bit matrices besides",
+                details.join("; ")
+            )
+        },
     }
 }
 
@@ -132,24 +140,32 @@ fn accelerates(card: &OnCard) -> Claim {
     }
 }
 
+/// Operations with which Shift-Or, the simplest bit-parallel NFA, passes one byte, for each word of
+/// states: a look-up, a shift, an or.
+const SHIFT_OR_OPERATIONS: usize = 3;
+const WORD_BITS: usize = 64;
+
 fn several_characters(rows: &[Row]) -> Claim {
-    let streams: Vec<(String, f64)> = rows
-        .iter()
-        .filter_map(|row| Some((row.family.clone(), row.analysis.as_ref()?.operations_per_byte(128))))
-        .collect();
-    let answers: Vec<(String, Option<bool>)> =
-        streams.iter().map(|(family, operations)| (family.clone(), Some(*operations < 1.0))).collect();
-    let values: Vec<f64> = streams.iter().map(|(_, operations)| *operations).collect();
-    let (verdict, extent) = by_size(&answers);
+    let (mut values, mut fewer) = (Vec::new(), Vec::new());
+    for row in rows {
+        let Some(analysis) = &row.analysis else { continue };
+        let operations = analysis.operations_per_byte(128);
+        let theirs = SHIFT_OR_OPERATIONS * analysis.nfa_states.div_ceil(WORD_BITS);
+        values.push(operations);
+        fewer.push((row.family.clone(), Some(operations < theirs as f64)));
+    }
+    let failing: Vec<&str> =
+        fewer.iter().filter(|(_, holds)| *holds == Some(false)).map(|(family, _)| family.as_str()).collect();
     let nfa: Vec<f64> =
         rows.iter().filter_map(|row| row.cost("regex's NFA")?.instructions_per_byte).collect();
     Claim {
         place: "Introduction",
         sentence: "Whereas our approach can match multiple characters per step, bit-parallel NFA algorithms proceed through the input one byte at a time.",
-        measured: "operations of the program for a byte with vectors of 128 bits (several characters a step: less than one)"
-            .into(),
-        verdict,
-        extent,
+        measured: format!(
+            "operations of the program for a byte with vectors of 128 bits, against {SHIFT_OR_OPERATIONS} for each word of states with which Shift-Or passes one"
+        ),
+        verdict: by_size(&fewer).0,
+        extent: if failing.is_empty() { String::new() } else { format!("fails for {}", failing.join(", ")) },
         spread: Spread::of(&values)
             .map_or(String::new(), |spread| format!("{spread:.3} operations a byte over the families")),
         detail: Spread::of(&nfa).map_or(String::from("No NFA was counted"), |spread| {

@@ -64,12 +64,12 @@ pub(super) const CONTENDERS: &[Contender] = &[
     of(AVX512, Kind::Streams, Call::Engine("jit-avx512"), 1),
     of("GNU grep", Kind::Dfa, Call::Program(&["grep", "-a", "-c", "-E", "-e"]), 4),
     of("GNU grep -P", Kind::Backtracking, Call::Program(&["grep", "-a", "-c", "-P", "-e"]), 4),
-    of("agrep", Kind::Nfa, Call::Program(&["agrep", "-c", "-e"]), 8),
-    of("nrgrep", Kind::Nfa, Call::Program(&["nrgrep", "-c"]), 8),
+    of("agrep (TRE)", Kind::Nfa, Call::Program(&["tre-agrep", "-c", "-e"]), 16),
+    of("nrgrep", Kind::Nfa, Call::Program(&["nrgrep", "-c"]), 16),
     of("ripgrep", Kind::Filtered, Call::Program(&["rg", "--no-config", "-j1", "-a", "-c", "-e"]), 1),
     of("ugrep", Kind::Filtered, Call::Program(&["ugrep", "-J1", "-a", "-c", "-e"]), 4),
     of("regex's lazy DFA", Kind::Dfa, Call::Engine(DFA_ENGINE), 4),
-    of("regex's NFA", Kind::Nfa, Call::Engine(NFA_ENGINE), 8),
+    of("regex's NFA", Kind::Nfa, Call::Engine(NFA_ENGINE), 16),
     of("Vectorscan", Kind::Filtered, Call::Vectorscan, 1),
 ];
 

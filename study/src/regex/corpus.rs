@@ -44,6 +44,21 @@ pub(super) fn collect(bytes: usize) -> Vec<u8> {
     text
 }
 
+/// Lines from all over a text, about `bytes` of them, so that a short text has what the long one
+/// has: pieces of 4 KiB at even distances, and the line of each family.
+pub(super) fn sample(text: &[u8], bytes: usize) -> Vec<u8> {
+    const PIECE_BYTES: usize = 4 << 10;
+    let pieces = (bytes / PIECE_BYTES).max(1);
+    let mut sample = Vec::with_capacity(bytes + SAMPLES.len());
+    for piece in 0..pieces {
+        let start = pattern::line::end_of(text, text.len() / pieces * piece, b'\n');
+        let end = pattern::line::end_of(text, (start + PIECE_BYTES).min(text.len() - 1), b'\n');
+        sample.extend_from_slice(&text[start..end.max(start)]);
+    }
+    sample.extend_from_slice(SAMPLES.as_bytes());
+    sample
+}
+
 /// A file that is text: no NUL byte, valid UTF-8, a line feed at its end.
 fn text_of(path: &PathBuf) -> Option<Vec<u8>> {
     if path.metadata().ok()?.len() > MOST_BYTES {
@@ -56,6 +71,18 @@ fn text_of(path: &PathBuf) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_sample_has_whole_lines_from_everywhere() {
+        let text: Vec<u8> = (0..40_000).flat_map(|line| format!("line {line}\n").into_bytes()).collect();
+        let sample = sample(&text, 64 << 10);
+        assert!(sample.len() > 50_000 && sample.len() < 80_000, "{}", sample.len());
+        let lines: Vec<&[u8]> = sample.split(|&byte| byte == b'\n').collect();
+        let known: std::collections::HashSet<&[u8]> = text.split(|&byte| byte == b'\n').collect();
+        let own = lines.iter().filter(|line| known.contains(*line)).count();
+        assert_eq!(lines.len() - own, SAMPLES.lines().count(), "no line is cut");
+        assert!(sample.windows(8).any(|w| w == b"line 390"), "the end is in it");
+    }
 
     #[test]
     fn every_family_matches_somewhere() {

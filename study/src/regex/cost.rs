@@ -30,15 +30,24 @@ pub(super) fn measure(
     stamp_hertz: Option<f64>,
 ) -> (u64, Vec<Cost>) {
     let words = |contender: &Contender| programs.words(contender, family);
-    let lines = words(&CONTENDERS[0]).and_then(|words| lines(&words, &texts.counted)).unwrap_or(0);
-    let admitted: Vec<Result<Vec<OsString>, String>> =
-        CONTENDERS.iter().map(|contender| admitted(words(contender)?, texts, lines)).collect();
+    let ours = words(&CONTENDERS[0]);
+    let expected = |part: usize| -> Result<u64, String> {
+        let [_, text] = texts.counted(part);
+        lines(ours.as_ref().map_err(Clone::clone)?, &text)
+    };
+    let admitted: Vec<Result<Vec<OsString>, String>> = CONTENDERS
+        .iter()
+        .map(|contender| {
+            let [_, text] = texts.counted(contender.part);
+            admitted(words(contender)?, &text, expected(contender.part)?)
+        })
+        .collect();
     // Two entrants a contender: its part of the text, and half of that.
     let entrants: Vec<Entrant> = CONTENDERS
         .iter()
         .zip(&admitted)
         .flat_map(|(contender, words)| {
-            let [half, whole] = texts.parts(contender.part);
+            let [half, whole] = texts.timed(contender.part);
             [entrant(words, &half, texts, rounds), entrant(words, &whole, texts, rounds)]
         })
         .collect();
@@ -57,7 +66,7 @@ pub(super) fn measure(
         cost.command = entrants[2 * at + 1].line.as_ref().map_or(String::new(), Line::shown);
         cost.missing = times[2 * at + 1].as_ref().err().cloned();
         if let Ok(words) = words {
-            match count(words, programs.own(), texts) {
+            match count(words, programs.own(), texts, contender.part) {
                 Ok([instructions, branch_misses]) => {
                     cost.instructions_per_byte = Some(instructions);
                     cost.branch_misses_per_byte = Some(branch_misses);
@@ -67,12 +76,12 @@ pub(super) fn measure(
         }
         cost
     });
-    (lines, costs.collect())
+    (expected(1).unwrap_or(0), costs.collect())
 }
 
 /// The words of a contender that counts the lines that we count.
-fn admitted(words: Vec<OsString>, texts: &Texts, expected: u64) -> Result<Vec<OsString>, String> {
-    match lines(&words, &texts.counted)? {
+fn admitted(words: Vec<OsString>, text: &Path, expected: u64) -> Result<Vec<OsString>, String> {
+    match lines(&words, text)? {
         counted if counted == expected => Ok(words),
         counted => Err(format!("counts {counted} lines where we count {expected}")),
     }
@@ -98,15 +107,19 @@ fn lines(words: &[OsString], text: &Path) -> Result<u64, String> {
     })?;
     let printed = String::from_utf8_lossy(&output.stdout);
     let number = printed.trim().rsplit(':').next().unwrap_or_default().trim();
-    number.parse().map_err(|_| format!("refuses the pattern: {}", output.status))
+    match (number.parse(), output.status.code()) {
+        (Ok(lines), _) => Ok(lines),
+        // Some print nothing where nothing matches.
+        (Err(_), Some(1)) if number.is_empty() => Ok(0),
+        _ => Err(format!("refuses the pattern: {}", output.status)),
+    }
 }
 
 /// Instructions and mispredicted branches a byte.
-fn count(words: &[OsString], own: &Path, texts: &Texts) -> Result<[f64; 2]> {
-    let [half, whole] =
-        [&texts.half_counted, &texts.counted].map(|text| totals(words, own, text, &texts.folder));
+fn count(words: &[OsString], own: &Path, texts: &Texts, part: usize) -> Result<[f64; 2]> {
+    let [half, whole] = texts.counted(part).map(|text| totals(words, own, &text, &texts.folder));
     let (half, whole) = (half?, whole?);
-    Ok([0, 1].map(|which| (whole[which] - half[which]) / texts.counted_bytes as f64))
+    Ok([0, 1].map(|which| (whole[which] - half[which]) / texts.counted_bytes(part) as f64))
 }
 
 /// Instructions and mispredicted branches of one run.

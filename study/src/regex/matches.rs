@@ -15,6 +15,8 @@ use regex_automata::hybrid::dfa::DFA;
 use regex_automata::nfa::thompson::pikevm::PikeVM;
 use regex_automata::nfa::thompson::{Compiler, Config, WhichCaptures, NFA};
 use regex_automata::{Anchored, Input};
+use std::fs::File;
+use std::io::Read;
 use std::path::PathBuf;
 
 /// The lazy DFA's name.
@@ -33,22 +35,52 @@ pub struct Matches {
     pub file: PathBuf,
 }
 
+/// Text is read and searched by pieces of about this length, which stay in the second-level cache.
+const PIECE_BYTES: usize = 256 << 10;
+
+/// How an engine counts the lines of a piece.
+type Count = Box<dyn FnMut(&[u8]) -> Result<u64>>;
+
 /// Counts and prints the number of matching lines.
 ///
 /// # Errors
 /// When there is no such engine here, the pattern suits it not, or the file cannot be read.
 pub fn matches(options: &Matches) -> Result<()> {
-    let text =
-        std::fs::read(&options.file).with_context(|| format!("cannot read {}", options.file.display()))?;
-    let lines = match options.engine.as_str() {
-        DFA_ENGINE => by_dfa(&options.pattern, &text)?,
-        NFA_ENGINE => by_nfa(&options.pattern, &text)?,
-        name => by_kernel(name, &options.pattern, &text)?,
-    };
-    print(&format!("{lines}\n"))
+    let mut count = engine(&options.engine, &options.pattern)?;
+    let cannot_read = || format!("cannot read {}", options.file.display());
+    let mut file = File::open(&options.file).with_context(cannot_read)?;
+    let (mut piece, mut held, mut lines) = (vec![0; 2 * PIECE_BYTES], 0, 0);
+    loop {
+        let read = file.read(&mut piece[held..]).with_context(cannot_read)?;
+        held += read;
+        // A piece ends with a line; what is behind it begins the next one.
+        let end = if read == 0 {
+            held
+        } else {
+            piece[..held].iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1)
+        };
+        lines += count(&piece[..end])?;
+        if read == 0 {
+            return print(&format!("{lines}\n"));
+        }
+        piece.copy_within(end..held, 0);
+        held -= end;
+        if held == piece.len() {
+            piece.resize(2 * piece.len(), 0);
+        }
+    }
 }
 
-fn by_kernel(name: &str, pattern: &str, text: &[u8]) -> Result<u64> {
+/// The engine of that name, ready for one pattern.
+fn engine(name: &str, pattern: &str) -> Result<Count> {
+    match name {
+        DFA_ENGINE => by_dfa(pattern),
+        NFA_ENGINE => by_nfa(pattern),
+        name => by_kernel(name, pattern),
+    }
+}
+
+fn by_kernel(name: &str, pattern: &str) -> Result<Count> {
     let Some(kernel) = Kernel::from_name(name) else {
         let known: Vec<&str> = KERNELS.iter().map(|kernel| kernel.name()).collect();
         let sentence = format!("there is no engine {name}: the engines are dfa, nfa, {}", known.join(", "));
@@ -58,7 +90,7 @@ fn by_kernel(name: &str, pattern: &str, text: &[u8]) -> Result<u64> {
     let program = regex.program().with_context(|| format!("{pattern} has no program of bit streams"))?;
     let scanner =
         Scanner::with_kernel(program, kernel).with_context(|| format!("this machine cannot run {name}"))?;
-    Ok(scanner.count_lines(text))
+    Ok(Box::new(move |text| Ok(scanner.count_lines(text))))
 }
 
 /// The automaton of a pattern whose matches lie within lines.
@@ -67,26 +99,31 @@ pub(super) fn automaton(pattern: &str) -> Result<NFA> {
     Compiler::new().configure(config).build_from_hir(Regex::new(pattern)?.hir()).context("no NFA")
 }
 
-fn by_dfa(pattern: &str, text: &[u8]) -> Result<u64> {
+fn by_dfa(pattern: &str) -> Result<Count> {
     // Large enough never to be emptied: what a full cache costs is no figure of a DFA.
     let config = DFA::config().cache_capacity(64 << 20);
     let dfa = DFA::builder().configure(config).build_from_nfa(automaton(pattern)?).context("no DFA")?;
     let mut cache = dfa.create_cache();
-    each_line(text, |at| {
-        let input = Input::new(text).range(at..).anchored(Anchored::No).earliest(true);
-        Ok(dfa.try_search_fwd(&mut cache, &input).context("the DFA gave up")?.map(|found| found.offset()))
-    })
+    Ok(Box::new(move |text| {
+        each_line(text, |at| {
+            let input = Input::new(text).range(at..).anchored(Anchored::No).earliest(true);
+            Ok(dfa.try_search_fwd(&mut cache, &input).context("the DFA gave up")?.map(|found| found.offset()))
+        })
+    }))
 }
 
-fn by_nfa(pattern: &str, text: &[u8]) -> Result<u64> {
+fn by_nfa(pattern: &str) -> Result<Count> {
     let machine = PikeVM::new_from_nfa(automaton(pattern)?).context("no NFA simulation")?;
     let mut cache = machine.create_cache();
-    each_line(text, |at| {
-        let input = Input::new(text).range(at..).anchored(Anchored::No).earliest(true);
-        let mut slots = [None; 2];
-        let found = machine.search_slots(&mut cache, &input, &mut slots);
-        Ok(found.and(slots[1]).map(|end| end.get()))
-    })
+    Ok(Box::new(move |text| {
+        each_line(text, |at| {
+            let input = Input::new(text).range(at..).anchored(Anchored::No).earliest(true);
+            let mut slots = [None; 2];
+            let found = machine.search_slots(&mut cache, &input, &mut slots);
+            // A slot holds a position plus one.
+            Ok(found.and(slots[1]).map(|end| end.get()))
+        })
+    }))
 }
 
 /// Counts lines: `first_end` gives the end of a match at or behind a place, and the search goes on
@@ -113,18 +150,17 @@ mod tests {
         for family in FAMILIES {
             let expected = Regex::new(family.pattern).unwrap().count_lines(&text);
             assert!(expected > 0, "{}", family.name);
-            assert_eq!(by_dfa(family.pattern, &text).unwrap(), expected, "{} by DFA", family.name);
-            assert_eq!(by_nfa(family.pattern, &text).unwrap(), expected, "{} by NFA", family.name);
-            for kernel in KERNELS.iter().filter(|kernel| kernel.is_available()) {
-                let lines = by_kernel(kernel.name(), family.pattern, &text).unwrap();
-                assert_eq!(lines, expected, "{} by {}", family.name, kernel.name());
+            let kernels = KERNELS.iter().filter(|kernel| kernel.is_available()).map(|kernel| kernel.name());
+            for name in kernels.chain([DFA_ENGINE, NFA_ENGINE]) {
+                let lines = engine(name, family.pattern).unwrap()(&text).unwrap();
+                assert_eq!(lines, expected, "{} by {name}", family.name);
             }
         }
     }
 
     #[test]
     fn an_unknown_engine_is_named_with_those_that_there_are() {
-        let said = by_kernel("abacus", "a", b"a").unwrap_err().to_string();
+        let said = engine("abacus", "a").err().unwrap().to_string();
         assert!(said.contains("abacus") && said.contains("dfa, nfa"), "{said}");
     }
 }

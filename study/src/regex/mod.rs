@@ -32,16 +32,17 @@ use family::{Family, FAMILIES};
 use findings::{Findings, Row};
 use present::date;
 use present::output::replace;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Seconds that a family takes, quick and full.
-const FAMILY_SECONDS: [f64; 2] = [12.0, 150.0];
+const FAMILY_SECONDS: [f64; 2] = [15.0, 200.0];
 
 /// Runs the study and writes its results.
 pub(super) fn run(options: &Options) -> Result<Outcome> {
     let quick = options.effort == Effort::Quick;
     let folder = workshop()?;
-    let (bytes, rounds, counted) = if quick { (16 << 20, 2, 64 << 10) } else { (128 << 20, 7, 1 << 20) };
+    let (bytes, rounds, counted) = if quick { (64 << 20, 3, 1 << 20) } else { (256 << 20, 7, 4 << 20) };
     let text = corpus::collect(bytes);
     let texts = Texts::write(folder.path(), &text, counted)?;
     let programs = Programs::new(folder.path()).context("cannot tell where lightfoot itself is")?;
@@ -87,44 +88,52 @@ fn row(family: &Family, programs: &Programs, texts: &Texts, rounds: usize, stamp
     }
 }
 
-/// The corpus on disk: parts of it with their first halves, and what is counted by the engine.
+/// The corpus on disk: for each part of it that some contender gets, the part and its first half to
+/// be timed, and a sample of that part's share, twice and once, to be counted by the engine.
 struct Texts {
     folder: PathBuf,
     /// Bytes of the whole corpus; a part of it is that over the part's number.
     bytes: usize,
-    /// Text for counting, and its first half; they differ by `counted_bytes`.
-    counted: PathBuf,
-    half_counted: PathBuf,
-    counted_bytes: usize,
+    /// Bytes by which the two texts that are counted differ, for each part.
+    counted_bytes: Vec<(usize, usize)>,
 }
 
 impl Texts {
     fn write(folder: &Path, text: &[u8], counted: usize) -> Result<Texts> {
-        let save = |name: &str, bytes: usize| {
+        let save = |name: String, text: &[u8]| {
             let path = folder.join(name);
-            std::fs::write(&path, &text[..bytes.min(text.len())])
-                .with_context(|| format!("cannot write {}", path.display()))?;
-            Ok::<PathBuf, anyhow::Error>(path)
+            std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
         };
+        let parts: BTreeSet<usize> = CONTENDERS.iter().map(|contender| contender.part).collect();
         // Parts and halves are of whole bytes, so that their differences are exact.
-        let largest = CONTENDERS.iter().map(|contender| contender.part).max().unwrap_or(1);
+        let largest = parts.last().copied().unwrap_or(1);
         let bytes = text.len() / (2 * largest) * (2 * largest);
-        for part in CONTENDERS.iter().map(|contender| contender.part) {
-            save(&format!("part-{part}"), bytes / part)?;
-            save(&format!("half-{part}"), bytes / part / 2)?;
+        let mut counted_bytes = Vec::new();
+        for part in parts {
+            save(format!("part-{part}"), &text[..bytes / part])?;
+            save(format!("half-{part}"), &text[..bytes / part / 2])?;
+            let sample = corpus::sample(&text[..bytes], counted / part);
+            save(format!("counted-{part}"), &sample.repeat(2))?;
+            save(format!("half-counted-{part}"), &sample)?;
+            counted_bytes.push((part, sample.len()));
         }
-        Ok(Texts {
-            folder: folder.to_owned(),
-            bytes,
-            half_counted: save("half-counted", counted)?,
-            counted: save("counted-text", 2 * counted)?,
-            counted_bytes: counted,
-        })
+        Ok(Texts { folder: folder.to_owned(), bytes, counted_bytes })
     }
 
     /// The first half of a part, and the part.
-    fn parts(&self, part: usize) -> [PathBuf; 2] {
-        [format!("half-{part}"), format!("part-{part}")].map(|name| self.folder.join(name))
+    fn timed(&self, part: usize) -> [PathBuf; 2] {
+        ["half", "part"].map(|name| self.folder.join(format!("{name}-{part}")))
+    }
+
+    /// What is counted for a contender that gets a part: half of it, and all.
+    fn counted(&self, part: usize) -> [PathBuf; 2] {
+        ["half-counted", "counted"].map(|name| self.folder.join(format!("{name}-{part}")))
+    }
+
+    /// By how much those two differ.
+    fn counted_bytes(&self, part: usize) -> usize {
+        let found = self.counted_bytes.iter().find(|(known, _)| *known == part);
+        found.map_or(1, |(_, bytes)| *bytes)
     }
 }
 

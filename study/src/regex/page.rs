@@ -36,7 +36,7 @@ const QUANTITIES: &[Quantity] = &[
 ];
 
 /// Contenders of the plots, besides bit streams with SSE2: a bar has to be seen.
-const PLOTTED: [&str; 5] = ["GNU grep", "GNU grep -P", "agrep", "regex's lazy DFA", "regex's NFA"];
+const PLOTTED: [&str; 5] = ["GNU grep", "GNU grep -P", "agrep (TRE)", "regex's lazy DFA", "regex's NFA"];
 
 pub(super) fn text(findings: &Findings) -> String {
     let hertz = findings
@@ -44,8 +44,8 @@ pub(super) fn text(findings: &Findings) -> String {
         .map_or(String::from("of unknown rate"), |hertz| format!("of {:.2} GHz", hertz / 1e9));
     let mut out = format!(
         "# lightfoot study regex, {}\n\nlightfoot {}, {} study, on {}. Programs that count matching lines, one thread, {} bytes of this machine's text \
-         (a fourth or an eighth of them for slow contenders), medians; cycles of a time stamp counter {hertz}; instructions, and conditional branches \
-         that a simulated predictor misses (gshare), by `lightfoot cache --branches` on {} bytes. Every figure is the difference between a text and its \
+         (a fourth or a sixteenth of them for slow contenders), medians; cycles of a time stamp counter {hertz}; instructions, and conditional branches \
+         that a simulated predictor misses (gshare), by `lightfoot cache --branches` on {} bytes (the same parts of them). Every figure is the difference between a text and its \
          first half: start-up is subtracted.\n",
         findings.date, findings.version, findings.effort, findings.host, findings.corpus_bytes, findings.counted_bytes
     );

@@ -1,11 +1,8 @@
 //! What the study of search trees measures.
 
-use super::{counted, modern, timed};
+use super::{counted, modern, structure, timed};
 use crate::outcome::Claim;
 use serde::Serialize;
-
-/// Block sizes of Figure 4.8: the paper's first, then others.
-pub(super) const BLOCKS_BYTES: [usize; 3] = [32, 64, 128];
 
 /// Everything that was measured.
 #[derive(Clone, Debug, Serialize)]
@@ -14,7 +11,9 @@ pub(super) struct Findings {
     pub(super) date: String,
     pub(super) effort: &'static str,
     pub(super) version: &'static str,
+    pub(super) host: String,
     pub(super) counted: Vec<counted::Counted>,
+    pub(super) structural: Vec<structure::Structural>,
     pub(super) timed: Vec<timed::Timed>,
     pub(super) modern: Vec<modern::Modern>,
     pub(super) claims: Vec<Claim>,

@@ -11,13 +11,13 @@ use crate::options::Effort;
 use search::race::{race, Answers, Chained, Contestant, Figure, Limit, Rounds, CHUNK};
 use search::sample::{hits, Distribution, Random, DISTRIBUTIONS};
 use search::{Index, Key, Layout, Options, LAYOUTS};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// One contestant's figures at one size.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Modern {
-    pub(super) key: &'static str,
-    pub(super) distribution: &'static str,
+    pub(super) key: String,
+    pub(super) distribution: String,
     pub(super) bytes: usize,
     pub(super) contestant: String,
     /// Layout and memory of ours.
@@ -41,18 +41,13 @@ const SKEWED_BYTES: usize = 4 << 20;
 /// Layouts whose building or searching takes too long beyond this size are left out.
 const SLOW_BYTES: usize = 64 << 20;
 
-/// Runs all races and tells `progress` the keys and the size of each.
-pub(super) fn measure(effort: Effort, max_bytes: usize, progress: &mut dyn FnMut(&str)) -> Vec<Modern> {
+/// Runs all races of one size.
+pub(super) fn measure(effort: Effort, bytes: usize) -> Vec<Modern> {
+    let wanted = |distribution| distribution == Distribution::Uniform || bytes == SKEWED_BYTES;
     let mut results = Vec::new();
-    for bytes in sizes(max_bytes) {
-        for &(distribution, name) in DISTRIBUTIONS {
-            if distribution != Distribution::Uniform && bytes != SKEWED_BYTES {
-                continue;
-            }
-            progress(&format!("{name} keys, {} KiB", bytes >> 10));
-            results.extend(race_u32(effort, bytes, distribution, name));
-            results.extend(race_u64(effort, bytes, distribution, name));
-        }
+    for &(distribution, name) in DISTRIBUTIONS.iter().filter(|(distribution, _)| wanted(*distribution)) {
+        results.extend(race_u32(effort, bytes, distribution, name));
+        results.extend(race_u64(effort, bytes, distribution, name));
     }
     results
 }
@@ -145,8 +140,8 @@ fn finish<K: Chained>(
     let modern = |figure: Figure| {
         let (contestant, detail) = figure.name.split_once('|').unwrap_or((&figure.name, ""));
         Modern {
-            key,
-            distribution,
+            key: key.to_owned(),
+            distribution: distribution.to_owned(),
             bytes,
             contestant: contestant.to_owned(),
             detail: detail.to_owned(),

@@ -1,8 +1,10 @@
 //! The results as files: one page, a table per part, the figures as plots, everything as JSON.
 
-use super::counted::Counted;
-use super::findings::{Findings, BLOCKS_BYTES};
+use super::counted::{Counted, Trial};
+use super::findings::Findings;
 use super::modern::Modern;
+use super::simulated::{BLOCKS_BYTES, MACHINES, SIMULATED};
+use super::structure::Structural;
 use crate::outcome::table;
 use anyhow::{Context, Result};
 use plot::lines::{lines, Axis, Lines, Series};
@@ -18,7 +20,7 @@ pub(super) fn write(findings: &Findings, folder: &Path) -> Result<Vec<PathBuf>> 
     let mut files = vec![
         (format!("{stem}.md"), page(findings, &stem)),
         (format!("{stem}.json"), serde_json::to_string_pretty(findings).context("cannot write JSON")? + "\n"),
-        (format!("{stem}-lookups.csv"), counted_table(&findings.counted)),
+        (format!("{stem}-lookups.csv"), counted_table(findings)),
         (format!("{stem}-times.csv"), timed_table(findings)),
         (format!("{stem}-index.csv"), modern_table(&findings.modern)),
     ];
@@ -41,8 +43,9 @@ pub(super) fn summary(findings: &Findings) -> String {
 fn page(findings: &Findings, stem: &str) -> String {
     let mut out = format!(
         "# Static search trees ({}, {} study)\n\nAfter Ladner, Fortna and Nguyen 2002. Figures 4.8 and 4.9: compiled lookups under `lightfoot cache`, a \
-         direct-mapped cache of 8,192 bytes, an empty loop subtracted; 4.10: the clock of this machine.\n",
-        findings.date, findings.effort
+         direct-mapped cache of 8,192 bytes, an empty loop subtracted, medians over layouts of memory that each have a trial of their own; \
+         beside them the misses of the structure alone. 4.10 and 4.11: cycles by the declared costs of the paper's machines, and the clock of {}.\n",
+        findings.date, findings.effort, findings.host
     );
     for (name, plot) in plots(findings) {
         let _ = write!(out, "\n![{}]({stem}-{name}.svg)\n", plot.title);
@@ -52,8 +55,45 @@ fn page(findings: &Findings, stem: &str) -> String {
 
 fn claims(findings: &Findings) -> String {
     String::from(
-        "\n## What the paper found\n\nFigures are those of the largest number of items; a sentence that does not hold is a finding about this machine and its compiler.\n\n",
-    ) + &table(&findings.claims)
+        "\n## What the paper found\n\nA sentence holds where it holds at every number of items in every layout of memory; one that fails is a finding about this machine and its compiler. Misses are asked for where the largest structure outgrows the cache: below, nothing of a structure misses.\n\n",
+    ) + &table(&findings.claims) + &at_a_middle(findings)
+}
+
+/// Where figures are compared with those of other programs.
+const MIDDLE: usize = 1 << 16;
+
+/// Figures 4.8 and 4.9 at one number of items, with what they are made of.
+fn at_a_middle(findings: &Findings) -> String {
+    let mut out = format!(
+        "\n### Among {MIDDLE} items, blocks of {} bytes\n\n| | misses, program | structure alone | words read | instructions |\n|---|---:|---:|---:|---:|\n",
+        BLOCKS_BYTES[0]
+    );
+    for p in findings.counted.iter().filter(|p| p.items == MIDDLE && in_figure(p)) {
+        let alone = alone(findings, p);
+        let shown = |of: fn(&Structural) -> f64| {
+            alone.map_or(String::from("-"), |structural| format!("{:.2}", of(structural)))
+        };
+        let (misses, instructions) = (p.spread(|t| t.misses), p.spread(|t| t.instructions));
+        let _ = writeln!(
+            out,
+            "| {} | {misses} | {} | {} | {instructions:.1} |",
+            p.algorithm,
+            shown(|s| s.misses),
+            shown(|s| s.touches)
+        );
+    }
+    out
+}
+
+fn in_figure(point: &Counted) -> bool {
+    point.machine == SIMULATED && point.block_bytes == BLOCKS_BYTES[0]
+}
+
+/// The structure of a counted point alone.
+fn alone<'f>(findings: &'f Findings, point: &Counted) -> Option<&'f Structural> {
+    findings.structural.iter().filter(|_| point.machine == SIMULATED).find(|s| {
+        (s.algorithm == point.algorithm) && (s.items, s.block_bytes) == (point.items, point.block_bytes)
+    })
 }
 
 /// The races: evenly spread keys by size, the others by how they are spread.
@@ -69,7 +109,7 @@ fn modern(findings: &Findings) -> String {
         let skewed: Vec<_> = of_key().filter(|row| row.distribution != "uniform").collect();
         if let Some(row) = skewed.first() {
             let title = format!("{} of {key} keys spread otherwise", size(row.bytes));
-            out += &race_table(&title, &skewed, |row| String::from(row.distribution));
+            out += &race_table(&title, &skewed, |row| row.distribution.clone());
         }
     }
     out
@@ -120,24 +160,38 @@ fn size(bytes: usize) -> String {
     }
 }
 
-fn counted_table(counted: &[Counted]) -> String {
+fn counted_table(findings: &Findings) -> String {
     let mut out = String::from(
-        "algorithm,items,block_bytes,lookups,trials,misses_per_lookup,instructions_per_lookup\r\n",
+        "machine,algorithm,items,block_bytes,lookups,layouts,misses_per_lookup,least_misses,most_misses,structure_misses,words_read,instructions_per_lookup,least_instructions,most_instructions,cycles_per_lookup\r\n",
     );
-    for p in counted {
-        let _ = write!(
-            out,
-            "{},{},{},{},{},{:.5},{:.3}\r\n",
-            p.algorithm, p.items, p.block_bytes, p.lookups, p.trials, p.misses, p.instructions
-        );
+    for p in &findings.counted {
+        let (misses, instructions) = (p.spread(|t| t.misses), p.spread(|t| t.instructions));
+        let cycles = p.trials.iter().all(|t| t.cycles.is_some());
+        let cycles = cycles.then(|| p.spread(|t| t.cycles.unwrap_or(f64::NAN)).median);
+        let number = |value: Option<f64>| value.map(|value| format!("{value:.5}")).unwrap_or_default();
+        let alone = alone(findings, p);
+        let head = [p.items, p.block_bytes, p.lookups, p.trials.len()].map(|n| n.to_string()).join(",");
+        let tail = [
+            Some(misses.median),
+            Some(misses.least),
+            Some(misses.most),
+            alone.map(|s| s.misses),
+            alone.map(|s| s.touches),
+            Some(instructions.median),
+            Some(instructions.least),
+            Some(instructions.most),
+            cycles,
+        ];
+        let _ = write!(out, "{},{},{head},{}\r\n", p.machine, p.algorithm, tail.map(number).join(","));
     }
     out
 }
 
 fn timed_table(findings: &Findings) -> String {
-    let mut out = String::from("algorithm,items,block_bytes,lookups,ns_per_lookup\r\n");
+    let mut out = String::from("algorithm,items,block_bytes,lookups,ns_per_lookup,least_ns,most_ns\r\n");
     for p in &findings.timed {
-        let _ = write!(out, "{},{},{},{},{:.3}\r\n", p.algorithm, p.items, p.block_bytes, p.lookups, p.ns);
+        let (ns, head) = (p.ns, [p.items, p.block_bytes, p.lookups].map(|n| n.to_string()).join(","));
+        let _ = write!(out, "{},{head},{:.3},{:.3},{:.3}\r\n", p.algorithm, ns.median, ns.least, ns.most);
     }
     out
 }
@@ -175,23 +229,33 @@ fn series<'a>(points: impl Iterator<Item = (&'a str, f64, f64)>) -> Vec<Series> 
 
 /// The figures by file name.
 fn plots(findings: &Findings) -> Vec<(String, Lines)> {
-    let counted = |block: usize, of: fn(&Counted) -> f64| {
-        let points = findings.counted.iter().filter(move |p| p.block_bytes == block);
-        series(points.map(|p| (p.algorithm, p.items as f64, of(p))))
+    let counted = |machine: &'static str, block: usize, of: fn(&Trial) -> f64| {
+        let wanted = move |p: &&Counted| p.machine == machine && p.block_bytes == block;
+        let points = findings.counted.iter().filter(wanted);
+        series(points.map(|p| (p.algorithm.as_str(), p.items as f64, p.spread(of).median)))
     };
     let plot = |title: String, y, axis, series| Lines { title, x: "items", y, axis, series };
     let mut plots = Vec::new();
     for block in BLOCKS_BYTES {
         let title = format!("Figure 4.8: misses per lookup, blocks of {block} bytes");
-        let series = counted(block, |p| p.misses.max(0.0));
+        let series = counted(SIMULATED, block, |t| t.misses.max(0.0));
         plots.push((format!("figure-4.8-{block}"), plot(title, "misses per lookup", Axis::Linear, series)));
     }
-    let series_49 = counted(BLOCKS_BYTES[0], |p| p.instructions);
+    let alone = findings.structural.iter().filter(|s| s.block_bytes == BLOCKS_BYTES[0]);
+    let alone = series(alone.map(|s| (s.algorithm.as_str(), s.items as f64, s.misses)));
+    let title = String::from("Figure 4.8, the structure alone");
+    plots.push(("figure-4.8-structure".into(), plot(title, "misses per lookup", Axis::Linear, alone)));
+    let series_49 = counted(SIMULATED, BLOCKS_BYTES[0], |t| t.instructions);
     let title = String::from("Figure 4.9: instructions per lookup");
     plots.push(("figure-4.9".into(), plot(title, "instructions per lookup", Axis::Linear, series_49)));
-    let times = series(findings.timed.iter().map(|p| (p.algorithm, p.items as f64, p.ns)));
-    let title = String::from("Figures 4.10, 4.11: time per lookup");
-    plots.push(("figure-4.10".into(), plot(title, "ns per lookup", Axis::Logarithmic, times)));
+    for (machine, figure) in MACHINES.into_iter().zip(["4.10", "4.11"]) {
+        let series = counted(machine, BLOCKS_BYTES[0], |t| t.cycles.unwrap_or_default());
+        let title = format!("Figure {figure}: cycles per lookup by the declared costs of {machine}");
+        plots.push((format!("figure-{figure}"), plot(title, "cycles per lookup", Axis::Linear, series)));
+    }
+    let times = series(findings.timed.iter().map(|p| (p.algorithm.as_str(), p.items as f64, p.ns.median)));
+    let title = String::from("Figures 4.10, 4.11: time per lookup by this machine's clock");
+    plots.push(("figure-4.10-clock".into(), plot(title, "ns per lookup", Axis::Logarithmic, times)));
     for key in ["u32", "u64"] {
         let even = findings.modern.iter().filter(|p| p.key == key && p.distribution == "uniform");
         let points = even.filter_map(|p| Some((p.contestant.as_str(), p.bytes as f64, p.throughput_ns?)));
@@ -211,9 +275,10 @@ mod tests {
     #[test]
     fn all_files_are_written_and_say_what_was_measured() {
         let (counted, timed) = (claim::tests::counted(), claim::tests::timed());
+        let structural = claim::tests::structural();
         let modern = Modern {
-            key: "u32",
-            distribution: "uniform",
+            key: "u32".into(),
+            distribution: "uniform".into(),
             bytes: 16384,
             contestant: "planned".into(),
             detail: "split, 1.83".into(),
@@ -222,21 +287,24 @@ mod tests {
             wrong: 0,
         };
         let findings = Findings {
-            schema: 1,
+            schema: 2,
             date: "2026-01-01".into(),
             effort: "quick",
             version: "0",
-            claims: claim::check(&counted, &timed),
+            host: "a host".into(),
+            claims: claim::check(&counted, &structural, &timed),
             counted,
+            structural,
             timed,
             modern: vec![modern],
         };
         let folder = tempfile::tempdir().unwrap();
         let paths = write(&findings, folder.path()).unwrap();
-        assert_eq!(paths.len(), 5 + 7);
+        assert_eq!(paths.len(), 5 + 10);
         let page = std::fs::read_to_string(&paths[0]).unwrap();
         for part in [
             "Figure 4.8",
+            "| oblivious-implicit | 4.80 (4.79 to 4.81) | 4.20 | 15.00 | 1102.0 (1102.0 to 1102.0) |",
             "holds",
             "### Evenly spread u32 keys",
             "| | 16 KiB |",

@@ -3,27 +3,25 @@
 //! As in the paper: n unmeasured random successful lookups, then ten trials of n lookups, and the
 //! mean of the fifth and sixth time. The algorithms take turns.
 
-use super::lookup::{items, queries};
-use crate::race::median;
+use super::lookup::{items, queries, TRIALS};
+use crate::layout::Spread;
 use search::paper::{Lookup, ALGORITHMS};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::hint::black_box;
 use std::time::Instant;
-
-const TRIALS: usize = 10;
 
 /// A trial of fewer lookups is shorter than what a clock tells apart.
 const LOOKUPS_MIN: usize = 1 << 14;
 
 /// One point of the figure.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Timed {
-    pub(super) algorithm: &'static str,
+    pub(super) algorithm: String,
     pub(super) items: usize,
     pub(super) block_bytes: usize,
     pub(super) lookups: usize,
-    /// Median of ten trials.
-    pub(super) ns: f64,
+    /// Of ten trials.
+    pub(super) ns: Spread,
 }
 
 /// All algorithms at one number of items.
@@ -41,12 +39,9 @@ pub(super) fn measure(n: usize, block_bytes: usize) -> Vec<Timed> {
             times.push(start.elapsed().as_nanos() as f64 / lookups as f64);
         }
     }
-    let point = |(algorithm, times): (&search::paper::Algorithm, Vec<f64>)| Timed {
-        algorithm: algorithm.name,
-        items: n,
-        block_bytes,
-        lookups,
-        ns: median(&times).unwrap_or_default(),
+    let point = |(algorithm, times): (&search::paper::Algorithm, &Vec<f64>)| {
+        let ns = Spread::of(times)?;
+        Some(Timed { algorithm: algorithm.name.to_owned(), items: n, block_bytes, lookups, ns })
     };
-    ALGORITHMS.iter().zip(times).map(point).collect()
+    ALGORITHMS.iter().zip(&times).filter_map(point).collect()
 }

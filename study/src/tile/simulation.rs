@@ -67,7 +67,7 @@ pub fn slice(levels: &Levels, loops: Loops) -> Result<Missed> {
     let strips = loops.n / loops.tile;
     let threads = loops.threads.clamp(1, strips.max(1));
     let own = strips / threads;
-    if own <= 2 || strips % threads != 0 {
+    if own <= 2 || !strips.is_multiple_of(threads) {
         return replay(levels, loops);
     }
     let mut replay = Replay::new(levels, loops)?;

@@ -82,7 +82,7 @@ pub(crate) struct Consumer<'o> {
 const PERIOD: Duration = Duration::from_millis(100);
 
 impl<'o> Consumer<'o> {
-    /// The observer of a run that began at `started` and has translated so many `blocks`.
+    /// The consumer of a run that began at `started`; `blocks` is the number of translated blocks.
     pub(crate) fn new(
         observer: &'o mut dyn Observer,
         blocks: Arc<AtomicUsize>,
@@ -178,7 +178,7 @@ fn part_len(records: &[Record]) -> Result<usize, Forgery> {
     let whole = records.len().min(PART_RECORDS);
     let more = records[whole..].iter().take_while(|record| is_payload(record)).count();
     match records[whole..].get(VALUES_MAX - 1) {
-        // No reference has so many payloads.
+        // No reference has this many payloads.
         Some(last) if more == VALUES_MAX => Err(forged(last)),
         _ => Ok(whole + more),
     }

@@ -1,11 +1,10 @@
-//! `lightfoot diff A B`: what two reports do not agree in, by function or line, and whether the
-//! second is worse.
+//! `lightfoot diff A B`: the differences of two reports by function or line, and whether the second
+//! one is worse.
 //!
-//! Rows are matched by name and library, or by file and line; what only one report has stands
-//! against nothing. Totals are those of the reports less what `--ignore` leaves out, so that a
-//! report shortened by `--top` still compares. Before anything is compared both reports must be of
-//! one schema, one command and one program: a comparison of other things is said, with both values,
-//! not made.
+//! Rows are matched by name and library, or by file and line; a row of only one report is compared
+//! with 0. Totals are those of the reports without the parts that `--ignore` removes, so that a
+//! report that `--top` shortened still compares. Both reports must have one schema, one command and
+//! one program; otherwise an error names both values.
 
 mod read;
 
@@ -33,16 +32,15 @@ pub(super) fn run(options: &Diff) -> Result<u8> {
     Ok(if difference.worse.is_empty() { 0 } else { NEGATIVE })
 }
 
-/// A failure of what was given, not of ours.
-/// Before and after, of each metric.
+/// The values of each metric, before and after.
 type Pairs = Vec<(u64, u64)>;
 
-/// Everything that is shown.
+/// The comparison of two reports.
 struct Difference {
     metrics: Vec<String>,
-    /// Of both runs, what is ignored left out.
+    /// The totals of both runs, without ignored parts.
     totals: Pairs,
-    /// Largest change first.
+    /// The rows, sorted by change, the largest first.
     rows: Vec<(String, Pairs)>,
     notes: Vec<String>,
     /// Sentences about totals above the threshold.
@@ -178,7 +176,7 @@ fn worse(metrics: &[String], totals: &Pairs, percent: Option<f64>) -> Vec<String
         .collect()
 }
 
-/// `+1.2 %`, `new`, `gone`, `=`.
+/// The relative change in words: `+1.2 %`, `new`, `gone`, `=`.
 fn change(before: u64, after: u64) -> String {
     match (before, after) {
         _ if before == after => "=".into(),
@@ -192,7 +190,7 @@ fn change(before: u64, after: u64) -> String {
     }
 }
 
-/// `+1,234`, `-12.3k`.
+/// The absolute change in words: `+1,234`, `-12.3k`.
 fn delta(before: u64, after: u64) -> String {
     match after.cmp(&before) {
         std::cmp::Ordering::Equal => "=".into(),

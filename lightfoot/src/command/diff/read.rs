@@ -1,4 +1,4 @@
-//! Reports, read back: what `diff` needs of them, and what makes two of them comparable.
+//! Reads reports for `diff`, and checks that two of them can be compared.
 
 use crate::cli::{Diff, DiffBy};
 use crate::report::SCHEMA;
@@ -8,15 +8,15 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 
-/// Columns that are compared where none are named.
+/// Columns that are compared unless the user names others.
 const DEFAULT: &[&str] = &["instructions", "l1d_misses", "l2_misses", "l3_misses"];
 
-/// Numbers of a row or of the whole, by field.
+/// The numbers of a row or of the whole run, by field.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Counts(Map<String, Value>);
 
 impl Counts {
-    /// A number; `l1d_misses` is that of loads and stores.
+    /// The number of a field; `l1d_misses` is the sum of the misses of loads and stores.
     pub(super) fn get(&self, metric: &str) -> u64 {
         let number = |field: &str| self.0.get(field).and_then(Value::as_u64).unwrap_or(0);
         match metric {
@@ -43,7 +43,7 @@ pub(super) struct Row {
 }
 
 impl Row {
-    /// What it is matched by, as it is shown.
+    /// The key by which the row is matched, which is also its name in the table.
     pub(super) fn key(&self, by: DiffBy) -> String {
         let library = self.library.as_deref().map(|library| library.rsplit('/').next().unwrap_or(library));
         match (by, &self.file, self.line, library) {
@@ -53,7 +53,7 @@ impl Row {
         }
     }
 
-    /// Whether `text` stands in a name of it.
+    /// Whether `text` occurs in one of the row's names.
     pub(super) fn is_about(&self, text: &str) -> bool {
         let names = [Some(&self.name), self.library.as_ref(), self.file.as_ref()];
         names.into_iter().flatten().any(|name| name.contains(text))
@@ -78,7 +78,7 @@ pub(super) struct Read {
 }
 
 impl Read {
-    /// Reads one.
+    /// Reads a report from a file.
     ///
     /// # Errors
     /// One sentence with the path and what was found there.
@@ -113,7 +113,7 @@ impl Read {
         path.rsplit('/').next().unwrap_or(path)
     }
 
-    /// Refuses two reports that no comparison makes sense of.
+    /// Returns an error if the two reports cannot be compared.
     pub(super) fn comparable(&self, other: &Read, options: &Diff) -> Result<()> {
         let differ = |what: &str, a: &str, b: &str, remedy: &str| {
             let (before, after) = (self.path.display(), other.path.display());
@@ -164,7 +164,7 @@ impl Read {
     /// The rows that are compared.
     ///
     /// # Errors
-    /// When lines are asked for and the report has none.
+    /// If rows are to be lines and the report has none.
     pub(super) fn rows(&self, by: DiffBy) -> Result<&[Row]> {
         match (by, &self.by, &self.rows) {
             (DiffBy::Function, ..) => Ok(&self.functions),
@@ -175,7 +175,7 @@ impl Read {
         }
     }
 
-    /// What the reader should know of two comparable reports.
+    /// Notes about differences between two comparable reports.
     pub(super) fn notes(&self, other: &Read) -> Vec<String> {
         let mut notes = Vec::new();
         for report in [self, other].into_iter().filter(|report| report.partial) {

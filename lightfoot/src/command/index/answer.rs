@@ -1,9 +1,9 @@
-//! `lightfoot index query`: a stream of keys in, a stream of answers out.
+//! `lightfoot index query`: reads a stream of keys and writes a stream of answers.
 //!
-//! Standard input is read as it comes, whole keys are answered in one batch, and answers leave
-//! before the next read: a pipe runs at the speed of pipes, and a person at a terminal is answered
-//! line by line. Answers: ranks in decimal or as 64-bit numbers, `1`/`0` as text or a byte, two
-//! ranks for a range.
+//! Standard input is read as it arrives, all complete keys are answered in one batch, and the
+//! answers are written before the next read: a pipe runs at full speed, and a user at a terminal
+//! gets answers line by line. Answers are ranks in decimal or as 64-bit numbers, `1`/`0` as text or
+//! a byte, or two ranks for a range.
 
 use super::key_type::{facts, named, with_key};
 use super::keys::{
@@ -14,7 +14,7 @@ use anyhow::{Context, Result};
 use search::{BytesIndex, Index, KeyType};
 use std::io::Read;
 
-/// Bytes read at a time: more than a pipe holds, less than a second cache.
+/// Bytes of a read: more than a pipe holds, less than a second-level cache.
 const READ_BYTES: usize = 1 << 18;
 
 const NAME: &str = "standard input";
@@ -35,7 +35,8 @@ pub(super) fn run(options: &IndexQuery) -> Result<()> {
     )
 }
 
-/// Reads standard input in pieces; `take` answers what is whole and says how many bytes it used.
+/// Reads standard input in pieces; `take` answers the complete keys and returns the bytes that it
+/// used.
 fn stream(mut take: impl FnMut(&[u8], Piece, &mut Vec<u8>) -> Result<usize>) -> Result<()> {
     let mut input = std::io::stdin().lock();
     let mut output = std::io::stdout().lock();
@@ -57,14 +58,14 @@ fn stream(mut take: impl FnMut(&[u8], Piece, &mut Vec<u8>) -> Result<usize>) -> 
     }
 }
 
-/// Whether more input follows.
+/// Whether more input follows a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Piece {
     More,
     Last,
 }
 
-/// How much of a text piece is whole lines.
+/// Length in bytes of the complete lines of a piece of text.
 fn whole_lines(bytes: &[u8], piece: Piece) -> usize {
     match piece {
         Piece::Last => bytes.len(),
@@ -72,7 +73,7 @@ fn whole_lines(bytes: &[u8], piece: Piece) -> usize {
     }
 }
 
-/// Ranks become answers.
+/// Turns ranks into answers.
 struct Answers {
     op: IndexOp,
     input: KeyInput,
@@ -150,7 +151,7 @@ fn numbers<K: Readable>(index: &Index<K>, options: &IndexQuery) -> Result<()> {
     })
 }
 
-/// Two keys a line.
+/// Parses lines of two keys each.
 fn parse_pairs<K: Readable>(text: &[u8], first_line: usize, keys: &mut Vec<K>) -> Result<usize> {
     let mut line = first_line;
     for bytes in text.split_inclusive(|&byte| byte == b'\n') {
@@ -196,7 +197,7 @@ fn strings(index: &BytesIndex, options: &IndexQuery) -> Result<()> {
     })
 }
 
-/// Two strings a line, a tab between them.
+/// Splits lines of two strings each, with a tab between them.
 fn tabbed<'a>(lines: &[&'a [u8]], line: &mut usize) -> Result<Vec<&'a [u8]>> {
     let mut queries = Vec::with_capacity(2 * lines.len());
     for text in lines {

@@ -1,4 +1,5 @@
-//! `lightfoot index build`: keys in, index file out, one sentence about it on standard error.
+//! `lightfoot index build`: reads keys, writes an index file, and prints a sentence about it to
+//! standard error.
 
 use super::key_type::{kind, named, with_key};
 use super::keys::{contents, cut_short, parse_binary, parse_lines, split_lengths, split_lines, Readable};
@@ -31,7 +32,7 @@ fn layout(name: Option<&str>) -> Result<Options> {
     Ok(Options { layout: Some(layout), ..Options::default() })
 }
 
-/// A number key type. Keys that are not promised sorted are sorted.
+/// Builds an index of numbers. Keys are sorted unless the user says that they are.
 fn numbers<K: Readable>(options: &IndexBuild, plan: Options) -> Result<()> {
     let (name, bytes) = contents(&options.keys)?;
     let mut keys = Vec::new();
@@ -75,7 +76,7 @@ fn strings(options: &IndexBuild, plan: Options) -> Result<()> {
     Ok(())
 }
 
-/// A key out of order is a line of a text file.
+/// The error for a key out of order; for text input it names the line.
 fn unsorted(name: &str, options: &IndexBuild, error: &Error) -> anyhow::Error {
     match error {
         Error::Unsorted { position } => {

@@ -1,4 +1,4 @@
-//! The types of keys, by name and as types of Rust; and what a file of them holds.
+//! The types of keys, by name and as Rust types, and the inspection of index files.
 
 use anyhow::{anyhow, Result};
 use present::exit::refused;
@@ -23,7 +23,7 @@ macro_rules! with_key {
 }
 pub(super) use with_key;
 
-/// The key type called `name`.
+/// The key type named `name`.
 pub(super) fn kind(name: &str) -> Result<KeyType> {
     KeyType::from_name(name).ok_or_else(|| {
         let known: Vec<&str> = KEY_TYPES.iter().map(|(_, name)| *name).collect();
@@ -31,12 +31,12 @@ pub(super) fn kind(name: &str) -> Result<KeyType> {
     })
 }
 
-/// What a file holds, its checksum verified.
+/// Inspects an index file and verifies its checksum.
 pub(super) fn facts(path: &Path) -> Result<Inspection> {
     search::inspect_file(path).map_err(|error| named(path, &error))
 }
 
-/// An index error with the file's name.
+/// Adds the file's name to an index error.
 pub(super) fn named(path: &Path, error: &search::Error) -> anyhow::Error {
     anyhow!("{}: {error}", path.display())
 }

@@ -1,8 +1,8 @@
-//! Keys from text or binary input, and what to say when they are not keys.
+//! Reads keys from text or binary input, with errors for malformed keys.
 //!
-//! Text: one key a line, blanks around it and empty lines ignored (a string is its line, byte for
-//! byte). Binary: little endian, no separators; strings behind a 32-bit length. A key that does not
-//! parse is named with its file, line and the type expected.
+//! Text has one key a line; blanks around it and empty lines are ignored (a string is its whole
+//! line). Binary input is little endian without separators; strings follow their 32-bit lengths.
+//! The error for a malformed key names its file, its line and the expected type.
 
 use anyhow::{anyhow, Context, Result};
 use search::Key;
@@ -11,13 +11,13 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::path::Path;
 
-/// A key that can be read and written here.
+/// A type of keys that can be read and written.
 pub(super) trait Readable: Key {
-    /// Bytes of a binary key.
+    /// Length in bytes of a binary key.
     const BYTES: usize;
-    /// The key that a text says.
+    /// Parses a key from text.
     fn parse(text: &str) -> Option<Self>;
-    /// The key that `BYTES` bytes are.
+    /// Reads a key from `BYTES` bytes.
     fn from_le(bytes: &[u8]) -> Self;
 }
 
@@ -40,7 +40,7 @@ macro_rules! define_readable {
 
 define_readable!(u32, i32, u64, i64, f32, f64, u128);
 
-/// Everything in a file, or on standard input when `path` is `-`; what it is called goes with it.
+/// Reads a whole file, or standard input if `path` is `-`; also returns the name for messages.
 pub(super) fn contents(path: &Path) -> Result<(String, Vec<u8>)> {
     let available = available_bytes().unwrap_or(u64::MAX);
     if path.as_os_str() == "-" {
@@ -58,11 +58,11 @@ pub(super) fn contents(path: &Path) -> Result<(String, Vec<u8>)> {
     Ok((name, bytes))
 }
 
-/// A build holds the input, the keys and the index at once.
+/// A build needs memory for the input, the keys and the index at once.
 const HELD_AT_ONCE: u64 = 3;
 
-/// Reads to the end, but not more than a build has memory for: a pipe does not say beforehand how
-/// much will come.
+/// Reads to the end, but not more than a build has memory for, because the length of a pipe is not
+/// known beforehand.
 fn whole(name: &str, input: impl Read, available: u64) -> Result<Vec<u8>> {
     let (mut bytes, most) = (Vec::new(), available / HELD_AT_ONCE);
     let read = input.take(most.saturating_add(1)).read_to_end(&mut bytes);
@@ -78,14 +78,14 @@ fn too_much(name: &str, needed: u64, available: u64) -> anyhow::Error {
     anyhow!("{name}: an index of it needs at least {needed} MiB of memory and {available} MiB are available")
 }
 
-/// Memory that the system could give, where it says so.
+/// Bytes of memory that the system has available, if it says so.
 fn available_bytes() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
     line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok().map(|kib| kib << 10)
 }
 
-/// What a text line should have been: `wanted` with its article.
+/// The error for a line that is not a key; `wanted` is what it should be, with its article.
 pub(super) fn not_a_key(name: &str, line: usize, text: &[u8], wanted: impl Display) -> anyhow::Error {
     const SHOWN: usize = 60;
     let shown = String::from_utf8_lossy(&text[..text.len().min(SHOWN)]);
@@ -93,13 +93,13 @@ pub(super) fn not_a_key(name: &str, line: usize, text: &[u8], wanted: impl Displ
     anyhow!("{name}, line {line}: {shown:?}{more} is not {wanted}")
 }
 
-/// A key of type `kind` with its article: a u32 key, an i32 key.
+/// The words for a key of type `kind`, with the article: a u32 key, an i32 key.
 fn a_key(kind: &str) -> String {
     let article = if kind.starts_with(['i', 'f']) { "an" } else { "a" };
     format!("{article} {kind} key")
 }
 
-/// The keys of text lines; lines are counted from `first_line`.
+/// Parses the keys of text lines; lines are counted from `first_line`.
 pub(super) fn parse_lines<K: Readable>(
     name: &str,
     text: &[u8],
@@ -118,17 +118,17 @@ pub(super) fn parse_lines<K: Readable>(
     Ok(line)
 }
 
-/// The keys of whole binary numbers.
+/// Reads keys from complete binary numbers.
 pub(super) fn parse_binary<K: Readable>(bytes: &[u8], keys: &mut Vec<K>) {
     keys.extend(bytes.chunks_exact(K::BYTES).map(K::from_le));
 }
 
-/// Binary input that ends inside a key.
+/// The error for binary input that ends inside a key.
 pub(super) fn cut_short(name: &str, over: usize, kind: impl Display) -> anyhow::Error {
     anyhow!("{name}: ends with {over} bytes that are not a whole {kind} key")
 }
 
-/// The strings of text lines: every line is one, without its line end.
+/// Splits text into lines, each of which is a string, without their line ends.
 pub(super) fn split_lines(text: &[u8]) -> Vec<&[u8]> {
     let text = text.strip_suffix(b"\n").unwrap_or(text);
     if text.is_empty() {
@@ -137,8 +137,8 @@ pub(super) fn split_lines(text: &[u8]) -> Vec<&[u8]> {
     text.split(|&byte| byte == b'\n').collect()
 }
 
-/// The strings behind 32-bit lengths, and how many bytes they took: the rest is a string not whole
-/// yet.
+/// Splits binary input into strings by their 32-bit lengths; also returns the bytes used, because
+/// the last string may be incomplete.
 pub(super) fn split_lengths(mut bytes: &[u8]) -> (Vec<&[u8]>, usize) {
     let (whole, mut strings) = (bytes.len(), Vec::new());
     while let Some((length, rest)) = bytes.split_first_chunk::<4>() {
@@ -149,7 +149,7 @@ pub(super) fn split_lengths(mut bytes: &[u8]) -> (Vec<&[u8]>, usize) {
     (strings, whole - bytes.len())
 }
 
-/// Writes answers; a reader that has gone away ends the command in silence.
+/// Writes answers; if the reader has closed the pipe, the command ends without a message.
 pub(super) fn write(out: &mut impl Write, bytes: &[u8]) -> Result<Reader> {
     match out.write_all(bytes).and_then(|()| out.flush()) {
         Ok(()) => Ok(Reader::There),
@@ -158,7 +158,7 @@ pub(super) fn write(out: &mut impl Write, bytes: &[u8]) -> Result<Reader> {
     }
 }
 
-/// Whether anyone still reads the answers.
+/// Whether the reader of the answers is still there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reader {
     There,

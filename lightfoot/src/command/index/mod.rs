@@ -1,8 +1,7 @@
-//! `lightfoot index`: index files of sorted keys, built from text or binary keys, queried from a
-//! pipe, inspected.
+//! `lightfoot index`: builds, queries and inspects index files of sorted keys.
 //!
-//! What is here chooses the key type and says what is wrong in one sentence; [`keys`] reads keys,
-//! [`answer`] streams queries, and `search` does the rest.
+//! This module chooses the key type and turns errors into sentences; [`keys`] reads keys,
+//! [`answer`] streams queries, and crate `search` does the rest.
 
 mod answer;
 mod build;

@@ -1,12 +1,12 @@
 //! Mispredicted branches, from the order in which blocks run.
 //!
-//! **What.** A conditional branch went to its target or not as the next block of its thread says,
-//! and each thread's predictor is asked what it had expected. **Why this way.** How often a branch
-//! is taken follows from counters; whether it was predicted depends on the order of outcomes.
-//! **Leaves out** targets of indirect branches and returns.
+//! **What.** The next block of a thread shows whether a conditional branch was taken, and the
+//! thread's predictor says what it expected. **Why this way.** Counters tell how often a branch is
+//! taken, but whether it was predicted depends on the order of outcomes. **Leaves out** targets of
+//! indirect branches and returns.
 //!
-//! A signal handler that runs between a branch and the block it goes to hides the outcome; such
-//! branches are counted apart, not guessed.
+//! A signal handler that runs between a branch and its successor hides the outcome; such branches
+//! are counted separately, not guessed.
 
 use instrument::tool::{BlockView, Transfer};
 use simulate::{Outcome, Prediction, Predictor};
@@ -14,26 +14,26 @@ use simulate::{Outcome, Prediction, Predictor};
 /// A conditional branch at the end of a block.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Branch {
-    /// Its own address.
+    /// Address of the branch.
     pub(crate) ip: u64,
     /// The address behind it.
     pub(crate) next: u64,
-    /// Where it may go.
+    /// Address of its target.
     pub(crate) target: u64,
 }
 
-/// What was found of branches.
+/// The results of branch prediction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Predicted {
-    /// Conditional branches whose outcome was seen.
+    /// Number of conditional branches whose outcome was seen.
     pub resolved: u64,
-    /// Those whose outcome a signal hid.
+    /// Number of conditional branches whose outcome was hidden by a signal.
     pub hidden: u64,
     /// Mispredictions, by index into [`instrument::Profile::blocks`].
     pub mispredicted: Vec<u64>,
 }
 
-/// What one thread has of its own.
+/// The state of one thread.
 #[derive(Default)]
 pub(super) struct Thread {
     predictor: Option<Predictor>,
@@ -41,7 +41,7 @@ pub(super) struct Thread {
 }
 
 impl Predicted {
-    /// Thread `thread` enters block `number` at `address`: the branch before it is decided.
+    /// Thread `thread` enters block `number` at `address`, which decides the branch before it.
     pub(super) fn block(
         &mut self,
         thread: &mut Thread,
@@ -70,21 +70,21 @@ impl Predicted {
 }
 
 impl Thread {
-    /// Whether an outcome is still to come.
+    /// Whether the outcome of the last branch is still unknown.
     pub(super) fn is_pending(&self) -> bool {
         self.pending.is_some()
     }
 }
 
 impl Branch {
-    /// The one at the end of `block`.
+    /// The conditional branch at the end of `block`, if there is one.
     pub(crate) fn of(block: &BlockView<'_>) -> Option<Branch> {
         let last = block.last()?;
         let Transfer::Conditional(target) = last.transfer() else { return None };
         Some(Branch { ip: last.address(), next: last.address() + last.bytes().len() as u64, target })
     }
 
-    /// The outcome when control comes to `address`; `None` where it came there by other means.
+    /// The outcome if control arrives at `address`; `None` if it came there by other means.
     pub(crate) fn outcome(&self, address: u64) -> Option<Outcome> {
         match address {
             _ if address == self.next => Some(Outcome::NotTaken),

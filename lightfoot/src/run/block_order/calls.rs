@@ -1,8 +1,9 @@
 //! Costs by calling context and by time.
 //!
-//! A *cell* is a context within a slice of time, measured in instructions. Its number stands in
-//! each record where the site's stood, and what adds records up by number adds them up by cell.
-//! Slices start short; when there are too many, they double in length.
+//! A *cell* is a calling context within a slice of time, which is measured in instructions. Records
+//! get the number of the cell in the place of the site's number, so that a simulation that counts
+//! by number counts by cell. Slices are short at first; when there are too many, they double in
+//! length.
 
 use super::stack::{Context, Contexts, Node, Stack, Step};
 use super::{with_number, Accumulator};
@@ -12,31 +13,31 @@ use simulate::distance::WorkingSet;
 use simulate::Counts;
 use symbol::ByNumber;
 
-/// Slices at most; they double in length when there would be more.
+/// The most slices.
 const SLICES_MAX: u64 = 1024;
 /// Instructions of the first slices.
 const SLICE_START: u64 = 1 << 12;
 
-/// Of a run without instructions, in the slices that calls have.
+/// An empty working set with the slices of calls.
 pub(super) fn working_set(line_bytes: u32) -> WorkingSet {
     WorkingSet::new(line_bytes, SLICE_START, SLICES_MAX as usize)
 }
 
-/// What one execution of a block costs, beside misses.
+/// The costs of one execution of a block, without misses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Costs {
     /// Instructions.
     pub instructions: u64,
     /// Blocks.
     pub blocks: u64,
-    /// Loads with listed addresses; the others are counted as they happen.
+    /// Loads with listed addresses; others are counted from their records.
     pub loads: u64,
-    /// Stores of that kind.
+    /// Stores with listed addresses.
     pub stores: u64,
 }
 
 impl Costs {
-    /// Those of a block.
+    /// The costs of `block`.
     pub(super) fn of(block: &BlockView<'_>) -> Costs {
         let count = |wanted: [RecordKind; 2]| {
             let touches = block.instructions().flat_map(|instruction| instruction.touches());
@@ -58,45 +59,45 @@ impl Costs {
     }
 }
 
-/// A context within a slice.
+/// A calling context within a slice of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cell {
-    /// The context; 0 outside of any function, and outside of the region that counts.
+    /// The context; 0 outside of any function, and outside of the region to count.
     pub node: Node,
-    /// Instructions before the slice.
+    /// Instructions before the beginning of the slice.
     pub start: u64,
-    /// What its blocks cost.
+    /// The costs of its blocks.
     pub costs: Costs,
 }
 
-/// What was found of calls.
+/// The results of following calls.
 pub struct Called {
     /// The contexts.
     pub contexts: Contexts,
     /// Cells; their numbers are those of [`Called::counts`].
     pub cells: Vec<Cell>,
-    /// Misses and complex references, by cell in place of site and of block.
+    /// Misses and complex references, by cell instead of site and block.
     pub counts: Counts,
     /// Instructions of a slice.
     pub slice: u64,
 }
 
-/// Calls while they are followed.
+/// The state of following calls.
 pub(super) struct Calls {
     contexts: Contexts,
     sums: Accumulator,
     cells: Vec<Cell>,
-    /// Of the current slice.
+    /// The cells of the current slice, by context.
     numbers: ByNumber<Node, u32>,
-    /// The one that was looked up last.
+    /// The context and cell of the last look-up.
     last: Option<(Node, u32)>,
     slice: u64,
-    /// Where the current slice ends.
+    /// The number of instructions at which the current slice ends.
     slice_end: u64,
     instructions: u64,
     records: Vec<Record>,
-    /// Instruction fetches whose block has not begun yet: their place among the records, and the
-    /// block's number.
+    /// Instruction fetches whose block has not begun yet: the index of the record, and the block's
+    /// number.
     ahead: Vec<(usize, u32)>,
 }
 
@@ -105,7 +106,7 @@ impl Calls {
         Calls {
             contexts: Contexts::default(),
             sums,
-            // Cell 0 is what does not count.
+            // Cell 0 is for everything outside of the region to count.
             cells: vec![Cell::default()],
             numbers: ByNumber::default(),
             last: None,
@@ -126,7 +127,7 @@ impl Calls {
         self.instructions
     }
 
-    /// A block begins; gives its cell. Without `costs` it does not count.
+    /// Enters a block and returns its cell. Without `costs` the block is not counted.
     pub(super) fn enter(&mut self, stack: &mut Stack, step: Step, costs: Option<Costs>) -> u32 {
         let node = stack.step(step, &mut self.contexts);
         let Some(costs) = costs else { return 0 };
@@ -155,8 +156,8 @@ impl Calls {
         let start = self.slice_end - self.slice;
         let cells = &mut self.cells;
         let cell = *self.numbers.entry(node).or_insert_with(|| {
-            // A number must fit a record; far beyond what any run has needed, costs stay with the
-            // last cell.
+            // A number must fit into a record. If there were more cells, which no run has needed so
+            // far, costs would go to the last one.
             if cells.len() < CUT_SITE {
                 cells.push(Cell { node, start, costs: Costs::default() });
             }
@@ -166,7 +167,7 @@ impl Calls {
         cell
     }
 
-    /// A record of the thread that is in `cell`.
+    /// Adds a record of a thread that is in `cell`.
     pub(super) fn record(&mut self, record: Record, cell: u32) {
         if matches!(record.code().kind(), RecordKind::Fetch | RecordKind::FetchPage | RecordKind::Block) {
             self.ahead.push((self.records.len(), record.site() as u32));
@@ -174,7 +175,7 @@ impl Calls {
         self.records.push(with_number(record, cell));
     }
 
-    /// Block `number` has begun, in `cell`: what was fetched for it is its own.
+    /// Block `number` has begun in `cell`: assigns the fetches that were recorded for it.
     pub(super) fn entered(&mut self, number: u32, cell: u32) {
         if self.ahead.is_empty() {
             return;
@@ -186,7 +187,7 @@ impl Calls {
         }
     }
 
-    /// Adds up what came of a thread.
+    /// Passes the collected records of a thread on.
     pub(super) fn flush(&mut self, thread: u32) {
         self.sums.records(thread, &self.records);
         self.records.clear();

@@ -1,14 +1,14 @@
-//! The course of a run: what only the order of blocks tells. Calls, regions, branches, and how
-//! costs change over time.
+//! Block-order analysis: calls, regions, branches, and the change of costs over time, which follow
+//! from the order of blocks.
 //!
-//! **What.** A tool that asks for an event at the start of every block, beside the records that a
-//! simulation needs. From the order of blocks follow a branch's outcome ([`branch`]), the calling
-//! context ([`stack`]) and whether a region is open ([`region`]). **Why this way.** Counters know
-//! how often, never in which order; an event per block is 16 bytes and a look-up, so such a run
-//! takes about five times as long as one without. Costs of contexts need no bookkeeping in the
-//! simulator: a second simulation of the same stream is given the number of the context in place of
-//! each site's, and counts by context what the first one counts by site. **Leaves out** child
-//! processes, which tools do not see.
+//! **What.** A tool requests an event at the start of every block, in addition to the records that
+//! a simulation needs. From the order of blocks follow the outcome of a branch ([`branch`]), the
+//! calling context ([`stack`]) and whether a region is open ([`region`]). **Why this way.**
+//! Counters know numbers of executions but not their order. An event per block takes 16 bytes and a
+//! look-up, so such a run takes about five times as long as one without. The costs of contexts need
+//! no changes in the simulator: a second simulation of the same stream gets the number of the
+//! context in the place of the site's number, so it counts by context. **Leaves out** child
+//! processes, for which tools do not run.
 
 pub mod branch;
 pub mod calls;
@@ -30,11 +30,11 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use symbol::Symbolizer;
 
-/// What adds up records: a simulation, or a count of complex references.
+/// The consumer of records: a simulation, or a counter of complex references.
 pub enum Accumulator {
     /// Misses.
     Simulated(Box<Simulation>),
-    /// No more than block counts cannot know.
+    /// Complex references only, which block counts do not include.
     Counted(Box<Counter>),
 }
 
@@ -52,8 +52,8 @@ impl Accumulator {
         }
     }
 
-    /// What was counted, all images together: numbers run on over them. With misses by size where a
-    /// simulation has them.
+    /// The counts of all images together, with running numbers of sites and blocks, and the miss
+    /// curve if the simulation has one.
     fn finish(self) -> (Counts, Option<MissCurve>) {
         match self {
             Accumulator::Simulated(simulation) => {
@@ -67,7 +67,7 @@ impl Accumulator {
     }
 }
 
-/// What is known of a block when it is translated.
+/// The properties of a block that are known when it is translated.
 #[derive(Clone, Debug, Default)]
 struct BlockFacts {
     step: Step,
@@ -76,7 +76,7 @@ struct BlockFacts {
     marker: Option<Marker>,
 }
 
-/// What one thread has of its own.
+/// The state of one thread.
 #[derive(Default)]
 struct Thread {
     branches: branch::Thread,
@@ -85,7 +85,7 @@ struct Thread {
     cell: u32,
 }
 
-/// The tool.
+/// The tool that makes the analysis.
 pub struct BlockOrderAnalysis {
     stream: Stream,
     sums: Accumulator,
@@ -103,36 +103,36 @@ pub struct BlockOrderAnalysis {
     lost: u64,
 }
 
-/// What a course has shown.
+/// The results of block-order analysis.
 pub struct BlockOrderFindings {
-    /// By site and block, of the region alone where one was asked for.
+    /// Counts by site and block; if a region is counted, of the region only.
     pub counts: Counts,
-    /// Branches, where they were asked for.
+    /// Branches, if requested.
     pub predicted: Option<Predicted>,
-    /// Calls, where they were asked for.
+    /// Calls, if requested.
     pub called: Option<Called>,
-    /// Misses by size, where the course's simulation has them.
+    /// The miss curve, if requested.
     pub curve: Option<MissCurve>,
-    /// Memory touched in each slice of time, where it was asked for.
+    /// Memory touched in each slice of time, if requested.
     pub touched: Option<WorkingSet>,
-    /// The region that counts, and what is to be said of it.
+    /// The region to count, if any.
     pub region: Option<Region>,
-    /// The functions that [`Called`] names by number.
+    /// The functions to which the numbers in [`Called`] refer.
     pub symbols: Symbolizer,
 }
 
-/// What a region has shown.
+/// The results for a region.
 pub struct Region {
     executions: Vec<u64>,
-    /// What the user should know.
+    /// Warnings for the user.
     pub warnings: Vec<String>,
-    /// It was never entered, so that nothing was counted.
+    /// Whether it was never entered, so that nothing was counted.
     pub never_opened: bool,
 }
 
 impl Region {
-    /// Leaves of `profile` what happened while the region was open. Blocks left in the middle count
-    /// as a whole.
+    /// Reduces `profile` to the executions while the region was open. Blocks that were left in the
+    /// middle count as a whole.
     pub fn narrow(&self, profile: &mut Profile, complex: &[References]) {
         for (number, block) in profile.blocks.iter_mut().enumerate() {
             block.executions = self.executions.get(number).copied().unwrap_or(0);
@@ -145,7 +145,7 @@ impl Region {
 }
 
 impl BlockOrderAnalysis {
-    /// A run of which `sums` is wanted, from `stream`.
+    /// Creates an analysis whose records of `stream` go to `sums`.
     pub fn new(sums: Accumulator, stream: Stream) -> BlockOrderAnalysis {
         BlockOrderAnalysis {
             stream,
@@ -164,28 +164,28 @@ impl BlockOrderAnalysis {
         }
     }
 
-    /// Predicts branches, too; each thread has a predictor of its own.
+    /// Also predicts branches; each thread has its own predictor.
     pub fn with_branches(self, predictor: fn() -> Predictor) -> BlockOrderAnalysis {
         BlockOrderAnalysis { predicted: Some(Predicted::default()), predictor, ..self }
     }
 
-    /// Follows calls, too; `sums` adds up by context what the course's own adds up by site.
+    /// Also follows calls; `sums` adds up records by context.
     pub fn with_calls(self, sums: Accumulator) -> BlockOrderAnalysis {
         BlockOrderAnalysis { calls: Some(Calls::new(sums)), ..self }
     }
 
-    /// Follows the working set, too, in lines of `line_bytes` and the slices of the calls that are
-    /// followed.
+    /// Also follows the working set, in lines of `line_bytes` and in the slices of calls, which
+    /// must be followed too.
     pub fn with_working_set(self, line_bytes: u32) -> BlockOrderAnalysis {
         BlockOrderAnalysis { touched: Some(calls::working_set(line_bytes)), ..self }
     }
 
-    /// Counts while region `name` is open, and nothing else.
+    /// Counts only while region `name` is open.
     pub fn within_region(self, name: &str) -> BlockOrderAnalysis {
         BlockOrderAnalysis { regions: Some(Regions::new(name)), ..self }
     }
 
-    /// What was found.
+    /// Returns the results.
     pub fn finish(self) -> BlockOrderFindings {
         let hidden = self.threads.values().filter(|thread| thread.branches.is_pending()).count() as u64;
         let predicted = self.predicted.map(|p| Predicted { hidden: p.hidden + hidden, ..p });
@@ -204,7 +204,7 @@ impl BlockOrderAnalysis {
         BlockOrderFindings { counts, predicted, called, curve, touched: self.touched, region, symbols }
     }
 
-    /// A thread enters a block: branches, calls and regions learn of it.
+    /// A thread enters a block: updates branches, calls and regions.
     fn enter(&mut self, thread_number: u32, thread: &mut Thread, known: &BlockFacts) {
         let number = known.step.block;
         if let Some(predicted) = &mut self.predicted {
@@ -232,8 +232,8 @@ impl BlockOrderAnalysis {
         }
     }
 
-    /// A record under the number that the course's own sums know it by: with a region, even outside
-    /// of it and odd inside.
+    /// The record with the number for the analysis's own sums. If a region is counted, numbers are
+    /// doubled: odd inside of the region, even outside.
     fn renumbered(&self, thread: &Thread, record: Record) -> Option<Record> {
         if self.regions.is_none() {
             return Some(record);
@@ -258,12 +258,12 @@ impl BlockOrderAnalysis {
     }
 }
 
-/// A record under another number.
+/// Replaces the number of a record.
 fn with_number(record: Record, number: u32) -> Record {
     Record { what: number << 8 | u32::from(record.code().0), ..record }
 }
 
-/// Of counts whose numbers are doubled, those of odd ones.
+/// The counts inside of the region: those with odd numbers.
 fn inside(counts: &Counts) -> Counts {
     fn odd<T: Clone>(all: &[T]) -> Vec<T> {
         all.iter().skip(1).step_by(2).cloned().collect()

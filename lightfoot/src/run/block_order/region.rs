@@ -1,9 +1,10 @@
-//! Regions: parts of a run that the program itself marks, by code that does nothing natively.
+//! Regions: parts of a run that the program marks by code without effects.
 //!
-//! A marker is `nopl MAGIC(%rax)`, a jump over the region's name, and the name, ended by NUL. The
-//! jump ends the block, so that a region starts and ends exactly between two blocks; no register,
-//! flag or memory changes. The crate `region` and its C header write it. Threads open and close
-//! regions for themselves; a region that is opened inside itself closes when the outermost does.
+//! A marker is `nopl MAGIC(%rax)`, a jump over the region's name, and the name with a terminating
+//! NUL. The jump ends the block, so a region starts and ends exactly between two blocks; no
+//! register, flag or memory changes. Crate `region` and its C header contain the markers. Each
+//! thread opens and closes regions separately; a region that is opened several times closes with
+//! the outermost.
 
 use instrument::tool::{BlockView, Transfer};
 use std::collections::{BTreeMap, HashMap};
@@ -11,23 +12,23 @@ use std::os::unix::fs::FileExt;
 
 /// The displacement of the `nop` that opens a region: `LFTB` in memory.
 const OPENS: [u8; 4] = *b"LFTB";
-/// That of the one that closes it.
+/// The displacement of the `nop` that closes a region: `LFTE` in memory.
 const CLOSES: [u8; 4] = *b"LFTE";
 /// `nopl disp32(%rax)`, up to its displacement.
 const NOP: [u8; 3] = [0x0f, 0x1f, 0x80];
 /// Longer names are cut.
 const NAME_BYTES_MAX: usize = 255;
 
-/// What a block's end means for regions.
+/// A marker at the end of a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Marker {
-    /// The region of this name begins behind it.
+    /// The region with this name opens behind the block.
     Opens(String),
-    /// It has ended.
+    /// The region with this name closes.
     Closes(String),
 }
 
-/// The marker that `block` ends with, if it does.
+/// The marker at the end of `block`, if there is one.
 pub fn marker(block: &BlockView<'_>) -> Option<Marker> {
     let mut backwards = block.instructions().rev();
     let (jump, nop) = (backwards.next()?, backwards.next()?);
@@ -48,33 +49,33 @@ pub fn marker(block: &BlockView<'_>) -> Option<Marker> {
     Some(make(String::from_utf8_lossy(&name).into_owned()))
 }
 
-/// What was seen of a region.
+/// Statistics about a region.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
-    /// Times that it was opened, all threads.
+    /// How often it was opened, in all threads.
     pub opened: u64,
-    /// Times that it was closed without being open.
+    /// How often it was closed without being open.
     pub closed_alone: u64,
-    /// Times that it was open at the end.
+    /// How many threads had it open at their end.
     pub left_open: u64,
 }
 
-/// The regions of a run, of which one counts.
+/// The regions of a run, one of which is counted.
 #[derive(Clone, Debug, Default)]
 pub struct Regions {
     wanted: String,
     seen: BTreeMap<String, Seen>,
-    /// How deep each thread is in each region.
+    /// The nesting depth of each thread in each region.
     depths: HashMap<(u32, String), u64>,
 }
 
 impl Regions {
-    /// Those of a program of which `wanted` counts.
+    /// The regions of a program; `wanted` is the one to count.
     pub fn new(wanted: &str) -> Regions {
         Regions { wanted: wanted.to_owned(), ..Regions::default() }
     }
 
-    /// Thread `thread` passes a marker; says whether the wanted region is open in it now.
+    /// Thread `thread` passes a marker; returns whether the wanted region is now open in it.
     pub fn pass(&mut self, thread: u32, marker: &Marker) -> State {
         let (Marker::Opens(name) | Marker::Closes(name)) = marker;
         let seen = self.seen.entry(name.clone()).or_default();
@@ -98,8 +99,8 @@ impl Regions {
         self.seen.get(&self.wanted).is_none_or(|seen| seen.opened == 0)
     }
 
-    /// What the user should know: the wanted region never opened; regions that were not closed, or
-    /// closed without being open.
+    /// Warnings: the wanted region never opened; regions that were not closed, or closed without
+    /// being open.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         if self.never_opened() {
@@ -131,9 +132,9 @@ impl Regions {
 /// Whether a region is open.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum State {
-    /// It is.
+    /// The region is open.
     Open,
-    /// It is not.
+    /// The region is not open.
     #[default]
     Closed,
 }

@@ -1,47 +1,46 @@
-//! Shadow stacks: which function called which, from the order of blocks alone.
+//! Shadow stacks: find callers and callees from the order of blocks alone.
 //!
-//! **What.** Every thread's blocks come in order. A block that ends in a call opens a frame for the
-//! function of the block that follows; one that ends in a return closes the frame whose return
-//! address is the next block's. Everything else that changes the function is a jump: to a function
-//! that is still open (an exception, `longjmp`, a handler that returns), which closes what is above
-//! it, or else into a new function (a tail call, a stub of the linkage table, a signal handler),
-//! which opens a frame that ends with the one below it.
+//! **What.** The blocks of a thread arrive in order. A block that ends in a call opens a frame for
+//! the function of the next block. A block that ends in a return closes the frame whose return
+//! address is the next block's address. Any other change of the function is a jump. If the new
+//! function is already open (an exception, `longjmp`, a handler that returns), the frames above it
+//! are closed. Otherwise (a tail call, a stub of the linkage table, a signal handler) the jump
+//! opens a frame that ends with the one below it.
 //!
-//! Contexts are kept as a tree. A function that is open already, further out, is not entered again:
-//! its recursion goes to the same node, so that trees stay small and inclusive costs stay below the
-//! total. **Leaves out** what an inner call of a recursion cost by itself. Source of the idea:
-//! Ammons, Ball and Larus 1997, calling context trees; Weidendorfer, Kowarschik and Trinitis 2004
-//! (callgrind).
+//! Contexts form a tree. A function that is already open further out does not get another node: its
+//! recursion goes to the existing one, so trees stay small and inclusive costs stay below the
+//! total. **Leaves out** the cost of inner calls of a recursion. Source of the idea: Ammons, Ball
+//! and Larus 1997, calling context trees; Weidendorfer, Kowarschik and Trinitis 2004 (callgrind).
 
 use std::collections::HashMap;
 use symbol::ByNumber;
 
-/// A function of the symbolizer.
+/// Number of a function of the symbolizer.
 pub type Function = u32;
-/// A node of the tree; 0 is the root, which is no function.
+/// Number of a node of the tree; 0 is the root, which is no function.
 pub type Node = u32;
 
-/// Return addresses are looked for in at most this many frames: beyond, a return is a jump.
+/// The most frames that are searched for a return address; beyond them a return counts as a jump.
 const FRAMES_SEARCHED: usize = 4096;
-/// Up to so many nodes, calls of one function from several places in another are contexts of their
-/// own; further ones share that of the first place.
+/// Up to this many nodes, calls of one function from several blocks of another are separate
+/// contexts; then further calls share the context of the first block.
 const PLACES_MAX: usize = 1 << 16;
-/// Nodes at most; what would need more stays with its caller.
+/// The most nodes; costs that would need more belong to the caller.
 const NODES_MAX: usize = 1 << 20;
 
 /// How a block ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ends {
-    /// In a call; what follows it in memory is where it returns to.
+    /// In a call, which returns to the address behind the block.
     Call,
     /// In a return.
     Return,
-    /// In anything else.
+    /// In any other way.
     #[default]
     Other,
 }
 
-/// What shadow stacks know of a block.
+/// The properties of a block that shadow stacks need.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Step {
     /// Number of the block.
@@ -52,45 +51,45 @@ pub struct Step {
     pub next: u64,
     /// How it ends.
     pub ends: Ends,
-    /// Its function.
+    /// Number of its function.
     pub function: Function,
-    /// Whether it is the first block of it.
+    /// Whether it is the first block of its function.
     pub entry: Entry,
 }
 
 /// Whether a block is the first of its function.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Entry {
-    /// It is.
+    /// It is the first block.
     First,
-    /// It is somewhere inside.
+    /// It is another block.
     #[default]
     Inside,
-    /// The function is a stub: whoever it jumps to takes its place.
+    /// The function is a stub: the function to which it jumps takes its place.
     Stub,
 }
 
 /// A calling context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Context {
-    /// The calling context around it.
+    /// The context of the caller.
     pub parent: Node,
     /// The function.
     pub function: Function,
-    /// The block that ends in the call, in its parent; `None` where no call led here.
+    /// Number of the block in the caller that ends in the call; `None` if no call led here.
     pub site: Option<u32>,
-    /// How often it was entered from there.
+    /// How often it was entered from that block.
     pub calls: u64,
 }
 
-/// A recursive call: into a node further out, from a node inside it.
+/// A recursive call: from a node into a node further out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Back {
-    /// Who calls.
+    /// The node that calls.
     pub from: Node,
-    /// From which block.
+    /// Number of the block that ends in the call.
     pub site: Option<u32>,
-    /// Who is called again.
+    /// The node that is called again.
     pub to: Node,
 }
 
@@ -99,7 +98,7 @@ pub struct Back {
 pub struct Contexts {
     nodes: Vec<Context>,
     children: ByNumber<(Node, Option<u32>, Function), Node>,
-    /// Of each function in each context, the child that was made first.
+    /// For each context and function the first child.
     firsts: ByNumber<(Node, Function), Node>,
     /// How often each recursive call was made.
     pub backs: HashMap<Back, u64>,
@@ -123,8 +122,8 @@ impl Contexts {
         &self.nodes
     }
 
-    /// What to say when contexts may have found no room: their costs and calls then stand with
-    /// their callers.
+    /// A warning if there may not have been enough nodes, so that costs and calls belong to
+    /// callers.
     pub fn warning(&self) -> Option<String> {
         (self.nodes.len() >= NODES_MAX).then(|| {
             format!(
@@ -181,7 +180,7 @@ impl Contexts {
 /// How a frame was opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Opened {
-    /// By a call that returns to this address.
+    /// By a call, which returns to this address.
     Call(u64),
     /// By a jump: it ends when the frame below it ends.
     Jump,
@@ -192,7 +191,7 @@ struct Frame {
     function: Function,
     node: Node,
     opened: Opened,
-    /// The block that called.
+    /// Number of the block that called.
     site: Option<u32>,
     entry: Entry,
 }
@@ -205,7 +204,7 @@ pub struct Stack {
 }
 
 impl Stack {
-    /// The next block of the thread; gives the context that it runs in.
+    /// Processes the next block of the thread, and returns the context in which it runs.
     pub fn step(&mut self, step: Step, contexts: &mut Contexts) -> Node {
         match self.last {
             Some(last) if last.ends == Ends::Call => self.call(&last, &step, contexts),
@@ -223,7 +222,7 @@ impl Stack {
     }
 
     fn call(&mut self, last: &Step, step: &Step, contexts: &mut Contexts) {
-        // `call` to the next instruction, to learn the own address, is none.
+        // A `call` to the next instruction only reads the program counter, so it is not a call.
         if step.address == last.next {
             return self.stay(step, contexts);
         }
@@ -239,15 +238,16 @@ impl Stack {
         self.stay(step, contexts);
     }
 
-    /// No call: still in the same function, or in another one by a jump.
+    /// Processes a block that follows neither a call nor a return: in the same function, or in
+    /// another one by a jump.
     fn stay(&mut self, step: &Step, contexts: &mut Contexts) {
         if self.frames.last().is_some_and(|top| top.function == step.function) {
             return;
         }
         let searched = self.frames.iter().rev().take(FRAMES_SEARCHED);
         let jumps = self.frames.iter().rev().take_while(|frame| frame.opened == Opened::Jump).count();
-        // A tail call enters a function anew, however often that is open further out; but in one
-        // chain of jumps each stands once.
+        // A tail call enters a function again even if it is open further out, but within one chain
+        // of jumps each function has one frame.
         let reach = if step.entry == Entry::First { jumps + 1 } else { FRAMES_SEARCHED };
         let above = searched.take(reach).position(|frame| frame.function == step.function);
         match above {
@@ -256,7 +256,7 @@ impl Stack {
         }
     }
 
-    /// Into a new function, which takes the place of a stub.
+    /// Opens a frame for a function that was reached by a jump; it replaces the frame of a stub.
     fn jump(&mut self, step: &Step, contexts: &mut Contexts) {
         match self.frames.pop_if(|top| top.entry == Entry::Stub) {
             Some(stub) => self.push(stub.opened, stub.site, step, contexts),

@@ -1,19 +1,19 @@
-//! Counts at the grain that a report asks for: function, source line and opcode of each instruction
+//! Counts at the grain that a report needs: function, source line and opcode of each instruction
 //! together.
 //!
-//! Cells are what every table with lines is added up from. They cost a look-up for each instruction
-//! of the profile, so that reports without lines are made without them. Each instruction is looked
-//! up once, block by block; what is known of it later finds its cell by the instruction's number.
+//! All tables with lines are sums of cells. Cells cost a look-up for each instruction of the
+//! profile, so reports without lines are made without them. Each instruction is looked up once,
+//! block by block; later counts find its cell by the instruction's number.
 
 use super::counts::Counts;
 use instrument::{Block, Profile};
 use std::ops::Range;
 use symbol::{ByNumber, Symbolizer};
 
-/// How finely costs are kept beside the standing tables.
+/// The grain of cells, which are kept in addition to the tables by function, library and opcode.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Grain {
-    /// Not at all.
+    /// No cells.
     #[default]
     None,
     /// By function and source line.
@@ -36,25 +36,26 @@ impl Grain {
     }
 }
 
-/// Where costs are kept.
+/// The key of costs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Cell {
     /// Index into [`Symbolizer::functions`].
     pub function: usize,
-    /// Number of a frame in [`Symbolizer::sources`]; `None` where it is not kept or not known.
+    /// Number of a frame in [`Symbolizer::sources`]; `None` if it is unknown, or not part of the
+    /// grain.
     pub frame: Option<u32>,
-    /// Mnemonic, where it is kept.
+    /// Mnemonic, if it is part of the grain.
     pub opcode: Option<u16>,
-    /// Index into [`Profile::images`]; 0 where it is not kept.
+    /// Index into [`Profile::images`]; 0 if it is not part of the grain.
     pub image: u32,
 }
 
-/// Cells while they are filled.
+/// The cells of a tally that is being made.
 #[derive(Default)]
 pub(super) struct Cells {
     pub(super) grain: Grain,
     numbers: ByNumber<Cell, u32>,
-    /// The cell of the last instruction, which is often that of the next.
+    /// The cell of the last look-up, which is often that of the next one.
     last: Option<(Cell, u32)>,
     pub(super) all: Vec<(Cell, Counts)>,
     /// By index into [`Profile::instructions`]; [`NONE`] before the instruction's block was looked
@@ -63,7 +64,7 @@ pub(super) struct Cells {
     frames: Vec<Option<u32>>,
 }
 
-/// No cell yet.
+/// The number of an instruction without a cell.
 const NONE: u32 = u32::MAX;
 
 impl Cells {
@@ -77,8 +78,8 @@ impl Cells {
         self.of_instruction[instruction] != NONE
     }
 
-    /// Looks up the cells of `wanted` instructions of a block; `what` gives function, mnemonic and
-    /// image of each.
+    /// Looks up the cells of the `wanted` instructions of a block; `what` returns function,
+    /// mnemonic and image of each.
     pub(super) fn learn(
         &mut self,
         symbols: &mut Symbolizer,
@@ -117,7 +118,7 @@ impl Cells {
         number
     }
 
-    /// Adds `counts` to the cell of an instruction, which was looked up.
+    /// Adds `counts` to the cell of an instruction that has been looked up.
     pub(super) fn add(&mut self, instruction: usize, counts: &Counts) {
         self.all[self.of_instruction[instruction] as usize].1.add(counts);
     }

@@ -1,8 +1,8 @@
-//! The numbers that every table of a report is made of.
+//! The counts in all tables of a report.
 
 use serde::Serialize;
 
-/// What happened somewhere.
+/// The counts of a row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
     /// Instructions retired.
@@ -14,12 +14,12 @@ pub struct Counts {
     pub loads: u64,
     /// Writing references.
     pub stores: u64,
-    /// Misses, when a hierarchy was simulated.
+    /// Misses, if a hierarchy was simulated.
     #[serde(flatten)]
     pub misses: Option<Misses>,
 }
 
-/// Misses per level; `None` where the machine has no such level.
+/// Misses by level; `None` for a level that the machine lacks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Misses {
     /// First-level instruction cache.
@@ -43,7 +43,7 @@ fn is_zero(count: &u64) -> bool {
 }
 
 impl Misses {
-    /// Adds another's.
+    /// Adds the misses of `other`.
     pub fn add(&mut self, other: &Misses) {
         let add = |to: &mut Option<u64>, from: Option<u64>| {
             if let Some(from) = from {
@@ -66,7 +66,7 @@ impl Misses {
 }
 
 impl Counts {
-    /// Adds another's counts.
+    /// Adds the counts of `other`.
     pub fn add(&mut self, other: &Counts) {
         self.instructions += other.instructions;
         self.blocks += other.blocks;

@@ -1,35 +1,35 @@
-//! From CUDA C to something that a card loads, remembered in the process and, where a folder is
-//! given, in files.
+//! Compiles CUDA C to an image that a card can load. Images are cached in the process and, if a
+//! folder is given, in files.
 //!
-//! A file holds the key (compiler, target, source) in front of the image, so a file of another key
-//! under the same name is only a miss. Whose folder and file it must be says [`kept`](super::kept).
+//! A file begins with its key (compiler, target, source), so a file with another key under the same
+//! name is only a miss. [`kept`](super::kept) checks the owners of folder and file.
 
 use super::compiler::{Form, RuntimeCompiler};
 use super::error::CudaError;
 use super::kept::Folder;
 use std::path::Path;
 
-/// Options that compilers before 12.9 do not know, and nothing but time depends on: features that
-/// no kernel here uses are left out, a tenth of the time; and the compiler keeps no files of its
-/// own, as the folder does.
+/// Options that only save time and that compilers before 12.9 do not know: they leave out features
+/// that no kernel here uses (a tenth of the time), and files of the compiler's own, because the
+/// folder replaces them.
 const WISHES: &[&str] = &["--minimal", "--no-cache"];
 
-/// Leaves out passes that gain nothing on a few dozen operations and take a third of the time.
-/// Larger programs need those that find registers: without them six hundred operations ran at a
-/// seventh of their speed on an H100.
+/// Leaves out passes that take a third of the time and gain nothing for a few dozen operations.
+/// Larger programs need the passes that allocate registers: without them six hundred operations ran
+/// at a seventh of their speed on an H100.
 const QUICK: &str = "--Ofast-compile=min";
 
-/// Sources up to here are compiled quickly: the device text and some hundred operations.
+/// Sources up to this length are compiled quickly: the device text and some hundred operations.
 const QUICK_BYTES: usize = 26_000;
 
-/// What the compiler made of a source.
+/// A compiled source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Compiled {
-    /// What the driver loads.
+    /// The image that the driver loads.
     pub image: Vec<u8>,
     /// The target of the code: `sm_90`, or `compute_90` for code that the driver translates.
     pub target: String,
-    /// Whether a file had it.
+    /// Whether it came from a file.
     pub was_cached: bool,
 }
 
@@ -59,8 +59,8 @@ pub(super) fn compile(
     Ok(Compiled { image, target, was_cached: false })
 }
 
-/// The card's own code where the compiler knows the card; else code for the newest card before it,
-/// which the driver translates.
+/// The form and target of the code: the card's own code if the compiler knows the card; else code
+/// for the newest older card, which the driver translates.
 fn target(known: &[u32], card: u32) -> Result<(Form, String), CudaError> {
     match known.iter().copied().filter(|&one| one <= card).max() {
         Some(one) if one == card => Ok((Form::Cubin, format!("sm_{card}"))),

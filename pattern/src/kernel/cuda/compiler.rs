@@ -1,4 +1,4 @@
-//! The run-time compiler, NVRTC, bound where it is found.
+//! The run-time compiler, NVRTC, which is loaded at run time if it is installed.
 //!
 //! Leaves out: linking, several sources, headers. Source: NVIDIA, NVRTC reference manual.
 
@@ -53,7 +53,7 @@ impl Refusal {
     }
 }
 
-/// What comes out of the compiler.
+/// The form of compiled code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     /// The card's own code.
@@ -103,7 +103,8 @@ impl RuntimeCompiler {
         }
     }
 
-    /// Compiles a source. Where the compiler refuses one of the wishes, it gets none of them.
+    /// Compiles a source. If the compiler refuses one of the optional options, it gets none of
+    /// them.
     pub(super) fn compile(
         &self,
         source: &str,
@@ -166,7 +167,7 @@ impl RuntimeCompiler {
     }
 }
 
-/// The compiler's other part, where it lies in the same folder.
+/// The other libraries of the compiler, if they are in the same folder.
 fn parts_beside(library: &Path) -> Vec<PathBuf> {
     let folder = library.parent().filter(|folder| folder.is_absolute());
     let entries = folder.and_then(|folder| std::fs::read_dir(folder).ok()).into_iter().flatten().flatten();

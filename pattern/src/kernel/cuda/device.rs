@@ -1,5 +1,4 @@
-//! A card that is ready: its driver, the compiler, kernels that were compiled before, and memory
-//! that was used before.
+//! An opened card: its driver, the compiler, compiled kernels, and memory for reuse.
 
 use super::compile::{compile, Compiled};
 use super::compiler::RuntimeCompiler;
@@ -15,17 +14,17 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 /// How a card is opened and used.
 #[derive(Clone, Debug)]
 pub struct CudaOptions {
-    /// The driver's library, where it is not the system's.
+    /// Path of the driver's library, if it is not the system's.
     pub driver: Option<PathBuf>,
-    /// The compiler's library, where it is not to be looked for.
+    /// Path of the compiler's library; `None` to search for it.
     pub compiler: Option<PathBuf>,
-    /// Where compiled programs are kept; nowhere by default.
+    /// Folder for compiled programs; none by default.
     pub cache: Option<PathBuf>,
-    /// Warps that take a step together.
+    /// Number of warps that process a step together.
     pub width: Width,
-    /// Warps that take a step together where long lines are followed.
+    /// Number of warps that process a step together when long lines are followed.
     pub chain_width: Width,
-    /// Bytes of a segment, rounded up to whole steps; by default what keeps the card busy.
+    /// Bytes of a segment, rounded up to whole steps; the default keeps the card busy.
     pub segment_bytes: Option<usize>,
     /// Bytes that are copied at once from the host.
     pub piece_bytes: usize,
@@ -52,11 +51,11 @@ pub struct Cuda {
     compiler: RuntimeCompiler,
     pub(super) options: CudaOptions,
     kernels: Mutex<Kernels>,
-    /// Work of one search at a time; memory is kept from one to the next.
+    /// The state of one search at a time; its memory is reused by the next.
     work: Mutex<Work>,
 }
 
-/// What was compiled so far.
+/// The kernels that were compiled so far.
 #[derive(Debug, Default)]
 struct Kernels {
     /// By source.
@@ -89,7 +88,8 @@ impl Cuda {
         Cuda::share(CudaOptions::default())
     }
 
-    /// The card that [`Cuda::shared`] gives from then on. The first call decides the options.
+    /// Opens the card that [`Cuda::shared`] returns from then on. The first call decides the
+    /// options.
     ///
     /// # Errors
     /// The driver, the compiler or a card is missing; the error is the same each time.
@@ -128,13 +128,13 @@ impl Cuda {
         &self.driver.card
     }
 
-    /// A search at a time.
+    /// The state of searches, locked for one search.
     pub(super) fn work(&self) -> MutexGuard<'_, Work> {
-        // What a search that panicked left is memory to be written again.
+        // The memory of a search that panicked is overwritten by the next.
         self.work.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// A kernel of a source, compiled where it was not before.
+    /// A kernel of a source; compiles it if it is not cached.
     pub(super) fn kernel(&self, source: &str, name: &'static str) -> Result<Arc<DeviceFunction>, CudaError> {
         let known = || self.kernels.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let key = (name, source.to_owned());
@@ -144,8 +144,8 @@ impl Cuda {
         let image = known().images.get(source).cloned();
         let image = match image {
             Some(image) => image,
-            // Nobody waits for another's compilation; who compiles the same source meanwhile does
-            // it twice.
+            // Threads do not wait for each other's compilations, so two threads may compile the
+            // same source.
             None => {
                 let folder = self.options.cache.as_deref();
                 let compiled = compile(&self.compiler, source, self.card().capability, folder)?;

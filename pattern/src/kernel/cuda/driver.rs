@@ -1,4 +1,4 @@
-//! The driver, bound where it is found.
+//! The driver, which is loaded at run time if it is installed.
 //!
 //! Of the driver's hundreds of functions some thirty are bound. The types here own what the driver
 //! hands out and are safe to use: memory of the host that a copy engine may still read is waited
@@ -52,7 +52,7 @@ functions!(Functions {
     );
 });
 
-/// What a card is.
+/// The properties of a card.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Card {
     /// The card's name, as its maker gives it.
@@ -200,7 +200,7 @@ impl DeviceMemory {
         Ok(DeviceMemory { driver: driver.clone(), address, bytes })
     }
 
-    /// Where it begins, for kernels. What is allocated begins at a multiple of 256.
+    /// Its address for kernels, a multiple of 256.
     pub(super) fn address(&self) -> u64 {
         self.address
     }
@@ -255,7 +255,7 @@ impl HostMemory {
         unsafe { std::slice::from_raw_parts(self.start, self.bytes) }
     }
 
-    /// To be written: waits for copies that still read it.
+    /// The memory for writing; waits for copies that still read it.
     pub(super) fn as_mut_slice(&mut self) -> Result<&mut [u8], CudaError> {
         self.copied.wait()?;
         // SAFETY: initialised memory that lives as long as `self`, exclusively borrowed; no copy
@@ -296,7 +296,7 @@ impl Event {
         Ok(Event { driver: driver.clone(), handle })
     }
 
-    /// Until all work before it is done; at once where it was never recorded.
+    /// Waits until all work before the event is done; returns at once if it was never recorded.
     pub(super) fn wait(&self) -> Result<(), CudaError> {
         // SAFETY: the event lives.
         let status = unsafe { (self.driver.enter()?.event_synchronize)(self.handle) };
@@ -321,7 +321,7 @@ impl Drop for Event {
     }
 }
 
-/// An order of work. Work of different streams overlaps.
+/// A queue of work for the card. Work of different streams overlaps.
 #[derive(Debug)]
 pub(super) struct DeviceStream {
     driver: Arc<Driver>,
@@ -345,21 +345,21 @@ impl DeviceStream {
         Ok(DeviceStream { driver: driver.clone(), handle })
     }
 
-    /// Until all its work is done.
+    /// Waits until all its work is done.
     pub(super) fn finish(&self) -> Result<(), CudaError> {
         // SAFETY: the stream lives.
         let status = unsafe { (self.driver.enter()?.stream_synchronize)(self.handle) };
         self.driver.check("run on the card", status)
     }
 
-    /// Marks here.
+    /// Records the event at this point of the queue.
     pub(super) fn record(&self, event: &Event) -> Result<(), CudaError> {
         // SAFETY: both live.
         let status = unsafe { (self.driver.enter()?.event_record)(event.handle, self.handle) };
         self.driver.check("mark a point in a stream", status)
     }
 
-    /// What follows waits until the event is reached.
+    /// Makes later work wait for the event.
     pub(super) fn wait_for(&self, event: &Event) -> Result<(), CudaError> {
         // SAFETY: both live.
         let status = unsafe { (self.driver.enter()?.stream_wait)(self.handle, event.handle, 0) };

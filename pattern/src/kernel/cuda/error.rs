@@ -1,9 +1,9 @@
-//! What can go wrong on the way to a card, each in one sentence.
+//! Errors of graphics cards, each with a message of one sentence.
 
 use std::fmt;
 use std::path::PathBuf;
 
-/// Why a card does not do something.
+/// Why a card cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CudaError {
@@ -11,7 +11,7 @@ pub enum CudaError {
     NoLibrary {
         /// `driver` or `compiler`.
         what: &'static str,
-        /// What the system said of the last candidate.
+        /// The system's message for the last candidate.
         message: String,
     },
     /// A library is older than what is needed of it.

@@ -1,8 +1,8 @@
-//! Searches of texts of the host: pieces go through two buffers on the card, and while one is
+//! Searches texts in the host's memory: pieces go through two buffers on the card, and while one is
 //! searched the next is copied.
 //!
-//! Each piece receives what the last segment of the one before hands on, so pieces may end anywhere
-//! in a line.
+//! The carries of a piece's last segment go to the next piece, so pieces may end anywhere in a
+//! line.
 
 use super::error::CudaError;
 use super::pinned::HostText;
@@ -10,7 +10,7 @@ use super::resident::GpuProgram;
 use super::work::{Buffers, Job, Wants, Work};
 
 impl GpuProgram {
-    /// How many lines of a text of the host match.
+    /// Counts the matching lines of a text in the host's memory.
     ///
     /// # Errors
     /// The driver's.
@@ -44,7 +44,7 @@ impl GpuProgram {
         Ok(ends)
     }
 
-    /// Searches piece by piece, the next one on its way meanwhile.
+    /// Searches piece by piece, and copies the next piece meanwhile.
     fn pieces(
         &self,
         text: HostText<'_>,

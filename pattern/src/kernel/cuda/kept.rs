@@ -1,11 +1,11 @@
-//! The folder of compiled card programs: used only where it is this user's own and nobody else may
-//! write to it.
+//! The folder of compiled card programs, which is used only if it belongs to this user and no other
+//! user can write to it.
 //!
-//! What lies there is loaded by the driver as code, and a search may be run by root with another
-//! user's environment. So a folder or a file that belongs to somebody else, that others may write
-//! to, or that is a symbolic link is never read, and nothing is written there ([`PrivateFolder`]).
-//! Files appear whole: written under a name of their own, then renamed. Leaves out removing
-//! anything but what this process has begun itself.
+//! The driver loads these files as code, and root may run a search with another user's environment.
+//! So a folder or a file that belongs to another user, that others may write to, or that is a
+//! symbolic link is never read, and nothing is written there ([`PrivateFolder`]). A file is written
+//! under a temporary name and then renamed, so it is always complete. **Leaves out** removing
+//! files, except those that this process has begun itself.
 
 use private_folder::PrivateFolder;
 use std::io::{Read, Write};
@@ -20,18 +20,18 @@ const FILE_BYTES_MAX: u64 = 64 << 20;
 pub(super) struct Folder(PrivateFolder);
 
 impl Folder {
-    /// Opens a folder; `None` where it is not there, or not ours and private.
+    /// Opens a folder; `None` if it does not exist, or is not private to this user.
     pub(super) fn open(path: &Path) -> Option<Folder> {
         PrivateFolder::open(path).map(Folder)
     }
 
-    /// Opens a folder, and makes it where it is not there; never below a folder of another user
-    /// than the system's own.
+    /// Opens a folder, and creates it if it does not exist; never below a folder of another user,
+    /// except those of the system.
     pub(super) fn make(path: &Path) -> Option<Folder> {
         PrivateFolder::make(path).map(Folder)
     }
 
-    /// The contents of a kept file, or `None` where another kind of file has that name.
+    /// The contents of a file; `None` if it does not exist or is not a regular file.
     pub(super) fn read(&self, name: &str) -> Option<Vec<u8>> {
         let (file, metadata) = self.0.file(name)?;
         if metadata.len() > FILE_BYTES_MAX {
@@ -42,7 +42,8 @@ impl Folder {
         Some(bytes)
     }
 
-    /// Writes a file, whole or not at all. Nothing depends on whether it could be written.
+    /// Writes a file, as a whole or not at all. Failures are ignored, because the file only saves
+    /// time.
     pub(super) fn write(&self, name: &str, parts: &[&[u8]]) {
         let since = SystemTime::UNIX_EPOCH.elapsed().map_or(0, |time| time.as_nanos());
         let unfinished = format!("{name}.{}-{since}.new", std::process::id());

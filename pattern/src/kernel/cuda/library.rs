@@ -1,16 +1,16 @@
-//! A library of somebody else's, opened at run time, and tables of its functions.
+//! Opens a foreign library at run time, and makes tables of its functions.
 //!
-//! Driver and compiler are installed apart from this program, so they are opened when a card is
-//! asked for and never linked; what is missing is one sentence. Left out: closing. Driver and
-//! compiler start threads of their own, which would run on in code that is gone.
+//! Driver and compiler are installed separately from this program. So they are opened when a card
+//! is requested and never linked; if one is missing, the error is one sentence. **Leaves out**
+//! closing: driver and compiler start threads of their own, which would continue in unmapped code.
 
 use super::error::CudaError;
 use std::ffi::{c_int, c_void, CStr, CString};
 use std::path::PathBuf;
 
-/// What a function says of its success: 0.
+/// The result of a function; 0 is success.
 pub(super) type Status = c_int;
-/// A thing of the library's.
+/// A handle of the library.
 pub(super) type Handle = *mut c_void;
 
 /// A library that stays open.

@@ -1,8 +1,8 @@
-//! Where the driver and the compiler may be.
+//! Lists the places where the driver and the compiler may be installed.
 //!
-//! The driver is where the system's loader finds it. The compiler comes in many ways: named in
-//! `LIGHTFOOT_NVRTC`, known to the loader, in the toolkit's folders, or among Python's packages:
-//! those of the system, of the user, of the environment that is active, and of whichever `python3`
+//! The driver is in the folders of the system's loader. The compiler may be named in
+//! `LIGHTFOOT_NVRTC`, be in the loader's folders, in those of the toolkit, or among Python's
+//! packages: those of the system, of the user, of the active environment, and of the `python3` that
 //! the shell would run.
 
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! From programs to CUDA C: what is special to one program, between the two parts of `streams.cu`.
+//! Translates programs to CUDA C: the code of one program, between the two parts of `streams.cu`.
 //!
 //! **Problem.** A step of a program is a few hundred operations on 2,048 bits and more, and a card
 //! is fast only while every thread does the same and everything stays in registers. A text is cut
@@ -45,7 +45,7 @@ use crate::program::{BitProgram, Carry, Instruction, Op, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-/// What comes before and behind the program.
+/// The text before and behind the program.
 const DEVICE: &str = include_str!("streams.cu");
 
 /// Warps that compute one step together.
@@ -57,7 +57,7 @@ impl Width {
     pub const WARP: Width = Width(1);
     /// Two warps, 64 threads: the paper's 4,096 bits.
     pub const PAPER: Width = Width(2);
-    /// What follows long lines: 16,384 bits.
+    /// The width for following long lines: 16,384 bits.
     pub const BLOCK: Width = Width(8);
 
     /// This many warps.
@@ -81,12 +81,12 @@ impl Width {
     }
 }
 
-/// Which kernel is written.
+/// The kernel to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Entry {
     /// All segments at once.
     Scan,
-    /// The segments that assumed something wrong, one after the other.
+    /// The segments that began with wrong carries, one after the other.
     Chain,
 }
 
@@ -146,7 +146,7 @@ pub fn lower(program: &BitProgram, reach: Reach, width: Width, entry: Entry) -> 
     Lowered { source, state_words: state.words() }
 }
 
-/// How a carry is kept.
+/// The representation of a carry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kept {
     /// The upper half of a word, of which the highest bits count.
@@ -157,7 +157,7 @@ enum Kept {
     Bit,
 }
 
-/// The carries of a program, and the basis streams that it asks for with a delay.
+/// The carries of a program, and the basis streams that it reads with a delay.
 struct SegmentState {
     carries: Vec<Kept>,
     delayed: BTreeSet<u8>,

@@ -1,9 +1,9 @@
-//! Texts of the host on their way to a card.
+//! Copies texts from the host to a card.
 //!
-//! Copy engines reach their speed only from pinned memory. A [`PinnedText`] is such memory, copied
-//! from where it is; any other text is moved through two pinned buffers by several threads, as one
-//! is slower than the card's link. Left out: registering memory of others, which costs more than
-//! one search gains, and is refused for file maps by many systems.
+//! Copy engines reach their full speed only from pinned memory. A [`PinnedText`] is in such memory,
+//! and is copied directly. Any other text is copied through two pinned buffers, by several threads,
+//! because one thread is slower than the card's link. **Leaves out** pinning memory of other
+//! owners, which costs more than one search gains, and which many systems refuse for mapped files.
 
 use super::device::Cuda;
 use super::driver::{DeviceMemory, DeviceStream, HostMemory};
@@ -12,7 +12,7 @@ use super::work::{Buffers, Work};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Threads that fill a pinned buffer; more gain nothing.
+/// The number of threads that fill a pinned buffer; more gain nothing.
 const FILLING_THREADS: usize = 8;
 
 /// Smaller pieces are filled by one thread.
@@ -29,7 +29,7 @@ impl PinnedText {
     /// Pinned memory for a text of `bytes` bytes, all zero.
     ///
     /// # Errors
-    /// The system does not pin so much.
+    /// If the system does not pin this much memory.
     pub fn new(cuda: &Arc<Cuda>, bytes: usize) -> Result<PinnedText, CudaError> {
         Ok(PinnedText { memory: HostMemory::new(&cuda.driver, bytes)?, length: bytes })
     }
@@ -68,7 +68,7 @@ impl HostText<'_> {
 }
 
 impl Buffers {
-    /// The buffers that are there, or new ones where those are too small.
+    /// The existing buffers, or new ones if those are too small.
     pub(super) fn ready<'b>(
         cuda: &Cuda,
         kept: &'b mut Option<Buffers>,

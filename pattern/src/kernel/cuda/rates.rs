@@ -1,4 +1,4 @@
-//! What the card's copies reach: the limits beside which searches are shown.
+//! Measures the speed of the card's copies, which limits that of searches.
 
 use super::device::Cuda;
 use super::driver::{DeviceMemory, Event, HostMemory};

@@ -1,8 +1,8 @@
-//! Texts that live on the card, and programs that search them.
+//! Texts in the card's memory, and programs that search them.
 //!
-//! A search is a `scan` of all segments, a sum, and where segments are uncertain a `chain`. What it
-//! leaves is a count per segment and, where asked, a bit per byte, from which positions are listed
-//! on the card. Memory for that is kept from one search to the next.
+//! A search consists of a `scan` of all segments, a sum, and a `chain` if there are uncertain
+//! segments. Its results are a count per segment and, if requested, a bit per byte, from which the
+//! card lists positions. Its memory is reused by the next search.
 
 use super::device::Cuda;
 use super::driver::{DeviceFunction, DeviceMemory, DeviceStream, Event};
@@ -75,7 +75,7 @@ pub struct GpuProgram {
     chain: OnceLock<Arc<DeviceFunction>>,
 }
 
-/// Lines that came back.
+/// Matching lines, copied from the card.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MatchingLines {
     /// Where each lies in the text, its terminator included where it has one.

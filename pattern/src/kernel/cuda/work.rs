@@ -1,5 +1,5 @@
-//! What searches on a card share, one after the other: streams of work, memory that grows and is
-//! used again, and the description of one search.
+//! The state that searches on a card share: streams of work, memory for reuse, and the description
+//! of one search.
 
 use super::driver::{DeviceMemory, DeviceStream, Driver, Event, HostMemory};
 use super::error::CudaError;
@@ -54,14 +54,14 @@ impl Buffers {
     }
 }
 
-/// How a text is cut.
+/// How a text is divided into segments.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cut {
     pub(super) segment_bytes: usize,
     pub(super) segments: usize,
 }
 
-/// What a search leaves behind.
+/// The results that a search must produce.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wants {
     /// How many lines.
@@ -74,7 +74,7 @@ pub(super) enum Wants {
 pub(super) struct Job<'j> {
     pub(super) text: &'j DeviceMemory,
     pub(super) valid: usize,
-    /// What the first segment receives; nothing at the beginning of a text.
+    /// The carries of the first segment; `None` at the beginning of a text.
     pub(super) received: Option<u64>,
     pub(super) wants: Wants,
     /// Recorded before the first kernel and behind the last.
@@ -133,7 +133,7 @@ impl SearchMemory {
         Ok(())
     }
 
-    /// What the kernels of a search are told, as their parameter.
+    /// The parameters of the kernels of a search.
     pub(super) fn task(&self, job: &Job<'_>, cut: Cut, width: Width) -> [u64; 16] {
         let step = width.step_bytes();
         let ends = match job.wants {

@@ -2,8 +2,8 @@
 //! needed sooner wants it.
 //!
 //! **Problem.** A program is thousands of operations on values that each fill a whole vector
-//! register, and there are 29 of those (13 with AVX2). Translation must cost nanoseconds an
-//! operation, so there is one pass over the program, no graph and no second look.
+//! register, and there are 29 of those (13 with AVX2 and SSE2). Translation must cost nanoseconds
+//! an operation, so there is one pass over the program, no graph and no second look.
 //!
 //! **Idea.** Programs are straight lines of operations whose uses are all known beforehand
 //! (`liveness`). So the choice of what has to leave a register can be the best one: the value whose
@@ -44,7 +44,8 @@ use crate::transpose::{CHUNK_WORDS, HISTORY_WORDS};
 
 /// Most registers that hold values.
 const MOST: usize = 29;
-const STREAM_BYTES: i32 = ((HISTORY_WORDS + CHUNK_WORDS) * 8) as i32;
+/// From one basis stream to the next.
+pub(super) const STREAM_BYTES: i32 = ((HISTORY_WORDS + CHUNK_WORDS) * 8) as i32;
 
 /// A basis stream's place in the current block: in what the transposition filled, or in the frame.
 pub(super) fn basis_address(target: Target, bit: u8) -> Address {
@@ -54,7 +55,7 @@ pub(super) fn basis_address(target: Target, bit: u8) -> Address {
     Address { base: RDI, bytes: i32::from(bit) * STREAM_BYTES }
 }
 
-/// Where a value can be read without a register.
+/// The place in memory from which a value can be read.
 #[derive(Clone, Copy, Default, PartialEq)]
 enum Backing {
     /// Not in memory.
@@ -66,14 +67,14 @@ enum Backing {
     Ones,
 }
 
-/// Where a value is.
+/// The register and the memory of a value.
 #[derive(Clone, Copy, Default)]
 struct Location {
     register: Option<u8>,
     memory: Backing,
 }
 
-/// Where everything is at some point of the code.
+/// The locations of all values at a point of the code.
 #[derive(Clone)]
 pub(super) struct AllocationState {
     locations: Vec<Location>,
@@ -201,7 +202,7 @@ impl<'p> RegisterAllocator<'p> {
                 .max_by_key(next)
                 .expect("few are locked")
         });
-        // What was there goes to memory, unless it is there already.
+        // The value that gives its register up is stored, unless it is in memory already.
         if let Some(value) = self.state.held[register as usize].take() {
             self.store(code, value, register);
             self.state.locations[value.0 as usize].register = None;

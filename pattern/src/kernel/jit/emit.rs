@@ -1,9 +1,9 @@
 //! Machine code for the instructions of a program, one block of text at a time.
 //!
-//! **Problem.** A stream is a number of any length, and a block is one vector of it: 512 bits, or
-//! 256 with AVX2. Logic is one instruction. What moves information along the text has to cross
-//! words within the vector, and blocks: an advance shifts the whole number, an addition carries
-//! through it. Vectors have no instruction for either.
+//! **Problem.** A stream is a number of any length, and a block is one vector of it: 512 bits, 256
+//! with AVX2, 128 with SSE2. Logic is one instruction. What moves information along the text has to
+//! cross words within the vector, and blocks: an advance shifts the whole number, an addition
+//! carries through it. Vectors have no instruction for either.
 //!
 //! **Advance by n.** Each word needs the top n bits of the word before it; the first word needs
 //! those of the block before, which its carry keeps (a whole vector, of which the last word
@@ -11,7 +11,8 @@
 //!
 //! ```text
 //! of       w0 w1 w2 … w7          carry    .. .. .. … p7      the operand one block before
-//! before   p7 w0 w1 … w6          valignq of both             (AVX2: rotate, replace the first)
+//! before   p7 w0 w1 … w6          valignq of both             (AVX2: rotate, replace the first;
+//!                                                              SSE2: load p1, unpack w0 behind)
 //! result   wi << n | before_i >> (64 - n), in each word       vpshldq
 //! carry ←  of
 //! ```
@@ -25,7 +26,8 @@
 //! ```
 //!
 //! With AVX-512 g and b are masks and i selects the words to be incremented. AVX2 has no masks: g
-//! and b are sign bits, and i chooses one of sixteen vectors of increments.
+//! and b are sign bits, and i chooses one of sixteen vectors of increments. The two words of SSE2
+//! are added in general registers, whose addition takes and leaves a carry.
 //!
 //! **Bodies.** `IfAny` jumps over code whose streams would have no bit. `WhileAny` runs its body
 //! until the frontier has no new bit; only the first round receives what the block before handed
@@ -38,7 +40,7 @@
 //! 3. results of bodies live in the frame, so that every way through the code agrees on them;
 //! 4. an operation whose result nobody reads still moves its carry, as a later block may read it.
 //!
-//! Both targets stand side by side, so that their difference can be seen. Left out: what stands
+//! The targets stand side by side, so that their differences can be seen. Left out: what stands
 //! around a block (the loop, constants, asking memory ahead), which the module above has. Source:
 //! Cameron et al. 2014, section 3.
 
@@ -135,12 +137,12 @@ impl Emitter<'_, '_> {
             Op::Ones => self.allocator.set_ones(to),
             Op::Zero => {
                 let register = self.allocator.result(self.code, to);
-                self.code.vector(VPXORQ, register, register, Operand::Register(register));
+                self.code.clear(register);
             }
             Op::Not(a) => {
-                let a = self.allocator.operand(*a);
-                let register = self.allocator.result(self.code, to);
-                self.code.vector(VPXORQ, register, self.registers.ones, a);
+                let operand = self.allocator.operand(*a);
+                let register = self.result_over(to, &[*a]);
+                self.code.vector(VPXORQ, register, self.registers.ones, operand);
             }
             Op::And(a, b) => self.commutative(VPANDQ, to, *a, *b),
             Op::Or(a, b) => self.commutative(VPORQ, to, *a, *b),
@@ -183,8 +185,8 @@ impl Emitter<'_, '_> {
     fn shift_in(&mut self, to: u8, from: u8, before: u8, by: u8) {
         match self.target {
             Target::Avx512 => self.code.vector_immediate(VPSHLDQ, to, from, Operand::Register(before), by),
-            Target::Avx2 => {
-                self.code.shift_right(before, before, 64 - by);
+            Target::Avx2 | Target::Sse2 => {
+                self.code.shift_right(before, 64 - by);
                 self.code.shift_left(to, from, by);
                 self.code.vector(VPORQ, to, to, Operand::Register(before));
             }
@@ -216,7 +218,7 @@ impl Emitter<'_, '_> {
     /// The first operand of `vpternlogq` is overwritten: one that dies, or a copy of one in memory,
     /// or of any.
     fn ternary(&mut self, to: Value, table: u8, of: [Value; 3]) {
-        if self.target == Target::Avx2 {
+        if self.target != Target::Avx512 {
             return self.choice(to, of);
         }
         // Best is an operand that dies here: its register becomes the result's. Next best is one in
@@ -275,6 +277,11 @@ impl Emitter<'_, '_> {
                 self.code.replace_first_word(scratch_2, scratch, received(carry));
                 (scratch_2, scratch)
             }
+            Target::Sse2 => {
+                let place = received(carry);
+                self.code.put_word_before(scratch, source, Address { bytes: place.bytes + 8, ..place });
+                (scratch, source)
+            }
         };
         // Outside of loops the carry is replaced. Within one, rounds are united in the other bank.
         if self.loops == 0 {
@@ -310,6 +317,7 @@ impl Emitter<'_, '_> {
         match self.target {
             Target::Avx512 => self.sum_with_masks(register, addend, other, markers.is_some(), carry),
             Target::Avx2 => self.sum_with_signs(register, addend, other, markers.is_some(), carry),
+            Target::Sse2 => self.sum_of_two_words(register, addend, other, markers.is_some(), carry),
         }
         register
     }
@@ -326,7 +334,7 @@ impl Emitter<'_, '_> {
         // A sum below an addend overflowed; a sum of all ones passes a carry on. Both become bits
         // of general registers, where one addition finds the words that get one more.
         self.code.less(1, register, Operand::Register(addend));
-        self.code.equal(2, register, ones);
+        self.code.equal_mask(2, register, ones);
         self.code.move_from_mask(RAX, 1);
         self.code.move_from_mask(R9, 2);
         self.increments(carry);
@@ -364,6 +372,37 @@ impl Emitter<'_, '_> {
         self.code.vector(VPSUBQ, register, scratch, Operand::Memory(Address { base: R9, bytes: 0 }));
     }
 
+    /// Words are added in general registers, the carry between them and between blocks in the flag.
+    fn sum_of_two_words(&mut self, register: u8, addend: u8, other: Operand, within: bool, carry: Carry) {
+        let Registers { scratch, scratch_2, .. } = self.registers;
+        let mut other = other;
+        if within {
+            self.code.vector(VPANDQ, register, addend, other);
+            other = Operand::Register(register);
+        }
+        // Moves between registers leave the flag alone.
+        self.code.load_carry(received(carry));
+        self.code.first_word(RAX, addend);
+        self.code.second_word(R9, addend, scratch);
+        match other {
+            Operand::Register(other) => {
+                self.code.first_word(R10, other);
+                self.code.add_with_carry(RAX, R10);
+                self.code.second_word(R10, other, scratch_2);
+                self.code.add_with_carry(R9, R10);
+            }
+            Operand::Memory(place) => {
+                self.code.add_memory_with_carry(RAX, place);
+                self.code.add_memory_with_carry(R9, Address { bytes: place.bytes + 8, ..place });
+            }
+        }
+        match self.loops {
+            0 => self.code.store_carry(received(carry)),
+            _ => self.code.unite_carry(self.handed_on(carry)),
+        }
+        self.code.join_words(register, [RAX, R9], scratch);
+    }
+
     /// `eax ← (2·eax + carry) + r9 ⊕ r9`.
     fn increments(&mut self, carry: Carry) {
         self.code.load_integer(R10, received(carry));
@@ -386,11 +425,11 @@ impl Emitter<'_, '_> {
         let markers = self.allocator.operand(markers);
         match (self.target, table) {
             (Target::Avx512, _) => self.code.vector_immediate(VPTERNLOGQ, register, class, markers, table),
-            (Target::Avx2, MATCH_STAR) => {
+            (_, MATCH_STAR) => {
                 self.code.vector(VPXORQ, register, register, Operand::Register(class));
                 self.code.vector(VPORQ, register, register, markers);
             }
-            (Target::Avx2, _) => {
+            _ => {
                 self.code.vector(VPORQ, register, register, markers);
                 self.code.vector(VPANDNQ, register, class, Operand::Register(register));
             }
@@ -402,7 +441,7 @@ impl Emitter<'_, '_> {
     fn if_any(&mut self, condition: Value, body: &[Instruction], yields: &[(Value, Value)]) {
         // Nothing may be locked across a jump, and both ways begin with this state.
         let condition_register = self.in_register(condition);
-        self.code.test_any(condition_register);
+        self.code.test_any(condition_register, self.registers.scratch);
         self.allocator.finish();
         let skip = self.code.jump(When::Zero);
         let fork = self.allocator.fork();
@@ -421,12 +460,7 @@ impl Emitter<'_, '_> {
         self.allocator.join(self.code, &fork);
         let done = self.code.jump(When::Always);
         self.code.land(skip);
-        self.code.vector(
-            VPXORQ,
-            self.registers.scratch,
-            self.registers.scratch,
-            Operand::Register(self.registers.scratch),
-        );
+        self.code.clear(self.registers.scratch);
         places.iter().for_each(|&place| self.code.store(place, self.registers.scratch));
         self.code.land(done);
         yields.iter().for_each(|&(outer, _)| {
@@ -467,7 +501,7 @@ impl Emitter<'_, '_> {
         self.allocator.finish();
         // Only the first round receives what the block before handed on.
         self.clear(carries.iter().map(|&carry| received(carry)).collect());
-        self.code.test_any(self.registers.scratch_2);
+        self.code.test_any(self.registers.scratch_2, self.registers.scratch);
         // The jump back needs the registers of the loop's head. Loads leave the flags alone.
         self.allocator.join(self.code, &fork);
         let again = self.code.jump(When::NotZero);
@@ -484,12 +518,7 @@ impl Emitter<'_, '_> {
     }
 
     fn clear(&mut self, places: Vec<Address>) {
-        self.code.vector(
-            VPXORQ,
-            self.registers.scratch,
-            self.registers.scratch,
-            Operand::Register(self.registers.scratch),
-        );
+        self.code.clear(self.registers.scratch);
         places.into_iter().for_each(|place| self.code.store(place, self.registers.scratch));
     }
 }

@@ -1,7 +1,8 @@
-//! The instructions that translated programs are made of, for either width of vectors.
+//! The instructions that translated programs are made of, for each width of vectors.
 //!
 //! A few words of the translator's own (`test_any`, `rotate_words`, `address_by_nibble`) over the
-//! workspace's encoder, so that what a target lacks is decided in one place. Left out: which
+//! workspace's encoder, so that what a target lacks is decided in one place: SSE2, whose
+//! instructions write over their first operand, gets the copies that this takes. Left out: which
 //! registers hold what, which the allocator knows.
 
 pub(crate) use assembler::vector::{
@@ -10,8 +11,8 @@ pub(crate) use assembler::vector::{
 };
 pub(crate) use assembler::{Gpr, Jump, Label};
 
-use assembler::vector::{MaskSize, VectorOperand, Width, VPCMPEQQ};
-use assembler::{Alu, Assembler, Condition, Mask, Memory, Prefetch, Scale, Shift, Size, Vector};
+use assembler::vector::{MaskSize, VectorOperand, Width, VPCMPEQB, VPCMPEQD, VPCMPEQQ};
+use assembler::{Alu, Assembler, Condition, Extend, Mask, Memory, Prefetch, Scale, Shift, Size, Vector};
 
 pub(crate) const RAX: Gpr = Gpr::RAX;
 pub(crate) const RDX: Gpr = Gpr::RDX;
@@ -67,13 +68,17 @@ pub(crate) enum Target {
     Avx512,
     /// 256 bits, VEX forms.
     Avx2,
+    /// 128 bits, forms without VEX, which every x86-64 processor has.
+    Sse2,
 }
 
 impl Target {
-    fn width(self) -> Width {
+    /// The width of forms with a prefix of their own; none for SSE2.
+    fn width(self) -> Option<Width> {
         match self {
-            Target::Avx512 => Width::Bits512,
-            Target::Avx2 => Width::Bits256,
+            Target::Avx512 => Some(Width::Bits512),
+            Target::Avx2 => Some(Width::Bits256),
+            Target::Sse2 => None,
         }
     }
 }
@@ -101,10 +106,31 @@ impl Code {
     /// `to ← first op second`.
     pub(crate) fn vector(&mut self, what: VectorInstruction, to: u8, first: u8, second: Operand) {
         let (to, first) = (Vector::numbered(to), Vector::numbered(first));
-        self.assembler.vector(what, self.target.width(), to, first, second);
+        match self.target.width() {
+            Some(width) => self.assembler.vector(what, width, to, first, second),
+            None => self.over(what, to, first, second),
+        }
     }
 
-    /// `to ← first op second` with an immediate.
+    /// `to ← first op second` by instructions that write over their first operand.
+    fn over(&mut self, what: VectorInstruction, to: Vector, first: Vector, second: Operand) {
+        let is_over_second = to != first && second == Operand::Register(to.number());
+        if !is_over_second {
+            if to != first {
+                self.assembler.sse_load(to, first);
+            }
+            return self.assembler.sse(what, to, second);
+        }
+        if what == VPANDNQ {
+            // ¬first ∧ to = (first ∨ to) ⊕ first.
+            self.assembler.sse(VPORQ, to, first);
+            return self.assembler.sse(VPXORQ, to, first);
+        }
+        assert!(what != VPSUBQ, "a difference is not written over what it subtracts");
+        self.assembler.sse(what, to, first);
+    }
+
+    /// `to ← first op second` with an immediate: AVX-512.
     pub(crate) fn vector_immediate(
         &mut self,
         what: VectorInstruction,
@@ -114,7 +140,7 @@ impl Code {
         immediate: u8,
     ) {
         let (to, first) = (Vector::numbered(to), Vector::numbered(first));
-        self.assembler.vector_immediate(what, self.target.width(), to, first, second, immediate);
+        self.assembler.vector_immediate(what, Width::Bits512, to, first, second, immediate);
     }
 
     /// `to ← first op second` where mask register `mask` has a bit; other words stay.
@@ -131,11 +157,17 @@ impl Code {
     }
 
     pub(crate) fn load(&mut self, to: u8, from: Operand) {
-        self.assembler.vector_load(self.target.width(), Vector::numbered(to), from);
+        match self.target.width() {
+            Some(width) => self.assembler.vector_load(width, Vector::numbered(to), from),
+            None => self.assembler.sse_load(Vector::numbered(to), from),
+        }
     }
 
     pub(crate) fn store(&mut self, to: Address, from: u8) {
-        self.assembler.vector_store(self.target.width(), to.into(), Vector::numbered(from));
+        match self.target.width() {
+            Some(width) => self.assembler.vector_store(width, to.into(), Vector::numbered(from)),
+            None => self.assembler.sse_store(to.into(), Vector::numbered(from)),
+        }
     }
 
     /// Mask `to` ← words of `first` below those of `second`, unsigned.
@@ -143,51 +175,139 @@ impl Code {
         self.assembler.words_below(Mask::numbered(to), Vector::numbered(first), second);
     }
 
-    /// Words that are equal: a mask with AVX-512, a vector of ones and zeros with AVX2.
+    /// Mask `to` ← words of `first` that equal those of `second`: AVX-512.
+    pub(crate) fn equal_mask(&mut self, to: u8, first: u8, second: Operand) {
+        self.assembler.words_equal(Mask::numbered(to), Vector::numbered(first), second);
+    }
+
+    /// `to` ← ones in words that are equal, else zeros: AVX2.
     pub(crate) fn equal(&mut self, to: u8, first: u8, second: Operand) {
-        let first = Vector::numbered(first);
+        let (to, first) = (Vector::numbered(to), Vector::numbered(first));
+        self.assembler.vector(VPCMPEQQ, Width::Bits256, to, first, second);
+    }
+
+    /// All bits are set.
+    pub(crate) fn fill_ones(&mut self, to: u8) {
+        let own = Operand::Register(to);
         match self.target {
-            Target::Avx512 => self.assembler.words_equal(Mask::numbered(to), first, second),
-            Target::Avx2 => {
-                self.assembler.vector(VPCMPEQQ, Width::Bits256, Vector::numbered(to), first, second);
+            Target::Avx512 => self.vector_immediate(VPTERNLOGQ, to, to, own, 0xFF),
+            Target::Avx2 => self.equal(to, to, own),
+            Target::Sse2 => self.assembler.sse(VPCMPEQD, Vector::numbered(to), own),
+        }
+    }
+
+    /// No bit is set.
+    pub(crate) fn clear(&mut self, to: u8) {
+        self.vector(VPXORQ, to, to, Operand::Register(to));
+    }
+
+    /// Sets the zero flag when `vector` has no bit. Uses mask register 1, or `rax` and `spare`.
+    pub(crate) fn test_any(&mut self, vector: u8, spare: u8) {
+        let (vector, mask) = (Vector::numbered(vector), Mask::numbered(1));
+        match self.target {
+            Target::Avx512 => {
+                self.assembler.words_common(mask, vector, vector);
+                self.assembler.masks_test(mask, mask);
+            }
+            Target::Avx2 => self.assembler.vector_test(vector, vector),
+            Target::Sse2 => {
+                // The zero flag of a comparison: all bytes equal those of zero.
+                const ALL_BYTES: i32 = 0xFFFF;
+                self.clear(spare);
+                self.assembler.sse(VPCMPEQB, Vector::numbered(spare), vector);
+                self.assembler.sse_byte_signs(RAX, Vector::numbered(spare));
+                self.assembler.alu_immediate(Alu::Cmp, Size::Dword, RAX, ALL_BYTES);
             }
         }
     }
 
-    /// Sets the zero flag when `vector` has no bit. Uses mask register 1.
-    pub(crate) fn test_any(&mut self, vector: u8) {
-        let (vector, mask) = (Vector::numbered(vector), Mask::numbered(1));
-        if self.target == Target::Avx2 {
-            return self.assembler.vector_test(vector, vector);
-        }
-        self.assembler.words_common(mask, vector, vector);
-        self.assembler.masks_test(mask, mask);
-    }
-
-    /// Words moved up by one, the last one to the front.
+    /// Words moved up by one, the last one to the front: AVX2.
     pub(crate) fn rotate_words(&mut self, to: u8, from: u8) {
         const LAST_FIRST: u8 = 0b10_01_00_11;
         self.assembler.permute_words(Vector::numbered(to), Vector::numbered(from), LAST_FIRST);
     }
 
-    /// `to ← from` with its first word from memory.
+    /// `to ← from` with its first word from memory: AVX2.
     pub(crate) fn replace_first_word(&mut self, to: u8, from: u8, first: Address) {
         const FIRST_WORD: u8 = 0b11;
         let (to, from) = (Vector::numbered(to), Vector::numbered(from));
         self.assembler.blend_halves(to, from, Memory::from(first), FIRST_WORD);
     }
 
-    /// Each word `<< by`.
+    /// `to` ← a word from memory and the first word of `from`: SSE2.
+    pub(crate) fn put_word_before(&mut self, to: u8, from: u8, first: Address) {
+        self.assembler.sse_load_word(Vector::numbered(to), first.into());
+        self.assembler.sse(VPUNPCKLQDQ, Vector::numbered(to), Vector::numbered(from));
+    }
+
+    /// Each word `<< by`: AVX2 and SSE2.
     pub(crate) fn shift_left(&mut self, to: u8, from: u8, by: u8) {
-        self.assembler.shift_words_left(Vector::numbered(to), Vector::numbered(from), by);
+        let (to, from) = (Vector::numbered(to), Vector::numbered(from));
+        if self.target == Target::Avx2 {
+            return self.assembler.shift_words_left(to, from, by);
+        }
+        if to != from {
+            self.assembler.sse_load(to, from);
+        }
+        self.assembler.sse_shift_words_left(to, by);
     }
 
-    /// Each word `>> by`.
-    pub(crate) fn shift_right(&mut self, to: u8, from: u8, by: u8) {
-        self.assembler.shift_words_right(Vector::numbered(to), Vector::numbered(from), by);
+    /// Each word `>> by`: AVX2 and SSE2.
+    pub(crate) fn shift_right(&mut self, of: u8, by: u8) {
+        let of = Vector::numbered(of);
+        match self.target {
+            Target::Avx2 => self.assembler.shift_words_right(of, of, by),
+            _ => self.assembler.sse_shift_words_right(of, by),
+        }
     }
 
-    /// The high bits of four words.
+    /// `to` ← the first of two words: SSE2.
+    pub(crate) fn first_word(&mut self, to: Gpr, from: u8) {
+        self.assembler.sse_word_to(to, Vector::numbered(from));
+    }
+
+    /// `to` ← the second of two words: SSE2. Uses vector `spare`.
+    pub(crate) fn second_word(&mut self, to: Gpr, from: u8, spare: u8) {
+        const HIGH_TWICE: u8 = 0b11_10_11_10;
+        self.assembler.sse_permute_halves(Vector::numbered(spare), Vector::numbered(from), HIGH_TWICE);
+        self.assembler.sse_word_to(to, Vector::numbered(spare));
+    }
+
+    /// A vector of two words: SSE2. Uses vector `spare`.
+    pub(crate) fn join_words(&mut self, to: u8, words: [Gpr; 2], spare: u8) {
+        self.assembler.sse_word_from(Vector::numbered(to), words[0]);
+        self.assembler.sse_word_from(Vector::numbered(spare), words[1]);
+        self.assembler.sse(VPUNPCKLQDQ, Vector::numbered(to), Vector::numbered(spare));
+    }
+
+    /// The carry flag ← a byte of memory that is 1 or 0. Uses `r10`.
+    pub(crate) fn load_carry(&mut self, from: Address) {
+        self.assembler.extend_into(Extend::ZeroByte, R10, Memory::from(from));
+        self.assembler.alu_immediate(Alu::Add, Size::Dword, R10, -1);
+    }
+
+    /// A byte of memory ← the carry flag.
+    pub(crate) fn store_carry(&mut self, to: Address) {
+        self.assembler.set_if(Condition::Below, Memory::from(to));
+    }
+
+    /// A byte of memory is united with the carry flag. Uses `r10`.
+    pub(crate) fn unite_carry(&mut self, to: Address) {
+        self.assembler.set_if(Condition::Below, R10);
+        self.assembler.alu(Alu::Or, Size::Byte, Memory::from(to), R10);
+    }
+
+    /// `to ← to + from + carry flag`, 64 bits, which sets the carry flag.
+    pub(crate) fn add_with_carry(&mut self, to: Gpr, from: Gpr) {
+        self.assembler.alu(Alu::Adc, Size::Qword, to, from);
+    }
+
+    /// `to ← to + word of memory + carry flag`, 64 bits, which sets the carry flag.
+    pub(crate) fn add_memory_with_carry(&mut self, to: Gpr, from: Address) {
+        self.assembler.alu_from(Alu::Adc, Size::Qword, to, from.into());
+    }
+
+    /// The high bits of four words: AVX2.
     pub(crate) fn high_bits(&mut self, to: Gpr, from: u8) {
         self.assembler.qword_signs(Width::Bits256, to, Vector::numbered(from));
     }
@@ -294,192 +414,12 @@ impl Code {
     }
 
     pub(crate) fn return_to_caller(&mut self) {
-        self.assembler.zero_upper();
+        if self.target != Target::Sse2 {
+            self.assembler.zero_upper();
+        }
         self.assembler.ret();
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use iced_x86::{Decoder, DecoderOptions, Formatter, IntelFormatter};
-
-    fn decoded(code: Code) -> Vec<String> {
-        let bytes = code.into_bytes();
-        let mut formatter = IntelFormatter::new();
-        formatter.options_mut().set_space_after_operand_separator(true);
-        let instructions = Decoder::with_ip(64, &bytes, 0, DecoderOptions::NONE).into_iter();
-        let written = instructions.map(|instruction| {
-            let mut text = String::new();
-            formatter.format(&instruction, &mut text);
-            text
-        });
-        written.collect()
-    }
-
-    fn one(emit: impl FnOnce(&mut Code)) -> String {
-        let mut code = Code::default();
-        emit(&mut code);
-        decoded(code).join("; ")
-    }
-
-    const NAMED: &[(VectorInstruction, &str)] = &[
-        (VPANDQ, "vpandq"),
-        (VPANDNQ, "vpandnq"),
-        (VPORQ, "vporq"),
-        (VPXORQ, "vpxorq"),
-        (VPADDQ, "vpaddq"),
-        (VPSUBQ, "vpsubq"),
-    ];
-
-    #[test]
-    fn registers_and_places_are_all_encoded() {
-        for &(what, name) in NAMED {
-            for register in [0, 1, 7, 8, 15, 16, 23, 24, 31] {
-                let other = 31 - register;
-                let text = one(|code| code.vector(what, register, other, Operand::Register(register)));
-                assert_eq!(text, format!("{name} zmm{register}, zmm{other}, zmm{register}"));
-            }
-        }
-        for (base, name) in [(RAX, "rax"), (RDX, "rdx"), (RSI, "rsi"), (RDI, "rdi"), (R8, "r8"), (R9, "r9")] {
-            for bytes in [0, 8, -8, 64, -64, 127 * 64, 128 * 64, 1088 * 7 - 8, 1 << 20] {
-                let place = Address { base, bytes };
-                let sign = if bytes < 0 { "-" } else { "+" };
-                let written = match bytes {
-                    0 => format!("[{name}]"),
-                    _ => format!("[{name}{sign}{}]", hexadecimal(bytes.unsigned_abs())),
-                };
-                let text = one(|code| code.vector(VPANDQ, 3, 17, Operand::Memory(place)));
-                assert_eq!(text, format!("vpandq zmm3, zmm17, {written}"));
-                let text = one(|code| code.load(30, Operand::Memory(place)));
-                assert_eq!(text, format!("vmovdqu64 zmm30, {written}"));
-                let text = one(|code| code.store(place, 9));
-                assert_eq!(text, format!("vmovdqu64 {written}, zmm9"));
-                let text = one(|code| code.load_integer(R10, place));
-                assert_eq!(text, format!("mov r10d, {written}"));
-                let text = one(|code| code.compare_zero(place));
-                assert_eq!(text, format!("cmp qword ptr {written}, 0"));
-                let text = one(|code| {
-                    code.store_integer(place, RAX);
-                    code.unite_integer(place, RAX);
-                });
-                assert_eq!(text, format!("mov {written}, eax; or {written}, eax"));
-            }
-        }
-    }
-
-    /// As the decoder writes numbers.
-    fn hexadecimal(number: u32) -> String {
-        let digits = format!("{number:X}");
-        match number {
-            0..=9 => digits,
-            _ if digits.starts_with(|c: char| c.is_ascii_alphabetic()) => format!("0{digits}h"),
-            _ => format!("{digits}h"),
-        }
-    }
-
-    #[test]
-    fn each_form_is_what_it_says() {
-        let register = Operand::Register(20);
-        let text = Address { base: RDI, bytes: 64 };
-        type Encoded<'c> = (&'c dyn Fn(&mut Code), &'c str);
-        let cases: &[Encoded<'_>] = &[
-            (
-                &|code| code.vector_immediate(VPTERNLOGQ, 1, 18, register, 0xCA),
-                "vpternlogq zmm1, zmm18, zmm20, 0CAh",
-            ),
-            (&|code| code.vector_immediate(VALIGNQ, 29, 5, register, 7), "valignq zmm29, zmm5, zmm20, 7"),
-            (&|code| code.vector_immediate(VPSHLDQ, 2, 3, register, 63), "vpshldq zmm2, zmm3, zmm20, 3Fh"),
-            (
-                &|code| code.vector_masked(VPSUBQ, 2, 2, Operand::Register(31), 1),
-                "vpsubq zmm2{k1}, zmm2, zmm31",
-            ),
-            (&|code| code.vector(VPERMB, 19, 20, Operand::Memory(text)), "vpermb zmm19, zmm20, [rdi+40h]"),
-            (&|code| code.vector(VPERMB, 1, 20, register), "vpermb zmm1, zmm20, zmm20"),
-            (
-                &|code| code.vector_immediate(GF2P8AFFINEQB, 1, 18, register, 0),
-                "vgf2p8affineqb zmm1, zmm18, zmm20, 0",
-            ),
-            (&|code| code.vector(VPUNPCKLQDQ, 1, 18, register), "vpunpcklqdq zmm1, zmm18, zmm20"),
-            (&|code| code.vector(VPUNPCKHQDQ, 30, 2, register), "vpunpckhqdq zmm30, zmm2, zmm20"),
-            (
-                &|code| code.vector_immediate(VSHUFI64X2, 1, 18, register, 0xDD),
-                "vshufi64x2 zmm1, zmm18, zmm20, 0DDh",
-            ),
-            (&|code| code.less(1, 19, register), "vpcmpltuq k1, zmm19, zmm20"),
-            (&|code| code.equal(2, 19, register), "vpcmpeqq k2, zmm19, zmm20"),
-            (&|code| code.test_any(30), "vptestmq k1, zmm30, zmm30; kortestb k1, k1"),
-            (&|code| code.move_from_mask(RAX, 1), "kmovb eax, k1"),
-            (&|code| code.move_from_mask(R9, 2), "kmovb r9d, k2"),
-            (&|code| code.move_to_mask(1), "kmovb k1, eax"),
-            (&|code| code.add(RAX, R9), "add eax, r9d"),
-            (&|code| code.xor(RAX, R9), "xor eax, r9d"),
-            (&|code| code.double_and_add(), "lea eax, [r10+rax*2]"),
-            (&|code| code.shift_out_byte(), "shr eax, 8"),
-            (&|code| code.add_bytes(RDI, 64), "add rdi, 40h"),
-            (
-                &|code| code.copy_word(Address { base: R8, bytes: 56 }, text),
-                "mov rax, [rdi+40h]; mov [r8+38h], rax",
-            ),
-            (&|code| code.count_down(), "dec rcx"),
-            (&|code| code.return_to_caller(), "vzeroupper; ret"),
-        ];
-        for (emit, expected) in cases {
-            assert_eq!(&one(emit), expected);
-        }
-    }
-
-    #[test]
-    fn memory_is_asked_for_ahead() {
-        let mut code = Code::default();
-        code.keep_sixth_argument();
-        code.prefetch(Address { base: R11, bytes: 8256 });
-        code.prefetch(Address { base: RDI, bytes: 64 });
-        code.add_bytes(R11, 512);
-        code.add_bytes(RDI, -512);
-        let text = decoded(code).join("; ");
-        let expected = "mov r11, r9; prefetcht0 [r11+2040h]; prefetcht0 [rdi+40h]; add r11, 200h; \
-                        add rdi, 0FFFFFFFFFFFFFE00h";
-        assert_eq!(text, expected);
-    }
-
-    #[test]
-    fn the_narrow_forms_are_what_they_say() {
-        let mut code = Code::new(Target::Avx2);
-        let memory = Operand::Memory(Address { base: R8, bytes: 64 });
-        code.vector(VPANDQ, 1, 9, Operand::Register(14));
-        code.vector(VPANDNQ, 9, 1, memory);
-        code.vector(VPSUBQ, 12, 13, Operand::Memory(Address { base: R9, bytes: 0 }));
-        code.load(15, memory);
-        code.store(Address { base: RDI, bytes: -8 }, 8);
-        code.equal(2, 10, Operand::Register(15));
-        code.test_any(13);
-        code.rotate_words(13, 4);
-        code.replace_first_word(14, 13, Address { base: RSI, bytes: 128 });
-        code.shift_left(13, 4, 5);
-        code.shift_right(14, 14, 59);
-        code.high_bits(RAX, 13);
-        code.high_bits(R9, 2);
-        code.address_by_nibble();
-        let expected = "vpand ymm1, ymm9, ymm14; vpandn ymm9, ymm1, [r8+40h]; vpsubq ymm12, ymm13, [r9]; vmovdqu ymm15, [r8+40h]; \
-                        vmovdqu [rdi-8], ymm8; vpcmpeqq ymm2, ymm10, ymm15; vptest ymm13, ymm13; vpermq ymm13, ymm4, 93h; \
-                        vpblendd ymm14, ymm13, [rsi+80h], 3; vpsllq ymm13, ymm4, 5; vpsrlq ymm14, ymm14, 3Bh; vmovmskpd eax, ymm13; \
-                        vmovmskpd r9d, ymm2; mov r9d, eax; and r9d, 0Fh; shl r9d, 6; add r9, r8; shr eax, 4";
-        assert_eq!(decoded(code).join("; "), expected);
-    }
-
-    #[test]
-    fn jumps_land_where_they_should() {
-        let mut code = Code::default();
-        let top = code.here();
-        let ahead = code.jump(When::Zero);
-        let back = code.jump(When::NotZero);
-        code.land_at(back, top);
-        let over = code.jump(When::Always);
-        code.land(ahead);
-        code.land(over);
-        code.return_to_caller();
-        let text = decoded(code).join("; ");
-        assert_eq!(text, "je 0000000000000011h; jne 0; jmp 0000000000000011h; vzeroupper; ret");
-    }
-}
+mod tests;

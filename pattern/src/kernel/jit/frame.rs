@@ -1,13 +1,14 @@
-//! The memory that translated code works in: vectors of carries and values, and how a text is read.
+//! The memory of translated code: vectors of carries and values. And the direction in which a text
+//! is read.
 
 use crate::transpose::Basis;
 
-/// How a text is read. AVX2 reads it forwards only.
+/// The direction in which a text is read. With AVX2 and SSE2 only forwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Direction {
     /// First byte first.
     Forwards,
-    /// Last byte first: the same as for a reversed copy of the text.
+    /// Last byte first, as if the text were reversed.
     Backwards,
 }
 
@@ -16,11 +17,11 @@ pub(crate) enum Direction {
 #[derive(Clone, Copy)]
 pub(super) struct FrameVector(pub(super) [u64; 8]);
 
-/// What one pass over a text needs: carries in two banks, and memory for values that lack a
+/// The memory of one pass over a text: carries in two banks, and slots for values that lack a
 /// register.
 pub(crate) struct Frame {
     pub(super) carries: Vec<FrameVector>,
     pub(super) values: Vec<FrameVector>,
-    /// Streams that the code reads, where it does not make them itself.
+    /// Basis streams that the code reads, if it does not compute them itself.
     pub(super) basis: Option<Box<Basis>>,
 }

@@ -39,7 +39,7 @@ impl Executable {
         Ok(mapping)
     }
 
-    /// Where the code starts.
+    /// The address of the code.
     pub(crate) fn entry(&self) -> *const u8 {
         self.start.cast()
     }

@@ -1,12 +1,12 @@
-//! The translator: a program becomes machine code for AVX-512 or AVX2 that keeps its streams in
-//! registers.
+//! The translator: a program becomes machine code for AVX-512, AVX2 or SSE2 that keeps its streams
+//! in registers.
 //!
-//! One pass of the code is one block of 512 positions (256 with AVX2): it transposes the text into
-//! registers (with AVX2 it reads the basis streams that a transposition of the chunk left in the
-//! first-level cache), and writes the output's eight (four) words. With AVX-512 three-input logic
-//! is one instruction ([`crate::program::pass::with_ternaries`]); an advance is `valignq` and
-//! `vpshldq` on the operand and what it was one block before; an addition is the paper's
-//! long-stream addition on eight words:
+//! One pass of the code is one block of 512 positions (256 with AVX2, 128 with SSE2): it transposes
+//! the text into registers (AVX2 and SSE2 read the basis streams that a transposition of the chunk
+//! left in the first-level cache), and writes the output's eight (four, two) words. With AVX-512
+//! three-input logic is one instruction ([`crate::program::pass::with_ternaries`]); an advance is
+//! `valignq` and `vpshldq` on the operand and what it was one block before; an addition is the
+//! paper's long-stream addition on eight words:
 //!
 //! ```text
 //! r = m + c;   g = r < c;   b = r = 111…1;   i = (2g + carry) + b ⊕ b;
@@ -17,11 +17,12 @@
 //! the program for those. Carries are 64 bytes each, so that loads and stores are whole vectors; a
 //! second bank collects those of loops. AVX2 has neither masks nor three-input logic: overflow is a
 //! sign bit of `m ∧ c ∨ c ∧ ¬r`, increments come from a table of sixteen vectors at the start of
-//! the frame, and an advance puts together shifted words. Left out: two blocks at a time: the
-//! processor overlaps blocks by itself, only carries tie them. With AVX2 the transposition reads
-//! memory in bursts and the program none, so the program asks for half of the text that the next
-//! transposition reads: complicated programs gain up to a third, the simplest lose a fiftieth.
-//! Source: Cameron et al. 2014, section 3.
+//! the frame, and an advance puts together shifted words. SSE2 adds its two words in general
+//! registers, and its instructions write over their first operand. Left out: two blocks at a time:
+//! the processor overlaps blocks by itself, only carries tie them. Without AVX-512 the
+//! transposition reads memory in bursts and the program none, so the program asks for half of the
+//! text that the next transposition reads: with AVX2 complicated programs gain up to a third, the
+//! simplest lose a fiftieth. Source: Cameron et al. 2014, section 3.
 
 mod allocate;
 mod emit;
@@ -71,12 +72,12 @@ pub(crate) struct Translation {
 
 impl Translation {
     /// Translates; nothing where the system refuses executable memory, or for logic that the target
-    /// lacks. The machine must have the target's instructions: AVX-512 with VBMI2, or AVX2.
+    /// lacks. The machine must have the target's instructions: AVX-512 with VBMI2, AVX2, or SSE2.
     pub(crate) fn new(program: &BitProgram, target: Target, direction: Direction) -> Option<Translation> {
-        assert!(direction == Direction::Forwards || target == Target::Avx512, "AVX2 reads forwards");
+        assert!(direction == Direction::Forwards || target == Target::Avx512, "AVX2 and SSE2 read forwards");
         let suited = |program: &BitProgram| match target {
             Target::Avx512 => Some(with_ternaries(program)),
-            Target::Avx2 => only_choices(&program.body).then(|| program.clone()),
+            Target::Avx2 | Target::Sse2 => only_choices(&program.body).then(|| program.clone()),
         };
         let full = suited(program)?;
         let ascii = match program.looks_back() {
@@ -86,6 +87,7 @@ impl Translation {
         let transposer = match target {
             Target::Avx512 => None,
             Target::Avx2 => Some(Transposer::named("avx2")?),
+            Target::Sse2 => Some(Transposer::named("sse2")?),
         };
         let (code, frames) = translate(&full, ascii.as_ref(), target, direction);
         let memory = Executable::new(&code).ok()?;
@@ -98,7 +100,12 @@ impl Translation {
         // Two banks of carries. One that starts as if a bit had come from before the text has it at
         // the end of its vector, where a vector of the text would have it.
         let mut carries = vec![FrameVector([0; 8]); 2 * self.carries + 1];
-        let last_word = if self.target == Target::Avx512 { 7 } else { 0 };
+        let last_word = match self.target {
+            Target::Avx512 => 7,
+            // The vector is kept rotated.
+            Target::Avx2 => 0,
+            Target::Sse2 => 1,
+        };
         for (line, &starts) in carries.iter_mut().zip(&self.starts) {
             line.0[last_word] = u64::from(starts) << 63;
         }
@@ -113,6 +120,7 @@ impl Translation {
                     }));
                 }
             }
+            Target::Sse2 => {}
         }
         let basis = self.transposer.map(|_| Basis::new(self.terminator));
         Frame { carries, values, basis }
@@ -127,7 +135,7 @@ impl Translation {
         if output.is_empty() {
             return;
         }
-        // With AVX2 the text is transposed first, and the code reads basis streams.
+        // With AVX2 and SSE2 the text is transposed first, and the code reads basis streams.
         let blocks = words as u64 * 8 / vector_bytes(self.target) as u64;
         let from: *const u8 = match (self.transposer, &mut frame.basis) {
             (Some(transposer), Some(basis)) => {
@@ -139,8 +147,10 @@ impl Translation {
             _ => text.as_ptr(),
         };
         // SAFETY: the mapping holds a function of this type. With AVX-512 it reads as many bytes of
-        // the text as asserted above, from its end or its start on; with AVX2 `blocks` vectors of
-        // each basis stream, which the transposer asserts to hold that much, and one word before.
+        // the text as asserted above, from its end or its start on; else `blocks` vectors of each
+        // basis stream, which the transposer asserts to hold that much, and one word before.
+        // Streams, carries and frame are aligned to 64 bytes and the distances between their
+        // vectors to 16, as SSE2 wants its operands in memory.
         // It writes as many vectors of the output, the carries and the frame, all of which are as
         // long as asserted. Text that it asks memory for ahead may lie anywhere, as that cannot
         // fault. A translation exists only where the processor has the instructions.
@@ -158,10 +168,15 @@ impl Translation {
 /// Vectors at the start of an AVX2 frame: minus one in each word whose bit the vector's number has.
 const INCREMENTS: u32 = 16;
 
+// SSE2 faults on operands that are not aligned to its vectors.
+const _: () = assert!(std::mem::align_of::<Basis>() >= 16 && std::mem::align_of::<FrameVector>() >= 16);
+const _: () = assert!((HISTORY_WORDS * 8).is_multiple_of(16) && allocate::STREAM_BYTES % 16 == 0);
+
 fn vector_bytes(target: Target) -> i32 {
     match target {
         Target::Avx512 => 64,
         Target::Avx2 => 32,
+        Target::Sse2 => 16,
     }
 }
 
@@ -180,22 +195,15 @@ fn translate(
     target: Target,
     direction: Direction,
 ) -> (Vec<u8>, u32) {
-    // In front of the loop: the register of all ones, and with AVX2 the text's address, which comes
-    // as the sixth argument and is kept for asking memory ahead.
+    // In front of the loop: the register of all ones, and where the code does not transpose the
+    // text's address, which comes as the sixth argument and is kept for asking memory ahead.
     let mut code = Code::new(target);
     let registers = Registers::of(target);
-    let ones = registers.ones;
-    let top = match target {
-        Target::Avx512 => {
-            code.vector_immediate(VPTERNLOGQ, ones, ones, Operand::Register(ones), 0xFF);
-            code.here()
-        }
-        Target::Avx2 => {
-            code.equal(ones, ones, Operand::Register(ones));
-            code.keep_sixth_argument();
-            code.here()
-        }
-    };
+    code.fill_ones(registers.ones);
+    if target != Target::Avx512 {
+        code.keep_sixth_argument();
+    }
+    let top = code.here();
     // The block's basis streams, or a request for the text of a later one.
     let mut frames = match target {
         Target::Avx512 => {
@@ -203,9 +211,13 @@ fn translate(
             transpose::transpose(&mut code, direction, bits, ascii.is_some());
             transpose::SLOTS
         }
-        Target::Avx2 => {
+        Target::Avx2 | Target::Sse2 => {
             ask_ahead(&mut code, target);
-            INCREMENTS
+            if target == Target::Avx2 {
+                INCREMENTS
+            } else {
+                0
+            }
         }
     };
     // A block of ASCII behind ASCII runs the program that is left of it there, and jumps over the
@@ -234,7 +246,7 @@ fn translate(
     match (target, direction) {
         (Target::Avx512, Direction::Forwards) => code.add_bytes(RDI, BLOCK_BYTES as i32),
         (Target::Avx512, Direction::Backwards) => code.add_bytes(RDI, -(BLOCK_BYTES as i32)),
-        (Target::Avx2, _) => code.add_bytes(RDI, vector_bytes(target)),
+        (Target::Avx2 | Target::Sse2, _) => code.add_bytes(RDI, vector_bytes(target)),
     }
     code.add_bytes(RDX, vector_bytes(target));
     code.count_down();
@@ -252,7 +264,7 @@ fn unless_ascii(code: &mut Code, target: Target, registers: Registers) -> [Jump;
     }
     let high = basis_address(target, 7);
     code.load(registers.scratch, Operand::Memory(high));
-    code.test_any(registers.scratch);
+    code.test_any(registers.scratch, registers.scratch_2);
     let here = code.jump(When::NotZero);
     code.compare_zero(Address { bytes: high.bytes - 8, ..high });
     [here, code.jump(When::NotZero)]
@@ -274,3 +286,6 @@ fn ask_ahead(code: &mut Code, target: Target) {
     }
     code.add_bytes(R11, 64 * lines);
 }
+
+#[cfg(test)]
+mod tests;

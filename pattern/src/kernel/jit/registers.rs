@@ -1,4 +1,4 @@
-//! Which vector registers are whose: what the allocator and the code around it agree on.
+//! The use of vector registers, on which the allocator and the code around it agree.
 
 use super::encode::Target;
 

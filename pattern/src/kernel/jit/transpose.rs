@@ -135,7 +135,7 @@ fn transpose_words(code: &mut Code, bits: u8) {
 /// Goes on where the block and the 64 bytes before it are ASCII: the jumps that are taken where
 /// they are not.
 pub(super) fn unless_ascii(code: &mut Code) -> [Jump; 2] {
-    code.test_any(stream_register(7));
+    code.test_any(stream_register(7), SPARE);
     let here = code.jump(When::NotZero);
     let last = slot(BEFORE);
     code.compare_zero(Address { bytes: last.bytes + 7 * 8, ..last });

@@ -1,4 +1,4 @@
-//! Where a string stands in a text: two of its bytes looked for at once.
+//! Finds a string in a text by searching for two of its bytes at once.
 //!
 //! The two bytes are those that are rarest by a table, one for a string of one byte. A kernel of
 //! [`KERNELS`] compares hundreds of bytes of the text with both, each at its distance, and compares

@@ -1,19 +1,19 @@
-//! The two bytes of a string that are looked for, and what kernels answer.
+//! The two bytes of a string that kernels search for, and the results of kernels.
 
 use crate::literal::commonness::commonness;
 
-/// How far ahead of the comparison the text is asked for.
+/// Distance in bytes between the comparison and the prefetch.
 #[cfg(target_arch = "x86_64")]
 pub(super) const AHEAD_BYTES: usize = 1024;
 
-/// What a kernel found.
+/// The result of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
     At(usize),
     NotBefore(usize),
 }
 
-/// The bytes that are looked for, and where they stand in the string.
+/// The two bytes, and their positions in the string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Probes {
     pub(super) bytes: [u8; 2],
@@ -26,7 +26,7 @@ impl Probes {
         let rarest = |but: Option<usize>| {
             let places = (0..string.len().min(MOST_DISTANCE)).filter(|&at| Some(at) != but);
             places.min_by_key(|&at| {
-                // The same byte again says less than another one.
+                // Another byte is more selective than the same byte again.
                 let again = but.is_some_and(|but| string[but] == string[at]);
                 (again, commonness(string[at]))
             })
@@ -38,5 +38,5 @@ impl Probes {
     }
 }
 
-/// Bytes further behind the start of a string are not looked for.
+/// Bytes further behind the start of a string are not used as probes.
 pub(super) const MOST_DISTANCE: usize = 64;

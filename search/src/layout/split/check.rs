@@ -1,4 +1,5 @@
-//! Whether lines that come from outside are a split layout: then no query leaves them.
+//! Checks that lines from an untrusted file are a valid split layout, so that no query reads
+//! outside of them.
 
 use super::digit::{first_block, first_rank, head, Digit, DIRECTORY};
 use super::plan::Split;

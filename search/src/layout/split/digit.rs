@@ -1,10 +1,10 @@
-//! The digits of a split layout: how wide they are, and how a line's words are read. The width is
-//! chosen once per index, and code that handles digits is compiled for each.
+//! The digits of a split layout: their widths, and the words of a line. The width is chosen once
+//! per index, and code that handles digits is compiled for each.
 
 use crate::line::{Line, Plain, LINE_BYTES};
 use crate::simd::Simd;
 
-/// How many bits of a key are stored.
+/// The number of bits of a key that are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Width {
     Bits8,
@@ -42,7 +42,7 @@ pub(super) trait Digit: Plain + Ord {
     const CAPACITY: usize = Self::PER_LINE - Self::HEAD;
     /// Keys that a directory's blocks hold.
     const CROWD: usize = (Self::PER_LINE - 2 * Self::HEAD + 1) * Self::PER_LINE;
-    /// No digit in particular.
+    /// The digit 0.
     const ZERO: Self;
     /// The digit that pads: no digit is larger.
     const LARGEST: Self;

@@ -44,7 +44,7 @@ use crate::line::{lanes, Line};
 use crate::memory::{Draft, Memory};
 use crate::simd::{Simd, Vectors};
 
-/// What the family's table says about this layout.
+/// The layout's entry of the table of layouts.
 pub(super) const PROPERTIES: Properties = Properties {
     code: 8,
     name: "split",

@@ -1,7 +1,7 @@
-/* A program with two regions: cc -O2 -I include examples/lookup.c -o lookup
+/* A program with two regions: cc -O2 -I include examples/two_regions.c -o two_regions
  *
- * Count them apart with `lightfoot count --region lookup -- ./lookup`. Run by itself it only prints
- * its result.
+ * Count them apart with `lightfoot count --region lookup -- ./two_regions`. Run by itself it only
+ * prints its result.
  */
 #include "lightfoot_region.h"
 #include <stdio.h>

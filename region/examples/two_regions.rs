@@ -1,5 +1,5 @@
 //! A program with two regions; count them apart with
-//! `lightfoot count --region NAME -- target/debug/examples/lookup`.
+//! `lightfoot count --region NAME -- target/debug/examples/two_regions`.
 //!
 //! Run by itself it only prints its result: marks do nothing natively.
 
