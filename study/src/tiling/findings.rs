@@ -10,6 +10,14 @@ pub(super) const ELEMENT_BYTES: usize = 4;
 /// Table 1's penalties of a miss in L1, L2 and TLB and of a mispredicted branch, in cycles.
 pub(super) const PENALTIES_CYCLES: [f64; 4] = [4.0, 18.0, 30.0, 20.0];
 
+/// Loops whose branches are counted, and predictors.
+pub(super) const LOOPS: [&str; 2] = ["MBaLt", "MBaLt-elements"];
+pub(super) const PREDICTORS: [&str; 2] = ["gshare", "perceptron"];
+/// The crews of Figures 5 to 8.
+pub(super) const SERIAL: &str = "serial";
+pub(super) const TWO_THREADS: &str = "2 threads, one CPU";
+pub(super) const FOUR_THREADS: &str = "4 threads, two CPUs";
+
 /// Section 3's formulas for one N and T.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Formula {

@@ -19,24 +19,17 @@ use crate::options::{Effort, Options};
 use crate::outcome::Outcome;
 use crate::tile::{powers, timing, POWERS};
 use anyhow::{anyhow, Context, Result};
-use findings::{Findings, Formula, Host, Times, ELEMENT_BYTES};
+use findings::{Findings, Formula, Host, Times, ELEMENT_BYTES, FOUR_THREADS, LOOPS, SERIAL, TWO_THREADS};
 use machine::Machine;
 use matrix::paper::{cache_misses, tlb_misses, Level, Loop};
 use present::date;
+use real::counts;
 use simulate::Modelled;
 use timing::Crew;
 use variant::VARIANTS;
 
 /// All N of the paper's figures.
 const SIZES: [usize; 5] = [256, 512, 1024, 2048, 4096];
-/// Loops whose branches are counted, and predictors.
-const LOOPS: [&str; 2] = ["MBaLt", "MBaLt-elements"];
-const PREDICTORS: [&str; 2] = ["gshare", "perceptron"];
-/// The crews of Figures 5 to 8.
-const SERIAL: &str = "serial";
-const TWO_THREADS: &str = "2 threads, one CPU";
-const FOUR_THREADS: &str = "4 threads, two CPUs";
-
 /// How much is timed.
 struct Plan {
     timed: &'static [usize],
@@ -111,19 +104,6 @@ fn simulate(machine: &Machine, quick: bool, journal: &mut Journal, findings: &mu
         }
     }
     Ok(())
-}
-
-/// Loops, predictor, N and T of every count: N = 256 where T fits it, for the mispredictions of an
-/// end hardly depend on N, which two counts at N = 512 show.
-fn counts() -> Vec<(&'static str, &'static str, usize, usize)> {
-    let mut counts = Vec::new();
-    for loops in LOOPS {
-        for predictor in PREDICTORS {
-            counts.extend(POWERS.iter().map(|&tile| (loops, predictor, tile.max(256), tile)));
-        }
-    }
-    counts.extend([32, 64].map(|tile| (LOOPS[0], PREDICTORS[0], 512, tile)));
-    counts
 }
 
 fn count_seconds(loops: &str, n: usize) -> f64 {

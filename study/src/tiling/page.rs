@@ -1,8 +1,9 @@
 //! The study's results as files: a page, data, a table, and a plot for each figure.
 
 use super::findings::{Findings, PENALTIES_CYCLES, TERM};
+use super::findings::{FOUR_THREADS, LOOPS, PREDICTORS, SERIAL, TWO_THREADS};
+use super::plots::plots;
 use super::variant::{MODERATE, NEXT_LINE, ONE, STRIDE, TWO, VARIANTS};
-use super::{plots::plots, FOUR_THREADS, LOOPS, PREDICTORS, SERIAL, TWO_THREADS};
 use crate::outcome::table as table_of_claims;
 use crate::tile::simulation::Missed;
 use crate::tile::POWERS;

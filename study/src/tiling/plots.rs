@@ -1,8 +1,8 @@
 //! The plots, named as the paper's figures.
 
 use super::findings::{Findings, TERM};
+use super::findings::{FOUR_THREADS, SERIAL, TWO_THREADS};
 use super::variant::{ONE, STRIDE};
-use super::{FOUR_THREADS, SERIAL, TWO_THREADS};
 use plot::tiles::{lines, Line};
 
 /// One plot for each of Figures 1 to 8; Figure 4 has a second, with the prefetcher.

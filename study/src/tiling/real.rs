@@ -1,9 +1,10 @@
 //! Counts of the real compiled loops: this program, run by itself under `lightfoot cache
 //! --branches`, with the loops and without.
 
-use super::findings::{Counted, Unified};
+use super::findings::{Counted, Unified, LOOPS, PREDICTORS};
 use crate::layout::fix_environment;
 use crate::tile::simulation::Missed;
+use crate::tile::POWERS;
 use anyhow::{bail, Context, Result};
 use present::temporary::Temporary;
 use serde_json::Value;
@@ -46,6 +47,19 @@ impl Run<'_> {
         let text = std::fs::read_to_string(&out).context("lightfoot cache wrote no report")?;
         Ok(serde_json::from_str(&text)?)
     }
+}
+
+/// Loops, predictor, N and T of every count: N = 256 where T fits it, for the mispredictions of an
+/// end hardly depend on N, which two counts at N = 512 show.
+pub(super) fn counts() -> Vec<(&'static str, &'static str, usize, usize)> {
+    let mut counts = Vec::new();
+    for loops in LOOPS {
+        for predictor in PREDICTORS {
+            counts.extend(POWERS.iter().map(|&tile| (loops, predictor, tile.max(256), tile)));
+        }
+    }
+    counts.extend([32, 64].map(|tile| (LOOPS[0], PREDICTORS[0], 512, tile)));
+    counts
 }
 
 /// Misses, instructions and mispredictions of the loops on the paper's machine.

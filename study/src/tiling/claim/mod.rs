@@ -74,8 +74,8 @@ mod tests {
     use crate::tile::timing::Rate;
     use crate::tile::POWERS;
     use crate::tiling::findings::{Counted, Host, Simulated, Times, Unified};
+    use crate::tiling::findings::{FOUR_THREADS, SERIAL, TWO_THREADS};
     use crate::tiling::variant::VARIANTS;
-    use crate::tiling::{FOUR_THREADS, SERIAL, TWO_THREADS};
 
     /// Findings at N = 1,024 and 2,048 with the misses, mispredictions and speeds of some T.
     fn findings(
@@ -102,7 +102,7 @@ mod tests {
             let rates = rates.flat_map(|crew| POWERS.iter().map(move |&tile| rate(crew, tile))).collect();
             findings.times.push(Times { n, rates });
         }
-        for (loops, predictor, n, tile) in crate::tiling::counts() {
+        for (loops, predictor, n, tile) in crate::tiling::real::counts() {
             findings.counted.push(Counted {
                 loops: loops.into(),
                 predictor: predictor.into(),

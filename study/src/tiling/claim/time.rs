@@ -5,8 +5,8 @@ use super::{tile, Sentence};
 use crate::layout::Spread;
 use crate::outcome::Claim;
 use crate::tiling::findings::{Findings, TERM};
+use crate::tiling::findings::{FOUR_THREADS, SERIAL, TWO_THREADS};
 use crate::tiling::variant::{ONE, STRIDE, TWO, TWO_STRIDE};
-use crate::tiling::{FOUR_THREADS, SERIAL, TWO_THREADS};
 
 /// Why two threads decide nothing here.
 const TURNS: &str = "this host's cores run one thread at a time, so two threads on a CPU take turns";
