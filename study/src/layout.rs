@@ -3,8 +3,8 @@
 //! The environment and the arguments of a program stand above its stack, so their length moves the
 //! stack and changes which of its lines collide with the lines of the data. A figure of one
 //! environment may be an accident of it. Programs under measurement therefore run with a fixed
-//! environment, and with one variable of twenty lengths: a figure is a median with its spread, and a
-//! verdict that is not the same in all layouts is no verdict. Source: Mytkowicz et al. 2009 on
+//! environment, and with one variable of twenty lengths: a figure is a median with its spread, and
+//! a verdict that is not the same in all layouts is no verdict. Source: Mytkowicz et al. 2009 on
 //! measurement bias.
 
 use crate::outcome::Verdict;

@@ -182,7 +182,8 @@ const LAYERS: &[(&str, &[&str])] = &[
             "all",
             "studies",
             "gemm instrument perturbation regex search_trees tiling",
-            "host lib options outcome race tile workshop",
+            "journal layout tile",
+            "host lib options outcome race workshop",
         ],
     ),
     (
