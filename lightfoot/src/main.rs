@@ -5,11 +5,18 @@
 use lightfoot::cli::{self, Cli};
 use lightfoot::command;
 use present::exit;
+use rustix::process::{getrlimit, Resource};
 use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::process::ExitCode;
 
+/// Address space without which nothing can be allocated beside this executable and its libraries.
+const LEAST_ADDRESS_SPACE_BYTES: u64 = 24 << 20;
+
 fn main() -> ExitCode {
+    if let Some(status) = too_little_address_space() {
+        return status;
+    }
     let all: Vec<OsString> = std::env::args_os().collect();
     // An instrumented program is this executable with an additional section.
     match command::carried() {
@@ -27,6 +34,19 @@ fn main() -> ExitCode {
         Err(error) => return status(explain(&error, &all)),
     };
     status(command::run(&cli.command))
+}
+
+/// Says so and gives the exit status where the address space is too small to start in: the first
+/// allocation would end the process without a sentence. Allocates nothing.
+fn too_little_address_space() -> Option<ExitCode> {
+    let limit = getrlimit(Resource::As).current?;
+    if limit >= LEAST_ADDRESS_SPACE_BYTES {
+        return None;
+    }
+    let sentence = b"lightfoot: 'ulimit -v' allows less than the 24576 KB that it takes to start: raise it\n";
+    // There is nobody else to tell.
+    let _ = rustix::io::write(rustix::stdio::stderr(), sentence);
+    Some(ExitCode::from(exit::FAILURE))
 }
 
 /// The exit status of a command, or that of its error.
