@@ -85,10 +85,17 @@ pub(crate) fn by_size(points: &[(String, Option<bool>)]) -> (Verdict, String) {
         return (Verdict::Holds, whole);
     }
     let from = answered.iter().position(|(_, holds)| !holds).unwrap_or_default();
-    let extent = match (failing.len() == answered.len(), answered[from..].iter().all(|(_, holds)| !holds)) {
+    let (all, once) = (failing.len() == answered.len(), from + failing.len());
+    let extent = match (all, from) {
         (true, _) => format!("fails at {whole}"),
+        // It begins at one size and goes on.
+        (_, 0) if answered[once..].iter().all(|(_, holds)| *holds) => {
+            format!("fails up to {}, holds from {}", answered[once - 1].0, answered[once].0)
+        }
         // It stops at one size and never comes back.
-        (_, true) => format!("holds up to {}, fails from {}", answered[from - 1].0, failing[0]),
+        _ if once == answered.len() => {
+            format!("holds up to {}, fails from {}", answered[from - 1].0, failing[0])
+        }
         _ => format!("fails at {}; holds elsewhere from {whole}", failing.join(", ")),
     };
     (Verdict::Fails, extent)
@@ -201,6 +208,7 @@ pub(crate) mod tests {
             sizes(&[no, yes, no]),
             (Verdict::Fails, "fails at n = 0, n = 2; holds elsewhere from n = 0 to n = 2".into())
         );
+        assert_eq!(sizes(&[no, yes, yes]).1, "fails up to n = 0, holds from n = 1");
         assert_eq!(sizes(&[no, no]), (Verdict::Fails, "fails at n = 0 to n = 1".into()));
         assert_eq!(sizes(&[None]).0, Verdict::NotMeasured);
         assert_eq!(sizes(&[]).0, Verdict::NotMeasured);
