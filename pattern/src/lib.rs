@@ -61,8 +61,8 @@
 //!
 //! # How fast
 //!
-//! GB/s of commands that count matching lines in 64 MB of text, start-up subtracted, one thread of a
-//! virtual machine with AVX-512 on 2026-11-23 (`lightfoot study regex`; the record is in the
+//! GB/s of commands that count matching lines in 64 MB of text, start-up subtracted, one thread of
+//! a virtual machine with AVX-512 on 2026-11-23 (`lightfoot study regex`; the record is in the
 //! repository's `results`):
 //!
 //! | pattern | engine | this crate | ripgrep | GNU grep |
