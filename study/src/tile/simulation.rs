@@ -8,7 +8,7 @@
 //! physical addresses.
 //!
 //! **Slices.** A strip of tile rows (one turn of loop `ii`) makes the references of the strip
-//! before, shifted by a row of tiles in A and C. [`slice`] replays each thread's first two strips
+//! before, shifted by a row of tiles in A and C. [`slice()`] replays each thread's first two strips
 //! and takes the second for every later one. A test holds it against the whole.
 
 use anyhow::{anyhow, Result};
