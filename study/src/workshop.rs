@@ -1,4 +1,5 @@
-//! A temporary folder for a study's inputs, gone when the study ends.
+//! A temporary folder for a study's inputs, gone when the study ends, or when the next one begins
+//! after one that was interrupted.
 
 use anyhow::Result;
 use present::temporary::Temporary;
@@ -11,5 +12,6 @@ pub(crate) type Workshop = Temporary;
 /// # Errors
 /// When the system's folder for temporary files cannot be written to.
 pub(crate) fn workshop() -> Result<Workshop> {
+    Temporary::remove_abandoned("study");
     Temporary::new("study")
 }

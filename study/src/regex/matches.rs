@@ -44,7 +44,8 @@ type Count = Box<dyn FnMut(&[u8]) -> Result<u64>>;
 /// Counts and prints the number of matching lines.
 ///
 /// # Errors
-/// When there is no such engine here, the pattern suits it not, or the file cannot be read.
+/// When there is no such engine here, the engine cannot take the pattern, or the file cannot be
+/// read.
 pub fn matches(options: &Matches) -> Result<()> {
     let mut count = engine(&options.engine, &options.pattern)?;
     let cannot_read = || format!("cannot read {}", options.file.display());

@@ -31,6 +31,7 @@ impl Run<'_> {
     /// The JSON report of one run.
     fn report(&self, repeat: usize) -> Result<Value> {
         let own = std::env::current_exe().context("cannot find lightfoot itself")?;
+        Temporary::remove_abandoned("tiling");
         let folder = Temporary::new("tiling")?;
         let out = folder.path().join("report.json");
         let mut command = Command::new(&own);
