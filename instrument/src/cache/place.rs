@@ -45,8 +45,8 @@ impl CodeCache {
         let zone_index = fragment.zone as usize;
         // Routines first: their addresses are known, or they are written now, into a part of the
         // zone where this fragment does not lie.
-        for n in 0..buffer.routines.len() {
-            let (section, at, routine) = buffer.routines[n];
+        for index in 0..buffer.routines.len() {
+            let (section, at, routine) = buffer.routines[index];
             let address = self.routine(zone_index, &routine, &write);
             buffer.lead(section, at, address);
         }
@@ -82,8 +82,8 @@ impl CodeCache {
     /// Gives waiting exits their numbers and links the others: straight, or by a stub behind the
     /// fragment if there is something to restore or count.
     fn close_exits(&mut self, zone_index: usize, buffer: &mut CodeBuffer) {
-        for n in 0..buffer.exits.len() {
-            let wanted = buffer.exits[n];
+        for index in 0..buffer.exits.len() {
+            let wanted = buffer.exits[index];
             let number = self.exits.len() as u32;
             match wanted.form {
                 ExitForm::Stale(number_at) => {
@@ -98,14 +98,14 @@ impl CodeCache {
                     self.exits.push(CodeExit { next, ..self.exit(zone_index, &wanted) });
                     buffer.cold.set_displacement(number_at, number as i32);
                 }
-                ExitForm::Linked => self.link_or_stub(zone_index, buffer, n),
+                ExitForm::Linked => self.link_or_stub(zone_index, buffer, index),
                 ExitForm::BackEdge { .. } => {}
             }
         }
         // Stubs follow the fragment, in the order of their exits.
         let mut stubbed = std::mem::take(&mut self.stubbed);
-        for (n, fragment_index) in stubbed.drain(..) {
-            let wanted = buffer.exits[n];
+        for (exit_index, fragment_index) in stubbed.drain(..) {
+            let wanted = buffer.exits[exit_index];
             buffer.link(Section::Hot, wanted.at, Label::Hot(buffer.hot.len()));
             self.append_stub(zone_index, buffer, &wanted, fragment_index);
         }
@@ -113,13 +113,13 @@ impl CodeCache {
     }
 
     /// Leads exit `n` of the buffer straight to its target's code, or notes that it needs a stub.
-    fn link_or_stub(&mut self, zone_index: usize, buffer: &mut CodeBuffer, n: usize) {
-        let WantedExit { at, target, counter, restore, .. } = buffer.exits[n];
+    fn link_or_stub(&mut self, zone_index: usize, buffer: &mut CodeBuffer, exit_index: usize) {
+        let WantedExit { at, target, counter, restore, .. } = buffer.exits[exit_index];
         let fragment_index = self.find(target).expect("emission was told that there is code");
         // A stub is needed to count, to restore, or to reach a far target.
         let (body, from) = (self.fragments[fragment_index].body, buffer.hot_base + at as u64);
         if counter.is_some() || restore != 0 || !near(from, body) {
-            return self.stubbed.push((n, fragment_index));
+            return self.stubbed.push((exit_index, fragment_index));
         }
         let offset = self.zones[zone_index].offset + self.zones[zone_index].hot_used as usize + at;
         self.arrives(fragment_index, offset, from + 4);
@@ -145,8 +145,8 @@ impl CodeCache {
     /// that leads to the next turn.
     fn close_back_edges(&mut self, zone_index: usize, buffer: &mut CodeBuffer) {
         let Some(header) = buffer.loop_header else { return };
-        for n in 0..buffer.exits.len() {
-            let wanted = buffer.exits[n];
+        for index in 0..buffer.exits.len() {
+            let wanted = buffer.exits[index];
             let ExitForm::BackEdge { restore, load } = wanted.form else { continue };
             // The stub leads to the fragment that this one will replace, because the map does not
             // know the new one yet; the replacement redirects it with all other places.
@@ -163,7 +163,7 @@ impl CodeCache {
             // that is needed, the back edge leads straight to the header.
             let way = buffer.hot.len();
             restore_registers(&mut buffer.hot, restore);
-            load.iter().for_each(|&r| buffer.hot.load(r, context::RING_POSITION));
+            load.iter().for_each(|&register| buffer.hot.load(register, context::RING_POSITION));
             wanted.counter.iter().for_each(|&counter| count(&mut buffer.hot, counter, header.flags_dead));
             let is_straight = buffer.hot.len() == way;
             if !is_straight {

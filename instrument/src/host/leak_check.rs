@@ -188,8 +188,8 @@ impl Host<'_> {
         let Some(mut registers) = ptrace::registers(tid) else { return [0; 27] };
         // In generated code some values wait in the context; outside it the registers are right.
         let image = self.image_mut(tid);
-        if let Some((bound, _)) = image.translator.cache.state_at(registers.rip) {
-            image.show(context, &mut registers, &bound);
+        if let Some((entry, _)) = image.translator.cache.state_at(registers.rip) {
+            image.show(context, &mut registers, &entry);
         }
         [
             registers.r15,

@@ -199,8 +199,8 @@ impl Host<'_> {
         let Some(mut registers) = ptrace::registers(tid) else { return };
         // The `syscall` is the last instruction of its block, so the program's next instruction
         // follows the block.
-        if let Some((bound, _)) = image.translator.cache.state_at(registers.rip) {
-            let block = &image.translator.blocks[bound.block as usize];
+        if let Some((entry, _)) = image.translator.cache.state_at(registers.rip) {
+            let block = &image.translator.blocks[entry.block as usize];
             registers.rip = block.ip + u64::from(block.len);
             registers.rcx = registers.rip;
         } else if image.translator.cache.contains(registers.rip) {

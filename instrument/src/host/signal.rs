@@ -287,20 +287,20 @@ impl Host<'_> {
         if !image.translator.cache.contains(registers.rip) {
             return true;
         }
-        let Some((bound, exact)) = image.translator.boundary(registers.rip) else { return false };
+        let Some((entry, exact)) = image.translator.boundary(registers.rip) else { return false };
         // The point of the translation at which the thread stands: before an instruction, in an
         // instruction that faulted, or between two iterations.
-        let stop = if fault && !bound.retreat {
+        let stop = if fault && !entry.retreat {
             StopPlace::Faulted
-        } else if exact || bound.retreat {
+        } else if exact || entry.retreat {
             StopPlace::Before
-        } else if image.repeating(&registers, &bound) {
+        } else if image.repeating(&registers, &entry) {
             StopPlace::Repeating
         } else {
             return false;
         };
         image.write32(context, context::EXIT, 0);
-        let misses = image.leave(context, &mut registers, &bound, stop);
+        let misses = image.leave(context, &mut registers, &entry, stop);
         ptrace::set_registers(tid, &registers);
         self.append_misses(tid, context, &misses);
         true

@@ -62,15 +62,15 @@ impl Image {
     /// that sets the trap flag.
     fn has_stepped(&mut self, registers: &Registers) -> bool {
         let translator = &mut self.translator;
-        let Some((bound, exact)) = translator.boundary(registers.rip) else { return false };
+        let Some((entry, exact)) = translator.boundary(registers.rip) else { return false };
         // The thread is inside a translation: only a repeated instruction has boundaries there.
         if !exact {
-            return self.repeating(registers, &bound);
+            return self.repeating(registers, &entry);
         }
-        let block = &translator.blocks[bound.block as usize];
+        let block = &translator.blocks[entry.block as usize];
         // If the instruction before this one has just set the trap flag, natively no trap follows
         // it.
-        let Some(before) = u32::from(bound.index).checked_sub(1) else { return true };
+        let Some(before) = u32::from(entry.index).checked_sub(1) else { return true };
         let ip = match translator.instructions.get((block.first + before) as usize) {
             Some(stepped) => block.ip + u64::from(stepped.offset),
             None => return true,
@@ -92,7 +92,7 @@ impl Translator {
         }
         let zone =
             self.cache.zones.iter().find(|zone| rip >= zone.address && rip < zone.address + zone.hot_used)?;
-        let first = zone.state_map.partition_point(|bound| bound.at < last.at);
+        let first = zone.state_map.partition_point(|entry| entry.at < last.at);
         Some((zone.state_map[first], exact))
     }
 }
