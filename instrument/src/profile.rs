@@ -111,11 +111,11 @@ pub(crate) fn too_many(profile: &Profile, recorded: u64) -> Option<Forgery> {
     (recorded > made).then_some(Forgery::References(recorded, made))
 }
 
-/// (loads, stores, iterations beyond one per execution) by (image, site).
+/// For each image and site: loads, stores, and iterations beyond one per execution.
 pub(crate) type Tally = HashMap<(u32, u32), (u64, u64, u64)>;
 
-/// Appends the profile of image number `image` to `all`, renumbering, with what was tallied of its
-/// complex references.
+/// Appends the profile of image number `image` to `all` and renumbers its entries. Adds what
+/// `tally` holds about its complex references.
 pub(crate) fn append(all: &mut Profile, mut p: Profile, image: u32, tally: &Tally) {
     let modules = all.modules.len() as u32;
     let blocks = all.blocks.len() as u32;
@@ -139,7 +139,7 @@ pub(crate) fn append(all: &mut Profile, mut p: Profile, image: u32, tally: &Tall
     }
 }
 
-/// Appends `more`; the first table of all is taken as it is.
+/// Appends `more` to `all`; an empty `all` takes the table over without a copy.
 fn join<T>(all: &mut Vec<T>, more: Vec<T>) {
     if all.is_empty() {
         *all = more;

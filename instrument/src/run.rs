@@ -57,7 +57,7 @@ pub(crate) fn run_instrumented(
         }
         Spawn::ExecFailed(error) => return Err(exec_failed(&path, error)),
     };
-    // Channels to the observer and back, and what the two sides share.
+    // Channels to the observer and back, and the values that the two sides share.
     let (give, incoming) = mpsc::channel();
     let (done, returned) = mpsc::channel();
     let blocks = Arc::new(AtomicUsize::new(0));
@@ -67,7 +67,7 @@ pub(crate) fn run_instrumented(
     let elsewhere = binding.observer();
     let stream = bounded(options.stream);
     let _end = EndOfProgram(Handle::open(pid));
-    // The observer has a thread of its own unless there is but one core for both.
+    // The observer has a thread of its own, unless one core must serve both.
     let (ended, seen) = std::thread::scope(|scope| {
         let records = matches!(stream, Stream::Filtered(_) | Stream::Full);
         let (observing, watcher) = if binding.is_single() && records {
@@ -148,7 +148,7 @@ fn bounded(stream: Stream) -> Stream {
     let at_most = |f: SetFilter, sets: u32| SetFilter { sets: f.sets.min(sets), ..f };
     filter.data = at_most(filter.data, context::LINE_SETS_MAX);
     match ResidentPages::of(&filter) {
-        // What cannot be kept whole is recorded whole.
+        // If the data TLB is too large to be simulated inline, every reference is recorded.
         Some(pages) if !pages.fits() => return Stream::Full,
         Some(_) => {}
         None => filter.data_page = filter.data_page.map(|f| at_most(f, context::PAGE_SETS_MAX)),

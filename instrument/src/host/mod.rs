@@ -117,7 +117,10 @@ impl Host<'_> {
             return Err(failure);
         }
         self.name_released();
-        let exit = self.exit.ok_or_else(|| Error::new(ErrorKind::System, "the program vanished"))?;
+        let exit = self.exit.ok_or_else(|| {
+            let why = "the program is gone, and the kernel has not reported how it ended";
+            Error::new(ErrorKind::System, why)
+        })?;
         let interrupted = guard.interrupted(exit);
         Ok(RunEnd {
             exit,

@@ -75,7 +75,7 @@ impl Host<'_> {
     fn refuse_mapping(&mut self, tid: i32, range: &Range<u64>, own: &Range<u64>) {
         let (start, end) = (range.start, range.end);
         self.image_mut(tid).translator.refusal = Some(format!(
-            "it maps memory at {start:#x} to {end:#x}, where lightfoot's own lies ({:#x} to {:#x})",
+            "it maps memory at {start:#x} to {end:#x}, where lightfoot's own memory lies ({:#x} to {:#x})",
             own.start, own.end
         ));
     }

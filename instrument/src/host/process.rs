@@ -207,8 +207,10 @@ impl Host<'_> {
             // Generated code needs the host, so a child that cannot be moved out of it must not
             // run.
             ptrace::kill(tid, libc::SIGKILL);
-            let why =
-                format!("the child {tid} stands in generated code where no system call of the program is");
+            let why = format!(
+                "lightfoot cannot release child process {tid}: its place in the program's own code is unknown; this is a defect \
+                 of lightfoot, which you can report"
+            );
             return self.fail(Error::new(ErrorKind::System, why));
         }
         // The child gets its own `gs` back.
@@ -320,7 +322,9 @@ impl Host<'_> {
         let Some(mut registers) = ptrace::registers(tid) else { return };
         let number = self.threads_seen;
         let Some(context) = self.image_of(image).enter(registers.fs_base) else {
-            let why = format!("the program has more than {} threads at a time", layout::CONTEXTS_MAX);
+            let most = layout::CONTEXTS_MAX;
+            let why =
+                format!("the program has more than {most} threads at a time, the most that lightfoot runs");
             return self.fail(Error::new(ErrorKind::Unsupported, why));
         };
         self.threads_seen += 1;

@@ -128,8 +128,10 @@ impl Host<'_> {
             }
             Boundary::Other(what) => self.stopped(tid, what),
             Boundary::Lost => {
-                let why =
-                    format!("process {tid} cannot be released, because its place in its own code is unknown");
+                let why = format!(
+                    "lightfoot cannot release process {tid}: its place in the program's own code is unknown; this is a defect of \
+                     lightfoot, which you can report"
+                );
                 self.fail(Error::new(ErrorKind::System, why));
             }
             Boundary::Gone => {}

@@ -269,8 +269,9 @@ impl Host<'_> {
         let rip = ptrace::registers(tid).map_or(0, |registers| registers.rip);
         let address = fault_address(info);
         let why = format!(
-            "lightfoot lost the program: signal {signal} in generated code at {rip:#x} (address {address:#x}), where no \
-             instruction of the program stands; the program has changed memory of lightfoot's, or this is a defect of lightfoot"
+            "lightfoot cannot go on with the program: signal {signal} stopped generated code at {rip:#x} (address {address:#x}) \
+             outside any instruction of the program; either the program has changed lightfoot's memory, or this is a defect of \
+             lightfoot, which you can report"
         );
         self.fail(Error::new(ErrorKind::System, why));
     }

@@ -58,7 +58,7 @@ impl Host<'_> {
             }
             number::ARCH_PRCTL if registers.rdi == ARCH_SET_GS => {
                 self.image_mut(tid).translator.refusal =
-                    Some("the program sets the gs register, which lightfoot needs".into());
+                    Some("it sets the base of the gs register, which lightfoot needs itself".into());
             }
             number::CLONE | number::CLONE3 => self.stays_traced(tid, registers),
             number::PTRACE if self.children.are_counted() => return self.traces(tid, &registers),

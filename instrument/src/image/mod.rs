@@ -158,14 +158,16 @@ impl Image {
         let vector = Auxiliary::of(pid);
         let (entry, vdso) = (vector.entry(), vector.vdso());
         let layout = Layout::plan(&mappings::ranges(pid), entry)
-            .ok_or_else(|| Error::system("no room for generated code in the program's address space"))?;
+            .ok_or_else(|| Error::system("the program's address space has no room for lightfoot's memory"))?;
         let gadget = system_call_in(pid, vdso).ok_or_else(|| {
             Error::system(
-                "cannot read the program's vdso (process_vm_readv refused, or boot parameter vdso=0)",
+                "cannot read the program's vdso (the system refuses process_vm_readv, or was booted with vdso=0)",
             )
         })?;
         let image = Image::empty(Maps::new(pid), number, stream, (layout, gadget), evidence)?;
-        let stack = ptrace::registers(pid).ok_or_else(|| Error::system("the program vanished"))?.rsp;
+        let registers = ptrace::registers(pid)
+            .ok_or_else(|| Error::system("the program is gone before its registers could be read"))?;
+        let stack = registers.rsp;
         image.map_into(pid, MappingOrigin::Free, (stack - 4096) & !15)?;
         Ok(image)
     }

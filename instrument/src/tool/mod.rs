@@ -148,7 +148,7 @@ fn run_with(
     analysis.finish();
     let instrumenter = instrumenter.borrow();
     if let Some(why) = &instrumenter.fault {
-        return Err(Error::new(ErrorKind::Tool, format!("the tool cannot have what it asks for: {why}")));
+        return Err(Error::new(ErrorKind::Tool, format!("the tool's request cannot be fulfilled: {why}")));
     }
     let outcome = outcome?;
     let counters = instrumenter.counters.totals(&outcome.profile);

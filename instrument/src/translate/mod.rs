@@ -281,11 +281,11 @@ impl Translator {
             || self.blocks.len() + 100 > SITES_MAX
             || self.lines.kept_count() + 10_000 > context::NUMBERS_MAX
         {
-            self.refusal = Some("the program executes more code than the engine has counters for".into());
+            self.refusal = Some("it executes more code than lightfoot has counters for".into());
             return None;
         }
         if !self.cache.zones[zone_index].has_room() {
-            self.refusal = Some("the program executes more code than the code cache holds".into());
+            self.refusal = Some("it executes more code than lightfoot's code cache can hold".into());
             return None;
         }
         Some(zone_index)
