@@ -37,7 +37,7 @@
 //! **Leaves out** signals that a newborn receives before it has its block; glibc blocks them for
 //! new threads.
 
-use super::mailbox::{self, knock, system_call, Knock, MailboxAddress};
+use super::mailbox::{self, request_code, system_call, HostRequest, MailboxAddress};
 use super::prologue::{Prologue, READ_BYTES};
 use super::sweep::Sweep;
 use assembler::{Alu, Assembler, Condition, Gpr, Jump, Memory, Scale, Size};
@@ -86,10 +86,10 @@ pub(super) fn births(code: &[u8], start: u64, starts: &[u64], library: Library, 
     // In the C library the calls that make threads are known by their constant numbers, and each
     // function that makes threads must show one: otherwise it works in a way that is not known
     // here.
-    let makes = |number: &Option<u32>| number.is_some_and(|n| [CLONE, FORK, CLONE3].contains(&n));
-    let sites: Vec<u64> = calls.iter().filter(|(_, n)| makes(n)).map(|(at, _)| *at).collect();
+    let makes = |number: &Option<u32>| number.is_some_and(|number| [CLONE, FORK, CLONE3].contains(&number));
+    let sites: Vec<u64> = calls.iter().filter(|(_, number)| makes(number)).map(|(at, _)| *at).collect();
     let shown = |&maker: &u64| {
-        let end = starts.get(starts.partition_point(|&s| s <= maker)).copied().unwrap_or(u64::MAX);
+        let end = starts.get(starts.partition_point(|&start| start <= maker)).copied().unwrap_or(u64::MAX);
         sites.iter().any(|at| (maker..end).contains(at))
     };
     if makers.iter().all(shown) {
@@ -106,52 +106,55 @@ fn calls(code: &[u8], start: u64, starts: &[u64]) -> Vec<(u64, Option<u32>)> {
         let mut number = None;
         // From the function's beginning, so that instructions are found as the processor finds
         // them.
-        for i in &mut function(code, start, starts, hit) {
-            if i.ip() == start + hit as u64 && i.code() == Code::Syscall {
-                found.push((i.ip(), number));
+        for instruction in &mut function(code, start, starts, hit) {
+            if instruction.ip() == start + hit as u64 && instruction.code() == Code::Syscall {
+                found.push((instruction.ip(), number));
             }
-            number = after(&i, number);
+            number = after(&instruction, number);
         }
     }
     found
 }
 
 /// The constant in `eax` behind an instruction, if it is known.
-fn after(i: &Instruction, before: Option<u32>) -> Option<u32> {
-    if i.code() == Code::Mov_r32_imm32 && i.op0_register() == Register::EAX {
-        return Some(i.immediate32());
+fn after(instruction: &Instruction, before: Option<u32>) -> Option<u32> {
+    if instruction.code() == Code::Mov_r32_imm32 && instruction.op0_register() == Register::EAX {
+        return Some(instruction.immediate32());
     }
     // Any other write, and any branch, makes the number unknown.
-    let writes = i.op0_register().full_register() == Register::RAX
-        && !matches!(i.mnemonic(), Mnemonic::Cmp | Mnemonic::Test | Mnemonic::Push);
-    before.filter(|_| i.flow_control() == FlowControl::Next && !writes)
+    let writes = instruction.op0_register().full_register() == Register::RAX
+        && !matches!(instruction.mnemonic(), Mnemonic::Cmp | Mnemonic::Test | Mnemonic::Push);
+    before.filter(|_| instruction.flow_control() == FlowControl::Next && !writes)
 }
 
 /// Whether there is an instruction that writes the base of `gs`.
 fn writes_base(code: &[u8], start: u64, starts: &[u64]) -> bool {
-    let is = |i: &Instruction| {
-        matches!(i.mnemonic(), Mnemonic::Wrgsbase | Mnemonic::Swapgs)
-            || i.mnemonic() == Mnemonic::Mov && i.op0_register() == Register::GS
+    let is = |instruction: &Instruction| {
+        matches!(instruction.mnemonic(), Mnemonic::Wrgsbase | Mnemonic::Swapgs)
+            || instruction.mnemonic() == Mnemonic::Mov && instruction.op0_register() == Register::GS
     };
     let near = |hit: usize| {
-        function(code, start, starts, hit).iter().any(|i| is(&i) && i.next_ip() > start + hit as u64)
+        function(code, start, starts, hit)
+            .iter()
+            .any(|instruction| is(&instruction) && instruction.next_ip() > start + hit as u64)
     };
     // `wrgsbase` and `swapgs`, then `mov gs, r`: bytes first, because decoding all code takes
     // long.
-    let base =
-        positions(code, &[0x0f, 0xae]).filter(|&at| code.get(at + 2).is_some_and(|m| m & 0xf8 == 0xd8));
-    let selector = positions(code, &[0x8e]).filter(|&at| code.get(at + 1).is_some_and(|m| m & 0x38 == 0x28));
+    let base = positions(code, &[0x0f, 0xae])
+        .filter(|&at| code.get(at + 2).is_some_and(|modrm| modrm & 0xf8 == 0xd8));
+    let selector =
+        positions(code, &[0x8e]).filter(|&at| code.get(at + 1).is_some_and(|modrm| modrm & 0x38 == 0x28));
     base.chain(selector).any(near)
 }
 
 fn positions<'a>(code: &'a [u8], pattern: &'a [u8]) -> impl Iterator<Item = usize> + 'a {
-    code.windows(pattern.len()).enumerate().filter(move |(_, w)| *w == pattern).map(|(at, _)| at)
+    code.windows(pattern.len()).enumerate().filter(move |(_, window)| *window == pattern).map(|(at, _)| at)
 }
 
 /// Instructions from the beginning of a function to the one that holds byte `hit`.
 fn function<'a>(code: &'a [u8], start: u64, starts: &[u64], hit: usize) -> Decoder<'a> {
-    let before = starts.partition_point(|&s| s <= start + hit as u64);
-    let from = before.checked_sub(1).map_or(start, |n| starts[n].max(start));
+    let before = starts.partition_point(|&function| function <= start + hit as u64);
+    let from = before.checked_sub(1).map_or(start, |index| starts[index].max(start));
     let end = (hit + 16).min(code.len());
     Decoder::with_ip(64, &code[(from - start) as usize..end], from, DecoderOptions::NONE)
 }
@@ -172,8 +175,11 @@ pub(super) fn site(code: &[u8], start: u64, starts: &[u64], site: u64) -> Option
     head.resize(READ_BYTES, 0);
     let prologue = Prologue::read(&head, site, room).ok()?;
     // No branch of the function may lead into what moves.
-    let next = starts.get(starts.partition_point(|&s| s <= site)).copied().unwrap_or(u64::MAX);
-    let from = starts.partition_point(|&s| s <= site).checked_sub(1).map_or(start, |n| starts[n].max(start));
+    let next = starts.get(starts.partition_point(|&function| function <= site)).copied().unwrap_or(u64::MAX);
+    let from = starts
+        .partition_point(|&function| function <= site)
+        .checked_sub(1)
+        .map_or(start, |index| starts[index].max(start));
     let end = next.min(start + code.len() as u64);
     let own = &code[(from - start) as usize..(end - start) as usize];
     let sweep = Sweep::new(own, from, &[from], &[site]);
@@ -233,10 +239,10 @@ pub(super) fn code(blocks: &CounterBlocks, to: MailboxAddress) -> Vec<u8> {
     let none_left = take_block(&mut code, blocks, to);
     let setting = code.here();
     let set = set_base(&mut code, blocks);
-    code.extend(&knock(Knock::Lock, to));
+    code.extend(&request_code(HostRequest::Lock, to));
     let refused = code.jump();
     code.land(none_left);
-    code.extend(&knock(Knock::Block, to));
+    code.extend(&request_code(HostRequest::Block, to));
     code.test(Size::Dword, Gpr::RSI, Gpr::RSI);
     code.jump_back_if(Condition::NotEqual, setting);
     // The call leaves 0 in rax of a newborn.
@@ -352,15 +358,23 @@ mod tests {
     fn born(blocks: CounterBlocks) {
         let code = code(&blocks, MailboxAddress { mailbox: 0x5000_0000, image: 0 });
         let all = sound(&code);
-        let passes = all.iter().find(|i| i.is_jcc_short_or_near()).unwrap();
+        let passes = all.iter().find(|instruction| instruction.is_jcc_short_or_near()).unwrap();
         assert_eq!((passes.mnemonic(), passes.near_branch_target()), (Mnemonic::Jne, code.len() as u64));
-        let target = |m: Mnemonic| {
-            let to = all.iter().rev().find(|i| i.mnemonic() == m && i.is_jcc_short_or_near()).unwrap();
-            all.iter().find(|i| i.ip() == to.near_branch_target()).unwrap().mnemonic()
+        let target = |mnemonic: Mnemonic| {
+            let to = all
+                .iter()
+                .rev()
+                .find(|instruction| instruction.mnemonic() == mnemonic && instruction.is_jcc_short_or_near())
+                .unwrap();
+            all.iter().find(|instruction| instruction.ip() == to.near_branch_target()).unwrap().mnemonic()
         };
         // Above the last block: the request, which begins with no answer. Answered: to the setting.
         assert_eq!((target(Mnemonic::Ja), target(Mnemonic::Jne)), (Mnemonic::Xor, Mnemonic::Dec));
-        let ends = all.iter().filter(|i| i.near_branch_target() != 0).map(|i| i.near_branch_target()).max();
+        let ends = all
+            .iter()
+            .filter(|instruction| instruction.near_branch_target() != 0)
+            .map(|instruction| instruction.near_branch_target())
+            .max();
         assert_eq!(ends, Some(code.len() as u64));
         assert_eq!(blocks.base(3), blocks.first_base + 2 * 4096);
     }

@@ -20,7 +20,7 @@ const SYSTEM_CALL: i32 = libc::SIGTRAP | 0x80;
 const STOPS_MAX: u32 = 64;
 
 /// Time between two looks at whether the run is over.
-const GLANCE: Duration = Duration::from_millis(50);
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The outcome of following.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +48,7 @@ pub(super) fn follow(
         answer();
         return Followed::Remains;
     }
-    let _pulse = Pulse::start(GLANCE);
+    let _pulse = Pulse::start(CHECK_INTERVAL);
     ptrace::interrupt(tid);
     let mut answer = Some(answer);
     let (mut stops, mut ends) = (0, false);
@@ -74,7 +74,9 @@ pub(super) fn follow(
             Wait::Exited(code) => return Followed::Ended(at, Exit::Code(code)),
             Wait::Signaled(signal) => return Followed::Ended(at, Exit::Signal(signal)),
             Wait::Event(libc::PTRACE_EVENT_EXEC, _) => return executed(at),
-            _ if first.is_some() && !ptrace::registers(at).is_some_and(|r| asks(r.rip)) => ends = true,
+            _ if first.is_some() && !ptrace::registers(at).is_some_and(|registers| asks(registers.rip)) => {
+                ends = true
+            }
             _ => {}
         }
         if let Wait::Signal(SYSTEM_CALL) = what {
@@ -97,10 +99,10 @@ pub(super) fn follow(
 
 /// Whether the thread stands at the end of an exec's system call. Only a failed exec returns.
 fn has_failed(tid: i32) -> bool {
-    let Some(r) = ptrace::registers(tid) else { return true };
-    let is_exec = [libc::SYS_execve, libc::SYS_execveat].contains(&(r.orig_rax as i64));
+    let Some(registers) = ptrace::registers(tid) else { return true };
+    let is_exec = [libc::SYS_execve, libc::SYS_execveat].contains(&(registers.orig_rax as i64));
     // At the beginning of a call the result is ENOSYS.
-    is_exec && r.rax as i64 != -i64::from(libc::ENOSYS)
+    is_exec && registers.rax as i64 != -i64::from(libc::ENOSYS)
 }
 
 /// Steps the process out of the exec, to the first instruction of the new program.

@@ -3,7 +3,7 @@
 use super::birth::{self, births, Births, CounterBlocks, Library};
 use super::caller::MemoryMark;
 use super::install::Probes;
-use super::mailbox::{knock, knock_if, Knock, MailboxAddress};
+use super::mailbox::{request_code, request_code_if, HostRequest, MailboxAddress};
 use super::patch::{open, Increment};
 use super::plan::ProbeRefusal;
 use super::prologue::{Prologue, READ_BYTES};
@@ -88,11 +88,11 @@ impl NativeImage {
         if let Some(entry) = self.probes.patcher.entry(module, ANNOUNCEMENT) {
             // A linker that cannot be hooked announces nothing: later libraries stay unprobed, and
             // their counters say so.
-            let _ = self.redirect(pid, entry, &knock(Knock::Mapped, self.address));
+            let _ = self.redirect(pid, entry, &request_code(HostRequest::Mapped, self.address));
         }
         for entry in self.entries(module, &EXECS) {
             // An exec that cannot be hooked leads to a program without probes.
-            let _ = self.redirect(pid, entry, &knock(Knock::Exec, self.address));
+            let _ = self.redirect(pid, entry, &request_code(HostRequest::Exec, self.address));
         }
         if self.probes.patcher.increment == Increment::Own && self.follow_births(pid, module).is_none() {
             let name = module.path.display();
@@ -128,7 +128,7 @@ impl NativeImage {
         }
         for (name, numbers) in OPEN_CALLS {
             for entry in self.entries(module, &[name]) {
-                self.redirect(pid, entry, &knock_if(numbers, Knock::Lock, self.address)).ok()?;
+                self.redirect(pid, entry, &request_code_if(numbers, HostRequest::Lock, self.address)).ok()?;
             }
         }
         Some(())

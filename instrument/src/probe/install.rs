@@ -106,7 +106,8 @@ impl ProbeCounters {
     pub fn read(&self, number: usize) -> u64 {
         let offset = self.offsets[number] as usize;
         let used = u64::from(self.shared.read32(mailbox::NEXT)).saturating_sub(1).min(self.parts.blocks);
-        let block = |n: u64| self.shared.read64((self.parts.own() + n * self.parts.block) as usize + offset);
+        let block =
+            |index: u64| self.shared.read64((self.parts.own() + index * self.parts.block) as usize + offset);
         // The program can overwrite its counters; their sum is then whatever it wrote, so the
         // addition wraps.
         (0..used).map(block).fold(self.shared.read64(mailbox::BYTES + offset), u64::wrapping_add)
@@ -114,8 +115,8 @@ impl ProbeCounters {
 }
 
 impl std::fmt::Debug for ProbeCounters {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ProbeCounters").field("count", &self.offsets.len()).finish()
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("ProbeCounters").field("count", &self.offsets.len()).finish()
     }
 }
 
@@ -179,7 +180,9 @@ impl Probes {
     /// address, and the blocks of threads if there are any.
     pub(crate) fn install(&mut self, pid: i32) -> Result<(u64, Option<CounterBlocks>), Error> {
         let mapped = mappings::ranges(pid);
-        let free = |start: u64, bytes: u64| mapped.iter().all(|r| r.end <= start || r.start >= start + bytes);
+        let free = |start: u64, bytes: u64| {
+            mapped.iter().all(|range| range.end <= start || range.start >= start + bytes)
+        };
         let low_bytes = self.parts.own();
         // Choose addresses before anything is mapped: mailbox and common block below 2 GB,
         // trampolines near the executable and below the libraries.
@@ -327,7 +330,8 @@ fn trampolines(address: u64) -> WantedMapping {
 
 /// Where trampolines of the executable may lie.
 fn near(mapped: &[Range], entry: u64) -> Vec<u64> {
-    let image = mapped.iter().filter(|r| r.start <= entry).map(|r| r.start).max().unwrap_or(0);
+    let image =
+        mapped.iter().filter(|range| range.start <= entry).map(|range| range.start).max().unwrap_or(0);
     if image < 1 << 32 {
         return NEAR_LOW.to_vec();
     }
@@ -336,7 +340,7 @@ fn near(mapped: &[Range], entry: u64) -> Vec<u64> {
 
 /// Where trampolines of libraries may lie.
 fn below_libraries(mapped: &[Range]) -> Option<u64> {
-    let stack = mapped.iter().find(|r| r.stack).map_or(u64::MAX, |r| r.start);
-    let top = mapped.iter().filter(|r| r.end <= stack).map(|r| r.end).max();
+    let stack = mapped.iter().find(|range| range.stack).map_or(u64::MAX, |range| range.start);
+    let top = mapped.iter().filter(|range| range.end <= stack).map(|range| range.end).max();
     top.filter(|&top| top > 1 << 40).map(|top| (top - 1536 * MB) & !(2 * MB - 1))
 }

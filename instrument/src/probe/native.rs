@@ -7,7 +7,7 @@ use super::caller::CallingThread;
 use super::follow::{follow, Followed};
 use super::image::{self, NativeImage};
 use super::install::{ProbeCounters, Probes};
-use super::mailbox::{self, Knock};
+use super::mailbox::{self, HostRequest};
 use super::patch::{Increment, ProbeState};
 use super::plan::ProbePlan;
 use crate::error::{Error, ErrorKind};
@@ -23,13 +23,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-const GLANCE: Duration = Duration::from_millis(50);
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 const IN_VAIN: &str =
     "the program waited for lightfoot in vain: what it has loaded or executed since is not probed";
 /// After this time no thread of the run still waits for an answer.
-const STRANGER: Duration = Duration::from_secs(60);
-const STRANGE: &str =
-    "a request for probes named no process of the run and was refused: what asked for it is not probed";
+const UNKNOWN_CALLER_WAIT: Duration = Duration::from_secs(60);
+const UNKNOWN_CALLER: &str =
+    "a request for probes named no process of the run and was refused: what answered for it is not probed";
 
 /// All images of a run.
 struct Native {
@@ -39,7 +39,7 @@ struct Native {
     /// Ends of processes that were seen while an exec was followed.
     ended: Vec<(i32, Exit)>,
     /// The last request that was answered.
-    asked: Option<AnsweredRequest>,
+    answered: Option<AnsweredRequest>,
 }
 
 /// A request that was answered.
@@ -249,9 +249,9 @@ fn keep(native: &Mutex<Native>, stop: &AtomicBool) {
         match shared.read32(mailbox::STATE) {
             mailbox::ASKED => lock(native).answer(stop),
             other => {
-                shared.futex_wait(mailbox::STATE, other, GLANCE);
+                shared.futex_wait(mailbox::STATE, other, CHECK_INTERVAL);
                 if other == mailbox::ANSWERED {
-                    release_for_the_dead(&shared, lock(native).asked);
+                    release_for_the_dead(&shared, lock(native).answered);
                 }
             }
         }
@@ -271,10 +271,10 @@ impl Drop for Closing<'_> {
 }
 
 /// Frees the mailbox if the thread that made the last request was killed before it took the answer.
-fn release_for_the_dead(shared: &Shared, asked: Option<AnsweredRequest>) {
-    let is_gone = asked.is_some_and(|asked| match asked.by {
+fn release_for_the_dead(shared: &Shared, answered: Option<AnsweredRequest>) {
+    let is_gone = answered.is_some_and(|answered| match answered.by {
         Some(tid) => !Path::new(&format!("/proc/{tid}")).exists(),
-        None => asked.at.elapsed() > STRANGER,
+        None => answered.at.elapsed() > UNKNOWN_CALLER_WAIT,
     });
     if is_gone {
         shared.exchange32(mailbox::STATE, mailbox::ANSWERED, mailbox::FREE);
@@ -292,7 +292,7 @@ impl Native {
         let probes = Probes::new(plan, Increment::Own)?;
         let shared = probes.shared.clone();
         let image = NativeImage::new(probes, pid, 0)?;
-        Ok(Native { images: vec![image], shared, warnings: Vec::new(), ended: Vec::new(), asked: None })
+        Ok(Native { images: vec![image], shared, warnings: Vec::new(), ended: Vec::new(), answered: None })
     }
 
     /// Closes the mailbox; returns whether a thread has waited in vain.
@@ -306,24 +306,24 @@ impl Native {
     fn answer(&mut self, over: &AtomicBool) {
         let word = |offset| self.shared.read32(offset);
         let (pid, tid) = (word(mailbox::PID) as i32, word(mailbox::TID) as i32);
-        let knock = Knock::numbered(word(mailbox::KIND));
+        let request = HostRequest::numbered(word(mailbox::KIND));
         // The program may have written any number: it is bounded, and the thread is searched for.
         let number = (word(mailbox::IMAGE) as usize).min(self.images.len() - 1);
         let caller = self.images[number].mark().find(pid, tid);
-        self.asked = Some(AnsweredRequest { by: caller.map(|caller| caller.tid), at: Instant::now() });
+        self.answered = Some(AnsweredRequest { by: caller.map(|caller| caller.tid), at: Instant::now() });
         match caller {
-            Some(caller) => self.answer_to(caller, knock, number, over),
-            None => self.refuse(knock),
+            Some(caller) => self.answer_to(caller, request, number, over),
+            None => self.refuse(request),
         }
     }
 
     /// Refuses a request from no process of the run: the host attaches to no process and patches
     /// none.
-    fn refuse(&mut self, knock: Knock) {
-        if !self.warnings.iter().any(|said| said == STRANGE) {
-            self.warnings.push(STRANGE.into());
+    fn refuse(&mut self, request: HostRequest) {
+        if !self.warnings.iter().any(|said| said == UNKNOWN_CALLER) {
+            self.warnings.push(UNKNOWN_CALLER.into());
         }
-        if knock == Knock::Block {
+        if request == HostRequest::Block {
             // A block without an owner that could be seen to end is never given out again.
             let block = self.images[0].probes.take(0).unwrap_or(0);
             self.shared.write32(mailbox::ANSWER, block);
@@ -331,14 +331,14 @@ impl Native {
         answer(&self.shared);
     }
 
-    fn answer_to(&mut self, caller: CallingThread, knock: Knock, number: usize, over: &AtomicBool) {
+    fn answer_to(&mut self, caller: CallingThread, request: HostRequest, number: usize, over: &AtomicBool) {
         let image = &mut self.images[number];
         let CallingThread { pid, tid } = caller;
-        match knock {
-            Knock::Mapped => image.look(pid),
-            Knock::Lock => image
+        match request {
+            HostRequest::Mapped => image.look(pid),
+            HostRequest::Lock => image
                 .lock(pid, "it makes threads, or sets the register gs, by system calls of its own".into()),
-            Knock::Block => {
+            HostRequest::Block => {
                 let block = image.probes.take(ptrace::numbers(tid).last().copied().unwrap_or(tid));
                 if block.is_none() {
                     image.lock(pid, "it has more threads at a time than there are blocks of counters".into());
@@ -346,7 +346,7 @@ impl Native {
                 self.shared.write32(mailbox::ANSWER, block.unwrap_or(0));
             }
             // `follow` answers this request itself, at the right moment.
-            Knock::Exec => return self.executes(caller, number, over),
+            HostRequest::Exec => return self.executes(caller, number, over),
         }
         answer(&self.shared);
     }

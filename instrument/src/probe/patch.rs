@@ -28,7 +28,7 @@ const LOCK: u8 = 0xf0;
 const OWN_BLOCK: u8 = 0x65;
 const COMMON_BLOCK: u8 = 0x3e;
 /// The most modules whose facts are kept, for programs that are executed again and again.
-const SHELF_MAX: usize = 512;
+const MODULES_KEPT_MAX: usize = 512;
 /// Trampolines begin at multiples of this.
 const ALIGN: u64 = 16;
 /// An upper bound of a trampoline's length.
@@ -82,7 +82,7 @@ impl ModuleIndex {
     }
 
     fn facts(&mut self, module: &Module) -> Arc<ModuleFacts> {
-        if self.facts.len() > SHELF_MAX {
+        if self.facts.len() > MODULES_KEPT_MAX {
             self.facts.clear();
         }
         let key = (module.path.clone(), module.start);
@@ -155,7 +155,9 @@ impl Patcher {
             Ok(memory) => self.functions(pid, &memory, module, &facts),
             Err(error) => {
                 let why = error.to_string();
-                wanted.iter().for_each(|w| self.refuse(w.counter, ProbeRefusal::NotWritable(why.clone())));
+                wanted
+                    .iter()
+                    .for_each(|request| self.refuse(request.counter, ProbeRefusal::NotWritable(why.clone())));
                 None
             }
         };
@@ -169,7 +171,8 @@ impl Patcher {
         let got = memory::read_target(pid, module.start, &mut code);
         code.truncate(got);
         // Functions at one address share a probe, which increments the first one's counter.
-        let wanted: BTreeMap<u64, usize> = known.wanted.iter().rev().map(|w| (w.entry, w.counter)).collect();
+        let wanted: BTreeMap<u64, usize> =
+            known.wanted.iter().rev().map(|request| (request.entry, request.counter)).collect();
         let entries: Vec<u64> = wanted.keys().copied().collect();
         let sweep = facts.sweep.get_or_init(|| sweep(&code, module, known, &entries));
         let mut first = None;
@@ -321,10 +324,13 @@ mod tests {
     #[test]
     fn an_increment_is_one_instruction_also_while_it_is_being_changed() {
         let decoded = |bytes: &[u8]| {
-            let i = Decoder::with_ip(64, bytes, 0, DecoderOptions::NONE).decode();
-            assert_eq!((i.len(), i.mnemonic()), (bytes.len(), Mnemonic::Inc));
-            assert_eq!((i.memory_displacement64(), i.memory_size().size()), (0x5000_1000, 8));
-            (i.has_lock_prefix(), i.segment_prefix() == Register::GS)
+            let instruction = Decoder::with_ip(64, bytes, 0, DecoderOptions::NONE).decode();
+            assert_eq!((instruction.len(), instruction.mnemonic()), (bytes.len(), Mnemonic::Inc));
+            assert_eq!(
+                (instruction.memory_displacement64(), instruction.memory_size().size()),
+                (0x5000_1000, 8)
+            );
+            (instruction.has_lock_prefix(), instruction.segment_prefix() == Register::GS)
         };
         assert_eq!(decoded(&increment(Increment::Locked, 0x5000_1000)), (true, false));
         let mut own = increment(Increment::Own, 0x5000_1000);

@@ -27,9 +27,9 @@ impl Placement {
     pub fn offsets(self, count: usize) -> Vec<u32> {
         let numbers = 0..count as u32;
         match self {
-            Placement::Packed => numbers.map(|n| n * 8).collect(),
-            Placement::Line => numbers.map(|n| n * LINE_BYTES).collect(),
-            Placement::Page => numbers.map(|n| n * PAGE_BYTES).collect(),
+            Placement::Packed => numbers.map(|number| number * 8).collect(),
+            Placement::Line => numbers.map(|number| number * LINE_BYTES).collect(),
+            Placement::Page => numbers.map(|number| number * PAGE_BYTES).collect(),
             Placement::Seed(seed) => scattered(seed, count),
         }
     }
@@ -42,10 +42,10 @@ fn scattered(mut seed: u64, count: usize) -> Vec<u32> {
     while offsets.len() < count {
         // SplitMix64. Source: Steele, Lea, Flood 2014.
         seed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = seed;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        let slot = ((z ^ (z >> 31)) & (slots - 1)) as u32;
+        let mut mixed = seed;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        let slot = ((mixed ^ (mixed >> 31)) & (slots - 1)) as u32;
         if taken.insert(slot) {
             offsets.push(slot * 8);
         }

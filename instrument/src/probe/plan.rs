@@ -64,23 +64,23 @@ pub enum ProbeRefusal {
 }
 
 impl fmt::Display for ProbeRefusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ProbeRefusal::TooShort(bytes) => {
-                write!(f, "too short: {bytes} bytes before the next function, a jump needs 5")
+                write!(formatter, "too short: {bytes} bytes before the next function, a jump needs 5")
             }
             ProbeRefusal::JumpInside(from) => {
-                write!(f, "the branch at {from:#x} leads into its first five bytes")
+                write!(formatter, "the branch at {from:#x} leads into its first five bytes")
             }
             ProbeRefusal::IndirectJump => {
-                f.write_str("an indirect jump of its own might lead into its first five bytes")
+                formatter.write_str("an indirect jump of its own might lead into its first five bytes")
             }
             ProbeRefusal::Unmovable(at, name) => {
-                write!(f, "the instruction {name} at {at:#x} cannot run elsewhere")
+                write!(formatter, "the instruction {name} at {at:#x} cannot run elsewhere")
             }
-            ProbeRefusal::Undecodable(at) => write!(f, "there is no valid instruction at {at:#x}"),
-            ProbeRefusal::OutOfReach => f.write_str("no free memory within 2 GB of it"),
-            ProbeRefusal::NotWritable(why) => write!(f, "its memory cannot be written ({why})"),
+            ProbeRefusal::Undecodable(at) => write!(formatter, "there is no valid instruction at {at:#x}"),
+            ProbeRefusal::OutOfReach => formatter.write_str("no free memory within 2 GB of it"),
+            ProbeRefusal::NotWritable(why) => write!(formatter, "its memory cannot be written ({why})"),
         }
     }
 }

@@ -55,17 +55,17 @@ impl Prologue {
         let mut moved = 0;
         let mut ends = false;
         while moved < PATCH_BYTES && !ends {
-            let i = decoder.decode();
-            if i.is_invalid() {
-                return Err(ProbeRefusal::Undecodable(i.ip()));
+            let instruction = decoder.decode();
+            if instruction.is_invalid() {
+                return Err(ProbeRefusal::Undecodable(instruction.ip()));
             }
             // An instruction behind the first one lies within the bytes that are overwritten.
             inner = (moved > 0).then_some(moved);
-            let bytes = &code[moved..moved + i.len()];
-            let displacement = decoder.get_constant_offsets(&i).displacement_offset();
-            pieces.push(piece(&i, bytes, displacement)?);
-            moved += i.len();
-            ends = ends_here(&i);
+            let bytes = &code[moved..moved + instruction.len()];
+            let displacement = decoder.get_constant_offsets(&instruction).displacement_offset();
+            pieces.push(piece(&instruction, bytes, displacement)?);
+            moved += instruction.len();
+            ends = ends_here(&instruction);
         }
         // Behind a shorter function there may be padding, which is never executed.
         let padded = moved >= PATCH_BYTES || code[moved..].iter().take(PATCH_BYTES - moved).all(is_padding);
@@ -147,52 +147,61 @@ fn relative(from: u64, to: u64) -> Result<i32, ProbeRefusal> {
     i32::try_from(to.wrapping_sub(from) as i64).map_err(|_| ProbeRefusal::OutOfReach)
 }
 
-fn piece(i: &Instruction, bytes: &[u8], displacement: usize) -> Result<MovedInstruction, ProbeRefusal> {
-    let unmovable = || ProbeRefusal::Unmovable(i.ip(), format!("{:?}", i.mnemonic()).to_lowercase());
-    if i.is_ip_rel_memory_operand() {
+fn piece(
+    instruction: &Instruction,
+    bytes: &[u8],
+    displacement: usize,
+) -> Result<MovedInstruction, ProbeRefusal> {
+    let unmovable =
+        || ProbeRefusal::Unmovable(instruction.ip(), format!("{:?}", instruction.mnemonic()).to_lowercase());
+    if instruction.is_ip_rel_memory_operand() {
         // A moved call would push an address in the trampoline.
-        if i.flow_control() == FlowControl::IndirectCall {
+        if instruction.flow_control() == FlowControl::IndirectCall {
             return Err(unmovable());
         }
-        return Ok(MovedInstruction::Relative(bytes.to_vec(), displacement, i.ip_rel_memory_address()));
+        return Ok(MovedInstruction::Relative(
+            bytes.to_vec(),
+            displacement,
+            instruction.ip_rel_memory_address(),
+        ));
     }
-    match i.flow_control() {
+    match instruction.flow_control() {
         FlowControl::Next | FlowControl::Return | FlowControl::IndirectBranch | FlowControl::Exception => {}
-        FlowControl::UnconditionalBranch if i.is_jmp_short_or_near() => {
-            return Ok(MovedInstruction::Jump(i.near_branch_target()))
+        FlowControl::UnconditionalBranch if instruction.is_jmp_short_or_near() => {
+            return Ok(MovedInstruction::Jump(instruction.near_branch_target()))
         }
-        FlowControl::ConditionalBranch if i.is_jcc_short_or_near() => {
-            let condition = i.condition_code() as u8 - ConditionCode::o as u8;
-            return Ok(MovedInstruction::Conditional(condition, i.near_branch_target()));
+        FlowControl::ConditionalBranch if instruction.is_jcc_short_or_near() => {
+            let condition = instruction.condition_code() as u8 - ConditionCode::o as u8;
+            return Ok(MovedInstruction::Conditional(condition, instruction.near_branch_target()));
         }
-        FlowControl::Call if i.code() == Code::Call_rel32_64 => {
-            return Ok(MovedInstruction::Call(i.near_branch_target(), i.next_ip()));
+        FlowControl::Call if instruction.code() == Code::Call_rel32_64 => {
+            return Ok(MovedInstruction::Call(instruction.near_branch_target(), instruction.next_ip()));
         }
-        FlowControl::Call if i.code() == Code::Syscall => {}
+        FlowControl::Call if instruction.code() == Code::Syscall => {}
         _ => return Err(unmovable()),
     }
     Ok(MovedInstruction::Plain(bytes.to_vec()))
 }
 
 /// Whether control never falls through this instruction.
-fn ends_here(i: &Instruction) -> bool {
+fn ends_here(instruction: &Instruction) -> bool {
     matches!(
-        i.flow_control(),
+        instruction.flow_control(),
         FlowControl::Return
             | FlowControl::UnconditionalBranch
             | FlowControl::IndirectBranch
             | FlowControl::Exception
-    ) || i.code() == Code::Call_rel32_64
+    ) || instruction.code() == Code::Call_rel32_64
 }
 
 /// Whether the code from `at` on makes the stack grow before it branches.
 fn grows(code: &[u8], at: u64) -> bool {
-    for i in &mut Decoder::with_ip(64, code, at, DecoderOptions::NONE) {
-        let sub = i.mnemonic() == Mnemonic::Sub && i.op0_register() == Register::RSP;
-        if sub || i.mnemonic() == Mnemonic::Push {
+    for instruction in &mut Decoder::with_ip(64, code, at, DecoderOptions::NONE) {
+        let sub = instruction.mnemonic() == Mnemonic::Sub && instruction.op0_register() == Register::RSP;
+        if sub || instruction.mnemonic() == Mnemonic::Push {
             return true;
         }
-        if i.is_invalid() || !matches!(i.flow_control(), FlowControl::Next) {
+        if instruction.is_invalid() || !matches!(instruction.flow_control(), FlowControl::Next) {
             return false;
         }
     }

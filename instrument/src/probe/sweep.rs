@@ -38,13 +38,13 @@ impl Sweep {
 
     fn function(&mut self, code: &[u8], start: u64, entries: &[u64]) {
         let wanted = entries.binary_search(&start).is_ok();
-        for i in &mut Decoder::with_ip(64, code, start, DecoderOptions::NONE) {
-            match i.flow_control() {
+        for instruction in &mut Decoder::with_ip(64, code, start, DecoderOptions::NONE) {
+            match instruction.flow_control() {
                 FlowControl::Next | FlowControl::Return => {}
-                FlowControl::IndirectBranch if wanted && !i.is_ip_rel_memory_operand() => {
+                FlowControl::IndirectBranch if wanted && !instruction.is_ip_rel_memory_operand() => {
                     self.indirect.insert(start);
                 }
-                _ => self.branch(i.ip(), i.near_branch_target(), entries),
+                _ => self.branch(instruction.ip(), instruction.near_branch_target(), entries),
             }
         }
     }
@@ -52,7 +52,7 @@ impl Sweep {
     fn branch(&mut self, from: u64, to: u64, entries: &[u64]) {
         // Only the entry just below the target can have it among its first bytes.
         let after = entries.partition_point(|&entry| entry < to);
-        if let Some(&entry) = after.checked_sub(1).and_then(|n| entries.get(n)) {
+        if let Some(&entry) = after.checked_sub(1).and_then(|index| entries.get(index)) {
             if to - entry < PATCH_BYTES as u64 {
                 self.inside.insert(entry, from);
             }

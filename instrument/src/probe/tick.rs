@@ -75,7 +75,8 @@ impl Held {
         }
         let words: Vec<u32> = ticks.words.iter().filter_map(|&word| self.address(word)).collect();
         let mapped = mappings::ranges(self.pid());
-        let free = |&at: &u64| mapped.iter().all(|r| r.end <= at || r.start >= at + 2 * PAGE_BYTES);
+        let free =
+            |&at: &u64| mapped.iter().all(|range| range.end <= at || range.start >= at + 2 * PAGE_BYTES);
         let at = AT.into_iter().find(free);
         let at = at.ok_or_else(|| {
             Error::new(ErrorKind::System, "no room for a signal handler below 2 GB of the program")
@@ -133,8 +134,8 @@ impl Timer {
         self.call("make a timer", libc::SYS_timer_create, [CLOCK_MONOTONIC, event, number, 0, 0, 0])?;
         let mut id = [0; 4];
         memory::read_target(self.pid, number, &mut id);
-        let (s, ns) = (ticks.interval_ns / 1_000_000_000, ticks.interval_ns % 1_000_000_000);
-        let times = self.argument(&words_of(&[s, ns, s, ns]));
+        let (seconds, nanoseconds) = (ticks.interval_ns / 1_000_000_000, ticks.interval_ns % 1_000_000_000);
+        let times = self.argument(&words_of(&[seconds, nanoseconds, seconds, nanoseconds]));
         let id = u64::from(u32::from_ne_bytes(id));
         self.call("start a timer", libc::SYS_timer_settime, [id, 0, times, 0, 0, 0]).map(drop)
     }
@@ -260,7 +261,7 @@ fn handler(shape: &HandlerInputs<'_>) -> Vec<u8> {
 fn copy_words(code: &mut Assembler, shape: &HandlerInputs<'_>) {
     let first = (HEAD_BYTES + shape.group_bytes) as i32;
     let sums = [(shape.sums, SUMS), (shape.sums + 8, SUMS + 8)];
-    let words = shape.words.iter().zip(0..).map(|(&word, n)| (word, first + 8 * n));
+    let words = shape.words.iter().zip(0..).map(|(&word, index)| (word, first + 8 * index));
     for (from, to) in sums.into_iter().chain(words) {
         code.mov_from(Size::Qword, Gpr::RAX, Memory::absolute(from as i32));
         code.mov(Size::Qword, on_stack(to), Gpr::RAX);
@@ -286,12 +287,13 @@ mod tests {
             HandlerInputs { sums: 0x5f00_1000, group: 600, group_bytes: 48, output: 601, words: &words };
         let code = [handler(&shape), restorer()].concat();
         let all: Vec<_> = Decoder::with_ip(64, &code, 0, DecoderOptions::NONE).iter().collect();
-        assert!(all.iter().all(|i| !i.is_invalid()));
-        let count = |m: Mnemonic| all.iter().filter(|i| i.mnemonic() == m).count();
+        assert!(all.iter().all(|instruction| !instruction.is_invalid()));
+        let count =
+            |mnemonic: Mnemonic| all.iter().filter(|instruction| instruction.mnemonic() == mnemonic).count();
         assert_eq!((count(Mnemonic::Syscall), count(Mnemonic::Ret)), (5, 1));
         assert_eq!((all[0].code(), all[0].immediate(1)), (Code::Sub_rm64_imm32, 64 + 48 + 16));
-        let back = all.iter().find(|i| i.code() == Code::Add_rm64_imm32).unwrap();
+        let back = all.iter().find(|instruction| instruction.code() == Code::Add_rm64_imm32).unwrap();
         assert_eq!(back.immediate(1), all[0].immediate(1));
-        assert_eq!(all.iter().filter(|i| i.has_lock_prefix()).count(), 2);
+        assert_eq!(all.iter().filter(|instruction| instruction.has_lock_prefix()).count(), 2);
     }
 }
