@@ -1,13 +1,22 @@
 //! The mailbox: how the program sends a request to the host without a tracer, and waits for the
 //! answer.
 //!
-//! Trampolines of their own kind save all registers that a function may change, write a request
-//! ([`HostRequest`]) into shared memory, wake the host by a futex, and sleep on the futex until the
-//! host has answered. Every wait ends: if the host is gone, the first request waits for a minute
-//! and closes the mailbox, and the program goes on without probes for new code. If a thread is
-//! killed while it has the mailbox, the host frees the mailbox; without a host, the next request
-//! closes it after a minute. **Leaves out** a signal handler that interrupts a request and makes a
-//! request itself: it waits for the interrupted one in vain, for a minute.
+//! ```text
+//!   state   FREE ──▶ 1 ──────────▶ ASKED ────────────▶ ANSWERED ──────────▶ FREE
+//!               thread takes   thread writes the   host answers and    thread reads the
+//!               the mailbox    request, wakes      wakes the thread    answer
+//!                              the host, sleeps
+//! ```
+//!
+//! The trampoline saves all registers that a function may change, writes the request
+//! ([`HostRequest`]) into shared memory, wakes the host by a futex, and sleeps on the futex until
+//! the host has answered.
+//!
+//! **Invariant.** Every wait ends. If the host is gone, the first request waits for a minute and
+//! closes the mailbox, and the program goes on without probes for new code. If a thread is killed
+//! while it has the mailbox, the host frees the mailbox; without a host, the next request closes it
+//! after a minute. **Leaves out** a signal handler that interrupts a request and makes a request
+//! itself: it waits in vain for the interrupted one, for a minute.
 
 use crate::target::memory::Shared;
 use assembler::{Alu, Assembler, Condition, Gpr, Jump, Memory, Size};
@@ -15,32 +24,40 @@ use assembler::{Alu, Assembler, Condition, Gpr, Jump, Memory, Size};
 /// Bytes of the mailbox, which lies before the counters.
 pub(super) const BYTES: usize = 4096;
 
-/// Word offsets in the mailbox.
+/// Offset in the mailbox of its state.
 pub(super) const STATE: usize = 0;
+/// Offset in the mailbox of the process that makes a request.
 pub(super) const PID: usize = 4;
+/// Offset in the mailbox of the thread that makes a request.
 pub(super) const TID: usize = 8;
+/// Offset in the mailbox of the request's kind.
 pub(super) const KIND: usize = 12;
-/// Seconds and nanoseconds that the program waits at most.
+/// Offset in the mailbox of the longest wait for an answer, in seconds and nanoseconds.
 const PATIENCE: usize = 16;
-/// On a very busy machine it may take seconds until lightfoot is scheduled.
+/// Seconds of the longest wait. On a very busy machine the host may be scheduled only after
+/// seconds.
 const PATIENCE_S: u64 = 60;
-/// The number of the process image that asks.
+/// Offset in the mailbox of the number of the process image that makes a request.
 pub(super) const IMAGE: usize = 32;
-/// The host's answer: a block of counters.
+/// Offset in the mailbox of the host's answer, a block of counters.
 pub(super) const ANSWER: usize = 36;
-/// The lowest number of a block of counters that never had an owner.
+/// Offset in the mailbox of the lowest number of a block of counters that never had an owner.
 pub(super) const NEXT: usize = 40;
-/// Seconds and nanoseconds of a turn of waiting while another request has the mailbox.
+/// Offset in the mailbox of one wait for the mailbox, in seconds and nanoseconds.
 const TURN: usize = 48;
+/// Nanoseconds of one wait for the mailbox while another request has it.
 const TURN_NS: u64 = 10_000_000;
+/// The most waits for the mailbox.
 const TURNS_MAX: u32 = (PATIENCE_S * 1_000_000_000 / TURN_NS) as u32;
-/// Not 0: the mailbox is closed, and no request is answered. Set by the host at its end, and by a
-/// thread that has waited in vain.
+/// Offset in the mailbox of a word that is not 0 if the mailbox is closed, so that no request is
+/// answered. The host sets it at its end, and a thread sets it after it has waited in vain.
 pub(super) const CLOSED: usize = 44;
 
-/// Values of [`STATE`]. The value 1 means that a thread is writing a request.
+/// Value of [`STATE`]: no request is made. The value 1 means that a thread is writing a request.
 pub(super) const FREE: u32 = 0;
+/// Value of [`STATE`]: a request waits for its answer.
 pub(super) const ASKED: u32 = 2;
+/// Value of [`STATE`]: the host has answered the request.
 pub(super) const ANSWERED: u32 = 3;
 
 /// Offset of the saved `rsi` on the stack during a request.
@@ -127,13 +144,13 @@ fn word(to: MailboxAddress, offset: usize) -> Memory {
     Memory::absolute((to.mailbox as usize + offset) as i32)
 }
 
-/// A system call whose arguments are in their registers.
+/// Emits a system call; its arguments must be in their registers.
 pub(super) fn system_call(code: &mut Assembler, number: u64) {
     code.mov_immediate(Gpr::RAX, number);
     code.system_call();
 }
 
-/// `futex(state, operation, value, time)`; `edx` holds the value already.
+/// Emits `futex(state, operation, value, time)`; `edx` must hold the value.
 fn futex(code: &mut Assembler, to: MailboxAddress, operation: u64, time: usize) {
     code.mov_immediate(Gpr::RDI, to.mailbox + STATE as u64);
     code.mov_immediate(Gpr::RSI, operation);
@@ -141,12 +158,12 @@ fn futex(code: &mut Assembler, to: MailboxAddress, operation: u64, time: usize) 
     system_call(code, FUTEX);
 }
 
-/// Closes the mailbox.
+/// Emits code that closes the mailbox.
 fn close(code: &mut Assembler, to: MailboxAddress) {
     code.mov_to_immediate(Size::Dword, word(to, CLOSED), 1);
 }
 
-/// Writes the request down and wakes the host.
+/// Emits code that writes the request and wakes the host.
 fn ask(code: &mut Assembler, kind: HostRequest, to: MailboxAddress) {
     system_call(code, GETPID);
     code.mov(Size::Dword, word(to, PID), Gpr::RAX);
@@ -159,9 +176,9 @@ fn ask(code: &mut Assembler, kind: HostRequest, to: MailboxAddress) {
     futex(code, to, FUTEX_WAKE, PATIENCE);
 }
 
-/// Takes the mailbox. While another request has it, the thread sleeps for a turn at a time. That
-/// request's thread may have been killed, and the host too. So after [`TURNS_MAX`] turns, or if the
-/// mailbox is closed, the code takes the jumps that are returned.
+/// Emits code that takes the mailbox. While another request has it, the thread sleeps for a turn at
+/// a time. That request's thread may have been killed, and the host too. So after [`TURNS_MAX`]
+/// turns, or if the mailbox is closed, the code takes the jumps that are returned.
 fn until_free(code: &mut Assembler, to: MailboxAddress) -> [Jump; 2] {
     code.mov_immediate(Gpr::R8, TURNS_MAX.into());
     let again = code.here();
@@ -185,15 +202,15 @@ fn until_free(code: &mut Assembler, to: MailboxAddress) -> [Jump; 2] {
     [closed, given_up]
 }
 
-/// Sleeps until the request is answered or the time is up. If another request has got the mailbox
-/// meanwhile, the code takes the jump that is returned.
+/// Emits code that sleeps until the request is answered or the time is up. If another request has
+/// taken the mailbox meanwhile, the code takes the jump that is returned.
 fn until_answered(code: &mut Assembler, to: MailboxAddress) -> Jump {
     let again = code.here();
     code.mov_from(Size::Dword, Gpr::RAX, word(to, STATE));
     code.alu_immediate(Alu::Cmp, Size::Dword, Gpr::RAX, ANSWERED as i32);
     let answered = code.jump_if(Condition::Equal);
     code.alu_immediate(Alu::Cmp, Size::Dword, Gpr::RAX, ASKED as i32);
-    // Neither answered nor asked: the host has freed the mailbox, and another request may have it.
+    // In any other state the host has freed the mailbox, and another request may have it.
     let lost = code.jump_if(Condition::NotEqual);
     code.mov_immediate(Gpr::RDX, ASKED.into());
     futex(code, to, FUTEX_WAIT, PATIENCE);
@@ -204,7 +221,8 @@ fn until_answered(code: &mut Assembler, to: MailboxAddress) -> Jump {
     lost
 }
 
-/// A request at the entry of a function, made where its first argument is one of `numbers`.
+/// Code that makes a request at the entry of a function, if the function's first argument is one of
+/// `numbers`.
 pub(super) fn request_code_if(numbers: &[u32], kind: HostRequest, to: MailboxAddress) -> Vec<u8> {
     let mut code = Assembler::default();
     let compare = |&number: &u32| {

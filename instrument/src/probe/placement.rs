@@ -1,24 +1,25 @@
-//! Where counters lie, which matters for their disturbance as much as their number does.
+//! The offsets of counters, which influence the perturbation as much as their number does.
 //!
-//! Offsets from the start of the counters' memory, which begins at a page. Source: Mytkowicz et al.
-//! 2007 on interactions that depend on more than the number of metrics; our own measurements of
-//! counters that share a set of a cache.
+//! Offsets count from the start of the counters' memory, which is the start of a page. Source:
+//! Mytkowicz et al. 2007 on interactions that depend on more than the number of metrics; our own
+//! measurements of counters that share a set of a cache.
 
 use std::collections::HashSet;
 
 const LINE_BYTES: u32 = 64;
 const PAGE_BYTES: u32 = 4096;
 
-/// How counters are spread.
+/// How counters are placed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placement {
-    /// One after the other.
+    /// Counters follow each other without gaps.
     Packed,
-    /// One per 64-byte line.
+    /// Each counter has a line of 64 bytes.
     Line,
-    /// One at the beginning of each page, so that all share one set of a cache.
+    /// Each counter lies at the beginning of a page, so that all share one set of a cache.
     Page,
-    /// At random, decided by this seed, in room for a line each (64 KiB at least).
+    /// Counters are scattered pseudo-randomly with this seed, over as many lines as there are
+    /// counters (at least 64 KiB).
     Seed(u64),
 }
 
@@ -35,6 +36,7 @@ impl Placement {
     }
 }
 
+/// Pseudo-random offsets, all different.
 fn scattered(mut seed: u64, count: usize) -> Vec<u32> {
     let slots = (count as u64 * 8).next_power_of_two().max(8192);
     let mut taken = HashSet::new();
