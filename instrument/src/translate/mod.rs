@@ -183,7 +183,7 @@ impl Translator {
         self.cache.map.insert(pc, fragment_index as u32);
         self.cache.link_pending(fragment_index);
         self.note_targets(&blocks, ahead);
-        self.tell_tool();
+        self.send_tables_to_tool();
         self.spare.extend(blocks.into_iter().map(|block| block.instructions));
         Some(fragment_index)
     }
@@ -215,7 +215,7 @@ impl Translator {
         let (new, blocks) = self.place(pc, (trust, module), extent, Some(&tuning), modules)?;
         // Every place that led to the old fragment leads to the new one now.
         self.cache.redirect(old, new);
-        self.tell_tool();
+        self.send_tables_to_tool();
         self.spare.extend(blocks.into_iter().map(|block| block.instructions));
         Some(new)
     }
@@ -378,9 +378,9 @@ impl Translator {
     }
 
     /// Passes the sites and blocks that the last translation has added to the tool's analysis.
-    fn tell_tool(&self) {
+    fn send_tables_to_tool(&self) {
         if let Some(instrumenter) = &self.instrumenter {
-            instrumenter.borrow_mut().tell(&self.sites, &self.blocks);
+            instrumenter.borrow_mut().send_tables(&self.sites, &self.blocks);
         }
     }
 }
