@@ -34,22 +34,25 @@ pub(crate) enum Forgery {
 }
 
 impl fmt::Display for Forgery {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         use Forgery::*;
         match *self {
-            Position(at) => write!(f, "the position {at:#x} lies outside the buffer of records"),
-            Exit(number) => write!(f, "there is no exit {number}"),
+            Position(at) => write!(formatter, "the position {at:#x} lies outside the buffer of records"),
+            Exit(number) => write!(formatter, "there is no exit {number}"),
             Record(address, what, extra) => {
-                write!(f, "lightfoot never writes the record {address:#x} {what:#x} {extra:#x}")
+                write!(formatter, "lightfoot never writes the record {address:#x} {what:#x} {extra:#x}")
             }
-            Count(count) => write!(f, "a counter says {count}, more than the program had time for"),
-            Backwards(before, now) => write!(f, "a counter went from {before} back to {now}"),
+            Count(count) => write!(formatter, "a counter says {count}, more than the program had time for"),
+            Backwards(before, now) => write!(formatter, "a counter went from {before} back to {now}"),
             Taken(taken, ran) => {
-                write!(f, "a branch was taken {taken} times in a block that ran {ran} times")
+                write!(formatter, "a branch was taken {taken} times in a block that ran {ran} times")
             }
-            Entries(led, ran) => write!(f, "{led} branches lead to a block that ran {ran} times"),
+            Entries(led, ran) => write!(formatter, "{led} branches lead to a block that ran {ran} times"),
             References(recorded, made) => {
-                write!(f, "{recorded} references were recorded, but the blocks that ran make at most {made}")
+                write!(
+                    formatter,
+                    "{recorded} references were recorded, but the blocks that ran make at most {made}"
+                )
             }
         }
     }

@@ -405,6 +405,7 @@ mod tests {
 
     #[test]
     fn context_forms_decode_to_what_they_say() {
+        // Each register is used once in each operand place, because encodings differ by register.
         for register in 0..16u8 {
             let name = NAMES[register as usize];
             assert_eq!(text(|code| code.store(register, 0x40)), format!("mov gs:[40h], {name}"));

@@ -21,7 +21,7 @@ pub(crate) enum Source {
     Stashed(Address, u8),
     /// The general register with this hardware number.
     Register(u8),
-    /// This value.
+    /// A constant value.
     Constant(u64),
 }
 

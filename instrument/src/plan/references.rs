@@ -17,7 +17,7 @@ use std::collections::HashMap;
 /// How a reference's address is formed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AddressForm {
-    /// From the instruction's memory operand.
+    /// The address of the instruction's memory operand.
     Operand,
     /// `[rsp + displacement]`, with the value of rsp before the instruction.
     Stack(i32),

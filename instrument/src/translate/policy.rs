@@ -43,8 +43,8 @@ pub(super) struct Ahead {
 /// How control will reach an address that is translated ahead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
-    /// By a direct branch.
+    /// Control reaches the address by a direct branch.
     Branch,
-    /// By a return.
+    /// Control reaches the address by a return.
     Return,
 }
