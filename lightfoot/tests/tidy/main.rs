@@ -111,6 +111,7 @@ const UNSAFE_FILES: &[&str] = &[
     "matrix/tests/guard.rs",
     "measure/src/counter/perf.rs",
     "measure/src/counter/ring.rs",
+    "simulate/src/kernel/token.rs",
 ];
 
 /// Documents whose backticks are held against the tree.
