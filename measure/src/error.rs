@@ -152,7 +152,7 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            // The message already holds the system's words; a printed chain would repeat them.
+            // The message already holds the system's words: a printed chain would repeat them.
             Error::Io { error, .. } => error.source(),
             _ => None,
         }

@@ -94,24 +94,25 @@ pub struct RunTotals {
 #[derive(Debug)]
 pub struct TraceError {
     doing: &'static str,
-    source: io::Error,
+    cause: io::Error,
 }
 
 impl fmt::Display for TraceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "cannot {}: {}", self.doing, self.source)
+        write!(f, "cannot {}: {}", self.doing, self.cause)
     }
 }
 
 impl std::error::Error for TraceError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.source)
+        // The message already holds the system's words: a printed chain would repeat them.
+        self.cause.source()
     }
 }
 
 /// Says what was being done when a system call failed.
 fn while_doing(doing: &'static str) -> impl Fn(io::Error) -> TraceError {
-    move |source| TraceError { doing, source }
+    move |cause| TraceError { doing, cause }
 }
 
 /// Runs `command` to its end and shows every step to `observe`.

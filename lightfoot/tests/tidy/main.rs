@@ -7,6 +7,7 @@
 //! TigerBeetle's tidy tests.
 
 mod comments;
+mod errors;
 mod imports;
 mod layers;
 

@@ -3,9 +3,9 @@
 //!
 //! The first event leads; the others share its context, so one `read` returns all totals of one
 //! moment with the times in which they were enabled and running. Counters start when the program
-//! executes (`enable_on_exec`). No library has a wrapper, hence the raw system call and a copy of the
-//! first 96 bytes of `perf_event_attr`, which suffice here. This file alone of the crate uses `libc`:
-//! for that call, and for signals, which `rustix` leaves to the C library.
+//! executes (`enable_on_exec`). No library has a wrapper, hence the raw system call and a copy of
+//! the first 96 bytes of `perf_event_attr`, which suffice here. This file alone of the crate uses
+//! `libc`: for that call, and for signals, which `rustix` leaves to the C library.
 //!
 //! Two properties of the kernel need care. First, when a thread ends, its copies of the events
 //! leave the group one by one, the latest first, each after its count was added to the original's.
