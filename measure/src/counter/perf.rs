@@ -1,5 +1,5 @@
-//! `perf_event_open`: a group of the kernel's counters, inherited by everything the program starts,
-//! read in one call.
+//! `perf_event_open`: a group of the kernel's counters, which everything that the program starts
+//! inherits, and which one call reads.
 //!
 //! The first event leads; the others share its context, so one `read` returns all totals of one
 //! moment with the times in which they were enabled and running. Counters start when the program
@@ -108,13 +108,13 @@ impl Attributes {
     /// the group of `leader`.
     pub(super) fn open(&self, pid: RawPid, cpu: c_int, leader: Option<&File>) -> std::io::Result<File> {
         let leader = leader.map_or(-1, AsRawFd::as_raw_fd);
-        // SAFETY: these are a perf_event_attr of version 3, 96 bytes as their size says, and live
-        // through the call, which only reads them.
+        // SAFETY: the structure is a perf_event_attr of version 3 with 96 bytes, as its size says,
+        // and lives through the call, which only reads it.
         let fd = unsafe {
             libc::syscall(libc::SYS_perf_event_open, &raw const *self, pid, cpu, leader, CLOSE_ON_EXEC)
         };
         match i32::try_from(fd) {
-            // SAFETY: the kernel has just made this descriptor and nobody else has it.
+            // SAFETY: the kernel has just made this descriptor, and nothing else owns it.
             Ok(fd) if fd >= 0 => Ok(unsafe { File::from_raw_fd(fd) }),
             _ => Err(std::io::Error::last_os_error()),
         }
@@ -236,7 +236,7 @@ impl Group {
     /// thread.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub fn alarm(&self) -> Result<Alarm, Error> {
         Alarm::new(&self.counters[0]).map_err(|error| Error::io("wait for a counter", error))
     }
@@ -252,7 +252,7 @@ impl Group {
 pub struct Alarm {
     signals: OwnedFd,
     leader: File,
-    /// The thread's mask before.
+    /// The thread's previous mask.
     mask: libc::sigset_t,
 }
 
@@ -269,8 +269,8 @@ const F_OWNER_TID: c_int = 0;
 impl Alarm {
     fn new(leader: &File) -> std::io::Result<Alarm> {
         let leader = leader.try_clone()?;
-        // SAFETY: both sets are values of this frame that sigemptyset fills before anybody reads
-        // them, and all calls outlive neither.
+        // SAFETY: both sets are values of this frame that sigemptyset fills before they are read,
+        // and no call keeps a pointer to them.
         let (signals, mask) = unsafe {
             let (mut own, mut mask): (libc::sigset_t, libc::sigset_t) =
                 (std::mem::zeroed(), std::mem::zeroed());
@@ -359,7 +359,8 @@ impl Group {
     }
 }
 
-/// Reads counters one after the other, so at slightly different moments; the times are the first's.
+/// Reads counters one after the other, thus at slightly different moments. The times are those of
+/// the first counter.
 pub(super) fn one_by_one(counters: &mut [File], mut take: impl FnMut(usize, u64)) -> std::io::Result<Times> {
     let mut times = Times::default();
     for (index, counter) in counters.iter_mut().enumerate().rev() {

@@ -69,7 +69,7 @@ impl Ring {
                 break;
             }
             self.copy(tail, bytes, &mut record);
-            // The second copy may differ from the first: the length is the one that was checked.
+            // The second copy may differ from the first, so the checked length is used.
             record[6..8].copy_from_slice(&(bytes as u16).to_ne_bytes());
             take(&record);
             tail = tail.wrapping_add(bytes as u64);

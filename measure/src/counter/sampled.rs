@@ -129,7 +129,7 @@ impl Counters for Samples {
         &self.metrics
     }
 
-    /// Reads all counters one by one: exact, and far more expensive than a sample.
+    /// Reads all counters one by one, which is exact and far more expensive than a sample.
     fn read(&mut self, totals: &mut [u64]) -> Result<Times, Error> {
         let mut times = Times::default();
         totals.fill(0);
