@@ -95,24 +95,25 @@ pub struct RunTotals {
 #[derive(Debug)]
 pub struct TraceError {
     doing: &'static str,
-    source: io::Error,
+    cause: io::Error,
 }
 
 impl fmt::Display for TraceError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "cannot {}: {}", self.doing, self.source)
+        write!(formatter, "cannot {}: {}", self.doing, self.cause)
     }
 }
 
 impl std::error::Error for TraceError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.source)
+        // The message already holds the system's words: a printed chain would repeat them.
+        self.cause.source()
     }
 }
 
 /// Adds a description of the failed step to the error of a system call.
 fn while_doing(doing: &'static str) -> impl Fn(io::Error) -> TraceError {
-    move |source| TraceError { doing, source }
+    move |cause| TraceError { doing, cause }
 }
 
 /// Runs `command` to its end and passes every step to `observe`.
