@@ -88,9 +88,12 @@ pub struct Profile {
 impl Profile {
     /// Instructions retired, all threads; a repeated string instruction counts once.
     pub fn instructions_retired(&self) -> u64 {
-        let whole: u64 = self.blocks.iter().map(|b| b.executions * u64::from(b.count)).sum();
-        let lost: u64 =
-            self.cut.iter().map(|&(b, k, n)| u64::from(self.blocks[b as usize].count - k) * n).sum();
+        let whole: u64 = self.blocks.iter().map(|block| block.executions * u64::from(block.count)).sum();
+        let lost: u64 = self
+            .cut
+            .iter()
+            .map(|&(block, retired, times)| u64::from(self.blocks[block as usize].count - retired) * times)
+            .sum();
         whole.saturating_sub(lost)
     }
 }
@@ -104,32 +107,38 @@ pub(crate) fn too_many(profile: &Profile, recorded: u64) -> Option<Forgery> {
     let hints = profile.sites.iter().map(|site| profile.blocks[site.block as usize].executions);
     let of_block = |block: &Block| {
         let instructions = &profile.instructions[block.first as usize..(block.first + block.count) as usize];
-        let data: u64 = instructions.iter().map(|i| u64::from(i.loads) + u64::from(i.stores)).sum();
+        let data: u64 = instructions
+            .iter()
+            .map(|instruction| u64::from(instruction.loads) + u64::from(instruction.stores))
+            .sum();
         block.executions.saturating_mul(data + u64::from(block.len / LINE_BYTES_MIN + 2) * 2)
     };
     let made = hints.chain(profile.blocks.iter().map(of_block)).fold(FREE, u64::saturating_add);
     (recorded > made).then_some(Forgery::References(recorded, made))
 }
 
-/// (loads, stores, iterations beyond one per execution) by (image, site).
+/// For each image and site: loads, stores, and iterations beyond one per execution.
 pub(crate) type Tally = HashMap<(u32, u32), (u64, u64, u64)>;
 
-/// Appends the profile of image number `image` to `all`, renumbering, with what was tallied of its
-/// complex references.
-pub(crate) fn append(all: &mut Profile, mut p: Profile, image: u32, tally: &Tally) {
+/// Appends the profile of image number `image` to `all` and renumbers its entries. Adds what
+/// `tally` holds about its complex references.
+pub(crate) fn append(all: &mut Profile, mut profile: Profile, image: u32, tally: &Tally) {
     let modules = all.modules.len() as u32;
     let blocks = all.blocks.len() as u32;
     let first = all.instructions.len() as u32;
     let sites = all.sites.len() as u32;
     all.images.push((sites, blocks));
-    p.blocks.iter_mut().for_each(|b| (b.module, b.first) = (b.module + modules, b.first + first));
-    p.sites.iter_mut().for_each(|s| s.block += blocks);
-    join(&mut all.modules, p.modules);
-    join(&mut all.blocks, p.blocks);
-    join(&mut all.instructions, p.instructions);
-    join(&mut all.sites, p.sites);
-    all.cut.extend(p.cut.into_iter().map(|(b, k, n)| (b + blocks, k, n)));
-    let mut tallied: Vec<_> = tally.iter().filter(|(&(i, _), _)| i == image).collect();
+    profile
+        .blocks
+        .iter_mut()
+        .for_each(|block| (block.module, block.first) = (block.module + modules, block.first + first));
+    profile.sites.iter_mut().for_each(|site| site.block += blocks);
+    join(&mut all.modules, profile.modules);
+    join(&mut all.blocks, profile.blocks);
+    join(&mut all.instructions, profile.instructions);
+    join(&mut all.sites, profile.sites);
+    all.cut.extend(profile.cut.into_iter().map(|(block, retired, times)| (block + blocks, retired, times)));
+    let mut tallied: Vec<_> = tally.iter().filter(|(&(number, _), _)| number == image).collect();
     tallied.sort_unstable();
     for (&(_, site), &(loads, stores, iterations)) in tallied {
         if iterations > 0 {
@@ -139,7 +148,7 @@ pub(crate) fn append(all: &mut Profile, mut p: Profile, image: u32, tally: &Tall
     }
 }
 
-/// Appends `more`; the first table of all is taken as it is.
+/// Appends `more` to `all`; an empty `all` takes the table over without a copy.
 fn join<T>(all: &mut Vec<T>, more: Vec<T>) {
     if all.is_empty() {
         *all = more;
