@@ -38,15 +38,14 @@ pub struct Call {
     pub counts: Counts,
 }
 
-/// The costs of one of several processes.
-/// Used only if the processes of a run were followed.
+/// The costs of one of several processes. It is used only if the processes of a run were followed.
 #[derive(Clone, Debug, Default)]
 pub struct Part {
     /// The process's number, exit status and command.
     pub name: String,
     /// The program that it executed last.
     pub program: String,
-    /// All of it.
+    /// The costs of the whole process.
     pub totals: Counts,
     /// Costs by index into [`Detail::functions`].
     pub functions: BTreeMap<usize, Counts>,
@@ -54,7 +53,7 @@ pub struct Part {
     pub lines: BTreeMap<(u32, u32), Counts>,
 }
 
-/// All of it.
+/// The data for annotated outputs.
 #[derive(Clone, Debug, Default)]
 pub struct Detail {
     /// Source files; the first is `???`.
@@ -91,7 +90,7 @@ impl Detail {
                 .map_or((0, 0), |frame| (frame.file + 1, frame.line));
             detail.functions[number].lines.entry(place).or_insert(tally.none).add(counts);
             detail.inline(cell.frame, place, counts, (symbols, tally.none));
-            // Inlined code does not tell in which file its enclosing function was written.
+            // Inlined code does not show in which file its enclosing function was written.
             if let Some(outermost) = cell.frame.and_then(|frame| sources.chain(frame).last()) {
                 *own.entry(number).or_default().entry(outermost.file + 1).or_default() +=
                     counts.instructions.max(1);

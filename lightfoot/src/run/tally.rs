@@ -48,7 +48,7 @@ impl Attribution {
 pub struct Tally {
     /// Counts of 0, with misses of 0 for every level that exists.
     pub none: Counts,
-    /// The whole program.
+    /// The counts of the whole program.
     pub totals: Counts,
     /// By index into [`Symbolizer::functions`].
     pub functions: Vec<(usize, Counts)>,
@@ -176,7 +176,7 @@ impl Tallying<'_> {
         }
     }
 
-    /// Adds `counts` to the cell of one instruction of a block, where cells are kept.
+    /// Adds `counts` to the cell of one instruction of a block, if cells are kept.
     fn cell(&mut self, block: usize, offset: usize, counts: &Counts) {
         if self.cells.grain == Grain::None {
             return;
@@ -209,7 +209,7 @@ impl Tallying<'_> {
         slot(&mut self.rows.opcodes, mnemonic_of(code) as usize, self.empty)
     }
 
-    /// Adds `counts` to the image that a block is of.
+    /// Adds `counts` to the image of a block.
     fn image(&mut self, block: usize, counts: &Counts) {
         if let Some(image) = image_of(self.profile, block) {
             self.rows.images[image].add(counts);
@@ -296,7 +296,7 @@ fn counted_down(profile: &Profile) -> Vec<(u32, u64)> {
     profile.complex.iter().filter_map(of).collect()
 }
 
-/// The image that a block is of.
+/// The image of a block.
 fn image_of(profile: &Profile, block: usize) -> Option<usize> {
     profile.images.partition_point(|(_, first)| *first as usize <= block).checked_sub(1)
 }
