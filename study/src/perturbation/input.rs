@@ -96,6 +96,8 @@ pub(super) fn positions(folder: &Path, size: usize) -> Result<()> {
 mod tests {
     use super::*;
 
+    type Writer = fn(&Path, usize) -> Result<()>;
+
     #[test]
     fn a_network_supplies_what_it_demands() {
         let folder = tempfile::tempdir().unwrap();
@@ -112,8 +114,7 @@ mod tests {
     #[test]
     fn inputs_are_the_same_every_time_and_as_large_as_asked() {
         let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let writers: [(fn(&Path, usize) -> Result<()>, usize); 4] =
-            [(text, 100_000), (network, 50), (guest, 17), (positions, 306)];
+        let writers: [(Writer, usize); 4] = [(text, 100_000), (network, 50), (guest, 17), (positions, 306)];
         for (write, size) in writers {
             let both = [&one, &two].map(|folder| {
                 write(folder.path(), size).unwrap();

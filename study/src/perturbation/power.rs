@@ -80,7 +80,7 @@ fn plant(trace: &mut Trace, share: f64, random: &mut Random) -> Result<()> {
     let count = (trace.records.len() as f64 * share) as usize;
     let start = random.below(trace.records.len() - count + 1);
     let records = &mut trace.records[start..start + count];
-    let mut values: Vec<_> = records.iter().map(|record| record.values[metric].clone()).collect();
+    let mut values: Vec<_> = records.iter().map(|record| record.values[metric]).collect();
     random.shuffle(&mut values);
     records.iter_mut().zip(values).for_each(|(record, value)| record.values[metric] = value);
     Ok(())
