@@ -2,7 +2,7 @@
 //!
 //! They do nothing by themselves; [`run`](crate::run()) uses them.
 
-use crate::profile::Profile;
+use crate::profile::{Numbering, Profile};
 use event::{Record, Stream};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -131,8 +131,8 @@ pub struct Process {
     pub command: Vec<OsString>,
     /// How it ended; `None` if it ran on without being counted.
     pub exit: Option<Exit>,
-    /// Its images, by index into [`Profile::images`]: one more after each exec. Empty for a child
-    /// that shared its parent's memory all its life, whose counts are the parent's.
+    /// Its images, by the numbers that observers are told: one more after each exec. Empty for a
+    /// child that shared its parent's memory all its life, whose counts are the parent's.
     pub images: Vec<u32>,
 }
 
@@ -196,6 +196,18 @@ pub enum ComplexCounts {
     ByObserver,
 }
 
+/// A process image that has ended.
+#[derive(Clone, Copy, Debug)]
+pub struct EndedImage<'a> {
+    /// Its number.
+    pub number: u32,
+    /// Its own counts. They are part of [`Outcome::profile`], where blocks and sites have other
+    /// numbers.
+    pub profile: &'a Profile,
+    /// The numbers of its blocks and sites in [`Outcome::profile`].
+    pub numbering: &'a Numbering,
+}
+
 /// Receives the program's records on a thread of the host, while the program runs on. If there is
 /// only one core for both, the program waits meanwhile.
 pub trait Observer: Send {
@@ -208,8 +220,8 @@ pub trait Observer: Send {
     /// The records that follow are those of this process image: 0 at first, a new number after each
     /// exec. Images of several processes take turns; threads are numbered over all of them.
     fn image(&mut self, _number: u32) {}
-    /// This image has ended: it will have no more records.
-    fn image_ended(&mut self, _number: u32) {}
+    /// This image has ended: it will have no more records. Each image of a run ends.
+    fn image_ended(&mut self, _image: &EndedImage<'_>) {}
     /// Called about ten times a second. If there is only one core, it is called after stops only,
     /// so it may be called less often.
     fn progress(&mut self, _progress: &Progress) {}

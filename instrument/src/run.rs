@@ -10,6 +10,7 @@ use crate::instrumentation::instrumenter::SharedInstrumenter;
 use crate::outcome::Aslr;
 use crate::outcome::{Command, Observer, Options, Outcome};
 use crate::probe::SharedProbes;
+use crate::profile::BlocksOfImages;
 use crate::target::executable;
 use crate::target::layout::{context, CONTEXTS_MAX};
 use crate::target::memory;
@@ -62,13 +63,15 @@ pub(crate) fn run_instrumented(
     let (done, returned) = mpsc::channel();
     let blocks = Arc::new(AtomicUsize::new(0));
     let evidence = Evidence::default();
-    let watch = Consumer::new(observer, blocks.clone(), started, evidence.clone());
+    let stream = bounded(options.stream);
+    // A tool knows its blocks by numbers that they got while the program ran.
+    let of_images = if instrumenter.is_some() { BlocksOfImages::Apart } else { BlocksOfImages::Merged };
+    let watch = Consumer::new(observer, (&stream, of_images), blocks.clone(), started, evidence.clone());
     let binding = Binding::new(pid);
     let elsewhere = binding.observer();
-    let stream = bounded(options.stream);
     let _end = EndOfProgram(Handle::open(pid));
     // The observer has a thread of its own unless there is but one core for both.
-    let (ended, seen) = std::thread::scope(|scope| {
+    let (ended, profile) = std::thread::scope(|scope| {
         let records = matches!(stream, Stream::Filtered(_) | Stream::Full);
         let (observing, watcher) = if binding.is_single() && records {
             (Observing::Here(Box::new(watch)), None)
@@ -93,17 +96,15 @@ pub(crate) fn run_instrumented(
         host.per_thread = threads;
         host.probes = probes;
         let ended = host.control();
-        let seen = host.close();
-        (ended, watcher.map_or(Ok(seen), |watcher| watcher.join().map(Some)))
+        let profile = host.close();
+        (ended, watcher.map_or(Ok(profile), |watcher| watcher.join().map(Some)))
     });
     evidence.error().map_or(Ok(()), Err)?;
     let mut ended = ended?;
-    let seen = seen.map_err(|_| Error::new(ErrorKind::System, OBSERVER_FAILED))?.unwrap_or_default();
+    let profile = profile.map_err(|_| Error::new(ErrorKind::System, OBSERVER_FAILED))?.unwrap_or_default();
     warnings.append(&mut ended.warnings);
     let (exit, interrupted, effort) = (ended.exit, ended.interrupted, ended.effort);
     let wall = started.elapsed();
-    let profile = ended.profile(&seen, &evidence);
-    evidence.error().map_or(Ok(()), Err)?;
     let (processes, mut threads) = (ended.processes, ended.threads);
     threads.sort_unstable_by_key(|thread| thread.number);
     Ok(Outcome { exit, interrupted, wall, profile, processes, threads, effort, warnings })

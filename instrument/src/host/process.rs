@@ -277,8 +277,7 @@ impl Host<'_> {
             image.remember(folder);
         }
         if let Some(instrumenter) = &self.instrumenter {
-            let blocks = self.profiles.values().map(|p| p.blocks.len()).sum();
-            instrumenter.borrow_mut().starts(number, pid, blocks);
+            instrumenter.borrow_mut().starts(number, pid, self.blocks_ended);
         }
         image.translator.instrumenter = self.instrumenter.clone();
         if let Some(probes) = &self.probes {

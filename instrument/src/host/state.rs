@@ -5,7 +5,7 @@
 
 use super::affinity::Binding;
 use super::checkers::LeakChecks;
-use super::ring::{Consumer, ObserverFindings, RingMessage, SegmentId};
+use super::ring::{Consumer, RingMessage, SegmentId};
 use super::task::{ProcessState, ProgramThread};
 use crate::error::{Error, ErrorKind};
 use crate::evidence::Evidence;
@@ -16,7 +16,7 @@ use crate::probe::SharedProbes;
 use crate::profile::Profile;
 use crate::target::interrupt::Echo;
 use event::Stream;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicUsize;
@@ -81,7 +81,8 @@ pub(crate) struct Host<'o> {
     /// Segments that the observer holds.
     pub(super) lent: HashSet<SegmentId>,
     pub(super) blocks: Arc<AtomicUsize>,
-    pub(crate) profiles: BTreeMap<u32, Profile>,
+    /// Blocks of all images that have ended.
+    pub(super) blocks_ended: usize,
     pub(super) exit: Option<Exit>,
     pub(crate) failure: Option<Error>,
     pub(crate) warnings: Vec<String>,
@@ -134,7 +135,7 @@ impl<'o> Host<'o> {
             returned,
             lent: HashSet::new(),
             blocks,
-            profiles: BTreeMap::new(),
+            blocks_ended: 0,
             exit: None,
             failure: None,
             warnings: Vec::new(),
@@ -154,12 +155,12 @@ impl<'o> Host<'o> {
         host
     }
 
-    /// Closes the channel to the observer. Returns the observer's findings if it ran on this
+    /// Closes the channel to the observer. Returns the run's profile if the observer ran on this
     /// thread.
-    pub(crate) fn close(self) -> Option<ObserverFindings> {
+    pub(crate) fn close(self) -> Option<Profile> {
         match self.observing {
             Observing::There(_) => None,
-            Observing::Here(watch) => Some(watch.seen()),
+            Observing::Here(watch) => Some(watch.profile()),
         }
     }
 
@@ -176,7 +177,7 @@ impl<'o> Host<'o> {
             }
             Observing::Here(watch) => watch,
         };
-        let seen = catch_unwind(AssertUnwindSafe(|| watch.take(&given)));
+        let seen = catch_unwind(AssertUnwindSafe(|| watch.take(given)));
         if seen.is_err() {
             self.fail(Error::new(ErrorKind::System, OBSERVER_FAILED));
         }

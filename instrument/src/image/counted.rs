@@ -148,7 +148,6 @@ impl Image {
             cut: self.cut.iter().map(|(&(b, k), &n)| (b, k, n)).collect(),
             repeats: Vec::new(),
             complex: Vec::new(),
-            images: Vec::new(),
         }
     }
 }

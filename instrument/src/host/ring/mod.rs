@@ -13,10 +13,10 @@
 pub(crate) mod screen;
 
 use crate::evidence::{Evidence, Forgery};
-use crate::outcome::{ComplexCounts, Observer, Progress};
-use crate::profile::Tally;
+use crate::outcome::{ComplexCounts, EndedImage, Observer, Progress};
+use crate::profile::{self, BlocksOfImages, ComplexTally, JoinedProfile, Profile};
 use crate::target::memory::Shared;
-use event::{Complex, Record, StateLayout, PAYLOAD_CODE, VALUES_MAX};
+use event::{Complex, Record, StateLayout, Stream, PAYLOAD_CODE, VALUES_MAX};
 use screen::{Limits, Screen};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -46,17 +46,18 @@ pub(crate) type SegmentId = (u32, usize, u32);
 pub(crate) enum RingMessage {
     /// Records.
     Segment(Segment),
-    /// The image has ended: no more records of it follow.
-    ImageEnded(u32),
+    /// The image with this number has ended: no more records of it follow. Its profile lacks
+    /// complex references.
+    ImageEnded(u32, Box<Profile>),
 }
 
-/// Totals that the observer's side keeps besides the observer's own work.
+/// What the observer's side keeps of an image that lives, besides the observer's own work.
 #[derive(Default)]
-pub(crate) struct ObserverFindings {
+struct ImageTotals {
     /// Loads, stores and repetitions of complex references.
-    pub(crate) tally: Tally,
-    /// Records of plain references, by image.
-    pub(crate) plain: HashMap<u32, u64>,
+    tally: ComplexTally,
+    /// Records of plain references.
+    plain: u64,
 }
 
 /// Records of a part: 16 KiB, so that the observer's own data finds room in the first-level cache
@@ -68,7 +69,10 @@ pub(crate) struct Consumer<'o> {
     observer: &'o mut dyn Observer,
     counts: ComplexCounts,
     layout: StateLayout,
-    seen: ObserverFindings,
+    /// Whether the run counts how often blocks run.
+    counts_blocks: bool,
+    living: HashMap<u32, ImageTotals>,
+    ended: JoinedProfile,
     evidence: Evidence,
     screen: Screen,
     part: Box<[Record; PART_RECORDS + VALUES_MAX]>,
@@ -85,29 +89,59 @@ impl<'o> Consumer<'o> {
     /// The consumer of a run that began at `started`; `blocks` is the number of translated blocks.
     pub(crate) fn new(
         observer: &'o mut dyn Observer,
+        (stream, of_images): (&Stream, BlocksOfImages),
         blocks: Arc<AtomicUsize>,
         started: Instant,
         evidence: Evidence,
     ) -> Consumer<'o> {
-        let (counts, layout) = (observer.complex_counts(), crate::code::state_area::state_layout());
-        let told = Instant::now();
-        let (seen, screen) = (ObserverFindings::default(), Screen::new());
-        let part = Box::new([Record::default(); PART_RECORDS + VALUES_MAX]);
-        Consumer { observer, counts, layout, seen, evidence, screen, part, image: 0, blocks, started, told }
+        Consumer {
+            counts: observer.complex_counts(),
+            observer,
+            layout: crate::code::state_area::state_layout(),
+            counts_blocks: *stream != Stream::Nothing,
+            living: HashMap::new(),
+            ended: JoinedProfile::new(of_images),
+            evidence,
+            screen: Screen::new(),
+            part: Box::new([Record::default(); PART_RECORDS + VALUES_MAX]),
+            image: 0,
+            blocks,
+            started,
+            told: Instant::now(),
+        }
     }
 
-    /// Delivers a message to the observer. Once a forged number was found, records are not shown
-    /// any more.
-    pub(crate) fn take(&mut self, given: &RingMessage) {
+    /// Delivers a message to the observer. Returns the segment, if it was one, for its next
+    /// records. Once a forged number was found, nothing is shown any more.
+    pub(crate) fn take(&mut self, given: RingMessage) -> Option<SegmentId> {
+        let is_shown = !self.evidence.exists();
         match given {
-            RingMessage::ImageEnded(image) => self.observer.image_ended(*image),
-            RingMessage::Segment(_) if self.evidence.exists() => {}
+            RingMessage::ImageEnded(number, profile) => {
+                if is_shown {
+                    self.image_ended(number, *profile);
+                }
+                None
+            }
             RingMessage::Segment(segment) => {
-                if let Err(forgery) = self.segment(segment) {
+                if let Some(forgery) = is_shown.then(|| self.segment(&segment)).and_then(Result::err) {
                     self.evidence.note(forgery);
                 }
+                Some(segment.id)
             }
         }
+    }
+
+    /// Shows the profile of an image that has ended to the observer, and adds it to the run's.
+    fn image_ended(&mut self, number: u32, mut profile: Profile) {
+        let ImageTotals { tally, plain } = self.living.remove(&number).unwrap_or_default();
+        if let Some(forgery) = self.counts_blocks.then(|| profile::too_many(&profile, plain)).flatten() {
+            return self.evidence.note(forgery);
+        }
+        profile::complete(&mut profile, tally);
+        let numbering = self.ended.number(&profile);
+        let image = EndedImage { number, profile: &profile, numbering: &numbering };
+        self.observer.image_ended(&image);
+        self.ended.add(profile, &numbering);
     }
 
     fn segment(&mut self, segment: &Segment) -> Result<(), Forgery> {
@@ -115,15 +149,16 @@ impl<'o> Consumer<'o> {
             self.observer.image(segment.image);
         }
         self.screen.expect(segment.limits);
+        let totals = self.living.entry(segment.image).or_default();
         let mut at = 0;
         while at < segment.count {
             let room = self.part.len().min(segment.count - at);
             segment.shared.copy_records(segment.offset + at * size_of::<Record>(), &mut self.part[..room]);
             let part = &self.part[..part_len(&self.part[..room])?];
             let plain = self.screen.pass(segment.thread, part)?;
-            *self.seen.plain.entry(segment.image).or_default() += plain as u64;
+            totals.plain += plain as u64;
             if self.counts == ComplexCounts::ByEngine {
-                count_complex(part, segment.image, &self.layout, &mut self.seen.tally);
+                count_complex(part, &self.layout, &mut totals.tally);
             }
             self.observer.records(segment.thread, part);
             at += part.len();
@@ -140,28 +175,27 @@ impl<'o> Consumer<'o> {
         }
     }
 
-    /// The totals, when the run is over.
-    pub(crate) fn seen(self) -> ObserverFindings {
-        self.seen
+    /// The profile of all images, when the run is over.
+    pub(crate) fn profile(self) -> Profile {
+        self.ended.finish()
     }
 }
 
-/// Runs on the observer's thread until the host hangs up.
+/// Runs on the observer's thread until the host hangs up, and returns the run's profile.
 pub(crate) fn observe(
     mut watch: Consumer,
     incoming: &Receiver<RingMessage>,
     done: &Sender<SegmentId>,
-) -> ObserverFindings {
+) -> Profile {
     loop {
         match incoming.recv_timeout(PERIOD) {
             Ok(given) => {
-                watch.take(&given);
-                if let RingMessage::Segment(segment) = given {
-                    let _ = done.send(segment.id);
+                if let Some(segment) = watch.take(given) {
+                    let _ = done.send(segment);
                 }
             }
             Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => return watch.seen(),
+            Err(RecvTimeoutError::Disconnected) => return watch.profile(),
         }
         watch.tell();
     }
@@ -200,7 +234,7 @@ fn next_complex(records: &[Record], at: usize) -> Option<usize> {
 }
 
 /// Adds the loads, stores and repetitions of the complex references in `records` to `tally`.
-fn count_complex(records: &[Record], image: u32, layout: &StateLayout, tally: &mut Tally) {
+fn count_complex(records: &[Record], layout: &StateLayout, tally: &mut ComplexTally) {
     let mut at = 0;
     while let Some(next) = next_complex(records, at) {
         at = next;
@@ -208,7 +242,7 @@ fn count_complex(records: &[Record], image: u32, layout: &StateLayout, tally: &m
         let count = event::group_shape(first).map_or(1, |s| s.values());
         let end = (at + count).min(records.len());
         if let Ok(complex) = Complex::decode(&records[at..end]) {
-            let entry = tally.entry((image, first.what >> 8)).or_default();
+            let entry = tally.entry(first.what >> 8).or_default();
             let (loads, stores) = complex.loads_and_stores(layout);
             entry.0 = entry.0.saturating_add(loads);
             entry.1 = entry.1.saturating_add(stores);
