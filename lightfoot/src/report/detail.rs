@@ -7,7 +7,7 @@
 use super::curve::Touched;
 use super::row::plain;
 use crate::run::calls::Calls;
-use crate::run::tally::{Counts, Tally};
+use crate::run::tally::{Cell, Counts, Tally};
 use instrument::Profile;
 use std::collections::{BTreeMap, HashMap};
 use symbol::{demangle, Symbolizer, UNKNOWN};
@@ -132,21 +132,15 @@ impl Detail {
         }
     }
 
-    /// Adds the costs of each process: `processes` has the name, the program and the totals of
-    /// each, `of_image` returns the process of an image.
-    pub fn split(
+    /// Adds costs of one of the processes.
+    pub fn add_to_process(
         &mut self,
-        processes: impl Iterator<Item = (String, String, Counts)>,
-        of_image: impl Fn(u32) -> Option<usize>,
-        tally: &Tally,
-        symbols: &Symbolizer,
+        process: usize,
+        cells: &[(Cell, Counts)],
+        (tally, symbols): (&Tally, &Symbolizer),
     ) {
-        let part = |(name, program, totals)| Part { name, program, totals, ..Part::default() };
-        self.processes = processes.map(part).collect();
-        for (cell, counts) in &tally.cells {
-            let Some(part) = of_image(cell.image).and_then(|process| self.processes.get_mut(process)) else {
-                continue;
-            };
+        let part = &mut self.processes[process];
+        for (cell, counts) in cells {
             let frame = cell.frame.map(|frame| symbols.sources().frame(frame));
             let place = frame.map_or((0, 0), |frame| (frame.file + 1, frame.line));
             part.lines.entry(place).or_insert(tally.none).add(counts);
