@@ -155,6 +155,34 @@ fn two_static_functions_of_one_name_are_both_counted_by_every_engine() {
     assert_eq!(totals(&traced(&simulated).unwrap()), expected);
 }
 
+/// The link address of a function, as the symbol table states it.
+fn address_of(program: &Path, name: &str) -> u64 {
+    let listing = symbol::Listing::read(program).unwrap();
+    listing.names.iter().find(|named| named.name == name).unwrap().address
+}
+
+#[test]
+fn a_function_of_a_stripped_program_is_named_by_its_address() {
+    let bench = Bench::new();
+    let Some(program) = helpers(&bench) else { return };
+    let metric = format!("fn:program+{:#x}", address_of(&program, "other"));
+    // With its symbol it has its own name and no other.
+    let named = run(&request(&program, Engine::Jit, &metric)).unwrap_err().to_string();
+    assert!(named.contains("there is no function program+0x"), "{named}");
+    match Command::new("strip").arg(&program).status() {
+        Ok(status) => assert!(status.success()),
+        Err(_) => return eprintln!("skipped: there is no strip here"),
+    }
+    for engine in [Engine::Jit, Engine::Simulated, Engine::Probe, Engine::Uprobe] {
+        let Some(trace) = traced(&request(&program, engine, &metric)) else { continue };
+        assert_eq!(totals(&trace), [(metric.clone(), 1)], "{engine:?}");
+    }
+    // A pattern finds all of them, those that never run as well.
+    let all = traced(&request(&program, Engine::Jit, "fn:program+*")).unwrap();
+    let calls: Vec<u64> = totals(&all).into_iter().map(|(_, calls)| calls).collect();
+    assert!(calls.contains(&1000) && calls.contains(&500), "{calls:?}");
+}
+
 #[test]
 fn each_function_of_a_name_can_be_asked_for() {
     let bench = Bench::new();

@@ -445,3 +445,19 @@ fn what_cannot_be_told_says_how_many_runs_would_tell() {
     println!("with 5 runs: {said:?} would tell; with {enough}, {told} of 10 do");
     assert!(told >= 6, "{told} of 10 with {enough}");
 }
+
+#[test]
+fn counts_too_small_to_rank_are_named() {
+    let mut random = Random::new(5);
+    let [mut baseline, run] = experiment(400, 0.5, |_| 0.8, &mut random);
+    let report = perturb(&baseline, &run, &inner()).unwrap();
+    assert!(report.notes.iter().all(|note| !note.contains("mostly chance")), "{:?}", report.notes);
+    // One baseline counts three or four of one metric.
+    for (index, record) in baseline[2].records.iter_mut().enumerate() {
+        record.values[1] = Value::whole(3 + index as u64 % 2);
+    }
+    let report = perturb(&baseline, &run, &inner()).unwrap();
+    let said: Vec<&String> = report.notes.iter().filter(|note| note.contains("mostly chance")).collect();
+    assert_eq!(said.len(), 1, "{:?}", report.notes);
+    assert!(said[0].contains("L2-misses") && said[0].contains("at most 4"), "{said:?}");
+}

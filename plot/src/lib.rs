@@ -2,9 +2,9 @@
 //!
 //! One frame, one set of colours, and one way to write words and numbers; a file for each kind:
 //! [`bars`] of ratios, [`heat_map`]s of verdicts, [`curves`] over axes as they are, [`lines`] over
-//! items or bytes, [`tiles`] over tile sizes. Colours are those of Okabe and Ito (2008), which
-//! people with any colour vision tell apart; nothing is told by colour alone. **Leaves out**
-//! scripts, fonts and error bars.
+//! items or bytes, [`panels`] of one series each, [`tiles`] over tile sizes. Colours are those of
+//! Okabe and Ito (2008), which people with any colour vision tell apart; nothing is told by colour
+//! alone. **Leaves out** scripts, fonts and error bars.
 //!
 //! ```
 //! use lightfoot_plot::lines::{lines, Axis, Lines, Series};
@@ -22,5 +22,6 @@ pub mod bars;
 pub mod curves;
 pub mod heat_map;
 pub mod lines;
+pub mod panels;
 mod svg;
 pub mod tiles;

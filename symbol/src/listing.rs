@@ -3,13 +3,17 @@
 //!
 //! The rest of this crate answers the opposite question. A file is listed once, before a program
 //! runs, so it is read whole. Names come from the full symbol table, of the file or of its debug
-//! file, and from the table of exported names. Addresses are link addresses; [`Listing::mapped`]
-//! converts them to those of a running program. **Leaves out** functions without a symbol, and the
-//! choice of a library if several export the same name. Source: System V ABI, chapters 4 and 5.
+//! file, and from the table of exported names. A function without a symbol is listed by the name
+//! that reports give it, `FILE+0xADDRESS`, if the unwind tables state its range: so the functions
+//! of a stripped program can be named too. Addresses are link addresses; [`Listing::mapped`]
+//! converts them to those of a running program. **Leaves out** functions with neither a symbol nor
+//! unwind information, and the choice of a library if several export the same name. Source: System
+//! V ABI, chapters 4 and 5; Linux Standard Base 5, section 10.6.1.
 
 use crate::debug_file;
 use crate::dwarf::Names;
 use crate::elf::{code_segments, File, Segment};
+use crate::frame;
 use instrument::Module;
 use object::elf::{STT_FILE, STT_FUNC, STT_GNU_IFUNC, STT_OBJECT};
 use object::{Object, ObjectSection, ObjectSymbol, SymbolFlags};
@@ -74,7 +78,10 @@ impl Listing {
                 symbols(debug.symbols(), &mut names);
             }
         }
-        let names = names.into_values().collect();
+        let mut names: Vec<Named> = names.into_values().collect();
+        let unnamed = unnamed(&file, &path, &names);
+        names.extend(unnamed);
+        names.sort_unstable();
         let code = file.sections().filter(|section| section.kind() == object::SectionKind::Text);
         let text = code.map(|s| s.address()..s.address().saturating_add(s.size())).collect();
         let (needed, segments) = (needed(&file), code_segments(&file));
@@ -146,6 +153,31 @@ fn symbols<'data: 'file, 'file>(
         let named = Named { address, size_bytes, kind, name: name.clone(), source };
         names.entry((address, name)).or_insert(named);
     }
+}
+
+/// The functions of the unwind tables that no symbol of `names` covers, which are sorted.
+fn unnamed(file: &File<'_>, path: &Path, names: &[Named]) -> Vec<Named> {
+    let stubs = file.sections().filter(|section| section.name().is_ok_and(|name| name.starts_with(".plt")));
+    let stubs: Vec<Range<u64>> = stubs.map(|s| s.address()..s.address().saturating_add(s.size())).collect();
+    let code: Vec<&Named> = names.iter().filter(|named| named.kind != Kind::Variable).collect();
+    let has_symbol = |address: u64| {
+        let before = &code[..code.partition_point(|named| named.address <= address)];
+        let covers = |named: &&&Named| named.address == address || address - named.address < named.size_bytes;
+        // An alias or a nested symbol may end before the one that covers the address.
+        before.iter().rev().take(4).any(|named| covers(&named))
+    };
+    let file_name = path.file_name().unwrap_or_default().to_string_lossy();
+    let mut found = Vec::new();
+    for range in frame::functions(file) {
+        let address = range.start;
+        if stubs.iter().any(|stub| stub.contains(&address)) || has_symbol(address) {
+            continue;
+        }
+        let (size_bytes, kind) = (range.end - address, Kind::Function);
+        let name = format!("{file_name}+{address:#x}");
+        found.push(Named { address, size_bytes, kind, name, source: None });
+    }
+    found
 }
 
 /// The names of the needed libraries, from the `DT_NEEDED` entries.

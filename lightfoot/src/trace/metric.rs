@@ -3,6 +3,7 @@
 //! | written | what adds up |
 //! |---|---|
 //! | `fn:NAME`, `fn:FILE!NAME` | calls of all functions of that name, of FILE alone |
+//! | `fn:FILE+0xADDRESS` | calls of a function without a symbol, by the name that reports show |
 //! | `fn:NAME@*`, `fn:NAME@0xADDRESS` | calls of each, or of the one at that address |
 //! | `fn:ns::*` | calls of what matches; `*` and `?` match, and each name is a metric |
 //! | `var:NAME`, `var:LIBRARY!NAME` | writes that touch a variable |

@@ -57,6 +57,7 @@ pub fn perturb(baseline: &[Trace], run: &[Trace], options: &Options) -> Result<R
     // A difference of builds gets a note of its own; other differences were refused before.
     report.notes.extend(doubts(&traces).into_iter().filter(|doubt| !doubt.contains("builds of the program")));
     report.notes.extend(builds_note(&traces));
+    report.notes.extend(small_counts(&traces, &report.metrics));
     // Inner and outer comparisons are tested together, against the same relabellings.
     let relabellings = permute::relabellings(&plan.design, options.seed);
     let mut family = inner(&traces, &plan, &relabellings, &report.metrics);
@@ -80,6 +81,29 @@ fn builds_note(traces: &[&Trace]) -> Option<String> {
         short(first),
         short(second)
     ))
+}
+
+/// The least median of a record's count at which ranks tell more than ties do.
+const MEDIAN_MIN: f64 = 10.0;
+
+/// A note for each metric that counts little in most records: its ranks are ties and accidents, so
+/// any change of a few events looks like a disturbance.
+fn small_counts(traces: &[&Trace], metrics: &[String]) -> Vec<String> {
+    let median = |name: &String| -> Option<f64> {
+        let medians = traces.iter().filter_map(|trace| {
+            let mut series = trace.series(trace.position(name)?);
+            series.sort_by(f64::total_cmp);
+            series.get(series.len() / 2).copied()
+        });
+        medians.min_by(f64::total_cmp)
+    };
+    let note = |name: &String| {
+        let median = median(name).filter(|median| *median < MEDIAN_MIN)?;
+        Some(format!(
+            "half of the records of a trace count at most {median:.0} {name}: correlations over counts below {MEDIAN_MIN:.0} are mostly chance; trace with a longer interval"
+        ))
+    };
+    metrics.iter().filter_map(note).collect()
 }
 
 /// The hardware metrics that all traces have; an error if the traces must not be compared.
