@@ -220,6 +220,9 @@ pub trait Observer: Send {
     /// The records that follow are those of this process image: 0 at first, a new number after each
     /// exec. Images of several processes take turns; threads are numbered over all of them.
     fn image(&mut self, _number: u32) {}
+    /// This thread of an image has ended, and others of the image have not: it will have no more
+    /// records. A child that shared the image's memory ends so when it executes a program.
+    fn thread_ended(&mut self, _image: u32, _thread: u32) {}
     /// This image has ended: it will have no more records. Each image of a run ends.
     fn image_ended(&mut self, _image: &EndedImage<'_>) {}
     /// Called about ten times a second. If there is only one core, it is called after stops only,

@@ -343,6 +343,7 @@ impl Host<'_> {
         if self.image_of(number).threads == 1 {
             return self.finish_image(number);
         }
+        self.give(RingMessage::ThreadEnded { image: number, thread: thread.number });
         // The observer may still read this context's ring, which the context's next thread will
         // write.
         self.wait_for(|id| (id.0, id.1) == (number, context));

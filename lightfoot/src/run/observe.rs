@@ -145,6 +145,10 @@ impl Observer for Simulator<'_> {
         self.simulation.starts(number);
     }
 
+    fn thread_ended(&mut self, image: u32, thread: u32) {
+        self.simulation.thread_ends(image, thread);
+    }
+
     fn image_ended(&mut self, image: &EndedImage<'_>) {
         let counts = self.simulation.ends(image.number);
         if let Some(images) = &mut self.images {

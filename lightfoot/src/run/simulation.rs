@@ -106,6 +106,15 @@ impl Simulation {
         self.waiting.extend(former.map(|former| (number, former)));
     }
 
+    /// Says that no more records of this thread of an image follow, which frees its caches.
+    pub fn thread_ends(&mut self, image: u32, thread: u32) {
+        let waiting = || self.waiting.get_mut(&image);
+        let hierarchy = if image == self.image { self.hierarchy.as_mut() } else { waiting() };
+        let own = hierarchy.and_then(|hierarchy| hierarchy.end_thread(thread));
+        self.ended.threads.extend(own.map(|counts| (thread, counts.summed())));
+        self.distances.iter().for_each(|distances| distances.thread_ends(image, thread));
+    }
+
     /// Says that no more records of this image follow. Frees its caches, and returns its counts
     /// under its own numbers.
     pub fn ends(&mut self, image: u32) -> Counts {

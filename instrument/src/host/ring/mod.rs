@@ -46,6 +46,8 @@ pub(crate) type SegmentId = (u32, usize, u32);
 pub(crate) enum RingMessage {
     /// Records.
     Segment(Segment),
+    /// This thread of an image has ended: no more records of it follow. Other threads live.
+    ThreadEnded { image: u32, thread: u32 },
     /// The image with this number has ended: no more records of it follow. Its profile lacks
     /// complex references.
     ImageEnded(u32, Box<Profile>),
@@ -116,6 +118,12 @@ impl<'o> Consumer<'o> {
     pub(crate) fn take(&mut self, given: RingMessage) -> Option<SegmentId> {
         let is_shown = !self.evidence.exists();
         match given {
+            RingMessage::ThreadEnded { image, thread } => {
+                if is_shown {
+                    self.observer.thread_ended(image, thread);
+                }
+                None
+            }
             RingMessage::ImageEnded(number, profile) => {
                 if is_shown {
                     self.image_ended(number, *profile);
