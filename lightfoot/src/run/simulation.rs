@@ -108,8 +108,10 @@ impl Simulation {
 
     /// Says that no more records of this thread of an image follow, which frees its caches.
     pub fn thread_ends(&mut self, image: u32, thread: u32) {
-        let waiting = || self.waiting.get_mut(&image);
-        let hierarchy = if image == self.image { self.hierarchy.as_mut() } else { waiting() };
+        let hierarchy = match image == self.image {
+            true => self.hierarchy.as_mut(),
+            false => self.waiting.get_mut(&image),
+        };
         let own = hierarchy.and_then(|hierarchy| hierarchy.end_thread(thread));
         self.ended.threads.extend(own.map(|counts| (thread, counts.summed())));
         self.distances.iter().for_each(|distances| distances.thread_ends(image, thread));
