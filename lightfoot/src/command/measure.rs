@@ -4,8 +4,8 @@ use super::complaint::complain;
 use super::thread::{self, OfThread};
 use crate::cli::{By, Rep, Run, Shape};
 use crate::report::curve::{Curve, Touched};
-use crate::report::detail::{Detail, Part};
-use crate::report::{group, sortable, Engine, Kind, Metric, Order, ProcessRow, Report, View, SCHEMA};
+use crate::report::detail::{Detail, Part, PartLines};
+use crate::report::{group, html, sortable, Engine, Kind, Metric, Order, ProcessRow, Report, View, SCHEMA};
 use crate::run::block_order::branch::Predicted;
 use crate::run::block_order::{Accumulator, BlockOrderAnalysis, BlockOrderFindings};
 use crate::run::calls::Calls;
@@ -302,8 +302,8 @@ impl Prepared<'_> {
             if let Some(calls) = &calls {
                 detail.follow(calls, &outcome.profile, &mut symbols);
             }
-            if let (Some(rows), Some(images)) = (&report.processes, &measured.images) {
-                self.split(&mut detail, rows, (outcome, images), (&tally, &symbols));
+            if let Some(images) = &measured.images {
+                self.split(&mut detail, &report, (outcome, images), (&tally, &symbols));
                 let unfollowed =
                     "calls and time are followed in the program alone: with --follow-children there are none";
                 report.warnings.extend(self.run.format.shows_calls().then(|| unfollowed.to_owned()));
@@ -327,30 +327,27 @@ impl Prepared<'_> {
         }
     }
 
-    /// Adds the counts of each process to the data for annotated outputs.
+    /// Adds the counts of processes to the data for annotated outputs: of those that the format
+    /// shows, at the grain that it shows.
     fn split(
         &self,
         detail: &mut Detail,
-        rows: &[ProcessRow],
+        report: &Report,
         (outcome, images): (&Outcome, &Images<'_>),
         (tally, symbols): (&Tally, &Symbolizer),
     ) {
-        let part = |row: &ProcessRow| Part {
-            name: row.title(),
-            program: row.command.first().cloned().unwrap_or_default(),
-            totals: row.counts,
-            ..Part::default()
+        detail.processes = report.processes.iter().flatten().map(Part::of).collect();
+        let (shown, lines) = match self.run.format {
+            Shape::Html => (html::processes_shown(report, &detail.processes), PartLines::Kept),
+            _ => ((0..detail.processes.len()).collect(), PartLines::LeftOut),
         };
-        detail.processes = rows.iter().map(part).collect();
-        let processes = outcome.processes.iter().enumerate();
-        let of_image: BTreeMap<u32, usize> = processes
-            .flat_map(|(index, process)| process.images.iter().map(move |&image| (image, index)))
-            .collect();
-        for (image, part) in images.parts() {
-            let Some(&process) = of_image.get(&image) else { continue };
-            let misses = images.misses(part);
-            let cells = part.cells(&outcome.profile, misses.as_ref(), self.run.rep, tally);
-            detail.add_to_process(process, &cells, (tally, symbols));
+        for process in shown {
+            for image in &outcome.processes[process].images {
+                let Some(part) = images.part(*image) else { continue };
+                let misses = images.misses(part);
+                let cells = part.cells(&outcome.profile, misses.as_ref(), self.run.rep, tally);
+                detail.add_to_process(process, lines, &cells, (tally, symbols));
+            }
         }
     }
 

@@ -5,6 +5,7 @@
 //! as in cachegrind's and callgrind's files. Unknown lines are line 0 of `???`.
 
 use super::curve::Touched;
+use super::process::ProcessRow;
 use super::row::plain;
 use crate::run::calls::Calls;
 use crate::run::tally::{Cell, Counts, Tally};
@@ -50,8 +51,29 @@ pub struct Part {
     pub totals: Counts,
     /// Costs by index into [`Detail::functions`].
     pub functions: BTreeMap<usize, Counts>,
-    /// Costs by index into [`Detail::files`] and line.
+    /// Costs by index into [`Detail::files`] and line, if the format shows them.
     pub lines: BTreeMap<(u32, u32), Counts>,
+}
+
+/// Whether a process has costs by line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PartLines {
+    /// It has them.
+    Kept,
+    /// It has costs by function only.
+    LeftOut,
+}
+
+impl Part {
+    /// A process without costs of functions and lines.
+    pub fn of(process: &ProcessRow) -> Part {
+        Part {
+            name: process.title(),
+            program: process.command.first().cloned().unwrap_or_default(),
+            totals: process.counts,
+            ..Part::default()
+        }
+    }
 }
 
 /// All of it.
@@ -136,6 +158,7 @@ impl Detail {
     pub fn add_to_process(
         &mut self,
         process: usize,
+        lines: PartLines,
         cells: &[(Cell, Counts)],
         (tally, symbols): (&Tally, &Symbolizer),
     ) {
@@ -143,7 +166,9 @@ impl Detail {
         for (cell, counts) in cells {
             let frame = cell.frame.map(|frame| symbols.sources().frame(frame));
             let place = frame.map_or((0, 0), |frame| (frame.file + 1, frame.line));
-            part.lines.entry(place).or_insert(tally.none).add(counts);
+            if lines == PartLines::Kept {
+                part.lines.entry(place).or_insert(tally.none).add(counts);
+            }
             let function = self.numbers[&cell.function];
             part.functions.entry(function).or_insert(tally.none).add(counts);
         }

@@ -57,8 +57,11 @@ impl<'a> Images<'a> {
         self.sums.get(&image)
     }
 
-    /// The parts of all images, if they were kept.
-    pub fn parts(&self) -> impl Iterator<Item = (u32, &Part)> {
-        self.parts.iter().map(|(number, part)| (*number, part))
+    /// The counts of an image by block and site; `None` if they were not kept.
+    pub fn part(&self, image: u32) -> Option<&Part> {
+        self.parts.get(&image)
     }
 }
+
+#[cfg(test)]
+mod tests;
