@@ -76,6 +76,9 @@ pub(super) struct KnownBlocks {
     before: Vec<u32>,
     /// By block, the number of its first site.
     sites: Vec<u32>,
+    /// The block behind the one that was found last: programs that run again begin as they did
+    /// before, so it is mostly the next one, and need not be looked for.
+    expected: u32,
 }
 
 impl KnownBlocks {
@@ -86,6 +89,7 @@ impl KnownBlocks {
             last: HashMap::with_capacity(profile.blocks.len()),
             before: Vec::with_capacity(profile.blocks.len()),
             sites: Vec::with_capacity(profile.blocks.len()),
+            expected: 0,
         };
         // One image may have mapped the same part of a file twice.
         let modules: Vec<u32> = profile
@@ -126,13 +130,30 @@ impl KnownBlocks {
         offset: u64,
         other: &BlockView<'_>,
     ) -> u32 {
-        let mut candidate = self.last.get(&(module, offset)).copied().unwrap_or(NONE);
-        while candidate != NONE {
-            if self.view(profile, candidate).equals(other) {
-                return candidate;
-            }
-            candidate = self.before[candidate as usize];
-        }
+        let ip = profile.modules[module as usize].start.wrapping_add(offset);
+        let is_expected = profile.blocks.get(self.expected as usize).is_some_and(|expected| {
+            (expected.module, expected.ip) == (module, ip) && self.view(profile, self.expected).equals(other)
+        });
+        let number = match is_expected {
+            true => self.expected,
+            false => self
+                .find(profile, (module, offset), other)
+                .unwrap_or_else(|| self.add(profile, (module, offset), other)),
+        };
+        self.expected = number + 1;
+        number
+    }
+
+    /// The block that begins at `offset` in a module and equals `other`.
+    fn find(&self, profile: &Profile, place: (u32, u64), other: &BlockView<'_>) -> Option<u32> {
+        let known = |number: &u32| *number != NONE;
+        let last = self.last.get(&place).copied();
+        std::iter::successors(last, |&number| Some(self.before[number as usize]).filter(known))
+            .find(|&number| self.view(profile, number).equals(other))
+    }
+
+    /// Adds a block without counts; returns its number.
+    fn add(&mut self, profile: &mut Profile, (module, offset): (u32, u64), other: &BlockView<'_>) -> u32 {
         let number = profile.blocks.len() as u32;
         self.append(module, offset, profile.sites.len() as u32);
         let ip = profile.modules[module as usize].start.wrapping_add(offset);
