@@ -21,7 +21,7 @@ pub enum ErrorKind {
     PtraceRefused,
     /// The program does something that the engine does not support (125).
     Unsupported,
-    /// A tool made a request that cannot be met, or its analysis failed (125).
+    /// A tool made a request that cannot be fulfilled, or its analysis failed (125).
     Tool,
     /// A system call of the host failed (125).
     System,
@@ -69,8 +69,8 @@ impl Error {
 }
 
 impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.message)
     }
 }
 

@@ -15,7 +15,7 @@ use std::sync::{Arc, OnceLock};
 /// A number that generated code cannot have written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Forgery {
-    /// A ring's position lies outside of its segment.
+    /// A ring's position lies outside its segment.
     Position(u64),
     /// The number names no exit.
     Exit(u32),
@@ -23,33 +23,36 @@ pub(crate) enum Forgery {
     Record(u64, u32, u32),
     /// A count is larger than the program had time for.
     Count(u64),
-    /// A counter was larger before.
+    /// A counter had a larger value before.
     Backwards(u64, u64),
     /// A branch was taken more often than its block ran.
     Taken(u64, u64),
     /// More control transfers lead to a block than it has executions.
     Entries(u64, u64),
-    /// More references were recorded than the blocks that ran make.
+    /// More references were recorded than the executed blocks can have made.
     References(u64, u64),
 }
 
 impl fmt::Display for Forgery {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         use Forgery::*;
         match *self {
-            Position(at) => write!(f, "a ring's position is {at:#x}, outside of its segment"),
-            Exit(number) => write!(f, "there is no exit {number}"),
+            Position(at) => write!(formatter, "the position {at:#x} lies outside the buffer of records"),
+            Exit(number) => write!(formatter, "there is no exit {number}"),
             Record(address, what, extra) => {
-                write!(f, "no code writes the record {address:#x} {what:#x} {extra:#x}")
+                write!(formatter, "lightfoot never writes the record {address:#x} {what:#x} {extra:#x}")
             }
-            Count(count) => write!(f, "a counter says {count}, for which there was no time"),
-            Backwards(before, now) => write!(f, "a counter went from {before} back to {now}"),
+            Count(count) => write!(formatter, "a counter says {count}, more than the program had time for"),
+            Backwards(before, now) => write!(formatter, "a counter went from {before} back to {now}"),
             Taken(taken, ran) => {
-                write!(f, "a branch was taken {taken} times in a block that ran {ran} times")
+                write!(formatter, "a branch was taken {taken} times in a block that ran {ran} times")
             }
-            Entries(led, ran) => write!(f, "{led} branches lead to a block that ran {ran} times"),
+            Entries(led, ran) => write!(formatter, "{led} branches lead to a block that ran {ran} times"),
             References(recorded, made) => {
-                write!(f, "{recorded} references were recorded, and the blocks that ran make {made} at most")
+                write!(
+                    formatter,
+                    "{recorded} references were recorded, but the blocks that ran make at most {made}"
+                )
             }
         }
     }
@@ -67,7 +70,7 @@ impl Evidence {
         let _ = self.0.set(forgery);
     }
 
-    /// Whether there is one. Cost: a load.
+    /// Whether a forgery was noted. Cost: a load.
     pub(crate) fn exists(&self) -> bool {
         self.0.get().is_some()
     }
@@ -76,8 +79,8 @@ impl Evidence {
     pub(crate) fn error(&self) -> Option<Error> {
         let forgery = self.0.get()?;
         let sentence = format!(
-            "the program changed memory that lightfoot keeps in it ({forgery}), so nothing that was counted can be trusted and there is no \
-             report: look for stray writes with a memory checker, or do not trust the program"
+            "the program changed memory that lightfoot keeps in it ({forgery}), so no count can be trusted and there is no report: \
+             look for stray writes with a memory checker, or do not trust the program"
         );
         Some(Error::new(ErrorKind::MemoryChanged, sentence))
     }

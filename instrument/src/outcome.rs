@@ -29,30 +29,30 @@ pub enum Aslr {
 /// What the engine does with processes that the program starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Children {
-    /// They run natively, uncounted.
+    /// Children run natively and are not counted.
     Released,
-    /// They are counted, and so are their own children. Processes that outlive the program are
+    /// Children are counted, and so are their own children. Processes that outlive the program are
     /// counted until all of them have been idle for a second, but at most for ten seconds. Then
     /// they run on natively, and a warning names them.
     Followed,
-    /// They are counted, and so are their own children; the run ends when the last of them has
+    /// Children are counted, and so are their own children. The run ends when the last of them has
     /// ended.
     Awaited,
 }
 
 impl Children {
-    /// Whether they are counted.
+    /// Whether children are counted.
     pub(crate) fn are_counted(self) -> bool {
         self != Children::Released
     }
 }
 
-/// Whether threads are told apart.
+/// Whether threads are counted separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Threads {
-    /// They are counted together.
+    /// All threads are counted together.
     Together,
-    /// Each is also counted by itself. Cost: a pass over all counters when a thread ends.
+    /// Each thread is also counted by itself. Cost: a pass over all counters when a thread ends.
     Apart,
 }
 
@@ -63,14 +63,14 @@ pub struct Options {
     pub aslr: Aslr,
     /// The references that are recorded.
     pub stream: Stream,
-    /// What to do with child processes. A tool sees the program only, whatever this says.
+    /// What to do with child processes. With a tool, children always run natively.
     pub children: Children,
     /// Folder in which translations are kept from run to run, of at most a gigabyte, so that a
     /// program that ran before starts faster; `None`: they are not kept. The folder is made when it
     /// is needed, and a run does not depend on whether it can be used. Runs with tools, full
     /// streams or random addresses do not use it.
     pub translations: Option<PathBuf>,
-    /// Whether threads are told apart.
+    /// Whether threads are counted separately.
     pub threads: Threads,
 }
 
@@ -104,7 +104,7 @@ pub struct EngineStats {
     pub lookups: u64,
     /// Stops at the end of a ring's segment.
     pub segments: u64,
-    /// Stops before system calls that the engine must know of.
+    /// Stops before system calls that the engine must see.
     pub system_calls: u64,
     /// Signals that were delivered to handlers.
     pub signals: u64,
@@ -186,7 +186,7 @@ pub struct Progress {
     pub blocks: usize,
 }
 
-/// Which side counts the loads and stores of complex references. Block counts cannot tell them.
+/// Which side counts the loads and stores of complex references, which block counts do not contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ComplexCounts {
     /// The engine, which fills in [`Profile::complex`] and [`Profile::repeats`] by a pass over all
@@ -213,12 +213,13 @@ pub struct EndedImage<'a> {
 pub trait Observer: Send {
     /// Records of one thread, in program order.
     fn records(&mut self, thread: u32, records: &[Record]);
-    /// Asked once, before the first record.
+    /// Which side counts complex references. Called once, before the first record.
     fn complex_counts(&self) -> ComplexCounts {
         ComplexCounts::ByEngine
     }
-    /// The records that follow are those of this process image: 0 at first, a new number after each
-    /// exec. Images of several processes take turns; threads are numbered over all of them.
+    /// Called before records of another process image than the last ones. The first image has
+    /// number 0, and each exec starts a new one. Images of several processes may take turns;
+    /// threads are numbered over all of them.
     fn image(&mut self, _number: u32) {}
     /// This thread of an image has ended, and others of the image have not: it will have no more
     /// records. A child that shared the image's memory ends so when it executes a program.

@@ -58,7 +58,7 @@ pub(crate) fn run_instrumented(
         }
         Spawn::ExecFailed(error) => return Err(exec_failed(&path, error)),
     };
-    // Channels to the observer and back, and what the two sides share.
+    // Channels to the observer and back, and the values that the two sides share.
     let (give, incoming) = mpsc::channel();
     let (done, returned) = mpsc::channel();
     let blocks = Arc::new(AtomicUsize::new(0));
@@ -66,21 +66,21 @@ pub(crate) fn run_instrumented(
     let stream = bounded(options.stream);
     // A tool knows its blocks by numbers that they got while the program ran.
     let of_images = if instrumenter.is_some() { BlocksOfImages::Apart } else { BlocksOfImages::Merged };
-    let watch = Consumer::new(observer, (&stream, of_images), blocks.clone(), started, evidence.clone());
+    let consumer = Consumer::new(observer, (&stream, of_images), blocks.clone(), started, evidence.clone());
     let binding = Binding::new(pid);
     let elsewhere = binding.observer();
     let _end = EndOfProgram(Handle::open(pid));
-    // The observer has a thread of its own unless there is but one core for both.
+    // The observer has a thread of its own, unless one core must serve both.
     let (ended, profile) = std::thread::scope(|scope| {
         let records = matches!(stream, Stream::Filtered(_) | Stream::Full);
         let (observing, watcher) = if binding.is_single() && records {
-            (Observing::Here(Box::new(watch)), None)
+            (Observing::Here(Box::new(consumer)), None)
         } else {
             let end = EndOfProgram(Handle::open(pid));
             let watcher = scope.spawn(move || {
                 let _end = end;
                 elsewhere.iter().for_each(affinity::move_here);
-                ring::observe(watch, &incoming, &done)
+                ring::observe(consumer, &incoming, &done)
             });
             (Observing::There(give), Some(watcher))
         };
@@ -146,13 +146,13 @@ fn bounded(stream: Stream) -> Stream {
     if !std::arch::is_x86_feature_detected!("bmi2") {
         return Stream::Full;
     }
-    let at_most = |f: SetFilter, sets: u32| SetFilter { sets: f.sets.min(sets), ..f };
+    let at_most = |filter: SetFilter, sets: u32| SetFilter { sets: filter.sets.min(sets), ..filter };
     filter.data = at_most(filter.data, context::LINE_SETS_MAX);
     match ResidentPages::of(&filter) {
-        // What cannot be kept whole is recorded whole.
+        // If the data TLB is too large to be simulated inline, every reference is recorded.
         Some(pages) if !pages.fits() => return Stream::Full,
         Some(_) => {}
-        None => filter.data_page = filter.data_page.map(|f| at_most(f, context::PAGE_SETS_MAX)),
+        None => filter.data_page = filter.data_page.map(|page| at_most(page, context::PAGE_SETS_MAX)),
     }
     if let FetchFilter::FirstLevel { line_ways, page_ways } = filter.fetches {
         let fits = |shape: SetFilter, ways: u32| {
@@ -167,6 +167,6 @@ fn bounded(stream: Stream) -> Stream {
         };
     }
     filter.instruction = at_most(filter.instruction, context::LINE_SETS_MAX);
-    filter.instruction_page = filter.instruction_page.map(|f| at_most(f, context::PAGE_SETS_MAX));
+    filter.instruction_page = filter.instruction_page.map(|page| at_most(page, context::PAGE_SETS_MAX));
     Stream::Filtered(filter)
 }

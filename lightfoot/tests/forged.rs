@@ -78,23 +78,23 @@ fn an_honest_program_has_its_report() {
 
 #[test]
 fn a_string_as_long_as_half_the_addresses() {
-    is_found_out(&[COUNT, CACHE, CURVES, WORKING_SET, TRACE], "string", "no code writes the record");
+    is_found_out(&[COUNT, CACHE, CURVES, WORKING_SET, TRACE], "string", "lightfoot never writes the record");
 }
 
 #[test]
 fn a_site_that_there_is_not() {
-    is_found_out(&[COUNT, CACHE, CURVES, WORKING_SET], "site", "no code writes the record");
+    is_found_out(&[COUNT, CACHE, CURVES, WORKING_SET], "site", "lightfoot never writes the record");
 }
 
 #[test]
 fn a_kind_of_record_that_there_is_not() {
-    is_found_out(&[COUNT, CACHE, WORKING_SET], "kind", "no code writes the record");
+    is_found_out(&[COUNT, CACHE, WORKING_SET], "kind", "lightfoot never writes the record");
 }
 
 #[test]
 fn a_position_before_the_ring_and_one_behind_it() {
     for what in ["position", "far-position"] {
-        is_found_out(&[COUNT, CACHE, WORKING_SET], what, "a ring's position is");
+        is_found_out(&[COUNT, CACHE, WORKING_SET], what, "lies outside the buffer of records");
     }
 }
 
@@ -105,7 +105,7 @@ fn an_exit_that_there_is_not() {
 
 #[test]
 fn counters_that_there_was_no_time_for() {
-    is_found_out(&[COUNT, CACHE], "counters", "for which there was no time");
+    is_found_out(&[COUNT, CACHE], "counters", "more than the program had time for");
 }
 
 #[test]

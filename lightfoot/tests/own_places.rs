@@ -114,7 +114,7 @@ fn a_program_that_takes_our_place_is_told_in_a_sentence() {
     for [start, end] in &places {
         for how in ["take", "move"] {
             let ran = run(&[&program, how, start, end]);
-            ran.fails_with(125).in_one_line().says("where lightfoot's own lies");
+            ran.fails_with(125).in_one_line().says("where lightfoot's own memory lies");
         }
     }
 }

@@ -3,6 +3,7 @@
 mod bench;
 
 use bench::{compile, json, lightfoot, Bench, BINARY};
+use std::path::Path;
 use std::process::Command;
 
 const PROGRAM: &str = "\
@@ -67,6 +68,28 @@ fn an_instrumented_program_that_is_stripped_still_runs() {
         let out = Command::new(&file).output().unwrap();
         let said = String::from_utf8_lossy(&out.stderr);
         assert!(out.status.success() && said.contains("lightfoot tool opcode-mix"), "{tool:?}: {said}");
+    }
+}
+
+/// The most bytes of the installed program, on which every instrumented program is built.
+const INSTALLED_BYTES_MAX: u64 = 16_000_000;
+/// The most bytes that an instrumented program has beyond lightfoot's and the program's own: the
+/// options, and a second section table with its names.
+const CARRIED_BYTES_MAX: u64 = 8192;
+
+#[test]
+fn the_release_and_what_it_instruments_are_small() {
+    let bytes = |path: &Path| std::fs::metadata(path).unwrap().len();
+    let (bench, own) = (Bench::new(), bytes(Path::new(BINARY)));
+    let program = Path::new("/bin/true");
+    let file = bench.join("true.counted");
+    lightfoot().arg("instrument").arg(program).arg("-o").arg(&file).run().ends_with(0);
+    let most = own + bytes(program) + CARRIED_BYTES_MAX;
+    assert!(bytes(&file) <= most, "{} bytes of at most {most}", bytes(&file));
+    // Other profiles keep debug information, and the libraries of the peers are large.
+    let profile = Path::new(BINARY).parent().and_then(Path::file_name);
+    if profile == Some("release".as_ref()) && !cfg!(feature = "peers") {
+        assert!(own <= INSTALLED_BYTES_MAX, "lightfoot has {own} bytes");
     }
 }
 

@@ -1,5 +1,5 @@
-//! `BlockedMatrix<T>`: a matrix stored strip by strip and panel by panel, one storage for every
-//! role in a product.
+//! `BlockedMatrix<T>`: a matrix that is stored strip by strip and panel by panel. One storage
+//! serves for every role in a product.
 
 use crate::buffer::Buffer;
 use crate::kernel::Kernel;
@@ -32,7 +32,8 @@ pub(crate) fn panel_rows<T: Element>(kernel: &'static Kernel) -> usize {
 }
 
 impl<T: Element> BlockedMatrix<T> {
-    /// Zeros, for the fastest kernel of this processor and the tile of the default [`Tiling`].
+    /// A matrix of zeros for the fastest kernel of this processor and the tile of the default
+    /// [`Tiling`].
     ///
     /// # Errors
     /// [`Error::TooLarge`] when the padded size overflows.
@@ -41,7 +42,7 @@ impl<T: Element> BlockedMatrix<T> {
         Self::with(Kernel::best(), rows, cols, tile)
     }
 
-    /// Zeros, for `kernel`, in strips of `tile` columns.
+    /// A matrix of zeros for `kernel`, in strips of `tile` columns.
     ///
     /// # Errors
     /// [`Error::TooLarge`] when the padded size overflows, [`Error::Invalid`] when `tile` is 0.
@@ -60,7 +61,7 @@ impl<T: Element> BlockedMatrix<T> {
         Ok(matrix)
     }
 
-    /// Every entry from a function of row and column.
+    /// A matrix whose entries a function of row and column computes.
     ///
     /// # Errors
     /// [`Error::TooLarge`] when the padded size overflows.
@@ -137,25 +138,25 @@ impl<T: Element> BlockedMatrix<T> {
         out
     }
 
-    /// Rows.
+    /// The number of rows.
     #[inline]
     pub fn rows(&self) -> usize {
         self.layout.rows()
     }
 
-    /// Columns.
+    /// The number of columns.
     #[inline]
     pub fn cols(&self) -> usize {
         self.layout.cols()
     }
 
-    /// Shape and addressing.
+    /// The shape and the addressing.
     #[inline]
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
 
-    /// The kernel whose panels this matrix is made of.
+    /// The kernel to whose panels this matrix is cut.
     #[inline]
     pub fn kernel(&self) -> &'static Kernel {
         self.kernel
@@ -176,7 +177,7 @@ impl<T: Element> BlockedMatrix<T> {
     /// Entry (`row`, `col`).
     ///
     /// # Panics
-    /// Outside the shape.
+    /// When the entry is outside the shape.
     #[inline]
     pub fn get(&self, row: usize, col: usize) -> T {
         self.check(row, col);
@@ -186,7 +187,7 @@ impl<T: Element> BlockedMatrix<T> {
     /// Writes entry (`row`, `col`).
     ///
     /// # Panics
-    /// Outside the shape.
+    /// When the entry is outside the shape.
     #[inline]
     pub fn set(&mut self, row: usize, col: usize, value: T) {
         self.check(row, col);
@@ -226,7 +227,7 @@ impl<T: Element> BlockedMatrix<T> {
         Err(Error::Shape { what: "the shapes of the two matrices", left: own, right: other })
     }
 
-    /// First column and number of columns of a strip.
+    /// The first column and the number of columns of a strip.
     fn strip_columns(&self, strip: usize) -> (usize, usize) {
         let first = strip * self.layout.tile();
         (first, self.layout.tile().min(self.cols() - first))
@@ -253,7 +254,7 @@ impl<T: Element> std::fmt::Debug for BlockedMatrix<T> {
 }
 
 impl<T: Element> PartialEq for BlockedMatrix<T> {
-    /// Equal shape and entries; storage and padding may differ.
+    /// Whether shapes and entries are equal; storage and padding may differ.
     fn eq(&self, other: &Self) -> bool {
         (self.rows(), self.cols()) == (other.rows(), other.cols())
             && self.iter().all(|(row, col, value)| value == other.get(row, col))

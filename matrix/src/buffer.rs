@@ -45,7 +45,7 @@ impl Bytes {
 impl Drop for Bytes {
     fn drop(&mut self) {
         if self.len > 0 {
-            // SAFETY: allocated in `zeroed` with this very layout, and freed nowhere else.
+            // SAFETY: `zeroed` allocated it with this layout, and nothing else frees it.
             unsafe { dealloc(self.start.as_ptr(), Bytes::layout(self.len)) }
         }
     }
@@ -63,12 +63,13 @@ pub(crate) struct Buffer<T> {
 }
 
 impl<T: Element> Buffer<T> {
-    /// `len` zeros.
+    /// A buffer of `len` zeros.
     pub(crate) fn zeroed(len: usize) -> Result<Buffer<T>, Error> {
         Ok(Buffer { bytes: Bytes::zeroed(byte_len::<T>(len)?), len, element: std::marker::PhantomData })
     }
 
-    /// `len` elements with any contents, from the pool if it has a buffer that is large enough.
+    /// A buffer of `len` elements with any contents, from the pool if that has one that is large
+    /// enough.
     pub(crate) fn scratch(len: usize) -> Result<Scratch<T>, Error> {
         let wanted = byte_len::<T>(len)?;
         let mut pool = POOL.lock().unwrap_or_else(|broken| broken.into_inner());
@@ -114,7 +115,7 @@ impl<T> DerefMut for Buffer<T> {
 
 static POOL: Mutex<Vec<Bytes>> = Mutex::new(Vec::new());
 
-/// A buffer that goes back to the pool.
+/// A buffer that returns to the pool when it is dropped.
 pub(crate) struct Scratch<T>(Option<Buffer<T>>);
 
 impl<T> Deref for Scratch<T> {

@@ -1,10 +1,10 @@
-//! The four element types and how a complex product is made of real ones.
+//! The four element types, and how a complex product is computed from real ones.
 //!
 //! A complex number is stored as its two parts, so a panel of `n` complex rows is a panel of `2n`
 //! real ones, and a group of `n` complex columns of `B` is a group of `2n` real ones. A real kernel
 //! therefore yields, for a complex entry, the four sums `Σ re·re, Σ im·re, Σ re·im, Σ im·im`, at
-//! full speed: 8 flops for each complex multiply-add, none wasted. [`Element::from_products`] joins
-//! them once per register tile.
+//! full speed: 8 flops for each complex multiply-add, of which none is wasted.
+//! [`Element::from_products`] joins the sums once per register tile.
 
 use crate::kernel::{Kernel, RealKernel};
 use num_complex::Complex;
@@ -21,7 +21,7 @@ mod sealed {
 
 /// `f32` or `f64`.
 pub trait Real: Element<Real = Self> + PartialOrd {
-    /// The kernels for this type.
+    /// The kernel's part for this type.
     fn kernel(kernel: &'static Kernel) -> &'static RealKernel<Self>;
 }
 
@@ -39,7 +39,7 @@ pub trait Element:
     + Mul<Output = Self>
     + 'static
 {
-    /// The type of its parts.
+    /// The type of the element's parts.
     type Real: Real;
     /// Reals per element: 1 or 2.
     const PARTS: usize;
@@ -51,8 +51,8 @@ pub trait Element:
     const NAME: &'static str;
     /// The real part.
     fn re(self) -> Self::Real;
-    /// `p[0..2]`: the parts of `Σ a·re(b)`; `p[2..4]`: the parts of `Σ a·im(b)`. Real types use
-    /// `p[0]`.
+    /// Joins sums of products: `p[0..2]` are the parts of `Σ a·re(b)`, `p[2..4]` those of
+    /// `Σ a·im(b)`. Real types use `p[0]`.
     fn from_products(p: [Self::Real; 4]) -> Self;
 }
 

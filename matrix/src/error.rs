@@ -17,9 +17,9 @@ pub enum Error {
     },
     /// Rows × columns (with padding) is more memory than can be addressed.
     TooLarge {
-        /// Rows asked for.
+        /// The rows that were requested.
         rows: usize,
-        /// Columns asked for.
+        /// The columns that were requested.
         cols: usize,
     },
     /// A strided array reaches outside its slice.
@@ -31,9 +31,9 @@ pub enum Error {
     },
     /// Two entries of an array that is written would share one place.
     Overlap {
-        /// Its shape.
+        /// The array's shape.
         shape: (usize, usize),
-        /// Its row and column stride.
+        /// The array's row stride and column stride.
         strides: (isize, isize),
     },
     /// A number of a plan or description cannot be used.

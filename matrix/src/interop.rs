@@ -1,6 +1,6 @@
-//! Views of `ndarray` and `faer` as [`Strided`]: nothing is copied on the way in, shapes and
-//! strides are taken as they are (also negative ones), so that `BlockedMatrix::from_strided` and
-//! the multiplication read what the owner sees.
+//! Views of `ndarray` and `faer` as [`Strided`]. A view copies nothing and takes shapes and
+//! strides, also negative ones, from its owner. `BlockedMatrix::from_strided` and the
+//! multiplication read through it.
 
 use crate::{Element, Strided};
 
@@ -9,14 +9,14 @@ mod faer_views {
     use super::{Element, Strided};
     use crate::StridedMut;
 
-    /// A `faer` view.
+    /// A `faer` view as [`Strided`].
     pub fn from_faer<T: Element>(view: faer::MatRef<'_, T>) -> Strided<'_, T> {
         let strides = (view.row_stride(), view.col_stride());
-        // SAFETY: the view vouches for every entry during its lifetime.
+        // SAFETY: the view guarantees that every entry is readable during its lifetime.
         unsafe { Strided::from_raw(view.as_ptr(), view.shape(), strides) }
     }
 
-    /// A mutable `faer` view.
+    /// A mutable `faer` view as [`StridedMut`].
     pub fn from_faer_mut<T: Element>(view: faer::MatMut<'_, T>) -> StridedMut<'_, T> {
         let strides = (view.row_stride(), view.col_stride());
         // SAFETY: the view owns every entry during its lifetime, and its entries are distinct.
@@ -33,10 +33,10 @@ mod ndarray_views {
     use crate::BlockedMatrix;
     use ndarray::{Array2, ArrayView2, ShapeBuilder};
 
-    /// An `ndarray` view.
+    /// An `ndarray` view as [`Strided`].
     pub fn from_ndarray<'a, T: Element>(view: &ArrayView2<'a, T>) -> Strided<'a, T> {
         let strides = (view.strides()[0], view.strides()[1]);
-        // SAFETY: the view vouches for every entry during its lifetime.
+        // SAFETY: the view guarantees that every entry is readable during its lifetime.
         unsafe { Strided::from_raw(view.as_ptr(), view.dim(), strides) }
     }
 

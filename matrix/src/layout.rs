@@ -12,15 +12,17 @@
 //! ```
 //!
 //! A *tile* is the crossing of a strip with T rows: one contiguous piece of memory, as in the paper
-//! (Athanasaki et al. 2006, section 3), and so is any other run of panels, so that a multiplication
-//! may cut the rows where it likes. Offsets are separable into a row part and a column part; with a
-//! power of two as T both are bit fields of the indices (`paper::mask` has the pure form).
+//! (Athanasaki et al. 2006, section 3). Any other run of panels is contiguous too, so a
+//! multiplication may cut rows between any two panels. Offsets are separable into a row part and a
+//! column part; if T is a power of two, both are bit fields of the indices (`paper::mask` has the
+//! pure form).
 //!
-//! Padding: rows up to a whole panel, the last strip up to a multiple of 8. It may hold anything.
+//! Padding fills rows up to a whole panel, and the last strip up to a multiple of 8 columns. It may
+//! hold anything.
 
 use crate::Error;
 
-/// Widths of strips are multiples of this: the widest column group of a kernel.
+/// Widths of strips are multiples of this, which is the widest column group of a kernel.
 pub(crate) const COLUMN_UNIT: usize = 8;
 
 /// Shape and addressing of a blocked matrix. All numbers count elements.
@@ -35,7 +37,7 @@ pub struct Layout {
 
 impl Layout {
     /// `rows`×`cols` in panels of `panel` rows and strips of `tile` columns (rounded up to whole
-    /// panels and the widest column group (8)).
+    /// panels and to the widest column group, 8).
     ///
     /// # Errors
     /// [`Error::TooLarge`] when the padded size overflows, [`Error::Invalid`] for a tile or panel
@@ -59,13 +61,13 @@ impl Layout {
         }
     }
 
-    /// Rows.
+    /// The number of rows.
     #[inline]
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// Columns.
+    /// The number of columns.
     #[inline]
     pub fn cols(&self) -> usize {
         self.cols
@@ -77,18 +79,18 @@ impl Layout {
         self.panel
     }
 
-    /// T: columns per strip and rows per tile; a multiple of the panel.
+    /// T, the columns per strip and rows per tile: a multiple of the panel.
     #[inline]
     pub fn tile(&self) -> usize {
         self.tile
     }
 
-    /// Number of tiles downwards and across.
+    /// The number of tiles downwards and across.
     pub fn tiles(&self) -> (usize, usize) {
         (self.rows.div_ceil(self.tile), self.cols.div_ceil(self.tile))
     }
 
-    /// Elements of storage, padding included.
+    /// The number of stored elements, including padding.
     pub fn len(&self) -> usize {
         self.rows_padded * self.cols.next_multiple_of(COLUMN_UNIT)
     }
@@ -98,19 +100,20 @@ impl Layout {
         self.len() == 0
     }
 
-    /// Columns of strip `strip`, padding included.
+    /// The number of columns of strip `strip`, including padding.
     #[inline]
     pub fn strip_width(&self, strip: usize) -> usize {
         (self.cols - strip * self.tile).next_multiple_of(COLUMN_UNIT).min(self.tile)
     }
 
-    /// Distance in elements from one panel of strip `strip` to the next.
+    /// The distance in elements from one panel of strip `strip` to the next.
     #[inline]
     pub fn panel_stride(&self, strip: usize) -> usize {
         self.panel * self.strip_width(strip)
     }
 
-    /// Strip that holds column `col`, by shift and mask where T is a power of two.
+    /// The strip that holds column `col`, and the column's place in it; computed by shift and mask
+    /// if T is a power of two.
     #[inline]
     pub fn strip_of(&self, col: usize) -> (usize, usize) {
         if self.tile.is_power_of_two() {
@@ -120,8 +123,8 @@ impl Layout {
         }
     }
 
-    /// Index in the storage of element (`row`, `col`); meaningful for `row` < rows (padded) and
-    /// `col` < columns.
+    /// The index in the storage of element (`row`, `col`). It is meaningful for `row` below the
+    /// padded number of rows and `col` below the number of columns.
     #[inline]
     pub fn offset(&self, row: usize, col: usize) -> usize {
         let (strip, in_strip) = self.strip_of(col);

@@ -1,7 +1,7 @@
 //! Matrix multiplication near the machine's limit, on plain slices or on matrices that stay
 //! blocked.
 //!
-//! On slices, with strides as a BLAS has them, `C ← α·A·B + β·C`:
+//! On slices, with the strides of a BLAS, `C ← α·A·B + β·C`:
 //!
 //! ```
 //! // 2×3 times 3×2, row after row: a row stride of the width, a column stride of 1.
@@ -12,7 +12,7 @@
 //! # Ok::<(), lightfoot_matrix::Error>(())
 //! ```
 //!
-//! A matrix that is multiplied more than once is better kept blocked: nothing is repacked between
+//! Keep a matrix that is multiplied more than once blocked: then nothing is repacked between
 //! products.
 //!
 //! ```
@@ -38,30 +38,30 @@
 //!
 //! # Blocked storage, and when it pays
 //!
-//! A [`BlockedMatrix`] is kept in strips of T columns, each in *panels* one or two vector registers
-//! high ([`Layout`] draws it). A tile is one piece of memory, and one storage serves as `A`, as `B`
-//! and as `C`. The fast form is `A·Bᵀ`: both operands are then used in place. Conversion in and out
-//! costs one pass over the matrix; it is paid back where a matrix takes part in a few products, or
-//! where its products are small.
+//! A [`BlockedMatrix`] is stored in strips of T columns, which are divided into *panels* that are
+//! one or two vector registers high ([`Layout`] has a picture). A tile is one piece of memory, and
+//! one storage serves as `A`, as `B` and as `C`. The fast form is `A·Bᵀ`: both operands are then
+//! used in place. Conversion in and out costs one pass over the matrix. It pays if a matrix takes
+//! part in a few products, or if its products are small.
 //!
 //! # The plan
 //!
 //! [`Tiling::paper`] is the model of Athanasaki et al. 2006, case by case ([`paper`]);
-//! [`Tiling::plan`] is one for machines that prefetch and overlap ([`rate`]). Neither need be
-//! called: the default is the second model's answer for a server core.
+//! [`Tiling::plan`] is one for machines that prefetch and overlap ([`rate`]). You need call
+//! neither: the default is the second model's answer for a server core.
 //!
 //! # What it promises
 //!
-//! Threads never change a bit: no sum is split, and each entry is summed in the order of `k`. With
-//! α = 0 the operands are not read, with β = 0 `C` is not, so NaN in it does not survive. Results
+//! Threads never change a bit: no sum is split, and each entry is summed in the order of `k`. If α
+//! = 0 the operands are not read. If β = 0, `C` is not read, so NaN in it does not survive. Results
 //! lie within γ of the length of the sums ([`mod@reference`] has the bound, and products in
 //! double-double against which `tests/agree.rs` holds every kernel).
 //!
 //! # Kernels and figures
 //!
-//! [`Kernel::names`] lists them: AVX-512, AVX2 with FMA, NEON, plain Rust. The first that the
-//! processor's feature bits allow is chosen once; a matrix remembers the kernel whose panels it is
-//! made of. GFLOP/s of one thread, double precision, kernel `avx512` (`lightfoot study gemm`,
+//! [`Kernel::names`] lists them: AVX-512, AVX2 with FMA, NEON, plain Rust. The first one that the
+//! processor's feature bits allow is chosen once. A matrix remembers the kernel to whose panels it
+//! is cut. GFLOP/s of one thread, double precision, kernel `avx512` (`lightfoot study gemm`,
 //! 2026-11-21, medians of interleaved passes on one server core):
 //!
 //! | N | blocked, `A·Bᵀ` | slices | OpenBLAS | MKL | share of the core's peak, blocked |
@@ -72,16 +72,16 @@
 //!
 //! # Features
 //!
-//! None by default. `ndarray` and `faer`: their views as [`Strided`], in module `interop`. `race`:
-//! the race against BLAS libraries found at run time; `peers`: against crates `gemm`, `faer` and
-//! `matrixmultiply` as well (minutes to build, hence apart).
+//! None is on by default. `ndarray` and `faer` provide their views as [`Strided`], in module
+//! `interop`. `race` compares with BLAS libraries that are found at run time. `peers` compares with
+//! the crates `gemm`, `faer` and `matrixmultiply` too, which take minutes to build.
 //!
 //! # What it leaves out
 //!
-//! Integers, factorisations and solves, symmetric updates, conjugation. Choosing the machine: it is
-//! passed.
+//! Integers, factorisations and solves, symmetric updates, conjugation. It does not choose a
+//! machine: callers pass one.
 
-// The agreement tests hold members of the kernel family that only unit tests can make.
+// The agreement tests include members of the kernel family that only unit tests can make.
 #[cfg(test)]
 extern crate self as lightfoot_matrix;
 #[cfg(test)]
@@ -110,7 +110,7 @@ mod transpose;
 mod transposed;
 mod vector;
 mod view;
-// Its type stands in this crate's interface.
+// This crate's interface has types of `machine`.
 pub use machine;
 
 pub use blocked::BlockedMatrix;
@@ -124,7 +124,7 @@ pub use tiling::Tiling;
 pub use vector::multiply_vector;
 pub use view::{View, ViewMut};
 
-/// The examples of the README are tested too.
+/// Makes the examples of the README doc tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -1,15 +1,16 @@
-//! Copying between plain arrays and panels: the only way in and out of blocked storage.
+//! Copies between plain arrays and panels, which is the only way in and out of blocked storage.
 //!
 //! **Shapes.** A block of `rows`×`cols` of an array with any strides ↔ panels of `panel` rows,
 //! column after column. **Cost.** Every element is read and written once. Arrays whose rows are
-//! adjacent (`row_stride` 1) are copied a column of a panel at a time; arrays whose columns are
-//! adjacent are transposed in square blocks of `panel`, so that both sides touch whole cache lines;
-//! other strides element by element. **Left out.** Padding is filled with zeros on the way in (a
-//! subnormal left there would slow the kernels down) and never read on the way out.
+//! adjacent (`row_stride` 1) are copied one column of a panel at a time. Arrays whose columns are
+//! adjacent are transposed in square blocks of `panel`, so that both sides touch whole cache lines.
+//! Arrays with other strides are copied element by element. **Padding** is filled with zeros on the
+//! way in, because a subnormal number there would slow the kernels down, and is never read on the
+//! way out.
 
 use crate::transpose;
 
-/// A block of an array, by pointer: entry (i, j) is `*start.offset(i·row_stride + j·col_stride)`.
+/// A block of an array, by pointer. Entry (i, j) is `*start.offset(i·row_stride + j·col_stride)`.
 #[derive(Clone, Copy)]
 pub(crate) struct Block<P> {
     pub(crate) start: P,
@@ -19,7 +20,7 @@ pub(crate) struct Block<P> {
     pub(crate) cols: usize,
 }
 
-/// Panels, by pointer: `panel` rows each, `stride` elements from one to the next.
+/// Panels, by pointer: `panel` rows each, and `stride` elements from one to the next.
 #[derive(Clone, Copy)]
 pub(crate) struct Panels<P> {
     pub(crate) start: P,
@@ -27,7 +28,7 @@ pub(crate) struct Panels<P> {
     pub(crate) panel: usize,
 }
 
-/// Copies a block into panels; rows that fill up the last panel become `zero`.
+/// Copies a block into panels, and fills missing rows of the last panel with `zero`.
 ///
 /// # Safety
 /// All entries of `from` are readable; `cols` columns of every panel that holds a row of it are
@@ -39,8 +40,8 @@ pub(crate) unsafe fn pack<T: Copy>(from: Block<*const T>, to: Panels<*mut T>, ze
         let source = from.start.wrapping_offset(first as isize * from.row_stride);
         let target = to.start.wrapping_add(first / panel * to.stride);
         let whole = (from.rows - first) / panel;
-        // SAFETY: rows from `first` on, and the panels that hold them: both within what the caller
-        // promises.
+        // SAFETY: the rows from `first` on, and the panels that hold them, lie within the ranges
+        // that the caller promises.
         unsafe {
             if whole > 0 && from.row_stride == 1 {
                 let panels = whole.min(PANELS_TOGETHER);
@@ -58,14 +59,14 @@ pub(crate) unsafe fn pack<T: Copy>(from: Block<*const T>, to: Panels<*mut T>, ze
     }
 }
 
-/// Panels that are filled side by side: enough to read more than a line of each column while it is
-/// there, few enough to write to as many places at once.
+/// The number of panels that are filled side by side: so many that each column's whole line is read
+/// while it is in the cache, and so few that as many places can be written at once.
 const PANELS_TOGETHER: usize = 4;
 
-/// `count` columns of `panels` adjacent panels.
+/// Copies `count` columns of `panels` adjacent panels.
 ///
 /// # Safety
-/// As for [`pack`].
+/// The requirements of [`pack`].
 unsafe fn pack_columns<T: Copy>(
     from: *const T,
     from_stride: isize,
@@ -80,8 +81,8 @@ unsafe fn pack_columns<T: Copy>(
                 for p in 0..panels {
                     let source = column.wrapping_add(p * $len).cast::<[T; $len]>();
                     let target = to.start.wrapping_add(p * to.stride + j * $len).cast::<[T; $len]>();
-                    // SAFETY: `len` elements of panel `p` in column `j`, readable there, writable
-                    // here.
+                    // SAFETY: panel `p` has `len` elements in column `j`, which are readable in the
+                    // source and writable in the target.
                     unsafe { target.write_unaligned(source.read_unaligned()) }
                 }
             }
@@ -95,10 +96,10 @@ unsafe fn pack_columns<T: Copy>(
     }
 }
 
-/// `count` columns of `len` adjacent elements, out of a panel.
+/// Copies `count` columns of `len` adjacent elements out of a panel.
 ///
 /// # Safety
-/// As for [`unpack`].
+/// The requirements of [`unpack`].
 unsafe fn copy_columns<T: Copy>(
     from: *const T,
     panel: usize,
@@ -109,15 +110,15 @@ unsafe fn copy_columns<T: Copy>(
 ) {
     for j in 0..count {
         let (from, to) = (from.wrapping_add(j * panel), to.wrapping_offset(j as isize * to_stride));
-        // SAFETY: `len` elements at each column are readable, and writable on the other side.
+        // SAFETY: `len` elements of each column are readable on one side and writable on the other.
         unsafe { to.copy_from_nonoverlapping(from, len) }
     }
 }
 
-/// One panel with any strides, and the last panel with fewer rows.
+/// Copies one panel with any strides, or the last panel, which may have fewer rows.
 ///
 /// # Safety
-/// As for [`pack`].
+/// The requirements of [`pack`].
 unsafe fn pack_edge<T: Copy>(
     from: Block<*const T>,
     source: *const T,
@@ -147,7 +148,7 @@ unsafe fn pack_edge<T: Copy>(
     }
 }
 
-/// Copies panels out into a block; padding stays behind.
+/// Copies panels into a block, without their padding.
 ///
 /// # Safety
 /// All entries of `to` are writable; `cols` columns of every panel that holds a row of it are
@@ -158,8 +159,8 @@ pub(crate) unsafe fn unpack<T: Copy>(from: Panels<*const T>, to: Block<*mut T>) 
         let rows = panel.min(to.rows - first);
         let source = from.start.wrapping_add(first / panel * from.stride);
         let target = to.start.wrapping_offset(first as isize * to.row_stride);
-        // SAFETY: rows `first..first + rows` of the block, and one panel: both within what the
-        // caller promises.
+        // SAFETY: the rows `first..first + rows` of the block, and one panel, lie within the ranges
+        // that the caller promises.
         unsafe {
             if to.row_stride == 1 {
                 copy_columns(source, panel, target, to.col_stride, rows, to.cols);

@@ -1,21 +1,21 @@
-//! The second model, for current machines: predicts cycles by the rates at which data arrive and by
-//! what overlaps.
+//! The second model, for current machines: it predicts cycles from the rates at which data arrive,
+//! and from overlap.
 //!
 //! **What.** Predicted cycles of a multiplication with tile T, for three kinds of work: the
 //! register-tile kernel on blocked operands, plain loops on row-major arrays, and the paper's
 //! masked loops. **Why this way.** Out-of-order cores and prefetchers hide latencies, so levels
 //! count by *bandwidth*, and transfers overlap with arithmetic: a stretch of work costs the longest
-//! of its streams, not their sum. What does not overlap is the start of each innermost piece and,
-//! in the short innermost loops of plain code, the misses. TLBs: blocked storage walks pages in
-//! order and so hides its walks; row-major tiles touch T rows in T pages and pay a second-level
-//! lookup for each row once T exceeds the first TLB.
+//! of its streams, not their sum. The start of each innermost piece does not overlap, nor do misses
+//! in the short innermost loops of plain code. For TLBs: blocked storage uses pages in order and so
+//! hides its page walks; row-major tiles touch T rows in T pages, and each row costs a second-level
+//! lookup once T exceeds the first TLB.
 //!
 //! `cycles = max(arithmetic, first level, second level, beyond) + what does not overlap`
 //!
-//! **Units.** Bytes per cycle and cycles. The rates are declared (see [`Rates`]); a machine
-//! description has none. **Left out.** Conflicts (blocked storage has few), write-allocate traffic
-//! of `C` beyond the second level. Source: measured rates of a Sapphire Rapids core; Goto and van
-//! de Geijn 2008 for what stays in which level.
+//! **Units.** Bytes per cycle and cycles. The rates are declared (see [`Rates`]), because a machine
+//! description has none. **Leaves out** conflicts (blocked storage has few) and write-allocate
+//! traffic of `C` beyond the second level. Source: measured rates of a Sapphire Rapids core; Goto
+//! and van de Geijn 2008 for the contents of the levels.
 
 use crate::tile_sizes::{Problem, Tiling};
 use crate::Error;
@@ -37,7 +37,7 @@ pub enum Work {
 pub struct Rates {
     /// Bytes of the first-level data cache.
     pub l1_bytes: f64,
-    /// Bytes of the second level.
+    /// Bytes of the second-level cache.
     pub l2_bytes: f64,
     /// Entries of the first data TLB.
     pub tlb_entries: f64,
@@ -47,21 +47,22 @@ pub struct Rates {
     pub fma_per_cycle: f64,
     /// Bytes per cycle from the second level.
     pub l2_rate: f64,
-    /// Bytes per cycle from beyond.
+    /// Bytes per cycle from beyond the second level.
     pub far_rate: f64,
-    /// Bytes of the vectors that plain loops are compiled to: 16 unless the build asks for more.
+    /// Bytes of the vectors of compiled plain loops: 16, unless the build enables larger ones.
     pub loop_vector_bytes: f64,
     /// Cycles that a register tile costs in addition to its multiplications.
     pub tile_start: f64,
     /// Cycles that an innermost loop costs beside its iterations.
     pub loop_start: f64,
-    /// Cycles that an innermost loop costs beside its iterations where masks are stepped for each.
+    /// Cycles that an innermost loop costs beside its iterations if it steps masks.
     pub mask_start: f64,
 }
 
 impl Rates {
-    /// Capacities of `machine`, its vector width, and rates in proportion: measured on one Sapphire
-    /// Rapids core (first level 350 GB/s, second 160 to 190, beyond 29, at about 3.3 GHz).
+    /// Capacities and vector width of `machine`, and declared rates, of which the second level's
+    /// follows the vector width. They were measured on one Sapphire Rapids core (first level 350
+    /// GB/s, second 160 to 190, beyond 29, at about 3.3 GHz).
     ///
     /// # Errors
     /// [`Error::Machine`] when the first or second level is missing.
@@ -90,7 +91,8 @@ impl Rates {
     }
 }
 
-/// Predicted cycles, by stream. The total counts the longest stream, and the starts.
+/// Predicted cycles, by stream. The total is the longest stream plus the cycles that do not
+/// overlap.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cycles {
     /// Multiply-adds.
@@ -99,9 +101,9 @@ pub struct Cycles {
     pub l1: f64,
     /// Bytes from the second level.
     pub l2: f64,
-    /// Bytes from beyond.
+    /// Bytes from beyond the second level.
     pub far: f64,
-    /// Cycles that do not overlap: starts of register tiles or innermost loops; in plain loops also
+    /// Cycles that do not overlap: starts of register tiles or innermost loops and, in plain loops,
     /// L1 misses and page walks.
     pub serial: f64,
 }
@@ -113,8 +115,8 @@ impl Cycles {
     }
 }
 
-/// Register tile of the kernel, in bytes of rows and in columns: three vectors by eight, fewer with
-/// fewer registers.
+/// The kernel's register tile, in bytes of rows and in columns: three vectors by eight columns,
+/// fewer if there are fewer registers.
 fn register_tile(rates: &Rates) -> (f64, f64) {
     (3.0 * rates.vector_bytes, if rates.vector_bytes >= 64.0 { 8.0 } else { 4.0 })
 }
@@ -124,8 +126,7 @@ pub fn blocks(rates: &Rates, problem: Problem, work: Work, tile: usize) -> Tilin
     if work != Work::Kernel {
         return Tiling { tile, rows: tile, cols: tile };
     }
-    // A block of B takes a quarter of the second level: A, C and what is fetched ahead need room,
-    // too.
+    // A block of B takes a quarter of the second level: A, C and prefetched data need room, too.
     let depth = tile.min(problem.k).max(1);
     let fit = rates.l2_bytes / 4.0 / (depth * problem.element_bytes) as f64;
     let cols = (fit as usize / 8 * 8).clamp(8, 4096);
@@ -141,7 +142,7 @@ pub fn cycles(rates: &Rates, problem: Problem, work: Work, tile: usize) -> Cycle
     }
 }
 
-/// Multiply-adds in elements.
+/// The number of multiply-adds, in elements.
 fn volume(problem: Problem) -> f64 {
     problem.m as f64 * problem.n as f64 * problem.k as f64
 }
@@ -153,7 +154,7 @@ fn kernel(rates: &Rates, problem: Problem, tile: usize) -> Cycles {
     let nc = blocks(rates, problem, Work::Kernel, tile).cols.min(problem.n) as f64;
     let (volume, vector) = (volume(problem), rates.vector_bytes / bytes);
     let tiles = volume / (rows * columns * depth);
-    // A's micropanel stays in the first level while B's pass by, or both are streamed.
+    // A's micropanel stays in the first level while B's pass, or both are streamed.
     let (a, b) = (row_bytes * depth, columns * depth * bytes);
     let a_from_l2 = if a + 2.0 * b < rates.l1_bytes { a * columns / nc } else { a };
     let c = 2.0 * row_bytes * columns;
@@ -168,9 +169,9 @@ fn kernel(rates: &Rates, problem: Problem, tile: usize) -> Cycles {
     }
 }
 
-/// The loops on tiles: B's tile is read for every row of A's, C's row with it. Short loops end
-/// before the next one's misses are under way, so what the first level lacks is added, not
-/// overlapped.
+/// The loops on tiles: B's tile is read for every row of A's tile, together with a row of C's.
+/// Short loops end before the next loop's misses have begun, so misses of the first level are
+/// added, not overlapped.
 fn loops(rates: &Rates, problem: Problem, tile: usize, start: f64, walks: f64) -> Cycles {
     let bytes = problem.element_bytes as f64;
     let t = tile.min(problem.m).min(problem.n).min(problem.k).max(1) as f64;
@@ -183,7 +184,7 @@ fn loops(rates: &Rates, problem: Problem, tile: usize, start: f64, walks: f64) -
     let far = if everything > rates.l2_bytes { missed(rates.l2_bytes) * bytes / rates.far_rate } else { 0.0 };
     Cycles {
         arithmetic: volume / lanes / rates.fma_per_cycle,
-        // One vector of B and one of C are loaded and one stored for each multiply-add: a cycle.
+        // Each multiply-add loads one vector of B and one of C and stores one, which takes a cycle.
         l1: volume / lanes,
         l2,
         far,
@@ -191,7 +192,7 @@ fn loops(rates: &Rates, problem: Problem, tile: usize, start: f64, walks: f64) -
     }
 }
 
-/// Translations of row-major tiles: T rows lie in T pages as soon as a row of the array fills one.
+/// Page walks for row-major tiles: T rows lie in T pages as soon as a row of the array fills one.
 fn row_walks(rates: &Rates, problem: Problem, tile: usize) -> f64 {
     let t = tile.min(problem.n).max(1) as f64;
     let row_bytes = (problem.n * problem.element_bytes) as f64;

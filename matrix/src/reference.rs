@@ -1,9 +1,9 @@
-//! The slow twin: three loops in double-double arithmetic, obviously right.
+//! The slow twin: three loops in double-double arithmetic.
 //!
-//! **What.** `C ← α·op(A)·op(B) + β·C` entry by entry with about 106 bits, and for every entry the
-//! magnitude `|α|·Σ|a||b| + |β||c|` that error bounds are stated against. A sum of K products and
-//! the update, computed in any order in an arithmetic of unit roundoff u, errs by at most `γₙ`
-//! times that magnitude, `γₙ = n·u / (1 − n·u)`. **Left out.** Speed. Source: Dekker 1971 (two-sum,
+//! **What.** It computes `C ← α·op(A)·op(B) + β·C` entry by entry with about 106 bits, and for
+//! every entry the magnitude `|α|·Σ|a||b| + |β||c|`, to which error bounds refer. A sum of K
+//! products and the update, computed in any order in an arithmetic of unit roundoff u, errs by at
+//! most `γₙ` times that magnitude, `γₙ = n·u / (1 − n·u)`. Source: Dekker 1971 (two-sum,
 //! two-product); Higham 2002, section 3.1 (γ).
 
 use crate::Element;
@@ -18,7 +18,7 @@ pub struct Twofold {
 }
 
 impl Twofold {
-    /// A double, exactly.
+    /// A double, which is represented exactly.
     pub fn new(value: f64) -> Twofold {
         Twofold { high: value, low: 0.0 }
     }
@@ -138,8 +138,8 @@ fn size<T: Wide>(value: T) -> f64 {
     value.widen().iter().map(|part| part.abs()).sum()
 }
 
-/// Entry `α·Σₖ a(k)·b(k) + β·c`; real types are multiplied as reals, so that ∞·0 arises only where
-/// they have it.
+/// The entry `α·Σₖ a(k)·b(k) + β·c`. Real types are multiplied as reals, so ∞·0 arises only where
+/// it arises for reals.
 pub fn entry<T: Wide>(alpha: T, terms: impl Iterator<Item = (T, T)>, beta: T, c: T) -> Entry {
     let times =
         |a: Pair, b: Pair| if T::PARTS == 1 { [a[0] * b[0], Twofold::default()] } else { times(a, b) };

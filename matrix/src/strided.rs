@@ -1,4 +1,5 @@
-//! Plain arrays: any shape, any strides, also negative ones, checked once when the view is made.
+//! Plain arrays of any shape and any strides, also negative ones, which are checked once when the
+//! view is made.
 //!
 //! A view has a pointer and not a slice: the memory between its entries may belong to another owner
 //! (for example to other columns of a larger array), and is never touched.
@@ -17,7 +18,7 @@ struct Shape {
 }
 
 impl Shape {
-    /// Refuses shapes that reach outside `len` elements.
+    /// Refuses shapes that reach outside of `len` elements.
     fn checked(self, len: usize) -> Result<Shape, Error> {
         if self.rows == 0 || self.cols == 0 {
             return Ok(self);
@@ -36,8 +37,8 @@ impl Shape {
         Ok(self)
     }
 
-    /// Whether all entries have different places: the finer stride stays within one step of the
-    /// coarser.
+    /// Whether all entries have different places. That is so if the finer stride stays within one
+    /// step of the coarser one.
     fn is_injective(&self) -> bool {
         if self.rows == 0 || self.cols == 0 {
             return true;
@@ -72,8 +73,8 @@ impl Shape {
     }
 }
 
-/// Two progressions with overlapping ranges still never meet unless `i·fine = j·coarse` for small
-/// `i`, `j`.
+/// Whether two progressions with overlapping ranges still never meet: they do only if
+/// `i·fine = j·coarse` for small `i`, `j`.
 fn interleaves(fine: (usize, usize), coarse: (usize, usize)) -> bool {
     let (mut a, mut b) = (fine.0, coarse.0);
     while b > 0 {
@@ -85,7 +86,7 @@ fn interleaves(fine: (usize, usize), coarse: (usize, usize)) -> bool {
 /// A plain array that is read.
 #[derive(Clone, Copy, Debug)]
 pub struct Strided<'a, T> {
-    /// Entry (0, 0) is `origin` elements further.
+    /// The place from which entry (0, 0) is `origin` elements away.
     data: *const T,
     shape: Shape,
     borrow: PhantomData<&'a T>,
@@ -94,7 +95,7 @@ pub struct Strided<'a, T> {
 /// A plain array that is written.
 #[derive(Debug)]
 pub struct StridedMut<'a, T> {
-    /// Entry (0, 0) is `origin` elements further.
+    /// The place from which entry (0, 0) is `origin` elements away.
     data: *mut T,
     shape: Shape,
     borrow: PhantomData<&'a mut T>,
@@ -102,18 +103,18 @@ pub struct StridedMut<'a, T> {
 
 // SAFETY: a view stands for shared references to its entries.
 unsafe impl<T: Sync> Send for Strided<'_, T> {}
-// SAFETY: a view only reads, through what stands for shared references.
+// SAFETY: a view only reads, as shared references to its entries would.
 unsafe impl<T: Sync> Sync for Strided<'_, T> {}
 // SAFETY: a view stands for unique references to its entries.
 unsafe impl<T: Send> Send for StridedMut<'_, T> {}
-// SAFETY: `&StridedMut` only reads, through what then stands for shared references.
+// SAFETY: `&StridedMut` only reads, as shared references to the entries would.
 unsafe impl<T: Sync> Sync for StridedMut<'_, T> {}
 
 impl<'a, T> Strided<'a, T> {
-    /// A view whose entry (0, 0) is `data[origin]`: what negative strides need.
+    /// A view whose entry (0, 0) is `data[origin]`, for negative strides.
     ///
     /// # Errors
-    /// As for [`Strided::new`].
+    /// The errors of [`Strided::new`].
     pub fn with_origin(
         data: &'a [T],
         origin: usize,
@@ -148,10 +149,10 @@ impl<'a, T> Strided<'a, T> {
 }
 
 impl<'a, T> StridedMut<'a, T> {
-    /// A view to write to whose entry (0, 0) is `data[origin]`: what negative strides need.
+    /// A view to write to, whose entry (0, 0) is `data[origin]`, for negative strides.
     ///
     /// # Errors
-    /// As for [`StridedMut::new`].
+    /// The errors of [`StridedMut::new`].
     pub fn with_origin(
         data: &'a mut [T],
         origin: usize,
@@ -176,8 +177,8 @@ impl<'a, T> StridedMut<'a, T> {
     /// A view of memory of another owner.
     ///
     /// # Safety
-    /// Every entry, `start.offset(i·row_stride + j·col_stride)`, is ours alone during `'a`; no two
-    /// coincide.
+    /// Every entry, `start.offset(i·row_stride + j·col_stride)`, is accessible only through this
+    /// view during `'a`; no two coincide.
     #[cfg(feature = "faer")]
     pub(crate) unsafe fn from_raw(
         start: *mut T,
@@ -196,7 +197,7 @@ fn stride(count: usize, length: usize) -> Result<isize, Error> {
 macro_rules! constructors {
     ($view:ident, $slice:ty, $errors:literal) => {
         impl<'a, T> $view<'a, T> {
-            /// Entry (i, j) is `data[i·row_stride + j·col_stride]`.
+            /// A view whose entry (i, j) is `data[i·row_stride + j·col_stride]`.
             ///
             /// # Errors
             #[doc = $errors]
@@ -210,23 +211,23 @@ macro_rules! constructors {
                 Self::with_origin(data, 0, rows, cols, row_stride, col_stride)
             }
 
-            /// Rows one after the other.
+            /// A view of an array that is stored row after row.
             ///
             /// # Errors
-            /// As for [`Self::new`].
+            /// The errors of [`Self::new`].
             pub fn row_major(data: $slice, rows: usize, cols: usize) -> Result<Self, Error> {
                 Self::new(data, rows, cols, stride(rows, cols)?, 1)
             }
 
-            /// Columns one after the other.
+            /// A view of an array that is stored column after column.
             ///
             /// # Errors
-            /// As for [`Self::new`].
+            /// The errors of [`Self::new`].
             pub fn col_major(data: $slice, rows: usize, cols: usize) -> Result<Self, Error> {
                 Self::new(data, rows, cols, 1, stride(cols, rows)?)
             }
 
-            /// The array with rows and columns exchanged; nothing moves.
+            /// The array with rows and columns exchanged. No entry moves.
             pub fn transposed(self) -> Self {
                 $view { shape: self.shape.transposed(), ..self }
             }
@@ -244,12 +245,12 @@ constructors!(
 macro_rules! accessors {
     ($view:ident) => {
         impl<T: Copy> $view<'_, T> {
-            /// Rows.
+            /// The number of rows.
             pub fn rows(&self) -> usize {
                 self.shape.rows
             }
 
-            /// Columns.
+            /// The number of columns.
             pub fn cols(&self) -> usize {
                 self.shape.cols
             }
@@ -262,15 +263,15 @@ macro_rules! accessors {
             /// Entry (`row`, `col`).
             ///
             /// # Panics
-            /// Outside the shape.
+            /// When the entry is outside the shape.
             pub fn get(&self, row: usize, col: usize) -> T {
                 assert!(
                     row < self.shape.rows && col < self.shape.cols,
                     "({row}, {col}) outside {:?}",
                     self.shape
                 );
-                // SAFETY: an entry of the view: every one was checked, or vouched for, when it was
-                // made.
+                // SAFETY: every entry of the view was checked, or guaranteed by the caller, when
+                // the view was made.
                 unsafe { *self.data.wrapping_add(self.shape.offset(row, col)) }
             }
         }
@@ -284,10 +285,11 @@ impl<T: Copy> StridedMut<'_, T> {
     /// Writes entry (`row`, `col`).
     ///
     /// # Panics
-    /// Outside the shape.
+    /// When the entry is outside the shape.
     pub fn set(&mut self, row: usize, col: usize, value: T) {
         assert!(row < self.shape.rows && col < self.shape.cols, "({row}, {col}) outside {:?}", self.shape);
-        // SAFETY: an entry of the view: every one was checked, or vouched for, when it was made.
+        // SAFETY: every entry of the view was checked, or guaranteed by the caller, when the view
+        // was made.
         unsafe { *self.data.wrapping_add(self.shape.offset(row, col)) = value };
     }
 

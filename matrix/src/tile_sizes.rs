@@ -16,7 +16,7 @@ pub struct Tiling {
     pub cols: usize,
 }
 
-/// Tile sizes that are tried: 8 to 512 by powers of two and one and a half times as much.
+/// The tile sizes to choose from: powers of two from 8 to 512, and one and a half times each.
 pub const GRID: &[usize] = &[8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512];
 
 /// A problem for which tile sizes are planned.
@@ -40,9 +40,9 @@ impl Problem {
 }
 
 impl Tiling {
-    /// For blocked operands of depth `k`: whole depth up to 512, so that a register tile of `C` is
-    /// written once; beyond, strips of 384 (measured on Sapphire Rapids: 2 % over 512 at N = 2048,
-    /// level at 1024).
+    /// The default tiling for blocked operands of depth `k`: the whole depth up to 512, so that a
+    /// register tile of `C` is written once; beyond that, strips of 384 (measured on Sapphire
+    /// Rapids: 2 % faster than 512 at N = 2048, equal at 1024).
     #[inline]
     pub fn default_for<T: Element>(k: usize) -> Tiling {
         let tile = if k <= 512 { 512 } else { 384 };
@@ -51,7 +51,8 @@ impl Tiling {
 
     /// Rounds the sizes up to whole panels of `panel` rows and to the widest column group.
     pub(crate) fn fitted(self, panel: usize) -> Tiling {
-        // All are powers of two: a division would be noticeable when a whole product takes 50 ns.
+        // All are powers of two: a division would be noticeable, because a whole product may take
+        // 50 ns.
         let unit = panel.max(crate::layout::COLUMN_UNIT) - 1;
         let up = |size: usize| size.clamp(1, usize::MAX / 2).saturating_add(unit) & !unit;
         Tiling { tile: up(self.tile), rows: up(self.rows), cols: up(self.cols) }

@@ -1,12 +1,12 @@
 //! Plans tile sizes by the paper's model or by one for current machines.
 //!
-//! **Given** a machine, a shape and an element size, **plan** a [`Tiling`]; the library's own
-//! default is the second model's answer for a server core of today, as constants, so that a
-//! multiplication of 1 µs need not ask. Both models are pure functions of their arguments:
+//! **Given** a machine, a shape and an element size, a **plan** is a [`Tiling`]. The library's
+//! default is the second model's answer for a current server core, as constants, so a
+//! multiplication of 1 µs needs no model. Both models are pure functions of their arguments:
 //! [`crate::paper`] has the first, [`crate::rate`] the second.
 //!
-//! Source: Athanasaki et al. 2006, sections 3 and 5 (first model); Goto and van de Geijn 2008 (what
-//! the blocks are for).
+//! Source: Athanasaki et al. 2006, sections 3 and 5 (first model); Goto and van de Geijn 2008 (the
+//! purpose of the blocks).
 
 use crate::paper::{cost, Branches};
 use crate::rate::{self, Rates, Work};
@@ -16,8 +16,8 @@ use machine::Machine;
 pub use crate::tile_sizes::{Problem, Tiling, GRID};
 
 impl Tiling {
-    /// The paper's choice for N×N arrays: the T of [`GRID`]'s powers of two with the lowest total
-    /// cost, all three blocks T.
+    /// The paper's choice for N×N arrays: of [`GRID`]'s powers of two the T with the lowest total
+    /// cost, for all three blocks.
     ///
     /// # Errors
     /// [`Error::Machine`] names the level or penalty that the description lacks.

@@ -4,10 +4,10 @@
 //! elements are read, transposed in registers, and `p²` adjacent elements written, so that both
 //! sides touch whole cache lines. With AVX-512 a block is 8 registers of 8-byte, 16 of 4-byte or 4
 //! of 16-byte elements and is transposed by 24, 64 or 8 shuffles: 0.25 to 0.5 cycles for each
-//! element. Elsewhere the compiler's own code serves. **Left out.** Edges narrower than a block go
-//! element by element.
+//! element. On other processors the loops are compiled as they are. Edges that are narrower than a
+//! block are copied element by element.
 
-/// One panel from `panel` rows of `cols` adjacent elements.
+/// Copies `panel` rows of `cols` adjacent elements to one panel.
 ///
 /// # Safety
 /// `cols` elements are readable at `from + i·row_stride` for `i < panel`; `panel·cols` are writable
@@ -39,7 +39,7 @@ pub(crate) unsafe fn to_panel<T: Copy>(
     }
 }
 
-/// `panel` rows of `cols` adjacent elements from one panel.
+/// Copies one panel to `panel` rows of `cols` adjacent elements.
 ///
 /// # Safety
 /// `panel·cols` elements are readable at `from`; `cols` are writable at `to + i·row_stride` for
@@ -54,7 +54,8 @@ pub(crate) unsafe fn from_panel<T: Copy>(
     let transpose = BlockTranspose::<T>::of(panel);
     let mut col = 0;
     while col + panel <= cols {
-        // SAFETY: as in `to_panel`, the other way round.
+        // SAFETY: columns `col..col + panel` of all rows are writable, and that part of the panel
+        // is readable.
         unsafe {
             transpose.block(from.wrapping_add(col * panel), panel as isize, to.wrapping_add(col), row_stride)
         };
@@ -79,7 +80,7 @@ struct BlockTranspose<T> {
 
 #[derive(Clone, Copy)]
 enum Method {
-    /// Element by element, as the compiler makes it.
+    /// Element by element, as compiled.
     Plain,
     /// 16 × 16 elements of 4 bytes.
     #[cfg(target_arch = "x86_64")]
@@ -106,16 +107,16 @@ impl<T: Copy> BlockTranspose<T> {
         BlockTranspose { panel, method, element: std::marker::PhantomData }
     }
 
-    /// Row `i` of the block at `from + i·from_stride` becomes column `i`: element (j, i) at
-    /// `to + j·to_stride + i`.
+    /// Transposes a block: row `i`, at `from + i·from_stride`, becomes column `i`, whose element
+    /// `j` is at `to + j·to_stride + i`.
     ///
     /// # Safety
     /// `panel` elements are readable at each of `panel` rows of `from`, and writable at each of
     /// `to`; no overlap.
     #[inline]
     unsafe fn block(&self, from: *const T, from_stride: isize, to: *mut T, to_stride: isize) {
-        // SAFETY: the caller's promise; the features were found in `of`, and sizes and panel fit
-        // the method.
+        // SAFETY: the caller's promise; `of` found the features, and sizes and panel fit the
+        // method.
         unsafe {
             match self.method {
                 Method::Plain => plain(from, from_stride, to, to_stride, self.panel),
@@ -131,12 +132,13 @@ impl<T: Copy> BlockTranspose<T> {
 }
 
 /// # Safety
-/// As for [`BlockTranspose::block`].
+/// The requirements of [`BlockTranspose::block`].
 unsafe fn plain<T: Copy>(from: *const T, from_stride: isize, to: *mut T, to_stride: isize, panel: usize) {
     for j in 0..panel {
         for i in 0..panel {
             let source = from.wrapping_offset(i as isize * from_stride).wrapping_add(j);
-            // SAFETY: element `j` of row `i`, and element `i` of the transposed row `j`.
+            // SAFETY: element `j` of row `i` is readable, and element `i` of the transposed row `j`
+            // is writable.
             unsafe { *to.wrapping_offset(j as isize * to_stride).wrapping_add(i) = *source };
         }
     }
@@ -147,10 +149,10 @@ unsafe fn plain<T: Copy>(from: *const T, from_stride: isize, to: *mut T, to_stri
 mod vector {
     use std::arch::x86_64::*;
 
-    /// 8 × 8 elements of 8 bytes; strides in elements.
+    /// Transposes 8 × 8 elements of 8 bytes; strides are in elements.
     ///
     /// # Safety
-    /// As for [`super::BlockTranspose::block`].
+    /// The requirements of [`super::BlockTranspose::block`].
     #[target_feature(enable = "avx512f")]
     pub(super) unsafe fn eight(from: *const i64, from_stride: isize, to: *mut i64, to_stride: isize) {
         let mut r = [_mm512_setzero_si512(); 8];
@@ -158,7 +160,7 @@ mod vector {
             // SAFETY: row `i` has eight readable elements.
             *r = unsafe { _mm512_loadu_si512(from.wrapping_offset(i as isize * from_stride).cast()) };
         }
-        // Pairs of rows, then quarters across: 0 2 | 4 6 and so on.
+        // Joins pairs of rows, then quarters across them: 0 2 | 4 6 and so on.
         let mut s = r;
         for i in 0..4 {
             s[2 * i] = _mm512_unpacklo_epi64(r[2 * i], r[2 * i + 1]);
@@ -171,8 +173,8 @@ mod vector {
             t[i + 4] = _mm512_shuffle_i64x2::<0x88>(s[i + 4], s[i + 6]);
             t[i + 6] = _mm512_shuffle_i64x2::<0xdd>(s[i + 4], s[i + 6]);
         }
-        // t[i]: columns i and i + 4; t[i + 2]: columns i + 2 and i + 6, each of rows 0 to 3, then 4
-        // to 7.
+        // `t[i]` has columns i and i + 4, `t[i + 2]` columns i + 2 and i + 6, each of rows 0 to 3
+        // and then 4 to 7.
         for i in 0..4 {
             let low = _mm512_shuffle_i64x2::<0x88>(t[i], t[i + 4]);
             let high = _mm512_shuffle_i64x2::<0xdd>(t[i], t[i + 4]);
@@ -184,10 +186,10 @@ mod vector {
         }
     }
 
-    /// 4 × 4 elements of 16 bytes; strides in 8-byte units.
+    /// Transposes 4 × 4 elements of 16 bytes; strides are in units of 8 bytes.
     ///
     /// # Safety
-    /// As for [`super::BlockTranspose::block`].
+    /// The requirements of [`super::BlockTranspose::block`].
     #[target_feature(enable = "avx512f")]
     pub(super) unsafe fn sixteen(from: *const i64, from_stride: isize, to: *mut i64, to_stride: isize) {
         let mut r = [_mm512_setzero_si512(); 4];
@@ -209,10 +211,10 @@ mod vector {
         }
     }
 
-    /// 16 × 16 elements of 4 bytes; strides in elements.
+    /// Transposes 16 × 16 elements of 4 bytes; strides are in elements.
     ///
     /// # Safety
-    /// As for [`super::BlockTranspose::block`].
+    /// The requirements of [`super::BlockTranspose::block`].
     #[target_feature(enable = "avx512f")]
     pub(super) unsafe fn four(from: *const i32, from_stride: isize, to: *mut i32, to_stride: isize) {
         let mut r = [_mm512_setzero_si512(); 16];
@@ -220,8 +222,8 @@ mod vector {
             // SAFETY: row `i` has sixteen readable elements.
             *r = unsafe { _mm512_loadu_si512(from.wrapping_offset(i as isize * from_stride).cast()) };
         }
-        // Within 128-bit lanes: rows in groups of four; c[4g + q] holds columns q, q + 4, q + 8, q
-        // + 12.
+        // Within 128-bit lanes, rows are joined in groups of four: `c[4g + q]` holds columns q, q +
+        // 4, q + 8 and q + 12.
         let mut c = r;
         for g in 0..4 {
             let rows = &r[4 * g..4 * g + 4];

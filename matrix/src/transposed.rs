@@ -1,4 +1,4 @@
-//! Transposition of blocked matrices, by panel × panel blocks that lie in one piece on both sides.
+//! Transposes blocked matrices by panel × panel blocks that are contiguous on both sides.
 
 use crate::panel::{self, Block, Panels};
 use crate::view::Part;
@@ -18,7 +18,7 @@ impl<T: Element> BlockedMatrix<T> {
 }
 
 /// Rows `row..` of the operand are columns of the stored matrix; every panel of the storage holds
-/// `panel` steps of `k` for all of them, so blocks of `panel` × `panel` lie in one piece on both
+/// `panel` steps of `k` for all of them, so blocks of `panel` × `panel` are contiguous on both
 /// sides.
 ///
 /// # Safety
@@ -51,7 +51,7 @@ pub(crate) unsafe fn transpose_block<T: Element>(
     }
 }
 
-/// `to ← fromᵀ`, both in panels of the same height.
+/// Computes `to ← fromᵀ`, where both have panels of one height.
 fn transpose_into<T: Element>(from: &BlockedMatrix<T>, to: &mut BlockedMatrix<T>) {
     let part = from.view().part;
     let layout = *to.layout();

@@ -1,18 +1,18 @@
 //! Matrix–vector products `y ← α·op(A)·x + β·y` on blocked storage.
 //!
-//! **Cost.** Every entry of `A` is read once, in storage order: bound by bandwidth. A panel of `A`
-//! keeps its rows of `y` in registers; transposed, a panel gives `panel` products for each column,
-//! summed across. **Why this way.** Sums run in the order of the columns (of the panels,
-//! transposed): results are reproducible.
+//! **Cost.** Every entry of `A` is read once, in storage order, so bandwidth is the bound. A panel
+//! of `A` keeps its rows of `y` in registers; if `A` is transposed, a panel gives `panel` products
+//! for each column, which are summed. **Why this way.** Sums run in the order of the columns, or of
+//! the panels if `A` is transposed, so results are reproducible.
 
 use crate::gemm::Op;
 use crate::view::View;
 use crate::{Element, Error};
 
-/// Largest panel of any kernel.
+/// The largest panel of any kernel.
 const MAX_PANEL: usize = 16;
 
-/// `y ← α·op(A)·x + β·y`. With α = 0 neither `A` nor `x` is read, with β = 0 `y` is not.
+/// Computes `y ← α·op(A)·x + β·y`. If α = 0, neither `A` nor `x` is read; if β = 0, `y` is not.
 ///
 /// ```
 /// use lightfoot_matrix::{multiply_vector, BlockedMatrix, Op};
@@ -88,7 +88,7 @@ fn strips<'a, T: Element>(view: &View<'a, T>) -> impl Iterator<Item = Strip<'a, 
 }
 
 impl<T: Element> Strip<'_, T> {
-    /// Rows of each panel, with its storage.
+    /// The rows of each panel, with the panel's storage.
     fn panels(&self) -> impl Iterator<Item = (std::ops::Range<usize>, &[T])> {
         (0..self.rows).step_by(self.panel).map(|first| {
             let at = first / self.panel * self.stride;
@@ -97,7 +97,7 @@ impl<T: Element> Strip<'_, T> {
         })
     }
 
-    /// `y += α·A·x`.
+    /// Computes `y += α·A·x`.
     fn times(&self, alpha: T, x: &[T], y: &mut [T]) {
         for (rows, panel) in self.panels() {
             let mut sums = [T::ZERO; MAX_PANEL];
@@ -113,7 +113,7 @@ impl<T: Element> Strip<'_, T> {
         }
     }
 
-    /// `y += α·Aᵀ·x`; `x` runs over the rows of the view.
+    /// Computes `y += α·Aᵀ·x`; `x` runs over the rows of the view.
     fn transposed_times(&self, alpha: T, x: &[T], y: &mut [T]) {
         for (rows, panel) in self.panels() {
             let x = &x[rows];
@@ -125,7 +125,7 @@ impl<T: Element> Strip<'_, T> {
     }
 }
 
-/// `sums[..P] += Σ column·x`.
+/// Computes `sums[..P] += Σ column·x`.
 fn add_columns<T: Element, const P: usize>(sums: &mut [T; MAX_PANEL], panel: &[T], x: &[T]) {
     let mut own = [T::ZERO; P];
     for (column, &x) in panel.chunks_exact(P).zip(x) {

@@ -24,7 +24,7 @@ impl Part {
         Part { layout, first_row: 0, first_col: 0, rows: layout.rows(), cols: layout.cols() }
     }
 
-    /// Rows and columns given in tiles.
+    /// A part whose rows and columns are given in tiles.
     fn tiles(layout: Layout, rows: Range<usize>, cols: Range<usize>) -> Result<Part, Error> {
         let (down, across) = layout.tiles();
         let check = |field, range: &Range<usize>, count: usize| match range.start <= range.end
@@ -58,14 +58,14 @@ impl Part {
     }
 }
 
-/// Part of a blocked matrix that is read.
+/// A part of a blocked matrix that is read.
 #[derive(Clone, Copy)]
 pub struct View<'a, T: Element> {
     pub(crate) part: Part,
     pub(crate) storage: &'a [T],
 }
 
-/// Part of a blocked matrix that is written.
+/// A part of a blocked matrix that is written.
 pub struct ViewMut<'a, T: Element> {
     pub(crate) part: Part,
     pub(crate) kernel: &'static Kernel,
@@ -73,20 +73,20 @@ pub struct ViewMut<'a, T: Element> {
 }
 
 impl<T: Element> BlockedMatrix<T> {
-    /// The whole matrix.
+    /// A view of the whole matrix.
     #[inline]
     pub fn view(&self) -> View<'_, T> {
         View { part: Part::whole(*self.layout()), storage: self.storage() }
     }
 
-    /// The whole matrix, for writing.
+    /// A view of the whole matrix, for writing.
     #[inline]
     pub fn view_mut(&mut self) -> ViewMut<'_, T> {
         let (part, kernel) = (Part::whole(*self.layout()), self.kernel());
         ViewMut { part, kernel, storage: self.storage_mut() }
     }
 
-    /// Tile (`row`, `col`).
+    /// A view of tile (`row`, `col`).
     ///
     /// # Errors
     /// [`Error::Invalid`] when the matrix has no such tile.
@@ -94,7 +94,7 @@ impl<T: Element> BlockedMatrix<T> {
         self.tiles(row..row.saturating_add(1), col..col.saturating_add(1))
     }
 
-    /// A rectangle of tiles.
+    /// A view of a rectangle of tiles.
     ///
     /// # Errors
     /// [`Error::Invalid`] when it reaches outside.
@@ -103,7 +103,7 @@ impl<T: Element> BlockedMatrix<T> {
         Ok(View { part, storage: self.storage() })
     }
 
-    /// A rectangle of tiles, for writing.
+    /// A view of a rectangle of tiles, for writing.
     ///
     /// # Errors
     /// [`Error::Invalid`] when it reaches outside.
@@ -113,7 +113,7 @@ impl<T: Element> BlockedMatrix<T> {
         Ok(ViewMut { part, kernel, storage: self.storage_mut() })
     }
 
-    /// All tiles with their place in the grid, in storage order.
+    /// Views of all tiles with their places in the grid, in storage order.
     pub fn iter_tiles(&self) -> impl Iterator<Item = (usize, usize, View<'_, T>)> {
         let (down, across) = self.layout().tiles();
         (0..across).flat_map(move |col| {
@@ -125,13 +125,13 @@ impl<T: Element> BlockedMatrix<T> {
 macro_rules! accessors {
     ($view:ident) => {
         impl<T: Element> $view<'_, T> {
-            /// Rows.
+            /// The number of rows.
             #[inline]
             pub fn rows(&self) -> usize {
                 self.part.rows
             }
 
-            /// Columns.
+            /// The number of columns.
             #[inline]
             pub fn cols(&self) -> usize {
                 self.part.cols
@@ -140,7 +140,7 @@ macro_rules! accessors {
             /// Entry (`row`, `col`) of the view.
             ///
             /// # Panics
-            /// Outside the view.
+            /// When the entry is outside the view.
             pub fn get(&self, row: usize, col: usize) -> T {
                 self.storage[self.part.offset(row, col)]
             }
@@ -155,7 +155,7 @@ impl<T: Element> ViewMut<'_, T> {
     /// Writes entry (`row`, `col`) of the view.
     ///
     /// # Panics
-    /// Outside the view.
+    /// When the entry is outside the view.
     pub fn set(&mut self, row: usize, col: usize, value: T) {
         let at = self.part.offset(row, col);
         self.storage[at] = value;

@@ -11,28 +11,28 @@ use std::fmt;
 pub enum Error {
     /// There is no event of this name.
     NoSuchEvent {
-        /// What was asked for.
+        /// The name that was requested.
         name: String,
-        /// Names that are spelt nearly so.
+        /// Names with similar spelling.
         nearest: Vec<&'static str>,
         /// The names of all events.
         known: Vec<&'static str>,
     },
     /// The machine has no performance-monitoring unit that the kernel knows.
     NoPmu {
-        /// The event that was asked for.
+        /// The event that was requested.
         event: &'static str,
     },
-    /// There is a unit, and it does not count this event.
+    /// There is a performance-monitoring unit, but it does not count this event.
     Unsupported {
-        /// The event that was asked for.
+        /// The event that was requested.
         event: &'static str,
     },
     /// The kernel's settings do not allow it.
     NotAllowed {
-        /// The event that was asked for.
+        /// The event that was requested.
         event: &'static str,
-        /// What `/proc/sys/kernel/perf_event_paranoid` says, when it can be read.
+        /// The value of `/proc/sys/kernel/perf_event_paranoid`, if it can be read.
         paranoid: Option<i32>,
     },
     /// Functions cannot be counted by uprobes.
@@ -54,19 +54,19 @@ pub enum Error {
         /// Bytes that are there.
         bytes: u64,
     },
-    /// The header is whole and makes no sense.
+    /// The header is whole but makes no sense.
     Header {
         /// What is wrong, as a clause.
         what: String,
     },
     /// Traces that cannot be compared.
     Different {
-        /// What differs, in the plural: `programs`, `intervals`.
+        /// The property that differs, in the plural: `programs`, `intervals`.
         what: &'static str,
-        /// The first trace's.
-        a: String,
-        /// Another trace's.
-        b: String,
+        /// The first trace's value.
+        first: String,
+        /// The other trace's value.
+        other: String,
     },
     /// A side has no traces.
     TooFewTraces {
@@ -77,14 +77,14 @@ pub enum Error {
     },
     /// The traces share fewer than two hardware metrics.
     TooFewMetrics {
-        /// Hardware metrics that all have.
+        /// Hardware metrics that all traces have.
         metrics: Vec<String>,
     },
     /// The system refused.
     Io {
         /// What was being done, as a clause: `read the counters`.
         doing: &'static str,
-        /// What it said.
+        /// The system's error.
         error: std::io::Error,
     },
 }
@@ -95,7 +95,7 @@ impl Error {
     }
 }
 
-/// What to do where hardware events cannot be counted.
+/// The remedy where hardware events cannot be counted.
 const REMEDY: &str =
     "count kernel events (task-clock, page-faults), or simulate the machine with --engine simulated";
 
@@ -114,7 +114,7 @@ impl fmt::Display for Error {
             Error::Unsupported { event } => {
                 write!(f, "cannot count {event}: this processor's performance-monitoring unit does not have it; {REMEDY}")
             }
-            // The setting is named only where it is what refused.
+            // The setting is named only if it is the reason.
             Error::NotAllowed { event, paranoid: Some(value) } => write!(
                 f,
                 "cannot count {event}: kernel.perf_event_paranoid is {value}; set it to 2 or less (sysctl kernel.perf_event_paranoid=2), or simulate the \
@@ -134,8 +134,8 @@ impl fmt::Display for Error {
                 write!(f, "trace file is cut after {bytes} bytes, inside its header: nothing can be read from it")
             }
             Error::Header { what } => write!(f, "trace file's header is wrong: {what}"),
-            Error::Different { what, a, b } => {
-                write!(f, "traces of different {what} cannot be compared: {a}, and {b}")
+            Error::Different { what, first, other } => {
+                write!(f, "traces of different {what} cannot be compared: {first}, and {other}")
             }
             Error::TooFewTraces { baselines, runs } => {
                 write!(f, "{baselines} baselines and {runs} runs: give at least one of each, better five")
@@ -152,7 +152,7 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            // The message already holds the system's words; a printed chain would repeat them.
+            // The message already holds the system's words: a printed chain would repeat them.
             Error::Io { error, .. } => error.source(),
             _ => None,
         }

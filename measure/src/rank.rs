@@ -2,8 +2,8 @@
 //!
 //! `ρ = Σ dᵢeᵢ / √(Σ dᵢ² · Σ eᵢ²)` with `dᵢ = 2·rank(xᵢ) − (n + 1)`. Ties take average ranks, so
 //! `d` is a whole number and all three sums are exact; only the last division rounds. A constant
-//! series has no correlation: `None`, not 0. Numbers that are missing (NaN) are left out, with
-//! their partners.
+//! series has no correlation: `None`, not 0. Missing numbers (NaN) are left out together with their
+//! partners.
 //!
 //! Cost: a sort per series and one multiplication per pair of records; a matrix ranks every series
 //! once. Source: Spearman 1904; the slow twin is [`mod@reference`].
@@ -52,8 +52,8 @@ impl Ranks {
             return None;
         }
         let covariance = product(&self.centred, &other.centred) as f64;
-        // The root of each norm first: their product may not fit the 53 bits of a double, and equal
-        // series must give exactly 1.
+        // The root of each norm is taken first: their product may not fit the 53 bits of a double,
+        // and equal series must give exactly 1.
         let scale = if self.norm == other.norm {
             self.norm as f64
         } else {
@@ -108,7 +108,7 @@ pub fn matrix(series: &[Vec<f64>]) -> Vec<Option<f64>> {
     out
 }
 
-/// The slow twin: ranks by counting, Pearson's formula on them.
+/// The slow twin: computes ranks by counting, and applies Pearson's formula to them.
 pub mod reference {
     /// Spearman's correlation by counting, in quadratic time.
     pub fn spearman(a: &[f64], b: &[f64]) -> Option<f64> {

@@ -95,8 +95,9 @@ impl fmt::Display for Error {
 impl core::error::Error for Error {
     fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
         match self {
+            // The message is the system's: a printed chain would repeat it.
             #[cfg(feature = "std")]
-            Error::Io(error) => Some(error),
+            Error::Io(error) => error.source(),
             _ => None,
         }
     }

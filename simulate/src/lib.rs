@@ -62,10 +62,12 @@
 //! # What it leaves out
 //!
 //! Coherence; write-backs of hierarchies that are not plain; references of the kernel and of other
-//! processes; wrong-path and out-of-order effects. No `unsafe` code. Any platform; AVX2 and AVX-512
-//! are used where the processor has them.
+//! processes; wrong-path and out-of-order effects.
+//!
+//! Runs on any platform; AVX2 and AVX-512 are used where the processor has them. All `unsafe` code
+//! is calls of their intrinsics, in one file.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod bank;
 mod behaviour;

@@ -1,17 +1,17 @@
-//! What a simulation found, as plain numbers.
+//! The results of a simulation, as plain numbers.
 //!
 //! **Units.** References: one that touches several lines of a level counts as at most one miss of
 //! that level (cachegrind's convention), but one of more than [`event::WIDE_BYTES`] counts each
-//! line that misses; a fetch is one instruction line. **Leaves out** how many references there
-//! were: with a filtered stream most of them are never recorded, so the totals of loads, stores and
-//! instructions come from the engine's block counts; only complex references are counted here
-//! ([`References`]), because no block count knows them.
+//! line that misses. A fetch is one instruction line. **Leaves out** the numbers of references:
+//! most references of a filtered stream are never recorded, so the totals of loads, stores and
+//! instructions come from the engine's block counts. Only complex references are counted here
+//! ([`References`]), because block counts do not show them.
 
 use event::Complex;
 
-/// Cache levels at most.
+/// The most cache levels.
 pub const CACHES_MAX: usize = 3;
-/// TLB levels at most.
+/// The most TLB levels.
 pub const TLBS_MAX: usize = 2;
 
 /// Misses of one data site, by level (0 is the first).
@@ -43,9 +43,9 @@ pub struct References {
     pub stores: u64,
     /// Iterations of repeated string instructions.
     pub iterations: u64,
-    /// Executions of the complex instruction, without those that were to repeat 0 times.
+    /// Executions of the complex instruction, except those that repeated 0 times.
     pub executions: u64,
-    /// Those among them that repeat until their count is used up (`movs`, `stos`, `lods`).
+    /// Executions that repeat until their count is used up (`movs`, `stos`, `lods`).
     pub counted_down: u64,
 }
 
@@ -58,7 +58,7 @@ impl References {
         self.counted_down += u64::from(complex.runs_its_count_down());
     }
 
-    /// Adds what was counted elsewhere.
+    /// Adds the counts of another part of the run.
     pub fn add(&mut self, other: &References) {
         self.executions += other.executions;
         self.iterations += other.iterations;
@@ -68,12 +68,12 @@ impl References {
     }
 }
 
-/// Misses of one level, all sites together.
+/// Misses of one level, for all sites together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Misses {
     /// Misses of loads.
     pub loads: u64,
-    /// Misses of stores (for a TLB 0: its data misses all stand in `loads`).
+    /// Misses of stores (for a TLB 0, because all its data misses count as `loads`).
     pub stores: u64,
     /// Misses of instruction lines.
     pub instructions: u64,
@@ -86,17 +86,17 @@ impl Misses {
     }
 }
 
-/// Everything that a simulation counted.
+/// The counts of a simulation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Indexed by data site.
     pub sites: Vec<SiteMisses>,
     /// Indexed by block.
     pub blocks: Vec<BlockMisses>,
-    /// Indexed by data site: what complex references did.
+    /// Complex references, indexed by data site.
     pub complex: Vec<References>,
-    /// Dirty lines that each cache level gave up, where that was asked for; exact for a full stream
-    /// only.
+    /// Dirty lines that each cache level gave up, if that was requested. They are exact for a full
+    /// stream only.
     pub write_backs: Option<[u64; CACHES_MAX]>,
     /// Records that could not be read (0 in a healthy stream).
     pub damaged: u64,

@@ -1,14 +1,14 @@
-//! Records → touches of single lines, so that the sweeps behind know neither sizes nor kinds that
-//! need thought.
+//! Turns records into touches of single lines, so that sweeps need no special cases for sizes and
+//! kinds.
 //!
-//! **The problem.** A record may touch one line, two, or many; deciding that with a branch for each
+//! **The problem.** A record may touch one line, two, or many. A branch that decides this for each
 //! record costs more than touching a row.
 //!
-//! **The idea.** Nearly every record is already a touch of one line: its kind and size give the
-//! highest offset in a line at which it is ([`TouchLimits`]), and a vector compares sixteen at
-//! once. All sixteen are written behind the touches; `len` moves over those that count. The others
-//! leave the fast loop; those that only cross into the next line are two touches and come back to
-//! it at once:
+//! **The idea.** Nearly every record is already a touch of one line: its kind and size determine
+//! the highest offset in a line at which it fits ([`TouchLimits`]), and a vector instruction
+//! compares sixteen records at once. All sixteen are written behind the touches, and `len` advances
+//! over those that are touches. Other records leave the fast loop. Those that only cross into the
+//! next line are two touches and return to it at once:
 //!
 //! ```text
 //! sixteen records --all are touches--> len + 16, the next sixteen
@@ -19,8 +19,7 @@
 //! in front.
 //!
 //! **Invariants.** Touches keep the order of records; touches of one reference have its number and
-//! are never torn apart by the end of a sweep. **Leaves out** everything that depends on cache
-//! contents.
+//! are never divided between two sweeps. **Leaves out** everything that depends on cache contents.
 
 use crate::kernel::{Kernel, Pass, Vectors};
 use crate::limits::{InstructionSide, TouchLimits};
@@ -28,10 +27,10 @@ use crate::touch::{Touches, STEP, SWEEP};
 use crate::Levels;
 use event::Record;
 
-/// Touches waiting to be swept, and what is needed to make them.
+/// Touches that wait to be swept, and the state that makes them.
 pub(crate) struct Stage {
     pub(crate) touches: Box<Touches>,
-    /// Number of the reference whose touches come next.
+    /// The number of the next reference.
     pub(crate) reference: u32,
     pub(crate) line_bytes: u64,
     pub(crate) fetch_line_bytes: u64,
@@ -59,8 +58,8 @@ impl Stage {
         }
     }
 
-    /// Stages the leading `records` that are touches, as far as there is room, and returns how many
-    /// they were.
+    /// Stages leading `records` that are touches, as many as there is room for, and returns their
+    /// number.
     pub(crate) fn fill(&mut self, records: &[Record]) -> usize {
         let Stage { touches, reference, limits, kernel, .. } = self;
         let count = kernel.pass(StageRecords { records, limits, reference: *reference, touches });
@@ -73,7 +72,7 @@ impl Stage {
         self.touches.len > SWEEP - STEP
     }
 
-    /// Stages one touch of the current reference; there must be room.
+    /// Stages one touch of the current reference. There must be room.
     pub(crate) fn push(&mut self, address: u64, what: u32) {
         self.touches.push(address, what, self.reference);
     }
@@ -99,19 +98,20 @@ impl Pass for StageRecords<'_> {
         while touches.len <= SWEEP - STEP {
             let Some(step) = records[count..].first_chunk() else { break };
             let good = kernel.stage(step, limits, reference.wrapping_add(count as u32), touches);
-            // The next step begins before it is known that this one is whole.
+            // The processor predicts this branch, and so begins the next step before it knows that
+            // this one is whole.
             if good == ALL {
                 touches.len += STEP;
                 count += STEP;
                 continue;
             }
-            // Some record of the step needs thought. Those before it are staged already.
+            // Some record of the step is no touch. Those before it are staged already.
             let leading = good.trailing_ones() as usize;
             touches.len += leading;
             count += leading;
-            // The next record is none; that it only crosses into the next line is common.
+            // The next record is no touch. Often it only crosses into the next line.
             let Some(second) = limits.second_line(&records[count]) else { return count };
-            // Two touches of one reference may not be torn apart by the end of a sweep.
+            // Two touches of one reference must be in one sweep.
             if touches.len + 2 > SWEEP {
                 return count;
             }
@@ -121,7 +121,8 @@ impl Pass for StageRecords<'_> {
             touches.push(second, what, reference);
             count += 1;
         }
-        // Fewer records than a step are left: one by one, up to the first that is no touch.
+        // Fewer records than a step are left. They are staged one by one, up to the first that is
+        // no touch.
         for record in &records[count..] {
             if touches.len > SWEEP - STEP || !limits.hold(record) {
                 break;

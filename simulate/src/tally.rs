@@ -12,10 +12,10 @@
 //! runs       a:3 b:2 a:2          one addition each
 //! ```
 //!
-//! Counters have 4 bytes and stand in a column per level and kind of miss: sites that miss together
-//! are neighbours, so that the counters in use stay in the host's caches even for a compiler's
-//! hundred thousand sites. What a counter cannot hold is carried to a map. [`Tally::counts`] turns
-//! the columns into the public tables.
+//! Counters have 4 bytes and stand in a column per level and kind of miss. Sites that miss together
+//! are neighbours, so the counters in use stay in the host's caches even for a compiler's hundred
+//! thousand sites. Counts beyond 4 bytes are carried to a map. [`Tally::counts`] turns the columns
+//! into the public tables.
 //!
 //! **Invariant.** A count is its column's entry plus 2^32 times its carries.
 
@@ -41,9 +41,9 @@ type Column = Vec<u32>;
 
 /// All counters.
 pub(crate) struct Tally {
-    /// Counters of each level and kind of miss; in a TLB stores count as loads.
+    /// Counters of each level and kind of miss. In a TLB, stores count as loads.
     columns: [[Column; 3]; LEVELS],
-    /// How often a counter passed 2^32, by level, kind and site.
+    /// How often a counter overflowed, by level, kind and site.
     carries: Carries,
     runs: Box<Runs>,
     complex: Vec<References>,
@@ -75,7 +75,7 @@ impl Default for Tally {
 }
 
 impl Tally {
-    /// Counts each reference among `misses` of `level` once; `counted` is the reference that was
+    /// Counts each reference among `misses` of `level` once. `counted` is the reference that was
     /// counted last.
     pub(crate) fn add(&mut self, level: LevelId, counted: &mut u32, misses: &Touches) {
         let (level, store) = match level {
@@ -93,13 +93,13 @@ impl Tally {
     /// Misses of `kind` by site at `level`.
     fn count(&self, level: usize, kind: usize, site: usize) -> u64 {
         let count = self.columns[level][kind].get(site).copied().unwrap_or(0);
-        // Nearly always empty.
+        // The map is nearly always empty.
         let carries =
             if self.carries.is_empty() { None } else { self.carries.get(&(level, kind, site)).copied() };
         u64::from(count) + (carries.unwrap_or(0) << 32)
     }
 
-    /// Sites or blocks up to the last one with a miss of these kinds.
+    /// The number of sites or blocks up to the last one with a miss of these kinds.
     fn len(&self, kinds: &[usize]) -> usize {
         let used = |column: &Column| column.iter().rposition(|&count| count > 0).map_or(0, |last| last + 1);
         let columns = self.columns.iter().flat_map(|level| kinds.iter().map(|&kind| used(&level[kind])));
@@ -114,7 +114,7 @@ impl Tally {
     /// The sums over all sites and blocks.
     pub(crate) fn totals(&self) -> Totals {
         let level = |level: usize| {
-            // What the columns hold, and 2^32 for each time that a counter passed it.
+            // The sum of a column, and 2^32 for each overflow of a counter.
             let sum = |kind: usize| {
                 let carried =
                     self.carries.iter().filter(|((other, of, _), _)| (*other, *of) == (level, kind));
@@ -129,7 +129,7 @@ impl Tally {
         }
     }
 
-    /// All that was counted.
+    /// All counts as public tables.
     pub(crate) fn counts(&self) -> Counts {
         let caches = |kind, site| std::array::from_fn(|level| self.count(level, kind, site));
         let tlbs = |kind, site| std::array::from_fn(|level| self.count(CACHES_MAX + level, kind, site));
@@ -153,7 +153,7 @@ impl Tally {
 /// Misses of one sweep that follow each other and have equal `what`s.
 struct Runs {
     what: [u32; ROOM],
-    /// Misses before each; behind the last run, before its end.
+    /// The number of misses before each run; behind the last run, the number before its end.
     start: [u32; ROOM],
 }
 
@@ -169,7 +169,7 @@ struct Add<'a> {
     carries: &'a mut Carries,
     runs: &'a mut Runs,
     level: usize,
-    /// The kind that stores count as.
+    /// The kind as which stores count.
     store: usize,
     counted: u32,
     misses: &'a Touches,
@@ -190,7 +190,7 @@ impl Pass for Add<'_> {
 }
 
 impl Add<'_> {
-    /// Copies the `what` of each reference that was not counted, and answers how many there are.
+    /// Copies the `what` of each reference that was not counted yet, and returns their number.
     #[inline(always)]
     fn references<K: Vectors>(&mut self, kernel: K) -> usize {
         let mut before = [self.counted; STEP];
@@ -205,14 +205,14 @@ impl Add<'_> {
         count
     }
 
-    /// Keeps of `count` misses those that begin a run, and answers how many do.
+    /// Keeps those of `count` misses that begin a run, and returns their number.
     #[inline(always)]
     fn heads<K: Vectors>(&mut self, kernel: K, count: usize) -> usize {
         let Runs { what, start: starts } = &mut *self.runs;
         let mut before = [0; STEP];
         let mut runs = 0;
         for start in (0..count).step_by(STEP) {
-            // What is written lies before what is read next.
+            // The words that are written lie before those that are read next.
             let step = *lanes(what, start);
             let heads = (kernel.changes(&mut before, &step) | u32::from(start == 0)) & held(count, start);
             *lanes_mut(what, runs) = kernel.pack(heads, &step);
@@ -228,12 +228,12 @@ impl Add<'_> {
     fn run_of(&mut self, what: u32, count: u32) {
         // All misses of a run have one `what`: one site, one kind.
         let kind = (what >> 4) & 15;
-        // Loads and everything else count in column 0; no branch on the kind.
+        // Loads and all other kinds count in column 0, so there is no branch on the kind.
         let column = self.store * usize::from(kind == RecordKind::Store as u32)
             + FETCHES * usize::from(kind == RecordKind::Fetch as u32);
         let site = (what >> 8) as usize;
         let counter = at(&mut self.columns[column.min(FETCHES)], site);
-        // Four bytes hold nearly every count; what passes them is carried to a map.
+        // Four bytes hold nearly every count; overflows are carried to a map.
         let (sum, carry) = counter.overflowing_add(count);
         *counter = sum;
         if carry {
@@ -248,7 +248,7 @@ impl Add<'_> {
     }
 }
 
-/// The element at `index`; the table grows when it is short.
+/// The element at `index` of a table, which grows if it is too short.
 #[inline(always)]
 fn at<T: Clone + Default>(table: &mut Vec<T>, index: usize) -> &mut T {
     if index >= table.len() {

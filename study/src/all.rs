@@ -5,7 +5,7 @@
 //! can be sent on as one file. A study that fails is said on the page and the next one begins: an
 //! hour's figures are not lost to a missing program.
 
-use crate::host::host;
+use crate::host::{dated, host};
 use crate::options::{Effort, Options};
 use crate::outcome::{Claim, Outcome, Verdict, VERDICTS};
 use crate::studies::Study;
@@ -31,7 +31,7 @@ pub fn run_all(studies: &[Study], options: &Options) -> Result<Outcome> {
     std::fs::create_dir_all(&options.folder)
         .with_context(|| format!("cannot make {}", options.folder.display()))?;
     let runs: Vec<Run> = studies.iter().map(|study| one(study, options)).collect();
-    let path = options.folder.join(format!("studies-{}.html", date::today()));
+    let path = options.folder.join(format!("studies-{}.html", dated(&date::today())));
     replace(&path, page(&runs, options.effort))
         .with_context(|| format!("cannot write {}", path.display()))?;
     let mut files: Vec<PathBuf> =

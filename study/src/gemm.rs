@@ -6,6 +6,7 @@
 //! in the usual places and where `LIGHTFOOT_OPENBLAS`, `LIGHTFOOT_MKL`, `LIGHTFOOT_BLIS` and
 //! `LIGHTFOOT_BLASFEO` say. Deliberately absent: threads of peers that bring their own pool.
 
+use crate::host::dated;
 use crate::options::{Effort, Options};
 use crate::outcome::Outcome;
 use anyhow::{Context, Result};
@@ -78,7 +79,7 @@ pub(super) fn run(options: &Options) -> Result<Outcome> {
     ];
     let mut paths = Vec::new();
     for (extension, text) in files {
-        let path = options.folder.join(format!("gemm-{}.{extension}", findings.date));
+        let path = options.folder.join(format!("gemm-{}.{extension}", dated(&findings.date)));
         replace(&path, &text).with_context(|| format!("cannot write {}", path.display()))?;
         paths.push(path);
     }

@@ -35,7 +35,15 @@ impl fmt::Display for FileError {
     }
 }
 
-impl std::error::Error for FileError {}
+impl std::error::Error for FileError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            // The message already holds the reader's words: a printed chain would repeat them.
+            FileError::Io(error) => error.source(),
+            _ => None,
+        }
+    }
+}
 
 impl From<io::Error> for FileError {
     fn from(error: io::Error) -> FileError {

@@ -4,16 +4,19 @@ use super::CodeCache;
 use crate::code::fragment::Incoming;
 
 impl CodeCache {
-    /// The first violated invariant, as a sentence; debug builds ask when an image ends. Every
-    /// fragment in the map has the address that it is found by and lies in the used part of its
-    /// zone; every place in its list leads to it; no exit waits for an address that has code; state
-    /// maps are in order.
+    /// The first violated invariant, as a sentence. Debug builds check these when an image ends:
+    ///
+    /// - Every fragment in the map starts at the address that leads to it, and lies in the used
+    ///   part of its zone.
+    /// - Every place in a fragment's list leads to the fragment.
+    /// - No exit waits for an address that has code.
+    /// - State maps are in order.
     pub(crate) fn inconsistency(&self) -> Option<String> {
         for (&pc, &fragment_index) in &self.map {
             let Some(fragment) = self.fragments.get(fragment_index as usize) else {
                 return Some(format!("{pc:#x} is no fragment"));
             };
-            // The fragment has the address that it is found by, and lies in code that was placed.
+            // The fragment starts at the map's address, and lies in code that was placed.
             let zone = &self.zones[fragment.zone as usize];
             let inside = |at: u64| at >= zone.address && at < zone.address + zone.hot_used;
             if fragment.pc != pc || !inside(fragment.body) || !fragment.entry.is_none_or(inside) {
@@ -22,7 +25,7 @@ impl CodeCache {
             if self.pending.contains_key(&pc) {
                 return Some(format!("exits wait for {pc:#x}, which is there"));
             }
-            // Each place in its list, an address or a displacement, leads to its body.
+            // Each place in the fragment's list, an address or a displacement, leads to its body.
             let mut place = fragment.incoming;
             while place != 0 {
                 let Incoming { offset, from, next } = self.incoming[place as usize];

@@ -1,4 +1,4 @@
-//! Links: how an exit comes to lead to a fragment, and how it is led elsewhere later.
+//! Links exits to fragments, and redirects them later.
 //!
 //! # The problem
 //!
@@ -12,7 +12,7 @@
 //! cross a line, and aligned addresses of 64 bits. The processor reads each of them as a whole, so
 //! one store suffices. The cache notes every field that leads to a fragment ([`Incoming`]). To
 //! replace or retire a fragment, it walks that list and leaves the fragment's own code as it is.
-//! Where only one thread has ever run, the head of a retired fragment simply becomes a jump.
+//! If only one thread has ever run, the head of a retired fragment simply becomes a jump.
 //!
 //! ```text
 //!   waiting    fragment ──▶ cold stub: exit number, int3            the host translates and links
@@ -32,12 +32,13 @@ use crate::code::fragment::{near, CodeExit, Incoming};
 use crate::code::lookup;
 use crate::code::state_map::restore_registers;
 
-/// How a stub jumps on, and the position in the stub of the field that says where to.
+/// How a stub jumps to its fragment, with the position in the stub of the field that holds the
+/// destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum JumpForm {
-    /// A displacement.
+    /// A jump by a displacement, which stands at this position.
     Near(usize),
-    /// An address, aligned.
+    /// A jump through an aligned address, which stands at this position.
     Far(usize),
 }
 
@@ -61,14 +62,15 @@ impl CodeCache {
         }
     }
 
+    /// Makes exit `number` lead to the fragment.
     fn link(&mut self, number: u32, fragment_index: usize) {
         let exit = self.exits[number as usize];
         let zone_index = exit.zone as usize;
         let body = self.fragments[fragment_index].body;
         let at = self.zones[zone_index].address + u64::from(exit.patch);
-        // Straight, if there is nothing to restore or count and the target is near. Otherwise the
-        // exit gets a stub at the end of the zone, and jumps there.
-        let goal = if exit.counter.is_none() && exit.restore == 0 && near(at + 4, body) {
+        // The exit jumps straight to the body if nothing must be restored or counted and the body
+        // is near. Otherwise it jumps to a new stub at the end of the zone.
+        let destination = if exit.counter.is_none() && exit.restore == 0 && near(at + 4, body) {
             self.arrives(fragment_index, self.zones[zone_index].offset + exit.patch as usize, at + 4);
             body
         } else {
@@ -81,14 +83,14 @@ impl CodeCache {
             self.scratch = code;
             here
         };
-        // This store makes the exit live: until now it led to its cold stub, and either way is
-        // right.
-        let displacement = goal.wrapping_sub(at + 4) as i64;
+        // This store links the exit. A thread that still sees the old value goes to the cold stub
+        // and asks the host, which is correct too.
+        let displacement = destination.wrapping_sub(at + 4) as i64;
         self.shared.patch32(self.zones[zone_index].offset + exit.patch as usize, displacement as i32);
     }
 
     /// Notes a displacement that leads to the fragment: it lies at `offset` of the shared file and
-    /// counts from address `from`.
+    /// is relative to address `from`.
     pub(super) fn arrives(&mut self, fragment_index: usize, offset: usize, from: u64) {
         let next =
             std::mem::replace(&mut self.fragments[fragment_index].incoming, self.incoming.len() as u32);
@@ -115,41 +117,41 @@ impl CodeCache {
     /// from `new`. Each place changes by one store, so threads may run meanwhile.
     pub(crate) fn redirect(&mut self, old: usize, new: usize) {
         self.break_loops(old, old + 1);
-        let goal = self.fragments[new].body;
+        let destination = self.fragments[new].body;
         let mut place = std::mem::take(&mut self.fragments[old].incoming);
-        // Each place moves to the list of the fragment that it leads to now: `new`, or still `old`
-        // where `new` is out of reach.
+        // Each place moves to the list of the fragment to which it leads now: `new`, or `old` if
+        // `new` is out of the place's reach.
         while place != 0 {
             let next = self.incoming[place as usize].next;
-            let owner = if self.lead(place, goal) { new } else { old };
+            let owner = if self.lead(place, destination) { new } else { old };
             let rest = std::mem::replace(&mut self.fragments[owner].incoming, place);
             self.incoming[place as usize].next = rest;
             place = next;
         }
         // The lookup table leads to the old fragment's entry. The jump of that entry is one of the
-        // places above, so the entry serves the new fragment.
+        // places above, so the entry leads to the new fragment now.
         if let Some(entry) = self.fragments[old].entry.take() {
             self.fragments[new].entry.get_or_insert(entry);
         }
         self.map.insert(self.fragments[new].pc, new as u32);
     }
 
-    /// Makes a place lead to `goal`; returns whether the place can reach it.
-    fn lead(&self, incoming: u32, goal: u64) -> bool {
+    /// Makes a place lead to `destination`; returns whether the place can reach it.
+    fn lead(&self, incoming: u32, destination: u64) -> bool {
         let Incoming { offset, from, .. } = self.incoming[incoming as usize];
         // An aligned address reaches everything; a displacement reaches 2 GB.
         if from == 0 {
-            self.shared.write64(offset, goal);
-        } else if near(from, goal) {
-            self.shared.patch32(offset, goal.wrapping_sub(from) as i32);
+            self.shared.write64(offset, destination);
+        } else if near(from, destination) {
+            self.shared.patch32(offset, destination.wrapping_sub(from) as i32);
         } else {
             return false;
         }
         true
     }
 
-    /// The linked form of an exit: restore, count, jump. `here` is the final address of the code's
-    /// end so far.
+    /// Appends the stub of a linked exit to `code`: restore registers, count, jump. `here` is the
+    /// final address of the present end of `code`.
     pub(super) fn stub(
         &self,
         code: &mut Assembler,
@@ -172,8 +174,8 @@ impl CodeCache {
         }
         /// `jmp [rip]`
         const JUMP_BYTES: usize = 6;
-        // Too far for a displacement: the jump reads an address that stands behind it, aligned so
-        // that one store replaces it.
+        // The body is too far for a displacement, so the jump reads an address that stands behind
+        // it. The address is aligned, so that one store replaces it.
         while !(here + (code.len() - start + JUMP_BYTES) as u64).is_multiple_of(8) {
             code.code().nop();
         }
@@ -211,13 +213,14 @@ impl CodeCache {
             next: 0,
             stale: true,
         });
-        // A cold stub that hands the stale exit's number to the host; every place will lead to it.
+        // A cold stub hands the stale exit's number to the host. Every place will lead to this
+        // stub.
         let zone_index = self.fragments[fragment_index].zone as usize;
         let mut code = Assembler::default();
         lookup::leave(&mut code, exit);
         let stub = self.zones[zone_index].cold_address() + self.zones[zone_index].cold_used;
         self.copy_in(zone_index, &[], code.bytes());
-        // With one thread it is enough to overwrite the head.
+        // If only one thread has ever run, it is enough to overwrite the head.
         if !self.parallel {
             return self.jump_from_head(fragment_index, stub);
         }
@@ -228,8 +231,8 @@ impl CodeCache {
         }
     }
 
-    /// Overwrites the head of a fragment that is no longer valid with a jump. No thread may be
-    /// about to run that head.
+    /// Overwrites the head of a fragment that is no longer valid with a jump to `to`. No thread may
+    /// be executing that head.
     pub(crate) fn jump_from_head(&mut self, fragment_index: usize, to: u64) {
         let body = self.fragments[fragment_index].body;
         let mut jump = Assembler::default();

@@ -60,39 +60,44 @@ use std::sync::Arc;
 
 /// One zone of code.
 pub(crate) struct Zone {
+    /// The zone's address in the target.
     pub(crate) address: u64,
+    /// The zone's offset in the shared file.
     pub(crate) offset: usize,
     pub(crate) hot_bytes: u64,
     pub(crate) cold_bytes: u64,
     pub(crate) hot_used: u64,
     pub(crate) cold_used: u64,
-    /// Bytes of the hot part, and of the cold part, that lie on huge pages.
+    /// Bytes of the hot part that lie on huge pages.
     pub(crate) hot_huge: u64,
+    /// Bytes of the cold part that lie on huge pages.
     pub(crate) cold_huge: u64,
     pub(crate) state_map: Vec<StateMapEntry>,
     pub(crate) routines: Routines,
+    /// Bytes of the zone's part for routines that are used.
     pub(crate) routine_used: u64,
-    /// Record routines by [`RecordRoutine::key`](crate::code::buffer::RecordRoutine::key).
+    /// Addresses of the routines that record references or use pages, found by
+    /// [`RecordRoutine::key`](crate::code::buffer::RecordRoutine::key).
     pub(crate) routines_written: AddressMap<u64>,
-    /// Routines of uses of the instruction side, by ways and code.
+    /// Addresses of the routines that use an instruction line, with their ways and record code.
     pub(crate) use_routines: Vec<((u32, u8), u64)>,
 }
 
 /// Addresses of a zone's shared routines.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Routines {
-    /// `int3` and on.
+    /// Stops for the host, then jumps to the address that the host has stored.
     pub(crate) hand_over: u64,
-    /// Further probes of the lookup table.
+    /// Tries the slots of the lookup table behind the first one.
     pub(crate) probe: u64,
     /// Empties the data filter and returns through the context.
     pub(crate) clear_filter: u64,
 }
 
-/// A part of a zone gets its first huge page when it holds this many bytes, so small programs never
-/// pay for one.
+/// A part of a zone gets its first huge page when it holds more bytes than this, so small programs
+/// never pay for one.
 const HUGE_WORTHWHILE: u64 = 700 << 10;
-/// Bytes at the beginning of a zone's cold part that are kept for routines.
+/// Bytes at the beginning of a zone's cold part that are reserved for routines.
 pub(crate) const ROUTINE_BYTES: u64 = 512 << 10;
 
 impl Zone {
@@ -112,12 +117,13 @@ impl Zone {
 /// A back edge: an exit of a fragment to its own loop header.
 struct BackEdge {
     fragment: usize,
-    /// Offset of its displacement in the shared file, and the value that makes it lead to its stub.
+    /// Offset of the back edge's displacement in the shared file.
     offset: usize,
+    /// The displacement that leads to the back edge's stub and so breaks the loop.
     displacement: i32,
 }
 
-/// Zones, fragments, exits.
+/// The code cache of one process image.
 pub(crate) struct CodeCache {
     pub(crate) shared: Arc<Shared>,
     pub(crate) layout: Layout,
@@ -126,20 +132,21 @@ pub(crate) struct CodeCache {
     pub(crate) map: AddressMap<u32>,
     pub(crate) exits: Vec<CodeExit>,
     pub(crate) incoming: Vec<Incoming>,
-    /// Back edges, by fragment.
+    /// Back edges, in the order of their fragments.
     back_edges: Vec<BackEdge>,
     /// For each target without code, the last exit that waits for it; the others follow by
     /// [`CodeExit::next`].
     pub(crate) pending: AddressMap<u32>,
-    /// Exits of the fragment being placed that lead on by stubs, and their target fragments.
+    /// For the fragment that is being placed: the exits that need stubs, and their target
+    /// fragments.
     stubbed: Vec<(usize, usize)>,
-    /// Code of the stub being written.
+    /// Code of the stub that is being written; the allocation is reused.
     scratch: Assembler,
     pub(crate) hash: Hash,
     /// Targets entered into the lookup table so far.
     pub(crate) published: usize,
-    /// More than one thread has run. From then on no code or slot that a thread may be reading is
-    /// overwritten.
+    /// Whether more than one thread has run. From then on no code or slot that a thread may be
+    /// reading is overwritten.
     pub(crate) parallel: bool,
 }
 
@@ -193,16 +200,16 @@ impl CodeCache {
         cache
     }
 
-    /// The zone for code of `pc`: of those within reach the nearest; if none is, the last one,
-    /// which is far from everything.
+    /// The zone for the translation of code at `pc`: the nearest one within reach that has room. If
+    /// there is none, the last zone, which is far from everything.
     pub(crate) fn zone_for(&self, pc: u64) -> usize {
-        // The farthest byte of the zone decides, since code may be placed anywhere in it.
+        // Code may be placed anywhere in the zone, so the farthest byte decides.
         let reach = |zone: &Zone| {
             let (start, end) = (zone.address, zone.address + zone.hot_bytes + zone.cold_bytes);
             pc.abs_diff(start).max(pc.abs_diff(end))
         };
-        // Within a displacement's reach of the code, so that operands relative to it can be
-        // copied.
+        // A near zone lies within a displacement's reach of the program's code, so that operands
+        // relative to `rip` can be copied.
         let near = (0..self.zones.len() - 1)
             .filter(|&zone_index| {
                 self.zones[zone_index].has_room() && reach(&self.zones[zone_index]) < 0x7f00_0000
@@ -251,18 +258,17 @@ impl CodeCache {
             if rip < zone.address || rip >= zone.address + zone.hot_used {
                 continue;
             }
-            // Entries are in the order of their positions, so the last one at or before `rip` is
-            // wanted.
+            // Entries are in the order of their positions; find the last one at or before `rip`.
             let at = (rip - zone.address) as u32;
             let behind = zone.state_map.partition_point(|entry| entry.at <= at);
-            // In front of the first entry there is no state to put back.
+            // Before the first entry there is no state to restore.
             let entry = *zone.state_map.get(behind.checked_sub(1)?)?;
             return Some((entry, entry.at == at));
         }
         None
     }
 
-    /// The fragment that `block` belongs to, if it is the one in use and can be replaced.
+    /// The fragment of `block`, if the map still leads to it, so that it can be replaced.
     pub(crate) fn replaceable(&self, block: u32) -> Option<usize> {
         // Blocks are numbered in the order of their fragments.
         let fragment_index =

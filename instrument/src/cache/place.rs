@@ -5,9 +5,9 @@
 //!    ┌──────────────────────────┐           ┌─────────────────────────────────────┐
 //!    │ hot section              │    ──▶    │ hot section                         │
 //!    └──────────────────────────┘           │ stubs of exits whose target exists  │
-//!                                           │ for each back edge: a stub for when │
-//!                                           │ the loop is broken, and the way to  │
-//!                                           │ the loop's header                   │
+//!                                           │ for each back edge: a stub that     │
+//!                                           │ breaks the loop, and the code back  │
+//!                                           │ to the loop's header                │
 //!                                           └─────────────────────────────────────┘
 //!    ┌──────────────────────────┐           ┌─────────────────────────────────────┐
 //!    │ cold section             │    ──▶    │ cold section with exit numbers      │
@@ -43,17 +43,17 @@ impl CodeCache {
         write: impl Fn(&mut Assembler, &Routine),
     ) -> usize {
         let zone_index = fragment.zone as usize;
-        // Routines first: their addresses are known, or they are written now, into a part of the
-        // zone where this fragment does not lie.
-        for n in 0..buffer.routines.len() {
-            let (section, at, routine) = buffer.routines[n];
+        // Routines come first: those that do not exist yet are written now, into a part of the zone
+        // where this fragment does not lie.
+        for index in 0..buffer.routines.len() {
+            let (section, at, routine) = buffer.routines[index];
             let address = self.routine(zone_index, &routine, &write);
             buffer.lead(section, at, address);
         }
-        // Then exits. Both steps append code to the hot section: stubs, then what back edges need.
+        // Exits come next. Both steps append code to the hot section: stubs, then back edges' code.
         self.close_exits(zone_index, buffer);
         self.close_back_edges(zone_index, buffer);
-        // All positions are final now.
+        // Now all positions are final.
         buffer.resolve_labels();
         let zone = &mut self.zones[zone_index];
         let at = zone.hot_used as u32;
@@ -72,40 +72,40 @@ impl CodeCache {
         self.shared.write32(at + 8, row);
     }
 
-    /// The cache's own form of an exit that a fragment in this zone wants.
+    /// The cache's form of an exit that the buffer wants, for a fragment in this zone.
     fn exit(&self, zone_index: usize, wanted: &WantedExit) -> CodeExit {
         let &WantedExit { at, target, counter, restore, .. } = wanted;
         let patch = self.zones[zone_index].hot_used as u32 + at as u32;
         CodeExit { target, zone: zone_index as u32, patch, counter, restore, next: 0, stale: false }
     }
 
-    /// Gives waiting exits their numbers and links the others: straight, or by a stub behind the
+    /// Gives numbers to waiting exits, and links the others: straight, or by a stub behind the
     /// fragment if there is something to restore or count.
     fn close_exits(&mut self, zone_index: usize, buffer: &mut CodeBuffer) {
-        for n in 0..buffer.exits.len() {
-            let wanted = buffer.exits[n];
+        for index in 0..buffer.exits.len() {
+            let wanted = buffer.exits[index];
             let number = self.exits.len() as u32;
             match wanted.form {
                 ExitForm::Stale(number_at) => {
-                    // A check that fails names the fragment, which gets the next index.
+                    // A failed check names this fragment, which will get the next index.
                     let patch = self.fragments.len() as u32;
                     self.exits.push(CodeExit { patch, stale: true, ..self.exit(zone_index, &wanted) });
                     buffer.cold.set_displacement(number_at, number as i32);
                 }
                 ExitForm::Waiting(number_at) => {
-                    // The exit becomes the head of the list of those that wait for this target.
+                    // The exit becomes the head of the list of exits that wait for this target.
                     let next = self.pending.insert(wanted.target, number).unwrap_or(0);
                     self.exits.push(CodeExit { next, ..self.exit(zone_index, &wanted) });
                     buffer.cold.set_displacement(number_at, number as i32);
                 }
-                ExitForm::Linked => self.link_or_stub(zone_index, buffer, n),
+                ExitForm::Linked => self.link_or_stub(zone_index, buffer, index),
                 ExitForm::BackEdge { .. } => {}
             }
         }
         // Stubs follow the fragment, in the order of their exits.
         let mut stubbed = std::mem::take(&mut self.stubbed);
-        for (n, fragment_index) in stubbed.drain(..) {
-            let wanted = buffer.exits[n];
+        for (exit_index, fragment_index) in stubbed.drain(..) {
+            let wanted = buffer.exits[exit_index];
             buffer.link(Section::Hot, wanted.at, Label::Hot(buffer.hot.len()));
             self.append_stub(zone_index, buffer, &wanted, fragment_index);
         }
@@ -113,13 +113,13 @@ impl CodeCache {
     }
 
     /// Leads exit `n` of the buffer straight to its target's code, or notes that it needs a stub.
-    fn link_or_stub(&mut self, zone_index: usize, buffer: &mut CodeBuffer, n: usize) {
-        let WantedExit { at, target, counter, restore, .. } = buffer.exits[n];
+    fn link_or_stub(&mut self, zone_index: usize, buffer: &mut CodeBuffer, exit_index: usize) {
+        let WantedExit { at, target, counter, restore, .. } = buffer.exits[exit_index];
         let fragment_index = self.find(target).expect("emission was told that there is code");
         // A stub is needed to count, to restore, or to reach a far target.
         let (body, from) = (self.fragments[fragment_index].body, buffer.hot_base + at as u64);
         if counter.is_some() || restore != 0 || !near(from, body) {
-            return self.stubbed.push((n, fragment_index));
+            return self.stubbed.push((exit_index, fragment_index));
         }
         let offset = self.zones[zone_index].offset + self.zones[zone_index].hot_used as usize + at;
         self.arrives(fragment_index, offset, from + 4);
@@ -142,11 +142,11 @@ impl CodeCache {
     }
 
     /// Appends, for each back edge, the stub that it takes when the loop is broken, and the code
-    /// that leads to the next turn.
+    /// that leads to the next iteration.
     fn close_back_edges(&mut self, zone_index: usize, buffer: &mut CodeBuffer) {
         let Some(header) = buffer.loop_header else { return };
-        for n in 0..buffer.exits.len() {
-            let wanted = buffer.exits[n];
+        for index in 0..buffer.exits.len() {
+            let wanted = buffer.exits[index];
             let ExitForm::BackEdge { restore, load } = wanted.form else { continue };
             // The stub leads to the fragment that this one will replace, because the map does not
             // know the new one yet; the replacement redirects it with all other places.
@@ -159,18 +159,18 @@ impl CodeCache {
                 offset: self.zones[zone_index].offset + self.zones[zone_index].hot_used as usize + wanted.at,
                 displacement: stub as i32 - wanted.at as i32 - 4,
             });
-            // The way to the next turn: restores, the ring's position, the counter. If nothing of
-            // that is needed, the back edge leads straight to the header.
-            let way = buffer.hot.len();
+            // The path to the next iteration restores registers, loads the ring's position and
+            // counts. If nothing of this is needed, the back edge leads straight to the header.
+            let path = buffer.hot.len();
             restore_registers(&mut buffer.hot, restore);
-            load.iter().for_each(|&r| buffer.hot.load(r, context::RING_POSITION));
+            load.iter().for_each(|&register| buffer.hot.load(register, context::RING_POSITION));
             wanted.counter.iter().for_each(|&counter| count(&mut buffer.hot, counter, header.flags_dead));
-            let is_straight = buffer.hot.len() == way;
+            let is_straight = buffer.hot.len() == path;
             if !is_straight {
                 let jump = buffer.hot.jump();
                 buffer.link(Section::Hot, jump, Label::Hot(header.at));
             }
-            buffer.link(Section::Hot, wanted.at, Label::Hot(if is_straight { header.at } else { way }));
+            buffer.link(Section::Hot, wanted.at, Label::Hot(if is_straight { header.at } else { path }));
         }
     }
 }

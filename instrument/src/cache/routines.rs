@@ -1,9 +1,9 @@
-//! The routines that all fragments of a zone share, in its cold half.
+//! The routines that all fragments of a zone share, in the zone's cold part.
 //!
-//! Routines that every image needs are written when the zone is made. Routines that record a
-//! reference, or note a use of an instruction line, are written when a fragment first asks for one
-//! of their kind. **Leaves out** their code: the caller of
-//! [`CodeCache::place`](super::CodeCache::place) passes a function that emits it.
+//! Routines that every image needs are written when the zone is made. A routine that records a
+//! reference, or notes a use of an instruction line, is written when a fragment first needs it.
+//! **Leaves out** the code of these: the caller of [`CodeCache::place`](super::CodeCache::place)
+//! passes a function that emits it.
 
 use super::{CodeCache, Routines, ROUTINE_BYTES};
 use crate::code::assembler::Assembler;
@@ -14,20 +14,21 @@ use crate::target::layout::context;
 use event::{Filter, SetFilter};
 
 impl CodeCache {
+    /// Writes the routines that every image needs into a new zone.
     pub(super) fn write_routines(&mut self, zone_index: usize, filter: Option<&Filter>) {
         let mut code = Assembler::default();
         let base = self.zones[zone_index].cold_address();
         let mut routines = Routines { hand_over: base, ..Routines::default() };
-        // An `int3` asks the host, which writes into the context where to go on.
+        // An `int3` stops for the host, which stores the next address in the context.
         code.stop();
         code.jump_context(context::CONTINUE);
         routines.probe = base + code.len() as u64;
         lookup::probe_routine(&mut code, self.layout.low, EXIT_LOOKUP);
         routines.clear_filter = base + code.len() as u64;
-        let sets = |filter: Option<SetFilter>| filter.map_or(0, |fragment| fragment.sets);
-        empty(&mut code, context::DATA_LINES, 8, sets(filter.map(|fragment| fragment.data)));
+        let sets = |filter: Option<SetFilter>| filter.map_or(0, |filter| filter.sets);
+        empty(&mut code, context::DATA_LINES, 8, sets(filter.map(|filter| filter.data)));
         code.jump_context(context::RETURN);
-        // Routines that are written later follow, each from the start of a line on.
+        // Routines that are written later follow; each starts at a line of 64 bytes.
         let zone = &mut self.zones[zone_index];
         zone.routines = routines;
         zone.routine_used = (code.len() as u64 + 63) & !63;
@@ -74,10 +75,11 @@ impl CodeCache {
         address
     }
 
+    /// Copies a routine into the zone's part for routines; returns its address.
     fn write_routine(&mut self, zone_index: usize, code: &Assembler) -> u64 {
         let zone = &mut self.zones[zone_index];
         let address = zone.cold_address() + zone.routine_used;
-        // Bounded by what can be asked for: registers, sizes, kinds.
+        // The combinations of registers, sizes and kinds limit the number of routines.
         assert!(
             zone.routine_used + (code.len() as u64) < ROUTINE_BYTES,
             "a few hundred routines of 200 bytes"
@@ -88,7 +90,8 @@ impl CodeCache {
     }
 }
 
-/// Empties `sets` entries of `bytes` bytes; touches no flags.
+/// Emits code that empties `sets` entries of `bytes` bytes at context offset `at`; it changes no
+/// flags.
 fn empty(code: &mut Assembler, at: u32, bytes: u32, sets: u32) {
     for word in 0..(sets * bytes).div_ceil(8) {
         code.store_imm64(at + 8 * word, 0);

@@ -1,4 +1,4 @@
-//! The lookup table: indirect targets, and the code by which they are entered.
+//! The lookup table: the targets of indirect transfers and the entries of their fragments.
 //!
 //! Slots are written code first, tag second, so that a thread that finds a tag finds its code.
 
@@ -9,12 +9,12 @@ use crate::code::lookup;
 use crate::target::layout::{context, LOOKUP_BITS, LOOKUP_PROBES};
 use crate::target::memory::HUGE_BYTES;
 
-/// At this many targets the lookup table is moved onto huge pages, and with it the often used parts
-/// of the first thread's context.
+/// When the lookup table gets this target, it is moved onto huge pages, and with it the often used
+/// parts of the first thread's context.
 const HUGE_TARGETS: usize = 4096;
 
 impl CodeCache {
-    /// The address by which lookups enter the fragment. The first call for a fragment writes the
+    /// The address at which lookups enter the fragment. The first call for a fragment writes the
     /// entry.
     pub(crate) fn entry(&mut self, fragment_index: usize) -> u64 {
         if let Some(entry) = self.fragments[fragment_index].entry {
@@ -35,7 +35,8 @@ impl CodeCache {
         here
     }
 
-    /// Enters `pc` into the lookup table, in the first of its slots that is free or its own.
+    /// Enters `pc` into the lookup table, in the first of its slots that is free or already holds
+    /// `pc`.
     pub(crate) fn publish(&mut self, pc: u64, fragment_index: usize) {
         self.published += 1;
         if self.published == HUGE_TARGETS {
@@ -60,8 +61,9 @@ impl CodeCache {
                 return;
             }
         }
-        // All slots are taken. The newest target takes the last one; but where threads run, one of
-        // them may stand between reading that slot's tag and its code, so the slot stays.
+        // All slots are taken, so the new target replaces the one in the last slot. But in a
+        // program with threads, another thread may have read that slot's tag and not yet its code,
+        // so the slot must stay.
         if self.parallel {
             return;
         }

@@ -1,17 +1,17 @@
-//! The forms that generated code consists of: the thread's context at `gs`, the program's operands,
-//! and arithmetic that leaves flags alone.
+//! The instructions that generated code uses often: accesses to the thread's context at `gs`, the
+//! program's operands, and arithmetic that changes no flags.
 //!
-//! Thin words over the workspace's encoder, which knows how bytes look; what is written once stands
-//! at its place and uses that directly ([`Assembler::code`]). Registers are hardware numbers 0–15
-//! here, because sets of them are bit masks. All context accesses are `gs:[offset]` with a 32-bit
-//! absolute offset and naturally aligned (a program may set EFLAGS.AC).
+//! The methods are thin layers over the workspace's encoder. Code that needs an instruction in one
+//! place only uses that encoder directly ([`Assembler::code`]). Registers are hardware numbers 0–15
+//! here, because sets of them are bit masks. All accesses to the context are `gs:[offset]` with a
+//! 32-bit absolute offset, and naturally aligned, because a program may set EFLAGS.AC.
 
 use super::decode::Decoded;
 use crate::target::layout::context;
 use assembler::vector::Width;
 use assembler::{Alu, Condition, Gpr, Memory, Prefetch, Scale, Size, Vector};
 
-/// A growing fragment of machine code.
+/// A growing sequence of machine code.
 #[derive(Default)]
 pub(crate) struct Assembler {
     code: assembler::Assembler,
@@ -34,7 +34,7 @@ pub(crate) struct Address {
     pub(crate) index: Option<u8>,
     /// log2 of the scale.
     pub(crate) scale_log2: u8,
-    /// Displacement (absolute address where there is neither base nor index).
+    /// The displacement; without base and index, the absolute address.
     pub(crate) displacement: i64,
     /// Whether the address is truncated to 32 bits (0x67 prefix).
     pub(crate) short: bool,
@@ -50,7 +50,7 @@ impl Address {
 
     /// Bit mask of the registers that form the address.
     pub(crate) fn registers(&self) -> u16 {
-        self.base.map_or(0, |r| 1 << r) | self.index.map_or(0, |r| 1 << r)
+        self.base.map_or(0, |register| 1 << register) | self.index.map_or(0, |register| 1 << register)
     }
 
     /// The operand without its segment. The displacement has 32 bits.
@@ -85,10 +85,10 @@ pub(crate) fn in_context(offset: u32) -> Memory {
     Memory::absolute(offset as i32).gs()
 }
 
-/// `gs:[r + displacement]`.
+/// `gs:[register + displacement]`.
 #[inline(always)]
-fn in_context_at(r: u8, displacement: i32) -> Memory {
-    Memory::at(gpr(r)).plus(displacement).gs()
+fn in_context_at(register: u8, displacement: i32) -> Memory {
+    Memory::at(gpr(register)).plus(displacement).gs()
 }
 
 /// `gs:[index*8 + offset]`, a word of a table in the thread's context.
@@ -98,7 +98,7 @@ pub(crate) fn in_context_table(index: u8, offset: u32) -> Memory {
 }
 
 impl Assembler {
-    /// The general encoder, for what has no name here.
+    /// The workspace's encoder, for all other instructions.
     #[inline(always)]
     pub(crate) fn code(&mut self) -> &mut assembler::Assembler {
         &mut self.code
@@ -118,55 +118,55 @@ impl Assembler {
         self.code.len()
     }
 
-    /// Bytes that something else encoded.
+    /// Appends bytes that were encoded elsewhere.
     #[inline(always)]
     pub(crate) fn append(&mut self, bytes: &[u8]) {
         self.code.extend(bytes);
     }
 
-    /// An instruction as the program has it.
+    /// Appends a copy of an instruction of the program.
     pub(crate) fn copy(&mut self, decoded: &Decoded) {
         self.code.extend_from_sixteen(&decoded.sixteen(), decoded.instruction.len());
     }
 
-    /// `mov gs:[offset], r`
-    pub(crate) fn store(&mut self, r: u8, offset: u32) {
-        self.code.mov(Size::Qword, in_context(offset), gpr(r));
+    /// `mov gs:[offset], register`
+    pub(crate) fn store(&mut self, register: u8, offset: u32) {
+        self.code.mov(Size::Qword, in_context(offset), gpr(register));
     }
 
-    /// `mov r, gs:[offset]`
-    pub(crate) fn load(&mut self, r: u8, offset: u32) {
-        self.code.mov_from(Size::Qword, gpr(r), in_context(offset));
+    /// `mov register, gs:[offset]`
+    pub(crate) fn load(&mut self, register: u8, offset: u32) {
+        self.code.mov_from(Size::Qword, gpr(register), in_context(offset));
     }
 
-    /// `cmp r, gs:[offset]`
-    pub(crate) fn compare(&mut self, r: u8, offset: u32) {
-        self.code.alu_from(Alu::Cmp, Size::Qword, gpr(r), in_context(offset));
+    /// `cmp register, gs:[offset]`
+    pub(crate) fn compare(&mut self, register: u8, offset: u32) {
+        self.code.alu_from(Alu::Cmp, Size::Qword, gpr(register), in_context(offset));
     }
 
-    /// `add r, gs:[offset]`
-    pub(crate) fn add_context(&mut self, r: u8, offset: u32) {
-        self.code.alu_from(Alu::Add, Size::Qword, gpr(r), in_context(offset));
+    /// `add register, gs:[offset]`
+    pub(crate) fn add_context(&mut self, register: u8, offset: u32) {
+        self.code.alu_from(Alu::Add, Size::Qword, gpr(register), in_context(offset));
     }
 
-    /// `op r, value`, the value extended by its sign.
-    pub(crate) fn alu_imm(&mut self, op: Alu, r: u8, value: i32) {
-        self.code.alu_immediate(op, Size::Qword, gpr(r), value);
+    /// `op register, value`, the value extended by its sign.
+    pub(crate) fn alu_imm(&mut self, op: Alu, register: u8, value: i32) {
+        self.code.alu_immediate(op, Size::Qword, gpr(register), value);
     }
 
-    /// `and r, value`, the value extended by its sign.
-    pub(crate) fn and_imm(&mut self, r: u8, value: i32) {
-        self.alu_imm(Alu::And, r, value);
+    /// `and register, value`, the value extended by its sign.
+    pub(crate) fn and_imm(&mut self, register: u8, value: i32) {
+        self.alu_imm(Alu::And, register, value);
     }
 
-    /// `cmp r, value`, the value extended by its sign.
-    pub(crate) fn compare_imm(&mut self, r: u8, value: i32) {
-        self.alu_imm(Alu::Cmp, r, value);
+    /// `cmp register, value`, the value extended by its sign.
+    pub(crate) fn compare_imm(&mut self, register: u8, value: i32) {
+        self.alu_imm(Alu::Cmp, register, value);
     }
 
-    /// `sbb r, r`: all bits are the carry flag.
-    pub(crate) fn spread_carry(&mut self, r: u8) {
-        self.registers(Alu::Sbb, r, r);
+    /// `sbb register, register`: every bit becomes the carry flag.
+    pub(crate) fn spread_carry(&mut self, register: u8) {
+        self.registers(Alu::Sbb, register, register);
     }
 
     /// `op to, from`
@@ -174,14 +174,14 @@ impl Assembler {
         self.code.alu(op, Size::Qword, gpr(to), gpr(from));
     }
 
-    /// `neg r`
-    pub(crate) fn negate(&mut self, r: u8) {
-        self.code.negate(Size::Qword, gpr(r));
+    /// `neg register`
+    pub(crate) fn negate(&mut self, register: u8) {
+        self.code.negate(Size::Qword, gpr(register));
     }
 
-    /// `not r` (changes no flags)
-    pub(crate) fn not(&mut self, r: u8) {
-        self.code.not(Size::Qword, gpr(r));
+    /// `not register` (changes no flags)
+    pub(crate) fn not(&mut self, register: u8) {
+        self.code.not(Size::Qword, gpr(register));
     }
 
     /// `mov qword gs:[index*8 + offset], 0`
@@ -224,9 +224,9 @@ impl Assembler {
         self.code.jump_through(in_context(offset));
     }
 
-    /// `mov r, value` in the shortest flag-free form.
-    pub(crate) fn mov_imm(&mut self, r: u8, value: u64) {
-        self.code.mov_immediate(gpr(r), value);
+    /// `mov register, value` in the shortest flag-free form.
+    pub(crate) fn mov_imm(&mut self, register: u8, value: u64) {
+        self.code.mov_immediate(gpr(register), value);
     }
 
     /// `mov to, from`
@@ -234,9 +234,9 @@ impl Assembler {
         self.code.mov(Size::Qword, gpr(to), gpr(from));
     }
 
-    /// `lea r, [r + add]`
-    pub(crate) fn advance(&mut self, r: u8, add: i8) {
-        self.code.lea(Size::Qword, gpr(r), Memory::at(gpr(r)).plus(i32::from(add)));
+    /// `lea register, [register + add]`
+    pub(crate) fn advance(&mut self, register: u8, add: i8) {
+        self.code.lea(Size::Qword, gpr(register), Memory::at(gpr(register)).plus(i32::from(add)));
     }
 
     /// `pext to, from, gs:[offset]` (BMI2; changes no flags)
@@ -249,9 +249,9 @@ impl Assembler {
         self.code.rotate_right(Size::Dword, gpr(to), gpr(from), by);
     }
 
-    /// `and r32, value`, at most 127.
-    pub(crate) fn and_small(&mut self, r: u8, value: u8) {
-        self.code.alu_immediate(Alu::And, Size::Dword, gpr(r), i32::from(value));
+    /// `and register32, value`, at most 127.
+    pub(crate) fn and_small(&mut self, register: u8, value: u8) {
+        self.code.alu_immediate(Alu::And, Size::Dword, gpr(register), i32::from(value));
     }
 
     /// `pop rsp`
@@ -259,24 +259,24 @@ impl Assembler {
         self.code.pop(Gpr::RSP);
     }
 
-    /// `add r, gs:[index*8 + offset]`
-    pub(crate) fn add_table(&mut self, r: u8, index: u8, offset: u32) {
-        self.code.alu_from(Alu::Add, Size::Qword, gpr(r), in_context_table(index, offset));
+    /// `add register, gs:[index*8 + offset]`
+    pub(crate) fn add_table(&mut self, register: u8, index: u8, offset: u32) {
+        self.code.alu_from(Alu::Add, Size::Qword, gpr(register), in_context_table(index, offset));
     }
 
-    /// `mov r, gs:[index*8 + offset]`
-    pub(crate) fn load_table(&mut self, r: u8, index: u8, offset: u32) {
-        self.code.mov_from(Size::Qword, gpr(r), in_context_table(index, offset));
+    /// `mov register, gs:[index*8 + offset]`
+    pub(crate) fn load_table(&mut self, register: u8, index: u8, offset: u32) {
+        self.code.mov_from(Size::Qword, gpr(register), in_context_table(index, offset));
     }
 
-    /// `mov gs:[index*8 + offset], r`
-    pub(crate) fn store_table(&mut self, r: u8, index: u8, offset: u32) {
-        self.code.mov(Size::Qword, in_context_table(index, offset), gpr(r));
+    /// `mov gs:[index*8 + offset], register`
+    pub(crate) fn store_table(&mut self, register: u8, index: u8, offset: u32) {
+        self.code.mov(Size::Qword, in_context_table(index, offset), gpr(register));
     }
 
-    /// `mov gs:[at + displacement], r`
-    pub(crate) fn store_at(&mut self, r: u8, at: u8, displacement: u8) {
-        self.code.mov(Size::Qword, in_context_at(at, i32::from(displacement)), gpr(r));
+    /// `mov gs:[at + displacement], register`
+    pub(crate) fn store_at(&mut self, register: u8, at: u8, displacement: u8) {
+        self.code.mov(Size::Qword, in_context_at(at, i32::from(displacement)), gpr(register));
     }
 
     /// `prefetchw gs:[at + displacement]`
@@ -294,46 +294,47 @@ impl Assembler {
         self.code.mov_to_immediate(Size::Dword, in_context_at(at, i32::from(displacement)), value as i32);
     }
 
-    /// `mov r32, gs:[offset]`
-    pub(crate) fn load32(&mut self, r: u8, offset: u32) {
-        self.code.mov_from(Size::Dword, gpr(r), in_context(offset));
+    /// `mov register32, gs:[offset]`
+    pub(crate) fn load32(&mut self, register: u8, offset: u32) {
+        self.code.mov_from(Size::Dword, gpr(register), in_context(offset));
     }
 
-    /// `mov dword gs:[at + displacement], r32`
-    pub(crate) fn store32_at(&mut self, r: u8, at: u8, displacement: u8) {
-        self.code.mov(Size::Dword, in_context_at(at, i32::from(displacement)), gpr(r));
+    /// `mov dword gs:[at + displacement], register32`
+    pub(crate) fn store32_at(&mut self, register: u8, at: u8, displacement: u8) {
+        self.code.mov(Size::Dword, in_context_at(at, i32::from(displacement)), gpr(register));
     }
 
-    /// Stores vector register `v` whole at `gs:[offset]`.
-    pub(crate) fn store_vector(&mut self, v: u8, width: Width, offset: u32) {
-        self.code.vector_store(width, in_context(offset), Vector::numbered(v));
+    /// Stores a vector register of this width at `gs:[offset]`.
+    pub(crate) fn store_vector(&mut self, vector: u8, width: Width, offset: u32) {
+        self.code.vector_store(width, in_context(offset), Vector::numbered(vector));
     }
 
-    /// `lea r, address` without its segment base.
-    pub(crate) fn lea(&mut self, r: u8, address: &Address) {
+    /// `lea register, address` without its segment base.
+    pub(crate) fn lea(&mut self, register: u8, address: &Address) {
         let fits = i32::try_from(address.displacement).is_ok();
         if address.base.is_none() && address.index.is_none() && (!fits || address.short) {
             let value =
                 if address.short { address.displacement as u32 as u64 } else { address.displacement as u64 };
-            return self.mov_imm(r, value);
+            return self.mov_imm(register, value);
         }
         assert!(fits, "a displacement beside a register has 32 bits: {address:?}");
         let size = if address.short { Size::Dword } else { Size::Qword };
-        self.code.lea(size, gpr(r), address.operand());
+        self.code.lea(size, gpr(register), address.operand());
     }
 
-    /// Adds the `fs` base to an address in `r`, where it has one. Needs free flags.
-    pub(crate) fn add_segment(&mut self, r: u8, address: &Address) {
+    /// Adds the `fs` base to the address in `register`, if the operand has that segment. Needs free
+    /// flags.
+    pub(crate) fn add_segment(&mut self, register: u8, address: &Address) {
         if address.fs {
-            self.add_context(r, context::FS_BASE);
+            self.add_context(register, context::FS_BASE);
         }
     }
 
-    /// `mov r, [address]`, an 8-byte load of the program's memory with its segment.
-    pub(crate) fn load_program(&mut self, r: u8, address: &Address) {
+    /// `mov register, [address]`, an 8-byte load of the program's memory with its segment.
+    pub(crate) fn load_program(&mut self, register: u8, address: &Address) {
         let operand = address.operand();
         let operand = if address.fs { operand.fs() } else { operand };
-        self.code.mov_from(Size::Qword, gpr(r), operand);
+        self.code.mov_from(Size::Qword, gpr(register), operand);
     }
 
     /// `jmp rel32` with a displacement to be patched; returns the position of the displacement.
@@ -351,7 +352,7 @@ impl Assembler {
         self.code.jump_if(condition).displacement()
     }
 
-    /// Points the displacement at `at` to `target` (both positions in this fragment).
+    /// Makes the displacement at `at` lead to `target`; both are positions in this code.
     pub(crate) fn patch(&mut self, at: usize, target: usize) {
         self.set_displacement(at, (target as i64 - (at as i64 + 4)) as i32);
     }
@@ -361,13 +362,13 @@ impl Assembler {
         self.code.set_dword(at, value);
     }
 
-    /// Hands over to the host, which knows by the exit number in the context what for.
+    /// Stops for the host, which reads the reason from the exit number in the context.
     pub(crate) fn stop(&mut self) {
         self.code.breakpoint();
     }
 
-    /// Pads so that the four bytes starting `ahead` bytes from here do not cross a 64-byte line of
-    /// the final address.
+    /// Appends padding, so that the four bytes that begin `ahead` bytes behind it lie within one
+    /// line of 64 bytes. `base` is the final address of this code.
     pub(crate) fn align_patch(&mut self, base: u64, ahead: u64) {
         while (base + self.len() as u64 + ahead) % 64 > 60 {
             self.code.nop();
@@ -381,11 +382,11 @@ mod tests {
     use iced_x86::{Decoder, DecoderOptions, Formatter, IntelFormatter};
 
     fn text(build: impl FnOnce(&mut Assembler)) -> String {
-        let mut a = Assembler::default();
-        build(&mut a);
-        let mut decoder = Decoder::with_ip(64, a.bytes(), 0x1000, DecoderOptions::NONE);
+        let mut code = Assembler::default();
+        build(&mut code);
+        let mut decoder = Decoder::with_ip(64, code.bytes(), 0x1000, DecoderOptions::NONE);
         let instruction = decoder.decode();
-        assert_eq!(decoder.position(), a.len(), "one instruction, all bytes used: {:x?}", a.bytes());
+        assert_eq!(decoder.position(), code.len(), "one instruction, all bytes used: {:x?}", code.bytes());
         let mut out = String::new();
         let mut formatter = IntelFormatter::new();
         formatter.options_mut().set_space_after_operand_separator(true);
@@ -404,37 +405,48 @@ mod tests {
 
     #[test]
     fn context_forms_decode_to_what_they_say() {
-        for r in 0..16u8 {
-            let n = NAMES[r as usize];
-            assert_eq!(text(|a| a.store(r, 0x40)), format!("mov gs:[40h], {n}"));
-            assert_eq!(text(|a| a.load(r, 0x40)), format!("mov {n}, gs:[40h]"));
-            assert_eq!(text(|a| a.compare(r, 0x40)), format!("cmp {n}, gs:[40h]"));
-            assert_eq!(text(|a| a.mov(r, 3)), format!("mov {n}, rbx"));
-            assert_eq!(text(|a| a.spread_carry(r)), format!("sbb {n}, {n}"));
-            assert_eq!(text(|a| a.registers(Alu::Add, r, 3)), format!("add {n}, rbx"));
-            assert_eq!(text(|a| a.registers(Alu::And, 9, r)), format!("and r9, {n}"));
-            assert_eq!(text(|a| a.mov(9, r)), format!("mov r9, {n}"));
-            assert_eq!(text(|a| a.advance(r, 16)), format!("lea {n}, [{n}+10h]"));
-            assert_eq!(text(|a| a.store_at(r, 13, 8)), format!("mov gs:[r13+8], {n}"));
-            assert_eq!(text(|a| a.store_at(2, r, 8)), format!("mov gs:[{n}+8], rdx"));
-            assert_eq!(text(|a| a.store_imm_at(r, 8, 7)), format!("mov dword ptr gs:[{n}+8], 7"));
-            assert_eq!(text(|a| a.mov_imm(r, 1 << 40)), format!("mov {n}, 10000000000h"));
-            assert_eq!(text(|a| a.extract(r, 9, 0x40)), format!("pext {n}, r9, gs:[40h]"));
-            assert_eq!(text(|a| a.extract(9, r, 0x40)), format!("pext r9, {n}, gs:[40h]"));
-            let (low, r9) = (text(|a| a.rotate(r, 9, 6)), text(|a| a.rotate(9, r, 6)));
-            let half = NAMES_32[r as usize];
+        // Each register is used once in each operand place, because encodings differ by register.
+        for register in 0..16u8 {
+            let name = NAMES[register as usize];
+            assert_eq!(text(|code| code.store(register, 0x40)), format!("mov gs:[40h], {name}"));
+            assert_eq!(text(|code| code.load(register, 0x40)), format!("mov {name}, gs:[40h]"));
+            assert_eq!(text(|code| code.compare(register, 0x40)), format!("cmp {name}, gs:[40h]"));
+            assert_eq!(text(|code| code.mov(register, 3)), format!("mov {name}, rbx"));
+            assert_eq!(text(|code| code.spread_carry(register)), format!("sbb {name}, {name}"));
+            assert_eq!(text(|code| code.registers(Alu::Add, register, 3)), format!("add {name}, rbx"));
+            assert_eq!(text(|code| code.registers(Alu::And, 9, register)), format!("and r9, {name}"));
+            assert_eq!(text(|code| code.mov(9, register)), format!("mov r9, {name}"));
+            assert_eq!(text(|code| code.advance(register, 16)), format!("lea {name}, [{name}+10h]"));
+            assert_eq!(text(|code| code.store_at(register, 13, 8)), format!("mov gs:[r13+8], {name}"));
+            assert_eq!(text(|code| code.store_at(2, register, 8)), format!("mov gs:[{name}+8], rdx"));
+            assert_eq!(
+                text(|code| code.store_imm_at(register, 8, 7)),
+                format!("mov dword ptr gs:[{name}+8], 7")
+            );
+            assert_eq!(text(|code| code.mov_imm(register, 1 << 40)), format!("mov {name}, 10000000000h"));
+            assert_eq!(text(|code| code.extract(register, 9, 0x40)), format!("pext {name}, r9, gs:[40h]"));
+            assert_eq!(text(|code| code.extract(9, register, 0x40)), format!("pext r9, {name}, gs:[40h]"));
+            let (low, r9) =
+                (text(|code| code.rotate(register, 9, 6)), text(|code| code.rotate(9, register, 6)));
+            let half = NAMES_32[register as usize];
             assert_eq!((low, r9), (format!("rorx {half}, r9d, 6"), format!("rorx r9d, {half}, 6")));
-            assert_eq!(text(|a| a.and_small(r, 127)), format!("and {half}, 7Fh"));
-            if r != 4 {
-                assert_eq!(text(|a| a.add_table(9, r, 0x100)), format!("add r9, gs:[{n}*8+100h]"));
+            assert_eq!(text(|code| code.and_small(register, 127)), format!("and {half}, 7Fh"));
+            if register != 4 {
+                assert_eq!(
+                    text(|code| code.add_table(9, register, 0x100)),
+                    format!("add r9, gs:[{name}*8+100h]")
+                );
             }
-            assert_eq!(text(|a| a.store_table(r, 1, 0x100)), format!("mov gs:[rcx*8+100h], {n}"));
+            assert_eq!(
+                text(|code| code.store_table(register, 1, 0x100)),
+                format!("mov gs:[rcx*8+100h], {name}")
+            );
         }
     }
 
     #[test]
     fn a_word_is_compared_with_zero() {
-        assert_eq!(text(|a| a.compare_zero(0x40)), "cmp qword ptr gs:[40h], 0");
+        assert_eq!(text(|code| code.compare_zero(0x40)), "cmp qword ptr gs:[40h], 0");
     }
 
     #[test]
@@ -442,8 +454,8 @@ mod tests {
         for base in 0..16u8 {
             for displacement in [0i64, 1, -128, 127, 128, -70000] {
                 let plain = Address::based(base, displacement);
-                let n = NAMES[base as usize];
-                let d = match displacement {
+                let name = NAMES[base as usize];
+                let suffix = match displacement {
                     0 => String::new(),
                     1 => "+1".into(),
                     -128 => "-80h".into(),
@@ -451,15 +463,15 @@ mod tests {
                     128 => "+80h".into(),
                     _ => "-11170h".into(),
                 };
-                assert_eq!(text(|a| a.lea(10, &plain)), format!("lea r10, [{n}{d}]"));
-                assert_eq!(text(|a| a.load_program(1, &plain)), format!("mov rcx, [{n}{d}]"));
+                assert_eq!(text(|code| code.lea(10, &plain)), format!("lea r10, [{name}{suffix}]"));
+                assert_eq!(text(|code| code.load_program(1, &plain)), format!("mov rcx, [{name}{suffix}]"));
                 let indexed = Address { index: Some(12), scale_log2: 2, ..plain };
-                assert_eq!(text(|a| a.lea(10, &indexed)), format!("lea r10, [{n}+r12*4{d}]"));
+                assert_eq!(text(|code| code.lea(10, &indexed)), format!("lea r10, [{name}+r12*4{suffix}]"));
             }
         }
         let only_index =
             Address { base: None, index: Some(6), scale_log2: 3, displacement: 0x10, short: false, fs: true };
-        assert_eq!(text(|a| a.lea(0, &only_index)), "lea rax, [rsi*8+10h]");
-        assert_eq!(text(|a| a.load_program(0, &only_index)), "mov rax, fs:[rsi*8+10h]");
+        assert_eq!(text(|code| code.lea(0, &only_index)), "lea rax, [rsi*8+10h]");
+        assert_eq!(text(|code| code.load_program(0, &only_index)), "mov rax, fs:[rsi*8+10h]");
     }
 }

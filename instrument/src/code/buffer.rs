@@ -2,10 +2,10 @@
 //!
 //! # The problem
 //!
-//! Emission knows what code a fragment needs, but not what that code leads to: numbers of exits are
-//! given out by the code cache, shared routines lie where the cache wrote them (or are written when
-//! they are first wanted), and whether an exit can lead straight to another fragment depends on how
-//! far away that is. The code cache knows all of this, and must not know what the code is for.
+//! Emission determines the code of a fragment, but not everything in it. The code cache gives out
+//! the numbers of exits, and writes shared routines when they are first needed. Whether an exit can
+//! jump straight to another fragment depends on the distance. Only the code cache knows these, and
+//! it must not depend on the purpose of the code.
 //!
 //! # The idea
 //!
@@ -14,23 +14,24 @@
 //!
 //! ```text
 //!      emission                                   the cache, when it places the buffer
-//!  ┌──────────────┐
-//!  │ hot section  │ ── labels ────────────▶  displacements between the two sections
-//!  │  instructions│ ── exits  ────────────▶  linked: straight, or by a stub behind the section
-//!  │  in line     │                          waiting: a number, written into the cold stub
-//!  ├──────────────┤ ── back edges ────────▶  the next turn, and a stub for when the loop is broken
-//!  │ cold section │
-//!  │  what fails, │ ── routines ──────────▶  addresses of shared routines of the zone
-//!  │  what leaves │
-//!  └──────────────┘ ── state map ─────────▶  entries of the zone, for stops in the middle
+//!  ┌───────────────┐
+//!  │ hot section   │ ── labels ────────────▶  displacements between the two sections
+//!  │  normal path  │ ── exits  ────────────▶  linked: straight, or by a stub behind the section
+//!  │               │                          waiting: a number, written into the cold stub
+//!  ├───────────────┤ ── back edges ────────▶  the loop's header, and a stub that breaks the loop
+//!  │ cold section  │
+//!  │  failed checks│ ── routines ──────────▶  addresses of shared routines of the zone
+//!  │  stubs, stops │
+//!  └───────────────┘ ── state map ─────────▶  entries of the zone, for stops in the middle
 //! ```
 //!
 //! # Invariants
 //!
 //! - Each open place is a field of four bytes whose length does not depend on its value, so that
 //!   closing it moves nothing.
-//! - The bases of both sections are known from the beginning, because instructions with addresses
-//!   relative to themselves are copied. Nothing else may be placed in the zone meanwhile.
+//! - The bases of both sections are known from the beginning, because copies of `rip`-relative
+//!   instructions depend on them. Until the buffer is placed, no other code may be placed in the
+//!   zone.
 //! - A displacement that threads may see being rewritten (that of an exit) lies within one line of
 //!   64 bytes: [`Assembler::align_patch`].
 //! - Entries of the state map are noted in the order of their positions.
@@ -46,12 +47,12 @@ use super::resident_pages::ResidentPages;
 use super::state_map::StateMapEntry;
 use event::Shape;
 
-/// Which half of the code cache.
+/// The sections of a code buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Section {
     /// Fragments: the code that normally runs.
     Hot,
-    /// Out-of-line code: failed checks, and exits that ask the host.
+    /// Out-of-line code: failed checks, and exits that stop for the host.
     Cold,
 }
 
@@ -67,31 +68,31 @@ pub(crate) enum Label {
 /// How a recorded reference changes the filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Entering {
-    /// Its line becomes the last line of its set.
+    /// The reference's line becomes the last line of its set.
     Enters,
-    /// Its set is emptied, so the next reference to that set is recorded.
+    /// The reference's set becomes empty, so the next reference to that set is recorded.
     Empties,
 }
 
-/// Whether a routine asks the filter again before it records.
+/// Whether a record routine checks the filter again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum RecordWhen {
-    /// It records without asking.
+    /// The routine records without a check.
     Always,
-    /// It records if the filter does not know the reference.
+    /// The routine records only if the filter does not know the reference.
     FilterMiss,
 }
 
 /// The values for which a record routine is specialised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RecordRoutine {
-    /// Holds the linear address.
+    /// The register that holds the linear address.
     pub(crate) address: u8,
-    /// Holds `site << 8 | code`.
+    /// The register that holds `site << 8 | code`.
     pub(crate) scratch: u8,
     pub(crate) size_bytes: u32,
     pub(crate) line_bytes: u32,
-    /// 0: no page filter.
+    /// Bytes of a page; 0 without a page filter.
     pub(crate) page_bytes: u32,
     /// Sets of the line filter, and of the page filter.
     pub(crate) sets: [u32; 2],
@@ -115,20 +116,21 @@ pub(crate) struct PageRoutine {
     pub(crate) uses: PageUses,
 }
 
-/// Which pages a routine uses.
+/// The pages that a routine uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PageUses {
-    /// Those of the bytes that the context names: of one reference, which counts once.
+    /// The pages of one reference, whose first and last byte are in the context. Its misses count
+    /// once.
     Reference,
-    /// Those of the bytes that the context names: of a wide reference, each page of which counts
-    /// by itself.
+    /// The pages of a wide reference, whose first and last byte are in the context. Each page
+    /// counts by itself.
     Wide,
-    /// Those of the complex reference whose values the ring holds last.
+    /// The pages of the complex reference whose values are the last ones in the ring.
     Complex(Shape),
 }
 
 impl PageRoutine {
-    /// What differs within an image; no record routine has such a key.
+    /// The fields that differ within an image, as a key that no record routine has.
     pub(crate) fn key(&self) -> u64 {
         let uses = match self.uses {
             PageUses::Reference => 0,
@@ -144,7 +146,7 @@ impl PageRoutine {
 pub(crate) enum Routine {
     /// Hands over to the host.
     HandOver,
-    /// Probes further slots of the lookup table.
+    /// Tries the slots of the lookup table behind the first one.
     Probe,
     /// Empties the data filter and returns through the context.
     ClearFilter,
@@ -157,37 +159,38 @@ pub(crate) enum Routine {
     UsePages(PageRoutine),
 }
 
-/// An exit as emission asks for it; the cache gives it a number or a target.
+/// An exit as emission notes it; the cache gives it a number or links it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WantedExit {
-    /// Position of its displacement in the hot section.
+    /// Position of the exit's displacement in the hot section.
     pub(crate) at: usize,
-    /// Address of the program that it leads to.
+    /// Address in the program's code to which the exit leads.
     pub(crate) target: u64,
-    /// Counter to increment when it is taken (side exits).
+    /// The counter to increment when the exit is taken; side exits only.
     pub(crate) counter: Option<u32>,
-    /// Registers to restore when it is taken.
+    /// The registers to restore when the exit is taken.
     pub(crate) restore: u16,
     pub(crate) form: ExitForm,
 }
 
-/// How an exit leads on.
+/// The form of an exit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ExitForm {
-    /// Its target has code.
+    /// The exit's target has code.
     Linked,
-    /// Its target has no code: a stub in the cold section hands the exit's number to the host.
-    /// Holds the position of that number in the cold section.
+    /// The exit's target has no code: a stub in the cold section hands the exit's number to the
+    /// host. The value is the position of that number in the cold section.
     Waiting(usize),
-    /// Not a way out, but a failed comparison of code that may change: the host translates that
-    /// code again. Holds the position of the number in the cold section.
+    /// This is no branch of the program, but a failed comparison of code that may change: the host
+    /// translates that code again. The value is the position of the number in the cold section.
     Stale(usize),
-    /// To the loop's header. `restore` are registers to load first, `load` the register that must
-    /// hold the ring's position.
+    /// The exit leads to the loop's header. `restore` are the registers to restore first, and
+    /// `load` is the register into which the ring's position must be loaded, if any.
     BackEdge { restore: u16, load: Option<u8> },
 }
 
-/// Where every turn of a loop but the first begins, and the state that the code there relies on.
+/// The place at which every iteration of a loop but the first begins, and the state that the code
+/// there relies on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LoopHeader {
     /// Address of the fragment.
@@ -195,12 +198,12 @@ pub(crate) struct LoopHeader {
     /// Position in the hot section.
     pub(crate) at: usize,
     pub(crate) spilled: u16,
-    /// The register with the ring's position.
+    /// The register that holds the ring's position, if one does.
     pub(crate) held: Option<u8>,
     pub(crate) flags_dead: bool,
 }
 
-/// Code of one fragment before it has a place.
+/// The code of one fragment before it is placed.
 #[derive(Default)]
 pub(crate) struct CodeBuffer {
     pub(crate) hot: Assembler,
@@ -212,7 +215,7 @@ pub(crate) struct CodeBuffer {
     pub(crate) state_map: Vec<StateMapEntry>,
     pub(crate) exits: Vec<WantedExit>,
     pub(crate) routines: Vec<(Section, usize, Routine)>,
-    /// The loop that the fragment is.
+    /// The header of the loop, if the fragment leads back to its own head.
     pub(crate) loop_header: Option<LoopHeader>,
     /// Why the fragment must not run: it has an instruction that the engine does not support.
     pub(crate) refusal: Option<String>,
@@ -243,20 +246,20 @@ impl CodeBuffer {
         self.routines.push((section, at, routine));
     }
 
-    /// Addresses of the program that the fragment's exits lead to.
+    /// The addresses in the program's code to which the fragment's exits lead.
     pub(crate) fn branches(&self) -> impl Iterator<Item = u64> + '_ {
-        // A stale check asks for the fragment itself; it is no branch of the program.
+        // A stale exit leads to the fragment itself; it is no branch of the program.
         let leads = |exit: &&WantedExit| !matches!(exit.form, ExitForm::Stale(_));
         self.exits.iter().filter(leads).map(|exit| exit.target)
     }
 
-    /// Final address behind the hot code so far.
+    /// The final address behind the present end of the hot section.
     pub(crate) fn hot_end(&self) -> u64 {
         self.hot_base + self.hot.len() as u64
     }
 
-    /// Makes the displacement at `at` of `section` lead to an address of the target. Everything
-    /// that code leads to lies within 2 GB by construction of the zones.
+    /// Makes the displacement at `at` of `section` lead to an address. All such addresses lie in
+    /// the zone, or within 2 GB of it.
     pub(crate) fn lead(&mut self, section: Section, at: usize, address: u64) {
         let (base, code) = match section {
             Section::Hot => (self.hot_base, &mut self.hot),
@@ -267,11 +270,10 @@ impl CodeBuffer {
         code.set_displacement(at, i32::try_from(displacement).expect("a zone is smaller than 2 GB"));
     }
 
-    /// Fills in all displacements that lead to labels. The lengths of both sections are final by
-    /// now.
+    /// Fills in all displacements that lead to labels. The lengths of both sections must be final.
     pub(crate) fn resolve_labels(&mut self) {
-        for n in 0..self.links.len() {
-            let (section, at, label) = self.links[n];
+        for index in 0..self.links.len() {
+            let (section, at, label) = self.links[index];
             let address = match label {
                 Label::Hot(to) => self.hot_base + to as u64,
                 Label::Cold(to) => self.cold_base + to as u64,

@@ -1,8 +1,8 @@
 //! Reads the program's code and splits it into basic blocks.
 //!
-//! Code is read from the target's memory page by page, and the pages are cached: program text does
-//! not change, and pages of code that may change (generated code) are dropped before each reading.
-//! A block ends as crate `event` defines. **Leaves out** the meaning of instructions.
+//! The host reads code from the target's memory page by page, and caches the pages: program text
+//! does not change, and pages of code that may change (generated code) are dropped before each
+//! reading. A block ends as crate `event` defines. **Leaves out** the meaning of instructions.
 
 use crate::target::memory;
 use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, Register};
@@ -29,7 +29,7 @@ pub(crate) struct Decoded {
 }
 
 impl Decoded {
-    /// The instruction's bytes and those behind it: a copy of constant length is one vector move.
+    /// The instruction's bytes and those behind it. A copy of constant length is one vector move.
     #[inline(always)]
     pub(crate) fn sixteen(&self) -> [u8; 16] {
         self.bytes
@@ -44,12 +44,13 @@ impl Decoded {
 /// Why a block ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// It has the largest number of instructions, or the next bytes cannot be read or decoded.
+    /// The block has the largest number of instructions, or the next bytes cannot be read or
+    /// decoded.
     Limit,
-    /// It has no instructions: its first bytes are not mapped or not valid, so executing them
-    /// faults.
+    /// The block has no instructions: its first bytes are not mapped or not valid, so executing
+    /// them faults.
     Unreadable,
-    /// Its last instruction is a control transfer or a system call.
+    /// The block's last instruction is a control transfer or a system call.
     Transfer,
 }
 
@@ -57,10 +58,10 @@ pub(crate) enum End {
 #[derive(Default)]
 pub(crate) struct CodeReader {
     pub(crate) pid: i32,
-    /// By address of a page, the index of its bytes in `pages`.
+    /// For the address of each cached page, the index of its bytes in `pages`.
     numbers: HashMap<u64, u32>,
     pages: Vec<Box<[u8; PAGE as usize]>>,
-    /// By address of a forgotten page, the index of the bytes that were read last.
+    /// For the address of each forgotten page, the index of the bytes that were read last.
     former: HashMap<u64, u32>,
     /// Addresses of pages that held different bytes at different readings.
     changed: HashSet<u64>,
@@ -73,8 +74,8 @@ impl CodeReader {
         CodeReader { pid, last: (u64::MAX, None), ..CodeReader::default() }
     }
 
-    /// The bytes of a page if all readings agree. `None` if it was never read, or has changed
-    /// between two readings, in which case it is unknown which bytes a translation is based on.
+    /// The bytes of a page, if all readings agree. `None` if the page was never read, or has
+    /// changed between two readings: then it is unknown which bytes were translated.
     pub(crate) fn known_page(&self, page: u64) -> Option<&[u8; PAGE as usize]> {
         if self.changed.contains(&page) {
             return None;
@@ -107,7 +108,7 @@ impl CodeReader {
         }
     }
 
-    /// Replaces the byte at `address` in the cache; returns whether its page was there.
+    /// Replaces the byte at `address` in the cache; returns whether its page was cached.
     pub(crate) fn mend(&mut self, address: u64, byte: u8) -> bool {
         let Some(&number) = self.numbers.get(&(address & !(PAGE - 1))) else { return false };
         self.pages[number as usize][(address % PAGE) as usize] = byte;
@@ -148,8 +149,8 @@ impl CodeReader {
         }
     }
 
-    /// The 16 bytes at `address`, and how many of them could be read: fewer at the end of a
-    /// mapping.
+    /// The 16 bytes at `address`, and the number of them that could be read, which is lower at the
+    /// end of a mapping.
     pub(crate) fn fetch(&mut self, address: u64) -> ([u8; 16], usize) {
         let mut out = [0u8; 16];
         let at = (address % PAGE) as usize;
@@ -190,7 +191,7 @@ impl CodeReader {
     }
 
     /// Decodes instructions whose 16 bytes lie in one page, with a single decoder. Returns `None`
-    /// if the block goes on at `at`, near the end of the page.
+    /// if the block continues at `at`, near the end of the page.
     fn within_page(&mut self, at: &mut u64, into: &mut Vec<Decoded>) -> Option<End> {
         let offset = (*at % PAGE) as usize;
         let rest = &self.page(*at & !(PAGE - 1))?[offset..];
@@ -221,12 +222,14 @@ fn end_behind(block: &[Decoded]) -> Option<End> {
     (block.len() == event::BLOCK_INSTRUCTIONS_MAX).then_some(End::Limit)
 }
 
-/// Whether control may go elsewhere after `i` (faults aside).
-fn ends_block(i: &Instruction) -> bool {
-    match i.flow_control() {
-        FlowControl::Next | FlowControl::Exception => i.code() == Code::Syscall,
+/// Whether control may go elsewhere after `instruction`, apart from faults.
+fn ends_block(instruction: &Instruction) -> bool {
+    match instruction.flow_control() {
+        FlowControl::Next | FlowControl::Exception => instruction.code() == Code::Syscall,
         FlowControl::Interrupt => true,
-        FlowControl::XbeginXabortXend => i.code() == Code::Xbegin_rel32 || i.code() == Code::Xbegin_rel16,
+        FlowControl::XbeginXabortXend => {
+            instruction.code() == Code::Xbegin_rel32 || instruction.code() == Code::Xbegin_rel16
+        }
         _ => true,
     }
 }
@@ -244,7 +247,7 @@ mod tests {
         let mut reader = CodeReader::new(crate::target::ptrace::own_pid());
         assert_eq!(reader.fetch(at).0[0], 0x90);
         assert_eq!(reader.known_page(at).unwrap()[0], 0x90);
-        // Read again as it was, by whatever range it was forgotten.
+        // The page is read again with the same bytes, after a short and a long range was forgotten.
         for end in [at + 1, at + 100 * PAGE] {
             reader.forget(at, end);
             assert!(reader.known_page(at).is_none());

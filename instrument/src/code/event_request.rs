@@ -5,7 +5,7 @@ use super::assembler::Address;
 /// When an event happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum When {
-    /// Before the instruction executes; also if it then faults.
+    /// Before the instruction executes, even if it then faults.
     Before,
     /// After the instruction has retired.
     After,
@@ -14,14 +14,14 @@ pub enum When {
 /// Where an event's value comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
-    /// The linear address that this operand forms.
+    /// The linear address of this operand.
     Address(Address),
     /// An operand's address that is computed before the instruction, which may change its
     /// registers, and kept in this slot of the context until the event is recorded after it.
     Stashed(Address, u8),
     /// The general register with this hardware number.
     Register(u8),
-    /// This value.
+    /// A constant value.
     Constant(u64),
 }
 
@@ -79,7 +79,8 @@ impl EventRequests {
 
     /// Bit set of the registers that must hold the program's values after instruction `index`.
     pub(crate) fn needed_after(&self, index: usize) -> u16 {
-        let after = self.at(index, When::After).iter().filter(|a| !matches!(a.source, Source::Stashed(..)));
+        let after =
+            self.at(index, When::After).iter().filter(|event| !matches!(event.source, Source::Stashed(..)));
         after.fold(0, |all, event| all | event.source.registers())
     }
 }

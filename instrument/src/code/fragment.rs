@@ -21,27 +21,28 @@ pub(crate) struct Fragment {
     /// Address of the entry for indirect transfers, which restores the registers that the lookup
     /// uses; `None` until an indirect transfer needs it.
     pub(crate) entry: Option<u64>,
-    /// Number of its first block, and the number of its blocks.
+    /// The number, in the profile, of the fragment's first block.
     pub(crate) first_block: u32,
+    /// The number of blocks in the fragment.
     pub(crate) blocks: u32,
-    /// Number of its first counter: `blocks` counters of taken side exits, then that of the last
-    /// block.
+    /// The number of the fragment's first counter. There are `blocks` counters of taken branches,
+    /// then one of the last block.
     pub(crate) counters: u32,
-    /// Whether the status flags are dead at its head.
+    /// Whether the status flags are dead at the fragment's head.
     pub(crate) flags_dead: bool,
-    /// Bit set of the registers and flags that are dead at its head, which code that leads here
-    /// need not restore; empty if the program's code may change.
+    /// Bit set of the registers and flags that are dead at the fragment's head, so that code that
+    /// leads here need not restore them; empty if the program's code may change.
     pub(crate) dead: u16,
     /// How often the program's code has been translated again for better record modes.
     pub(crate) tunings: u8,
-    /// Number of the newest jump to its body, the head of a list by [`Incoming::next`] (0: none).
+    /// Number of the newest jump to the body, the head of a list by [`Incoming::next`] (0: none).
     pub(crate) incoming: u32,
 }
 
 /// An exit of a fragment in the code cache.
 #[derive(Clone, Copy)]
 pub(crate) struct CodeExit {
-    /// Address in the program's code to which it leads.
+    /// Address in the program's code to which the exit leads.
     pub(crate) target: u64,
     /// Number of the zone that holds the exit's code.
     pub(crate) zone: u32,
@@ -62,12 +63,12 @@ pub(crate) struct CodeExit {
 /// A displacement, or an address in a table, that leads to a fragment's body.
 #[derive(Clone, Copy)]
 pub(crate) struct Incoming {
-    /// Its offset in the file that backs the zones.
+    /// Offset of the displacement or address in the file that backs the zones.
     pub(crate) offset: usize,
-    /// The address behind a displacement, from which it counts; 0 if the body's address itself is
-    /// stored.
+    /// The address behind a displacement, to which it is relative; 0 if the body's address itself
+    /// is stored.
     pub(crate) from: u64,
-    /// Number of the next older one of the same fragment (0: none).
+    /// Number of the next older element of the fragment's list (0: none).
     pub(crate) next: u32,
 }
 

@@ -14,16 +14,17 @@ pub(crate) fn hash(bytes: &[u8], seed: u64) -> u64 {
     let mut lanes = FACTORS.map(|factor| factor ^ seed.wrapping_mul(FACTORS[1]));
     let mut chunks = bytes.chunks_exact(32);
     for chunk in &mut chunks {
-        for (n, lane) in lanes.iter_mut().enumerate() {
-            *lane =
-                mix(*lane ^ word(&chunk[8 * n..8 * n + 8]), FACTORS[n]).wrapping_add(lane.rotate_left(23));
+        for (index, lane) in lanes.iter_mut().enumerate() {
+            *lane = mix(*lane ^ word(&chunk[8 * index..8 * index + 8]), FACTORS[index])
+                .wrapping_add(lane.rotate_left(23));
         }
     }
     let mut last = [0u8; 32];
     last[..chunks.remainder().len()].copy_from_slice(chunks.remainder());
     let mut all = bytes.len() as u64;
-    for (n, lane) in lanes.iter().enumerate() {
-        all = mix(all ^ lane ^ word(&last[8 * n..8 * n + 8]), FACTORS[n]).wrapping_add(lane.rotate_left(31));
+    for (index, lane) in lanes.iter().enumerate() {
+        all = mix(all ^ lane ^ word(&last[8 * index..8 * index + 8]), FACTORS[index])
+            .wrapping_add(lane.rotate_left(31));
     }
     all
 }

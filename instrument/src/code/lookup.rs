@@ -24,7 +24,7 @@ pub(crate) enum Hash {
 }
 
 impl Hash {
-    /// The best one that this processor supports.
+    /// The fastest form that this processor supports.
     pub(crate) fn of_host() -> Hash {
         if std::arch::is_x86_feature_detected!("bmi2") {
             Hash::Extract
@@ -90,8 +90,8 @@ pub(crate) fn probe_routine(code: &mut Assembler, table: u64, exit: u32) {
     leave(code, exit);
 }
 
-/// Emits a stop: stores the exit number, executes `int3`, and jumps to the address that the host
-/// has stored meanwhile.
+/// Emits a stop: it stores the exit number, executes `int3`, and jumps to the address that the host
+/// has stored in the context.
 pub(crate) fn leave(code: &mut Assembler, exit: u32) {
     code.store_imm32(context::EXIT, exit);
     code.stop();

@@ -1,8 +1,8 @@
 //! Register and flag use of single instructions, for liveness analysis.
 //!
 //! Generated code needs scratch registers and dead flags. A fragment is straight-line code, so one
-//! backward pass over these sets suffices (`plan::liveness`). They are conservative where the
-//! processor may leave a register or flag untouched (variable shifts, repeated string
+//! backward pass over these sets suffices (`plan::liveness`). The sets are conservative if the
+//! processor may leave a register or flag unchanged (variable shifts, repeated string
 //! instructions). Source: Aho et al., liveness; the RFLAGS tables of `iced-x86`.
 
 use crate::code::decode::{number, Decoded};
@@ -80,8 +80,8 @@ pub(crate) fn register_use(factory: &mut InstructionInfoFactory, decoded: &Decod
             }
         }
     }
-    // Without shadow stacks these are NOPs, which leave their register unchanged: unwinders set it
-    // to zero before, and test whether it is still zero.
+    // Without shadow stacks these instructions do nothing. Unwinders set the register to zero
+    // before and test afterwards whether it is still zero, so the register counts as read.
     if matches!(decoded.instruction.mnemonic(), Mnemonic::Rdsspd | Mnemonic::Rdsspq) {
         result.needs |= result.writes;
     }

@@ -1,9 +1,9 @@
 //! The state map: for each instruction of generated code, which of the program's registers are
 //! spilled to the thread's context.
 //!
-//! **Why.** Code that checks and records uses registers and flags of the program, and stores their
-//! values in the context meanwhile. If a signal or a fault stops generated code there, the host
-//! restores the program's state by this map.
+//! **Why.** Code that checks and records uses registers and flags of the program, and keeps their
+//! values in the context for that time. If a signal or a fault stops generated code there, the host
+//! restores the program's state with this map.
 
 use super::assembler::{reg, Assembler};
 use crate::target::layout::context;

@@ -1,11 +1,18 @@
-//! Records in line: the ring's position waits in a register while a block appends, and memory
-//! learns of it once per block.
+//! Inline records: a register holds the ring's position while a block appends, and the position is
+//! written to memory once per block.
 //!
-//! A record is an address, two stores and no branch. Other readers of the position need the true
-//! one: cold paths write it before they call a routine, and at a stop the host adds the records
-//! that the state map calls pending. The limit is checked once per fragment, where its first block
-//! has free flags; behind it the ring has room for all that two fragments can append. Source: our
-//! own.
+//! ```text
+//!   register ─▶ position      pending records            limit     slack
+//!               ▼             ▼                          ▼         ▼
+//!   ring   ─────┼─────────────┬──────────────────────────┼─────────┐
+//!               │ rec │ rec   │ free                     │ free    │
+//! ```
+//!
+//! A record takes the computation of an address, two stores and no branch. All other readers of the
+//! position in memory need it to include pending records: cold paths add them before they call a
+//! routine, and at a stop the host adds those that the state map calls pending. The limit is
+//! checked once per fragment, where flags are free in its first block; behind the limit the ring
+//! has room for the records of two fragments. Source: our own.
 
 use super::emitter::Emitter;
 use super::filter::{remember, tables};
@@ -18,60 +25,62 @@ use crate::target::layout::context;
 use assembler::Condition;
 use event::Filter;
 
-/// After this many records the position is written to memory, so that displacements of records stay
-/// within a signed byte.
+/// After this number of pending records the position is written to memory, so that the
+/// displacements of records fit into a signed byte.
 const PENDING_MAX: u8 = 7;
 
 impl Emitter {
-    /// The register with the ring's position; loads it if none holds it. It is one that the rest of
-    /// the block leaves alone, if there is one, and never rax, which flags need.
+    /// The register with the ring's position; if there is none, loads the position into one. It
+    /// prefers a register that the rest of the block does not touch, and never takes rax, because
+    /// saving flags needs it.
     pub(super) fn position(&mut self, avoid: u16) -> u8 {
-        if let Some(r) = self.held {
-            return r;
+        if let Some(register) = self.held {
+            return register;
         }
-        // Best is a register that is free already and stays untouched, so that nothing is saved
-        // and nothing has to be given back before the block ends.
+        // A register that is already free and stays untouched is best: nothing must be saved, and
+        // nothing must be restored before the block ends.
         let usable = !(avoid | FLAGS_BIT | 1 << reg::RSP | 1 << reg::RAX);
         let untouched = usable & !self.touched;
         let free = self.spilled | self.dead;
-        let r = pick(free & untouched)
+        let register = pick(free & untouched)
             .or_else(|| pick(untouched))
             .or_else(|| pick(usable))
             .expect("sixteen registers");
-        if free >> r & 1 == 0 {
-            self.buffer.hot.store(r, slot(r));
-            self.spilled |= 1 << r;
+        if free >> register & 1 == 0 {
+            self.buffer.hot.store(register, slot(register));
+            self.spilled |= 1 << register;
         }
-        self.buffer.hot.load(r, context::RING_POSITION);
-        self.held = Some(r);
-        r
+        self.buffer.hot.load(register, context::RING_POSITION);
+        self.held = Some(register);
+        register
     }
 
     /// Appends a record of the address in `pointer`.
     pub(super) fn append(&mut self, pointer: u8, what: u32) {
-        let r = self.position(1 << pointer);
-        // Records stand behind the position, which moves on once for all of them.
-        self.buffer.hot.store_at(pointer, r, 16 * self.pending);
-        self.buffer.hot.store_imm_at(r, 16 * self.pending + 8, what);
+        let position = self.position(1 << pointer);
+        // Records are written behind the position; the position advances once for all of them.
+        self.buffer.hot.store_at(pointer, position, 16 * self.pending);
+        self.buffer.hot.store_imm_at(position, 16 * self.pending + 8, what);
         self.appended();
     }
 
     /// Appends a record of a constant address.
     pub(super) fn append_constant(&mut self, address: u64, what: u32) {
-        let r = self.position(0);
+        let position = self.position(0);
         let at = 16 * self.pending;
-        // Most addresses of code need 64 bits; those that fit go by one store.
+        // Most addresses of code need 64 bits and two stores; a short one needs one.
         match i32::try_from(address) {
-            Ok(short) => self.buffer.hot.store_imm64_at(r, at, short),
+            Ok(short) => self.buffer.hot.store_imm64_at(position, at, short),
             Err(_) => {
-                self.buffer.hot.store_imm_at(r, at, address as u32);
-                self.buffer.hot.store_imm_at(r, at + 4, (address >> 32) as u32);
+                self.buffer.hot.store_imm_at(position, at, address as u32);
+                self.buffer.hot.store_imm_at(position, at + 4, (address >> 32) as u32);
             }
         }
-        self.buffer.hot.store_imm_at(r, at + 8, what);
+        self.buffer.hot.store_imm_at(position, at + 8, what);
         self.appended();
     }
 
+    /// Notes one more pending record.
     fn appended(&mut self) {
         self.pending += 1;
         if self.pending == PENDING_MAX {
@@ -79,51 +88,52 @@ impl Emitter {
         }
     }
 
-    /// Makes the position in memory the true one. Touches no flags.
+    /// Adds the pending records to the position, in the register and in memory. Changes no flags.
     pub(super) fn commit(&mut self) {
-        let (Some(r), 1..) = (self.held, self.pending) else { return };
-        self.buffer.hot.advance(r, 16 * self.pending as i8);
-        self.buffer.hot.store(r, context::RING_POSITION);
+        let (Some(position), 1..) = (self.held, self.pending) else { return };
+        self.buffer.hot.advance(position, 16 * self.pending as i8);
+        self.buffer.hot.store(position, context::RING_POSITION);
         self.pending = 0;
     }
 
-    /// Makes the position in memory the true one, and gives its register up.
+    /// Writes the position to memory, and frees its register.
     pub(super) fn let_go(&mut self) {
         self.commit();
         self.held = None;
     }
 
-    /// Emitted in cold code before anything that uses the position in memory: adds the pending
-    /// records to it.
+    /// Emits cold code that adds the pending records to the position in memory, for code that uses
+    /// it.
     pub(super) fn lend_position(&mut self) {
-        let (Some(r), 1..) = (self.held, self.pending) else { return };
-        self.buffer.cold.advance(r, 16 * self.pending as i8);
-        self.buffer.cold.store(r, context::RING_POSITION);
+        let (Some(position), 1..) = (self.held, self.pending) else { return };
+        self.buffer.cold.advance(position, 16 * self.pending as i8);
+        self.buffer.cold.store(position, context::RING_POSITION);
     }
 
-    /// Emitted in cold code afterwards: loads the register with the position that hot code expects.
+    /// Emits cold code that loads the position back into its register, as hot code expects it.
     pub(super) fn take_position_back(&mut self) {
-        let Some(r) = self.held else { return };
-        self.buffer.cold.load(r, context::RING_POSITION);
-        // `lend_position` added the pending records to the position; hot code will count them
-        // again.
+        let Some(position) = self.held else { return };
+        self.buffer.cold.load(position, context::RING_POSITION);
+        // `lend_position` has added the pending records; hot code still regards them as pending.
         if self.pending > 0 {
-            self.buffer.cold.advance(r, -16 * self.pending as i8);
+            self.buffer.cold.advance(position, -16 * self.pending as i8);
         }
     }
 
-    /// Leaves for the host when the ring's segment is full; flags become free.
+    /// Emits the check of the ring's limit: if the segment is full, the code stops for the host.
+    /// Flags are free afterwards.
     pub(super) fn check_limit(&mut self) {
         self.limit_due = false;
         self.free_flags();
-        let r = self.position(0);
-        // The observer has read these lines on another core, so the first store to each would wait.
-        self.buffer.hot.prefetch_write(r, 512);
-        self.buffer.hot.compare(r, context::RING_LIMIT);
+        let position = self.position(0);
+        // The observer has read these lines on another core, so a store without a prefetch would
+        // wait.
+        self.buffer.hot.prefetch_write(position, 512);
+        self.buffer.hot.compare(position, context::RING_LIMIT);
         let at = self.buffer.hot.jump_if(Condition::AboveOrEqual);
         self.buffer.link(Section::Hot, at, Label::Cold(self.buffer.cold.len()));
         let back = self.buffer.hot.len();
-        // Cold: the host sees the true position, and gives another segment.
+        // Cold: the host takes the segment up to the position in memory, and provides another one.
         self.lend_position();
         leave(&mut self.buffer.cold);
         self.take_position_back();
@@ -133,16 +143,16 @@ impl Emitter {
 }
 
 impl Emitter {
-    /// Cold: the record of a reference whose check failed, by a shared routine for the registers
-    /// `pointer` and `spare`: the shortest code there is, for code that has not run often yet. The
-    /// call is made on the context's own stack.
+    /// Emits cold code that records a reference whose check failed, by a call of a shared routine.
+    /// This is the shortest form, for code that has not run often yet. The routine uses the
+    /// registers `pointer` and `spare`, and the call uses the context's own stack.
     pub(super) fn call_cold(&mut self, member: &Member, pointer: u8, spare: u8, routine: RecordRoutine) {
         self.buffer.cold.lea(pointer, &member.address);
         self.buffer.cold.add_segment(pointer, &member.address);
-        // The routine takes the address in one register and what to record in the other.
+        // The routine expects the address in one register and the record's `what` in the other.
         self.buffer.cold.mov_imm(spare, u64::from(member.what));
-        // The program's stack pointer waits on top of the other stack, from where one byte of code
-        // brings it back.
+        // The program's stack pointer lies on top of the other stack, so that `pop rsp` restores
+        // it.
         self.buffer.cold.store(reg::RSP, context::PROGRAM_STACK);
         self.buffer.cold.load(reg::RSP, context::OWN_STACK);
         let at = self.buffer.cold.call();
@@ -150,9 +160,9 @@ impl Emitter {
         self.buffer.cold.pop_stack();
     }
 
-    /// Cold: records the members that the filter does not know. They are checked one by one,
-    /// because the record of one member may make the filter know the next. `pointer` and `spare`
-    /// are free, flags too.
+    /// Emits cold code that records the members that the filter does not know. It checks them one
+    /// by one, because the record of one member may make the filter know the next. `pointer`,
+    /// `spare` and flags are free.
     pub(super) fn record_filter_misses(
         &mut self,
         members: &[Member],
@@ -175,17 +185,17 @@ impl Emitter {
         }
     }
 
-    /// Cold: the records of a group whose check failed, and its line as its set's last. `pointer`
-    /// and `spare` are free, flags too.
+    /// Emits cold code that records a group whose check failed, and makes its line the last of its
+    /// set. `pointer`, `spare` and flags are free.
     pub(super) fn record_cold(&mut self, members: &[Member], pointer: u8, spare: u8, filter: &Filter) {
         let code = &mut self.buffer.cold;
-        // The records, one behind the other, then the position behind all.
+        // Write the records one behind the other, then advance the position behind all of them.
         code.load(spare, context::RING_POSITION);
-        for (n, member) in members.iter().enumerate() {
+        for (index, member) in members.iter().enumerate() {
             code.lea(pointer, &member.address);
             code.add_segment(pointer, &member.address);
-            code.store_at(pointer, spare, 16 * n as u8);
-            code.store_imm_at(spare, 16 * n as u8 + 8, member.what);
+            code.store_at(pointer, spare, 16 * index as u8);
+            code.store_imm_at(spare, 16 * index as u8 + 8, member.what);
         }
         code.advance(spare, 16 * members.len() as i8);
         code.store(spare, context::RING_POSITION);
@@ -194,7 +204,8 @@ impl Emitter {
         leave(code);
         let here = code.len();
         code.patch(on, here);
-        // All lie in the first one's line: it becomes its set's last, in each table.
+        // All members lie in the line of the first one, which becomes the last of its set in each
+        // table.
         let first = &members[0];
         let mut formed = members.len() == 1;
         for table in tables(filter, first.kind) {
@@ -208,17 +219,17 @@ impl Emitter {
 }
 
 impl Emitter {
-    /// Leaves for the host when the position in `r` has passed the segment's limit. Needs free
-    /// flags.
-    pub(super) fn check_ring(&mut self, r: u8) {
-        self.buffer.hot.compare(r, context::RING_LIMIT);
+    /// Emits a stop for the host that is taken when `position` has passed the segment's limit.
+    /// Needs free flags.
+    pub(super) fn check_ring(&mut self, position: u8) {
+        self.buffer.hot.compare(position, context::RING_LIMIT);
         let at = self.buffer.hot.jump_if(Condition::AboveOrEqual);
         self.buffer.link(Section::Hot, at, Label::Cold(self.buffer.cold.len()));
         let back = self.buffer.hot.len();
         self.leave_ring(back);
     }
 
-    /// Cold: hands the full segment over, and goes back to `back`.
+    /// Emits cold code that hands the full segment over and returns to `back` in the hot section.
     pub(super) fn leave_ring(&mut self, back: usize) {
         leave(&mut self.buffer.cold);
         let at = self.buffer.cold.jump();
@@ -226,7 +237,7 @@ impl Emitter {
     }
 }
 
-/// Hands the full segment over; goes on behind.
+/// Emits a stop that hands the full segment over; the code behind it runs next.
 pub(super) fn leave(code: &mut Assembler) {
     code.store_imm32(context::EXIT, EXIT_RING);
     code.stop();

@@ -3,8 +3,8 @@
 //! # The problem
 //!
 //! The bytes that a repeat, a mask, a gather or a state area touches depend on counts, mask bits
-//! and vectors of indices, which are known at run time only. Computing the extent in line would
-//! take as long as simulating it.
+//! and vectors of indices, which are known at run time only. Inline code that computes the extent
+//! would take as long as simulating it.
 //!
 //! # The idea
 //!
@@ -25,13 +25,13 @@
 //!
 //! # Invariants
 //!
-//! - A reference's values stand one behind the other in one segment: the ring's slack has room for
-//!   all of them behind one check.
-//! - The data filter never claims to know a line that such a reference may have brought: of a
-//!   masked or computed reference the sets of its few bytes are emptied (string functions of a C
-//!   library compare under masks; emptying all sets made a sixth of an interpreter's records),
-//!   behind the others all of it.
-//! - Behind a repeat flags and registers are the program's, and nothing may change them.
+//! - The values of a reference stand one behind the other in one segment: behind one check of the
+//!   limit, the ring's slack has room for all of them.
+//! - After such a reference the data filter no longer knows any line that the reference may have
+//!   replaced. A masked or computed reference empties only the sets of its few bytes, because
+//!   string functions of a C library compare under masks: emptying all sets made a sixth of an
+//!   interpreter's records. All other references empty the whole filter.
+//! - Behind a repeat all flags and registers hold the program's values, and must not change.
 
 use super::emitter::Emitter;
 use super::filter::{forget_lines, tables};
@@ -53,19 +53,20 @@ use event::{
 use iced_x86::{Instruction, Mnemonic, OpKind, Register};
 
 impl Emitter {
-    /// Before the instruction: its record, or what a repeat must remember.
+    /// Emits the code before the instruction: its record, or, for a repeat, the saves of its
+    /// pointers.
     pub(super) fn complex_before(&mut self, decoded: &Decoded, complex: Complex, site: u32) {
-        let i = &decoded.instruction;
+        let instruction = &decoded.instruction;
         // The instruction's registers must hold the program's values while its record is made, and
         // scratch registers must be others.
-        let needs = operand_registers(i) | implicit_registers(complex);
+        let needs = operand_registers(instruction) | implicit_registers(complex);
         self.let_go();
         self.free_flags();
         self.restore(needs & !FLAGS_BIT);
         let position = self.scratch(needs);
         self.buffer.hot.load(position, context::RING_POSITION);
         self.check_ring(position);
-        // How far a repeat came is known only behind it, so its pointers are saved now.
+        // The extent of a repeat is known only behind it, so its pointers are saved now.
         if complex == Complex::Repeat {
             self.buffer.hot.store(6, context::REPEAT);
             self.buffer.hot.store(7, context::REPEAT + 8);
@@ -77,27 +78,28 @@ impl Emitter {
             Values { hot: &mut self.buffer.hot, position, scratch, site, written: 0, wrote: Wrote::Nothing };
         group.hot.load(position, context::RING_POSITION);
         match complex {
-            Complex::Masked => group.masked(i),
-            Complex::VectorMask => group.vector_mask(i),
-            Complex::Gather => group.gather(i),
-            Complex::State => group.state(i),
-            Complex::Tile => group.tile(i),
-            Complex::BitOffset => group.computed(i),
-            Complex::Sized => group.sized(i),
+            Complex::Masked => group.masked(instruction),
+            Complex::VectorMask => group.vector_mask(instruction),
+            Complex::Gather => group.gather(instruction),
+            Complex::State => group.state(instruction),
+            Complex::Tile => group.tile(instruction),
+            Complex::BitOffset => group.computed(instruction),
+            Complex::Sized => group.sized(instruction),
             Complex::Repeat => {}
         }
-        // A reference to a few bytes empties only the sets of these bytes, for which its address is
-        // formed again.
+        // A reference to a few bytes empties only the sets of these bytes. For that its address is
+        // computed again.
         let written = group.written;
         let wrote = group.wrote;
-        let near = near_bytes(i, complex).filter(|_| matches!(self.setting.stream, Stream::Filtered(_)));
+        let near =
+            near_bytes(instruction, complex).filter(|_| matches!(self.setting.stream, Stream::Filtered(_)));
         if near.is_some() && complex != Complex::BitOffset {
-            group.address(i);
+            group.address(instruction);
         }
         // The position in memory moves behind all records at once.
         self.buffer.hot.lea(position, &Address::based(position, 16 * i64::from(written)));
         self.buffer.hot.store(position, context::RING_POSITION);
-        // These references bypassed the filter, which must not claim to know the last line of their
+        // These references have bypassed the filter, so it no longer knows the last line of their
         // sets.
         match (near, self.setting.stream) {
             (Some(bytes), Stream::Filtered(filter)) => {
@@ -113,17 +115,18 @@ impl Emitter {
         }
     }
 
-    /// After a repeat: its group, from the registers before and after. Touches no flags.
+    /// Emits the code behind a repeat: its group of values, from the registers before and after it.
+    /// Changes no flags.
     pub(super) fn complex_after(&mut self, decoded: &Decoded, complex: Complex, site: u32) {
         if complex != Complex::Repeat {
             return;
         }
         let shape = string_shape(&decoded.instruction);
-        // The number of elements that were done follows from a pointer that certainly moved: rsi
+        // The number of completed elements follows from a pointer that every operation moves: rsi
         // for `lods`, rdi for all others.
         let moved =
             if matches!(shape, Shape::String { operation: StringOperation::Lods, .. }) { 6 } else { 7 };
-        // Flags are the program's again, so nothing here may change them.
+        // The flags are the program's here, so no instruction may change them.
         self.buffer.hot.store(reg::RAX, context::TEMP);
         self.buffer.hot.store(reg::RDX, context::TEMP + 8);
         self.buffer.hot.load(reg::RDX, context::RING_POSITION);
@@ -135,7 +138,8 @@ impl Emitter {
             written: 0,
             wrote: Wrote::Nothing,
         };
-        // The pointers before, the pointer behind, and the segment's base where there is one.
+        // The values are the pointers before, the pointer behind, and the segment's base if the
+        // repeat uses one.
         for slot in [context::REPEAT, context::REPEAT + 8] {
             group.hot.load(reg::RAX, slot);
             group.write(reg::RAX, shape);
@@ -154,13 +158,15 @@ impl Emitter {
         self.use_pages_of_complex(shape, site);
     }
 
-    /// Calls the routine that empties the data filter, without the stack and without flags.
+    /// Emits a call of the routine that empties the data filter. It uses no stack and changes no
+    /// flags.
     fn empty_filter(&mut self) {
         if !matches!(self.setting.stream, Stream::Filtered(_)) {
             return;
         }
         self.buffer.hot.store(reg::RAX, context::TEMP);
-        // The way back is an address in the context: a call would write to the program's stack.
+        // The return address goes into the context, because a call would write to the program's
+        // stack.
         self.buffer.hot.code().lea(Size::Qword, Gpr::RAX, Memory::rip(0));
         let at = self.buffer.hot.len() - 4;
         self.buffer.hot.store(reg::RAX, context::RETURN);
@@ -171,105 +177,111 @@ impl Emitter {
     }
 }
 
-/// A group being written: `position` holds the ring's position, `scratch` is free.
+/// Writes the values of one reference into the ring.
 struct Values<'d> {
     hot: &'d mut Assembler,
+    /// The register that holds the ring's position.
     position: u8,
+    /// A free register.
     scratch: u8,
     site: u32,
+    /// The number of values written.
     written: u32,
     wrote: Wrote,
 }
 
-/// What has been written of a reference.
+/// The form in which a reference was written.
 #[derive(Clone, Copy)]
 enum Wrote {
+    /// Nothing is written yet.
     Nothing,
     /// Values of this shape.
     Values(Shape),
-    /// A plain record with a size in bytes.
+    /// A plain record with this size in bytes.
     Plain(u32),
 }
 
 impl Values<'_> {
-    /// Appends the value in `r`.
-    fn write(&mut self, r: u8, shape: Shape) {
+    /// Appends the value in `register` as a record.
+    fn write(&mut self, register: u8, shape: Shape) {
         let at = 16 * self.written as u8;
-        // The first value says what kind of reference it is, the others are its payloads.
+        // The first record holds the shape of the reference; the others are its payloads.
         let (code, extra) = match self.written {
             0 => (COMPLEX_CODE, shape.extra()),
-            n => (PAYLOAD_CODE, n),
+            payload => (PAYLOAD_CODE, payload),
         };
         self.wrote = Wrote::Values(shape);
-        self.hot.store_at(r, self.position, at);
+        self.hot.store_at(register, self.position, at);
         self.hot.store_imm_at(self.position, at + 8, self.site << 8 | u32::from(code));
         self.hot.store_imm_at(self.position, at + 12, extra);
         self.written += 1;
     }
 
-    /// The linear address of the memory operand into `a`.
-    fn address(&mut self, i: &Instruction) {
-        let mut address = match i.mnemonic() {
-            // These have an implicit operand at rdi.
+    /// Computes the linear address of the memory operand in the scratch register.
+    fn address(&mut self, instruction: &Instruction) {
+        let mut address = match instruction.mnemonic() {
+            // These instructions have an implicit operand at rdi.
             Mnemonic::Maskmovq | Mnemonic::Maskmovdqu | Mnemonic::Vmaskmovdqu => Address::based(7, 0),
-            _ => operand(i).unwrap_or(Address::based(reg::RSP, 0)),
+            _ => operand(instruction).unwrap_or(Address::based(reg::RSP, 0)),
         };
-        address.fs |= i.segment_prefix() == Register::FS;
+        address.fs |= instruction.segment_prefix() == Register::FS;
         self.hot.lea(self.scratch, &address);
         self.hot.add_segment(self.scratch, &address);
     }
 
-    fn masked(&mut self, i: &Instruction) {
-        let whole = i.memory_size().size();
-        let broadcast = masking::broadcast_element(i.mnemonic());
-        // A broadcast reads one element, whatever the mask is; the others as many as the mask has
-        // bits, each at its place or packed together.
-        let (layout, element_bytes, count) = if i.is_broadcast() || broadcast.is_some() {
-            (MaskedLayout::Broadcast, whole, broadcast_count(i, broadcast))
+    /// Writes a reference that an opmask register masks: its address and its mask.
+    fn masked(&mut self, instruction: &Instruction) {
+        let whole = instruction.memory_size().size();
+        let broadcast = masking::broadcast_element(instruction.mnemonic());
+        // A broadcast reads one element, whatever the mask is. The others access one element for
+        // each bit of the mask, each at its own place or packed together.
+        let (layout, element_bytes, count) = if instruction.is_broadcast() || broadcast.is_some() {
+            (MaskedLayout::Broadcast, whole, broadcast_count(instruction, broadcast))
         } else {
-            let element = i.memory_size().element_size();
-            let element = masking::mask_granularity(i.mnemonic()).unwrap_or(element).max(1);
-            let packed = masking::is_packing(i.mnemonic());
+            let element = instruction.memory_size().element_size();
+            let element = masking::mask_granularity(instruction.mnemonic()).unwrap_or(element).max(1);
+            let packed = masking::is_packing(instruction.mnemonic());
             (if packed { MaskedLayout::Packed } else { MaskedLayout::InPlace }, element, whole / element)
         };
         let (element_bytes, count) = (element_bytes as u8, count.clamp(1, 64) as u8);
-        let shape = Shape::Masked { direction: direction(i), layout, element_bytes, count };
-        // Where it begins, then the mask.
-        self.address(i);
+        let shape = Shape::Masked { direction: direction(instruction), layout, element_bytes, count };
+        // The values are the address and the mask.
+        self.address(instruction);
         self.write(self.scratch, shape);
-        self.opmask(i.op_mask());
+        self.opmask(instruction.op_mask());
         self.write(self.scratch, shape);
     }
 
-    /// `kmovq a, k`, or `kmovw` where there is no AVX512BW.
-    fn opmask(&mut self, k: Register) {
-        let k = (k as u32 - Register::K0 as u32) as u8;
+    /// Emits `kmovq scratch, mask`, or `kmovw` without AVX512BW.
+    fn opmask(&mut self, mask: Register) {
+        let mask = (mask as u32 - Register::K0 as u32) as u8;
         let wide = std::arch::is_x86_feature_detected!("avx512bw");
         let size = if wide { MaskSize::Qword } else { MaskSize::Word };
-        self.hot.code().mask_to_register(size, gpr(self.scratch), Mask::numbered(k));
+        self.hot.code().mask_to_register(size, gpr(self.scratch), Mask::numbered(mask));
     }
 
-    /// Sign bits of a mask vector.
+    /// Moves the sign bits of a mask vector into the scratch register.
     fn signs(&mut self, mask: Register, element_bytes: u8) {
-        let (a, v) = (gpr(self.scratch), Vector::numbered(vector_number(mask)));
+        let (general, vector) = (gpr(self.scratch), Vector::numbered(vector_number(mask)));
         let width = if mask.is_ymm() { Width::Bits256 } else { Width::Bits128 };
         match element_bytes {
-            4 => self.hot.code().dword_signs(width, a, v),
-            8 => self.hot.code().qword_signs(width, a, v),
-            _ => self.hot.code().byte_signs(width, a, v),
+            4 => self.hot.code().dword_signs(width, general, vector),
+            8 => self.hot.code().qword_signs(width, general, vector),
+            _ => self.hot.code().byte_signs(width, general, vector),
         }
     }
 
-    fn vector_mask(&mut self, i: &Instruction) {
-        // The mask counts by the sign bits of elements of this size.
-        let bytes = match i.mnemonic() {
+    /// Writes a reference that a vector register masks: its address and the sign bits of the mask.
+    fn vector_mask(&mut self, instruction: &Instruction) {
+        // The mask consists of the sign bits of elements of this size.
+        let bytes = match instruction.mnemonic() {
             Mnemonic::Vmaskmovps | Mnemonic::Vpmaskmovd => 4,
             Mnemonic::Vmaskmovpd | Mnemonic::Vpmaskmovq => 8,
             _ => 1,
         };
         let (direction, mask) = match bytes {
-            1 => (Direction::Store, i.op2_register()),
-            _ => (direction(i), i.op1_register()),
+            1 => (Direction::Store, instruction.op2_register()),
+            _ => (direction(instruction), instruction.op1_register()),
         };
         let width = if mask.is_ymm() {
             32
@@ -280,23 +292,24 @@ impl Values<'_> {
         };
         let layout = MaskedLayout::InPlace;
         let shape = Shape::Masked { direction, layout, element_bytes: bytes, count: width / bytes };
-        // Where it begins, then the sign bits.
-        self.address(i);
+        // The values are the address and the sign bits.
+        self.address(instruction);
         self.write(self.scratch, shape);
         if mask.is_mm() {
-            let v = (mask as u32 - Register::MM0 as u32) as u8;
-            self.hot.code().byte_signs_mmx(gpr(self.scratch), Mmx::numbered(v));
+            let vector = (mask as u32 - Register::MM0 as u32) as u8;
+            self.hot.code().byte_signs_mmx(gpr(self.scratch), Mmx::numbered(vector));
         } else {
             self.signs(mask, bytes);
         }
         self.write(self.scratch, shape);
     }
 
-    fn gather(&mut self, i: &Instruction) {
-        let index = i.memory_index();
-        let element_bytes = i.memory_size().element_size().max(4) as u8;
-        // Indices of 8 or of 4 bytes, as the decoder knows the form.
-        let index_bytes = if i.is_vsib64() { 8u8 } else { 4 };
+    /// Writes a gather or scatter: its base, its mask, and its indices.
+    fn gather(&mut self, instruction: &Instruction) {
+        let index = instruction.memory_index();
+        let element_bytes = instruction.memory_size().element_size().max(4) as u8;
+        // The decoder knows whether an index has 8 or 4 bytes.
+        let index_bytes = if instruction.is_vsib64() { 8u8 } else { 4 };
         let index_width = if index.is_zmm() {
             64u8
         } else if index.is_ymm() {
@@ -305,7 +318,11 @@ impl Values<'_> {
             16
         };
         // A gather has its data in the first operand, a scatter in the second.
-        let data = if i.op0_kind() == OpKind::Register { i.op0_register() } else { i.op1_register() };
+        let data = if instruction.op0_kind() == OpKind::Register {
+            instruction.op0_register()
+        } else {
+            instruction.op1_register()
+        };
         let data_width = if data.is_zmm() {
             64u8
         } else if data.is_ymm() {
@@ -313,37 +330,37 @@ impl Values<'_> {
         } else {
             16
         };
-        // The narrower of the two decides how many elements there are.
+        // The narrower of the two vectors limits the number of elements.
         let count = (index_width / index_bytes).min(data_width / element_bytes);
         let shape = Shape::Gather {
-            direction: direction(i),
-            scale: i.memory_index_scale() as u8,
+            direction: direction(instruction),
+            scale: instruction.memory_index_scale() as u8,
             index_bytes,
             element_bytes,
             count,
             width: AddressWidth::Bits64,
         };
-        // The base without the index, which is a vector.
+        // The base address leaves out the index, which is a vector.
         let base = Address {
-            base: number(i.memory_base()),
+            base: number(instruction.memory_base()),
             index: None,
             scale_log2: 0,
-            displacement: i.memory_displacement64() as i64,
+            displacement: instruction.memory_displacement64() as i64,
             short: false,
-            fs: i.memory_segment() == Register::FS,
+            fs: instruction.memory_segment() == Register::FS,
         };
         self.hot.lea(self.scratch, &base);
         self.hot.add_segment(self.scratch, &base);
         self.write(self.scratch, shape);
-        // Which elements: by an opmask register, or by sign bits.
-        if i.op_mask() != Register::None {
-            self.opmask(i.op_mask());
+        // The enabled elements: an opmask register, or the sign bits of a vector.
+        if instruction.op_mask() != Register::None {
+            self.opmask(instruction.op_mask());
         } else {
-            self.signs(i.op2_register(), element_bytes);
+            self.signs(instruction.op2_register(), element_bytes);
         }
         self.write(self.scratch, shape);
-        // The indices go by way of the context, 8 bytes a value.
-        let evex = i.op_mask() != Register::None;
+        // The indices pass through the context, 8 bytes in each value.
+        let evex = instruction.op_mask() != Register::None;
         let width = if evex { Width::Bits512 } else { Width::Bits256 };
         self.hot.store_vector(vector_number(index), width, context::VECTOR);
         for value in 2..shape.values() as u32 {
@@ -352,34 +369,41 @@ impl Values<'_> {
         }
     }
 
-    fn state(&mut self, i: &Instruction) {
+    /// Writes a save or restore of a state area: its address, the requested components, and, for a
+    /// restore, the components that the area holds.
+    fn state(&mut self, instruction: &Instruction) {
         use Mnemonic::*;
-        let (direction, format) = match i.mnemonic() {
+        let (direction, format) = match instruction.mnemonic() {
             Xrstor | Xrstor64 | Xrstors | Xrstors64 => (Direction::Load, StateFormat::Restore),
             Xsavec | Xsavec64 | Xsaves | Xsaves64 => (Direction::Store, StateFormat::Compact),
             _ => (Direction::Store, StateFormat::Standard),
         };
         let shape = Shape::State { direction, format };
-        self.address(i);
+        self.address(instruction);
         self.write(self.scratch, shape);
-        // Which components: what eax asks for, as far as the system has enabled it.
+        // The components that eax requests, as far as the system has enabled them.
         self.hot.mov(self.scratch, reg::RAX);
         self.hot.and_imm(self.scratch, extended_states() as i32);
         self.write(self.scratch, shape);
-        // The header of the area, behind its legacy part, says which components it holds.
+        // The header of the area, behind its legacy part, lists the components that it holds.
         if format == StateFormat::Restore {
-            self.address(i);
+            self.address(instruction);
             self.hot.load_program(self.scratch, &Address::based(self.scratch, 520));
             self.write(self.scratch, shape);
         }
     }
 
-    fn tile(&mut self, i: &Instruction) {
-        let shape = Shape::Tile { direction: direction(i) };
-        let tile = if i.op0_kind() == OpKind::Register { i.op0_register() } else { i.op1_register() };
-        let t = (tile as u32 - Register::TMM0 as u32) & 7;
-        let whole = operand(i).unwrap_or(Address::based(reg::RSP, 0));
-        // The address of the first row, the distance of rows, their number, their bytes.
+    /// Writes a load or store of a tile: first row, distance of rows, their number, their bytes.
+    fn tile(&mut self, instruction: &Instruction) {
+        let shape = Shape::Tile { direction: direction(instruction) };
+        let tile = if instruction.op0_kind() == OpKind::Register {
+            instruction.op0_register()
+        } else {
+            instruction.op1_register()
+        };
+        let tile = (tile as u32 - Register::TMM0 as u32) & 7;
+        let whole = operand(instruction).unwrap_or(Address::based(reg::RSP, 0));
+        // The first value is the address of the first row, the second one the distance of rows.
         let first = Address { index: None, scale_log2: 0, ..whole };
         self.hot.lea(self.scratch, &first);
         self.hot.add_segment(self.scratch, &first);
@@ -390,104 +414,116 @@ impl Values<'_> {
             None => self.hot.mov_imm(self.scratch, 0),
         }
         self.write(self.scratch, shape);
-        let a = gpr(self.scratch);
-        // The processor tells of its tiles by a store of 64 bytes.
+        let general = gpr(self.scratch);
+        // The processor stores the shapes of its tiles as 64 bytes. They hold the number of rows
+        // and the bytes of a row.
         self.hot.code().store_tile_configuration(in_context(context::VECTOR));
-        let rows = in_context(context::VECTOR + 48 + t);
-        self.hot.code().extend_into(Extend::ZeroByte, a, rows);
+        let rows = in_context(context::VECTOR + 48 + tile);
+        self.hot.code().extend_into(Extend::ZeroByte, general, rows);
         self.write(self.scratch, shape);
-        let row_bytes = in_context(context::VECTOR + 16 + 2 * t);
-        self.hot.code().extend_into(Extend::ZeroWord, a, row_bytes);
+        let row_bytes = in_context(context::VECTOR + 16 + 2 * tile);
+        self.hot.code().extend_into(Extend::ZeroWord, general, row_bytes);
         self.write(self.scratch, shape);
     }
 
-    /// `bt` with a bit offset register, `xlat`: a plain record of an address that takes arithmetic.
-    fn computed(&mut self, i: &Instruction) {
-        let (kind, bytes) = match i.mnemonic() {
+    /// Writes `xlat`, or `bt` and its variants with a bit offset in a register: a plain record,
+    /// whose address takes arithmetic.
+    fn computed(&mut self, instruction: &Instruction) {
+        let (kind, bytes) = match instruction.mnemonic() {
             Mnemonic::Xlatb => (RecordKind::Load, 1),
-            Mnemonic::Bt => (RecordKind::Load, i.op1_register().size() as u32),
-            _ => (RecordKind::Modify, i.op1_register().size() as u32),
+            Mnemonic::Bt => (RecordKind::Load, instruction.op1_register().size() as u32),
+            _ => (RecordKind::Modify, instruction.op1_register().size() as u32),
         };
         // `xlat` adds al to rbx without its sign.
-        if i.mnemonic() == Mnemonic::Xlatb {
+        if instruction.mnemonic() == Mnemonic::Xlatb {
             self.hot.code().extend_into(Extend::ZeroByte, gpr(self.scratch), Gpr::RAX);
             let mut sum = Address { index: Some(self.scratch), ..Address::based(3, 0) };
-            sum.fs = i.segment_prefix() == Register::FS;
+            sum.fs = instruction.segment_prefix() == Register::FS;
             self.hot.lea(self.scratch, &sum);
             self.hot.add_segment(self.scratch, &sum);
         } else {
-            self.bit_address(i, bytes);
+            self.bit_address(instruction, bytes);
         }
         self.hot.store_at(self.scratch, self.position, 0);
-        let code = Code::new(kind, bytes).map_or(0, |c| u32::from(c.0));
+        let code = Code::new(kind, bytes).map_or(0, |code| u32::from(code.0));
         self.hot.store_imm_at(self.position, 8, self.site << 8 | code);
         self.written = 1;
         self.wrote = Wrote::Plain(bytes);
     }
 
-    /// operand + (signed bit offset >> log2(bits)) × bytes, by way of the context.
-    fn bit_address(&mut self, i: &Instruction, bytes: u32) {
-        let a = self.scratch;
-        let offset = number(i.op1_register()).unwrap_or(reg::RAX);
-        // The bit offset with its sign, as a number of operands of this size, in bytes.
+    /// Computes operand + (signed bit offset >> log2(bits)) × bytes in the scratch register.
+    fn bit_address(&mut self, instruction: &Instruction, bytes: u32) {
+        let scratch = self.scratch;
+        let offset = number(instruction.op1_register()).unwrap_or(reg::RAX);
+        // Extend the bit offset by its sign. The shifts turn it into a multiple of the operand's
+        // size, in bytes.
         match bytes {
-            8 => self.hot.mov(a, offset),
-            4 => self.hot.code().extend_into(Extend::SignDword, gpr(a), gpr(offset)),
-            _ => self.hot.code().extend_into(Extend::SignWord, gpr(a), gpr(offset)),
+            8 => self.hot.mov(scratch, offset),
+            4 => self.hot.code().extend_into(Extend::SignDword, gpr(scratch), gpr(offset)),
+            _ => self.hot.code().extend_into(Extend::SignWord, gpr(scratch), gpr(offset)),
         }
         let shift = (bytes * 8).trailing_zeros() as u8;
-        self.hot.code().shift(Shift::RightSigned, Size::Qword, gpr(a), shift);
-        self.hot.code().shift(Shift::Left, Size::Qword, gpr(a), shift - 3);
-        // The operand's address wants the register too: the sum is made by way of the context.
-        self.hot.store(a, context::TEMP + 16);
-        self.address(i);
-        self.hot.add_context(a, context::TEMP + 16);
+        self.hot.code().shift(Shift::RightSigned, Size::Qword, gpr(scratch), shift);
+        self.hot.code().shift(Shift::Left, Size::Qword, gpr(scratch), shift - 3);
+        // The operand's address needs the scratch register too, so the sum uses the context.
+        self.hot.store(scratch, context::TEMP + 16);
+        self.address(instruction);
+        self.hot.add_context(scratch, context::TEMP + 16);
     }
 
-    fn sized(&mut self, i: &Instruction) {
-        let size_bytes = i.memory_size().size().clamp(1, 32767) as u16;
-        let shape = Shape::Sized { direction: direction(i), size_bytes };
-        self.address(i);
+    /// Writes a reference of a fixed large size: its address.
+    fn sized(&mut self, instruction: &Instruction) {
+        let size_bytes = instruction.memory_size().size().clamp(1, 32767) as u16;
+        let shape = Shape::Sized { direction: direction(instruction), size_bytes };
+        self.address(instruction);
         self.write(self.scratch, shape);
     }
 }
 
-/// Most bytes of a reference behind which only their own sets are emptied.
+/// The most bytes of a reference after which only the sets of these bytes are emptied.
 const NEAR_BYTES_MAX: usize = 128;
 
-/// Bytes from the address of a reference on that hold all that it touches, where these are few.
-fn near_bytes(i: &Instruction, complex: Complex) -> Option<u32> {
-    // More than the longest vector does not fit; areas and tiles are larger, repeats and gathers
-    // lie anywhere.
+/// The number of bytes, from the address of a reference on, that contain all that it touches;
+/// `None` if these are many.
+fn near_bytes(instruction: &Instruction, complex: Complex) -> Option<u32> {
+    // No vector is longer than 64 bytes. Areas and tiles are larger; repeats and gathers may touch
+    // any address.
     let bytes = match complex {
-        Complex::Masked => i.memory_size().size().max(64),
+        Complex::Masked => instruction.memory_size().size().max(64),
         Complex::VectorMask => 32,
         Complex::BitOffset => 8,
-        Complex::Sized => i.memory_size().size().max(1),
+        Complex::Sized => instruction.memory_size().size().max(1),
         Complex::Gather | Complex::State | Complex::Tile | Complex::Repeat => return None,
     };
     (bytes <= NEAR_BYTES_MAX).then_some(bytes as u32)
 }
 
-/// Elements of the result over which a broadcast spreads one.
-fn broadcast_count(i: &Instruction, element: Option<usize>) -> usize {
-    let register = (0..i.op_count()).filter(|&k| i.op_kind(k) == OpKind::Register).map(|k| i.op_register(k));
-    // The widest vector register among the operands is the one that is filled.
-    let width = register.filter(|r| r.is_vector_register()).map(|r| r.size()).max().unwrap_or(64);
-    width / element.unwrap_or(i.memory_size().element_size()).max(1)
+/// The number of elements of the result that a broadcast fills.
+fn broadcast_count(instruction: &Instruction, element: Option<usize>) -> usize {
+    let register = (0..instruction.op_count())
+        .filter(|&operand| instruction.op_kind(operand) == OpKind::Register)
+        .map(|operand| instruction.op_register(operand));
+    // A broadcast fills the widest vector register among its operands.
+    let width = register
+        .filter(|register| register.is_vector_register())
+        .map(|register| register.size())
+        .max()
+        .unwrap_or(64);
+    width / element.unwrap_or(instruction.memory_size().element_size()).max(1)
 }
 
-/// Registers of the memory operand and of explicit register operands.
-fn operand_registers(i: &Instruction) -> u16 {
-    let mut mask = operand(i).map_or(0, |address| address.registers());
-    for k in 0..i.op_count() {
-        if i.op_kind(k) == OpKind::Register {
-            mask |= number(i.op_register(k)).map_or(0, |r| 1 << r);
+/// The registers of the memory operand and of the explicit register operands, as bits.
+fn operand_registers(instruction: &Instruction) -> u16 {
+    let mut mask = operand(instruction).map_or(0, |address| address.registers());
+    for index in 0..instruction.op_count() {
+        if instruction.op_kind(index) == OpKind::Register {
+            mask |= number(instruction.op_register(index)).map_or(0, |number| 1 << number);
         }
     }
     mask
 }
 
+/// The registers that an instruction of this form uses without naming them, as bits.
 fn implicit_registers(complex: Complex) -> u16 {
     match complex {
         Complex::Repeat => 1 << 1 | 1 << 6 | 1 << 7 | 1,
@@ -498,12 +534,13 @@ fn implicit_registers(complex: Complex) -> u16 {
     }
 }
 
-fn direction(i: &Instruction) -> Direction {
-    // The destination comes first; a few name memory first and read it.
-    let store = i.op_count() > 0
-        && i.op0_kind() == OpKind::Memory
+fn direction(instruction: &Instruction) -> Direction {
+    // The destination is the first operand, except in a few instructions that read memory and name
+    // it first.
+    let store = instruction.op_count() > 0
+        && instruction.op0_kind() == OpKind::Memory
         && !matches!(
-            i.mnemonic(),
+            instruction.mnemonic(),
             Mnemonic::Ldmxcsr | Mnemonic::Fldenv | Mnemonic::Frstor | Mnemonic::Fxrstor
         );
     if store {
@@ -513,13 +550,13 @@ fn direction(i: &Instruction) -> Direction {
     }
 }
 
-fn vector_number(r: Register) -> u8 {
-    let base = if r.is_zmm() {
+fn vector_number(register: Register) -> u8 {
+    let base = if register.is_zmm() {
         Register::ZMM0
-    } else if r.is_ymm() {
+    } else if register.is_ymm() {
         Register::YMM0
     } else {
         Register::XMM0
     };
-    (r as u32 - base as u32) as u8
+    (register as u32 - base as u32) as u8
 }

@@ -1,8 +1,9 @@
-//! The program's own instructions: copied, or replaced where a copy would not work.
+//! The program's own instructions: copied, or replaced if a copy would not work.
 //!
-//! An instruction is copied byte for byte. One whose operand is relative to itself gets another
-//! displacement, or its address in a register where that is too far away. `syscall` is preceded by
-//! a look at its number. Code that may change is preceded by a comparison with what was translated.
+//! An instruction is copied byte for byte. If it has a `rip`-relative operand, it gets another
+//! displacement, or, if the operand is too far away, the address in a register. `syscall` is
+//! preceded by a test of its number. Code that may change is preceded by a comparison with the
+//! words that were translated.
 
 use super::emitter::Emitter;
 use super::transfer::BlockEnd;
@@ -20,67 +21,71 @@ use iced_x86::{Encoder, Mnemonic, Register};
 impl Emitter {
     /// Copies an instruction that is no transfer.
     pub(super) fn copy(&mut self, decoded: &Decoded, uses: Option<&RegisterUse>) {
-        let i = &decoded.instruction;
-        if i.is_ip_rel_memory_operand() {
+        let instruction = &decoded.instruction;
+        if instruction.is_ip_rel_memory_operand() {
             return self.copy_relative(decoded, uses);
         }
-        if let Some(why) = unsupported(i.mnemonic()) {
-            self.buffer.refusal.get_or_insert_with(|| format!("at {:#x}: {why}", i.ip()));
+        if let Some(why) = unsupported(instruction.mnemonic()) {
+            self.buffer.refusal.get_or_insert_with(|| format!("at {:#x}: {why}", instruction.ip()));
         }
         self.buffer.hot.copy(decoded);
-        // The context keeps a copy of the base, for addresses that are recorded.
-        if matches!(i.mnemonic(), Mnemonic::Wrfsbase) {
-            let r = number(i.op0_register()).unwrap_or(reg::RAX);
-            self.buffer.hot.store(r, context::FS_BASE);
+        // The context has a copy of the `fs` base, which recorded addresses need.
+        if matches!(instruction.mnemonic(), Mnemonic::Wrfsbase) {
+            let register = number(instruction.op0_register()).unwrap_or(reg::RAX);
+            self.buffer.hot.store(register, context::FS_BASE);
         }
     }
 
-    /// Copies an instruction with a RIP-relative operand: another displacement, or an address in a
-    /// register.
+    /// Copies an instruction with a `rip`-relative operand, with another displacement or with the
+    /// address in a register.
     fn copy_relative(&mut self, decoded: &Decoded, uses: Option<&RegisterUse>) {
-        let i = &decoded.instruction;
-        let target = i.ip_rel_memory_address();
-        let end = self.buffer.hot_base + self.buffer.hot.len() as u64 + i.len() as u64;
-        // Near its operand, the copy needs another displacement and nothing else.
+        let instruction = &decoded.instruction;
+        let target = instruction.ip_rel_memory_address();
+        let end = self.buffer.hot_base + self.buffer.hot.len() as u64 + instruction.len() as u64;
+        // If the operand is near, the copy needs only another displacement.
         let displacement = target.wrapping_sub(end) as i64;
-        let constants = iced_x86::Decoder::with_ip(64, decoded.raw(), i.ip(), 0).decode_with_offsets();
+        let constants =
+            iced_x86::Decoder::with_ip(64, decoded.raw(), instruction.ip(), 0).decode_with_offsets();
         if let (Ok(value), Some(offset)) = (i32::try_from(displacement), constants) {
             let at = self.buffer.hot.len() + offset;
             self.buffer.hot.copy(decoded);
             self.buffer.hot.set_displacement(at, value);
             return;
         }
-        // `lea` loads the address itself, so a constant does.
-        if i.mnemonic() == Mnemonic::Lea && i.op0_register().is_gpr64() {
-            return self.buffer.hot.mov_imm(number(i.op0_register()).unwrap_or(reg::RAX), target);
+        // `lea` loads only the address, which is a constant.
+        if instruction.mnemonic() == Mnemonic::Lea && instruction.op0_register().is_gpr64() {
+            return self.buffer.hot.mov_imm(number(instruction.op0_register()).unwrap_or(reg::RAX), target);
         }
         // Otherwise the address goes into a register that the instruction does not name.
         let used = match uses {
-            Some(u) => u.needs | u.kills | u.writes,
+            Some(uses) => uses.needs | uses.kills | uses.writes,
             None => {
-                let u = register_use(&mut self.factory, decoded);
-                u.needs | u.kills | u.writes
+                let uses = register_use(&mut self.factory, decoded);
+                uses.needs | uses.kills | uses.writes
             }
         };
-        // rsp, rbp, r12 and r13 have longer encodings as a base; there is always another register.
-        let r = (0..16u8).find(|r| ![4, 5, 12, 13].contains(r) && used >> r & 1 == 0).unwrap_or(reg::RAX);
-        self.buffer.hot.store(r, context::TEMP + 8);
-        self.buffer.hot.mov_imm(r, target);
-        let mut moved = *i;
-        moved.set_memory_base(register(r));
+        // As bases, rsp, rbp, r12 and r13 have longer encodings. Another register is always unused.
+        let base = (0..16u8)
+            .find(|base| ![4, 5, 12, 13].contains(base) && used >> base & 1 == 0)
+            .unwrap_or(reg::RAX);
+        self.buffer.hot.store(base, context::TEMP + 8);
+        self.buffer.hot.mov_imm(base, target);
+        let mut moved = *instruction;
+        moved.set_memory_base(register(base));
         moved.set_memory_displacement64(0);
         moved.set_memory_displ_size(0);
         let mut encoder = Encoder::new(64);
         match encoder.encode(&moved, self.buffer.hot_base + self.buffer.hot.len() as u64) {
             Ok(_) => self.buffer.hot.append(&encoder.take_buffer()),
-            Err(e) => {
-                self.buffer.refusal = Some(format!("cannot encode an instruction at {:#x}: {e}", i.ip()))
+            Err(error) => {
+                self.buffer.refusal =
+                    Some(format!("cannot encode an instruction at {:#x}: {error}", instruction.ip()))
             }
         }
-        self.buffer.hot.load(r, context::TEMP + 8);
+        self.buffer.hot.load(base, context::TEMP + 8);
     }
 
-    /// Compares generated code with what was translated, word by word, without touching flags.
+    /// Emits the comparison of code that may change with the translated words. It changes no flags.
     pub(super) fn guard(&mut self, superblock: &Superblock) {
         let blocks = superblock.blocks;
         let (ax, cx) = (reg::RAX, reg::RCX);
@@ -88,16 +93,16 @@ impl Emitter {
         let hot = &mut self.buffer.hot;
         hot.store(ax, slot(ax));
         hot.store(cx, slot(cx));
-        // Memory that cannot be read here could not be executed either, so a fault in the guard
-        // counts as one of the first instruction.
+        // Memory that cannot be read cannot be executed either, so a fault in the guard counts as a
+        // fault of the first instruction.
         let clean = self.clean_entry(blocks[0].number, 0);
         let entry = StateMapEntry { spilled: saved, executing: saved, retreat: true, ..clean };
         self.buffer.state_map.push(entry);
         let (start, _) = Superblock::extent(blocks);
         let mut failed = Vec::new();
         for (&word, at) in superblock.words.iter().zip((start..).step_by(8)) {
-            // The sum of the word in memory and minus the one that was translated is 0, or they
-            // differ: `lea` and `jrcxz` leave flags alone.
+            // The words are equal if the word in memory plus minus the translated word is 0. `lea`
+            // and `jrcxz` change no flags.
             let hot = &mut self.buffer.hot;
             hot.code().mov_rax_from(at);
             hot.mov_imm(cx, word.wrapping_neg());
@@ -117,12 +122,12 @@ impl Emitter {
         restore_registers(&mut self.buffer.hot, saved);
     }
 
-    /// `syscall`: special numbers stop for the host first; afterwards rcx is what the program
-    /// expects.
+    /// Emits a `syscall`. Before special numbers the thread stops for the host. Afterwards rcx
+    /// holds the program's return address, as the program expects.
     pub(super) fn system_call(&mut self, end: &BlockEnd, decoded: &Decoded) {
         let (block, next) = (end.block, decoded.instruction.next_ip());
         let size = block.instructions.len() as u8;
-        // Before the call only rcx changes, which the call destroys anyway.
+        // The code before the call changes only rcx, which the call overwrites too.
         let entry = StateMapEntry { retreat: true, ..self.clean_entry(block.number, size - 1) };
         self.buffer.state_map.push(entry);
         let special = Memory::at(Gpr::RCX).plus(self.setting.system_calls as i32);
@@ -142,19 +147,22 @@ impl Emitter {
     }
 }
 
-fn unsupported(m: Mnemonic) -> Option<&'static str> {
-    match m {
-        Mnemonic::Wrgsbase | Mnemonic::Rdgsbase | Mnemonic::Swapgs => Some(
-            "the program uses the gs register itself, which lightfoot needs; such programs are not supported",
-        ),
-        Mnemonic::Sysenter | Mnemonic::Sysexit => Some("sysenter is not supported in 64-bit programs"),
+/// The reason why the engine cannot run an instruction, if it cannot.
+fn unsupported(mnemonic: Mnemonic) -> Option<&'static str> {
+    match mnemonic {
+        Mnemonic::Wrgsbase | Mnemonic::Rdgsbase | Mnemonic::Swapgs => {
+            Some("an instruction reads or sets the base of the gs register, which lightfoot needs itself")
+        }
+        Mnemonic::Sysenter | Mnemonic::Sysexit => Some("lightfoot does not support sysenter and sysexit"),
         _ => None,
     }
 }
 
 /// `iced-x86`'s name of a hardware register.
-pub(crate) fn register(r: u8) -> Register {
-    Register::values().find(|&x| x.is_gpr64() && number(x) == Some(r)).expect("sixteen registers")
+pub(crate) fn register(index: u8) -> Register {
+    Register::values()
+        .find(|&register| register.is_gpr64() && number(register) == Some(index))
+        .expect("sixteen registers")
 }
 
 /// Offset of a 32-bit displacement in an instruction.
@@ -164,8 +172,8 @@ trait Offsets {
 
 impl Offsets for iced_x86::Decoder<'_> {
     fn decode_with_offsets(mut self) -> Option<usize> {
-        let i = self.decode();
-        let offsets = self.get_constant_offsets(&i);
+        let instruction = self.decode();
+        let offsets = self.get_constant_offsets(&instruction);
         (offsets.has_displacement() && offsets.displacement_size() == 4)
             .then(|| offsets.displacement_offset())
     }

@@ -1,13 +1,15 @@
-//! Code for data references: checked against the filter, recorded without a branch, recorded
-//! always, or all of them for full streams.
+//! Code for data references. There are four forms of a group of references:
 //!
-//! The filter (see `event::Filter`) keeps minus the address of each set's last line. One `add`
-//! against it yields the offset of the access in that line, and one unsigned comparison with `line
-//! − size` answers both "another line" and "crosses into the next": the common case costs five
-//! instructions, everything else is out of line. Code that has been seen to fail its checks often
-//! is translated again (`plan::hotness`), with records in line. Records of what would not have
-//! needed one are allowed, a filter entry that is untrue is not; whatever bypasses the filter
-//! empties it. Source: our own.
+//! | stream and record mode | method | code |
+//! |---|---|---|
+//! | filtered, `Checked` | `filtered` | a check; records out of line if it fails |
+//! | filtered, `Branchless` | `written` | records are written; the position advances if needed |
+//! | filtered, `Always` | `remembered` | records without a check |
+//! | full | `recorded` | records without a filter |
+//!
+//! The check costs five instructions if the filter knows the line (`filter` explains it). Code
+//! whose checks fail often is translated again with another record mode (`plan::hotness`). Source:
+//! our own.
 
 use super::emitter::Emitter;
 use super::filter::{entering, remember, tables, Table};
@@ -21,10 +23,10 @@ use assembler::{Alu, Condition};
 use event::Filter;
 
 impl Emitter {
-    /// The check of a group against the filter, and its records by routines out of line.
+    /// Emits the check of a group against the filter, and its records out of line.
     pub(super) fn filtered(&mut self, group: &Group, filter: &Filter) {
         let first = group.members[0];
-        // The check changes flags, and forms the address in one register and the set in another.
+        // The check changes flags, and needs one register for the address and one for the set.
         self.free_flags();
         let avoid = first.address.registers();
         self.restore(avoid & !FLAGS_BIT);
@@ -38,9 +40,9 @@ impl Emitter {
                 self.check(&first.at(high), 1, (pointer, set), filter);
             }
         }
-        // Cold: what a failed check leads to.
+        // Cold: the code behind a failed check.
         self.lend_position();
-        // Code that has run often has records in line, other code calls shared routines.
+        // Code that has run often has its own records; other code calls shared routines.
         if self.tier != Tier::Fresh {
             match group.cover {
                 Cover::First => self.record_cold(group.members, pointer, set, filter),
@@ -57,15 +59,15 @@ impl Emitter {
         self.buffer.link(Section::Cold, at, Label::Hot(self.buffer.hot.len()));
     }
 
-    /// Leaves for the cold code that comes next unless the filter knows `size_bytes` at `address`.
-    /// Flags and both registers are free.
+    /// Emits a jump to the cold code that is emitted next, unless the filter knows `size_bytes` at
+    /// `address`. Flags and both registers are free.
     fn check(&mut self, address: &Address, size_bytes: u32, (pointer, set): (u8, u8), filter: &Filter) {
         let line = filter.data.line_bytes;
         self.buffer.hot.lea(pointer, address);
         self.buffer.hot.add_segment(pointer, address);
         let lines = Table { sets: filter.data.sets, ..Table::lines(line, Entering::Enters) };
-        // How far behind the start of its set's last line the access begins: more than `line −
-        // size` is another line, or reaches into the next one.
+        // The access's distance from the start of its set's last line. If it is more than `line −
+        // size`, the access is in another line or reaches into the next one.
         self.buffer.hot.behind_last(pointer, set, &lines);
         self.buffer.hot.compare_imm(pointer, line as i32 - size_bytes.min(line) as i32);
         // An access longer than a line is always recorded.
@@ -75,7 +77,7 @@ impl Emitter {
             self.buffer.hot.jump_if(Condition::Above)
         };
         self.buffer.link(Section::Hot, at, Label::Cold(self.buffer.cold.len()));
-        // Its page, where there is a TLB.
+        // The page is checked too if a TLB is simulated.
         if let Some(page) = filter.last_pages() {
             self.buffer.hot.lea(pointer, address);
             self.buffer.hot.add_segment(pointer, address);
@@ -91,7 +93,7 @@ impl Emitter {
     }
 }
 
-/// The routine that records `member`: in any case, or where the filter does not know it.
+/// The routine that records `member`: always, or only if the filter does not know it.
 fn record_routine(
     member: &Member,
     cover: Cover,
@@ -111,8 +113,8 @@ fn record_routine(
 }
 
 impl Emitter {
-    /// A group's records, filters untouched. The register that holds its address, where it has but
-    /// one.
+    /// Emits a group's records and no change of the filter. Returns the register that holds the
+    /// address, if the group has one member only.
     fn append_group(&mut self, group: &Group) -> Option<u8> {
         let avoid = group.members[0].address.registers();
         // Adding the segment's base changes flags.
@@ -133,13 +135,13 @@ impl Emitter {
         None
     }
 
-    /// A group's records, and its line (and page) as its set's last.
+    /// Emits a group's records, and makes its line (and page) the last one of its set.
     pub(super) fn remembered(&mut self, group: &Group, filter: &Filter) {
         let first = group.members[0];
         let avoid = first.address.registers();
         self.free_flags();
-        // Records first; then the first member's line becomes its set's last. A single member's
-        // address is still in its register.
+        // Records come first; then the first member's line becomes the last one of its set. The
+        // address of a single member is still in its register.
         let mut formed = self.append_group(group);
         let pointer = formed.unwrap_or_else(|| self.scratch(avoid));
         let spare = self.scratch(avoid | 1 << pointer);
@@ -152,27 +154,33 @@ impl Emitter {
         }
     }
 
-    /// A group's records without a branch: they are written behind the ring's position in any case,
-    /// which moves on only where the filter does not know the line (and page). Afterwards it does.
-    /// The position in memory is the true one.
+    /// Emits a group's records without a branch. They are always written behind the ring's
+    /// position, but the position advances only if the filter does not know the line (and page):
+    ///
+    /// ```text
+    ///   known    = all bits set if the filter knows the line, else 0
+    ///   position += bytes + (known & −bytes)          0, or the bytes of all records
+    /// ```
+    ///
+    /// Afterwards the filter knows the line, and the position in memory includes all records.
     pub(super) fn written(&mut self, group: &Group, filter: &Filter) {
         let first = group.members[0];
         let avoid = first.address.registers();
         self.free_flags();
         self.restore(avoid & !FLAGS_BIT);
-        // Records go behind the true position, which may or may not move.
+        // Write the pending records' position first: the new records follow it directly.
         self.commit();
         let position = self.position(avoid);
         let pointer = self.scratch(avoid);
         let line_known = self.scratch(avoid | 1 << pointer);
-        // Backwards, so that the first member's address is left in the register.
-        for (n, member) in group.members.iter().enumerate().rev() {
+        // The loop runs backwards, so that the first member's address remains in the register.
+        for (index, member) in group.members.iter().enumerate().rev() {
             self.buffer.hot.lea(pointer, &member.address);
             self.buffer.hot.add_segment(pointer, &member.address);
-            self.buffer.hot.store_at(pointer, position, 16 * n as u8);
-            self.buffer.hot.store_imm_at(position, 16 * n as u8 + 8, member.what);
+            self.buffer.hot.store_at(pointer, position, 16 * index as u8);
+            self.buffer.hot.store_imm_at(position, 16 * index as u8 + 8, member.what);
         }
-        // All bits of b: the filter knows the line, and the page.
+        // Set all bits of `line_known` if the filter knows the line and the page.
         let line = filter.data.line_bytes as i32 - first.size_bytes as i32;
         self.known(pointer, line_known, context::MASK_SET, context::DATA_LINES, line);
         if let Some(page) = filter.last_pages() {
@@ -186,7 +194,7 @@ impl Emitter {
             );
             self.buffer.hot.registers(Alu::And, line_known, page_known);
         }
-        // On by all records, less all of them where the filter knows.
+        // Advance by the bytes of all records, or by 0 if the filter knows the line and the page.
         let bytes = 16 * group.members.len() as i32;
         self.buffer.hot.and_imm(line_known, -bytes);
         let on = Address { index: Some(line_known), ..Address::based(position, bytes.into()) };
@@ -202,23 +210,23 @@ impl Emitter {
         }
     }
 
-    /// All bits of `known`: whether the address in `pointer` is at most `offset_max` behind the
-    /// start of its set's last line.
+    /// Emits code that sets all bits of `known` if the address in `pointer` is at most `offset_max`
+    /// bytes behind the start of its set's last line, and clears them otherwise.
     fn known(&mut self, pointer: u8, known: u8, mask: u32, table: u32, offset_max: i32) {
         self.buffer.hot.extract(known, pointer, mask);
         self.buffer.hot.load_table(known, known, table);
         self.buffer.hot.registers(Alu::Add, known, pointer);
-        // The carry is set where the distance is small enough.
+        // The comparison sets the carry if the distance is small enough.
         self.buffer.hot.compare_imm(known, offset_max + 1);
         self.buffer.hot.spread_carry(known);
     }
 
-    /// A group's records in line, for full streams.
+    /// Emits a group's records for full streams.
     pub(super) fn recorded(&mut self, group: &Group) {
         self.free_flags();
         let avoid = group.members[0].address.registers();
         self.restore(avoid & !FLAGS_BIT);
-        // Full streams record everything in line; the ring is checked behind each group.
+        // Full streams record everything; the ring's limit is checked behind each group.
         let pointer = self.scratch(avoid);
         let position = self.scratch(avoid | 1 << pointer);
         record_members(&mut self.buffer.hot, group, pointer, position);
@@ -226,14 +234,14 @@ impl Emitter {
     }
 }
 
-/// Appends one record per member; leaves the new position in the context.
+/// Emits one record for each member, and stores the new position in the context.
 fn record_members(code: &mut Assembler, group: &Group, pointer: u8, position: u8) {
     code.load(position, context::RING_POSITION);
-    for (n, member) in group.members.iter().enumerate() {
+    for (index, member) in group.members.iter().enumerate() {
         code.lea(pointer, &member.address);
         code.add_segment(pointer, &member.address);
-        code.store_at(pointer, position, 16 * n as u8);
-        code.store_imm_at(position, 16 * n as u8 + 8, member.what);
+        code.store_at(pointer, position, 16 * index as u8);
+        code.store_imm_at(position, 16 * index as u8 + 8, member.what);
     }
     code.advance(position, 16 * group.members.len() as i8);
     code.store(position, context::RING_POSITION);

@@ -1,11 +1,18 @@
-//! The emitter: a fragment's code in the making, and the state of its scratch registers.
+//! The emitter: the code of one fragment while it is being emitted, and the state of its scratch
+//! registers.
 //!
-//! Scratch registers are a small state machine. A register is *spilled* while its program value is
-//! in its context slot; it is restored when an instruction needs it, at the fragment's end, and in
-//! side exits. Status flags have a slot of their own and are treated in the same way. A dead
-//! register is used without saving it. The buffer's state map records the state at every
-//! instruction, so that the host can restore the program's registers at a stop between two
-//! instructions.
+//! Each register is in one of two states:
+//!
+//! ```text
+//!               scratch: save it, unless it is dead
+//!   program's value ─────────────────────────────▶ spilled: the value is in the context slot
+//!                   ◀─────────────────────────────
+//!               restore: an instruction needs it, a side exit, the fragment's end
+//! ```
+//!
+//! The status flags have a slot too, and change states like a register. The buffer's state map
+//! records the state at every instruction, so that the host can restore the program's registers at
+//! a stop between two instructions.
 
 use crate::code::assembler::reg;
 use crate::code::buffer::{CodeBuffer, Routine, Section};
@@ -22,8 +29,9 @@ use iced_x86::InstructionInfoFactory;
 pub(crate) struct EmitSetting {
     /// What is recorded.
     pub(crate) stream: Stream,
-    /// How a slot of the lookup table is chosen, and where the table lies.
+    /// How a slot of the lookup table is chosen.
     pub(crate) hash: Hash,
+    /// Address of the lookup table.
     pub(crate) lookup_table: u64,
     /// Address of the table with one byte for each system call.
     pub(crate) system_calls: u64,
@@ -32,25 +40,25 @@ pub(crate) struct EmitSetting {
 /// Turns superblocks into code, one at a time.
 pub(crate) struct Emitter {
     pub(super) setting: EmitSetting,
-    /// The code, and what it wants of the code cache.
+    /// The code, with the exits and routines that the code cache must resolve.
     pub(crate) buffer: CodeBuffer,
     /// Registers (and flags) whose program value is in the context.
     pub(super) spilled: u16,
-    /// The fragment's last counter was incremented.
+    /// Whether the fragment's last counter was incremented.
     pub(super) counted: bool,
     /// Dead registers at the current instruction.
     pub(super) dead: u16,
-    /// Registers that the rest of the block touches.
+    /// Registers that the rest of the block reads or writes.
     pub(super) touched: u16,
-    /// Status flags are dead at the current instruction.
+    /// Whether the status flags are dead at the current instruction.
     pub(super) flags_dead: bool,
-    /// The register that holds the ring's position, while one does.
+    /// The register that holds the ring's position, if one does.
     pub(super) held: Option<u8>,
-    /// Records behind the position that it holds.
+    /// The number of records that stand behind the position in that register.
     pub(super) pending: u8,
-    /// The ring's limit is still to be checked.
+    /// Whether the ring's limit must still be checked.
     pub(super) limit_due: bool,
-    /// How much the fragment's code may take to be fast.
+    /// How much code the fragment may use in order to be fast.
     pub(super) tier: Tier,
     /// Uses of data pages in the fragment's hot section so far.
     pub(super) page_uses: u32,
@@ -76,8 +84,8 @@ impl Emitter {
         }
     }
 
-    /// Begins a fragment whose sections will lie there. If exits are not counted, treats the last
-    /// counter as incremented.
+    /// Begins a fragment whose sections will lie at these addresses. If exits are not counted,
+    /// treats the last counter as incremented.
     pub(super) fn begin(&mut self, (hot_base, cold_base): (u64, u64), tier: Tier) {
         self.buffer.begin(hot_base, cold_base);
         (self.spilled, self.counted) = (0, !self.counts());
@@ -107,7 +115,8 @@ impl Emitter {
         }
     }
 
-    /// Cold code that hands over to the host; the position of the exit's number, which is open.
+    /// Emits cold code that hands over to the host. Returns the position of the exit's number,
+    /// which the code cache fills in.
     pub(super) fn leave_cold(&mut self) -> usize {
         self.buffer.cold.store_imm32(context::EXIT, 0);
         let number_at = self.buffer.cold.len() - 4;
@@ -116,46 +125,46 @@ impl Emitter {
         number_at
     }
 
-    /// A register to use freely until the current program instruction; never one of `avoid`.
+    /// A register that can be used until the current instruction of the program; none of `avoid`.
     pub(crate) fn scratch(&mut self, avoid: u16) -> u8 {
-        let avoid = avoid | 1 << reg::RSP | self.held.map_or(0, |r| 1 << r);
-        // Best is a dead register: it needs no save.
-        if let Some(r) = pick(self.dead & !avoid & !FLAGS_BIT) {
-            return r;
+        let avoid = avoid | 1 << reg::RSP | self.held.map_or(0, |register| 1 << register);
+        // A dead register is best, because it need not be saved.
+        if let Some(register) = pick(self.dead & !avoid & !FLAGS_BIT) {
+            return register;
         }
-        // Next best is one whose program value is saved already.
-        if let Some(r) = pick(self.spilled & !avoid & !FLAGS_BIT) {
-            return r;
+        // A register whose program value is already saved is next.
+        if let Some(register) = pick(self.spilled & !avoid & !FLAGS_BIT) {
+            return register;
         }
-        // Otherwise save one. A register that the block does not touch stays saved until the block
-        // ends; rax is left out, because saving flags needs it.
-        let r = pick(!self.touched & !avoid & !1).or_else(|| pick(!avoid & !1)).expect("sixteen registers");
-        self.buffer.hot.store(r, slot(r));
-        self.spilled |= 1 << r;
-        r
+        // Otherwise one must be saved. A register that the block does not touch can stay saved
+        // until the block ends. rax is left out, because saving flags needs it.
+        let register =
+            pick(!self.touched & !avoid & !1).or_else(|| pick(!avoid & !1)).expect("sixteen registers");
+        self.buffer.hot.store(register, slot(register));
+        self.spilled |= 1 << register;
+        register
     }
 
-    /// Gives the program its values back in `mask` (registers and flags) before it needs them.
+    /// Restores the program's values of the registers and flags in `mask`, if they are spilled.
     pub(crate) fn restore(&mut self, mask: u16) {
         if self.spilled == 0 && self.held.is_none() {
             return;
         }
-        // The ring's position may be in a register that is wanted back.
-        if self.held.is_some_and(|r| mask >> r & 1 != 0) {
+        // One of these registers may hold the ring's position.
+        if self.held.is_some_and(|register| mask >> register & 1 != 0) {
             self.let_go();
         }
         if mask & self.spilled & FLAGS_BIT != 0 {
             self.restore_flags();
         }
-        // Flags had to come first, because they are restored by way of rax.
+        // Flags come first, because restoring them uses rax.
         let registers = self.spilled & mask & !FLAGS_BIT;
         restore_registers(&mut self.buffer.hot, registers);
         self.spilled &= !registers;
     }
 
-    /// Makes the status flags free for use at the current instruction. They are saved by way of
-    /// rax, which is a scratch register from then on; its value is restored when an instruction
-    /// needs it.
+    /// Makes the status flags free for use at the current instruction. Saving them uses rax, which
+    /// is spilled from then on.
     pub(crate) fn free_flags(&mut self) {
         if self.flags_dead || self.spilled & FLAGS_BIT != 0 {
             return;
@@ -164,7 +173,7 @@ impl Emitter {
             self.buffer.hot.store(reg::RAX, slot(reg::RAX));
             self.spilled |= 1 << reg::RAX;
         }
-        // ah takes five of the six status flags, al the overflow.
+        // ah receives five of the six status flags, and al the overflow flag.
         self.buffer.hot.code().flags_to_ah();
         self.buffer.hot.code().set_if(Condition::Overflow, Gpr::RAX);
         self.buffer.hot.store(reg::RAX, context::FLAGS);
@@ -172,14 +181,14 @@ impl Emitter {
     }
 
     fn restore_flags(&mut self) {
-        // rax may be live here even where it was dead before: save it unless its program value is
-        // in its slot.
+        // rax may be live here although it was dead when the flags were saved. So it is saved,
+        // unless its program value is already in its slot.
         let rax_free = self.spilled & 1 << reg::RAX != 0;
         if !rax_free {
             self.buffer.hot.store(reg::RAX, context::FLAGS_RAX);
         }
         self.buffer.hot.load(reg::RAX, context::FLAGS);
-        // The sum overflows where al is 1.
+        // The sum overflows if al is 1, which restores the overflow flag.
         self.buffer.hot.code().alu_immediate(Alu::Add, Size::Byte, Gpr::RAX, 0x7f);
         self.buffer.hot.code().ah_to_flags();
         if !rax_free {

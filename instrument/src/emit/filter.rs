@@ -1,10 +1,20 @@
 //! Code for the data filter: its two tables of last lines and last pages.
 //!
-//! The filter (see `event::Filter`) keeps minus the address of each set's last line. One `add`
-//! against it yields the offset of the access in that line, and one unsigned comparison with
-//! `line − size` answers both "another line" and "crosses into the next". Records of what would not
-//! have needed one are allowed, a filter entry that is untrue is not; whatever bypasses the filter
-//! empties it. These are the words for it; what is checked and when is in `data`. Source: our own.
+//! The filter (see `event::Filter`) keeps minus the address of each set's last line. One `add` of
+//! that value gives the offset of the access in that line, and one unsigned comparison with
+//! `line − size` detects both "another line" and "crosses into the next line":
+//!
+//! ```text
+//!   line of 64 bytes at 0x1000, access of 8 bytes at …
+//!     0x1010   offset 0x10  ≤ 56   the filter knows it
+//!     0x103c   offset 0x3c  > 56   it crosses into the next line
+//!     0x2010   offset 0x1010 > 56  it is in another line
+//!     0x0ff0   offset 2⁶⁴ − 16     it is in another line
+//! ```
+//!
+//! **Invariant.** A reference may be recorded without need, but the filter may never know a line
+//! that was not the last one of its set. So references that bypass the filter empty it. **Leaves
+//! out** which references are checked, and when (`data`). Source: our own.
 
 use crate::code::assembler::{Address, Assembler};
 use crate::code::buffer::Entering;
@@ -12,31 +22,35 @@ use crate::target::layout::context;
 use assembler::Condition;
 use event::{Filter, RecordKind, StoreFilter};
 
-/// One of the two tables of last lines and last pages.
+/// The table of last lines or the table of last pages.
 #[derive(Clone, Copy)]
 pub(super) struct Table {
+    /// Context offset of the table.
     pub(super) at: u32,
+    /// Context offset of the mask that selects a set.
     pub(super) mask: u32,
+    /// Bytes of a line or page.
     pub(super) bytes: u32,
+    /// How a recorded reference changes the table.
     pub(super) entering: Entering,
-    /// Sets, where the code that looks one up shall name them itself; 0: the context's mask does.
+    /// The number of sets, if the code contains it as a constant; 0 if it uses the context's mask.
     pub(super) sets: u32,
 }
 
 impl Table {
-    /// Last lines of the data side.
+    /// The table of last lines of data.
     pub(super) fn lines(bytes: u32, entering: Entering) -> Table {
         Table { at: context::DATA_LINES, mask: context::MASK_SET, bytes, entering, sets: 0 }
     }
 
-    /// Last pages of the data side.
+    /// The table of last pages of data.
     pub(super) fn pages(bytes: u32) -> Table {
         let (at, mask) = (context::DATA_PAGES, context::MASK_PAGE_SET);
         Table { at, mask, bytes, entering: Entering::Enters, sets: 0 }
     }
 }
 
-/// What a recorded reference of `kind` does to the filter.
+/// How a recorded reference of `kind` changes the filter.
 pub(super) fn entering(filter: &Filter, kind: RecordKind) -> Entering {
     if filter.stores == StoreFilter::LikeLoads || kind != RecordKind::Store {
         Entering::Enters
@@ -45,7 +59,7 @@ pub(super) fn entering(filter: &Filter, kind: RecordKind) -> Entering {
     }
 }
 
-/// The tables of last lines and pages that a reference of `kind` is remembered in.
+/// The tables that a recorded reference of `kind` changes.
 pub(super) fn tables(filter: &Filter, kind: RecordKind) -> impl Iterator<Item = Table> {
     let lines =
         Table { sets: filter.data.sets, ..Table::lines(filter.data.line_bytes, entering(filter, kind)) };
@@ -53,28 +67,30 @@ pub(super) fn tables(filter: &Filter, kind: RecordKind) -> impl Iterator<Item = 
     std::iter::once(lines).chain(pages)
 }
 
-/// Sets that a signed byte numbers.
+/// The most sets of a table whose sets a signed byte can number.
 const SMALL_SETS_MAX: u32 = 128;
 
 impl Assembler {
-    /// What the address in `a` is behind the start of its set's last line or page. Flags are free.
-    pub(super) fn behind_last(&mut self, a: u8, set: u8, table: &Table) {
+    /// Emits the subtraction of the start of the set's last line or page from the address in
+    /// `pointer`. The set is that of the address. Flags are free.
+    pub(super) fn behind_last(&mut self, pointer: u8, set: u8, table: &Table) {
         if (1..=SMALL_SETS_MAX).contains(&table.sets) {
-            // Shorter than the other form, and one load less.
-            self.rotate(set, a, table.bytes.trailing_zeros() as u8);
+            // This form is shorter than the other one, and has one load less.
+            self.rotate(set, pointer, table.bytes.trailing_zeros() as u8);
             self.and_small(set, (table.sets - 1) as u8);
         } else {
-            self.extract(set, a, table.mask);
+            self.extract(set, pointer, table.mask);
         }
-        self.add_table(a, set, table.at);
+        self.add_table(pointer, set, table.at);
     }
 
-    /// The displacement of a jump that is taken where the filter knows `size_bytes` at the address
-    /// in `a`; none where it never can. `again` puts the address into `a` once more. `a` and `b`
-    /// are free afterwards, flags too.
+    /// Emits a jump that is taken if the filter knows `size_bytes` at the address in `pointer`, and
+    /// returns its displacement; `None` if the filter can never know an access of this size.
+    /// `again` emits the computation of the address in `pointer` once more. `pointer`, `set` and
+    /// flags are free afterwards.
     pub(super) fn jump_if_known(
         &mut self,
-        (a, b): (u8, u8),
+        (pointer, set): (u8, u8),
         size_bytes: u32,
         (line, page): (u32, Option<u32>),
         again: impl FnOnce(&mut Assembler),
@@ -82,14 +98,14 @@ impl Assembler {
         if size_bytes > line {
             return None;
         }
-        // Known, if both its line and its page are.
-        self.behind_last(a, b, &Table::lines(line, Entering::Enters));
-        self.compare_imm(a, line as i32 - size_bytes as i32);
+        // The filter must know both the line and the page.
+        self.behind_last(pointer, set, &Table::lines(line, Entering::Enters));
+        self.compare_imm(pointer, line as i32 - size_bytes as i32);
         let Some(page) = page else { return Some(self.jump_if(Condition::BelowOrEqual)) };
         let filter_misses = self.jump_if(Condition::Above);
         again(self);
-        self.behind_last(a, b, &Table::pages(page));
-        self.compare_imm(a, page as i32 - 1);
+        self.behind_last(pointer, set, &Table::pages(page));
+        self.compare_imm(pointer, page as i32 - 1);
         let known = self.jump_if(Condition::BelowOrEqual);
         let here = self.len();
         self.patch(filter_misses, here);
@@ -97,40 +113,41 @@ impl Assembler {
     }
 }
 
-/// What an appended reference does to a filter table: its line (page) becomes the set's last, or
-/// the set is emptied; where the access crosses into the next line, that one's set is emptied
-/// (first, so that nothing is lost where it does not cross). In a table of one set the line that
-/// the access ends in is the last. `b` is free, flags too.
-pub(super) fn remember(code: &mut Assembler, a: u8, b: u8, size_bytes: u32, table: &Table) {
+/// Emits the change of a filter table after a recorded reference: the reference's line (or page)
+/// becomes the last one of its set, or the set becomes empty. If the access crosses into the next
+/// line, the set of that line becomes empty. That set is emptied first, so that nothing is lost if
+/// the access does not cross. In a table of one set, the line in which the access ends becomes the
+/// last. `spare` and flags are free.
+pub(super) fn remember(code: &mut Assembler, pointer: u8, spare: u8, size_bytes: u32, table: &Table) {
     if size_bytes > table.bytes {
-        return forget_lines(code, a, b, size_bytes, table);
+        return forget_lines(code, pointer, spare, size_bytes, table);
     }
-    // With one set, what is used last is the line in which the access ends.
+    // With one set, the last line is the one in which the access ends.
     if table.sets == 1 {
-        code.lea(a, &Address::based(a, i64::from(size_bytes.max(1)) - 1));
+        code.lea(pointer, &Address::based(pointer, i64::from(size_bytes.max(1)) - 1));
     } else if size_bytes > 1 {
-        code.lea(b, &Address::based(a, i64::from(size_bytes) - 1));
-        code.extract(b, b, table.mask);
-        code.clear_table(b, table.at);
+        code.lea(spare, &Address::based(pointer, i64::from(size_bytes) - 1));
+        code.extract(spare, spare, table.mask);
+        code.clear_table(spare, table.at);
     }
-    // Its own set: minus the line's address, or nothing.
-    code.extract(b, a, table.mask);
+    // The set of its own line gets minus the line's address, or becomes empty.
+    code.extract(spare, pointer, table.mask);
     if table.entering == Entering::Enters {
-        code.and_imm(a, -(table.bytes as i32));
-        code.negate(a);
-        code.store_table(a, b, table.at);
+        code.and_imm(pointer, -(table.bytes as i32));
+        code.negate(pointer);
+        code.store_table(pointer, spare, table.at);
     } else {
-        code.clear_table(b, table.at);
+        code.clear_table(spare, table.at);
     }
 }
 
-/// What an appended reference that is longer than a line does to a filter table: all sets that it
-/// may touch are emptied.
-pub(super) fn forget_lines(code: &mut Assembler, a: u8, b: u8, size_bytes: u32, table: &Table) {
+/// Emits the change of a filter table after a reference that is longer than a line: all sets that
+/// the reference may touch become empty. `spare` is free.
+pub(super) fn forget_lines(code: &mut Assembler, pointer: u8, spare: u8, size_bytes: u32, table: &Table) {
     for offset in (0..size_bytes).step_by(table.bytes as usize).chain([size_bytes - 1]) {
-        // Each line that may be touched, by an address in it.
-        code.lea(b, &Address::based(a, i64::from(offset)));
-        code.extract(b, b, table.mask);
-        code.clear_table(b, table.at);
+        // Take one address in each line that the reference may touch.
+        code.lea(spare, &Address::based(pointer, i64::from(offset)));
+        code.extract(spare, spare, table.mask);
+        code.clear_table(spare, table.at);
     }
 }

@@ -3,16 +3,16 @@
 //!
 //! # The problem
 //!
-//! Every block uses instruction lines. If each use were recorded, half of the records of a program
-//! with much code would be such uses; nearly all of them are hits, which no simulator needs.
+//! Every block uses instruction lines. In a program with much code, half of all records would be
+//! such uses. Nearly all of them are hits, which a simulator need not see.
 //!
 //! # The idea
 //!
-//! Code lines are known when code is translated, so each has a number, and a word with the time of
-//! its last use: 0 where it is not in the cache. A hit is a tick of a clock and one store. A miss
-//! takes the way of its set that was used least recently, and only a miss is recorded. True LRU
-//! needs no order to be kept but the times, and the target can decide alone, because nothing but
-//! instructions uses these caches.
+//! Code lines are known when code is translated, so each one gets a number, and a word with the
+//! time of its last use, which is 0 if the line is not in the cache. A hit advances a clock and
+//! stores the time. A miss replaces the least recently used way of its set, and only a miss is
+//! recorded. True LRU needs nothing but the times. Only instructions use these caches, so the
+//! target can simulate them without the host.
 //!
 //! ```text
 //!   in the thread's context                            in line, for the line of number n
@@ -24,14 +24,14 @@
 //!
 //! # Invariants
 //!
-//! - A line's time is 0 exactly where no way of its set holds its number.
-//! - The time of a set's last line may be old: nothing else of the set was used since, so it is the
-//!   youngest of them in any case.
-//! - Number 0 is no line and its time stays 0: an empty way holds it, and is taken first.
+//! - A line's time is 0 if and only if no way of its set holds its number.
+//! - The time of a set's last line may be out of date: no other line of the set was used since, so
+//!   the line is the most recently used one in any case.
+//! - Number 0 is no line and its time stays 0. Empty ways hold it, so they are replaced first.
 //!
-//! **Leaves out** the data side: its lines are not known beforehand, and a table of those in the
-//! cache was measured to cost the program's own cache more than it saves. Source: our own;
-//! `event::FetchFilter` says what the records mean.
+//! **Leaves out** data: its lines are not known at translation, and in measurements a table of them
+//! cost the program's own cache more than it saved. Source: our own; `event::FetchFilter` defines
+//! the records.
 
 use super::append::leave;
 use super::emitter::Emitter;
@@ -45,33 +45,31 @@ use crate::target::layout::{context, CONTEXTS};
 use assembler::{Alu, Condition, Gpr, Memory, Scale, Shift, Size};
 
 impl Emitter {
-    /// Code for a use of an instruction line or page by a block.
+    /// Emits the use of an instruction line or page by a block.
     pub(super) fn use_line(&mut self, line: &LineUse, block: u32, plan: &BlockPlan) {
         let &LineUse { cache, address, number } = line;
         let last = cache.last(cache.set(address));
         self.free_flags();
-        // Hot: if the line is its set's last, nothing else of the set was used since, and its time
-        // need not change.
+        // Hot: if the line is the last one of its set, its time need not change.
         let checked = match plan.fetch {
-            // Tuned code that mostly finds another line than the last: noted at once.
+            // In tuned code whose check mostly fails, each use is noted without a check.
             RecordMode::Branchless | RecordMode::Always => {
-                let r = self.scratch(0);
+                let clock = self.scratch(0);
                 self.buffer.hot.store_imm32(last, number);
-                let miss = tick(&mut self.buffer.hot, r, number);
+                let miss = tick(&mut self.buffer.hot, clock, number);
                 self.buffer.link(Section::Hot, miss, Label::Cold(self.buffer.cold.len()));
-                self.buffer.hot.store(r, time(number));
+                self.buffer.hot.store(clock, time(number));
                 None
             }
             RecordMode::Checked => {
                 self.buffer.hot.compare_imm32(last, number);
                 let at = self.buffer.hot.jump_if(Condition::NotEqual);
                 self.buffer.link(Section::Hot, at, Label::Cold(self.buffer.cold.len()));
-                // Code that has run often has the common case in line, other code is as short as
-                // can be.
+                // Code that has run often handles a hit itself; other code is as short as possible.
                 (self.tier != Tier::Fresh).then(|| self.use_cold(last, number))
             }
         };
-        // Cold: the shared routine, where the common case was not handled in line.
+        // Cold: the shared routine handles a miss, and in short code a hit too.
         let back = Label::Hot(self.buffer.hot.len());
         if let Some(Behind { absent, back: jump, .. }) = checked {
             self.buffer.link(Section::Cold, jump, back);
@@ -81,7 +79,7 @@ impl Emitter {
         if checked.is_some_and(|behind| behind.saved) {
             self.buffer.cold.load(reg::RAX, context::TEMP);
         }
-        // A line of this cache that misses takes a way of its set, and is recorded.
+        // The routine is the same for all lines of caches with this number of ways and record code.
         let routine = Routine::UseLine(cache.ways, cache.code());
         self.call_use((last, number), [block, plan.failures], routine);
         let at = self.buffer.cold.jump();
@@ -92,49 +90,50 @@ impl Emitter {
 /// Places in the cold code of a check that failed.
 #[derive(Clone, Copy)]
 struct Behind {
-    /// The jump to where the line is not in the cache.
+    /// The jump that is taken if the line is not in the cache.
     absent: usize,
-    /// The jump back.
+    /// The jump back to hot code.
     back: usize,
-    /// rax waits in the context.
+    /// Whether the context holds rax.
     saved: bool,
 }
 
 impl Emitter {
-    /// Cold: the set's last line is another one now. Flags are free.
+    /// Emits cold code that makes the line the last one of its set, and notes its time if the line
+    /// is in the cache. Flags are free.
     fn use_cold(&mut self, last: u32, number: u32) -> Behind {
-        // Any free register can hold the clock; if there is none, rax does, and its value waits in
-        // the context.
-        let r = pick((self.dead | self.spilled) & !FLAGS_BIT & !self.held.map_or(0, |r| 1 << r));
-        let (r, saved) = (r.unwrap_or(reg::RAX), r.is_none());
+        // Any free register can hold the clock. If there is none, rax is saved in the context.
+        let clock =
+            pick((self.dead | self.spilled) & !FLAGS_BIT & !self.held.map_or(0, |position| 1 << position));
+        let (clock, saved) = (clock.unwrap_or(reg::RAX), clock.is_none());
         self.buffer.cold.store_imm32(last, number);
         if saved {
-            self.buffer.cold.store(r, context::TEMP);
+            self.buffer.cold.store(clock, context::TEMP);
         }
-        // A line that is in the cache has a time that is not 0: it gets the clock's next one.
-        let absent = tick(&mut self.buffer.cold, r, number);
-        self.buffer.cold.store(r, time(number));
+        // A line in the cache has a time other than 0, and gets the clock's next time.
+        let absent = tick(&mut self.buffer.cold, clock, number);
+        self.buffer.cold.store(clock, time(number));
         if saved {
-            self.buffer.cold.load(r, context::TEMP);
+            self.buffer.cold.load(clock, context::TEMP);
         }
         let back = self.buffer.cold.jump();
         Behind { absent, back, saved }
     }
 
-    /// Cold: a use by the shared routine. It is given the number; what it seldom needs to know it
-    /// finds behind the call, in instructions that do nothing else: code that is read as data comes
-    /// from afar.
+    /// Emits cold code that calls the shared routine for a use. rax passes the number. The routine
+    /// seldom needs the two `words`, so they stand behind the call as immediates of instructions
+    /// that do nothing else: reading code as data is slow.
     fn call_use(&mut self, (last, number): (u32, u32), words: [u32; 2], routine: Routine) {
         self.lend_position();
         self.buffer.cold.store_imm32(last, number);
-        // rax brings the number, and comes back from its slot.
+        // rax passes the number; the routine restores rax from its slot.
         self.buffer.cold.store(reg::RAX, saved_slot(0));
         self.buffer.cold.mov_imm(reg::RAX, number.into());
         self.buffer.cold.store(reg::RSP, context::PROGRAM_STACK);
         self.buffer.cold.load(reg::RSP, context::OWN_STACK);
         let at = self.buffer.cold.call();
         self.buffer.want_routine(Section::Cold, at, routine);
-        // `test eax, word` changes nothing but flags, which are free: data among code.
+        // `test eax, word` changes only flags, which are free, so its immediate can hold data.
         for word in words {
             self.buffer.cold.test_eax(word);
         }
@@ -148,13 +147,13 @@ fn time(number: u32) -> u32 {
     context::KEPT_TIMES + 8 * number
 }
 
-/// The clock's next tick in `r`; the displacement of a jump that is taken where the line is not in
-/// the cache.
-fn tick(code: &mut Assembler, r: u8, number: u32) -> usize {
-    code.load(r, context::KEPT_CLOCK);
-    code.advance(r, 1);
+/// Emits code that advances the clock and loads it into the register `clock`. Returns the
+/// displacement of a jump that is taken if the line is not in the cache.
+fn tick(code: &mut Assembler, clock: u8, number: u32) -> usize {
+    code.load(clock, context::KEPT_CLOCK);
+    code.advance(clock, 1);
     code.compare_zero(time(number));
-    code.store(r, context::KEPT_CLOCK);
+    code.store(clock, context::KEPT_CLOCK);
     code.jump_if(Condition::Equal)
 }
 
@@ -163,24 +162,26 @@ const RDI: u8 = 7;
 const R8: u8 = 8;
 const R9: u8 = 9;
 
-fn saved_slot(n: usize) -> u32 {
-    context::KEPT_SAVED + 8 * n as u32
+/// Context offset of the slot for a saved register of the routine.
+fn saved_slot(index: usize) -> u32 {
+    context::KEPT_SAVED + 8 * index as u32
 }
 
-/// The shared routine of uses of the line whose number is in eax, which is its set's last by now:
-/// counts, notes the time; a line that was not in the cache enters, and is recorded with `code` as
-/// the low byte of `what`. rax comes back from its slot, other registers are preserved, flags are
+/// Emits the shared routine for a use of the line whose number is in eax. The caller has already
+/// made the line the last one of its set. The routine counts the use and stores the time. A line
+/// that was not in the cache replaces another one, and is recorded with `low` as the low byte of
+/// `what`. The routine restores rax from its slot and preserves all other registers; flags are
 /// free.
 pub(super) fn routine(code: &mut Assembler, ways: u32, low: u8) {
     let saved = [reg::RAX, reg::RDX];
     let more = [reg::RCX, RSI, RDI, R8, R9];
-    // The clock ticks once for each use.
+    // The clock advances by one for each use.
     code.store(reg::RDX, saved_slot(1));
     code.load(reg::RDX, context::KEPT_CLOCK);
     code.advance(reg::RDX, 1);
     code.store(reg::RDX, context::KEPT_CLOCK);
-    // One use in [`COUNTED_EVERY`] is counted, in the block's counter, whose number stands behind
-    // the call.
+    // One use in [`COUNTED_EVERY`] increments the block's counter, whose number stands behind the
+    // call.
     code.code().test_immediate(Size::Byte, Gpr::RDX, i32::from(COUNTED_EVERY) - 1);
     let most = code.jump_if(Condition::NotEqual);
     load_behind_call(code, Gpr::RDX, COUNTER_BEHIND_CALL);
@@ -189,7 +190,7 @@ pub(super) fn routine(code: &mut Assembler, ways: u32, low: u8) {
     code.load(reg::RDX, context::KEPT_CLOCK);
     let here = code.len();
     code.patch(most, here);
-    // A time that is not 0: the line is in the cache, and is used now.
+    // If the time is not 0, the line is in the cache: store the new time.
     let time = in_context_table(reg::RAX, context::KEPT_TIMES);
     code.code().alu_immediate(Alu::Cmp, Size::Qword, time, 0);
     let absent = code.jump_if(Condition::Equal);
@@ -197,54 +198,55 @@ pub(super) fn routine(code: &mut Assembler, ways: u32, low: u8) {
     finish(code, &saved);
     let here = code.len();
     code.patch(absent, here);
-    // A miss. What its record says: the block and the kind.
-    more.iter().zip(2..).for_each(|(&r, n)| code.store(r, saved_slot(n)));
+    // A miss: compose the word `what` of its record from the block and the kind.
+    more.iter().zip(2..).for_each(|(&register, index)| code.store(register, saved_slot(index)));
     load_behind_call(code, Gpr::RCX, BLOCK_BEHIND_CALL);
     code.code().shift(Shift::Left, Size::Dword, Gpr::RCX, 8);
     code.code().alu_immediate(Alu::Or, Size::Dword, Gpr::RCX, low.into());
     code.code().mov(Size::Dword, in_context(context::KEPT_WHAT), Gpr::RCX);
-    // Address and row of the line stand in the first context, 16 bytes a number.
+    // The first context holds the address and the row of each line, 16 bytes for each number.
     code.mov_imm(R8, CONTEXTS + u64::from(context::KEPT_PLACES));
     let twice = Memory::at(Gpr::RAX).index(Gpr::RAX, Scale::One);
     code.code().lea(Size::Qword, Gpr::RDX, twice);
     code.code().lea(Size::Qword, Gpr::R8, Memory::at(Gpr::R8).index(Gpr::RDX, Scale::Eight));
     enter(code, ways);
     record(code);
-    more.iter().zip(2..).for_each(|(&r, n)| code.load(r, saved_slot(n)));
+    more.iter().zip(2..).for_each(|(&register, index)| code.load(register, saved_slot(index)));
     finish(code, &saved);
 }
 
-/// Where the immediates of the two instructions behind a call of [`routine`] stand, seen from where
-/// it returns.
+/// Distance from the return address of [`routine`] to the immediate that holds the block's number.
 const BLOCK_BEHIND_CALL: i32 = 1;
+/// Distance from the return address of [`routine`] to the immediate that holds the counter's
+/// number.
 const COUNTER_BEHIND_CALL: i32 = 6;
 
-/// Four bytes of the code that called the routine.
+/// Loads four bytes of the code behind the call of the routine into `to`.
 fn load_behind_call(code: &mut Assembler, to: Gpr, distance: i32) {
-    // On top of the stack is the address behind the call.
+    // The return address is on top of the stack.
     code.code().mov_from(Size::Qword, to, Memory::at(Gpr::RSP));
     code.code().mov_from(Size::Dword, to, Memory::at(to).plus(distance));
 }
 
-/// `gs:[rdx + number*4 - 4]`: a way of the row at rdx, counted from 1.
+/// `gs:[rdx + number*4 - 4]`: a way of the row at rdx; the first way has number 1.
 fn way(number: Gpr) -> Memory {
     Memory::at(Gpr::RDX).index(number, Scale::Four).plus(-4).gs()
 }
 
 fn finish(code: &mut Assembler, saved: &[u8]) {
-    saved.iter().enumerate().for_each(|(n, &r)| code.load(r, saved_slot(n)));
+    saved.iter().enumerate().for_each(|(index, &register)| code.load(register, saved_slot(index)));
     code.code().ret();
 }
 
-/// The line whose number is in eax and whose place is at r8 takes the way of its set's least
-/// recently used one. A way that is still empty holds number 0, whose time is 0 always. Its address
-/// is in r9 afterwards.
+/// Emits the replacement of the least recently used line of a set. The new line's number is in eax,
+/// and r8 addresses its entry in the table of places. The line's address is in r9 afterwards. An
+/// empty way holds number 0, whose time is always 0, so it is replaced first.
 fn enter(code: &mut Assembler, ways: u32) {
     code.code().mov_from(Size::Qword, Gpr::R9, Memory::at(Gpr::R8));
-    // The set's row.
+    // rdx becomes the context offset of the set's row.
     code.code().mov_from(Size::Dword, Gpr::RDX, Memory::at(Gpr::R8).plus(8));
-    // The way with the smallest time, from the last way to the first: rsi holds that time, rdi the
-    // way.
+    // Find the way with the least time, from the last way to the first: rsi holds that time, rdi
+    // the way's number.
     code.mov_imm(RSI, u64::MAX);
     code.mov_imm(reg::RCX, ways.into());
     let again = code.len();
@@ -256,7 +258,7 @@ fn enter(code: &mut Assembler, ways: u32) {
     code.code().decrement(Size::Dword, Gpr::RCX);
     let at = code.jump_if(Condition::NotEqual);
     code.patch(at, again);
-    // The line that was there is out: its time becomes 0. The new one takes its way.
+    // The replaced line's time becomes 0, because it has left the cache.
     code.code().mov_from(Size::Dword, Gpr::R8, way(Gpr::RDI));
     code.clear_table(R8, context::KEPT_TIMES);
     code.code().mov(Size::Dword, way(Gpr::RDI), Gpr::RAX);
@@ -264,9 +266,9 @@ fn enter(code: &mut Assembler, ways: u32) {
     code.store_table(reg::RCX, reg::RAX, context::KEPT_TIMES);
 }
 
-/// Appends the record of the line at r9.
+/// Emits the record of the line whose address is in r9.
 fn record(code: &mut Assembler) {
-    // The position in memory is the true one: the code before the call has written it.
+    // The code before the call has written the ring's position to memory.
     code.load(reg::RDX, context::RING_POSITION);
     code.store_at(R9, reg::RDX, 0);
     code.load32(reg::RCX, context::KEPT_WHAT);

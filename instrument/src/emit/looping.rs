@@ -1,15 +1,16 @@
-//! Loops of one fragment: registers that hold scratch values keep them from turn to turn.
+//! Loops of one fragment: registers that hold scratch values keep them from one iteration to the
+//! next.
 //!
 //! # The problem
 //!
-//! A fragment borrows registers for its checks and gives them back before it leaves. If the
-//! fragment leads back to its own head, each turn saves and restores the same registers again.
+//! A fragment saves registers for its checks and restores them before it leaves. If the fragment
+//! leads back to its own head, each iteration saves and restores the same registers again.
 //!
 //! # The idea
 //!
 //! The registers that no instruction of the loop touches are saved once, before the loop. The back
 //! edge leads behind these saves, to the *header*, so the registers stay saved and the ring's
-//! position stays in its register. It is loop-invariant code motion for saves and restores.
+//! position stays in its register. This is loop-invariant code motion of saves and restores.
 //!
 //! ```text
 //!    entry:   save r8, r9                  only when control comes from outside
@@ -21,12 +22,13 @@
 //!
 //! # Invariants
 //!
-//! - What the header finds saved ([`LoopHeader::spilled`]) is saved at every back edge.
+//! - Every register that is saved at the header ([`LoopHeader::spilled`]) is saved at every back
+//!   edge.
 //! - A back edge is one displacement. When the fragment is replaced or retired, the cache makes it
 //!   lead to a stub that restores everything and takes the normal exit to the fragment's head
 //!   ([`crate::cache::CodeCache::break_loops`]).
 //!
-//! Only code that is translated again is treated so: most fresh code never runs long. **Leaves
+//! Only code that is translated again has a header, because most new code never runs long. **Leaves
 //! out** loops of several fragments, which would have to agree about registers, and code that may
 //! change. Source: our own.
 
@@ -45,36 +47,36 @@ use iced_x86::FlowControl;
 const SCRATCH_REGISTERS: u32 = 2;
 
 impl Emitter {
-    /// Emitted before the first block: saves the registers that the loop keeps, and begins the
+    /// Emits the saves of the registers that the loop keeps, before the first block, and begins the
     /// loop's header.
     pub(super) fn begin_loop(&mut self, blocks: &[BasicBlock], liveness: &[Liveness]) {
         let pc = blocks[0].ip;
-        // Only tuned code whose registers are known and that checks references gains anything.
+        // Only tuned code that checks references, and whose register uses are known, gains.
         let known = self.tier != Tier::Fresh && liveness.iter().all(|liveness| !liveness.uses.is_empty());
         let filtered = matches!(self.setting.stream, Stream::Filtered(_));
         let mut ends = blocks.iter().zip(liveness);
         if !known || !filtered || !ends.any(|(block, liveness)| leads_to(block, liveness, pc)) {
             return;
         }
-        // Registers that no instruction of the loop touches can stay saved for all turns. rax is
-        // left out because flags are saved by way of it.
+        // Registers that no instruction of the loop touches can stay saved for all iterations. rax
+        // is left out because saving flags uses it.
         let touched = liveness.iter().fold(0, |touched, liveness| touched | liveness.touched[0]);
         let usable = !(touched | 1 << reg::RSP | 1 << reg::RAX);
         let free = self.dead & usable;
-        // Dead registers serve without being saved; save only as many more as are missing.
+        // Dead registers need no save; only the missing number of others is saved.
         let wanted = SCRATCH_REGISTERS + u32::from(self.tier == Tier::Appending);
         let mut missing = wanted.saturating_sub(free.count_ones());
-        while let Some(r) = pick(usable & !free & !self.spilled).filter(|_| missing > 0) {
-            self.buffer.hot.store(r, slot(r));
-            self.spilled |= 1 << r;
+        while let Some(register) = pick(usable & !free & !self.spilled).filter(|_| missing > 0) {
+            self.buffer.hot.store(register, slot(register));
+            self.spilled |= 1 << register;
             missing -= 1;
         }
         // Code that appends records keeps the ring's position in a register too.
         if self.tier == Tier::Appending {
             self.held = pick((self.spilled | free) & usable);
-            self.held.iter().for_each(|&r| self.buffer.hot.load(r, context::RING_POSITION));
+            self.held.iter().for_each(|&register| self.buffer.hot.load(register, context::RING_POSITION));
         }
-        // The header begins here: a back edge must bring exactly this state.
+        // The header begins here: every back edge must arrive with exactly this state.
         let (at, spilled, held, flags_dead) =
             (self.buffer.hot.len(), self.spilled, self.held, self.flags_dead);
         self.buffer.loop_header = Some(LoopHeader { pc, at, spilled, held, flags_dead });
@@ -87,17 +89,17 @@ impl Emitter {
         header.filter(|header| header.pc == target && header.spilled & !self.spilled == 0)
     }
 
-    /// The registers that stay saved on the way to `target`: those of the header if `target` is the
+    /// The registers that an exit to `target` leaves saved: those of the header if `target` is the
     /// loop's head, else none.
-    pub(super) fn kept_on_the_way(&self, target: u64) -> u16 {
+    pub(super) fn kept_saved_for(&self, target: u64) -> u16 {
         self.header_of(target).map_or(0, |header| header.spilled)
     }
 
-    /// The form of an exit to `target` that restores the registers `restore`, if it is a back edge:
-    /// one to the next turn that needs no register to be saved again.
+    /// The form of an exit to `target` that restores the registers `restore`, if it is a back edge,
+    /// that is, if every register that the header expects saved is saved.
     pub(super) fn back_edge(&self, target: u64, restore: u16) -> Option<ExitForm> {
         let header = self.header_of(target)?;
-        // If the position is not in the header's register any more, the way to the header loads it.
+        // If the header's register no longer holds the position, the back edge's code loads it.
         let load = header.held.filter(|_| self.held != header.held);
         Some(ExitForm::BackEdge { restore: restore & !header.spilled, load })
     }
@@ -108,9 +110,10 @@ impl Emitter {
 /// there.
 fn leads_to(block: &BasicBlock, liveness: &Liveness, pc: u64) -> bool {
     block.last().is_some_and(|last| {
-        let i = &last.instruction;
-        let branches = i.is_jcc_short_or_near()
-            || i.flow_control() == FlowControl::UnconditionalBranch && i.is_jmp_short_or_near();
-        branches && i.near_branch_target() == pc && liveness.taken.has_code
+        let instruction = &last.instruction;
+        let branches = instruction.is_jcc_short_or_near()
+            || instruction.flow_control() == FlowControl::UnconditionalBranch
+                && instruction.is_jmp_short_or_near();
+        branches && instruction.near_branch_target() == pc && liveness.taken.has_code
     })
 }

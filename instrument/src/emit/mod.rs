@@ -1,4 +1,4 @@
-//! Emission: from a superblock, what is known of it and what it records, to a buffer of code.
+//! Emission: from a superblock, its facts and its plan, to a buffer of code.
 //!
 //! # The problem
 //!
@@ -8,10 +8,10 @@
 //!
 //! # The idea
 //!
-//! Instructions are copied byte for byte; only operands that are relative to themselves are
-//! re-displaced and control transfers rewritten, so every instruction set runs. What goes around an
-//! instruction is its *prologue*. It borrows registers and flags that are dead, or saves others in
-//! the thread's context and leaves them there until an instruction needs them ([`emitter`]). What
+//! Instructions are copied byte for byte. Only `rip`-relative operands get other displacements, and
+//! control transfers are rewritten, so programs of every instruction set run. The code before an
+//! instruction is its *prologue*. It uses registers and flags that are dead, or saves others in the
+//! thread's context and leaves them there until an instruction needs them ([`emitter`]). Code that
 //! is seldom executed goes into the cold section.
 //!
 //! ```text
@@ -24,7 +24,7 @@
 //!  │   where flags are free in the last     │
 //!  │   block)                               │
 //!  │ registers and flags that k needs       │
-//!  │ instruction k itself                   │ ◀── an entry of the state map says what waits where
+//!  │ instruction k itself                   │ ◀── an entry of the state map: what is saved where
 //!  │ epilogue of a repeated instruction     │
 //!  ├─ last instruction ─────────────────────┤
 //!  │ the transfer: exits                    │ ──▶ stub of an exit whose target has no code
@@ -36,11 +36,11 @@
 //! - The program's stack is never touched: below its pointer there may be data (red zone).
 //! - Every instruction that reads a register or flag finds the program's value.
 //! - Each traversal of a fragment increments exactly one counter: that of a side exit, or the last.
-//! - What may fault (the copied instruction, a system call) has an entry in the state map from
-//!   which the host can make the thread's registers the program's own.
+//! - Each instruction that may fault (a copied instruction, a system call) has an entry in the
+//!   state map. From it the host computes the program's own registers.
 //!
-//! The result is a [`CodeBuffer`](crate::code::buffer::CodeBuffer). Nothing here knows where other
-//! code lies, which exits are linked, or why a reference is recorded as it is.
+//! The result is a [`CodeBuffer`](crate::code::buffer::CodeBuffer). **Leaves out** where other code
+//! lies, which exits are linked, and why a reference is recorded in one mode and not in another.
 
 mod append;
 mod complex;
@@ -87,26 +87,26 @@ impl Emitter {
         if superblock.trust == Trust::Generated {
             self.guard(superblock);
         }
-        // The head's facts are those before the first instruction.
-        self.stand_before(&liveness[0], 0);
+        // At the head the facts before the first instruction hold.
+        self.set_facts(&liveness[0], 0);
         if superblock.trust == Trust::Text {
             self.begin_loop(blocks, liveness);
         }
         let counters = plan.counters;
-        for (n, (block, liveness)) in blocks.iter().zip(liveness).enumerate() {
-            let is_last = n + 1 == blocks.len();
+        for (index, (block, liveness)) in blocks.iter().zip(liveness).enumerate() {
+            let is_last = index + 1 == blocks.len();
             let last = is_last.then_some(counters + blocks.len() as u32);
-            let taken = counters + n as u32;
+            let taken = counters + index as u32;
             let end = BlockEnd { block, liveness, steps: superblock.steps, taken, last };
-            self.block(&end, &plan.blocks[n]);
+            self.block(&end, &plan.blocks[index]);
         }
     }
 
-    /// Takes over the facts before instruction `k`; where none were learned, nothing is free.
-    fn stand_before(&mut self, liveness: &Liveness, k: usize) {
-        self.flags_dead = liveness.flags_dead.get(k).copied().unwrap_or(false);
-        self.dead = liveness.dead.get(k).copied().unwrap_or(0);
-        self.touched = liveness.touched.get(k).copied().unwrap_or(0xffff);
+    /// Sets the facts that hold before instruction `index`. If the block has none, nothing is free.
+    fn set_facts(&mut self, liveness: &Liveness, index: usize) {
+        self.flags_dead = liveness.flags_dead.get(index).copied().unwrap_or(false);
+        self.dead = liveness.dead.get(index).copied().unwrap_or(0);
+        self.touched = liveness.touched.get(index).copied().unwrap_or(0xffff);
     }
 
     /// Emits one block.
@@ -117,20 +117,19 @@ impl Emitter {
             self.restore(!0);
         }
         let size = block.instructions.len();
-        for (k, decoded) in block.instructions.iter().enumerate() {
-            self.stand_before(liveness, k);
-            // A stop at the prologue's first byte is before everything that follows here.
+        for (index, decoded) in block.instructions.iter().enumerate() {
+            self.set_facts(liveness, index);
+            // This is the state at the first byte of the prologue.
             let before = StateMapEntry {
                 spilled: self.spilled,
                 pending: self.pending,
-                ..self.clean_entry(block.number, k as u8)
+                ..self.clean_entry(block.number, index as u8)
             };
-            // Registers that the prologue borrows may stay borrowed until an instruction needs
-            // them.
-            self.prologue(end, plan, k);
-            self.give_back(decoded, liveness, k);
-            // The code that comes next does not know how many records are pending.
-            if k + 1 == size {
+            // Registers that the prologue saves may stay saved until an instruction needs them.
+            self.prologue(end, plan, index);
+            self.give_back(decoded, liveness, index);
+            // Code behind the block does not know how many records are pending.
+            if index + 1 == size {
                 self.commit();
             }
             self.buffer.state_map.push(StateMapEntry {
@@ -139,32 +138,32 @@ impl Emitter {
                 pending_executing: self.pending,
                 ..before
             });
-            if k + 1 == size && block.end == End::Transfer {
+            if index + 1 == size && block.end == End::Transfer {
                 return self.transfer(end, decoded);
             }
-            self.copy(decoded, liveness.uses.get(k));
-            self.note_overwritten(decoded, liveness, k);
-            self.epilogue(block, plan, k);
-            self.tool_after(block, liveness, k);
+            self.copy(decoded, liveness.uses.get(index));
+            self.note_overwritten(decoded, liveness, index);
+            self.epilogue(block, plan, index);
+            self.tool_after(block, liveness, index);
         }
-        // The block was cut: what comes next is an exit, or the fragment's next block.
+        // The block ends without a transfer: an exit follows, or the fragment's next block.
         if block.end != End::Transfer && block.next.is_none() {
             self.count_last(last);
             self.direct_exit(block.end_ip(), liveness.behind);
         }
     }
 
-    /// Everything that goes before instruction `k`.
-    fn prologue(&mut self, end: &BlockEnd, plan: &BlockPlan, k: usize) {
+    /// Emits the prologue of instruction `index`.
+    fn prologue(&mut self, end: &BlockEnd, plan: &BlockPlan, index: usize) {
         let block = end.block;
-        if k == 0 {
+        if index == 0 {
             self.block_starts(block);
         }
-        self.tool_before(block, k);
-        self.references(block, plan, k);
+        self.tool_before(block, index);
+        self.references(block, plan, index);
         // The ring's limit is checked where flags are free, or else before the block's last
         // instruction; the fragment is counted where flags are free.
-        if self.limit_due && (self.flags_free() || k + 1 == block.instructions.len()) {
+        if self.limit_due && (self.flags_free() || index + 1 == block.instructions.len()) {
             self.check_limit();
         }
         if let Some(counter) = end.last.filter(|_| !self.counted && self.flags_free()) {
@@ -173,34 +172,34 @@ impl Emitter {
         }
     }
 
-    /// Gives the program the registers and flags that instruction `k` needs to find.
-    fn give_back(&mut self, decoded: &Decoded, liveness: &Liveness, k: usize) {
-        let Some(uses) = liveness.uses.get(k) else { return };
-        // A register that is written in part, or may stay as it is, must hold its own value.
+    /// Restores the registers and flags that instruction `index` needs.
+    fn give_back(&mut self, decoded: &Decoded, liveness: &Liveness, index: usize) {
+        let Some(uses) = liveness.uses.get(index) else { return };
+        // A register that is written in part, or perhaps not at all, must hold the program's value.
         let flags = if needs_flags(decoded) { FLAGS_BIT } else { 0 };
         self.restore((uses.needs | uses.writes & !uses.kills) & !FLAGS_BIT | flags);
         // A register that the instruction overwrites can no longer hold the ring's position.
-        if self.held.is_some_and(|r| uses.kills >> r & 1 != 0) {
+        if self.held.is_some_and(|register| uses.kills >> register & 1 != 0) {
             self.let_go();
         }
     }
 
-    /// Notes that registers and flags that instruction `k` has overwritten hold the program's
-    /// values again, without a restore.
-    fn note_overwritten(&mut self, decoded: &Decoded, liveness: &Liveness, k: usize) {
-        let Some(uses) = liveness.uses.get(k) else { return };
+    /// Notes that the registers and flags that instruction `index` has overwritten need no restore.
+    fn note_overwritten(&mut self, decoded: &Decoded, liveness: &Liveness, index: usize) {
+        let Some(uses) = liveness.uses.get(index) else { return };
         self.spilled &= !(uses.kills & !FLAGS_BIT);
         if overwrites_flags(decoded) {
             self.spilled &= !FLAGS_BIT;
         }
     }
 
-    /// The references before which instruction `k` stands: of instruction lines, of data.
-    fn references(&mut self, block: &BasicBlock, plan: &BlockPlan, k: usize) {
-        if k == plan.fetch_at {
+    /// Emits the checks and records of the references that are made before instruction `index`: of
+    /// instruction lines, and of data.
+    fn references(&mut self, block: &BasicBlock, plan: &BlockPlan, index: usize) {
+        if index == plan.fetch_at {
             self.fetches(block, plan);
         }
-        for group in plan.groups.at(k) {
+        for group in plan.groups.at(index) {
             match self.setting.stream {
                 Stream::Filtered(filter) => {
                     match group.members[0].mode {
@@ -214,19 +213,19 @@ impl Emitter {
                 Stream::Counts | Stream::Nothing => {}
             }
         }
-        for &(at, complex, site) in plan.complex.iter().filter(|c| c.0 == k) {
+        for &(at, complex, site) in plan.complex.iter().filter(|planned| planned.0 == index) {
             self.complex_before(&block.instructions[at], complex, site);
         }
     }
 
-    /// Emits the code behind instruction `k`: records that depend on what it did.
-    fn epilogue(&mut self, block: &BasicBlock, plan: &BlockPlan, k: usize) {
-        for &(at, complex, site) in plan.complex.iter().filter(|c| c.0 == k) {
+    /// Emits the code behind instruction `index`: records that depend on its result.
+    fn epilogue(&mut self, block: &BasicBlock, plan: &BlockPlan, index: usize) {
+        for &(at, complex, site) in plan.complex.iter().filter(|planned| planned.0 == index) {
             self.complex_after(&block.instructions[at], complex, site);
         }
     }
 
-    /// The last counter, where no instruction of the last block offered dead flags.
+    /// Increments the last counter, if no instruction of the last block had dead flags.
     fn count_last(&mut self, counter: Option<u32>) {
         if let Some(counter) = counter.filter(|_| !self.counted) {
             let free = self.flags_free();
@@ -236,7 +235,7 @@ impl Emitter {
     }
 }
 
-/// Whether `decoded` must find the program's status flags (reads some, or leaves some untouched).
+/// Whether `decoded` needs the program's status flags: it reads some of them, or changes only some.
 fn needs_flags(decoded: &Decoded) -> bool {
     let touched = decoded.instruction.rflags_modified() & FLAGS;
     decoded.instruction.rflags_read() & FLAGS != 0 || touched != 0 && !overwrites_flags(decoded)

@@ -1,21 +1,33 @@
-//! Shared routines that use pages of a first-level data TLB that is kept whole (`data_pages`).
+//! Shared routines that look up pages in the simulated first-level data TLB (`data_pages`).
 //!
-//! Each takes some bytes, of one reference or of many, and uses their pages in order: the entry
-//! that the hint names if it holds the page, else the entry that does, else the oldest one, and a
-//! record of the miss. Complex references are taken from the ring, where their values
-//! were just written:
+//! A routine gets the bytes of one reference or of many, and uses their pages in order:
+//!
+//! ```text
+//!   page ──▶ hint's entry holds it? ── yes ───────────────────────────▶ entry's time = ++clock
+//!                  │ no                                                        ▲
+//!                  ├─ no held page has this hint ─┐                            │
+//!                  └─ search all entries ─ found ─┼────────▶ set the hint ─────┤
+//!                           │ not found           ▼                            │
+//!                           └──────────▶ miss: replace the oldest entry, ──────┘
+//!                                        record the page, set the hint
+//! ```
+//!
+//! A complex reference is read from the ring, where its values were just written:
 //!
 //! | reference | pages used |
 //! |---|---|
-//! | masked | of the bytes from the first enabled element to the last |
-//! | sized | of all its bytes |
-//! | gather, tile | of each enabled lane, of each row |
-//! | repeat, forwards | of each element; where two operands take turns, page by page |
-//! | repeat, backwards; elements across pages | by the host (`image::resident_pages`) |
+//! | masked | pages of the bytes from the first enabled element to the last |
+//! | sized | pages of all its bytes |
+//! | gather, tile | pages of each enabled lane, of each row |
+//! | repeat, forwards | pages of each element |
+//! | repeat, backwards; elements across pages | the host looks them up (`image::resident_pages`) |
 //!
-//! **Invariants.** All registers and, behind a repeat, flags come back. A page of a repeat that is
-//! used again and again while another takes turns with it keeps its place: using both once more for
-//! each page that either of them enters is enough. **Leaves out** state areas. Source: our own.
+//! A repeat with two operands uses the pages of both in turn. The routine uses both pages only when
+//! one of the operands enters its next page: the uses in between do not change the order of the
+//! two.
+//!
+//! **Invariant.** The routine restores all registers and, behind a repeat, flags. **Leaves out**
+//! state areas. Source: our own.
 
 use super::append::leave;
 use crate::code::assembler::{in_context, in_context_table, reg, Assembler};
@@ -26,7 +38,8 @@ use crate::target::layout::context;
 use assembler::{Alu, Condition, Extend, Gpr, Memory, Scale, Shift, Size};
 use event::{AddressWidth, MaskedLayout, Segment, Shape, StringOperation, WIDE_BYTES};
 
-/// The routine's uses for a complex reference of this shape; `None` where only the host knows.
+/// The routine's kind for a complex reference of this shape; `None` if the host must look up its
+/// pages.
 pub(super) fn handled(shape: Shape) -> Option<PageUses> {
     let handled = match shape {
         Shape::Masked { .. } | Shape::Sized { .. } | Shape::Tile { .. } => true,
@@ -37,19 +50,19 @@ pub(super) fn handled(shape: Shape) -> Option<PageUses> {
     handled.then_some(PageUses::Complex(shape))
 }
 
-/// Emits a stop at which the host looks the pages of the ring's last complex reference up. Changes
-/// no flags.
+/// Emits a stop at which the host looks up the pages of the last complex reference in the ring.
+/// Changes no flags.
 pub(super) fn ask_host(code: &mut Assembler, shape: Shape) {
     code.store_imm32(context::PAGE_GROUP, 16 * shape.values() as u32);
     code.store_imm32(context::EXIT, EXIT_PAGES);
     code.stop();
 }
 
-/// Registers that a routine uses; rax comes first, because flags are saved by way of it.
+/// The registers that a routine uses. rax comes first, because saving flags uses it.
 const USED: [Gpr; 9] =
     [Gpr::RAX, Gpr::RCX, Gpr::RDX, Gpr::RSI, Gpr::RDI, Gpr::R8, Gpr::R9, Gpr::R10, Gpr::R11];
 
-/// A group's value, counted from the last one: 1 is the last.
+/// A value of the group that ends at rdx, counted from the end: 1 is the last value.
 fn value(back: usize) -> Memory {
     Memory::at(Gpr::RDX).plus(-16 * back as i32).gs()
 }
@@ -58,12 +71,12 @@ fn value(back: usize) -> Memory {
 /// miss, and restores the registers.
 pub(super) fn write(code: &mut Assembler, routine: &PageRoutine) {
     let pages = &routine.pages;
-    let slot = |n: usize| context::PAGE_SAVED + 8 * n as u32;
-    for (n, r) in USED.iter().enumerate() {
-        code.store(r.number(), slot(n));
+    let slot = |index: usize| context::PAGE_SAVED + 8 * index as u32;
+    for (index, register) in USED.iter().enumerate() {
+        code.store(register.number(), slot(index));
     }
-    // A repeated string instruction may run where flags are live: `lahf` holds all status flags but
-    // overflow, which `seto` puts beside them.
+    // Flags may be live behind a repeated string instruction. `lahf` saves all status flags but
+    // overflow, and `seto` saves that one.
     let flags_live = matches!(routine.uses, PageUses::Complex(Shape::String { .. }));
     if flags_live {
         code.code().flags_to_ah();
@@ -86,13 +99,13 @@ pub(super) fn write(code: &mut Assembler, routine: &PageRoutine) {
         code.code().alu_immediate(Alu::Add, Size::Byte, Gpr::RAX, 0x7f);
         code.code().ah_to_flags();
     }
-    for (n, r) in USED.iter().enumerate() {
-        code.load(r.number(), slot(n));
+    for (index, register) in USED.iter().enumerate() {
+        code.load(register.number(), slot(index));
     }
     code.code().ret();
 }
 
-/// The pages of the group that ends at rdx.
+/// Emits the uses of the pages of the group that ends at rdx.
 fn complex(code: &mut Assembler, pages: &ResidentPages, shape: Shape) {
     match shape {
         Shape::Masked { layout, element_bytes, count, .. } => {
@@ -115,25 +128,26 @@ fn complex(code: &mut Assembler, pages: &ResidentPages, shape: Shape) {
     }
 }
 
-/// `to = from + bytes`
+/// Emits `to = from + bytes`.
 fn past(code: &mut Assembler, to: Gpr, from: Gpr, bytes: i32) {
     code.code().lea(Size::Qword, to, Memory::at(from).plus(bytes));
 }
 
-/// rax and r8, addresses of the first and the last byte, become minus their pages' addresses.
+/// Replaces the addresses of the first and last byte, in rax and r8, by the negated addresses of
+/// their pages.
 fn pages_of(code: &mut Assembler, pages: &ResidentPages) {
-    for r in [Gpr::RAX, Gpr::R8] {
-        code.and_imm(r.number(), -(pages.page_bytes as i32));
-        code.negate(r.number());
+    for register in [Gpr::RAX, Gpr::R8] {
+        code.and_imm(register.number(), -(pages.page_bytes as i32));
+        code.negate(register.number());
     }
 }
 
-/// How misses of several pages count.
+/// How misses of several pages are recorded.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Counting {
-    /// As one: they are of one reference, which has two pages at most.
+    /// As one record: the pages belong to one reference, which has at most two.
     Together,
-    /// Each by itself.
+    /// As one record for each page.
     Apart,
 }
 
@@ -147,16 +161,18 @@ impl Counting {
     }
 }
 
-/// An entry's page, and when it was used last.
+/// The negated page address of the entry with this number.
 fn entry(number: Gpr) -> Memory {
     in_context_table(number.number(), context::RESIDENT_PAGES)
 }
 
+/// The time of the last use of the entry with this number.
 fn time(number: Gpr) -> Memory {
     in_context_table(number.number(), context::RESIDENT_TIMES)
 }
 
-/// `to`: where hint and count stand of the page of which `minus` is minus the address.
+/// Computes in `to` the index of the hint and the count of the page whose negated address is in
+/// `minus`.
 fn hint_index(code: &mut Assembler, to: Gpr, minus: Gpr, pages: &ResidentPages) {
     code.code().mov(Size::Qword, to, minus);
     code.negate(to.number());
@@ -165,16 +181,17 @@ fn hint_index(code: &mut Assembler, to: Gpr, minus: Gpr, pages: &ResidentPages) 
     code.code().alu_immediate(Alu::And, Size::Dword, to, mask);
 }
 
-/// rcx: the entry that was used least recently. Uses rdx, rsi and rdi.
+/// Finds the least recently used entry; its number is in rcx afterwards. Uses rdx, rsi and rdi.
 fn oldest(code: &mut Assembler, pages: &ResidentPages) {
-    // Four least times, so that no comparison waits for the one before.
+    // Four registers collect the least times of every fourth entry, so that no comparison waits for
+    // the one before.
     let least = [Gpr::RCX, Gpr::RDX, Gpr::RSI, Gpr::RDI];
-    for r in least {
-        code.mov_imm(r.number(), u64::MAX);
+    for register in least {
+        code.mov_imm(register.number(), u64::MAX);
     }
-    let smaller = |code: &mut Assembler, r: Gpr, time: Memory| {
-        code.code().alu_from(Alu::Cmp, Size::Qword, r, time);
-        code.code().mov_if(Condition::Above, Size::Qword, r, time);
+    let smaller = |code: &mut Assembler, register: Gpr, time: Memory| {
+        code.code().alu_from(Alu::Cmp, Size::Qword, register, time);
+        code.code().mov_if(Condition::Above, Size::Qword, register, time);
     };
     let in_fours = pages.entries & !3;
     for entry in in_fours..pages.entries {
@@ -184,36 +201,38 @@ fn oldest(code: &mut Assembler, pages: &ResidentPages) {
         code.store(Gpr::R8.number(), context::PAGE_LAST);
         code.mov_imm(Gpr::R8.number(), in_fours.into());
         let again = code.len();
-        for (n, r) in (1..).zip(least) {
-            smaller(code, r, time(Gpr::R8).plus(-8 * n));
+        for (back, register) in (1..).zip(least) {
+            smaller(code, register, time(Gpr::R8).plus(-8 * back));
         }
         code.code().alu_immediate(Alu::Sub, Size::Dword, Gpr::R8, 4);
         let at = code.jump_if(Condition::NotEqual);
         code.patch(at, again);
         code.load(Gpr::R8.number(), context::PAGE_LAST);
     }
-    for (a, b) in [(Gpr::RCX, Gpr::RDX), (Gpr::RSI, Gpr::RDI), (Gpr::RCX, Gpr::RSI)] {
-        code.registers(Alu::Cmp, a.number(), b.number());
-        code.code().mov_if(Condition::Above, Size::Qword, a, b);
+    for (one, other) in [(Gpr::RCX, Gpr::RDX), (Gpr::RSI, Gpr::RDI), (Gpr::RCX, Gpr::RSI)] {
+        code.registers(Alu::Cmp, one.number(), other.number());
+        code.code().mov_if(Condition::Above, Size::Qword, one, other);
     }
-    // A time ends in the number of its entry.
+    // The low byte of a time is the number of its entry.
     code.code().extend_into(Extend::ZeroByte, Gpr::RCX, Gpr::RCX);
 }
 
-/// Uses the pages from rax to r8, minus whose addresses these are. Uses rcx, rdx, rsi and rdi.
+/// Emits the uses of all pages from rax to r8, which hold negated page addresses. Overwrites rcx,
+/// rdx, rsi and rdi.
 fn use_range(code: &mut Assembler, pages: &ResidentPages, counting: Counting) {
     if counting == Counting::Together {
         code.store_imm32(context::PAGE_MISSED, 0);
     }
     let next = code.len();
-    // rsi is where its hint and its count stand, rcx the entry that may hold it.
+    // rsi is the index of the page's hint and count, and rcx the number of the entry that may hold
+    // the page.
     let hint = Memory::at(Gpr::RSI).plus(context::PAGE_HINTS as i32).gs();
     let count = Memory::at(Gpr::RSI).plus(context::PAGE_COUNTS as i32).gs();
     hint_index(code, Gpr::RSI, Gpr::RAX, pages);
     code.code().extend_into(Extend::ZeroByte, Gpr::RCX, hint);
     code.code().alu(Alu::Cmp, Size::Qword, entry(Gpr::RCX), Gpr::RAX);
     let hit = code.jump_if(Condition::Equal);
-    // If no page that is held has these bits, this one is not held either; else it is looked for.
+    // If no entry's page has this hint, no entry holds the page. Otherwise search all entries.
     code.code().alu_immediate(Alu::Cmp, Size::Byte, count, 0);
     let absent = code.jump_if(Condition::Equal);
     code.mov_imm(reg::RCX, pages.entries.into());
@@ -224,7 +243,7 @@ fn use_range(code: &mut Assembler, pages: &ResidentPages, counting: Counting) {
     code.code().test(Size::Dword, Gpr::RCX, Gpr::RCX);
     let at = code.jump_if(Condition::NotEqual);
     code.patch(at, again);
-    // A miss: it takes the oldest one's place, and is counted in the place of that one.
+    // A miss: the page replaces that of the oldest entry. The counts of both hints change.
     let here = code.len();
     code.patch(absent, here);
     oldest(code, pages);
@@ -239,7 +258,7 @@ fn use_range(code: &mut Assembler, pages: &ResidentPages, counting: Counting) {
     code.patch(found, here);
     hint_index(code, Gpr::RSI, Gpr::RAX, pages);
     code.code().mov(Size::Byte, hint, Gpr::RCX);
-    // It is used now.
+    // The entry is used now: its time becomes the clock's next one.
     let here = code.len();
     code.patch(hit, here);
     code.load(Gpr::RSI.number(), context::PAGE_CLOCK);
@@ -259,14 +278,14 @@ fn use_range(code: &mut Assembler, pages: &ResidentPages, counting: Counting) {
     }
 }
 
-/// Records that the page missed of which rax is minus the address. Uses rdx and rsi.
+/// Emits the record of a miss of the page whose negated address is in rax. Overwrites rdx and rsi.
 fn record(code: &mut Assembler, counting: Counting) {
     code.load(reg::RDX, context::RING_POSITION);
     let mut second = None;
     if counting == Counting::Together {
         code.compare_imm32(context::PAGE_MISSED, 0);
         let first = code.jump_if(Condition::Equal);
-        // The page before it was recorded just now: that record stands for both.
+        // The reference's first page has missed too: its record gets a mark that stands for both.
         code.code().mov_to_immediate(Size::Dword, Memory::at(Gpr::RDX).plus(-4).gs(), 1);
         second = Some(code.jump());
         let here = code.len();
@@ -289,7 +308,7 @@ fn record(code: &mut Assembler, counting: Counting) {
     second.into_iter().for_each(|at| code.patch(at, here));
 }
 
-/// Uses rdx.
+/// Emits a stop for the host that is taken if the segment is full. Overwrites rdx.
 fn hand_full_segment_over(code: &mut Assembler) {
     code.load(reg::RDX, context::RING_POSITION);
     code.compare(reg::RDX, context::RING_LIMIT);
@@ -299,7 +318,8 @@ fn hand_full_segment_over(code: &mut Assembler) {
     code.patch(on, here);
 }
 
-/// A masked reference: one, of at most 64 bytes, unless its mask is empty.
+/// Emits the uses of a masked reference. It counts as one reference of at most 64 bytes, or as none
+/// if its mask is empty.
 fn masked(
     code: &mut Assembler,
     pages: &ResidentPages,
@@ -308,7 +328,7 @@ fn masked(
 ) {
     code.code().mov_from(Size::Qword, Gpr::RAX, value(2));
     code.code().mov_from(Size::Qword, Gpr::RCX, value(1));
-    // Bits beyond the elements say nothing.
+    // Mask bits beyond the elements have no meaning, so they are cleared.
     let beyond = 64 - count;
     if beyond > 0 {
         code.code().shift(Shift::Left, Size::Qword, Gpr::RCX, beyond);
@@ -339,8 +359,8 @@ fn masked(
     code.patch(empty, here);
 }
 
-/// Emits a loop over a gather's lanes; its indices are still in the context. r9 is the base, r10
-/// the mask, r11 the lane's number.
+/// Emits a loop over the lanes of a gather, whose indices are still in the context. r9 holds the
+/// base, r10 the mask, r11 the lane's number.
 fn gather(
     code: &mut Assembler,
     pages: &ResidentPages,
@@ -351,7 +371,7 @@ fn gather(
     code.code().mov_from(Size::Qword, Gpr::R10, value(values - 1));
     code.mov_imm(Gpr::R11.number(), 0);
     let again = code.len();
-    // Lane r11: skipped if its mask bit, the lowest of r10, is clear.
+    // Lane r11 is skipped if its mask bit, the lowest one of r10, is clear.
     code.code().test_immediate(Size::Byte, Gpr::R10, 1);
     let absent = code.jump_if(Condition::Equal);
     let index = Memory::absolute(context::VECTOR as i32);
@@ -377,7 +397,8 @@ fn gather(
     code.patch(at, again);
 }
 
-/// A tile's rows: first address, distance, number, bytes of each.
+/// Emits a loop over the rows of a tile. r9 holds the address of the row, r10 the number of rows
+/// that remain, r11 the bytes of a row.
 fn tile(code: &mut Assembler, pages: &ResidentPages) {
     code.code().mov_from(Size::Qword, Gpr::R9, value(4));
     code.code().mov_from(Size::Qword, Gpr::R10, value(2));
@@ -403,7 +424,8 @@ fn tile(code: &mut Assembler, pages: &ResidentPages) {
     code.patch(no_rows, here);
 }
 
-/// A repeated string instruction: its pointers before, the one behind that moved for certain.
+/// Emits the uses of a repeated string instruction. Its values are its pointers before it, and the
+/// pointer behind it that every operation moves.
 fn string(
     code: &mut Assembler,
     pages: &ResidentPages,
@@ -417,7 +439,7 @@ fn string(
         Lods => (true, false),
         Stos | Scas => (false, true),
     };
-    // r9 source, r10 destination, r11 bytes.
+    // r9 is the source, r10 the destination, r11 the number of bytes.
     code.code().mov_from(Size::Qword, Gpr::R9, value(3));
     code.code().mov_from(Size::Qword, Gpr::R10, value(2));
     code.code().mov_from(Size::Qword, Gpr::R11, value(1));
@@ -427,28 +449,28 @@ fn string(
     let backwards = code.jump_if(Condition::Sign);
     let mut odd = vec![backwards];
     if element_bytes > 1 {
-        // Elements that lie across two pages count once for both.
-        for (used, r) in [(source, Gpr::R9), (destination, Gpr::R10)] {
+        // An element across two pages counts one miss for both; the host handles such repeats.
+        for (used, pointer) in [(source, Gpr::R9), (destination, Gpr::R10)] {
             if used {
-                code.code().test_immediate(Size::Byte, r, i32::from(element_bytes) - 1);
+                code.code().test_immediate(Size::Byte, pointer, i32::from(element_bytes) - 1);
                 odd.push(code.jump_if(Condition::NotEqual));
             }
         }
     }
     let again = code.len();
-    for (used, r) in [(source, Gpr::R9), (destination, Gpr::R10)] {
+    for (used, pointer) in [(source, Gpr::R9), (destination, Gpr::R10)] {
         if used {
-            code.code().mov(Size::Qword, Gpr::RAX, r);
-            code.code().mov(Size::Qword, Gpr::R8, r);
+            code.code().mov(Size::Qword, Gpr::RAX, pointer);
+            code.code().mov(Size::Qword, Gpr::R8, pointer);
             pages_of(code, pages);
             use_range(code, pages, Counting::Apart);
         }
     }
-    // On to where the first of them enters its next page: rax bytes.
+    // Advance by rax bytes, to where the first of the operands enters its next page.
     code.code().mov(Size::Qword, Gpr::RAX, Gpr::R11);
-    for (used, r) in [(source, Gpr::R9), (destination, Gpr::R10)] {
+    for (used, pointer) in [(source, Gpr::R9), (destination, Gpr::R10)] {
         if used {
-            code.code().mov(Size::Dword, Gpr::RCX, r);
+            code.code().mov(Size::Dword, Gpr::RCX, pointer);
             code.code().alu_immediate(Alu::And, Size::Dword, Gpr::RCX, pages.page_bytes as i32 - 1);
             code.negate(reg::RCX);
             past(code, Gpr::RCX, Gpr::RCX, pages.page_bytes as i32);

@@ -1,12 +1,11 @@
-//! Shared routines of the code cache: the code behind a failed check, once per pair of registers
-//! instead of once per site. Code that is tuned because it runs often has this in line
-//! (`append.rs`).
+//! Shared routines of the code cache: the code behind a failed check, once for each pair of
+//! registers instead of once for each site. Tuned code has this code itself (`append.rs`).
 //!
-//! Code out of line is cold, and cold code costs instruction cache and TLB misses: a site's own
-//! part is address, site and call. The call is made on a stack of the context's own, so that the
-//! processor predicts the return: returning by a table was measured to cost a misprediction per
-//! record, which is more than all the rest (sqlite 3.5 s against 2.2). The program's stack is never
-//! touched.
+//! Cold code costs misses of the instruction cache and TLB, so each site has as little of it as
+//! possible: the address, the site's number and a call. The call uses a stack in the context, so
+//! that the processor predicts the return. Returns by a jump through a table cost a misprediction
+//! for each record, which is more than all the rest (sqlite 3.5 s against 2.2 s). The program's
+//! stack is never touched.
 
 use super::append::leave;
 use super::filter::{remember, Table};
@@ -16,8 +15,8 @@ use crate::code::buffer::{RecordRoutine, RecordWhen, Routine};
 use crate::target::layout::context;
 use assembler::Condition;
 
-/// Writes a routine that is made when a fragment first wants it; the others are there from the
-/// beginning.
+/// Emits a routine that a fragment needs for the first time. The routines of the last row exist
+/// from the beginning.
 pub(crate) fn write(code: &mut Assembler, routine: &Routine) {
     match routine {
         Routine::Record(key) => record(code, key),
@@ -27,14 +26,14 @@ pub(crate) fn write(code: &mut Assembler, routine: &Routine) {
     }
 }
 
-/// Appends a record, updates the filter, returns. Flags are free.
+/// Emits the routine that appends a record and updates the filter. Flags are free.
 fn record(code: &mut Assembler, key: &RecordRoutine) {
     let (pointer, spare) = (key.address, key.scratch);
-    // Address and what to record wait in the context while registers are used.
+    // The address and the record's `what` wait in the context while their registers are used.
     code.store(pointer, context::TEMP);
     code.store(spare, context::TEMP + 8);
     let known = if key.when == RecordWhen::FilterMiss { jump_if_known(code, key) } else { None };
-    // The record.
+    // Append the record.
     code.load(spare, context::RING_POSITION);
     code.store_at(pointer, spare, 0);
     code.prefetch_write(spare, 512);
@@ -42,7 +41,7 @@ fn record(code: &mut Assembler, key: &RecordRoutine) {
     code.store32_at(pointer, spare, 8);
     code.advance(spare, 16);
     code.store(spare, context::RING_POSITION);
-    // Its line, and its page, become their sets' last.
+    // The reference's line and page become the last ones of their sets.
     let [lines, pages] = key.sets;
     note(code, key, &Table { sets: lines, ..Table::lines(key.line_bytes, key.entering) });
     if key.page_bytes != 0 {
@@ -50,7 +49,7 @@ fn record(code: &mut Assembler, key: &RecordRoutine) {
     }
     code.load(spare, context::RING_POSITION);
     code.compare(spare, context::RING_LIMIT);
-    // A full segment is handed over here, on the context's stack.
+    // A full segment is handed over here, while the context's stack is in use.
     let on = code.jump_if(Condition::Below);
     leave(code);
     let here = code.len();
@@ -59,8 +58,8 @@ fn record(code: &mut Assembler, key: &RecordRoutine) {
     code.code().ret();
 }
 
-/// Where the filter knows the reference, the displacement of a jump; else its address is in the
-/// register again.
+/// Emits a jump that is taken if the filter knows the reference, and returns its displacement.
+/// Where it is not taken, the register holds the address again.
 fn jump_if_known(code: &mut Assembler, key: &RecordRoutine) -> Option<usize> {
     let &RecordRoutine { address: pointer, scratch: spare, size_bytes, line_bytes, page_bytes, .. } = key;
     let pages = (page_bytes != 0).then_some(page_bytes);
@@ -71,7 +70,7 @@ fn jump_if_known(code: &mut Assembler, key: &RecordRoutine) -> Option<usize> {
     known
 }
 
-/// The address in TEMP becomes its set's last, or its set is emptied.
+/// Emits the change of a filter table for the address in `TEMP`.
 fn note(code: &mut Assembler, key: &RecordRoutine, table: &Table) {
     code.load(key.address, context::TEMP);
     remember(code, key.address, key.scratch, key.size_bytes, table);

@@ -1,4 +1,4 @@
-//! Emission without a code cache, a process or samples: what one block becomes.
+//! Emission of single blocks, without a code cache, a process or samples.
 
 use super::emitter::{EmitSetting, Emitter};
 use crate::code::buffer::{ExitForm, Routine, Section};
@@ -15,7 +15,7 @@ use iced_x86::{Decoder, DecoderOptions, InstructionInfoFactory};
 const IP: u64 = 0x40_1000;
 const BASES: (u64, u64) = (0x1000_0000, 0x1800_0000);
 
-/// The block that `code` is.
+/// Decodes `code` as one block.
 fn block(code: &[u8]) -> BasicBlock {
     let mut padded = code.to_vec();
     // An instruction is kept with sixteen bytes, which may reach beyond the code.
@@ -31,13 +31,13 @@ fn block(code: &[u8]) -> BasicBlock {
     BasicBlock { ip: IP, instructions, end: End::Transfer, number: 0, next: None, events }
 }
 
-/// An emitter that has emitted `code`, where all that it leads to is known as `target`.
+/// An emitter that has emitted `code`; the facts of all its targets are `target`.
 fn emitted(code: &[u8], target: TargetFacts) -> Emitter {
     let (hash, lookup_table, system_calls) = (Hash::LowBits, 0x6000_0000, 0x6100_0000);
     let mut emitter = Emitter::new(EmitSetting { stream: Stream::Counts, hash, lookup_table, system_calls });
     let blocks = [block(code)];
     let mut facts = [Liveness::default()];
-    // The facts of every address outside the block are `target`.
+    // Every address outside the block has the facts `target`.
     liveness::learn(&blocks, &mut facts, |_| target, |_| true, &mut InstructionInfoFactory::new());
     let plan = FragmentPlan { blocks: vec![BlockPlan::default()], ..FragmentPlan::default() };
     let superblock = Superblock { blocks: &blocks, trust: Trust::Text, words: &[], steps: Steps::Never };
@@ -65,7 +65,7 @@ fn an_exit_without_code_waits_by_a_stub() {
 }
 
 #[test]
-fn an_exit_with_code_is_left_to_whoever_places_it() {
+fn an_exit_with_code_is_left_to_the_code_cache() {
     let buffer = emitted(&BRANCH, TargetFacts { has_code: true, dead: 0 }).buffer;
     assert!(buffer.exits.iter().all(|exit| exit.form == ExitForm::Linked));
     assert!(buffer.cold.bytes().is_empty() && buffer.routines.is_empty());
@@ -80,13 +80,13 @@ fn a_return_is_looked_up() {
 }
 
 #[test]
-fn the_same_is_emitted_twice() {
+fn equal_blocks_give_equal_code() {
     let mut code = vec![0x48, 0x8b, 0x05, 0, 1, 0, 0];
     // `mov rax, [rip + 0x100]`, then the branch.
     code.extend(BRANCH);
     let [one, other] = [(); 2].map(|()| emitted(&code, TargetFacts::default()).buffer);
     assert_eq!((one.hot.bytes(), one.cold.bytes()), (other.hot.bytes(), other.cold.bytes()));
     let mut decoder = Decoder::with_ip(64, one.hot.bytes(), BASES.0, DecoderOptions::NONE);
-    let load = decoder.iter().find(|i| i.is_ip_rel_memory_operand()).unwrap();
+    let load = decoder.iter().find(|instruction| instruction.is_ip_rel_memory_operand()).unwrap();
     assert_eq!(load.ip_rel_memory_address(), IP + 7 + 0x100, "it loads from where it loaded");
 }

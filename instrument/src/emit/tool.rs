@@ -1,17 +1,17 @@
-//! The events that a tool asked for, as code.
+//! Code for the events that a tool has requested.
 //!
-//! An event is one record: the value, the request's number, its tag. *Where* the record is written
-//! decides what a fault does to it:
+//! An event is one record: the value, the request's number, its tag. The place of its code decides
+//! whether a faulting instruction is recorded:
 //!
 //! ```text
-//!    form addresses that are wanted afterwards ─▶ context   (the instruction may change registers)
-//!    events before the instruction                          an attempt that faults is recorded
+//!    compute addresses for events after it ─▶ context   (the instruction may change registers)
+//!    events before the instruction                      an attempt that faults is recorded
 //!    the instruction
-//!    events after the instruction                           only what retired is recorded
+//!    events after the instruction                       only retired instructions are recorded
 //! ```
 //!
-//! Signals are delivered at instruction boundaries only, so none can come between an address that
-//! was formed and the record that uses it. **Leaves out** the decision what is asked (`tool`).
+//! Signals are delivered at instruction boundaries only, so none arrives between the computation of
+//! an address and the record that uses it. **Leaves out** which events are requested (`tool`).
 
 use super::emitter::Emitter;
 use crate::code::assembler::{Address, Assembler};
@@ -23,34 +23,35 @@ use crate::target::layout::context;
 use event::RecordKind;
 
 impl Emitter {
-    /// Records the events before instruction `k`, and forms the addresses for those after it.
-    pub(super) fn tool_before(&mut self, block: &BasicBlock, k: usize) {
+    /// Emits the events before instruction `index`, and computes the addresses for those after it.
+    pub(super) fn tool_before(&mut self, block: &BasicBlock, index: usize) {
         if block.events.is_empty() {
             return;
         }
-        // The instruction may change the registers of an address, so the address is formed now and
-        // waits in the context.
-        for asked in block.events.at(k, When::After) {
-            if let Source::Stashed(address, slot) = asked.source {
+        // The instruction may change the registers of an address, so the address is computed now
+        // and kept in the context.
+        for request in block.events.at(index, When::After) {
+            if let Source::Stashed(address, slot) = request.source {
                 self.stash(&address, slot);
             }
         }
-        self.record(block.events.at(k, When::Before));
+        self.record(block.events.at(index, When::Before));
     }
 
-    /// Records the events after instruction `k`.
-    pub(super) fn tool_after(&mut self, block: &BasicBlock, liveness: &Liveness, k: usize) {
-        let events = block.events.at(k, When::After);
+    /// Emits the events after instruction `index`.
+    pub(super) fn tool_after(&mut self, block: &BasicBlock, liveness: &Liveness, index: usize) {
+        let events = block.events.at(index, When::After);
         if events.is_empty() {
             return;
         }
-        // This code stands before the next instruction, so that one's facts decide what is free.
-        self.flags_dead = liveness.flags_dead.get(k + 1).copied().unwrap_or(false);
-        self.dead = liveness.dead.get(k + 1).copied().unwrap_or(0);
-        self.touched = liveness.touched.get(k + 1).copied().unwrap_or(0);
+        // This code stands before the next instruction, so the facts of that instruction hold.
+        self.flags_dead = liveness.flags_dead.get(index + 1).copied().unwrap_or(false);
+        self.dead = liveness.dead.get(index + 1).copied().unwrap_or(0);
+        self.touched = liveness.touched.get(index + 1).copied().unwrap_or(0);
         self.record(events);
     }
 
+    /// Emits the computation of an address, which is kept in the context.
     fn stash(&mut self, address: &Address, slot: u8) {
         let registers = address.registers();
         self.free_flags();
@@ -60,43 +61,43 @@ impl Emitter {
         self.buffer.hot.store(pointer, waiting(slot));
     }
 
-    /// Appends one record per event. The ring's slack has room for all of them, so one check of the
-    /// limit at the end suffices.
+    /// Emits one record for each event. The ring's slack has room for all of them, so one check of
+    /// the limit at the end suffices.
     fn record(&mut self, events: &[EventRequest]) {
         let Some(last) = events.len().checked_sub(1) else { return };
         self.free_flags();
-        for (n, asked) in events.iter().enumerate() {
+        for (event, request) in events.iter().enumerate() {
             // A register that is recorded must hold the program's value, not a scratch value.
-            let needed = asked.source.registers();
+            let needed = request.source.registers();
             self.restore(needed & !FLAGS_BIT);
             let position = self.scratch(needed);
             self.buffer.hot.load(position, context::RING_POSITION);
-            self.value(asked.source, position);
+            self.value(request.source, position);
             // The request's number and the record's kind share a word; the tag follows.
-            self.buffer.hot.store_imm_at(position, 8, asked.number << 8 | (RecordKind::Tool as u32) << 4);
-            self.buffer.hot.store_imm_at(position, 12, asked.tag);
+            self.buffer.hot.store_imm_at(position, 8, request.number << 8 | (RecordKind::Tool as u32) << 4);
+            self.buffer.hot.store_imm_at(position, 12, request.tag);
             self.buffer.hot.advance(position, 16);
             self.buffer.hot.store(position, context::RING_POSITION);
-            if n == last {
+            if event == last {
                 self.check_ring(position);
             }
         }
     }
 
-    /// Stores the event's value in the first eight bytes of the record.
+    /// Emits the store of the event's value in the first eight bytes of the record.
     fn value(&mut self, source: Source, position: u8) {
         match source {
             Source::Constant(value) => {
                 self.buffer.hot.store_imm_at(position, 0, value as u32);
                 self.buffer.hot.store_imm_at(position, 4, (value >> 32) as u32);
             }
-            Source::Register(r) => self.buffer.hot.store_at(r, position, 0),
+            Source::Register(register) => self.buffer.hot.store_at(register, position, 0),
             Source::Address(address) => {
                 let pointer = self.scratch(address.registers() | 1 << position);
                 form(&mut self.buffer.hot, pointer, &address);
                 self.buffer.hot.store_at(pointer, position, 0);
             }
-            // The address was formed before the instruction.
+            // The address was computed before the instruction.
             Source::Stashed(_, slot) => {
                 let pointer = self.scratch(1 << position);
                 self.buffer.hot.load(pointer, waiting(slot));
@@ -106,13 +107,13 @@ impl Emitter {
     }
 }
 
-/// Computes the linear address: `lea`, then the segment's base. Needs free flags.
+/// Emits the computation of a linear address: `lea`, then the segment's base. Needs free flags.
 fn form(code: &mut Assembler, pointer: u8, address: &Address) {
     code.lea(pointer, address);
     code.add_segment(pointer, address);
 }
 
-/// Context offset where the address with this number waits until its instruction has retired.
+/// Context offset of the address in this slot, which is kept until its instruction has retired.
 fn waiting(slot: u8) -> u32 {
     context::WAITING + 8 * u32::from(slot)
 }

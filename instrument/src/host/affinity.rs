@@ -15,43 +15,43 @@ pub(crate) struct Processors(libc::cpu_set_t);
 
 impl Processors {
     fn empty() -> Processors {
-        // SAFETY: zeroes are the empty set.
+        // SAFETY: the set is a plain array of words, and all zeroes are the empty set.
         Processors(unsafe { std::mem::zeroed() })
     }
 
     fn only(processor: usize) -> Processors {
         let mut set = Processors::empty();
-        // SAFETY: `processor` comes from the kernel or from a test of bits of the same type.
+        // SAFETY: `CPU_SET` indexes the array of the set with a bounds check.
         unsafe { libc::CPU_SET(processor, &mut set.0) };
         set
     }
 
     fn without(mut self, processor: usize) -> Processors {
-        // SAFETY: `processor` is one that `only` may be given.
+        // SAFETY: `CPU_CLR` indexes the array of the set with a bounds check.
         unsafe { libc::CPU_CLR(processor, &mut self.0) };
         self
     }
 
     fn contains(&self, processor: usize) -> bool {
-        // SAFETY: reads a plain set; `processor` is one that `only` may be given.
+        // SAFETY: `CPU_ISSET` indexes the array of the set with a bounds check.
         unsafe { libc::CPU_ISSET(processor, &self.0) }
     }
 
     fn count(&self) -> i32 {
-        // SAFETY: reads a plain set.
+        // SAFETY: `CPU_COUNT` only reads the plain words of the set.
         unsafe { libc::CPU_COUNT(&self.0) }
     }
 
-    /// Where thread `tid` (0: the caller) may run.
+    /// The processors on which thread `tid` (0: the caller) may run.
     fn of(tid: i32) -> Option<Processors> {
         let mut set = Processors::empty();
-        // SAFETY: `set` has the size that is passed.
+        // SAFETY: the kernel writes at most the passed number of bytes, which is the size of `set`.
         let got = unsafe { libc::sched_getaffinity(tid, size_of::<libc::cpu_set_t>(), &mut set.0) };
         (got == 0).then_some(set)
     }
 
     fn apply(&self, tid: i32) {
-        // SAFETY: `self` has the size that is passed.
+        // SAFETY: the kernel reads at most the passed number of bytes, which is the size of `self`.
         unsafe { libc::sched_setaffinity(tid, size_of::<libc::cpu_set_t>(), &self.0) };
     }
 
@@ -59,7 +59,9 @@ impl Processors {
     pub(crate) fn bytes(&self) -> Vec<u8> {
         (0..8 * size_of::<libc::cpu_set_t>())
             .step_by(8)
-            .map(|first| (0..8).filter(|&k| self.contains(first + k)).fold(0u8, |byte, k| byte | 1 << k))
+            .map(|first| {
+                (0..8).filter(|&bit| self.contains(first + bit)).fold(0u8, |byte, bit| byte | 1 << bit)
+            })
             .collect()
     }
 }
@@ -76,11 +78,10 @@ impl Binding {
     /// for the observer.
     pub(crate) fn new(tid: i32) -> Binding {
         let original = Processors::of(0);
-        // SAFETY: no arguments.
+        // SAFETY: the call takes no arguments and returns a number.
         let processor = unsafe { libc::sched_getcpu() }.max(0) as usize;
         let mut binding = Binding { original, processor, bound: false };
-        if let Some(set) = original.filter(|s| s.count() > 1 && s.contains(processor)) {
-            let _ = set;
+        if original.is_some_and(|set| set.count() > 1 && set.contains(processor)) {
             Processors::only(processor).apply(0);
             Processors::only(processor).apply(tid);
             binding.bound = true;
@@ -95,7 +96,7 @@ impl Binding {
 
     /// The processors for the observer's thread.
     pub(crate) fn observer(&self) -> Option<Processors> {
-        self.original.filter(|_| self.bound).map(|s| s.without(self.processor))
+        self.original.filter(|_| self.bound).map(|set| set.without(self.processor))
     }
 
     /// The program's original mask while it is bound to another one.
@@ -126,12 +127,12 @@ impl Drop for Binding {
     }
 }
 
-/// Bytes of the sets that this kernel writes if the buffer has room for them.
+/// Bytes of the affinity masks that this kernel writes into a buffer that is large enough.
 pub(crate) fn set_bytes() -> usize {
     let mut room = [0u64; 1024];
     let to = room.as_mut_ptr();
-    // SAFETY: `room` is live and has the size that is passed. The C library's own call hides how
-    // much was written.
+    // The C library's own function does not return how much the kernel wrote.
+    // SAFETY: the kernel writes at most the passed number of bytes, which is the size of `room`.
     let written = unsafe { libc::syscall(libc::SYS_sched_getaffinity, 0, size_of_val(&room), to) };
     usize::try_from(written).unwrap_or(size_of::<libc::cpu_set_t>())
 }

@@ -5,11 +5,10 @@ use crate::target::ptrace;
 use crate::target::ptrace::Registers;
 use std::collections::{HashMap, HashSet};
 
-/// The flags of a `clone` or `clone3` that asked for an untraced task, of a thread that stands
-/// before the call.
+/// The flags of a thread that stands before a `clone` or `clone3` for an untraced task.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct UntracedClone {
-    /// The flags, with the one that was dropped.
+    /// The flags, including `CLONE_UNTRACED`, which the host drops for the call.
     pub(super) flags: u64,
     /// Their address in memory (`clone3`), or `None` if they are in a register (`clone`).
     pub(super) at: Option<u64>,
@@ -21,15 +20,18 @@ pub(super) struct HeldThread {
     pub(super) checker: i32,
     /// The signal of the stop.
     pub(super) signal: i32,
-    /// The checker has waited for the stop.
+    /// Whether the stop was reported to the checker, by its `wait4`.
     pub(super) is_reported: bool,
 }
 
 /// The leak checkers of a run.
 #[derive(Debug, Default)]
 pub(crate) struct LeakChecks {
+    /// Threads that stand in a `clone` for an untraced task.
     pub(super) asked: HashMap<i32, UntracedClone>,
+    /// The tasks that are leak checkers.
     pub(super) checkers: HashSet<i32>,
+    /// Threads that a checker has stopped.
     pub(super) held: HashMap<i32, HeldThread>,
 }
 
@@ -39,19 +41,20 @@ impl LeakChecks {
         self.checkers.contains(&tid)
     }
 
-    /// The original request of a thread that has just made a task, if it asked for an untraced one.
+    /// Takes the original flags of a thread that has just made a task, if it asked for an untraced
+    /// one.
     pub(crate) fn asked(&mut self, tid: i32) -> Option<UntracedClone> {
         self.asked.remove(&tid)
     }
 }
 
 impl UntracedClone {
-    /// Puts the flags of a stopped task back.
+    /// Writes the flags back to where the stopped task has them.
     pub(crate) fn put_back(self, tid: i32) {
         if let Some(at) = self.at {
             memory::write_target(tid, at, &self.flags.to_le_bytes());
-        } else if let Some(r) = ptrace::registers(tid) {
-            ptrace::set_registers(tid, &Registers { rdi: self.flags, ..r });
+        } else if let Some(registers) = ptrace::registers(tid) {
+            ptrace::set_registers(tid, &Registers { rdi: self.flags, ..registers });
         }
     }
 }

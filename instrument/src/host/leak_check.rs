@@ -32,15 +32,15 @@ const UNTRACED: u64 = libc::CLONE_UNTRACED as u64;
 const GENERAL: u64 = 1;
 /// The most bytes of a register set.
 const SET_BYTES_MAX: usize = 16 << 10;
-/// Steps to the next instruction of the program; longer than any routine of generated code.
+/// The most steps to the next instruction of the program: more than any routine of generated code
+/// has.
 const STEPS_MAX: u32 = 100_000;
 
 impl Host<'_> {
-    /// A thread stands before `clone` or `clone3`. If it asks for an untraced task, drops that
-    /// flag.
-    pub(crate) fn stays_traced(&mut self, tid: i32, r: Registers) {
-        let at = (r.rax & 0xffff_ffff == libc::SYS_clone3 as u64).then_some(r.rdi);
-        let mut word = r.rdi.to_le_bytes();
+    /// Drops `CLONE_UNTRACED` from the flags of a thread that stands before `clone` or `clone3`.
+    pub(crate) fn stays_traced(&mut self, tid: i32, registers: Registers) {
+        let at = (registers.rax & 0xffff_ffff == libc::SYS_clone3 as u64).then_some(registers.rdi);
+        let mut word = registers.rdi.to_le_bytes();
         // The flags are in a register (`clone`), or in the first word of a structure (`clone3`).
         if at.is_some_and(|at| memory::read_target(tid, at, &mut word) != word.len()) {
             return;
@@ -53,34 +53,36 @@ impl Host<'_> {
         self.leak_checks.asked.insert(tid, UntracedClone { flags, at });
     }
 
-    /// A task begins that shares the memory of `image` and asked for no tracer: a leak checker.
+    /// Notes a new task as a leak checker: it shares the memory of `image`, and its maker asked for
+    /// an untraced task.
     pub(crate) fn begins_check(&mut self, tid: i32, image: u32) {
         self.leak_checks.checkers.insert(tid);
         self.image_of(image).stop_before(&number::ALL);
     }
 
-    /// Answers a system call of a checker, if it is one of those that the host answers; returns
-    /// whether it did.
-    pub(crate) fn answers_checker(&mut self, tid: i32, r: &Registers) -> bool {
+    /// Answers a system call of a checker, if the call is `wait4` or `ptrace` and names a thread of
+    /// the checker's image. Returns whether it did.
+    pub(crate) fn answers_checker(&mut self, tid: i32, registers: &Registers) -> bool {
         if !self.leak_checks.has(tid) {
             return false;
         }
         // Calls that name no thread of the image are the kernel's to answer.
-        let Some(other) = self.thread_named(tid, r) else { return false };
-        let result = match r.rax & 0xffff_ffff {
-            number::WAIT4 => self.waits(tid, other, r),
-            number::PTRACE => Some(self.traces_thread(tid, other, r)),
+        let Some(other) = self.thread_named(tid, registers) else { return false };
+        let result = match registers.rax & 0xffff_ffff {
+            number::WAIT4 => self.waits(tid, other, registers),
+            number::PTRACE => Some(self.traces_thread(tid, other, registers)),
             _ => None,
         };
         result.is_some_and(|result| {
-            self.skip(tid, *r, result);
+            self.skip(tid, *registers, result);
             true
         })
     }
 
     /// The thread of the checker's image that a call names by its first or second argument.
-    fn thread_named(&self, checker: i32, r: &Registers) -> Option<i32> {
-        let named = if r.rax & 0xffff_ffff == number::PTRACE { r.rsi } else { r.rdi } as i32;
+    fn thread_named(&self, checker: i32, registers: &Registers) -> Option<i32> {
+        let named =
+            if registers.rax & 0xffff_ffff == number::PTRACE { registers.rsi } else { registers.rdi } as i32;
         let image = self.threads[&checker].image;
         // In a PID namespace the program knows its threads by other numbers.
         let is_named = |&tid: &i32| tid != checker && innermost_number(tid) == Some(named);
@@ -90,22 +92,23 @@ impl Host<'_> {
             .or_else(|| self.threads.keys().copied().filter(within).find(is_named))
     }
 
-    /// `wait4` for a stopped thread: the stop is reported once.
-    fn waits(&mut self, checker: i32, other: i32, r: &Registers) -> Option<i64> {
+    /// The result of a checker's `wait4` for thread `other`; `None` if the kernel is to answer.
+    /// Each stop is reported once.
+    fn waits(&mut self, checker: i32, other: i32, registers: &Registers) -> Option<i64> {
         const STOPPED: u32 = (libc::SIGSTOP as u32) << 8 | 0x7f;
         let held = self.leak_checks.held.get_mut(&other)?;
         if held.checker != checker || std::mem::replace(&mut held.is_reported, true) {
             return None;
         }
-        if r.rsi != 0 && memory::write_target(checker, r.rsi, &STOPPED.to_le_bytes()) != 4 {
+        if registers.rsi != 0 && memory::write_target(checker, registers.rsi, &STOPPED.to_le_bytes()) != 4 {
             return Some(-i64::from(libc::EFAULT));
         }
-        Some(i64::from(r.rdi as i32))
+        Some(i64::from(registers.rdi as i32))
     }
 
-    /// `ptrace` for one of the program's threads.
-    fn traces_thread(&mut self, checker: i32, other: i32, r: &Registers) -> i64 {
-        let request = r.rdi as u32;
+    /// Performs a checker's `ptrace` request for thread `other`; returns the call's result.
+    fn traces_thread(&mut self, checker: i32, other: i32, registers: &Registers) -> i64 {
+        let request = registers.rdi as u32;
         let is_held = self.leak_checks.held.get(&other).is_some_and(|held| held.checker == checker);
         match request {
             libc::PTRACE_ATTACH if !is_held => self.attaches(checker, other),
@@ -121,9 +124,9 @@ impl Host<'_> {
             }
             libc::PTRACE_GETREGS => {
                 let bytes = general_registers(&self.registers_of_program(other));
-                written(checker, r.r10, &bytes)
+                written(checker, registers.r10, &bytes)
             }
-            libc::PTRACE_GETREGSET => self.reads_set(checker, other, r),
+            libc::PTRACE_GETREGSET => self.reads_set(checker, other, registers),
             _ => -i64::from(libc::EIO),
         }
     }
@@ -132,8 +135,8 @@ impl Host<'_> {
     fn attaches(&mut self, checker: i32, other: i32) -> i64 {
         ptrace::interrupt(other);
         loop {
-            // Other tasks are answered meanwhile, since the thread may wait for a child that shares
-            // its memory.
+            // The host answers other tasks in the meantime, because the thread may wait for a child
+            // that shares its memory.
             match ptrace::wait(-1) {
                 Ok(Some((tid, Wait::Event(libc::PTRACE_EVENT_STOP, signal)))) if tid == other => {
                     let held = HeldThread { checker, signal, is_reported: false };
@@ -157,11 +160,14 @@ impl Host<'_> {
     fn settle(&mut self, tid: i32) {
         let mask = signal_mask::block(tid);
         for _ in 0..STEPS_MAX {
-            let Some(r) = ptrace::registers(tid) else { break };
-            // A thread in a system call stands behind an instruction already.
-            let in_call = r.orig_rax as i64 >= 0;
+            let Some(registers) = ptrace::registers(tid) else { break };
+            // A thread in a system call already stands at the end of an instruction.
+            let in_call = registers.orig_rax as i64 >= 0;
             let cache = &self.image_mut(tid).translator.cache;
-            if in_call || !cache.contains(r.rip) || cache.state_at(r.rip).is_some_and(|(_, exact)| exact) {
+            if in_call
+                || !cache.contains(registers.rip)
+                || cache.state_at(registers.rip).is_some_and(|(_, exact)| exact)
+            {
                 break;
             }
             match self.step_answered(tid) {
@@ -179,26 +185,52 @@ impl Host<'_> {
     /// The registers that a stopped thread would have natively.
     fn registers_of_program(&mut self, tid: i32) -> [u64; 27] {
         let context = self.threads[&tid].context;
-        let Some(mut r) = ptrace::registers(tid) else { return [0; 27] };
+        let Some(mut registers) = ptrace::registers(tid) else { return [0; 27] };
+        // In generated code some values wait in the context; outside it the registers are right.
         let image = self.image_mut(tid);
-        if let Some((bound, _)) = image.translator.cache.state_at(r.rip) {
-            image.show(context, &mut r, &bound);
+        if let Some((entry, _)) = image.translator.cache.state_at(registers.rip) {
+            image.show(context, &mut registers, &entry);
         }
         [
-            r.r15, r.r14, r.r13, r.r12, r.rbp, r.rbx, r.r11, r.r10, r.r9, r.r8, r.rax, r.rcx, r.rdx, r.rsi,
-            r.rdi, r.orig_rax, r.rip, r.cs, r.eflags, r.rsp, r.ss, r.fs_base, 0, r.ds, r.es, r.fs, r.gs,
+            registers.r15,
+            registers.r14,
+            registers.r13,
+            registers.r12,
+            registers.rbp,
+            registers.rbx,
+            registers.r11,
+            registers.r10,
+            registers.r9,
+            registers.r8,
+            registers.rax,
+            registers.rcx,
+            registers.rdx,
+            registers.rsi,
+            registers.rdi,
+            registers.orig_rax,
+            registers.rip,
+            registers.cs,
+            registers.eflags,
+            registers.rsp,
+            registers.ss,
+            registers.fs_base,
+            0,
+            registers.ds,
+            registers.es,
+            registers.fs,
+            registers.gs,
         ]
     }
 
     /// `PTRACE_GETREGSET`: writes as much of a register set as the checker's buffer holds.
-    fn reads_set(&mut self, checker: i32, other: i32, r: &Registers) -> i64 {
+    fn reads_set(&mut self, checker: i32, other: i32, registers: &Registers) -> i64 {
         let mut vector = [0u8; 16];
-        if memory::read_target(checker, r.r10, &mut vector) != vector.len() {
+        if memory::read_target(checker, registers.r10, &mut vector) != vector.len() {
             return -i64::from(libc::EFAULT);
         }
         // `struct iovec`: where the set goes, and how many bytes fit.
         let [base, room] = [0, 8].map(|at| u64::from_le_bytes(vector[at..at + 8].try_into().expect("8")));
-        let mut set = match r.rdx {
+        let mut set = match registers.rdx {
             GENERAL => general_registers(&self.registers_of_program(other)).to_vec(),
             kind => match ptrace::register_set(other, kind, SET_BYTES_MAX) {
                 Ok(set) => set,
@@ -207,7 +239,7 @@ impl Host<'_> {
         };
         set.truncate(usize::try_from(room).unwrap_or(usize::MAX));
         match written(checker, base, &set) {
-            0 => written(checker, r.r10 + 8, &(set.len() as u64).to_le_bytes()),
+            0 => written(checker, registers.r10 + 8, &(set.len() as u64).to_le_bytes()),
             error => error,
         }
     }
@@ -259,7 +291,7 @@ mod tests {
 
     #[test]
     fn registers_are_written_in_the_kernels_order() {
-        let words: [u64; 27] = std::array::from_fn(|n| n as u64 + 1);
+        let words: [u64; 27] = std::array::from_fn(|index| index as u64 + 1);
         let bytes = general_registers(&words);
         assert_eq!(bytes.len(), size_of::<Registers>());
         assert_eq!((bytes[0], bytes[8 * 16], bytes[8 * 26]), (1, 17, 27));

@@ -51,8 +51,8 @@ pub(crate) struct RunEnd {
     pub(crate) threads: Vec<outcome::Thread>,
 }
 
-/// While more images live than this, an image that ends is not kept for the next child, because
-/// each takes descriptors and memory.
+/// An image that ends is kept for the next child of its parent only while fewer images than this
+/// exist, because each kept image takes descriptors and memory.
 const IMAGES_WITH_SPARES_MAX: usize = 32;
 
 impl Host<'_> {
@@ -68,7 +68,7 @@ impl Host<'_> {
                 Ok(None) => {}
                 Err(()) => break,
             }
-            self.tell_observer();
+            self.report_progress();
             debug_assert_eq!(self.inconsistency(), None);
             if self.evidence.exists() {
                 self.failure = self.evidence.error().or(self.failure.take());
@@ -88,7 +88,7 @@ impl Host<'_> {
                 self.program_has_ended(&mut remainder);
             }
         }
-        // Images that are left lost their threads without a stop.
+        // An image that is left here lost its last thread without a stop.
         let mut left: Vec<u32> = self.images.keys().copied().collect();
         left.sort_unstable();
         left.into_iter().for_each(|image| self.finish_image(image));
@@ -96,7 +96,10 @@ impl Host<'_> {
             return Err(failure);
         }
         self.name_released();
-        let exit = self.exit.ok_or_else(|| Error::new(ErrorKind::System, "the program vanished"))?;
+        let exit = self.exit.ok_or_else(|| {
+            let why = "the program is gone, and the kernel has not reported how it ended";
+            Error::new(ErrorKind::System, why)
+        })?;
         let interrupted = guard.interrupted(exit);
         Ok(RunEnd {
             exit,
@@ -108,8 +111,8 @@ impl Host<'_> {
         })
     }
 
-    /// The first inconsistency of the host's own state, as a sentence; debug builds ask after every
-    /// stop.
+    /// The first inconsistency of the host's own state, as a sentence. Debug builds look for one
+    /// after every stop.
     fn inconsistency(&self) -> Option<String> {
         let mut taken = HashSet::new();
         for (tid, thread) in &self.threads {
@@ -138,7 +141,7 @@ impl Host<'_> {
         }
     }
 
-    /// Answers a stop.
+    /// Answers a stop of thread `tid`.
     pub(crate) fn answer(&mut self, tid: i32, what: Wait) {
         match what {
             Wait::Exited(code) => self.ended(tid, Exit::Code(code)),
@@ -230,13 +233,13 @@ impl Host<'_> {
         let started = Instant::now();
         let ProgramThread { context, image: number, .. } = self.threads[&tid];
         let (segment, offset, count) = self.image_of(number).written(context);
-        // On a single core the observer has just run, so the segment is free again and still in
-        // that core's cache: it is filled once more, by half.
+        // On a single core the observer has just run, so this segment is free again and still in
+        // that core's cache: the thread fills it once more, up to half its size.
         let (next, bytes) = match self.binding.is_single() {
             true => (segment, context::RING_SINGLE_BYTES),
             false => ((segment + 1) % context::RING_SEGMENTS, context::RING_SEGMENT_BYTES),
         };
-        // The next segment may still be with the observer.
+        // The observer may still be reading the next segment.
         self.wait_for(|id| *id == (number, context, next));
         self.image_of(number).start_segment(context, next, bytes);
         self.effort.waiting += started.elapsed();
@@ -246,14 +249,14 @@ impl Host<'_> {
         self.effort.translating += started.elapsed();
     }
 
-    /// The complex reference that the thread recorded last uses its pages, of which generated code
-    /// knows too little.
+    /// Answers a stop after a complex reference whose extent generated code cannot compute: the
+    /// host looks up the pages of that reference, which the thread recorded last.
     pub(crate) fn use_pages(&mut self, tid: i32, context: usize) {
         let misses = self.image_mut(tid).use_group_pages(context);
         self.append_misses(tid, context, &misses);
     }
 
-    /// Appends records of pages that missed, in as many segments as they take.
+    /// Appends records of pages that missed; each segment that becomes full goes to the observer.
     pub(crate) fn append_misses(&mut self, tid: i32, context: usize, misses: &[event::Record]) {
         for miss in misses {
             if self.image_mut(tid).is_full(context) {
@@ -339,7 +342,7 @@ impl Host<'_> {
         self.pass_on(tid);
         let Some(thread) = self.threads.remove(&tid) else { return };
         let ProgramThread { context, image: number, .. } = thread;
-        self.tell(tid, &thread);
+        self.note_counts(tid, &thread);
         if self.image_of(number).threads == 1 {
             return self.finish_image(number);
         }
@@ -351,7 +354,7 @@ impl Host<'_> {
     }
 
     /// Notes the counts of a thread that ended, if the run counts by thread.
-    fn tell(&mut self, tid: i32, thread: &ProgramThread) {
+    fn note_counts(&mut self, tid: i32, thread: &ProgramThread) {
         if self.per_thread == Threads::Together {
             return;
         }
@@ -416,16 +419,16 @@ impl Host<'_> {
         self.end_all(libc::SIGKILL);
     }
 
-    /// Makes a thread that stands at an address of the program continue in its translation.
+    /// Makes a thread that stands in the program's own code continue in the translation.
     pub(crate) fn redirect(&mut self, tid: i32) {
-        let Some(mut r) = ptrace::registers(tid) else { return };
+        let Some(mut registers) = ptrace::registers(tid) else { return };
         let image = self.image_mut(tid);
-        if image.translator.cache.contains(r.rip) {
+        if image.translator.cache.contains(registers.rip) {
             return;
         }
-        if let Some(fragment_index) = image.translator.fragment(r.rip, &mut image.maps) {
-            r.rip = image.translator.cache.fragments[fragment_index].body;
-            ptrace::set_registers(tid, &r);
+        if let Some(fragment_index) = image.translator.fragment(registers.rip, &mut image.maps) {
+            registers.rip = image.translator.cache.fragments[fragment_index].body;
+            ptrace::set_registers(tid, &registers);
         }
     }
 }

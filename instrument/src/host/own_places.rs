@@ -22,19 +22,19 @@ const ENOMEM: i64 = -(libc::ENOMEM as i64);
 impl Host<'_> {
     /// Answers a call that changes mappings of the engine's memory; returns whether it did. A
     /// program whose call cannot be answered is refused.
-    pub(crate) fn keeps_own(&mut self, tid: i32, r: &Registers) -> bool {
-        let Some(first) = self.own_within(tid, r.rdi, r.rsi) else {
-            return self.keeps_own_from_moves(tid, r);
+    pub(crate) fn keeps_own(&mut self, tid: i32, registers: &Registers) -> bool {
+        let Some(first) = self.own_within(tid, registers.rdi, registers.rsi) else {
+            return self.keeps_own_from_moves(tid, registers);
         };
-        let range = r.rdi..end_of(r.rdi, r.rsi);
-        let result = match r.rax & 0xffff_ffff {
-            number::MUNMAP => self.each_beside(tid, r, &range),
+        let range = registers.rdi..end_of(registers.rdi, registers.rsi);
+        let result = match registers.rax & 0xffff_ffff {
+            number::MUNMAP => self.each_beside(tid, registers, &range),
             // Nothing is mapped there, so nothing can be moved.
             number::MREMAP => -i64::from(libc::EFAULT),
             // The kernel itself answers that the range is not free.
-            number::MMAP if is_kept_free(r) => return false,
-            number::MMAP if is_reservation(r) => match self.each_beside(tid, r, &range) {
-                0 => r.rdi as i64,
+            number::MMAP if is_kept_free(registers) => return false,
+            number::MMAP if is_reservation(registers) => match self.each_beside(tid, registers, &range) {
+                0 => registers.rdi as i64,
                 error => error,
             },
             number::MMAP => {
@@ -42,26 +42,27 @@ impl Host<'_> {
                 return false;
             }
             // Protection changes up to the first page that is not mapped.
-            _ => match self.each_beside(tid, r, &(range.start..first.start.max(range.start))) {
+            _ => match self.each_beside(tid, registers, &(range.start..first.start.max(range.start))) {
                 0 => ENOMEM,
                 error => error,
             },
         };
-        self.skip(tid, *r, result);
+        self.skip(tid, *registers, result);
         true
     }
 
     /// Refuses an `mremap` onto the engine's memory.
-    fn keeps_own_from_moves(&mut self, tid: i32, r: &Registers) -> bool {
-        let moves = r.rax & 0xffff_ffff == number::MREMAP && r.r10 & libc::MREMAP_FIXED as u64 != 0;
-        if let Some(own) = self.own_within(tid, r.r8, r.rdx).filter(|_| moves) {
-            self.refuse_mapping(tid, &(r.r8..end_of(r.r8, r.rdx)), &own);
+    fn keeps_own_from_moves(&mut self, tid: i32, registers: &Registers) -> bool {
+        let moves =
+            registers.rax & 0xffff_ffff == number::MREMAP && registers.r10 & libc::MREMAP_FIXED as u64 != 0;
+        if let Some(own) = self.own_within(tid, registers.r8, registers.rdx).filter(|_| moves) {
+            self.refuse_mapping(tid, &(registers.r8..end_of(registers.r8, registers.rdx)), &own);
         }
         false
     }
 
-    /// The first part of the engine's memory in a range of the program; `None` also if the kernel
-    /// would refuse the range anyway.
+    /// The first part of the engine's memory in a range of the program. `None` if there is no such
+    /// part, or if the kernel would refuse the range anyway.
     fn own_within(&mut self, tid: i32, start: u64, bytes: u64) -> Option<Range<u64>> {
         if !start.is_multiple_of(PAGE) || bytes == 0 || start.checked_add(bytes).is_none() {
             return None;
@@ -74,25 +75,26 @@ impl Host<'_> {
     fn refuse_mapping(&mut self, tid: i32, range: &Range<u64>, own: &Range<u64>) {
         let (start, end) = (range.start, range.end);
         self.image_mut(tid).translator.refusal = Some(format!(
-            "it maps memory at {start:#x} to {end:#x}, where lightfoot's own lies ({:#x} to {:#x})",
+            "it maps memory at {start:#x} to {end:#x}, where lightfoot's own memory lies ({:#x} to {:#x})",
             own.start, own.end
         ));
     }
 
-    /// Executes the call of `r` for each part of a range that is not the engine's. Returns 0 or the
-    /// first error.
-    fn each_beside(&mut self, tid: i32, r: &Registers, range: &Range<u64>) -> i64 {
+    /// Executes the system call in `registers` for each part of a range that is not the engine's.
+    /// Returns 0 or the first error.
+    fn each_beside(&mut self, tid: i32, registers: &Registers, range: &Range<u64>) -> i64 {
         let image = self.image_mut(tid);
         let parts = beside(range, image.translator.cache.layout.own().collect());
         let Ok(mut injector) = Injector::at(tid, image.gadget) else { return ENOMEM };
         let mask = signal_mask::block_for_calls(tid);
-        let number = (r.rax & 0xffff_ffff) as i64;
+        let number = (registers.rax & 0xffff_ffff) as i64;
         let results = parts.into_iter().map(|part| {
-            let arguments = [part.start, part.end - part.start, r.rdx, r.r10, r.r8, r.r9];
+            let arguments =
+                [part.start, part.end - part.start, registers.rdx, registers.r10, registers.r8, registers.r9];
             injector.call(number, arguments)
         });
-        // All calls are executed, even after an error, because the kernel too goes through all of a
-        // range.
+        // A call that fails does not stop the others, because the kernel also goes through the
+        // whole range.
         let error =
             results
                 .filter(|&got| (-4095..0).contains(&got))
@@ -103,14 +105,14 @@ impl Host<'_> {
     }
 }
 
-/// Whether the kernel refuses the mapping if its range is not free.
-fn is_kept_free(r: &Registers) -> bool {
-    r.r10 & libc::MAP_FIXED_NOREPLACE as u64 != 0
+/// Whether the flags ask the kernel to refuse the mapping if its range is not free.
+fn is_kept_free(registers: &Registers) -> bool {
+    registers.r10 & libc::MAP_FIXED_NOREPLACE as u64 != 0
 }
 
 /// Whether the mapping only reserves addresses.
-fn is_reservation(r: &Registers) -> bool {
-    r.rdx == libc::PROT_NONE as u64 && r.r10 & libc::MAP_ANONYMOUS as u64 != 0
+fn is_reservation(registers: &Registers) -> bool {
+    registers.rdx == libc::PROT_NONE as u64 && registers.r10 & libc::MAP_ANONYMOUS as u64 != 0
 }
 
 /// The end of a range as the kernel takes it: whole pages.
@@ -118,13 +120,13 @@ fn end_of(start: u64, bytes: u64) -> u64 {
     start.saturating_add(bytes).saturating_add(PAGE - 1) & !(PAGE - 1)
 }
 
-/// The parts of `range` that are in none of `own`, in order.
+/// The parts of `range` that lie outside all ranges of `own`, in order.
 fn beside(range: &Range<u64>, mut own: Vec<Range<u64>>) -> Vec<Range<u64>> {
     own.sort_by_key(|own| own.start);
     let mut parts = Vec::new();
     let mut start = range.start;
     for own in own.into_iter().filter(|own| own.start < range.end && range.start < own.end) {
-        // The gap in front of this part, then on behind it.
+        // Take the gap in front of this range, and continue behind it.
         parts.push(start..own.start.max(start));
         start = own.end;
     }

@@ -1,13 +1,22 @@
 //! The processes of a run: births, execs, and the images that they run in.
 //!
-//! A forked child inherits the mappings of the parent's shared memory, and both would count into
-//! the same words. So the child gets an image of its own at the same addresses, which is empty or
-//! was used by a former child (`image/again.rs`). A child that shares the parent's memory until it
-//! executes a program (`vfork`, `posix_spawn`) runs in the parent's image as a thread does. Each
-//! exec starts a new image. Where children are not counted
-//! ([`Children::Released`](crate::outcome::Children::Released)), they are sent back to the
-//! program's own code and run natively. Leaves out sharing translations between processes that live
-//! at the same time.
+//! **The problem.** A forked child inherits the mappings of the parent's shared memory, and both
+//! would count into the same words. **The idea.** What a new task shares with its maker decides
+//! where it runs:
+//!
+//! ```text
+//!  clone ──▶ shares everything   a thread: a context in the maker's image
+//!        ──▶ shares memory       `vfork`, `posix_spawn`: a context in the maker's image, until
+//!        │                       the child executes a program
+//!        ──▶ copies everything   `fork`: an image of its own at the same addresses, which is
+//!                                empty or was used by a former child (`image/again.rs`)
+//!  exec  ──▶ a new image
+//! ```
+//!
+//! Where children are not counted ([`Children::Released`](crate::outcome::Children::Released)), the
+//! host sends them back to the program's own code and they run natively. **Invariants.** Each
+//! thread has a context of its own; an image lives as long as its threads. **Leaves out** sharing
+//! translations between processes that live at the same time.
 
 use super::state::Host;
 use super::task::ProcessState;
@@ -32,27 +41,28 @@ use std::path::PathBuf;
 /// What a new task shares with its maker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CloneKind {
-    /// Everything: it is a thread.
+    /// The new task is a thread and shares everything.
     ProgramThread,
-    /// Memory, but it is a process of its own, and the parent runs on.
+    /// The new task is a process that shares memory with its parent, and the parent runs on.
     SharedMemory,
-    /// Memory, and the parent is suspended until the child leaves it.
+    /// The new task is a process that shares memory with its parent, and the parent is suspended
+    /// until the child leaves that memory.
     Suspending,
-    /// A copy of everything.
+    /// The new task has a copy of everything.
     Copy,
 }
 
-/// Up to this many busy processes stay on one core with the host. In measurements, three were no
-/// slower there than spread over the processors.
+/// The most busy processes that stay on one core with the host. In measurements, three processes on
+/// one core were no slower than three on different cores.
 const BUSY_MAX: usize = 3;
 
 impl Host<'_> {
-    /// Notes a process that was born.
+    /// Registers a new process.
     pub(crate) fn born(&mut self, pid: i32, parent: Option<i32>) {
         let parent = parent.and_then(|pid| self.living.get(&pid));
         let (reset, trap) = parent.map_or_else(Default::default, |living| (living.reset, living.trap));
         let parent = parent.map(|living| living.index);
-        let command = parent.map_or_else(Vec::new, |n| self.processes[n].command.clone());
+        let command = parent.map_or_else(Vec::new, |index| self.processes[index].command.clone());
         let index = self.processes.len();
         self.processes.push(Process { pid, parent, command, exit: None, images: Vec::new() });
         self.living.insert(pid, ProcessState { index, caught: None, ignored: 0, reset, trap });
@@ -66,14 +76,14 @@ impl Host<'_> {
         }
     }
 
-    /// A task was born. A thread runs in its process's image; a process is followed, or runs
-    /// natively if children are not counted.
+    /// Answers thread `tid`'s creation of a task. A new thread runs in its process's image; a new
+    /// process is followed, or runs natively if children are not counted.
     pub(crate) fn cloned(&mut self, tid: i32) {
         let new = ptrace::event_message(tid) as i32;
         let Some(parent) = self.threads.get(&tid).map(|thread| thread.process) else {
             return ptrace::resume(tid, 0);
         };
-        // What the two tasks share decides which image the newborn runs in.
+        // 1. What the two tasks share decides in which image the new one runs.
         let birth = birth(tid, new, parent);
         let hides_trap = self.hides_trap(tid);
         let untraced = self.leak_checks.asked(tid);
@@ -82,7 +92,7 @@ impl Host<'_> {
         if followed && birth != CloneKind::ProgramThread && !checks {
             self.born(new, Some(parent));
         }
-        // The newborn's first stop may have come before this one.
+        // 2. Wait for the new task's first stop, unless it came before its maker's event.
         if !self.early.remove(&new) {
             match ptrace::wait_for(new) {
                 Some((_, Wait::Event(..) | Wait::Signal(_))) => {}
@@ -93,6 +103,8 @@ impl Host<'_> {
                 _ => return ptrace::resume(tid, 0),
             }
         }
+        // 3. Undo what the host changed for the call: both tasks have copies of the clone's flags
+        // and of the signal mask.
         if let Some(asked) = untraced {
             asked.put_back(tid);
             asked.put_back(new);
@@ -101,8 +113,8 @@ impl Host<'_> {
         if hides_trap {
             ptrace::set_signal_mask(new, ptrace::signal_mask(new) | trap::TRAP);
         }
-        // A child that is not followed runs natively; one with a copy of the memory gets an image
-        // of its own; one that shares memory gets a context in its parent's image.
+        // 4. A child that is not followed runs natively. A child with a copy of the memory gets an
+        // image of its own. A child that shares memory gets a context in its parent's image.
         match birth {
             _ if !followed => self.release(new, tid),
             CloneKind::Copy => self.forked(new, tid),
@@ -114,7 +126,7 @@ impl Host<'_> {
                 }
                 self.adopt(new, process, image);
                 self.hide_trap_mask(tid);
-                // Two threads of one image run at a time from now on.
+                // From now on two threads of one image run at the same time.
                 if birth != CloneKind::Suspending {
                     self.spread();
                     self.image_of(image).translator.cache.parallel = true;
@@ -162,7 +174,8 @@ impl Host<'_> {
         first.map_or_else(String::new, |word| word.to_string_lossy().into_owned())
     }
 
-    /// A child that cannot be followed runs natively; it stands at the program's own code.
+    /// Detaches a child that cannot be followed, with a warning. The child stands in the program's
+    /// own code and runs on natively.
     fn lose(&mut self, pid: i32, error: &Error) {
         let name = self.name(pid);
         self.living.remove(&pid);
@@ -179,32 +192,34 @@ impl Host<'_> {
         ptrace::detach(tid, 0);
     }
 
-    /// Sends a newborn child, which stands behind its parent's system call in the code cache, to
-    /// the program's own next instruction.
+    /// Sends a new child to the program's own next instruction. The child stands behind its
+    /// parent's system call in the code cache.
     fn send_to_own_code(&mut self, tid: i32, parent: i32) {
         let image = &self.images[&self.threads[&parent].image];
-        let Some(mut r) = ptrace::registers(tid) else { return };
-        // It stands behind the `syscall` of its parent's translation: the program's own next
-        // instruction follows that.
-        if let Some((bound, _)) = image.translator.cache.state_at(r.rip) {
-            let block = &image.translator.blocks[bound.block as usize];
-            r.rip = block.ip + u64::from(block.len);
-            r.rcx = r.rip;
-        } else if image.translator.cache.contains(r.rip) {
+        let Some(mut registers) = ptrace::registers(tid) else { return };
+        // The `syscall` is the last instruction of its block, so the program's next instruction
+        // follows the block.
+        if let Some((entry, _)) = image.translator.cache.state_at(registers.rip) {
+            let block = &image.translator.blocks[entry.block as usize];
+            registers.rip = block.ip + u64::from(block.len);
+            registers.rcx = registers.rip;
+        } else if image.translator.cache.contains(registers.rip) {
             // Generated code needs the host, so a child that cannot be moved out of it must not
             // run.
             ptrace::kill(tid, libc::SIGKILL);
-            let why =
-                format!("the child {tid} stands in generated code where no system call of the program is");
+            let why = format!(
+                "lightfoot cannot release child process {tid}: its place in the program's own code is unknown; this is a defect \
+                 of lightfoot, which you can report"
+            );
             return self.fail(Error::new(ErrorKind::System, why));
         }
         // The child gets its own `gs` back.
-        r.gs_base = 0;
-        ptrace::set_registers(tid, &r);
+        registers.gs_base = 0;
+        ptrace::set_registers(tid, &registers);
     }
 
-    /// A process has executed a program: its other threads are gone, and the counts of its old
-    /// image are final.
+    /// Answers the exec of a program by process `tid`. The process's other threads are gone, and
+    /// the counts of its old image are final.
     pub(crate) fn executed(&mut self, tid: i32) {
         let former = ptrace::event_message(tid) as i32;
         // A blocked signal stays blocked across an exec, and the kernel may not know of the bit
@@ -212,7 +227,7 @@ impl Host<'_> {
         if self.hides_trap(former) {
             ptrace::set_signal_mask(tid, ptrace::signal_mask(tid) | trap::TRAP);
         }
-        // Threads that the exec ended are gone without a stop; the one that called has a new
+        // The kernel ended the other threads without a stop, and gave the calling thread a new
         // number.
         let own = |(&other, thread): (&i32, &ProgramThread)| (thread.process == tid).then_some(other);
         let gone: Vec<i32> = self.threads.iter().filter_map(own).chain([former]).collect();
@@ -228,7 +243,7 @@ impl Host<'_> {
                 StepOutcome::Done => break signal_mask::unblock(tid, mask),
                 StepOutcome::Other(Wait::Event(..)) => {}
                 StepOutcome::Other(what) => return self.stopped(tid, what),
-                // Blocked by the program, and only let through by us.
+                // The program blocks this signal; only the host's step has let it through.
                 StepOutcome::Signal((libc::SIGTRAP, _)) if mask & trap::TRAP != 0 => {
                     waited = Some(libc::SIGTRAP)
                 }
@@ -262,7 +277,7 @@ impl Host<'_> {
         }
         self.note_rights(pid);
         let number = self.images_seen;
-        // The mapping of our memory changes registers: they are put back where it fails.
+        // Mapping the engine's memory changes registers. If it fails, they are restored.
         let mut image = match Image::new(pid, number, self.stream, self.evidence.clone()) {
             Ok(image) => image,
             Err(error) => {
@@ -300,26 +315,28 @@ impl Host<'_> {
         }
     }
 
-    /// Makes the stopped task a thread of the engine: points `gs` to a context and continues in the
-    /// code cache.
+    /// Makes the stopped task a thread of the engine: its `gs` gets a context's address, and the
+    /// task continues in the code cache.
     fn adopt(&mut self, tid: i32, process: i32, image: u32) {
-        let Some(mut r) = ptrace::registers(tid) else { return };
+        let Some(mut registers) = ptrace::registers(tid) else { return };
         let number = self.threads_seen;
-        let Some(context) = self.image_of(image).enter(r.fs_base) else {
-            let why = format!("the program has more than {} threads at a time", layout::CONTEXTS_MAX);
+        let Some(context) = self.image_of(image).enter(registers.fs_base) else {
+            let most = layout::CONTEXTS_MAX;
+            let why =
+                format!("the program has more than {most} threads at a time, the most that lightfoot runs");
             return self.fail(Error::new(ErrorKind::Unsupported, why));
         };
         self.threads_seen += 1;
-        // A newborn inherits its parent's mask.
+        // A new task inherits its maker's mask.
         let blocks_trap = ptrace::signal_mask(tid) & trap::TRAP != 0;
         let (held, astray) = (VecDeque::new(), None);
         let thread =
             ProgramThread { context, number, process, image, blocks_trap, hides_trap: false, held, astray };
         self.threads.insert(tid, thread);
         self.hide_trap_mask(tid);
-        // From here on `gs` is its context.
-        r.gs_base = layout::CONTEXTS + context as u64 * context::BYTES;
-        ptrace::set_registers(tid, &r);
+        // From here on `gs` addresses the thread's context.
+        registers.gs_base = layout::CONTEXTS + context as u64 * context::BYTES;
+        ptrace::set_registers(tid, &registers);
         self.redirect(tid);
         if !self.check_refusal(tid) {
             ptrace::resume(tid, 0);
@@ -341,26 +358,26 @@ impl Host<'_> {
         }
     }
 
-    /// Ends every process that is left.
+    /// Sends `signal` to every remaining process.
     pub(crate) fn end_all(&self, signal: i32) {
         self.living.keys().for_each(|&pid| ptrace::kill(pid, signal));
     }
 }
 
-/// What task `new` shares with its maker `tid`, a thread of process `parent` that stands in the
-/// system call.
+/// What task `new` shares with its maker `tid`. The maker is a thread of process `parent` and
+/// stands in the system call.
 fn birth(tid: i32, new: i32, parent: i32) -> CloneKind {
     if std::fs::metadata(format!("/proc/{parent}/task/{new}")).is_ok() {
         return CloneKind::ProgramThread;
     }
-    let Some(r) = ptrace::registers(tid) else { return CloneKind::Copy };
+    let Some(registers) = ptrace::registers(tid) else { return CloneKind::Copy };
     // The system call's flags say what is shared.
-    let flags = match r.orig_rax as i64 {
+    let flags = match registers.orig_rax as i64 {
         libc::SYS_vfork => (libc::CLONE_VM | libc::CLONE_VFORK) as u64,
-        libc::SYS_clone => r.rdi,
+        libc::SYS_clone => registers.rdi,
         libc::SYS_clone3 => {
             let mut flags = [0u8; 8];
-            memory::read_target(tid, r.rdi, &mut flags);
+            memory::read_target(tid, registers.rdi, &mut flags);
             u64::from_le_bytes(flags)
         }
         _ => 0,
@@ -381,7 +398,7 @@ fn arguments(pid: i32) -> Vec<OsString> {
     bytes.split(|&byte| byte == 0).map(|word| OsString::from_vec(word.to_vec())).collect()
 }
 
-/// Whether a process is runnable, or waits for the host only.
+/// Whether a process is runnable, or waits for nothing but the host.
 fn is_busy(pid: i32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());

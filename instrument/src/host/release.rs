@@ -1,13 +1,19 @@
 //! Release: a process leaves the engine alive and runs on natively.
 //!
-//! Each of its threads is stopped, brought to a boundary between two instructions of the program,
-//! and gets the program's own address and registers; then it is detached. The engine's memory stays
-//! mapped in it, and nothing leads there any more. A call that was interrupted is made again by the
-//! kernel, which finds the program's own `syscall` before the address.
+//! **Why.** Another process of the run wants to trace the process (a debugger, `strace`), and the
+//! kernel allows one tracer only; or the process outlives the program (`remainder`).
 //!
-//! There are two reasons. Another process of the run traces the process (a debugger, `strace`), and
-//! the kernel allows one tracer only; or the process outlives the program (`remainder`). **Leaves
-//! out** a thread that waits for its `vfork`ed child: it leaves when the child has left its memory.
+//! **How.** The host takes four steps for each thread of the process:
+//!
+//! ```text
+//! stop ──▶ bring to a boundary between ──▶ set the program's own ──▶ detach
+//!          two instructions                address and registers
+//! ```
+//!
+//! The engine's memory stays mapped in the process, but no address of the process leads there any
+//! more. The kernel repeats an interrupted system call by setting the thread back by two bytes;
+//! there it finds the program's own `syscall`. **Leaves out** a thread that waits for its `vfork`ed
+//! child: the thread leaves when the child has left its memory.
 
 use super::state::Host;
 use super::state::{Departed, Departures};
@@ -27,7 +33,8 @@ impl Host<'_> {
     /// Whether the thread's process is being released.
     pub(crate) fn is_leaving(&self, tid: i32) -> bool {
         let leaving = &self.departures.leaving;
-        !leaving.is_empty() && self.threads.get(&tid).is_some_and(|t| leaving.contains_key(&t.process))
+        !leaving.is_empty()
+            && self.threads.get(&tid).is_some_and(|thread| leaving.contains_key(&thread.process))
     }
 
     /// Whether the process is being released.
@@ -35,21 +42,21 @@ impl Host<'_> {
         self.departures.leaving.contains_key(&pid)
     }
 
-    /// The program stands before a `ptrace` call: the process that it wants to trace is released
-    /// first.
-    pub(crate) fn traces(&mut self, tid: i32, r: &Registers) {
+    /// Answers a thread that stands before a `ptrace` call. The process that it wants to trace is
+    /// released first.
+    pub(crate) fn traces(&mut self, tid: i32, registers: &Registers) {
         let own = self.threads[&tid].process;
-        let target = match r.rdi {
+        let target = match registers.rdi {
             TRACEME => Some(own),
-            ATTACH | SEIZE => self.process_named(tid, r.rsi as i32).filter(|&target| target != own),
+            ATTACH | SEIZE => self.process_named(tid, registers.rsi as i32).filter(|&target| target != own),
             _ => None,
         };
         match target {
-            // The program itself stays with the engine; the kernel refuses the call, because it is
-            // traced.
+            // The program itself stays in the engine. The kernel refuses the call, because the host
+            // already traces the program.
             Some(pid) if pid == self.root => {
-                if r.rdi != TRACEME {
-                    let why = "a process of the run asks to trace the program itself (ptrace), which lightfoot traces: it is refused";
+                if registers.rdi != TRACEME {
+                    let why = "a process of the run tried to trace the program itself (ptrace), and the kernel refused it, because lightfoot traces the program";
                     self.warnings.push(why.into());
                 }
                 ptrace::resume(tid, 0);
@@ -58,8 +65,8 @@ impl Host<'_> {
                 if !self.process_leaves(pid) {
                     self.departures.traced.push((pid, self.name(pid)));
                 }
-                // A process that asks to be traced releases itself and needs no one to wait;
-                // otherwise the caller waits before its call.
+                // A process that asks to be traced is released from where it stands. Any other
+                // caller waits before its call until the named process has been released.
                 let (standing, waiting) = if pid == own { (Some(tid), None) } else { (None, Some(tid)) };
                 self.send_away(pid, standing, waiting);
             }
@@ -101,7 +108,7 @@ impl Host<'_> {
             return self.send_home(tid);
         }
         self.answer(tid, what);
-        // This stop came instead of the requested one, so ask again.
+        // This stop came before the requested one, so the host requests another.
         if self.threads.contains_key(&tid) {
             ptrace::interrupt(tid);
         } else {
@@ -122,7 +129,8 @@ impl Host<'_> {
             Boundary::Other(what) => self.stopped(tid, what),
             Boundary::Lost => {
                 let why = format!(
-                    "process {tid} cannot be brought back to its own code, so that it could run on natively"
+                    "lightfoot cannot release process {tid}: its place in the program's own code is unknown; this is a defect of \
+                     lightfoot, which you can report"
                 );
                 self.fail(Error::new(ErrorKind::System, why));
             }
@@ -132,14 +140,15 @@ impl Host<'_> {
 
     /// Detaches a thread that stands at a boundary with the program's own registers.
     fn depart(&mut self, tid: i32) {
-        let Some(r) = ptrace::registers(tid) else { return };
-        // The thread may stand before a return from a handler whose frame was already changed.
-        if r.rax == SIGRETURN {
-            self.restore_frame(tid, r.rsp);
+        let Some(registers) = ptrace::registers(tid) else { return };
+        // The thread may stand before the return from a handler, and the host may have changed the
+        // frame of that handler.
+        if registers.rax == SIGRETURN {
+            self.restore_frame(tid, registers.rsp);
         }
-        // The host cannot correct anything later: registers, the signal mask and the action of
-        // SIGTRAP become the program's own now.
-        ptrace::set_registers(tid, &Registers { gs_base: 0, ..r });
+        // After the detach the host can correct nothing, so it sets the program's own registers,
+        // signal mask and action of SIGTRAP now.
+        ptrace::set_registers(tid, &Registers { gs_base: 0, ..registers });
         self.show_trap_mask(tid);
         self.put_back_trap_action(tid);
         self.binding.free(tid);
@@ -152,8 +161,8 @@ impl Host<'_> {
         self.has_left(process);
     }
 
-    /// Undoes the change of a signal's frame: a frame that would return to a translation returns to
-    /// the program's own address again.
+    /// Undoes the host's change of a signal's frame: if the frame returns to a translation, it
+    /// returns to the program's own address again.
     fn restore_frame(&mut self, tid: i32, frame: u64) {
         let (mut word, at) = ([0u8; 8], frame.wrapping_add(FRAME_RIP));
         if memory::read_target(tid, at, &mut word) != word.len() {
@@ -191,7 +200,7 @@ impl Host<'_> {
     }
 }
 
-/// A list of processes by number and name; of many, the first few.
+/// Lists processes by number and name; a long list names the first few only.
 fn list(all: &[Departed]) -> String {
     const NAMED_MAX: usize = 8;
     let named: Vec<String> =

@@ -1,10 +1,9 @@
 //! Processes that still run when the program has ended.
 //!
 //! A pipeline's last command, or the jobs of a shell, end a moment after the program and belong to
-//! the measurement; a daemon does not. So counting goes on while any of them works, until all have
-//! been idle for [`IDLE`], but no longer than [`LONGEST`]. Then they are released (`release`).
-//! **Leaves out** runs that wait for all
-//! ([`Children::Awaited`](crate::outcome::Children::Awaited)).
+//! the measurement; a daemon does not. So the host counts on until all of them have been idle for
+//! [`IDLE`], but no longer than [`LONGEST`]. Then it releases them (`release`). **Leaves out** runs
+//! that wait for all children ([`Children::Awaited`](crate::outcome::Children::Awaited)).
 
 use super::state::Host;
 use crate::outcome::Children;
@@ -13,13 +12,13 @@ use crate::target::pulse::Pulse;
 use std::fs;
 use std::time::{Duration, Instant};
 
-/// Time between two looks at the processes that are left.
+/// Time between two checks of the remaining processes.
 const LOOK: Duration = Duration::from_millis(100);
-/// After so long without work, processes count as idle.
+/// Processes that have not worked for this time count as idle.
 const IDLE: Duration = Duration::from_secs(1);
-/// Processes that work longer than this after the program's end are taken for daemons.
+/// Processes that still work this long after the program's end are taken for daemons.
 const LONGEST: Duration = Duration::from_secs(10);
-/// A process that could not be released for so long is killed.
+/// A process that could not be released within this time is killed.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The state of the wait for processes that outlive the program; empty until the program ends.
@@ -27,20 +26,23 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub(crate) struct Remainder(Option<Watched>);
 
 struct Watched {
-    /// Wakes the host where no process stops.
+    /// Wakes the host even if no process stops.
     _pulse: Option<Pulse>,
+    /// When the program ended.
     ended: Instant,
+    /// When the host last checked the remaining processes.
     looked: Instant,
+    /// When a check last found one of them at work.
     worked: Instant,
-    /// Stops that were answered before the last look.
+    /// Stops that the host had answered at the last check.
     stops: u64,
-    /// When their release began.
+    /// When the release of the remaining processes began.
     let_go: Option<Instant>,
 }
 
 impl Host<'_> {
-    /// Called after every stop once the program has ended: decides whether the other processes are
-    /// counted on or released.
+    /// Decides whether the remaining processes are counted on or released. Called after every stop
+    /// once the program has ended.
     pub(crate) fn program_has_ended(&mut self, remainder: &mut Remainder) {
         if self.children != Children::Followed || self.failure.is_some() {
             return;
@@ -66,7 +68,7 @@ impl Host<'_> {
             }
             return;
         }
-        // An answered stop since the last look means work, too.
+        // A stop that was answered since the last check also means work.
         if self.stops != watched.stops || self.living.keys().any(|&pid| works(pid)) {
             (watched.stops, watched.worked) = (self.stops, now);
         }
@@ -90,8 +92,7 @@ impl Host<'_> {
             let left = &mut self.departures.left_behind;
             let Some(known) = left.iter().position(|(left, _)| *left == pid) else { continue };
             let (_, name) = left.swap_remove(known);
-            let why =
-                "it still ran after the program had ended, and did not come to where it could be let go";
+            let why = "it still ran after the program had ended, and lightfoot could not release it";
             self.warnings.push(format!("process {pid} ({name}) was killed: {why}"));
             ptrace::kill(pid, libc::SIGKILL);
         }

@@ -1,14 +1,22 @@
 //! Signals: delivered at an instruction boundary of the program, with the program's own registers
 //! in the frame.
 //!
-//! A fault belongs to the instruction that raised it. For any other signal the host steps the
-//! thread until it stands before the translation of an instruction. Then it puts back the registers
-//! and flags that scratch code holds, the kernel builds the frame with the program's address, and
-//! the handler's first instruction is redirected into the cache. A signal without a handler needs
-//! none of this, because the kernel's default action reads no registers. While a thread is stepped,
-//! all signals but faults are blocked: they stay in the kernel's queue, in its order, or go to
-//! another thread. A fault on the way is delivered first, and the signal that waits for the
-//! boundary is held back.
+//! **The problem.** A signal stops a thread in generated code, where program registers may wait in
+//! the context. The handler and the frame must show the program's own registers and address.
+//!
+//! **The idea.** The host delivers the signal in four steps:
+//!
+//! ```text
+//! step to the start of an    ──▶ restore registers ──▶ the kernel builds ──▶ redirect the
+//! instruction's translation      and flags             the frame             handler's start
+//! ```
+//!
+//! A fault belongs to the instruction that raised it, so it needs no steps. A signal without a
+//! handler needs nothing of this, because the kernel's default action reads no registers.
+//!
+//! **Invariants.** While a thread is stepped, all signals but faults are blocked: they stay in the
+//! kernel's queue, in its order, or go to another thread. A fault on the way is delivered first,
+//! and the host holds the waiting signal back.
 
 use super::state::Host;
 use super::task::ProgramThread;
@@ -22,6 +30,7 @@ use crate::target::ptrace::{self, SignalInfo, Wait};
 use crate::target::signal_mask::{block, unblock, FAULTS};
 use crate::target::trap::{self, TRAP};
 
+/// The most steps to a boundary: more than any routine of generated code has.
 const STEPS_MAX: u32 = 100_000;
 
 /// Signals whose default action ends the process with a core dump.
@@ -50,8 +59,8 @@ impl Host<'_> {
         self.deliver(tid, (signal, info));
     }
 
-    /// Delivers a signal. The thread must be in a stop before a signal's delivery, because ptrace
-    /// accepts a signal in no other stop.
+    /// Delivers a signal. The thread must be in a signal-delivery-stop, because ptrace accepts a
+    /// signal in no other stop.
     pub(crate) fn deliver(&mut self, tid: i32, signal: Signal) {
         let number = signal.0;
         let fault = is_fault(&signal);
@@ -60,7 +69,7 @@ impl Host<'_> {
         let forced = fault && number == libc::SIGTRAP && self.thread(tid).blocks_trap;
         let handled = self.caught(tid) & bit != 0 && !forced;
         let ignored = self.ignored(tid) & bit != 0;
-        // The program ignores it, and the kernel may not know.
+        // The program ignores SIGTRAP, and the kernel may not know that.
         if number == libc::SIGTRAP && ignored && trap::code(&signal.1) <= 0 {
             return self.go_on(tid);
         }
@@ -69,8 +78,8 @@ impl Host<'_> {
         if !handled && !fault && !dumps {
             return ptrace::resume(tid, number);
         }
-        // The host passes a signal that was sent to it on to the root. If the sender addressed the
-        // root as well, the second copy is dropped.
+        // The host forwards its own signals to the root. If the sender addressed the root as well,
+        // the host drops the second copy.
         if handled && self.thread(tid).process == self.root && self.echo.repeats(number, &signal.1) {
             return self.go_on(tid);
         }
@@ -83,7 +92,7 @@ impl Host<'_> {
                 self.thread(tid).held.push_back(signal);
                 return self.deliver(tid, other);
             }
-            // The signal ends the process, wherever the thread stands.
+            // The signal ends the process, so its registers do not matter.
             Boundary::Lost if !handled && !fault => return ptrace::resume(tid, number),
             Boundary::Lost => return self.lost(tid, &signal),
             Boundary::Other(what) => return self.interrupted(tid, signal, what),
@@ -96,8 +105,8 @@ impl Host<'_> {
             ptrace::set_signal_info(tid, &signal.1);
             return ptrace::resume(tid, number);
         }
-        // The kernel saves the mask in the frame and follows the action, so both must be the
-        // program's.
+        // The kernel saves the signal mask in the frame and follows the action, so both must be the
+        // program's own.
         self.effort.signals += 1;
         self.show_trap_mask(tid);
         if number == libc::SIGTRAP {
@@ -118,15 +127,15 @@ impl Host<'_> {
         self.go_on(tid);
     }
 
-    /// The thread ended or stopped before it could take `signal`.
+    /// Handles a thread that ended or stopped before it could take `signal`.
     fn interrupted(&mut self, tid: i32, signal: Signal, what: Wait) {
         self.thread(tid).held.push_front(signal);
         self.stopped(tid, what);
     }
 
-    /// Lets a thread run on in the cache, or delivers the next signal that was held back. After a
-    /// handler's frame was built, or a group stop, ptrace takes no signal: a step leads to a stop
-    /// where it does.
+    /// Lets a thread run on in the cache, or delivers the next signal that was held back. After the
+    /// building of a handler's frame, or a group stop, ptrace accepts no signal. One step leads to
+    /// a stop that accepts one.
     pub(crate) fn go_on(&mut self, tid: i32) {
         let Some(signal) = self.next_held(tid) else { return ptrace::resume(tid, 0) };
         let mask = block(tid);
@@ -154,7 +163,7 @@ impl Host<'_> {
         }
     }
 
-    /// Called when the kernel has built a handler's frame.
+    /// Updates what the host knows about SIGTRAP after the kernel has built a handler's frame.
     fn delivered(&mut self, tid: i32, number: i32) {
         if !self.trap_actions {
             return;
@@ -199,10 +208,13 @@ impl Host<'_> {
         ignored & !TRAP | trap
     }
 
-    /// A handler with `SA_RESETHAND` is gone after its first signal.
+    /// Forgets which signals have handlers if the handler of `signal` has `SA_RESETHAND`: the
+    /// kernel removes such a handler at its first signal.
     fn forget_reset_handler(&mut self, tid: i32, signal: i32) {
         let process = self.thread(tid).process;
-        if let Some(living) = self.living.get_mut(&process).filter(|l| l.reset >> (signal - 1) & 1 != 0) {
+        if let Some(living) =
+            self.living.get_mut(&process).filter(|living| living.reset >> (signal - 1) & 1 != 0)
+        {
             living.caught = None;
         }
     }
@@ -254,11 +266,12 @@ impl Host<'_> {
 
     /// Ends the run: generated code faulted in a way that no instruction of the program explains.
     pub(crate) fn lost(&mut self, tid: i32, (signal, info): &Signal) {
-        let rip = ptrace::registers(tid).map_or(0, |r| r.rip);
+        let rip = ptrace::registers(tid).map_or(0, |registers| registers.rip);
         let address = fault_address(info);
         let why = format!(
-            "lightfoot lost the program: signal {signal} in generated code at {rip:#x} (address {address:#x}), where no \
-             instruction of the program stands; the program has changed memory of lightfoot's, or this is a defect of lightfoot"
+            "lightfoot cannot go on with the program: signal {signal} stopped generated code at {rip:#x} (address {address:#x}) \
+             outside any instruction of the program; either the program has changed lightfoot's memory, or this is a defect of \
+             lightfoot, which you can report"
         );
         self.fail(Error::new(ErrorKind::System, why));
     }
@@ -266,35 +279,36 @@ impl Host<'_> {
     /// If the stopped thread is at a boundary, makes its registers the program's own.
     fn at_boundary(&mut self, tid: i32, fault: bool) -> bool {
         let context = self.thread(tid).context;
-        let Some(mut r) = ptrace::registers(tid) else { return true };
-        if self.thread(tid).astray == Some(r.rip) {
+        let Some(mut registers) = ptrace::registers(tid) else { return true };
+        if self.thread(tid).astray == Some(registers.rip) {
             return true;
         }
         let image = self.image_mut(tid);
         // Outside the code cache the registers are the program's own.
-        if !image.translator.cache.contains(r.rip) {
+        if !image.translator.cache.contains(registers.rip) {
             return true;
         }
-        let Some((bound, exact)) = image.translator.boundary(r.rip) else { return false };
-        // Which point of the translation counts: before the instruction, in the instruction that
-        // faulted, or between two iterations.
-        let stop = if fault && !bound.retreat {
+        let Some((entry, exact)) = image.translator.boundary(registers.rip) else { return false };
+        // The point of the translation at which the thread stands: before an instruction, in an
+        // instruction that faulted, or between two iterations.
+        let stop = if fault && !entry.retreat {
             StopPlace::Faulted
-        } else if exact || bound.retreat {
+        } else if exact || entry.retreat {
             StopPlace::Before
-        } else if image.repeating(&r, &bound) {
+        } else if image.repeating(&registers, &entry) {
             StopPlace::Repeating
         } else {
             return false;
         };
         image.write32(context, context::EXIT, 0);
-        let misses = image.leave(context, &mut r, &bound, stop);
-        ptrace::set_registers(tid, &r);
+        let misses = image.leave(context, &mut registers, &entry, stop);
+        ptrace::set_registers(tid, &registers);
         self.append_misses(tid, context, &misses);
         true
     }
 
-    /// One step in the code cache. If it executed an `int3` of generated code, answers that stop.
+    /// Makes one step in the code cache. If the step executed an `int3` of generated code, answers
+    /// that stop.
     pub(crate) fn step_answered(&mut self, tid: i32) -> StepOutcome {
         let stepped = self.step(tid, 0);
         if let StepOutcome::Done = stepped {
@@ -307,15 +321,15 @@ impl Host<'_> {
     /// If the last step executed an `int3` of generated code, answers that stop.
     fn answer_in_step(&mut self, tid: i32, context: usize) {
         let exit = self.image_mut(tid).read32(context, context::EXIT);
-        let Some(r) = ptrace::registers(tid).filter(|_| exit != 0) else { return };
+        let Some(registers) = ptrace::registers(tid).filter(|_| exit != 0) else { return };
         let mut byte = [0u8];
-        if memory::read_target(tid, r.rip.wrapping_sub(1), &mut byte) != 1 || byte[0] != 0xcc {
+        if memory::read_target(tid, registers.rip.wrapping_sub(1), &mut byte) != 1 || byte[0] != 0xcc {
             return;
         }
-        // A special system call is answered when the thread runs on: it is set back before the
-        // `int3` and stops there again.
+        // A special system call is answered when the thread runs on: the host sets the thread back
+        // before the `int3`, where it stops again.
         if exit == EXIT_SYSTEM_CALL {
-            return ptrace::set_registers(tid, &ptrace::Registers { rip: r.rip - 1, ..r });
+            return ptrace::set_registers(tid, &ptrace::Registers { rip: registers.rip - 1, ..registers });
         }
         self.image_mut(tid).write32(context, context::EXIT, 0);
         match exit {
@@ -328,7 +342,7 @@ impl Host<'_> {
         }
     }
 
-    /// One step, with `signal` delivered first (0: none).
+    /// Makes one step; the kernel delivers `signal` first (0: none).
     pub(crate) fn step(&mut self, tid: i32, signal: i32) -> StepOutcome {
         if !ptrace::step(tid, signal) {
             return StepOutcome::Gone;

@@ -46,7 +46,7 @@ pub(crate) struct Departures {
     pub(super) left_behind: Vec<Departed>,
 }
 
-/// Where the observer runs.
+/// The thread on which the observer runs.
 pub(crate) enum Observing<'o> {
     /// On a thread of its own.
     There(Sender<RingMessage>),
@@ -59,7 +59,7 @@ pub(crate) struct Host<'o> {
     pub(crate) root: i32,
     pub(crate) stream: Stream,
     pub(crate) children: Children,
-    /// Where translations are kept from run to run, if they are.
+    /// The folder in which translations are kept from run to run, if they are kept.
     pub(crate) translations: Option<PathBuf>,
     pub(crate) images: HashMap<u32, Image>,
     pub(crate) images_seen: u32,
@@ -93,12 +93,13 @@ pub(crate) struct Host<'o> {
     pub(crate) trap_actions: bool,
     /// How many more opened files are looked at.
     pub(crate) opens_left: u32,
-    /// Whether counts are kept by thread, and the counts of threads that have ended.
+    /// Whether the run counts each thread separately.
     pub(crate) per_thread: Threads,
+    /// Counts of the threads that have ended, if threads are counted separately.
     pub(super) thread_counts: Vec<outcome::Thread>,
     /// The run's tool, if it has one.
     pub(crate) instrumenter: Option<SharedInstrumenter>,
-    /// Functions that count their calls, if the program is to run with probes.
+    /// The functions that count their calls, if the program runs with probes.
     pub(crate) probes: Option<SharedProbes>,
     /// The first proof that the program changed memory that it shares with the host, if any.
     pub(crate) evidence: Evidence,
@@ -160,34 +161,34 @@ impl<'o> Host<'o> {
     pub(crate) fn close(self) -> Option<Profile> {
         match self.observing {
             Observing::There(_) => None,
-            Observing::Here(watch) => Some(watch.profile()),
+            Observing::Here(consumer) => Some(consumer.profile()),
         }
     }
 
     /// Delivers a message to the observer; returns whether the observer will return a segment
     /// later.
-    pub(super) fn give(&mut self, given: RingMessage) -> bool {
-        let watch = match &mut self.observing {
+    pub(super) fn give(&mut self, message: RingMessage) -> bool {
+        let consumer = match &mut self.observing {
             Observing::There(give) => {
-                let is_there = give.send(given).is_ok();
+                let is_there = give.send(message).is_ok();
                 if !is_there {
                     self.fail(Error::new(ErrorKind::System, OBSERVER_FAILED));
                 }
                 return is_there;
             }
-            Observing::Here(watch) => watch,
+            Observing::Here(consumer) => consumer,
         };
-        let seen = catch_unwind(AssertUnwindSafe(|| watch.take(given)));
-        if seen.is_err() {
+        let taken = catch_unwind(AssertUnwindSafe(|| consumer.take(message)));
+        if taken.is_err() {
             self.fail(Error::new(ErrorKind::System, OBSERVER_FAILED));
         }
         false
     }
 
     /// Reports the run's progress to an observer on this thread.
-    pub(super) fn tell_observer(&mut self) {
-        let Observing::Here(watch) = &mut self.observing else { return };
-        if catch_unwind(AssertUnwindSafe(|| watch.tell())).is_err() {
+    pub(super) fn report_progress(&mut self) {
+        let Observing::Here(consumer) = &mut self.observing else { return };
+        if catch_unwind(AssertUnwindSafe(|| consumer.report_progress())).is_err() {
             self.fail(Error::new(ErrorKind::System, OBSERVER_FAILED));
         }
     }

@@ -7,26 +7,26 @@ use std::collections::VecDeque;
 /// A thread of the program.
 pub(crate) struct ProgramThread {
     pub(crate) context: usize,
-    /// Its number; threads are numbered over the whole run.
+    /// The thread's number; threads are numbered over the whole run.
     pub(crate) number: u32,
-    /// Process that it belongs to.
+    /// The process that the thread belongs to.
     pub(crate) process: i32,
-    /// Image that it runs in; a `vfork`ed child runs in its parent's.
+    /// The image that the thread runs in; a `vfork`ed child runs in its parent's.
     pub(crate) image: u32,
-    /// Whether the program has blocked SIGTRAP in it, and whether the host keeps that from the
-    /// kernel.
+    /// Whether the program has blocked SIGTRAP in this thread.
     pub(crate) blocks_trap: bool,
+    /// Whether the host hides from the kernel that the program has blocked SIGTRAP.
     pub(crate) hides_trap: bool,
     /// Signals that the host holds back until the thread can take them.
     pub(crate) held: VecDeque<Signal>,
-    /// An address where natively nothing is mapped, if the program jumped there: the thread will
-    /// fault at it.
+    /// The target of a jump into the engine's own code. Natively nothing is mapped there, so the
+    /// thread will fault at this address.
     pub(crate) astray: Option<u64>,
 }
 
 /// A process that has not ended.
 pub(crate) struct ProcessState {
-    /// Its index in the run's processes.
+    /// The process's index in the run's list of processes.
     pub(super) index: usize,
     /// Signals with handlers, as last read.
     pub(crate) caught: Option<u64>,

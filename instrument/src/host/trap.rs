@@ -1,23 +1,26 @@
 //! SIGTRAP belongs to the program, although the engine stops it by `int3`.
 //!
-//! **The problem.** The kernel *forces* the signal of a breakpoint or a single step: where the
-//! thread blocks SIGTRAP or the process ignores it, the kernel unblocks it and resets the action to
-//! the default. A handler for SIGTRAP runs with SIGTRAP blocked, so the first stop of ours in it
-//! would leave the program without its handler.
+//! **The problem.** The kernel *forces* the signal of a breakpoint or a single step: if the thread
+//! blocks SIGTRAP or the process ignores it, the kernel unblocks it and resets the action to the
+//! default. A handler for SIGTRAP runs with SIGTRAP blocked, so the engine's first stop in the
+//! handler would remove the program's handler.
 //!
-//! **The idea.** The host knows what the program wants, and keeps the kernel's state equal to it
-//! wherever the program could see a difference. Whether a thread blocks SIGTRAP is known from its
-//! birth, its `rt_sigprocmask` calls and its handlers' frames; after a stop of ours the bit is set
-//! again. The action that a process has set for the signal is known from its `rt_sigaction` calls;
-//! the host restores it before the signal is delivered, before the program asks for it, and in a
-//! child that is released. Only programs that block SIGTRAP or have an action for it pay for this.
+//! **The idea.** The host keeps its own copy of what the program has set, and makes the kernel's
+//! state equal to it before the program can see a difference:
 //!
-//! **Telling stops apart.** At a stop of the engine the thread stands behind an `int3` in the code
+//! - Whether a thread blocks SIGTRAP is learned from its creation, its `rt_sigprocmask` calls and
+//!   the frames of its handlers. The host sets the bit again after each stop of the engine.
+//! - The action of a process is learned from its `rt_sigaction` calls. The host restores it before
+//!   a delivery, before the next `rt_sigaction` call, and in a child that is released.
+//!
+//! Only programs that block SIGTRAP or have an action for it pay for this.
+//!
+//! **Kinds of stops.** At a stop of the engine the thread stands behind an `int3` in the code
 //! cache, and its context holds an exit number. A SIGTRAP that was sent may take the place of that
 //! stop's signal in the kernel's queue; the host keeps it and delivers it next. A program that sets
-//! the trap flag is stopped behind each instruction of its translation, and takes the signal where
-//! an instruction of its own begins. Leaves out single steps within a system call, and the signal
-//! masks in `/proc/PID/status`.
+//! the trap flag stops behind each instruction of its translation; the host delivers the signal
+//! only at the start of an instruction of the program. **Leaves out** single steps within a system
+//! call, and the signal masks in `/proc/PID/status`.
 
 use super::state::Host;
 use super::task::ProgramThread;
@@ -38,9 +41,10 @@ const TRAP_FLAG: u64 = 1 << 8;
 const INT3: u8 = 0xcc;
 const SA_RESETHAND: u64 = 0x8000_0000;
 
-/// Address of the context's room for one instruction's values: free at boundaries and at stops.
-fn scratch(c: usize) -> u64 {
-    CONTEXTS + c as u64 * context::BYTES + u64::from(context::VECTOR)
+/// Address of a part of the context that generated code uses within one instruction only, so it is
+/// free at boundaries and at stops.
+fn scratch(context_index: usize) -> u64 {
+    CONTEXTS + context_index as u64 * context::BYTES + u64::from(context::VECTOR)
 }
 
 impl Image {
@@ -53,21 +57,22 @@ impl Image {
             && byte[0] == INT3
     }
 
-    /// Whether a thread that steps itself has just come to the beginning of an instruction of the
-    /// program, or to the next iteration of a repeated one. The trap comes only behind the
-    /// instruction after the one that sets the trap flag.
-    fn has_stepped(&mut self, r: &Registers) -> bool {
+    /// Whether a thread that steps itself has reached the start of an instruction of the program,
+    /// or the next iteration of a repeated one. The first trap comes one instruction after the one
+    /// that sets the trap flag.
+    fn has_stepped(&mut self, registers: &Registers) -> bool {
         let translator = &mut self.translator;
-        let Some((bound, exact)) = translator.boundary(r.rip) else { return false };
-        // Not where a translation begins: only a repeated instruction can be stepped within.
+        let Some((entry, exact)) = translator.boundary(registers.rip) else { return false };
+        // The thread is inside a translation: only a repeated instruction has boundaries there.
         if !exact {
-            return self.repeating(r, &bound);
+            return self.repeating(registers, &entry);
         }
-        let block = &translator.blocks[bound.block as usize];
-        // The instruction before this one decides whether the processor took a step too many.
-        let Some(before) = u32::from(bound.index).checked_sub(1) else { return true };
+        let block = &translator.blocks[entry.block as usize];
+        // If the instruction before this one has just set the trap flag, natively no trap follows
+        // it.
+        let Some(before) = u32::from(entry.index).checked_sub(1) else { return true };
         let ip = match translator.instructions.get((block.first + before) as usize) {
-            Some(i) => block.ip + u64::from(i.offset),
+            Some(stepped) => block.ip + u64::from(stepped.offset),
             None => return true,
         };
         let (bytes, length) = translator.reader.fetch(ip);
@@ -78,8 +83,8 @@ impl Image {
 
 impl Translator {
     /// The state at an address of the code cache, and whether an instruction's translation begins
-    /// there. A direct jump in the middle of a superblock has no code, so two entries have the same
-    /// position: a program that steps itself must see the jump first.
+    /// there. A direct jump in the middle of a superblock has no code, so its entry and the next
+    /// one have one position. A program that steps itself must see the jump first.
     pub(crate) fn boundary(&self, rip: u64) -> Option<(StateMapEntry, bool)> {
         let (last, exact) = self.cache.state_at(rip)?;
         if !exact || self.steps == Steps::Never {
@@ -87,7 +92,7 @@ impl Translator {
         }
         let zone =
             self.cache.zones.iter().find(|zone| rip >= zone.address && rip < zone.address + zone.hot_used)?;
-        let first = zone.state_map.partition_point(|bound| bound.at < last.at);
+        let first = zone.state_map.partition_point(|entry| entry.at < last.at);
         Some((zone.state_map[first], exact))
     }
 }
@@ -106,19 +111,19 @@ impl Host<'_> {
         }
     }
 
-    /// Answers such a stop of a program that uses SIGTRAP itself.
+    /// Answers a thread that SIGTRAP has stopped, in a program that uses SIGTRAP itself.
     fn examine_trap(&mut self, tid: i32, context: usize, exit: u32) {
         let info = ptrace::signal_info(tid);
-        let Some(r) = ptrace::registers(tid) else { return };
+        let Some(registers) = ptrace::registers(tid) else { return };
         // The program has set the trap flag, so this is its own step.
-        if is_step(libc::SIGTRAP, &info) && r.eflags & TRAP_FLAG != 0 {
-            return self.stepped_itself(tid, &r);
+        if is_step(libc::SIGTRAP, &info) && registers.eflags & TRAP_FLAG != 0 {
+            return self.stepped_itself(tid, &registers);
         }
         let was_sent = code(&info) <= 0;
         let hidden = self.threads[&tid].hides_trap;
-        // No stop of the engine: the signal is the program's.
-        if exit == 0 || !self.image_mut(tid).is_behind_stop(tid, r.rip) {
-            // The program blocks it, unknown to the kernel, so it waits.
+        // This is no stop of the engine, so the signal is the program's.
+        if exit == 0 || !self.image_mut(tid).is_behind_stop(tid, registers.rip) {
+            // The program blocks the signal and the kernel does not know it, so the signal waits.
             if was_sent && hidden {
                 self.thread(tid).held.push_back((libc::SIGTRAP, info));
                 return ptrace::resume(tid, 0);
@@ -126,19 +131,19 @@ impl Host<'_> {
             return self.signal(tid, libc::SIGTRAP);
         }
         self.block_trap_again(tid);
-        // The sent signal took the place of the stop's own: deliver it next.
+        // The sent signal took the place of the stop's own signal, so the host delivers it next.
         if was_sent {
             self.thread(tid).held.push_back((libc::SIGTRAP, info));
         }
-        // Before the thread runs on, signals that are held go back to the kernel.
+        // Before the thread runs on, this gives signals that are held back to the kernel.
         self.left_cache(tid, context, exit);
     }
 
     /// Answers a trap of a program that has set the trap flag.
-    fn stepped_itself(&mut self, tid: i32, r: &Registers) {
+    fn stepped_itself(&mut self, tid: i32, registers: &Registers) {
         let image = self.image_mut(tid);
         image.translator.steps = Steps::Itself;
-        if !image.translator.cache.contains(r.rip) || image.has_stepped(r) {
+        if !image.translator.cache.contains(registers.rip) || image.has_stepped(registers) {
             self.signal(tid, libc::SIGTRAP);
         } else {
             ptrace::resume(tid, 0);
@@ -171,50 +176,53 @@ impl Host<'_> {
         }
     }
 
-    /// The program is about to call `rt_sigprocmask`. If the kernel must not know that SIGTRAP is
-    /// blocked, the host performs the call and returns its result.
-    pub(crate) fn mask_changes(&mut self, tid: i32, r: &Registers) -> Option<i64> {
+    /// Prepares an `rt_sigprocmask` call. If the kernel must not know that SIGTRAP is blocked, the
+    /// host performs the call itself and returns its result.
+    pub(crate) fn mask_changes(&mut self, tid: i32, registers: &Registers) -> Option<i64> {
         if self.must_hide_blocks(tid) {
-            return Some(self.change_mask(tid, r));
+            return Some(self.change_mask(tid, registers));
         }
         // The kernel performs the call itself, so it must have the true mask first.
         self.show_trap_mask(tid);
-        let set = read_set(tid, r.rsi).filter(|_| r.r10 == MASK_BYTES);
+        let set = read_set(tid, registers.rsi).filter(|_| registers.r10 == MASK_BYTES);
         let former = if self.thread(tid).blocks_trap { TRAP } else { 0 };
-        if let Some(mask) = set.and_then(|set| changed_mask(r.rdi, former, set)) {
+        if let Some(mask) = set.and_then(|set| changed_mask(registers.rdi, former, set)) {
             self.thread(tid).blocks_trap = mask & TRAP != 0;
         }
         None
     }
 
     /// Performs `rt_sigprocmask` for a thread, without telling the kernel about SIGTRAP.
-    fn change_mask(&mut self, tid: i32, r: &Registers) -> i64 {
+    fn change_mask(&mut self, tid: i32, registers: &Registers) -> i64 {
         let ProgramThread { blocks_trap, .. } = self.threads[&tid];
         // The mask that the program knows: the kernel's, with the program's own bit.
         let own = if blocks_trap { TRAP } else { 0 };
         let former = ptrace::signal_mask(tid) & !TRAP | own;
-        if r.r10 != MASK_BYTES {
+        if registers.r10 != MASK_BYTES {
             return -i64::from(libc::EINVAL);
         }
-        // In the order in which the kernel checks arguments.
-        if r.rsi != 0 {
-            let Some(set) = read_set(tid, r.rsi) else { return -i64::from(libc::EFAULT) };
-            let Some(mask) = changed_mask(r.rdi, former, set) else { return -i64::from(libc::EINVAL) };
+        // The checks follow in the kernel's order, so the program gets the kernel's error.
+        if registers.rsi != 0 {
+            let Some(set) = read_set(tid, registers.rsi) else { return -i64::from(libc::EFAULT) };
+            let Some(mask) = changed_mask(registers.rdi, former, set) else {
+                return -i64::from(libc::EINVAL);
+            };
             ptrace::set_signal_mask(tid, mask & !TRAP);
             let blocks_trap = mask & TRAP != 0;
             let thread = self.thread(tid);
             (thread.blocks_trap, thread.hides_trap) = (blocks_trap, blocks_trap);
         }
-        let is_told = r.rdx == 0 || memory::write_target(tid, r.rdx, &former.to_le_bytes()) == 8;
-        if is_told {
+        let is_written =
+            registers.rdx == 0 || memory::write_target(tid, registers.rdx, &former.to_le_bytes()) == 8;
+        if is_written {
             0
         } else {
             -i64::from(libc::EFAULT)
         }
     }
 
-    /// Whether the kernel must not know that a thread blocks the signal: a stop of the engine would
-    /// then reset the action of the whole process, and other threads rely on it.
+    /// Whether the host must hide from the kernel that a thread blocks the signal. Otherwise a stop
+    /// of the engine would reset the action of the whole process, and other threads rely on it.
     fn must_hide_blocks(&mut self, tid: i32) -> bool {
         let image = self.threads[&tid].image;
         self.trap_actions && self.image_of(image).threads > 1 && self.trap_action(tid).is_caught()
@@ -226,9 +234,9 @@ impl Host<'_> {
         self.thread(tid).blocks_trap = blocks_trap;
     }
 
-    /// Hides from the kernel that a thread blocks the signal, in a handler or since its birth. A
-    /// stop of the engine in that thread would reset the action of the whole process, perhaps just
-    /// before another thread takes the signal.
+    /// Hides from the kernel that a thread blocks the signal, in a handler or since its creation.
+    /// Otherwise a stop of the engine in that thread would reset the action of the whole process,
+    /// perhaps just before another thread takes the signal.
     pub(crate) fn hide_trap_mask(&mut self, tid: i32) {
         if self.threads[&tid].blocks_trap && self.must_hide_blocks(tid) {
             ptrace::set_signal_mask(tid, ptrace::signal_mask(tid) & !TRAP);
@@ -241,8 +249,8 @@ impl Host<'_> {
         self.threads.get(&tid).is_some_and(|thread| thread.hides_trap)
     }
 
-    /// Tells the kernel about the block again, before the kernel saves the mask or shows it to the
-    /// program.
+    /// Sets the hidden bit in the kernel's mask again, before the kernel saves the mask or shows it
+    /// to the program.
     pub(crate) fn show_trap_mask(&mut self, tid: i32) {
         if std::mem::take(&mut self.thread(tid).hides_trap) {
             ptrace::set_signal_mask(tid, ptrace::signal_mask(tid) | TRAP);
@@ -263,16 +271,16 @@ impl Host<'_> {
         thread.held.remove(next)
     }
 
-    /// The SIGTRAP that ended the last step, if it was sent to the program and is not the step's
-    /// own.
+    /// The SIGTRAP that ended the last step, if a process sent it; `None` if it is the step's own
+    /// signal.
     pub(crate) fn sent_trap(&self, tid: i32) -> Option<Signal> {
         let may_be = self.trap_actions || self.threads.get(&tid).is_some_and(|thread| thread.blocks_trap);
         let info = may_be.then(|| ptrace::signal_info(tid))?;
         (code(&info) <= 0).then_some((libc::SIGTRAP, info))
     }
 
-    /// The kernel resets the action of a thread that blocks a signal raised by an instruction. If
-    /// the kernel does not know of the block, the host does it.
+    /// Resets the process's action for SIGTRAP, as the kernel does when an instruction raises a
+    /// signal that its thread blocks. The kernel cannot do this if the host hides the block.
     pub(crate) fn reset_trap_action(&mut self, tid: i32) {
         let ProgramThread { context, hides_trap, .. } = self.threads[&tid];
         let gadget = self.image_mut(tid).gadget;
@@ -287,22 +295,25 @@ impl Host<'_> {
         signal_mask::unblock(tid, mask);
     }
 
-    /// The program is about to call `rt_sigaction` for SIGTRAP: restores its action, which the call
+    /// Prepares an `rt_sigaction` call for SIGTRAP: restores the program's action, which the call
     /// returns, and notes the new one.
-    pub(crate) fn trap_action_changes(&mut self, tid: i32, r: &Registers) {
+    pub(crate) fn trap_action_changes(&mut self, tid: i32, registers: &Registers) {
         self.put_back_trap_action(tid);
         let mut bytes = [0u8; 32];
-        // A question, or a call that the kernel will refuse, changes no action.
-        if r.rsi == 0 || r.r10 != MASK_BYTES || memory::read_target(tid, r.rsi, &mut bytes) != bytes.len() {
+        // A call that only asks, or that the kernel will refuse, changes no action.
+        if registers.rsi == 0
+            || registers.r10 != MASK_BYTES
+            || memory::read_target(tid, registers.rsi, &mut bytes) != bytes.len()
+        {
             return;
         }
-        let word = |n: usize| u64::from_le_bytes(std::array::from_fn(|byte| bytes[8 * n + byte]));
+        let word = |index: usize| u64::from_le_bytes(std::array::from_fn(|byte| bytes[8 * index + byte]));
         let action = TrapAction { words: std::array::from_fn(word), lost: false };
         let process = self.threads[&tid].process;
         self.set_trap_action(process, action);
     }
 
-    /// Gives the kernel the process's action again, if a stop of the engine has reset it.
+    /// Restores the process's action in the kernel, if a stop of the engine has reset it.
     pub(crate) fn put_back_trap_action(&mut self, tid: i32) {
         let action = self.trap_action(tid);
         if !action.must_be_put_back() {
@@ -321,8 +332,8 @@ impl Host<'_> {
         }
     }
 
-    /// Gives a child of `parent` that is about to be released the action that a stop of the engine
-    /// may have reset.
+    /// Restores the action in a child of `parent` that is about to be released, if a stop of the
+    /// engine has reset it.
     pub(crate) fn hand_trap_action_down(&self, tid: i32, parent: i32) {
         let action = self.trap_action(parent);
         if !action.must_be_put_back() {

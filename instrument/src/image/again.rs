@@ -1,11 +1,12 @@
-//! An image of a forked child that has ended, for the next child of the same parent.
+//! Reuses the image of a forked child that has ended for the next child of the same parent.
 //!
 //! Shells, servers and build tools fork again and again, and their children run the same few
-//! hundred blocks until they end or execute a program. So the translations for one child are kept
-//! for the next: the memory is mapped into that child, with all counters at zero. This is correct
-//! as long as the parent's text did not change between the two forks; code that may change compares
-//! itself anyway. Only small images are kept, because each child's counts name all blocks that its
-//! image has. **Leaves out** sharing between processes that live at the same time.
+//! hundred blocks until they end or execute a program. So the host keeps the translations of one
+//! child for the next one: it maps the image's memory into that child, with all counters at zero.
+//! This is correct as long as the parent's text did not change between the two forks; generated
+//! code compares code that may change with its words in any case. Only small images are kept,
+//! because the counts of each child list all blocks of its image. **Leaves out** sharing between
+//! processes that live at the same time.
 
 use super::{Image, Spares};
 use crate::code::counter::count_address;
@@ -16,14 +17,14 @@ use crate::target::layout::CONTEXTS_MAX;
 use event::Stream;
 use std::time::Instant;
 
-/// Most blocks of an image that is kept.
+/// The most blocks of an image that is kept.
 const BLOCKS_MAX: u32 = 2000;
-/// The most images that are kept of one parent's children, as several children may live at a time
-/// and the observer may still read records of some.
+/// The most images of one parent's children that are kept. More than one is useful, because several
+/// children may live at a time, and the observer may still read records of others.
 const SPARES_MAX: usize = 8;
 
 impl Image {
-    /// Whether another child of its parent may use this image's translations.
+    /// Whether another child of the parent may use this image's translations.
     pub(super) fn is_reusable(&self) -> bool {
         let translator = &self.translator;
         self.maps.changes == 0
@@ -33,9 +34,9 @@ impl Image {
             && translator.cache.fragments.iter().all(|fragment| fragment.tunings == 0)
     }
 
-    /// Turns an image that has ended into the image of process `pid`, which its parent's thread of
-    /// context `c` has just forked.
-    fn renew(&mut self, pid: i32, number: u32, c: usize) -> Result<(), Error> {
+    /// Turns an image that has ended into the image of process `pid`. The thread of the parent that
+    /// has context `context` has just forked that process.
+    fn renew(&mut self, pid: i32, number: u32, context: usize) -> Result<(), Error> {
         let translator = &mut self.translator;
         debug_assert_eq!(
             translator.blocks.is_empty(),
@@ -49,8 +50,8 @@ impl Image {
             None
         });
         let zeros = vec![0u8; 8 * translator.counters as usize];
-        for c in 0..self.used {
-            self.shared.write(self.context(c) + count_address(0) as usize, &zeros);
+        for index in 0..self.used {
+            self.shared.write(self.context(index) + count_address(0) as usize, &zeros);
         }
         (self.pid, self.maps.pid, self.number) = (pid, pid, number);
         (self.free, self.threads) = ((0..CONTEXTS_MAX).rev().collect(), 0);
@@ -60,34 +61,34 @@ impl Image {
         self.looked.clear();
         self.born = Instant::now();
         self.taken_over = self.size();
-        self.replace_inherited(pid, c)
+        self.replace_inherited(pid, context)
     }
 
-    /// Fragments, and bytes of code.
+    /// The number of fragments, and the bytes of code.
     pub(crate) fn size(&self) -> (usize, u64) {
         let cache = &self.translator.cache;
         (cache.fragments.len(), cache.zones.iter().map(|zone| zone.hot_used + zone.cold_used).sum())
     }
 
-    /// An image for process `pid`, which the thread of context `c` has just forked: a spare one
-    /// that `is_idle`, or a new one.
+    /// An image for process `pid`, which the thread of context `context` has just forked: a kept
+    /// one if the observer reads no record of it (`is_idle`), or a new one.
     pub(crate) fn child(
         &mut self,
         pid: i32,
         number: u32,
-        c: usize,
+        context: usize,
         is_idle: impl Fn(u32) -> bool,
     ) -> Result<Image, Error> {
         let changes = self.maps.changes;
         self.spares.images.retain(|spare| spare.0 == changes);
         let spare = self.spares.images.iter().rposition(|(_, image)| is_idle(image.number));
         let mut image = match spare {
-            Some(n) => {
-                let (_, mut image) = self.spares.images.swap_remove(n);
-                image.renew(pid, number, c)?;
+            Some(index) => {
+                let (_, mut image) = self.spares.images.swap_remove(index);
+                image.renew(pid, number, context)?;
                 image
             }
-            None => self.fork(pid, number, c)?,
+            None => self.fork(pid, number, context)?,
         };
         image.parent = Some((self.number, changes));
         Ok(image)

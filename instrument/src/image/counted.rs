@@ -2,10 +2,16 @@
 //! profile.
 //!
 //! Each thread's context has one counter for each exit of a fragment. A block runs whenever the
-//! traversal leaves by its own exit or by a later one, so executions are sums of counters from the
-//! fragment's last exit back to the block. What happens outside complete traversals (steps, repeats
-//! that stop in the middle) is added to a thread's own sums by [`Image::adjust`]. **Leaves out**
-//! complex references, whose counts only records show.
+//! traversal leaves by its own exit or by a later one, so a block's executions are the sum of the
+//! counters from its own exit to the last one:
+//!
+//! ```text
+//!   counters of a fragment   │ exit of block 0 │ exit of block 1 │ … │ last block │
+//!   executions of block 1                      └──────── sum ─────────────────────┘
+//! ```
+//!
+//! [`Image::adjust`] adds what happens outside complete traversals (steps, repeats that stop in the
+//! middle) to sums of the thread. **Leaves out** complex references, which only records count.
 
 use super::Image;
 use crate::code::counter::count_address;
@@ -17,45 +23,48 @@ use std::mem::take;
 impl Image {
     /// A counter's value, summed over all contexts.
     pub(super) fn counted(&self, counter: u32) -> u64 {
-        (0..self.used).map(|c| self.read64(c, count_address(counter))).fold(0, u64::saturating_add)
+        (0..self.used)
+            .map(|context| self.read64(context, count_address(counter)))
+            .fold(0, u64::saturating_add)
     }
 
-    /// How often the blocks of the fragment ran.
+    /// The executions of each block of the fragment.
     pub(super) fn executions(&mut self, fragment_index: usize) -> Vec<u64> {
         let fragment = &self.translator.cache.fragments[fragment_index];
-        let sum = |n: u32| self.counted(fragment.counters + n);
+        let sum = |index: u32| self.counted(fragment.counters + index);
         let mut executions = vec![sum(fragment.blocks)];
-        for n in (0..fragment.blocks - 1).rev() {
-            executions.push(executions[executions.len() - 1].saturating_add(sum(n)));
+        for index in (0..fragment.blocks - 1).rev() {
+            executions.push(executions[executions.len() - 1].saturating_add(sum(index)));
         }
         executions.reverse();
         self.look(fragment_index, &executions);
         executions
     }
 
-    /// Adds the instructions of a block from `first` on, `times` times, to the sums that the thread
-    /// of context `c` has beside its counters.
-    pub(super) fn adjust(&mut self, c: usize, block: u32, first: u32, times: i64) {
+    /// Adds the instructions of a block from `first` on, `times` times, to the sums of the thread
+    /// in context `context`. These sums belong to the thread's counts in addition to its counters.
+    pub(super) fn adjust(&mut self, context: usize, block: u32, first: u32, times: i64) {
         let block = &self.translator.blocks[block as usize];
-        let sums = self.sums(block, first).map(|n| n as i64 * times);
+        let sums = self.sums(block, first).map(|sum| sum as i64 * times);
         let whole = i64::from(first == 0 && times > 0);
-        let own = &mut self.per_thread.entry(c).or_default().1;
+        let own = &mut self.per_thread.entry(context).or_default().1;
         own.iter_mut().zip([sums[0], whole, sums[1], sums[2]]).for_each(|(own, more)| *own += more);
     }
 
-    /// Instructions, loads and stores of a block from its instruction `first` on.
+    /// The numbers of instructions, loads and stores of a block from its instruction `first` on.
     pub(super) fn sums(&self, block: &Block, first: u32) -> [u64; 3] {
         let instructions = &self.translator.instructions
             [(block.first + first) as usize..(block.first + block.count) as usize];
-        instructions.iter().fold([0; 3], |[n, loads, stores], i| {
-            [n + 1, loads + u64::from(i.loads), stores + u64::from(i.stores)]
+        instructions.iter().fold([0; 3], |[count, loads, stores], instruction| {
+            [count + 1, loads + u64::from(instruction.loads), stores + u64::from(instruction.stores)]
         })
     }
 
-    /// Instructions, blocks, loads and stores of the thread that ends in context `c`.
-    pub(crate) fn thread_counts(&mut self, c: usize) -> [u64; 4] {
-        let now: Vec<u64> = (0..self.translator.counters).map(|n| self.read64(c, count_address(n))).collect();
-        let (mut before, beside) = self.per_thread.remove(&c).unwrap_or_default();
+    /// Instructions, blocks, loads and stores of the thread that ends in context `context`.
+    pub(crate) fn thread_counts(&mut self, context: usize) -> [u64; 4] {
+        let now: Vec<u64> =
+            (0..self.translator.counters).map(|number| self.read64(context, count_address(number))).collect();
+        let (mut before, beside) = self.per_thread.remove(&context).unwrap_or_default();
         before.resize(now.len(), 0);
         self.checked(now.iter().copied());
         self.compare(&before, now.iter().copied());
@@ -63,30 +72,31 @@ impl Image {
             return [0; 4];
         }
         let mut all = beside;
-        // From each fragment's last counter back to its head, as in a profile.
+        // Sum the counters of each fragment, from the last one back to the head.
         for fragment in &self.translator.cache.fragments {
-            let counter =
-                |n: u32| now[(fragment.counters + n) as usize] - before[(fragment.counters + n) as usize];
+            let counter = |index: u32| {
+                now[(fragment.counters + index) as usize] - before[(fragment.counters + index) as usize]
+            };
             let mut executions = counter(fragment.blocks);
-            for n in (0..fragment.blocks).rev() {
-                if n + 1 < fragment.blocks {
-                    executions += counter(n);
+            for index in (0..fragment.blocks).rev() {
+                if index + 1 < fragment.blocks {
+                    executions += counter(index);
                 }
                 if executions > 0 {
                     let [instructions, loads, stores] =
-                        self.sums(&self.translator.blocks[(fragment.first_block + n) as usize], 0);
+                        self.sums(&self.translator.blocks[(fragment.first_block + index) as usize], 0);
                     let times = executions as i64;
                     let sums = [instructions, 1, loads, stores];
                     all.iter_mut().zip(sums).for_each(|(all, sum)| *all += sum as i64 * times);
                 }
             }
         }
-        self.per_thread.insert(c, (now, [0; 4]));
-        all.map(|n| n.max(0) as u64)
+        self.per_thread.insert(context, (now, [0; 4]));
+        all.map(|sum| sum.max(0) as u64)
     }
 
-    /// Modules, blocks, instructions and sites: moved out of the image, or copied if the image may
-    /// be used again.
+    /// The modules, blocks, instructions and sites of a profile. They are moved out of the image,
+    /// or copied if the image may be used again.
     fn tables(&mut self) -> (Vec<Module>, Vec<Block>, Vec<Instruction>, Vec<Site>) {
         let reusable = self.is_reusable();
         let (maps, translator) = (&mut self.maps, &mut self.translator);
@@ -112,22 +122,22 @@ impl Image {
         let translator = &self.translator;
         let mut counters = vec![0u64; translator.counters as usize];
         let base = translator.cache.layout.contexts_offset() as usize;
-        for c in 0..self.used {
-            let at = base + c * context::BYTES as usize + context::COUNTERS as usize;
-            for (n, counter) in counters.iter_mut().enumerate() {
-                *counter = counter.saturating_add(self.shared.read64(at + 8 * n));
+        for context in 0..self.used {
+            let at = base + context * context::BYTES as usize + context::COUNTERS as usize;
+            for (index, counter) in counters.iter_mut().enumerate() {
+                *counter = counter.saturating_add(self.shared.read64(at + 8 * index));
             }
         }
-        // The sum over all contexts is bounded by the time that all of them had.
+        // The run's time limits the sum over all contexts, too.
         self.checked(counters.iter().map(|counter| counter / self.used.max(1) as u64));
         for fragment in &translator.cache.fragments {
             let first = fragment.counters as usize;
             let last = fragment.blocks as usize - 1;
             let mut executions = counters[first + fragment.blocks as usize];
-            for n in (0..=last).rev() {
-                let block = &mut blocks[fragment.first_block as usize + n];
-                block.taken = counters[first + n];
-                if n < last {
+            for index in (0..=last).rev() {
+                let block = &mut blocks[fragment.first_block as usize + index];
+                block.taken = counters[first + index];
+                if index < last {
                     executions = executions.saturating_add(block.taken);
                 }
                 block.executions = executions;
@@ -145,7 +155,7 @@ impl Image {
             blocks,
             instructions,
             sites,
-            cut: self.cut.iter().map(|(&(b, k), &n)| (b, k, n)).collect(),
+            cut: self.cut.iter().map(|(&(block, retired), &times)| (block, retired, times)).collect(),
             repeats: Vec::new(),
             complex: Vec::new(),
         }

@@ -1,7 +1,11 @@
-//! The engine's memory in the target: mapped by system calls in its name.
+//! Maps the engine's memory into the target, by system calls that the target executes for the host.
 //!
-//! Code zones and low tables come from the file that only the host writes, contexts from the other
-//! one (`target::memory`). **Leaves out** where they lie, which is `target::layout`'s.
+//! ```text
+//!   code file (only the host writes it)   ──▶ code zones, lookup and other tables    read, execute
+//!   data file (the target writes it too)  ──▶ contexts: counters, filters, rings     read, write
+//! ```
+//!
+//! **Leaves out** the addresses, which `target::layout` plans, and the files (`target::memory`).
 
 use super::{Image, MappingOrigin};
 use crate::error::Error;
@@ -11,18 +15,18 @@ use crate::target::layout::{context, CONTEXTS, CONTEXTS_MAX, LOW_BYTES};
 use crate::target::signal_mask;
 
 impl Image {
-    /// Maps the engine's memory over that which process `pid` has from its parent, whose thread of
-    /// context `c` forked it.
-    pub(super) fn replace_inherited(&self, pid: i32, c: usize) -> Result<(), Error> {
-        // The parent's thread stands at its system call: what it keeps for one instruction is
-        // unused.
+    /// Maps the image's memory into process `pid`, in place of the engine's memory that the process
+    /// has inherited. The parent's thread in context `context` has forked it.
+    pub(super) fn replace_inherited(&self, pid: i32, context: usize) -> Result<(), Error> {
+        // The parent's thread stands at its system call, so the part of its context that generated
+        // code uses within one instruction is free.
         const _: () = assert!(context::VECTOR as usize + SCRATCH_BYTES <= context::KEPT_CLOCK as usize);
-        let scratch = CONTEXTS + c as u64 * context::BYTES + u64::from(context::VECTOR);
+        let scratch = CONTEXTS + context as u64 * context::BYTES + u64::from(context::VECTOR);
         self.map_into(pid, MappingOrigin::Inherited, scratch)
     }
 
-    /// Maps the shared file into the stopped target by system calls made in its name; registers are
-    /// put back. `at` is where [`SCRATCH_BYTES`] bytes may be written for a while.
+    /// Maps the shared files into the stopped target and restores its registers. The calls may
+    /// overwrite [`SCRATCH_BYTES`] bytes of the target at `at`.
     pub(super) fn map_into(&self, pid: i32, origin: MappingOrigin, at: u64) -> Result<(), Error> {
         let mut injector = Injector::at(pid, self.gadget)?;
         let mask = signal_mask::block_for_calls(pid);
@@ -32,15 +36,15 @@ impl Image {
         mapped
     }
 
-    /// The calls of [`Image::map_into`].
+    /// Makes the system calls of [`Image::map_into`].
     fn map_parts(&self, injector: &mut Injector, origin: MappingOrigin, at: u64) -> Result<(), Error> {
         let layout = &self.translator.cache.layout;
         let fds = injector.hand_over(&self.shared.files(), at)?;
         let [code, data] = fds[..] else { unreachable!("an image has memory of both kinds") };
         let (read, write, run) = (libc::PROT_READ, libc::PROT_WRITE, libc::PROT_EXEC);
         let mut parts: Vec<(u64, u64, i32, u64, u64)> = Vec::new();
-        for (z, place) in layout.zones.iter().enumerate() {
-            parts.push((place.address, place.bytes(), read | run, code, layout.zone_offset(z)));
+        for (zone_index, place) in layout.zones.iter().enumerate() {
+            parts.push((place.address, place.bytes(), read | run, code, layout.zone_offset(zone_index)));
         }
         parts.push((layout.low, (LOW_BYTES + 0xfff) & !0xfff, read, code, layout.low_offset()));
         let contexts = context::BYTES * CONTEXTS_MAX as u64;

@@ -74,9 +74,9 @@ pub(crate) mod number {
         RSEQ,
         CLONE3,
     ];
-    /// Calls that stop if children are counted: the host traces the children already.
+    /// Calls that stop if children are counted, because the host already traces the children.
     pub(crate) const OF_TRACERS: [u64; 1] = [PTRACE];
-    /// Calls that stop while the program is bound to one processor.
+    /// Calls that stop while the program is bound to one processor, because a file may show that.
     pub(crate) const OPENS: [u64; 3] = [OPEN, OPENAT, OPENAT2];
 }
 
@@ -87,24 +87,24 @@ pub(crate) enum Opens {
     Ignored,
 }
 
-/// A forked child translates little ahead up to this many fragments: many children only prepare an
-/// exec, or end at once.
+/// A forked child with fewer fragments than this translates little ahead, because many children
+/// only prepare an exec, or end at once.
 const CAUTIOUS_FRAGMENTS: usize = 100;
 
-/// After this many failed checks of a block's instruction lines, its record mode is reconsidered.
+/// The failed checks of a block's instruction lines after which its record mode is reconsidered.
 const FAILURES_MIN: u64 = 4096;
 
 /// The mappings at the addresses of the engine's memory before it is mapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum MappingOrigin {
-    /// There are none.
+    /// Nothing is mapped there.
     Free,
-    /// Those of the parent's engine, inherited by a fork.
+    /// A fork has inherited the mappings of the parent's engine.
     Inherited,
 }
 
-/// Images of ended children, by the changes that their parent's text had seen when they were
-/// forked.
+/// Images of ended children. Each comes with the number of changes of the parent's text when the
+/// child was forked.
 #[derive(Default)]
 struct Spares {
     images: Vec<(u64, Image)>,
@@ -119,30 +119,34 @@ pub(crate) struct Image {
     pub(crate) maps: Maps,
     /// Address of a `syscall` instruction in the target (the vdso's).
     pub(crate) gadget: u64,
+    /// Contexts that no thread has.
     free: Vec<usize>,
+    /// The number of contexts that threads have ever had.
     used: usize,
+    /// The number of threads that run in the image.
     pub(crate) threads: usize,
-    /// By block, executions that no counter saw because the host ended the traversal.
+    /// Executions of each block that no counter has counted, because the host ended the traversal.
     extra: HashMap<u32, u64>,
-    /// Executions that ended within a block, by block and number of instructions retired.
+    /// Executions that ended within a block, for each block and number of retired instructions.
     cut: HashMap<(u32, u32), u64>,
-    /// By context: its counters when its last thread ended, and the instructions, blocks, loads and
-    /// stores of its present thread that are not in the counters.
+    /// For each context, the counters when its last thread ended, and the instructions, blocks,
+    /// loads and stores of its present thread that are not in the counters.
     per_thread: HashMap<usize, (Vec<u64>, [i64; 4])>,
-    /// Its translations on disk, if they are kept.
+    /// The image's translations on disk, if they are kept.
     pub(crate) kept: Option<KeptTranslations>,
     /// For a forked child, the number of its parent's image, and how often the parent's text had
     /// changed.
     pub(crate) parent: Option<(u32, u64)>,
-    /// Images of its children that have ended, for its next children.
+    /// Images of ended children, for the next children.
     spares: Spares,
-    /// Fragments and bytes of code that were in it when it was taken over from an ended child.
+    /// Fragments and bytes of code that the image already had when it was taken over from an ended
+    /// child.
     pub(crate) taken_over: (usize, u64),
-    /// By context, the segment that its ring is in.
+    /// For each context, the current segment of its ring.
     segments: Vec<u32>,
-    /// When its counters began.
+    /// When the image's counters started at zero.
     born: Instant,
-    /// By fragment, the executions of its blocks when its counters were last read during the run.
+    /// For each fragment, the executions of its blocks when its counters were last read.
     looked: HashMap<usize, Vec<u64>>,
     evidence: Evidence,
 }
@@ -154,26 +158,28 @@ impl Image {
         let vector = Auxiliary::of(pid);
         let (entry, vdso) = (vector.entry(), vector.vdso());
         let layout = Layout::plan(&mappings::ranges(pid), entry)
-            .ok_or_else(|| Error::system("no room for generated code in the program's address space"))?;
+            .ok_or_else(|| Error::system("the program's address space has no room for lightfoot's memory"))?;
         let gadget = system_call_in(pid, vdso).ok_or_else(|| {
             Error::system(
-                "cannot read the program's vdso (process_vm_readv refused, or boot parameter vdso=0)",
+                "cannot read the program's vdso (the system refuses process_vm_readv, or was booted with vdso=0)",
             )
         })?;
         let image = Image::empty(Maps::new(pid), number, stream, (layout, gadget), evidence)?;
-        let stack = ptrace::registers(pid).ok_or_else(|| Error::system("the program vanished"))?.rsp;
+        let registers = ptrace::registers(pid)
+            .ok_or_else(|| Error::system("the program is gone before its registers could be read"))?;
+        let stack = registers.rsp;
         image.map_into(pid, MappingOrigin::Free, (stack - 4096) & !15)?;
         Ok(image)
     }
 
     /// The image of process `pid`, which the thread of context `c` has just forked: it has the
     /// parent's addresses and no translations.
-    pub(crate) fn fork(&self, pid: i32, number: u32, c: usize) -> Result<Image, Error> {
+    pub(crate) fn fork(&self, pid: i32, number: u32, context: usize) -> Result<Image, Error> {
         let place = (self.translator.cache.layout.clone(), self.gadget);
         let (stream, evidence) = (self.translator.stream, self.evidence.clone());
         let mut image = Image::empty(self.maps.of_child(pid), number, stream, place, evidence)?;
         image.translator.cautious_fragments = CAUTIOUS_FRAGMENTS;
-        image.replace_inherited(pid, c)?;
+        image.replace_inherited(pid, context)?;
         Ok(image)
     }
 
@@ -186,7 +192,7 @@ impl Image {
         evidence: Evidence,
     ) -> Result<Image, Error> {
         let (split, bytes) = (layout.contexts_offset() as usize, layout.file_bytes() as usize);
-        // One file for code, which is sealed, one for what threads write.
+        // One file holds code and is sealed; the other one holds what threads write.
         let shared = Arc::new(Shared::with_code(split, bytes)?);
         let filter = if let Stream::Filtered(filter) = &stream { Some(filter) } else { None };
         let cache = CodeCache::new(shared.clone(), layout.clone(), filter);
@@ -217,25 +223,25 @@ impl Image {
         Ok(image)
     }
 
-    /// Whether these system calls stop for the host.
+    /// Sets whether these system calls stop for the host (1) or not (0).
     fn mark(&self, calls: &[u64], stops: u8) {
         let layout = &self.translator.cache.layout;
         let table = (layout.low_offset() + layout.system_call_table() - layout.low) as usize;
-        calls.iter().for_each(|&n| self.shared.write(table + n as usize, &[stops]));
+        calls.iter().for_each(|&number| self.shared.write(table + number as usize, &[stops]));
     }
 
-    /// These system calls stop for the host from now on.
+    /// Makes these system calls stop for the host from now on.
     pub(crate) fn stop_before(&self, calls: &[u64]) {
         self.mark(calls, 1);
     }
 
-    /// Whether opening a file stops for the host.
+    /// Sets whether a thread stops for the host before it opens a file.
     pub(crate) fn watch(&self, opens: Opens) {
         self.mark(&number::OPENS, u8::from(opens == Opens::Watched));
     }
 
-    /// Takes over the translations that a former run of the same program left in `folder`, and
-    /// notes that this run's shall be kept there.
+    /// Restores the translations that a former run of the program has kept in `folder`, and makes
+    /// this image keep its own there.
     pub(crate) fn remember(&mut self, folder: &Path) {
         let translator = &mut self.translator;
         let headers = Auxiliary::of(self.pid).headers();
@@ -253,118 +259,125 @@ impl Image {
         self.kept.as_ref()?.finish(&self.translator, &self.maps)
     }
 
-    /// Reads the memory through this task from now on.
+    /// Makes the image read the target's memory through this task from now on.
     pub(crate) fn looked_at_through(&mut self, tid: i32) {
         self.pid = tid;
         self.maps.pid = tid;
         self.translator.reader.pid = tid;
     }
 
-    /// Offset of context `c` in the shared file.
-    pub(crate) fn context(&self, c: usize) -> usize {
-        self.translator.cache.layout.contexts_offset() as usize + c * context::BYTES as usize
+    /// Offset of context `context` in the shared file.
+    pub(crate) fn context(&self, context: usize) -> usize {
+        self.translator.cache.layout.contexts_offset() as usize + context * context::BYTES as usize
     }
 
-    pub(crate) fn read64(&self, c: usize, at: u32) -> u64 {
-        self.shared.read64(self.context(c) + at as usize)
+    pub(crate) fn read64(&self, context: usize, at: u32) -> u64 {
+        self.shared.read64(self.context(context) + at as usize)
     }
 
-    pub(crate) fn write64(&self, c: usize, at: u32, value: u64) {
-        self.shared.write64(self.context(c) + at as usize, value);
+    pub(crate) fn write64(&self, context: usize, at: u32, value: u64) {
+        self.shared.write64(self.context(context) + at as usize, value);
     }
 
-    pub(crate) fn read32(&self, c: usize, at: u32) -> u32 {
-        self.shared.read32(self.context(c) + at as usize)
+    pub(crate) fn read32(&self, context: usize, at: u32) -> u32 {
+        self.shared.read32(self.context(context) + at as usize)
     }
 
-    pub(crate) fn write32(&self, c: usize, at: u32, value: u32) {
-        self.shared.write32(self.context(c) + at as usize, value);
+    pub(crate) fn write32(&self, context: usize, at: u32, value: u32) {
+        self.shared.write32(self.context(context) + at as usize, value);
     }
 
-    /// A context for a new thread with that `fs` base; its address goes into `gs`.
+    /// Prepares a context for a new thread with this `fs` base; the thread's `gs` must get the
+    /// context's address. `None` if all contexts are taken.
     pub(crate) fn enter(&mut self, fs_base: u64) -> Option<usize> {
-        let c = self.free.pop()?;
-        let is_new = c >= self.used;
-        self.used = self.used.max(c + 1);
+        let context = self.free.pop()?;
+        let is_new = context >= self.used;
+        self.used = self.used.max(context + 1);
         self.threads += 1;
-        self.write32(c, context::EXIT, 0);
-        self.write64(c, context::FS_BASE, fs_base);
-        let address = CONTEXTS + c as u64 * context::BYTES;
-        self.write64(c, context::OWN_STACK, address + u64::from(context::PROGRAM_STACK));
-        self.write64(c, context::MASK_LOOKUP, ((1 << LOOKUP_BITS) - 1) << LOOKUP_SHIFT);
+        self.write32(context, context::EXIT, 0);
+        self.write64(context, context::FS_BASE, fs_base);
+        let address = CONTEXTS + context as u64 * context::BYTES;
+        self.write64(context, context::OWN_STACK, address + u64::from(context::PROGRAM_STACK));
+        self.write64(context, context::MASK_LOOKUP, ((1 << LOOKUP_BITS) - 1) << LOOKUP_SHIFT);
         if let Stream::Filtered(filter) = self.translator.stream {
-            self.mask_filters(c, &filter);
+            self.mask_filters(context, &filter);
             // Memory that was never used is zero already, and writing it would cost room.
             if !is_new {
-                self.empty_filters(c);
-                self.empty_kept(c);
+                self.empty_filters(context);
+                self.empty_kept(context);
             }
             if let Some(pages) = ResidentPages::of(&filter) {
-                self.empty_resident(c, pages);
+                self.empty_resident(context, pages);
             }
         }
-        self.start_segment(c, 0, context::RING_SEGMENT_BYTES);
-        Some(c)
+        self.start_segment(context, 0, context::RING_SEGMENT_BYTES);
+        Some(context)
     }
 
-    /// Whether a thread has context `c`.
-    pub(crate) fn is_taken(&self, c: usize) -> bool {
-        c < self.used && !self.free.contains(&c)
+    /// Whether a thread has context `context`.
+    pub(crate) fn is_taken(&self, context: usize) -> bool {
+        context < self.used && !self.free.contains(&context)
     }
 
-    fn mask_filters(&self, c: usize, filter: &Filter) {
+    fn mask_filters(&self, context: usize, filter: &Filter) {
         let bits = |filter: SetFilter| u64::from(filter.sets - 1) * u64::from(filter.line_bytes);
-        self.write64(c, context::MASK_SET, bits(filter.data));
+        self.write64(context, context::MASK_SET, bits(filter.data));
         if let Some(page) = filter.data_page {
-            self.write64(c, context::MASK_PAGE_SET, bits(page));
+            self.write64(context, context::MASK_PAGE_SET, bits(page));
             let hints = u64::from(context::PAGE_HINTS_COUNT - 1) * u64::from(page.line_bytes);
-            self.write64(c, context::MASK_PAGE_HINTS, hints);
+            self.write64(context, context::MASK_PAGE_HINTS, hints);
         }
     }
 
-    fn empty_filters(&self, c: usize) {
+    fn empty_filters(&self, context: usize) {
         let zeros = vec![0u8; (context::RING - context::DATA_PAGES) as usize];
-        self.shared.write(self.context(c) + context::DATA_PAGES as usize, &zeros);
+        self.shared.write(self.context(context) + context::DATA_PAGES as usize, &zeros);
     }
 
     /// Empties the data filter, as after a reference that bypassed it.
-    pub(crate) fn empty_data_filter(&self, c: usize) {
+    pub(crate) fn empty_data_filter(&self, context: usize) {
         let empty = |start: u32, end: u32| {
             let zeros = vec![0u8; (end - start) as usize];
-            self.shared.write(self.context(c) + start as usize, &zeros);
+            self.shared.write(self.context(context) + start as usize, &zeros);
         };
         empty(context::DATA_PAGES, context::INSTRUCTION_PAGES);
         empty(context::DATA_LINES, context::INSTRUCTION_LINES);
     }
 
     /// Empties the inline instruction cache that an earlier thread of the context left.
-    fn empty_kept(&self, c: usize) {
+    fn empty_kept(&self, context: usize) {
         let numbers = self.translator.lines.kept_count() + 1;
         let rows = (context::KEPT_TIMES - context::KEPT_LINES) as usize;
         let zeros = vec![0u8; rows + 8 * numbers];
-        self.shared.write(self.context(c) + context::KEPT_LINES as usize, &zeros);
+        self.shared.write(self.context(context) + context::KEPT_LINES as usize, &zeros);
     }
 
-    /// Points the ring of context `c` at the beginning of a segment, of which `bytes` are used.
-    pub(crate) fn start_segment(&mut self, c: usize, segment: u32, bytes: u32) {
-        self.segments[c] = segment;
+    /// Points the ring of context `context` at the beginning of a segment. The thread may fill
+    /// `bytes` bytes of it.
+    pub(crate) fn start_segment(&mut self, context: usize, segment: u32, bytes: u32) {
+        self.segments[context] = segment;
         let start = context::RING + segment * context::RING_SEGMENT_BYTES;
-        self.write64(c, context::RING_POSITION, u64::from(start));
-        self.write64(c, context::RING_LIMIT, u64::from(start + bytes - context::RING_SLACK_BYTES));
+        self.write64(context, context::RING_POSITION, u64::from(start));
+        self.write64(context, context::RING_LIMIT, u64::from(start + bytes - context::RING_SLACK_BYTES));
     }
 
-    /// The records that context `c` has written into its current segment: the segment, the offset
-    /// in the file, the count. The count is 0 if the position is forged, which is noted.
-    pub(crate) fn written(&self, c: usize) -> (u32, usize, usize) {
-        let segment = self.segments[c];
-        (segment, segment_start(self.context(c), segment), self.position(c).map_or(0, |bytes| bytes / 16))
+    /// The records that context `context` has written into its current segment: the segment's
+    /// number, its offset in the file, and the number of records. If the position is forged, notes
+    /// that and returns no records.
+    pub(crate) fn written(&self, context: usize) -> (u32, usize, usize) {
+        let segment = self.segments[context];
+        (
+            segment,
+            segment_start(self.context(context), segment),
+            self.position(context).map_or(0, |bytes| bytes / 16),
+        )
     }
 
-    /// Bytes that context `c` has written into its segment, according to its position. An
+    /// The bytes that context `context` has written into its segment, according to its position. An
     /// impossible position is noted as forged.
-    fn position(&self, c: usize) -> Option<usize> {
-        let at = self.read64(c, context::RING_POSITION);
-        let start = u64::from(context::RING + self.segments[c] * context::RING_SEGMENT_BYTES);
+    fn position(&self, context: usize) -> Option<usize> {
+        let at = self.read64(context, context::RING_POSITION);
+        let start = u64::from(context::RING + self.segments[context] * context::RING_SEGMENT_BYTES);
         let bytes = at.checked_sub(start);
         let possible = |bytes: &u64| *bytes <= context::RING_SEGMENT_BYTES.into() && bytes.is_multiple_of(16);
         let Some(bytes) = bytes.filter(possible) else {
@@ -375,8 +388,8 @@ impl Image {
     }
 
     /// Frees the context of a thread that has ended; its counters stay.
-    pub(crate) fn left(&mut self, c: usize) {
-        self.free.push(c);
+    pub(crate) fn left(&mut self, context: usize) {
+        self.free.push(context);
         self.threads -= 1;
     }
 
@@ -435,8 +448,8 @@ impl Image {
         u64::from(self.translator.tune(fragment_index, &executions, &mut self.maps).is_some())
     }
 
-    /// Reads the counters of failed line checks, and tunes fragments accordingly. It does so ever
-    /// more seldom, because it reads all of them.
+    /// Reads the counters of failed line checks, and tunes fragments accordingly. The intervals
+    /// between two readings grow, because each one reads all counters.
     fn learn_failures(&mut self) -> u64 {
         if !InlineICache::is_kept(&self.translator.stream) || !self.translator.hotness.is_time_to_read() {
             return 0;
@@ -444,10 +457,10 @@ impl Image {
         let mut blocks = Vec::new();
         for fragment in &self.translator.cache.fragments {
             let first = fragment.counters + fragment.blocks + 1;
-            for n in 0..fragment.blocks {
-                let failures = self.counted(first + n).saturating_mul(COUNTED_EVERY.into());
+            for index in 0..fragment.blocks {
+                let failures = self.counted(first + index).saturating_mul(COUNTED_EVERY.into());
                 if failures >= FAILURES_MIN {
-                    blocks.push((fragment.first_block + n, failures));
+                    blocks.push((fragment.first_block + index, failures));
                 }
             }
         }
@@ -457,7 +470,8 @@ impl Image {
         blocks.into_iter().map(|(block, _)| self.tune_again(block)).sum()
     }
 
-    /// The program is about to change its mappings in `[start, start + bytes)`.
+    /// Forgets the code in `[start, start + bytes)`, because the program is about to change the
+    /// mappings there.
     pub(crate) fn memory_changes(&mut self, start: u64, bytes: u64) {
         let end = start.saturating_add(bytes);
         self.translator.reader.forget(start, end);

@@ -1,11 +1,16 @@
-//! Checks that an image's counters can be true.
+//! Checks that an image's counters are plausible.
 //!
-//! **What.** The program can write to its counters. If it overwrites them by accident, or without
-//! knowing how they depend on each other, one of these shows it: a count that there was no time to
-//! reach; a count that decreased; a branch that was taken oftener than its block ran; a block that
-//! ran less often than branches led to it. **Why this way.** The host knows all of this anyway when
-//! an image ends, so no generated code is added. Each check has room for threads that ended between
-//! two counters. **Leaves out** counts that are consistent and wrong.
+//! **The problem.** The program can write to its counters. **The idea.** Overwritten counters
+//! rarely satisfy the relations that true counters have:
+//!
+//! - The run was long enough for each count.
+//! - No count decreases.
+//! - A block runs at least as often as the branch at its end is taken.
+//! - A block runs at least as often as side exits lead to it.
+//!
+//! The host has all of these numbers when an image ends, so no generated code is added. The last
+//! check allows for threads that ended between two counters. **Leaves out** counts that are
+//! consistent and wrong.
 
 use super::Image;
 use crate::evidence::Forgery;
@@ -13,14 +18,14 @@ use crate::profile::Block;
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// The most that a thread can count in a second: some ten instructions in each of some six billion
-/// cycles.
+/// The most instructions that a thread can count in a second: about ten in each of about six
+/// billion cycles.
 const COUNTED_PER_S: u64 = 1 << 36;
-/// Added to that, because clocks are not exact.
+/// Instructions that a thread may count in addition, because clocks are not exact.
 const COUNTED_FREE: u64 = 1 << 24;
-/// Transfers whose targets did not run because the thread ended: this many, and one in
-/// [`LOST_SHARE`].
+/// The most transfers whose targets may not have run because the thread ended.
 const LOST: u64 = 4096;
+/// In addition to [`LOST`], one in this many transfers.
 const LOST_SHARE: u64 = 64;
 
 /// The most that one thread can have counted in `elapsed`.
@@ -38,13 +43,14 @@ impl Image {
         }
     }
 
-    /// Remembers the executions of the blocks of the fragment; a later look that finds fewer is a
-    /// forgery.
+    /// Remembers the executions of the fragment's blocks. If a later reading finds fewer, it notes
+    /// a forgery.
     pub(super) fn look(&mut self, fragment_index: usize, executions: &[u64]) {
         let before = self.looked.insert(fragment_index, executions.to_vec()).unwrap_or_default();
         self.compare(&before, executions.iter().copied());
     }
 
+    /// Notes a forgery if a count is lower than it was before.
     pub(super) fn compare(&self, before: &[u64], now: impl Iterator<Item = u64>) {
         if let Some((&before, now)) = before.iter().zip(now).find(|(&before, now)| before > *now) {
             self.evidence.note(Forgery::Backwards(before, now));
@@ -66,7 +72,7 @@ impl Image {
         }
         let mut ran: HashMap<u64, u64> = HashMap::new();
         for fragment in fragments {
-            let of_block = |n: u32| &blocks[(fragment.first_block + n) as usize];
+            let of_block = |index: u32| &blocks[(fragment.first_block + index) as usize];
             let last = of_block(fragment.blocks - 1);
             if last.taken > last.executions {
                 self.evidence.note(Forgery::Taken(last.taken, last.executions));

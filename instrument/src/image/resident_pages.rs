@@ -1,11 +1,12 @@
-//! The host's twin of the routines that use data pages (`emit::page_routine`): for state areas,
-//! repeats that run backwards and whatever else generated code hands over.
+//! The host's version of the routines that look up data pages (`emit::page_routine`), for state
+//! areas, repeats that run backwards, and all other references that generated code hands over.
 //!
-//! The group of values that the thread recorded last is read from its ring, and the pages of its
-//! references are used in their order, in the tables of the thread's context. **Why the host.**
-//! These references are rare, and their extent depends on layouts that a few instructions cannot
-//! work out. The program can write to ring and context, so nothing that is read here is believed:
-//! a group that is none uses no page, and a walk has an end.
+//! **How.** The host reads the group of values that the thread recorded last from the ring. Then it
+//! looks up the pages of the group's references, in order, in the tables of the thread's context.
+//! **Why the host.** These references are rare, and their extent depends on layouts that a few
+//! instructions cannot compute. **Invariant.** The program can write to ring and context, so the
+//! host trusts nothing that it reads here: a group that cannot be decoded uses no page, and the
+//! number of pages that one reference uses is limited.
 
 use super::Image;
 use crate::code::resident_pages::{page_what, ResidentPages};
@@ -15,21 +16,25 @@ use crate::target::layout::context;
 use crate::target::layout::segment_start;
 use event::{Access, Complex, Record, Stream, VALUES_MAX, WIDE_BYTES};
 
-/// Pages that one reference walks over, at most: 64 GB of small ones.
+/// The most pages that one reference may use: 64 GB of small pages.
 const WALKED_PAGES_MAX: u64 = 1 << 24;
 
-/// The tables of a context.
+/// A copy of the data TLB of a context.
 struct Table {
     shape: ResidentPages,
+    /// For each entry, minus the address of its page.
     pages: Vec<u64>,
+    /// For each entry, the time of its last use.
     times: Vec<u64>,
+    /// The present time.
     clock: u64,
-    /// By hint, how many of the pages have it.
+    /// For each hint, the number of entries whose pages have it.
     counts: Vec<u8>,
 }
 
 impl Table {
-    /// Uses a page; whether it was not there.
+    /// Uses the page with this number; returns whether it missed. A page that misses replaces the
+    /// least recently used one.
     fn misses(&mut self, number: u64) -> bool {
         let minus = (number << self.shape.shift()).wrapping_neg();
         let found = self.pages.iter().position(|&page| page == minus);
@@ -45,13 +50,14 @@ impl Table {
         found.is_none()
     }
 
-    /// How many of the pages that are held have the hint of that one.
+    /// The number of entries whose pages share the hint of the page with the negated address
+    /// `minus`.
     fn count(&mut self, minus: u64) -> &mut u8 {
         let number = minus.wrapping_neg() >> self.shape.shift();
         &mut self.counts[number as usize % context::PAGE_HINTS_COUNT as usize]
     }
 
-    /// Uses the pages of a reference; those that miss go to `misses`.
+    /// Uses the pages of a reference, and appends records of those that miss to `misses`.
     fn reference(&mut self, what: u32, address: u64, size_bytes: u32, misses: &mut Vec<Record>) {
         let page_bytes = u64::from(self.shape.page_bytes);
         let end = address.saturating_add(u64::from(size_bytes.max(1)) - 1);
@@ -75,17 +81,17 @@ impl Table {
 }
 
 impl Image {
-    /// Uses the pages of the reference whose values context `c` recorded last: records of those
-    /// that missed.
-    pub(crate) fn use_group_pages(&self, c: usize) -> Vec<Record> {
+    /// Uses the pages of the complex reference that context `context` recorded last; returns
+    /// records of those that missed.
+    pub(crate) fn use_group_pages(&self, context: usize) -> Vec<Record> {
         let Stream::Filtered(filter) = self.translator.stream else { return Vec::new() };
         let Some(shape) = ResidentPages::of(&filter) else { return Vec::new() };
-        let Some(group) = self.last_group(c) else { return Vec::new() };
+        let Some(group) = self.last_group(context) else { return Vec::new() };
         let Ok(complex) = Complex::decode(&group) else { return Vec::new() };
         let what = page_what(group[0].what);
-        let mut table = self.resident_table(c, shape);
+        let mut table = self.resident_table(context, shape);
         let mut misses = Vec::new();
-        // A forged string may claim any length.
+        // A forged string operation may state any length.
         let walks = complex.walked_bytes() / u64::from(shape.page_bytes);
         if walks > WALKED_PAGES_MAX {
             self.evidence.note(Forgery::Record(group[0].address, group[0].what, group[0].extra));
@@ -98,29 +104,30 @@ impl Image {
                 }
             }
         });
-        self.write_table(c, &table);
+        self.write_table(context, &table);
         misses
     }
 
-    /// The values that context `c` recorded last, as many as it says they are.
-    fn last_group(&self, c: usize) -> Option<Vec<Record>> {
-        let bytes = self.position(c)?;
-        let group = self.read32(c, context::PAGE_GROUP) as usize;
+    /// The records of the group that context `context` recorded last; the context holds their
+    /// number of bytes. `None` if that number is impossible, which is noted as forged.
+    fn last_group(&self, context: usize) -> Option<Vec<Record>> {
+        let bytes = self.position(context)?;
+        let group = self.read32(context, context::PAGE_GROUP) as usize;
         let possible = group.is_multiple_of(16) && group <= 16 * VALUES_MAX && (16..=bytes).contains(&group);
         if !possible {
             self.evidence.note(Forgery::Position(group as u64));
             return None;
         }
         let mut records = vec![Record::default(); group / 16];
-        let start = segment_start(self.context(c), self.segments[c]);
+        let start = segment_start(self.context(context), self.segments[context]);
         self.shared.copy_records(start + bytes - group, &mut records);
         Some(records)
     }
 
-    /// Empties the data TLB of context `c`.
-    pub(super) fn empty_resident(&self, c: usize, shape: ResidentPages) {
+    /// Empties the data TLB of context `context`.
+    pub(super) fn empty_resident(&self, context: usize, shape: ResidentPages) {
         let entries = shape.entries as usize;
-        // What is empty is older than anything, has one address and so one hint.
+        // Empty entries are older than all others. They have one address, and so one hint.
         let mut empty = Table {
             shape,
             pages: vec![context::RESIDENT_EMPTY; entries],
@@ -129,37 +136,37 @@ impl Image {
             counts: vec![0; context::PAGE_HINTS_COUNT as usize],
         };
         *empty.count(context::RESIDENT_EMPTY) = entries as u8;
-        self.write_table(c, &empty);
+        self.write_table(context, &empty);
     }
 
-    fn resident_table(&self, c: usize, shape: ResidentPages) -> Table {
+    fn resident_table(&self, context: usize, shape: ResidentPages) -> Table {
         let words = |at: u32| {
-            let bytes = self.shared.read(self.context(c) + at as usize, 8 * shape.entries as usize);
+            let bytes = self.shared.read(self.context(context) + at as usize, 8 * shape.entries as usize);
             bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect()
         };
-        let counts = self.context(c) + context::PAGE_COUNTS as usize;
+        let counts = self.context(context) + context::PAGE_COUNTS as usize;
         Table {
             shape,
             pages: words(context::RESIDENT_PAGES),
             times: words(context::RESIDENT_TIMES),
-            clock: self.read64(c, context::PAGE_CLOCK),
+            clock: self.read64(context, context::PAGE_CLOCK),
             counts: self.shared.read(counts, context::PAGE_HINTS_COUNT as usize),
         }
     }
 
-    fn write_table(&self, c: usize, table: &Table) {
+    fn write_table(&self, context: usize, table: &Table) {
         let write = |at: u32, words: &[u64]| {
             let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-            self.shared.write(self.context(c) + at as usize, &bytes);
+            self.shared.write(self.context(context) + at as usize, &bytes);
         };
         write(context::RESIDENT_PAGES, &table.pages);
         write(context::RESIDENT_TIMES, &table.times);
-        self.write64(c, context::PAGE_CLOCK, table.clock);
-        self.shared.write(self.context(c) + context::PAGE_COUNTS as usize, &table.counts);
+        self.write64(context, context::PAGE_CLOCK, table.clock);
+        self.shared.write(self.context(context) + context::PAGE_COUNTS as usize, &table.counts);
     }
 
-    /// Whether the segment of context `c` is to be handed over before anything else is appended.
-    pub(crate) fn is_full(&self, c: usize) -> bool {
-        self.read64(c, context::RING_POSITION) >= self.read64(c, context::RING_LIMIT)
+    /// Whether the segment of context `context` must be handed over before more is appended.
+    pub(crate) fn is_full(&self, context: usize) -> bool {
+        self.read64(context, context::RING_POSITION) >= self.read64(context, context::RING_LIMIT)
     }
 }

@@ -1,7 +1,7 @@
 //! Runs a tool's instrumentation code on each block that is translated, and sends the analysis side
 //! the tables that it needs.
 //!
-//! It lives on the control thread. Table updates go through a channel before the code that they
+//! It runs on the control thread. Table updates go through a channel before the code that they
 //! describe can run, so that the analysis never gets a record without its table entries.
 
 use super::request::{Requests, ToolCounters};
@@ -57,7 +57,7 @@ pub(crate) struct ToolInstrumenter {
     procedures: Box<dyn Procedures>,
     updates: Sender<TableUpdate>,
     pub(crate) counters: ToolCounters,
-    /// Why the run must end: the first request that cannot be met.
+    /// Why the run must end: the first request that cannot be fulfilled.
     pub(crate) fault: Option<String>,
     /// Number of blocks of all earlier images.
     first_block: u32,
@@ -106,7 +106,7 @@ impl ToolInstrumenter {
     }
 
     /// Accepts the requests for block `number`: registers its counters, numbers its events and
-    /// appends them to `told`. Stores the first fault.
+    /// appends their descriptions to `accepted`. Stores the first fault.
     fn book(&mut self, number: u32, mut requests: Requests, accepted: &mut Vec<Request>) -> EventRequests {
         let mut events = requests.events();
         for (counter, counted) in requests.counters.drain(..) {
@@ -172,7 +172,7 @@ impl ToolInstrumenter {
 
     /// Sends the analysis side the sites and blocks that the last translation has added; `sites`
     /// and `blocks` are those of the whole image.
-    pub(crate) fn tell(&mut self, sites: &[Site], blocks: &[Block]) {
+    pub(crate) fn send_tables(&mut self, sites: &[Site], blocks: &[Block]) {
         let first_block = self.first_block;
         let new = sites[self.sites..].iter();
         let new =

@@ -1,11 +1,11 @@
 //! Requests of instrumentation code: counters and events.
 //!
-//! **Counters** cost nothing while the program runs. The engine counts the exits of superblocks
-//! anyway; how often a block ran, an instruction retired or a branch was taken follows from these
-//! counts by addition. **Events** cost one record each. Requests are checked when they are made;
-//! the first one that cannot be met ends the run with a sentence that says why. **Leaves out**
-//! events behind control transfers, because generated code behind a transfer never runs: request an
-//! event at the start of the target block instead.
+//! **Counters** cost nothing while the program runs. The engine counts the exits of superblocks in
+//! any case, and the executions of blocks, instructions and branches follow from these counts by
+//! addition. **Events** cost one record each. Requests are checked when they are made; the first
+//! one that cannot be fulfilled ends the run with a sentence that says why. **Leaves out** events
+//! behind control transfers, because generated code behind a transfer never runs: request an event
+//! at the start of the target block instead.
 
 use super::view::{InstructionView, Register, Transfer};
 use crate::code::event_request::{EventRequest, EventRequests, Source, When};
@@ -43,15 +43,15 @@ const STASHED_MAX: usize = 16;
 /// What a counter adds up in a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Counted {
-    /// How often the block was entered.
+    /// The number of times that the block was entered.
     Executions,
-    /// How many instructions of the block retired.
+    /// The number of retired instructions of the block.
     Instructions,
-    /// How often the instruction with this index retired.
+    /// The number of times that the instruction with this index retired.
     Instruction(u8),
-    /// How often the conditional branch at its end was taken.
+    /// The number of times that the conditional branch at the block's end was taken.
     Taken,
-    /// How often the conditional branch at its end was not taken.
+    /// The number of times that the conditional branch at the block's end was not taken.
     NotTaken,
 }
 
@@ -233,8 +233,8 @@ impl ToolCounters {
     /// The values of all counters after the run, sorted by name.
     pub(crate) fn totals(&self, profile: &crate::Profile) -> Vec<(Counter, u64)> {
         let mut cuts: HashMap<u32, Vec<(u32, u64)>> = HashMap::new();
-        // A block that a signal or fault left early has retired fewer instructions than its
-        // executions say: `cut` lists from which instruction on, and how often.
+        // If a signal or fault ends a block early, fewer instructions retire than its executions
+        // imply: `cut` lists the first instruction that did not retire, and the number of times.
         for &(block, first_lost, times) in &profile.cut {
             cuts.entry(block).or_default().push((first_lost, times));
         }

@@ -1,8 +1,9 @@
 //! Views of a block for instrumentation code: its instructions, its module, its procedure.
 //!
-//! A view is made once for each translation of a block, and only in runs with a tool. It offers
-//! what the translator knows; for all else it has the instruction's bytes. **Leaves out** an
-//! instruction's text, because there are several syntaxes and the tool can choose a formatter.
+//! A view is made once for each translation of a block, and only in runs with a tool. It offers the
+//! facts that the translator has; for everything else it has the instruction's bytes. **Leaves
+//! out** an instruction's text, because there are several syntaxes and the tool can choose a
+//! formatter.
 
 use crate::code::decode::{number, Decoded};
 use crate::code::register_use;
@@ -143,10 +144,11 @@ pub(crate) struct InstructionFacts {
 /// Whether events can carry the addresses of an instruction's references.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum References {
-    /// They can: [`InstructionView::touches`] lists all references.
+    /// Events can carry all addresses: [`InstructionView::touches`] lists all references.
     Listed,
-    /// They cannot, because the number or size of the references is known only when they happen:
-    /// repeats, masks, gathers, state areas, tiles. Only a stream of references contains them.
+    /// Events cannot carry them, because the number or size of the references is known only when
+    /// they happen: repeats, masks, gathers, state areas, tiles. Only a stream of references
+    /// contains these.
     Varying,
 }
 
@@ -321,8 +323,8 @@ impl<'a> InstructionView<'a> {
 }
 
 impl fmt::Debug for InstructionView<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} at {:#x}", opcode_name(self.opcode()), self.address())
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{} at {:#x}", opcode_name(self.opcode()), self.address())
     }
 }
 

@@ -3,8 +3,13 @@
 //! For each block it decides which references share a check, before which instruction the block's
 //! instruction lines are looked up, and how each reference is recorded. Sites and lines get their
 //! numbers here, in program order: code with small numbers is shorter, so numbers cannot be filled
-//! in later. **Leaves out** the code (`emit`) and the meaning of the samples of records
-//! (`hotness`).
+//! in later.
+//!
+//! ```text
+//!   references in program order ─▶ groups ─▶ hoist checks to dead flags ─▶ place of line checks
+//! ```
+//!
+//! **Leaves out** the code (`emit`) and the meaning of the samples of records (`hotness`).
 
 use super::group::{stack_step, Groups, Member};
 use super::hotness::{Experience, HotnessProfile, Tuning};
@@ -229,7 +234,7 @@ impl Planner<'_> {
         self.sites.len() as u32 - 1
     }
 
-    /// What samples say about block `nth` of the fragment that is translated again.
+    /// The samples of block `nth` of the fragment that is translated again.
     fn experience(&self, nth: u32) -> Experience {
         let seen = self.tuning.map(|tuning| {
             let block = tuning.first_block + nth;

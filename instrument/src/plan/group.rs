@@ -22,17 +22,17 @@ use iced_x86::{Mnemonic, OpKind, Register};
 /// One reference of a group.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Member {
-    /// Its address, in terms of the register values at the group's first instruction.
+    /// The reference's address, in terms of the register values at the group's first instruction.
     pub(crate) address: Address,
     pub(crate) kind: RecordKind,
     pub(crate) size_bytes: u32,
-    /// The first word of its record: `site << 8 | code`.
+    /// The first word of the reference's record: `site << 8 | code`.
     pub(crate) what: u32,
-    /// Index of its instruction in the block.
+    /// Index of the reference's instruction in the block.
     pub(crate) index: usize,
     /// Bytes added to rsp between the group's first instruction and this one.
     moved: i64,
-    /// How tuned code records it.
+    /// How tuned code records the reference.
     pub(crate) mode: RecordMode,
 }
 
@@ -52,7 +52,7 @@ impl Member {
         self.address.displacement + i64::from(self.size_bytes)
     }
 
-    /// Its address with `displacement` in the place of its own.
+    /// The reference's address with another displacement.
     pub(crate) fn at(&self, displacement: i64) -> Address {
         Address { displacement, ..self.address }
     }
@@ -65,7 +65,7 @@ pub(crate) struct Group<'a> {
     pub(crate) cover: Cover,
 }
 
-/// What a group's check compares with the filter.
+/// The lines that a group's check compares with the filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cover {
     /// The line of the first member; all other members lie within that member's bytes.
@@ -98,17 +98,19 @@ struct Open {
     start: usize,
     /// Bytes added to rsp since the group's first instruction.
     moved: i64,
-    /// Displacements of the group's first byte, and of the byte behind its last one.
+    /// Displacement of the group's first byte.
     low: i64,
+    /// Displacement of the byte behind the group's last one.
     high: i64,
-    /// The number of leads, that is, members whose bytes no earlier member covers, and the index of
-    /// the last lead.
+    /// The number of leads, that is, members whose bytes no earlier member covers.
     leads: usize,
+    /// Index of the last lead.
     lead: usize,
 }
 
-/// The most members that one lead covers, itself included, and the most members of a near group.
+/// The most members that one lead covers, itself included.
 const COVERED_MAX: usize = 6;
+/// The most members of a near group.
 const NEAR_MAX: usize = 16;
 /// A near group needs two checks; they pay if they replace at least this many.
 const NEAR_MIN: usize = 3;
@@ -273,7 +275,8 @@ impl Groups {
     }
 
     /// Updates the open group for an instruction that may write the registers `written`: a known
-    /// step of rsp is added up; any other change of a register of its addresses finishes the group.
+    /// step of rsp is added to the sum; any other change of a register of its addresses finishes
+    /// the group.
     pub(crate) fn pass(&mut self, decoded: &Decoded, mut written: u16) {
         let Some(open) = &mut self.open else { return };
         let registers = self.members[open.start].address.registers();
@@ -321,7 +324,7 @@ mod tests {
     };
     const RBX: u8 = 3;
 
-    /// An instruction as groups see it: what it references by which register, and how it changes
+    /// The properties of an instruction that groups depend on: its reference, and its changes of
     /// rsp and rbx.
     #[derive(Clone, Debug)]
     struct Deed {
@@ -331,7 +334,8 @@ mod tests {
         moves: [i64; 2],
     }
 
-    /// (bytes, registers written, what it adds to rsp and rbx)
+    /// Instructions: their bytes, the registers that they write, and their additions to rsp and
+    /// rbx.
     const STEPS: &[(&[u8], u16, [i64; 2])] = &[
         (&[0x90], 0, [0, 0]),
         (&[0x53], 1 << reg::RSP, [-8, 0]),                    // push rbx
@@ -378,7 +382,7 @@ mod tests {
     /// The instruction of a member, and the first byte that it references.
     type Truth = (usize, i64);
 
-    /// Groups, where each reference truly points, and the registers at each instruction.
+    /// Groups, the true address of each reference, and the registers at each instruction.
     fn grouped(deeds: &[Deed]) -> (Groups, Vec<Truth>, Vec<[i64; 2]>) {
         let (mut groups, mut truth, mut states) = (Groups::default(), Vec::new(), Vec::new());
         let mut state = [1 << 40, 1 << 20];
@@ -389,16 +393,16 @@ mod tests {
                 let address = Address::based(base, at);
                 groups.add(Member::new((address, kind, size), 0, index, mode), Some(&FILTER));
             }
-            let i = Decoder::with_ip(64, deed.bytes, 0x1000, DecoderOptions::NONE).decode();
-            groups.pass(&Decoded { instruction: i, bytes: [0; 16], shape: 0 }, deed.written);
+            let instruction = Decoder::with_ip(64, deed.bytes, 0x1000, DecoderOptions::NONE).decode();
+            groups.pass(&Decoded { instruction: instruction, bytes: [0; 16], shape: 0 }, deed.written);
             (state[0], state[1]) = (state[0] + deed.moves[0], state[1] + deed.moves[1]);
         }
         groups.close();
         (groups, truth, states)
     }
 
-    /// Each reference is in one group, in order and where it truly points, and the group's check
-    /// tells of all its bytes.
+    /// Each reference is in one group, in order and with its true address, and the group's check
+    /// covers all its bytes.
     #[test]
     fn a_check_covers_its_members() {
         let mut random = Random(0x9e37_79b9_7f4a_7c15);
@@ -409,8 +413,8 @@ mod tests {
             near += checked(&groups, &truth, &states);
             let dead: Vec<bool> = (0..deeds.len()).map(|_| random.below(3) > 0).collect();
             let before: Vec<usize> = groups.spans.iter().map(|span| span.at).collect();
-            groups.hoist(&dead, |k| {
-                let Deed { reference, written, moves, .. } = &deeds[k];
+            groups.hoist(&dead, |index| {
+                let Deed { reference, written, moves, .. } = &deeds[index];
                 let step = (written & !(1 << reg::RSP), moves[0]);
                 reference.is_none().then_some(step)
             });
@@ -424,7 +428,8 @@ mod tests {
         assert!(near > 500 && hoisted > 500, "{near} near groups, {hoisted} hoisted");
     }
 
-    /// Whether the groups reference what the program does, in its order; how many are near ones.
+    /// Checks that the groups make the program's references in its order; returns the number of
+    /// near groups.
     fn checked(groups: &Groups, truth: &[Truth], states: &[[i64; 2]]) -> usize {
         let mut found = Vec::new();
         let mut near = 0;
@@ -432,9 +437,11 @@ mod tests {
             for group in groups.at(index) {
                 check(&group);
                 near += usize::from(group.cover != Cover::First);
-                let bases =
-                    group.members.iter().map(|m| (m, state[usize::from(m.address.base == Some(RBX))]));
-                found.extend(bases.map(|(m, base)| (m.index, base + m.address.displacement)));
+                let bases = group
+                    .members
+                    .iter()
+                    .map(|member| (member, state[usize::from(member.address.base == Some(RBX))]));
+                found.extend(bases.map(|(member, base)| (member.index, base + member.address.displacement)));
             }
         }
         assert_eq!(found, truth);

@@ -22,7 +22,7 @@ use super::mode::RecordMode;
 use crate::profile::Site;
 use event::{FetchFilter, Filter, Record, RecordKind, SetFilter};
 
-/// What is known about a fragment that is translated again.
+/// The samples of a fragment that is translated again.
 #[derive(Clone, Debug)]
 pub(crate) struct Tuning {
     /// Number of the first block of the fragment that is replaced.
@@ -35,7 +35,7 @@ pub(crate) struct Tuning {
     pub(crate) tunings: u8,
 }
 
-/// What is known about one block of a fragment that is translated again.
+/// The samples of one block of a fragment that is translated again.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Experience {
     /// Number of the block, number of its first site, executions; `None` in a first translation.
@@ -137,15 +137,16 @@ impl Lasts {
 /// The samples of all references and instruction lines of an image.
 #[derive(Default)]
 pub(crate) struct HotnessProfile {
-    /// By site.
+    /// Samples of data references, indexed by site.
     data: Vec<SiteSample>,
-    /// Instruction lines, by block.
+    /// Samples of instruction lines, indexed by block.
     fetches: Vec<SiteSample>,
     data_lines: Lasts,
     /// `None` with an inline instruction cache, whose failed checks are counted and not recorded.
     instruction_lines: Option<Lasts>,
-    /// Segments to skip until the next sample, and segments that were skipped before the last one.
+    /// Segments to skip before the next sample.
     wait: u32,
+    /// Segments that are skipped between two samples at present.
     waited: u32,
     /// Samples so far.
     samples: u64,
@@ -153,9 +154,10 @@ pub(crate) struct HotnessProfile {
 
 /// Length of a sample: this many records at the end of a segment.
 pub(crate) const SAMPLE_RECORDS: usize = 4 << 10;
-/// Segments that are skipped between two samples: at first, and at most. A sample takes a tenth of
-/// the time that a segment takes.
+/// The fewest segments that are skipped between two samples. A sample takes a tenth of the time
+/// that a segment takes.
 const WAIT_MIN: u32 = 1;
+/// The most segments that are skipped between two samples.
 const WAIT_MAX: u32 = 15;
 
 impl HotnessProfile {
@@ -201,7 +203,7 @@ impl HotnessProfile {
 
     /// Whether any reference of these blocks should get another record mode.
     pub(crate) fn changes(&self, first_block: u32, executions: &[u64], sites: &[Site]) -> bool {
-        self.some(first_block, executions, sites, |s, best| best != s.mode)
+        self.some(first_block, executions, sites, |sample, best| best != sample.mode)
     }
 
     /// Whether `holds` is true of any reference of these blocks, given its samples and best mode.
@@ -213,12 +215,12 @@ impl HotnessProfile {
         holds: impl Fn(&SiteSample, RecordMode) -> bool,
     ) -> bool {
         executions.iter().zip(first_block..).any(|(&executions, block)| {
-            let first = sites.partition_point(|s| s.block < block);
-            let count = sites[first..].iter().take_while(|s| s.block == block).count();
+            let first = sites.partition_point(|site| site.block < block);
+            let count = sites[first..].iter().take_while(|site| site.block == block).count();
             let fetch = self.fetches.get(block as usize);
-            let decided = |s: &SiteSample, max| holds(s, mode(Some(s), executions, max));
-            self.data.iter().skip(first).take(count).any(|s| decided(s, CHECKED_PERCENT_MAX))
-                || fetch.is_some_and(|s| decided(s, FETCH_CHECKED_PERCENT_MAX))
+            let decided = |sample: &SiteSample, max| holds(sample, mode(Some(sample), executions, max));
+            self.data.iter().skip(first).take(count).any(|sample| decided(sample, CHECKED_PERCENT_MAX))
+                || fetch.is_some_and(|sample| decided(sample, FETCH_CHECKED_PERCENT_MAX))
         })
     }
 
@@ -235,8 +237,8 @@ impl HotnessProfile {
     ) -> Vec<u32> {
         let stands_for = (count / looked.len().max(1)) as u32 * (self.waited + 1);
         let mut blocks = Vec::new();
-        // A fetch record names its block, all others name their site. The model of the filter says
-        // whether the record was a filter miss or an additional one.
+        // A fetch record names its block; all others name their site. The model of the filter
+        // decides whether the record was a filter miss or an additional one.
         for record in looked {
             let fetch = record.code().kind() == RecordKind::Fetch;
             if record.site() >= if fetch { block_count } else { sites.len() } {
@@ -276,7 +278,7 @@ impl HotnessProfile {
         self.samples.is_power_of_two()
     }
 
-    /// Whether to skip this segment; counts it.
+    /// Counts a segment; returns whether it is to be skipped.
     pub(crate) fn passes_over(&mut self) -> bool {
         let waits = self.wait > 0;
         self.wait = self.wait.saturating_sub(1);
@@ -295,11 +297,11 @@ impl SiteSample {
 }
 
 /// The entry with this index; the vector grows to hold it.
-fn entry<T: Copy + Default>(entries: &mut Vec<T>, n: usize) -> &mut T {
-    if entries.len() <= n {
-        entries.resize((n + 1).next_power_of_two(), T::default());
+fn entry<T: Copy + Default>(entries: &mut Vec<T>, index: usize) -> &mut T {
+    if entries.len() <= index {
+        entries.resize((index + 1).next_power_of_two(), T::default());
     }
-    &mut entries[n]
+    &mut entries[index]
 }
 
 #[cfg(test)]
@@ -333,7 +335,7 @@ mod tests {
     #[test]
     fn a_check_that_mostly_fails_is_given_up() {
         let mut hotness = hotness();
-        let records: Vec<Record> = (0..300).map(|n| load(1, 0x10_0000 + 64 * n)).collect();
+        let records: Vec<Record> = (0..300).map(|index| load(1, 0x10_0000 + 64 * index)).collect();
         assert_eq!(hotness.sample(&records, 300, &SITES, 6), [5]);
         let mode = |executions| Experience { seen: Some((5, 0, executions)) }.data(&hotness, 1);
         assert_eq!(mode(310), RecordMode::Always);
@@ -346,7 +348,7 @@ mod tests {
     fn a_reference_that_stays_on_its_line_is_checked_again() {
         let mut hotness = hotness();
         hotness.site(2).mode = RecordMode::Always;
-        let records: Vec<Record> = (0..100).map(|n| load(2, 0x20_0000 + n)).collect();
+        let records: Vec<Record> = (0..100).map(|index| load(2, 0x20_0000 + index)).collect();
         hotness.sample(&records, 100, &SITES, 6);
         let experience = Experience { seen: Some((5, 0, 100)) };
         assert_eq!(experience.data(&hotness, 2), RecordMode::Checked);
@@ -355,7 +357,7 @@ mod tests {
     #[test]
     fn records_of_nothing_teach_nothing() {
         let mut hotness = hotness();
-        let records: Vec<Record> = (0..300).map(|n| load(3 + n, 64 * u64::from(n))).collect();
+        let records: Vec<Record> = (0..300).map(|index| load(3 + index, 64 * u64::from(index))).collect();
         assert!(hotness.sample(&records, 300, &SITES, 6).is_empty());
         assert!(hotness.data.is_empty() && hotness.fetches.is_empty());
     }

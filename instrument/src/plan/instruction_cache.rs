@@ -10,14 +10,16 @@ use crate::code::address_map::AddressMap;
 use crate::target::layout::context;
 use event::{Code, FetchFilter, Filter, RecordKind, SetFilter, Stream};
 
-/// One failed check in this many is counted, because the counter of a block that seldom runs is in
-/// no cache.
+/// One failed check in this many is counted. Counting all would be slow, because the counter of a
+/// block that seldom runs is in no cache.
 pub(crate) const COUNTED_EVERY: u8 = 16;
 
-/// Instruction cache or instruction TLB.
+/// The kind of an inline instruction cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
+    /// A cache of lines.
     Lines,
+    /// A TLB, a cache of pages.
     Pages,
 }
 
@@ -128,13 +130,15 @@ pub(crate) struct LineIds {
     kept_pages: AddressMap<u32>,
     /// New numbers that are not in the routines' table yet.
     pub(crate) new: Vec<NewLine>,
-    /// By set, the last line, and page, that the fragment being planned has used.
+    /// For each set, the last line that the fragment being planned has used.
     known_lines: Vec<(u32, u64)>,
+    /// For each set, the last page that the fragment being planned has used.
     known_pages: Vec<(u32, u64)>,
 }
 
 impl LineIds {
-    /// Lines and pages with their numbers: those that are checked, then those that are kept whole.
+    /// Lines and pages with their numbers: those of the filter of last lines, then those of the
+    /// inline instruction caches.
     pub(crate) fn numbered(&self) -> [Vec<(u64, u32)>; 4] {
         [&self.lines, &self.pages, &self.kept_lines, &self.kept_pages]
             .map(|numbers| numbers.iter().map(|(&address, &number)| (address, number)).collect())
@@ -158,7 +162,7 @@ impl LineIds {
         }
     }
 
-    /// How many numbers the inline instruction cache has handed out.
+    /// The number of lines and pages of the inline instruction caches.
     pub(crate) fn kept_count(&self) -> usize {
         self.kept_lines.len() + self.kept_pages.len()
     }
@@ -183,8 +187,8 @@ impl LineIds {
         })
     }
 
-    /// Adds to `uses` the line at `address`, and its page, unless the fragment's last use of their
-    /// sets was the same.
+    /// Adds the line at `address`, and its page, to `uses`. Leaves out each one that the fragment
+    /// has already made the last one of its set.
     pub(super) fn uses(
         &mut self,
         (lines, pages): (InlineICache, Option<InlineICache>),
@@ -209,7 +213,7 @@ impl LineIds {
     pub(super) fn check(&mut self, filter: &Filter, address: u64) -> Option<LineCheck> {
         let set = set_of(&filter.instruction, address);
         let page = filter.instruction_page;
-        let page = page.map(|p| (set_of(&p, address), address & !(u64::from(p.line_bytes) - 1)));
+        let page = page.map(|page| (set_of(&page, address), address & !(u64::from(page.line_bytes) - 1)));
         let line_is_new = learn(&mut self.known_lines, set, address);
         let page_is_new = page.is_some_and(|(set, page)| learn(&mut self.known_pages, set, page));
         if !line_is_new && !page_is_new {
@@ -227,10 +231,10 @@ impl LineIds {
 
 /// Makes `line` the known last line of `set`; returns whether it was not.
 fn learn(known: &mut Vec<(u32, u64)>, set: u32, line: u64) -> bool {
-    match known.iter_mut().find(|k| k.0 == set) {
-        Some(k) if k.1 == line => false,
-        Some(k) => {
-            k.1 = line;
+    match known.iter_mut().find(|last| last.0 == set) {
+        Some(last) if last.1 == line => false,
+        Some(last) => {
+            last.1 = line;
             true
         }
         None => {

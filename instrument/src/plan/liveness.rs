@@ -1,10 +1,10 @@
 //! Liveness: which registers and flags are dead at each instruction of a fragment. It is computed
 //! before the fragment is emitted.
 //!
-//! **Method.** The analysis goes backwards from each block's end. What is dead behind that end is
-//! known if the end leads to the fragment's next block or to another fragment, because each
-//! fragment stores which registers are dead at its head. Code that is translated again gets the
-//! best answer, because most of its targets have fragments by then. **Why.** Without this
+//! **Method.** The analysis goes backwards from each block's end. The registers that are dead
+//! behind that end are known if the end leads to the fragment's next block or to another fragment,
+//! because each fragment stores which registers are dead at its head. Code that is translated again
+//! gets the best answer, because most of its targets have fragments by then. **Why.** Without this
 //! information, the last third of a typical block would have to preserve all registers and flags. A
 //! scratch register that must be preserved costs two memory accesses; flags cost ten instructions.
 //! **Invariant.** The result holds as long as the target's code does not change: if a file's text
@@ -19,7 +19,7 @@ use crate::code::state_map::FLAGS_BIT;
 use crate::code::superblock::BasicBlock;
 use iced_x86::{Code, FlowControl, InstructionInfoFactory};
 
-/// What is known about an address outside the fragment to which a block may lead.
+/// The known facts about an address outside the fragment to which a block may lead.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TargetFacts {
     /// Whether a fragment starts at the address.
@@ -61,7 +61,8 @@ impl Liveness {
         registers | if flags { FLAGS_BIT } else { 0 }
     }
 
-    /// Stores what `known` answers about the addresses to which `block` leaves the fragment.
+    /// Stores the facts that `known` returns for the addresses to which `block` leaves the
+    /// fragment.
     fn look_out(&mut self, block: &BasicBlock, known: impl Fn(u64) -> TargetFacts) {
         let (taken, behind) = ways_out(block);
         self.taken = taken.map(&known).unwrap_or_default();
@@ -112,8 +113,8 @@ fn ways_out(block: &BasicBlock) -> (Option<u64>, Option<u64>) {
 }
 
 /// Computes the liveness of all blocks of a fragment, and returns the registers and flags that are
-/// dead at its head. `known` answers what is known about an address outside the fragment;
-/// `needs_scratch` says whether a block's code will need scratch registers.
+/// dead at its head. `known` returns the facts about an address outside the fragment;
+/// `needs_scratch` returns whether a block's code will need scratch registers.
 pub(crate) fn learn(
     blocks: &[BasicBlock],
     liveness: &mut [Liveness],
@@ -145,17 +146,18 @@ fn learn_registers(
     factory: &mut InstructionInfoFactory,
 ) {
     let count = block.instructions.len();
-    liveness.uses.extend(block.instructions.iter().map(|d| register_use(factory, d)));
+    liveness.uses.extend(block.instructions.iter().map(|decoded| register_use(factory, decoded)));
     liveness.dead.resize(count, 0);
     liveness.touched.resize(count + 1, 0);
     let mut live = !(dead_behind & !FLAGS_BIT);
-    for k in (0..count).rev() {
-        let used = liveness.uses[k];
-        // Live before an instruction: what is live after it, less what it overwrites, plus what it
-        // reads. A register whose value a tool requested is live at the place of the request.
-        live =
-            (live | block.events.needed_after(k)) & !used.kills | used.needs | block.events.needed_before(k);
-        liveness.dead[k] = !live;
-        liveness.touched[k] = liveness.touched[k + 1] | used.needs | used.kills;
+    for index in (0..count).rev() {
+        let used = liveness.uses[index];
+        // live before = live after − overwritten + read. A register whose value a tool has
+        // requested is live at the place of the request.
+        live = (live | block.events.needed_after(index)) & !used.kills
+            | used.needs
+            | block.events.needed_before(index);
+        liveness.dead[index] = !live;
+        liveness.touched[index] = liveness.touched[index + 1] | used.needs | used.kills;
     }
 }

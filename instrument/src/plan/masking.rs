@@ -1,4 +1,4 @@
-//! Which memory elements an AVX-512 mask selects: facts of the manual, by mnemonic.
+//! The memory elements that an AVX-512 mask selects: facts of the manual, by mnemonic.
 //!
 //! The translator and its slow twin share only these lists, because copying a list from the manual
 //! twice would not check it. Each of the two computes by itself which bytes a mask selects. Source:
@@ -6,7 +6,7 @@
 
 use iced_x86::Mnemonic;
 
-/// Element size in bytes that one mask bit stands for in an explicit broadcast (`vbroadcast*`).
+/// Bytes of the element that one mask bit selects in an explicit broadcast (`vbroadcast*`).
 pub(crate) fn broadcast_element(mnemonic: Mnemonic) -> Option<usize> {
     use Mnemonic::*;
     Some(match mnemonic {

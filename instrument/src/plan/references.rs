@@ -1,4 +1,4 @@
-//! Which memory an instruction touches: one template per opcode, computed once.
+//! The memory references of an instruction: one list of templates for each opcode, computed once.
 //!
 //! Crate `event` defines what counts as a reference, and the order of an instruction's references.
 //! **Problem.** `iced-x86` can list the memory that an instruction uses, but that takes 60–100 ns,
@@ -17,7 +17,7 @@ use std::collections::HashMap;
 /// How a reference's address is formed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AddressForm {
-    /// From the instruction's memory operand.
+    /// The address of the instruction's memory operand.
     Operand,
     /// `[rsp + displacement]`, with the value of rsp before the instruction.
     Stack(i32),

@@ -21,16 +21,18 @@ pub(super) struct CallingThread {
     pub(super) tid: i32,
 }
 
-/// Recognises processes of the run: by the run's memory file, mapped at the mailbox's address.
+/// The mapping by which processes of the run are recognised: the run's memory file at the mailbox's
+/// address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct MemoryMark {
-    /// How a line of `/proc/PID/maps` begins, and the fields behind its permissions.
+    /// The beginning of the mapping's line in `/proc/PID/maps`.
     start: String,
+    /// The fields behind the permissions in that line.
     file: String,
 }
 
 impl MemoryMark {
-    /// Recognises processes that have `shared` mapped at `mailbox`, from the file's beginning.
+    /// The mark of processes that have `shared` mapped at `mailbox`, from the file's beginning.
     pub(super) fn new(shared: &Shared, mailbox: u64) -> MemoryMark {
         let descriptor = shared.files()[0].as_raw_fd();
         let file = fs::metadata(format!("/proc/self/fd/{descriptor}"));
@@ -42,12 +44,13 @@ impl MemoryMark {
         }
     }
 
-    /// Whether the process is one of the run.
+    /// Whether the process belongs to the run.
     pub(super) fn is_on(&self, pid: i32) -> bool {
         let maps = fs::read(format!("/proc/{pid}/maps")).unwrap_or_default();
         maps.split(|byte| *byte == b'\n').any(|line| self.names(&String::from_utf8_lossy(line)))
     }
 
+    /// Whether a line of `/proc/PID/maps` describes the mapping.
     fn names(&self, line: &str) -> bool {
         let Some(rest) = line.strip_prefix(&self.start) else { return false };
         let mut fields = rest.split_ascii_whitespace().skip(2);
@@ -61,7 +64,7 @@ impl MemoryMark {
         if is_called(own, pid, tid) && self.is_on(pid) {
             return Some(own);
         }
-        // The numbers are those of another PID namespace: search by the innermost number.
+        // The process may be in another PID namespace, so search by the innermost numbers.
         let processes = fs::read_dir("/proc").ok()?.flatten();
         let processes = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
         let mut threads = processes
@@ -78,6 +81,7 @@ fn is_called(caller: CallingThread, pid: i32, tid: i32) -> bool {
         && ptrace::numbers(caller.tid).last() == Some(&tid)
 }
 
+/// The thread of a process that calls itself `tid`.
 fn thread_called(process: i32, tid: i32) -> Option<i32> {
     tasks(process).into_iter().find(|&task| ptrace::numbers(task).last() == Some(&tid))
 }

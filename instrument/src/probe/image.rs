@@ -1,9 +1,9 @@
-//! One process image with probes: its modules, and the hooks by which it sends requests.
+//! One process image with probes: its modules, and the hooks that send requests.
 
 use super::birth::{self, births, Births, CounterBlocks, Library};
 use super::caller::MemoryMark;
 use super::install::Probes;
-use super::mailbox::{knock, knock_if, Knock, MailboxAddress};
+use super::mailbox::{request_code, request_code_if, HostRequest, MailboxAddress};
 use super::patch::{open, Increment};
 use super::plan::ProbeRefusal;
 use super::prologue::{Prologue, READ_BYTES};
@@ -16,15 +16,15 @@ use crate::target::memory;
 const ANNOUNCEMENT: &str = "_dl_debug_state";
 /// Functions of C libraries that execute another program.
 const EXECS: [&str; 3] = ["execve", "execveat", "fexecve"];
-/// Functions that make any system call, or change the base of `gs`, with the first arguments that
-/// matter.
+/// Functions that can make any system call or change the base of `gs`, with the first arguments for
+/// which they make threads or change the base.
 const OPEN_CALLS: [(&str, &[u32]); 2] =
     [("syscall", &birth::SUSPECT_CALLS), ("arch_prctl", &birth::SUSPECT_BASES)];
-/// Functions that make threads and children; of each row, the first that exists.
+/// Functions that make threads and children. Of each row, the first one that exists is used.
 const MAKERS: [&[&str]; 2] = [&["clone"], &["_Fork", "fork"]];
-/// Libraries whose system calls go through the functions above.
+/// The beginnings of names of files of C libraries, which contain the functions above.
 const C_LIBRARIES: [&str; 5] = ["libc.so", "libc-", "ld-linux", "ld-musl", "libpthread"];
-/// A symbol by which a statically linked C library is recognised.
+/// A symbol that shows that a module contains a C library.
 const CONTAINED: &str = "__libc_start_main";
 
 /// The probes of an image, and its mailbox.
@@ -34,7 +34,7 @@ pub(super) struct NativeImage {
     blocks: Option<CounterBlocks>,
     /// Why increments are locked, if they are.
     pub(super) locked: Option<String>,
-    /// Modules that were looked at for hooks.
+    /// Modules that were searched for functions to hook.
     hooked: Vec<Module>,
 }
 
@@ -49,7 +49,7 @@ impl NativeImage {
         Ok(image)
     }
 
-    /// Recognises the processes that run this image.
+    /// The mark by which processes of this image are recognised.
     pub(super) fn mark(&self) -> MemoryMark {
         MemoryMark::new(&self.probes.shared, self.address.mailbox)
     }
@@ -59,7 +59,7 @@ impl NativeImage {
         self.probes.patcher.has_trampoline(address)
     }
 
-    /// Where the mailbox lies in the program.
+    /// Address of the mailbox in the program.
     pub(super) fn mailbox(&self) -> u64 {
         self.address.mailbox
     }
@@ -77,7 +77,7 @@ impl NativeImage {
         }
     }
 
-    /// Makes the process increment the common block, locked, from now on.
+    /// Makes all increments of the process locked ones of the common block, because of `why`.
     pub(super) fn lock(&mut self, pid: i32, why: String) {
         self.probes.patcher.lock(pid);
         self.locked.get_or_insert(why);
@@ -86,19 +86,21 @@ impl NativeImage {
     /// Hooks the module's functions that load libraries, execute programs or make threads.
     fn hook(&mut self, pid: i32, module: &Module) {
         if let Some(entry) = self.probes.patcher.entry(module, ANNOUNCEMENT) {
-            // A linker that cannot be hooked announces nothing: later libraries stay unprobed, and
-            // their counters say so.
-            let _ = self.redirect(pid, entry, &knock(Knock::Mapped, self.address));
+            // If the linker cannot be hooked, libraries that are loaded later are not probed. The
+            // states of their counters say so.
+            let _ = self.redirect(pid, entry, &request_code(HostRequest::Mapped, self.address));
         }
         for entry in self.entries(module, &EXECS) {
-            // An exec that cannot be hooked leads to a program without probes.
-            let _ = self.redirect(pid, entry, &knock(Knock::Exec, self.address));
+            // If an exec cannot be hooked, the next program has no probes.
+            let _ = self.redirect(pid, entry, &request_code(HostRequest::Exec, self.address));
         }
         if self.probes.patcher.increment == Increment::Own && self.follow_births(pid, module).is_none() {
             let name = module.path.display();
             self.lock(
                 pid,
-                format!("{name} may make threads, or set the register gs, where it cannot be seen"),
+                format!(
+                    "{name} may make threads or set the base of gs in a way that lightfoot cannot detect"
+                ),
             );
         }
     }
@@ -128,13 +130,13 @@ impl NativeImage {
         }
         for (name, numbers) in OPEN_CALLS {
             for entry in self.entries(module, &[name]) {
-                self.redirect(pid, entry, &knock_if(numbers, Knock::Lock, self.address)).ok()?;
+                self.redirect(pid, entry, &request_code_if(numbers, HostRequest::Lock, self.address)).ok()?;
             }
         }
         Some(())
     }
 
-    /// The entries of the module's functions with these names, each once.
+    /// The entries of the module's functions with these names, without duplicates.
     fn entries(&mut self, module: &Module, names: &[&str]) -> Vec<u64> {
         let mut found = Vec::new();
         for name in names {
@@ -144,6 +146,7 @@ impl NativeImage {
         found
     }
 
+    /// Patches the function at `entry`, so that it executes the code `before` first.
     fn redirect(&mut self, pid: i32, entry: u64, before: &[u8]) -> Result<(), ProbeRefusal> {
         let mut code = [0; READ_BYTES];
         memory::read_target(pid, entry, &mut code);
@@ -153,7 +156,7 @@ impl NativeImage {
     }
 }
 
-/// The sentence for a program that was executed and could not be probed.
+/// The warning about a program that was executed and could not be probed.
 pub(super) fn unprobed(pid: i32, error: &Error) -> String {
     let path = std::fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
     format!("{} was executed and is not probed: {error}", path.display())

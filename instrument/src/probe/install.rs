@@ -1,12 +1,16 @@
-//! The memory of probes in the program: counters and trampolines. And [`Probes`], the value that
-//! stands for the probes of an image.
+//! The memory of probes in the program: counters and trampolines; and [`Probes`], the probes of an
+//! image.
 //!
-//! The shared memory is one file with four parts: the mailbox; the common block of counters, whose
-//! increments are locked; the owners of the other blocks; and these blocks, one for each living
-//! thread. The first three are named by instructions and lie below 2 GB, within reach of a 32-bit
-//! address. The blocks of threads are reached by the base of `gs` and lie far from everything.
-//! Trampolines lie below the executable and 1.5 GB below the libraries: a program would have to map
-//! more than a gigabyte before the kernel's search for free memory got there.
+//! The shared memory is one file with four parts:
+//!
+//! ```text
+//!   │ mailbox │ common block (locked) │ owners of blocks │ block 1 │ block 2 │ …
+//!   ◀────────────── below 2 GB, by 32-bit addresses ────▶◀── anywhere, by the base of gs ──▶
+//! ```
+//!
+//! Each living thread has one of the numbered blocks. Trampolines lie below the executable and
+//! 1.5 GB below the libraries: a program would have to map more than a gigabyte before the kernel's
+//! search for free memory reached them.
 
 use super::birth::{BaseSetting, CounterBlocks};
 use super::mailbox;
@@ -29,17 +33,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 const MB: u64 = 1 << 20;
 const ZONE_BYTES: u64 = 16 * MB;
-/// Addresses at which mailbox and common block may lie.
+/// Possible addresses of the mailbox and the common block.
 const LOW: [u64; 5] = [0x5000_0000, 0x4800_0000, 0x3000_0000, 0x2000_0000, 0x1000_0000];
-/// Addresses for the trampolines of an executable at a low address.
+/// Possible addresses of the trampolines of an executable at a low address.
 const NEAR_LOW: [u64; 4] = [0x3800_0000, 0x4000_0000, 0x2800_0000, 0x6800_0000];
-/// Addresses for the blocks of threads: below executables, where sanitizers map nothing (`layout`),
-/// or between executables and libraries.
+/// Possible addresses of the threads' blocks: below executables, where sanitizers map nothing
+/// (`layout`), or between executables and libraries.
 const FAR: [u64; 3] = [0x5540_0000_0000, 0x2000_0000_0000, 0x3800_0000_0000];
-/// Blocks of threads: at most this many; about this much address space in all; but at least this
-/// many.
+/// The most blocks of threads.
 const BLOCKS_MAX: u64 = 1024;
+/// Bytes of address space for all blocks, as far as [`BLOCKS_MIN`] and [`BLOCKS_MAX`] allow.
 const BLOCKS_BYTES: u64 = 4 << 30;
+/// The fewest blocks of threads.
 const BLOCKS_MIN: u64 = 128;
 const PAGE: u64 = 4096;
 
@@ -63,6 +68,7 @@ impl MemoryParts {
         MemoryParts { block, blocks }
     }
 
+    /// Offset of the table of owners.
     fn owners(self) -> u64 {
         mailbox::BYTES as u64 + self.block
     }
@@ -77,7 +83,7 @@ impl MemoryParts {
     }
 }
 
-/// Counters of a run, for reading.
+/// The counters of a run, for reading.
 #[derive(Clone)]
 pub struct ProbeCounters {
     shared: Arc<Shared>,
@@ -86,17 +92,17 @@ pub struct ProbeCounters {
 }
 
 impl ProbeCounters {
-    /// How many there are.
+    /// The number of counters.
     pub fn len(&self) -> usize {
         self.offsets.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no counters.
     pub fn is_empty(&self) -> bool {
         self.offsets.is_empty()
     }
 
-    /// Offset of counter `number` of the common block, from the mailbox's beginning.
+    /// Offset of counter `number` in the common block, from the beginning of the mailbox.
     pub(super) fn offset(&self, number: usize) -> Option<u64> {
         Some(mailbox::BYTES as u64 + u64::from(*self.offsets.get(number)?))
     }
@@ -106,16 +112,16 @@ impl ProbeCounters {
     pub fn read(&self, number: usize) -> u64 {
         let offset = self.offsets[number] as usize;
         let used = u64::from(self.shared.read32(mailbox::NEXT)).saturating_sub(1).min(self.parts.blocks);
-        let block = |n: u64| self.shared.read64((self.parts.own() + n * self.parts.block) as usize + offset);
-        // The program can overwrite its counters; their sum is then whatever it wrote, so the
-        // addition wraps.
+        let block =
+            |index: u64| self.shared.read64((self.parts.own() + index * self.parts.block) as usize + offset);
+        // The program can overwrite its counters with any values, so the addition wraps.
         (0..used).map(block).fold(self.shared.read64(mailbox::BYTES + offset), u64::wrapping_add)
     }
 }
 
 impl std::fmt::Debug for ProbeCounters {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ProbeCounters").field("count", &self.offsets.len()).finish()
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("ProbeCounters").field("count", &self.offsets.len()).finish()
     }
 }
 
@@ -125,7 +131,7 @@ impl TextWatcher for Probes {
     }
 }
 
-/// Shared by the images of a run under the engine.
+/// Probes that the images of a run under the engine share.
 pub(crate) type SharedProbes = Rc<RefCell<Probes>>;
 
 /// The probes of a process image.
@@ -134,7 +140,7 @@ pub(crate) struct Probes {
     pub(super) shared: Arc<Shared>,
     offsets: Arc<[u32]>,
     parts: MemoryParts,
-    /// Blocks whose owners have ended.
+    /// Blocks whose owners have ended, for new threads.
     left: Arc<Mutex<Vec<u32>>>,
 }
 
@@ -144,8 +150,8 @@ impl Probes {
         Probes::new(plan, Increment::Locked)
     }
 
-    /// Probes with increments of the given kind; locked ones if there is no address space for a
-    /// block per thread.
+    /// Probes with increments of the given kind, or with locked ones if there is no address space
+    /// for the threads' blocks.
     pub(super) fn new(plan: ProbePlan, increment: Increment) -> Result<Probes, Error> {
         let offsets: Arc<[u32]> = plan.placement.offsets(plan.counters).into();
         let index = ModuleIndex::new(plan.finder);
@@ -179,12 +185,16 @@ impl Probes {
     /// address, and the blocks of threads if there are any.
     pub(crate) fn install(&mut self, pid: i32) -> Result<(u64, Option<CounterBlocks>), Error> {
         let mapped = mappings::ranges(pid);
-        let free = |start: u64, bytes: u64| mapped.iter().all(|r| r.end <= start || r.start >= start + bytes);
+        let free = |start: u64, bytes: u64| {
+            mapped.iter().all(|range| range.end <= start || range.start >= start + bytes)
+        };
         let low_bytes = self.parts.own();
         // Choose addresses before anything is mapped: mailbox and common block below 2 GB,
         // trampolines near the executable and below the libraries.
         let low = LOW.into_iter().find(|&at| free(at, low_bytes));
-        let low = low.ok_or_else(|| Error::system("no room for counters below 2 GB of the program"))?;
+        let low = low.ok_or_else(|| {
+            Error::system("the program's address space below 2 GB has no room for counters")
+        })?;
         let vector = Auxiliary::of(pid);
         let entry = vector.entry();
         let mut zones: Vec<u64> =
@@ -192,7 +202,7 @@ impl Probes {
         let far = below_libraries(&mapped).filter(|&at| free(at, ZONE_BYTES));
         let far = far.filter(|at| !zones.contains(at));
         zones.extend(far);
-        // Then map everything by system calls in the process's name.
+        // Then map everything, by system calls that the process executes.
         let mut injector = Injector::new(pid)?;
         let at = injector.scratch();
         let fd = injector.hand_over(&self.shared.files(), at)?[0];
@@ -201,11 +211,11 @@ impl Probes {
         let low_part = WantedMapping { address: low, bytes: low_bytes, protection, flags, fd, offset: 0 };
         let shared = injector.map(low_part);
         injector.keep_out_of_core(low, low_bytes);
-        // Bit 1: programs may write the bases of segments.
+        // Bit 1 says that programs may execute `wrgsbase`.
         let writes = vector.abilities() & 2 != 0;
         let setting = if writes { BaseSetting::Instruction } else { BaseSetting::Call };
         let own = self.blocks(&mut injector, low_part, free, setting);
-        // The first thread needs a block at once; without one, increments are locked.
+        // The first thread needs a block now; without one, increments are locked.
         let block = own.and_then(|_| self.owned(pid));
         let own = own.filter(|_| block.is_some());
         injector.close(fd);
@@ -223,7 +233,7 @@ impl Probes {
         Ok((low, own))
     }
 
-    /// Maps the blocks of threads, if the process has the room.
+    /// Maps the threads' blocks; `None` if the process has no room for them.
     fn blocks(
         &self,
         injector: &mut Injector,
@@ -247,12 +257,13 @@ impl Probes {
         })
     }
 
+    /// Offset of the word that holds the number of a block's owner.
     fn owner(&self, block: u32) -> usize {
         (self.parts.owners() + 4 * u64::from(block - 1)) as usize
     }
 
-    /// The block of a thread: the one that it owns, or a new one. In a PID namespace the owner's
-    /// number is ambiguous, so the thread gets a new one.
+    /// The block of a thread: the one that it owns, or a new one. In a PID namespace another thread
+    /// may have the same number, so the thread always gets a new block.
     fn owned(&self, tid: i32) -> Option<u32> {
         if let [_, .., own] = ptrace::numbers(tid)[..] {
             return self.take(own);
@@ -263,35 +274,37 @@ impl Probes {
         own.or_else(|| self.take(tid))
     }
 
-    /// A block for a new thread: one that never had an owner, or one whose owner has ended. The
-    /// counts in it stay and are counted on.
+    /// A block for a new thread: one that never had an owner, or one whose owner has ended. Such a
+    /// block keeps its counts, because a reader adds up all owners.
     pub(super) fn take(&self, tid: i32) -> Option<u32> {
         let found = self.fresh().or_else(|| self.inherited())?;
         self.shared.write32(self.owner(found), tid as u32);
         Some(found)
     }
 
+    /// A block that never had an owner, if one is left.
     fn fresh(&self) -> Option<u32> {
         loop {
             let next = self.shared.read32(mailbox::NEXT);
             if next > self.parts.blocks as u32 {
                 return None;
             }
-            // Newborns take numbers from the same word.
+            // New threads take numbers from this word too, so the exchange may fail.
             if self.shared.exchange32(mailbox::NEXT, next, next + 1) {
                 return Some(next);
             }
         }
     }
 
+    /// A block whose owner has ended, if there is one.
     fn inherited(&self) -> Option<u32> {
         let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
         if left.is_empty() {
-            // Owners are noted by the numbers that threads have in their own PID namespace.
+            // Owners' numbers are those that threads have in their own PID namespaces.
             let living = living();
             let is_left = |&block: &u32| {
                 let tid = self.shared.read32(self.owner(block));
-                // 0: the block was taken, and its owner has not written its number yet.
+                // If the word is 0, a thread has taken the block and not written its number yet.
                 tid != 0 && !living.contains(&(tid as i32))
             };
             *left = (1..=self.parts.blocks as u32).filter(is_left).collect();
@@ -299,7 +312,7 @@ impl Probes {
         left.pop()
     }
 
-    /// Patches `module`, whose code is about to run. Only files have functions that can be found.
+    /// Patches `module`, whose code is about to run. Functions can be found in files only.
     pub(crate) fn module(&mut self, pid: i32, module: &Module) {
         if module.path.is_absolute() {
             self.patcher.module(pid, module);
@@ -307,7 +320,7 @@ impl Probes {
     }
 }
 
-/// Numbers of all living threads, each in its own PID namespace.
+/// The numbers of all living threads, each in its own PID namespace.
 fn living() -> HashSet<i32> {
     let numbers = |folder: &Path| -> Vec<i32> {
         let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
@@ -318,25 +331,26 @@ fn living() -> HashSet<i32> {
     all.flat_map(|tid| ptrace::numbers(tid).last().copied()).collect()
 }
 
-/// Room for code.
+/// The mapping of a zone for trampolines at `address`.
 fn trampolines(address: u64) -> WantedMapping {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE | libc::MAP_NORESERVE;
     let protection = libc::PROT_READ | libc::PROT_EXEC;
     WantedMapping { address, bytes: ZONE_BYTES, protection, flags, fd: u64::MAX, offset: 0 }
 }
 
-/// Where trampolines of the executable may lie.
+/// Possible addresses of the executable's trampolines.
 fn near(mapped: &[Range], entry: u64) -> Vec<u64> {
-    let image = mapped.iter().filter(|r| r.start <= entry).map(|r| r.start).max().unwrap_or(0);
+    let image =
+        mapped.iter().filter(|range| range.start <= entry).map(|range| range.start).max().unwrap_or(0);
     if image < 1 << 32 {
         return NEAR_LOW.to_vec();
     }
     vec![(image - 416 * MB) & !(2 * MB - 1)]
 }
 
-/// Where trampolines of libraries may lie.
+/// The address for the libraries' trampolines, if there are libraries.
 fn below_libraries(mapped: &[Range]) -> Option<u64> {
-    let stack = mapped.iter().find(|r| r.stack).map_or(u64::MAX, |r| r.start);
-    let top = mapped.iter().filter(|r| r.end <= stack).map(|r| r.end).max();
+    let stack = mapped.iter().find(|range| range.stack).map_or(u64::MAX, |range| range.start);
+    let top = mapped.iter().filter(|range| range.end <= stack).map(|range| range.end).max();
     top.filter(|&top| top > 1 << 40).map(|top| (top - 1536 * MB) & !(2 * MB - 1))
 }

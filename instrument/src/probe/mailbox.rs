@@ -1,13 +1,22 @@
 //! The mailbox: how the program sends a request to the host without a tracer, and waits for the
 //! answer.
 //!
-//! Trampolines of their own kind save all registers that a function may change, write a request
-//! ([`Knock`]) into shared memory, wake the host by a futex, and sleep on the futex until the host
-//! has answered. Every wait ends: if the host is gone, the first request waits for a minute and
+//! ```text
+//!   state   FREE ──▶ 1 ──────────▶ ASKED ────────────▶ ANSWERED ──────────▶ FREE
+//!               thread takes   thread writes the   host answers and    thread reads the
+//!               the mailbox    request, wakes      wakes the thread    answer
+//!                              the host, sleeps
+//! ```
+//!
+//! The trampoline saves all registers that a function may change, writes the request
+//! ([`HostRequest`]) into shared memory, wakes the host by a futex, and sleeps on the futex until
+//! the host has answered.
+//!
+//! **Invariant.** Every wait ends. If the host is gone, the first request waits for a minute and
 //! closes the mailbox, and the program goes on without probes for new code. If a thread is killed
 //! while it has the mailbox, the host frees the mailbox; without a host, the next request closes it
 //! after a minute. **Leaves out** a signal handler that interrupts a request and makes a request
-//! itself: it waits for the interrupted one in vain, for a minute.
+//! itself: it waits in vain for the interrupted one, for a minute.
 
 use crate::target::memory::Shared;
 use assembler::{Alu, Assembler, Condition, Gpr, Jump, Memory, Size};
@@ -15,32 +24,40 @@ use assembler::{Alu, Assembler, Condition, Gpr, Jump, Memory, Size};
 /// Bytes of the mailbox, which lies before the counters.
 pub(super) const BYTES: usize = 4096;
 
-/// Word offsets in the mailbox.
+/// Offset in the mailbox of its state.
 pub(super) const STATE: usize = 0;
+/// Offset in the mailbox of the process that makes a request.
 pub(super) const PID: usize = 4;
+/// Offset in the mailbox of the thread that makes a request.
 pub(super) const TID: usize = 8;
+/// Offset in the mailbox of the request's kind.
 pub(super) const KIND: usize = 12;
-/// Seconds and nanoseconds that the program waits at most.
+/// Offset in the mailbox of the longest wait for an answer, in seconds and nanoseconds.
 const PATIENCE: usize = 16;
-/// On a very busy machine it may take seconds until lightfoot is scheduled.
+/// Seconds of the longest wait. On a very busy machine the host may be scheduled only after
+/// seconds.
 const PATIENCE_S: u64 = 60;
-/// The number of the process image that asks.
+/// Offset in the mailbox of the number of the process image that makes a request.
 pub(super) const IMAGE: usize = 32;
-/// The host's answer: a block of counters.
+/// Offset in the mailbox of the host's answer, a block of counters.
 pub(super) const ANSWER: usize = 36;
-/// The lowest number of a block of counters that never had an owner.
+/// Offset in the mailbox of the lowest number of a block of counters that never had an owner.
 pub(super) const NEXT: usize = 40;
-/// Seconds and nanoseconds of a turn of waiting while another request has the mailbox.
+/// Offset in the mailbox of one wait for the mailbox, in seconds and nanoseconds.
 const TURN: usize = 48;
+/// Nanoseconds of one wait for the mailbox while another request has it.
 const TURN_NS: u64 = 10_000_000;
+/// The most waits for the mailbox.
 const TURNS_MAX: u32 = (PATIENCE_S * 1_000_000_000 / TURN_NS) as u32;
-/// Not 0: the mailbox is closed, and no request is answered. Set by the host at its end, and by a
-/// thread that has waited in vain.
+/// Offset in the mailbox of a word that is not 0 if the mailbox is closed, so that no request is
+/// answered. The host sets it at its end, and a thread sets it after it has waited in vain.
 pub(super) const CLOSED: usize = 44;
 
-/// Values of [`STATE`]. The value 1 means that a thread is writing a request.
+/// Value of [`STATE`]: no request is made. The value 1 means that a thread is writing a request.
 pub(super) const FREE: u32 = 0;
+/// Value of [`STATE`]: a request waits for its answer.
 pub(super) const ASKED: u32 = 2;
+/// Value of [`STATE`]: the host has answered the request.
 pub(super) const ANSWERED: u32 = 3;
 
 /// Offset of the saved `rsi` on the stack during a request.
@@ -48,7 +65,7 @@ const SAVED_RSI: u8 = 40;
 
 /// The kinds of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Knock {
+pub(super) enum HostRequest {
     /// Files were mapped or unmapped.
     Mapped = 1,
     /// A thread without counters of its own may be made.
@@ -60,13 +77,13 @@ pub(super) enum Knock {
     Exec = 4,
 }
 
-impl Knock {
+impl HostRequest {
     /// The kind with this number.
-    pub(super) fn numbered(number: u32) -> Knock {
-        [Knock::Mapped, Knock::Lock, Knock::Block, Knock::Exec]
+    pub(super) fn numbered(number: u32) -> HostRequest {
+        [HostRequest::Mapped, HostRequest::Lock, HostRequest::Block, HostRequest::Exec]
             .into_iter()
-            .find(|knock| *knock as u32 == number)
-            .unwrap_or(Knock::Mapped)
+            .find(|request| *request as u32 == number)
+            .unwrap_or(HostRequest::Mapped)
     }
 }
 
@@ -99,25 +116,25 @@ const SAVED: [Gpr; 9] =
 /// Code that makes a request and waits for its answer. It is position-independent. If the mailbox
 /// is closed, it makes no request. A request for a block leaves the answer in `rsi`, or 0 if there
 /// is none.
-pub(super) fn knock(kind: Knock, to: MailboxAddress) -> Vec<u8> {
+pub(super) fn request_code(kind: HostRequest, to: MailboxAddress) -> Vec<u8> {
     let mut code = Assembler::default();
-    if kind == Knock::Block {
+    if kind == HostRequest::Block {
         code.alu(Alu::Xor, Size::Dword, Gpr::RSI, Gpr::RSI);
     }
     code.alu_immediate(Alu::Cmp, Size::Dword, word(to, CLOSED), 0);
     let closed = code.jump_if(Condition::NotEqual);
-    SAVED.iter().for_each(|&r| code.push(r));
+    SAVED.iter().for_each(|&register| code.push(register));
     let given_up = until_free(&mut code, to);
     ask(&mut code, kind, to);
     let lost = until_answered(&mut code, to);
-    if kind == Knock::Block {
+    if kind == HostRequest::Block {
         // The answer replaces the saved rsi, which is restored last.
         code.mov_from(Size::Dword, Gpr::RAX, word(to, ANSWER));
         code.mov(Size::Qword, Memory::at(Gpr::RSP).plus(SAVED_RSI.into()), Gpr::RAX);
     }
     code.mov_to_immediate(Size::Dword, word(to, STATE), FREE as i32);
     given_up.into_iter().chain([lost]).for_each(|jump| code.land(jump));
-    SAVED.iter().rev().for_each(|&r| code.pop(r));
+    SAVED.iter().rev().for_each(|&register| code.pop(register));
     code.land(closed);
     code.into_bytes()
 }
@@ -127,13 +144,13 @@ fn word(to: MailboxAddress, offset: usize) -> Memory {
     Memory::absolute((to.mailbox as usize + offset) as i32)
 }
 
-/// A system call whose arguments are in their registers.
+/// Emits a system call; its arguments must be in their registers.
 pub(super) fn system_call(code: &mut Assembler, number: u64) {
     code.mov_immediate(Gpr::RAX, number);
     code.system_call();
 }
 
-/// `futex(state, operation, value, time)`; `edx` holds the value already.
+/// Emits `futex(state, operation, value, time)`; `edx` must hold the value.
 fn futex(code: &mut Assembler, to: MailboxAddress, operation: u64, time: usize) {
     code.mov_immediate(Gpr::RDI, to.mailbox + STATE as u64);
     code.mov_immediate(Gpr::RSI, operation);
@@ -141,13 +158,13 @@ fn futex(code: &mut Assembler, to: MailboxAddress, operation: u64, time: usize) 
     system_call(code, FUTEX);
 }
 
-/// Closes the mailbox.
+/// Emits code that closes the mailbox.
 fn close(code: &mut Assembler, to: MailboxAddress) {
     code.mov_to_immediate(Size::Dword, word(to, CLOSED), 1);
 }
 
-/// Writes the request down and wakes the host.
-fn ask(code: &mut Assembler, kind: Knock, to: MailboxAddress) {
+/// Emits code that writes the request and wakes the host.
+fn ask(code: &mut Assembler, kind: HostRequest, to: MailboxAddress) {
     system_call(code, GETPID);
     code.mov(Size::Dword, word(to, PID), Gpr::RAX);
     system_call(code, GETTID);
@@ -159,9 +176,9 @@ fn ask(code: &mut Assembler, kind: Knock, to: MailboxAddress) {
     futex(code, to, FUTEX_WAKE, PATIENCE);
 }
 
-/// Takes the mailbox. While another request has it, the thread sleeps for a turn at a time. That
-/// request's thread may have been killed, and the host too. So after [`TURNS_MAX`] turns, or if the
-/// mailbox is closed, the code takes the jumps that are returned.
+/// Emits code that takes the mailbox. While another request has it, the thread sleeps for a turn at
+/// a time. That request's thread may have been killed, and the host too. So after [`TURNS_MAX`]
+/// turns, or if the mailbox is closed, the code takes the jumps that are returned.
 fn until_free(code: &mut Assembler, to: MailboxAddress) -> [Jump; 2] {
     code.mov_immediate(Gpr::R8, TURNS_MAX.into());
     let again = code.here();
@@ -185,15 +202,15 @@ fn until_free(code: &mut Assembler, to: MailboxAddress) -> [Jump; 2] {
     [closed, given_up]
 }
 
-/// Sleeps until the request is answered or the time is up. If another request has got the mailbox
-/// meanwhile, the code takes the jump that is returned.
+/// Emits code that sleeps until the request is answered or the time is up. If another request has
+/// taken the mailbox meanwhile, the code takes the jump that is returned.
 fn until_answered(code: &mut Assembler, to: MailboxAddress) -> Jump {
     let again = code.here();
     code.mov_from(Size::Dword, Gpr::RAX, word(to, STATE));
     code.alu_immediate(Alu::Cmp, Size::Dword, Gpr::RAX, ANSWERED as i32);
     let answered = code.jump_if(Condition::Equal);
     code.alu_immediate(Alu::Cmp, Size::Dword, Gpr::RAX, ASKED as i32);
-    // Neither answered nor asked: the host has freed the mailbox, and another request may have it.
+    // In any other state the host has freed the mailbox, and another request may have it.
     let lost = code.jump_if(Condition::NotEqual);
     code.mov_immediate(Gpr::RDX, ASKED.into());
     futex(code, to, FUTEX_WAIT, PATIENCE);
@@ -204,8 +221,9 @@ fn until_answered(code: &mut Assembler, to: MailboxAddress) -> Jump {
     lost
 }
 
-/// A request at the entry of a function, made where its first argument is one of `numbers`.
-pub(super) fn knock_if(numbers: &[u32], kind: Knock, to: MailboxAddress) -> Vec<u8> {
+/// Code that makes a request at the entry of a function, if the function's first argument is one of
+/// `numbers`.
+pub(super) fn request_code_if(numbers: &[u32], kind: HostRequest, to: MailboxAddress) -> Vec<u8> {
     let mut code = Assembler::default();
     let compare = |&number: &u32| {
         code.alu_immediate(Alu::Cmp, Size::Dword, Gpr::RDI, number as i32);
@@ -214,7 +232,7 @@ pub(super) fn knock_if(numbers: &[u32], kind: Knock, to: MailboxAddress) -> Vec<
     let wanted: Vec<Jump> = numbers.iter().map(compare).collect();
     let past = code.jump();
     wanted.into_iter().for_each(|jump| code.land(jump));
-    code.extend(&knock(kind, to));
+    code.extend(&request_code(kind, to));
     code.land(past);
     code.into_bytes()
 }
@@ -229,13 +247,15 @@ pub(super) mod tests {
     /// The code's instructions; all its jumps lead to one of them, or behind the last.
     pub(in super::super) fn sound(code: &[u8]) -> Vec<Instruction> {
         let all: Vec<Instruction> = Decoder::with_ip(64, code, 0, DecoderOptions::NONE).iter().collect();
-        assert!(all.iter().all(|i| !i.is_invalid()));
+        assert!(all.iter().all(|instruction| !instruction.is_invalid()));
         assert_eq!(all.last().unwrap().next_ip(), code.len() as u64);
-        let jumps = all
-            .iter()
-            .filter(|i| i.is_jcc_short_or_near() || i.flow_control() == FlowControl::UnconditionalBranch);
+        let jumps = all.iter().filter(|instruction| {
+            instruction.is_jcc_short_or_near()
+                || instruction.flow_control() == FlowControl::UnconditionalBranch
+        });
         for target in jumps.map(Instruction::near_branch_target) {
-            let meets = target == code.len() as u64 || all.iter().any(|i| i.ip() == target);
+            let meets =
+                target == code.len() as u64 || all.iter().any(|instruction| instruction.ip() == target);
             assert!(meets, "{target:#x}");
         }
         all
@@ -243,33 +263,38 @@ pub(super) mod tests {
 
     #[test]
     fn the_code_is_whole_and_its_jumps_meet_instructions() {
-        for kind in [Knock::Mapped, Knock::Lock, Knock::Block, Knock::Exec] {
-            let all = sound(&knock(kind, TO));
-            let count = |m: Mnemonic| all.iter().filter(|i| i.mnemonic() == m).count();
+        for kind in [HostRequest::Mapped, HostRequest::Lock, HostRequest::Block, HostRequest::Exec] {
+            let all = sound(&request_code(kind, TO));
+            let count = |mnemonic: Mnemonic| {
+                all.iter().filter(|instruction| instruction.mnemonic() == mnemonic).count()
+            };
             assert_eq!((count(Mnemonic::Push), count(Mnemonic::Pop), count(Mnemonic::Syscall)), (9, 9, 5));
-            assert_eq!(Knock::numbered(kind as u32), kind);
+            assert_eq!(HostRequest::numbered(kind as u32), kind);
         }
     }
 
     #[test]
     fn an_answer_is_put_where_rsi_is_taken_from() {
-        let all = sound(&knock(Knock::Block, TO));
-        let pushed: Vec<_> =
-            all.iter().filter(|i| i.mnemonic() == Mnemonic::Push).map(Instruction::op0_register).collect();
-        let rsi = pushed.iter().position(|r| *r == iced_x86::Register::RSI).unwrap();
+        let all = sound(&request_code(HostRequest::Block, TO));
+        let pushed: Vec<_> = all
+            .iter()
+            .filter(|instruction| instruction.mnemonic() == Mnemonic::Push)
+            .map(Instruction::op0_register)
+            .collect();
+        let rsi = pushed.iter().position(|register| *register == iced_x86::Register::RSI).unwrap();
         assert_eq!(usize::from(SAVED_RSI), 8 * (pushed.len() - 1 - rsi));
     }
 
     #[test]
     fn conditions_lead_to_the_request_or_past_it() {
-        let told = knock(Knock::Lock, TO).len();
-        let code = knock_if(&[56, 57, 435], Knock::Lock, TO);
+        let request_bytes = request_code(HostRequest::Lock, TO).len();
+        let code = request_code_if(&[56, 57, 435], HostRequest::Lock, TO);
         let all = sound(&code);
-        let start = (code.len() - told) as u64;
+        let start = (code.len() - request_bytes) as u64;
         assert!(all[..6]
             .iter()
-            .filter(|i| i.is_jcc_short_or_near())
-            .all(|i| i.near_branch_target() == start));
+            .filter(|instruction| instruction.is_jcc_short_or_near())
+            .all(|instruction| instruction.near_branch_target() == start));
         assert_eq!(all[6].near_branch_target(), code.len() as u64);
     }
 }

@@ -1,14 +1,20 @@
 //! Probe mode: the program runs natively, and chosen functions count their calls.
 //!
-//! **What.** The first five bytes of a function become a jump to a trampoline near its module: it
-//! increments a counter, runs the instructions that stood there (`prologue`) and goes back. A
-//! function that cannot be patched safely is left as it is and reported with the [`ProbeRefusal`]
-//! (`sweep` looks for jumps into those bytes). **Counters** lie in memory that host and program
-//! share, at a fixed low address, so that one instruction reaches them and nothing in the program
-//! needs a register; they survive whatever the program closes or unmaps elsewhere. No call is lost:
-//! each thread, and each child, has a block of counters of its own (`birth`). If that is
-//! impossible, all threads increment a common block, with a `lock` prefix (`patch`). A reader adds
-//! the blocks up.
+//! **What.** The first five bytes of a function become a jump to a trampoline near its module:
+//!
+//! ```text
+//!   function                              trampoline
+//!   jmp trampoline ─────────────────────▶ inc qword gs:[counter]
+//!   next instruction ◀──────────────┐     the instructions that stood at the entry (`prologue`)
+//!   ...                             └──── jmp next instruction
+//! ```
+//!
+//! A function that cannot be patched safely is left as it is and reported with the [`ProbeRefusal`]
+//! (`sweep` finds jumps into those bytes). **Counters** lie in memory that host and program share,
+//! at a fixed low address, so that one instruction without a register reaches them; they survive
+//! everything that the program closes or unmaps elsewhere. No call is lost: each thread, and each
+//! child, has a block of counters of its own (`birth`). If that is impossible, all threads
+//! increment a common block, with a `lock` prefix (`patch`). A reader adds up the blocks.
 //!
 //! **Without a tracer.** The program is stopped once, right after its exec, patched, and detached.
 //! When the dynamic linker loads a library later, it calls `_dl_debug_state`, whose probe sends a

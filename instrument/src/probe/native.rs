@@ -1,5 +1,11 @@
 //! A native run: the program is started, patched while it is stopped once, and detached.
 //!
+//! ```text
+//!   launch ──▶ Held: stopped behind its exec, patched ──▶ release ──▶ Running ──▶ wait ──▶ Ended
+//!                                                                        │
+//!                                   a thread of the host answers requests from the mailbox
+//! ```
+//!
 //! Children inherit patches and counters and keep counting. The host attaches to a process again
 //! only when it executes another program.
 
@@ -7,7 +13,7 @@ use super::caller::CallingThread;
 use super::follow::{follow, Followed};
 use super::image::{self, NativeImage};
 use super::install::{ProbeCounters, Probes};
-use super::mailbox::{self, Knock};
+use super::mailbox::{self, HostRequest};
 use super::patch::{Increment, ProbeState};
 use super::plan::ProbePlan;
 use crate::error::{Error, ErrorKind};
@@ -23,37 +29,39 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-const GLANCE: Duration = Duration::from_millis(50);
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 const IN_VAIN: &str =
-    "the program waited for lightfoot in vain: what it has loaded or executed since is not probed";
+    "the program waited for lightfoot in vain, so libraries and programs that it has loaded since are not probed";
 /// After this time no thread of the run still waits for an answer.
-const STRANGER: Duration = Duration::from_secs(60);
-const STRANGE: &str =
-    "a request for probes named no process of the run and was refused: what asked for it is not probed";
+const UNKNOWN_CALLER_WAIT: Duration = Duration::from_secs(60);
+const UNKNOWN_CALLER: &str =
+    "a request for probes named no process of the run and was refused, so the code that it was for is not probed";
 
 /// All images of a run.
 struct Native {
     images: Vec<NativeImage>,
     shared: Arc<Shared>,
     warnings: Vec<String>,
-    /// Ends of processes that were seen while an exec was followed.
+    /// Ends of processes that the host received while it followed an exec.
     ended: Vec<(i32, Exit)>,
     /// The last request that was answered.
-    asked: Option<AnsweredRequest>,
+    answered: Option<AnsweredRequest>,
 }
 
 /// A request that was answered.
 #[derive(Clone, Copy)]
 struct AnsweredRequest {
-    /// The thread that made it; `None` if no thread of the run was found.
+    /// The thread that made the request; `None` if no thread of the run was found.
     by: Option<i32>,
+    /// When the request was answered.
     at: Instant,
 }
 
 /// A program that is stopped behind its exec, before its first instruction.
 pub struct Held {
     pid: i32,
-    /// The state of SIGTRAP that the program inherits; the stops have changed it.
+    /// The state of SIGTRAP that the program must inherit, because the host's stops have changed
+    /// it.
     traps: Option<Inherited>,
     native: Option<Native>,
     warnings: Vec<String>,
@@ -84,10 +92,10 @@ pub struct Ended {
     pub warnings: Vec<String>,
 }
 
-/// Starts `command` and patches it. The result must be used on the thread that called this.
+/// Starts `command` and patches it. The result must be used on the calling thread.
 ///
 /// # Errors
-/// When it cannot be started, or the system refuses to stop it once.
+/// If the program cannot be started, or the system refuses to trace it until it is patched.
 pub fn launch(command: &Command, options: &Options, plan: Option<ProbePlan>) -> Result<Held, Error> {
     let path = crate::target::executable::locate(&command.program)?;
     let mut warnings = Vec::new();
@@ -95,7 +103,9 @@ pub fn launch(command: &Command, options: &Options, plan: Option<ProbePlan>) -> 
         Spawn::ExecFailed(error) => return Err(exec_failed(&path, error)),
         Spawn::Started { pid, fixed_addresses } => {
             if !fixed_addresses {
-                warnings.push("the system refuses to switch address randomisation off".to_string());
+                let why =
+                    "the system refuses to switch off address randomisation, so runs do not repeat exactly";
+                warnings.push(why.to_string());
             }
             pid
         }
@@ -121,7 +131,7 @@ impl Held {
 
     /// Waits until the exec is over; returns the state of SIGTRAP that the program inherits.
     fn reach_program(&self) -> Result<Inherited, Error> {
-        let gone = || Error::new(ErrorKind::System, "the program ended before it began");
+        let gone = || Error::new(ErrorKind::System, "the program ended before its first instruction");
         loop {
             match ptrace::wait(self.pid) {
                 Ok(Some((_, Wait::Event(libc::PTRACE_EVENT_EXEC, _)))) => break,
@@ -132,7 +142,7 @@ impl Held {
             }
         }
         let traps = Inherited::of(self.pid);
-        // The exec's system call must be over before calls can be made in the program's name.
+        // The exec's system call must be over before the program can make calls for the host.
         while ptrace::step(self.pid, 0) {
             match ptrace::wait_for(self.pid) {
                 Some((_, Wait::Signal(libc::SIGTRAP))) => return Ok(traps),
@@ -149,7 +159,7 @@ impl Held {
         while let Ok(Some((_, Wait::Event(..) | Wait::Signal(_)))) = ptrace::wait(self.pid) {}
     }
 
-    /// Counters, if there are probes.
+    /// The counters, if there are probes.
     pub fn counters(&self) -> Option<ProbeCounters> {
         self.native.as_ref().map(|native| native.images[0].probes.counters())
     }
@@ -164,14 +174,15 @@ impl Held {
     /// Makes all increments locked ones of the common block.
     pub(super) fn count_together(&mut self) {
         if let Some(native) = &mut self.native {
-            native.images[0].lock(self.pid, "a handler in the program reads the counters".into());
+            native.images[0].lock(self.pid, "a signal handler in the program reads the counters".into());
         }
     }
 
-    /// Detaches the program, which runs from now on without a tracer.
+    /// Detaches from the program, which runs without a tracer from now on.
     pub fn release(mut self) -> Running {
         if let Some(Err(error)) = self.traps.map(|traps| traps.give_back(self.pid)) {
-            self.warnings.push(format!("the program does not ignore SIGTRAP, as natively: {error}"));
+            let why = format!("the program does not inherit its caller's handling of SIGTRAP: {error}");
+            self.warnings.push(why);
         }
         let stop = Arc::new(AtomicBool::new(false));
         let guard = Guard::new(self.pid);
@@ -194,7 +205,7 @@ impl Running {
     /// Waits for the program's end. Children that still run keep counting.
     ///
     /// # Errors
-    /// When the program vanished.
+    /// If the system does not report how the program ended.
     pub fn wait(mut self) -> Result<Ended, Error> {
         // While an exec is followed, another thread waits for the stops of this process.
         ptrace::until_ended(self.pid);
@@ -208,7 +219,7 @@ impl Running {
         };
         self.stop.store(true, Ordering::SeqCst);
         if let Some(keeper) = self.keeper.take() {
-            // The thread ends by itself when it next looks at the flag.
+            // The thread ends by itself when it next reads the flag.
             let _ = keeper.join();
         }
         let mut ended = Ended {
@@ -229,8 +240,11 @@ impl Running {
             ended.locked = native.images.iter().find_map(|image| image.locked.clone());
             ended.warnings.extend(native.warnings.iter().cloned());
         }
-        let vanished = || Error::new(ErrorKind::System, "the program vanished");
-        ended.exit = waited.or(seen).ok_or_else(vanished)?;
+        let gone = || {
+            let why = "the program is gone, and the kernel has not reported how it ended";
+            Error::new(ErrorKind::System, why)
+        };
+        ended.exit = waited.or(seen).ok_or_else(gone)?;
         ended.interrupted = self.guard.interrupted(ended.exit);
         Ok(ended)
     }
@@ -243,15 +257,15 @@ fn lock(native: &Mutex<Native>) -> MutexGuard<'_, Native> {
 /// Answers the program's requests until the program has ended.
 fn keep(native: &Mutex<Native>, stop: &AtomicBool) {
     let shared = lock(native).shared.clone();
-    // If this thread panics, no request may wait for it.
+    // If this thread panics, no request must wait for it.
     let _closing = Closing(&shared);
     while !stop.load(Ordering::SeqCst) {
         match shared.read32(mailbox::STATE) {
             mailbox::ASKED => lock(native).answer(stop),
             other => {
-                shared.futex_wait(mailbox::STATE, other, GLANCE);
+                shared.futex_wait(mailbox::STATE, other, CHECK_INTERVAL);
                 if other == mailbox::ANSWERED {
-                    release_for_the_dead(&shared, lock(native).asked);
+                    release_for_the_dead(&shared, lock(native).answered);
                 }
             }
         }
@@ -270,11 +284,11 @@ impl Drop for Closing<'_> {
     }
 }
 
-/// Frees the mailbox if the thread that made the last request was killed before it took the answer.
-fn release_for_the_dead(shared: &Shared, asked: Option<AnsweredRequest>) {
-    let is_gone = asked.is_some_and(|asked| match asked.by {
+/// Frees the mailbox if the thread that made the last request was killed before it read the answer.
+fn release_for_the_dead(shared: &Shared, answered: Option<AnsweredRequest>) {
+    let is_gone = answered.is_some_and(|answered| match answered.by {
         Some(tid) => !Path::new(&format!("/proc/{tid}")).exists(),
-        None => asked.at.elapsed() > STRANGER,
+        None => answered.at.elapsed() > UNKNOWN_CALLER_WAIT,
     });
     if is_gone {
         shared.exchange32(mailbox::STATE, mailbox::ANSWERED, mailbox::FREE);
@@ -292,7 +306,7 @@ impl Native {
         let probes = Probes::new(plan, Increment::Own)?;
         let shared = probes.shared.clone();
         let image = NativeImage::new(probes, pid, 0)?;
-        Ok(Native { images: vec![image], shared, warnings: Vec::new(), ended: Vec::new(), asked: None })
+        Ok(Native { images: vec![image], shared, warnings: Vec::new(), ended: Vec::new(), answered: None })
     }
 
     /// Closes the mailbox; returns whether a thread has waited in vain.
@@ -306,39 +320,42 @@ impl Native {
     fn answer(&mut self, over: &AtomicBool) {
         let word = |offset| self.shared.read32(offset);
         let (pid, tid) = (word(mailbox::PID) as i32, word(mailbox::TID) as i32);
-        let knock = Knock::numbered(word(mailbox::KIND));
-        // The program may have written any number: it is bounded, and the thread is searched for.
+        let request = HostRequest::numbered(word(mailbox::KIND));
+        // The program may have written any numbers. So the image's number is limited, and the
+        // thread is searched for.
         let number = (word(mailbox::IMAGE) as usize).min(self.images.len() - 1);
         let caller = self.images[number].mark().find(pid, tid);
-        self.asked = Some(AnsweredRequest { by: caller.map(|caller| caller.tid), at: Instant::now() });
+        self.answered = Some(AnsweredRequest { by: caller.map(|caller| caller.tid), at: Instant::now() });
         match caller {
-            Some(caller) => self.answer_to(caller, knock, number, over),
-            None => self.refuse(knock),
+            Some(caller) => self.answer_to(caller, request, number, over),
+            None => self.refuse(request),
         }
     }
 
-    /// Refuses a request from no process of the run: the host attaches to no process and patches
-    /// none.
-    fn refuse(&mut self, knock: Knock) {
-        if !self.warnings.iter().any(|said| said == STRANGE) {
-            self.warnings.push(STRANGE.into());
+    /// Refuses a request that no process of the run has made: the host neither attaches to a
+    /// process nor patches one.
+    fn refuse(&mut self, request: HostRequest) {
+        if !self.warnings.iter().any(|said| said == UNKNOWN_CALLER) {
+            self.warnings.push(UNKNOWN_CALLER.into());
         }
-        if knock == Knock::Block {
-            // A block without an owner that could be seen to end is never given out again.
+        if request == HostRequest::Block {
+            // The block gets no owner, so the host never finds that its owner has ended, and never
+            // gives the block out again.
             let block = self.images[0].probes.take(0).unwrap_or(0);
             self.shared.write32(mailbox::ANSWER, block);
         }
         answer(&self.shared);
     }
 
-    fn answer_to(&mut self, caller: CallingThread, knock: Knock, number: usize, over: &AtomicBool) {
+    fn answer_to(&mut self, caller: CallingThread, request: HostRequest, number: usize, over: &AtomicBool) {
         let image = &mut self.images[number];
         let CallingThread { pid, tid } = caller;
-        match knock {
-            Knock::Mapped => image.look(pid),
-            Knock::Lock => image
-                .lock(pid, "it makes threads, or sets the register gs, by system calls of its own".into()),
-            Knock::Block => {
+        match request {
+            HostRequest::Mapped => image.look(pid),
+            HostRequest::Lock => {
+                image.lock(pid, "it makes threads, or sets the base of gs, by system calls of its own".into())
+            }
+            HostRequest::Block => {
                 let block = image.probes.take(ptrace::numbers(tid).last().copied().unwrap_or(tid));
                 if block.is_none() {
                     image.lock(pid, "it has more threads at a time than there are blocks of counters".into());
@@ -346,7 +363,7 @@ impl Native {
                 self.shared.write32(mailbox::ANSWER, block.unwrap_or(0));
             }
             // `follow` answers this request itself, at the right moment.
-            Knock::Exec => return self.executes(caller, number, over),
+            HostRequest::Exec => return self.executes(caller, number, over),
         }
         answer(&self.shared);
     }
@@ -355,7 +372,7 @@ impl Native {
     fn executes(&mut self, caller: CallingThread, number: usize, over: &AtomicBool) {
         let shared = self.shared.clone();
         let image = &self.images[number];
-        // The thread's number may belong to another thread by now.
+        // The thread may have ended, and the kernel may have given its number to another thread.
         let asks = |rip| image.is_trampoline(rip) && image.mark().is_on(caller.pid);
         match follow(caller.tid, asks, || over.load(Ordering::SeqCst), || answer(&shared)) {
             Followed::Remains => {}

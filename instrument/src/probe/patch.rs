@@ -1,12 +1,25 @@
 //! Writes jumps over the entries of functions, and the trampolines that they lead to.
 //!
-//! Trampolines are filled in order into two zones, near the executable and near the libraries;
-//! `/proc/PID/mem` writes where the program may only read. A module is patched before any of its
-//! code runs: at exec, or when the dynamic linker has mapped it and has not called it. A module
-//! that was unmapped and mapped again has lost its jumps, which one look at an entry shows. An
-//! increment of a thread's own block is turned into a locked increment of the common block by
-//! replacing its two prefixes, one byte after the other. Threads may run meanwhile: each of the
-//! three instructions that they may find counts exactly.
+//! **The problem.** Code must change in a process that may be running, and the host is not its
+//! tracer.
+//!
+//! **The idea.** `/proc/PID/mem` can write where the program may only read. A module is patched
+//! before any of its code runs: at the exec, or when the dynamic linker has mapped it and not
+//! called it yet. The trampoline is written first, then the jump. Trampolines are placed one after
+//! the other in two zones, near the executable and near the libraries.
+//!
+//! **Locking.** To turn an increment of a thread's own block into a locked increment of the common
+//! block, the host replaces its two prefixes, one byte after the other:
+//!
+//! ```text
+//!   66 65 inc [counter]     own block             (66 has no effect)
+//!   f0 65 inc [counter]     own block, locked
+//!   f0 3e inc [counter]     common block, locked  (3e has no effect)
+//! ```
+//!
+//! **Invariants.** Threads may run during these writes: each of the three instructions counts
+//! exactly. A jump never leads to an unwritten trampoline. A module that was unmapped and mapped
+//! again has lost its jumps, so one of its entries is checked before it counts as patched.
 
 use super::birth::Births;
 use super::plan::{Finder, ModuleInfo, ProbeRefusal};
@@ -21,14 +34,16 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// The first prefix of an increment: operand size, which has no effect beside REX.W, or `lock`.
+/// The first prefix of an increment of an own block: operand size, which has no effect with REX.W.
 const IDLE: u8 = 0x66;
+/// The first prefix of a locked increment: `lock`.
 const LOCK: u8 = 0xf0;
-/// The second prefix: `gs`, or `ds`, which has no effect in 64-bit code.
+/// The second prefix of an increment of an own block: `gs`.
 const OWN_BLOCK: u8 = 0x65;
+/// The second prefix of an increment of the common block: `ds`, which has no effect in 64-bit code.
 const COMMON_BLOCK: u8 = 0x3e;
 /// The most modules whose facts are kept, for programs that are executed again and again.
-const SHELF_MAX: usize = 512;
+const MODULES_KEPT_MAX: usize = 512;
 /// Trampolines begin at multiples of this.
 const ALIGN: u64 = 16;
 /// An upper bound of a trampoline's length.
@@ -37,16 +52,16 @@ const TRAMPOLINE_BYTES_MAX: u64 = 2048;
 /// The state of a counter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ProbeState {
-    /// Its function's module was never seen.
+    /// The module of the counter's function was never mapped.
     #[default]
     Absent,
-    /// Its function is patched and counts.
+    /// The counter's function is patched and counts.
     Patched,
-    /// Its function cannot be patched.
+    /// The counter's function cannot be patched, for this reason.
     Refused(ProbeRefusal),
 }
 
-/// A stretch of the target's memory for trampolines.
+/// A range of the target's memory for trampolines.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TrampolineZone {
     pub(super) start: u64,
@@ -57,9 +72,9 @@ pub(super) struct TrampolineZone {
 /// The kind of increments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Increment {
-    /// In the thread's own block.
+    /// Increments of the thread's own block.
     Own,
-    /// In the common block, by any number of threads.
+    /// Locked increments of the common block, by any number of threads.
     Locked,
 }
 
@@ -82,7 +97,7 @@ impl ModuleIndex {
     }
 
     fn facts(&mut self, module: &Module) -> Arc<ModuleFacts> {
-        if self.facts.len() > SHELF_MAX {
+        if self.facts.len() > MODULES_KEPT_MAX {
             self.facts.clear();
         }
         let key = (module.path.clone(), module.start);
@@ -101,15 +116,16 @@ pub(super) type SharedIndex = Arc<Mutex<ModuleIndex>>;
 /// All patches of one process image.
 pub(super) struct Patcher {
     pub(super) index: SharedIndex,
-    /// Address of the counters in the target, and each one's offset.
+    /// Address of the counters in the target.
     base: u64,
+    /// Offset of each counter.
     offsets: Arc<[u32]>,
     zones: Vec<TrampolineZone>,
     pub(super) states: Vec<ProbeState>,
     pub(super) increment: Increment,
-    /// First bytes of the increments of own blocks.
+    /// Addresses of the increments of own blocks.
     prefixes: Vec<u64>,
-    /// By module, one entry that was patched, if any.
+    /// For each module that was patched, one entry that was patched, if any.
     patched: HashMap<(PathBuf, u64), Option<u64>>,
 }
 
@@ -155,7 +171,9 @@ impl Patcher {
             Ok(memory) => self.functions(pid, &memory, module, &facts),
             Err(error) => {
                 let why = error.to_string();
-                wanted.iter().for_each(|w| self.refuse(w.counter, ProbeRefusal::NotWritable(why.clone())));
+                wanted
+                    .iter()
+                    .for_each(|request| self.refuse(request.counter, ProbeRefusal::NotWritable(why.clone())));
                 None
             }
         };
@@ -169,7 +187,8 @@ impl Patcher {
         let got = memory::read_target(pid, module.start, &mut code);
         code.truncate(got);
         // Functions at one address share a probe, which increments the first one's counter.
-        let wanted: BTreeMap<u64, usize> = known.wanted.iter().rev().map(|w| (w.entry, w.counter)).collect();
+        let wanted: BTreeMap<u64, usize> =
+            known.wanted.iter().rev().map(|request| (request.entry, request.counter)).collect();
         let entries: Vec<u64> = wanted.keys().copied().collect();
         let sweep = facts.sweep.get_or_init(|| sweep(&code, module, known, &entries));
         let mut first = None;
@@ -195,10 +214,7 @@ impl Patcher {
     }
 
     /// Writes one probe; returns the address of its trampoline.
-    #[allow(
-        clippy::too_many_arguments,
-        reason = "one function in the middle of a module, and what is done there"
-    )]
+    #[allow(clippy::too_many_arguments, reason = "all of these describe the one function that is patched")]
     fn patch(
         &mut self,
         memory: &File,
@@ -225,7 +241,8 @@ impl Patcher {
         self.redirect(memory, entry, before, &prologue)
     }
 
-    /// Writes a trampoline of `before` and the prologue, then the jump to it.
+    /// Writes a trampoline with the code `before` and the prologue, then the jump to it. Returns
+    /// the trampoline's address.
     pub(super) fn redirect(
         &mut self,
         memory: &File,
@@ -245,7 +262,7 @@ impl Patcher {
         let mut there = Vec::new();
         jump(&mut there, entry, trampoline)?;
         let failed = |error: std::io::Error| ProbeRefusal::NotWritable(error.to_string());
-        // The trampoline first: the jump must never lead to unwritten memory.
+        // The trampoline comes first, because the jump must never lead to unwritten memory.
         memory.write_all_at(&out, trampoline).map_err(failed)?;
         memory.write_all_at(&there, entry).map_err(failed)?;
         zone.next += (out.len() as u64).next_multiple_of(ALIGN);
@@ -258,7 +275,7 @@ impl Patcher {
         self.increment = Increment::Locked;
         if let Ok(memory) = open(pid) {
             for &prefix in &self.prefixes {
-                // This fails if the process has ended, and then it counts no more.
+                // This fails only if the process has ended, and then it counts nothing more.
                 let _ = memory.write_all_at(&[LOCK], prefix);
                 let _ = memory.write_all_at(&[COMMON_BLOCK], prefix + 1);
             }
@@ -266,26 +283,27 @@ impl Patcher {
     }
 }
 
-/// The target's memory, for writing where it may only read.
+/// Opens the target's memory, also for writing to pages that the target may only read.
 pub(super) fn open(pid: i32) -> std::io::Result<File> {
     OpenOptions::new().read(true).write(true).open(format!("/proc/{pid}/mem"))
 }
 
+/// Whether a jump stands at `entry`.
 fn is_jump(pid: i32, entry: u64) -> bool {
     let mut byte = [0];
     memory::read_target(pid, entry, &mut byte) == 1 && byte == [0xe9]
 }
 
-/// Bytes from `entry` to the next function or section, or to the module's end. Between sections
-/// there is padding.
+/// The number of bytes from `entry` to the next function, the next section, or the module's end.
+/// Between sections there is padding.
 fn room(known: &ModuleInfo, module: &Module, entry: u64) -> u64 {
-    // The nearest of: the next function, the next section, the module's end.
+    // The nearest of the three limits.
     let next = known.starts.get(known.starts.partition_point(|&start| start <= entry)).copied();
     let sections = known.text.iter().map(|text| text.start).filter(|&start| start > entry);
     sections.chain(next).min().unwrap_or(module.end) - entry
 }
 
-/// Sweeps each section of code.
+/// Searches each section of code for branches into the first bytes of functions.
 fn sweep(code: &[u8], module: &Module, known: &ModuleInfo, entries: &[u64]) -> Sweep {
     let mut all = Sweep::default();
     let end = module.start + code.len() as u64;
@@ -321,10 +339,13 @@ mod tests {
     #[test]
     fn an_increment_is_one_instruction_also_while_it_is_being_changed() {
         let decoded = |bytes: &[u8]| {
-            let i = Decoder::with_ip(64, bytes, 0, DecoderOptions::NONE).decode();
-            assert_eq!((i.len(), i.mnemonic()), (bytes.len(), Mnemonic::Inc));
-            assert_eq!((i.memory_displacement64(), i.memory_size().size()), (0x5000_1000, 8));
-            (i.has_lock_prefix(), i.segment_prefix() == Register::GS)
+            let instruction = Decoder::with_ip(64, bytes, 0, DecoderOptions::NONE).decode();
+            assert_eq!((instruction.len(), instruction.mnemonic()), (bytes.len(), Mnemonic::Inc));
+            assert_eq!(
+                (instruction.memory_displacement64(), instruction.memory_size().size()),
+                (0x5000_1000, 8)
+            );
+            (instruction.has_lock_prefix(), instruction.segment_prefix() == Register::GS)
         };
         assert_eq!(decoded(&increment(Increment::Locked, 0x5000_1000)), (true, false));
         let mut own = increment(Increment::Own, 0x5000_1000);

@@ -1,24 +1,25 @@
-//! Where counters lie, which matters for their disturbance as much as their number does.
+//! The offsets of counters, which influence the perturbation as much as their number does.
 //!
-//! Offsets from the start of the counters' memory, which begins at a page. Source: Mytkowicz et al.
-//! 2007 on interactions that depend on more than the number of metrics; our own measurements of
-//! counters that share a set of a cache.
+//! Offsets count from the start of the counters' memory, which is the start of a page. Source:
+//! Mytkowicz et al. 2007 on interactions that depend on more than the number of metrics; our own
+//! measurements of counters that share a set of a cache.
 
 use std::collections::HashSet;
 
 const LINE_BYTES: u32 = 64;
 const PAGE_BYTES: u32 = 4096;
 
-/// How counters are spread.
+/// How counters are placed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placement {
-    /// One after the other.
+    /// Counters follow each other without gaps.
     Packed,
-    /// One per 64-byte line.
+    /// Each counter has a line of 64 bytes.
     Line,
-    /// One at the beginning of each page, so that all share one set of a cache.
+    /// Each counter lies at the beginning of a page, so that all share one set of a cache.
     Page,
-    /// At random, decided by this seed, in room for a line each (64 KiB at least).
+    /// Counters are scattered pseudo-randomly with this seed, over as many lines as there are
+    /// counters (at least 64 KiB).
     Seed(u64),
 }
 
@@ -27,14 +28,15 @@ impl Placement {
     pub fn offsets(self, count: usize) -> Vec<u32> {
         let numbers = 0..count as u32;
         match self {
-            Placement::Packed => numbers.map(|n| n * 8).collect(),
-            Placement::Line => numbers.map(|n| n * LINE_BYTES).collect(),
-            Placement::Page => numbers.map(|n| n * PAGE_BYTES).collect(),
+            Placement::Packed => numbers.map(|number| number * 8).collect(),
+            Placement::Line => numbers.map(|number| number * LINE_BYTES).collect(),
+            Placement::Page => numbers.map(|number| number * PAGE_BYTES).collect(),
             Placement::Seed(seed) => scattered(seed, count),
         }
     }
 }
 
+/// Pseudo-random offsets, all different.
 fn scattered(mut seed: u64, count: usize) -> Vec<u32> {
     let slots = (count as u64 * 8).next_power_of_two().max(8192);
     let mut taken = HashSet::new();
@@ -42,10 +44,10 @@ fn scattered(mut seed: u64, count: usize) -> Vec<u32> {
     while offsets.len() < count {
         // SplitMix64. Source: Steele, Lea, Flood 2014.
         seed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = seed;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        let slot = ((z ^ (z >> 31)) & (slots - 1)) as u32;
+        let mut mixed = seed;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        let slot = ((mixed ^ (mixed >> 31)) & (slots - 1)) as u32;
         if taken.insert(slot) {
             offsets.push(slot * 8);
         }

@@ -1,12 +1,19 @@
 //! The first instructions of a function, moved to another address.
 //!
-//! **What.** A probe overwrites five bytes with a jump; the instructions that stood there move into
-//! a trampoline behind the counter. Most are copied byte for byte; operands and branches relative
-//! to `rip` get new displacements; a call pushes the address that the program expects and jumps, so
-//! that return addresses, and with them backtraces and exceptions, are those of an unprobed run.
-//! **A function whose instructions cannot move is refused with the reason**, so no patched function
+//! **What.** A probe overwrites five bytes with a jump. The instructions that stood there move into
+//! a trampoline behind the increment:
+//!
+//! | instruction | in the trampoline |
+//! |---|---|
+//! | most | a copy, byte for byte |
+//! | `rip`-relative operand, direct branch | another displacement |
+//! | direct call | a push of the program's return address, then a jump |
+//! | indirect call, `loop`, `jrcxz` | the function is refused |
+//!
+//! Return addresses, and with them backtraces and exceptions, are those of an unprobed run. A
+//! function whose instructions cannot move is refused with the reason, so no patched function
 //! behaves differently. By the System V ABI only flags are dead at the entry of a function, and the
-//! counter changes nothing but memory and flags. **Leaves out** code whose entry other code reads
+//! increment changes nothing but memory and flags. **Leaves out** code whose entry other code reads
 //! as data.
 
 use super::plan::ProbeRefusal;
@@ -15,16 +22,16 @@ use iced_x86::{Code, ConditionCode, Decoder, DecoderOptions, FlowControl, Instru
 
 /// Bytes of the jump that is written over an entry.
 pub(super) const PATCH_BYTES: usize = 5;
-/// Bytes to read at an entry: the instructions that five bytes can touch, and a prologue behind
-/// them.
+/// Bytes to read at an entry: enough for the instructions that five bytes can touch, and for those
+/// behind them that may grow the stack.
 pub(super) const READ_BYTES: usize = 64;
 
-/// One instruction, ready to move.
+/// One instruction that can be moved.
 #[derive(Clone, Debug)]
 enum MovedInstruction {
-    /// It runs anywhere as it is.
+    /// The instruction runs unchanged at any address.
     Plain(Vec<u8>),
-    /// It has a displacement at this offset, relative to its end, that shall reach this address.
+    /// The instruction has a displacement at this offset, relative to its end, to this address.
     Relative(Vec<u8>, usize, u64),
     /// A jump to this address.
     Jump(u64),
@@ -38,11 +45,10 @@ enum MovedInstruction {
 #[derive(Clone, Debug)]
 pub(super) struct Prologue {
     pieces: Vec<MovedInstruction>,
-    /// Where the program goes on, if the last moved instruction falls through.
+    /// The address at which the program continues, if the last moved instruction falls through.
     back: Option<u64>,
-    /// Whether no jump of the function can lead into the overwritten bytes behind the first
-    /// instruction: either they hold no other instruction, or the stack grows behind it, which
-    /// happens once in an activation.
+    /// Whether no jump of the function can lead to a moved instruction behind the first one. Either
+    /// there is none, or the stack grows there, which happens once in each call of the function.
     pub(super) runs_once: bool,
 }
 
@@ -55,17 +61,17 @@ impl Prologue {
         let mut moved = 0;
         let mut ends = false;
         while moved < PATCH_BYTES && !ends {
-            let i = decoder.decode();
-            if i.is_invalid() {
-                return Err(ProbeRefusal::Undecodable(i.ip()));
+            let instruction = decoder.decode();
+            if instruction.is_invalid() {
+                return Err(ProbeRefusal::Undecodable(instruction.ip()));
             }
-            // An instruction behind the first one lies within the bytes that are overwritten.
+            // `inner` becomes the position of the last instruction behind the first one.
             inner = (moved > 0).then_some(moved);
-            let bytes = &code[moved..moved + i.len()];
-            let displacement = decoder.get_constant_offsets(&i).displacement_offset();
-            pieces.push(piece(&i, bytes, displacement)?);
-            moved += i.len();
-            ends = ends_here(&i);
+            let bytes = &code[moved..moved + instruction.len()];
+            let displacement = decoder.get_constant_offsets(&instruction).displacement_offset();
+            pieces.push(piece(&instruction, bytes, displacement)?);
+            moved += instruction.len();
+            ends = ends_here(&instruction);
         }
         // Behind a shorter function there may be padding, which is never executed.
         let padded = moved >= PATCH_BYTES || code[moved..].iter().take(PATCH_BYTES - moved).all(is_padding);
@@ -87,7 +93,7 @@ impl Prologue {
         Ok(prologue)
     }
 
-    /// Without its first instruction.
+    /// The prologue without its first instruction.
     pub(super) fn without_first(mut self) -> Prologue {
         self.pieces.remove(0);
         self
@@ -120,7 +126,7 @@ impl Prologue {
                     out.extend_from_slice(code.bytes());
                 }
                 MovedInstruction::Call(to, returns) => {
-                    // `push` extends its constant by the sign, so the upper half is written again.
+                    // `push` sign-extends its constant, so the upper half is stored separately.
                     let mut code = Assembler::default();
                     code.push_immediate(*returns as i32);
                     let upper = Memory::at(Gpr::RSP).plus(4);
@@ -134,7 +140,7 @@ impl Prologue {
     }
 }
 
-/// `jmp to`, appended to code that starts at `start`.
+/// Appends `jmp to` to code that starts at `start`.
 pub(super) fn jump(out: &mut Vec<u8>, start: u64, to: u64) -> Result<(), ProbeRefusal> {
     let reach = relative(start + out.len() as u64 + PATCH_BYTES as u64, to)?;
     let mut code = Assembler::default();
@@ -143,63 +149,73 @@ pub(super) fn jump(out: &mut Vec<u8>, start: u64, to: u64) -> Result<(), ProbeRe
     Ok(())
 }
 
+/// The displacement from `from` to `to`.
 fn relative(from: u64, to: u64) -> Result<i32, ProbeRefusal> {
     i32::try_from(to.wrapping_sub(from) as i64).map_err(|_| ProbeRefusal::OutOfReach)
 }
 
-fn piece(i: &Instruction, bytes: &[u8], displacement: usize) -> Result<MovedInstruction, ProbeRefusal> {
-    let unmovable = || ProbeRefusal::Unmovable(i.ip(), format!("{:?}", i.mnemonic()).to_lowercase());
-    if i.is_ip_rel_memory_operand() {
+fn piece(
+    instruction: &Instruction,
+    bytes: &[u8],
+    displacement: usize,
+) -> Result<MovedInstruction, ProbeRefusal> {
+    let unmovable =
+        || ProbeRefusal::Unmovable(instruction.ip(), format!("{:?}", instruction.mnemonic()).to_lowercase());
+    if instruction.is_ip_rel_memory_operand() {
         // A moved call would push an address in the trampoline.
-        if i.flow_control() == FlowControl::IndirectCall {
+        if instruction.flow_control() == FlowControl::IndirectCall {
             return Err(unmovable());
         }
-        return Ok(MovedInstruction::Relative(bytes.to_vec(), displacement, i.ip_rel_memory_address()));
+        return Ok(MovedInstruction::Relative(
+            bytes.to_vec(),
+            displacement,
+            instruction.ip_rel_memory_address(),
+        ));
     }
-    match i.flow_control() {
+    match instruction.flow_control() {
         FlowControl::Next | FlowControl::Return | FlowControl::IndirectBranch | FlowControl::Exception => {}
-        FlowControl::UnconditionalBranch if i.is_jmp_short_or_near() => {
-            return Ok(MovedInstruction::Jump(i.near_branch_target()))
+        FlowControl::UnconditionalBranch if instruction.is_jmp_short_or_near() => {
+            return Ok(MovedInstruction::Jump(instruction.near_branch_target()))
         }
-        FlowControl::ConditionalBranch if i.is_jcc_short_or_near() => {
-            let condition = i.condition_code() as u8 - ConditionCode::o as u8;
-            return Ok(MovedInstruction::Conditional(condition, i.near_branch_target()));
+        FlowControl::ConditionalBranch if instruction.is_jcc_short_or_near() => {
+            let condition = instruction.condition_code() as u8 - ConditionCode::o as u8;
+            return Ok(MovedInstruction::Conditional(condition, instruction.near_branch_target()));
         }
-        FlowControl::Call if i.code() == Code::Call_rel32_64 => {
-            return Ok(MovedInstruction::Call(i.near_branch_target(), i.next_ip()));
+        FlowControl::Call if instruction.code() == Code::Call_rel32_64 => {
+            return Ok(MovedInstruction::Call(instruction.near_branch_target(), instruction.next_ip()));
         }
-        FlowControl::Call if i.code() == Code::Syscall => {}
+        FlowControl::Call if instruction.code() == Code::Syscall => {}
         _ => return Err(unmovable()),
     }
     Ok(MovedInstruction::Plain(bytes.to_vec()))
 }
 
 /// Whether control never falls through this instruction.
-fn ends_here(i: &Instruction) -> bool {
+fn ends_here(instruction: &Instruction) -> bool {
     matches!(
-        i.flow_control(),
+        instruction.flow_control(),
         FlowControl::Return
             | FlowControl::UnconditionalBranch
             | FlowControl::IndirectBranch
             | FlowControl::Exception
-    ) || i.code() == Code::Call_rel32_64
+    ) || instruction.code() == Code::Call_rel32_64
 }
 
-/// Whether the code from `at` on makes the stack grow before it branches.
+/// Whether the code at `at` grows the stack before it branches.
 fn grows(code: &[u8], at: u64) -> bool {
-    for i in &mut Decoder::with_ip(64, code, at, DecoderOptions::NONE) {
-        let sub = i.mnemonic() == Mnemonic::Sub && i.op0_register() == Register::RSP;
-        if sub || i.mnemonic() == Mnemonic::Push {
+    for instruction in &mut Decoder::with_ip(64, code, at, DecoderOptions::NONE) {
+        let sub = instruction.mnemonic() == Mnemonic::Sub && instruction.op0_register() == Register::RSP;
+        if sub || instruction.mnemonic() == Mnemonic::Push {
             return true;
         }
-        if i.is_invalid() || !matches!(i.flow_control(), FlowControl::Next) {
+        if instruction.is_invalid() || !matches!(instruction.flow_control(), FlowControl::Next) {
             return false;
         }
     }
     false
 }
 
-/// `nop` and `int3`, and the zeros and prefixes of longer `nop`s.
+/// Whether a byte may be padding: `nop`, `int3`, or a part of a longer `nop`.
 fn is_padding(byte: &u8) -> bool {
     matches!(byte, 0x90 | 0xcc | 0x66 | 0x0f | 0x1f | 0x2e | 0x00 | 0x40 | 0x44 | 0x80 | 0x84)
 }
@@ -217,7 +233,7 @@ mod tests {
         Prologue::read(&padded, ENTRY, 64)
     }
 
-    /// What the moved code is, decoded where it lies.
+    /// The moved code, decoded at its new address.
     fn moved(code: &[u8]) -> Vec<Instruction> {
         let mut out = Vec::new();
         read(code).unwrap().emit(&mut out, ELSEWHERE).unwrap();

@@ -9,11 +9,11 @@ use super::prologue::PATCH_BYTES;
 use iced_x86::{Decoder, DecoderOptions, FlowControl};
 use std::collections::{HashMap, HashSet};
 
-/// The result of the pass, by entry.
+/// The result of the pass.
 #[derive(Debug, Default)]
 pub(super) struct Sweep {
-    /// By entry, the address of a branch that leads into the bytes that the probe's jump
-    /// overwrites, except the first.
+    /// For an entry, the address of a branch into the bytes that the probe's jump overwrites,
+    /// except to the first one.
     pub(super) inside: HashMap<u64, u64>,
     /// Entries of functions with an indirect jump.
     pub(super) indirect: HashSet<u64>,
@@ -36,23 +36,25 @@ impl Sweep {
         sweep
     }
 
+    /// Decodes one function and notes its branches.
     fn function(&mut self, code: &[u8], start: u64, entries: &[u64]) {
         let wanted = entries.binary_search(&start).is_ok();
-        for i in &mut Decoder::with_ip(64, code, start, DecoderOptions::NONE) {
-            match i.flow_control() {
+        for instruction in &mut Decoder::with_ip(64, code, start, DecoderOptions::NONE) {
+            match instruction.flow_control() {
                 FlowControl::Next | FlowControl::Return => {}
-                FlowControl::IndirectBranch if wanted && !i.is_ip_rel_memory_operand() => {
+                FlowControl::IndirectBranch if wanted && !instruction.is_ip_rel_memory_operand() => {
                     self.indirect.insert(start);
                 }
-                _ => self.branch(i.ip(), i.near_branch_target(), entries),
+                _ => self.branch(instruction.ip(), instruction.near_branch_target(), entries),
             }
         }
     }
 
+    /// Notes a branch if it leads into the first bytes of an entry.
     fn branch(&mut self, from: u64, to: u64, entries: &[u64]) {
         // Only the entry just below the target can have it among its first bytes.
         let after = entries.partition_point(|&entry| entry < to);
-        if let Some(&entry) = after.checked_sub(1).and_then(|n| entries.get(n)) {
+        if let Some(&entry) = after.checked_sub(1).and_then(|index| entries.get(index)) {
             if to - entry < PATCH_BYTES as u64 {
                 self.inside.insert(entry, from);
             }

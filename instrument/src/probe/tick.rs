@@ -1,16 +1,17 @@
 //! The paper's collector: a timer in the program, and a signal handler that reads the counters and
-//! writes them down.
+//! records them.
 //!
-//! **What.** While the program is stopped behind its exec, system calls in its name open a file,
-//! set a handler and start a timer; then it runs without a tracer. At each tick one of its threads
-//! is interrupted, runs some twenty instructions and four system calls on its own stack, and
-//! appends a *tick* to the file: times, the group of kernel counters that the program inherited,
-//! the words that probes increment. **Why.** Profilers inside a process work like this, and it
-//! disturbs the program more than a collector outside: system calls are interrupted, stack and
-//! caches are used, a thread loses time. **Why this way.** A POSIX timer, unlike the paper's
-//! `setitimer`, ends with the program's exec; a later signal would kill the next program. The
-//! handler keeps everything on the stack, because two threads may be in it at once. **Leaves out**
-//! children, which inherit no timer. Source: Mytkowicz et al. 2007, section 3.1.
+//! **What.** While the program is stopped behind its exec, it executes system calls for the host:
+//! they open a file, set a handler and start a timer. Then it runs without a tracer. At each tick
+//! one of its threads is interrupted. The thread executes about twenty instructions and four system
+//! calls on its own stack, and appends a *tick* to the file: times, the group of kernel counters
+//! that the program inherited, and the words that probes increment. **Why.** Profilers inside a
+//! process work like this, and it disturbs the program more than a collector outside: system calls
+//! are interrupted, stack and caches are used, a thread loses time. **Why this way.** A POSIX
+//! timer, unlike the paper's `setitimer`, ends with the program's exec; a later signal would kill
+//! the next program. The handler keeps everything on the stack, because two threads may execute it
+//! at once. **Leaves out** children, which inherit no timer. Source: Mytkowicz et al. 2007, section
+//! 3.1.
 
 use super::mailbox::system_call;
 use super::native::Held;
@@ -23,18 +24,18 @@ use assembler::{Alu, Assembler, Gpr, Memory, Size};
 
 /// The last real-time signal, which programs hardly use.
 const SIGNAL: u64 = 64;
-/// Addresses at which the handler may lie: a page of code and a page of data.
+/// Possible addresses of the handler, which has a page of code and a page of data.
 const AT: [u64; 4] = [0x5f00_0000, 0x4f00_0000, 0x2f00_0000, 0x1f00_0000];
 const PAGE_BYTES: u64 = 4096;
-/// Offset in the page of data of the room for arguments; two sums lie before it.
+/// Offset of the arguments of system calls in the page of data; two sums lie before them.
 const ARGUMENTS: u64 = 64;
-/// Descriptors of a program seldom reach this.
+/// The lowest number for the handler's descriptors; a program's own seldom reach it.
 const FD_MIN: u64 = 600;
 /// Number of descriptors that are moved to high numbers.
 const FDS_MOVED: u64 = 2;
-/// Bytes of a tick before the group: the layout is that of `measure`'s collector of ticks.
+/// Bytes of a tick before the group. Crate `measure` reads ticks with this layout.
 const HEAD_BYTES: u32 = 64;
-/// The most counters that fit the stack of a handler.
+/// The most counters that a handler can record on its stack.
 pub const WORDS_MAX: usize = 128;
 
 const F_DUPFD_CLOEXEC: u64 = 1030;
@@ -45,19 +46,19 @@ const SA_ONSTACK: u64 = 0x0800_0000;
 const SA_RESTART: u64 = 0x1000_0000;
 const CLOCK_MONOTONIC: u64 = 1;
 
-/// What a handler records, and how often.
+/// The counters that a handler records, and the interval of its ticks.
 #[derive(Clone, Copy, Debug)]
 pub struct Ticks<'a> {
     /// Time between two ticks; at least 1.
     pub interval_ns: u64,
-    /// A descriptor that the program has inherited: a group of counters, moved out of its way and
-    /// hidden from its children.
+    /// A descriptor that the program has inherited: a group of counters. It gets a high number, and
+    /// the program's children do not inherit it.
     pub group: i32,
-    /// Bytes that a read of the group gives.
+    /// Bytes that a read of the group returns.
     pub group_bytes: u32,
     /// Numbers of the probes' counters to record, at most [`WORDS_MAX`].
     pub words: &'a [usize],
-    /// A descriptor of this process: the file that ticks are appended to.
+    /// A descriptor of this process: the file to which ticks are appended.
     pub output: i32,
 }
 
@@ -69,16 +70,19 @@ impl Held {
     /// When the program's memory or the system's limits leave no room.
     pub fn tick(&mut self, ticks: &Ticks<'_>) -> Result<(), Error> {
         if ticks.words.len() > WORDS_MAX {
+            let count = ticks.words.len();
             let many =
-                format!("a signal handler can write {WORDS_MAX} counters down, not {}", ticks.words.len());
+                format!("{count} probes are more than the {WORDS_MAX} that a signal handler can record");
             return Err(Error::new(ErrorKind::System, many));
         }
         let words: Vec<u32> = ticks.words.iter().filter_map(|&word| self.address(word)).collect();
         let mapped = mappings::ranges(self.pid());
-        let free = |&at: &u64| mapped.iter().all(|r| r.end <= at || r.start >= at + 2 * PAGE_BYTES);
+        let free =
+            |&at: &u64| mapped.iter().all(|range| range.end <= at || range.start >= at + 2 * PAGE_BYTES);
         let at = AT.into_iter().find(free);
         let at = at.ok_or_else(|| {
-            Error::new(ErrorKind::System, "no room for a signal handler below 2 GB of the program")
+            let why = "the program's address space below 2 GB has no room for a signal handler";
+            Error::new(ErrorKind::System, why)
         })?;
         let mut timer = Timer { injector: Injector::new(self.pid())?, pid: self.pid(), at };
         let started = timer.start(ticks, &words);
@@ -88,7 +92,7 @@ impl Held {
     }
 }
 
-/// A timer in the making.
+/// A timer that is being set up in the stopped program.
 struct Timer {
     injector: Injector,
     pid: i32,
@@ -102,7 +106,7 @@ impl Timer {
         let flags = private | libc::MAP_FIXED_NOREPLACE | libc::MAP_NORESERVE;
         let (address, bytes, protection) = (self.at, 2 * PAGE_BYTES, read | write);
         self.injector.map(WantedMapping { address, bytes, protection, flags, fd: u64::MAX, offset: 0 })?;
-        // The program opens the host's file by the host's descriptor.
+        // The program opens the host's file through the host's descriptor in `/proc`.
         let path = format!("/proc/{}/fd/{}\0", ptrace::own_pid(), ticks.output);
         let path = self.argument(path.as_bytes());
         let flags = (libc::O_WRONLY | libc::O_APPEND | libc::O_CLOEXEC) as u64;
@@ -126,15 +130,15 @@ impl Timer {
         let flags = SA_SIGINFO | SA_RESTORER | SA_ONSTACK | SA_RESTART;
         let action = self.argument(&words_of(&[self.at, flags, back, 0]));
         self.call("set a signal handler", libc::SYS_rt_sigaction, [SIGNAL, action, 0, 8, 0, 0])?;
-        // `struct sigevent`: a value, the signal, SIGEV_SIGNAL, and room; the timer's number is
-        // written behind it.
+        // A `struct sigevent` has a value, the signal, SIGEV_SIGNAL and padding. The kernel writes
+        // the timer's number behind it.
         let event = self.argument(&words_of(&[0, SIGNAL, 0, 0, 0, 0, 0, 0, 0]));
         let number = event + 64;
         self.call("make a timer", libc::SYS_timer_create, [CLOCK_MONOTONIC, event, number, 0, 0, 0])?;
         let mut id = [0; 4];
         memory::read_target(self.pid, number, &mut id);
-        let (s, ns) = (ticks.interval_ns / 1_000_000_000, ticks.interval_ns % 1_000_000_000);
-        let times = self.argument(&words_of(&[s, ns, s, ns]));
+        let (seconds, nanoseconds) = (ticks.interval_ns / 1_000_000_000, ticks.interval_ns % 1_000_000_000);
+        let times = self.argument(&words_of(&[seconds, nanoseconds, seconds, nanoseconds]));
         let id = u64::from(u32::from_ne_bytes(id));
         self.call("start a timer", libc::SYS_timer_settime, [id, 0, times, 0, 0, 0]).map(drop)
     }
@@ -146,6 +150,7 @@ impl Timer {
         at
     }
 
+    /// Makes a system call in the program; `what` describes it in the error.
     fn call(&mut self, what: &str, number: i64, arguments: [u64; 6]) -> Result<u64, Error> {
         let got = self.injector.call(number, arguments);
         u64::try_from(got).map_err(|_| {
@@ -201,17 +206,20 @@ const WRITE: u64 = 1;
 const SIGRETURN: u64 = 15;
 const CLOCK_GETTIME: u64 = 228;
 
-/// Offsets of a tick's words on the handler's stack: the times before and after, overruns, the
-/// result of `read`, and both sums.
+/// Offset in a tick of the time when the handler began.
 const BEFORE: i32 = 0;
+/// Offset in a tick of the time when the handler ended.
 const AFTER: i32 = 16;
+/// Offset in a tick of the timer's overruns.
 const OVERRUNS: i32 = 32;
+/// Offset in a tick of the result of `read`.
 const READ_BYTES: i32 = 40;
+/// Offset in a tick of both sums.
 const SUMS: i32 = 48;
 /// Offset of a timer's overruns in `siginfo_t`.
 const SI_OVERRUN: i32 = 20;
 
-/// Returns from a handler.
+/// The code that returns from a handler.
 fn restorer() -> Vec<u8> {
     let mut code = Assembler::default();
     system_call(&mut code, SIGRETURN);
@@ -230,7 +238,7 @@ fn handler(shape: &HandlerInputs<'_>) -> Vec<u8> {
     code.alu_immediate(Alu::Sub, Size::Qword, Gpr::RSP, bytes as i32);
     code.mov_from(Size::Dword, Gpr::RAX, Memory::at(Gpr::RSI).plus(SI_OVERRUN));
     code.mov(Size::Qword, on_stack(OVERRUNS), Gpr::RAX);
-    // The tick: time, the group's counts, the words; then one write appends all of it.
+    // Collect the tick on the stack: time, the group's counts, the words. One write appends it.
     clock(&mut code, BEFORE);
     code.mov_immediate(Gpr::RDI, shape.group.into());
     code.lea(Size::Qword, Gpr::RSI, on_stack(HEAD_BYTES as i32));
@@ -243,8 +251,8 @@ fn handler(shape: &HandlerInputs<'_>) -> Vec<u8> {
     code.mov_immediate(Gpr::RDX, bytes.into());
     system_call(&mut code, WRITE);
     clock(&mut code, AFTER);
-    // The handler's own time is added to the sums, atomically, since another thread may be here
-    // too.
+    // Add the handler's own time to the sums. The additions are atomic, because another thread may
+    // execute the handler at the same time.
     for word in [0, 8] {
         code.mov_from(Size::Qword, Gpr::RAX, on_stack(AFTER + word));
         code.alu_from(Alu::Sub, Size::Qword, Gpr::RAX, on_stack(BEFORE + word));
@@ -256,18 +264,18 @@ fn handler(shape: &HandlerInputs<'_>) -> Vec<u8> {
     code.into_bytes()
 }
 
-/// Copies both sums and the words behind the group's counts.
+/// Emits copies of both sums, and of the words behind the group's counts.
 fn copy_words(code: &mut Assembler, shape: &HandlerInputs<'_>) {
     let first = (HEAD_BYTES + shape.group_bytes) as i32;
     let sums = [(shape.sums, SUMS), (shape.sums + 8, SUMS + 8)];
-    let words = shape.words.iter().zip(0..).map(|(&word, n)| (word, first + 8 * n));
+    let words = shape.words.iter().zip(0..).map(|(&word, index)| (word, first + 8 * index));
     for (from, to) in sums.into_iter().chain(words) {
         code.mov_from(Size::Qword, Gpr::RAX, Memory::absolute(from as i32));
         code.mov(Size::Qword, on_stack(to), Gpr::RAX);
     }
 }
 
-/// `clock_gettime(CLOCK_MONOTONIC, rsp + to)`.
+/// Emits `clock_gettime(CLOCK_MONOTONIC, rsp + to)`.
 fn clock(code: &mut Assembler, to: i32) {
     code.mov_immediate(Gpr::RDI, CLOCK_MONOTONIC);
     code.lea(Size::Qword, Gpr::RSI, on_stack(to));
@@ -286,12 +294,13 @@ mod tests {
             HandlerInputs { sums: 0x5f00_1000, group: 600, group_bytes: 48, output: 601, words: &words };
         let code = [handler(&shape), restorer()].concat();
         let all: Vec<_> = Decoder::with_ip(64, &code, 0, DecoderOptions::NONE).iter().collect();
-        assert!(all.iter().all(|i| !i.is_invalid()));
-        let count = |m: Mnemonic| all.iter().filter(|i| i.mnemonic() == m).count();
+        assert!(all.iter().all(|instruction| !instruction.is_invalid()));
+        let count =
+            |mnemonic: Mnemonic| all.iter().filter(|instruction| instruction.mnemonic() == mnemonic).count();
         assert_eq!((count(Mnemonic::Syscall), count(Mnemonic::Ret)), (5, 1));
         assert_eq!((all[0].code(), all[0].immediate(1)), (Code::Sub_rm64_imm32, 64 + 48 + 16));
-        let back = all.iter().find(|i| i.code() == Code::Add_rm64_imm32).unwrap();
+        let back = all.iter().find(|instruction| instruction.code() == Code::Add_rm64_imm32).unwrap();
         assert_eq!(back.immediate(1), all[0].immediate(1));
-        assert_eq!(all.iter().filter(|i| i.has_lock_prefix()).count(), 2);
+        assert_eq!(all.iter().filter(|instruction| instruction.has_lock_prefix()).count(), 2);
     }
 }

@@ -132,9 +132,12 @@ impl Numbering {
 impl Profile {
     /// Instructions retired, all threads; a repeated string instruction counts once.
     pub fn instructions_retired(&self) -> u64 {
-        let whole: u64 = self.blocks.iter().map(|b| b.executions * u64::from(b.count)).sum();
-        let lost: u64 =
-            self.cut.iter().map(|&(b, k, n)| u64::from(self.blocks[b as usize].count - k) * n).sum();
+        let whole: u64 = self.blocks.iter().map(|block| block.executions * u64::from(block.count)).sum();
+        let lost: u64 = self
+            .cut
+            .iter()
+            .map(|&(block, retired, times)| u64::from(self.blocks[block as usize].count - retired) * times)
+            .sum();
         whole.saturating_sub(lost)
     }
 }
@@ -148,7 +151,10 @@ pub(crate) fn too_many(profile: &Profile, recorded: u64) -> Option<Forgery> {
     let hints = profile.sites.iter().map(|site| profile.blocks[site.block as usize].executions);
     let of_block = |block: &Block| {
         let instructions = &profile.instructions[block.first as usize..(block.first + block.count) as usize];
-        let data: u64 = instructions.iter().map(|i| u64::from(i.loads) + u64::from(i.stores)).sum();
+        let data: u64 = instructions
+            .iter()
+            .map(|instruction| u64::from(instruction.loads) + u64::from(instruction.stores))
+            .sum();
         block.executions.saturating_mul(data + u64::from(block.len / LINE_BYTES_MIN + 2) * 2)
     };
     let made = hints.chain(profile.blocks.iter().map(of_block)).fold(FREE, u64::saturating_add);

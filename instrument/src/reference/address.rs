@@ -1,15 +1,15 @@
-//! The address of an operand, and the references that an access makes there.
+//! The address of an operand, and the references of an access there.
 //!
-//! Both the plain instructions (`operands`) and those whose extent depends on vectors (`vector`)
-//! form addresses; a gather's depend on an element of a vector.
+//! Both plain instructions (`operands`) and those whose extent depends on vectors (`vector`) have
+//! addresses; those of a gather depend on an element of a vector.
 
 use super::record::Reference;
 use super::state::RegisterState;
 use event::Access;
 use iced_x86::{Instruction, OpAccess, OpKind};
 
-/// Appends a load, a store, or both, as `access` says; the definition counts conditional accesses
-/// as made.
+/// Appends a load, a store, or both, depending on `access`. The definition counts conditional
+/// accesses as made.
 pub(super) fn push(out: &mut Vec<Reference>, access: OpAccess, address: u64, size_bytes: u32) {
     if matches!(access, OpAccess::Read | OpAccess::CondRead | OpAccess::ReadWrite | OpAccess::ReadCondWrite) {
         out.push(Reference { access: Access::Load, address, size_bytes });
@@ -20,7 +20,7 @@ pub(super) fn push(out: &mut Vec<Reference>, access: OpAccess, address: u64, siz
     }
 }
 
-/// The linear address of an operand (of element `element` where the index is a vector).
+/// The linear address of an operand; if its index is a vector, the address of element `element`.
 pub(super) fn address_of(
     instruction: &Instruction,
     operand: u32,
@@ -38,7 +38,7 @@ pub(super) fn address_of(
 /// Number of the explicit memory operand.
 pub(super) fn memory_operand(instruction: &Instruction) -> u32 {
     (0..instruction.op_count())
-        .find(|&o| instruction.op_kind(o) == OpKind::Memory)
+        .find(|&operand| instruction.op_kind(operand) == OpKind::Memory)
         .expect("asked only of instructions with a memory operand")
 }
 

@@ -1,14 +1,15 @@
-//! The engine's slow twin: runs a program one instruction at a time and says exactly what it did.
+//! The engine's slow twin: runs a program one instruction at a time and reports exactly what it
+//! did.
 //!
-//! The processor's own single-step trap decides what an instruction is and whether it retired; the
-//! references come from the decoded instruction and the registers before it. That is a page of
-//! ideas and 200 times slower than the engine, hence the truth that the engine is held against:
-//! instructions, order and address of every data reference, instruction lines. Implements the
-//! definition in [`event`]. Differences from a native run: addresses are not randomised, `rseq`
-//! answers ENOSYS (the engine refuses it too), and the trap flag is hidden again where the hardware
-//! would show it (`pushf`, `r11` after `syscall`). Left out: threads and forked children (they run
-//! on, uncounted), programs that set the trap flag themselves, and transactions (`xbegin` aborts at
-//! once, as under the engine). Source: ptrace(2).
+//! **How.** The processor's single-step trap decides what an instruction is and whether it retired.
+//! The references follow from the decoded instruction and the registers before it. This method is
+//! simple and 200 times slower than the engine, so tests compare the engine with it: instructions,
+//! order and address of every data reference, instruction lines. It implements the definition in
+//! [`event`]. **Differences from a native run.** Addresses are not randomised, `rseq` returns
+//! ENOSYS (as under the engine), and the trap flag is hidden from the program (`pushf`, `r11` after
+//! `syscall`). **Leaves out** threads and forked children (they run on, uncounted), programs that
+//! set the trap flag themselves, and transactions (`xbegin` aborts at once, as under the engine).
+//! Source: ptrace(2).
 
 mod address;
 mod operands;
@@ -32,14 +33,14 @@ use std::fmt;
 use std::io;
 use trace::{Tracee, WaitStatus};
 
-/// What became of an attempt at an instruction.
+/// The outcome of an attempt to execute an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StepEnding {
-    /// It retired; counted.
+    /// The instruction retired, and counts.
     Retired,
-    /// One iteration of a repeated string instruction, and more to come.
+    /// One iteration of a repeated string instruction has completed, and more follow.
     Iterated,
-    /// It raised a fault and will be attempted again if a handler returns to it.
+    /// The instruction raised a fault. It will be attempted again if a handler returns to it.
     Faulted,
 }
 
@@ -50,22 +51,22 @@ pub struct SingleStep<'a> {
     pub ip: u64,
     /// The instruction.
     pub instruction: &'a Instruction,
-    /// Instructions retired before it.
+    /// The number of instructions that retired before this one.
     pub index: u64,
     /// Whether a dynamic basic block starts here.
     pub starts_block: bool,
-    /// Whether this goes on with the repeated instruction of the last step: its bytes are not
+    /// Whether this step continues the repeated instruction of the last step, whose bytes are not
     /// fetched again.
     pub continues: bool,
-    /// What it touched, in order.
+    /// The data references of the attempt, in order.
     pub references: &'a [Reference],
-    /// How it ended.
+    /// How the attempt ended.
     pub ending: StepEnding,
 }
 
 impl SingleStep<'_> {
-    /// First bytes of the instruction lines that the instruction's bytes touch, ascending; none
-    /// while a repetition goes on.
+    /// The addresses of the instruction lines that the instruction's bytes touch, ascending; none
+    /// if the step continues a repeated instruction.
     pub fn lines(&self, line_bytes: u64) -> impl Iterator<Item = u64> {
         let first = self.ip / line_bytes * line_bytes;
         let end = if self.continues { first } else { self.ip + self.instruction.len() as u64 };
@@ -73,7 +74,7 @@ impl SingleStep<'_> {
     }
 }
 
-/// What a whole run amounted to.
+/// The totals of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunTotals {
     /// How the program ended.
@@ -85,46 +86,47 @@ pub struct RunTotals {
     pub repeats: u64,
     /// Dynamic basic blocks.
     pub blocks: u64,
-    /// Instructions whose references are not known completely (0 unless the program runs something
-    /// very new).
+    /// Instructions whose references are not known completely; 0 unless the program has
+    /// instructions that the decoder does not describe.
     pub unmodelled: u64,
 }
 
-/// A program that could not be run, or was lost on the way.
+/// The error of a program that could not be started or followed.
 #[derive(Debug)]
 pub struct TraceError {
     doing: &'static str,
-    source: io::Error,
+    cause: io::Error,
 }
 
 impl fmt::Display for TraceError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "cannot {}: {}", self.doing, self.source)
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "cannot {}: {}", self.doing, self.cause)
     }
 }
 
 impl std::error::Error for TraceError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.source)
+        // The message already holds the system's words: a printed chain would repeat them.
+        self.cause.source()
     }
 }
 
-/// Says what was being done when a system call failed.
+/// Adds a description of the failed step to the error of a system call.
 fn while_doing(doing: &'static str) -> impl Fn(io::Error) -> TraceError {
-    move |source| TraceError { doing, source }
+    move |cause| TraceError { doing, cause }
 }
 
-/// Runs `command` to its end and shows every step to `observe`.
+/// Runs `command` to its end and passes every step to `observe`.
 ///
 /// # Errors
-/// When the program cannot be started (not found, not executable, ptrace or `personality` refused)
+/// If the program cannot be started (not found, not executable, ptrace or `personality` refused),
 /// or a ptrace request fails.
 pub fn run(command: &Command, observe: &mut dyn FnMut(&SingleStep<'_>)) -> Result<RunTotals, TraceError> {
     let tracee = Tracee::launch(command).map_err(while_doing("start the program"))?;
     SteppedRun::new(tracee, observe).finish()
 }
 
-/// Runs `command` and also says how often each instruction address retired.
+/// Runs `command`, and also counts the retired instructions of each address.
 ///
 /// # Errors
 /// As [`run`].
@@ -138,8 +140,8 @@ pub fn histogram(command: &Command) -> Result<(RunTotals, BTreeMap<u64, u64>), T
     Ok((outcome, counts))
 }
 
-/// The stopped program as the operand decoder sees it: vector registers are fetched when first
-/// asked for.
+/// The registers of the stopped program, for the operand decoder. Vector registers are fetched when
+/// the decoder first needs them.
 struct StoppedProgram<'a> {
     tracee: &'a Tracee,
     general: GeneralRegisters,
@@ -147,7 +149,7 @@ struct StoppedProgram<'a> {
     fetched: Fetched,
 }
 
-/// Whether the vector registers in [`StoppedProgram`] are those of this stop.
+/// Whether the vector registers in [`StoppedProgram`] were fetched at this stop.
 #[derive(PartialEq)]
 enum Fetched {
     Yes,
@@ -174,29 +176,32 @@ impl RegisterState for StoppedProgram<'_> {
     }
 }
 
-/// An instruction about to be attempted.
+/// An instruction that is about to be attempted.
 #[derive(Clone, Copy)]
 struct Attempt {
     ip: u64,
-    /// `None` where there are no readable or no valid bytes: the attempt can only fault.
+    /// The decoded instruction; `None` if its bytes cannot be read or are not valid, so that the
+    /// attempt can only fault.
     instruction: Option<Instruction>,
-    /// `rax` as the program had it: the number of a system call.
+    /// The program's `rax`, which holds the number of a system call.
     rax: u64,
     modelled: Modelled,
 }
 
-/// What the last stop said about the attempt.
+/// The meaning of a stop for the attempt before it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum StopVerdict {
+    /// The instruction retired.
     Retired,
+    /// The instruction faulted.
     Faulted,
-    /// A signal came first; if no handler takes it, the block goes on.
+    /// A signal came first. If no handler takes it, the block continues.
     NotAttempted,
     /// A handler was entered instead.
     Diverted,
 }
 
-/// One walk through a program.
+/// A run of a program by single steps.
 struct SteppedRun<'a> {
     tracee: Tracee,
     observe: &'a mut dyn FnMut(&SingleStep<'_>),
@@ -207,9 +212,9 @@ struct SteppedRun<'a> {
     outcome: RunTotals,
     /// Signal to deliver with the next step.
     signal: i32,
-    /// Instructions attempted in the current block; 0 when the next one starts a block.
+    /// Instructions attempted in the current block; 0 if the next one starts a block.
     in_block: usize,
-    /// The repeated instruction that is under way.
+    /// Address of the repeated instruction that has not completed yet, if any.
     repeating: Option<u64>,
 }
 
@@ -247,7 +252,7 @@ impl<'a> SteppedRun<'a> {
         }
     }
 
-    /// Decodes the next instruction and notes what it will touch.
+    /// Decodes the next instruction and computes its references.
     fn attempt(&mut self, registers: &user_regs_struct) -> Attempt {
         let ip = registers.rip;
         let instruction = self.decode(ip);
@@ -265,8 +270,8 @@ impl<'a> SteppedRun<'a> {
         Attempt { ip, instruction, rax: registers.rax, modelled }
     }
 
-    /// The bytes are read at every step, since programs write code; only the decoding is
-    /// remembered.
+    /// The instruction at `ip`. Its bytes are read at every step, because programs may change code;
+    /// only the decoded instruction is cached.
     fn decode(&mut self, ip: u64) -> Option<Instruction> {
         let mut bytes = [0; 15];
         let length = self.tracee.read(ip, &mut bytes);
@@ -283,8 +288,9 @@ impl<'a> SteppedRun<'a> {
         Some(instruction)
     }
 
-    /// A registered rseq area would make the kernel restart code behind the engine's back, so
-    /// neither twin lets one exist: an invalid system call number answers ENOSYS by itself.
+    /// Replaces the number of an `rseq` call by an invalid one, so that the kernel returns ENOSYS.
+    /// With a registered area the kernel could restart code without the engine's knowledge, so
+    /// neither twin allows one.
     fn refuse_rseq(&mut self, attempt: &Attempt, mut registers: user_regs_struct) -> Result<(), TraceError> {
         if attempt.mnemonic() == Some(Mnemonic::Syscall) && attempt.rax == libc::SYS_rseq as u64 {
             registers.rax = u64::MAX;
@@ -293,7 +299,8 @@ impl<'a> SteppedRun<'a> {
         Ok(())
     }
 
-    /// The program's last instruction: it retired if it asked for the end itself.
+    /// Ends the run. The last instruction has retired if it is the system call that ended the
+    /// program.
     fn end(mut self, attempt: &Attempt, injected: i32, exit: Exit) -> RunTotals {
         if injected == 0 && attempt.is_system_call() {
             self.retire(attempt);
@@ -302,8 +309,8 @@ impl<'a> SteppedRun<'a> {
         self.outcome
     }
 
-    /// The system call that made another program of this one has retired; its way out of the kernel
-    /// is still a step, which executes nothing.
+    /// Handles an exec: its system call has retired. The return from the kernel is still a step,
+    /// which executes no instruction.
     fn after_exec(&mut self, attempt: &Attempt) -> Result<(), TraceError> {
         self.retire(attempt);
         self.decoded.clear();
@@ -332,13 +339,14 @@ impl<'a> SteppedRun<'a> {
         Ok(())
     }
 
-    /// Tells a completed step from a fault, from a signal that came before the instruction, and
-    /// from the entry of a handler.
+    /// Decides whether a stop is a completed step, a fault, a signal that came before the
+    /// instruction, or the entry of a handler. Also returns the signal to deliver.
     fn judge(&self, attempt: &Attempt, signal: i32) -> Result<(StopVerdict, i32), TraceError> {
-        /// `si_code` of the stop that the kernel makes on a handler's first instruction.
+        /// `si_code` of the kernel's stop at a handler's first instruction.
         const HANDLER_ENTERED: i32 = libc::SIGTRAP;
         let Some(code) = self.tracee.signal_code() else {
-            return Ok((StopVerdict::NotAttempted, 0)); // a group stop: ptrace(2) lets the tracer go on
+            // In a group stop ptrace(2) allows the tracer to step on.
+            return Ok((StopVerdict::NotAttempted, 0));
         };
         let synchronous = code > 0;
         let moved = || -> Result<bool, TraceError> {
@@ -356,7 +364,7 @@ impl<'a> SteppedRun<'a> {
         })
     }
 
-    /// A completed step, which for a repeated string instruction may be one iteration of many.
+    /// Handles a completed step. For a repeated string instruction it may be one iteration of many.
     fn retired(&mut self, attempt: &Attempt) -> Result<(), TraceError> {
         let Some(instruction) = &attempt.instruction else { return Ok(()) };
         if operands::repeats(instruction) {
@@ -373,18 +381,18 @@ impl<'a> SteppedRun<'a> {
         Ok(())
     }
 
-    /// Counts the instruction and closes the block where it ends one.
+    /// Counts the instruction, and ends the block if it ends one.
     fn retire(&mut self, attempt: &Attempt) {
         self.emit(attempt, StepEnding::Retired);
         self.outcome.instructions += 1;
-        let flow = attempt.instruction.map_or(FlowControl::Next, |i| i.flow_control());
+        let flow = attempt.instruction.map_or(FlowControl::Next, |instruction| instruction.flow_control());
         if flow != FlowControl::Next || self.in_block == BLOCK_INSTRUCTIONS_MAX {
             self.in_block = 0;
         }
     }
 
-    /// The trap flag that makes us see each step is in what `pushf` stores and in what `syscall`
-    /// leaves in r11.
+    /// Removes the trap flag, which single steps set, from the word that `pushf` stores and from
+    /// r11 after `syscall`.
     fn hide_trap_flag(&mut self, attempt: &Attempt) -> Result<(), TraceError> {
         const TRAP_FLAG: u64 = 0x100;
         match attempt.mnemonic() {
@@ -425,7 +433,7 @@ impl<'a> SteppedRun<'a> {
 
 impl Attempt {
     fn mnemonic(&self) -> Option<Mnemonic> {
-        self.instruction.map(|i| i.mnemonic())
+        self.instruction.map(|instruction| instruction.mnemonic())
     }
 
     fn is_system_call(&self) -> bool {
@@ -433,15 +441,17 @@ impl Attempt {
     }
 
     fn is_interrupt(&self, number: u8) -> bool {
-        self.instruction.is_some_and(|i| i.mnemonic() == Mnemonic::Int && i.immediate8() == number)
+        self.instruction.is_some_and(|instruction| {
+            instruction.mnemonic() == Mnemonic::Int && instruction.immediate8() == number
+        })
     }
 
-    /// Instructions whose own trap looks like a step's.
+    /// Whether the instruction raises a trap that looks like a step's.
     fn is_breakpoint(&self) -> bool {
         matches!(self.mnemonic(), Some(Mnemonic::Int3 | Mnemonic::Int1)) || self.is_interrupt(3)
     }
 
-    /// Whether a SIGTRAP after this instruction needs a second look.
+    /// Whether a SIGTRAP after this instruction may have another reason than the step.
     fn may_trap_itself(&self) -> bool {
         self.instruction.is_none() || self.is_system_call() || self.is_breakpoint()
     }

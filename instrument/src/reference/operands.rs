@@ -1,11 +1,10 @@
 //! The data references of one instruction, from its decoded form and the registers before it runs.
 //!
-//! Implements the table in `event`: whatever is not listed by name below is one reference per
-//! memory operand that the decoder reports, loads before stores. The named ones are those whose
-//! address or size depends on more than the operand: bit strings, string instructions, state areas,
-//! hints. Vectors with masks and AMX are next door in `vector`. Left out, because the definition
-//! says so: what `enter` with a nesting level reads. Source: Intel SDM volume 2, operation
-//! sections.
+//! This implements the table in `event`. An instruction that is not named below makes one reference
+//! for each memory operand that the decoder reports, loads before stores. The named ones are those
+//! whose address or size depends on more than the operand: bit strings, string instructions, state
+//! areas, hints. Vectors with masks and AMX are in `vector`. **Leaves out** the loads of `enter`
+//! with a nesting level, as the definition demands. Source: Intel SDM volume 2, operation sections.
 
 use super::address::{address_of, memory_operand, push};
 use super::record::Reference;
@@ -16,12 +15,12 @@ use iced_x86::{
     Instruction, InstructionInfoFactory, InstructionInfoOptions, Mnemonic, OpAccess, OpKind, Register,
 };
 
-/// What the decoder could say about an instruction's references.
+/// Whether the decoder describes all references of an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Modelled {
-    /// All of them, exactly.
+    /// All references are described exactly.
     Exactly,
-    /// It names memory of a size that nobody states: the list is short of it.
+    /// An operand has a size that the decoder does not state, so its reference is missing.
     Incompletely,
 }
 
@@ -49,7 +48,7 @@ pub(super) fn references(
     Modelled::Exactly
 }
 
-/// Instructions that neither read nor write what they name.
+/// Whether the instruction neither reads nor writes its operand: a prefetch or a flush.
 fn is_hint(mnemonic: Mnemonic) -> bool {
     use Mnemonic::*;
     matches!(
@@ -70,7 +69,7 @@ fn is_hint(mnemonic: Mnemonic) -> bool {
     )
 }
 
-/// One iteration of a string instruction; none when a repeat count is 0.
+/// Appends the references of one iteration of a string instruction; none if the repeat count is 0.
 fn string(instruction: &Instruction, state: &mut impl RegisterState, out: &mut Vec<Reference>) {
     if repeats(instruction) && count_register(instruction, state) == 0 {
         return;
@@ -85,23 +84,23 @@ fn string(instruction: &Instruction, state: &mut impl RegisterState, out: &mut V
         };
         push(out, access, address_of(instruction, operand, 0, state), size_bytes);
     }
-    out[from..].sort_by_key(|r| r.access);
+    out[from..].sort_by_key(|reference| reference.access);
 }
 
-/// Whether a string instruction carries a repeat prefix (both prefixes repeat every string
-/// instruction).
+/// Whether the instruction is a string instruction with a repeat prefix; both prefixes repeat every
+/// string instruction.
 pub(super) fn repeats(instruction: &Instruction) -> bool {
     instruction.is_string_instruction() && (instruction.has_rep_prefix() || instruction.has_repne_prefix())
 }
 
 fn count_register(instruction: &Instruction, state: &impl RegisterState) -> u64 {
     let narrow = (0..instruction.op_count())
-        .any(|o| matches!(instruction.op_kind(o), OpKind::MemorySegESI | OpKind::MemoryESEDI));
+        .any(|operand| matches!(instruction.op_kind(operand), OpKind::MemorySegESI | OpKind::MemoryESEDI));
     let register = if narrow { Register::ECX } else { Register::RCX };
     state.general().value(register).expect("a general register has a value")
 }
 
-/// What a string instruction does at its destination pointer.
+/// The access of a string instruction at its destination pointer.
 fn destination_access(mnemonic: Mnemonic) -> OpAccess {
     use Mnemonic::*;
     match mnemonic {
@@ -110,7 +109,8 @@ fn destination_access(mnemonic: Mnemonic) -> OpAccess {
     }
 }
 
-/// `bt` and kin whose bit number stands in a register: it may lie far from the operand's address.
+/// Whether the instruction is `bt` or a variant with the bit number in a register: the bit may lie
+/// far from the operand's address.
 fn has_bit_string(instruction: &Instruction) -> bool {
     use Mnemonic::*;
     matches!(instruction.mnemonic(), Bt | Bts | Btr | Btc)
@@ -137,7 +137,8 @@ fn is_state_area(mnemonic: Mnemonic) -> bool {
     matches!(mnemonic, Xsave | Xsave64 | Xsaveopt | Xsaveopt64 | Xsavec | Xsavec64 | Xrstor | Xrstor64)
 }
 
-/// XSAVE areas: from their start to the end of the last component that edx:eax and XCR0 request.
+/// Appends the reference to an XSAVE area: from its start to the end of the last component that
+/// edx:eax and XCR0 request.
 fn state_area(instruction: &Instruction, state: &mut impl RegisterState, out: &mut Vec<Reference>) {
     use Mnemonic::*;
     let address = address_of(instruction, 0, 0, state);
@@ -156,7 +157,7 @@ fn state_area(instruction: &Instruction, state: &mut impl RegisterState, out: &m
     push(out, access, address, size as u32);
 }
 
-/// Everything else: what the decoder's tables say, loads first.
+/// Appends the references of all other instructions, from the decoder's tables, loads first.
 fn plain(
     instruction: &Instruction,
     factory: &mut InstructionInfoFactory,
@@ -178,6 +179,6 @@ fn plain(
         let address = memory.virtual_address(0, |register, _, _| state.general().value(register));
         push(out, memory.access(), address.expect("made of general and segment registers"), size_bytes);
     }
-    out[from..].sort_by_key(|r| r.access);
+    out[from..].sort_by_key(|reference| reference.access);
     modelled
 }

@@ -1,18 +1,18 @@
-//! What the operand decoder may ask about a stopped program: registers, and the layout of an XSAVE
-//! area.
+//! The state of a stopped program that the operand decoder reads: registers, and the layout of an
+//! XSAVE area.
 //!
-//! A trait rather than the tracee itself, so that the decoder is tested on made-up registers
-//! without a process. Vector registers cost a second system call and a 2–11 KB copy, so they are
-//! fetched only when an operand needs them. Source: Intel SDM volume 1, chapter 13 (XSAVE layout);
-//! Linux `user_regs_struct`.
+//! The decoder uses a trait and not the tracee itself, so that tests need no process. Vector
+//! registers cost a second system call and a copy of 2–11 KB, so they are fetched only when an
+//! operand needs them. Source: Intel SDM volume 1, chapter 13 (XSAVE layout); Linux
+//! `user_regs_struct`.
 
 use super::trace;
 use iced_x86::Register;
 use libc::user_regs_struct;
 
-/// Bytes of the legacy region plus the header of an XSAVE area.
+/// Bytes of the legacy region and the header of an XSAVE area.
 const HEADER_END: usize = 576;
-/// Where Linux leaves XCR0 in the image that it hands to a tracer.
+/// Offset of XCR0 in the image that Linux passes to a tracer.
 const XCR0_OFFSET: usize = 464;
 
 const XMM: usize = 1;
@@ -25,26 +25,40 @@ const TILE_CONFIG: usize = 17;
 /// The registers that integer code can name, and the two segment bases.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct GeneralRegisters {
-    /// In the order of the encoding: rax, rcx, rdx, rbx, rsp, rbp, rsi, rdi, r8 … r15.
+    /// The general registers in the order of their encoding: rax, rcx, rdx, rbx, rsp, rbp, rsi,
+    /// rdi, r8 … r15.
     pub(super) numbered: [u64; 16],
     pub(super) fs_base: u64,
     pub(super) gs_base: u64,
 }
 
 impl GeneralRegisters {
-    pub(super) fn new(r: &user_regs_struct) -> GeneralRegisters {
+    pub(super) fn new(registers: &user_regs_struct) -> GeneralRegisters {
         GeneralRegisters {
             numbered: [
-                r.rax, r.rcx, r.rdx, r.rbx, r.rsp, r.rbp, r.rsi, r.rdi, r.r8, r.r9, r.r10, r.r11, r.r12,
-                r.r13, r.r14, r.r15,
+                registers.rax,
+                registers.rcx,
+                registers.rdx,
+                registers.rbx,
+                registers.rsp,
+                registers.rbp,
+                registers.rsi,
+                registers.rdi,
+                registers.r8,
+                registers.r9,
+                registers.r10,
+                registers.r11,
+                registers.r12,
+                registers.r13,
+                registers.r14,
+                registers.r15,
             ],
-            fs_base: r.fs_base,
-            gs_base: r.gs_base,
+            fs_base: registers.fs_base,
+            gs_base: registers.gs_base,
         }
     }
 
-    /// The value of a general or segment register (a segment register's value is its base),
-    /// zero-extended.
+    /// The zero-extended value of a general register, or the base of a segment register.
     pub(super) fn value(&self, register: Register) -> Option<u64> {
         match register {
             Register::FS => return Some(self.fs_base),
@@ -64,13 +78,13 @@ impl GeneralRegisters {
     }
 }
 
-/// A stopped program as the operand decoder sees it.
+/// The state of a stopped program, for the operand decoder.
 pub(super) trait RegisterState {
     /// Integer registers.
     fn general(&self) -> &GeneralRegisters;
     /// All other registers.
     fn extended(&mut self) -> &ExtendedRegisters;
-    /// Eight bytes of the program's memory, 0 where there is none.
+    /// Eight bytes of the program's memory; 0 if they cannot be read.
     fn word(&self, address: u64) -> u64;
 }
 
@@ -82,7 +96,7 @@ pub(super) struct ExtendedRegisters {
 }
 
 impl ExtendedRegisters {
-    /// `N` bytes at an offset of the image, zeros beyond its end.
+    /// `N` bytes at an offset of the image; zeros if they lie beyond its end.
     fn bytes<const N: usize>(&self, offset: usize) -> [u8; N] {
         let mut out = [0; N];
         if let Some(found) = self.image.get(offset..offset + N) {
@@ -91,8 +105,8 @@ impl ExtendedRegisters {
         out
     }
 
-    /// Whether the processor and the kernel have a component at all (offset 0 would be the legacy
-    /// region).
+    /// `N` bytes at an offset of a component; zeros if the processor or the kernel lacks the
+    /// component.
     fn component<const N: usize>(&self, component: usize, offset: usize) -> [u8; N] {
         match self.layout.components[component] {
             Component { size: 0, .. } => [0; N],
@@ -100,7 +114,7 @@ impl ExtendedRegisters {
         }
     }
 
-    /// A vector register's 64 bytes (the upper parts are 0 where the machine has none).
+    /// The 64 bytes of a vector register; parts that the machine lacks are 0.
     pub(super) fn vector(&self, number: usize) -> [u8; 64] {
         if number >= 16 {
             return self.component(ZMM_16, 64 * (number - 16));
@@ -117,7 +131,7 @@ impl ExtendedRegisters {
         self.bytes(32 + 16 * number)
     }
 
-    /// A mask register; `k0` named as a write mask means "all", which the caller knows.
+    /// A mask register. As a write mask `k0` means "all elements", which the caller handles.
     pub(super) fn mask(&self, number: usize) -> u64 {
         u64::from_le_bytes(self.component(OPMASK, 8 * number))
     }
@@ -127,14 +141,14 @@ impl ExtendedRegisters {
         self.component(TILE_CONFIG, 0)
     }
 
-    /// Components that the operating system has enabled.
+    /// The bits of the components that the operating system has enabled.
     pub(super) fn xcr0(&self) -> u64 {
         u64::from_le_bytes(self.bytes(XCR0_OFFSET))
     }
 }
 
-/// Where a component lies in a standard XSAVE area, and whether the compact format aligns it to 64
-/// bytes.
+/// The offset and size of a component in a standard XSAVE area, and whether the compact format
+/// aligns it to 64 bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Component {
     pub(super) offset: usize,
@@ -149,7 +163,7 @@ pub(super) struct XsaveLayout {
 }
 
 impl XsaveLayout {
-    /// Asks the processor.
+    /// Reads the layout from the processor.
     pub(super) fn host() -> XsaveLayout {
         let mut layout = XsaveLayout::default();
         for (number, component) in layout.components.iter_mut().enumerate().skip(XMM + 1) {
@@ -159,13 +173,17 @@ impl XsaveLayout {
         layout
     }
 
-    /// Bytes up to the end of the last component of `mask` in the standard format.
+    /// The number of bytes up to the end of the last component of `mask` in the standard format.
     pub(super) fn standard_bytes(&self, mask: u64) -> usize {
-        self.selected(mask).map(|(_, c)| c.offset + c.size).max().unwrap_or(0).max(HEADER_END)
+        self.selected(mask)
+            .map(|(_, component)| component.offset + component.size)
+            .max()
+            .unwrap_or(0)
+            .max(HEADER_END)
     }
 
-    /// Bytes up to the end of the last component of `mask` in a compact area that holds the
-    /// components of `present`.
+    /// The number of bytes up to the end of the last component of `mask` in a compact area that
+    /// holds the components of `present`.
     pub(super) fn compact_bytes(&self, present: u64, mask: u64) -> usize {
         let (mut at, mut end) = (HEADER_END, HEADER_END);
         for (number, component) in self.selected(present) {
@@ -181,8 +199,9 @@ impl XsaveLayout {
     }
 
     fn selected(&self, mask: u64) -> impl Iterator<Item = (usize, &Component)> {
-        let chosen =
-            move |&(number, c): &(usize, &Component)| number > XMM && mask >> number & 1 == 1 && c.size != 0;
+        let chosen = move |&(number, component): &(usize, &Component)| {
+            number > XMM && mask >> number & 1 == 1 && component.size != 0
+        };
         self.components.iter().enumerate().filter(chosen)
     }
 }

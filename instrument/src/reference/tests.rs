@@ -1,8 +1,8 @@
 //! The operand decoder on made-up registers: addresses that wrap, masks at their limits, layouts of
 //! state areas.
 //!
-//! Expected values are worked out from the manual. Whole instructions in a running program are
-//! judged in `tests/agree.rs`.
+//! Expected values follow from the manual. `tests/agree.rs` checks whole instructions in a running
+//! program.
 
 use super::operands::{self, Modelled};
 use super::state::{Component, ExtendedRegisters, GeneralRegisters, RegisterState, XsaveLayout};
@@ -71,7 +71,7 @@ impl Fake {
         let modelled =
             operands::references(&instruction, &mut InstructionInfoFactory::new(), &mut self, &mut out);
         assert_eq!(modelled, Modelled::Exactly);
-        out.iter().map(|r| (r.access, r.address, r.size_bytes)).collect()
+        out.iter().map(|reference| (reference.access, reference.address, reference.size_bytes)).collect()
     }
 }
 

@@ -1,10 +1,10 @@
-//! The system calls of the slow twin: launch a program stopped at its first instruction, step it,
-//! look at it.
+//! The system calls of the slow twin: start a program that stops at its first instruction, step it,
+//! read its state.
 //!
-//! Everything here is one ptrace request or one CPUID leaf in a safe coat; nothing here knows what
-//! an instruction is. This is the only file of the twin that holds `unsafe`. It shares no code with
-//! the engine's own ptrace layer on purpose: a mistake there must not be able to hide here. Threads
-//! and forked children are not followed. Source: ptrace(2), Linux 6.18 as measured.
+//! Each function is a safe wrapper of one ptrace request or one CPUID leaf, and none depends on
+//! instructions. This is the only file of the twin with `unsafe`. It shares no code with the
+//! engine's own ptrace layer, so that a mistake there shows as a difference. Threads and forked
+//! children are not followed. Source: ptrace(2), Linux 6.18 as measured.
 
 use crate::outcome::Command;
 use libc::{c_int, c_void, pid_t, user_regs_struct};
@@ -17,25 +17,25 @@ use std::process::ExitStatus;
 /// `NT_X86_XSTATE` of elf.h: the register set that holds an XSAVE image.
 const NT_X86_XSTATE: usize = 0x202;
 
-/// Larger than any XSAVE image of today (with AMX: 11,008 bytes).
+/// The most bytes of an XSAVE image; the largest at present, with AMX, has 11,008.
 const IMAGE_BYTES_MAX: usize = 32 * 1024;
 
-/// A program that stands still between two instructions.
+/// A program that is stopped between two instructions.
 pub(super) struct Tracee {
     pid: pid_t,
     memory: File,
 }
 
-/// Why it stands still, or that it never will again.
+/// The reason of a stop, or how the program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WaitStatus {
-    /// Left with this status.
+    /// The program exited with this status.
     Exited(i32),
-    /// Ended by this signal.
+    /// This signal ended the program.
     Killed(i32),
-    /// About to receive this signal (`SIGTRAP` for a completed step).
+    /// The program is about to receive this signal (`SIGTRAP` for a completed step).
     Signal(i32),
-    /// Has just become another program.
+    /// The program has just executed another program.
     Exec,
 }
 
@@ -56,7 +56,7 @@ impl Tracee {
         Ok(tracee)
     }
 
-    /// General registers.
+    /// The general registers.
     pub(super) fn registers(&self) -> io::Result<user_regs_struct> {
         // SAFETY: an all-zero user_regs_struct is a valid value; the structure is plain integers.
         let mut registers: user_regs_struct = unsafe { std::mem::zeroed() };
@@ -78,8 +78,7 @@ impl Tracee {
         Ok(image)
     }
 
-    /// Reads the program's memory; fewer bytes than asked for when a mapping ends, none where there
-    /// is no memory.
+    /// Reads the program's memory; returns the number of bytes that could be read.
     pub(super) fn read(&self, address: u64, buffer: &mut [u8]) -> usize {
         self.memory.read_at(buffer, address).unwrap_or(0)
     }
@@ -89,8 +88,7 @@ impl Tracee {
         self.memory.write_all_at(bytes, address)
     }
 
-    /// Lets the program receive `signal` (0 for none) and run until something stops it, one
-    /// instruction later at most.
+    /// Delivers `signal` (0 for none) and lets the program run for at most one instruction.
     pub(super) fn step(&mut self, signal: i32) -> io::Result<WaitStatus> {
         self.request(libc::PTRACE_SINGLESTEP, 0, signal as usize)?;
         let stop = wait(self.pid)?;
@@ -100,7 +98,7 @@ impl Tracee {
         Ok(stop)
     }
 
-    /// `si_code` of the signal that stopped the program, `None` at a stop that is not a signal's.
+    /// `si_code` of the signal that stopped the program; `None` if the stop has another reason.
     pub(super) fn signal_code(&self) -> Option<i32> {
         // SAFETY: an all-zero siginfo_t is a valid value; the structure is plain integers.
         let mut information: libc::siginfo_t = unsafe { std::mem::zeroed() };
@@ -108,8 +106,8 @@ impl Tracee {
         Some(information.si_code)
     }
 
-    /// One ptrace request; `data` is an integer or the address of a live structure of the kind that
-    /// `request` wants.
+    /// Makes a ptrace request. `data` is an integer, or the address of a live structure of the type
+    /// that `request` needs.
     fn request(&self, request: libc::c_uint, address: usize, data: usize) -> io::Result<()> {
         // SAFETY: every caller passes, as `data`, a number or a pointer to a local of the request's
         // own type that outlives the call.
@@ -123,8 +121,8 @@ impl Tracee {
 
 impl Drop for Tracee {
     fn drop(&mut self) {
-        // SAFETY: kill and waitpid take numbers; `pid` is our unreaped child, or (after its end) no
-        // child of ours, which is an error that we ignore.
+        // SAFETY: `kill` and `waitpid` take numbers and a live integer. `pid` is a child that was
+        // not waited for, or, after its end, no child, which is an error without effect.
         unsafe {
             let mut status: c_int = 0;
             if libc::waitpid(self.pid, &raw mut status, libc::WNOHANG | libc::__WALL) == 0 {
@@ -135,7 +133,7 @@ impl Drop for Tracee {
     }
 }
 
-/// Runs in the child: no address randomisation, traced by its parent.
+/// Prepares the child: switches off address randomisation, and makes the parent its tracer.
 fn prepare_child() -> io::Result<()> {
     // SAFETY: both calls take numbers only.
     unsafe {
@@ -181,7 +179,7 @@ fn wait_status(status: c_int) -> WaitStatus {
     }
 }
 
-/// One sub-leaf of CPUID leaf 0xD: size and offset of an XSAVE component, and its flags.
+/// A sub-leaf of CPUID leaf 0xD: size and offset of an XSAVE component, and its flags.
 #[allow(unused_unsafe, reason = "CPUID is a safe function from some version of Rust on")]
 pub(super) fn xsave_leaf(component: u32) -> (u32, u32, u32) {
     // SAFETY: every x86-64 processor has CPUID.

@@ -1,12 +1,12 @@
 //! References of vector and tile instructions whose extent is known only when they run: masks,
 //! gathers, compressions, tiles.
 //!
-//! A masked access is one reference from the first to the last enabled element, but only where the
-//! mask governs the *memory* operand: permutations and shuffles with a mask read their whole source
-//! (the SDM's exception class E4NF, "no fault suppression"), and are listed by name. A broadcast
-//! reads its one element if any element of the result wants it. Gathers and scatters make one
-//! reference per enabled element. Source: Intel SDM volume 2, sections 2.7 and 2.8 and the
-//! operation sections.
+//! A masked access is one reference from the first to the last enabled element, if the mask applies
+//! to the *memory* operand. Permutations and shuffles with a mask read their whole source (the
+//! SDM's exception class E4NF, "no fault suppression") and are listed by name. A broadcast reads
+//! its one element if any element of the result is enabled. Gathers and scatters make one reference
+//! for each enabled element. Source: Intel SDM volume 2, sections 2.7 and 2.8 and the operation
+//! sections.
 
 use crate::plan::masking::{broadcast_element, is_packing, mask_granularity, reads_whole_source};
 
@@ -15,26 +15,26 @@ use super::record::Reference;
 use super::state::RegisterState;
 use iced_x86::{Instruction, Mnemonic, OpAccess, OpKind, Register};
 
-/// Whether this file, not the decoder's tables, knows the references.
+/// Whether this file determines the references, and not the decoder's tables.
 pub(super) fn is_special(instruction: &Instruction) -> bool {
-    let named = (0..instruction.op_count()).any(|o| instruction.op_kind(o) == OpKind::Memory);
-    kind(instruction).is_some_and(|k| named || k == Kind::ByteMask)
+    let named = (0..instruction.op_count()).any(|operand| instruction.op_kind(operand) == OpKind::Memory);
+    kind(instruction).is_some_and(|kind| named || kind == Kind::ByteMask)
 }
 
-/// How the extent comes about.
+/// How the extent of an instruction's references is determined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// One reference per enabled element.
+    /// There is one reference for each enabled element.
     Gather,
-    /// Elements under an AVX-512 mask register.
+    /// An AVX-512 mask register enables elements.
     Masked,
-    /// As many elements as the mask has bits, contiguous.
+    /// The number of set mask bits is the number of contiguous elements.
     Packed,
-    /// Elements under the sign bits of a vector register (AVX, AVX2).
+    /// The sign bits of a vector register enable elements (AVX, AVX2).
     SignMask,
-    /// Bytes under the sign bits of a vector register, at rdi.
+    /// The sign bits of a vector register enable bytes at rdi.
     ByteMask,
-    /// One reference per row.
+    /// There is one reference for each row.
     Tile,
 }
 
@@ -45,8 +45,8 @@ fn kind(instruction: &Instruction) -> Option<Kind> {
         Vmaskmovps | Vmaskmovpd | Vpmaskmovd | Vpmaskmovq => Kind::SignMask,
         Tileloadd | Tileloaddt1 | Tilestored => Kind::Tile,
         _ if instruction.is_vsib() => Kind::Gather,
-        m if instruction.has_op_mask() && is_packing(m) => Kind::Packed,
-        m if instruction.has_op_mask() && !reads_whole_source(m) => Kind::Masked,
+        mnemonic if instruction.has_op_mask() && is_packing(mnemonic) => Kind::Packed,
+        mnemonic if instruction.has_op_mask() && !reads_whole_source(mnemonic) => Kind::Masked,
         _ => return None,
     })
 }
@@ -67,8 +67,8 @@ pub(super) fn references(
     }
 }
 
-/// The direction of the memory operand: it is written when it comes first and the instruction does
-/// not compare into it.
+/// The direction of the memory operand: it is written if it is the first operand. (Comparisons
+/// write a mask register, which is then the first operand.)
 fn direction(instruction: &Instruction) -> OpAccess {
     if memory_operand(instruction) == 0 {
         OpAccess::Write
@@ -77,9 +77,9 @@ fn direction(instruction: &Instruction) -> OpAccess {
     }
 }
 
-/// Bit i set where element i of `size` bytes is negative.
+/// The sign bits of all elements of `size` bytes; bit i is that of element i.
 fn sign_bits(vector: &[u8; 64], size: usize) -> u64 {
-    (0..64 / size).fold(0, |bits, i| bits | u64::from(vector[i * size + size - 1] >> 7) << i)
+    (0..64 / size).fold(0, |bits, index| bits | u64::from(vector[index * size + size - 1] >> 7) << index)
 }
 
 /// The lowest `count` bits.
@@ -98,7 +98,7 @@ fn write_mask(instruction: &Instruction, count: usize, state: &mut impl Register
     bits & low_bits(count)
 }
 
-/// One reference over the enabled elements' span.
+/// Appends one reference from the first to the last enabled element.
 fn span(out: &mut Vec<Reference>, access: OpAccess, address: u64, bits: u64, size: usize) {
     if bits != 0 {
         let (first, last) = (bits.trailing_zeros() as usize, 63 - bits.leading_zeros() as usize);
@@ -121,12 +121,12 @@ fn masked(instruction: &Instruction, state: &mut impl RegisterState, out: &mut V
     span(out, direction(instruction), address, bits, size);
 }
 
-/// Number of result elements that one memory element is spread over, for embedded and explicit
-/// broadcasts.
+/// The number of result elements to which an embedded or explicit broadcast copies one memory
+/// element.
 fn broadcast_count(instruction: &Instruction) -> Option<usize> {
     let memory = instruction.memory_size();
     if instruction.is_broadcast() {
-        // The decoder's name of the memory operand says how wide the broadcast result is:
+        // The decoder's name of the memory operand contains the width of the result, as in
         // `Broadcast512_Float32`.
         let name = format!("{memory:?}");
         let bits: usize = name.trim_start_matches("Broadcast").split('_').next()?.parse().ok()?;
@@ -172,7 +172,8 @@ fn gather(instruction: &Instruction, state: &mut impl RegisterState, out: &mut V
     let memory = memory_operand(instruction);
     let data = instruction.op_register(1 - memory);
     if data == Register::None {
-        return; // the prefetching forms of Knights Landing
+        // These are the prefetching forms of Knights Landing.
+        return;
     }
     let size = instruction.memory_size().element_size();
     let index_size = if instruction.is_vsib64() { 8 } else { 4 };
@@ -183,14 +184,14 @@ fn gather(instruction: &Instruction, state: &mut impl RegisterState, out: &mut V
     } else {
         write_mask(instruction, count, state)
     };
-    for i in (0..count).filter(|i| bits >> i & 1 == 1) {
-        let address = address_of(instruction, memory, i, state);
+    for index in (0..count).filter(|index| bits >> index & 1 == 1) {
+        let address = address_of(instruction, memory, index, state);
         push(out, direction(instruction), address, size as u32);
     }
 }
 
-/// `tileloadd`, `tilestored`: the index register, scaled, is the distance of rows; the
-/// configuration has their number and length.
+/// Appends the references of `tileloadd` or `tilestored`. The scaled index register is the distance
+/// of rows; the tile configuration has their number and length.
 fn tile(instruction: &Instruction, state: &mut impl RegisterState, out: &mut Vec<Reference>) {
     let memory = memory_operand(instruction);
     let number = instruction.op_register(1 - memory).number();

@@ -1,10 +1,11 @@
-//! The folder of kept translations: which files in it are ours, and how much they may take.
+//! The folder of kept translations: which of its files lightfoot has written, and how many bytes
+//! they may take.
 //!
-//! Kept code is executed, so it must come from nobody but this user: nothing is read, written or
-//! removed unless the folder is private ([`PrivateFolder`]). The folder is named by the user, so it
-//! may hold anything else: nothing is removed but regular files of this user with a name and a
-//! magic of ours. A lock on the folder makes comparing and renaming one step among several
-//! lightfoots.
+//! Kept code is executed, so it must come from this user only: files are read, written and removed
+//! only if the folder is private ([`PrivateFolder`]). The user chooses the folder, so it may hold
+//! other files. Therefore only regular files of this user are removed whose name and magic are
+//! those of kept translations. A lock on the folder makes comparing and renaming one step among
+//! several lightfoots.
 
 use private_folder::{FolderLock, ListedFile, PrivateFolder};
 use std::fs::{File, Metadata};
@@ -12,20 +13,20 @@ use std::io::Read;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-/// What the magic of every version begins with.
+/// The beginning of the magic in every version.
 pub(super) const MAGIC_START: &[u8] = b"lftrans";
 /// Hexadecimal digits of a name.
 pub(super) const NAME_DIGITS: usize = 32;
-/// An unfinished file that nobody has written to for so long was left by a process that ended.
+/// An unfinished file that was not written to for this time was left by a process that ended.
 const UNFINISHED_AGE_MAX: Duration = Duration::from_secs(600);
-/// How long another lightfoot is waited for; each holds the lock for as long as a few renames take.
+/// The longest wait for the lock, which each lightfoot holds for the time of a few renames.
 const LOCK_PATIENCE: Duration = Duration::from_secs(2);
 
-/// A folder that is private, with kept translations among its files.
+/// A private folder with kept translations among its files.
 #[derive(Debug)]
 pub(super) struct Folder(PrivateFolder);
 
-/// What a name in the folder says of its file.
+/// The kind of a file of kept translations, which its name shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Name {
     /// Kept translations.
@@ -35,10 +36,10 @@ pub(super) enum Name {
 }
 
 impl Name {
-    /// `None` for all names that are not ours: 32 digits in lower case, or these with
-    /// `.NUMBER-NUMBER.tmp` behind.
+    /// Parses a file's name: 32 hexadecimal digits in lower case, followed by nothing or by
+    /// `.NUMBER-NUMBER.tmp`. `None` for all other names.
     pub(super) fn parse(name: &str) -> Option<Name> {
-        // Exactly ours: nothing else in the folder is ever touched.
+        // The comparison is exact, because all other files in the folder must stay.
         let (digits, rest) = name.split_at_checked(NAME_DIGITS)?;
         let hexadecimal = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
         if !digits.bytes().all(hexadecimal) {
@@ -55,23 +56,23 @@ impl Name {
 }
 
 impl Folder {
-    /// Opens a folder; `None` where it is not there, or not ours and private.
+    /// Opens a folder; `None` if it does not exist, or is not a private folder of this user.
     pub(super) fn open(path: &Path) -> Option<Folder> {
         PrivateFolder::open(path).map(Folder)
     }
 
-    /// Opens a folder, and makes it where it is not there; never below a folder of another user
-    /// than the system's own.
+    /// Opens a folder, and makes it if it does not exist. A folder is made only below folders of
+    /// this user and of the system.
     pub(super) fn make(path: &Path) -> Option<Folder> {
         PrivateFolder::make(path).map(Folder)
     }
 
-    /// Opens a file of ours; `None` for whatever else has that name.
+    /// Opens a regular file of this user; `None` if anything else has that name.
     pub(super) fn file(&self, name: &str) -> Option<(File, Metadata)> {
         self.0.file(name)
     }
 
-    /// Makes a file that is not there yet.
+    /// Makes a file; fails if the name exists.
     pub(super) fn create(&self, name: &str) -> std::io::Result<File> {
         self.0.create(name)
     }
@@ -80,13 +81,14 @@ impl Folder {
         self.0.rename(from, to)
     }
 
-    /// Waits until no other lightfoot compares and renames here; `None` where one does for long.
-    /// The lock ends with the value.
+    /// Locks the folder against other lightfoots; `None` if one of them holds the lock for too
+    /// long. Dropping the value unlocks the folder.
     pub(super) fn lock(&self) -> Option<FolderLock<'_>> {
         self.0.lock(LOCK_PATIENCE)
     }
 
-    /// Removes a file, if name, owner, kind and magic are ours; whether it did.
+    /// Removes a file, if its name, owner, kind and magic are those of kept translations. Returns
+    /// whether it did.
     pub(super) fn remove(&self, name: &str) -> bool {
         let Some(kind) = Name::parse(name) else { return false };
         let Some((mut file, _)) = self.file(name) else { return false };
@@ -94,15 +96,15 @@ impl Folder {
         if file.by_ref().take(MAGIC_START.len() as u64).read_to_end(&mut magic).is_err() {
             return false;
         }
-        // A file of another version begins alike.
+        // Files of other versions begin with these bytes too.
         let whole = magic == MAGIC_START;
-        // What was left unfinished may have no bytes yet.
+        // An unfinished file may end before the magic is complete.
         let begun = kind == Name::Unfinished && MAGIC_START.starts_with(&magic);
         (whole || begun) && self.0.remove(name).is_ok()
     }
 
-    /// Removes files of ours, those first that were used least recently, until all of ours take at
-    /// most `bytes_max`; and what was left unfinished.
+    /// Removes kept translations, the least recently used ones first, until they take at most
+    /// `bytes_max`. Also removes abandoned unfinished files.
     pub(super) fn bound(&self, bytes_max: u64) {
         let Ok(all) = self.0.files() else { return };
         let ours = |file: ListedFile| {
@@ -111,7 +113,7 @@ impl Folder {
         };
         let mut files: Vec<_> = all.into_iter().filter_map(ours).collect();
         let mut total: u64 = files.iter().map(|file| file.1).sum();
-        // Least recently used first: reading a file sets its time.
+        // Reading a file sets its time, so the order of times is the order of uses.
         files.sort_by_key(|file| file.0);
         for (used, bytes, name, kind) in files {
             let age = SystemTime::now().duration_since(used).unwrap_or_default();

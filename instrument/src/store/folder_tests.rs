@@ -1,5 +1,5 @@
-//! Folders and files that are not ours, not private or not whole; several that write at once; what
-//! making room removes.
+//! Folders and files of other users, files that are not private or not whole, several writers at
+//! once, and the files that making room removes.
 
 use super::folder::{Folder, Name, NAME_DIGITS};
 use super::{Store, MAGIC};
@@ -8,13 +8,13 @@ use std::os::unix::fs::{symlink, PermissionsExt};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-/// What a store gives, as bytes.
+/// The bytes that a store reads.
 fn read(store: &mut Store) -> Option<Vec<u8>> {
     store.read().map(|body| body.bytes().to_vec())
 }
 
 fn body(length: usize) -> Vec<u8> {
-    (0..length).map(|n| n as u8).collect()
+    (0..length).map(|index| index as u8).collect()
 }
 
 fn mode(path: &Path, mode: u32) {
@@ -53,7 +53,7 @@ fn a_file_is_read_as_it_was_written_or_not_at_all() {
         fs::write(&file, &whole[..length]).unwrap();
         assert_eq!(read(&mut store), None, "{length} bytes are left");
     }
-    // What is damaged is replaced.
+    // A damaged file is replaced.
     let mut store = Store::new(&inside, b"program");
     assert_eq!(read(&mut store), None);
     store.write(&body, 3);
@@ -79,7 +79,7 @@ fn a_file_that_others_may_have_written_is_not_read() {
         assert_eq!(read(&mut store), None, "{wrong:o}");
     }
     mode(&inside, 0o700);
-    // A link to a file that would do, and things that are no files.
+    // A link to a usable file, and things that are no files.
     let elsewhere = folder.path().join("elsewhere");
     fs::rename(&file, &elsewhere).unwrap();
     symlink(&elsewhere, &file).unwrap();
@@ -110,7 +110,8 @@ fn another_users_folder_and_file_are_left_alone() {
     fs::remove_file(store.path()).unwrap();
     store.write(&body(100), 1);
     assert!(read(&mut store).is_some());
-    // As root has it under `sudo -E`: the folder of another user, and one that is to be made in it.
+    // Under `sudo -E` root meets the folder of another user: it must neither use that folder nor
+    // make one in it.
     other(&inside).unwrap();
     let before = names(&inside);
     assert_eq!(read(&mut store), None);
@@ -130,7 +131,7 @@ fn a_link_to_a_folder_is_no_folder_of_ours() {
         let path = folder.path().join(name);
         assert!(Folder::open(&path).is_none() && Folder::make(&path).is_none(), "{name}");
     }
-    // A link above it is the user's own affair.
+    // A link above the folder is allowed, because the user has made it.
     assert!(Folder::open(&inside).is_some() && Folder::make(&link.join("below")).is_some());
 }
 
@@ -157,7 +158,7 @@ fn what_another_run_gave_up_or_replaced_does_not_come_back() {
     store().write(&body(100), 10);
     let (mut one, mut other) = (store(), store());
     assert!(read(&mut one).is_some() && read(&mut other).is_some());
-    // One that used the file ended by a fault.
+    // One run that used the file ended by a fault.
     assert!(one.give_up());
     other.write(&body(200), 20);
     assert!(read(&mut store()).is_none(), "what was given up is part of what the other one wrote");
@@ -166,7 +167,7 @@ fn what_another_run_gave_up_or_replaced_does_not_come_back() {
     assert!(!other.give_up());
     other.write(&body(400), 40);
     assert_eq!(read(&mut store()).unwrap().len(), 300);
-    // The file that was read is replaced, however often it was read meanwhile.
+    // The file that was read is replaced, even if it was read again in the meantime.
     let (mut one, mut reader) = (store(), store());
     assert!(read(&mut one).is_some() && read(&mut reader).is_some());
     one.write(&body(250), 25);
@@ -219,8 +220,8 @@ fn making_room_removes_what_is_ours_and_was_used_least_recently() {
     for (digit, age_s) in [("a", 300), ("b", 100), ("c", 400), ("d", 0)] {
         aged(&at(&own(digit)), &content(MAGIC), age_s);
     }
-    // A former version's goes as well; what has only the name, or only the magic, stays, and so
-    // does everything else.
+    // A file of a former version is removed as well. Files with only the name or only the magic
+    // stay, and so do all others.
     aged(&at(&own("e")), &content(b"lftrans2"), 9000);
     aged(&at(&own("f")), &content(b"my notes"), 9000);
     aged(&at("letter.txt"), &content(MAGIC), 9000);
@@ -230,7 +231,7 @@ fn making_room_removes_what_is_ours_and_was_used_least_recently() {
     let kept = folder.path().parent().unwrap().join(format!("kept-{}", std::process::id()));
     aged(&kept, &content(MAGIC), 9000);
     symlink(&kept, at(&own("2"))).unwrap();
-    // Left by a process that ended; being written.
+    // Two files that were left by a process that ended, and one that is being written.
     aged(&at(&format!("{}.77-1.tmp", own("3"))), b"", 9000);
     aged(&at(&format!("{}.77-2.tmp", own("4"))), b"lftr", 9000);
     aged(&at(&format!("{}.77-3.tmp", own("5"))), b"lftr", 10);
@@ -247,7 +248,8 @@ fn making_room_removes_what_is_ours_and_was_used_least_recently() {
         format!("{}.77-3.tmp", own("5")),
     ];
     left.sort();
-    // What has our name but not our magic counts, because nobody has looked into it, but goes not.
+    // A file with our name but another magic counts towards the limit, because files are not opened
+    // for the sum; but it is not removed.
     let there: Vec<String> = names(folder.path());
     assert!(fs::metadata(&kept).is_ok(), "a link's target was removed");
     fs::remove_file(&kept).unwrap();

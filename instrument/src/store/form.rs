@@ -1,4 +1,4 @@
-//! Numbers as bytes and back: little-endian, no padding, every reading checked.
+//! Numbers as bytes and back: little-endian, without padding. Every read is checked.
 
 /// Writes a file's body.
 #[derive(Default)]
@@ -23,13 +23,13 @@ impl Writer {
         self.bytes.extend(value.to_le_bytes());
     }
 
-    /// A number of bytes, then the bytes.
+    /// Writes a number of bytes, then the bytes.
     pub(super) fn blob(&mut self, bytes: &[u8]) {
         self.u64(bytes.len() as u64);
         self.bytes.extend(bytes);
     }
 
-    /// A number of items, then the items.
+    /// Writes a number of items, then the items.
     pub(super) fn list<T>(&mut self, items: &[T], mut item: impl FnMut(&mut Writer, &T)) {
         self.u64(items.len() as u64);
         for one in items {
@@ -80,7 +80,7 @@ impl<'a> Reader<'a> {
     }
 
     pub(super) fn blob(&mut self) -> Option<&'a [u8]> {
-        // A length that does not fit into `usize` cannot be that of bytes in memory.
+        // No bytes in memory have a length that does not fit into `usize`.
         let bytes = self.u64()?;
         self.take(usize::try_from(bytes).ok()?)
     }
@@ -89,14 +89,14 @@ impl<'a> Reader<'a> {
         usize::try_from(self.u64()?).ok()
     }
 
-    /// A list of items that take at least `item_bytes` each.
+    /// Reads a list of items that take at least `item_bytes` each.
     pub(super) fn list<T>(
         &mut self,
         item_bytes: usize,
         mut item: impl FnMut(&mut Reader<'a>) -> Option<T>,
     ) -> Option<Vec<T>> {
-        // Every item takes some bytes: a count that the rest cannot hold is refused before memory
-        // is taken.
+        // The remaining bytes limit the number of items, so a forged count is refused before memory
+        // is allocated.
         let count = self.count()?;
         if count > self.rest.len() / item_bytes {
             return None;
@@ -108,12 +108,12 @@ impl<'a> Reader<'a> {
         Some(list)
     }
 
-    /// A list of items of `BYTES` bytes each, which are checked for at once.
+    /// Reads a list of items of `BYTES` bytes each; one check covers the whole list.
     pub(super) fn rows<const BYTES: usize, T>(
         &mut self,
         mut item: impl FnMut(&mut Reader<'a>) -> Option<T>,
     ) -> Option<Vec<T>> {
-        // One look at the length for all rows: the file is long, and read at every start.
+        // The file is long and read at every start, so the length is checked once for all rows.
         let bytes = self.count()?.checked_mul(BYTES)?;
         let (rows, _) = self.take(bytes)?.as_chunks::<BYTES>();
         let mut list = Vec::with_capacity(rows.len());

@@ -1,12 +1,16 @@
-//! The kept translations of one image: takes them over when the image begins, and decides about the
-//! file when it ends.
+//! The kept translations of one image: restores them when the image begins, and decides about the
+//! file when the image ends.
 //!
-//! The file is written where enough is new or something in it did not hold; it is left alone where
-//! the run learned little; and it is given up, with a sentence, where the program ended by a fault
-//! after it ran what the file held. A fault may be the program's own, but it may as well come of
-//! the file, and a file costs little to make again. A program that faulted leaves no file, so a
-//! program that always faults never runs kept code. Signals by which people and systems end
-//! programs tell nothing of its code.
+//! | when the image ends | the file |
+//! |---|---|
+//! | the program ended by a fault after it used the file | is removed, with a warning |
+//! | too few of its fragments can be used again | is removed |
+//! | enough fragments are new, or a part of the file was given up | is written |
+//! | none of these | stays as it is |
+//!
+//! A fault may be the program's own, but it may also come from the file, and a file costs little to
+//! make again. A program that faulted leaves no file, so a program that always faults never runs
+//! kept code. Signals by which users and systems end programs say nothing about the code.
 
 use super::snapshot::{encode, Snapshot};
 use super::{parts, Store};
@@ -19,27 +23,27 @@ use event::Stream;
 use iced_x86::Code;
 use std::path::Path;
 
-/// A file is not written again for fewer new fragments than this,
+/// The fewest new fragments for which an existing file is written again.
 const NEW_FRAGMENTS_MIN: usize = 32;
-/// nor for less than one in this many.
+/// Beyond that minimum, one new fragment is needed for each `NEW_SHARE` fragments of the file.
 const NEW_SHARE: usize = 16;
-/// A file of which less than this share can be used again is not written: numbers stay, so what
-/// cannot be used is written too.
+/// A file is written only if one in this many fragments, or more, can be used again: numbers stay,
+/// so fragments that cannot be used are written too.
 const USED_SHARE: usize = 4;
 
 /// The file of one image.
 #[derive(Debug)]
 pub(crate) struct KeptTranslations {
     store: Store,
-    /// The file's fragments are among the image's.
+    /// Whether the file's fragments were restored.
     taken_over: bool,
-    /// The program may have other credentials than the host by now.
+    /// Whether the program may have changed its credentials.
     credentials_changed: bool,
-    /// The signal that ended a process of the image.
+    /// The signal that ended a process of the image, if it may be a fault of the code.
     signal: Option<i32>,
 }
 
-/// The image's place and program, as far as they decide which file is its own.
+/// The properties of an image that decide which file belongs to it.
 pub(crate) struct Origin<'o> {
     pub(crate) pid: i32,
     /// Address of the program headers.
@@ -49,15 +53,15 @@ pub(crate) struct Origin<'o> {
 }
 
 impl KeptTranslations {
-    /// The file for a program in `folder`; `None` if the program has other rights than the host, or
-    /// will have other addresses in its next run.
+    /// The file in `folder` for a program; `None` if the program has other credentials than the
+    /// host, or will have other addresses in its next run.
     pub(crate) fn of(folder: &Path, origin: &Origin<'_>) -> Option<KeptTranslations> {
         let credentials = Credentials::of(origin.pid)?;
         if Credentials::own()? != credentials || !has_fixed_addresses(origin.pid) {
             return None;
         }
         let mut identity = super::generator()?;
-        // The program's first page: its headers, and with them its build-id.
+        // The program's first page holds its headers, and with them its build-id.
         let mut page = [0u8; 4096];
         let headers = origin.headers & !0xfff;
         if memory::read_target(origin.pid, headers, &mut page) != page.len() {
@@ -69,7 +73,7 @@ impl KeptTranslations {
         Some(KeptTranslations { store, taken_over: false, credentials_changed: false, signal: None })
     }
 
-    /// Puts what a former run left into an image that has translated nothing yet.
+    /// Restores the translations of a former run in an image that has translated nothing yet.
     pub(crate) fn restore(&mut self, translator: &mut Translator, maps: &mut Maps) {
         let Some(body) = self.store.read() else { return };
         match Snapshot::decode(body.bytes(), &translator.cache) {
@@ -81,7 +85,7 @@ impl KeptTranslations {
         }
     }
 
-    /// Notes that the program asks for other credentials.
+    /// Notes that the program makes a system call that may change its credentials.
     pub(crate) fn credentials_change(&mut self) {
         self.credentials_changed = true;
     }
@@ -93,21 +97,21 @@ impl KeptTranslations {
         }
     }
 
-    /// The image has ended: writes its translations, leaves the file as it is, or gives it up.
-    /// Returns a warning for the user if a file is given up because of a fault.
+    /// Writes the translations of an ended image, leaves the file as it is, or removes it. Returns
+    /// a warning for the user if the file is removed because of a fault.
     pub(crate) fn finish(&self, translator: &Translator, maps: &Maps) -> Option<String> {
-        // The fault may come of the file, so the file goes.
+        // The fault may come from the file, so the file is removed.
         if let Some(signal) = self.signal {
             return self.faulted(signal);
         }
         // The host does not see system calls by `int 0x80`, which may have changed the credentials.
         let interrupts = |code: u16| code == Code::Int_imm8 as u16;
-        let unseen = translator.instructions.iter().any(|i| interrupts(i.code));
+        let unseen = translator.instructions.iter().any(|instruction| interrupts(instruction.code));
         if self.credentials_changed || unseen || translator.refusal.is_some() {
             return None;
         }
         let before = translator.unverified.fragments;
-        // A file is worth writing where enough of it is new, or something in it did not hold.
+        // Writing pays if enough fragments are new, or if a part of the file was given up.
         let enough = if before == 0 { 1 } else { NEW_FRAGMENTS_MIN + before / NEW_SHARE };
         let fragments = translator.cache.fragments.len();
         let outdated = translator.unverified.gave_up || !parts::moved(translator, maps).is_empty();
@@ -119,27 +123,27 @@ impl KeptTranslations {
         if parts.fragments() < fragments / USED_SHARE {
             self.store.give_up();
         } else if new >= enough || parts.gave_up {
-            // The image that takes the code over does not know where its back edges are, so it
-            // could not break them.
+            // A file does not hold the places of back edges, so the image that restores it could
+            // not break the loops.
             translator.cache.break_loops(0, usize::MAX);
             self.store.write(&encode(translator, maps, &parts), parts.fragments() as u64);
         }
         None
     }
 
-    /// Gives the file up, if it was used.
+    /// Removes the file, if it was used; returns a warning for the user.
     fn faulted(&self, signal: i32) -> Option<String> {
         (self.taken_over && self.store.give_up()).then(|| {
             format!(
                 "the program ended by signal {signal} in a run with kept translations; in case they are the reason, {} was \
-                 removed and the next run translates anew (--no-translation-cache keeps none)",
+                 removed and the next run translates anew (--no-translation-cache neither uses nor keeps them)",
                 self.store.path().display()
             )
         })
     }
 }
 
-/// Whether a signal may come of the code that ran; all others are requests to end.
+/// Whether the executed code may have caused a signal; all other signals are requests to end.
 fn is_fault(signal: i32) -> bool {
     const FROM_OUTSIDE: [i32; 6] =
         [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGPIPE, libc::SIGTERM, libc::SIGKILL];

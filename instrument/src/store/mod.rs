@@ -4,17 +4,18 @@
 //! # The problem
 //!
 //! A program that runs for a tenth of a second spends most of that time waiting for translations
-//! that were already made yesterday. But the code that was translated yesterday may not be the code
-//! that is mapped today.
+//! that a former run has already made. But the code that the former run translated may not be the
+//! code that is mapped now.
 //!
 //! # The idea
 //!
-//! When an image ends, its code cache and everything that the host knows about it is written to one
-//! file (`snapshot`). When the program is executed again, the file is restored as a whole, and each
-//! module's part of it is verified when the module is first executed (`translate::unverified`).
-//! Without address randomisation a program and its libraries keep their addresses, so code needs no
-//! relocation. Whole images are kept, because a stop of the program costs more than the translation
-//! that it asks for: a list of addresses would save only half.
+//! When an image ends, the host writes its code cache, and everything that it knows about the
+//! cache, to one file (`snapshot`). When the program is executed again, the host restores the whole
+//! file, and verifies each module's part of it when the module is first executed
+//! (`translate::unverified`). Without address randomisation a program and its libraries keep their
+//! addresses, so code needs no relocation. The file holds whole images and not a list of addresses:
+//! a stop of the program costs more than the translation that the stop leads to, so a list would
+//! save only half.
 //!
 //! ```text
 //!   image ends ──▶ groups of modules that can be kept ──▶ encode ──▶ file (new name, rename)
@@ -26,10 +27,10 @@
 //!
 //! # Invariants
 //!
-//! - A file is taken as a whole or not at all: checksum, every index, and no two parts for the same
-//!   addresses (`parts`).
+//! - A file is used as a whole or not at all: its checksum and every index in it must be right, and
+//!   no two parts may hold the same addresses (`parts`).
 //! - Nothing leads to a fragment whose module was not verified in this run.
-//! - Numbers stay: blocks, sites, counters, lines and exits are named in the code.
+//! - Blocks, sites, counters, lines and exits keep their numbers, because the code names them.
 //!
 //! **Safe against change:** a file is found by the program's first page (which holds its build-id),
 //! the layout, the stream, this executable and the processor. A module's part of it is used only if
@@ -38,9 +39,9 @@
 //! If a program that ran with a file ends by a fault, the file is given up too, with a warning.
 //!
 //! **Safe against other users:** files belong to the user and lie in a folder that no other user
-//! may write to (`folder`). Nothing is kept of a process whose credentials differ from the host's.
-//! A failure of any kind means a run like the first. **Leaves out** generated code, children that
-//! are forked, tools, randomised addresses.
+//! may write to (`folder`). Translations of a process whose credentials differ from the host's are
+//! never kept. If anything fails, the program is translated as in its first run. **Leaves out**
+//! generated code, children that are forked, tools, randomised addresses.
 
 mod folder;
 #[cfg(test)]
@@ -63,9 +64,9 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 const MAGIC: &[u8; 8] = b"lftrans3";
-/// Magic, number of fragments, checksum.
+/// Bytes of the header: magic, number of fragments, checksum.
 const HEADER_BYTES: usize = 24;
-/// Larger files are not written.
+/// The most bytes of a file; larger files are not written.
 const FILE_BYTES_MAX: u64 = 256 << 20;
 /// The most bytes in a folder; the least recently used files are removed first.
 const FOLDER_BYTES_MAX: u64 = 1 << 30;
@@ -97,12 +98,12 @@ impl Header {
 pub(crate) struct Store {
     folder: PathBuf,
     name: String,
-    /// The file that was read, if one was.
+    /// The header of the file that this run has read, if it has read one.
     taken: Option<Header>,
 }
 
 impl Store {
-    /// The store of the image that `identity` stands for: the file's name is a hash of it.
+    /// The store of the image with this `identity`; the file's name is a hash of it.
     pub(crate) fn new(folder: &Path, identity: &[u8]) -> Store {
         let name = format!("{:016x}{:016x}", hash(identity, 1), hash(identity, 2));
         Store { folder: folder.into(), name, taken: None }
@@ -113,16 +114,16 @@ impl Store {
         self.folder.join(&self.name)
     }
 
-    /// Reads the file, if it is there, belongs to this user and is whole.
+    /// Reads the file, if it exists, belongs to this user and is whole.
     pub(crate) fn read(&mut self) -> Option<Body> {
         let (file, body) = self.whole(&Folder::open(&self.folder)?)?;
-        // The least recently used files are removed first, so reading sets the time.
+        // Making room removes the least recently used files first, so reading sets the time.
         let _ = file.set_modified(SystemTime::now());
         self.taken = Some(body.header);
         Some(body)
     }
 
-    /// The file that is there now, if it is ours and whole.
+    /// The current file of this name, if it belongs to this user and is whole.
     fn whole(&self, folder: &Folder) -> Option<(File, Body)> {
         let (file, metadata) = folder.file(&self.name)?;
         if metadata.len() > FILE_BYTES_MAX {
@@ -135,8 +136,8 @@ impl Store {
         (front == header.bytes()).then_some((file, Body { bytes, header }))
     }
 
-    /// Writes `body`, which holds that many fragments, whole or not at all. Nothing depends on
-    /// whether it could be written.
+    /// Writes `body`, which holds this number of fragments, whole or not at all. The caller does
+    /// not learn whether the file could be written, because nothing depends on it.
     pub(crate) fn write(&self, body: &[u8], fragments: u64) {
         if body.len() as u64 + HEADER_BYTES as u64 > FILE_BYTES_MAX {
             self.give_up();
@@ -144,8 +145,8 @@ impl Store {
         }
         let Some(folder) = Folder::make(&self.folder) else { return };
         let since = SystemTime::UNIX_EPOCH.elapsed().map_or(0, |time| time.as_nanos());
-        // Another lightfoot may write the same image now: each writes under a name of its own, then
-        // renames.
+        // Another lightfoot may write the same image at this time. So each one writes a file with a
+        // name of its own, and then renames it.
         let unfinished = format!("{}.{}-{since}.tmp", self.name, std::process::id());
         let written = folder.create(&unfinished).and_then(|mut file| {
             file.write_all(&Header::of(body, fragments).bytes())?;
@@ -157,18 +158,18 @@ impl Store {
         }
     }
 
-    /// Gives a written file its name, unless another lightfoot has put one there meanwhile that is
-    /// to stay.
+    /// Gives a written file its final name, unless another lightfoot has written a file of that
+    /// name in the meantime that should stay. Returns whether the file was renamed.
     fn put(&self, folder: &Folder, unfinished: &str, fragments: u64) -> bool {
         let Some(_locked) = folder.lock() else { return false };
         // The lock makes the comparison and the rename one step.
         let there = self.whole(folder).map(|(_, body)| body.header);
         let stays = match (self.taken, there) {
             (None, None) => false,
-            // Both began without a file: the one that knows more stays.
+            // Both runs began without a file: the file with more fragments stays.
             (None, Some(there)) => there.fragments >= fragments,
-            // Another process has removed or replaced the file that this one began with: its
-            // decision stands.
+            // Another process has removed or replaced the file with which this run began: the
+            // decision of that process stands.
             (taken, there) => taken != there,
         };
         if stays || folder.rename(unfinished, &self.name).is_err() {
@@ -178,18 +179,19 @@ impl Store {
         true
     }
 
-    /// Forgets the file that was read, unless another one has taken its place; whether it is gone.
+    /// Removes the file that this run has read, unless another file has replaced it. Returns
+    /// whether a file was removed.
     pub(crate) fn give_up(&self) -> bool {
         let Some(folder) = Folder::open(&self.folder) else { return false };
         let Some(_locked) = folder.lock() else { return false };
         let there = self.whole(&folder).map(|(_, body)| body.header);
-        // Only the file that this run used is under suspicion.
+        // A fault in this run says nothing about a file that this run did not use.
         self.taken.is_some() && self.taken == there && folder.remove(&self.name)
     }
 }
 
-/// The bytes of a file behind its header, mapped. Files are replaced and never written in place, so
-/// the mapping stays as it is.
+/// The mapped bytes of a file behind its header. Files are replaced and never written in place, so
+/// these bytes do not change.
 pub(crate) struct Body {
     bytes: FileBytes,
     header: Header,
@@ -201,8 +203,8 @@ impl Body {
     }
 }
 
-/// Everything about this process and processor that decides how code is generated; `None` if the
-/// executable cannot be told from another one.
+/// Everything about this process and processor on which generated code depends; `None` if the
+/// executable's identity cannot be read.
 pub(crate) fn generator() -> Option<Vec<u8>> {
     let own = fs::metadata("/proc/self/exe").ok()?;
     // Generated code depends on this executable and on the way in which the processor hashes

@@ -3,24 +3,23 @@
 //!
 //! # The problem
 //!
-//! Fragments are found by address, modules by what is mapped. A library that moved or was rebuilt
-//! is another module, and its former translations may claim addresses that hold other code now. If
-//! both stood in one file, a later run would take one for the other.
+//! A fragment is found by its address, and a module by its mapping. A library that moved or was
+//! rebuilt is another module, and its former translations may claim addresses that hold other code
+//! now. If one file held both, a later run could use the wrong one.
 //!
 //! # The idea
 //!
 //! Modules form *groups*: modules of one path, and modules between which a direct branch leads,
-//! because a linked branch enters its target's code without a look-up. A group wakes as a whole and
-//! is given up as a whole. The groups that are kept are disjoint in address space.
+//! because a linked branch enters its target's code without a look-up. A group is verified as a
+//! whole and given up as a whole. The groups that are kept are disjoint in address space:
 //!
-//! ```text
-//!                       this run executed it?    and another group claims the address?
-//!    awake  ── yes ───────────────────────────▶  the other one awake too: drop both
-//!    asleep ── no  ───────────────────────────▶  the other one awake: drop this one
-//!                  its path is mapped elsewhere, or from another file: it has moved, drop it
-//! ```
+//! - If two groups hold a common address and this run executed both, both are dropped.
+//! - If this run executed one of the two, the other one is dropped.
+//! - If this run did not execute a group, and the path of one of its modules is mapped at other
+//!   addresses or from another file, the group has moved and is dropped.
 //!
-//! **Leaves out** the content of pages, which decides when a group wakes (`translate::unverified`).
+//! **Leaves out** comparing the content of pages, which decides whether a group is verified
+//! (`translate::unverified`).
 
 use crate::code::hash::hash;
 use crate::profile::{Block, Module};
@@ -31,59 +30,65 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// The parts of an image that can be kept.
 pub(crate) struct Parts {
-    /// Pages that were translated, in order, by module.
+    /// For each module, the pages that were translated, in order.
     pub(super) pages: Vec<Vec<PageHash>>,
-    /// Fragments that can be used again, by module.
+    /// For each module, the fragments that can be used again.
     pub(super) live: Vec<Vec<u32>>,
-    /// Whether something that the file holds is not kept.
+    /// Whether the file holds fragments that are not kept.
     pub(crate) gave_up: bool,
 }
 
 impl Parts {
-    /// Fragments that can be used again.
+    /// The number of fragments that can be used again.
     pub(crate) fn fragments(&self) -> usize {
         self.live.iter().map(Vec::len).sum()
     }
 
-    /// The number of those fragments whose index is `first` or higher.
+    /// The number of fragments that can be used again and whose index is `first` or higher.
     pub(crate) fn fragments_from(&self, first: usize) -> usize {
-        self.live.iter().flatten().filter(|&&f| f as usize >= first).count()
+        self.live.iter().flatten().filter(|&&fragment_index| fragment_index as usize >= first).count()
     }
 }
 
-/// The group of each module: the number of its first member. A module that `sleeps` is in no group
-/// with one that does not: a library's former part and its present one have one path, and nothing
-/// leads from what this run executed to what slept.
+/// The group of each module, named by the index of the group's first member. An unverified module
+/// and a verified one are never in one group: the former and the present mapping of a library have
+/// one path, and nothing leads from code that this run executed to unverified code.
+///
+/// Groups are a disjoint-set forest: `first[index]` is another member of the same group with a
+/// lower index, or the index itself.
 pub(super) fn groups(
     modules: &[Module],
-    strays: impl Iterator<Item = (u32, u64)>,
-    sleeps: impl Fn(u32) -> bool,
+    cross_branches: impl Iterator<Item = (u32, u64)>,
+    is_unverified: impl Fn(u32) -> bool,
 ) -> Vec<u32> {
     let mut first: Vec<u32> = (0..modules.len() as u32).collect();
-    // One path, one group.
+    // Modules of one path are in one group.
     let mut by_path = HashMap::new();
-    for (n, module) in (0u32..).zip(modules) {
-        let leader = *by_path.entry((&module.path, sleeps(n))).or_insert(n);
-        join(&mut first, leader, n);
+    for (module_index, module) in (0u32..).zip(modules) {
+        let leader = *by_path.entry((&module.path, is_unverified(module_index))).or_insert(module_index);
+        join(&mut first, leader, module_index);
     }
-    // A branch ties the module that it leaves to all that hold its target.
+    // A branch joins the module that it leaves with every module that holds its target.
     let mut by_start: Vec<u32> = (0..modules.len() as u32).collect();
-    by_start.sort_by_key(|&n| modules[n as usize].start);
-    for (from, target) in strays {
-        // Modules of different times may overlap: each one that holds the target is joined.
-        let before = by_start.partition_point(|&n| modules[n as usize].start <= target);
-        let holds = |n: &&u32| modules[**n as usize].end > target && sleeps(**n) == sleeps(from);
+    by_start.sort_by_key(|&module_index| modules[module_index as usize].start);
+    for (from, target) in cross_branches {
+        // Modules that were mapped at different times may overlap, so several may hold the target.
+        let before = by_start.partition_point(|&module_index| modules[module_index as usize].start <= target);
+        let holds = |module_index: &&u32| {
+            modules[**module_index as usize].end > target
+                && is_unverified(**module_index) == is_unverified(from)
+        };
         by_start[..before].iter().filter(holds).for_each(|&to| join(&mut first, from, to));
     }
-    (0..modules.len() as u32).map(|n| find(&mut first, n)).collect()
+    (0..modules.len() as u32).map(|module_index| find(&mut first, module_index)).collect()
 }
 
-fn find(first: &mut [u32], mut n: u32) -> u32 {
-    while first[n as usize] != n {
-        first[n as usize] = first[first[n as usize] as usize];
-        n = first[n as usize];
+fn find(first: &mut [u32], mut module_index: u32) -> u32 {
+    while first[module_index as usize] != module_index {
+        first[module_index as usize] = first[first[module_index as usize] as usize];
+        module_index = first[module_index as usize];
     }
-    n
+    module_index
 }
 
 fn join(first: &mut [u32], one: u32, other: u32) {
@@ -91,26 +96,27 @@ fn join(first: &mut [u32], one: u32, other: u32) {
     first[one.max(other) as usize] = one.min(other);
 }
 
-/// Whether two modules, of those `taken`, hold the same address.
+/// The pairs of modules among `taken` that hold a common address.
 pub(super) fn overlap(modules: &[Module], taken: impl Iterator<Item = usize>) -> Vec<(usize, usize)> {
     let mut order: Vec<usize> = taken.collect();
-    order.sort_by_key(|&n| modules[n].start);
+    order.sort_by_key(|&module_index| modules[module_index].start);
     let mut pairs = Vec::new();
-    // In the order of their starts, the modules that overlap one come directly behind it.
-    for (at, &n) in order.iter().enumerate() {
-        let behind = order[at + 1..].iter().take_while(|&&other| modules[other].start < modules[n].end);
-        pairs.extend(behind.map(|&other| (n, other)));
+    // If modules are sorted by their starts, those that overlap a module follow it directly.
+    for (at, &module_index) in order.iter().enumerate() {
+        let behind =
+            order[at + 1..].iter().take_while(|&&other| modules[other].start < modules[module_index].end);
+        pairs.extend(behind.map(|&other| (module_index, other)));
     }
     pairs
 }
 
-/// The pages that a block lies in.
+/// The addresses of the pages in which a block lies.
 pub(super) fn pages_of(block: &Block) -> impl Iterator<Item = u64> {
     let end = block.ip + u64::from(block.len.max(1));
     (block.ip & !(PAGE - 1)..end).step_by(PAGE as usize)
 }
 
-/// Chooses what of an image that has ended can be kept.
+/// Chooses the parts of an ended image that can be kept.
 pub(crate) fn choose(translator: &Translator, maps: &Maps) -> Parts {
     let mut choice = Choice::new(translator, maps);
     choice.enter_fragments();
@@ -119,13 +125,15 @@ pub(crate) fn choose(translator: &Translator, maps: &Maps) -> Parts {
     choice.parts()
 }
 
-/// Modules that slept all the run while their path was mapped at other addresses or from another
-/// file.
+/// The unverified modules whose path is now mapped at other addresses or from another file.
 pub(super) fn moved(translator: &Translator, maps: &Maps) -> Vec<usize> {
     let current: HashSet<u32> = maps.current().collect();
-    let paths: HashSet<_> = current.iter().map(|&n| &maps.modules[n as usize].path).collect();
-    let away = |n: &usize| !current.contains(&(*n as u32)) && paths.contains(&maps.modules[*n].path);
-    translator.unverified.sleeping().map(|(n, _)| n).filter(away).collect()
+    let paths: HashSet<_> =
+        current.iter().map(|&module_index| &maps.modules[module_index as usize].path).collect();
+    let away = |module_index: &usize| {
+        !current.contains(&(*module_index as u32)) && paths.contains(&maps.modules[*module_index].path)
+    };
+    translator.unverified.modules().map(|(module_index, _)| module_index).filter(away).collect()
 }
 
 /// A choice in progress.
@@ -135,11 +143,13 @@ struct Choice<'i> {
     groups: Vec<u32>,
     /// Groups that are dropped.
     dropped: HashSet<u32>,
-    /// By module: fragments that this run may execute, and fragments that slept all the run.
-    awake: Vec<Vec<u32>>,
-    asleep: Vec<Vec<u32>>,
+    /// For each module, the fragments that this run may execute: verified or new ones.
+    verified: Vec<Vec<u32>>,
+    /// For each module, the restored fragments that this run has not verified.
+    unverified: Vec<Vec<u32>>,
+    /// For each module, the pages that were translated and the hashes of their bytes.
     pages: Vec<BTreeMap<u64, u64>>,
-    /// Hashes of pages as this run read them, where it did.
+    /// Hashes of pages as this run has read them; `None` for a page whose bytes have changed.
     read: HashMap<u64, Option<u64>>,
 }
 
@@ -149,10 +159,12 @@ impl<'i> Choice<'i> {
         Choice {
             translator,
             maps,
-            groups: groups(&maps.modules, translator.strays.iter().copied(), |n| unverified.sleeps(n)),
+            groups: groups(&maps.modules, translator.cross_branches.iter().copied(), |module_index| {
+                unverified.is_unverified(module_index)
+            }),
             dropped: HashSet::new(),
-            awake: vec![Vec::new(); modules],
-            asleep: vec![Vec::new(); modules],
+            verified: vec![Vec::new(); modules],
+            unverified: vec![Vec::new(); modules],
             pages: vec![BTreeMap::new(); modules],
             read: HashMap::new(),
         }
@@ -168,33 +180,34 @@ impl<'i> Choice<'i> {
 
     fn enter_fragments(&mut self) {
         let unverified = &self.translator.unverified;
-        for (module, asleep) in unverified.sleeping() {
-            self.asleep[module].extend(asleep);
-            // Other code may lie at these addresses now. A module that sleeps keeps the hashes of
-            // the run that translated it.
+        for (module, fragments) in unverified.modules() {
+            self.unverified[module].extend(fragments);
+            // Other code may lie at these addresses now. So an unverified module keeps the hashes
+            // of the run that translated it.
             self.pages[module].extend(unverified.pages[module].iter().copied());
         }
-        // Fragments in the map are those that this run may execute.
-        let Translator { cache, strays, .. } = self.translator;
+        // The map holds exactly the fragments that this run may execute.
+        let Translator { cache, cross_branches, .. } = self.translator;
         let stale: HashSet<u32> =
             cache.exits.iter().filter(|exit| exit.stale).map(|exit| exit.patch).collect();
-        // Fragments of code that may change, and retired ones, have a stale exit. They are no
-        // translations of text and are not kept.
-        let mut awake: Vec<u32> = cache.map.values().copied().filter(|f| !stale.contains(f)).collect();
-        awake.sort_unstable();
-        awake.into_iter().for_each(|f| self.enter_awake(f));
-        for &(module, target) in strays {
-            if cache.find(target).is_some_and(|f| stale.contains(&(f as u32))) {
+        // A stale exit belongs to code that may change, or to a retired fragment. Such fragments
+        // are no translations of text, so they are not kept.
+        let mut verified: Vec<u32> =
+            cache.map.values().copied().filter(|fragment_index| !stale.contains(fragment_index)).collect();
+        verified.sort_unstable();
+        verified.into_iter().for_each(|fragment_index| self.enter_verified(fragment_index));
+        for &(module, target) in cross_branches {
+            if cache.find(target).is_some_and(|fragment_index| stale.contains(&(fragment_index as u32))) {
                 self.drop_group(module as usize);
             }
         }
     }
 
-    /// Enters a fragment that this run may execute; a group of which a page is not known, or is
-    /// known as two things, is dropped.
-    fn enter_awake(&mut self, f: u32) {
+    /// Enters a fragment that this run may execute. If the bytes of one of its pages are unknown,
+    /// or were seen with two contents, its group is dropped.
+    fn enter_verified(&mut self, fragment_index: u32) {
         let Translator { cache, blocks, .. } = self.translator;
-        let fragment = &cache.fragments[f as usize];
+        let fragment = &cache.fragments[fragment_index as usize];
         let blocks = &blocks[fragment.first_block as usize..][..fragment.blocks as usize];
         let module = blocks[0].module as usize;
         let inside = |block: &Block| {
@@ -204,10 +217,10 @@ impl<'i> Choice<'i> {
         if !blocks.iter().all(inside) {
             return self.drop_group(module);
         }
-        self.awake[module].push(f);
-        // A page whose bytes are unknown, or were seen with two contents, cannot be compared later.
+        self.verified[module].push(fragment_index);
+        // A page needs one known content, with which a later run compares it.
         for page in blocks.iter().flat_map(pages_of) {
-            let Some(hash) = self.page_hash(f, module, page) else {
+            let Some(hash) = self.page_hash(fragment_index, module, page) else {
                 return self.drop_group(module);
             };
             if *self.pages[module].entry(page).or_insert(hash) != hash {
@@ -216,40 +229,44 @@ impl<'i> Choice<'i> {
         }
     }
 
-    /// The hash that a page had when fragment `f` was translated, in this run or in the run that
+    /// The hash that a page had when the fragment was translated, in this run or in the run that
     /// wrote the file.
-    fn page_hash(&mut self, f: u32, module: usize, page: u64) -> Option<u64> {
+    fn page_hash(&mut self, fragment_index: u32, module: usize, page: u64) -> Option<u64> {
         let Translator { unverified, reader, .. } = self.translator;
-        if (f as usize) < unverified.fragments {
+        if (fragment_index as usize) < unverified.fragments {
             let pages = unverified.pages.get(module)?;
-            let n = pages.binary_search_by_key(&page, |known| known.0).ok()?;
-            return Some(pages[n].1);
+            let found = pages.binary_search_by_key(&page, |known| known.0).ok()?;
+            return Some(pages[found].1);
         }
-        // This run translated it: the reader knows the page's bytes if they never changed.
+        // This run translated the fragment: the reader has the page's bytes if they never changed.
         let read = || reader.known_page(page).map(|bytes| hash(bytes, 0));
         *self.read.entry(page).or_insert_with(read)
     }
 
     fn drop_moved(&mut self) {
-        moved(self.translator, self.maps).into_iter().for_each(|n| self.drop_group(n));
+        moved(self.translator, self.maps).into_iter().for_each(|module_index| self.drop_group(module_index));
     }
 
-    /// Drops groups until no two of those that are left hold the same address.
+    /// Drops groups until no two remaining groups hold the same address.
     fn drop_overlapping(&mut self) {
         let of = |fragments: &[Vec<u32>]| -> Vec<usize> {
-            (0..fragments.len()).filter(|&n| !fragments[n].is_empty()).collect()
+            (0..fragments.len()).filter(|&module_index| !fragments[module_index].is_empty()).collect()
         };
-        // If both ran at one address, a later run cannot know which one it has.
-        for (one, other) in overlap(&self.maps.modules, of(&self.awake).into_iter()) {
+        // If this run executed both modules at one address, a later run cannot know which of the
+        // two is mapped.
+        for (one, other) in overlap(&self.maps.modules, of(&self.verified).into_iter()) {
             self.drop_group(one);
             self.drop_group(other);
         }
-        let left: Vec<usize> = (0..self.groups.len()).filter(|&n| !self.is_dropped(n)).collect();
-        let used = |n: &usize| !self.awake[*n].is_empty() || !self.asleep[*n].is_empty();
+        let left: Vec<usize> =
+            (0..self.groups.len()).filter(|&module_index| !self.is_dropped(module_index)).collect();
+        let used = |module_index: &usize| {
+            !self.verified[*module_index].is_empty() || !self.unverified[*module_index].is_empty()
+        };
         for (one, other) in overlap(&self.maps.modules, left.into_iter().filter(used)) {
-            // At most one of the two is awake now; the one that this run executed stays.
-            let asleep = if self.awake[one].is_empty() { one } else { other };
-            self.drop_group(asleep);
+            // This run executed at most one of the two modules, and that one stays.
+            let unverified = if self.verified[one].is_empty() { one } else { other };
+            self.drop_group(unverified);
         }
     }
 
@@ -257,18 +274,19 @@ impl<'i> Choice<'i> {
         let before = self.translator.unverified.fragments as u32;
         let mut parts =
             Parts { pages: Vec::new(), live: Vec::new(), gave_up: self.translator.unverified.gave_up };
-        for n in 0..self.groups.len() {
-            let mut live = std::mem::take(&mut self.awake[n]);
-            live.append(&mut self.asleep[n]);
+        for module_index in 0..self.groups.len() {
+            let mut live = std::mem::take(&mut self.verified[module_index]);
+            live.append(&mut self.unverified[module_index]);
             live.sort_unstable();
-            // A fragment that woke is in the map and was asleep before: it counts once.
+            // A restored fragment that was verified may be in both lists; it counts once.
             live.dedup();
             // If the file holds fragments of a dropped group, the file must be written again.
-            if self.is_dropped(n) {
-                parts.gave_up |= live.first().is_some_and(|&f| f < before);
+            if self.is_dropped(module_index) {
+                parts.gave_up |= live.first().is_some_and(|&fragment_index| fragment_index < before);
                 live.clear();
             }
-            let pages = if live.is_empty() { BTreeMap::new() } else { std::mem::take(&mut self.pages[n]) };
+            let pages =
+                if live.is_empty() { BTreeMap::new() } else { std::mem::take(&mut self.pages[module_index]) };
             parts.live.push(live);
             parts.pages.push(pages.into_iter().collect());
         }

@@ -4,20 +4,20 @@
 //! # The problem
 //!
 //! Generated code names blocks, sites, counters, lines and exits by number, and tables by address.
-//! A file that is read back must restore all of these exactly, and must not be believed before it
-//! was checked: a wrong index in it could make the host write outside its tables.
+//! A file must restore all of these exactly. It must also be checked before use: a wrong index in
+//! it could make the host write outside its tables.
 //!
 //! # The idea
 //!
 //! Everything that the code names keeps its number, so no byte of the code changes. The file is a
 //! sequence of tables followed by the bytes of each zone, and [`Snapshot::decode`] compares every
-//! number with the size of the table that it counts. A file with other bytes than ours is refused,
-//! or it restores something that cannot lead the host astray.
+//! number with the size of the table that it indexes. A damaged or forged file is refused, or it
+//! restores tables in which every index is valid and every list ends.
 //!
 //! ```text
 //!    modules    kept ones, then one for everything else      numbered anew, without gaps
 //!    by module  pages with hashes; fragments that can be used again
-//!    strays     direct branches from module to module        they tie modules into groups
+//!    branches   direct branches from module to module        they join modules into groups
 //!    program    blocks, instructions, sites, counters, lines
 //!    cache      fragments, exits, incoming places, pending exits
 //!    zones      routines by key, state map, then code: hot, routines, cold
@@ -46,7 +46,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
-/// One zone's code and what the host knows of it.
+/// One zone: its code, its routines and its state map.
 struct ZonePart<'a> {
     routine_used: u64,
     routines_written: Vec<(u64, u64)>,
@@ -62,7 +62,7 @@ pub(crate) struct Snapshot<'a> {
     modules: Vec<(Module, FileNumber)>,
     pages: Vec<Vec<PageHash>>,
     live: Vec<Vec<u32>>,
-    strays: Vec<(u32, u64)>,
+    cross_branches: Vec<(u32, u64)>,
     blocks: Vec<Block>,
     instructions: Vec<Instruction>,
     sites: Vec<Site>,
@@ -75,79 +75,95 @@ pub(crate) struct Snapshot<'a> {
     zones: Vec<ZonePart<'a>>,
 }
 
-/// The code cache of an image that has ended, of which these parts can be used again.
+/// Encodes the code cache of an image that has ended. `parts` can be used again; the rest is
+/// written too, because numbers must stay.
 pub(crate) fn encode(translator: &Translator, maps: &Maps, parts: &Parts) -> Vec<u8> {
     let cache = &translator.cache;
-    let mut w = Writer::default();
+    let mut writer = Writer::default();
     let numbers = ModuleNumbers::of(parts);
-    // Modules that are kept, then one for all others, which claims no address.
-    let modules: Vec<_> = numbers.kept.iter().map(|&n| (&maps.modules[n], maps.files[n])).collect();
+    // First the modules that are kept, then one module for all others, which holds no address.
+    let modules: Vec<_> = numbers
+        .kept
+        .iter()
+        .map(|&module_index| (&maps.modules[module_index], maps.files[module_index]))
+        .collect();
     let rest = Module { path: GIVEN_UP.into(), ..Module::default() };
-    w.list(&[modules, vec![(&rest, FileNumber::default())]].concat(), |w, (module, file)| {
-        w.blob(module.path.as_os_str().as_bytes());
+    writer.list(&[modules, vec![(&rest, FileNumber::default())]].concat(), |writer, (module, file)| {
+        writer.blob(module.path.as_os_str().as_bytes());
         let numbers = [module.start, module.end, module.file_offset, file.device, file.inode];
-        numbers.into_iter().for_each(|n| w.u64(n));
+        numbers.into_iter().for_each(|number| writer.u64(number));
     });
     let (no_pages, no_live) = (Vec::new(), Vec::new());
-    // By module: the pages that must still read the same, and the fragments that may then be used.
-    let pages = numbers.kept.iter().map(|&n| &parts.pages[n]).chain([&no_pages]);
-    w.list(&pages.collect::<Vec<_>>(), |w, pages| {
-        w.list(pages, |w, &(page, hash)| [page, hash].into_iter().for_each(|n| w.u64(n)))
+    // For each module: the pages whose bytes must not have changed, and the fragments that may be
+    // used if they have not.
+    let pages = numbers.kept.iter().map(|&module_index| &parts.pages[module_index]).chain([&no_pages]);
+    writer.list(&pages.collect::<Vec<_>>(), |writer, pages| {
+        writer.list(pages, |writer, &(page, hash)| {
+            [page, hash].into_iter().for_each(|number| writer.u64(number))
+        })
     });
-    let live = numbers.kept.iter().map(|&n| &parts.live[n]).chain([&no_live]);
-    w.list(&live.collect::<Vec<_>>(), |w, live| w.list(live, |w, &f| w.u32(f)));
-    // Branches between modules, which tie them into groups; in order, so that the same image gives
-    // the same bytes.
-    let strays = translator.strays.iter().map(|&(module, target)| (target, numbers.of_module(module)));
-    let mut strays: Vec<_> = strays.filter(|stray| stray.1 != numbers.rest()).collect();
-    strays.sort_unstable();
-    w.list(&strays, put_pair);
-    // The program as it was translated: numbers of blocks and sites are in the code.
-    w.list(&translator.blocks, |w, block| {
-        w.u64(block.ip);
+    let live = numbers.kept.iter().map(|&module_index| &parts.live[module_index]).chain([&no_live]);
+    writer.list(&live.collect::<Vec<_>>(), |writer, live| {
+        writer.list(live, |writer, &fragment_index| writer.u32(fragment_index))
+    });
+    // Branches between modules, which join the modules into groups. They are sorted, so that equal
+    // images give equal bytes.
+    let cross_branches =
+        translator.cross_branches.iter().map(|&(module, target)| (target, numbers.of_module(module)));
+    let mut cross_branches: Vec<_> = cross_branches.filter(|stray| stray.1 != numbers.rest()).collect();
+    cross_branches.sort_unstable();
+    writer.list(&cross_branches, put_pair);
+    // The translated program: the code names blocks and sites by their numbers.
+    writer.list(&translator.blocks, |writer, block| {
+        writer.u64(block.ip);
         let module = numbers.of_module(block.module);
-        [block.len, module, block.first, block.count].into_iter().for_each(|n| w.u32(n));
+        [block.len, module, block.first, block.count].into_iter().for_each(|number| writer.u32(number));
     });
-    w.list(&translator.instructions, |w, i| {
-        w.u16(i.offset);
-        [i.len, i.loads, i.stores].into_iter().for_each(|n| w.u8(n));
-        w.u16(i.code);
+    writer.list(&translator.instructions, |writer, instruction| {
+        writer.u16(instruction.offset);
+        [instruction.len, instruction.loads, instruction.stores]
+            .into_iter()
+            .for_each(|number| writer.u8(number));
+        writer.u16(instruction.code);
     });
-    w.list(&translator.sites, |w, site| {
-        w.u64(site.ip);
-        [site.block, site.index].into_iter().for_each(|n| w.u32(n));
+    writer.list(&translator.sites, |writer, site| {
+        writer.u64(site.ip);
+        [site.block, site.index].into_iter().for_each(|number| writer.u32(number));
     });
-    w.u32(translator.counters);
+    writer.u32(translator.counters);
     for numbers in translator.lines.numbered() {
-        w.list(&numbers, put_pair);
+        writer.list(&numbers, put_pair);
     }
-    // The code cache's own tables, then code.
-    w.list(&cache.fragments, put_fragment);
-    w.list(&cache.exits, put_exit);
-    w.list(&cache.incoming, |w, incoming| {
-        w.u64(incoming.offset as u64);
-        w.u64(incoming.from);
-        w.u32(incoming.next);
+    // The code cache: its tables, then its code.
+    writer.list(&cache.fragments, put_fragment);
+    writer.list(&cache.exits, put_exit);
+    writer.list(&cache.incoming, |writer, incoming| {
+        writer.u64(incoming.offset as u64);
+        writer.u64(incoming.from);
+        writer.u32(incoming.next);
     });
     let pending: Vec<(u64, u32)> = cache.pending.iter().map(|(&pc, &exit)| (pc, exit)).collect();
-    w.list(&pending, put_pair);
-    w.list(&cache.zones, |w, zone| put_zone(w, zone, cache));
-    w.bytes
+    writer.list(&pending, put_pair);
+    writer.list(&cache.zones, |writer, zone| put_zone(writer, zone, cache));
+    writer.bytes
 }
 
-/// The module of all blocks that cannot be used again.
+/// The path of the module that stands for all modules that are not kept.
 const GIVEN_UP: &str = "[given up]";
 
-/// Modules by their numbers in the file: those that can be used again in order, then one for all
-/// others. It claims no address, so whatever is mapped where they were is another module.
+/// The numbers of modules in the file: first those that can be used again, in order, then one
+/// number for all others. That last module holds no address, so it never matches a mapping.
 struct ModuleNumbers {
+    /// The image's index of each module that can be used again.
     kept: Vec<usize>,
+    /// For each module of the image, its number in the file.
     new: Vec<u32>,
 }
 
 impl ModuleNumbers {
     fn of(parts: &Parts) -> ModuleNumbers {
-        let kept: Vec<usize> = (0..parts.live.len()).filter(|&n| !parts.live[n].is_empty()).collect();
+        let kept: Vec<usize> =
+            (0..parts.live.len()).filter(|&module_index| !parts.live[module_index].is_empty()).collect();
         let mut new = vec![kept.len() as u32; parts.live.len()];
         kept.iter().zip(0..).for_each(|(&old, number)| new[old] = number);
         ModuleNumbers { kept, new }
@@ -162,106 +178,117 @@ impl ModuleNumbers {
     }
 }
 
-fn put_pair(w: &mut Writer, &(long, short): &(u64, u32)) {
-    w.u64(long);
-    w.u32(short);
+fn put_pair(writer: &mut Writer, &(long, short): &(u64, u32)) {
+    writer.u64(long);
+    writer.u32(short);
 }
 
-fn put_fragment(w: &mut Writer, fragment: &Fragment) {
-    [fragment.pc, fragment.body, fragment.entry.unwrap_or(0)].into_iter().for_each(|n| w.u64(n));
+fn put_fragment(writer: &mut Writer, fragment: &Fragment) {
+    [fragment.pc, fragment.body, fragment.entry.unwrap_or(0)]
+        .into_iter()
+        .for_each(|number| writer.u64(number));
     [fragment.zone, fragment.first_block, fragment.blocks, fragment.counters, fragment.incoming]
         .into_iter()
-        .for_each(|n| w.u32(n));
-    w.u16(fragment.dead);
-    [u8::from(fragment.flags_dead), fragment.tunings].into_iter().for_each(|n| w.u8(n));
+        .for_each(|number| writer.u32(number));
+    writer.u16(fragment.dead);
+    [u8::from(fragment.flags_dead), fragment.tunings].into_iter().for_each(|number| writer.u8(number));
 }
 
-fn put_exit(w: &mut Writer, exit: &CodeExit) {
-    w.u64(exit.target);
-    [exit.zone, exit.patch, exit.counter.unwrap_or(u32::MAX), exit.next].into_iter().for_each(|n| w.u32(n));
-    w.u16(exit.restore);
-    w.u8(u8::from(exit.stale));
+fn put_exit(writer: &mut Writer, exit: &CodeExit) {
+    writer.u64(exit.target);
+    [exit.zone, exit.patch, exit.counter.unwrap_or(u32::MAX), exit.next]
+        .into_iter()
+        .for_each(|number| writer.u32(number));
+    writer.u16(exit.restore);
+    writer.u8(u8::from(exit.stale));
 }
 
-fn put_entry(w: &mut Writer, entry: &StateMapEntry) {
-    [entry.at, entry.block].into_iter().for_each(|n| w.u32(n));
-    [entry.spilled, entry.executing].into_iter().for_each(|n| w.u16(n));
+fn put_entry(writer: &mut Writer, entry: &StateMapEntry) {
+    [entry.at, entry.block].into_iter().for_each(|number| writer.u32(number));
+    [entry.spilled, entry.executing].into_iter().for_each(|number| writer.u16(number));
     let flags =
         u8::from(entry.counted) | u8::from(entry.counted_executing) << 1 | u8::from(entry.retreat) << 2;
-    [entry.index, flags, entry.pending, entry.pending_executing].into_iter().for_each(|n| w.u8(n));
+    [entry.index, flags, entry.pending, entry.pending_executing]
+        .into_iter()
+        .for_each(|number| writer.u8(number));
 }
 
-fn put_zone(w: &mut Writer, zone: &Zone, cache: &CodeCache) {
-    w.u64(zone.routine_used);
+fn put_zone(writer: &mut Writer, zone: &Zone, cache: &CodeCache) {
+    writer.u64(zone.routine_used);
     let routines: Vec<(u64, u64)> = zone.routines_written.iter().map(|(&key, &at)| (key, at)).collect();
-    w.list(&routines, |w, &(key, at)| [key, at].into_iter().for_each(|n| w.u64(n)));
-    w.list(&zone.use_routines, |w, &((ways, code), at)| {
-        w.u32(ways);
-        w.u8(code);
-        w.u64(at);
+    writer.list(&routines, |writer, &(key, at)| [key, at].into_iter().for_each(|number| writer.u64(number)));
+    writer.list(&zone.use_routines, |writer, &((ways, code), at)| {
+        writer.u32(ways);
+        writer.u8(code);
+        writer.u64(at);
     });
-    w.list(&zone.state_map, put_entry);
-    // Hot code; routines, which lie at the beginning of the cold part; cold code.
-    w.blob(&cache.shared.read(zone.offset, zone.hot_used as usize));
-    w.blob(&cache.shared.read(zone.cold_offset(), zone.routine_used as usize));
+    writer.list(&zone.state_map, put_entry);
+    // Hot code, then the cold part: its routines, which come first, and its other code.
+    writer.blob(&cache.shared.read(zone.offset, zone.hot_used as usize));
+    writer.blob(&cache.shared.read(zone.cold_offset(), zone.routine_used as usize));
     let cold = (zone.cold_used - ROUTINE_BYTES) as usize;
-    w.blob(&cache.shared.read(zone.cold_offset() + ROUTINE_BYTES as usize, cold));
+    writer.blob(&cache.shared.read(zone.cold_offset() + ROUTINE_BYTES as usize, cold));
 }
 
 impl<'a> Snapshot<'a> {
-    /// Reads a snapshot for a code cache of the same layout; `None` where anything does not fit.
+    /// Reads a snapshot for a code cache of the same layout; `None` if anything in it is wrong.
     pub(crate) fn decode(bytes: &'a [u8], cache: &CodeCache) -> Option<Snapshot<'a>> {
-        let r = &mut Reader::new(bytes);
-        // In the order in which they were written.
+        let reader = &mut Reader::new(bytes);
+        // The fields follow the order in which `encode` writes them.
         let snapshot = Snapshot {
-            modules: r.list(48, get_module)?,
-            pages: r.list(8, |r| r.rows::<16, _>(|r| Some((r.u64()?, r.u64()?))))?,
-            live: r.list(8, |r| r.rows::<4, _>(Reader::u32))?,
-            strays: pairs(r)?.into_iter().map(|(target, module)| (module, target)).collect(),
-            blocks: r.rows::<24, _>(get_block)?,
-            instructions: r.rows::<7, _>(get_instruction)?,
-            sites: r.rows::<16, _>(|r| Some(Site { ip: r.u64()?, block: r.u32()?, index: r.u32()? }))?,
-            counters: r.u32()?,
-            lines: [pairs(r)?, pairs(r)?, pairs(r)?, pairs(r)?],
-            fragments: r.rows::<48, _>(get_fragment)?,
-            exits: r.rows::<27, _>(get_exit)?,
-            incoming: r.rows::<20, _>(|r| {
-                Some(Incoming { offset: r.u64()? as usize, from: r.u64()?, next: r.u32()? })
+            modules: reader.list(48, get_module)?,
+            pages: reader
+                .list(8, |reader| reader.rows::<16, _>(|reader| Some((reader.u64()?, reader.u64()?))))?,
+            live: reader.list(8, |reader| reader.rows::<4, _>(Reader::u32))?,
+            cross_branches: pairs(reader)?.into_iter().map(|(target, module)| (module, target)).collect(),
+            blocks: reader.rows::<24, _>(get_block)?,
+            instructions: reader.rows::<7, _>(get_instruction)?,
+            sites: reader.rows::<16, _>(|reader| {
+                Some(Site { ip: reader.u64()?, block: reader.u32()?, index: reader.u32()? })
             })?,
-            pending: pairs(r)?,
-            zones: r.list(40, get_zone)?,
+            counters: reader.u32()?,
+            lines: [pairs(reader)?, pairs(reader)?, pairs(reader)?, pairs(reader)?],
+            fragments: reader.rows::<48, _>(get_fragment)?,
+            exits: reader.rows::<27, _>(get_exit)?,
+            incoming: reader.rows::<20, _>(|reader| {
+                Some(Incoming { offset: reader.u64()? as usize, from: reader.u64()?, next: reader.u32()? })
+            })?,
+            pending: pairs(reader)?,
+            zones: reader.list(40, get_zone)?,
         };
-        (r.is_empty() && snapshot.fits(cache)).then_some(snapshot)
+        (reader.is_empty() && snapshot.fits(cache)).then_some(snapshot)
     }
 
+    /// Whether every index in the snapshot is valid for `cache`, and every list in it ends.
     fn fits(&self, cache: &CodeCache) -> bool {
         self.zones_fit(cache)
             && self.program_fits()
             && self.modules_fit()
-            && self.fragments.iter().all(|f| self.fragment_fits(f, cache))
-            && self.fragments.is_sorted_by_key(|f| f.first_block)
+            && self.fragments.iter().all(|fragment| self.fragment_fits(fragment, cache))
+            && self.fragments.is_sorted_by_key(|fragment| fragment.first_block)
             && self.exits_fit(cache)
             && self.incoming_fit(cache)
             && self.live_fit()
     }
 
-    /// No two modules hold the same address.
+    /// Whether modules lie in the program's address space and no two of them overlap.
     fn modules_fit(&self) -> bool {
         let modules: Vec<Module> = self.modules.iter().map(|(module, _)| module.clone()).collect();
-        let fits = |m: &Module| m.start <= m.end && m.end < 1 << 63;
-        // No module lies in the kernel's half of the address space.
+        let fits = |module: &Module| module.start <= module.end && module.end < 1 << 63;
+        // The upper half of the address space belongs to the kernel.
         modules.iter().all(fits)
             && overlap(&modules, 0..modules.len()).is_empty()
-            && self.strays.iter().all(|&(module, _)| (module as usize) < modules.len())
+            && self.cross_branches.iter().all(|&(module, _)| (module as usize) < modules.len())
     }
 
-    /// Every block of a fragment that can be used again lies in the fragment's module, and in pages
-    /// that are compared before it is.
+    /// Whether every block of a fragment that can be used again lies in the fragment's module, and
+    /// in pages that are compared before the fragment is used.
     fn live_fit(&self) -> bool {
-        let fits = |(n, live): (usize, &Vec<u32>)| {
-            let (Module { start, end, .. }, pages) = (&self.modules[n].0, &self.pages[n]);
-            // Blocks of a fragment mostly lie in one page, which was looked up just before.
-            // No page begins at 1, so the first block is looked up.
+        let fits = |(module_index, live): (usize, &Vec<u32>)| {
+            let (Module { start, end, .. }, pages) =
+                (&self.modules[module_index].0, &self.pages[module_index]);
+            // Consecutive blocks mostly lie in one page, so the last page is not looked up again.
+            // No page begins at address 1, so the first page is always looked up.
             let mut last = 1;
             let mut known = |page: u64| {
                 let same = page == last;
@@ -269,12 +296,12 @@ impl<'a> Snapshot<'a> {
                 same || pages.binary_search_by_key(&page, |known| known.0).is_ok()
             };
             let mut block_fits = |block: &Block| {
-                block.module as usize == n
+                block.module as usize == module_index
                     && (*start..*end).contains(&block.ip)
                     && pages_of(block).all(&mut known)
             };
-            live.iter().all(|&f| {
-                let fragment = &self.fragments[f as usize];
+            live.iter().all(|&fragment_index| {
+                let fragment = &self.fragments[fragment_index as usize];
                 let blocks = &self.blocks[fragment.first_block as usize..][..fragment.blocks as usize];
                 fragment.pc == blocks[0].ip && blocks.iter().all(&mut block_fits)
             })
@@ -282,11 +309,12 @@ impl<'a> Snapshot<'a> {
         self.live.iter().enumerate().all(fits)
     }
 
+    /// Whether each zone's code, routines and state map fit into the zone of `cache`.
     fn zones_fit(&self, cache: &CodeCache) -> bool {
         let fits = |(part, zone): (&ZonePart, &Zone)| {
             let inside = |at: u64| at >= zone.cold_address() && at < zone.cold_address() + ROUTINE_BYTES;
-            // The code must leave room for more, and every routine that is found by its key must
-            // lie in the part of the zone for routines.
+            // The code must leave some free room, and every routine must lie in the part of the
+            // zone for routines.
             (part.hot.len() as u64) < zone.hot_bytes
                 && part.cold.len() as u64 + ROUTINE_BYTES < zone.cold_bytes
                 && part.routine_used == part.routines.len() as u64
@@ -300,19 +328,22 @@ impl<'a> Snapshot<'a> {
         self.zones.len() == cache.zones.len() && self.zones.iter().zip(&cache.zones).all(fits)
     }
 
+    /// Whether blocks, sites, pages and lists of fragments name only entries that exist, and leave
+    /// enough numbers for this run.
     fn program_fits(&self) -> bool {
         let (blocks, modules) = (self.blocks.len(), self.modules.len());
-        let block_fits = |b: &Block| {
-            (b.module as usize) < modules && b.first as usize + b.count as usize <= self.instructions.len()
+        let block_fits = |block: &Block| {
+            (block.module as usize) < modules
+                && block.first as usize + block.count as usize <= self.instructions.len()
         };
-        // At most half of each numbering may be used up, because the run goes on numbering.
-        let room = [self.sites.len(), blocks].into_iter().all(|n| n < SITES_MAX / 2)
+        // The run will give out more numbers, so the file may use only a part of each range.
+        let room = [self.sites.len(), blocks].into_iter().all(|count| count < SITES_MAX / 2)
             && (self.counters as usize) < context::COUNTERS_MAX / 2
             && self.lines.iter().all(|list| list.len() < context::NUMBERS_MAX / 4);
-        // A fragment belongs to the module of its first block, and only that module may list it.
+        // A fragment belongs to the module of its first block; only that module may list it.
         let live_fits = |(module, live): (usize, &Vec<u32>)| {
-            live.iter().all(|&f| {
-                let fragment = self.fragments.get(f as usize);
+            live.iter().all(|&fragment_index| {
+                let fragment = self.fragments.get(fragment_index as usize);
                 let block = fragment.and_then(|fragment| self.blocks.get(fragment.first_block as usize));
                 block.is_some_and(|block| block.module as usize == module)
             })
@@ -326,10 +357,11 @@ impl<'a> Snapshot<'a> {
             })
             && self.live.len() == modules
             && self.live.iter().enumerate().all(live_fits)
-            && self.fragments.first().is_none_or(|f| f.first_block == 0)
+            && self.fragments.first().is_none_or(|fragment| fragment.first_block == 0)
             && (self.fragments.is_empty() == self.blocks.is_empty())
     }
 
+    /// Whether a fragment's addresses lie in its zone's code, and its blocks and counters exist.
     fn fragment_fits(&self, fragment: &Fragment, cache: &CodeCache) -> bool {
         let Some((zone, part)) =
             cache.zones.get(fragment.zone as usize).zip(self.zones.get(fragment.zone as usize))
@@ -337,7 +369,7 @@ impl<'a> Snapshot<'a> {
             return false;
         };
         let inside = |at: u64| at >= zone.address && at < zone.address + part.hot.len() as u64;
-        // Both entries lie in the zone's code, and every counter of the fragment exists.
+        // The body and the entry lie in the zone's code, and every counter of the fragment exists.
         inside(fragment.body)
             && fragment.entry.is_none_or(inside)
             && fragment.blocks > 0
@@ -347,53 +379,58 @@ impl<'a> Snapshot<'a> {
             && (fragment.incoming as usize) < self.incoming.len()
     }
 
+    /// Whether each exit's field lies in code, and each chain of exits ends.
     fn exits_fit(&self, cache: &CodeCache) -> bool {
-        let fits = |(n, e): (usize, &CodeExit)| {
-            let zone = cache.zones.get(e.zone as usize);
-            let patch = e.patch as usize;
-            // A field that linking rewrites lies in code and within a line. A stale exit names a
-            // fragment that exists.
-            let place = match e.stale {
+        let fits = |(index, exit): (usize, &CodeExit)| {
+            let zone = cache.zones.get(exit.zone as usize);
+            let patch = exit.patch as usize;
+            // The field that linking rewrites must lie in code and within one line of 64 bytes. A
+            // stale exit has no such field, but names a fragment, which must exist.
+            let place = match exit.stale {
                 true => patch < self.fragments.len(),
                 false => zone.is_some_and(|zone| in_code(zone.offset + patch, cache)) && patch % 64 <= 60,
             };
-            // Chains lead backwards, so they end.
+            // Chains lead to lower numbers, so they end.
             place
-                && ((e.next as usize) < n || e.next == 0)
-                && e.counter.is_none_or(|counter| counter < self.counters)
+                && ((exit.next as usize) < index || exit.next == 0)
+                && exit.counter.is_none_or(|counter| counter < self.counters)
         };
         !self.exits.is_empty()
             && self.exits.iter().enumerate().all(fits)
             && self.pending.iter().all(|&(_, exit)| (exit as usize) < self.exits.len())
     }
 
-    /// Each place stands in one list only, so that every list ends.
+    /// Whether each incoming place is in one list only, so that every list ends, and lies in code.
     fn incoming_fit(&self, cache: &CodeCache) -> bool {
         let mut seen = vec![false; self.incoming.len()];
-        let heads = self.fragments.iter().map(|f| f.incoming);
-        // Heads of lists and links within lists: if no element is named twice, no walk meets an
-        // element twice.
-        let once = heads
-            .chain(self.incoming.iter().map(|i| i.next))
-            .all(|n| n == 0 || seen.get_mut(n as usize).is_some_and(|seen| !std::mem::replace(seen, true)));
-        let fits = |i: &Incoming| {
-            in_code(i.offset, cache)
-                && if i.from == 0 { i.offset.is_multiple_of(8) } else { i.offset % 64 <= 60 }
+        let heads = self.fragments.iter().map(|fragment| fragment.incoming);
+        // Heads of lists and links within lists name elements. If none is named twice, no walk
+        // meets an element twice.
+        let once = heads.chain(self.incoming.iter().map(|incoming| incoming.next)).all(|place| {
+            place == 0 || seen.get_mut(place as usize).is_some_and(|seen| !std::mem::replace(seen, true))
+        });
+        let fits = |incoming: &Incoming| {
+            in_code(incoming.offset, cache)
+                && if incoming.from == 0 {
+                    incoming.offset.is_multiple_of(8)
+                } else {
+                    incoming.offset % 64 <= 60
+                }
         };
         once && !self.incoming.is_empty() && self.incoming[1..].iter().all(fits)
     }
 
-    /// Puts everything into an image that has translated nothing yet.
+    /// Moves everything into an image that has translated nothing yet.
     pub(crate) fn restore(self, translator: &mut Translator, maps: &mut Maps) {
         (maps.modules, maps.files) = self.modules.into_iter().unzip();
         let fragments = self.fragments.len();
-        // Every fragment sleeps until its group of modules was verified.
-        let groups = groups(&maps.modules, self.strays.iter().copied(), |_| true);
+        // No fragment is used before its group of modules has been verified.
+        let groups = groups(&maps.modules, self.cross_branches.iter().copied(), |_| true);
         translator.unverified = UnverifiedModules::new(groups, self.pages, self.live, fragments);
-        translator.strays.extend(self.strays);
+        translator.cross_branches.extend(self.cross_branches);
         (translator.blocks, translator.instructions, translator.sites) =
             (self.blocks, self.instructions, self.sites);
-        // This run gives out the numbers behind those of the file.
+        // This run continues the numbering of the file.
         translator.counters = self.counters;
         translator.renumber(&self.lines);
         let cache = &mut translator.cache;
@@ -409,7 +446,8 @@ impl<'a> Snapshot<'a> {
             zone.use_routines = part.use_routines;
             zone.state_map = part.state_map;
             let (hot, cold) = (zone.offset, zone.cold_offset());
-            // Huge pages first: small ones would be filled, copied and given back.
+            // Huge pages are requested before they are filled: otherwise the kernel would fill
+            // small pages and copy them.
             cache.grow(zone_index);
             cache.shared.fill(hot, part.hot);
             cache.shared.fill(cold, part.routines);
@@ -423,59 +461,66 @@ fn in_code(offset: usize, cache: &CodeCache) -> bool {
     offset.checked_add(8).is_some_and(|end| end as u64 <= cache.layout.low_offset())
 }
 
-fn pairs(r: &mut Reader) -> Option<Vec<(u64, u32)>> {
-    r.rows::<12, _>(|r| Some((r.u64()?, r.u32()?)))
+fn pairs(reader: &mut Reader) -> Option<Vec<(u64, u32)>> {
+    reader.rows::<12, _>(|reader| Some((reader.u64()?, reader.u32()?)))
 }
 
-fn get_module(r: &mut Reader) -> Option<(Module, FileNumber)> {
-    let path = PathBuf::from(OsString::from_vec(r.blob()?.to_vec()));
-    let module = Module { path, start: r.u64()?, end: r.u64()?, file_offset: r.u64()? };
-    Some((module, FileNumber { device: r.u64()?, inode: r.u64()? }))
+fn get_module(reader: &mut Reader) -> Option<(Module, FileNumber)> {
+    let path = PathBuf::from(OsString::from_vec(reader.blob()?.to_vec()));
+    let module = Module { path, start: reader.u64()?, end: reader.u64()?, file_offset: reader.u64()? };
+    Some((module, FileNumber { device: reader.u64()?, inode: reader.u64()? }))
 }
 
-fn get_block(r: &mut Reader) -> Option<Block> {
+fn get_block(reader: &mut Reader) -> Option<Block> {
     Some(Block {
-        ip: r.u64()?,
-        len: r.u32()?,
-        module: r.u32()?,
-        first: r.u32()?,
-        count: r.u32()?,
+        ip: reader.u64()?,
+        len: reader.u32()?,
+        module: reader.u32()?,
+        first: reader.u32()?,
+        count: reader.u32()?,
         executions: 0,
         taken: 0,
     })
 }
 
-fn get_instruction(r: &mut Reader) -> Option<Instruction> {
-    Some(Instruction { offset: r.u16()?, len: r.u8()?, loads: r.u8()?, stores: r.u8()?, code: r.u16()? })
+fn get_instruction(reader: &mut Reader) -> Option<Instruction> {
+    Some(Instruction {
+        offset: reader.u16()?,
+        len: reader.u8()?,
+        loads: reader.u8()?,
+        stores: reader.u8()?,
+        code: reader.u16()?,
+    })
 }
 
-fn get_fragment(r: &mut Reader) -> Option<Fragment> {
-    let (pc, body, entry) = (r.u64()?, r.u64()?, r.u64()?);
+fn get_fragment(reader: &mut Reader) -> Option<Fragment> {
+    let (pc, body, entry) = (reader.u64()?, reader.u64()?, reader.u64()?);
     Some(Fragment {
         pc,
         body,
         entry: (entry != 0).then_some(entry),
-        zone: r.u32()?,
-        first_block: r.u32()?,
-        blocks: r.u32()?,
-        counters: r.u32()?,
-        incoming: r.u32()?,
-        dead: r.u16()?,
-        flags_dead: r.u8()? != 0,
-        tunings: r.u8()?,
+        zone: reader.u32()?,
+        first_block: reader.u32()?,
+        blocks: reader.u32()?,
+        counters: reader.u32()?,
+        incoming: reader.u32()?,
+        dead: reader.u16()?,
+        flags_dead: reader.u8()? != 0,
+        tunings: reader.u8()?,
     })
 }
 
-fn get_exit(r: &mut Reader) -> Option<CodeExit> {
-    let (target, zone, patch, counter, next) = (r.u64()?, r.u32()?, r.u32()?, r.u32()?, r.u32()?);
+fn get_exit(reader: &mut Reader) -> Option<CodeExit> {
+    let (target, zone, patch, counter, next) =
+        (reader.u64()?, reader.u32()?, reader.u32()?, reader.u32()?, reader.u32()?);
     let counter = (counter != u32::MAX).then_some(counter);
-    Some(CodeExit { target, zone, patch, counter, next, restore: r.u16()?, stale: r.u8()? != 0 })
+    Some(CodeExit { target, zone, patch, counter, next, restore: reader.u16()?, stale: reader.u8()? != 0 })
 }
 
-fn get_entry(r: &mut Reader) -> Option<StateMapEntry> {
-    let (at, block, spilled, executing) = (r.u32()?, r.u32()?, r.u16()?, r.u16()?);
-    let (index, flags, pending, pending_executing) = (r.u8()?, r.u8()?, r.u8()?, r.u8()?);
-    let flag = |n: u8| flags >> n & 1 != 0;
+fn get_entry(reader: &mut Reader) -> Option<StateMapEntry> {
+    let (at, block, spilled, executing) = (reader.u32()?, reader.u32()?, reader.u16()?, reader.u16()?);
+    let (index, flags, pending, pending_executing) = (reader.u8()?, reader.u8()?, reader.u8()?, reader.u8()?);
+    let flag = |bit: u8| flags >> bit & 1 != 0;
     let (counted, counted_executing, retreat) = (flag(0), flag(1), flag(2));
     Some(StateMapEntry {
         at,
@@ -491,14 +536,14 @@ fn get_entry(r: &mut Reader) -> Option<StateMapEntry> {
     })
 }
 
-fn get_zone<'a>(r: &mut Reader<'a>) -> Option<ZonePart<'a>> {
+fn get_zone<'a>(reader: &mut Reader<'a>) -> Option<ZonePart<'a>> {
     Some(ZonePart {
-        routine_used: r.u64()?,
-        routines_written: r.rows::<16, _>(|r| Some((r.u64()?, r.u64()?)))?,
-        use_routines: r.rows::<13, _>(|r| Some(((r.u32()?, r.u8()?), r.u64()?)))?,
-        state_map: r.rows::<16, _>(get_entry)?,
-        hot: r.blob()?,
-        routines: r.blob()?,
-        cold: r.blob()?,
+        routine_used: reader.u64()?,
+        routines_written: reader.rows::<16, _>(|reader| Some((reader.u64()?, reader.u64()?)))?,
+        use_routines: reader.rows::<13, _>(|reader| Some(((reader.u32()?, reader.u8()?), reader.u64()?)))?,
+        state_map: reader.rows::<16, _>(get_entry)?,
+        hot: reader.blob()?,
+        routines: reader.blob()?,
+        cold: reader.blob()?,
     })
 }

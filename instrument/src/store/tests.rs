@@ -1,5 +1,5 @@
-//! Snapshots that are not what they say, or not of what is mapped: refused, or restored into
-//! something that holds together.
+//! Snapshots that are damaged or forged, or whose modules have changed: they are refused, or what
+//! they restore is consistent.
 
 use super::parts::{choose, groups, overlap};
 use super::snapshot::{encode, Snapshot};
@@ -15,7 +15,7 @@ use crate::translate::Translator;
 use event::Stream;
 use std::sync::Arc;
 
-/// A translator of this process's own code, which lies where it lies.
+/// A translator of this process's own code, at its own addresses.
 fn translator_of_counts() -> Translator {
     const MB: u64 = 1 << 20;
     let zone =
@@ -40,11 +40,11 @@ fn snapshot() -> (Vec<u8>, usize) {
     let (mut translator, mut maps) = (translator_of_counts(), maps());
     let mut known = 0;
     translator.fragment(own_code(), &mut maps).expect("this function can be executed");
-    // These functions lead to nearly everything, however much the compiler has put into one, and
-    // however little is translated ahead.
+    // These functions call nearly all others, whatever the compiler has inlined and however little
+    // is translated ahead.
     let tests: [fn(); 3] = [
-        what_was_written_is_restored_and_wakes,
-        a_module_that_changed_sleeps_on,
+        what_was_written_is_restored_and_verified,
+        a_module_that_changed_is_given_up,
         forged_bytes_are_refused_or_hold_together,
     ];
     let own =
@@ -52,7 +52,7 @@ fn snapshot() -> (Vec<u8>, usize) {
     for function in own.into_iter().chain(tests.map(|test| test as usize)) {
         translator.fragment(function as u64, &mut maps);
     }
-    // Whatever was translated leads to more.
+    // Each translated fragment leads to more code.
     while known < translator.cache.exits.len() && translator.cache.fragments.len() < 300 {
         let target = translator.cache.exits[known].target;
         known += 1;
@@ -69,41 +69,44 @@ fn encoded(translator: &Translator, maps: &Maps) -> Vec<u8> {
 }
 
 #[test]
-fn what_was_written_is_restored_and_wakes() {
+fn what_was_written_is_restored_and_verified() {
     let (bytes, fragments) = snapshot();
     let (mut translator, mut maps) = (translator_of_counts(), maps());
     Snapshot::decode(&bytes, &translator.cache).expect("it is whole").restore(&mut translator, &mut maps);
     assert_eq!((translator.unverified.fragments, translator.cache.map.len()), (fragments, 0));
-    let f = translator.fragment(own_code(), &mut maps).unwrap();
-    assert!(f < fragments && translator.cache.fragments.len() == fragments, "nothing was translated");
+    let fragment_index = translator.fragment(own_code(), &mut maps).unwrap();
+    assert!(
+        fragment_index < fragments && translator.cache.fragments.len() == fragments,
+        "nothing was translated"
+    );
     assert!(!translator.unverified.gave_up);
-    // Written again it is the same but for the order of what has none.
+    // Written again, the snapshot is the same except for the order of entries that have none.
     assert_eq!(encoded(&translator, &maps).len(), bytes.len());
 }
 
 #[test]
-fn a_module_that_changed_sleeps_on() {
+fn a_module_that_changed_is_given_up() {
     let (bytes, fragments) = snapshot();
     let (mut translator, mut maps) = (translator_of_counts(), maps());
     Snapshot::decode(&bytes, &translator.cache).unwrap().restore(&mut translator, &mut maps);
-    // No page hashes to what was noted: as if every page had changed.
+    // No page has the noted hash, as if every page had changed.
     translator.unverified.pages.iter_mut().flatten().for_each(|page| page.1 ^= 1);
-    let f = translator.fragment(own_code(), &mut maps).unwrap();
-    assert!(f >= fragments && translator.unverified.gave_up);
-    // What did not hold is not written again.
+    let fragment_index = translator.fragment(own_code(), &mut maps).unwrap();
+    assert!(fragment_index >= fragments && translator.unverified.gave_up);
+    // Fragments that were given up are not written again.
     let parts = choose(&translator, &maps);
     assert!(parts.gave_up && parts.fragments() < fragments);
-    assert!(parts.live.iter().flatten().all(|&f| f as usize >= fragments));
+    assert!(parts.live.iter().flatten().all(|&fragment_index| fragment_index as usize >= fragments));
 }
 
-/// Restores a snapshot after `change` has been made to what the system says of its modules.
+/// Restores a snapshot, then applies `change` to the mapped modules.
 fn restored_after(change: impl Fn(&mut Maps)) -> (Translator, Maps, usize) {
     let (bytes, fragments) = snapshot();
     let (mut translator, mut maps) = (translator_of_counts(), maps());
     Snapshot::decode(&bytes, &translator.cache).unwrap().restore(&mut translator, &mut maps);
     change(&mut maps);
-    let f = translator.fragment(own_code(), &mut maps).unwrap();
-    assert!(f >= fragments, "an old translation was taken");
+    let fragment_index = translator.fragment(own_code(), &mut maps).unwrap();
+    assert!(fragment_index >= fragments, "an old translation was taken");
     (translator, maps, fragments)
 }
 
@@ -120,7 +123,7 @@ fn a_module_from_another_file_or_at_another_address_is_another_module() {
         let parts = choose(&translator, &maps);
         assert!(parts.gave_up, "the old part goes");
         assert!(parts.fragments() > 0, "the new part stays");
-        assert!(parts.live.iter().flatten().all(|&f| f as usize >= fragments));
+        assert!(parts.live.iter().flatten().all(|&fragment_index| fragment_index as usize >= fragments));
         let bytes = encode(&translator, &maps, &parts);
         let again = translator_of_counts();
         assert!(Snapshot::decode(&bytes, &again.cache).is_some(), "what is left is disjoint");
@@ -132,19 +135,19 @@ fn parts_for_the_same_addresses_are_refused() {
     let (translator, mut maps, _) =
         restored_after(|maps| maps.files.iter_mut().for_each(|file| file.inode += 1));
     let mut parts = choose(&translator, &maps);
-    // As a version that knew no better wrote it: the old part sleeps beside the new one.
+    // A file as a version without this rule wrote it: it holds the old part and the new one.
     let old = parts.live.iter().position(Vec::is_empty).expect("the old part was given up");
-    let slept = translator
+    let former = translator
         .cache
         .fragments
         .iter()
-        .position(|f| translator.blocks[f.first_block as usize].module as usize == old);
-    parts.live[old].push(slept.expect("it had fragments") as u32);
+        .position(|fragment| translator.blocks[fragment.first_block as usize].module as usize == old);
+    parts.live[old].push(former.expect("it had fragments") as u32);
     parts.pages[old] = parts.pages.iter().flatten().copied().collect();
     parts.pages[old].sort_unstable();
     let bytes = encode(&translator, &maps, &parts);
     assert!(Snapshot::decode(&bytes, &translator_of_counts().cache).is_none());
-    // At addresses of its own it would be accepted, but for its blocks, which lie outside.
+    // At other addresses the module would be accepted, but its blocks lie outside it.
     maps.modules[old].start += 1 << 40;
     maps.modules[old].end += 1 << 40;
     let bytes = encode(&translator, &maps, &parts);
@@ -157,7 +160,7 @@ fn a_fragment_without_a_compared_page_is_refused() {
     translator.fragment(own_code(), &mut maps).unwrap();
     let mut parts = choose(&translator, &maps);
     assert!(Snapshot::decode(&encode(&translator, &maps, &parts), &translator_of_counts().cache).is_some());
-    // No page of these fragments would be compared.
+    // Without pages nothing would be compared before these fragments are used.
     parts.pages.iter_mut().for_each(Vec::clear);
     assert!(Snapshot::decode(&encode(&translator, &maps, &parts), &translator_of_counts().cache).is_none());
 }
@@ -175,19 +178,22 @@ fn modules_of_one_path_and_those_that_branches_join_are_one_group() {
         module("/c", 0x4000, 0x5000),
         module("/d", 0x5000, 0x6000),
     ];
-    let awake = |_| false;
-    assert_eq!(groups(&modules, [].into_iter(), awake), [0, 1, 0, 3, 4]);
-    assert_eq!(groups(&modules, [(3, 0x2fff), (4, 0x6000), (4, 0xfff)].into_iter(), awake), [0, 1, 0, 1, 4]);
-    assert_eq!(groups(&modules, [(4, 0x3000), (4, 0x4fff)].into_iter(), awake), [0, 1, 0, 0, 0]);
+    let verified = |_| false;
+    assert_eq!(groups(&modules, [].into_iter(), verified), [0, 1, 0, 3, 4]);
+    assert_eq!(
+        groups(&modules, [(3, 0x2fff), (4, 0x6000), (4, 0xfff)].into_iter(), verified),
+        [0, 1, 0, 1, 4]
+    );
+    assert_eq!(groups(&modules, [(4, 0x3000), (4, 0x4fff)].into_iter(), verified), [0, 1, 0, 0, 0]);
 }
 
 #[test]
-fn what_sleeps_is_in_no_group_with_what_was_executed() {
+fn unverified_modules_and_executed_ones_share_no_group() {
     let modules = [module("/a", 0x1000, 0x2000), module("/b", 0x5000, 0x6000), module("/a", 0x3000, 0x4000)];
-    // Modules 0 and 1 sleep; module 2 is the present mapping of `/a`.
-    let sleeps = |n: u32| n < 2;
-    assert_eq!(groups(&modules, [(2, 0x5000), (1, 0x3000)].into_iter(), sleeps), [0, 1, 2]);
-    assert_eq!(groups(&modules, [(0, 0x5000)].into_iter(), sleeps), [0, 0, 2]);
+    // Modules 0 and 1 are unverified; module 2 is the present mapping of `/a`.
+    let is_unverified = |module_index: u32| module_index < 2;
+    assert_eq!(groups(&modules, [(2, 0x5000), (1, 0x3000)].into_iter(), is_unverified), [0, 1, 2]);
+    assert_eq!(groups(&modules, [(0, 0x5000)].into_iter(), is_unverified), [0, 0, 2]);
 }
 
 #[test]
@@ -212,24 +218,27 @@ fn a_branch_out_of_a_module_is_noted() {
     let (mut translator, mut maps) = (translator_of_counts(), maps());
     translator.fragment(calling_code(), &mut maps).unwrap();
     assert!(translator.cache.exits.len() > 1);
-    assert!(translator.strays.is_empty(), "compilers lead by tables from file to file");
-    // That code in a file that is no longer than its page: wherever the called functions lie.
+    assert!(translator.cross_branches.is_empty(), "compilers lead by tables from file to file");
+    // As if that code were in a file of one page: then the called functions lie outside.
     let (mut translator, mut maps) = (translator_of_counts(), self::maps());
     maps.at(calling_code());
     maps.cut_to_page(calling_code());
     translator.fragment(calling_code(), &mut maps).unwrap();
     let page = calling_code() & !0xfff..(calling_code() & !0xfff) + 0x1000;
-    for n in 0..100 {
-        let Some(block) = translator.blocks.get(n) else { break };
+    for number in 0..100 {
+        let Some(block) = translator.blocks.get(number) else { break };
         let behind = block.ip + u64::from(block.len);
         if page.contains(&behind) {
             translator.fragment(behind, &mut maps).unwrap();
         }
     }
-    assert!(translator.strays.iter().any(|(_, target)| !page.contains(target)), "calls lead elsewhere");
+    assert!(
+        translator.cross_branches.iter().any(|(_, target)| !page.contains(target)),
+        "calls lead elsewhere"
+    );
 }
 
-/// Numbers that differ from run to run of nothing but this test.
+/// Pseudo-random numbers, the same in every run of this test.
 fn random(state: &mut u64) -> usize {
     *state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
     (*state >> 33) as usize
@@ -241,7 +250,7 @@ fn forged_bytes_are_refused_or_hold_together() {
     let mut state = 1;
     let mut taken = 0;
     for _ in 0..4000 {
-        // A few bytes change, and now and then the end is missing.
+        // A few bytes change, and sometimes the end is missing.
         let mut forged = bytes.clone();
         for _ in 0..1 + random(&mut state) % 4 {
             let at = random(&mut state) % forged.len();
@@ -255,11 +264,11 @@ fn forged_bytes_are_refused_or_hold_together() {
         taken += 1;
         snapshot.restore(&mut translator, &mut maps);
         translator.fragment(own_code(), &mut maps);
-        for f in 0..fragments.min(translator.cache.fragments.len()) {
-            // Walks every chain that the file described: none may be endless or lead out of a
+        for fragment_index in 0..fragments.min(translator.cache.fragments.len()) {
+            // Walks every chain that the file describes: none may be endless or lead outside its
             // table.
-            translator.cache.redirect(f, 0);
-            translator.cache.retire(f);
+            translator.cache.redirect(fragment_index, 0);
+            translator.cache.retire(fragment_index);
         }
         for rip in translator.cache.zones.iter().map(|zone| zone.address + 100).collect::<Vec<_>>() {
             translator.cache.state_at(rip);

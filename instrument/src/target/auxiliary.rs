@@ -14,10 +14,10 @@ const AT_SYSINFO_EHDR: u64 = 33;
 pub(crate) struct Auxiliary(HashMap<u64, u64>);
 
 impl Auxiliary {
-    /// Reads it; empty where the process is gone.
+    /// Reads the vector of process `pid`; it is empty if the process is gone.
     pub(crate) fn of(pid: i32) -> Auxiliary {
         let bytes = std::fs::read(format!("/proc/{pid}/auxv")).unwrap_or_default();
-        let word = |b: &[u8]| u64::from_le_bytes(b.try_into().expect("eight bytes"));
+        let word = |half: &[u8]| u64::from_le_bytes(half.try_into().expect("eight bytes"));
         Auxiliary(bytes.chunks_exact(16).map(|pair| (word(&pair[..8]), word(&pair[8..]))).collect())
     }
 
@@ -35,7 +35,7 @@ impl Auxiliary {
         self.word(AT_ENTRY)
     }
 
-    /// More abilities of the processor, as bits.
+    /// The second set of the processor's abilities (`AT_HWCAP2`), as bits.
     pub(crate) fn abilities(&self) -> u64 {
         self.word(AT_HWCAP2)
     }
@@ -53,6 +53,6 @@ pub(crate) fn system_call_in(pid: i32, vdso: u64) -> Option<u64> {
     if got == 0 {
         got = memory::read_target(pid, vdso, &mut code[..4096]);
     }
-    let at = code[..got].windows(2).position(|w| w == [0x0f, 0x05])?;
+    let at = code[..got].windows(2).position(|pair| pair == [0x0f, 0x05])?;
     Some(vdso + at as u64)
 }

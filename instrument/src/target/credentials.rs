@@ -1,14 +1,14 @@
 //! Credentials: the users, groups and capabilities of a process, as the kernel reports them.
 //!
-//! The host may have more rights than the program that it measures. Files that the host leaves for
-//! later runs must come from a program with the host's rights, so both are compared. They are read
-//! from `/proc/PID/status`, which exists for any process and needs no unsafe call. Leaves out:
-//! seccomp, security modules, name spaces.
+//! The host may have more rights than the program that it measures. Files that the host keeps for
+//! later runs must come from a program with the host's rights, so the credentials of both are
+//! compared. They are read from `/proc/PID/status`, which exists for any process and needs no
+//! unsafe call. **Leaves out** seccomp, security modules and name spaces.
 
 use crate::target::ptrace;
 
-/// The system calls that change them. `prctl` is left out: the rights that it takes away matter at
-/// the next exec, where both are compared again.
+/// The system calls that change credentials. `prctl` is left out: the rights that it takes away
+/// matter at the next exec only, where the credentials are compared again.
 pub(crate) const CALLS: [u64; 12] = [
     libc::SYS_setuid as u64,
     libc::SYS_setgid as u64,
@@ -32,13 +32,13 @@ pub(crate) struct Credentials {
 }
 
 impl Credentials {
-    /// Those of process `pid`; `None` where it is gone or the kernel does not tell.
+    /// The credentials of process `pid`; `None` if the process is gone or its status lacks a line.
     pub(crate) fn of(pid: i32) -> Option<Credentials> {
         let status = std::fs::read(format!("/proc/{pid}/status")).ok()?;
         Credentials::parse(&String::from_utf8_lossy(&status))
     }
 
-    /// Those of this process.
+    /// The credentials of this process.
     pub(crate) fn own() -> Option<Credentials> {
         Credentials::of(ptrace::own_pid())
     }
@@ -50,8 +50,8 @@ impl Credentials {
             .filter(|(name, _)| NAMES.contains(name))
             .map(|(name, value)| (name.into(), value.trim().into()))
             .collect();
-        // The program's own name is escaped in this file, so no line of it can look like one of
-        // these.
+        // The kernel escapes the program's name in this file, so the name cannot imitate one of
+        // these lines.
         (lines.len() == NAMES.len()).then_some(Credentials { lines })
     }
 }
@@ -65,7 +65,7 @@ mod tests {
         CapEff:\t01\nCapBnd:\tff\nCapAmb:\t00\nThreads:\t1\n";
 
     #[test]
-    fn each_line_tells_processes_apart_and_others_do_not() {
+    fn each_line_of_credentials_distinguishes_processes_and_other_lines_do_not() {
         let one = Credentials::parse(STATUS).expect("whole");
         for (from, to) in [("\t4\n", "\t0\n"), ("5 6", "5"), ("CapEff:\t01", "CapEff:\t00")] {
             assert_ne!(Credentials::parse(&STATUS.replace(from, to)), Some(one.clone()), "{from}");

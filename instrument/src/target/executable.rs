@@ -1,9 +1,9 @@
-//! Looks at a program before it is started, so that a refusal is one sentence instead of a signal
+//! Checks a program before it is started, so that a refusal is one sentence instead of a signal
 //! later.
 //!
-//! Follows `execvp`: a name without a slash is searched in `PATH`. A script is followed to the
-//! program that runs it, whose rights and format matter, and an ELF program to the interpreter that
-//! it names. Leaves out `binfmt_misc`.
+//! The checks follow `execvp`: a name without a slash is searched in `PATH`. For a script they
+//! continue with the program that runs it, because that program's rights and format matter. For an
+//! ELF program they check that its interpreter exists. **Leaves out** `binfmt_misc`.
 
 use crate::error::{Error, ErrorKind};
 use crate::target::interpreter;
@@ -15,7 +15,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// The kernel's limit for scripts that run each other.
+/// The most scripts in a row that name each other as interpreters; the kernel has this limit.
 const INTERPRETERS_MAX: usize = 5;
 const ET_EXEC: u16 = 2;
 const ET_DYN: u16 = 3;
@@ -28,7 +28,7 @@ const EM_X86_64: u16 = 62;
 /// When there is no such program, or it cannot be run.
 pub fn locate(program: &OsStr) -> Result<PathBuf, Error> {
     let path = find(program)?;
-    let about = std::fs::metadata(&path).map_err(|e| not_found(program, &e.to_string()))?;
+    let about = std::fs::metadata(&path).map_err(|error| not_found(program, &error.to_string()))?;
     check_file(&path, &about, &path)?;
     let mut last = (path.clone(), about);
     for _ in 0..INTERPRETERS_MAX {
@@ -65,8 +65,8 @@ fn check_file(path: &Path, about: &Metadata, program: &Path) -> Result<(), Error
     Ok(())
 }
 
-/// The program that runs `file`, where that is a script; an ELF program's interpreter must only be
-/// there. Both belong to what the user named, `program`.
+/// The program that runs `file`, if `file` is a script. An ELF program's interpreter must only
+/// exist. Errors name `program`, which the user has named.
 fn runs(program: &Path, file: &Path) -> Result<Option<(PathBuf, Metadata)>, Error> {
     let Ok(opened) = File::open(file) else { return Ok(None) };
     let script = interpreter::of_script(&opened);
@@ -74,9 +74,9 @@ fn runs(program: &Path, file: &Path) -> Result<Option<(PathBuf, Metadata)>, Erro
     let about = interpreter.metadata().map_err(|error| {
         let named = shown(&interpreter);
         let how = if script.is_some() { "its first line names" } else { "it was linked for" };
-        // A script that was written elsewhere may have two characters at each line's end.
+        // Scripts from other systems may end each line with a carriage return and a newline.
         let remedy = match named.ends_with("\\r") {
-            true => "; the line ends with a carriage return, which must go",
+            true => "; remove the carriage return at the end of that line",
             false => "",
         };
         let whose = match file == program {
@@ -84,7 +84,7 @@ fn runs(program: &Path, file: &Path) -> Result<Option<(PathBuf, Metadata)>, Erro
             false => format!("'{}', which runs it, cannot run: ", shown(file)),
         };
         let why = match error.kind() {
-            std::io::ErrorKind::NotFound => "which is not there".to_string(),
+            std::io::ErrorKind::NotFound => "which does not exist".to_string(),
             _ => format!("which cannot be used ({error})"),
         };
         let kind = match error.kind() {
@@ -100,9 +100,15 @@ fn runs(program: &Path, file: &Path) -> Result<Option<(PathBuf, Metadata)>, Erro
     Ok(Some((interpreter, about)))
 }
 
-/// A name with what cannot be seen in it escaped.
+/// A name with its control characters escaped.
 fn shown(path: &Path) -> String {
-    let visible = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
+    let visible = |character: char| {
+        if character.is_control() {
+            character.escape_default().to_string()
+        } else {
+            character.to_string()
+        }
+    };
     path.to_string_lossy().chars().map(visible).collect()
 }
 
@@ -116,7 +122,7 @@ fn find(program: &OsStr) -> Result<PathBuf, Error> {
         let path = PathBuf::from(program);
         return match path.metadata() {
             Ok(_) => Ok(path),
-            Err(e) if e.kind() == std::io::ErrorKind::PermissionDenied => {
+            Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
                 Err(Error::program(ErrorKind::NotExecutable, &path, "permission denied"))
             }
             Err(_) => Err(not_found(program, "no such file")),
@@ -127,18 +133,22 @@ fn find(program: &OsStr) -> Result<PathBuf, Error> {
     for dir in std::env::split_paths(&path) {
         let candidate = dir.join(program);
         match candidate.metadata() {
-            Ok(m) if m.is_file() && m.permissions().mode() & 0o111 != 0 => return Ok(candidate),
-            Ok(m) if m.is_file() => refused = Some(candidate),
+            Ok(metadata) if metadata.is_file() && metadata.permissions().mode() & 0o111 != 0 => {
+                return Ok(candidate)
+            }
+            Ok(metadata) if metadata.is_file() => refused = Some(candidate),
             _ => {}
         }
     }
     refused.ok_or_else(|| not_found(program, "no such program in PATH"))
 }
 
+/// Refuses a file that is neither a script nor a 64-bit x86-64 ELF program.
 pub(crate) fn check_header(path: &Path) -> Result<(), Error> {
     let path = path.to_path_buf();
-    let mut file = File::open(&path)
-        .map_err(|e| Error::program(ErrorKind::NotExecutable, &path, &format!("it cannot be read ({e})")))?;
+    let mut file = File::open(&path).map_err(|error| {
+        Error::program(ErrorKind::NotExecutable, &path, &format!("it cannot be read ({error})"))
+    })?;
     let mut head = Vec::with_capacity(64);
     let _ = file.by_ref().take(64).read_to_end(&mut head);
     if head.starts_with(b"#!") {
@@ -155,7 +165,7 @@ pub(crate) fn check_header(path: &Path) -> Result<(), Error> {
         (2, 1, EM_X86_64) => {}
         (_, 1, EM_386) => return wrong("it is a 32-bit x86 program; lightfoot runs 64-bit ones"),
         (1, 1, EM_X86_64) => return wrong("it is an x32 program; lightfoot runs 64-bit ones"),
-        (_, _, m) => return wrong(&format!("it is built for {}, not x86-64", machine_name(m))),
+        (_, _, machine) => return wrong(&format!("it is built for {}, not x86-64", machine_name(machine))),
     }
     if kind != ET_EXEC && kind != ET_DYN {
         let why = "it is an object file or a core dump, not an executable";

@@ -7,11 +7,11 @@
 //! takes signals 32 and 33 for itself when it makes a thread. An ignored signal, a blocked signal
 //! and an open descriptor all survive `exec`.
 //!
-//! **The idea.** A constructor runs before `main` and notes the three; between `fork` and `exec`
-//! the child restores them. A library cannot stop the runtime from changing them, and a caller may
-//! have ignored SIGPIPE on purpose, so the noted state is restored and no constant. Later changes
-//! by the user of this library are inherited as they are. Leaves out handlers, which no `exec`
-//! keeps. One of the few files with `unsafe`.
+//! **The idea.** A constructor runs before `main` and notes the three states; between `fork` and
+//! `exec` the child restores them. A library cannot stop the runtime from changing them. The child
+//! restores the noted states and not fixed ones, because a caller may have ignored SIGPIPE on
+//! purpose. The program inherits later changes by the user of this library as they are. **Leaves
+//! out** handlers, which no `exec` keeps. One of the few files with `unsafe`.
 
 use std::mem::size_of;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,13 +25,14 @@ static CLOSED: AtomicU64 = AtomicU64::new(0);
 
 /// The signals that the C library uses for its threads.
 const OF_THREADS: [i32; 2] = [32, 33];
-/// Signals whose disposition a runtime changes.
+/// The signals whose disposition Rust's runtime or the C library changes.
 const CHANGED: [i32; 3] = [libc::SIGPIPE, OF_THREADS[0], OF_THREADS[1]];
 const STANDARD_DESCRIPTORS: i32 = 3;
 /// Device number of `/dev/null`.
 const NULL_DEVICE: (u32, u32) = (1, 3);
 
-/// The kernel's `struct sigaction`. The C library's own call hides signals 32 and 33.
+/// The kernel's `struct sigaction`. The C library's `sigaction` refuses signals 32 and 33, so this
+/// file makes the system call itself.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 struct KernelAction {
@@ -55,7 +56,7 @@ fn bit(signal: i32) -> u64 {
 extern "C" fn note() {
     let is_ignored = |signal: &i32| action(*signal).handler == libc::SIG_IGN;
     let ignored = CHANGED.into_iter().filter(is_ignored).fold(0, |all, signal| all | bit(signal));
-    // SAFETY: asks about a descriptor by its number.
+    // SAFETY: the call takes integers only and changes nothing.
     let is_closed = |fd: &i32| unsafe { libc::fcntl(*fd, libc::F_GETFD) } < 0;
     let closed = (0..STANDARD_DESCRIPTORS).filter(is_closed).fold(0, |all, fd| all | 1 << fd);
     IGNORED.store(ignored, Ordering::Relaxed);
@@ -63,8 +64,8 @@ extern "C" fn note() {
     CLOSED.store(closed, Ordering::Relaxed);
 }
 
-/// Makes the calling process inherit to the next program what this one inherited: for a child
-/// between `fork` and `exec`. It makes system calls only, and allocates nothing.
+/// Restores the inherited state in a child between `fork` and `exec`, so that the next program
+/// inherits it. Makes system calls only, and allocates nothing.
 pub(crate) fn hand_down() {
     let ignored = IGNORED.load(Ordering::Relaxed);
     for signal in CHANGED {
@@ -81,11 +82,11 @@ pub(crate) fn hand_down() {
     }
 }
 
-/// What the kernel does with a signal of this process.
+/// The action of this process for a signal.
 fn action(signal: i32) -> KernelAction {
     let mut action = KernelAction::default();
     let old = std::ptr::from_mut(&mut action);
-    // SAFETY: `action` is live and has the kernel's layout; nothing is set.
+    // SAFETY: `action` is live and has the kernel's layout; the call only reads the disposition.
     unsafe { libc::syscall(libc::SYS_rt_sigaction, signal, 0usize, old, size_of::<u64>()) };
     action
 }
@@ -96,23 +97,23 @@ fn set_action(signal: i32, action: &KernelAction) {
     unsafe { libc::syscall(libc::SYS_rt_sigaction, signal, new, 0usize, size_of::<u64>()) };
 }
 
-/// Signals that the calling thread blocks.
+/// The signals that the calling thread blocks.
 fn mask() -> u64 {
     let mut mask = 0u64;
     let old = std::ptr::from_mut(&mut mask);
-    // SAFETY: `mask` is live and has the size that is passed; nothing is set.
+    // SAFETY: `mask` is live and has the passed size; the call only reads the thread's mask.
     unsafe { libc::syscall(libc::SYS_rt_sigprocmask, libc::SIG_SETMASK, 0usize, old, size_of::<u64>()) };
     mask
 }
 
 fn set_mask(mask: u64) {
     let new = std::ptr::from_ref(&mask);
-    // SAFETY: `mask` is live and has the size that is passed.
+    // SAFETY: `mask` is live and has the passed size.
     unsafe { libc::syscall(libc::SYS_rt_sigprocmask, libc::SIG_SETMASK, new, 0usize, size_of::<u64>()) };
 }
 
 fn is_null_device(fd: i32) -> bool {
-    // SAFETY: zeroes are a valid `stat`, which the call fills in.
+    // SAFETY: all zeroes are a valid `stat`, which the call fills.
     let about = unsafe {
         let mut about: libc::stat = std::mem::zeroed();
         if libc::fstat(fd, &mut about) != 0 {

@@ -1,23 +1,23 @@
 //! The interpreter of a file: the one in a script's first line, or the one that an ELF program
 //! names.
 //!
-//! The kernel answers "no such file" for a program that exists and whose interpreter does not, so
-//! the interpreter's name is read here. It is read as the kernel reads it: the first 256 bytes of a
-//! script, the program headers of an ELF file.
+//! If a program exists and its interpreter does not, the kernel answers "no such file". To explain
+//! that error, this module reads the interpreter's name as the kernel does: from the first 256
+//! bytes of a script, or from the program headers of an ELF file.
 
 use std::fs::File;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
-/// What the kernel looks at of a script's first line.
+/// The most bytes of a script's first line that the kernel reads.
 const LINE_BYTES: usize = 256;
-/// Most bytes of a path.
+/// The most bytes of a path.
 const PATH_BYTES: u64 = 4096;
 const PT_INTERP: u32 = 3;
 
-/// The program that a script's first line names; `None` where there is no such line, or no name in
-/// it.
+/// The program that a script's first line names; `None` if the file has no such line, or the line
+/// no name.
 pub(crate) fn of_script(file: &File) -> Option<PathBuf> {
     let mut head = [0u8; LINE_BYTES];
     let got = read_up_to(file, &mut head, 0);
@@ -28,17 +28,17 @@ pub(crate) fn of_script(file: &File) -> Option<PathBuf> {
     Some(path(name))
 }
 
-/// The interpreter that a 64-bit ELF program names; `None` for one that needs none.
+/// The interpreter that a 64-bit ELF program names; `None` if it names none.
 pub(crate) fn of_elf(file: &File) -> Option<PathBuf> {
     let mut header = [0u8; 64];
     file.read_exact_at(&mut header, 0).ok()?;
     let (at, size) = (word(&header, 32), usize::from(half(&header, 54)));
-    for n in 0..u64::from(half(&header, 56)) {
+    for index in 0..u64::from(half(&header, 56)) {
         let mut entry = [0u8; 56];
         if size < entry.len() {
             return None;
         }
-        file.read_exact_at(&mut entry, at.checked_add(n * size as u64)?).ok()?;
+        file.read_exact_at(&mut entry, at.checked_add(index * size as u64)?).ok()?;
         if entry[..4] == PT_INTERP.to_le_bytes() {
             let mut name = vec![0u8; word(&entry, 32).min(PATH_BYTES) as usize];
             file.read_exact_at(&mut name, word(&entry, 8)).ok()?;
@@ -68,7 +68,7 @@ fn half(bytes: &[u8], at: usize) -> u16 {
 }
 
 fn word(bytes: &[u8], at: usize) -> u64 {
-    u64::from_le_bytes(std::array::from_fn(|n| bytes[at + n]))
+    u64::from_le_bytes(std::array::from_fn(|index| bytes[at + index]))
 }
 
 #[cfg(test)]

@@ -1,41 +1,48 @@
 //! Ctrl-C while a program runs: the terminal sends it to the program too, so the host only notes it
-//! and stays.
+//! and continues.
 //!
-//! **Who decides.** A program that handles Ctrl-C and ends by itself is measured to its end, and
-//! its status stands. A program that Ctrl-C ended counts as interrupted. A program that ignores
-//! Ctrl-C is ended by the second one, so that its user can leave. The handler itself decides this,
-//! because the host may be about to sleep in a wait that the signal has just missed.
+//! | the program | result |
+//! |---|---|
+//! | handles Ctrl-C and ends by itself | it is measured to its end, and its status counts |
+//! | is ended by Ctrl-C | it counts as interrupted |
+//! | ignores Ctrl-C | the second Ctrl-C ends it, so that its user can leave |
 //!
-//! A signal that was sent to the host alone is passed on. The handler cannot know whether the
-//! sender meant the whole process group, in which case the program gets its own copy: [`Echo`]
-//! drops the second of the two. What the host's caller ignores stays ignored, as it does in the
-//! program. One of the few files with `unsafe`; the handler touches atomics, reads one file and
-//! makes one `kill`, nothing else. Leaves out: job control, which the kernel does for both
-//! processes alike, and programs that block Ctrl-C.
+//! The signal handler itself ends the program, because the host may be about to sleep in a wait
+//! that the signal has just missed.
+//!
+//! The host forwards a signal that was sent to it. The handler cannot know whether the sender meant
+//! the whole process group, in which case the program gets its own copy: [`Echo`] drops the second
+//! of the two. A signal that the host's caller ignores stays ignored, as it does in the program.
+//! One of the few files with `unsafe`; the handler uses atomics, reads one file and makes one
+//! `kill`, nothing else. **Leaves out** job control, which the kernel does for both processes, and
+//! programs that block Ctrl-C.
 
 use crate::outcome::Exit;
 use crate::target::ptrace::{self, SignalInfo};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+/// The process number of the program that runs; 0 if none runs.
 static ROOT: AtomicI32 = AtomicI32::new(0);
+/// The number of Ctrl-C that have arrived.
 static SEEN: AtomicU64 = AtomicU64::new(0);
-/// How many were seen before the program started.
+/// The number of Ctrl-C that had arrived when the program started.
 static SEEN_BEFORE: AtomicU64 = AtomicU64::new(0);
 /// Whether the second Ctrl-C has ended the program.
 static ENDED_PROGRAM: AtomicBool = AtomicBool::new(false);
-/// Requests to end that came after the program's end, or were meant for more than the program.
+/// The number of requests to end that have arrived, by any of [`SIGNALS`].
 static ENDS: AtomicU64 = AtomicU64::new(0);
 
 const SIGNALS: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
-/// In `/proc/PID/stat`, the field of ignored signals; the first one behind the name is number 0.
+/// The index of the field of ignored signals in `/proc/PID/stat`; the first field behind the name
+/// has index 0.
 const FIELD_IGNORED: usize = 30;
 
 extern "C" fn note(signal: i32, info: *mut libc::siginfo_t, _context: *mut libc::c_void) {
     // SAFETY: the kernel passes a valid siginfo_t to an SA_SIGINFO handler.
     let from_user = unsafe { (*info).si_code } <= 0;
-    // SAFETY: reads this thread's error number, about which the interrupted code may be about to
-    // ask.
+    // The interrupted code may be about to read the error number, so the handler restores it.
+    // SAFETY: the pointer leads to this thread's error number, which lives as long as the thread.
     let error = unsafe { *libc::__errno_location() };
     let mut is_second = false;
     if signal == libc::SIGINT {
@@ -52,7 +59,7 @@ extern "C" fn note(signal: i32, info: *mut libc::siginfo_t, _context: *mut libc:
         true if from_user => signal,
         _ => 0,
     };
-    // SAFETY: integers only, and this thread's error number.
+    // SAFETY: `kill` takes integers only, and the pointer leads to this thread's error number.
     unsafe {
         if send != 0 {
             libc::kill(root, send);
@@ -61,15 +68,15 @@ extern "C" fn note(signal: i32, info: *mut libc::siginfo_t, _context: *mut libc:
     }
 }
 
-/// Whether a process ignores Ctrl-C. A signal handler asks: nothing is allocated.
+/// Whether a process ignores Ctrl-C. A signal handler calls this, so it allocates nothing.
 fn ignores_interrupts(pid: i32) -> bool {
     let mut path = [0u8; 32];
     if std::io::Write::write_fmt(&mut &mut path[..], format_args!("/proc/{pid}/stat\0")).is_err() {
         return false;
     }
     let mut text = [0u8; 2048];
-    // SAFETY: a path that ends with a NUL, a live buffer of the size that is passed, and a
-    // descriptor of ours.
+    // SAFETY: the path ends with a NUL, the buffer has the passed size, and the closed descriptor
+    // is the one that was just opened.
     let got = unsafe {
         let fd = libc::open(path.as_ptr().cast(), libc::O_RDONLY | libc::O_CLOEXEC);
         let got = libc::read(fd, text.as_mut_ptr().cast(), text.len());
@@ -79,7 +86,7 @@ fn ignores_interrupts(pid: i32) -> bool {
     ignored(&text[..got]) >> (libc::SIGINT - 1) & 1 != 0
 }
 
-/// The first signals that a process ignores, by bit, as the text of its `/proc/PID/stat` says.
+/// The bits of the first signals that a process ignores, from the text of its `/proc/PID/stat`.
 fn ignored(stat: &[u8]) -> u64 {
     let name_end = stat.iter().rposition(|&byte| byte == b')').map_or(0, |at| at + 2);
     let field = stat.get(name_end..).and_then(|rest| rest.split(|&byte| byte == b' ').nth(FIELD_IGNORED));
@@ -87,24 +94,25 @@ fn ignored(stat: &[u8]) -> u64 {
     digits.fold(0u64, |sum, digit| sum.wrapping_mul(10).wrapping_add(u64::from(digit - b'0')))
 }
 
-/// How often Ctrl-C came while a program ran. A caller that runs several programs in turn should
-/// stop when this grows, whatever the program did with the signal.
+/// The number of Ctrl-C that have arrived while programs ran. A caller that runs several programs
+/// in turn should stop when this grows, even if a program ignored the signal.
 pub fn interrupts() -> u64 {
     SEEN.load(Ordering::SeqCst)
 }
 
-/// Notes interrupts as long as it lives; restores the former dispositions when it is dropped.
+/// Handles signals to the host while a program runs, and restores the former dispositions when it
+/// is dropped.
 pub(crate) struct Guard {
     former: Vec<(i32, libc::sigaction)>,
-    /// Requests to end that were made before the program started.
+    /// The number of requests to end before the program started.
     ends_before: u64,
-    /// Requests to end that were answered, once the program has ended.
+    /// The number of requests to end that were answered; `None` until the program has ended.
     answered: Option<u64>,
     /// Whether processes that outlived the program were ended.
     ended_others: bool,
 }
 
-/// The program has ended: its number may soon be another's.
+/// Forgets the number of the program, which has ended: the kernel may give it to another process.
 pub(crate) fn root_ended() {
     ROOT.store(0, Ordering::SeqCst);
 }
@@ -117,7 +125,7 @@ impl Guard {
         let ends_before = ENDS.load(Ordering::SeqCst);
         let mut former = Vec::new();
         for signal in SIGNALS {
-            // SAFETY: zeroes are a valid sigaction; `note` is async-signal-safe.
+            // SAFETY: all zeroes are a valid `sigaction`, and `note` is async-signal-safe.
             unsafe {
                 let mut action: libc::sigaction = std::mem::zeroed();
                 action.sa_sigaction = note as *const () as usize;
@@ -134,9 +142,9 @@ impl Guard {
         Guard { former, ends_before, answered: None, ended_others: false }
     }
 
-    /// The signal for the processes that have outlived the program, if the user asked for an end:
-    /// first `SIGTERM`, which they may handle, then `SIGKILL`. A request before the program's end
-    /// counts where the program did not end by itself.
+    /// The signal for the processes that have outlived the program, if the user has requested an
+    /// end since the last call: first `SIGTERM`, which they may handle, then `SIGKILL`. Requests
+    /// before the program's end count only if a signal ended the program.
     pub(crate) fn end_of_children(&mut self, root: Exit) -> Option<i32> {
         let asked = ENDS.load(Ordering::SeqCst);
         let answered = match (self.answered, root) {
@@ -151,7 +159,7 @@ impl Guard {
         is_new.then_some(signal)
     }
 
-    /// Whether Ctrl-C ended the program, which ended so, or what outlived it.
+    /// Whether Ctrl-C ended the program, which ended as `root` says, or processes that outlived it.
     pub(crate) fn interrupted(&self, root: Exit) -> bool {
         let came = SEEN.load(Ordering::SeqCst) > SEEN_BEFORE.load(Ordering::SeqCst);
         let ended = root == Exit::Signal(libc::SIGINT) || ENDED_PROGRAM.load(Ordering::SeqCst);
@@ -159,10 +167,10 @@ impl Guard {
     }
 }
 
-/// Where the caller ignores the ends of its children, nobody could wait for the program's: the
-/// disposition that was changed.
+/// Restores the default action for ends of children, if the caller ignores them: otherwise the host
+/// could not wait for the program's end. Returns the former disposition if it was changed.
 fn keep_ends_of_children() -> Option<(i32, libc::sigaction)> {
-    // SAFETY: zeroes are a valid sigaction, the default one.
+    // SAFETY: all zeroes are a valid `sigaction` with the default action.
     unsafe {
         let default: libc::sigaction = std::mem::zeroed();
         let mut old: libc::sigaction = std::mem::zeroed();
@@ -179,26 +187,26 @@ impl Drop for Guard {
     fn drop(&mut self) {
         ROOT.store(0, Ordering::SeqCst);
         for (signal, old) in &self.former {
-            // SAFETY: puts back what `new` found.
+            // SAFETY: `old` is the disposition that `new` has read.
             unsafe { libc::sigaction(*signal, old, std::ptr::null_mut()) };
         }
     }
 }
 
-/// Two copies of one signal to a process group reach the program within this time, on a busy
-/// machine too.
+/// Two copies of one signal to a process group reach the program within this time, even on a busy
+/// machine.
 const TOGETHER: Duration = Duration::from_secs(1);
 const SI_USER: i32 = 0;
 
-/// Tells a signal that the host passed on from the copy that the sender addressed to the program as
-/// well.
+/// Recognises a signal that reaches the program twice: directly, and forwarded by the host.
 #[derive(Default)]
 pub(crate) struct Echo {
+    /// The last signal, whether the host forwarded it, and when it came.
     last: Option<(i32, bool, Instant)>,
 }
 
 impl Echo {
-    /// Whether the program has just had this signal by the other way.
+    /// Whether the program has just received the other copy of this signal.
     pub(crate) fn repeats(&mut self, signal: i32, info: &SignalInfo) -> bool {
         let word = |at: usize| i32::from_le_bytes([info[at], info[at + 1], info[at + 2], info[at + 3]]);
         if !SIGNALS.contains(&signal) || word(8) != SI_USER {

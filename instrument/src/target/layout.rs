@@ -1,22 +1,36 @@
 //! The layout of the engine's memory in the target: thread contexts at `gs`, code zones, low
 //! tables.
 //!
-//! The program's own addresses must not move, so the engine's mappings go where the kernel's search
-//! for free memory never looks: between the end of the mmap area and the stack, below the
-//! executable, and far below the mmap area. Generated code reaches the low tables by 32-bit
-//! absolute addresses and its thread's context by `gs:[offset]`.
+//! **The problem.** The program's own addresses must not change, so the engine may not use any
+//! address that the kernel would give to the program.
 //!
-//! Programs with sanitizers divide the whole address space between shadow memory and the program.
-//! AddressSanitizer's shadow begins at 2 GB less 32 KB and ends at `0x1000_7fff_8000`;
-//! ThreadSanitizer and MemorySanitizer forbid all that is neither shadow nor theirs, and refuse to
-//! start where something lies there. Three ranges are free under all of them and not used by the
-//! kernel itself: the addresses below 2 GB, those below executables from `0x5500_0000_0000` on, and
-//! those beside libraries. The engine uses only these. Sources: `asan_mapping.h`, `tsan_platform.h`
-//! and `msan.h` of LLVM 11 to 19 and of GCC 10 to 14.
+//! **The idea.** The kernel's search for free memory leaves three gaps: between the end of the mmap
+//! area and the stack, below the executable, and far below the mmap area.
+//!
+//! ```text
+//!   0x1000_0000       low tables; code zone of executables at low addresses    below 2 GB
+//!   0x5500_0000_0000  contexts; the far zone                                   below executables
+//!   0x5555_5555_4000  executable, with its code zone directly below it
+//!   0x7fff_f7ff_f000  libraries (the mmap area)
+//!                     code zone of the libraries                               below the stack
+//!   0x7fff_ffff_f000  stack
+//! ```
+//!
+//! Generated code reaches the low tables by 32-bit absolute addresses, and its thread's context by
+//! `gs:[offset]`.
+//!
+//! **Sanitizers** divide the whole address space between shadow memory and the program.
+//! AddressSanitizer's shadow begins at 2 GB less 32 KB and ends at `0x1000_7fff_8000`.
+//! ThreadSanitizer and MemorySanitizer refuse to start if anything is mapped outside of their
+//! shadow and of the program's ranges. Three ranges are free under all of them: the addresses below
+//! 2 GB, those below executables from `0x5500_0000_0000` on, and those beside libraries. The engine
+//! uses only these. Sources: `asan_mapping.h`, `tsan_platform.h` and `msan.h` of LLVM 11 to 19 and
+//! of GCC 10 to 14.
 
 /// Offsets in a thread's context.
 pub(crate) mod context {
-    /// Sixteen slots, one per general register: where a scratch register's program value waits.
+    /// Sixteen slots, one for each general register. A slot holds the program's value while
+    /// generated code uses the register.
     pub(crate) const SPILL: u32 = 0x000;
     /// Number of the exit taken (0: none), set just before an `int3`.
     pub(crate) const EXIT: u32 = 0x080;
@@ -30,7 +44,7 @@ pub(crate) mod context {
     pub(crate) const TEMP: u32 = 0x0a0;
     /// Next free byte of the ring.
     pub(crate) const RING_POSITION: u32 = 0x0c0;
-    /// Where the ring's segment ends (with room for one block's records behind).
+    /// Limit of the ring's segment; behind it there is room for the records of one superblock.
     pub(crate) const RING_LIMIT: u32 = 0x0c8;
     /// The program's `fs` base.
     pub(crate) const FS_BASE: u32 = 0x0d0;
@@ -50,65 +64,72 @@ pub(crate) mod context {
     pub(crate) const REPEAT: u32 = 0x110;
     /// Address of the top of the stack that routines use.
     pub(crate) const OWN_STACK: u32 = 0x130;
-    /// Where that stack begins, growing down.
+    /// Offset of that stack's top; the stack grows down.
     pub(crate) const STACK_TOP: u32 = 0x1_0000;
-    /// The program's stack pointer while a routine runs: on top of that stack, from where one byte
-    /// of code brings it back.
+    /// The program's stack pointer while a routine runs. It lies on top of the routine's stack, so
+    /// that `pop rsp`, one byte of code, restores it.
     pub(crate) const PROGRAM_STACK: u32 = STACK_TOP - 8;
     /// 64 bytes for an index vector.
     pub(crate) const VECTOR: u32 = 0x140;
-    /// 16 addresses that wait for their instruction's end, for a tool.
+    /// 16 addresses that a tool's events record after their instruction has executed.
     pub(crate) const WAITING: u32 = 0x180;
-    /// Instruction side kept whole: its clock, the record of a miss, registers while the routine
-    /// runs.
+    /// The clock of the inline instruction cache.
     pub(crate) const KEPT_CLOCK: u32 = 0x200;
+    /// The word `what` of the record of a miss in the inline instruction cache.
     pub(crate) const KEPT_WHAT: u32 = 0x20c;
+    /// Registers of the program while the routine of the inline instruction cache runs.
     pub(crate) const KEPT_SAVED: u32 = 0x210;
-    /// Page filters: data (8 bytes a set), instructions (4 bytes a set).
+    /// Data page filter, 8 bytes a set.
     pub(crate) const DATA_PAGES: u32 = 0x400;
+    /// Instruction page filter, 4 bytes a set.
     pub(crate) const INSTRUCTION_PAGES: u32 = 0xc00;
-    /// Most sets of a page filter.
+    /// The most sets of a page filter.
     pub(crate) const PAGE_SETS_MAX: u32 = 256;
     /// Data line filter, 8 bytes a set: minus the last line's address.
     pub(crate) const DATA_LINES: u32 = 0x1000;
     /// Instruction line filter, 4 bytes a set: number of the last line.
     pub(crate) const INSTRUCTION_LINES: u32 = 0x9000;
-    /// Most sets of a line filter.
+    /// The most sets of a line filter.
     pub(crate) const LINE_SETS_MAX: u32 = 4096;
-    /// Data TLB kept whole: its entries, 8 bytes each, a set's ways behind each other: minus a
-    /// page's address, [`RESIDENT_EMPTY`] where the entry is empty.
+    /// The simulated data TLB: for each entry minus its page's address, 8 bytes, or
+    /// [`RESIDENT_EMPTY`].
     pub(crate) const RESIDENT_PAGES: u32 = 0xd000;
-    /// Minus an address that no program has.
+    /// The value of an empty entry: minus an address that no program has.
     pub(crate) const RESIDENT_EMPTY: u64 = 1 << 63;
-    /// When each entry was used last, 8 bytes each.
+    /// The time of each entry's last use, 8 bytes each.
     pub(crate) const RESIDENT_TIMES: u32 = 0xd800;
-    /// Most entries.
+    /// The most entries of the simulated data TLB.
     pub(crate) const RESIDENT_PAGES_MAX: u32 = event::RESIDENT_PAGES_MAX;
-    /// By the lowest bits of a page's number, an entry that may hold it, a byte each.
+    /// Hints: for each value of the lowest bits of a page's number, the entry that may hold the
+    /// page, a byte each.
     pub(crate) const PAGE_HINTS: u32 = 0xe000;
+    /// The number of hints.
     pub(crate) const PAGE_HINTS_COUNT: u32 = 1024;
-    /// The time: at least [`PAGE_CLOCK_STEP`] more than when it was last set.
+    /// The present time: at least [`PAGE_CLOCK_STEP`] more than when it was last set.
     pub(crate) const PAGE_CLOCK: u32 = 0xe400;
-    /// The lowest bits of a time are the number of its entry.
+    /// The number of low bits of a time that hold the number of its entry.
     pub(crate) const PAGE_TIME_SHIFT: u32 = 8;
-    /// Number of uses by which the clock advances at once.
+    /// The number of uses by which the clock advances at once.
     pub(crate) const PAGE_CLOCK_STEPS: u32 = 64;
+    /// The least advance of the clock.
     pub(crate) const PAGE_CLOCK_STEP: u32 = PAGE_CLOCK_STEPS << PAGE_TIME_SHIFT;
-    /// By the lowest bits of a page's number, how many of the pages that are held have these, a
-    /// byte each.
+    /// For each hint, the number of entries whose pages have it, a byte each.
     pub(crate) const PAGE_COUNTS: u32 = 0xe800;
-    /// What the routines that use pages are given: first and last byte, `what` of a record.
+    /// Argument of the routines that use pages: the address of the first byte.
     pub(crate) const PAGE_FIRST: u32 = 0xe408;
+    /// Argument of the routines that use pages: the address of the last byte.
     pub(crate) const PAGE_LAST: u32 = 0xe410;
+    /// Argument of the routines that use pages: the word `what` of a record.
     pub(crate) const PAGE_WHAT: u32 = 0xe418;
-    /// The page before it, of the same reference, missed.
+    /// Whether the page before the present one, of the same reference, missed.
     pub(crate) const PAGE_MISSED: u32 = 0xe41c;
-    /// Bytes of the group that the host is to look at.
+    /// Bytes of the group whose pages the host must look up.
     pub(crate) const PAGE_GROUP: u32 = 0xe420;
     /// The distance of a tile's rows.
     pub(crate) const PAGE_STRIDE: u32 = 0xe428;
-    /// Flags and registers of the program while such a routine runs.
+    /// The program's flags while a routine that uses pages runs.
     pub(crate) const PAGE_FLAGS: u32 = 0xe430;
+    /// The program's registers while a routine that uses pages runs.
     pub(crate) const PAGE_SAVED: u32 = 0xe438;
     /// The ring: `RING_SEGMENTS` segments.
     pub(crate) const RING: u32 = 0x1_0000;
@@ -120,24 +141,26 @@ pub(crate) mod context {
     /// Bytes behind a segment's limit that one check may still use: more than the records of a
     /// superblock.
     pub(crate) const RING_SLACK_BYTES: u32 = 64 << 10;
-    /// Rows of the instruction side kept whole: numbers of the lines, and of the pages, in each
-    /// set, 4 bytes each.
+    /// The inline instruction cache: for each set, the numbers of its lines, 4 bytes each.
     pub(crate) const KEPT_LINES: u32 = RING + RING_SEGMENTS * RING_SEGMENT_BYTES;
+    /// The inline instruction cache: for each set, the numbers of its pages, 4 bytes each.
     pub(crate) const KEPT_PAGES: u32 = KEPT_LINES + 4 * event::KEPT_LINES_MAX;
-    /// By number, the time of the last use, 8 bytes; 0: not in its set.
+    /// For each number of a line or page, the time of its last use, 8 bytes; 0 if it is not in its
+    /// set.
     pub(crate) const KEPT_TIMES: u32 = KEPT_PAGES + 4 * event::KEPT_LINES_MAX;
-    /// By number, address and row, 16 bytes; the first context's serves all.
+    /// For each number of a line or page, its address and row, 16 bytes. All threads read the first
+    /// context's table.
     pub(crate) const KEPT_PLACES: u32 = KEPT_TIMES + 8 * NUMBERS_MAX as u32;
-    /// Most lines and pages that code touches.
+    /// The most lines and pages that code can touch.
     pub(crate) const NUMBERS_MAX: usize = 2 << 20;
     /// Exit counters, 8 bytes each.
     pub(crate) const COUNTERS: u32 = KEPT_PLACES + 16 * NUMBERS_MAX as u32;
-    /// What code of many fragments uses from everywhere: its scratch words and filters, times of
+    /// Offsets of the parts that all fragments use often: scratch words and filters, times of
     /// lines, counters.
     pub(crate) const OFTEN_USED: [u32; 4] = [0, KEPT_TIMES, COUNTERS, COUNTERS + (2 << 20)];
-    /// Size of a context.
+    /// Bytes of a context.
     pub(crate) const BYTES: u64 = 128 << 20;
-    /// Most exit counters.
+    /// The most exit counters.
     pub(crate) const COUNTERS_MAX: usize = (BYTES as usize - COUNTERS as usize) / 8;
 }
 
@@ -146,36 +169,39 @@ pub(crate) fn segment_start(context_offset: usize, segment: u32) -> usize {
     context_offset + (context::RING + segment * context::RING_SEGMENT_BYTES) as usize
 }
 
-/// First context's address; the others follow.
+/// Address of the first context; the others follow.
 pub(crate) const CONTEXTS: u64 = 0x5500_0000_0000;
-/// The zone without a limit, behind the contexts.
+/// Address of the far zone, which takes the code that finds no room near its program code.
 const FAR_ZONE: u64 = 0x5520_0000_0000;
-/// The zone of libraries where there is no room beside them.
+/// Address of the zone of libraries, if there is no room beside the libraries.
 const LIBRARIES_ZONE: u64 = 0x5530_0000_0000;
-/// Most threads of one process at a time.
+/// The most threads of one process at a time.
 pub(crate) const CONTEXTS_MAX: usize = 512;
-/// Bits that select a slot of the lookup table, and how many below them do not: targets are seldom
-/// nearer to each other, and a table that they fill is in fewer lines of the program's cache.
+/// The number of bits of a target that select its slot of the lookup table.
 pub(crate) const LOOKUP_BITS: u32 = 18;
+/// The number of low bits of a target that do not select its slot. Targets are seldom nearer to
+/// each other, and so the used slots lie in fewer cache lines.
 pub(crate) const LOOKUP_SHIFT: u32 = 2;
-/// Slots probed one after the other.
+/// The most slots that a lookup tries, one after the other.
 pub(crate) const LOOKUP_PROBES: u32 = 4;
-/// The lookup table (16 bytes a slot: minus the target, then its code), then one byte per system
-/// call number.
+/// Bytes of the lookup table. A slot has 16: minus the target, then the address of its code.
 pub(crate) const LOOKUP_BYTES: u64 = (16 << LOOKUP_BITS) + 4096;
+/// Bytes of the table behind the lookup table: one for each system call number.
 const SYSTEM_CALL_BYTES: u64 = 64 << 10;
-/// Most sites of an image: a record has 24 bits for them, the last is `event::CUT_SITE`.
+/// The most sites of an image: a record has 24 bits for a site, and the highest number is
+/// `event::CUT_SITE`.
 pub(crate) const SITES_MAX: usize = 0xff_fff0;
+/// Bytes of the low tables.
 pub(crate) const LOW_BYTES: u64 = LOOKUP_BYTES + SYSTEM_CALL_BYTES;
 
-/// A stretch of code cache: the same bytes in the target and in the shared file.
+/// The place of a zone of the code cache. The target maps it from the shared file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ZonePlace {
     /// Address in the target.
     pub(crate) address: u64,
     /// Bytes for fragments.
     pub(crate) hot_bytes: u64,
-    /// Bytes for out-of-line code, directly behind.
+    /// Bytes for out-of-line code, directly behind the fragments.
     pub(crate) cold_bytes: u64,
 }
 
@@ -185,10 +211,10 @@ impl ZonePlace {
     }
 }
 
-/// All of it for one process.
+/// The layout of the engine's memory in one process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
-    /// Near the executable, near the libraries, and one without a limit.
+    /// Three zones: near the executable, near the libraries, and far from both.
     pub(crate) zones: Vec<ZonePlace>,
     /// Address of the lookup table, below 2 GB.
     pub(crate) low: u64,
@@ -208,38 +234,44 @@ pub(crate) struct Range {
 }
 
 impl Layout {
-    /// Finds room beside the ranges that are mapped right after exec; `entry` is the executable's
-    /// entry point.
+    /// Finds room outside the ranges that are mapped right after the exec; `entry` is the
+    /// executable's entry point.
     pub(crate) fn plan(mapped: &[Range], entry: u64) -> Option<Layout> {
         let near = Layout::below(mapped, entry).or_else(|| Layout::anywhere(mapped, 0x7000_0000))?;
         let libraries = Layout::under_stack(mapped)?;
         let far = ZonePlace { address: FAR_ZONE, hot_bytes: 1024 * MB, cold_bytes: 512 * MB };
         let candidates = [0x6000_0000u64, 0x5000_0000, 0x3000_0000, 0x2000_0000, 0x1000_0000];
-        let low = candidates.into_iter().find(|&a| free(mapped, a, a + LOW_BYTES))?;
+        let low = candidates.into_iter().find(|&address| free(mapped, address, address + LOW_BYTES))?;
         Some(Layout { zones: vec![near, libraries, far], low })
     }
 
-    /// Directly below a position-independent executable, where neither its heap nor a mapping ever
-    /// grows.
+    /// A zone directly below a position-independent executable, where neither its heap nor a
+    /// mapping ever grows.
     fn below(mapped: &[Range], entry: u64) -> Option<ZonePlace> {
-        let image = mapped.iter().filter(|r| r.start <= entry).map(|r| r.start).max()?;
-        let image = mapped.iter().filter(|r| image - r.start.min(image) < 1 << 30).map(|r| r.start).min()?;
+        let image = mapped.iter().filter(|range| range.start <= entry).map(|range| range.start).max()?;
+        let image = mapped
+            .iter()
+            .filter(|range| image - range.start.min(image) < 1 << 30)
+            .map(|range| range.start)
+            .min()?;
         let place = ZonePlace { address: 0, hot_bytes: 192 * MB, cold_bytes: 128 * MB };
         let address = image.checked_sub(place.bytes() + 2 * MB)? & !(2 * MB - 1);
         let place = ZonePlace { address, ..place };
         (address > 1 << 32 && free(mapped, address, address + place.bytes())).then_some(place)
     }
 
-    /// In the low 2 GB, for executables that are linked to a fixed low address.
+    /// A zone at `address`, if it is free: in the low 2 GB for executables with a fixed low
+    /// address.
     fn anywhere(mapped: &[Range], address: u64) -> Option<ZonePlace> {
         let place = ZonePlace { address, hot_bytes: 160 * MB, cold_bytes: 64 * MB };
         free(mapped, address, address + place.bytes()).then_some(place)
     }
 
-    /// Between the highest mapping and the stack's lowest possible page.
+    /// A zone between the highest mapping and the stack's lowest possible page.
     fn under_stack(mapped: &[Range]) -> Option<ZonePlace> {
-        let stack = mapped.iter().find(|r| r.stack)?;
-        let below = mapped.iter().filter(|r| r.end <= stack.start).map(|r| r.end).max().unwrap_or(0);
+        let stack = mapped.iter().find(|range| range.stack)?;
+        let below =
+            mapped.iter().filter(|range| range.end <= stack.start).map(|range| range.end).max().unwrap_or(0);
         let start = (below + HUGE) & !(HUGE - 1);
         let room = stack.start.saturating_sub(STACK_RESERVE).saturating_sub(start) & !(HUGE - 1);
         let room = room.min(1024 * MB);
@@ -250,19 +282,19 @@ impl Layout {
         Some(ZonePlace { address: start, hot_bytes, cold_bytes: room - hot_bytes })
     }
 
-    /// All addresses in the target that are the engine's.
+    /// The address ranges of all memory of the engine in the target.
     pub(crate) fn own(&self) -> impl Iterator<Item = std::ops::Range<u64>> + '_ {
         let zones = self.zones.iter().map(|zone| zone.address..zone.address + zone.bytes());
         let low = self.low..(self.low + LOW_BYTES).next_multiple_of(4096);
         zones.chain([low, CONTEXTS..CONTEXTS + context::BYTES * CONTEXTS_MAX as u64])
     }
 
-    /// Bytes of the shared files.
+    /// Bytes of the shared files together.
     pub(crate) fn file_bytes(&self) -> u64 {
         self.contexts_offset() + context::BYTES * CONTEXTS_MAX as u64
     }
 
-    /// Whether the address is in the engine's memory.
+    /// Whether the address lies in the engine's memory.
     pub(crate) fn holds(&self, address: u64) -> bool {
         let zones = self.zones.iter().map(|zone| (zone.address, zone.bytes()));
         let contexts = (CONTEXTS, context::BYTES * CONTEXTS_MAX as u64);
@@ -270,17 +302,17 @@ impl Layout {
         all.any(|(start, bytes)| address.wrapping_sub(start) < bytes)
     }
 
-    /// Where zone `z` begins in the shared file.
+    /// Offset of a zone in the shared file.
     pub(crate) fn zone_offset(&self, zone: usize) -> u64 {
         self.zones[..zone].iter().map(ZonePlace::bytes).sum()
     }
 
-    /// Where the low tables begin in the shared file.
+    /// Offset of the low tables in the shared file.
     pub(crate) fn low_offset(&self) -> u64 {
         self.zone_offset(self.zones.len())
     }
 
-    /// Where the contexts begin in the shared file.
+    /// Offset of the contexts in the shared files, one behind the other.
     pub(crate) fn contexts_offset(&self) -> u64 {
         (self.low_offset() + LOW_BYTES + HUGE - 1) & !(HUGE - 1)
     }
@@ -292,14 +324,14 @@ impl Layout {
 }
 
 fn free(mapped: &[Range], start: u64, end: u64) -> bool {
-    mapped.iter().all(|r| r.end <= start || r.start >= end)
+    mapped.iter().all(|range| range.end <= start || range.start >= end)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// What AddressSanitizer, ThreadSanitizer and MemorySanitizer all leave to the program.
+    /// The ranges that AddressSanitizer, ThreadSanitizer and MemorySanitizer all leave free.
     const LEFT_FREE: [(u64, u64); 3] =
         [(0x1000, 0x7fff_8000), (0x5500_0000_0000, 0x5680_0000_0000), (0x7e80_0000_0000, 0x8000_0000_0000)];
 
@@ -310,9 +342,9 @@ mod tests {
     fn check(mapped: &[Range], entry: u64) -> Layout {
         let layout = Layout::plan(mapped, entry).expect("there is room");
         let mut taken: Vec<Range> = mapped.to_vec();
-        for z in &layout.zones {
-            assert!(free(&taken, z.address, z.address + z.bytes()), "{z:x?} overlaps");
-            taken.push(range(z.address, z.address + z.bytes()));
+        for zone in &layout.zones {
+            assert!(free(&taken, zone.address, zone.address + zone.bytes()), "{zone:x?} overlaps");
+            taken.push(range(zone.address, zone.address + zone.bytes()));
         }
         assert!(free(&taken, layout.low, layout.low + LOW_BYTES));
         for own in layout.own() {

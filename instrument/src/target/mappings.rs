@@ -1,4 +1,4 @@
-//! `/proc/PID/maps`: what is mapped where in the target.
+//! `/proc/PID/maps`: the mappings of the target.
 
 use super::layout::Range;
 use crate::profile::Module;
@@ -6,11 +6,11 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-/// A file by its numbers in the system: a path may lead to another file tomorrow. All zero where no
-/// file is mapped.
+/// The numbers by which the system identifies a file; a path may lead to another file later. All
+/// are zero if no file is mapped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FileNumber {
-    /// Major and minor number of the device, one behind the other.
+    /// The major number of the device in the upper half, the minor number in the lower half.
     pub(crate) device: u64,
     pub(crate) inode: u64,
 }
@@ -24,17 +24,17 @@ pub(crate) struct Mapping {
     pub(crate) writable: bool,
     pub(crate) offset: u64,
     pub(crate) file: FileNumber,
-    /// As bytes: names of files are no text.
+    /// The path, as bytes, because names of files need not be valid text.
     pub(crate) path: Vec<u8>,
 }
 
-/// Parses the whole file; lines that do not parse are left out.
+/// The mappings of process `pid`. Lines that cannot be parsed are left out.
 pub(crate) fn mappings(pid: i32) -> Vec<Mapping> {
     let text = std::fs::read(format!("/proc/{pid}/maps")).unwrap_or_default();
-    text.split(|byte| *byte == b'\n').filter_map(mapping).collect()
+    text.split(|byte| *byte == b'\n').filter_map(parse_line).collect()
 }
 
-fn mapping(line: &[u8]) -> Option<Mapping> {
+fn parse_line(line: &[u8]) -> Option<Mapping> {
     let mut parts = line.splitn(6, |byte| *byte == b' ');
     let mut fields = parts.by_ref().take(5).map(|field| std::str::from_utf8(field).ok());
     let (start, end) = fields.next()??.split_once('-')?;
@@ -61,24 +61,39 @@ pub(super) fn path(name: &[u8]) -> PathBuf {
     PathBuf::from(OsStr::from_bytes(name))
 }
 
-/// The ranges that are taken, for planning a layout.
+/// The mapped ranges of process `pid`, for planning a layout.
 pub(crate) fn ranges(pid: i32) -> Vec<Range> {
-    let range = |m: Mapping| Range { start: m.start, end: m.end, stack: m.path == b"[stack]" };
+    let range = |mapping: Mapping| Range {
+        start: mapping.start,
+        end: mapping.end,
+        stack: mapping.path == b"[stack]",
+    };
     mappings(pid).into_iter().map(range).collect()
 }
 
-/// Files whose code is mapped now.
+/// The files whose code process `pid` has mapped.
 pub(crate) fn text(pid: i32) -> Vec<Module> {
-    let module =
-        |m: Mapping| Module { path: path(&m.path), start: m.start, end: m.end, file_offset: m.offset };
-    mappings(pid).into_iter().filter(|m| trusted(m) && m.path.starts_with(b"/")).map(module).collect()
+    let module = |mapping: Mapping| Module {
+        path: path(&mapping.path),
+        start: mapping.start,
+        end: mapping.end,
+        file_offset: mapping.offset,
+    };
+    mappings(pid)
+        .into_iter()
+        .filter(|mapping| trusted(mapping) && mapping.path.starts_with(b"/"))
+        .map(module)
+        .collect()
 }
 
-/// Whether a mapping is text that stays what it is while it is mapped.
-pub(super) fn trusted(m: &Mapping) -> bool {
-    let file =
-        m.path.starts_with(b"/") && !m.path.starts_with(b"/memfd:") && !m.path.starts_with(b"/dev/zero");
-    m.executable && !m.writable && (file && !m.path.ends_with(b" (deleted)") || m.path == b"[vdso]")
+/// Whether a mapping is text that cannot change while it is mapped.
+pub(super) fn trusted(mapping: &Mapping) -> bool {
+    let file = mapping.path.starts_with(b"/")
+        && !mapping.path.starts_with(b"/memfd:")
+        && !mapping.path.starts_with(b"/dev/zero");
+    mapping.executable
+        && !mapping.writable
+        && (file && !mapping.path.ends_with(b" (deleted)") || mapping.path == b"[vdso]")
 }
 
 #[cfg(test)]
@@ -87,16 +102,16 @@ mod tests {
 
     #[test]
     fn a_line_of_maps_is_read_with_any_bytes_in_the_path() {
-        let m = mapping(b"7f00-7f10 r-xp 00002000 fd:01 123      /tmp/a \xff").expect("parses");
+        let mapping = parse_line(b"7f00-7f10 r-xp 00002000 fd:01 123      /tmp/a \xff").expect("parses");
         assert_eq!(
-            (m.start, m.end, m.offset, m.path.as_slice()),
+            (mapping.start, mapping.end, mapping.offset, mapping.path.as_slice()),
             (0x7f00, 0x7f10, 0x2000, &b"/tmp/a \xff"[..])
         );
-        assert!(m.executable && !m.writable);
-        assert_eq!(m.file, FileNumber { device: 0xfd_0000_0001, inode: 123 });
-        assert!(trusted(&m));
-        let m = mapping(b"7f00-7f10 rwxp 00000000 00:00 0").expect("parses");
-        assert!(m.path.is_empty() && !trusted(&m));
-        assert!(mapping(b"nonsense").is_none());
+        assert!(mapping.executable && !mapping.writable);
+        assert_eq!(mapping.file, FileNumber { device: 0xfd_0000_0001, inode: 123 });
+        assert!(trusted(&mapping));
+        let mapping = parse_line(b"7f00-7f10 rwxp 00000000 00:00 0").expect("parses");
+        assert!(mapping.path.is_empty() && !trusted(&mapping));
+        assert!(parse_line(b"nonsense").is_none());
     }
 }

@@ -1,14 +1,20 @@
 //! Memory that host and target share, and the target's own memory.
 //!
-//! **What.** Two sparse memory files lie one behind the other in the host. The first holds what
-//! only the host writes (code, lookup table), the second what the target writes too (contexts,
-//! counters, rings). The target maps their parts where `layout` says. **Why two.** A program under
-//! measurement is not trusted. The first file is sealed once the host has mapped it: no process
-//! gets another writable mapping or writes through a descriptor, whichever way it opens the file.
-//! So the host reads there only bytes that it wrote itself, and may keep them for other runs.
-//! Neither file can be truncated, which would end the host by SIGBUS. **How.** All accesses are
-//! bounds-checked against the mapping; words that the target writes are read atomically. One of the
-//! few files with `unsafe`. **Leaves out** any notion of what the bytes mean.
+//! **What.** The host maps two sparse memory files, one behind the other:
+//!
+//! ```text
+//!   host    │ first file: code, lookup table │ second file: contexts, counters, rings │
+//!   host      reads and writes                 reads and writes
+//!   target    reads and executes               reads and writes
+//! ```
+//!
+//! The target maps parts of both at the addresses of its `layout`. **Why two.** A program under
+//! measurement is not trusted. The host seals the first file after it has mapped it: then no
+//! process can make another writable mapping, or write through a descriptor, however it opens the
+//! file. So the host reads from that file only bytes that it wrote itself, and may keep them for
+//! other runs. Neither file can be truncated, because that would end the host by SIGBUS. **How.**
+//! All accesses are checked against the bounds of the mapping; words that the target writes are
+//! read atomically. One of the few files with `unsafe`. **Leaves out** the meaning of the bytes.
 
 use crate::error::Error;
 use event::Record;
@@ -16,9 +22,9 @@ use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// Not in the `libc` crate: a memory file that cannot be executed as a program (Linux 6.3).
+/// A flag that the `libc` crate lacks: the memory file cannot be executed as a program (Linux 6.3).
 const MFD_NOEXEC_SEAL: u32 = 8;
-/// Pages of a range are made present and writable by one call (Linux 5.14).
+/// Advice that makes all pages of a range present and writable with one call (Linux 5.14).
 const MADV_POPULATE_WRITE: i32 = 23;
 
 /// The shared memory files, mapped into the host.
@@ -40,26 +46,26 @@ unsafe impl Send for Shared {}
 unsafe impl Sync for Shared {}
 
 impl Shared {
-    /// `len` bytes, all of which the target may write.
+    /// Shared memory of `len` bytes; the target may write all of them.
     pub(crate) fn new(len: usize) -> Result<Shared, Error> {
         Shared::with_code(0, len)
     }
 
-    /// `len` bytes, of which the target may write those from `split` on, a multiple of 2 MB.
+    /// Shared memory of `len` bytes; the target may write those from `split` on, which is a
+    /// multiple of 2 MB.
     pub(crate) fn with_code(split: usize, len: usize) -> Result<Shared, Error> {
         assert!(split <= len && split.is_multiple_of(HUGE_BYTES));
         let data = memory_file(len - split)?;
         let base = reserve(len).ok_or_else(unmapped)?;
-        // From here on the reservation is given back by `drop`.
+        // From here on `drop` releases the reservation.
         let mut shared = Shared { code: None, data, base, len };
         shared.map(split, len - split, shared.data.as_raw_fd())?;
         seal(&shared.data, libc::F_SEAL_SHRINK | libc::F_SEAL_GROW);
         if split > 0 {
             let code = memory_file(split)?;
             shared.map(0, split, code.as_raw_fd())?;
-            // The mapping just made stays writable. A system before Linux 5.1 knows no such seal;
-            // there the descriptor that is handed over, which is open for reading, is all that
-            // protects.
+            // The host's own mapping stays writable. Systems before Linux 5.1 do not have this
+            // seal; there the only protection is that the target gets a descriptor for reading.
             seal(&code, libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_FUTURE_WRITE);
             shared.code = Some(reopened_for_reading(&code)?);
         }
@@ -73,7 +79,7 @@ impl Shared {
         }
         let flags = libc::MAP_SHARED | libc::MAP_NORESERVE | libc::MAP_FIXED;
         let at = self.at(offset, bytes);
-        // SAFETY: inside the reservation, which is ours and holds nothing there yet.
+        // SAFETY: the range lies inside the reservation of `self`, in which nothing is mapped yet.
         let got = unsafe { libc::mmap(at.cast(), bytes, libc::PROT_READ | libc::PROT_WRITE, flags, fd, 0) };
         if got == libc::MAP_FAILED {
             return Err(unmapped());
@@ -81,39 +87,43 @@ impl Shared {
         Ok(())
     }
 
-    /// The files that are handed over: what only the host writes if there is such a part, then the
-    /// rest.
+    /// The files that are handed over to the target: the one that only the host writes, if there is
+    /// one, then the other.
     pub(crate) fn files(&self) -> Vec<BorrowedFd<'_>> {
         self.code.iter().map(AsFd::as_fd).chain([self.data.as_fd()]).collect()
     }
 
-    /// Asks for one 2 MB page behind the aligned 2 MB at `offset`, whatever the system's policy for
-    /// shared memory is (`MADV_COLLAPSE`, Linux 6.1); without it nothing changes but speed.
+    /// Asks the kernel to put the aligned 2 MB at `offset` onto one huge page, whatever the
+    /// system's policy for shared memory is (`MADV_COLLAPSE`, Linux 6.1). If the kernel refuses,
+    /// only speed changes.
     pub(crate) fn collapse(&self, offset: usize) {
         const MADV_COLLAPSE: i32 = 25;
         let at = self.at(offset & !(HUGE_BYTES - 1), HUGE_BYTES);
-        // SAFETY: advice on our own mapping; contents stay.
+        // SAFETY: the range lies inside the mapping of `self`, and the advice keeps its contents.
         unsafe { libc::madvise(at.cast(), HUGE_BYTES, MADV_COLLAPSE) };
     }
 
+    /// The address of `bytes` bytes at `offset`; panics if they do not lie inside the mapping.
     fn at(&self, offset: usize, bytes: usize) -> *mut u8 {
         assert!(
             offset.checked_add(bytes).is_some_and(|end| end <= self.len),
             "offset {offset:#x} is outside"
         );
-        // SAFETY: just checked to lie inside the mapping.
+        // SAFETY: the assertion above has checked that `offset` lies inside the mapping.
         unsafe { self.base.add(offset) }
     }
 
     fn word(&self, offset: usize) -> &AtomicU64 {
         assert_eq!(offset % 8, 0);
-        // SAFETY: inside the mapping, aligned, and only ever accessed atomically by the host.
+        // SAFETY: the word is aligned and inside the mapping, and the host accesses words that the
+        // target writes only atomically.
         unsafe { &*self.at(offset, 8).cast() }
     }
 
     fn half(&self, offset: usize) -> &AtomicU32 {
         assert_eq!(offset % 4, 0);
-        // SAFETY: inside the mapping, aligned, and only ever accessed atomically by the host.
+        // SAFETY: the half word is aligned and inside the mapping, and the host accesses words that
+        // the target writes only atomically.
         unsafe { &*self.at(offset, 4).cast() }
     }
 
@@ -133,7 +143,7 @@ impl Shared {
         self.half(offset).store(value, Ordering::Release);
     }
 
-    /// Replaces a word if it is `from`.
+    /// Replaces a word of 32 bits by `to` if it is `from`; returns whether it was.
     pub(crate) fn exchange32(&self, offset: usize, from: u32, to: u32) -> bool {
         self.half(offset).compare_exchange(from, to, Ordering::SeqCst, Ordering::SeqCst).is_ok()
     }
@@ -144,30 +154,32 @@ impl Shared {
         let word = std::ptr::from_ref(self.half(offset));
         let time =
             libc::timespec { tv_sec: longest.as_secs() as i64, tv_nsec: longest.subsec_nanos().into() };
-        // SAFETY: a live aligned word of the mapping and a live time; the kernel only reads them.
+        // SAFETY: the word is a live aligned word of the mapping and the time is live; the kernel
+        // only reads both.
         unsafe { libc::syscall(libc::SYS_futex, word, libc::FUTEX_WAIT, value, std::ptr::from_ref(&time)) };
     }
 
     /// Wakes all waiters of the word, in any process.
     pub(crate) fn futex_wake(&self, offset: usize) {
         let word = std::ptr::from_ref(self.half(offset));
-        // SAFETY: a live aligned word of the mapping, of which only the address counts.
+        // SAFETY: the word is a live aligned word of the mapping; the kernel uses only its address.
         unsafe { libc::syscall(libc::SYS_futex, word, libc::FUTEX_WAKE, i32::MAX) };
     }
 
-    /// Copies code or data in; the target does not use these bytes yet.
+    /// Writes code or data that the target does not use yet.
     pub(crate) fn write(&self, offset: usize, bytes: &[u8]) {
         let to = self.at(offset, bytes.len());
-        // SAFETY: `to` has room for `bytes`, and a shared mapping never overlaps a Rust slice of
-        // ours.
+        // SAFETY: `to` has room for `bytes`, and no Rust slice points into the shared mapping, so
+        // the ranges do not overlap.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) }
     }
 
-    /// A copy of `bytes` bytes that the target does not write any more.
+    /// A copy of `bytes` bytes that the target no longer writes.
     pub(crate) fn read(&self, offset: usize, bytes: usize) -> Vec<u8> {
         let from = self.at(offset, bytes);
         let mut copy = Vec::with_capacity(bytes);
-        // SAFETY: in bounds, and `copy` has room for `bytes` bytes, all of which are written.
+        // SAFETY: `from` is readable for `bytes` bytes, `copy` has room for them, and the copy
+        // initialises all of them.
         unsafe {
             std::ptr::copy_nonoverlapping(from, copy.as_mut_ptr(), bytes);
             copy.set_len(bytes);
@@ -175,43 +187,43 @@ impl Shared {
         copy
     }
 
-    /// [`Shared::write`] of much at once: the pages are made present by one call, which spares a
-    /// fault for each.
+    /// Writes many bytes that the target does not use yet. One call makes all their pages present,
+    /// which saves a fault for each page.
     pub(crate) fn fill(&self, offset: usize, bytes: &[u8]) {
         let start = offset & !(PAGE_BYTES - 1);
         let end = (offset + bytes.len()).next_multiple_of(PAGE_BYTES).min(self.len);
         let at = self.at(start, end - start);
-        // SAFETY: advice on our own mapping; contents stay. Where it is refused, each page faults.
+        // SAFETY: the range lies inside the mapping of `self`, and the advice keeps its contents.
         unsafe { libc::madvise(at.cast(), end - start, MADV_POPULATE_WRITE) };
         self.write(offset, bytes);
     }
 
-    /// A branch displacement, as a number to be added.
+    /// Reads a branch displacement, extended to 64 bits.
     pub(crate) fn displacement(&self, offset: usize) -> u64 {
         let bytes: [u8; 4] = self.read(offset, 4).try_into().expect("four bytes");
         i64::from(i32::from_le_bytes(bytes)) as u64
     }
 
-    /// Replaces a branch displacement that other threads may be executing; it must not cross a
-    /// 64-byte line.
+    /// Replaces a branch displacement that threads may be executing; it must not cross a line of 64
+    /// bytes.
     pub(crate) fn patch32(&self, offset: usize, value: i32) {
         debug_assert!(offset % 64 <= 60, "a patch at {offset:#x} would cross a line");
         let to = self.at(offset, 4);
-        // SAFETY: four bytes inside the mapping; x86 makes a store inside one line atomic, aligned
-        // or not, and the assembly keeps it one store.
+        // SAFETY: the four bytes lie inside the mapping. x86 makes a store within one line atomic,
+        // aligned or not, and the assembly keeps it one store.
         unsafe {
             std::arch::asm!("mov dword ptr [{to}], {value:e}", to = in(reg) to, value = in(reg) value, options(nostack, preserves_flags));
         }
     }
 
-    /// Copies records out, as they are at the moment: the target may write there at any time,
-    /// whatever it has handed over.
+    /// Copies records out of shared memory. The target may write there at any time, even after it
+    /// has handed a segment over.
     pub(crate) fn copy_records(&self, offset: usize, into: &mut [Record]) {
         let bytes = std::mem::size_of_val(into);
         let from = self.at(offset, bytes);
-        // SAFETY: `from` is readable for `bytes` bytes inside the mapping, `into` is as long, and
-        // any bytes are valid records. The copy is made by one instruction in assembly, so that the
-        // compiler assumes nothing of memory that another process writes meanwhile.
+        // SAFETY: `from` is readable for `bytes` bytes inside the mapping, `into` has the same
+        // length, and any bytes are valid records. One instruction in assembly makes the copy, so
+        // that the compiler assumes nothing about memory that another process may be writing.
         unsafe {
             std::arch::asm!(
                 "rep movsb",
@@ -226,44 +238,43 @@ impl Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        // SAFETY: our own mapping; borrows cannot outlive `self`.
+        // SAFETY: the mapping belongs to `self`, and no borrow of it outlives `self`.
         unsafe { libc::munmap(self.base.cast(), self.len) };
     }
 }
 
-/// A file's bytes, mapped: reading much of them takes no copy, and no fault for each page. For
-/// files that are never changed in place.
+/// The mapped bytes of a file that is never changed in place. Reading them needs no copy, and no
+/// fault for each page.
 pub(crate) struct FileBytes {
     base: *mut libc::c_void,
     len: usize,
 }
 
 impl FileBytes {
-    /// The whole file as it is now; `None` where it is empty or cannot be mapped.
+    /// Maps the whole file; `None` if it is empty or cannot be mapped.
     pub(crate) fn of(file: &File) -> Option<FileBytes> {
         let len = usize::try_from(file.metadata().ok()?.len()).ok()?;
         let flags = libc::MAP_PRIVATE | libc::MAP_POPULATE;
         let (anywhere, read, descriptor) = (std::ptr::null_mut(), libc::PROT_READ, file.as_raw_fd());
-        // SAFETY: a fresh mapping at an address of the kernel's choice.
+        // SAFETY: the kernel chooses a free address for the new mapping.
         let base = unsafe { libc::mmap(anywhere, len, read, flags, descriptor, 0) };
         (base != libc::MAP_FAILED).then_some(FileBytes { base, len })
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {
-        // SAFETY: our own mapping of `len` bytes, which lives as long as `self` and which nobody
-        // writes.
+        // SAFETY: the mapping has `len` bytes, lives as long as `self`, and nothing writes it.
         unsafe { std::slice::from_raw_parts(self.base.cast(), self.len) }
     }
 }
 
 impl Drop for FileBytes {
     fn drop(&mut self) {
-        // SAFETY: our own mapping; borrows cannot outlive `self`.
+        // SAFETY: the mapping belongs to `self`, and no borrow of it outlives `self`.
         unsafe { libc::munmap(self.base, self.len) };
     }
 }
 
-/// A huge page.
+/// Bytes of a huge page.
 pub(crate) const HUGE_BYTES: usize = 2 << 20;
 
 const PAGE_BYTES: usize = 4096;
@@ -276,7 +287,7 @@ fn unmapped() -> Error {
 fn memory_file(len: usize) -> Result<OwnedFd, Error> {
     let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
     let create = |flags| {
-        // SAFETY: a constant name and flags.
+        // SAFETY: the name is a constant that ends with a NUL, and the flags are an integer.
         unsafe { libc::memfd_create(c"lightfoot".as_ptr(), flags) }
     };
     let mut fd = create(flags | MFD_NOEXEC_SEAL);
@@ -284,44 +295,45 @@ fn memory_file(len: usize) -> Result<OwnedFd, Error> {
         fd = create(flags);
     }
     if fd < 0 {
-        return Err(Error::system("cannot create shared memory (memfd_create)"));
+        return Err(Error::system("cannot create shared memory: the system refuses memfd_create"));
     }
-    // SAFETY: just made, and nobody else's.
+    // SAFETY: the call above has just made the descriptor, and nothing else owns it.
     let file = unsafe { OwnedFd::from_raw_fd(fd) };
-    // SAFETY: `fd` is ours.
+    // SAFETY: `file` owns `fd`, and the call takes integers only.
     if unsafe { libc::ftruncate(fd, len as i64) } != 0 {
         return Err(Error::system("cannot size shared memory (is there a file size limit? see 'ulimit -f')"));
     }
     Ok(file)
 }
 
-/// Forbids these changes of a memory file for good; those that the system does not know are left
-/// out.
+/// Seals a memory file against these changes for ever, except for seals that the system does not
+/// have.
 fn seal(file: &OwnedFd, seals: i32) {
     let add = |seals: i32| {
-        // SAFETY: integers only.
+        // SAFETY: the call takes integers only.
         unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, seals | libc::F_SEAL_SEAL) == 0 }
     };
     let _ = add(seals) || add(seals & !libc::F_SEAL_FUTURE_WRITE);
 }
 
-/// Opens a file again, by a descriptor that allows neither writes nor writable mappings.
+/// Opens a file again with a descriptor that allows neither writes nor writable mappings.
 fn reopened_for_reading(file: &OwnedFd) -> Result<OwnedFd, Error> {
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
-    File::open(path).map(OwnedFd::from).map_err(|_| Error::system("cannot open shared memory by /proc"))
+    let refused = |_| Error::system("cannot open shared memory through /proc/self/fd (is /proc mounted?)");
+    File::open(path).map(OwnedFd::from).map_err(refused)
 }
 
-/// Address space of `len` bytes at a multiple of 2 MB, so that files and memory can share huge
-/// pages.
+/// Reserves `len` bytes of address space at a multiple of 2 MB, so that huge pages of the files can
+/// be mapped there.
 fn reserve(len: usize) -> Option<*mut u8> {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-    // SAFETY: a fresh reservation at an address of the kernel's choice.
+    // SAFETY: the kernel chooses a free address for the reservation.
     let room = unsafe { libc::mmap(std::ptr::null_mut(), len + HUGE_BYTES, libc::PROT_NONE, flags, -1, 0) };
     if room == libc::MAP_FAILED {
         return None;
     }
     let skip = (room as usize).wrapping_neg() % HUGE_BYTES;
-    // SAFETY: both ends of the reservation are ours, and are given back.
+    // SAFETY: both ends that are unmapped belong to the new reservation, and nothing uses them.
     unsafe {
         let start = room.byte_add(skip);
         if skip > 0 {
@@ -333,9 +345,9 @@ fn reserve(len: usize) -> Option<*mut u8> {
     }
 }
 
-/// Bytes of address space that this process may have; `None` where there is no limit.
+/// The most bytes of address space that this process may have; `None` if there is no limit.
 pub(crate) fn address_space_limit() -> Option<u64> {
-    // SAFETY: zeroes are a valid rlimit, which the call fills in.
+    // SAFETY: all zeroes are a valid `rlimit`, which the call fills.
     let limit = unsafe {
         let mut limit: libc::rlimit = std::mem::zeroed();
         (libc::getrlimit(libc::RLIMIT_AS, &mut limit) == 0).then_some(limit.rlim_cur)
@@ -343,21 +355,21 @@ pub(crate) fn address_space_limit() -> Option<u64> {
     limit.filter(|&bytes| bytes != libc::RLIM_INFINITY)
 }
 
-/// Reads the memory of process `pid`; returns how many bytes could be read.
+/// Reads the memory of process `pid`; returns the number of bytes that could be read.
 pub(crate) fn read_target(pid: i32, address: u64, into: &mut [u8]) -> usize {
     let local = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
     let remote = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: into.len() };
-    // SAFETY: the local vector describes `into`; the kernel checks the remote one.
+    // SAFETY: the local vector describes `into`, and the kernel checks the remote one.
     let got = unsafe { libc::process_vm_readv(pid, &local, 1, &remote, 1, 0) };
     got.max(0) as usize
 }
 
-/// Writes the memory of process `pid`; returns how many bytes were written.
+/// Writes the memory of process `pid`; returns the number of bytes that could be written.
 pub(crate) fn write_target(pid: i32, address: u64, bytes: &[u8]) -> usize {
     let local = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
     let remote = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: bytes.len() };
-    // SAFETY: the local vector describes `bytes`, which is only read; the kernel checks the remote
-    // one.
+    // SAFETY: the local vector describes `bytes`, which the kernel only reads, and the kernel
+    // checks the remote vector.
     let put = unsafe { libc::process_vm_writev(pid, &local, 1, &remote, 1, 0) };
     put.max(0) as usize
 }
@@ -375,7 +387,7 @@ mod tests {
     }
 
     fn mapped(file: BorrowedFd<'_>, protection: i32) -> *mut libc::c_void {
-        // SAFETY: a fresh mapping at an address of the kernel's choice.
+        // SAFETY: the kernel chooses a free address for the new mapping.
         unsafe {
             libc::mmap(std::ptr::null_mut(), HUGE_BYTES, protection, libc::MAP_SHARED, file.as_raw_fd(), 0)
         }
@@ -397,11 +409,11 @@ mod tests {
         for file in [again.as_fd(), code] {
             let at = mapped(file, libc::PROT_READ | libc::PROT_EXEC);
             assert_ne!(at, libc::MAP_FAILED);
-            // SAFETY: the mapping just made, which nothing else uses.
+            // SAFETY: `at` is the new mapping, which nothing else uses.
             let allowed = unsafe { libc::mprotect(at, HUGE_BYTES, both) };
             assert_eq!(allowed, -1);
         }
-        // The host does write, by words, by pieces and with huge pages, and what it wrote is seen.
+        // The host can write words, pieces and huge pages, and the file then holds what it wrote.
         shared.write64(8, 5);
         shared.fill(4000, &[7; 9000]);
         shared.collapse(0);
@@ -409,7 +421,7 @@ mod tests {
         let mut seen = [0u8; 2];
         again.read_exact_at(&mut seen, HUGE_BYTES as u64 - 2).unwrap();
         assert_eq!((seen, shared.read64(8), shared.read(12_999, 2)), ([1, 2], 5, vec![7, 0]));
-        // The second file lies behind it, and is written by both.
+        // The second file lies behind the first one, and both sides can write it.
         opened_again(data).write_at(&[9], 0).unwrap();
         assert_eq!(shared.read(HUGE_BYTES, 1), [9]);
         shared.write(3 * HUGE_BYTES - 1, &[4]);

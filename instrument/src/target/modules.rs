@@ -1,9 +1,9 @@
-//! The modules of a process: they say which code the translator may trust, and name code in
+//! The modules of a process: they decide which code the translator may trust, and they name code in
 //! reports.
 //!
-//! `/proc/PID/maps` is read when an unknown address is executed. Text (file-backed, executable, not
-//! writable) is trusted as long as it stays mapped. All other code counts as generated code for the
-//! whole run. Leaves out: symbols.
+//! When an address without a module is executed, the host reads `/proc/PID/maps`. Text
+//! (file-backed, executable, not writable) is trusted as long as it stays mapped. All other code
+//! counts as generated code for the whole run. **Leaves out** symbols.
 
 use super::mappings::{mappings, path, trusted, FileNumber, Mapping};
 use super::trust::{Modules, Trust};
@@ -16,9 +16,9 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::rc::Rc;
 
-/// Sees modules before their code is read, so that probes can patch them.
+/// Receives modules before their code is read, so that probes can patch them.
 pub(crate) trait TextWatcher {
-    /// `module` is mapped as text of process `pid`.
+    /// Called when `module` is mapped as text of process `pid`.
     fn text_mapped(&mut self, pid: i32, module: &Module);
 }
 
@@ -27,17 +27,19 @@ pub(crate) struct Maps {
     pub(crate) pid: i32,
     /// Current text: start, end, module.
     text: Vec<(u64, u64, u32)>,
+    /// The range and module of the last query.
     last: (u64, u64, u32),
+    /// Numbers of the pages whose code counts as generated.
     generated: HashSet<u64>,
-    /// Where the program has changed the mapping of text.
+    /// Ranges in which the program has changed mappings.
     altered: Vec<(u64, u64)>,
-    /// How often what is known of text has changed.
+    /// The number of changes of `text`.
     pub(crate) changes: u64,
     /// Every module ever seen.
     pub(crate) modules: Vec<Module>,
     /// The file of each module.
     pub(crate) files: Vec<FileNumber>,
-    /// Is shown text before its code is read.
+    /// Receives text before its code is read, if there is a watcher.
     pub(crate) watcher: Option<Rc<RefCell<dyn TextWatcher>>>,
 }
 
@@ -56,7 +58,7 @@ impl Maps {
         }
     }
 
-    /// The modules of a process that was forked off this one: its text is this one's.
+    /// The modules of a process that this one has forked: it has the text of this one.
     pub(crate) fn of_child(&self, pid: i32) -> Maps {
         let generated = self.generated.clone();
         Maps {
@@ -72,32 +74,33 @@ impl Maps {
         }
     }
 
-    /// Whether a change of `[start, end)` concerns known text.
+    /// Whether a change of mappings in `[start, end)` affects known text.
     pub(crate) fn concerns(&self, start: u64, end: u64) -> bool {
-        self.text.iter().any(|t| start < t.1 && end > t.0)
+        self.text.iter().any(|text| start < text.1 && end > text.0)
     }
 
-    /// Forgets text that may have changed.
+    /// Forgets the text in `[start, end)`, which may have changed.
     pub(crate) fn forget(&mut self, start: u64, end: u64) {
         self.changes += 1;
         self.altered.push((start, end));
-        self.text.retain(|t| start >= t.1 || end <= t.0);
+        self.text.retain(|text| start >= text.1 || end <= text.0);
         self.last = (0, 0, 0);
     }
 
+    /// Reads the mappings again; returns whether the code at `pc` can change.
     fn read(&mut self, pc: u64) -> Option<Trust> {
         let all = mappings(self.pid);
         let before = std::mem::take(&mut self.text);
-        for m in all.iter().filter(|m| trusted(m)) {
-            let module = self.module(&m.path, m);
-            self.text.push((m.start, m.end, module));
+        for mapping in all.iter().filter(|mapping| trusted(mapping)) {
+            let module = self.module(&mapping.path, mapping);
+            self.text.push((mapping.start, mapping.end, module));
         }
         self.changes += u64::from(before != self.text);
         if let Some(watcher) = &self.watcher {
             let mut watcher = watcher.borrow_mut();
             self.text.iter().for_each(|text| watcher.text_mapped(self.pid, &self.modules[text.2 as usize]));
         }
-        let own = all.iter().find(|m| pc >= m.start && pc < m.end && m.executable)?;
+        let own = all.iter().find(|mapping| pc >= mapping.start && pc < mapping.end && mapping.executable)?;
         if trusted(own) {
             return Some(Trust::Text);
         }
@@ -109,23 +112,29 @@ impl Maps {
         Some(Trust::Generated)
     }
 
-    fn module(&mut self, name: &[u8], m: &Mapping) -> u32 {
-        let known = self.modules.iter().zip(&self.files).position(|(k, file)| {
-            k.start == m.start
-                && k.end == m.end
-                && k.file_offset == m.offset
-                && *file == m.file
-                && k.path.as_os_str().as_bytes() == name
+    /// The number of the module of a mapping; a new module gets a new number.
+    fn module(&mut self, name: &[u8], mapping: &Mapping) -> u32 {
+        let known = self.modules.iter().zip(&self.files).position(|(module, file)| {
+            module.start == mapping.start
+                && module.end == mapping.end
+                && module.file_offset == mapping.offset
+                && *file == mapping.file
+                && module.path.as_os_str().as_bytes() == name
         });
-        if let Some(n) = known {
-            return n as u32;
+        if let Some(number) = known {
+            return number as u32;
         }
-        self.modules.push(Module { path: path(name), start: m.start, end: m.end, file_offset: m.offset });
-        self.files.push(m.file);
+        self.modules.push(Module {
+            path: path(name),
+            start: mapping.start,
+            end: mapping.end,
+            file_offset: mapping.offset,
+        });
+        self.files.push(mapping.file);
         self.modules.len() as u32 - 1
     }
 
-    /// The numbers of the modules that are text where the program has them now.
+    /// The numbers of the modules that are mapped as text now.
     pub(crate) fn current(&self) -> impl Iterator<Item = u32> + '_ {
         self.text.iter().map(|text| text.2)
     }
@@ -134,17 +143,19 @@ impl Maps {
 impl Modules for Maps {
     fn at(&mut self, pc: u64) -> Option<(Trust, u32)> {
         if pc >= self.last.0 && pc < self.last.1 {
-            let known = self.text.iter().any(|t| t.0 == self.last.0 && t.1 == self.last.1);
+            let known = self.text.iter().any(|text| text.0 == self.last.0 && text.1 == self.last.1);
             if known {
                 return Some((Trust::Text, self.last.2));
             }
         }
-        if let Some(&t) = self.text.iter().find(|t| pc >= t.0 && pc < t.1) {
-            self.last = t;
-            return Some((Trust::Text, t.2));
+        if let Some(&text) = self.text.iter().find(|text| pc >= text.0 && pc < text.1) {
+            self.last = text;
+            return Some((Trust::Text, text.2));
         }
         match self.read(pc)? {
-            Trust::Text => self.text.iter().find(|t| pc >= t.0 && pc < t.1).map(|t| (Trust::Text, t.2)),
+            Trust::Text => {
+                self.text.iter().find(|text| pc >= text.0 && pc < text.1).map(|text| (Trust::Text, text.2))
+            }
             Trust::Generated => Some((Trust::Generated, self.last.2)),
         }
     }
@@ -173,7 +184,7 @@ impl Modules for Maps {
 
 #[cfg(test)]
 impl Maps {
-    /// As if the file that holds `pc` held the page of `pc` only.
+    /// Shrinks the module of `pc` to the page of `pc`, as if its file had no other page.
     pub(crate) fn cut_to_page(&mut self, pc: u64) {
         let text = self.text.iter_mut().find(|text| (text.0..text.1).contains(&pc)).expect("text");
         (text.0, text.1) = (pc & !0xfff, (pc & !0xfff) + 0x1000);

@@ -1,8 +1,9 @@
 //! The system calls by which the host controls the target, each wrapped once.
 //!
-//! They use `PTRACE_SEIZE`, which distinguishes kinds of stops, allows a thread to stay in a group
-//! stop, and ends the target with the host (`PTRACE_O_EXITKILL`). All calls must come from the
-//! thread that seized. One of the few files with `unsafe`. Source: ptrace(2), Linux 5.10 and later.
+//! The calls use `PTRACE_SEIZE`, which distinguishes kinds of stops, allows a thread to stay in a
+//! group stop, and ends the target with the host (`PTRACE_O_EXITKILL`). The thread that has seized
+//! the target must make all other calls too. One of the few files with `unsafe`. Source: ptrace(2),
+//! Linux 5.10 and later.
 
 use crate::error::{Error, ErrorKind};
 use crate::target::inherited;
@@ -12,33 +13,33 @@ use std::os::raw::c_void;
 
 pub(crate) use libc::user_regs_struct as Registers;
 
-/// A signal's details, opaque but for its code.
+/// The details of a signal (`siginfo_t`), as bytes.
 pub(crate) type SignalInfo = [u8; 128];
 
 /// An event of a tracee, as `waitpid` reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wait {
-    /// It is gone, with a status.
+    /// The tracee has ended with this status.
     Exited(i32),
-    /// A signal ended it.
+    /// This signal has ended the tracee.
     Signaled(i32),
-    /// It is about to receive a signal.
+    /// The tracee is about to receive this signal.
     Signal(i32),
     /// A ptrace event (`PTRACE_EVENT_*`) with the stop's signal.
     Event(i32, i32),
 }
 
-// The `libc` crate lacks these two.
+// Requests that the `libc` crate lacks.
 const GETSIGMASK: u32 = 0x420a;
 const SETSIGMASK: u32 = 0x420b;
 
 fn request(kind: u32, tid: i32, address: usize, data: usize) -> i64 {
-    // SAFETY: every caller passes either integers or a pointer to a live value of the size the
-    // request writes.
+    // SAFETY: every caller passes integers, or a pointer to a live value of the size that the
+    // request reads or writes.
     unsafe { libc::ptrace(kind, tid, address, data) }
 }
 
-/// Attaches without stopping, with all the options that the engine needs.
+/// Attaches to a thread without stopping it, with all the options that the engine needs.
 pub(crate) fn seize(tid: i32) -> Result<(), Error> {
     let options = libc::PTRACE_O_EXITKILL
         | libc::PTRACE_O_TRACEFORK
@@ -51,21 +52,21 @@ pub(crate) fn seize(tid: i32) -> Result<(), Error> {
     }
     let why = std::io::Error::last_os_error();
     let remedy =
-        "in a container allow it with --cap-add=SYS_PTRACE; else see /proc/sys/kernel/yama/ptrace_scope";
+        "in a container allow it with --cap-add=SYS_PTRACE; elsewhere see /proc/sys/kernel/yama/ptrace_scope";
     Err(Error::new(
         ErrorKind::PtraceRefused,
-        format!("the system refuses to trace a child (ptrace: {why}); {remedy}"),
+        format!("the system refuses to trace the program (ptrace: {why}); {remedy}"),
     ))
 }
 
-/// The tracee ends with its tracer from now on, as those do that [`seize`] attached.
+/// Makes a tracee end with its tracer from now on, as tracees of [`seize`] do.
 pub(crate) fn end_with_tracer(tid: i32) {
     let options = libc::PTRACE_O_EXITKILL | libc::PTRACE_O_TRACESYSGOOD;
     request(libc::PTRACE_SETOPTIONS, tid, 0, options as usize);
 }
 
-/// Attaches to a thread that is about to execute another program; it goes on alone when its tracer
-/// ends.
+/// Attaches to a thread that is about to execute another program. The thread runs on alone if its
+/// tracer ends.
 pub(crate) fn seize_until_exec(tid: i32) -> bool {
     let options = libc::PTRACE_O_TRACEEXEC | libc::PTRACE_O_TRACESYSGOOD;
     request(libc::PTRACE_SEIZE, tid, 0, options as usize) == 0
@@ -76,44 +77,45 @@ pub(crate) fn interrupt(tid: i32) {
     request(libc::PTRACE_INTERRUPT, tid, 0, 0);
 }
 
-/// Lets `tid` run on to the next beginning or end of a system call, delivering `signal` (0: none).
+/// Lets `tid` run to the next beginning or end of a system call, and delivers `signal` (0: none).
 pub(crate) fn to_system_call(tid: i32, signal: i32) {
     request(libc::PTRACE_SYSCALL, tid, 0, signal as usize);
 }
 
-/// Lets `tid` run on, delivering `signal` (0: none).
+/// Lets `tid` run on, and delivers `signal` (0: none).
 pub(crate) fn resume(tid: i32, signal: i32) {
     request(libc::PTRACE_CONT, tid, 0, signal as usize);
 }
 
-/// Lets `tid` stay in a group stop while it can still be woken.
+/// Lets `tid` stay in a group stop, in which it can still be continued.
 pub(crate) fn listen(tid: i32) {
     request(libc::PTRACE_LISTEN, tid, 0, 0);
 }
 
-/// Detaches `tid`.
+/// Detaches from `tid`, and delivers `signal` (0: none).
 pub(crate) fn detach(tid: i32, signal: i32) {
     request(libc::PTRACE_DETACH, tid, 0, signal as usize);
 }
 
-/// One instruction (or a signal's delivery) further; false when the tracee is gone.
+/// Steps `tid` over one instruction, or delivers `signal`; returns false if the tracee is gone.
 pub(crate) fn step(tid: i32, signal: i32) -> bool {
     request(libc::PTRACE_SINGLESTEP, tid, 0, signal as usize) == 0
 }
 
-/// General registers; `None` when the tracee is gone.
+/// The general registers of `tid`; `None` if the tracee is gone.
 pub(crate) fn registers(tid: i32) -> Option<Registers> {
-    // SAFETY: plain old data for which zeroes are valid.
-    let mut r: Registers = unsafe { std::mem::zeroed() };
-    (request(libc::PTRACE_GETREGS, tid, 0, std::ptr::from_mut(&mut r) as usize) == 0).then_some(r)
+    // SAFETY: the type is plain old data, and all zeroes are a valid value of it.
+    let mut registers: Registers = unsafe { std::mem::zeroed() };
+    (request(libc::PTRACE_GETREGS, tid, 0, std::ptr::from_mut(&mut registers) as usize) == 0)
+        .then_some(registers)
 }
 
-/// Sets the general registers.
-pub(crate) fn set_registers(tid: i32, r: &Registers) {
-    request(libc::PTRACE_SETREGS, tid, 0, std::ptr::from_ref(r) as usize);
+/// Sets the general registers of `tid`.
+pub(crate) fn set_registers(tid: i32, registers: &Registers) {
+    request(libc::PTRACE_SETREGS, tid, 0, std::ptr::from_ref(registers) as usize);
 }
 
-/// A set of registers of `tid`, at most `bytes_max` bytes, or an error's number.
+/// A set of registers of `tid`, at most `bytes_max` bytes, or the number of the error.
 pub(crate) fn register_set(tid: i32, kind: u64, bytes_max: usize) -> Result<Vec<u8>, i32> {
     let mut set = vec![0u8; bytes_max];
     let mut vector = libc::iovec { iov_base: set.as_mut_ptr().cast(), iov_len: set.len() };
@@ -121,32 +123,32 @@ pub(crate) fn register_set(tid: i32, kind: u64, bytes_max: usize) -> Result<Vec<
     if request(libc::PTRACE_GETREGSET, tid, kind as usize, vector as usize) != 0 {
         return Err(std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO));
     }
-    // SAFETY: a live value, whose length the kernel has set to what it wrote.
+    // SAFETY: the vector is live, and the kernel has stored the number of written bytes in it.
     set.truncate(unsafe { (*vector).iov_len });
     Ok(set)
 }
 
-/// Details of the signal that stopped `tid`.
+/// The details of the signal that stopped `tid`.
 pub(crate) fn signal_info(tid: i32) -> SignalInfo {
     let mut info = [0u8; 128];
     request(libc::PTRACE_GETSIGINFO, tid, 0, info.as_mut_ptr() as usize);
     info
 }
 
-/// Sets them, for the signal about to be delivered.
+/// Sets the details of the signal that is about to be delivered to `tid`.
 pub(crate) fn set_signal_info(tid: i32, info: &SignalInfo) {
     request(libc::PTRACE_SETSIGINFO, tid, 0, info.as_ptr() as usize);
 }
 
-/// Signals that the stopped `tid` blocks (once a wait with a mask of its own is over, where it is
-/// in one).
+/// The signals that the stopped `tid` blocks. If it is in a call with a temporary mask (such as
+/// `sigsuspend`), these are the signals that it blocks after the call.
 pub(crate) fn signal_mask(tid: i32) -> u64 {
     let mut mask = 0u64;
     request(GETSIGMASK, tid, size_of::<u64>(), std::ptr::from_mut(&mut mask) as usize);
     mask
 }
 
-/// Sets them.
+/// Sets the signals that the stopped `tid` blocks.
 pub(crate) fn set_signal_mask(tid: i32, mask: u64) {
     request(SETSIGMASK, tid, size_of::<u64>(), std::ptr::from_ref(&mask) as usize);
 }
@@ -158,8 +160,8 @@ pub(crate) fn event_message(tid: i32) -> u64 {
     message
 }
 
-/// Waits for `tid` (-1: any tracee of this thread); `None` when interrupted, `Err` when nobody is
-/// left.
+/// Waits for an event of `tid` (-1: of any tracee of this thread). `None` if a signal interrupted
+/// the wait, `Err` if no tracee is left.
 pub(crate) fn wait(tid: i32) -> Result<Option<(i32, Wait)>, ()> {
     let mut status = 0;
     // SAFETY: `status` is a live integer.
@@ -180,8 +182,7 @@ pub(crate) fn wait(tid: i32) -> Result<Option<(i32, Wait)>, ()> {
     Ok(Some((got, what)))
 }
 
-/// Waits until `tid` does something, however often the wait is interrupted; `None` when nobody is
-/// left.
+/// Waits for an event of `tid`, and continues after interruptions; `None` if no tracee is left.
 pub(crate) fn wait_for(tid: i32) -> Option<(i32, Wait)> {
     loop {
         match wait(tid) {
@@ -191,13 +192,14 @@ pub(crate) fn wait_for(tid: i32) -> Option<(i32, Wait)> {
     }
 }
 
-/// A process that keeps its identity here even after its number was given to another one.
+/// A handle of a process, which never refers to another process, even if the number is used again.
 pub(crate) struct Handle(i32);
 
 impl Handle {
-    /// Of a process that was not waited for yet; `None` where the system has no such handles.
+    /// Opens a handle of a process that was not waited for yet; `None` if the system has no such
+    /// handles.
     pub(crate) fn open(pid: i32) -> Option<Handle> {
-        // SAFETY: integers only.
+        // SAFETY: the call takes integers only.
         let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) } as i32;
         (fd >= 0).then_some(Handle(fd))
     }
@@ -205,34 +207,35 @@ impl Handle {
     /// Sends a signal, if the process has not ended.
     pub(crate) fn kill(&self, signal: i32) {
         let no_details = std::ptr::null::<libc::siginfo_t>();
-        // SAFETY: a descriptor of ours; without details the kernel fills them in.
+        // SAFETY: `self` owns the descriptor, and the kernel accepts a null pointer for the
+        // details.
         unsafe { libc::syscall(libc::SYS_pidfd_send_signal, self.0, signal, no_details, 0) };
     }
 }
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        // SAFETY: a descriptor of ours, which nobody uses after this.
+        // SAFETY: `self` owns the descriptor, and nothing uses it after this.
         unsafe { libc::close(self.0) };
     }
 }
 
 /// Sends a signal to one thread of a process.
 pub(crate) fn kill_thread(pid: i32, tid: i32, signal: i32) {
-    // SAFETY: integers only.
+    // SAFETY: the call takes integers only.
     unsafe { libc::syscall(libc::SYS_tgkill, pid, tid, signal) };
 }
 
-/// Sleeps until a child has ended, without taking its status; stops do not count. Where the system
-/// cannot say, it returns at once.
+/// Sleeps until a child has ended, but does not take its status; stops do not count. Returns at
+/// once if the system has no handles of processes.
 pub(crate) fn until_ended(pid: i32) {
-    // SAFETY: integers only.
+    // SAFETY: the call takes integers only.
     let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) } as i32;
     if fd < 0 {
         return;
     }
     let mut ready = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
-    // SAFETY: one live element, and a descriptor of ours.
+    // SAFETY: `poll` gets one live element, and this function owns the descriptor that it closes.
     unsafe {
         while libc::poll(&raw mut ready, 1, -1) < 0
             && std::io::Error::last_os_error().raw_os_error() == Some(libc::EINTR)
@@ -243,11 +246,11 @@ pub(crate) fn until_ended(pid: i32) {
 
 /// Sends a signal to a process.
 pub(crate) fn kill(pid: i32, signal: i32) {
-    // SAFETY: integers only.
+    // SAFETY: the call takes integers only.
     unsafe { libc::kill(pid, signal) };
 }
 
-/// The numbers of a task, from the system's PID namespace (as `/proc` shows it) to the task's own.
+/// The numbers of a task in each PID namespace, from that of `/proc` to the task's own.
 pub(crate) fn numbers(tid: i32) -> Vec<i32> {
     let status = std::fs::read_to_string(format!("/proc/{tid}/status")).unwrap_or_default();
     let own = status.lines().find_map(|line| line.strip_prefix("NSpid:")).unwrap_or_default();
@@ -256,27 +259,34 @@ pub(crate) fn numbers(tid: i32) -> Vec<i32> {
 
 /// This process's number.
 pub(crate) fn own_pid() -> i32 {
-    // SAFETY: no arguments.
+    // SAFETY: the call takes no arguments.
     unsafe { libc::getpid() }
 }
 
-/// Why a child could not become the program.
+/// The outcome of [`spawn`].
 pub(crate) enum Spawn {
-    /// Running towards `exec`, seized; whether address randomisation could be switched off.
+    /// The child is seized and runs towards its exec. `fixed_addresses` says whether the child's
+    /// addresses are as requested.
     Started { pid: i32, fixed_addresses: bool },
     /// `execv` failed with this error number.
     ExecFailed(i32),
 }
 
-/// Starts `path`: fork, wait until seized, personality, exec. The program inherits what this
-/// process did.
+/// Starts the program at `path`. The program inherits the state that this process has inherited.
 ///
-/// The child only makes system calls between fork and exec, so a host with threads is safe.
+/// ```text
+///   host    fork ─────────────▶ seize ──▶ one byte ───────────────────▶ read the answer
+///                  │                        │                              ▲
+///   child          └▶ wait for the byte ◀───┘ ──▶ personality ──▶ exec ────┘
+/// ```
+///
+/// The answer is one byte if the exec succeeds, and the number of the error follows if it fails.
+/// Between fork and exec the child makes system calls only, so the host may have threads.
 pub(crate) fn spawn(path: &CString, argv: &[CString], randomise: bool) -> Result<Spawn, Error> {
-    let mut pointers: Vec<*const libc::c_char> = argv.iter().map(|a| a.as_ptr()).collect();
+    let mut pointers: Vec<*const libc::c_char> = argv.iter().map(|argument| argument.as_ptr()).collect();
     pointers.push(std::ptr::null());
     let (mut go, mut told) = ([0i32; 2], [0i32; 2]);
-    // SAFETY: two-element arrays as pipe2 wants.
+    // SAFETY: both arrays have room for the two descriptors that `pipe2` stores.
     let refused = unsafe {
         libc::pipe2(go.as_mut_ptr(), libc::O_CLOEXEC) != 0
             || libc::pipe2(told.as_mut_ptr(), libc::O_CLOEXEC) != 0
@@ -284,7 +294,7 @@ pub(crate) fn spawn(path: &CString, argv: &[CString], randomise: bool) -> Result
     if refused {
         return Err(Error::system("cannot make a pipe"));
     }
-    // SAFETY: the child below makes only async-signal-safe calls on memory prepared before.
+    // SAFETY: the child makes only async-signal-safe calls, on memory that was prepared before.
     let pid = unsafe { libc::fork() };
     if pid < 0 {
         return Err(Error::system("cannot fork"));
@@ -294,8 +304,8 @@ pub(crate) fn spawn(path: &CString, argv: &[CString], randomise: bool) -> Result
         unsafe {
             libc::close(go[1]);
             let mut byte = 0u8;
-            // If no byte comes, the host has ended or could not seize this process: then it must
-            // not run the program.
+            // Without this byte, the host has ended or could not seize the child. Then the child
+            // must not run the program.
             if libc::read(go[0], std::ptr::from_mut(&mut byte).cast(), 1) != 1 {
                 libc::_exit(127);
             }
@@ -314,7 +324,8 @@ pub(crate) fn spawn(path: &CString, argv: &[CString], randomise: bool) -> Result
     let seized = seize(pid);
     let mut answer = [0u8; 8];
     let mut got = 0usize;
-    // SAFETY: our own descriptors; `answer` has room for what is read.
+    // SAFETY: this function owns the descriptors, and `answer` has room for the bytes that are
+    // read.
     unsafe {
         if seized.is_ok() {
             libc::write(go[1], [1u8].as_ptr().cast(), 1);
@@ -324,14 +335,14 @@ pub(crate) fn spawn(path: &CString, argv: &[CString], randomise: bool) -> Result
         for fd in [go[0], go[1], told[1]] {
             libc::close(fd);
         }
-        // Ends at the successful exec, which closes the pipe's other end, or after the error
-        // number. The exec event stops the tracee only after that.
+        // The loop ends after the error number, or at the successful exec, which closes the other
+        // end of the pipe. The exec event stops the tracee only after that.
         while got < 8 {
-            let n = libc::read(told[0], answer.as_mut_ptr().add(got).cast::<c_void>(), 8 - got);
-            if n <= 0 {
+            let count = libc::read(told[0], answer.as_mut_ptr().add(got).cast::<c_void>(), 8 - got);
+            if count <= 0 {
                 break;
             }
-            got += n as usize;
+            got += count as usize;
         }
         libc::close(told[0]);
     }

@@ -1,9 +1,9 @@
 //! A timer that interrupts the waits of the thread that started it.
 //!
-//! `waitpid` has no timeout, and the host must look at the time now and then. The signal's default
-//! action is to be ignored, so a late one does no harm. One of the few files with `unsafe`; the
-//! handler does nothing. **Leaves out** other users of the signal: its former disposition returns
-//! when the timer ends.
+//! `waitpid` has no timeout, and the host must check the time regularly. The signal's default
+//! action is to ignore it, so a late signal does no harm. One of the few files with `unsafe`; the
+//! handler does nothing. **Leaves out** other users of the signal: its former disposition is
+//! restored when the timer ends.
 
 use std::time::Duration;
 
@@ -11,17 +11,17 @@ const SIGNAL: i32 = libc::SIGURG;
 
 extern "C" fn interrupt(_signal: i32) {}
 
-/// While it lives, the thread's waits are interrupted again and again.
+/// A timer that interrupts the waits of the thread that started it, until it is dropped.
 pub(crate) struct Pulse {
     timer: libc::timer_t,
     former: libc::sigaction,
 }
 
 impl Pulse {
-    /// Interrupts the calling thread's waits; `None` where the system has no timers left.
+    /// Starts to interrupt the calling thread's waits; `None` if the system has no timers left.
     pub(crate) fn start(every: Duration) -> Option<Pulse> {
-        // SAFETY: zeroes are valid for all three; the handler is async-signal-safe; the pointers
-        // are to live values.
+        // SAFETY: all zeroes are valid values of the three structures, the handler is
+        // async-signal-safe, and the pointers lead to live values.
         unsafe {
             let mut event: libc::sigevent = std::mem::zeroed();
             event.sigev_notify = libc::SIGEV_THREAD_ID;
@@ -46,8 +46,8 @@ impl Pulse {
 
 impl Drop for Pulse {
     fn drop(&mut self) {
-        // SAFETY: the timer is ours, and nobody uses it after this; the disposition is what `start`
-        // found.
+        // SAFETY: `self` owns the timer, and nothing uses it after this; the disposition is the one
+        // that `start` has read.
         unsafe {
             libc::timer_delete(self.timer);
             libc::sigaction(SIGNAL, &raw const self.former, std::ptr::null_mut());

@@ -1,12 +1,13 @@
-//! Rights that a program's file would give it, and that the kernel withholds from traced processes.
+//! Rights that a program's file would give to the program, and that the kernel withholds from
+//! traced processes.
 //!
 //! A file can be set-user-ID or set-group-ID, or have capabilities. Natively the program gets those
-//! rights. Under `ptrace` it runs without them, or, if the tracer is privileged, with another
-//! identity, for which the engine's memory is not intended. Either way it would not run as
-//! natively. Some files give no new rights: a file that belongs to the caller, one with
-//! capabilities that the caller has, and any file for which the system ignores rights (`nosuid`,
-//! `no_new_privs`). One of the few files with `unsafe`. Source: capabilities(7), execve(2), and
-//! `struct vfs_ns_cap_data` of the kernel.
+//! rights. Under `ptrace` it runs without them; if the tracer is privileged, it runs with another
+//! identity, which may not use the engine's memory. In both cases it would not behave as natively.
+//! Some files give no new rights: a file that belongs to the caller, one with capabilities that the
+//! caller has, and any file for which the system ignores rights (`nosuid`, `no_new_privs`). One of
+//! the few files with `unsafe`. Source: capabilities(7), execve(2), and `struct vfs_ns_cap_data` of
+//! the kernel.
 
 use std::ffi::CString;
 use std::fs::Metadata;
@@ -15,22 +16,23 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 const SET_USER: u32 = 0o4000;
-/// Without the group's right to execute, the bit means something else.
+/// The set-group-ID bit, with the group's right to execute: without that right the bit has another
+/// meaning.
 const SET_GROUP: u32 = 0o2010;
-/// Most bytes of the attribute that holds capabilities.
+/// The most bytes of the attribute that holds capabilities.
 const ATTRIBUTE_BYTES: usize = 24;
 
 /// The reason why a file gives rights to a process that executes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FileRights {
-    /// It is set-user-ID or set-group-ID.
+    /// The file is set-user-ID or set-group-ID.
     Identity,
-    /// It has capabilities.
+    /// The file has capabilities.
     Capabilities,
 }
 
 impl FileRights {
-    /// The sentence for a program that is refused for it.
+    /// The error message for a program that is refused for this reason.
     pub(crate) fn refusal(self) -> &'static str {
         match self {
             FileRights::Identity => {
@@ -38,7 +40,7 @@ impl FileRights {
             }
             FileRights::Capabilities => {
                 "it has capabilities (see getcap), and the kernel drops those rights under tracing; run it as root, or \
-                 run a copy, which has none"
+                 run a copy of it, because copies have no capabilities"
             }
         }
     }
@@ -67,7 +69,7 @@ impl HostRights {
     fn this() -> HostRights {
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
-        // Real, effective, saved and file system identity.
+        // Each line holds four numbers: real, effective, saved and file system identity.
         let effective = |name| field(name).and_then(|ids| ids.split_whitespace().nth(1)?.parse().ok());
         let set = |name| field(name).and_then(|hex| u64::from_str_radix(hex, 16).ok()).unwrap_or(0);
         HostRights {
@@ -92,7 +94,7 @@ impl HostRights {
     }
 }
 
-/// The rights that executing the file would give this process, if any.
+/// The reason why executing the file would give new rights to this process, if it would.
 pub(crate) fn given(path: &Path, about: &Metadata) -> Option<FileRights> {
     const SET_ANY: u32 = 0o6000;
     let attribute = attribute(path);
@@ -107,30 +109,31 @@ pub(crate) fn given(path: &Path, about: &Metadata) -> Option<FileRights> {
     identity.or_else(|| caller.gains_capabilities(&attribute).then_some(FileRights::Capabilities))
 }
 
-/// Permitted and inheritable capabilities that an attribute says.
+/// The permitted and the inheritable capabilities in a file's attribute.
 fn capabilities(attribute: &[u8]) -> Option<[u64; 2]> {
     let word = |at: usize| Some(u64::from(u32::from_le_bytes(attribute.get(at..at + 4)?.try_into().ok()?)));
-    // The first revision has 32 of each.
+    // The first revision of the attribute has 32 bits of each set; later ones have 64.
     let high = |at| word(at).map_or(0, |bits| bits << 32);
     Some([word(4)? | high(12), word(8)? | high(16)])
 }
 
-/// The attribute that holds a file's capabilities; empty where it has none.
+/// The attribute that holds a file's capabilities; empty if the file has none.
 fn attribute(path: &Path) -> Vec<u8> {
     let Ok(path) = CString::new(path.as_os_str().as_bytes()) else { return Vec::new() };
     let mut bytes = vec![0u8; ATTRIBUTE_BYTES];
     let into = bytes.as_mut_ptr().cast();
     let name = c"security.capability";
-    // SAFETY: two strings that end with a NUL, and a live buffer of the size that is passed.
+    // SAFETY: both strings end with a NUL, and the kernel writes at most `ATTRIBUTE_BYTES` bytes,
+    // which is the size of the buffer.
     let got = unsafe { libc::getxattr(path.as_ptr(), name.as_ptr(), into, ATTRIBUTE_BYTES) };
     bytes.truncate(usize::try_from(got).unwrap_or(0));
     bytes
 }
 
-/// Whether files of this file system give no rights.
+/// Whether the file system of `path` is mounted so that its files give no rights.
 fn ignores_rights(path: &Path) -> bool {
     let Ok(path) = CString::new(path.as_os_str().as_bytes()) else { return false };
-    // SAFETY: a string that ends with a NUL; zeroes are a valid statvfs, which the call fills in.
+    // SAFETY: the path ends with a NUL, and all zeroes are a valid `statvfs`, which the call fills.
     unsafe {
         let mut about: libc::statvfs = std::mem::zeroed();
         libc::statvfs(path.as_ptr(), &mut about) == 0 && about.f_flag & libc::ST_NOSUID != 0

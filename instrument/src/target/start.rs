@@ -1,4 +1,4 @@
-//! Starts a program, stopped, and explains a failed start.
+//! Starts a program, which stops in its exec, and explains a failed start.
 
 use super::ptrace::{self, Spawn};
 use crate::error::{Error, ErrorKind};
@@ -9,9 +9,9 @@ use std::path::Path;
 
 /// Starts the program at `path`, which stops in its exec.
 pub(crate) fn spawn(path: &Path, command: &Command, options: &Options) -> Result<Spawn, Error> {
-    let text = |s: &OsStr| {
+    let text = |string: &OsStr| {
         let nul = "arguments cannot contain a NUL byte";
-        CString::new(s.as_bytes()).map_err(|_| Error::new(ErrorKind::NotExecutable, nul))
+        CString::new(string.as_bytes()).map_err(|_| Error::new(ErrorKind::NotExecutable, nul))
     };
     let mut argv = vec![text(&command.program)?];
     for argument in &command.arguments {
@@ -20,7 +20,7 @@ pub(crate) fn spawn(path: &Path, command: &Command, options: &Options) -> Result
     ptrace::spawn(&text(path.as_os_str())?, &argv, options.aslr == Aslr::On)
 }
 
-/// The error of a program that the system would not execute.
+/// The error for a program that the system refuses to execute.
 pub(crate) fn exec_failed(path: &Path, error: i32) -> Error {
     let why = std::io::Error::from_raw_os_error(error);
     let kind = if error == libc::ENOENT { ErrorKind::NotFound } else { ErrorKind::NotExecutable };

@@ -2,17 +2,17 @@
 //! program inherits.
 //!
 //! The kernel forces the signal of a breakpoint or a single step, and resets the program's action
-//! for it. These types hold the state that must be restored; `host/trap.rs` decides when. Leaves
-//! out delivery.
+//! for it. These types hold the state that must be restored; `host/trap.rs` decides when. **Leaves
+//! out** the delivery of signals.
 
 use super::inject::Injector;
 use super::memory;
 use super::ptrace::{self, SignalInfo};
 use crate::error::Error;
 
-/// Its bit in masks.
+/// The bit of SIGTRAP in masks.
 pub(crate) const TRAP: u64 = 1 << (libc::SIGTRAP - 1);
-/// The signal's code for a completed step.
+/// The code of a SIGTRAP that reports a completed step.
 const TRAP_TRACE: i32 = 2;
 /// Bytes of a set of signals.
 pub(crate) const MASK_BYTES: u64 = 8;
@@ -21,7 +21,7 @@ pub(crate) const MASK_BYTES: u64 = 8;
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct TrapAction {
     pub(crate) words: [u64; 4],
-    /// Whether a stop of the engine may have reset it in the kernel.
+    /// Whether a stop of the engine may have reset the action in the kernel.
     pub(crate) lost: bool,
 }
 
@@ -41,7 +41,7 @@ impl TrapAction {
         !self.is_default() && !self.is_ignored()
     }
 
-    /// The action behind an exec, which removes handlers.
+    /// The action after an exec, which removes handlers.
     pub(crate) fn behind_exec(self) -> TrapAction {
         if self.is_ignored() {
             TrapAction::IGNORED
@@ -67,7 +67,7 @@ pub(crate) struct Inherited {
 }
 
 impl Inherited {
-    /// Of a process that stands in its exec, before anything stepped it.
+    /// Reads the state of a process that stands in its exec and was not stepped yet.
     pub(crate) fn of(pid: i32) -> Inherited {
         let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
         let field = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -75,7 +75,7 @@ impl Inherited {
         Inherited { blocked: ptrace::signal_mask(pid) & TRAP != 0, ignored: ignored & TRAP != 0 }
     }
 
-    /// The action that follows from it.
+    /// The process's action that this state implies.
     pub(crate) fn action(self) -> TrapAction {
         if self.ignored {
             TrapAction::IGNORED
@@ -84,7 +84,7 @@ impl Inherited {
         }
     }
 
-    /// Restores it in a process that was stepped and is about to run on by itself.
+    /// Restores the state in a process that was stepped and is about to run on by itself.
     pub(crate) fn give_back(self, pid: i32) -> Result<(), Error> {
         if self.ignored {
             let mut injector = Injector::new(pid)?;
@@ -102,8 +102,8 @@ impl Inherited {
     }
 }
 
-/// Sets the action of a stopped process; at `at` it fits for a while. What is ignored must not be
-/// stepped, or it is reset.
+/// Sets the action of a stopped process; overwrites the process's memory at `at` with it. An
+/// ignored SIGTRAP must be set without steps, because a step would reset it.
 pub(crate) fn set_action(injector: &mut Injector, at: u64, action: &TrapAction) {
     memory::write_target(injector.tid(), at, &action.bytes());
     let arguments = [libc::SIGTRAP as u64, at, 0, MASK_BYTES, 0, 0];
@@ -114,13 +114,12 @@ pub(crate) fn set_action(injector: &mut Injector, at: u64, action: &TrapAction) 
     }
 }
 
-/// How a signal came about: above 0 by the kernel.
+/// The code of a signal, which says where it comes from: the kernel (above 0) or a process.
 pub(crate) fn code(info: &SignalInfo) -> i32 {
     i32::from_le_bytes([info[8], info[9], info[10], info[11]])
 }
 
-/// Whether the signal reports a step of a program that steps itself, rather than an instruction
-/// that traps.
+/// Whether the signal reports a single step, and not an instruction that traps.
 pub(crate) fn is_step(signal: i32, info: &SignalInfo) -> bool {
     signal == libc::SIGTRAP && code(info) == TRAP_TRACE
 }

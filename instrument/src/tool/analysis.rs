@@ -34,9 +34,10 @@ impl<'a> Analysis<'a> {
                     return;
                 }
                 TableUpdate::Starts(program) => {
-                    let t = &mut self.tables;
-                    (t.first_site, t.first_block) = (t.sites.sites.len(), t.sites.blocks.len());
-                    t.first_request = t.requests.len();
+                    let tables = &mut self.tables;
+                    (tables.first_site, tables.first_block) =
+                        (tables.sites.sites.len(), tables.sites.blocks.len());
+                    tables.first_request = tables.requests.len();
                     self.tool.start(&program);
                 }
                 TableUpdate::Grown(sites, requests) => {

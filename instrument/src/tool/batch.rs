@@ -32,10 +32,8 @@ impl<'a> Batch<'a> {
     /// The events that the tool requested.
     pub fn events(&self) -> impl Iterator<Item = Event> + 'a {
         let first = self.tables.first_request as u32;
-        self.records.iter().filter(|r| r.code().kind() == RecordKind::Tool).map(move |r| Event {
-            tag: r.extra,
-            value: r.address,
-            request: r.site() as u32 + first,
+        self.records.iter().filter(|record| record.code().kind() == RecordKind::Tool).map(move |record| {
+            Event { tag: record.extra, value: record.address, request: record.site() as u32 + first }
         })
     }
 
@@ -49,7 +47,7 @@ impl<'a> Batch<'a> {
     /// execs, is `None`.
     pub fn records(&self) -> impl Iterator<Item = Option<Record>> + 'a {
         let tables = self.tables;
-        self.records.iter().map(|r| tables.renumber(r))
+        self.records.iter().map(|record| tables.renumber(record))
     }
 
     /// All sites and blocks that were translated so far.

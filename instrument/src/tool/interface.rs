@@ -50,7 +50,9 @@ impl Summary<'_> {
 
     /// The value of a counter; 0 if it was never requested.
     pub fn counter(&self, counter: Counter) -> u64 {
-        self.counters.binary_search_by_key(&counter, |c| c.0).map_or(0, |n| self.counters[n].1)
+        self.counters
+            .binary_search_by_key(&counter, |entry| entry.0)
+            .map_or(0, |index| self.counters[index].1)
     }
 
     /// All counters and their values, sorted by name.

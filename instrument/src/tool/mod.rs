@@ -83,8 +83,8 @@ use std::sync::mpsc;
 /// provides them.
 ///
 /// # Errors
-/// As [`crate::run`]; when the tool makes a request that cannot be met ([`ErrorKind::Tool`]); when
-/// its analysis fails.
+/// As [`crate::run`]; if the tool makes a request that cannot be fulfilled ([`ErrorKind::Tool`]);
+/// if its analysis fails.
 pub fn run_tool(
     command: &Command,
     options: &Options,
@@ -148,11 +148,11 @@ fn run_with(
     analysis.finish();
     let instrumenter = instrumenter.borrow();
     if let Some(why) = &instrumenter.fault {
-        return Err(Error::new(ErrorKind::Tool, format!("the tool cannot have what it asks for: {why}")));
+        return Err(Error::new(ErrorKind::Tool, format!("the tool's request cannot be fulfilled: {why}")));
     }
     let outcome = outcome?;
     let counters = instrumenter.counters.totals(&outcome.profile);
     let report = tool.finish(&Summary { outcome: &outcome, counters });
-    let report = report.map_err(|e| Error::new(ErrorKind::Tool, format!("the tool failed: {e}")))?;
+    let report = report.map_err(|error| Error::new(ErrorKind::Tool, format!("the tool failed: {error}")))?;
     Ok((outcome, report))
 }

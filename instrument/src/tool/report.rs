@@ -40,28 +40,28 @@ impl Report {
 
     /// The total named `name`; 0 if there is none.
     pub fn total(&self, name: &str) -> u64 {
-        self.totals.iter().find(|t| t.0 == name).map_or(0, |t| t.1)
+        self.totals.iter().find(|total| total.0 == name).map_or(0, |total| total.1)
     }
 }
 
 impl fmt::Display for Report {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (name, value) in &self.totals {
-            writeln!(f, "{value:>20}  {name}")?;
+            writeln!(formatter, "{value:>20}  {name}")?;
         }
         if self.rows.is_empty() {
             return Ok(());
         }
-        writeln!(f)?;
+        writeln!(formatter)?;
         for column in &self.columns {
-            write!(f, "{column:>20}")?;
+            write!(formatter, "{column:>20}")?;
         }
-        writeln!(f)?;
+        writeln!(formatter)?;
         for row in &self.rows {
             for value in &row.values {
-                write!(f, "{value:>20}")?;
+                write!(formatter, "{value:>20}")?;
             }
-            writeln!(f, "  {}", row.name)?;
+            writeln!(formatter, "  {}", row.name)?;
         }
         Ok(())
     }

@@ -1,8 +1,8 @@
-//! How branches behave: for each conditional branch how often it was taken and not taken, and the
-//! numbers of all other control transfers.
+//! The behaviour of branches: for each conditional branch the numbers of times that it was taken
+//! and not taken, and the numbers of all other control transfers.
 //!
-//! All numbers are counters, which cost nothing: the engine counts the exits of superblocks anyway,
-//! and a branch's outcome is an exit.
+//! All numbers are counters, which cost nothing: the engine counts the exits of superblocks in any
+//! case, and each outcome of a branch is an exit.
 
 use crate::tool::{Counter, Instrumenter, Report, Row, Summary, Tool, Transfer};
 use std::cmp::Reverse;
@@ -42,11 +42,11 @@ impl Tool for BranchMix {
 
     fn finish(&mut self, summary: &Summary<'_>) -> io::Result<Report> {
         let mut branches: BTreeMap<u64, [u64; 2]> = BTreeMap::new();
-        for (counter, times) in summary.counters().filter(|c| c.0.what <= NOT_TAKEN) {
+        for (counter, times) in summary.counters().filter(|counter| counter.0.what <= NOT_TAKEN) {
             branches.entry(counter.of).or_default()[counter.what as usize] += times;
         }
         branches.retain(|_, outcomes| *outcomes != [0, 0]);
-        let sum = |outcome: u32| branches.values().map(|b| b[outcome as usize]).sum();
+        let sum = |outcome: u32| branches.values().map(|counts| counts[outcome as usize]).sum();
         let report = Report::totals([
             ("conditional branches taken", sum(TAKEN)),
             ("conditional branches not taken", sum(NOT_TAKEN)),
@@ -59,7 +59,7 @@ impl Tool for BranchMix {
         let row =
             |(ip, outcomes): (u64, [u64; 2])| Row { name: format!("{ip:#x}"), values: outcomes.to_vec() };
         let mut rows: Vec<Row> = branches.into_iter().map(row).collect();
-        rows.sort_by_key(|r| Reverse(r.values.iter().sum::<u64>()));
+        rows.sort_by_key(|row| Reverse(row.values.iter().sum::<u64>()));
         Ok(report.with_table(["taken", "not taken"], rows))
     }
 }

@@ -1,5 +1,5 @@
-//! Code coverage: how many bytes, instructions and blocks of each module ran, and how often its
-//! hottest block did.
+//! Code coverage: the numbers of bytes, instructions and blocks of each module that ran, and the
+//! executions of its hottest block.
 //!
 //! The tool makes no requests: the profile already holds every translated block with its number of
 //! executions. Code that two translations share counts once. **Leaves out** the share of code that

@@ -1,5 +1,5 @@
-//! The working set: how many different lines and pages of data a program touches, in all and in
-//! each window of time.
+//! The working set: the numbers of different lines and pages of data that a program touches, in all
+//! and in each window of time.
 //!
 //! A window is a fixed number of references of all threads together; Denning 1968 measures time in
 //! references too. The tool uses the full stream. Of references of varying number (repeats,
@@ -41,9 +41,9 @@ impl Touched {
 /// Measures working sets.
 #[derive(Clone, Debug, Default)]
 pub struct WorkingSet {
-    /// What the current window has touched.
+    /// The lines and pages that the current window has touched.
     window: Touched,
-    /// What all completed windows have touched.
+    /// The lines and pages that all completed windows have touched.
     all: Touched,
     /// Number of references so far.
     references: u64,

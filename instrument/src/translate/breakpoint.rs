@@ -1,11 +1,20 @@
-//! Breakpoints of the kernel's uprobes, seen where program text is read.
+//! Breakpoints of the kernel's uprobes, which the host finds in program text.
 //!
-//! To count calls by uprobes, the kernel puts `int3` into every process that maps the file, and so
-//! into the target. Natively the kernel executes the replaced instruction itself. It does not do so
-//! for a copy of the code, and the program would die by SIGTRAP. So if text reads as a breakpoint,
-//! the original byte is taken from the file. A breakpoint that the program itself has written
-//! stays: the program must change the mapping for that, which [`Modules::in_file`] knows. **Leaves
-//! out** the uprobe's counts, which miss a program that runs translated. Source:
+//! **The problem.** To count calls by uprobes, the kernel writes `int3` into every process that
+//! maps the file, and so into the target. Natively the kernel executes the replaced instruction
+//! itself. It does not do so for a copy of the code, and SIGTRAP would end the program.
+//!
+//! **The idea.** If text reads as a breakpoint, the decoder takes the original byte from the file:
+//!
+//! ```text
+//!   memory   cc c0 55 cc 04 24 c3        two breakpoints
+//!   file     31 c0 55 8b 04 24 c3
+//!   decoded  31 c0 55 8b 04 24 c3        xor eax, eax; push rbp; mov eax, [rsp]; ret
+//! ```
+//!
+//! **Invariant.** A breakpoint that the program itself has written stays. To write it the program
+//! must change the mapping's protection, and then [`Modules::in_file`] returns no byte. **Leaves
+//! out** the uprobe's counts, which do not include a program that runs translated. Source:
 //! `Documentation/trace/uprobetracer.rst`.
 
 use crate::code::decode::{Decoded, End};
@@ -51,7 +60,7 @@ mod tests {
     use event::Stream;
     use std::sync::Arc;
 
-    /// Text whose file holds something else at some places.
+    /// Text whose file holds other bytes at some addresses.
     struct Patched<'a>(&'a [(u64, u8)]);
 
     impl Modules for Patched<'_> {
@@ -103,7 +112,8 @@ mod tests {
 
     #[test]
     fn breakpoints_of_the_programs_own_stay() {
-        // In the file too; changed by the program; generated.
+        // The file holds the breakpoint too; the program has changed its text; the code is
+        // generated.
         assert_eq!(decoded(Trust::Text, |ip| vec![(ip, 0xcc)]), [Code::Int3]);
         assert_eq!(decoded(Trust::Text, |_| Vec::new()), [Code::Int3]);
         assert_eq!(decoded(Trust::Generated, |ip| vec![(ip, 0x31)]), [Code::Int3]);

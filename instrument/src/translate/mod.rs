@@ -1,12 +1,22 @@
-//! Translates program code into fragments, a superblock at a time.
+//! Translates program code into fragments, one superblock at a time.
 //!
-//! A superblock follows fall-through edges and direct jumps from its head as long as their targets
-//! have no code of their own. Every traversal increments exactly one counter: the *last* one,
-//! placed where the status flags are dead in the last block, or the one of the side exit by which
-//! it leaves early; how often each block ran follows by addition. Translation works ahead: the
-//! direct targets of a new fragment are translated with it, up to a budget, because a miss costs a
-//! stop of the program. Leaves out: what is emitted for references (`emit`), and everything that
-//! happens at run time (`host`).
+//! **The problem.** A stop of the program costs more than a translation, and each traversal of the
+//! code should count with a single increment.
+//!
+//! **The idea.** A superblock follows fall-through edges and direct jumps from its head until it
+//! meets code that has a fragment. Each traversal increments exactly one counter: that of the side
+//! exit by which it leaves early, or the last one, which stands where the flags are dead in the
+//! last block. Addition then gives the executions of every block:
+//!
+//! ```text
+//!   block 0 ──side exit──▶ a += 1        block 0 ran  a + b + last  times
+//!   block 1 ──side exit──▶ b += 1        block 1 ran      b + last  times
+//!   block 2 ─────────────▶ last += 1     block 2 ran          last  times
+//! ```
+//!
+//! Translation works ahead: the direct targets of a new fragment are translated at the same stop,
+//! as far as the policy (`policy`) allows. **Leaves out** the code that is emitted for references
+//! (`emit`), and everything that happens at run time (`host`).
 
 mod breakpoint;
 mod policy;
@@ -54,26 +64,28 @@ pub(crate) struct Translator {
     pub(crate) sites: Vec<Site>,
     pub(crate) hotness: HotnessProfile,
     pub(crate) counters: u32,
-    /// Why translation failed for good, once it did.
+    /// Why the program cannot be translated any further, if so.
     pub(crate) refusal: Option<String>,
-    /// Whether the program has stepped itself by the trap flag.
+    /// Whether the program has stepped itself with the trap flag.
     pub(crate) steps: Steps,
-    /// Fragments up to which little is translated ahead.
+    /// While the cache has fewer fragments than this, less is translated ahead.
     pub(crate) cautious_fragments: usize,
+    /// Empty lists of instructions, whose allocations later blocks reuse.
     pub(crate) spare: Vec<Vec<Decoded>>,
     emitter: Emitter,
-    /// Reused allocations for one translation: liveness, plan, and the words of code that may
-    /// change.
+    /// Liveness of the blocks that are being translated; the allocation is reused.
     liveness: Vec<Liveness>,
+    /// The plan of the fragment that is being translated; the allocation is reused.
     plan: FragmentPlan,
+    /// The words of code that may change; the allocation is reused.
     words: Vec<u64>,
     /// The run's tool, if it has one.
     pub(crate) instrumenter: Option<SharedInstrumenter>,
     /// Kept translations that have not been verified yet.
     pub(crate) unverified: UnverifiedModules,
-    /// Direct branches that lead out of their own module, as (module, target). A linked one enters
-    /// the target's module without a lookup.
-    pub(crate) strays: HashSet<(u32, u64)>,
+    /// Direct branches that lead out of their own module, as (module, target). A linked branch
+    /// enters the target's module without a look-up, so the two modules are kept together.
+    pub(crate) cross_branches: HashSet<(u32, u64)>,
 }
 
 impl Translator {
@@ -108,19 +120,19 @@ impl Translator {
             words: Vec::new(),
             instrumenter: None,
             unverified: UnverifiedModules::default(),
-            strays: HashSet::new(),
+            cross_branches: HashSet::new(),
         }
     }
 
-    /// The fragment at `pc`, translated with its surroundings if need be; `None` when `pc` cannot
-    /// be executed.
+    /// The fragment at `pc`. If there is none yet, translates it, and other fragments ahead; `None`
+    /// if `pc` cannot be executed.
     pub(crate) fn fragment(&mut self, pc: u64, modules: &mut impl Modules) -> Option<usize> {
         if let Some(fragment_index) = self.cache.find(pc) {
             return Some(fragment_index);
         }
         let mut ahead = Ahead::default();
         let result = self.translate(pc, modules, &mut ahead)?;
-        // Translation works ahead, along direct branches, as far as the policy goes.
+        // Translation works ahead, along direct branches, as far as the policy allows.
         let mut queue: VecDeque<(u64, Role)> = ahead.targets.into();
         let mut done = 0;
         while let Some((target, role)) = queue.pop_front() {
@@ -151,14 +163,15 @@ impl Translator {
         }
     }
 
+    /// Translates the superblock at `pc`, enters it into the map, and adds its targets to `ahead`.
     fn translate(&mut self, pc: u64, modules: &mut impl Modules, ahead: &mut Ahead) -> Option<usize> {
-        // Natively nothing is mapped where the engine's own code lies, so nothing there can be
-        // executed.
+        // Natively nothing is mapped at the addresses of the engine's code, so nothing there can
+        // be executed.
         if self.cache.contains(pc) {
             return None;
         }
         let (trust, module) = modules.at(pc)?;
-        // The file of a former run may hold a translation.
+        // The file of a former run may hold a translation of this module.
         if trust == Trust::Text && self.revalidate(module, modules) {
             if let Some(fragment_index) = self.cache.find(pc) {
                 return Some(fragment_index);
@@ -170,7 +183,7 @@ impl Translator {
         self.cache.map.insert(pc, fragment_index as u32);
         self.cache.link_pending(fragment_index);
         self.note_targets(&blocks, ahead);
-        self.tell_tool();
+        self.send_tables_to_tool();
         self.spare.extend(blocks.into_iter().map(|block| block.instructions));
         Some(fragment_index)
     }
@@ -191,7 +204,7 @@ impl Translator {
         if self.cache.zone_for(pc) != zone as usize {
             return None;
         }
-        // Code that may change is read again.
+        // Code that may change must be read again.
         if trust == Trust::Generated {
             self.reader.forget(pc & !0xfff, pc + 0x1000);
         }
@@ -200,9 +213,9 @@ impl Translator {
         let tuning = Tuning { first_block, executions: executions.to_vec(), any, tunings };
         let extent = Extent::Blocks(executions.len());
         let (new, blocks) = self.place(pc, (trust, module), extent, Some(&tuning), modules)?;
-        // Everything that led to the old one leads to the new one.
+        // Every place that led to the old fragment leads to the new one now.
         self.cache.redirect(old, new);
-        self.tell_tool();
+        self.send_tables_to_tool();
         self.spare.extend(blocks.into_iter().map(|block| block.instructions));
         Some(new)
     }
@@ -222,16 +235,16 @@ impl Translator {
         tuning: Option<&Tuning>,
         modules: &mut impl Modules,
     ) -> Option<(usize, Vec<BasicBlock>)> {
-        // Decode: what the program's code is.
+        // Decode: cut the program's code into basic blocks.
         let mut blocks = self.superblock(pc, (trust, module), extent, modules)?;
         self.ask_tool(&mut blocks, modules);
         let zone_index = self.zone_with_room(pc, blocks.len())?;
-        // Facts: which registers and flags are free where.
+        // Facts: find the registers and flags that are dead at each instruction.
         let counters = self.new_counters(blocks.len());
         let dead = self.learn(&blocks);
-        // Plan: what is recorded, and how. It gives sites and lines their numbers.
+        // Plan: decide what is recorded and how. This gives sites and lines their numbers.
         self.plan(&blocks, counters, tuning);
-        // Emit: to a buffer, with everything open that only the cache knows.
+        // Emit: write code into a buffer, in which everything is open that only the cache knows.
         self.read_words(&blocks, trust);
         let superblock = Superblock { blocks: &blocks, trust, words: &self.words, steps: self.steps };
         let bases = self.cache.bases(zone_index);
@@ -239,8 +252,8 @@ impl Translator {
         if let Some(why) = self.emitter.buffer.refusal.take() {
             self.refusal.get_or_insert(why);
         }
-        self.note_strays((trust, module), modules);
-        // Place: the cache closes what is open.
+        self.note_cross_branches((trust, module), modules);
+        // Place: the cache gives numbers and addresses, and copies the code into the zone.
         let fragment = Fragment {
             pc,
             zone: zone_index as u32,
@@ -250,7 +263,7 @@ impl Translator {
             blocks: blocks.len() as u32,
             counters,
             flags_dead: self.liveness[0].flags_dead.first().copied().unwrap_or(false),
-            // Code that may change may come to need them.
+            // Code that may change may use these registers later.
             dead: if trust == Trust::Text { dead } else { 0 },
             tunings: tuning.map_or(0, |tuning| tuning.tunings),
             incoming: 0,
@@ -268,11 +281,11 @@ impl Translator {
             || self.blocks.len() + 100 > SITES_MAX
             || self.lines.kept_count() + 10_000 > context::NUMBERS_MAX
         {
-            self.refusal = Some("the program executes more code than the engine has counters for".into());
+            self.refusal = Some("it executes more code than lightfoot has counters for".into());
             return None;
         }
         if !self.cache.zones[zone_index].has_room() {
-            self.refusal = Some("the program executes more code than the code cache holds".into());
+            self.refusal = Some("it executes more code than lightfoot's code cache can hold".into());
             return None;
         }
         Some(zone_index)
@@ -318,7 +331,7 @@ impl Translator {
         self.enter_lines();
     }
 
-    /// Reads the words of code that may change; its translation compares memory with them.
+    /// Reads the words of code that may change. The translation compares memory with them.
     fn read_words(&mut self, blocks: &[BasicBlock], trust: Trust) {
         self.words.clear();
         if trust == Trust::Text {
@@ -332,18 +345,18 @@ impl Translator {
         }
     }
 
-    /// Notes the exits of the fragment in the buffer that lead out of its module.
-    fn note_strays(&mut self, (trust, module): (Trust, u32), modules: &impl Modules) {
+    /// Notes the branches of the fragment in the buffer that lead out of its module.
+    fn note_cross_branches(&mut self, (trust, module): (Trust, u32), modules: &impl Modules) {
         let text = modules.module(module).filter(|_| trust == Trust::Text);
-        // Generated code belongs to no module, so it has no strays.
+        // Code that may change belongs to no module, so no branch leads out of its module.
         let within = text.map_or(0..u64::MAX, |text| text.start..text.end);
         let targets = self.emitter.buffer.branches().filter(|target| !within.contains(target));
-        self.strays.extend(targets.map(|target| (module, target)));
+        self.cross_branches.extend(targets.map(|target| (module, target)));
     }
 
-    /// Reserves the counters of a fragment with this number of blocks; returns the first one's
-    /// number. Behind the counters of exits stand, if the instruction cache is simulated inline,
-    /// counters of failed line checks, one for each block.
+    /// Reserves the counters of a fragment with this number of blocks; returns the number of the
+    /// first. The counters of exits come first. If the instruction cache is simulated inline, one
+    /// counter of failed line checks for each block follows.
     fn new_counters(&mut self, blocks: usize) -> u32 {
         let first = self.counters;
         let checks = if InlineICache::is_kept(&self.stream) { blocks } else { 0 };
@@ -358,16 +371,16 @@ impl Translator {
         let blocks = &self.blocks;
         let module_of = |number: u32| modules.module(blocks[number as usize].module);
         instrumenter.show(superblock, module_of, &self.stream, (&mut self.shapes, &mut self.factory));
-        // A request that cannot be met ends the run.
+        // A tool's request that cannot be fulfilled ends the run.
         if instrumenter.fault.is_some() {
             self.refusal.get_or_insert_with(|| "its instrumentation failed".into());
         }
     }
 
-    /// Tells the tool's analysis of the sites and blocks that the last translation has added.
-    fn tell_tool(&self) {
+    /// Passes the sites and blocks that the last translation has added to the tool's analysis.
+    fn send_tables_to_tool(&self) {
         if let Some(instrumenter) = &self.instrumenter {
-            instrumenter.borrow_mut().tell(&self.sites, &self.blocks);
+            instrumenter.borrow_mut().send_tables(&self.sites, &self.blocks);
         }
     }
 }

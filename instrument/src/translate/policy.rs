@@ -1,33 +1,35 @@
-//! How far translation goes: blocks of a superblock, and fragments ahead of what a miss asks for.
+//! The translate-ahead policy: how many blocks a superblock has, and how many fragments are
+//! translated ahead of the one that a stop needs.
 
-/// How far translation goes beyond what a miss asks for.
+/// How far translation goes beyond the fragment that a stop needs.
 #[derive(Clone, Copy)]
 pub(super) struct TranslateAhead {
-    /// Most blocks of a superblock.
+    /// The most blocks of a superblock.
     pub(super) blocks: usize,
-    /// Fragments translated ahead of one miss.
+    /// The most fragments translated ahead at one stop.
     pub(super) ahead: usize,
 }
 
 /// The policy if little is added to the program's code.
 pub(super) const GENEROUS: TranslateAhead = TranslateAhead { blocks: 8, ahead: 3 };
-/// The policy if references are recorded. Half of the code that is translated ahead never runs,
-/// translating a block costs as much as a stop, and without that half the code that runs lies
+/// The policy if references are recorded. Half of the code that is translated ahead never runs, and
+/// then translating a block costs as much as a stop. Without that half, the code that runs lies
 /// closer together (a compiler: 12 % less time in all).
 pub(super) const SPARING: TranslateAhead = TranslateAhead { blocks: 5, ahead: 1 };
-/// Fragments translated ahead while the program may well end before it runs them.
+/// The most fragments translated ahead at one stop while the program has executed little code: it
+/// may end before it runs more.
 pub(super) const AHEAD_CAUTIOUS_MAX: usize = 1;
-/// Return addresses that enter the lookup table before they are used, so that the first return does
-/// not stop. Beyond this many, only used ones do: a full table costs every lookup more than a stop
-/// costs once.
+/// While the lookup table holds fewer targets than this, return addresses enter it before they are
+/// used, so that the first return does not stop. Later only used ones enter it, because a full
+/// table costs every lookup more than a stop costs once.
 pub(super) const PUBLISHED_AHEAD_MAX: usize = 16 << 10;
 
-/// How far a superblock goes.
+/// Where a superblock ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Extent {
-    /// Up to a block that begins a fragment, or a few blocks.
+    /// Before a block that begins another fragment, or after the policy's number of blocks.
     UpToKnownCode,
-    /// This many blocks.
+    /// After this number of blocks.
     Blocks(usize),
 }
 
@@ -38,11 +40,11 @@ pub(super) struct Ahead {
     pub(super) targets: Vec<(u64, Role)>,
 }
 
-/// How control will come to an address that is translated ahead.
+/// How control will reach an address that is translated ahead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
-    /// By a direct branch.
+    /// Control reaches the address by a direct branch.
     Branch,
-    /// By a return.
+    /// Control reaches the address by a return.
     Return,
 }

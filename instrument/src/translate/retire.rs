@@ -5,8 +5,8 @@ use crate::target::trust::Modules;
 use std::collections::HashSet;
 
 impl Translator {
-    /// Retires the translations of `[start, end)`, which is about to change. If callers relied on
-    /// dead registers of them, all fragments of the same file are retired.
+    /// Retires the translations of `[start, end)`, which is about to change. If other fragments may
+    /// rely on registers that are dead in one of them, all fragments of its file are retired.
     pub(crate) fn retire_code(&mut self, start: u64, end: u64, modules: &impl Modules) {
         // A fragment that begins in the page before the range may reach into it.
         let within = |&fragment_index: &usize| {

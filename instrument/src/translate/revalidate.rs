@@ -1,30 +1,32 @@
-//! Checks restored translations when a module of theirs is first executed.
+//! Revalidation: checks restored translations when one of their modules is first executed.
 
 use super::unverified::{holds, UnverifiedModules, Verification};
 use super::Translator;
 use crate::target::trust::Modules;
 
 impl Translator {
-    /// Checks the restored part of `module`, which is about to be executed, and of its group;
-    /// returns whether the group may be used.
+    /// Checks the restored part of `module`, which is about to be executed, and those of the other
+    /// modules of its group. Returns whether the group may be used.
     pub(crate) fn revalidate(&mut self, module: u32, modules: &impl Modules) -> bool {
-        if !self.unverified.sleeps(module) {
+        if !self.unverified.is_unverified(module) {
             return false;
         }
         let UnverifiedModules { groups, states, pages, .. } = &self.unverified;
         let own = groups[module as usize];
-        let group: Vec<usize> =
-            (0..groups.len()).filter(|&n| groups[n] == own && states[n] != Verification::Absent).collect();
-        // Linked branches lead from one member to another without a check, so the group wakes as a
-        // whole or not at all.
-        let same = group.iter().all(|&n| {
-            states[n] == Verification::Asleep
-                && modules.is_text(n as u32)
-                && holds(self.reader.pid, &pages[n])
+        let group: Vec<usize> = (0..groups.len())
+            .filter(|&member| groups[member] == own && states[member] != Verification::Absent)
+            .collect();
+        // Linked branches lead from one member to another without a check, so all members must be
+        // unchanged.
+        let same = group.iter().all(|&member| {
+            states[member] == Verification::Unverified
+                && modules.is_text(member as u32)
+                && holds(self.reader.pid, &pages[member])
         });
-        for n in group {
-            let live = std::mem::take(&mut self.unverified.live[n]);
-            self.unverified.states[n] = if same { Verification::Awake } else { Verification::GivenUp };
+        for member in group {
+            let live = std::mem::take(&mut self.unverified.live[member]);
+            self.unverified.states[member] =
+                if same { Verification::Verified } else { Verification::GivenUp };
             if same {
                 self.enter(&live);
             }
@@ -33,8 +35,8 @@ impl Translator {
         same
     }
 
-    /// Enters fragments into the map, links the exits that wait for them, and puts those that had
-    /// an entry into the lookup table again.
+    /// Enters fragments into the map, links the exits that wait for them, and enters those that
+    /// were in the lookup table into this run's table.
     fn enter(&mut self, live: &[u32]) {
         self.cache.map.reserve(live.len());
         for &fragment_index in live {

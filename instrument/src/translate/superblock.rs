@@ -23,7 +23,7 @@ impl Translator {
         let mut ip = pc;
         loop {
             let mut instructions = self.spare.pop().unwrap_or_default();
-            // The list of a former block is reused: its allocation fits.
+            // The list is a former block's, so its allocation is reused.
             let end = self.decode(ip, (trust, module), &mut instructions, modules);
             if end == End::Unreadable {
                 self.spare.push(instructions);
@@ -37,47 +37,49 @@ impl Translator {
             let mut block =
                 BasicBlock { ip, instructions, end, number, next: None, events: EventRequests::default() };
             let next = follow(&block);
-            // Fresh code ends where other code begins or after a few blocks; code that is
-            // translated again has as many blocks as were asked for.
+            // New code ends where another fragment begins or after a few blocks. Code that is
+            // translated again has the requested number of blocks.
             let room = match extent {
                 Extent::UpToKnownCode => blocks.len() + 1 < self.translate_ahead().blocks,
                 Extent::Blocks(count) => blocks.len() + 1 < count,
             };
-            block.next = next.filter(|&n| {
-                room && n != pc
+            block.next = next.filter(|&target| {
+                room && target != pc
                     && trust == Trust::Text
-                    && (extent != Extent::UpToKnownCode || self.cache.find(n).is_none())
-                    && near(ip, n)
-                    // A page has one mapping; elsewhere code may not be text, or another module's.
-                    && ((n ^ ip) < 4096 || modules.at(n) == Some((trust, module)))
-                    // No block twice: a branch back is an exit.
-                    && blocks.iter().all(|p| p.ip != n)
-                    && n != ip
+                    && (extent != Extent::UpToKnownCode || self.cache.find(target).is_none())
+                    && near(ip, target)
+                    // Within a page the mapping is the same. In another page the code may not be
+                    // text, or may belong to another module.
+                    && ((target ^ ip) < 4096 || modules.at(target) == Some((trust, module)))
+                    // A superblock has no block twice: a branch back is an exit.
+                    && blocks.iter().all(|block| block.ip != target)
+                    && target != ip
             });
             let go_on = block.next;
             blocks.push(block);
             match go_on {
-                Some(n) => ip = n,
+                Some(target) => ip = target,
                 None => return Some(blocks),
             }
         }
     }
 
+    /// Enters a block and its instructions into the profile; returns the block's number.
     fn enter_block(&mut self, ip: u64, module: u32, instructions: &mut [Decoded]) -> u32 {
         let first = self.instructions.len() as u32;
         // The profile needs the loads and stores of each instruction.
-        for d in instructions.iter_mut() {
-            d.shape = self.shapes.of(&d.instruction);
-            let (loads, stores) = self.shapes.counts(d.shape);
+        for decoded in instructions.iter_mut() {
+            decoded.shape = self.shapes.of(&decoded.instruction);
+            let (loads, stores) = self.shapes.counts(decoded.shape);
             self.instructions.push(Instruction {
-                offset: (d.instruction.ip() - ip) as u16,
-                len: d.instruction.len() as u8,
+                offset: (decoded.instruction.ip() - ip) as u16,
+                len: decoded.instruction.len() as u8,
                 loads,
                 stores,
-                code: d.instruction.code() as u16,
+                code: decoded.instruction.code() as u16,
             });
         }
-        let len = instructions.last().map_or(0, |d| d.instruction.next_ip() - ip) as u32;
+        let len = instructions.last().map_or(0, |decoded| decoded.instruction.next_ip() - ip) as u32;
         self.blocks.push(Block {
             ip,
             len,
@@ -90,25 +92,25 @@ impl Translator {
         self.blocks.len() as u32 - 1
     }
 
-    /// Notes the addresses to which `blocks` may lead, those behind the last block first: most
-    /// superblocks are run to their ends.
+    /// Notes the addresses to which `blocks` may lead. The targets of the last block come first,
+    /// because most superblocks run to their ends.
     pub(super) fn note_targets(&mut self, blocks: &[BasicBlock], ahead: &mut Ahead) {
         for block in blocks.iter().rev() {
-            let Some(d) = block.last() else { continue };
-            let (next, targets) = (d.instruction.next_ip(), &mut ahead.targets);
-            match d.instruction.flow_control() {
+            let Some(decoded) = block.last() else { continue };
+            let (next, targets) = (decoded.instruction.next_ip(), &mut ahead.targets);
+            match decoded.instruction.flow_control() {
                 FlowControl::ConditionalBranch => {
                     if block.next.is_none() {
                         targets.push((next, Role::Branch));
                     }
-                    targets.push((d.instruction.near_branch_target(), Role::Branch));
+                    targets.push((decoded.instruction.near_branch_target(), Role::Branch));
                 }
                 FlowControl::UnconditionalBranch if block.next.is_none() => {
-                    targets.push((d.instruction.near_branch_target(), Role::Branch));
+                    targets.push((decoded.instruction.near_branch_target(), Role::Branch));
                 }
-                // The function, and where it will return to.
-                FlowControl::Call if d.instruction.is_call_near() => {
-                    targets.push((d.instruction.near_branch_target(), Role::Branch));
+                // The called function, and the address to which it will return.
+                FlowControl::Call if decoded.instruction.is_call_near() => {
+                    targets.push((decoded.instruction.near_branch_target(), Role::Branch));
                     targets.push((next, Role::Return));
                 }
                 FlowControl::IndirectCall => targets.push((next, Role::Return)),
@@ -119,17 +121,17 @@ impl Translator {
     }
 }
 
-/// The address at which a superblock may go on after `block`: the fall-through edge, or the target
-/// of a direct jump.
+/// The address at which a superblock may continue after `block`: the next instruction, or the
+/// target of a direct jump.
 fn follow(block: &BasicBlock) -> Option<u64> {
-    let d = block.last()?;
+    let decoded = block.last()?;
     if block.end == End::Limit {
-        return Some(d.instruction.next_ip());
+        return Some(decoded.instruction.next_ip());
     }
-    match d.instruction.flow_control() {
-        FlowControl::ConditionalBranch => Some(d.instruction.next_ip()),
-        FlowControl::UnconditionalBranch if d.instruction.is_jmp_short_or_near() => {
-            Some(d.instruction.near_branch_target())
+    match decoded.instruction.flow_control() {
+        FlowControl::ConditionalBranch => Some(decoded.instruction.next_ip()),
+        FlowControl::UnconditionalBranch if decoded.instruction.is_jmp_short_or_near() => {
+            Some(decoded.instruction.near_branch_target())
         }
         _ => None,
     }

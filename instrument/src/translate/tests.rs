@@ -1,11 +1,12 @@
-//! Any bytes → superblocks → code → decoded again: the program's instructions are there, in order,
-//! with their addresses; never a panic.
+//! Translates arbitrary bytes and decodes the generated code again: it must contain the program's
+//! instructions, in order, with their addresses. Nothing may panic.
 //!
-//! Bytes are random, or cut out of this very executable at random places: the first kind reaches
-//! odd encodings, the second long blocks. A bound says where an instruction's translation begins;
-//! without any instrumentation that is the instruction itself, with it the instruction follows
-//! within its prologue. Seeded; `LIGHTFOOT_FUZZ_ROUNDS` makes it longer. **Leaves out** what the
-//! prologues do: `tests/agree.rs` runs them.
+//! The bytes are random, or cut out of this executable at random places: random bytes reach odd
+//! encodings, and real code reaches long blocks. An entry of the state map says where an
+//! instruction's translation begins. Without instrumentation the instruction itself stands there;
+//! with instrumentation it follows behind its prologue. The numbers are seeded, and
+//! `LIGHTFOOT_FUZZ_ROUNDS` sets the number of rounds. **Leaves out** what the prologues do:
+//! `tests/agree.rs` runs them.
 
 use super::*;
 use crate::cache::CodeCache;
@@ -21,10 +22,10 @@ use std::sync::Arc;
 
 const BYTES: usize = 1 << 14;
 const PAGE: usize = 4096;
-/// No instruction of 64-bit programs begins with it.
+/// A byte with which no instruction of 64-bit programs begins.
 const INVALID: u8 = 0x06;
 const STARTS: usize = 120;
-/// Instructions of a prologue at most: 64 references of a few instructions each.
+/// The most instructions of a prologue: 64 references of a few instructions each.
 const PROLOGUE_MAX: usize = 700;
 
 /// Pseudo-random numbers (Marsaglia 2003).
@@ -59,7 +60,7 @@ impl Modules for Only {
     }
 }
 
-/// A translator whose zones are near `code`, or out of a displacement's reach.
+/// A translator whose first zone is near `code`, or out of a displacement's reach.
 fn translator(code: u64, stream: Stream, near: bool) -> Translator {
     let place =
         |address: u64| ZonePlace { address: address & !0x1f_ffff, hot_bytes: 16 << 20, cold_bytes: 16 << 20 };
@@ -113,7 +114,8 @@ fn is_copy(wanted: &Instruction, raw: &[u8], found: &Instruction, bytes: &[u8]) 
         return bytes.starts_with(raw);
     }
     let target = wanted.ip_rel_memory_address();
-    // An operand relative to rip has another displacement, or its address in a register.
+    // The copy of an operand relative to rip has another displacement, or its address in a
+    // register.
     let displaced = found.code() == wanted.code()
         && (found.is_ip_rel_memory_operand() && found.ip_rel_memory_address() == target
             || found.memory_base().is_gpr64() && found.memory_displacement64() == 0);
@@ -127,7 +129,8 @@ fn is_copy(wanted: &Instruction, raw: &[u8], found: &Instruction, bytes: &[u8]) 
     displaced || formed || short
 }
 
-/// Whether `found` is how the transfer `wanted` begins (or ends: a return pops, a call pushes).
+/// Whether `found` is an instruction of the rewritten transfer `wanted`: a return pops, a call
+/// pushes.
 fn is_transfer(wanted: &Instruction, found: &Instruction) -> bool {
     match wanted.flow_control() {
         FlowControl::ConditionalBranch if wanted.is_jcc_short_or_near() => {
@@ -142,17 +145,24 @@ fn is_transfer(wanted: &Instruction, found: &Instruction) -> bool {
     }
 }
 
-/// Looks for the instruction at `ip` from `at` on, up to `limit` instructions, all of which must be
-/// instructions.
-fn find(t: &Translator, zone: usize, at: u32, wanted: &Instruction, raw: &[u8], limit: usize) -> bool {
-    let z = &t.cache.zones[zone];
+/// Looks for the translation of `wanted` in the zone from position `at` on, among `limit`
+/// instructions. All bytes on the way must decode.
+fn find(
+    translator: &Translator,
+    zone_index: usize,
+    at: u32,
+    wanted: &Instruction,
+    raw: &[u8],
+    limit: usize,
+) -> bool {
+    let zone = &translator.cache.zones[zone_index];
     // A copy must have the right bytes; a transfer is rewritten, so only its kind is compared.
     let transfer = !matches!(wanted.flow_control(), FlowControl::Next | FlowControl::Exception);
     let system_call = wanted.code() == iced_x86::Code::Syscall;
     let mut at = at as usize;
     for _ in 0..limit {
-        let bytes = emitted(&t.cache.shared, z.offset + at, 16);
-        let found = decode(&bytes, z.address + at as u64);
+        let bytes = emitted(&translator.cache.shared, zone.offset + at, 16);
+        let found = decode(&bytes, zone.address + at as u64);
         assert!(!found.is_invalid(), "no instruction at {at:#x}: {bytes:x?}");
         let right = if transfer || system_call {
             is_transfer(wanted, &found)
@@ -167,33 +177,33 @@ fn find(t: &Translator, zone: usize, at: u32, wanted: &Instruction, raw: &[u8], 
     false
 }
 
-/// Holds every instruction of every fragment against its translation.
-fn check(t: &Translator, code: u64, bytes: &[u8], strict: bool) -> usize {
+/// Compares every instruction of every fragment with its translation; returns how many it compared.
+fn check(translator: &Translator, code: u64, bytes: &[u8], strict: bool) -> usize {
     let mut checked = 0;
-    for zone in 0..t.cache.zones.len() {
-        let bounds = &t.cache.zones[zone].state_map;
-        assert!(bounds.windows(2).all(|w| w[0].at <= w[1].at), "bounds are in order");
+    for zone in 0..translator.cache.zones.len() {
+        let entries = &translator.cache.zones[zone].state_map;
+        assert!(entries.windows(2).all(|pair| pair[0].at <= pair[1].at), "entries are in order");
         // Within a block, entries are in the order of instructions.
-        let in_order = |w: &[StateMapEntry]| {
-            w[0].block < w[1].block || w[0].block == w[1].block && w[0].index <= w[1].index
+        let in_order = |pair: &[StateMapEntry]| {
+            pair[0].block < pair[1].block || pair[0].block == pair[1].block && pair[0].index <= pair[1].index
         };
-        assert!(bounds.windows(2).all(in_order), "instructions are in order");
-        for bound in bounds {
-            let block = &t.blocks[bound.block as usize];
+        assert!(entries.windows(2).all(in_order), "instructions are in order");
+        for entry in entries {
+            let block = &translator.blocks[entry.block as usize];
             // Entries behind a block's last instruction, and those of guards, belong to no copied
             // instruction.
-            if u32::from(bound.index) >= block.count || bound.retreat {
+            if u32::from(entry.index) >= block.count || entry.retreat {
                 continue;
             }
-            let i = t.instructions[(block.first + u32::from(bound.index)) as usize];
-            let ip = block.ip + u64::from(i.offset);
-            let raw = &bytes[(ip - code) as usize..][..usize::from(i.len)];
+            let instruction = translator.instructions[(block.first + u32::from(entry.index)) as usize];
+            let ip = block.ip + u64::from(instruction.offset);
+            let raw = &bytes[(ip - code) as usize..][..usize::from(instruction.len)];
             let wanted = decode(raw, ip);
             let copy = matches!(wanted.flow_control(), FlowControl::Next | FlowControl::Exception);
-            // An operand out of reach takes two instructions before it.
+            // An operand out of reach needs two instructions before the copy.
             let limit = if strict && copy { 3 } else { PROLOGUE_MAX };
             assert!(
-                find(t, zone, bound.at, &wanted, raw, limit),
+                find(translator, zone, entry.at, &wanted, raw, limit),
                 "{ip:#x}: {raw:x?} {wanted:?} is not there"
             );
             checked += 1;
@@ -208,15 +218,16 @@ fn fill(random: &mut Random, own: &[u8], into: &mut [u8]) {
         // Two of three pieces are code of this executable.
         let real = !random.next().is_multiple_of(3);
         let from = random.next() as usize % (own.len() - piece.len());
-        for (k, byte) in piece.iter_mut().enumerate() {
-            *byte = if real { own[from + k] } else { random.next() as u8 };
+        for (index, byte) in piece.iter_mut().enumerate() {
+            *byte = if real { own[from + index] } else { random.next() as u8 };
         }
     }
 }
 
 #[test]
 fn what_is_emitted_decodes_to_the_program() {
-    let rounds = std::env::var("LIGHTFOOT_FUZZ_ROUNDS").ok().and_then(|n| n.parse().ok()).unwrap_or(24u64);
+    let rounds =
+        std::env::var("LIGHTFOOT_FUZZ_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(24u64);
     let own = std::fs::read("/proc/self/exe").unwrap();
     let mut checked = 0;
     for round in 0..rounds {
@@ -225,19 +236,19 @@ fn what_is_emitted_decodes_to_the_program() {
         let aligned = room.as_ptr().align_offset(PAGE);
         let bytes = &mut room[aligned..][..BYTES];
         fill(&mut random, &own, bytes);
-        // No block runs past the end.
+        // A block ends at these bytes, so none runs past the end.
         bytes[BYTES - 32..].fill(INVALID);
         let code = bytes.as_ptr() as u64;
         for (stream, near) in streams().into_iter().flat_map(|stream| [(stream, true), (stream, false)]) {
             let trust = if random.next().is_multiple_of(4) { Trust::Generated } else { Trust::Text };
-            let mut t = translator(code, stream, near);
+            let mut translator = translator(code, stream, near);
             let mut modules = Only { start: code, trust };
             for _ in 0..STARTS {
-                // What is refused ends a run; here the next start is tried.
-                t.fragment(code + random.next() % BYTES as u64, &mut modules);
-                t.refusal = None;
+                // A refusal would end a run; this test goes on with the next start.
+                translator.fragment(code + random.next() % BYTES as u64, &mut modules);
+                translator.refusal = None;
             }
-            checked += check(&t, code, bytes, stream == Stream::Nothing && trust == Trust::Text);
+            checked += check(&translator, code, bytes, stream == Stream::Nothing && trust == Trust::Text);
         }
     }
     assert!(checked > 1000 * rounds as usize, "{checked}");

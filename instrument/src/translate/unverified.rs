@@ -1,22 +1,23 @@
-//! Kept translations that this run has not checked yet: they sleep, by group of modules.
+//! Kept translations that this run has not verified yet.
 //!
 //! ```text
-//!               the module is executed                 all of its group: text, same files,
-//!                                                       same addresses, same bytes?
-//!    Asleep ──────────────────────────────▶ verify ──┬── yes ──▶ Awake    they enter the map
-//!                                                    └── no ───▶ GivenUp  nothing leads to them
+//!                 a module of the group             every module of the group: text, same file,
+//!                 is executed                       same addresses, same bytes?
+//!    Unverified ─────────────────────▶ revalidate ──┬── yes ──▶ Verified  they enter the map
+//!                                                   └── no ───▶ GivenUp   nothing leads to them
 //! ```
 //!
-//! A group is decided as a whole, because direct branches lead from one of its modules to another
-//! (`store::parts`). The fragments of a group that was given up stay in the cache's tables, whose
-//! numbers the code names, but they never enter the map.
+//! All modules of a group get the same verdict, because direct branches lead from one to another
+//! (`store::parts`). The fragments of a group that was given up stay in the cache's tables, because
+//! the code names other entries by their numbers, but they never enter the map.
 
 use crate::code::hash::hash;
 use crate::target::memory;
 
+/// Bytes of a page.
 pub(crate) const PAGE: u64 = 4096;
 
-/// A page of code and the hash of what it held.
+/// The address of a page of code, and the hash of its bytes when it was translated.
 pub(crate) type PageHash = (u64, u64);
 
 /// The state of a module's part of a file.
@@ -24,31 +25,33 @@ pub(crate) type PageHash = (u64, u64);
 pub(super) enum Verification {
     /// The file has no fragments of the module.
     Absent,
-    /// The module was not executed yet.
-    Asleep,
-    /// It was verified and is in use.
-    Awake,
-    /// The module, or one of its group, differs from what was translated.
+    /// This run has not executed the module yet.
+    Unverified,
+    /// The module's fragments were verified and are in use.
+    Verified,
+    /// The module, or another one of its group, differs from the code that was translated.
     GivenUp,
 }
 
-/// Restored translations, by number of the module.
+/// Restored translations; lists are indexed by the number of the module.
 #[derive(Default)]
 pub(crate) struct UnverifiedModules {
-    /// Pages that were translated, in order; of modules that are awake too.
+    /// Pages that were translated, in order; verified modules keep theirs.
     pub(crate) pages: Vec<Vec<PageHash>>,
-    /// Fragments of modules that are asleep.
+    /// Fragments of unverified modules.
     pub(super) live: Vec<Vec<u32>>,
     pub(super) states: Vec<Verification>,
+    /// The group of each module.
     pub(super) groups: Vec<u32>,
-    /// Fragments restored, awake or not.
+    /// The number of restored fragments, verified or not.
     pub(crate) fragments: usize,
-    /// A module held something else than what was translated.
+    /// Whether a group was given up.
     pub(crate) gave_up: bool,
 }
 
 impl UnverifiedModules {
-    /// Everything asleep; `groups` are modules that wake together.
+    /// Restored translations of which nothing is verified yet; `groups` holds the group of each
+    /// module.
     pub(crate) fn new(
         groups: Vec<u32>,
         pages: Vec<Vec<PageHash>>,
@@ -56,23 +59,25 @@ impl UnverifiedModules {
         fragments: usize,
     ) -> UnverifiedModules {
         let state =
-            |live: &Vec<u32>| if live.is_empty() { Verification::Absent } else { Verification::Asleep };
+            |live: &Vec<u32>| if live.is_empty() { Verification::Absent } else { Verification::Unverified };
         let states = live.iter().map(state).collect();
         UnverifiedModules { pages, live, states, groups, fragments, gave_up: false }
     }
 
-    /// Whether a module is asleep.
-    pub(crate) fn sleeps(&self, module: u32) -> bool {
-        self.states.get(module as usize) == Some(&Verification::Asleep)
+    /// Whether the module has restored fragments that were not verified yet.
+    pub(crate) fn is_unverified(&self, module: u32) -> bool {
+        self.states.get(module as usize) == Some(&Verification::Unverified)
     }
 
-    /// Modules that are asleep, with their fragments.
-    pub(crate) fn sleeping(&self) -> impl Iterator<Item = (usize, &[u32])> {
-        (0..self.states.len()).filter(|&n| self.sleeps(n as u32)).map(|n| (n, &self.live[n][..]))
+    /// The unverified modules, with their fragments.
+    pub(crate) fn modules(&self) -> impl Iterator<Item = (usize, &[u32])> {
+        (0..self.states.len())
+            .filter(|&module_index| self.is_unverified(module_index as u32))
+            .map(|module_index| (module_index, &self.live[module_index][..]))
     }
 }
 
-/// Whether process `pid` holds these pages.
+/// Whether the memory of process `pid` holds pages with these hashes.
 pub(super) fn holds(pid: i32, pages: &[PageHash]) -> bool {
     const RUN_PAGES: usize = 16;
     let mut buffer = vec![0u8; RUN_PAGES * PAGE as usize];
@@ -83,7 +88,7 @@ pub(super) fn holds(pid: i32, pages: &[PageHash]) -> bool {
             .iter()
             .zip(0u64..)
             .take(RUN_PAGES)
-            .take_while(|((page, _), n)| *page == start + n * PAGE)
+            .take_while(|((page, _), index)| *page == start + index * PAGE)
             .count();
         let bytes = &mut buffer[..run * PAGE as usize];
         if memory::read_target(pid, start, bytes) != bytes.len() {

@@ -8,8 +8,8 @@ use crate::{BlockedMatrix, Element, Error};
 /// runs on one thread, so the results are those of single calls.
 ///
 /// # Errors
-/// [`Error::Invalid`] when the three slices differ in length; otherwise as for [`Gemm::multiply`],
-/// the first in order. Items before it have been computed.
+/// [`Error::Invalid`] when the three slices differ in length; otherwise the first error of
+/// [`Gemm::multiply`]. Items before the failing one have been computed.
 pub fn multiply_batch<T: Element>(
     gemm: &Gemm,
     alpha: T,

@@ -8,9 +8,9 @@
 //!     register tiles (tile.rs)                        register tiles
 //! ```
 //!
-//! A block of C's columns never crosses a strip of a blocked C, a block of depth never one of an
-//! operand in place. Source: Goto and van de Geijn 2008, with storage that already has the packed
-//! form.
+//! A block of C's columns never crosses the end of a strip of a blocked C, and a block of depth
+//! never that of an operand in place. Source: Goto and van de Geijn 2008, with storage that already
+//! has the packed form.
 
 use super::source::Source;
 use super::tile::{last_row_of_tiles, BlockProduct, Edge, Left, Target};
@@ -22,8 +22,8 @@ use crate::view::Part;
 use crate::{Element, Error};
 use std::ops::Range;
 
-/// For multiplications that touch at most this much memory nothing is prefetched: at N = 256 that
-/// would cost 2 % and gain nothing.
+/// Nothing is prefetched for multiplications that touch at most this much memory: at N = 256,
+/// prefetching costs 2 % and gains nothing.
 const NEAR_BYTES: usize = 2 << 20;
 
 /// The memory of C.
@@ -35,15 +35,15 @@ pub(super) enum Destination<T> {
     Plain { start: *mut T, row_stride: isize, col_stride: isize },
 }
 
-// SAFETY: threads write disjoint rows and columns of C (see `threads.rs`), within the borrow the
-// job was made from.
+// SAFETY: threads write disjoint rows and columns of C (see `threads.rs`), within the borrow from
+// which the job was made.
 unsafe impl<T: Send> Sync for Destination<T> {}
 // SAFETY: a thread that gets a `Destination` writes its own rows and columns of C only, within that
 // borrow.
 unsafe impl<T: Send> Send for Destination<T> {}
 
 impl<T: Element> Destination<T> {
-    /// How many columns from `col` on can be addressed with one stride.
+    /// The number of columns from `col` on that can be addressed with one stride.
     fn col_limit(&self, col: usize) -> usize {
         match self {
             Destination::Stored { part, .. } => part.layout.tile() - part.layout.strip_of(col).1,
@@ -79,8 +79,8 @@ pub(super) fn stored<T: Element>(storage: *mut T, part: &Part, (row, col): (usiz
     }
 }
 
-/// A whole multiplication `C ← α·A·Bᵀ + β·C`, `A` of m×k, `B` of n×k, both as their operators leave
-/// them.
+/// A whole multiplication `C ← α·A·Bᵀ + β·C`: `A` has m×k entries and `B` n×k after their
+/// operators.
 #[derive(Clone, Copy)]
 pub(super) struct Job<T: Element> {
     pub(super) kernel: &'static RealKernel<T::Real>,
@@ -112,7 +112,7 @@ impl<T: Element> Job<T> {
         self.kernel.panel / T::PARTS
     }
 
-    /// Depth of the block that starts at `k`.
+    /// The depth of the block that starts at `k`.
     #[inline]
     fn depth(&self, k: usize) -> usize {
         let limit = self.a.depth_limit(k).min(self.b.depth_limit(k));
@@ -137,11 +137,11 @@ impl<T: Element> Job<T> {
         (a, if self.b.copies() { len(cols.min(self.tiling.cols)) } else { 0 })
     }
 
-    /// The panels of rows (start, length) of `A`; of an array in place, those of a last row of
-    /// tiles that is not whole are copied.
+    /// The panels of the rows (start, length) of `A`. Of an array in place, the panels of an
+    /// incomplete last row of tiles are copied.
     ///
     /// # Safety
-    /// As for [`Source::block`].
+    /// The requirements of [`Source::block`].
     unsafe fn left(&self, (row, rows): (usize, usize), k: (usize, usize), scratch: *mut T) -> Left<T> {
         let panel = self.panel();
         // SAFETY: the caller's promise; the tail lies inside the block.
@@ -162,8 +162,8 @@ impl<T: Element> Job<T> {
     /// Computes rows `rows` and columns `cols` of `C`. Both start at a multiple of the panel.
     ///
     /// # Safety
-    /// The operands and `C` are alive and as large as the job says, the kernel's features are
-    /// there, and nobody else touches these rows and columns of `C` meanwhile.
+    /// The operands and `C` are alive and as large as the job says, the processor has the kernel's
+    /// features, and nothing else touches these rows and columns of `C` meanwhile.
     pub(super) unsafe fn run(&self, rows: Range<usize>, cols: Range<usize>) -> Result<(), Error> {
         if rows.is_empty() || cols.is_empty() {
             return Ok(());
@@ -172,7 +172,8 @@ impl<T: Element> Job<T> {
             // Products of a few dozen rows take less time than the loops below.
             let (rows, cols) = ((rows.start, rows.len()), (cols.start, cols.len()));
             let scratch = std::ptr::null_mut();
-            // SAFETY: as the caller vouches; nothing is copied, so scratch is not needed.
+            // SAFETY: the caller guarantees all ranges; nothing is copied, so scratch memory is not
+            // needed.
             unsafe {
                 let walk = self.a.block(rows, (0, self.k), self.panel(), scratch);
                 self.block(rows, cols, (0, self.k), &Left { walk, tail: None }, scratch);
@@ -182,19 +183,20 @@ impl<T: Element> Job<T> {
         let (a_len, b_len) = self.scratch_len(rows.len(), cols.len());
         let mut a_scratch = (a_len > 0).then(|| Buffer::<T>::scratch(a_len)).transpose()?;
         let mut b_scratch = (b_len > 0).then(|| Buffer::<T>::scratch(b_len)).transpose()?;
-        let a_scratch = a_scratch.as_mut().map_or(std::ptr::null_mut(), |s| s.as_mut_ptr());
-        let b_scratch = b_scratch.as_mut().map_or(std::ptr::null_mut(), |s| s.as_mut_ptr());
+        let a_scratch = a_scratch.as_mut().map_or(std::ptr::null_mut(), |scratch| scratch.as_mut_ptr());
+        let b_scratch = b_scratch.as_mut().map_or(std::ptr::null_mut(), |scratch| scratch.as_mut_ptr());
         let scratch = (a_scratch, b_scratch);
         if !matches!(self.a, Source::Stored { .. }) {
             // Copies of A are made once for all columns.
             for (k, depth) in self.depths(0..self.k) {
                 for row in rows.clone().step_by(self.tiling.rows) {
                     let count = self.tiling.rows.min(rows.end - row);
-                    // SAFETY: a sub-range of what the caller vouches for; scratch was made for the
-                    // largest block.
+                    // SAFETY: a sub-range of what the caller guarantees; scratch memory was made
+                    // for the largest block.
                     let a = unsafe { self.left((row, count), (k, depth), scratch.0) };
                     for cols in self.column_blocks(&cols) {
-                        // SAFETY: rows, columns and depth lie in what the caller vouches for.
+                        // SAFETY: rows, columns and depth lie in the ranges that the caller
+                        // guarantees.
                         unsafe { self.block((row, count), cols, (k, depth), &a, scratch.1) };
                     }
                 }
@@ -204,8 +206,8 @@ impl<T: Element> Job<T> {
             for cols in self.column_blocks(&cols) {
                 for (k, depth) in self.depths(0..self.k) {
                     let rows = (rows.start, rows.len());
-                    // SAFETY: rows, columns and depth lie in what the caller vouches for; scratch
-                    // fits the block.
+                    // SAFETY: rows, columns and depth lie in the ranges that the caller guarantees;
+                    // scratch memory fits the block.
                     unsafe {
                         let a = self.left(rows, (k, depth), scratch.0);
                         self.block(rows, cols, (k, depth), &a, scratch.1);
@@ -241,7 +243,7 @@ impl<T: Element> Job<T> {
         })
     }
 
-    /// Blocks of columns, each (start, length), none across a strip of C.
+    /// Blocks of columns, each (start, length); none crosses the end of a strip of C.
     fn column_blocks(&self, range: &Range<usize>) -> impl Iterator<Item = (usize, usize)> + '_ {
         let (mut col, end) = (range.start, range.end);
         std::iter::from_fn(move || {
@@ -254,10 +256,11 @@ impl<T: Element> Job<T> {
         })
     }
 
-    /// One block of C: rows and columns as (start, length), `a` the panels of these rows.
+    /// Computes one block of C. Rows and columns are given as (start, length), and `a` has the
+    /// panels of these rows.
     ///
     /// # Safety
-    /// As for [`Self::run`].
+    /// The requirements of [`Self::run`].
     unsafe fn block(
         &self,
         (row, rows): (usize, usize),
@@ -269,8 +272,8 @@ impl<T: Element> Job<T> {
         let (panel, alpha, kernel) = (self.panel(), self.alpha, self.kernel);
         let beta = if k == 0 { self.beta } else { T::ONE };
         let c = self.c.target(row, cols.0, panel);
-        // SAFETY: the block lies inside the operand, scratch has room; the block of C is part of
-        // the range that is ours.
+        // SAFETY: the block lies inside the operand, and scratch memory has room for it; the block
+        // of C is part of this thread's range.
         unsafe {
             let b = self.b.block(cols, (k, depth), panel, scratch);
             let (cols, reach, b, c) = (cols.1, self.reach, &b, &c);

@@ -1,10 +1,10 @@
 //! `C ← α·op(A)·op(B) + β·C`, on blocked operands and on plain arrays.
 //!
-//! **Semantics.** Those of the BLAS: with α = 0 or K = 0 the operands are not read and `C ← β·C`;
-//! with β = 0 `C` is not read, so NaN in it does not survive. Each entry is summed in the order of
-//! `k`, in blocks of depth that depend on the operands and the tiling alone: any number of threads
-//! gives the same bits. **Left out.** Conjugation; mixing element types; operands stored for
-//! different kernels (an error says so).
+//! **Semantics.** Those of the BLAS: if α = 0 or K = 0, the operands are not read and `C ← β·C`; if
+//! β = 0, `C` is not read, so NaN in it does not survive. Each entry is summed in the order of `k`,
+//! in blocks of depth that depend only on the operands and the tiling, so any number of threads
+//! gives the same bits. **Leaves out** conjugation and mixed element types; operands that are
+//! stored for different kernels are an error.
 
 mod batch;
 mod job;

@@ -41,24 +41,24 @@ impl Gemm {
         Gemm { kernel: Kernel::best(), tiling: None, threads: 1 }
     }
 
-    /// With up to `threads` threads; 0 counts as 1. Results do not depend on the number.
+    /// Allows up to `threads` threads; 0 counts as 1. Results do not depend on the number.
     pub fn threads(self, threads: usize) -> Gemm {
         Gemm { threads: threads.max(1), ..self }
     }
 
-    /// With a kernel for plain arrays; blocked operands bring their own.
+    /// Sets the kernel for plain arrays. Blocked operands use the kernel that they are stored for.
     pub fn kernel(self, kernel: &'static Kernel) -> Gemm {
         Gemm { kernel, ..self }
     }
 
-    /// With these tile sizes.
+    /// Sets the tile sizes.
     pub fn tiling(self, tiling: Tiling) -> Gemm {
         Gemm { tiling: Some(tiling), ..self }
     }
 
-    /// `C ← α·op(A)·op(B) + β·C` on blocked operands. `op(B)` transposed is the fast way: `B` is
-    /// then used in place; otherwise, and for a transposed `A`, blocks are transposed into scratch
-    /// memory on the way.
+    /// `C ← α·op(A)·op(B) + β·C` on blocked operands. It is fastest with `B` transposed, which is
+    /// then used in place. If `B` is plain or `A` transposed, blocks are transposed into scratch
+    /// memory.
     ///
     /// # Errors
     /// [`Error::Shape`] when shapes do not fit, [`Error::Panels`] when operands were stored for
@@ -75,8 +75,8 @@ impl Gemm {
         self.multiply_views(alpha, &a.into(), &b.into(), beta, &mut c.into())
     }
 
-    /// By reference: views that are copied a moment after they were written cost as much as a small
-    /// product.
+    /// Multiplies views that are borrowed: to copy a view just after it was written costs as much
+    /// as a small product.
     fn multiply_views<T: Element>(
         &self,
         alpha: T,
@@ -86,7 +86,7 @@ impl Gemm {
         c: &mut ViewMut<'_, T>,
     ) -> Result<(), Error> {
         check_shapes(a.shape(), b.shape(), (c.rows(), c.cols()))?;
-        // All three must be made of the same panels.
+        // All three must have panels of one height.
         let panel = c.part.layout.panel();
         for operand in [a, b] {
             let other = operand.view.part.layout.panel();
@@ -94,11 +94,11 @@ impl Gemm {
                 return Err(Error::Panels { left: other, right: panel });
             }
         }
-        // Products of one block skip the job: describing it would take longer.
+        // Products of one block need no job, whose description would take longer than the product.
         if small::run(self.tiling, alpha, a, b, beta, c) {
             return Ok(());
         }
-        // The right operand is walked as Bᵀ: its operator is the opposite one.
+        // The job uses Bᵀ as its right operand, so its operator is the opposite one.
         let exchanged = match b.op {
             Op::Plain => Op::Transposed,
             Op::Transposed => Op::Plain,
@@ -122,8 +122,8 @@ impl Gemm {
         })
     }
 
-    /// `C ← α·A·B + β·C` on plain arrays of any strides; conversion to panels happens inside, block
-    /// by block. Use [`Strided::transposed`] for transposed operands.
+    /// `C ← α·A·B + β·C` on plain arrays of any strides. It converts them to panels block by block.
+    /// Use [`Strided::transposed`] for transposed operands.
     ///
     /// # Errors
     /// [`Error::Shape`] when shapes do not fit.
@@ -136,7 +136,7 @@ impl Gemm {
         c: StridedMut<'_, T>,
     ) -> Result<(), Error> {
         check_shapes((a.rows(), a.cols()), (b.rows(), b.cols()), (c.rows(), c.cols()))?;
-        // Panels want adjacent rows in C: with adjacent columns, compute Cᵀ = Bᵀ·Aᵀ.
+        // Panels need adjacent rows in C. If its columns are adjacent, compute Cᵀ = Bᵀ·Aᵀ instead.
         let (a, b, mut c) = match c.strides() {
             (row, 1) if row != 1 => (b.transposed(), a.transposed(), c.transposed()),
             _ => (a, b, c),
@@ -170,7 +170,7 @@ impl Gemm {
         }
         // Nothing to multiply: the operands are not read.
         if job.k == 0 || job.alpha == T::ZERO {
-            // SAFETY: `C` is borrowed mutably by the caller of this function, whole.
+            // SAFETY: the caller of this function borrows all of `C` mutably.
             unsafe { scale::scale(&job.c, job.m, job.n, job.beta) };
             return Ok(());
         }
@@ -186,7 +186,7 @@ fn check_shapes(a: (usize, usize), b: (usize, usize), c: (usize, usize)) -> Resu
     }
 }
 
-/// The error that names the shapes that do not fit.
+/// The error with the shapes that do not fit.
 #[cold]
 fn misfit(a: (usize, usize), b: (usize, usize), c: (usize, usize)) -> Error {
     if a.1 != b.0 {

@@ -7,7 +7,7 @@ use crate::Element;
 /// The operator that is applied to an operand before the multiplication.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Op {
-    /// None.
+    /// No operator.
     #[default]
     Plain,
     /// Transposition.
@@ -32,19 +32,19 @@ pub struct Operand<'a, T: Element> {
 }
 
 impl<'a, T: Element> Operand<'a, T> {
-    /// `op` applied to a matrix or a view of one.
+    /// A matrix, or a view of one, with operator `op`.
     #[inline]
     pub fn new(view: impl Into<View<'a, T>>, op: Op) -> Self {
         Operand { view: view.into(), op }
     }
 
-    /// Shape after `op`.
+    /// The shape after `op` is applied.
     #[inline]
     pub fn shape(&self) -> (usize, usize) {
         self.op.shape((self.view.rows(), self.view.cols()))
     }
 
-    /// The operand as a source of panels, if its rows run along the panels: shape (rows, k).
+    /// The operand as a source of panels if its rows run along the panels: its shape is (rows, k).
     #[inline]
     pub(super) fn source(&self) -> Source<T> {
         let (storage, part) = (self.view.storage.as_ptr(), self.view.part);

@@ -3,9 +3,9 @@
 //! **The problem.** Starting a thread takes 50 µs and more on a virtual machine, a third of a
 //! product with N = 512.
 //!
-//! **The idea.** Workers stay. After each call they watch for [`WATCH`] (a caller that multiplies
-//! again finds them awake), and then sleep. [`run`] calls a function once for every index, each on
-//! its own thread, the first on the caller's:
+//! **The idea.** Workers stay. After each call they watch their mailbox for [`WATCH`], so a caller
+//! that multiplies again finds them awake, and then they sleep. [`run`] calls a function once for
+//! every index, each on its own thread, the first on the caller's:
 //!
 //! ```text
 //! caller                                   worker
@@ -16,12 +16,13 @@
 //! ```
 //!
 //! **Invariants.** The call lives in the caller's frame, which ends only after `left` is 0. A
-//! worker that is about to sleep says so before it looks a last time; a caller stores the call
-//! before it reads that flag: no call is left lying. One caller at a time has the workers; another
-//! one, or one that wants more threads than the machine has processors, gets threads of its own for
-//! the call.
+//! worker that is about to sleep sets a flag before it looks a last time, and a caller stores the
+//! call before it reads that flag, so no call is missed. One caller at a time has the workers.
+//! Another caller, or one that requests more threads than there are processors, gets threads of its
+//! own for the call.
 //!
-//! **Left out.** Stealing work: parts are equal, and results must not depend on who computes them.
+//! **Leaves out** work stealing: parts are equal, and results must not depend on the thread that
+//! computes them.
 
 use std::any::Any;
 use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
@@ -30,13 +31,13 @@ use std::sync::{Arc, Mutex, TryLockError};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
-/// How long a worker watches for more work before it sleeps.
+/// How long a worker watches for work before it sleeps.
 const WATCH: Duration = Duration::from_micros(200);
 
 /// A call. It lives on the caller's stack until every worker has finished with it.
 struct Call<'a> {
     function: &'a (dyn Fn(usize) + Sync),
-    /// Workers that have not finished.
+    /// The number of workers that have not finished.
     left: AtomicUsize,
     /// The first panic of a part.
     panic: Mutex<Option<Box<dyn Any + Send>>>,
@@ -60,12 +61,12 @@ static WORKERS: Mutex<Vec<Worker>> = Mutex::new(Vec::new());
 /// Calls `function(0)`, …, `function(count - 1)`, each on its own thread.
 ///
 /// # Panics
-/// When a part panics, after all have ended.
+/// When a part panics, after all parts have ended.
 pub(super) fn run(count: usize, function: &(dyn Fn(usize) + Sync)) {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let mut workers = match WORKERS.try_lock() {
         Ok(workers) => Some(workers),
-        // A part panicked once; the workers are fine.
+        // A part of an earlier call panicked; the workers themselves are usable.
         Err(TryLockError::Poisoned(broken)) => Some(broken.into_inner()),
         Err(TryLockError::WouldBlock) => None,
     };
@@ -94,21 +95,22 @@ fn engage(workers: &mut Vec<Worker>, count: usize) -> bool {
     true
 }
 
-/// Distributes the parts, runs the first, and waits for the others.
+/// Distributes the parts, runs the first one, and waits for the others.
 fn call(workers: &[Worker], function: &(dyn Fn(usize) + Sync)) {
     let call = Call { function, left: AtomicUsize::new(workers.len()), panic: Mutex::new(None) };
-    // A pointer to this frame: it stays valid because the loop below waits for `left` to become 0.
+    // A pointer to this frame. It stays valid because the loop below waits until `left` is 0.
     let shared = (&raw const call).cast_mut().cast::<Call<'static>>();
     for (worker, index) in workers.iter().zip(1..) {
         worker.mailbox.index.store(index, Ordering::Relaxed);
         worker.mailbox.call.store(shared, Ordering::SeqCst);
-        // Stored before the flag is read, as the worker stores its flag before it looks again: one
-        // of the two sees the other, so that no call is left lying.
+        // The call is stored before the flag is read, and the worker sets its flag before it looks
+        // again. One of the two sees the other, so no call is missed.
         if worker.mailbox.asleep.load(Ordering::SeqCst) {
             worker.thread.unpark();
         }
     }
-    // The first part is the caller's; a panic must wait until the others have left the frame.
+    // The first part belongs to the caller. Its panic must wait until the others have left the
+    // frame.
     let own = catch_unwind(AssertUnwindSafe(|| function(0)));
     let mut rounds = 0u32;
     while call.left.load(Ordering::Acquire) > 0 {
@@ -144,7 +146,7 @@ fn work(mailbox: &Mailbox) {
 fn next(mailbox: &Mailbox) -> *const Call<'static> {
     let start = Instant::now();
     loop {
-        // Check the mailbox often between two readings of the clock.
+        // The mailbox is read often between two readings of the clock.
         for _ in 0..64 {
             let call = mailbox.call.swap(std::ptr::null_mut(), Ordering::Acquire);
             if !call.is_null() {
@@ -153,7 +155,7 @@ fn next(mailbox: &Mailbox) -> *const Call<'static> {
             std::hint::spin_loop();
         }
         if start.elapsed() > WATCH {
-            // Says that it sleeps, then looks once more: a call that was stored before that is seen
+            // Sets the flag, then looks once more: a call that was stored before that is found
             // here, and a caller that stores one later sees the flag.
             mailbox.asleep.store(true, Ordering::SeqCst);
             let call = mailbox.call.swap(std::ptr::null_mut(), Ordering::SeqCst);

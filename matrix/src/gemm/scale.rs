@@ -6,14 +6,14 @@ use crate::Element;
 /// Scales the m×n entries of `C`; β = 0 writes zeros without reading.
 ///
 /// # Safety
-/// `c` is alive, at least m×n, and nobody else touches it.
+/// `c` is alive and at least m×n, and nothing else touches it.
 pub(super) unsafe fn scale<T: Element>(c: &Destination<T>, m: usize, n: usize, beta: T) {
     if beta == T::ONE {
         return;
     }
     for col in 0..n {
         for row in 0..m {
-            // Entry by entry: this is no product, and rarely large.
+            // Scales entry by entry: this is no product, and it is rarely large.
             let at = match *c {
                 Destination::Stored { storage, part } => {
                     storage.wrapping_add(part.layout.offset(part.first_row + row, part.first_col + col))

@@ -1,5 +1,5 @@
-//! Products that consist of one block of register tiles: nothing is copied, and no loop around the
-//! tiles would have a second iteration.
+//! Products that are one block of register tiles: nothing is copied, and no loop around the tiles
+//! has a second iteration.
 //!
 //! A product of 8×8×8 takes 30 ns; describing a [`Job`](super::job::Job) takes longer than that.
 //! Blocked operands of one strip whose product is not worth a second thread therefore go straight
@@ -14,8 +14,8 @@ use crate::tile_sizes::Tiling;
 use crate::view::{Part, ViewMut};
 use crate::{Element, Real};
 
-/// Computes `C ← α·A·op(B) + β·C` when it is one block; otherwise touches nothing and says no. The
-/// shapes fit.
+/// Computes `C ← α·A·op(B) + β·C` if it is one block, and returns whether it did; otherwise it
+/// touches nothing. The shapes must fit.
 #[inline]
 pub(super) fn run<T: Element>(
     tiling: Option<Tiling>,
@@ -47,17 +47,17 @@ pub(super) fn run<T: Element>(
     let b = &walk(right, b.view.storage.as_ptr());
     let c = &Target { start, panel_stride, row_stride: 1, col_stride, edge: Edge::Padded };
     let (reach, b_edge) = (Reach::Near, Edge::Padded);
-    // SAFETY: the operands are as large as their parts say and borrowed here, `C` mutably; a matrix
-    // holds a kernel only where its features are present.
+    // SAFETY: the operands are as large as their parts say and are borrowed here, `C` mutably; a
+    // matrix has a kernel only if the processor has its features.
     unsafe { BlockProduct { kernel, panel, rows, cols, depth, alpha, beta, a, b, b_edge, c, reach }.run() };
     true
 }
 
-/// The most rows and columns of an operand: three such operands are in near caches, one block of
+/// The most rows and columns of an operand: three such operands lie in near caches, one block of
 /// columns has this width, and products of the three numbers do not overflow.
 const MOST: usize = 128;
 
-/// Whether `part` begins where its matrix does, is small and lies in one strip.
+/// Whether `part` begins where its matrix begins, is small, and lies in one strip.
 #[inline]
 fn is_near(part: &Part) -> bool {
     part.first_row | part.first_col == 0 && part.rows <= MOST && part.cols <= MOST.min(part.layout.tile())

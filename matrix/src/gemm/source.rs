@@ -1,8 +1,8 @@
 //! The source of an operand's panels: blocked storage or a plain array in place, or a copy that is
 //! made block by block.
 //!
-//! An operand is always seen with its rows along the panels: `op(A)` for the left, `op(B)ᵀ` for the
-//! right.
+//! The rows of an operand always run along the panels: they are those of `op(A)` on the left, and
+//! of `op(B)ᵀ` on the right.
 
 use crate::kernel::Reach;
 use crate::panel::{self, Block, Panels};
@@ -10,7 +10,7 @@ use crate::transposed::transpose_block;
 use crate::view::Part;
 use crate::Element;
 
-/// How a kernel walks an operand: entry (i, k) is at
+/// How a kernel reaches an operand's entries: entry (i, k) is at
 /// `start + (i / panel)·panel_stride + (i % panel)·row_stride + k·step`.
 #[derive(Clone, Copy)]
 pub(super) struct PanelWalk<T> {
@@ -20,8 +20,9 @@ pub(super) struct PanelWalk<T> {
     pub(super) step: isize,
 }
 
-/// Columns of a plain array that are further apart than this are copied even if they could be used
-/// in place: every step would touch another page, and with a power of two the same few cache sets.
+/// Columns of a plain array that are further apart than this are copied, even if they could be used
+/// in place: every step would touch another page and, if the distance is a power of two, the same
+/// few cache sets.
 const STRIDE_IN_PLACE_BYTES: usize = 4096;
 
 /// A plain array.
@@ -33,7 +34,7 @@ pub(super) struct Plain<T> {
 }
 
 impl<T: Element> Plain<T> {
-    /// The array as the left operand: in place needs adjacent rows.
+    /// The array as the left operand, which can be used in place if its rows are adjacent.
     pub(super) fn left(self, reach: Reach) -> Source<T> {
         match reach == Reach::Near && self.row_stride == 1 && self.is_dense() {
             true => Source::InPlace(self),
@@ -41,8 +42,8 @@ impl<T: Element> Plain<T> {
         }
     }
 
-    /// As the right operand: kernels read single numbers of it, so either stride may be 1; the
-    /// parts of a complex number have only one stride between them.
+    /// The array as the right operand. Kernels read single numbers of it, so either stride may be
+    /// 1. The parts of a complex number share one stride.
     pub(super) fn right(self, reach: Reach) -> Source<T> {
         let reads = self.row_stride == 1 || T::PARTS == 1 && self.col_stride == 1;
         match reach == Reach::Near && reads && self.is_dense() {
@@ -60,9 +61,9 @@ impl<T: Element> Plain<T> {
 /// An operand of `rows` × `k`.
 #[derive(Clone, Copy)]
 pub(super) enum Source<T> {
-    /// Blocked, the right way round: used in place.
+    /// Blocked storage in the needed orientation, used in place.
     Stored { storage: *const T, part: Part },
-    /// Blocked, the other way round: blocks of panel × panel are transposed.
+    /// Blocked storage in the other orientation: blocks of panel × panel are transposed.
     Transposed { storage: *const T, part: Part },
     /// A plain array, used in place.
     InPlace(Plain<T>),
@@ -70,11 +71,11 @@ pub(super) enum Source<T> {
     Copied(Plain<T>),
 }
 
-// SAFETY: a `Source` only reads, and lives no longer than the borrows it was made from (`Job` is
-// built from them and used within one call).
+// SAFETY: a `Source` only reads, and lives no longer than the borrows from which it was made (a
+// `Job` is built from sources and used within one call).
 unsafe impl<T: Sync> Sync for Source<T> {}
-// SAFETY: a `Source` only reads, within the borrows it was made from, so another thread may hold
-// it.
+// SAFETY: a `Source` only reads, within the borrows from which it was made, so another thread may
+// hold it.
 unsafe impl<T: Sync> Send for Source<T> {}
 
 impl<T: Element> Source<T> {
@@ -103,13 +104,13 @@ impl<T: Element> Source<T> {
         panel: usize,
         scratch: *mut T,
     ) -> PanelWalk<T> {
-        // Where a copy goes, if one is made: panel after panel.
+        // The place of a copy, if one is made: panel after panel.
         let packed = Panels { start: scratch, stride: panel * depth, panel };
         match *self {
-            // In place: the storage is panels already.
+            // In place: the storage already consists of panels.
             Source::Stored { storage, ref part } => return stored(storage, part, (row, k)),
             Source::InPlace(plain) => {
-                // In place: strides of an array serve as steps of a walk.
+                // In place: the strides of an array serve as steps.
                 let Plain { row_stride, col_stride, .. } = plain;
                 let start = plain.start.wrapping_offset(row as isize * row_stride + k as isize * col_stride);
                 return PanelWalk {
@@ -124,7 +125,7 @@ impl<T: Element> Source<T> {
                 unsafe { plain.copy((row, rows), (k, depth), packed) };
             }
             Source::Transposed { storage, part } => {
-                // SAFETY: the caller vouches for the rectangle and for the room in `scratch`.
+                // SAFETY: the caller guarantees the rectangle and the room in `scratch`.
                 unsafe { transpose_block(storage, part, (row, rows), (k, depth), packed) };
             }
         }
@@ -132,7 +133,7 @@ impl<T: Element> Source<T> {
     }
 }
 
-/// The address of row `row`, depth `k` of a stored operand, and the steps from there.
+/// The address of row `row`, depth `k` of a stored operand, and the distances from there.
 #[inline]
 pub(super) fn stored<T: Element>(storage: *const T, part: &Part, (row, k): (usize, usize)) -> PanelWalk<T> {
     let (row, col) = (part.first_row + row, part.first_col + k);
@@ -145,7 +146,7 @@ pub(super) fn stored<T: Element>(storage: *const T, part: &Part, (row, k): (usiz
 }
 
 impl<T: Element> Plain<T> {
-    /// Rows `row..row + rows`, depth `k..k + depth`, in panels.
+    /// Copies rows `row..row + rows`, depth `k..k + depth`, to panels.
     ///
     /// # Safety
     /// The rectangle lies in the array, whose memory is alive; `to` has room for it.

@@ -1,4 +1,4 @@
-//! Threads: `C` is cut into rectangles, each computed as if alone.
+//! Threads: `C` is cut into rectangles, and each thread computes one independently of the others.
 //!
 //! No entry is touched by two threads and no sum is split, so the bits do not depend on the number
 //! of threads. The longer side of `C` is cut, at multiples of a full register tile; the calling
@@ -11,7 +11,7 @@ use crate::{Element, Error};
 use std::ops::Range;
 use std::sync::Mutex;
 
-/// Below this many multiply-adds a second thread costs more than it gains.
+/// With fewer multiply-adds a second thread costs more than it gains.
 pub(super) const WORTH_A_THREAD: usize = 1 << 20;
 
 /// Runs the whole job on up to `threads` threads.
@@ -19,7 +19,7 @@ pub(super) fn run<T: Element>(job: &Job<T>, threads: usize) -> Result<(), Error>
     let work = job.m.saturating_mul(job.n).saturating_mul(job.k);
     let threads = threads.min(work / WORTH_A_THREAD).max(1);
     if threads == 1 {
-        // SAFETY: a `Job` is made from borrows that its maker holds during this call.
+        // SAFETY: a `Job` is made from borrows that its creator holds during this call.
         return unsafe { job.run(0..job.m, 0..job.n) };
     }
     let by_rows = job.m >= job.n;
@@ -32,8 +32,8 @@ pub(super) fn run<T: Element>(job: &Job<T>, threads: usize) -> Result<(), Error>
     let outcome = Mutex::new(Ok(()));
     pool::run(parts.len(), &|index| {
         let (rows, cols) = part(parts[index].clone());
-        // SAFETY: a `Job` is made from borrows that its maker holds during this call; the parts are
-        // disjoint.
+        // SAFETY: a `Job` is made from borrows that its creator holds during this call; the parts
+        // are disjoint.
         if let Err(error) = unsafe { job.run(rows, cols) } {
             *outcome.lock().unwrap_or_else(|broken| broken.into_inner()) = Err(error);
         }

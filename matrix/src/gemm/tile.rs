@@ -13,13 +13,13 @@
 //! **The problem.** Full tiles run at the machine's limit; edges could cost more than the rest of a
 //! small product.
 //!
-//! **The idea.** Tiles go straight to `C` when its rows are adjacent, edges by kernels of their
-//! width. Panels are dealt so that no single one is left over. A lone last row is computed with the
-//! operands' roles exchanged, a lone last column by kernels that take more panels. Other strides of
-//! `C`, and complex numbers, pass through a tile on the stack.
+//! **The idea.** If the rows of `C` are adjacent, kernels write tiles straight to `C`, and edges
+//! have kernels of their width. Panels are distributed so that no single one is left over. A lone
+//! last row is computed with the operands' roles exchanged, a lone last column by kernels that take
+//! more panels. Other strides of `C`, and complex numbers, pass through a tile on the stack.
 //!
-//! **Invariant.** Every entry is summed by one chain of multiply-adds in the order of `k`,
-//! whichever way it is written: results do not depend on the place of an entry.
+//! **Invariant.** Every entry is summed by one chain of multiply-adds in the order of `k`, however
+//! it is written, so results do not depend on the place of an entry.
 
 use super::source::PanelWalk;
 use crate::kernel::{MicroKernel, MicrokernelArguments, Reach, RealKernel, MAX_PANELS};
@@ -51,13 +51,13 @@ pub(super) enum Edge {
 #[derive(Clone, Copy)]
 pub(super) struct Left<T> {
     pub(super) walk: PanelWalk<T>,
-    /// If the last row of tiles is stored elsewhere: its first panel, and its address.
+    /// If the last row of tiles is stored elsewhere: its first panel and its address.
     pub(super) tail: Option<(usize, PanelWalk<T>)>,
 }
 
-/// One block product: `C ← β·C + α·A·Bᵀ`, `A` of `rows`×`depth`, `B` of `cols`×`depth`. The places
-/// are borrowed, not copied: copying what was written a moment ago, in larger pieces, stalls for as
-/// long as a small product takes.
+/// One block product: `C ← β·C + α·A·Bᵀ`, where `A` has `rows`×`depth` entries and `B`
+/// `cols`×`depth`. The operands' descriptions are borrowed, because copying what was written just
+/// before, in larger pieces, stalls for as long as a small product takes.
 #[derive(Clone, Copy)]
 pub(super) struct BlockProduct<'a, T: Element> {
     pub(super) kernel: &'static RealKernel<T::Real>,
@@ -76,7 +76,7 @@ pub(super) struct BlockProduct<'a, T: Element> {
     pub(super) reach: Reach,
 }
 
-/// Most reals in a register tile of any kernel: 48×8.
+/// The most reals in a register tile of any kernel: 48×8.
 const TILE_REALS: usize = 384;
 
 #[repr(align(64))]
@@ -92,15 +92,15 @@ impl<T: Element> BlockProduct<'_, T> {
     /// Runs over all register tiles.
     ///
     /// # Safety
-    /// The kernel's features are there; the panels hold `rows`, `cols` rows and `depth` columns;
-    /// the block of `C` is writable by this thread alone, up to whole panels and column groups when
+    /// The processor has the kernel's features; the panels hold `rows` and `cols` rows and `depth`
+    /// columns; only this thread writes the block of `C`, up to whole panels and column groups if
     /// its edge is `Padded`.
     #[inline(always)]
     pub(super) unsafe fn run(mut self) {
-        // A lone last row first, with the roles exchanged; what is left is whole panels but for the
-        // last.
+        // A lone last row comes first, with the roles exchanged. All panels that are left are
+        // whole, except the last.
         if self.exchanges_roles_in_last_row() {
-            // SAFETY: the caller's promise, handed on.
+            // SAFETY: the caller's promise.
             unsafe { self.run_last_row() };
             self.rows -= 1;
         }
@@ -111,7 +111,8 @@ impl<T: Element> BlockProduct<'_, T> {
         let most = self.kernel.run.len();
         // SAFETY: the caller's promise; panels and columns are among those of the block.
         unsafe {
-            // Rows of tiles outside, column groups inside: the panels of A stay in the first level.
+            // Rows of tiles are the outer loop and column groups the inner one, so the panels of A
+            // stay in the first level.
             let cols = self.cols - usize::from(lone);
             self.deal(
                 panels,
@@ -137,23 +138,23 @@ impl<T: Element> BlockProduct<'_, T> {
         }
     }
 
-    /// Whether a last panel holds a single row that is computed with the operands' roles exchanged:
-    /// a register then holds entries of that row, and nothing is computed for the padding (7 % at N
-    /// = 97). The sums are the same, term by term.
+    /// Whether the last panel holds a single row that is computed with the operands' roles
+    /// exchanged. A register then holds entries of that row, and nothing is computed for the
+    /// padding, which saves 7 % at N = 97. The sums have the same terms in the same order.
     #[inline]
     fn exchanges_roles_in_last_row(&self) -> bool {
         let in_panels = self.b_edge == Edge::Padded && self.b.row_stride == 1 && self.a.tail.is_none();
         T::PARTS == 1 && self.rows & (self.panel - 1) == 1 && in_panels
     }
 
-    /// The last row, with panels of `B` as the left operand.
+    /// Computes the last row, with panels of `B` as the left operand.
     ///
     /// # Safety
-    /// As for [`Self::run`], where [`Self::exchanges_roles_in_last_row`].
+    /// The requirements of [`Self::run`], and [`Self::exchanges_roles_in_last_row`].
     #[inline(never)]
     unsafe fn run_last_row(&self) {
         let (panel, walk, kernel) = (self.panel, &self.a.walk, self.kernel);
-        // The row lies alone in its panel; panels of B pass it by as the left operand.
+        // The row lies alone in its panel. Panels of B are the left operand.
         let at = ((self.rows - 1) >> panel.trailing_zeros()) as isize;
         let row = walk.start.wrapping_offset(at * walk.panel_stride);
         let most = kernel.tall.len().max(kernel.run.len());
@@ -164,7 +165,7 @@ impl<T: Element> BlockProduct<'_, T> {
             let cols = (self.cols - first).min(most * panel);
             let panels = cols.div_ceil(panel);
             let start = self.b.start.wrapping_offset((first / panel) as isize * self.b.panel_stride);
-            // One "column" of B: the row, whose numbers lie `step` apart.
+            // The row serves as the one column of B; its numbers lie `step` apart.
             let micro = MicrokernelArguments {
                 k: self.depth,
                 a: start.cast::<T::Real>(),
@@ -187,8 +188,8 @@ impl<T: Element> BlockProduct<'_, T> {
                 self.c.start.wrapping_offset(at * self.c.panel_stride + first as isize * self.c.col_stride);
             let entry = |col: usize| c.wrapping_offset(col as isize * self.c.col_stride);
             let tile = out.cast::<T>();
-            // SAFETY: whole panels of `B` are readable, the tile has room for them; entries of `C`
-            // as the caller vouches.
+            // SAFETY: whole panels of `B` are readable, and the tile has room for them; the caller
+            // guarantees the entries of `C`.
             unsafe {
                 // The kernel adds to what C holds, so C comes into the tile first, unless β is 0.
                 if self.beta != T::ZERO {
@@ -200,8 +201,8 @@ impl<T: Element> BlockProduct<'_, T> {
         }
     }
 
-    /// Calls `row` with the first and the number of panels of every row of tiles; none reaches over
-    /// the start of the tail.
+    /// Calls `row` with the first and the number of panels of every row of tiles. No row of tiles
+    /// crosses the start of the tail.
     #[inline(always)]
     fn deal(&self, panels: usize, take: impl Fn(usize) -> usize, mut row: impl FnMut(usize, usize)) {
         let mut first = 0;
@@ -218,17 +219,17 @@ impl<T: Element> BlockProduct<'_, T> {
         }
     }
 
-    /// Whether kernels write to `C` themselves.
+    /// Whether kernels write to `C` directly.
     #[inline]
     fn is_direct(&self) -> bool {
         T::PARTS == 1 && self.c.row_stride == 1
     }
 
-    /// The column groups `cols` against `count` panels of `A`, which stay in the first-level cache
-    /// meanwhile.
+    /// Multiplies `count` panels of `A`, which stay in the first-level cache, by the column groups
+    /// `cols`.
     ///
     /// # Safety
-    /// As for [`Self::run`].
+    /// The requirements of [`Self::run`].
     #[inline(always)]
     unsafe fn run_row(
         &self,
@@ -268,8 +269,8 @@ impl<T: Element> BlockProduct<'_, T> {
             next: a.wrapping_offset(count as isize * walk.panel_stride).cast::<T::Real>(),
             reach: self.reach,
         };
-        // A kernel fetches one line of the next panels per four steps; the next call goes on from
-        // there.
+        // A kernel prefetches one line of the next panels per four steps; the next call continues
+        // from there.
         let ahead = self.depth / 4 * self.kernel.panel;
         let Range { start: mut col, end } = cols;
         while col < end {
@@ -282,8 +283,8 @@ impl<T: Element> BlockProduct<'_, T> {
             micro.c = c.cast::<T::Real>();
             // Complex columns are two real ones each.
             let run = runs[cols * T::PARTS - 1];
-            // SAFETY: pointers to this tile of the block; a `Kernel` is chosen only where its
-            // features are present.
+            // SAFETY: the pointers are those of this tile of the block; a `Kernel` is chosen only
+            // if the processor has its features.
             unsafe {
                 if direct {
                     run(&micro);
@@ -296,10 +297,10 @@ impl<T: Element> BlockProduct<'_, T> {
         }
     }
 
-    /// The product of one tile on the stack, and from there into `C`.
+    /// Computes the product of one tile on the stack, and adds it to `C` from there.
     ///
     /// # Safety
-    /// As for [`Self::run`].
+    /// The requirements of [`Self::run`].
     unsafe fn by_way_of_stack(
         &self,
         run: MicroKernel<T::Real>,
@@ -336,18 +337,21 @@ impl<T: Element> BlockProduct<'_, T> {
         }
     }
 
-    /// Calls `f` with every entry of a tile of `C` and its place.
+    /// Calls `visit` with every entry of a tile of `C` and its place.
     #[inline]
-    fn each(&self, c: *mut T, (rows, cols): (usize, usize), mut f: impl FnMut(*mut T, TileEntry)) {
+    fn each(&self, c: *mut T, (rows, cols): (usize, usize), mut visit: impl FnMut(*mut T, TileEntry)) {
         for col in 0..cols {
             let column = c.wrapping_offset(col as isize * self.c.col_stride);
-            // Down the column, panel by panel.
+            // Goes down the column, panel by panel.
             let mut left = rows;
             let mut panel = 0;
             while left > 0 {
                 let top = column.wrapping_offset(panel as isize * self.c.panel_stride);
                 for row in 0..left.min(self.panel) {
-                    f(top.wrapping_offset(row as isize * self.c.row_stride), TileEntry { panel, row, col });
+                    visit(
+                        top.wrapping_offset(row as isize * self.c.row_stride),
+                        TileEntry { panel, row, col },
+                    );
                 }
                 left = left.saturating_sub(self.panel);
                 panel += 1;
@@ -365,8 +369,8 @@ struct TileEntry {
 }
 
 impl TileEntry {
-    /// Index of a real entry of the tile on the stack; `strides` from panel to panel and column to
-    /// column.
+    /// The index of a real entry of the tile on the stack; `strides` are the distances from panel
+    /// to panel and from column to column.
     #[inline]
     fn on_stack(self, strides: (usize, usize)) -> usize {
         self.panel * strides.0 + self.col * strides.1 + self.row
@@ -385,9 +389,8 @@ impl TileEntry {
     }
 }
 
-/// How many of the `left` panels the next row of tiles takes: `most`, but never so that a single
-/// one is left where two and two are possible (a lone panel is bound by loads, not by
-/// multiplications).
+/// How many of the `left` panels the next row of tiles takes: `most`, unless that leaves a single
+/// panel where two and two are possible. (A lone panel is bound by loads, not by multiplications.)
 fn take(left: usize, most: usize) -> usize {
     if left == most + 1 && most > 2 {
         left.div_ceil(2)

@@ -18,48 +18,47 @@ pub(super) const KERNEL: Kernel = Kernel {
 macro_rules! tile {
     ($name:ident, $real:ty, $panel:literal, $load:ident, $store:ident, $set:ident, $zero:ident, $fma:ident,
      $mul:ident) => {
-        // SAFETY: see `MicroKernel`; every pointer below is one of those that its contract lists.
+        // SAFETY: see `MicroKernel`; every pointer below is in the list of its requirements.
         #[target_feature(enable = "avx2,fma")]
-        unsafe fn $name<const P: usize, const C: usize>(m: &MicrokernelArguments<$real>) {
-            // Accumulators: column by panel; with constant P and C they are registers.
+        unsafe fn $name<const P: usize, const C: usize>(micro: &MicrokernelArguments<$real>) {
+            // Accumulators, column by panel. P and C are constant, so they become registers.
             let mut acc = [[$zero(); P]; C];
-            let (mut a, mut b) = (m.a, m.b);
-            // SAFETY: `k` columns are readable in each panel of `a`, `k` rows at `b`; the pointers
-            // may step past.
+            let (mut a, mut b) = (micro.a, micro.b);
+            // SAFETY: `k` columns are readable in each panel of `a`, and `k` rows at `b`; the
+            // pointers may point behind the last one.
             unsafe {
-                // The tile of C is fetched while the loop below runs.
+                // The tile of C is prefetched while the loop below runs.
                 for j in 0..C {
                     for p in 0..P {
-                        _mm_prefetch::<_MM_HINT_T0>(m.c_at(p, j).cast_const().cast());
+                        _mm_prefetch::<_MM_HINT_T0>(micro.c_at(p, j).cast_const().cast());
                     }
                 }
-                for _ in 0..m.k {
-                    // One step of k: a column of each panel, and each number of B against all of
-                    // them.
+                for _ in 0..micro.k {
+                    // One step of k multiplies a column of each panel by each number of B.
                     let mut column = [$zero(); P];
                     for p in 0..P {
-                        column[p] = $load(a.wrapping_offset(p as isize * m.a_panel));
+                        column[p] = $load(a.wrapping_offset(p as isize * micro.a_panel));
                     }
                     for j in 0..C {
-                        let b = $set(*b.wrapping_offset(j as isize * m.b_column));
+                        let b = $set(*b.wrapping_offset(j as isize * micro.b_column));
                         for p in 0..P {
                             acc[j][p] = $fma(column[p], b, acc[j][p]);
                         }
                     }
                     // Both operands move on by one step of k.
-                    a = a.wrapping_offset(m.a_step);
-                    b = b.wrapping_offset(m.b_step);
+                    a = a.wrapping_offset(micro.a_step);
+                    b = b.wrapping_offset(micro.b_step);
                 }
             }
             // C ← β·C + α·sum, panel by panel; β = 0 does not read C.
-            let (alpha, beta) = ($set(m.alpha), $set(m.beta));
+            let (alpha, beta) = ($set(micro.alpha), $set(micro.beta));
             for j in 0..C {
                 for p in 0..P {
                     // SAFETY: the rows of this panel are writable, and initialised unless `beta` is
                     // zero.
                     unsafe {
-                        m.through::<P, $panel>(p, j, |c| {
-                            let sum = if m.beta == 0.0 {
+                        micro.through::<P, $panel>(p, j, |c| {
+                            let sum = if micro.beta == 0.0 {
                                 $mul(alpha, acc[j][p])
                             } else {
                                 $fma(alpha, acc[j][p], $mul(beta, $load(c)))

@@ -2,14 +2,14 @@
 //!
 //! **Shapes.** 3 × 8 accumulators, two sets of three registers of `A`, two broadcasts of `B`: 32
 //! registers. **Cost.** 24 FMA, 3 vector loads and 8 broadcasts per step of `k`: 12 cycles on two
-//! FMA ports. Broadcasts are separate instructions: folded into the FMA each would take a load slot
-//! of its own, three times over. **Why assembly.** The loop over `k` is written out so that
-//! registers of `A` and `B` alternate and the order of the multiplications stays as it is (1 to 2 %
-//! over what the compiler makes of intrinsics); what surrounds it is intrinsics, as are tiles of
-//! fewer columns and of a single panel (bound by loads either way). Those loops count indices:
-//! iterators over register arrays were not always inlined, and an edge then cost more than the rest
-//! of the product. **Prefetch.** The tile of `C` at entry; one line of what comes next (`next`) per
-//! four steps.
+//! FMA ports. Broadcasts are separate instructions: as operands of FMA instructions each would take
+//! three load slots. **Why assembly.** The loop over `k` is written out so that registers of `A`
+//! and `B` alternate and the order of the multiplications is fixed, which is 1 to 2 % faster than
+//! compiled intrinsics. The code around it uses intrinsics, and so do tiles of fewer columns and of
+//! a single panel, which are bound by loads anyway. Those loops count indices: iterators over
+//! register arrays were not always inlined, and an edge then cost more than the rest of the
+//! product. **Prefetch.** The tile of `C` at the start, and one line of the next panels (`next`)
+//! per four steps.
 
 use super::instruction_set::{Kernel, RealKernel};
 use super::microkernel::{MicroKernel, MicrokernelArguments, Reach};
@@ -47,7 +47,7 @@ macro_rules! broadcast {
     };
 }
 
-/// Load of a column of a panel of `A`.
+/// Loads a column of a panel of `A`.
 macro_rules! load {
     ($p:literal, $a:literal, $at:expr) => {
         concat!("vmovu", $p, " zmm", $a, ", [", $at, "]\n")
@@ -74,7 +74,7 @@ macro_rules! column2 {
     };
 }
 
-/// One step of `k` with three panels, by way of registers `a0`, `a1`, `a2`.
+/// One step of `k` with three panels, through registers `a0`, `a1`, `a2`.
 macro_rules! step3 {
     ($p:literal $s:literal, $a0:literal $a1:literal $a2:literal) => {
         concat!(
@@ -168,14 +168,14 @@ macro_rules! iterations {
     };
 }
 
-/// A loop with two panels: its text and the operands that only it has.
+/// A loop with two panels: its text and its own operands.
 macro_rules! loop2 {
-    ($m:ident, $c:ident, $iterations:ident, $text:expr, $($own:tt)*) => {{
-        let (next, ahead) = ($m.next_line(), $m.ahead_bytes());
+    ($micro:ident, $c:ident, $iterations:ident, $text:expr, $($own:tt)*) => {{
+        let (next, ahead) = ($micro.next_line(), $micro.ahead_bytes());
         asm!(
             $text,
             iterations = inout(reg) $iterations => _, next = inout(reg) next => _, ahead = in(reg) ahead,
-            a = inout(reg) $m.a => _, panel = in(reg) $m.a_panel * BYTES, b = inout(reg) $m.b => _, $($own)*
+            a = inout(reg) $micro.a => _, panel = in(reg) $micro.a_panel * BYTES, b = inout(reg) $micro.b => _, $($own)*
             out("zmm0") _, out("zmm1") _, out("zmm3") _, out("zmm4") _, out("zmm6") _, out("zmm7") _,
             inout("zmm8") $c[0][0], inout("zmm9") $c[0][1], inout("zmm10") $c[1][0],
             inout("zmm11") $c[1][1], inout("zmm12") $c[2][0], inout("zmm13") $c[2][1],
@@ -190,12 +190,12 @@ macro_rules! loop2 {
 
 /// A loop with three panels.
 macro_rules! loop3 {
-    ($m:ident, $c:ident, $iterations:ident, $text:expr, $($own:tt)*) => {{
-        let (next, ahead) = ($m.next_line(), $m.ahead_bytes());
+    ($micro:ident, $c:ident, $iterations:ident, $text:expr, $($own:tt)*) => {{
+        let (next, ahead) = ($micro.next_line(), $micro.ahead_bytes());
         asm!(
             $text,
             iterations = inout(reg) $iterations => _, next = inout(reg) next => _, ahead = in(reg) ahead,
-            a = inout(reg) $m.a => _, panel = in(reg) $m.a_panel * BYTES, b = inout(reg) $m.b => _, $($own)*
+            a = inout(reg) $micro.a => _, panel = in(reg) $micro.a_panel * BYTES, b = inout(reg) $micro.b => _, $($own)*
             out("zmm0") _, out("zmm1") _, out("zmm2") _, out("zmm3") _, out("zmm4") _, out("zmm5") _,
             out("zmm6") _, out("zmm7") _,
             inout("zmm8") $c[0][0], inout("zmm9") $c[0][1], inout("zmm10") $c[0][2],
@@ -212,7 +212,8 @@ macro_rules! loop3 {
 }
 
 impl<T> MicrokernelArguments<T> {
-    /// What the loop over `k` fetches; a line that is there anyway when the operands are near.
+    /// The line that the loop over `k` prefetches. If the operands are near, it is one that is in
+    /// the cache already.
     #[inline(always)]
     fn next_line(&self) -> *const T {
         if self.reach == Reach::Near {
@@ -222,7 +223,7 @@ impl<T> MicrokernelArguments<T> {
         }
     }
 
-    /// Bytes from one line that is fetched to the next.
+    /// Bytes from one prefetched line to the next.
     #[inline(always)]
     fn ahead_bytes(&self) -> usize {
         if self.reach == Reach::Near {
@@ -257,32 +258,33 @@ macro_rules! real {
             const BYTES: isize = size_of::<$real>() as isize;
 
             /// # Safety
-            /// As for [`MicroKernel`], with `P` panels and `C` columns.
+            /// The requirements of [`MicroKernel`], with `P` panels and `C` columns.
             #[target_feature(enable = "avx512f")]
-            unsafe fn edge<const P: usize, const C: usize>(m: &MicrokernelArguments<$real>) {
-                // SAFETY: the caller's promise, handed on.
+            unsafe fn edge<const P: usize, const C: usize>(micro: &MicrokernelArguments<$real>) {
+                // SAFETY: the caller's promise.
                 unsafe {
                     let mut tile = [[$zero(); P]; C];
-                    fetch::<P, C>(m);
-                    steps::<P, C>(m, 0, &mut tile);
-                    store::<P, C>(m, &tile);
+                    fetch::<P, C>(micro);
+                    steps::<P, C>(micro, 0, &mut tile);
+                    store::<P, C>(micro, &tile);
                 }
             }
 
             /// # Safety
-            /// As for [`MicroKernel`], with two panels and eight columns.
+            /// The requirements of [`MicroKernel`], with two panels and eight columns.
             #[target_feature(enable = "avx512f")]
-            unsafe fn two(m: &MicrokernelArguments<$real>) {
-                // The product is summed in registers from zero; C is touched once, at the end.
+            unsafe fn two(micro: &MicrokernelArguments<$real>) {
+                // The product is summed in registers from zero. C is touched once, at the end.
                 let mut c = [[$zero(); 2]; 8];
-                let iterations = m.k / 4;
-                fetch::<2, 8>(m);
+                let iterations = micro.k / 4;
+                fetch::<2, 8>(micro);
                 // SAFETY: the caller's promise; the loops read the first 4·iterations ≤ k columns.
                 unsafe {
-                    // Both operands in panels: all offsets are constants, and two pointers move.
-                    if iterations > 0 && is_packed(m) {
+                    // If both operands are in panels, all offsets are constants and two pointers
+                    // advance.
+                    if iterations > 0 && is_packed(micro) {
                         loop2!(
-                            m, c, iterations,
+                            micro, c, iterations,
                             iterations!(
                                 packed2!($p $s $bytes, "0", "0" "1"), packed2!($p $s $bytes, "1", "3" "4"),
                                 packed2!($p $s $bytes, "2", "0" "1"), packed2!($p $s $bytes, "3", "3" "4"),
@@ -293,35 +295,35 @@ macro_rules! real {
                     // `b4`.
                     } else if iterations > 0 {
                         loop2!(
-                            m, c, iterations,
+                            micro, c, iterations,
                             iterations!(
                                 step2!($p $s, "0" "1"), step2!($p $s, "3" "4"),
                                 step2!($p $s, "0" "1"), step2!($p $s, "3" "4")
                             ),
-                            b4 = inout(reg) m.b.wrapping_offset(4 * m.b_column) => _,
-                            a_step = in(reg) m.a_step * BYTES, b_step = in(reg) m.b_step * BYTES,
-                            column = in(reg) m.b_column * BYTES, column3 = in(reg) 3 * m.b_column * BYTES,
+                            b4 = inout(reg) micro.b.wrapping_offset(4 * micro.b_column) => _,
+                            a_step = in(reg) micro.a_step * BYTES, b_step = in(reg) micro.b_step * BYTES,
+                            column = in(reg) micro.b_column * BYTES, column3 = in(reg) 3 * micro.b_column * BYTES,
                         );
                     }
-                    // The steps that no iteration of four holds.
-                    steps::<2, 8>(m, 4 * iterations, &mut c);
-                    store::<2, 8>(m, &c);
+                    // The steps that are left after iterations of four.
+                    steps::<2, 8>(micro, 4 * iterations, &mut c);
+                    store::<2, 8>(micro, &c);
                 }
             }
 
             /// # Safety
-            /// As for [`MicroKernel`], with three panels and eight columns.
+            /// The requirements of [`MicroKernel`], with three panels and eight columns.
             #[target_feature(enable = "avx512f")]
-            unsafe fn three(m: &MicrokernelArguments<$real>) {
-                // The product is summed in registers from zero; C is touched once, at the end.
+            unsafe fn three(micro: &MicrokernelArguments<$real>) {
+                // The product is summed in registers from zero. C is touched once, at the end.
                 let mut c = [[$zero(); 3]; 8];
-                let iterations = m.k / 4;
-                fetch::<3, 8>(m);
+                let iterations = micro.k / 4;
+                fetch::<3, 8>(micro);
                 // SAFETY: the caller's promise; the loops read the first 4·iterations ≤ k columns.
                 unsafe {
-                    if iterations > 0 && is_packed(m) {
+                    if iterations > 0 && is_packed(micro) {
                         loop3!(
-                            m, c, iterations,
+                            micro, c, iterations,
                             iterations!(
                                 packed3!($p $s $bytes, "0", "0" "1" "2"), packed3!($p $s $bytes, "1", "3" "4" "5"),
                                 packed3!($p $s $bytes, "2", "0" "1" "2"), packed3!($p $s $bytes, "3", "3" "4" "5"),
@@ -330,102 +332,102 @@ macro_rules! real {
                         );
                     } else if iterations > 0 {
                         loop3!(
-                            m, c, iterations,
+                            micro, c, iterations,
                             iterations!(
                                 step3!($p $s, "0" "1" "2"), step3!($p $s, "3" "4" "5"),
                                 step3!($p $s, "0" "1" "2"), step3!($p $s, "3" "4" "5")
                             ),
-                            b4 = inout(reg) m.b.wrapping_offset(4 * m.b_column) => _,
-                            a_step = in(reg) m.a_step * BYTES, b_step = in(reg) m.b_step * BYTES,
-                            column = in(reg) m.b_column * BYTES, column3 = in(reg) 3 * m.b_column * BYTES,
+                            b4 = inout(reg) micro.b.wrapping_offset(4 * micro.b_column) => _,
+                            a_step = in(reg) micro.a_step * BYTES, b_step = in(reg) micro.b_step * BYTES,
+                            column = in(reg) micro.b_column * BYTES, column3 = in(reg) 3 * micro.b_column * BYTES,
                         );
                     }
-                    // The steps that no iteration of four holds.
-                    steps::<3, 8>(m, 4 * iterations, &mut c);
-                    store::<3, 8>(m, &c);
+                    // The steps that are left after iterations of four.
+                    steps::<3, 8>(micro, 4 * iterations, &mut c);
+                    store::<3, 8>(micro, &c);
                 }
             }
 
             /// Whether both operands are in panels.
             #[inline(always)]
-            fn is_packed(m: &MicrokernelArguments<$real>) -> bool {
-                (m.a_step, m.b_step, m.b_column) == ($panel, $panel, 1)
+            fn is_packed(micro: &MicrokernelArguments<$real>) -> bool {
+                (micro.a_step, micro.b_step, micro.b_column) == ($panel, $panel, 1)
             }
 
-            /// Fetches the tile of `C` when it is far.
+            /// Prefetches the tile of `C` if it is far.
             #[target_feature(enable = "avx512f")]
             #[inline]
-            fn fetch<const P: usize, const C: usize>(m: &MicrokernelArguments<$real>) {
-                if m.reach == Reach::Near {
+            fn fetch<const P: usize, const C: usize>(micro: &MicrokernelArguments<$real>) {
+                if micro.reach == Reach::Near {
                     return;
                 }
                 for j in 0..C {
                     for p in 0..P {
-                        _mm_prefetch::<_MM_HINT_T0>(m.c_at(p, j).cast_const().cast());
+                        _mm_prefetch::<_MM_HINT_T0>(micro.c_at(p, j).cast_const().cast());
                     }
                 }
             }
 
-            /// Steps `first..k`.
+            /// Computes the steps `first..k`.
             ///
             /// # Safety
-            /// As for the kernel.
+            /// The requirements of [`MicroKernel`].
             #[target_feature(enable = "avx512f")]
             #[inline]
-            unsafe fn steps<const P: usize, const C: usize>(m: &MicrokernelArguments<$real>, first: usize, tile: &mut Tile<P, C>) {
+            unsafe fn steps<const P: usize, const C: usize>(micro: &MicrokernelArguments<$real>, first: usize, tile: &mut Tile<P, C>) {
                 // A local copy, which the compiler keeps in registers.
                 let mut c = *tile;
-                let mut a_at = m.a.wrapping_offset(first as isize * m.a_step);
-                let mut b_at = m.b.wrapping_offset(first as isize * m.b_step);
-                for _ in first..m.k {
-                    // One column of each panel, then each number of B once, against all panels.
+                let mut a_at = micro.a.wrapping_offset(first as isize * micro.a_step);
+                let mut b_at = micro.b.wrapping_offset(first as isize * micro.b_step);
+                for _ in first..micro.k {
+                    // One column of each panel is loaded, then each number of B once, for all
+                    // panels.
                     let mut a = [$zero(); P];
                     for p in 0..P {
                         // SAFETY: column `k` of panel `p`.
-                        a[p] = unsafe { $load(a_at.wrapping_offset(p as isize * m.a_panel)) };
+                        a[p] = unsafe { $load(a_at.wrapping_offset(p as isize * micro.a_panel)) };
                     }
                     for j in 0..C {
                         // SAFETY: entry `j` of row `k` of the group.
-                        let b = $set(unsafe { *b_at.wrapping_offset(j as isize * m.b_column) });
+                        let b = $set(unsafe { *b_at.wrapping_offset(j as isize * micro.b_column) });
                         for p in 0..P {
                             c[j][p] = $fma(a[p], b, c[j][p]);
                         }
                     }
-                    a_at = a_at.wrapping_offset(m.a_step);
-                    b_at = b_at.wrapping_offset(m.b_step);
+                    a_at = a_at.wrapping_offset(micro.a_step);
+                    b_at = b_at.wrapping_offset(micro.b_step);
                 }
                 *tile = c;
             }
 
-            /// `C ← β·C + α·tile`; of the last panel, the rows that are there.
+            /// Computes `C ← β·C + α·tile`, for those rows of the last panel that exist.
             ///
             /// # Safety
-            /// As for the kernel.
+            /// The requirements of [`MicroKernel`].
             #[target_feature(enable = "avx512f")]
             #[inline]
-            unsafe fn store<const P: usize, const C: usize>(m: &MicrokernelArguments<$real>, tile: &Tile<P, C>) {
-                let (alpha, beta) = ($set(m.alpha), $set(m.beta));
-                // Of the last panel only `last_rows` rows are there: its columns are written under
-                // a mask.
-                let (whole, mask) = (m.last_rows == $panel, ((1u32 << m.last_rows) - 1) as $mask);
+            unsafe fn store<const P: usize, const C: usize>(micro: &MicrokernelArguments<$real>, tile: &Tile<P, C>) {
+                let (alpha, beta) = ($set(micro.alpha), $set(micro.beta));
+                // The last panel has only `last_rows` rows: its columns are written under a mask.
+                let (whole, mask) = (micro.last_rows == $panel, ((1u32 << micro.last_rows) - 1) as $mask);
                 for j in 0..C {
                     for p in 0..P {
-                        let (at, sum) = (m.c_at(p, j), tile[j][p]);
+                        let (at, sum) = (micro.c_at(p, j), tile[j][p]);
                         // SAFETY: the numbers that `mask` leaves are writable, and initialised
                         // unless `beta` is zero.
                         unsafe {
                             if p + 1 < P || whole {
                                 // β = 0 does not read C: NaN in it must not survive.
-                                let value = if m.beta != 0.0 {
+                                let value = if micro.beta != 0.0 {
                                     $fma(alpha, sum, $mul(beta, $load(at)))
-                                } else if m.alpha == 1.0 {
+                                } else if micro.alpha == 1.0 {
                                     sum
                                 } else {
                                     $mul(alpha, sum)
                                 };
                                 $store(at, value);
                             } else {
-                                let value = if m.beta != 0.0 {
+                                let value = if micro.beta != 0.0 {
                                     $fma(alpha, sum, $mul(beta, $masked_load(mask, at)))
                                 } else {
                                     $mul(alpha, sum)

@@ -1,4 +1,4 @@
-//! The kernels of one instruction set, which form a member of the family of kernels.
+//! The kernels of one instruction set, which are one member of the family of kernels.
 
 use super::microkernel::MicroKernel;
 
@@ -12,12 +12,13 @@ pub struct RealKernel<T: 'static> {
     /// `run[p - 1][c - 1]` takes `p` panels and `c` columns.
     pub run: &'static [&'static [MicroKernel<T>]],
     /// `tall[p - 1]` takes `p` panels and a single column, for instruction sets with enough
-    /// registers; may be empty. (One column of three panels is bound by the latency of three sums,
-    /// not by their number.)
+    /// registers; it may be empty. (One column of three panels is bound by the latency of three
+    /// sums, not by their number.)
     pub tall: &'static [MicroKernel<T>],
 }
 
-/// The kernels of one instruction set, which this processor has: holding one proves that it runs.
+/// The kernels of one instruction set that this processor has: a `Kernel` is the proof that it can
+/// run.
 ///
 /// Only [`Kernel::available`], [`Kernel::best`] and [`Kernel::named`] return kernels, and all of
 /// them check the processor first. The table of kernels is private, and no other kernel can be
@@ -33,7 +34,7 @@ pub struct RealKernel<T: 'static> {
 pub struct Kernel {
     /// Short name, as printed.
     pub(super) name: &'static str,
-    /// Whether this processor can run them, from its feature bits.
+    /// Whether this processor's feature bits allow these kernels.
     pub(super) is_available: fn() -> bool,
     pub(crate) f32: RealKernel<f32>,
     pub(crate) f64: RealKernel<f64>,

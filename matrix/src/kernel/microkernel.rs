@@ -1,6 +1,6 @@
 //! The arguments of a microkernel, which computes one register tile.
 
-/// Largest number of row panels that any kernel takes at once.
+/// The most row panels that any kernel takes at once.
 pub const MAX_PANELS: usize = 3;
 
 /// The cache levels in which the operands of a multiplication are expected.
@@ -39,7 +39,7 @@ pub struct MicrokernelArguments<T> {
     pub last_rows: usize,
     /// Factor of the product.
     pub alpha: T,
-    /// Factor of the old contents of `C`; with zero `C` is not read.
+    /// Factor of the old contents of `C`. If it is zero, `C` is not read.
     pub beta: T,
     /// The part of `A` that later calls will read: prefetched if `reach` is far. Never
     /// dereferenced.
@@ -49,17 +49,17 @@ pub struct MicrokernelArguments<T> {
 }
 
 impl<T: Copy + Default> MicrokernelArguments<T> {
-    /// Column `j` of panel `p` of `C`.
+    /// The address of column `j` of panel `p` of `C`.
     #[inline(always)]
     pub(super) fn c_at(&self, p: usize, j: usize) -> *mut T {
         self.c.wrapping_offset(p as isize * self.c_panel + j as isize * self.c_column)
     }
 
-    /// Calls `change` with column `j` of panel `p` of `P`; where rows are missing, with a copy
-    /// whose rows are then taken over.
+    /// Calls `change` with column `j` of panel `p` of `P`. If rows are missing, it gets a copy,
+    /// whose existing rows are then written back.
     ///
     /// # Safety
-    /// As for [`MicroKernel`]; `ROWS` is the panel.
+    /// The requirements of [`MicroKernel`]; `ROWS` is the number of rows of a panel.
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     #[inline(always)]
     pub(super) unsafe fn through<const P: usize, const ROWS: usize>(
@@ -73,8 +73,8 @@ impl<T: Copy + Default> MicrokernelArguments<T> {
             return change(at);
         }
         let mut copy = [T::default(); ROWS];
-        // SAFETY: the first `last_rows` rows of the last panel are there. What is read where β = 0
-        // is not used.
+        // SAFETY: the first `last_rows` rows of the last panel exist. Values that are read where β
+        // = 0 are not used.
         unsafe {
             copy.as_mut_ptr().copy_from_nonoverlapping(at, self.last_rows);
             change(copy.as_mut_ptr());
@@ -86,8 +86,9 @@ impl<T: Copy + Default> MicrokernelArguments<T> {
 /// A kernel for one number of panels and of columns.
 ///
 /// # Safety
-/// The processor has the kernel's features; `panel` numbers are readable at
+/// The processor has the kernel's features, and pointers are valid: `panel` numbers are readable at
 /// `a + p·a_panel + i·a_step` for every panel `p` of the kernel and `i < k`, and one at
-/// `b + j·b_column + i·b_step` for every column `j`; every `c + p·c_panel + j·c_column` starts
-/// `panel` writable numbers, or `last_rows` in the last panel (initialised unless `beta` is 0).
+/// `b + j·b_column + i·b_step` for every column `j`; at every `c + p·c_panel + j·c_column` begin
+/// `panel` writable numbers, or `last_rows` in the last panel, which are initialised unless `beta`
+/// is 0.
 pub type MicroKernel<T> = unsafe fn(&MicrokernelArguments<T>);

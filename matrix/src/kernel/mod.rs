@@ -7,15 +7,15 @@
 //! **Why this way.** Panels have the same shape in `A`, in `Bᵀ` and in `C` (`panel` rows, column
 //! after column, one vector register wide or two), so one storage serves all three roles and
 //! nothing is repacked between two multiplications. Every entry of `C` is one chain of fused
-//! multiply-adds in the order of `k`, whichever shape of register tile it falls into: results do
-//! not depend on the number of threads or on the place of an entry.
+//! multiply-adds in the order of `k`, whatever the shape of its register tile, so results do not
+//! depend on the number of threads or on the place of an entry.
 //!
-//! Operands need not be panels: with steps of their own, a plain array whose rows are adjacent
-//! serves as `A`, and any as `B`.
+//! Operands need not be panels: operands have steps of their own, so a plain array with adjacent
+//! rows serves as `A`, and any plain array as `B`.
 //!
-//! **Edges.** There is a kernel for every number of columns up to a group. Of the last panel of `C`
-//! only the rows that are there are touched; `A` is always read in whole panels (the padding of
-//! storage, or a copy). **Left out.** Complex numbers: they use the real kernels (see
+//! **Edges.** There is a kernel for every number of columns up to a group. Only existing rows of
+//! the last panel of `C` are touched; `A` is always read in whole panels, with the padding of
+//! storage or of a copy. **Leaves out** complex numbers, which use the real kernels (see
 //! [`crate::Element`]).
 //!
 //! Source: Goto and van de Geijn 2008 (register tile in the middle of blocked loops); Frison et al.
@@ -50,7 +50,7 @@ pub use microkernel::{MicroKernel, MicrokernelArguments, Reach, MAX_PANELS};
 
 use std::sync::OnceLock;
 
-/// All kernels that this build knows, fastest first; the last runs anywhere.
+/// All kernels that this build has, fastest first; the last one runs anywhere.
 const KERNELS: &[Kernel] = &[
     #[cfg(target_arch = "x86_64")]
     avx512::KERNEL,
@@ -63,7 +63,7 @@ const KERNELS: &[Kernel] = &[
 
 static FAMILY: &[Kernel] = KERNELS;
 
-/// Those of a family that this processor can run.
+/// Those kernels of a family that this processor can run.
 fn runnable(family: &'static [Kernel]) -> impl Iterator<Item = &'static Kernel> {
     family.iter().filter(|kernel| (kernel.is_available)())
 }
@@ -74,25 +74,24 @@ impl Kernel {
         runnable(FAMILY)
     }
 
-    /// The fastest kernel that this processor can run; decided once by feature bits, never by
-    /// processor model.
+    /// The fastest kernel that this processor can run. It is chosen once, by feature bits and never
+    /// by the processor's model.
     pub fn best() -> &'static Kernel {
         static BEST: OnceLock<&'static Kernel> = OnceLock::new();
         BEST.get_or_init(|| Kernel::available().next().expect("the scalar kernel runs anywhere"))
     }
 
-    /// The kernel called `name`, when this processor can run it.
+    /// The kernel called `name`, if this processor can run it.
     pub fn named(name: &str) -> Option<&'static Kernel> {
         Kernel::available().find(|kernel| kernel.name == name)
     }
 
-    /// The names of all kernels that this build knows, fastest first; not all of them run on one
-    /// machine.
+    /// The names of all kernels that this build has, fastest first. No machine runs them all.
     pub fn names() -> impl Iterator<Item = &'static str> {
         FAMILY.iter().map(Kernel::name)
     }
 
-    /// Its short name, as printed.
+    /// The short name, as printed.
     pub fn name(&self) -> &'static str {
         self.name
     }

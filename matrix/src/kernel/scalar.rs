@@ -1,7 +1,8 @@
-//! The kernel in plain Rust: runs anywhere, and what the compiler makes of it is vector code of the
-//! base set.
+//! The kernel in plain Rust. It runs anywhere, and compiles to vector code of the base instruction
+//! set.
 //!
-//! Source: the formula. `mul_add` is not used: without the instruction it is a library call.
+//! It follows the formula. It does not use `mul_add`, which is a library call if the processor
+//! lacks the instruction.
 
 use super::instruction_set::{Kernel, RealKernel};
 use super::microkernel::MicrokernelArguments;
@@ -25,31 +26,35 @@ pub(super) const KERNEL: Kernel = Kernel {
 
 macro_rules! tile {
     ($name:ident, $real:ty) => {
-        unsafe fn $name<const C: usize>(m: &MicrokernelArguments<$real>) {
-            // Four rows by C columns: few enough to stay in registers of any machine.
+        unsafe fn $name<const C: usize>(micro: &MicrokernelArguments<$real>) {
+            // Four rows by C columns fit into the registers of any machine.
             let mut acc = [[0.0; 4]; C];
-            let (mut a_at, mut b_at) = (m.a, m.b);
-            // One step of k: four numbers of A against C numbers of B.
-            for _ in 0..m.k {
+            let (mut a_at, mut b_at) = (micro.a, micro.b);
+            // One step of k multiplies four numbers of A by C numbers of B.
+            for _ in 0..micro.k {
                 // SAFETY: the caller promises `k` columns of four numbers at `a` (see
                 // `MicroKernel`).
                 let a = unsafe { *a_at.cast::<[$real; 4]>() };
                 for (j, column) in acc.iter_mut().enumerate() {
-                    // SAFETY: and `k` rows of `C` at `b`.
-                    let b = unsafe { *b_at.wrapping_offset(j as isize * m.b_column) };
+                    // SAFETY: the caller also promises `k` rows of `C` numbers at `b`.
+                    let b = unsafe { *b_at.wrapping_offset(j as isize * micro.b_column) };
                     for (sum, a) in column.iter_mut().zip(a) {
                         *sum += a * b;
                     }
                 }
-                a_at = a_at.wrapping_offset(m.a_step);
-                b_at = b_at.wrapping_offset(m.b_step);
+                a_at = a_at.wrapping_offset(micro.a_step);
+                b_at = b_at.wrapping_offset(micro.b_step);
             }
-            // Only the rows that are there are written; β = 0 does not read C.
+            // Only existing rows are written. β = 0 does not read C.
             for (j, column) in acc.iter().enumerate() {
-                for (i, sum) in column.iter().enumerate().take(m.last_rows) {
+                for (i, sum) in column.iter().enumerate().take(micro.last_rows) {
                     // SAFETY: the caller promises these rows of `C` columns of `c`.
-                    let c = unsafe { &mut *m.c_at(0, j).add(i) };
-                    *c = if m.beta == 0.0 { m.alpha * sum } else { m.alpha * sum + m.beta * *c };
+                    let c = unsafe { &mut *micro.c_at(0, j).add(i) };
+                    *c = if micro.beta == 0.0 {
+                        micro.alpha * sum
+                    } else {
+                        micro.alpha * sum + micro.beta * *c
+                    };
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! The family as a family: its members, and one that no list has.
+//! Tests of the kernels as a family: its members, and one that is in no list.
 
 use super::instruction_set::{Kernel, RealKernel};
 use super::microkernel::MicrokernelArguments;
@@ -6,7 +6,7 @@ use super::{runnable, scalar};
 use crate::support::agreement::{blocked_products_agree, plain_products_agree};
 use num_complex::Complex;
 
-/// The scalar kernel as that of a processor that nobody has, before itself.
+/// A family whose first member is the scalar kernel, marked as one that no processor can run.
 static WITH_A_FOREIGN_ONE: &[Kernel] =
     &[Kernel { name: "foreign", is_available: || false, ..scalar::KERNEL }, scalar::KERNEL];
 
@@ -26,25 +26,26 @@ fn every_kernel_that_is_handed_out_runs_here() {
     }
 }
 
-/// A member of a shape that no other has, panels of 4 rows by 2 columns. `WRONG` leaves out β.
+/// A member whose shape no other has: panels of 4 rows by 2 columns. `WRONG` makes it ignore β.
 macro_rules! dummy {
     ($name:ident, $real:ty) => {
-        // SAFETY: every pointer below is one of those that the contract of `MicroKernel` lists.
-        unsafe fn $name<const C: usize, const WRONG: bool>(m: &MicrokernelArguments<$real>) {
+        // SAFETY: every pointer below is in the list of `MicroKernel`'s requirements.
+        unsafe fn $name<const C: usize, const WRONG: bool>(micro: &MicrokernelArguments<$real>) {
             for column in 0..C as isize {
-                for row in 0..m.last_rows as isize {
+                for row in 0..micro.last_rows as isize {
                     let mut sum = 0.0;
-                    for k in 0..m.k as isize {
-                        let a = m.a.wrapping_offset(row + k * m.a_step);
-                        let b = m.b.wrapping_offset(column * m.b_column + k * m.b_step);
-                        // SAFETY: column `k` of the panel of `A`, row `k` of the group of `B`.
+                    for k in 0..micro.k as isize {
+                        let a = micro.a.wrapping_offset(row + k * micro.a_step);
+                        let b = micro.b.wrapping_offset(column * micro.b_column + k * micro.b_step);
+                        // SAFETY: these are column `k` of the panel of `A` and row `k` of the group
+                        // of `B`.
                         sum += unsafe { *a * *b };
                     }
-                    // SAFETY: row `row` of the panel of `C` is there; it is initialised unless β is
+                    // SAFETY: row `row` of the panel of `C` exists; it is initialised unless β is
                     // 0.
-                    let c = unsafe { &mut *m.c.wrapping_offset(row + column * m.c_column) };
-                    let before = if m.beta == 0.0 || WRONG { 0.0 } else { m.beta * *c };
-                    *c = m.alpha * sum + before;
+                    let c = unsafe { &mut *micro.c.wrapping_offset(row + column * micro.c_column) };
+                    let before = if micro.beta == 0.0 || WRONG { 0.0 } else { micro.beta * *c };
+                    *c = micro.alpha * sum + before;
                 }
             }
         }

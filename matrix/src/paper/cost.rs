@@ -9,10 +9,10 @@ use machine::Machine;
 
 /// The branch term: p mispredictions for each of the N³/T exits of the innermost loop (k).
 ///
-/// The paper takes the term from a companion that is not at hand, so p is the caller's. It matters:
-/// with p = 1 the total cost on the paper's own machine is lowest at T = 512, not at the T = 64
-/// that the paper reports; T = 64 wins while p is below 0.87 (N = 4096; 0.93 for N = 2048). A
-/// predictor that learns a loop of T steps has p near 0, one that cannot has p = 1.
+/// The paper takes the term from a companion paper that is not available, so the caller declares p.
+/// It matters: with p = 1 the total cost on the paper's own machine is lowest at T = 512, not at
+/// the T = 64 that the paper reports; T = 64 wins while p is below 0.87 (N = 4096; 0.93 for N =
+/// 2048). A predictor that learns a loop of T steps has p near 0, one that cannot has p = 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Branches {
     /// p, from 0 to 1.
@@ -35,7 +35,7 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// Cycles in all.
+    /// The sum of all terms, in cycles.
     pub fn total(&self) -> f64 {
         self.cycles.iter().sum()
     }
@@ -62,7 +62,7 @@ pub fn cost(
     Ok(Cost { l1, l2, tlb, branches: mispredicted, cycles })
 }
 
-/// c_L1, c_L2, c_TLB, c_br.
+/// The penalties c_L1, c_L2, c_TLB and c_br.
 fn penalties(machine: &Machine) -> Result<[f64; 4], Error> {
     let cache = |level, field| {
         let cycles = machine.data_cache(level).and_then(|cache| cache.penalty_cycles);

@@ -1,5 +1,5 @@
-//! Fast indexing: an index is spread over the bits that a mask selects, and stepped without being
-//! unpacked.
+//! Fast indexing: an index is spread over the bits that a mask selects, and incremented in that
+//! form.
 //!
 //! ```text
 //! element (i, j) of an array of tiles T×T:     bits from high to low
@@ -9,7 +9,7 @@
 //! ```
 //!
 //! `offset = row(i) | column(j)`. The next row is `((row | !mask) + 1) & mask`: the bits of the
-//! other index are set so that the carry runs through them.
+//! other index are set, so the carry runs through them.
 //!
 //! Source: Athanasaki and Koziris 2004 (INTERACT-8), as used in section 1 of the paper; dilated
 //! integers.
@@ -24,8 +24,8 @@ pub struct Masks {
 }
 
 impl Masks {
-    /// For `tiles` tiles across (rounded up to a power of two) of `tile` columns; `None` unless
-    /// `tile` is a power of two and the offsets fit a `usize`.
+    /// Masks for `tiles` tiles across (rounded up to a power of two) of `tile` columns; `None`
+    /// unless `tile` is a power of two and the offsets fit a `usize`.
     pub fn new(tile: usize, tiles: usize) -> Option<Masks> {
         let grid = tiles.checked_next_power_of_two()?;
         let masks = Masks { tile_bits: tile.trailing_zeros(), grid_bits: grid.trailing_zeros() };
@@ -33,29 +33,29 @@ impl Masks {
         (tile.is_power_of_two() && bits < usize::BITS).then_some(masks)
     }
 
-    /// T.
+    /// The tile size T.
     pub fn tile(self) -> usize {
         1 << self.tile_bits
     }
 
-    /// Elements of the whole array, all tiles included.
+    /// The number of elements of the whole array.
     pub fn len(self) -> usize {
         1 << (2 * (self.tile_bits + self.grid_bits))
     }
 
-    /// Never: an array has at least one tile.
+    /// Whether the array is empty, which it never is: it has at least one tile.
     pub fn is_empty(self) -> bool {
         false
     }
 
-    /// Bits that hold the row.
+    /// The mask of the bits that hold the row.
     #[inline]
     pub fn rows(self) -> usize {
         let (t, g) = (self.tile_bits, self.grid_bits);
         ones(t) << t | ones(g) << (2 * t + g)
     }
 
-    /// Bits that hold the column.
+    /// The mask of the bits that hold the column.
     #[inline]
     pub fn columns(self) -> usize {
         let (t, g) = (self.tile_bits, self.grid_bits);
@@ -76,7 +76,7 @@ impl Masks {
         j & ones(t) | (j >> t) << (2 * t)
     }
 
-    /// Where element (i, j) lies.
+    /// The place of element (i, j).
     #[inline]
     pub fn offset(self, i: usize, j: usize) -> usize {
         self.row(i) | self.column(j)

@@ -2,7 +2,7 @@
 //!
 //! **Shapes.** N×N arrays in square tiles T×T (T > N counts as T = N: there is no tiling then).
 //! **Units.** Capacity and line of a level, and so the misses, count elements; see [`Level`].
-//! **Left out.** Conflicts: blocked layouts have none within an array, and alignment is assumed to
+//! **Leaves out** conflicts: blocked layouts have none within an array, and alignment is assumed to
 //! keep the arrays apart.
 
 use crate::Error;
@@ -11,7 +11,7 @@ use machine::Machine;
 /// A cache, or a TLB with its pages as lines. All numbers count elements.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Level {
-    /// C: the number of elements that it holds, or for a TLB reaches (E·P).
+    /// C: the number of elements that a cache holds, or that a TLB reaches (E·P).
     pub capacity: f64,
     /// L: elements of a line (P for a TLB).
     pub line: f64,
@@ -45,12 +45,12 @@ impl Level {
     }
 }
 
-/// The reuse that a level can hold; cases are named after the largest part that fits.
+/// The reuse that a level can hold. Cases are named after the largest part that fits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Case {
     /// N² < C: whole arrays.
     Arrays,
-    /// N² = C and T = N: the whole of B, but for the two rows that A and C displace.
+    /// N² = C and T = N: the whole of B, except for the two rows that A and C displace.
     ArrayExactly,
     /// T·N < C ≤ N²: a row of tiles.
     TileRow,
@@ -86,11 +86,11 @@ impl Misses {
 
 /// The terms of which numbers of misses are sums.
 struct Terms {
-    /// N²/L: once.
+    /// N²/L: every line once.
     once: f64,
-    /// N³/(T·L): once per tile of another index.
+    /// N³/(T·L): every line once per tile of another index.
     per_tile: f64,
-    /// N³/L: once per row.
+    /// N³/L: every line once per row.
     per_row: f64,
 }
 
@@ -121,8 +121,8 @@ pub fn cache_misses(level: Level, n: usize, t: usize) -> Misses {
     }
 }
 
-/// Misses of a TLB: Table 2, with its gaps closed as the module [`crate::paper`] says. The table
-/// gives totals; they are spread over the arrays as in section 3.2.
+/// Misses of a TLB: Table 2, with its gaps closed as described in [`crate::paper`]. The table gives
+/// totals; they are divided among the arrays as in section 3.2.
 pub fn tlb_misses(level: Level, n: usize, t: usize) -> Misses {
     let (n, t, reach) = (n as f64, t.min(n) as f64, level.capacity);
     let Terms { once, per_tile, per_row } = terms(level, n, t);

@@ -1,12 +1,12 @@
 //! `C[i,k] += A[i,j]·B[j,k]`: the six loops of section 3.1 and the versions that the paper compares
 //! them with.
 //!
-//! All versions are in the slice [`LOOPS`]; each runs alone or on threads that share out the tile
-//! rows of `C` (loop `ii`), as in section 4. Loop names are the paper's. Sums run in the order of
-//! `j` whatever the tile, so all versions and thread numbers give the same bits.
+//! All versions are in the slice [`LOOPS`]; each runs on one thread or on several that divide the
+//! tile rows of `C` (loop `ii`), as in section 4. Loop names are the paper's. Sums run in the order
+//! of `j` for any tile, so all versions and numbers of threads give the same bits.
 //!
-//! **Cost.** N³ multiply-adds. Masks in the innermost loop cost more than the arithmetic; hoisted
-//! out of it (`MBaLt`) they step once per row and column of a tile.
+//! **Cost.** N³ multiply-adds. Masks in the innermost loop cost more than the arithmetic. Outside
+//! it (`MBaLt`) they step once per row and column of a tile.
 
 use super::mask::Masks;
 use super::storage::Mbalt;
@@ -29,13 +29,13 @@ pub enum Storage {
 /// The order in which a version visits elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Walk {
-    /// i, j, k over the whole arrays.
+    /// The loops i, j, k over the whole arrays.
     Untiled,
     /// Six loops on row-major arrays.
     Tiled,
-    /// Six loops, masks stepped outside the innermost loop.
+    /// Six loops that step masks outside the innermost loop.
     Masked,
-    /// Six loops, the mask of k stepped in the innermost loop.
+    /// Six loops that step the mask of k in the innermost loop.
     MaskedElements,
 }
 
@@ -46,7 +46,7 @@ pub struct Loop {
     pub name: &'static str,
     /// The difference from the other versions.
     pub description: &'static str,
-    /// How it stores its arrays.
+    /// The storage of its arrays.
     pub storage: Storage,
     walk: Walk,
 }
@@ -104,7 +104,7 @@ impl Loop {
     /// Converts row-major arrays of n² elements; C starts at zero.
     ///
     /// # Errors
-    /// As for [`Mbalt::from_row_major`]; [`Error::Invalid`] when `tile` is 0.
+    /// The errors of [`Mbalt::from_row_major`]; [`Error::Invalid`] when `tile` is 0.
     pub fn arrays<T: Number>(&self, n: usize, tile: usize, a: &[T], b: &[T]) -> Result<Arrays<T>, Error> {
         if tile == 0 {
             return Err(Error::Invalid { field: "tile", value: 0, expected: "at least 1" });
@@ -130,7 +130,7 @@ impl Loop {
         Ok(Arrays { n, tile, masks, a: a.data().to_vec(), b: b.data().to_vec(), c: c.data().to_vec() })
     }
 
-    /// `C += A·B` on `threads` threads (0 counts as 1).
+    /// Computes `C += A·B` on `threads` threads (0 counts as 1).
     pub fn run<T: Number>(&self, arrays: &mut Arrays<T>, threads: usize) {
         let (n, tile) = (arrays.n, arrays.tile);
         let strips = n.div_ceil(tile);
@@ -167,7 +167,7 @@ impl Loop {
 }
 
 impl<T: Number> Arrays<T> {
-    /// C, row after row.
+    /// The entries of C, row after row.
     pub fn result(&self) -> Vec<T> {
         let at = |i: usize, j: usize| self.masks.map_or(i * self.n + j, |masks| masks.offset(i, j));
         (0..self.n).flat_map(|i| (0..self.n).map(move |j| (i, j))).map(|(i, j)| self.c[at(i, j)]).collect()
@@ -179,7 +179,7 @@ impl<T: Number> Arrays<T> {
     }
 }
 
-/// The rows `first..end` of the product; `c` starts at the storage of row `first`.
+/// The rows `first..end` of the product. `c` starts at the storage of row `first`.
 struct Share<'a, T> {
     n: usize,
     tile: usize,

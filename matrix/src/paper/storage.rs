@@ -1,7 +1,7 @@
 //! `MBaLt`: a square array stored tile by tile (each tile row-major), addressed by masks.
 //!
-//! The grid of tiles is rounded up to a power of two, as the masks ask for; tiles beyond the array
-//! are never touched, so the system never gives them memory.
+//! The grid of tiles is rounded up to a power of two, which masks need. Tiles beyond the array are
+//! never touched, so the system never provides memory for them.
 
 use super::mask::Masks;
 use crate::Error;
@@ -15,7 +15,7 @@ pub struct Mbalt<T> {
 }
 
 impl<T: Copy + Default> Mbalt<T> {
-    /// Zeros.
+    /// An array of zeros.
     ///
     /// # Errors
     /// [`Error::Invalid`] when `tile` is no power of two, [`Error::TooLarge`] when the array cannot
@@ -31,10 +31,10 @@ impl<T: Copy + Default> Mbalt<T> {
         Ok(Mbalt { n, masks, data: vec![T::default(); masks.len()] })
     }
 
-    /// From a row-major array of n² elements.
+    /// A copy of a row-major array of n² elements.
     ///
     /// # Errors
-    /// As for [`Mbalt::new`]; [`Error::Shape`] when `data` has another length.
+    /// The errors of [`Mbalt::new`]; [`Error::Shape`] when `data` has another length.
     pub fn from_row_major(data: &[T], n: usize, tile: usize) -> Result<Mbalt<T>, Error> {
         let mut array = Mbalt::new(n, tile)?;
         if n.checked_mul(n) != Some(data.len()) {
@@ -53,12 +53,12 @@ impl<T: Copy + Default> Mbalt<T> {
         (0..self.n).flat_map(|i| (0..self.n).map(move |j| self.get(i, j))).collect()
     }
 
-    /// N.
+    /// The number of rows and of columns, N.
     pub fn n(&self) -> usize {
         self.n
     }
 
-    /// The addressing.
+    /// The masks that address elements.
     pub fn masks(&self) -> Masks {
         self.masks
     }
@@ -69,7 +69,7 @@ impl<T: Copy + Default> Mbalt<T> {
         self.data[self.masks.offset(i, j)]
     }
 
-    /// The storage: element (i, j) at [`Masks::offset`].
+    /// The storage, with element (i, j) at [`Masks::offset`].
     pub fn data(&self) -> &[T] {
         &self.data
     }

@@ -1,5 +1,5 @@
-//! Interleaved passes: medians, quartiles, shares of the peak sampled beside each run, paired
-//! ratios.
+//! Times contestants in interleaved passes: medians, quartiles, shares of the peak that is sampled
+//! beside each run, and paired ratios.
 
 use std::time::Instant;
 
@@ -23,8 +23,8 @@ pub struct Contest {
 }
 
 impl Contest {
-    /// `flops` of one run; runs are repeated for about `target_s` seconds; `peak` samples the ruler
-    /// in GFLOP/s.
+    /// `flops` is the work of one run. Runs are repeated for about `target_s` seconds. `peak`
+    /// samples the processor's peak in GFLOP/s.
     pub fn new(flops: f64, target_s: f64, peak: fn() -> f64) -> Contest {
         Contest { flops, target_s, peak, contestants: Vec::new() }
     }
@@ -34,7 +34,8 @@ impl Contest {
         self.contestants.push(Contestant { name, run, repeats: 1, seconds: Vec::new(), shares: Vec::new() });
     }
 
-    /// Warms all contestants up, then runs the passes, each beginning with another contestant.
+    /// Runs each contestant once to warm it up, then runs the passes, each of which begins with
+    /// another contestant.
     pub fn run(&mut self, passes: usize) {
         for contestant in &mut self.contestants {
             contestant.calibrate(self.target_s);
@@ -58,23 +59,24 @@ impl Contest {
     }
 
     /// Median seconds of a run.
-    pub fn median_seconds(&self, i: usize) -> Option<f64> {
-        self.contestants.get(i).map(|contestant| quantile(&contestant.seconds, 0.5))
+    pub fn median_seconds(&self, contestant: usize) -> Option<f64> {
+        self.contestants.get(contestant).map(|contestant| quantile(&contestant.seconds, 0.5))
     }
 
-    /// First quartile, median, third quartile.
-    pub fn gflops(&self, i: usize) -> [f64; 3] {
-        let rates: Vec<_> = self.contestants[i].seconds.iter().map(|s| self.flops / s / 1e9).collect();
-        [0.25, 0.5, 0.75].map(|q| quantile(&rates, q))
+    /// First quartile, median and third quartile of a contestant's GFLOP/s.
+    pub fn gflops(&self, contestant: usize) -> [f64; 3] {
+        let rates: Vec<_> =
+            self.contestants[contestant].seconds.iter().map(|time| self.flops / time / 1e9).collect();
+        [0.25, 0.5, 0.75].map(|share| quantile(&rates, share))
     }
 
-    /// Median share of the peak sampled beside each run.
-    pub fn share_of_peak(&self, i: usize) -> f64 {
-        quantile(&self.contestants[i].shares, 0.5)
+    /// The median share of the peak, which is sampled beside each run.
+    pub fn share_of_peak(&self, contestant: usize) -> f64 {
+        quantile(&self.contestants[contestant].shares, 0.5)
     }
 
-    /// Median over the passes of time of `other` over time of `base`: above 1 where `base` is
-    /// faster.
+    /// The median over the passes of the time of `other` divided by that of `base`: above 1 if
+    /// `base` is faster.
     pub fn ratio(&self, base: usize, other: usize) -> f64 {
         let pairs = self.contestants[base].seconds.iter().zip(&self.contestants[other].seconds);
         quantile(&pairs.map(|(base, other)| other / base).collect::<Vec<_>>(), 0.5)
@@ -111,8 +113,8 @@ impl Contestant {
     }
 }
 
-fn quantile(values: &[f64], q: f64) -> f64 {
+fn quantile(values: &[f64], share: f64) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
-    sorted[((sorted.len() - 1) as f64 * q).round() as usize]
+    sorted[((sorted.len() - 1) as f64 * share).round() as usize]
 }

@@ -1,5 +1,5 @@
-//! Libraries that may be on the machine, found at run time: CBLAS by its interface, BLASFEO by its
-//! own.
+//! Libraries that may be on the machine, found at run time: CBLAS by its interface, and BLASFEO by
+//! its own.
 
 use libloading::Library;
 use std::ffi::{c_int, c_void};
@@ -22,7 +22,7 @@ pub(super) type Cblas<T> = unsafe extern "C" fn(
     c_int,
 );
 
-/// Name, variable that names the file, files to try.
+/// For each library its name, the variable that names its file, and the files to try.
 const CBLAS: &[(&str, &str, &[&str])] = &[
     ("openblas", "LIGHTFOOT_OPENBLAS", &["libopenblas.so.0", "libopenblas.so"]),
     ("mkl", "LIGHTFOOT_MKL", &["libmkl_rt.so.3", "libmkl_rt.so.2"]),
@@ -37,7 +37,7 @@ fn open(variable: &str, names: &[&str]) -> Option<&'static Library> {
     names.find_map(|name| unsafe { Library::new(name) }.ok()).map(|library| &*Box::leak(Box::new(library)))
 }
 
-/// The CBLAS libraries found, with their function `symbol`.
+/// The CBLAS libraries that were found, with their function `symbol`.
 pub(super) fn cblas<T>(symbol: &str, threads: usize) -> Vec<(&'static str, Cblas<T>)> {
     let threads = threads.to_string();
     for variable in ["OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "OMP_NUM_THREADS"] {
@@ -53,8 +53,8 @@ pub(super) fn cblas<T>(symbol: &str, threads: usize) -> Vec<(&'static str, Cblas
     found.collect()
 }
 
-/// Room for `struct blasfeo_dmat` or `blasfeo_smat` (64 bytes in the version raced) with some to
-/// spare.
+/// Room for `struct blasfeo_dmat` or `blasfeo_smat`, which have 64 bytes in the tested version, and
+/// some more.
 #[repr(C, align(64))]
 struct Handle([u8; 256]);
 
@@ -83,7 +83,7 @@ pub(super) struct Blasfeo<T> {
 }
 
 impl<T: Copy + 'static> Blasfeo<T> {
-    /// `letter` is `d` or `s`; `a` and `b` are n×n, column-major.
+    /// `letter` is `d` or `s`; `a` and `b` are n×n and column-major.
     pub(super) fn new(letter: char, n: usize, a: &[T], b: &[T]) -> Option<Blasfeo<T>> {
         let library = open("LIGHTFOOT_BLASFEO", &["libblasfeo.so"])?;
         let n = n as c_int;

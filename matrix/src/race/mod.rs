@@ -1,20 +1,20 @@
-//! The race: this library, other crates, and whatever BLAS is found on the machine, on the same
+//! The race compares this library, other crates, and the BLAS libraries of the machine, on the same
 //! numbers in the same pass.
 //!
 //! **What.** [`contestants`] returns all contestants as closures. A [`Contest`] runs them in
-//! interleaved passes, each beginning with another one, samples the FMA peak beside every run, and
-//! returns medians, quartiles and paired ratios. **Why this way.** The clock of a core with wide
-//! vectors changes by a fifth within seconds: only neighbouring runs can be compared, and a share
-//! of "peak" refers to the peak that was sampled beside the run. **Left out.** Several threads for
-//! peers that have pools of their own.
+//! interleaved passes, each of which begins with another contestant. It samples the FMA peak beside
+//! every run, and returns medians, quartiles and paired ratios. **Why this way.** The clock of a
+//! core with wide vectors changes by a fifth within seconds: only neighbouring runs can be
+//! compared, and a share of "peak" refers to the peak that was sampled beside the run. **Leaves
+//! out** several threads for peers that have pools of their own.
 //!
-//! Behind feature `race`; the crates are drawn in by feature `peers`, libraries are found at run
+//! It needs feature `race`; other crates take part with feature `peers`. Libraries are found at run
 //! time.
 
 mod contest;
 #[cfg(feature = "peers")]
 mod crates;
-/// Built without them.
+/// The empty list of crates of a build without feature `peers`.
 #[cfg(not(feature = "peers"))]
 mod crates {
     use super::peer::Crate;

@@ -1,5 +1,5 @@
-//! The ruler: a loop of independent fused multiply-adds in registers, on normal numbers, with the
-//! widest unit warm.
+//! Measures the processor's peak: a loop of independent fused multiply-adds in registers, on normal
+//! numbers, with the widest unit warmed up.
 
 use std::time::Instant;
 
@@ -10,18 +10,18 @@ const STEPS: usize = 20_000;
 pub fn f64_gflops() -> f64 {
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("avx512f") {
-        // SAFETY: the feature is there.
+        // SAFETY: the processor has the feature.
         return unsafe { sample(|steps| avx512(steps), 16 * 8 * 2) };
     }
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("fma") {
-        // SAFETY: the feature is there.
+        // SAFETY: the processor has the feature.
         return unsafe { sample(|steps| avx2(steps), 12 * 4 * 2) };
     }
     f64::NAN
 }
 
-/// GFLOP/s of `loop_` with `flops` per step: the better of two after a warm-up.
+/// GFLOP/s of `loop_` with `flops` per step: the better of two samples after a warm-up.
 unsafe fn sample(loop_: impl Fn(usize), flops: usize) -> f64 {
     loop_(STEPS / 4);
     let time = || {
@@ -35,7 +35,7 @@ unsafe fn sample(loop_: impl Fn(usize), flops: usize) -> f64 {
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f")]
 fn avx512(steps: usize) {
-    // SAFETY: registers only.
+    // SAFETY: the instructions use registers only.
     unsafe {
         std::arch::asm!(
             "vpxorq zmm16, zmm16, zmm16", "vpxorq zmm17, zmm17, zmm17",

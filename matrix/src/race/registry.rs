@@ -13,7 +13,7 @@ pub trait Number: crate::Real {
     const CRATES: &'static [Crate<Self>];
     /// The letter of this type in the names of BLAS functions.
     const LETTER: char;
-    /// GFLOP/s of the core's fused multiply-adds, measured now.
+    /// GFLOP/s of the core's fused multiply-adds at this moment.
     fn peak_gflops() -> f64;
     /// The next number, in −0.5 … 0.5.
     fn random(state: &mut u64) -> Self;
@@ -42,7 +42,8 @@ impl Number for f32 {
     }
 }
 
-/// All contestants, ready to run on the same n×n numbers; the others are compared with the first.
+/// All contestants, ready to run on the same n×n numbers. The others are compared with the first
+/// one.
 pub fn contestants<T: Number>(n: usize, threads: usize) -> Vec<(String, Run)> {
     let mut state = 1;
     let a: Vec<T> = (0..n * n).map(|_| T::random(&mut state)).collect();
@@ -92,11 +93,11 @@ fn blocked<T: Number>(n: usize, threads: usize, a: &[T], b: &[T]) -> Vec<(String
         .collect()
 }
 
-/// A leading dimension just beyond a power of two, where columns compete for the same sets and each
-/// lies on its own page.
+/// A leading dimension just above a power of two, where columns compete for the same sets and each
+/// lies on a page of its own.
 const WIDE_COLUMN: usize = 4096 + 8;
-/// The sizes for which that is run too: with smaller ones both cases are in the same pages, and
-/// larger ones take gigabytes.
+/// The sizes for which that leading dimension is run too. With smaller ones both cases are in the
+/// same pages, and larger ones take gigabytes.
 const WIDE: std::ops::RangeInclusive<usize> = 250..=1100;
 
 /// This library on plain column-major arrays with leading dimension `ld`, with conversion inside.

@@ -27,8 +27,8 @@ pub fn align(a: &[Vec<f64>], b: &[Vec<f64>], band: Band) -> Aligned {
     Aligned::new(table[n - 1][m - 1], path, &allowed)
 }
 
-/// The cost and position of the cheapest predecessor of cell `(i, j)`; of equals the diagonal one,
-/// then the upper, then the left. `None` for the first cell.
+/// The cost and position of the cheapest predecessor of cell `(i, j)`. Of equal ones it is the
+/// diagonal one, then the upper, then the left. `None` for the first cell.
 fn best(table: &[Vec<f64>], i: usize, j: usize) -> Option<(f64, (usize, usize))> {
     let mut found: Option<(f64, (usize, usize))> = None;
     let mut offer = |from: (usize, usize)| {

@@ -138,7 +138,7 @@ fn one_strip(
     };
     diagonals.one_ago[0] = above(first_diagonal - rows.start);
     for k in first_diagonal..=last_diagonal {
-        // The rows whose band this diagonal crosses: both ends only grow.
+        // The rows whose band this diagonal crosses. Both ends only grow.
         while low + allowed[low].end <= k {
             low += 1;
         }

@@ -31,8 +31,8 @@ use std::ops::Range;
 const PLACES: usize = STRIP + 2;
 const DIAGONALS: usize = 2 * STRIP + 1;
 
-/// The pairs of the cheapest path, from first to last; of equal predecessors the diagonal one, then
-/// the upper, then the left. `backwards` is the second trace, reversed.
+/// The pairs of the cheapest path, from first to last. Of equal predecessors it takes the diagonal
+/// one, then the upper, then the left. `backwards` is the second trace, reversed.
 pub(super) fn path(
     a: &[Vec<f64>],
     backwards: &[Vec<f64>],
@@ -77,7 +77,8 @@ impl Block {
     fn before(&self, i: usize, j: usize) -> (usize, usize) {
         let cost = |up, left| self.table[self.place(i, j, up, left)];
         let (across, up, left) = (cost(1, 1), cost(1, 0), cost(0, 1));
-        // Of equal costs the diagonal one, then the upper, then the left, as in the slow twin.
+        // Of equal costs it takes the diagonal one, then the upper, then the left, as the slow twin
+        // does.
         if across <= up && across <= left {
             (i - 1, j - 1)
         } else if up <= left {

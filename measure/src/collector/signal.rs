@@ -151,8 +151,8 @@ mod tests {
     const LATER: u64 = 2_000_000_000;
 
     /// A tick of two counters and one word.
-    fn tick(s: u64, ns: u64, overrun: u64, handler_ns: u64, counters: [u64; 2], word: u64) -> Vec<u8> {
-        let all = [s, ns, 0, 0, overrun, 48, 0, handler_ns, 3, 9, 9, counters[0], counters[1], 0, word];
+    fn tick(seconds: u64, ns: u64, overrun: u64, handler_ns: u64, counters: [u64; 2], word: u64) -> Vec<u8> {
+        let all = [seconds, ns, 0, 0, overrun, 48, 0, handler_ns, 3, 9, 9, counters[0], counters[1], 0, word];
         all.iter().flat_map(|word| word.to_ne_bytes()).collect()
     }
 
@@ -164,7 +164,8 @@ mod tests {
         assert_eq!(ticks.bytes(), one.len());
         let record = ticks.record(&one, LATER).unwrap();
         assert_eq!((record.start, record.dt, record.missed_ticks), (0, 500, 0));
-        let deltas = |record: &Record| record.values.iter().map(|v| v.delta.unwrap()).collect::<Vec<_>>();
+        let deltas =
+            |record: &Record| record.values.iter().map(|value| value.delta.unwrap()).collect::<Vec<_>>();
         assert_eq!(deltas(&record), [2, 1, 3, 0]);
         assert!(ticks.record(&tick(1, 400, 0, 0, [6, 1], 3), LATER).is_none(), "written behind a later one");
         assert!(ticks.record(&tick(9, 0, 0, 0, [9, 1], 8), LATER).is_none(), "written before it was");
@@ -184,7 +185,8 @@ mod tests {
         let mut ticks = Ticks::new(0, first);
         let mut failed = tick(0, 10, 0, 0, [0, 0], 1);
         failed[40..48].copy_from_slice(&(-4_i64).to_ne_bytes());
-        let deltas: Vec<_> = ticks.record(&failed, LATER).unwrap().values.iter().map(|v| v.delta).collect();
+        let deltas: Vec<_> =
+            ticks.record(&failed, LATER).unwrap().values.iter().map(|value| value.delta).collect();
         assert_eq!(deltas, [None, None, Some(1), Some(0)]);
     }
 }

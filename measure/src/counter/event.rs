@@ -10,7 +10,7 @@ use crate::Error;
 /// An event that the kernel can count.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Event {
-    /// Name as the `perf` tool has it.
+    /// The name in the `perf` tool.
     pub name: &'static str,
     /// `perf_event_attr.type`.
     pub kind: u32,
@@ -77,7 +77,7 @@ pub fn names() -> Vec<&'static str> {
 /// The event with this name, in upper or lower case.
 ///
 /// # Errors
-/// [`Error::NoSuchEvent`] with the names that are spelt nearly so.
+/// [`Error::NoSuchEvent`] with names of similar spelling.
 pub fn find(name: &str) -> Result<&'static Event, Error> {
     let found = EVENTS.iter().find(|event| event.name.eq_ignore_ascii_case(name));
     found.ok_or_else(|| Error::NoSuchEvent {
@@ -107,18 +107,18 @@ pub fn nearest<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<
 }
 
 /// Insertions, deletions and replacements that turn one word into the other (Levenshtein 1966).
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
-        for (j, &y) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(x != y);
-            diagonal = std::mem::replace(&mut row[j + 1], 0);
-            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
+fn distance(one: &str, other: &str) -> usize {
+    let other: Vec<char> = other.chars().collect();
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (row_number, letter) in one.chars().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], row_number + 1);
+        for (at, &wanted) in other.iter().enumerate() {
+            let replaced = diagonal + usize::from(letter != wanted);
+            diagonal = std::mem::replace(&mut row[at + 1], 0);
+            row[at + 1] = replaced.min(diagonal + 1).min(row[at] + 1);
         }
     }
-    row[b.len()]
+    row[other.len()]
 }
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
-//! `perf_event_open`: a group of the kernel's counters, inherited by everything the program starts,
-//! read in one call.
+//! `perf_event_open`: a group of the kernel's counters, which everything that the program starts
+//! inherits, and which one call reads.
 //!
 //! The first event leads; the others share its context, so one `read` returns all totals of one
 //! moment with the times in which they were enabled and running. Counters start when the program
-//! executes (`enable_on_exec`). The C library has no wrapper, hence the raw system call and a copy
-//! of the first 96 bytes of `perf_event_attr`, which suffice here.
+//! executes (`enable_on_exec`). No library has a wrapper, hence the raw system call and a copy of
+//! the first 96 bytes of `perf_event_attr`, which suffice here. This file alone of the crate uses
+//! `libc`: for that call, and for signals, which `rustix` leaves to the C library.
 //!
 //! Two properties of the kernel need care. First, when a thread ends, its copies of the events
 //! leave the group one by one, the latest first, each after its count was added to the original's.
@@ -27,6 +28,11 @@ use super::counters::{Counters, Times};
 use super::event::Event;
 use crate::trace::{Metric, Source};
 use crate::Error;
+use rustix::fs::{fcntl_setfl, OFlags};
+use rustix::io::Errno;
+use rustix::process::RawPid;
+use rustix::time::ClockId;
+use std::ffi::{c_int, c_ulong};
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -72,7 +78,7 @@ impl Attributes {
             branch_sample_type: 0,
             sample_regs_user: 0,
             sample_stack_user: 0,
-            clock: libc::CLOCK_MONOTONIC,
+            clock: ClockId::Monotonic as i32,
         }
     }
 
@@ -100,20 +106,15 @@ impl Attributes {
 
     /// Opens the event for process or thread `pid` (0: the caller, -1: all), on `cpu` (-1: all), in
     /// the group of `leader`.
-    pub(super) fn open(
-        &self,
-        pid: libc::pid_t,
-        cpu: libc::c_int,
-        leader: Option<&File>,
-    ) -> std::io::Result<File> {
+    pub(super) fn open(&self, pid: RawPid, cpu: c_int, leader: Option<&File>) -> std::io::Result<File> {
         let leader = leader.map_or(-1, AsRawFd::as_raw_fd);
-        // SAFETY: these are a perf_event_attr of version 3, 96 bytes as their size says, and live
-        // through the call, which only reads them.
+        // SAFETY: the structure is a perf_event_attr of version 3 with 96 bytes, as its size says,
+        // and lives through the call, which only reads it.
         let fd = unsafe {
             libc::syscall(libc::SYS_perf_event_open, &raw const *self, pid, cpu, leader, CLOSE_ON_EXEC)
         };
         match i32::try_from(fd) {
-            // SAFETY: the kernel has just made this descriptor and nobody else has it.
+            // SAFETY: the kernel has just made this descriptor, and nothing else owns it.
             Ok(fd) if fd >= 0 => Ok(unsafe { File::from_raw_fd(fd) }),
             _ => Err(std::io::Error::last_os_error()),
         }
@@ -140,7 +141,7 @@ const TOTAL_TIME_ENABLED: u64 = 1;
 const TOTAL_TIME_RUNNING: u64 = 1 << 1;
 const GROUP: u64 = 1 << 3;
 
-const CLOSE_ON_EXEC: libc::c_ulong = 1 << 3;
+const CLOSE_ON_EXEC: c_ulong = 1 << 3;
 
 /// Words before the totals of a group that is read: the number of events, and two times.
 const HEAD_WORDS: usize = 3;
@@ -157,9 +158,9 @@ pub enum Whose {
 
 impl Whose {
     /// The process number for the system call.
-    pub(super) fn pid(self) -> std::io::Result<libc::pid_t> {
+    pub(super) fn pid(self) -> std::io::Result<RawPid> {
         match self {
-            Whose::Process(pid) => libc::pid_t::try_from(pid).map_err(std::io::Error::other),
+            Whose::Process(pid) => RawPid::try_from(pid).map_err(std::io::Error::other),
             Whose::Children => Ok(0),
         }
     }
@@ -235,7 +236,7 @@ impl Group {
     /// thread.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub fn alarm(&self) -> Result<Alarm, Error> {
         Alarm::new(&self.counters[0]).map_err(|error| Error::io("wait for a counter", error))
     }
@@ -251,25 +252,25 @@ impl Group {
 pub struct Alarm {
     signals: OwnedFd,
     leader: File,
-    /// The thread's mask before.
+    /// The thread's previous mask.
     mask: libc::sigset_t,
 }
 
 /// `struct f_owner_ex`: a thread.
 #[repr(C)]
 struct Owner {
-    kind: libc::c_int,
-    id: libc::pid_t,
+    kind: c_int,
+    id: RawPid,
 }
 
-const F_SETOWN_EX: libc::c_int = 15;
-const F_OWNER_TID: libc::c_int = 0;
+const F_SETOWN_EX: c_int = 15;
+const F_OWNER_TID: c_int = 0;
 
 impl Alarm {
     fn new(leader: &File) -> std::io::Result<Alarm> {
         let leader = leader.try_clone()?;
-        // SAFETY: both sets are values of this frame that sigemptyset fills before anybody reads
-        // them, and all calls outlive neither.
+        // SAFETY: both sets are values of this frame that sigemptyset fills before they are read,
+        // and no call keeps a pointer to them.
         let (signals, mask) = unsafe {
             let (mut own, mut mask): (libc::sigset_t, libc::sigset_t) =
                 (std::mem::zeroed(), std::mem::zeroed());
@@ -286,23 +287,18 @@ impl Alarm {
             }
         };
         let alarm = Alarm { signals, leader, mask };
-        alarm.notify(libc::O_ASYNC).map(|()| alarm)
+        alarm.notify(OFlags::ASYNC).map(|()| alarm)
     }
 
     /// Sets the descriptor's flags: O_ASYNC, or nothing.
-    fn notify(&self, flags: libc::c_int) -> std::io::Result<()> {
-        let fd = self.leader.as_raw_fd();
-        // SAFETY: F_SETOWN_EX reads one `f_owner_ex`, which lives through the call; F_SETFL takes a
-        // number.
-        let set = unsafe {
-            let owner = Owner { kind: F_OWNER_TID, id: libc::gettid() };
-            libc::fcntl(fd, F_SETOWN_EX, &raw const owner) == 0 && libc::fcntl(fd, libc::F_SETFL, flags) == 0
-        };
-        if set {
-            Ok(())
-        } else {
-            Err(std::io::Error::last_os_error())
+    fn notify(&self, flags: OFlags) -> std::io::Result<()> {
+        let owner = Owner { kind: F_OWNER_TID, id: rustix::thread::gettid().as_raw_nonzero().get() };
+        // SAFETY: F_SETOWN_EX reads one `f_owner_ex`, which lives through the call.
+        let owned = unsafe { libc::fcntl(self.leader.as_raw_fd(), F_SETOWN_EX, &raw const owner) };
+        if owned != 0 {
+            return Err(std::io::Error::last_os_error());
         }
+        Ok(fcntl_setfl(&self.leader, flags)?)
     }
 
     /// Discards the overflows that were reported so far.
@@ -322,7 +318,7 @@ impl AsFd for Alarm {
 impl Drop for Alarm {
     /// The default action of a signal that is still waiting would end this process.
     fn drop(&mut self) {
-        if self.notify(0).is_err() {
+        if self.notify(OFlags::empty()).is_err() {
             return;
         }
         self.clear();
@@ -338,7 +334,7 @@ impl Counters for Group {
 
     fn read(&mut self, totals: &mut [u64]) -> Result<Times, Error> {
         let read = match self.whole.read(&mut self.buffer) {
-            Err(error) if error.raw_os_error() == Some(libc::ECHILD) => {
+            Err(error) if Errno::from_io_error(&error) == Some(Errno::CHILD) => {
                 one_by_one(&mut self.counters, |index, value| totals[index] = value)
             }
             Err(error) => Err(error),
@@ -363,7 +359,8 @@ impl Group {
     }
 }
 
-/// Reads counters one after the other, so at slightly different moments; the times are the first's.
+/// Reads counters one after the other, thus at slightly different moments. The times are those of
+/// the first counter.
 pub(super) fn one_by_one(counters: &mut [File], mut take: impl FnMut(usize, u64)) -> std::io::Result<Times> {
     let mut times = Times::default();
     for (index, counter) in counters.iter_mut().enumerate().rev() {
@@ -394,7 +391,7 @@ pub(super) fn word(read: &[u8], index: usize) -> u64 {
 pub(super) fn open_event(
     event: &'static Event,
     whose: Whose,
-    cpu: libc::c_int,
+    cpu: c_int,
     leader: Option<&File>,
     period: Period,
 ) -> Result<(File, &'static str), Error> {
@@ -421,17 +418,17 @@ fn attributes(event: &Event, leader: Option<&File>, period: Period) -> Attribute
 }
 
 pub(super) fn is_refusal(error: &std::io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(libc::EACCES | libc::EPERM))
+    matches!(Errno::from_io_error(error), Some(Errno::ACCESS | Errno::PERM))
 }
 
 /// Why an event cannot be counted.
 pub(super) fn explain(event: &'static Event, error: std::io::Error) -> Error {
-    match error.raw_os_error() {
-        Some(libc::EACCES | libc::EPERM) => {
+    match Errno::from_io_error(&error) {
+        Some(Errno::ACCESS | Errno::PERM) => {
             // A setting that allows counting was not the reason for the refusal.
             Error::NotAllowed { event: event.name, paranoid: paranoid().filter(|level| *level > 2) }
         }
-        Some(libc::ENOENT | libc::ENODEV | libc::EOPNOTSUPP | libc::EINVAL)
+        Some(Errno::NOENT | Errno::NODEV | Errno::OPNOTSUPP | Errno::INVAL)
             if event.source == Source::Pmu =>
         {
             match has_pmu() {
@@ -439,7 +436,7 @@ pub(super) fn explain(event: &'static Event, error: std::io::Error) -> Error {
                 false => Error::NoPmu { event: event.name },
             }
         }
-        Some(libc::ENOSYS) => Error::NotAllowed { event: event.name, paranoid: None },
+        Some(Errno::NOSYS) => Error::NotAllowed { event: event.name, paranoid: None },
         _ => Error::io("open a counter", error),
     }
 }

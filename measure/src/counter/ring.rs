@@ -5,8 +5,8 @@
 //! **Leaves out** overwriting rings, and the counter in the first page. Source: perf_event_open(2),
 //! "MMAP layout".
 
+use rustix::mm::{mmap, munmap, MapFlags, ProtFlags};
 use std::fs::File;
-use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -33,20 +33,13 @@ unsafe impl Send for Ring {}
 impl Ring {
     /// Maps the ring of `event`.
     pub(super) fn new(event: &File) -> std::io::Result<Ring> {
-        // SAFETY: sysconf takes a number and reads nothing of ours.
-        let page_bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-        let page_bytes = usize::try_from(page_bytes).map_err(std::io::Error::other)?;
-        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        let page_bytes = rustix::param::page_size();
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
         let length = (PAGES + 1) * page_bytes;
-        // SAFETY: a new mapping at an address of the kernel's choice changes nothing that exists;
-        // the descriptor is open.
-        let base = unsafe {
-            libc::mmap(std::ptr::null_mut(), length, protection, libc::MAP_SHARED, event.as_raw_fd(), 0)
-        };
-        match NonNull::new(base.cast::<u8>()) {
-            Some(base) if base.as_ptr().cast() != libc::MAP_FAILED => Ok(Ring { base, page_bytes, tail: 0 }),
-            _ => Err(std::io::Error::last_os_error()),
-        }
+        // SAFETY: a new mapping at an address of the kernel's choice changes nothing that exists.
+        let base = unsafe { mmap(std::ptr::null_mut(), length, protection, MapFlags::SHARED, event, 0)? };
+        let base = NonNull::new(base.cast::<u8>()).ok_or(std::io::ErrorKind::OutOfMemory)?;
+        Ok(Ring { base, page_bytes, tail: 0 })
     }
 
     /// One of the two words that hold the positions of the kernel and of the reader.
@@ -76,7 +69,7 @@ impl Ring {
                 break;
             }
             self.copy(tail, bytes, &mut record);
-            // The second copy may differ from the first: the length is the one that was checked.
+            // The second copy may differ from the first, so the checked length is used.
             record[6..8].copy_from_slice(&(bytes as u16).to_ne_bytes());
             take(&record);
             tail = tail.wrapping_add(bytes as u64);
@@ -107,6 +100,7 @@ impl Drop for Ring {
     fn drop(&mut self) {
         // SAFETY: the mapping was made by `new` with this length, and nothing refers to it any
         // more.
-        unsafe { libc::munmap(self.base.as_ptr().cast(), (PAGES + 1) * self.page_bytes) };
+        let unmapped = unsafe { munmap(self.base.as_ptr().cast(), (PAGES + 1) * self.page_bytes) };
+        debug_assert!(unmapped.is_ok());
     }
 }

@@ -20,6 +20,7 @@ use super::ring::{Ring, RECORD_HEAD_BYTES};
 use crate::trace::Metric;
 use crate::Error;
 use std::collections::HashMap;
+use std::ffi::c_int;
 use std::fs::File;
 
 /// Kinds of the kernel's records: a thread has ended, a sample.
@@ -99,7 +100,7 @@ impl Cpu {
         period_ns: u64,
         failed: &dyn Fn(std::io::Error) -> Error,
     ) -> Result<(Cpu, Vec<Metric>), Error> {
-        let cpu = number as libc::c_int;
+        let cpu = number as c_int;
         let clock = find("task-clock")?;
         let open = |attributes: Attributes| attributes.open(whose.pid()?, cpu, None);
         let sampled = Attributes::sampled(clock, period_ns);
@@ -128,7 +129,7 @@ impl Counters for Samples {
         &self.metrics
     }
 
-    /// Reads all counters one by one: exact, and far more expensive than a sample.
+    /// Reads all counters one by one, which is exact and far more expensive than a sample.
     fn read(&mut self, totals: &mut [u64]) -> Result<Times, Error> {
         let mut times = Times::default();
         totals.fill(0);

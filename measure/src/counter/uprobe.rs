@@ -17,7 +17,9 @@ use super::perf::{paranoid, Attributes, Group, Whose, DISABLED, ENABLE_ON_EXEC, 
 use crate::trace::{Metric, Source};
 use crate::Error;
 use rustix::fs::{openat, Mode, OFlags, CWD};
+use rustix::io::Errno;
 use rustix::mount::{fsconfig_create, fsmount, fsopen, FsMountFlags, FsOpenFlags, MountAttrFlags};
+use std::ffi::c_int;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -177,7 +179,7 @@ enum ProbeScope {
 
 fn call(number: u64, scope: ProbeScope, leader: Option<&File>) -> std::io::Result<File> {
     // Followers are enabled with their leader.
-    let (flags, cpu): (u64, libc::c_int) = match (scope, leader) {
+    let (flags, cpu): (u64, c_int) = match (scope, leader) {
         (ProbeScope::Everybody, _) => (DISABLED, 0),
         (ProbeScope::Of(_), None) => (INHERIT | DISABLED | ENABLE_ON_EXEC, -1),
         (ProbeScope::Of(_), Some(_)) => (INHERIT, -1),
@@ -191,25 +193,25 @@ fn call(number: u64, scope: ProbeScope, leader: Option<&File>) -> std::io::Resul
 
 /// Whether an error for one function would happen for all.
 fn is_of_all(error: &std::io::Error) -> bool {
-    let of_all = [libc::EACCES, libc::EPERM, libc::EROFS, libc::EMFILE, libc::ENFILE, libc::ENOSYS];
-    error.raw_os_error().is_some_and(|number| of_all.contains(&number))
+    let of_all = [Errno::ACCESS, Errno::PERM, Errno::ROFS, Errno::MFILE, Errno::NFILE, Errno::NOSYS];
+    Errno::from_io_error(error).is_some_and(|number| of_all.contains(&number))
 }
 
 /// The error for the case that no function can be counted.
 fn none(error: &std::io::Error, opened: usize) -> Error {
-    let why = match error.raw_os_error() {
-        Some(libc::EACCES | libc::EPERM | libc::EROFS) => {
+    let why = match Errno::from_io_error(error) {
+        Some(Errno::ACCESS | Errno::PERM | Errno::ROFS) => {
             let setting = paranoid().map_or_else(|| "unreadable".to_owned(), |value| value.to_string());
             format!(
                 "they take root (CAP_SYS_ADMIN for tracefs, in a container --privileged; kernel.perf_event_paranoid, here {setting}, alone does not \
                  give it)"
             )
         }
-        Some(libc::EMFILE | libc::ENFILE) => {
+        Some(Errno::MFILE | Errno::NFILE) => {
             format!("each takes a descriptor, and after {opened} there are no more: raise 'ulimit -n', or name fewer functions")
         }
-        Some(libc::ENOSYS) => "perf_event_open is not allowed here (a container's filter?)".into(),
-        Some(libc::ENODEV | libc::ENOENT) => "this kernel has none (CONFIG_UPROBE_EVENTS)".into(),
+        Some(Errno::NOSYS) => "perf_event_open is not allowed here (a container's filter?)".into(),
+        Some(Errno::NODEV | Errno::NOENT) => "this kernel has none (CONFIG_UPROBE_EVENTS)".into(),
         _ => format!("the kernel says {error}"),
     };
     Error::NoUprobes { why }
@@ -221,12 +223,12 @@ mod tests {
 
     #[test]
     fn why_there_are_none_is_said_with_the_setting_and_the_way_out() {
-        let said = |number| none(&std::io::Error::from_raw_os_error(number), 7).to_string();
-        for number in [libc::EACCES, libc::EPERM, libc::EMFILE, libc::ENOSYS, libc::ENODEV, libc::EIO] {
+        let said = |number: Errno| none(&number.into(), 7).to_string();
+        for number in [Errno::ACCESS, Errno::PERM, Errno::MFILE, Errno::NOSYS, Errno::NODEV, Errno::IO] {
             assert!(said(number).contains("--engine probe"), "{}", said(number));
         }
-        assert!(said(libc::EPERM).contains("kernel.perf_event_paranoid"), "{}", said(libc::EPERM));
-        assert!(said(libc::EMFILE).contains("after 7"), "{}", said(libc::EMFILE));
-        assert!(!is_of_all(&std::io::Error::from_raw_os_error(libc::EINVAL)));
+        assert!(said(Errno::PERM).contains("kernel.perf_event_paranoid"), "{}", said(Errno::PERM));
+        assert!(said(Errno::MFILE).contains("after 7"), "{}", said(Errno::MFILE));
+        assert!(!is_of_all(&Errno::INVAL.into()));
     }
 }

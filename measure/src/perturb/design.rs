@@ -112,8 +112,8 @@ pub(super) fn plan(baseline: &[Trace], run: &[Trace], alpha: f64) -> Arrangement
     Arrangement { design, samples: baselines.into_iter().chain(runs).collect(), layout_bias, notes }
 }
 
-/// Groups the traces of one side into samples: traces at one known layout are one sample. Each
-/// trace is its own sample if its layout is unknown, or if `unit` says that repeats are samples.
+/// Groups the traces of one side into samples: traces at one known layout are one sample. A trace
+/// is a sample of its own if its layout is unknown, or if `unit` says that repeats are samples.
 fn group(side: &[usize], places: &[RunLayout], unit: SampleUnit) -> Vec<TraceGroup> {
     let mut samples: Vec<TraceGroup> = Vec::new();
     for &index in side {
@@ -136,7 +136,7 @@ fn pair(baselines: &[TraceGroup], runs: &[TraceGroup], places: &[RunLayout]) -> 
     (baselines.len() == runs.len()).then(|| baselines.iter().enumerate().map(partner).collect()).flatten()
 }
 
-/// Why a difference between the sides would be an effect of layout, if it would.
+/// The reason why a difference between the sides may be an effect of layout, if there is one.
 fn layout_bias(baseline: &[Trace], run: &[Trace]) -> Option<String> {
     let software =
         |trace: &Trace| trace.header.metrics.iter().any(|metric| metric.source == Source::Software);
@@ -156,8 +156,9 @@ fn only_place(baseline: &[Trace], run: &[Trace]) -> Option<String> {
         side.iter().all(|trace| RunLayout::of(trace) == first).then_some(first)
     };
     let has = |side: &[Trace], place: RunLayout| side.iter().any(|trace| RunLayout::of(trace) == place);
-    let (b, r) = (single(baseline), single(run));
-    let lonely = b.is_some_and(|place| !has(run, place)) || r.is_some_and(|place| !has(baseline, place));
+    let (of_baselines, of_runs) = (single(baseline), single(run));
+    let lonely = of_baselines.is_some_and(|place| !has(run, place))
+        || of_runs.is_some_and(|place| !has(baseline, place));
     if !lonely {
         return None;
     }

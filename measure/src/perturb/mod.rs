@@ -113,25 +113,26 @@ fn comparable(baseline: &[Trace], run: &[Trace]) -> Result<Vec<String>, Error> {
     };
     // All must be of one program, interval and machine.
     for trace in baseline.iter().chain(run) {
-        let differ = |what, a: String, b: String| Error::Different { what, a, b };
-        let (a, b) = (&first.header, &trace.header);
-        if a.argv != b.argv {
-            return Err(differ("programs", a.argv.join(" "), b.argv.join(" ")));
+        let differ = |what, first: String, other: String| Error::Different { what, first, other };
+        let (one, other) = (&first.header, &trace.header);
+        if one.argv != other.argv {
+            return Err(differ("programs", one.argv.join(" "), other.argv.join(" ")));
         }
-        if a.interval != b.interval {
+        if one.interval != other.interval {
             let text =
                 |interval: crate::trace::Interval| format!("{} {}", interval.length, interval.unit.name());
-            return Err(differ("intervals", text(a.interval), text(b.interval)));
+            return Err(differ("intervals", text(one.interval), text(other.interval)));
         }
-        if a.machine != b.machine {
+        if one.machine != other.machine {
             let name = |machine: &Option<String>| machine.clone().unwrap_or_else(|| "the host".into());
-            return Err(differ("machines", name(&a.machine), name(&b.machine)));
+            return Err(differ("machines", name(&one.machine), name(&other.machine)));
         }
     }
     // Metrics that exist without instrumentation, in every trace.
     let everywhere = |name: &str| {
-        let has =
-            |trace: &Trace| trace.header.metrics.iter().any(|m| m.name == name && m.source.is_hardware());
+        let has = |trace: &Trace| {
+            trace.header.metrics.iter().any(|metric| metric.name == name && metric.source.is_hardware())
+        };
         baseline.iter().chain(run).all(has)
     };
     // In the order of the first baseline.
@@ -233,7 +234,7 @@ fn statistic(column: &[f64], runs: &[usize], plan: &Arrangement) -> f64 {
     let total: f64 = column.iter().sum();
     let of_runs: f64 = runs.iter().map(|&sample| column[sample]).sum();
     let design = &plan.design;
-    // The runs against the rest, as this relabelling has them.
+    // Compares the runs with the rest according to this relabelling.
     let difference = of_runs / design.runs as f64 - (total - of_runs) / design.baselines as f64;
     // For pairs the spread is that of their differences, else that of all samples together.
     let scale = match &design.pairs {

@@ -78,21 +78,24 @@ fn columns(trace: &Trace, metrics: &[String]) -> Columns {
 }
 
 /// The outer correlation of every metric, and the largest share of pairs at the band's edge.
-fn pair(a: &Columns, b: &Columns, options: &Options) -> (Vec<Option<f64>>, f64) {
+fn pair(first: &Columns, second: &Columns, options: &Options) -> (Vec<Option<f64>>, f64) {
     let mut at_edge = 0.0_f64;
     let of = |metric: usize| {
         // Align by every metric but the one that is correlated.
         let others = |columns: &Columns| -> Vec<Vec<f64>> {
-            (0..columns.scaled.len()).filter(|&m| m != metric).map(|m| columns.scaled[m].clone()).collect()
+            (0..columns.scaled.len())
+                .filter(|&column| column != metric)
+                .map(|column| columns.scaled[column].clone())
+                .collect()
         };
-        let (first, second) = (others(a), others(b));
-        if first.is_empty() || first[0].is_empty() || second[0].is_empty() {
+        let (one, other) = (others(first), others(second));
+        if one.is_empty() || one[0].is_empty() || other[0].is_empty() {
             return None;
         }
-        let aligned = align(&first, &second, options.band);
+        let aligned = align(&one, &other, options.band);
         at_edge = at_edge.max(aligned.at_edge as f64 / aligned.path.len() as f64);
-        let (x, y) = aligned.along(&a.raw[metric], &b.raw[metric]);
-        spearman(&x, &y)
+        let (values, partners) = aligned.along(&first.raw[metric], &second.raw[metric]);
+        spearman(&values, &partners)
     };
-    ((0..a.raw.len()).map(of).collect(), at_edge)
+    ((0..first.raw.len()).map(of).collect(), at_edge)
 }

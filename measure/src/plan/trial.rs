@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 /// Measures a set of metrics together.
 pub trait Trial {
-    /// Why a trial could not be made.
+    /// The error for a trial that cannot be made.
     type Error;
 
     /// The verdict on measuring `metrics` (indices, ascending, at least one) with a counter layout
@@ -22,22 +22,22 @@ pub trait Trial {
 pub struct Run {
     /// Metrics to measure together, ascending.
     pub metrics: Vec<usize>,
-    /// Counter layout to do it with.
+    /// The counter layout of the run.
     pub layout: usize,
-    /// The verdict on exactly this set with this layout; `None` is untested.
+    /// The verdict on exactly this set with this layout; `None` if it is untested.
     pub verdict: Option<Verdict>,
 }
 
 /// Runs that measure every metric once.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Plan {
-    /// The runs; those that disturb even when a metric is alone come last.
+    /// The runs. Those that disturb even with a single metric come last.
     pub runs: Vec<Run>,
     /// Pairs that were found to disturb, with the layout that was used.
     pub conflicts: Vec<(usize, usize)>,
-    /// Sets that were tried.
+    /// The number of sets that were tried.
     pub trials: usize,
-    /// Whether trials ran out before all was tested.
+    /// Whether the trials ran out before all sets were tested.
     pub exhausted: bool,
 }
 
@@ -48,7 +48,7 @@ impl Plan {
     }
 }
 
-/// Trials that were made, and what they said.
+/// The trials that were made, and their verdicts.
 pub(super) struct TrialLog<'a, T> {
     pub(super) trial: &'a mut T,
     pub(super) budget: usize,
@@ -57,13 +57,13 @@ pub(super) struct TrialLog<'a, T> {
 }
 
 impl<T: Trial> TrialLog<'_, T> {
-    /// Tries a set, once; `None` when the trials are used up.
+    /// Tries a set, unless its verdict is known; `None` if the trials are used up.
     pub(super) fn test(&mut self, metrics: &[usize], layout: usize) -> Result<Option<Verdict>, T::Error> {
         let known = self.verdict(metrics, layout);
         if known.is_some() {
             return Ok(known);
         }
-        // A verdict that is known costs nothing; a new one counts against the budget.
+        // A known verdict costs nothing; a new one counts against the budget.
         if self.known.len() >= self.budget {
             self.exhausted = true;
             return Ok(None);
@@ -77,7 +77,7 @@ impl<T: Trial> TrialLog<'_, T> {
         self.known.get(&(layout, metrics.to_vec())).copied()
     }
 
-    /// Whether a set that was found undisturbed has all of these metrics.
+    /// Whether a set that was found undisturbed contains all of these metrics.
     pub(super) fn is_part_of_a_quiet_set(&self, metrics: &[usize], layout: usize) -> bool {
         let whole = |set: &Vec<usize>| metrics.iter().all(|metric| set.binary_search(metric).is_ok());
         self.known
@@ -85,7 +85,7 @@ impl<T: Trial> TrialLog<'_, T> {
             .any(|((known, set), verdict)| *known == layout && *verdict == Verdict::Undisturbed && whole(set))
     }
 
-    /// A metric that disturbs alone may not do so with another layout.
+    /// Looks for another layout with which a metric that disturbs alone does not disturb.
     pub(super) fn rescue(
         &mut self,
         sets: &mut [(Vec<usize>, usize)],
@@ -93,7 +93,7 @@ impl<T: Trial> TrialLog<'_, T> {
     ) -> Result<(), T::Error> {
         for (set, layout) in sets.iter_mut().filter(|(set, _)| set.len() == 1) {
             let mut other = 0;
-            // Every other layout, until one is quiet.
+            // Tries every other layout until one is quiet.
             while self.verdict(set, *layout) == Some(Verdict::Disturbed) && other < layouts {
                 if self.test(set, other)? == Some(Verdict::Undisturbed) {
                     *layout = other;
@@ -104,8 +104,8 @@ impl<T: Trial> TrialLog<'_, T> {
         Ok(())
     }
 
-    /// Joins runs while trials last and the union is quiet; smallest first, which need not stay
-    /// runs of their own.
+    /// Joins runs while trials last and the union is quiet. It begins with the smallest, which need
+    /// not remain runs of their own.
     pub(super) fn merge(
         &mut self,
         sets: &mut Vec<(Vec<usize>, usize)>,
@@ -116,7 +116,7 @@ impl<T: Trial> TrialLog<'_, T> {
         'again: loop {
             for first in 0..sets.len() {
                 for second in first + 1..sets.len() {
-                    // The smallest two first: they are the likeliest to be quiet together.
+                    // The two smallest come first: they are the likeliest to be quiet together.
                     let mut union = [&sets[first].0[..], &sets[second].0[..]].concat();
                     union.sort_unstable();
                     if tried.contains(&union)
@@ -129,7 +129,7 @@ impl<T: Trial> TrialLog<'_, T> {
                         sets.remove(second);
                         sets[first] = (union, layout);
                         sets.sort_by_key(|(set, _)| set.len());
-                        // The sets have changed: begin anew with the smallest.
+                        // The sets have changed, so the search starts again with the smallest ones.
                         continue 'again;
                     }
                 }

@@ -27,8 +27,9 @@ fn names(trace: &Trace, complaints: &mut Vec<String>) {
 }
 
 fn sequence(previous: Option<&Record>, record: &Record, complaints: &mut Vec<String>) {
-    let (number, start) =
-        previous.map_or((0, None), |p| (p.sequence.wrapping_add(1), p.start.checked_add(p.dt)));
+    let (number, start) = previous.map_or((0, None), |previous| {
+        (previous.sequence.wrapping_add(1), previous.start.checked_add(previous.dt))
+    });
     if record.sequence != number {
         complaints.push(format!("record {} stands where {number} should", record.sequence));
     }

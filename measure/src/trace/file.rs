@@ -49,7 +49,7 @@ impl<W: Write> Writer<W> {
     /// Writes the header.
     ///
     /// # Errors
-    /// What the underlying writer says.
+    /// The error of the underlying writer.
     pub fn new(out: W, header: &Header) -> Result<Writer<W>, Error> {
         let mut writer = Writer { out, metrics: header.metrics.len(), frame: Vec::new() };
         let json = serde_json::to_vec(header).map_err(|error| Error::io("write the trace", error))?;
@@ -63,10 +63,10 @@ impl<W: Write> Writer<W> {
     /// Appends a record.
     ///
     /// # Errors
-    /// What the underlying writer says.
+    /// The error of the underlying writer.
     ///
     /// # Panics
-    /// When the record has not one value per metric.
+    /// When the record does not have one value per metric.
     pub fn record(&mut self, record: &Record) -> Result<(), Error> {
         assert_eq!(record.values.len(), self.metrics, "a record has one value per metric");
         self.put(RECORD, |body| encode_record(record, body))
@@ -75,7 +75,7 @@ impl<W: Write> Writer<W> {
     /// Flushes the underlying writer.
     ///
     /// # Errors
-    /// What the underlying writer says.
+    /// The error of the underlying writer.
     pub fn flush(&mut self) -> Result<(), Error> {
         self.out.flush().map_err(|error| Error::io("write the trace", error))
     }
@@ -83,7 +83,7 @@ impl<W: Write> Writer<W> {
     /// Writes the end, and returns the underlying writer.
     ///
     /// # Errors
-    /// What the underlying writer says.
+    /// The error of the underlying writer.
     pub fn finish(mut self, end: &End) -> Result<W, Error> {
         let json = serde_json::to_vec(end).map_err(|error| Error::io("write the trace", error))?;
         self.put(END, |body| body.extend_from_slice(&json))?;
@@ -110,7 +110,7 @@ impl Trace {
     /// The trace as the bytes of a whole file.
     ///
     /// # Panics
-    /// When a record has not one value per metric.
+    /// When a record does not have one value per metric.
     pub fn encode(&self) -> Vec<u8> {
         let written = Writer::new(Vec::new(), &self.header).and_then(|mut writer| {
             for record in &self.records {
@@ -125,7 +125,7 @@ impl Trace {
     }
 }
 
-/// Reads a trace; a cut one is read up to the cut.
+/// Reads a trace. One that is cut is read up to the cut.
 ///
 /// # Errors
 /// When there is no whole header: [`Error::Foreign`], [`Error::Newer`], [`Error::NoHeader`],
@@ -265,7 +265,7 @@ fn decode_value(from: &mut &[u8]) -> Option<Value> {
     })
 }
 
-/// LEB128.
+/// Appends a number as LEB128.
 fn put_number(out: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         out.push(number as u8 | 0x80);
@@ -295,7 +295,7 @@ fn number(bytes: &[u8]) -> u32 {
     u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
 }
 
-/// FNV-1a. Source: Fowler, Noll, Vo 1991.
+/// The FNV-1a checksum. Source: Fowler, Noll, Vo 1991.
 fn checksum(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0x811c_9dc5, |sum, &byte| (sum ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }

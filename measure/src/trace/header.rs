@@ -116,7 +116,7 @@ pub enum Layout {
 pub struct Header {
     /// [`SCHEMA`].
     pub schema: u32,
-    /// Version of lightfoot that wrote it.
+    /// The version of lightfoot that wrote the trace.
     pub version: String,
     /// The program and its arguments; bytes that are not UTF-8 are shown as U+FFFD.
     pub argv: Vec<String>,

@@ -39,7 +39,7 @@ impl Value {
     }
 }
 
-/// One interval.
+/// The numbers of one interval.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
     /// The record's number, from 0 and without gaps.

@@ -1,9 +1,9 @@
-//! The builder, with which compilers of expressions make programs.
+//! The builder, by which compilers of expressions make programs.
 //!
-//! It shares operations while it builds: a known operation is not emitted again (common
-//! subexpressions, and with them character classes), constants are folded, and operations that do
-//! not depend on a loop's frontier are placed before the loop. Bodies of `IfAny` are the exception:
-//! operations inside stay inside, because the body would have nothing to skip otherwise.
+//! It shares operations while it builds: it never emits a known operation twice (this covers common
+//! subexpressions and character classes), it folds constants, and it places operations that do not
+//! depend on a loop's frontier before the loop. Bodies of `IfAny` are the exception: operations
+//! inside stay inside, because the body would have nothing to skip otherwise.
 
 use super::operation::{BitProgram, Carry, Instruction, Op, Value, Yield, MAX_ADVANCE};
 use super::pass::renumber::{owns_carries, without_dead_code};
@@ -24,7 +24,7 @@ struct Scope {
 }
 
 /// A hash for small operations: multiply and rotate. Users could write expressions whose operations
-/// collide, but would only slow their own compilation down.
+/// collide, which would slow down only their own compilation.
 #[derive(Default)]
 struct Mixer(u64);
 
@@ -78,7 +78,7 @@ impl Builder {
         new
     }
 
-    /// The number of values so far, by which the size of a program is limited.
+    /// The number of values so far. It limits the size of a program.
     pub(crate) fn len(&self) -> usize {
         self.ops.len()
     }
@@ -100,7 +100,7 @@ impl Builder {
         result
     }
 
-    /// The outermost scope that may hold `op`.
+    /// The outermost scope in which `op` may stand.
     fn home(&self, op: &Op) -> usize {
         let mut home = self.scopes.iter().rposition(|scope| scope.kind == Kind::If).unwrap_or(0);
         op.operands(|value| home = home.max(self.depth[value.0 as usize]));
@@ -121,7 +121,8 @@ impl Builder {
         result
     }
 
-    /// `make` gets a carry of its own unless the operation is known already.
+    /// Emits the operation that `make` returns for a carry of its own, unless the operation is
+    /// known already.
     fn emit_carried(&mut self, start: bool, make: impl Fn(Carry) -> Op) -> Value {
         let key = make(if start { Carry(u32::MAX - 1) } else { ANY_CARRY });
         if let Some(known) = self.known(&key) {
@@ -222,7 +223,7 @@ impl Builder {
         }
     }
 
-    /// Any distance; longer ones are made of several.
+    /// An advance by any distance; a long one is made of several.
     pub(crate) fn advance(&mut self, of: Value, by: u32) -> Value {
         let mut moved = of;
         let mut left = by;
@@ -234,7 +235,8 @@ impl Builder {
         moved
     }
 
-    /// One step, as if a bit had stood before the text: where lines start, from where they end.
+    /// An advance by one, as if a bit had stood before the text. It turns ends of lines into starts
+    /// of lines.
     pub(crate) fn advance_from_start(&mut self, of: Value) -> Value {
         self.emit_carried(true, |carry| Op::Advance { by: 1, of, carry })
     }
@@ -246,7 +248,8 @@ impl Builder {
         }
     }
 
-    /// Runs `body` in a body that is skipped where `condition` has no bit, and returns its streams.
+    /// Calls `body` to build instructions that are skipped where `condition` has no bit, and
+    /// returns their streams.
     pub(crate) fn if_any_list(
         &mut self,
         condition: Value,
@@ -264,7 +267,7 @@ impl Builder {
         let inner = body(self);
         let scope = self.scopes.pop().expect("the scope was pushed above");
         let depth = self.scopes.len() - 1;
-        // Streams that are equal inside get one name outside, and those without a bit need none.
+        // Streams that are equal inside get one name outside, and empty streams get none.
         let mut yields: Vec<Yield> = Vec::new();
         let mut outer = Vec::new();
         for inner in inner {
@@ -305,7 +308,7 @@ impl Builder {
         if (next == frontier || next == ZERO) && !scope.code.iter().any(owns_carries) {
             return Ok(initial);
         }
-        // The loop belongs where its operands are: inside an outer loop when it starts from that
+        // The loop belongs where its operands are: inside an outer loop if it starts from that
         // loop's frontier.
         let op = Op::WhileAny { initial, frontier, body: scope.code, next };
         let result = self.fresh(None, depth - 1);
@@ -313,18 +316,18 @@ impl Builder {
         Ok(result)
     }
 
-    /// Any operation with the carry that it has in another program.
+    /// Emits any operation with the carry that it has in another program.
     pub(crate) fn with_carry_of(&mut self, op: Op) -> Value {
         let home = self.home(&op);
         self.place(op, home)
     }
 
-    /// Any function of three streams that is not simpler than that.
+    /// Any function of three streams that cannot be written as a simpler operation.
     pub(crate) fn ternary(&mut self, table: u8, of: [Value; 3]) -> Value {
         self.emit(Op::Ternary { table, of })
     }
 
-    /// The finished program, without what its output does not need.
+    /// The finished program, without instructions that its output does not need.
     pub(crate) fn finish(self, output: Value) -> BitProgram {
         without_dead_code(self.program(output))
     }

@@ -1,4 +1,4 @@
-//! Bit-stream programs: the plan between a regular expression and a kernel.
+//! Bit-stream programs: what regular expressions are compiled to, and what kernels run.
 //!
 //! A stream has one bit per byte of the text. A [`BitProgram`] computes one stream from the eight
 //! *basis* streams (stream `k` holds bit `k` of every byte) with bitwise logic and with the two
@@ -6,8 +6,8 @@
 //! ([`Op::MatchStar`] and its relatives), whose carries run from lower to higher positions.
 //!
 //! **Model.** Streams are unbounded integers, position 0 lowest; [`crate::reference`] evaluates a
-//! program exactly so. Kernels work block by block: every operation that looks back owns a
-//! [`Carry`], the only thing that one block hands to the next.
+//! program in this way. Kernels work block by block: every operation that looks back owns a
+//! [`Carry`], and one block hands nothing else to the next.
 //!
 //! **Form.** Static single assignment, structured: a value is defined once, before its uses, and
 //! seen inside the bodies that follow. The two bodies are [`Op::IfAny`], which skips pure logic
@@ -15,9 +15,9 @@
 //! needs.
 //!
 //! Every program can be printed ([`std::fmt::Display`]), parsed ([`BitProgram::parse`]) and checked
-//! ([`BitProgram::verify`]). Left out on purpose: streams of anything but bits, and positions
-//! before the current one other than by `Advance` and delayed bases. Source: Cameron et al. 2014,
-//! sections 2 and 3; the vocabulary (basis, marker, advance, carry) is Parabix's.
+//! ([`BitProgram::verify`]). **Leaves out** streams of anything but bits, and positions before the
+//! current one except by `Advance` and delayed bases. Source: Cameron et al. 2014, sections 2 and
+//! 3; the vocabulary (basis, marker, advance, carry) is Parabix's.
 
 mod build;
 mod operation;

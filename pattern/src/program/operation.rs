@@ -9,23 +9,23 @@ pub struct Value(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Carry(pub u32);
 
-/// The most that one [`Op::Advance`] moves.
+/// The largest distance of one [`Op::Advance`].
 pub const MAX_ADVANCE: u8 = 63;
-/// The most by which a basis stream can be delayed: a UTF-8 sequence looks back three bytes.
+/// The largest delay of a basis stream. A UTF-8 sequence looks back three bytes.
 pub const MAX_DELAY: u8 = 7;
 
 /// An operation that computes a stream. Bit `i` of a stream belongs to byte `i` of the text.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Op {
-    /// No bit.
+    /// The empty stream.
     Zero,
-    /// Every bit.
+    /// The stream of all bits.
     Ones,
-    /// Bit `bit` of byte `i - delay`; the bytes before the text count as terminators.
+    /// Bit `bit` of byte `i - delay`; bytes before the text count as terminators.
     Basis {
         /// 0 is the lowest bit of a byte.
         bit: u8,
-        /// Bytes to look back, at most [`MAX_DELAY`].
+        /// How many bytes to look back, at most [`MAX_DELAY`].
         delay: u8,
     },
     /// `¬a`.
@@ -38,9 +38,10 @@ pub enum Op {
     Xor(Value, Value),
     /// `a ∧ ¬b`.
     AndNot(Value, Value),
-    /// Any function of three bits: bit `4a + 2b + c` of the table.
+    /// Any function of three bits; its value for bits `a`, `b` and `c` is bit `4a + 2b + c` of the
+    /// table.
     Ternary {
-        /// The function's values, as the immediate of `vpternlog` has them.
+        /// The function's values, in the form of the immediate of `vpternlog`.
         table: u8,
         /// The operands, the first one most significant.
         of: [Value; 3],
@@ -49,7 +50,7 @@ pub enum Op {
     Advance {
         /// 1 to [`MAX_ADVANCE`].
         by: u8,
-        /// What is moved.
+        /// The stream that is moved.
         of: Value,
         /// The operand's last bits.
         carry: Carry,
@@ -59,16 +60,17 @@ pub enum Op {
     MatchStar {
         /// Where to start.
         markers: Value,
-        /// What may be passed.
+        /// The positions that may be passed.
         class: Value,
         /// The addition's carry.
         carry: Carry,
     },
-    /// `(((m ∧ c) + c) ∨ m) ∧ ¬c`: where each marker arrives that passes all of `c` ahead of it.
+    /// `(((m ∧ c) + c) ∨ m) ∧ ¬c`: where each marker arrives after it passes all of `c` ahead of
+    /// it.
     ScanThru {
         /// Where to start; at most one marker in each run of `class`.
         markers: Value,
-        /// What is passed.
+        /// The positions that are passed.
         class: Value,
         /// The addition's carry.
         carry: Carry,
@@ -83,19 +85,19 @@ pub enum Op {
         carry: Carry,
     },
     /// The body's `inner` streams, computed only in blocks where the condition has a bit. The body
-    /// is pure logic, and what it yields has no bit where the condition has none: so any block size
-    /// gives the same streams.
+    /// is pure logic, and its streams have no bit where the condition has none, so the streams do
+    /// not depend on the size of blocks.
     IfAny {
         /// Whether the body runs.
         condition: Value,
-        /// Logic and delayed bases only.
+        /// Instructions of logic and delayed bases only.
         body: Vec<Instruction>,
-        /// What the body yields; the instruction's own result is the first, the others are named
-        /// here.
+        /// The streams of the body that are seen outside. The first is the instruction's own
+        /// result.
         yields: Vec<Yield>,
     },
-    /// The least stream that holds `initial` and, with any stream, what the body makes of it. The
-    /// body distributes over union.
+    /// The least stream that holds `initial` and, with any stream, the result of the body for it.
+    /// The body distributes over union.
     WhileAny {
         /// Where to start.
         initial: Value,
@@ -103,7 +105,7 @@ pub enum Op {
         frontier: Value,
         /// The instructions of one round, which read `frontier`.
         body: Vec<Instruction>,
-        /// What the body makes of the frontier.
+        /// The result of one round.
         next: Value,
     },
 }
@@ -111,39 +113,39 @@ pub enum Op {
 /// One result of an [`Op::IfAny`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Yield {
-    /// The name after the body.
+    /// The name outside the body.
     pub outer: Value,
-    /// The stream inside.
+    /// The stream inside the body.
     pub inner: Value,
 }
 
 /// One assignment of a stream to a name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Instruction {
-    /// What is defined. For [`Op::IfAny`] the first of its yields.
+    /// The value that is defined; for [`Op::IfAny`] the first of its yields.
     pub result: Value,
     /// The operation that computes it.
     pub op: Op,
 }
 
-/// A program over the bit streams of a text. Shapes: `carries` and all values are dense; `output`
-/// is a value of the outermost body.
+/// A program over the bit streams of a text. The numbers of values and `carries` are dense, and
+/// `output` is a value of the outermost body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BitProgram {
     /// The outermost body.
     pub body: Vec<Instruction>,
-    /// The stream that the program is run for.
+    /// The stream that the program computes.
     pub output: Value,
-    /// How many value names are in use.
+    /// The number of value names in use.
     pub values: u32,
     /// For each carry, whether it starts as if a bit had come from before the text.
     pub carries: Vec<bool>,
-    /// The byte that ends a line: kernels add one where the text ends without.
+    /// The byte that ends a line. Kernels add one if the text does not end with it.
     pub terminator: u8,
 }
 
 impl Op {
-    /// Calls `visit` with every operand, bodies left out.
+    /// Calls `visit` with every operand, except those of bodies.
     pub fn operands(&self, mut visit: impl FnMut(Value)) {
         match self {
             Op::Zero | Op::Ones | Op::Basis { .. } => {}
@@ -178,7 +180,7 @@ impl Op {
         }
     }
 
-    /// The body, for the two operations that have one.
+    /// The body of an operation that has one.
     pub fn body(&self) -> Option<&[Instruction]> {
         match self {
             Op::IfAny { body, .. } | Op::WhileAny { body, .. } => Some(body),
@@ -188,7 +190,7 @@ impl Op {
 }
 
 impl BitProgram {
-    /// Instructions, those of bodies included.
+    /// The number of instructions, including those of bodies.
     pub fn instructions(&self) -> usize {
         fn count(body: &[Instruction]) -> usize {
             body.iter().map(|one| 1 + one.op.body().map_or(0, count)).sum()
@@ -196,7 +198,7 @@ impl BitProgram {
         count(&self.body)
     }
 
-    /// Whether the program has delayed bases, as only those of Unicode classes have.
+    /// Whether the program has delayed bases. Only Unicode classes need them.
     pub(crate) fn looks_back(&self) -> bool {
         fn any(body: &[Instruction]) -> bool {
             body.iter()

@@ -1,4 +1,4 @@
-//! The text form of programs: what `--debug-program` prints and what golden files hold.
+//! The text form of programs: `--debug-program` prints it and golden files hold it.
 //!
 //! ```text
 //! terminator 10      the byte that ends a line
@@ -93,7 +93,7 @@ fn write_simple(f: &mut fmt::Formatter<'_>, op: &Op) -> fmt::Result {
     }
 }
 
-/// A line that is not an instruction.
+/// A line that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseError {
     /// Counted from 1.
@@ -114,8 +114,8 @@ impl BitProgram {
     /// Reads the text form.
     ///
     /// # Errors
-    /// The line that cannot be read and why; programs that are read but break a rule are
-    /// [`BitProgram::verify`]'s business.
+    /// The first line that cannot be read, and why. [`BitProgram::verify`] finds programs that can
+    /// be read but break a rule.
     pub fn parse(text: &str) -> Result<BitProgram, ParseError> {
         parse(text)
     }
@@ -267,7 +267,7 @@ impl<'t> Reader<'t> {
     }
 
     fn simple(&mut self, name: &str, operands: &[&str]) -> Result<Op, ParseError> {
-        // One line for each operation: its name, its operands, and the carry that it owns.
+        // One line for each operation: its name, its operands, and its carry.
         Ok(match (name, operands) {
             ("zero", []) => Op::Zero,
             ("ones", []) => Op::Ones,

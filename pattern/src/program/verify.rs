@@ -8,9 +8,9 @@
 //! * Distances are those that one word can hand on: advances 1 to 63, delays 0 to 7, bits 0 to 7.
 //! * The output is a value of the outermost body.
 //!
-//! Not checked, because it is not decidable here: that a `WhileAny` body distributes over union,
-//! and that an `IfAny` body yields nothing without its condition. Compilers of expressions emit
-//! nothing else.
+//! Two rules are not decidable here and not checked: that a `WhileAny` body distributes over union,
+//! and that an `IfAny` body yields nothing without its condition. Compilers of expressions keep
+//! both.
 
 use super::operation::{BitProgram, Instruction, Op, Value, MAX_ADVANCE, MAX_DELAY};
 use std::fmt;
@@ -92,7 +92,7 @@ impl Checker {
     }
 
     fn instruction(&mut self, one: &Instruction, in_if: bool) -> Result<(), Fault> {
-        // Operands first: a value may not be used in the operation that defines it.
+        // Operands come first: a value may not be used in the operation that defines it.
         let mut missing = Ok(());
         one.op.operands(|value| {
             if missing.is_ok() {
@@ -108,7 +108,7 @@ impl Checker {
                 for inner in yields.iter().map(|one| one.inner) {
                     self.used(one.result, inner)?;
                 }
-                // What the body defines is not seen behind it, but for what it yields.
+                // Behind the body, only its yields are visible.
                 self.hide(body);
                 if yields.first().is_none_or(|first| first.outer != one.result) {
                     return fault(one.result, "its result is not the first that the body yields");

@@ -1,11 +1,12 @@
-//! Classes of a superset: exact within ASCII, all or nothing beyond.
+//! Character classes of a superset: exact within ASCII; beyond it a class has all characters or
+//! none.
 
 /// A set of characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Set {
     /// Bit `i` is ASCII character `i`.
     pub(super) ascii: u128,
-    /// Whether any character beyond may belong to it.
+    /// Whether any character beyond ASCII may belong to it.
     pub(super) beyond: bool,
 }
 
@@ -13,21 +14,21 @@ impl Set {
     pub(super) const NONE: Set = Set { ascii: 0, beyond: false };
     pub(super) const ALL: Set = Set { ascii: u128::MAX, beyond: true };
 
-    /// A character.
-    pub(super) fn of(c: char) -> Set {
-        match c.is_ascii() {
-            true => Set { ascii: 1 << (c as u32), beyond: false },
+    /// The set of one character.
+    pub(super) fn of(character: char) -> Set {
+        match character.is_ascii() {
+            true => Set { ascii: 1 << (character as u32), beyond: false },
             false => Set { ascii: 0, beyond: true },
         }
     }
 
-    /// The ASCII characters with a property, and perhaps any beyond.
+    /// The ASCII characters with a property; beyond ASCII, every character may have it.
     pub(super) fn with(has: impl Fn(u8) -> bool) -> Set {
         let ascii = (0..128).filter(|&byte| has(byte)).fold(0, |set, byte| set | 1u128 << byte);
         Set { ascii, beyond: true }
     }
 
-    /// The characters between two, both included.
+    /// The characters from `first` to `last`, both included.
     pub(super) fn range(first: char, last: char) -> Set {
         let (from, to) = (u32::from(first), u32::from(last));
         Set { beyond: to > 127, ..Set::with(|byte| (from..=to).contains(&u32::from(byte))) }
@@ -37,12 +38,12 @@ impl Set {
         Set { ascii: self.ascii | other.ascii, beyond: self.beyond | other.beyond }
     }
 
-    /// The characters that may be outside of the set; beyond ASCII these may be any.
+    /// The characters that may be outside of the set. Beyond ASCII every character may be.
     pub(super) fn complement(self) -> Set {
         Set { ascii: !self.ascii, beyond: true }
     }
 
-    /// What `\d`, `\w` and their like stand for, in lower or upper case; none for other letters.
+    /// What `\d`, `\w` and their like stand for, in lower or upper case; `None` for other letters.
     pub(super) fn escaped(letter: char) -> Option<Set> {
         let set = match letter.to_ascii_lowercase() {
             'd' => Set::with(|byte| byte.is_ascii_digit()),
@@ -55,7 +56,7 @@ impl Set {
         Some(if letter.is_ascii_uppercase() { set.complement() } else { set })
     }
 
-    /// What a name stands for in `[:name:]`.
+    /// The set that `[:name:]` stands for; `None` for an unknown name.
     pub(super) fn named(name: &str) -> Option<Set> {
         Some(match name {
             "alpha" => Set::with(|byte| byte.is_ascii_alphabetic()),
@@ -76,7 +77,7 @@ impl Set {
         })
     }
 
-    /// As a class of the `regex` crate's syntax.
+    /// The class in the syntax of the `regex` crate.
     pub(super) fn text(self) -> String {
         let mut text = String::from("[");
         let mut at = 0u32;
@@ -92,7 +93,7 @@ impl Set {
         if self.beyond {
             text += r"\x{80}-\x{10ffff}";
         }
-        // An empty class does not parse; this one is empty too.
+        // The syntax has no empty class, so this is one that contains nothing.
         if self == Set::NONE {
             text += "a&&b";
         }

@@ -6,8 +6,8 @@
 //! them. The superset of a Perl-compatible pattern drops look-around and word boundaries, puts a
 //! group's own expression where it is referred to, and takes any character beyond ASCII for a
 //! member of every class that may hold some, so that no difference between two tables of Unicode
-//! matters. What it does not understand (recursion, conditions, verbs) has no superset, and every
-//! line goes to the exact matcher as before.
+//! matters. A pattern with other constructs (recursion, conditions, verbs) has no superset, and
+//! every line goes to the exact matcher.
 
 mod class;
 mod rewrite;
@@ -16,10 +16,10 @@ use crate::regex::{Boundary, Case, Options, RegexBuilder, Terminator, Unit};
 use crate::Regex;
 use grep_matcher::{ByteSet, LineMatchKind, LineTerminator, Match, Matcher};
 
-/// An expression that matches wherever one of these Perl-compatible patterns does, within lines;
-/// none where that cannot be said or every line would match. Several patterns are one alternation,
-/// `(?:first)|(?:second)`. Of the options the case, fixed strings, the terminator and Unicode are
-/// read; without Unicode there is none.
+/// An expression that matches, within lines, wherever one of these Perl-compatible patterns does.
+/// It is `None` if there is none for these patterns, or if it would match every line. Several
+/// patterns are one alternation, `(?:first)|(?:second)`. It reads the options for case, fixed
+/// strings, the terminator and Unicode; without Unicode it is `None`.
 ///
 /// ```
 /// use lightfoot_pattern::{regex::Options, superset::superset};
@@ -37,12 +37,12 @@ pub fn superset(patterns: &[String], options: &Options) -> Option<Regex> {
     }
     let mut folds = options.case != Case::Sensitive;
     let rewritten: Vec<String> = match options.fixed_strings {
-        // Beyond ASCII two engines may fold differently.
+        // Two engines may fold the case of characters beyond ASCII differently.
         true if folds && !patterns.iter().all(|pattern| pattern.is_ascii()) => return None,
         true => patterns.iter().map(|pattern| regex_syntax::escape(pattern)).collect(),
         false => {
-            // Groups are numbered through all patterns, so they are rewritten as the one that the
-            // exact engine makes of them.
+            // Groups are numbered through all patterns, so the patterns are joined as the exact
+            // engine joins them before they are rewritten.
             let joined = match patterns {
                 [one] => one.clone(),
                 many => format!("(?:{})", many.join(")|(?:")),
@@ -57,7 +57,7 @@ pub fn superset(patterns: &[String], options: &Options) -> Option<Regex> {
     (!regex.can_be_empty()).then_some(regex)
 }
 
-/// A matcher whose lines are found by another one first.
+/// A matcher that is asked only about the lines which another one has found.
 #[derive(Clone, Debug)]
 pub struct Candidates<M> {
     exact: M,
@@ -65,13 +65,13 @@ pub struct Candidates<M> {
 }
 
 impl<M: Matcher> Candidates<M> {
-    /// `superset` must match every line that `exact` does; without one all lines are looked at.
-    /// Lines end with a line feed, and `exact` is asked about single lines.
+    /// `superset` must match every line that `exact` does; without a superset, `exact` is asked
+    /// about all lines. Lines end with a line feed, and `exact` is asked about single lines.
     pub fn new(exact: M, superset: Option<Regex>) -> Candidates<M> {
         Candidates { exact, superset }
     }
 
-    /// The expression that finds candidates.
+    /// The expression that finds candidates; `None` if every line is one.
     pub fn superset(&self) -> Option<&Regex> {
         self.superset.as_ref()
     }
@@ -147,7 +147,7 @@ impl<M: Matcher> Matcher for Candidates<M> {
         self.exact.non_matching_bytes()
     }
 
-    /// Said only where there are candidates: it lets a searcher ask for them.
+    /// The terminator is given only if there is a superset: then a searcher asks for candidates.
     fn line_terminator(&self) -> Option<LineTerminator> {
         match self.superset {
             Some(_) => Some(LineTerminator::byte(b'\n')),

@@ -1,27 +1,27 @@
-//! From a Perl-compatible pattern to the text of one that matches wherever it does.
+//! Rewrites a Perl-compatible pattern to the text of a pattern that matches wherever it does.
 //!
-//! One pass over the characters. Groups lose their names and numbers; what they were rewritten to
-//! is kept for references to them. Anything that is not plainly understood ends the pass with none.
+//! One pass over the characters. Groups lose their names and numbers; the rewritten text of each is
+//! kept for references to it. The pass ends with `None` at anything that it does not understand.
 //! Source of the syntax: the manual page pcre2pattern.
 
 use super::class::Set;
 use std::iter::Peekable;
 use std::str::Chars;
 
-/// A longer result would not be worth its program.
+/// A pattern whose superset is longer has none: its program would cost more than it saves.
 const MOST_BYTES: usize = 4096;
-/// Nested groups beyond this are refused.
+/// Groups that are nested more deeply are refused.
 const MOST_DEPTH: usize = 60;
 
-/// Whether a pattern may change flags in its middle, case among them.
+/// Whether a pattern may change flags, such as that for case, in its middle.
 pub(super) fn sets_flags(pattern: &str) -> bool {
     let behind = |at: usize| pattern[at + 2..].chars().next();
-    pattern
-        .match_indices("(?")
-        .any(|(at, _)| behind(at).is_some_and(|c| c.is_ascii_lowercase() || "-^".contains(c)))
+    pattern.match_indices("(?").any(|(at, _)| {
+        behind(at).is_some_and(|character| character.is_ascii_lowercase() || "-^".contains(character))
+    })
 }
 
-/// The superset's text; `folds` says that case does not matter, be it in a part only.
+/// The superset's text. `folds` says that case does not matter, at least in a part of the pattern.
 pub(super) fn rewritten(pattern: &str, folds: bool) -> Option<String> {
     let mut pass =
         Pass { rest: pattern.chars().peekable(), folds, groups: Vec::new(), names: Vec::new(), depth: 0 };
@@ -32,7 +32,7 @@ pub(super) fn rewritten(pattern: &str, folds: bool) -> Option<String> {
 struct Pass<'p> {
     rest: Peekable<Chars<'p>>,
     folds: bool,
-    /// What each group was rewritten to, none while it is open.
+    /// The rewritten text of each group; `None` while the group is open.
     groups: Vec<Option<String>>,
     names: Vec<(String, usize)>,
     depth: usize,
@@ -43,18 +43,18 @@ impl Pass<'_> {
         self.rest.next_if_eq(&wanted).is_some()
     }
 
-    /// Everything up to `end`, which is taken too.
+    /// Takes everything up to `end`, and `end` itself, which the result lacks.
     fn until(&mut self, end: char) -> Option<String> {
         let mut text = String::new();
         loop {
             match self.rest.next()? {
-                c if c == end => return Some(text),
-                c => text.push(c),
+                character if character == end => return Some(text),
+                character => text.push(character),
             }
         }
     }
 
-    /// Up to the end or a closing parenthesis, which stays.
+    /// Rewrites alternatives up to the end or a closing parenthesis, which it leaves.
     fn alternatives(&mut self) -> Option<String> {
         self.depth += 1;
         let mut out = String::new();
@@ -83,37 +83,41 @@ impl Pass<'_> {
             '[' => Some(self.class()?.text()),
             '\\' => self.escape(),
             '*' | '+' | '?' => None,
-            c => Some(self.literal(c)),
+            character => Some(self.literal(character)),
         }
     }
 
-    fn literal(&self, c: char) -> String {
-        match c.is_ascii() {
-            true => regex_syntax::escape(c.encode_utf8(&mut [0; 4])),
-            // Two engines may fold differently, be it to an ASCII letter.
+    fn literal(&self, character: char) -> String {
+        match character.is_ascii() {
+            true => regex_syntax::escape(character.encode_utf8(&mut [0; 4])),
+            // Two engines may fold a character beyond ASCII differently, even to an ASCII letter.
             false if self.folds => Set::ALL.text(),
-            false => c.to_string(),
+            false => character.to_string(),
         }
     }
 
-    /// How often, without greed: the superset asks only whether.
+    /// A quantifier, without greed: the superset only decides whether there is a match.
     fn quantifier(&mut self) -> Option<String> {
         let mut text = String::new();
         match self.rest.peek() {
-            Some(&c @ ('*' | '+' | '?')) => {
+            Some(&character @ ('*' | '+' | '?')) => {
                 self.rest.next();
-                text.push(c);
+                text.push(character);
             }
             Some('{') => {
                 let mut ahead = self.rest.clone();
                 ahead.next();
-                let inner: String = ahead.by_ref().take_while(|&c| c != '}').collect();
+                let inner: String = ahead.by_ref().take_while(|&character| character != '}').collect();
                 let is_count =
                     |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
                 let (least, most) = inner.split_once(',').unwrap_or((&inner, ""));
                 let is_plain = is_count(least) && (most.is_empty() || is_count(most));
-                // Versions differ about spaces and a missing least count.
-                if !is_plain && inner.chars().all(|c| c.is_ascii_digit() || c == ',' || c == ' ') {
+                // Versions of PCRE differ about spaces and about a missing least count.
+                if !is_plain
+                    && inner
+                        .chars()
+                        .all(|character| character.is_ascii_digit() || character == ',' || character == ' ')
+                {
                     return None;
                 }
                 if !is_plain {
@@ -125,7 +129,7 @@ impl Pass<'_> {
             _ => return Some(text),
         }
         let _ = self.take('+') || self.take('?');
-        // A second one repeats the repetition, which means more.
+        // A second quantifier repeats the repetition, so it can match more.
         match self.rest.peek() {
             Some('*' | '+' | '?' | '{') => None,
             _ => Some(text),
@@ -135,7 +139,7 @@ impl Pass<'_> {
     // --- groups
 
     fn group(&mut self) -> Option<String> {
-        // Behind `(*` stands a verb, which nothing here understands.
+        // `(*` begins a verb, and no verb is understood.
         if self.rest.peek() == Some(&'*') {
             return None;
         }
@@ -144,7 +148,7 @@ impl Pass<'_> {
         }
         match self.rest.next()? {
             ':' | '>' => self.inner(),
-            // Look-around matches no text of its own: left out, it allows more.
+            // Look-around matches no text of its own; without it, the pattern matches more.
             '=' | '!' => self.inner().map(|_| String::from("(?:)")),
             '#' => self.until(')').map(|_| String::from("(?:)")),
             '<' if self.take('=') || self.take('!') => self.inner().map(|_| String::from("(?:)")),
@@ -164,13 +168,13 @@ impl Pass<'_> {
                 let name = self.until(')')?;
                 self.named(&name)
             }
-            c @ ('i' | 'm' | 's' | '-') => self.flags(c),
+            character @ ('i' | 'm' | 's' | '-') => self.flags(character),
             _ => None,
         }
     }
 
-    /// Flags for the rest of a group or for one of their own: case is folded everywhere where it
-    /// may be anywhere, the others say nothing about single lines.
+    /// Reads flags for the rest of a group, or for a group of their own. Case is folded everywhere
+    /// if it is folded anywhere, and the other flags do not matter within single lines.
     fn flags(&mut self, first: char) -> Option<String> {
         let mut flag = first;
         loop {
@@ -199,12 +203,13 @@ impl Pass<'_> {
 
     // --- references
 
-    /// What the group with this number, from 1 on, was rewritten to; anything at all where it is
-    /// not known yet.
+    /// The rewritten text of group `number`, counted from 1; a pattern for any text if the group is
+    /// not closed yet.
     fn reference(&self, number: usize) -> Option<String> {
         let group = self.groups.get(number.checked_sub(1)?);
         Some(match group {
-            // What a group required around itself holds where it stood, not where it is repeated.
+            // A group's anchors held where the group stood. They need not hold where it is
+            // repeated.
             Some(Some(text)) => text.replace("(?:^)", "(?:)").replace("(?:$)", "(?:)"),
             _ => format!("(?:{}*)", Set::ALL.text()),
         })
@@ -218,20 +223,24 @@ impl Pass<'_> {
         }
     }
 
-    /// `\g`: a number, one relative to the groups so far, or a name.
+    /// Reads what follows `\g`: a number, a number relative to the groups so far, or a name.
     fn general_reference(&mut self) -> Option<String> {
-        let digits = |c: &char| c.is_ascii_digit();
+        let digits = |character: &char| character.is_ascii_digit();
         let text = match self.rest.peek()? {
             '{' => {
                 self.rest.next();
                 self.until('}')?
             }
-            c if c.is_ascii_digit() => std::iter::from_fn(|| self.rest.next_if(digits)).collect(),
+            character if character.is_ascii_digit() => {
+                std::iter::from_fn(|| self.rest.next_if(digits)).collect()
+            }
             _ => return None,
         };
         match text.strip_prefix('-') {
             Some(back) => self.reference((self.groups.len() + 1).checked_sub(back.parse().ok()?)?),
-            None if text.starts_with(|c: char| c.is_ascii_digit()) => self.reference(text.parse().ok()?),
+            None if text.starts_with(|character: char| character.is_ascii_digit()) => {
+                self.reference(text.parse().ok()?)
+            }
             None if text.starts_with('+') => None,
             None => self.named(&text),
         }
@@ -240,11 +249,11 @@ impl Pass<'_> {
     // --- escapes and classes
 
     fn escape(&mut self) -> Option<String> {
-        let c = self.rest.next()?;
-        if let Some(set) = Set::escaped(c) {
+        let character = self.rest.next()?;
+        if let Some(set) = Set::escaped(character) {
             return Some(set.text());
         }
-        match c {
+        match character {
             'b' | 'B' | 'K' | 'E' => Some(String::from("(?:)")),
             'A' => Some(String::from("(?:^)")),
             'z' | 'Z' => Some(String::from("(?:$)")),
@@ -266,18 +275,18 @@ impl Pass<'_> {
                 let name = self.until(end)?;
                 self.named(&name)
             }
-            // Two digits may be a character's number.
+            // Two digits may be the number of a character.
             '1'..='9' if !self.rest.peek().is_some_and(char::is_ascii_digit) => {
-                self.reference(c.to_digit(10)? as usize)
+                self.reference(character.to_digit(10)? as usize)
             }
-            c => {
-                let c = self.escaped_character(c)?;
-                Some(self.literal(c))
+            character => {
+                let character = self.escaped_character(character)?;
+                Some(self.literal(character))
             }
         }
     }
 
-    /// The name behind `\p`.
+    /// Takes the name of the property that follows `\p`.
     fn property(&mut self) -> Option<()> {
         match self.rest.next()? {
             '{' => self.until('}').map(|_| ()),
@@ -291,19 +300,19 @@ impl Pass<'_> {
             match self.rest.next() {
                 None => break,
                 Some('\\') if self.take('E') => break,
-                Some(c) => text += &self.literal(c),
+                Some(character) => text += &self.literal(character),
             }
         }
-        // What follows repeats the last character only.
+        // A quantifier here repeats only the last character of the quoted text.
         match self.rest.peek() {
             Some('*' | '+' | '?' | '{') => None,
             _ => Some(format!("(?:{text})")),
         }
     }
 
-    /// The character that a backslash and `c` stand for.
-    fn escaped_character(&mut self, c: char) -> Option<char> {
-        match c {
+    /// The character that a backslash and `character` stand for.
+    fn escaped_character(&mut self, character: char) -> Option<char> {
+        match character {
             't' => Some('\t'),
             'n' => Some('\n'),
             'r' => Some('\r'),
@@ -312,11 +321,11 @@ impl Pass<'_> {
             'a' => Some('\x07'),
             'x' if self.take('{') => char::from_u32(u32::from_str_radix(self.until('}')?.trim(), 16).ok()?),
             'x' => {
-                let hex = |c: &char| c.is_ascii_hexdigit();
+                let hex = |character: &char| character.is_ascii_hexdigit();
                 let (first, second) = (self.rest.next_if(hex)?, self.rest.next_if(hex)?);
                 char::from_u32(u32::from_str_radix(&format!("{first}{second}"), 16).ok()?)
             }
-            c if c.is_ascii_punctuation() || c == ' ' => Some(c),
+            character if character.is_ascii_punctuation() || character == ' ' => Some(character),
             _ => None,
         }
     }
@@ -326,46 +335,46 @@ impl Pass<'_> {
         let mut set = Set::NONE;
         let mut is_first = true;
         loop {
-            let c = self.rest.next()?;
-            if c == ']' && !is_first {
+            let character = self.rest.next()?;
+            if character == ']' && !is_first {
                 break;
             }
             is_first = false;
-            set = set.or(self.class_item(c)?);
+            set = set.or(self.class_item(character)?);
         }
         Some(if is_complement { set.complement() } else { set })
     }
 
-    fn class_item(&mut self, c: char) -> Option<Set> {
-        let first = match c {
+    fn class_item(&mut self, character: char) -> Option<Set> {
+        let first = match character {
             '[' if matches!(self.rest.peek(), Some(':' | '.' | '=')) => return self.named_class(),
             '\\' => {
-                let c = self.rest.next()?;
-                match c {
+                let character = self.rest.next()?;
+                match character {
                     'b' => '\x08',
                     'p' | 'P' => {
                         self.property()?;
-                        // A complement around it must not lose anything, and neither may the set:
-                        // no single set does both.
+                        // The complement of the class must not lose characters, and neither must
+                        // the class itself: no single set ensures both.
                         return None;
                     }
-                    c => match Set::escaped(c) {
+                    character => match Set::escaped(character) {
                         Some(set) => return Some(set),
-                        None => self.escaped_character(c)?,
+                        None => self.escaped_character(character)?,
                     },
                 }
             }
-            c => c,
+            character => character,
         };
         let last = self.end_of_range()?.unwrap_or(first);
-        // Two engines may fold differently, be it to an ASCII letter.
+        // Two engines may fold a character beyond ASCII differently, even to an ASCII letter.
         if self.folds && !(first.is_ascii() && last.is_ascii()) {
             return None;
         }
         (first <= last).then(|| if first == last { Set::of(first) } else { Set::range(first, last) })
     }
 
-    /// The last character of a range, where a hyphen begins one.
+    /// The last character of a range, if a hyphen begins one here.
     fn end_of_range(&mut self) -> Option<Option<char>> {
         let mut ahead = self.rest.clone();
         if ahead.next() != Some('-') {
@@ -376,12 +385,12 @@ impl Pass<'_> {
             '[' => None,
             '\\' => {
                 self.rest.nth(1);
-                let c = self.rest.next()?;
-                Some(Some(if c == 'b' { '\x08' } else { self.escaped_character(c)? }))
+                let character = self.rest.next()?;
+                Some(Some(if character == 'b' { '\x08' } else { self.escaped_character(character)? }))
             }
-            c => {
+            character => {
                 self.rest.nth(1);
-                Some(Some(c))
+                Some(Some(character))
             }
         }
     }

@@ -1,9 +1,9 @@
 //! Transposition with AVX2: three rounds that pack the high and the low halves of byte pairs, as
 //! Parabix does it.
 //!
-//! Round one separates the bits of even and odd number of each byte pair into two vectors, round
-//! two and three go on with pairs and quads of bits. 256 bytes take 7 × 11 instructions; the lanes
-//! are loaded crosswise, so that packing within lanes keeps the order.
+//! Round one separates the even and the odd bits of each byte pair into two vectors; rounds two and
+//! three separate pairs and quads of bits. 256 bytes take 7 × 11 instructions; the lanes are loaded
+//! crosswise, so that packing within lanes keeps the order.
 
 use super::basis::{Basis, AHEAD_BYTES, HISTORY_WORDS};
 use std::arch::x86_64::*;
@@ -37,7 +37,7 @@ fn load_lanes(low: &[u8; 16], high: &[u8; 16]) -> __m256i {
     unsafe { _mm256_loadu2_m128i(high.as_ptr().cast(), low.as_ptr().cast()) }
 }
 
-/// Splits bytes of two vectors by the bits of `mask`: those bits packed, and the others.
+/// Separates the bytes of two vectors: the bits of `mask`, packed, and the other bits, packed.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn split<const SHIFT: i32>(first: __m256i, second: __m256i, mask: __m256i) -> (__m256i, __m256i) {
@@ -71,7 +71,7 @@ fn transpose_block(bytes: &[u8; 256]) -> [__m256i; 8] {
             (load_lanes(lane(2 * at), lane(2 * at + 8)), load_lanes(lane(2 * at + 1), lane(2 * at + 9)));
         (odd[at], even[at]) = split::<1>(first, second, masks[0]);
     }
-    // Pairs of bits: 7 and 3, 5 and 1, 6 and 2, 4 and 0; each in two halves.
+    // Pairs of bits: 7 and 3, 5 and 1, 6 and 2, 4 and 0, each in two halves.
     let mut pairs = [[_mm256_setzero_si256(); 2]; 4];
     for half in 0..2 {
         (pairs[0][half], pairs[1][half]) = split::<2>(odd[2 * half], odd[2 * half + 1], masks[1]);

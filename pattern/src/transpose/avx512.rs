@@ -1,9 +1,9 @@
-//! Transposition with AVX-512: bytes reversed in groups of eight, an 8×8 bit transposition by a
-//! Galois-field multiplication, bytes gathered by bit.
+//! Transposition with AVX-512: bytes are reversed in groups of eight, 8×8 bits are transposed by a
+//! Galois-field multiplication, and bytes are gathered by bit.
 //!
 //! After that a vector of 64 bytes holds one word of each stream; eight of them are a matrix of 8×8
-//! words that shuffles transpose. 512 bytes take 56 instructions. Needs GFNI and VBMI. Prefetching
-//! raises the rate by a third where the text comes from memory.
+//! words that shuffles transpose. 512 bytes take 56 instructions. It needs GFNI and VBMI.
+//! Prefetching raises the rate by a third if the text comes from memory.
 
 use super::basis::{Basis, AHEAD_BYTES, HISTORY_WORDS};
 use std::arch::x86_64::*;
@@ -17,20 +17,20 @@ pub(super) fn is_available() -> bool {
 
 const REVERSED: [u8; 64] = {
     let mut order = [0; 64];
-    let mut i = 0;
-    while i < 64 {
-        order[i] = ((i & !7) | (7 - (i & 7))) as u8;
-        i += 1;
+    let mut at = 0;
+    while at < 64 {
+        order[at] = ((at & !7) | (7 - (at & 7))) as u8;
+        at += 1;
     }
     order
 };
 
 const BY_BIT: [u8; 64] = {
     let mut order = [0; 64];
-    let mut i = 0;
-    while i < 64 {
-        order[i] = (((i & 7) << 3) | (i >> 3)) as u8;
-        i += 1;
+    let mut at = 0;
+    while at < 64 {
+        order[at] = (((at & 7) << 3) | (at >> 3)) as u8;
+        at += 1;
     }
     order
 };
@@ -40,8 +40,8 @@ pub(super) fn transpose(text: &[u8], basis: &mut Basis) {
     unsafe { transpose_chunk(text, basis) }
 }
 
-/// Copies `text`, a multiple of 64 bytes, to `out` with the last byte first; none where the machine
-/// cannot.
+/// Copies `text`, a multiple of 64 bytes, to `out` with the last byte first; `None` if the machine
+/// lacks the instructions.
 pub(super) fn reverse(text: &[u8], out: &mut [u8]) -> Option<()> {
     // SAFETY: just checked.
     is_available().then(|| unsafe { reverse_vectors(text, out) })
@@ -109,9 +109,9 @@ fn transpose_words(rows: [__m512i; 8]) -> [__m512i; 8] {
     let mut quads = pairs;
     for half in [0, 4] {
         for odd in [0, 1] {
-            let (x, y) = (pairs[half + odd], pairs[half + 2 + odd]);
-            quads[half + odd] = _mm512_permutex2var_epi64(x, low, y);
-            quads[half + 2 + odd] = _mm512_permutex2var_epi64(x, high, y);
+            let (first, second) = (pairs[half + odd], pairs[half + 2 + odd]);
+            quads[half + odd] = _mm512_permutex2var_epi64(first, low, second);
+            quads[half + 2 + odd] = _mm512_permutex2var_epi64(first, high, second);
         }
     }
     let mut streams = quads;

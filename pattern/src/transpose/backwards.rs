@@ -3,8 +3,8 @@
 /// Bytes of a vector.
 const VECTOR_BYTES: usize = 64;
 
-/// Writes `text` to `out`, last byte first. Cost: one copy, from front to back, as memory is read
-/// fastest.
+/// Writes `text` to `out`, last byte first. Cost: one copy, which reads from front to back because
+/// memory is read fastest so.
 pub(crate) fn reverse(text: &[u8], out: &mut Vec<u8>) {
     out.resize(text.len(), 0);
     let (text, tail) = text.split_at(text.len() / VECTOR_BYTES * VECTOR_BYTES);

@@ -1,9 +1,10 @@
-//! Transposition: bytes into eight basis bit streams, the first step of everything.
+//! Transposition: turns bytes into eight basis bit streams, which is the first step of every
+//! kernel.
 //!
 //! Bit `i % 64` of word `i / 64` of stream `k` is bit `k` of byte `i`. A [`Basis`] holds one chunk
 //! of a text, and before each stream a copy of the last vector of the chunk before, so that a
-//! stream delayed by some bytes is an unaligned load. A [`Transposer`] fills it; all of
-//! [`TRANSPOSERS`] give the same streams, `scalar` is the obvious one. Source: Cameron et al. 2014,
+//! stream delayed by some bytes is an unaligned load. A [`Transposer`] fills it. All of
+//! [`TRANSPOSERS`] give the same streams; `scalar` is the obvious one. Source: Cameron et al. 2014,
 //! section 2.
 
 #[cfg(target_arch = "x86_64")]
@@ -36,7 +37,7 @@ impl std::fmt::Debug for Transposer {
     }
 }
 
-/// Every way, fastest first; not all of them run on one machine.
+/// All transposers, fastest first. No machine runs them all.
 ///
 /// ```
 /// use lightfoot_pattern::transpose::{Basis, BLOCK_BYTES, TRANSPOSERS};
@@ -61,12 +62,12 @@ pub const TRANSPOSERS: &[Transposer] = &[
 ];
 
 impl Transposer {
-    /// The one called `name`, where this machine can run it.
+    /// The transposer called `name`, if this machine can run it.
     pub fn named(name: &str) -> Option<Transposer> {
         TRANSPOSERS.iter().copied().find(|one| one.name == name).filter(|one| one.is_available())
     }
 
-    /// The fastest that this machine can run.
+    /// The fastest transposer that this machine can run.
     pub fn detect() -> Transposer {
         TRANSPOSERS
             .iter()
@@ -83,8 +84,8 @@ impl Transposer {
     /// Fills the streams from `text`. Cost: reads the text, writes as many bytes.
     ///
     /// # Panics
-    /// When the text is longer than a chunk or not a multiple of [`BLOCK_BYTES`], or the machine
-    /// cannot run this.
+    /// When the text is longer than a chunk or no multiple of [`BLOCK_BYTES`], or the machine
+    /// cannot run this transposer.
     pub fn run(&self, text: &[u8], basis: &mut Basis) {
         assert!(text.len() <= CHUNK_BYTES && text.len().is_multiple_of(BLOCK_BYTES));
         assert!((self.is_available)(), "{} does not run on this machine", self.name);

@@ -1,7 +1,7 @@
-//! Transposition with NEON: the 8×8 bit transposition of `scalar` on two words at once, then bytes
-//! gathered by bit with structure loads.
+//! Transposition with NEON: the 8×8 bit transposition of `scalar` works on two words at once; then
+//! structure loads gather bytes by bit.
 //!
-//! Written for AArch64, where it has been translated but not run: no such machine was at hand.
+//! It compiles for AArch64, but was never run, because no such machine was available.
 
 use super::basis::{Basis, HISTORY_WORDS};
 use std::arch::aarch64::*;

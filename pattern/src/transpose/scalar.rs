@@ -1,4 +1,4 @@
-//! The obvious transposition: 64 bytes make one word of each stream, eight bytes at a time.
+//! The obvious transposition, eight bytes at a time: 64 bytes make one word of each stream.
 //!
 //! Eight bytes are an 8×8 matrix of bits in one word; three rounds of swaps transpose it (Hacker's
 //! Delight, section 7-3). Byte `k` of the result holds bit `k` of the eight bytes, lowest position

@@ -1,11 +1,12 @@
-//! Transposition with SSE2, which every x86-64 processor has: bytes by unpacking, then bits by
-//! exchanges between vectors.
+//! Transposition with SSE2, which every x86-64 processor has: bytes are unpacked, then bits are
+//! exchanged between vectors.
 //!
-//! Of eight vectors, unpacking those four apart turns the seven bits of a byte's place by one. Four
-//! rounds turn them by four: vector i then has the bytes of number i in each group of eight. Three
-//! rounds of exchanges transpose the 8×8 bits that stand at the same place in all vectors. Per 128
-//! bytes that is 32 unpackings and twelve exchanges of six operations, where taking the high bits
-//! of 16 bytes, eight times doubled, is 256 operations.
+//! A byte's place among eight vectors is a number of seven bits. Unpacking vectors that are four
+//! apart rotates this number by one bit, so four rounds rotate it by four: vector `i` then has the
+//! bytes with number `i` of each group of eight. Three rounds of exchanges transpose the 8×8 bits
+//! that stand at one place in all vectors. 128 bytes take 32 unpackings and twelve exchanges of six
+//! operations; taking the high bits of 16 bytes and doubling them, eight times, takes 256
+//! operations.
 
 use super::basis::{Basis, HISTORY_WORDS};
 use std::arch::x86_64::*;
@@ -56,8 +57,8 @@ fn transpose_block(bytes: &[u8; 128]) -> [__m128i; 8] {
     rows
 }
 
-/// Of rows `APART` apart, the first one's bits that are not in `low` change places with the second
-/// one's that are.
+/// Exchanges bits between rows that are `APART` apart: those of the first row that are not in `low`
+/// change places with those of the second row that are.
 #[inline]
 #[target_feature(enable = "sse2")]
 fn exchange<const APART: i32>(rows: &mut [__m128i; 8], low: i8) {

@@ -1,22 +1,23 @@
 //! Marks the windows of eight positions at a time: AVX2.
 //!
-//! Shapes as those of the AVX-512 kernel. There are no linear maps here, so each position is hashed
-//! and asked of the first bitmap by a gather; what passes is asked of the second and of the filters
-//! one by one. Cost: about 12 instructions and a gather for eight positions.
+//! Positions and marks are those of the AVX-512 kernel. AVX2 has no linear maps over bits, so each
+//! position is hashed and looked up in the first bitmap by a gather. Positions that pass are looked
+//! up in the second bitmap and in the filters, one by one. Cost: about 12 instructions and a gather
+//! for eight positions.
 
 use super::marks::{Marks, CHUNK_BYTES, MARGIN_BYTES};
 use super::tables::{window_at, Tables, MULTIPLIERS};
 
 use core::arch::x86_64::*;
 
-/// How far ahead of the positions the text is asked for.
+/// How many bytes ahead of the positions the text is prefetched.
 const AHEAD_BYTES: usize = 2048;
 
 pub(super) fn is_available() -> bool {
     is_x86_feature_detected!("avx2")
 }
 
-/// Marks the windows at `from..end` that the tables let pass; their number.
+/// Marks the windows at `from..end` that pass the tables, and returns their number.
 ///
 /// # Panics
 /// When the range is not a chunk with its margin.
@@ -41,14 +42,15 @@ pub(super) fn mark(tables: &Tables, text: &[u8], from: usize, end: usize, marks:
     count
 }
 
-/// Which of the windows at `at..at + 64` the first bitmap lets pass.
+/// The windows at `at..at + 64` that pass the first bitmap, as a mask.
 ///
 /// # Safety
-/// AVX2, and 72 bytes from `at` on.
+/// The processor must have AVX2, and the text 72 bytes from `at` on.
 #[target_feature(enable = "avx2")]
 unsafe fn passed(tables: &Tables, text: &[u8], at: usize) -> u64 {
     _mm_prefetch(text.as_ptr().wrapping_add(at + AHEAD_BYTES).cast(), _MM_HINT_T0);
-    // Lane k of eight gets bytes k to k + 3; the upper half begins at byte 4.
+    // Each of eight lanes gets four bytes: lane `k` gets bytes `k` to `k + 3`. The upper half
+    // begins at byte 4.
     let spread = _mm256_setr_epi8(
         0, 1, 2, 3, 1, 2, 3, 4, 2, 3, 4, 5, 3, 4, 5, 6, 4, 5, 6, 7, 5, 6, 7, 8, 6, 7, 8, 9, 7, 8, 9, 10,
     );
@@ -67,8 +69,8 @@ unsafe fn passed(tables: &Tables, text: &[u8], at: usize) -> u64 {
         let words = unsafe {
             _mm256_i32gather_epi32::<4>(tables.bitmaps[0].as_ptr().cast(), _mm256_srli_epi32::<5>(hash))
         };
-        // The asked bit goes to the sign: shifts take 31 minus its number, the lower five bits
-        // inverted.
+        // The looked-up bit goes to the sign position: it is shifted by 31 minus its number, which
+        // is the number with its lower five bits inverted.
         let to_sign = _mm256_andnot_si256(hash, _mm256_set1_epi32(31));
         let signs = _mm256_castsi256_ps(_mm256_sllv_epi32(words, to_sign));
         mask |= (_mm256_movemask_ps(signs) as u64) << (8 * group);

@@ -1,16 +1,16 @@
 //! Marks the windows of 64 positions at a time: AVX-512 with VBMI, VBMI2 and GFNI.
 //!
 //! Shapes: positions `from..end`, a multiple of 64 and at most a chunk; marks are offsets from
-//! `from`, ascending. Reads up to 67 bytes behind the last position. Cost: about 30 instructions
-//! for 64 positions that one filter drops, 45 with two, two gathers of 16 lanes for each 16 that
-//! they do not; without filters, four gathers for 64 positions.
+//! `from`, ascending. Reads up to 67 bytes behind the last position. Cost: 64 positions that one
+//! filter drops take about 30 instructions, with two filters 45. Each 16 positions that pass the
+//! filters take two gathers of 16 lanes. Without filters, 64 positions take four gathers.
 
 use super::marks::{Marks, CHUNK_BYTES, MARGIN_BYTES};
 use super::tables::{Filter, Tables, MULTIPLIERS};
 
 use core::arch::x86_64::*;
 
-/// How far ahead of the positions the text is asked for.
+/// How many bytes ahead of the positions the text is prefetched.
 const AHEAD_BYTES: usize = 2048;
 
 pub(super) fn is_available() -> bool {
@@ -22,10 +22,10 @@ pub(super) fn is_available() -> bool {
         && is_x86_feature_detected!("gfni")
 }
 
-/// Marks the windows at `from..end` that the tables let pass; their number.
+/// Marks the windows at `from..end` that pass the tables, and returns their number.
 ///
 /// # Panics
-/// When the range is not a chunk with its margin, as the comment above has it.
+/// When the range is not a chunk with its margin.
 pub(super) fn mark(tables: &Tables, text: &[u8], from: usize, end: usize, marks: &mut Marks) -> usize {
     assert!(from <= end && (end - from).is_multiple_of(64) && end - from <= CHUNK_BYTES);
     assert!(end + MARGIN_BYTES <= text.len());
@@ -42,11 +42,11 @@ pub(super) fn mark(tables: &Tables, text: &[u8], from: usize, end: usize, marks:
     }
 }
 
-/// Filters first, then the bitmaps for what passed.
+/// Marks windows by the filters, then drops those that do not pass the bitmaps.
 ///
 /// # Safety
-/// The processor has the instructions, and the chunk with its margin lies within the text: what
-/// `mark` checks.
+/// The processor has the instructions, and the chunk with its margin lies within the text. `mark`
+/// checks both.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,gfni,popcnt")]
 unsafe fn filtered<const FILTERS: usize, const FOLD: u8>(
     tables: &Tables,
@@ -78,7 +78,8 @@ unsafe fn filtered<const FILTERS: usize, const FOLD: u8>(
             let bit = _mm512_shuffle_epi8(powers, _mm512_and_si512(_mm512_srli_epi16::<4>(places), seven));
             mask = _mm512_mask_test_epi8_mask(mask, row_at(quarters[1], sum(bytes, rows[1])), bit);
         }
-        // Not asked whether there are any: that cannot be predicted and costs more than it saves.
+        // Appends without asking whether there are any marks: a branch here cannot be predicted,
+        // and costs more than it saves.
         count = append(marks, count, (at - from) as i16, mask);
     }
     // SAFETY: the marks are those of windows in the chunk, `count` of them.
@@ -92,7 +93,7 @@ fn quarters(bytes: &[u8; 256]) -> [__m512i; 4] {
     [load(&bytes[..]), load(&bytes[64..]), load(&bytes[128..]), load(&bytes[192..])]
 }
 
-/// A filter's byte for each row.
+/// The filter's byte for each row number.
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
 #[inline]
 fn row_at(quarters: [__m512i; 4], row: __m512i) -> __m512i {
@@ -101,15 +102,15 @@ fn row_at(quarters: [__m512i; 4], row: __m512i) -> __m512i {
     _mm512_mask_blend_epi8(_mm512_movepi8_mask(row), low, high)
 }
 
-/// The first bitmap for every position, the second for what passed: with thousands of words filters
-/// would pass nearly everything.
+/// Marks windows by the first bitmap, then drops those that do not pass the second. With thousands
+/// of words, filters would pass nearly everything.
 ///
 /// # Safety
-/// The processor has the instructions, and the chunk with its margin lies within the text: what
-/// `mark` checks.
+/// The processor has the instructions, and the chunk with its margin lies within the text. `mark`
+/// checks both.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,gfni,popcnt")]
 unsafe fn hashed(tables: &Tables, text: &[u8], from: usize, end: usize, marks: &mut Marks) -> usize {
-    // Lane k of 16 gets bytes k to k + 3.
+    // Lane `k` of 16 gets bytes `k` to `k + 3`.
     let spread: [u8; 64] = std::array::from_fn(|at| (at / 4 + at % 4) as u8);
     let spread = load(&spread);
     let mut count = 0;
@@ -128,12 +129,12 @@ unsafe fn hashed(tables: &Tables, text: &[u8], from: usize, end: usize, marks: &
     unsafe { looked_up::<false>(tables, text, from, marks, count) }
 }
 
-/// Keeps of the first `count` marks those whose windows the bitmaps have, the second one only
-/// unless `BOTH`; how many.
+/// Keeps those of the first `count` marks whose windows pass both bitmaps, or only the second one
+/// unless `BOTH`, and returns their number.
 ///
 /// # Safety
 /// The processor has the instructions, the chunk and its margin lie within the text, and marks are
-/// offsets within the chunk: what `mark` checks.
+/// offsets within the chunk. `mark` checks all three.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,gfni,popcnt")]
 #[inline]
 unsafe fn looked_up<const BOTH: bool>(
@@ -147,13 +148,13 @@ unsafe fn looked_up<const BOTH: bool>(
     for first in (0..count).step_by(16) {
         // SAFETY: 16 entries from `first` on lie within the array, which has 64 more than a chunk.
         let offsets = unsafe { _mm256_loadu_si256(marks.as_ptr().add(first).cast()) };
-        // Entries behind the last one may be stale or written over; as offsets they are below a
-        // chunk's length all the same.
+        // Entries behind the last one may be stale or overwritten. As offsets they are still below
+        // a chunk's length.
         let wide =
             _mm512_min_epu32(_mm512_cvtepu16_epi32(offsets), _mm512_set1_epi32(CHUNK_BYTES as i32 - 1));
         let left = (u32::MAX >> (32 - (count - first).min(16))) as u16;
-        // SAFETY: lanes in `left` read four bytes at an offset within the chunk, inside the margin;
-        // no others read.
+        // SAFETY: lanes in `left` read four bytes at an offset within the chunk, which lie inside
+        // the margin; no other lane reads.
         let windows = unsafe {
             let none = _mm512_setzero_si512();
             _mm512_mask_i32gather_epi32::<1>(none, left, wide, text.as_ptr().add(from).cast())
@@ -168,14 +169,14 @@ unsafe fn looked_up<const BOTH: bool>(
         }
         let compressed = _mm256_maskz_compress_epi16(mask, offsets);
         // SAFETY: `kept` never exceeds `first`, so 16 entries lie within the array, which has 64
-        // more than a chunk, and only entries that were read are written over.
+        // more than a chunk. Only entries that were read already are overwritten.
         unsafe { _mm256_storeu_si256(marks.as_mut_ptr().add(kept).cast(), compressed) };
         kept += mask.count_ones() as usize;
     }
     kept
 }
 
-/// Windows as the tables know them.
+/// The windows with their case bits set where the tables fold case.
 #[target_feature(enable = "avx512f")]
 #[inline]
 fn folded(tables: &Tables, windows: __m512i) -> __m512i {
@@ -183,7 +184,7 @@ fn folded(tables: &Tables, windows: __m512i) -> __m512i {
     _mm512_and_si512(_mm512_or_si512(windows, fold), _mm512_set1_epi32(tables.mask.cast_signed()))
 }
 
-/// Which of the asked of 16 folded windows a bitmap has.
+/// Which of the folded windows in `asked` pass a bitmap.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 #[inline]
 fn bitmap_passes<const NUMBER: usize>(tables: &Tables, windows: __m512i, asked: __mmask16) -> __mmask16 {
@@ -198,7 +199,7 @@ fn bitmap_passes<const NUMBER: usize>(tables: &Tables, windows: __m512i, asked: 
     _mm512_test_epi32_mask(words, bit)
 }
 
-/// Appends the offsets of a mask's bits to the marks; the new number of marks.
+/// Appends the offsets of a mask's bits to the marks, and returns the new number of marks.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,popcnt")]
 #[inline]
 fn append(marks: &mut Marks, count: usize, base: i16, mask: u64) -> usize {
@@ -222,7 +223,7 @@ fn append(marks: &mut Marks, count: usize, base: i16, mask: u64) -> usize {
     count + number
 }
 
-/// The sum of four matrices times four bytes, in each lane.
+/// The sum of four matrices, each times one of four bytes, in each lane.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,gfni")]
 #[inline]
 fn sum(bytes: [__m512i; 4], matrices: [__m512i; 4]) -> __m512i {

@@ -1,34 +1,34 @@
-//! From a marked window to the words that have it, and the choice of each word's window.
+//! Finds the words whose window is marked, and chooses the window of each word.
 //!
-//! The best window of a word is the one that the text at hand has least often: a sample of the text
-//! counts hashes of windows. Words are sorted by their window's hash and numbered by its upper
-//! bits; a word is compared by its first eight bytes under a mask, then its last eight.
+//! The best window of a word is the one that is rarest in the text: a sample of the text counts
+//! hashes of windows. Words are sorted by their window's hash and numbered by its upper bits. A
+//! word is compared by its first eight bytes under a mask, then by its last eight.
 
 use super::list::{List, Spelling, CASE_BIT};
 use super::tables::{value, window_at, Tables, MULTIPLIERS};
 
-/// Bits of a hash that a sample tells apart.
+/// Bits of a hash that the sample distinguishes.
 const SAMPLE_BITS: u32 = 16;
-/// A sample is this many pieces of this many bytes.
+/// The sample has this many pieces.
 const SAMPLE_PIECES: usize = 16;
 const PIECE_BYTES: usize = 4096;
-/// Samples are spread over this much of the text.
+/// The pieces are spread over this many bytes of the text.
 const SPREAD_BYTES: usize = 1 << 20;
 
 /// A word and its window.
 #[derive(Clone, Debug)]
 struct Word {
     hash: u32,
-    /// Where the window begins in it.
+    /// The offset of the window in the word.
     window: u32,
     bytes: u32,
     /// The word's number in the list.
     number: u32,
-    /// The first eight bytes or fewer.
+    /// The first eight bytes, or all of a shorter word.
     head: u64,
     head_folds: u64,
     head_mask: u64,
-    /// The last eight bytes, of a word that has more than eight.
+    /// The last eight bytes, if the word has more than eight.
     tail: u64,
     tail_folds: u64,
 }
@@ -43,8 +43,8 @@ pub(super) struct Index {
 }
 
 impl Index {
-    /// An index whose windows are rare in `text`. Cost: 64 KB of text and every word, some hundred
-    /// microseconds for thousands.
+    /// An index for windows that are rare in `text`. Cost: reads 64 KB of text and every word,
+    /// which takes some hundred microseconds for thousands of words.
     pub(super) fn new(list: &List, text: &[u8]) -> Index {
         let shortest = list.words.iter().map(|word| word.bytes.len()).min().unwrap_or(0);
         let length = shortest.min(4);
@@ -74,7 +74,7 @@ impl Index {
         }
     }
 
-    /// Whether a word's window stands at `at`, and the word around it.
+    /// Whether a window at `at` is that of a word, and the word stands around it.
     #[inline]
     pub(super) fn stands_at(&self, list: &List, text: &[u8], at: usize) -> bool {
         let hash = hash(self.tables.folded(window_at(text, at)));
@@ -121,10 +121,11 @@ impl Word {
         tail | self.tail_folds == self.tail && (bytes <= 16 || self.is_spelled(list, &text[start..]))
     }
 
-    /// Whether `text` begins with the word, byte by byte.
+    /// Whether `text` begins with the word, compared byte by byte.
     fn is_spelled(&self, list: &List, text: &[u8]) -> bool {
         let Spelling { bytes, folds } = &list.words[self.number as usize];
-        text.len() >= bytes.len() && text.iter().zip(folds).zip(bytes).all(|((&t, &fold), &b)| t | fold == b)
+        text.len() >= bytes.len()
+            && text.iter().zip(folds).zip(bytes).all(|((&found, &fold), &byte)| found | fold == byte)
     }
 }
 
@@ -136,7 +137,7 @@ fn eight_at(text: &[u8], at: usize) -> Option<u64> {
     text.get(at..)?.first_chunk().map(|&bytes| u64::from_le_bytes(bytes))
 }
 
-/// How often each hash of a window occurs in pieces of the text's beginning.
+/// How often each hash of a window occurs in the sampled pieces of the text.
 fn sample(text: &[u8], tables: &Tables) -> Vec<u16> {
     let mut counts = vec![0u16; 1 << SAMPLE_BITS];
     let spread = text.len().min(SPREAD_BYTES);
@@ -155,7 +156,7 @@ fn sample_place(window: u32) -> usize {
     (hash(window) >> (32 - SAMPLE_BITS)) as usize
 }
 
-/// Where the rarest window of a word begins.
+/// The offset of a word's rarest window.
 fn rarest(word: &Spelling, length: usize, tables: &Tables, sample: &[u16]) -> usize {
     let cost = |&at: &usize| {
         let window = &word.bytes[at..at + length];
@@ -164,7 +165,8 @@ fn rarest(word: &Spelling, length: usize, tables: &Tables, sample: &[u16]) -> us
     (0..=word.bytes.len() - length).min_by_key(cost).unwrap_or(0)
 }
 
-/// How common a window's bytes are in text, roughly: letters of frequent words weigh most.
+/// A rough measure of how common a window's bytes are in text: letters of frequent words weigh
+/// most.
 fn commonness(bytes: &[u8]) -> u32 {
     const FREQUENT: &[u8] = b"jqzxvkwybgpfmucdhlrsnioate ";
     let weight = |byte: u8| match FREQUENT.iter().position(|&known| known == byte) {

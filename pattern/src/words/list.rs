@@ -1,18 +1,18 @@
-//! The words of an expression, where it is an alternation of words and nothing else.
+//! The words of an expression that is an alternation of words and nothing else.
 
 use regex_syntax::hir::{Class, Hir, HirKind};
 
 /// The bit in which upper and lower case of a letter differ.
 pub(super) const CASE_BIT: u8 = 0x20;
-/// A larger class is no list of letters.
+/// A class with more members is not taken for a list of letters.
 const MOST_MEMBERS: usize = 32;
 
 /// One word. Shapes: `bytes` and `folds` have one length.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Spelling {
-    /// The word's letters, in lower case where `folds` says so.
+    /// The word's bytes; those that fold are in lower case.
     pub(super) bytes: Vec<u8>,
-    /// [`CASE_BIT`] where the case does not matter, else 0.
+    /// For each byte [`CASE_BIT`] if its case does not matter, else 0.
     pub(super) folds: Vec<u8>,
 }
 
@@ -26,9 +26,9 @@ pub(super) struct List {
 }
 
 impl List {
-    /// The words that `hir` is an alternation of; none where it is anything else, a word is empty,
-    /// or there are more than `most`: common prefixes are drawn out of alternations, and unfolding
-    /// those and classes multiplies.
+    /// The words that `hir` is an alternation of. `None` if `hir` is anything else, a word is
+    /// empty, or there are more than `most` words: parsers draw common prefixes out of
+    /// alternations, and unfolding these and classes multiplies words.
     pub(super) fn of(hir: &Hir, most: usize) -> Option<List> {
         let mut list = List { most, ..List::default() };
         list.words = list.spellings(hir)?;
@@ -59,7 +59,7 @@ impl List {
         }
     }
 
-    /// A word for each member of a class, both cases of a letter in one.
+    /// A one-letter word for each member of a class; both cases of a letter are one word.
     fn letters(&mut self, class: &Class) -> Option<Vec<Spelling>> {
         let members = members(class)?;
         let has = |letter: u8| members.contains(&Letter::Byte(letter));
@@ -92,13 +92,19 @@ enum Letter {
     Long(char),
 }
 
-/// The members of a class of few.
+/// The members of a small class.
 fn members(class: &Class) -> Option<Vec<Letter>> {
     let mut members = Vec::new();
     match class {
         Class::Unicode(class) => {
             for range in class.iter().filter(|range| range.len() <= MOST_MEMBERS) {
-                let member = |c: char| if c.is_ascii() { Letter::Byte(c as u8) } else { Letter::Long(c) };
+                let member = |character: char| {
+                    if character.is_ascii() {
+                        Letter::Byte(character as u8)
+                    } else {
+                        Letter::Long(character)
+                    }
+                };
                 members.extend((range.start()..=range.end()).map(member));
             }
             (class.iter().map(|range| range.len()).sum::<usize>() <= MOST_MEMBERS).then_some(members)
@@ -110,7 +116,7 @@ fn members(class: &Class) -> Option<Vec<Letter>> {
     }
 }
 
-/// The letter, in lower case, that folds to a character beyond ASCII.
+/// The lower-case letter that folds to a character beyond ASCII.
 fn long_form_of(long: char) -> Option<u8> {
     match long {
         '\u{212a}' => Some(b'k'),
@@ -119,7 +125,7 @@ fn long_form_of(long: char) -> Option<u8> {
     }
 }
 
-/// Every head with every tail.
+/// Every head joined with every tail.
 fn joined(mut heads: Vec<Spelling>, tails: &[Spelling]) -> Vec<Spelling> {
     if let [tail] = tails {
         for head in &mut heads {
@@ -146,7 +152,7 @@ mod tests {
         let words = list.words.iter().map(|word| {
             let slash = |&fold: &u8| if fold == 0 { &b""[..] } else { b"/" };
             let letters =
-                word.bytes.iter().zip(&word.folds).flat_map(|(&b, fold)| [&[b], slash(fold)].concat());
+                word.bytes.iter().zip(&word.folds).flat_map(|(&byte, fold)| [&[byte], slash(fold)].concat());
             String::from_utf8(letters.collect()).unwrap()
         });
         Some((words.collect(), list.has_long_forms))
@@ -154,7 +160,7 @@ mod tests {
 
     #[test]
     fn words_are_taken_apart_and_other_expressions_are_not() {
-        let some = |words: &[&str], long| Some((words.iter().map(|w| w.to_string()).collect(), long));
+        let some = |words: &[&str], long| Some((words.iter().map(|word| word.to_string()).collect(), long));
         assert_eq!(words("foo|bar"), some(&["foo", "bar"], false));
         assert_eq!(words("(foo)|fob"), some(&["foo", "fob"], false));
         assert_eq!(words("(?i:ab)c|d"), some(&["a/b/c", "d"], false));

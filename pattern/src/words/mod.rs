@@ -1,12 +1,12 @@
 //! Lines that contain any of many words.
 //!
-//! Each word is known by a window of its four bytes (or as many as the shortest word has), the one
-//! that is rarest in the text. A kernel of [`KERNELS`] marks the positions where such a window may
-//! stand, by the sieves of `tables`; what is left is looked up and compared by `index`. A hit
-//! reports its line and skips the rest of it. Words may fold the case of ASCII letters; where a
-//! letter has a third form beyond ASCII, lines that hold such a form are asked of the automaton.
-//! Left out: words of one byte, which are a class. Source: the bucket filters of Hyperscan's FDR
-//! and Teddy (Wang et al. 2019), with hashes in place of buckets.
+//! A word is found by a window: four consecutive bytes of it (fewer if the shortest word has
+//! fewer), those that are rarest in the text. A kernel of [`KERNELS`] marks the positions where
+//! such a window may stand, by the sieves of `tables`; `index` looks up the marked positions and
+//! compares words. A hit reports its line and skips the rest of it. Words may fold the case of
+//! ASCII letters; lines with a third form of a letter, which lies beyond ASCII, are decided by the
+//! automaton. **Leaves out** words of one byte, which are a class. Source: the bucket filters of
+//! Hyperscan's FDR and Teddy (Wang et al. 2019), with hashes in place of buckets.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -33,14 +33,14 @@ use tables::Tables;
 struct MarkKernel {
     name: &'static str,
     is_available: fn() -> bool,
-    /// The fewest words with which it is faster than the automaton.
+    /// The fewest words for which it is faster than the automaton.
     fewest_words: usize,
-    /// Marks the windows at positions `from..end`, a multiple of 64 and at most a chunk, that the
-    /// tables let pass; how many.
+    /// Marks the windows at positions `from..end` that pass the tables, and returns their number.
+    /// The range is a multiple of 64 bytes and at most a chunk.
     mark: fn(&Tables, &[u8], usize, usize, &mut Marks) -> usize,
 }
 
-/// All kernels, the fastest first. The last one is the slow twin of the others and never faster
+/// All kernels, the fastest first. The last one is the slow twin of the others and is never faster
 /// than the automaton.
 const KERNELS: &[MarkKernel] = &[
     #[cfg(target_arch = "x86_64")]
@@ -55,13 +55,13 @@ const KERNELS: &[MarkKernel] = &[
 pub(crate) struct Words {
     list: List,
     kernel: &'static MarkKernel,
-    /// Made for the first text.
+    /// The index is made for the first text that is searched.
     index: OnceLock<Index>,
 }
 
 impl Words {
-    /// A search for the words, `most` of them, that an expression is an alternation of; `None`
-    /// where it is no such alternation, a word is too short, or the automaton is faster on this
+    /// A search for the words of an expression that is an alternation of at most `most` words.
+    /// `None` if it is no such alternation, a word is too short, or the automaton is faster on this
     /// machine.
     pub(crate) fn new(hir: &Hir, most: usize) -> Option<Words> {
         let list = List::of(hir, most)?;
@@ -75,7 +75,7 @@ impl Words {
         is_long.then(|| Words { list, kernel, index: OnceLock::new() })
     }
 
-    /// The kernel's name.
+    /// The name of the kernel.
     pub(crate) fn kernel(&self) -> &'static str {
         self.kernel.name
     }
@@ -103,19 +103,19 @@ impl Words {
         })
     }
 
-    /// Calls `tell` for each line with a word: the end of the last such line, a position in this
-    /// one, its end.
+    /// Calls `report` for each line with a word, with the end of the last such line, a position in
+    /// this line, and its end.
     fn hits(
         &self,
         spans: &Automaton,
         text: &[u8],
         terminator: u8,
-        mut tell: impl FnMut(usize, usize, usize) -> ControlFlow<()>,
+        mut report: impl FnMut(usize, usize, usize) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         let index = self.index.get_or_init(|| Index::new(&self.list, text));
         let mut marks = [0u16; CHUNK_BYTES + 64];
-        // `from` is where the next chunk begins, `past` the end of the last line that was told of:
-        // marks before it stand in a line that is done with.
+        // `from` is where the next chunk begins. `past` is the end of the last reported line: marks
+        // before it stand in a line that is reported already.
         let (mut from, mut past) = (0, 0);
         while from < text.len() {
             let (end, mut count) = self.mark(&index.tables, text, from, &mut marks);
@@ -135,7 +135,7 @@ impl Words {
                     || long_forms.contains(&offset) && matches_around(spans, text, at, terminator);
                 if is_hit {
                     let line_end = line::end_of(text, at, terminator);
-                    tell(past, at, line_end)?;
+                    report(past, at, line_end)?;
                     past = line_end;
                 }
             }
@@ -144,7 +144,8 @@ impl Words {
         ControlFlow::Continue(())
     }
 
-    /// Marks where windows may stand from `from` on; where it stopped, and how many.
+    /// Marks where windows may stand from `from` on; returns where it stopped, and the number of
+    /// marks.
     fn mark(&self, tables: &Tables, text: &[u8], from: usize, marks: &mut Marks) -> (usize, usize) {
         let room = text.len().saturating_sub(from + MARGIN_BYTES) / 64 * 64;
         if room >= 64 {
@@ -156,8 +157,8 @@ impl Words {
     }
 }
 
-/// Offsets of characters that fold to an ASCII letter, the Kelvin sign and the long s, that begin
-/// at `from..end`.
+/// Offsets of characters that begin at `from..end` and fold to an ASCII letter: the Kelvin sign and
+/// the long s.
 fn long_forms(text: &[u8], from: usize, end: usize) -> Vec<u16> {
     let [kelvin, long_s] = ["\u{212a}", "\u{17f}"].map(str::as_bytes);
     let stands = |at: usize| text[at..].starts_with(kelvin) || text[at..].starts_with(long_s);
@@ -165,7 +166,7 @@ fn long_forms(text: &[u8], from: usize, end: usize) -> Vec<u16> {
     firsts.filter(|&offset| stands(from + offset)).map(|offset| offset as u16).collect()
 }
 
-/// The marks and others, ascending; how many.
+/// Merges `others` into the marks, ascending, and returns their number.
 fn with_others(marks: &mut Marks, count: usize, others: &[u16]) -> usize {
     let mut all = [&marks[..count], others].concat();
     all.sort_unstable();

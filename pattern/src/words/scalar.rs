@@ -1,9 +1,10 @@
-//! Marks one window after the other: the slow twin, and what runs where a text ends.
+//! Marks one window after the other. This is the slow twin of the other kernels, and marks the end
+//! of a text for them.
 
 use super::marks::Marks;
 use super::tables::{window_at, Tables};
 
-/// Marks the windows at `from..end` that the tables let pass; how many.
+/// Marks the windows at `from..end` that pass the tables, and returns their number.
 pub(super) fn mark(tables: &Tables, text: &[u8], from: usize, end: usize, marks: &mut Marks) -> usize {
     let mut count = 0;
     for at in from..end {

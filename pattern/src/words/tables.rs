@@ -1,42 +1,43 @@
-//! What a kernel asks about a window of four bytes: whether a word may have it.
+//! The tables that tell whether a word may have a given window of four bytes.
 //!
-//! Three sieves, each a set of hashes, in the order in which they are asked. **Filters** of 2,048
-//! bits lie in registers: a linear map over bits gives a row of eight bits and a place in it; one
-//! for few words, two with independent maps for some hundreds, as two that are each a fifth full
-//! pass a twentieth; none for thousands, where they would be full. **Bitmaps** of 8 or 16 KB lie in
-//! the first-level cache: two, with different multipliers. With case folded, all bytes of windows
-//! have the case bit set, in the text and in the tables; that this joins other bytes too costs
-//! nothing but a few more marks.
+//! There are three sieves, each a set of hashes. They are asked in this order. **Filters** of 2,048
+//! bits lie in registers: a linear map over bits gives a row of eight bits and a place in it. There
+//! is one filter for few words. For some hundreds there are two with independent maps, because two
+//! filters that are each a fifth full pass a twentieth of all windows. For thousands there is none,
+//! because it would be full. **Bitmaps** of 8 or 16 KB lie in the first-level cache: two, with
+//! different multipliers. If case is folded, all bytes of windows have the case bit set, in the
+//! text and in the tables. That unites other bytes too, which costs a few more marks.
 
-/// One filter passes too much beyond this many words.
+/// With more words, one filter passes too much.
 const WORDS_OF_ONE_FILTER: usize = 60;
-/// Two filters pass too much beyond this many words.
+/// With more words, two filters pass too much.
 const WORDS_OF_TWO_FILTERS: usize = 1200;
 
-/// Odd, from the golden ratio (Knuth 1973, section 6.4), and another.
+/// Odd multipliers: the first comes from the golden ratio (Knuth 1973, section 6.4).
 pub(super) const MULTIPLIERS: [u32; 2] = [0x9e37_79b1, 0x85eb_ca6b];
 
-/// Linear maps over bits, one for each byte of a window: a row of eight bits is a byte of it.
+/// Four linear maps over bits, one for each byte of a window. Each row of eight bits of a map is
+/// one byte.
 type Map = [u64; 4];
 
-/// What kernels read.
+/// The tables that kernels read.
 #[derive(Clone, Debug)]
 pub(super) struct Tables {
-    /// Bytes of a window, as a mask.
+    /// A mask of the bytes that a window has.
     pub(super) mask: u32,
-    /// The case bit where case is folded, else 0.
+    /// The case bit if case is folded, else 0.
     pub(super) fold: u8,
-    /// None, one or two.
+    /// No filter, one, or two.
     pub(super) filters: Vec<Filter>,
-    /// Its lower half numbers the place in a row of the first filter, its upper half that of the
-    /// second.
+    /// A map to places: the lower half of its result is the place in a row of the first filter, the
+    /// upper half that of the second.
     pub(super) places: Map,
     pub(super) bitmaps: [Vec<u32>; 2],
     /// A bitmap has two to the power of this many bits.
     pub(super) bitmap_bits: u32,
 }
 
-/// Bit `q` of byte `r` is set for each window that is mapped to row `r` and place `q`.
+/// Bit `q` of byte `r` is set if a window is mapped to row `r` and place `q`.
 #[derive(Clone, Debug)]
 pub(super) struct Filter {
     pub(super) bytes: Box<[u8; 256]>,
@@ -44,7 +45,7 @@ pub(super) struct Filter {
 }
 
 impl Tables {
-    /// Tables for windows of `length` bytes of this many words, still empty.
+    /// Empty tables for windows of `length` bytes of this many words.
     pub(super) fn new(length: usize, words: usize, fold: u8) -> Tables {
         let filters = match words {
             _ if words <= WORDS_OF_ONE_FILTER => 1,
@@ -63,7 +64,7 @@ impl Tables {
         }
     }
 
-    /// A window as the sieves know it.
+    /// The window with the case bits set, and without bytes that windows lack.
     pub(super) fn folded(&self, window: u32) -> u32 {
         (window | (u32::from(self.fold) * 0x0101_0101)) & self.mask
     }
@@ -80,7 +81,7 @@ impl Tables {
         }
     }
 
-    /// Row and place of a folded window in a filter.
+    /// The row and the place of a folded window in a filter.
     fn filtered(&self, number: usize, window: u32) -> (usize, u32) {
         let row = sum(&self.filters[number].rows, window);
         let place = sum(&self.places, window) >> (4 * number) & 7;
@@ -104,8 +105,8 @@ impl Tables {
     }
 }
 
-/// A regular map that looks random, with no part for bytes that a window lacks (splitmix64: Steele
-/// et al. 2014).
+/// A regular map that looks random, and ignores bytes that a window lacks (splitmix64: Steele et
+/// al. 2014).
 fn map(number: u64, length: usize) -> Map {
     std::array::from_fn(|at| {
         let seed = (4 * number + at as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -119,13 +120,13 @@ fn map(number: u64, length: usize) -> Map {
     })
 }
 
-/// The sum of a map's parts, each times its byte.
+/// The sum of a map's parts, each times a byte of the window.
 fn sum(map: &Map, window: u32) -> u8 {
     map.iter().zip(window.to_le_bytes()).fold(0, |sum, (&matrix, byte)| sum ^ affine(matrix, byte))
 }
 
-/// A matrix of bits times a byte: bit `i` is the parity of row `7 - i` and the byte, as GFNI has
-/// it.
+/// A matrix of bits times a byte, as GFNI defines it: bit `i` is the parity of row `7 - i` under
+/// the byte.
 fn affine(matrix: u64, byte: u8) -> u8 {
     (0..8).fold(0, |sum, at| {
         let row = matrix.to_le_bytes()[7 - at];
@@ -133,12 +134,12 @@ fn affine(matrix: u64, byte: u8) -> u8 {
     })
 }
 
-/// Up to four bytes, the first one lowest.
+/// Up to four bytes as a number, the first one lowest.
 pub(super) fn value(bytes: &[u8]) -> u32 {
     bytes.iter().rev().fold(0, |value, &byte| value << 8 | u32::from(byte))
 }
 
-/// The four bytes from `at` on, zeros behind the text.
+/// The four bytes from `at` on; bytes behind the text are zero.
 pub(super) fn window_at(text: &[u8], at: usize) -> u32 {
     match text[at..].first_chunk() {
         Some(&bytes) => u32::from_le_bytes(bytes),

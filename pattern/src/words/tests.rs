@@ -1,4 +1,5 @@
-//! Every kernel against the slow twin, and lines against a search word by word.
+//! Holds every kernel against the slow twin, and lines against a search for one word after the
+//! other.
 
 use super::*;
 use proptest::prelude::*;
@@ -15,7 +16,7 @@ fn kernels() -> impl Iterator<Item = &'static MarkKernel> {
 }
 
 fn some_words(count: u32) -> Vec<String> {
-    (0..count).map(|n| format!("wK{}", n.wrapping_mul(2_654_435_761) % 99_991)).collect()
+    (0..count).map(|number| format!("wK{}", number.wrapping_mul(2_654_435_761) % 99_991)).collect()
 }
 
 fn some_text() -> Vec<u8> {
@@ -43,7 +44,7 @@ fn every_kernel_marks_what_the_slow_twin_marks() {
     }
 }
 
-/// Ends of the lines that contain a word, by looking for each.
+/// Ends of the lines that contain a word, found by searching for each word.
 fn naive(list: &List, text: &[u8]) -> Vec<usize> {
     let holds = |line: &[u8]| {
         let stands = |word: &list::Spelling, at: usize| {

@@ -1,4 +1,4 @@
-//! The sorted array, halved without branches, sixteen queries abreast.
+//! The sorted array, halved without branches, for sixteen queries in step.
 //!
 //! A comparison selects one of two positions instead of deciding a jump, so no branch is
 //! mispredicted, and the cache misses of sixteen queries overlap. Memory and lines touched are
@@ -22,14 +22,14 @@ pub(super) const PROPERTIES: Properties = Properties {
     is_order_checked: false,
 };
 
-/// n sorted keys from the first line on; searched without branches.
+/// n sorted keys that begin in the first line, and are searched without branches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BranchFree {
     n: usize,
     lines: usize,
 }
 
-/// Queries whose halvings run abreast, so that their cache misses overlap.
+/// Queries that are halved in step, so that their cache misses overlap.
 const ABREAST: usize = 16;
 
 impl BranchFree {

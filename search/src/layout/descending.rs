@@ -1,8 +1,8 @@
 //! The sorted array from its largest key down: a layout that only the tests have.
 //!
-//! It shows what a layout needs: this file, and its entry in the table of the parent module. Tests
-//! that go through the table (agreement on every kernel and key type, forged files, names) then
-//! compare it with the reference, like every other layout.
+//! It shows that a layout needs only a file like this and an entry in the table of the parent
+//! module. Tests that go through the table (agreement on every kernel and key type, forged files,
+//! names) then compare it with the reference, like every other layout.
 
 use super::method::{self, Contents, Method, Numbers, Placing, Properties, Refusal};
 use crate::lane::{Exact, Lane};

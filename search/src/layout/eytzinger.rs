@@ -2,13 +2,13 @@
 //! unused.
 //!
 //! The sixteen (u32) or eight (u64) descendants four (three) levels down fill exactly one line, so
-//! one prefetch per level hides most of the waiting: log2 n levels, a quarter of them waited for.
-//! The rank comes from the path alone, no stored ranks: if the h levels were full, the path's bits
-//! would be the number x of smaller slots; the slots missing at the end of the last level that lie
-//! before x are taken off.
+//! one prefetch per level hides most latency: of log2 n levels, a quarter is waited for. The rank
+//! follows from the path, without stored ranks: if all h levels were full, the path's bits would be
+//! the number x of smaller slots. The slots before x that are missing at the end of the last level
+//! are subtracted from it.
 //!
-//! Memory: the keys and one slot. Source: Khuong and Morin 2017, section 4 (layout and prefetch);
-//! the rank is derived here.
+//! Memory: the keys and one more slot. Source: Khuong and Morin 2017, section 4 (layout and
+//! prefetch); the rank is derived here.
 
 use super::method::{self, Contents, Method, Numbers, Placing, Properties, Refusal};
 use crate::lane::{Exact, Lane};
@@ -29,7 +29,7 @@ pub(super) const PROPERTIES: Properties = Properties {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Eytzinger {
     n: usize,
-    /// Levels, the last of which may be partly filled.
+    /// Levels; the last one may be partly filled.
     height: u32,
     /// Keys in the last level.
     last: usize,
@@ -44,7 +44,7 @@ impl Eytzinger {
         Eytzinger { n, height, last: n - above, lines: lines_for::<L>(n + 1) }
     }
 
-    /// The rank that a complete path denotes; `slot` is in the level below the last.
+    /// The rank of a complete path; `slot` is in the level below the last.
     #[inline(always)]
     fn rank_of_path(&self, slot: usize) -> usize {
         let smaller = slot - (1 << self.height);
@@ -53,22 +53,21 @@ impl Eytzinger {
 
     /// The slot of the key of rank `rank`.
     fn slot_of_rank(&self, rank: usize) -> usize {
-        // Ranks up to the end of the last level are placed as in a full tree; behind it every
+        // Ranks up to the end of the last level are placed as in a full tree. Behind it every
         // second rank of the full tree is missing.
         let full = if rank < 2 * self.last { rank } else { 2 * rank + 1 - 2 * self.last };
         let up = (full + 1).trailing_zeros();
         (1 << (self.height - 1 - up)) + ((full + 1) >> (up + 1))
     }
 
-    /// One step down from `slot`, which may be missing: a missing slot counts as larger than
-    /// everything.
+    /// One step down from `slot`. A slot that is missing counts as larger than every query.
     #[inline(always)]
     fn step<L: Lane>(&self, slots: &[L], slot: usize, query: L) -> usize {
         2 * slot + usize::from(slot <= self.n && slots[slot] < query)
     }
 }
 
-/// Queries whose descents run abreast.
+/// Queries that descend in step.
 const ABREAST: usize = 16;
 
 impl<L: Lane> Contents<L> for Eytzinger {
@@ -136,7 +135,7 @@ impl<L: Lane> Method<L> for Eytzinger {
 }
 
 impl Eytzinger {
-    /// Writes the sorted `keys` into `lines`, which are as many as the shape says.
+    /// Writes the sorted `keys` into `lines`, whose number the shape determines.
     fn fill<L: Lane, K: Exact<As = L>>(&self, keys: &[K], lines: &mut [Line]) {
         let slots = lanes_mut::<L>(lines);
         for (rank, key) in keys.iter().enumerate() {

@@ -1,6 +1,6 @@
-//! k-ary: the paper's cache-aware tree on whole lines. Every key stands once, k of them in a line;
-//! the children of line i are lines (k+1)·i + 1 … (k+1)·i + k + 1, so nodes are in breadth-first
-//! order and nothing points.
+//! k-ary: the paper's cache-aware tree on whole lines. Every key is stored once, k of them in a
+//! line. The children of line i are lines (k+1)·i + 1 … (k+1)·i + k + 1, so nodes are in
+//! breadth-first order and need no pointers.
 //!
 //! Inner keys are not repeated in lower levels, so a key's slot does not determine its rank. Ranks
 //! are in a second array of the same order (4 bytes a key), which is read once at the end. Lines
@@ -30,10 +30,10 @@ pub(crate) struct Kary {
     lines: usize,
 }
 
-/// A rank that no key has: the slot is padding.
+/// The rank of slots that are padding; no key has it.
 const NO_RANK: u32 = u32::MAX;
 
-/// Queries whose descents run abreast.
+/// Queries that descend in step.
 const ABREAST: usize = 32;
 
 impl Kary {
@@ -57,7 +57,7 @@ impl Kary {
         query: L,
         best: usize,
     ) -> (usize, usize) {
-        // The first key that is not less is the best so far, unless it is padding.
+        // The first key that is not less is the best one so far, unless it is padding.
         let less = L::less(simd, L::node(&lines[node]), query);
         let slot = node * L::PER_LINE + less;
         let found = less < L::PER_LINE && slot < self.n;
@@ -76,9 +76,9 @@ impl Kary {
             return;
         }
         let first = node * (per + 1) + 1;
-        for j in 0..per {
-            self.visit(per, first + j, each);
-            let slot = node * per + j;
+        for lane in 0..per {
+            self.visit(per, first + lane, each);
+            let slot = node * per + lane;
             if slot < self.n {
                 each(slot);
             }
@@ -87,7 +87,7 @@ impl Kary {
     }
 }
 
-/// No slot found yet: beyond every array.
+/// The slot before any was found, which lies beyond every array.
 const NOWHERE: usize = usize::MAX;
 
 impl<L: Lane> Contents<L> for Kary {
@@ -102,8 +102,8 @@ impl<L: Lane> Contents<L> for Kary {
         let mut node = 0;
         loop {
             let slots = &ranks[node * per..(node * per + per).min(self.n)];
-            let less = slots.partition_point(|&r| (r as usize) < rank);
-            if slots.get(less).is_some_and(|&r| r as usize == rank) {
+            let less = slots.partition_point(|&other| (other as usize) < rank);
+            if slots.get(less).is_some_and(|&other| other as usize == rank) {
                 return lanes::<L>(lines)[node * per + less];
             }
             node = node * (per + 1) + 1 + less;
@@ -113,7 +113,7 @@ impl<L: Lane> Contents<L> for Kary {
     fn holds(&self, lines: &[Line]) -> bool {
         let (nodes, ranks) = lines.split_at(self.nodes);
         let (flat, ranks) = (lanes::<L>(nodes), lanes::<u32>(ranks));
-        // In the order of their keys, ranks count up and keys never descend.
+        // In the order of their keys, ranks must count up and keys must not descend.
         let (mut next, mut last, mut ordered) = (0, L::MIN, true);
         self.visit(L::PER_LINE, 0, &mut |slot| {
             ordered &= flat[slot] >= last && ranks[slot] == next;
@@ -150,10 +150,11 @@ impl<L: Lane> Method<L> for Kary {
     #[inline(always)]
     fn ranks<S: Simd>(&self, simd: S, lines: &[Line], queries: &[L], out: &mut [usize]) {
         for (queries, out) in queries.chunks(ABREAST).zip(out.chunks_mut(ABREAST)) {
-            // Each query is at a node, with the best slot so far; one that has left the tree waits.
+            // Each query is at a node and has a best slot so far. A query that has left the tree
+            // waits.
             let mut at = [(0, NOWHERE); ABREAST];
             let mut busy = self.nodes > 0;
-            // All queries take a step, then all of them the next one, until the last has left the
+            // All queries take a step, then all take the next one, until the last has left the
             // tree.
             while busy {
                 busy = false;
@@ -171,7 +172,7 @@ impl<L: Lane> Method<L> for Kary {
 }
 
 impl Kary {
-    /// Writes the sorted `keys` into `lines`, which are as many as the shape says.
+    /// Writes the sorted `keys` into `lines`, whose number the shape determines.
     fn fill<L: Lane, K: Exact<As = L>>(&self, keys: &[K], lines: &mut [Line]) {
         let (nodes, ranks) = lines.split_at_mut(self.nodes);
         nodes.fill(Line::PADDING);

@@ -86,7 +86,7 @@ pub(crate) trait Contents<L: Lane> {
 /// A layout's shape as something to build and to search: ranks are the numbers of keys less than a
 /// query.
 pub(crate) trait Method<L: Lane>: Contents<L> + Copy {
-    /// Plans for the sorted `keys` and writes them into memory.
+    /// Plans a shape for the sorted `keys` and writes them into memory.
     ///
     /// # Errors
     /// Why the layout cannot hold the keys.

@@ -47,25 +47,25 @@ pub struct Description {
     pub bound: &'static str,
 }
 
-/// A shape that is known to be one of [`Shape`]'s.
+/// The shape type of one layout of the family.
 pub(crate) trait Member<L: Lane>: Method<L> {
-    /// This layout's shape inside the family's.
+    /// This layout's own shape, taken from the family's.
     ///
     /// # Panics
-    /// When `shape` is of another layout.
+    /// When `shape` belongs to another layout.
     fn of(shape: &Shape<L>) -> &Self;
 }
 
-/// A question about a layout's type, answered by [`Shape::visit`].
+/// A computation that needs a layout's type; [`Shape::visit`] calls it with that type.
 pub(crate) trait Visitor<L: Lane> {
-    /// The answer.
+    /// The result.
     type Output;
-    /// Answers for the layout whose shape type is `M`.
+    /// Computes the result for the layout whose shape type is `M`.
     fn visit<M: Member<L>>(self) -> Self::Output;
 }
 
-/// Makes the family from its table: [`Layout`], [`LAYOUTS`], [`Shape`], and what leads from one to
-/// the other.
+/// Defines the family from its table: [`Layout`], [`LAYOUTS`], [`Shape`], and the conversions
+/// between them.
 macro_rules! define_layouts {
     ($(
         $(#[doc = $doc:literal])*
@@ -88,7 +88,7 @@ macro_rules! define_layouts {
             $( $(#[doc = $doc])* $(#[cfg($present)])? $layout, )*
         }
 
-        /// Every layout, for those who race them or offer them by name.
+        /// Every layout, for programs that compare them or offer them by name.
         ///
         /// ```
         /// use lightfoot_search::LAYOUTS;
@@ -105,7 +105,7 @@ macro_rules! define_layouts {
         ];
 
         impl Layout {
-            /// What the layout's file says about it.
+            /// The properties that the layout's file states.
             pub(crate) fn properties(self) -> &'static Properties {
                 match self {
                     $( $(#[cfg($present)])? Layout::$layout => &$module::PROPERTIES, )*
@@ -128,7 +128,7 @@ macro_rules! define_layouts {
                 }
             }
 
-            /// The shape as what every layout has in common.
+            /// The shape as the interface that all layouts have.
             #[inline(always)]
             pub(crate) fn contents(&self) -> &dyn Contents<L> {
                 match self {
@@ -136,7 +136,7 @@ macro_rules! define_layouts {
                 }
             }
 
-            /// The visitor's answer for this shape's layout.
+            /// The visitor's result for this shape's layout.
             pub(crate) fn visit<V: Visitor<L>>(&self, visitor: V) -> V::Output {
                 match self {
                     $( $(#[cfg($present)])?
@@ -246,7 +246,8 @@ mod tests {
             assert_eq!(Layout::from_name(entry.name), Some(entry.layout));
             assert_eq!(Layout::from_code(entry.layout.code()), Some(entry.layout));
             assert_eq!(entry.layout.description().about, entry.about);
-            // Files that were written once are read forever: codes are the order of invention.
+            // Files that were written once must stay readable: codes are numbered in the order of
+            // invention.
             assert_eq!(entry.layout.code() as usize, number + 1, "{}", entry.name);
         }
         assert_eq!(Layout::from_code(0), None);

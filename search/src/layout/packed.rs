@@ -1,12 +1,12 @@
-//! Packed digits: split keys without empty places. A small table holds the start of each bucket's
-//! keys, and interpolation inside the bucket finds the line.
+//! Packed digits are split keys without gaps. A small table holds the start of each bucket's keys,
+//! and interpolation inside the bucket finds the line.
 //!
-//! The keys' 16-bit digits stand end to end, so a place is a rank and the memory is half that of
-//! u32 keys. The table (4 bytes per [`LOAD`] keys) stays in the near caches; the line that holds
-//! the answer is guessed as `start + fraction · count` and fetched at once. Evenly spread keys are
-//! where the guess says, or one line beside it; while the index is built the error of *every*
-//! possible query is computed, and the layout refuses keys for which it exceeds [`ERROR_LINES_MAX`]
-//! lines. Interpolation is used only because it is bounded.
+//! The keys' 16-bit digits follow one another without gaps, so a place is a rank, and the memory is
+//! half that of u32 keys. The table (4 bytes per [`LOAD`] keys) stays in the near caches; the line
+//! that holds the answer is guessed as `start + fraction · count` and prefetched at once. With
+//! evenly spread keys the answer is in the guessed line or in one beside it. The build computes the
+//! error of *every* possible query, and the layout refuses keys for which an error exceeds
+//! [`ERROR_LINES_MAX`] lines: interpolation is acceptable only with a bound.
 //!
 //! ```text
 //! table:   starts of the buckets, u32, one more than buckets
@@ -14,7 +14,7 @@
 //! ```
 //!
 //! Lines read: one of the table, then the guessed line, rarely its neighbour. Memory: 2.06 bytes a
-//! key when a bucket holds 64 keys. Leaves out: digits other than 16 bits, more than 2^31 keys.
+//! key when a bucket holds 64 keys. **Leaves out** digits other than 16 bits, more than 2^31 keys.
 //! Source: interpolation search (Peterson 1957) on split keys, with the bound of learned indexes
 //! (PGM).
 
@@ -63,7 +63,7 @@ pub(crate) struct Packed<L: Lane> {
 }
 
 /// The state of a query before its line is read: the ranks of its bucket, the first rank of the
-/// line to read, its digit.
+/// line to read, and its digit.
 #[derive(Clone, Copy, Default)]
 struct Guess {
     start: u32,
@@ -84,7 +84,7 @@ fn line_start(rank: u32) -> u32 {
     rank & !(PER_LINE as u32 - 1)
 }
 
-/// Whether `rank` is at an edge of the line behind which its bucket continues.
+/// Whether `rank` is at an edge of the line, and its bucket continues behind that edge.
 #[inline(always)]
 fn unsure(start: u32, end: u32, line: u32, rank: u32) -> bool {
     (rank == line) & (line > start) | (rank == line + PER_LINE as u32) & (rank < end)
@@ -115,8 +115,8 @@ impl<L: Lane> Packed<L> {
     /// # Errors
     /// [`Refusal::Crowded`] when some query's answer would be too far from its guess.
     pub(crate) fn fill<K: Exact<As = L>>(&self, keys: &[K], lines: &mut [Line]) -> Result<(), Refusal> {
-        // The start of a bucket is written with its first key, together with the starts of the
-        // empty buckets before it.
+        // The start of a bucket is written with the bucket's first key, together with the starts of
+        // the empty buckets before it.
         let (table, digits) = lines.split_at_mut(self.table_lines);
         let table = lanes_mut::<u32>(table);
         let digits = lanes_mut::<u16>(digits);
@@ -162,8 +162,8 @@ impl<L: Lane> Packed<L> {
         worst
     }
 
-    /// The rank that the guessed line suggests: digits of earlier buckets count as less, of later
-    /// ones as not less.
+    /// The rank according to the guessed line: digits of earlier buckets count as less, digits of
+    /// later ones as not less.
     #[inline(always)]
     fn rank_in_line<S: Simd>(simd: S, digits: &[Line], guess: Guess) -> u32 {
         let less = simd.mask_less_u16(digits[guess.line as usize / PER_LINE].u16s(), guess.digit);
@@ -172,11 +172,12 @@ impl<L: Lane> Packed<L> {
         guess.line + ((less & inside) | before).count_ones()
     }
 
-    /// The rank, from the guessed line on to its neighbours as long as the answer may be there.
+    /// The rank according to the guessed line and its neighbours, which are read as long as the
+    /// answer may be there.
     #[inline(always)]
     fn rank_nearby<S: Simd>(simd: S, digits: &[Line], mut guess: Guess) -> usize {
         // At an edge of the line the answer may be in the neighbour. The walk goes in one direction
-        // and stops where it would turn: there the answer is the edge between two lines.
+        // and stops where it would turn back: there the answer is the edge between two lines.
         let mut rank = Self::rank_in_line(simd, digits, guess);
         let ascending = rank > guess.line;
         while unsure(guess.start, guess.end, guess.line, rank) && (rank > guess.line) == ascending {
@@ -203,7 +204,7 @@ impl<L: Lane> Packed<L> {
     }
 }
 
-/// The lowest `count` bits, all when there are more than 32.
+/// The lowest `count` bits, or all if `count` exceeds 32.
 #[inline(always)]
 fn low_bits(count: u32) -> u32 {
     ((1u64 << count.min(32)) - 1) as u32
@@ -216,17 +217,19 @@ struct Located {
     digits: [u16; GROUP],
 }
 
-/// The guesses of a group, one array per field: all but the table's reads is vector arithmetic.
+/// The guesses of a group, in one array per field. Only the table's reads are not vector
+/// arithmetic.
 #[derive(Clone, Copy)]
 struct GroupGuesses {
     starts: [u32; GROUP],
     ends: [u32; GROUP],
     digits: [u16; GROUP],
-    /// First ranks of the guessed lines.
+    /// The first ranks of the guessed lines.
     lines: [u32; GROUP],
-    /// Digits of the line that belong to earlier buckets: less, whatever they are.
+    /// The numbers of the lines' digits that belong to earlier buckets: these count as less,
+    /// whatever they are.
     before: [u32; GROUP],
-    /// Digits of the line that belong to the bucket or earlier ones.
+    /// The numbers of the lines' digits that belong to the query's bucket or earlier ones.
     inside: [u32; GROUP],
 }
 
@@ -240,22 +243,22 @@ impl GroupGuesses {
         inside: [0; GROUP],
     };
 
-    /// Reads the table for a group and guesses.
+    /// Reads the table for a group and guesses lines.
     #[inline(always)]
     fn take(&mut self, starts: &[u32], located: &Located) {
-        // Reading the table is one load a query; all that follows is vector arithmetic.
-        for j in 0..GROUP {
+        // Reading the table takes one load per query; the rest is vector arithmetic.
+        for place in 0..GROUP {
             let pair: &[u32; 2] =
-                starts[located.buckets[j] as usize..].first_chunk().expect("the table ends with n");
-            [self.starts[j], self.ends[j]] = *pair;
+                starts[located.buckets[place] as usize..].first_chunk().expect("the table ends with n");
+            [self.starts[place], self.ends[place]] = *pair;
         }
         self.digits = located.digits;
-        for j in 0..GROUP {
-            let (start, end) = (self.starts[j], self.ends[j]);
-            let line = line_start(interpolate(start, end, self.digits[j]));
-            self.lines[j] = line;
-            self.before[j] = low_bits(start.saturating_sub(line));
-            self.inside[j] = low_bits(end.wrapping_sub(line));
+        for place in 0..GROUP {
+            let (start, end) = (self.starts[place], self.ends[place]);
+            let line = line_start(interpolate(start, end, self.digits[place]));
+            self.lines[place] = line;
+            self.before[place] = low_bits(start.saturating_sub(line));
+            self.inside[place] = low_bits(end.wrapping_sub(line));
         }
     }
 
@@ -263,29 +266,34 @@ impl GroupGuesses {
     #[inline(always)]
     fn answer<S: Simd>(&self, simd: S, digits: &[Line], out: &mut [usize; GROUP]) -> u64 {
         let mut counts = [0; GROUP];
-        for j in 0..GROUP {
-            let line = &digits[self.lines[j] as usize / PER_LINE];
-            let less = simd.mask_less_u16(line.u16s(), self.digits[j]);
-            counts[j] = ((less & self.inside[j]) | self.before[j]).count_ones();
+        for place in 0..GROUP {
+            let line = &digits[self.lines[place] as usize / PER_LINE];
+            let less = simd.mask_less_u16(line.u16s(), self.digits[place]);
+            counts[place] = ((less & self.inside[place]) | self.before[place]).count_ones();
         }
-        for j in 0..GROUP {
-            let rank = self.lines[j] + counts[j];
-            let unsure = unsure(self.starts[j], self.ends[j], self.lines[j], rank);
-            out[j] = (rank | u32::from(unsure) << 31) as usize;
+        for place in 0..GROUP {
+            let rank = self.lines[place] + counts[place];
+            let unsure = unsure(self.starts[place], self.ends[place], self.lines[place], rank);
+            out[place] = (rank | u32::from(unsure) << 31) as usize;
         }
         simd.marked(out, UNSURE)
     }
 
-    /// One query of the group.
+    /// One guess of the group.
     #[inline(always)]
-    fn of(&self, j: usize) -> Guess {
-        Guess { start: self.starts[j], end: self.ends[j], line: self.lines[j], digit: self.digits[j] }
+    fn of(&self, place: usize) -> Guess {
+        Guess {
+            start: self.starts[place],
+            end: self.ends[place],
+            line: self.lines[place],
+            digit: self.digits[place],
+        }
     }
 }
 
 impl<L: Lane> Contents<L> for Packed<L> {
     fn lines(&self) -> usize {
-        // One line more: a guess may be the rank behind the last digit.
+        // There is one line more, because a guess may be the rank behind the last digit.
         self.table_lines + lines_for::<u16>(self.n) + 1
     }
 
@@ -312,7 +320,7 @@ impl<L: Lane> Contents<L> for Packed<L> {
     fn holds(&self, lines: &[Line]) -> bool {
         let (table, digits) = lines.split_at(self.table_lines);
         let (table, digits) = (lanes::<u32>(table), lanes::<u16>(digits));
-        // Starts that ascend from 0 to n keep every guess within the digits; digits in order and
+        // Starts that ascend from 0 to n keep every guess within the digits. Digits in order and
         // the bound on the error keep every answer within two lines of its guess.
         let starts = &table[..=self.scale.buckets()];
         let whole = starts[0] == 0 && starts.is_sorted() && starts[starts.len() - 1] as usize == self.n;
@@ -371,18 +379,18 @@ impl<L: Lane> Method<L> for Packed<L> {
         if let Some(first) = groups.first() {
             self.locate(simd, lines, first, &mut located);
         }
-        for i in 0..=answers.len() {
+        for step in 0..=answers.len() {
             // Guesses of two groups are needed at a time, in alternating buffers.
             let [even, odd] = &mut guesses;
-            let (now, next) = if i % 2 == 0 { (even, odd) } else { (odd, even) };
-            if i < groups.len() {
+            let (now, next) = if step % 2 == 0 { (even, odd) } else { (odd, even) };
+            if step < groups.len() {
                 next.take(starts, &located);
                 next.lines.iter().for_each(|&line| simd.prefetch(digits, line as usize / PER_LINE));
             }
-            if let Some(group) = groups.get(i + 1) {
+            if let Some(group) = groups.get(step + 1) {
                 self.locate(simd, lines, group, &mut located);
             }
-            let Some(at) = i.checked_sub(1) else { continue };
+            let Some(at) = step.checked_sub(1) else { continue };
             let unsure = now.answer(simd, digits, &mut answers[at]);
             if let Some(before) = at.checked_sub(1) {
                 deferred.finish::<L, S>(simd, digits, &mut answers[before]);
@@ -398,7 +406,7 @@ impl<L: Lane> Method<L> for Packed<L> {
     }
 }
 
-/// Queries of the group before that wait for a neighbouring line.
+/// Queries of the previous group that wait for a neighbouring line.
 struct DeferredQueries {
     queries: [(u32, Guess); GROUP],
     count: usize,
@@ -410,12 +418,12 @@ impl DeferredQueries {
     fn take<S: Simd>(&mut self, simd: S, digits: &[Line], now: &GroupGuesses, mut unsure: u64) {
         self.count = 0;
         while unsure != 0 {
-            let j = unsure.trailing_zeros() as usize;
+            let place = unsure.trailing_zeros() as usize;
             unsure &= unsure - 1;
-            let line = now.lines[j] as usize / PER_LINE;
+            let line = now.lines[place] as usize / PER_LINE;
             simd.prefetch(digits, line.wrapping_sub(1));
             simd.prefetch(digits, line + 1);
-            self.queries[self.count % GROUP] = (j as u32, now.of(j));
+            self.queries[self.count % GROUP] = (place as u32, now.of(place));
             self.count += 1;
         }
     }
@@ -423,8 +431,8 @@ impl DeferredQueries {
     /// Answers the stored queries.
     #[inline(always)]
     fn finish<L: Lane, S: Simd>(&mut self, simd: S, digits: &[Line], out: &mut [usize; GROUP]) {
-        for &(j, guess) in &self.queries[..self.count.min(GROUP)] {
-            out[j as usize % GROUP] = Packed::<L>::rank_nearby(simd, digits, guess);
+        for &(place, guess) in &self.queries[..self.count.min(GROUP)] {
+            out[place as usize % GROUP] = Packed::<L>::rank_nearby(simd, digits, guess);
         }
         self.count = 0;
     }

@@ -1,8 +1,8 @@
-//! The sorted array itself, searched with branches as every textbook does.
+//! The sorted array itself, searched with branches as in textbooks.
 //!
 //! It needs no memory beyond the keys (rounded up to a line). A query touches about log2 n − 4
-//! lines, and in a large array all but the first few miss the cache. This layout is a baseline for
-//! the others, and the one to read first.
+//! lines; in a large array, all but the first few miss the cache. This layout is the baseline of
+//! the others, and the best one to read first.
 
 use super::method::{self, Contents, Method, Numbers, Placing, Properties, Refusal};
 use super::ordered::{fill_sorted, holds_sorted};
@@ -20,7 +20,7 @@ pub(super) const PROPERTIES: Properties = Properties {
     is_order_checked: false,
 };
 
-/// n sorted keys from the first line on; searched with branches.
+/// n sorted keys that begin in the first line, and are searched with branches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sorted {
     n: usize,

@@ -1,11 +1,11 @@
 //! S+tree: the sorted array in lines of k keys, and above it levels of separators, k in a line,
 //! each node with k + 1 children.
 //!
-//! A separator is the largest key of the subtree to its left, so a node's answer is "how many
-//! separators are less than query", one vector compare, and the child's number is `node · (k+1) +
-//! answer`. The leaves are the sorted array itself: a place is a rank, duplicates need no thought,
-//! and padding with MAX is never less than anything, so it is never counted and never chosen.
-//! Nothing depends on how keys are spread: this is the layout that the others fall back to.
+//! A separator is the largest key of the subtree to its left, so one vector compare counts the
+//! separators that are less than the query, and the child's number is `node · (k+1) + count`. The
+//! leaves are the sorted array itself: a place is a rank, duplicates need no special case, and
+//! padding with MAX is never less than a query, so it is never counted and never chosen. Nothing
+//! depends on how keys are spread. Planners therefore fall back to this layout.
 //!
 //! Lines read: 1 + ⌈log(k+1) ⌈n/k⌉⌉. Memory: keys · (1 + 1/k + …) ≈ 1.06 (u32), 1.14 (u64). Source:
 //! the S+tree of Algorithmica (Slotin) and of Groot Koerkamp 2024 ("left-max"), with unsigned
@@ -20,10 +20,10 @@ use crate::line::{lanes, lanes_mut, lines_for, Line};
 use crate::memory::Memory;
 use crate::simd::{Simd, Vectors};
 
-/// Most levels of any tree: 9^21 > 2^64.
+/// The most levels of any tree: 9^21 > 2^64.
 const LEVELS_MAX: usize = 22;
 
-/// Queries that go down together, so that their misses overlap.
+/// Queries that descend in step, so that their misses overlap.
 const ABREAST: usize = 64;
 
 /// The layout's entry of the table of layouts.
@@ -48,8 +48,8 @@ pub(crate) struct Tree {
 impl Tree {
     /// The shape of n keys.
     pub(crate) fn new<L: Lane>(n: usize) -> Tree {
-        // Sizes from the leaves up, each level a (k + 1)-th of the one below; then the first lines
-        // from the root down.
+        // Computes sizes from the leaves up, where each level has a (k + 1)-th of the lines below
+        // it; then the first lines from the root down.
         let mut sizes = [0; LEVELS_MAX];
         let (mut depth, mut size) = (0, lines_for::<L>(n));
         while size > 0 {
@@ -70,18 +70,17 @@ impl Tree {
     #[inline(always)]
     fn levels<'a>(&self, lines: &'a [Line]) -> ([&'a [Line]; LEVELS_MAX], usize) {
         let mut levels = [&lines[..0]; LEVELS_MAX];
-        for d in 0..self.depth {
-            let end = if d + 1 < self.depth { self.first[d + 1] } else { self.lines };
-            levels[d] = &lines[self.first[d]..end];
+        for level in 0..self.depth {
+            let end = if level + 1 < self.depth { self.first[level + 1] } else { self.lines };
+            levels[level] = &lines[self.first[level]..end];
         }
         (levels, self.depth)
     }
 
-    /// The i-th separator of a level of which a child spans `span` leaves.
+    /// Separator `i` of a level in which each child spans `span` leaves.
     fn separator<L: Lane>(&self, i: usize, span: usize, leaves: &[L]) -> L {
-        // Node i / k has the children from (k + 1) · (i / k) on; its separator i % k is the largest
-        // key of the leaves under that child. Where there is no such key, the separator is MAX,
-        // which no query passes.
+        // Node i / k has the children from (k + 1) · (i / k) on. Its separator i % k is the largest
+        // key of the leaves under that child, or MAX if there is no such key: no query passes MAX.
         let per = L::PER_LINE;
         let child = i / per * (per + 1) + i % per;
         let last = (child + 1) * span * per;
@@ -92,11 +91,12 @@ impl Tree {
         }
     }
 
-    /// The levels above the leaves, lowest first: their lines, and the leaves that a child spans.
+    /// The levels above the leaves, lowest first: their lines, and the number of leaves that a
+    /// child spans.
     fn upper_levels<L: Lane>(&self) -> impl Iterator<Item = (Range<usize>, usize)> + '_ {
         let levels = (0..self.depth.saturating_sub(1)).rev();
-        levels.scan(1, |span, d| {
-            let level = (self.first[d]..self.first[d + 1], *span);
+        levels.scan(1, |span, depth| {
+            let level = (self.first[depth]..self.first[depth + 1], *span);
             *span *= L::PER_LINE + 1;
             Some(level)
         })
@@ -142,7 +142,8 @@ impl<L: Lane> Method<L> for Tree {
     #[inline(always)]
     fn rank<S: Simd>(&self, simd: S, lines: &[Line], query: L) -> usize {
         let Some(leaves) = self.depth.checked_sub(1) else { return 0 };
-        // Separators less than the query are the children to its left.
+        // Separators less than the query stand to the left of the child to visit, and count up to
+        // it.
         let mut node = 0;
         for &first in &self.first[..leaves] {
             node = node * (L::PER_LINE + 1) + L::less(simd, L::node(&lines[first + node]), query);
@@ -162,7 +163,7 @@ impl<L: Lane> Method<L> for Tree {
     }
 }
 
-/// Takes a group of queries down all levels in step; `out` holds their nodes on the way and their
+/// Takes a group of queries down all levels in step. `out` holds their nodes on the way and their
 /// ranks at the end.
 #[inline(always)]
 fn descend<L: Lane, S: Simd>(simd: S, levels: &[&[Line]], queries: &[L], out: &mut [usize]) {
@@ -180,7 +181,7 @@ fn descend<L: Lane, S: Simd>(simd: S, levels: &[&[Line]], queries: &[L], out: &m
 }
 
 impl Tree {
-    /// Writes the sorted `keys` into `lines`, which are as many as the shape says.
+    /// Writes the sorted `keys` into `lines`, whose number the shape determines.
     fn fill<L: Lane, K: Exact<As = L>>(&self, keys: &[K], lines: &mut [Line], threads: usize) {
         let Some(leaves) = self.depth.checked_sub(1) else { return };
         let (upper, leaf_lines) = lines.split_at_mut(self.first[leaves]);

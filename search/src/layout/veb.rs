@@ -2,8 +2,8 @@
 //! (`paper::Cuts`).
 //!
 //! The tree is full: 2^h − 1 slots for the smallest h that holds n keys, the slots behind the keys
-//! padded with MAX. The path's bits are then the rank. Memory: up to twice the keys. Here to be
-//! raced: it is the layout that knows no line size.
+//! padded with MAX. The path's bits are then the rank. Memory: up to twice the keys. It is here for
+//! comparison, as the layout that does not depend on a line size.
 
 use super::method::{self, Contents, Method, Numbers, Placing, Properties, Refusal};
 use crate::lane::{Exact, Lane};
@@ -87,7 +87,7 @@ impl<L: Lane> Method<L> for VanEmdeBoas {
 }
 
 impl VanEmdeBoas {
-    /// Writes the sorted `keys` into `lines`, which are as many as the shape says.
+    /// Writes the sorted `keys` into `lines`, whose number the shape determines.
     fn fill<L: Lane, K: Exact<As = L>>(&self, keys: &[K], lines: &mut [Line]) {
         lines.fill(Line::PADDING);
         let slots = lanes_mut::<L>(lines);

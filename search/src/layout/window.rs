@@ -1,13 +1,13 @@
 //! Prefix window: a table tells where the keys of a bucket start in the sorted array; one unaligned
-//! window of a line's length is compared from there.
+//! window of a line's length is compared there.
 //!
 //! The table has one start (4 bytes) per eight keys, so a bucket mostly fits one window; the build
 //! measures the longest bucket and refuses the layout when it needs more than [`WINDOWS_MAX`]
 //! windows. Memory: keys · (1 + 4/(8·key bytes)), 1.13 for u32; the sorted array stands as it is.
 //!
-//! Lines read: one of the table, one or two of the array. Good while both are in the near caches;
-//! `split` reads fewer lines farther out. Source: Groot Koerkamp 2024 (prefix map), with a scaled
-//! prefix and a bound.
+//! Lines read: one of the table, one or two of the array. It is fast while both are in the near
+//! caches; beyond them, `split` is, because it reads fewer lines. Source: Groot Koerkamp 2024
+//! (prefix map), with a scaled prefix and a bound.
 
 use super::method::{self, Contents, Method, Numbers, Placing, Properties, Refusal};
 use super::ordered::{fill_sorted, holds_sorted};
@@ -17,13 +17,13 @@ use crate::memory::Memory;
 use crate::scale::Scale;
 use crate::simd::{Simd, Vectors};
 
-/// Keys per table entry, on average.
+/// Average number of keys per table entry.
 const LOAD: usize = 8;
 
-/// Most windows that a query may need.
+/// The most windows that a query may need.
 const WINDOWS_MAX: usize = 5;
 
-/// Queries between asking for a line and reading it.
+/// Queries between the prefetch of a line and its use.
 const AHEAD: usize = 32;
 
 /// The layout's entry of the table of layouts.
@@ -66,8 +66,8 @@ impl<L: Lane> Window<L> {
     ) -> Result<(), Refusal> {
         let (table, array) = lines.split_at_mut(self.table_lines);
         let table = &mut lanes_mut::<u32>(table)[..self.scale.buckets()];
-        // A bucket's start is the rank of its first key, or of the next key where it is empty. A
-        // bucket that is too long for the windows of a query is found out as it grows.
+        // A bucket's start is the rank of its first key, or of the next key if the bucket is empty.
+        // A bucket that is too long for the windows of a query is detected while it grows.
         let mut next = 0;
         for (rank, key) in keys.iter().enumerate() {
             let bucket = self.scale.locate(key.to_lane()).0;
@@ -119,8 +119,8 @@ impl<L: Lane> Contents<L> for Window<L> {
     fn holds(&self, lines: &[Line]) -> bool {
         let (table, array) = lines.split_at(self.table_lines);
         let starts = &lanes::<u32>(table)[..self.scale.buckets()];
-        // Every start of a bucket must be the rank of its first key, or of the next key where the
-        // bucket is empty; then a query begins where its answer can be reached.
+        // Every start of a bucket must be the rank of its first key, or of the next key if the
+        // bucket is empty. Then every query begins where it reaches its answer.
         let mut next = 0;
         let placed = lanes::<L>(array)[..self.n].iter().enumerate().all(|(rank, &key)| {
             let bucket = self.scale.locate(key).0;
@@ -174,18 +174,17 @@ impl<L: Lane> Method<L> for Window<L> {
     }
 }
 
-/// Up to this many lines the near caches answer fast enough that asking ahead costs more than it
-/// gains.
+/// Up to this many lines the near caches answer so fast that prefetching costs more than it gains.
 const NEAR_LINES: usize = (2 << 20) / 64;
 
 impl<L: Lane> Window<L> {
-    /// Ranks in three steps per group: ask for the table's lines, read them and ask for the
-    /// array's, compare.
+    /// Ranks in three steps per group: prefetch the table's lines, read them and prefetch the
+    /// array's lines, compare.
     #[inline(always)]
     fn ranks_ahead<S: Simd>(&self, simd: S, lines: &[Line], queries: &[L], out: &mut [usize]) {
         let (table, array) = lines.split_at(self.table_lines);
         let starts = lanes::<u32>(table);
-        // Three passes over a group: each asks for what the next one reads.
+        // Three passes over a group; each prefetches what the next one reads.
         for (queries, out) in queries.chunks(AHEAD).zip(out.chunks_mut(AHEAD)) {
             for &query in queries {
                 simd.prefetch(table, self.scale.locate(query).0 / 16);

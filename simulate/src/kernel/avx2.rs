@@ -12,57 +12,54 @@
 //! ```
 
 use super::row::Row;
+use super::token::Avx2;
 use super::touch_row::{Fill, TouchRow};
 use super::vectors::Vectors;
-use pulp::bytemuck::cast;
-use pulp::x86::V3;
-use std::arch::x86_64::_MM_HINT_T0;
+use bytemuck::cast;
 
-impl Vectors for V3 {
+impl Vectors for Avx2 {
     #[inline(always)]
     fn prefetch<T>(self, item: &T) {
-        self.sse._mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(item).cast());
+        self.prefetch_item(item);
     }
 
     #[inline(always)]
     fn find(self, row: &Row<u64, 16>, line: u64) -> u32 {
-        let (avx, avx2) = (self.avx, self.avx2);
-        let tag = avx._mm256_set1_epi64x(line as i64);
+        let tag = self._mm256_set1_epi64x(line as i64);
         let quarters: [[u64; 4]; 4] = cast(row.0);
         quarters.into_iter().zip(0..).fold(0, |found, (tags, quarter)| {
-            let equal = avx2._mm256_cmpeq_epi64(cast(tags), tag);
-            found | (avx._mm256_movemask_pd(cast(equal)) as u32) << (4 * quarter)
+            let equal = self._mm256_cmpeq_epi64(cast(tags), tag);
+            found | (self._mm256_movemask_pd(cast(equal)) as u32) << (4 * quarter)
         })
     }
 }
 
-impl TouchRow<u64, 8> for V3 {
+impl TouchRow<u64, 8> for Avx2 {
     #[inline(always)]
     fn touch_row<F: Fill>(self, row: &mut Row<u64, 8>, line: u64, fill: F) -> u32 {
         touch(self, row, line, fill)
     }
 }
 
-impl TouchRow<u64, 16> for V3 {
+impl TouchRow<u64, 16> for Avx2 {
     #[inline(always)]
     fn touch_row<F: Fill>(self, row: &mut Row<u64, 16>, line: u64, fill: F) -> u32 {
         touch(self, row, line, fill)
     }
 }
 
-impl TouchRow<u32, 16> for V3 {
+impl TouchRow<u32, 16> for Avx2 {
     #[inline(always)]
     fn touch_row<F: Fill>(self, row: &mut Row<u32, 16>, tag: u32, fill: F) -> u32 {
-        let (avx, avx2) = (self.avx, self.avx2);
-        let tag = avx._mm256_set1_epi32(tag as i32);
+        let tag = self._mm256_set1_epi32(tag as i32);
         // Two registers of eight tags; the tag is looked for in both.
         let halves: [[u32; 8]; 2] = cast(row.0);
         let equal = |half: [u32; 8]| {
-            let equal = avx2._mm256_cmpeq_epi32(cast(half), tag);
-            avx._mm256_movemask_ps(cast(equal)) as u32
+            let equal = self._mm256_cmpeq_epi32(cast(half), tag);
+            self._mm256_movemask_ps(cast(equal)) as u32
         };
         let found = equal(halves[0]) | equal(halves[1]) << 8;
-        let limit = avx._mm256_set1_epi32(fill.moved(found).count_ones() as i32);
+        let limit = self._mm256_set1_epi32(fill.moved(found).count_ones() as i32);
         // AVX2 has no masks: how many lanes move is compared with the lanes' numbers instead.
         let rotation = cast([7u32, 0, 1, 2, 3, 4, 5, 6]);
         let mut carry = tag;
@@ -70,11 +67,11 @@ impl TouchRow<u32, 16> for V3 {
         for half in 0..2 {
             let tags = cast(halves[half]);
             // Shift by one: rotate, and replace the lowest lane by what left the register below.
-            let rotated = avx2._mm256_permutevar8x32_epi32(tags, rotation);
-            let shifted = avx2._mm256_blend_epi32::<1>(rotated, carry);
+            let rotated = self._mm256_permutevar8x32_epi32(tags, rotation);
+            let shifted = self._mm256_blend_epi32::<1>(rotated, carry);
             carry = rotated;
-            let moves = avx2._mm256_cmpgt_epi32(limit, cast(NUMBERS[half]));
-            new[half] = cast(avx2._mm256_blendv_epi8(tags, shifted, moves));
+            let moves = self._mm256_cmpgt_epi32(limit, cast(NUMBERS[half]));
+            new[half] = cast(self._mm256_blendv_epi8(tags, shifted, moves));
         }
         row.0 = cast(new);
         found
@@ -85,19 +82,18 @@ impl TouchRow<u32, 16> for V3 {
 const NUMBERS: [[i32; 8]; 2] = [[0, 1, 2, 3, 4, 5, 6, 7], [8, 9, 10, 11, 12, 13, 14, 15]];
 
 #[inline(always)]
-fn touch<F: Fill, const LANES: usize>(v3: V3, row: &mut Row<u64, LANES>, line: u64, fill: F) -> u32 {
-    let (avx, avx2) = (v3.avx, v3.avx2);
-    let tag = avx._mm256_set1_epi64x(line as i64);
+fn touch<F: Fill, const LANES: usize>(avx2: Avx2, row: &mut Row<u64, LANES>, line: u64, fill: F) -> u32 {
+    let tag = avx2._mm256_set1_epi64x(line as i64);
     let mut found = 0;
     // Registers of the row: as arrays of four, each is one load and one store.
     let (quarters, _) = row.0.as_chunks_mut::<4>();
     for (quarter, tags) in quarters.iter().enumerate() {
         let equal = avx2._mm256_cmpeq_epi64(cast(*tags), tag);
-        found |= (avx._mm256_movemask_pd(cast(equal)) as u32) << (quarter * 4);
+        found |= (avx2._mm256_movemask_pd(cast(equal)) as u32) << (quarter * 4);
     }
     // Lanes below this one move.
     let past_last = fill.moved(found).count_ones();
-    let limit = avx._mm256_set1_epi64x(i64::from(past_last));
+    let limit = avx2._mm256_set1_epi64x(i64::from(past_last));
     // The lane that moves into a register's lowest one stands on top of what was rotated before it.
     let mut carry = tag;
     for (quarter, row) in quarters.iter_mut().enumerate() {

@@ -5,17 +5,17 @@
 
 use super::row::Row;
 use super::tag::Tag;
+use super::token::Avx512;
 use super::touch_row::{Fill, TouchRow};
 use super::vectors::{Located, Vectors};
 use crate::limits::TouchLimits;
 use crate::row_map::RowMap;
 use crate::touch::{lanes_mut, TouchStep, Touches, STEP};
+use bytemuck::cast;
 use event::{Record, RecordKind};
-use pulp::bytemuck::cast;
-use pulp::x86::V4;
-use std::arch::x86_64::{__m128i, __m512i, _MM_HINT_T0};
+use std::arch::x86_64::{__m128i, __m512i};
 
-impl Vectors for V4 {
+impl Vectors for Avx512 {
     #[inline(always)]
     fn stage(
         self,
@@ -24,105 +24,97 @@ impl Vectors for V4 {
         reference: u32,
         touches: &mut Touches,
     ) -> u32 {
-        let avx512 = self.avx512f;
         let quarters = (quarter(records, 0), quarter(records, 4), quarter(records, 8), quarter(records, 12));
         // A record is 16 bytes: address (8), `what` (4), `extra` (4). Four registers hold the
         // sixteen, and two permutations gather the addresses of eight records into one register.
         let even = cast([0u64, 2, 4, 6, 8, 10, 12, 14]);
-        let low = avx512._mm512_permutex2var_epi64(quarters.0, even, quarters.1);
-        let high = avx512._mm512_permutex2var_epi64(quarters.2, even, quarters.3);
+        let low = self._mm512_permutex2var_epi64(quarters.0, even, quarters.1);
+        let high = self._mm512_permutex2var_epi64(quarters.2, even, quarters.3);
         // `what` is the third word of 4 bytes of each record; two registers give eight, and the
         // halves join.
         let thirds = cast([2u32, 6, 10, 14, 18, 22, 26, 30, 2, 6, 10, 14, 18, 22, 26, 30]);
-        let what_low = avx512._mm512_permutex2var_epi32(quarters.0, thirds, quarters.1);
-        let what_high = avx512._mm512_permutex2var_epi32(quarters.2, thirds, quarters.3);
-        let what = avx512._mm512_mask_blend_epi32(0xff00, what_low, what_high);
+        let what_low = self._mm512_permutex2var_epi32(quarters.0, thirds, quarters.1);
+        let what_high = self._mm512_permutex2var_epi32(quarters.2, thirds, quarters.3);
+        let what = self._mm512_mask_blend_epi32(0xff00, what_low, what_high);
         let evens = cast(EVEN);
         // The low words of the addresses say where in their lines the records are.
-        let offset = avx512._mm512_and_si512(
-            avx512._mm512_permutex2var_epi32(low, evens, high),
-            avx512._mm512_set1_epi32(limits.offset_mask as i32),
+        let offset = self._mm512_and_si512(
+            self._mm512_permutex2var_epi32(low, evens, high),
+            self._mm512_set1_epi32(limits.offset_mask as i32),
         );
         // A look-up takes the lowest four bits of each lane.
-        let kind = avx512._mm512_srli_epi32::<4>(what);
-        let size_limit = avx512._mm512_permutexvar_epi32(what, cast(limits.sizes));
-        let mask = avx512._mm512_permutexvar_epi32(kind, cast(limits.masks));
-        let kind_limit = avx512._mm512_permutexvar_epi32(kind, cast(limits.kinds));
-        let limit = avx512._mm512_or_si512(avx512._mm512_and_si512(size_limit, mask), kind_limit);
+        let kind = self._mm512_srli_epi32::<4>(what);
+        let size_limit = self._mm512_permutexvar_epi32(what, cast(limits.sizes));
+        let mask = self._mm512_permutexvar_epi32(kind, cast(limits.masks));
+        let kind_limit = self._mm512_permutexvar_epi32(kind, cast(limits.kinds));
+        let limit = self._mm512_or_si512(self._mm512_and_si512(size_limit, mask), kind_limit);
         // References are numbered in program order.
-        let first = avx512._mm512_set1_epi32(reference as i32);
+        let first = self._mm512_set1_epi32(reference as i32);
         let numbers = cast([0u32, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]);
         let at = touches.len;
         // All sixteen are written; the caller moves `len` over those that are touches.
         let address: [u64; STEP] = cast([low, high]);
         *lanes_mut(&mut touches.address, at) = address;
-        let compared = avx512._mm512_cmple_epi32_mask(offset, limit);
+        let compared = self._mm512_cmple_epi32_mask(offset, limit);
         let what: [u32; STEP] = cast(what);
         *lanes_mut(&mut touches.what, at) = what;
-        let reference: [u32; STEP] = cast(avx512._mm512_add_epi32(first, numbers));
+        let reference: [u32; STEP] = cast(self._mm512_add_epi32(first, numbers));
         *lanes_mut(&mut touches.reference, at) = reference;
         u32::from(compared)
     }
 
     #[inline(always)]
     fn prefetch<T>(self, item: &T) {
-        self.sse._mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(item).cast());
+        self.prefetch_item(item);
     }
 
     #[inline(always)]
     fn find(self, row: &Row<u64, 16>, line: u64) -> u32 {
-        let avx512 = self.avx512f;
-        let tag = avx512._mm512_set1_epi64(line as i64);
+        let tag = self._mm512_set1_epi64(line as i64);
         let [low, high]: [[u64; 8]; 2] = cast(row.0);
-        let found = |tags: [u64; 8]| u32::from(avx512._mm512_cmpeq_epi64_mask(cast(tags), tag));
+        let found = |tags: [u64; 8]| u32::from(self._mm512_cmpeq_epi64_mask(cast(tags), tag));
         found(low) | found(high) << 8
     }
 
     #[inline(always)]
     fn zeros(self, found: &[u32; STEP]) -> u32 {
-        u32::from(self.avx512f._mm512_cmpeq_epi32_mask(cast(*found), cast([0u32; STEP])))
+        u32::from(self._mm512_cmpeq_epi32_mask(cast(*found), cast([0u32; STEP])))
     }
 
     #[inline(always)]
     fn fetches(self, what: &[u32; STEP]) -> u32 {
-        let avx512 = self.avx512f;
-        let kind = avx512._mm512_and_si512(cast(*what), avx512._mm512_set1_epi32(0xf0));
-        u32::from(
-            avx512._mm512_cmpeq_epi32_mask(kind, avx512._mm512_set1_epi32((RecordKind::Fetch as i32) << 4)),
-        )
+        let kind = self._mm512_and_si512(cast(*what), self._mm512_set1_epi32(0xf0));
+        u32::from(self._mm512_cmpeq_epi32_mask(kind, self._mm512_set1_epi32((RecordKind::Fetch as i32) << 4)))
     }
 
     #[inline(always)]
     fn differ(self, some: &[u32; STEP], others: &[u32; STEP]) -> u32 {
-        u32::from(self.avx512f._mm512_cmpneq_epi32_mask(cast(*some), cast(*others)))
+        u32::from(self._mm512_cmpneq_epi32_mask(cast(*some), cast(*others)))
     }
 
     #[inline(always)]
     fn long_differ(self, some: &[u64; STEP], others: &[u64; STEP]) -> u32 {
-        let avx512 = self.avx512f;
         let [low, high]: [[u64; 8]; 2] = cast(*some);
         let [other_low, other_high]: [[u64; 8]; 2] = cast(*others);
-        let low = avx512._mm512_cmpneq_epi64_mask(cast(low), cast(other_low));
-        u32::from(low) | u32::from(avx512._mm512_cmpneq_epi64_mask(cast(high), cast(other_high))) << 8
+        let low = self._mm512_cmpneq_epi64_mask(cast(low), cast(other_low));
+        u32::from(low) | u32::from(self._mm512_cmpneq_epi64_mask(cast(high), cast(other_high))) << 8
     }
 
     #[inline(always)]
     fn changes(self, before: &mut [u32; STEP], now: &[u32; STEP]) -> u32 {
-        let avx512 = self.avx512f;
         // Each lane beside the one before it; the first beside the last of the step before.
-        let shifted = avx512._mm512_alignr_epi32::<15>(cast(*now), cast(*before));
+        let shifted = self._mm512_alignr_epi32::<15>(cast(*now), cast(*before));
         *before = *now;
-        u32::from(avx512._mm512_cmpneq_epi32_mask(cast(*now), shifted))
+        u32::from(self._mm512_cmpneq_epi32_mask(cast(*now), shifted))
     }
 
     #[inline(always)]
     fn long_changes(self, before: &mut [u64; STEP], now: &[u64; STEP]) -> u32 {
-        let avx512 = self.avx512f;
         let [_, last]: [[u64; 8]; 2] = cast(*before);
         let [low, high]: [[u64; 8]; 2] = cast(*now);
         let changes = |before: [u64; 8], now: [u64; 8]| {
-            let shifted = avx512._mm512_alignr_epi64::<7>(cast(now), cast(before));
-            u32::from(avx512._mm512_cmpneq_epi64_mask(cast(now), shifted))
+            let shifted = self._mm512_alignr_epi64::<7>(cast(now), cast(before));
+            u32::from(self._mm512_cmpneq_epi64_mask(cast(now), shifted))
         };
         *before = *now;
         changes(last, low) | changes(low, high) << 8
@@ -130,49 +122,46 @@ impl Vectors for V4 {
 
     #[inline(always)]
     fn locate(self, step: TouchStep, maps: &[RowMap; 2], rows: &mut [u32; STEP]) -> Located {
-        let avx512 = self.avx512f;
         let fetch = self.fetches(step.what);
         let [low, high]: [[u64; 8]; 2] = cast(*step.address);
         // Addresses have 8 bytes: the sixteen are located eight at a time.
         let (row_low, line_low, quotient_low) = locate(self, fetch as u8, maps, cast(low));
         let (row_high, line_high, quotient_high) = locate(self, (fetch >> 8) as u8, maps, cast(high));
-        *rows = cast(avx512._mm512_permutex2var_epi32(row_low, cast(EVEN), row_high));
+        *rows = cast(self._mm512_permutex2var_epi32(row_low, cast(EVEN), row_high));
         Located { line: cast([line_low, line_high]), quotient: cast([quotient_low, quotient_high]) }
     }
 
     #[inline(always)]
     fn narrow(self, quotients: &[u64; STEP], tags: &mut [u32; STEP]) -> u32 {
-        let avx512 = self.avx512f;
         let [low, high]: [[u64; 8]; 2] = cast(*quotients);
         let (low, high) = (cast(low), cast(high));
         // Lower and upper halves of sixteen numbers of 8 bytes; a number fits where its upper half
         // is 0.
-        let narrow = avx512._mm512_permutex2var_epi32(low, cast(EVEN), high);
-        let upper = avx512._mm512_permutex2var_epi32(low, cast(ODD), high);
+        let narrow = self._mm512_permutex2var_epi32(low, cast(EVEN), high);
+        let upper = self._mm512_permutex2var_epi32(low, cast(ODD), high);
         *tags = cast(narrow);
-        let large = avx512._mm512_cmpneq_epi32_mask(upper, cast([0u32; STEP]));
-        u32::from(large | avx512._mm512_cmpeq_epi32_mask(narrow, cast([u32::EMPTY; STEP])))
+        let large = self._mm512_cmpneq_epi32_mask(upper, cast([0u32; STEP]));
+        u32::from(large | self._mm512_cmpeq_epi32_mask(narrow, cast([u32::EMPTY; STEP])))
     }
 
     #[inline(always)]
     fn pack(self, kept: u32, numbers: &[u32; STEP]) -> [u32; STEP] {
-        cast(self.avx512f._mm512_maskz_compress_epi32(kept as u16, cast(*numbers)))
+        cast(self._mm512_maskz_compress_epi32(kept as u16, cast(*numbers)))
     }
 
     #[inline(always)]
     fn keep(self, kept: u32, step: TouchStep, touches: &mut Touches) {
-        let avx512 = self.avx512f;
         let [low, high]: [[u64; 8]; 2] = cast(*step.address);
         let at = touches.len;
         let middle = at + (kept & 0xff).count_ones() as usize;
         // The second half overwrites what of the first is not kept.
-        let low: [u64; 8] = cast(avx512._mm512_maskz_compress_epi64(kept as u8, cast(low)));
-        let high: [u64; 8] = cast(avx512._mm512_maskz_compress_epi64((kept >> 8) as u8, cast(high)));
+        let low: [u64; 8] = cast(self._mm512_maskz_compress_epi64(kept as u8, cast(low)));
+        let high: [u64; 8] = cast(self._mm512_maskz_compress_epi64((kept >> 8) as u8, cast(high)));
         *lanes_mut(&mut touches.address, at) = low;
         *lanes_mut(&mut touches.address, middle) = high;
-        let what: [u32; STEP] = cast(avx512._mm512_maskz_compress_epi32(kept as u16, cast(*step.what)));
+        let what: [u32; STEP] = cast(self._mm512_maskz_compress_epi32(kept as u16, cast(*step.what)));
         let reference: [u32; STEP] =
-            cast(avx512._mm512_maskz_compress_epi32(kept as u16, cast(*step.reference)));
+            cast(self._mm512_maskz_compress_epi32(kept as u16, cast(*step.reference)));
         *lanes_mut(&mut touches.what, at) = what;
         *lanes_mut(&mut touches.reference, at) = reference;
         touches.len = at + kept.count_ones() as usize;
@@ -186,22 +175,20 @@ const ODD: [u32; 16] = [1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 3
 
 /// Rows, lines and quotients of eight touches; `fetch` says which go to the second part.
 #[inline(always)]
-fn locate(v4: V4, fetch: u8, maps: &[RowMap; 2], address: __m512i) -> (__m512i, __m512i, __m512i) {
-    let avx512 = v4.avx512f;
+fn locate(avx512: Avx512, fetch: u8, maps: &[RowMap; 2], address: __m512i) -> (__m512i, __m512i, __m512i) {
     let [data, code] = maps;
     // Each lane takes the numbers of the cache that its touch goes to.
-    let line_shift = either(v4, fetch, data.line_shift.into(), code.line_shift.into());
-    let last_set = either(v4, fetch, data.sets - 1, code.sets - 1);
-    let base = either(v4, fetch, data.base.into(), code.base.into());
-    let set_shift = either(v4, fetch, data.set_shift.into(), code.set_shift.into());
+    let line_shift = either(avx512, fetch, data.line_shift.into(), code.line_shift.into());
+    let last_set = either(avx512, fetch, data.sets - 1, code.sets - 1);
+    let base = either(avx512, fetch, data.base.into(), code.base.into());
+    let set_shift = either(avx512, fetch, data.set_shift.into(), code.set_shift.into());
     let line = avx512._mm512_srlv_epi64(address, line_shift);
     let row = avx512._mm512_add_epi64(base, avx512._mm512_and_si512(line, last_set));
     (row, line, avx512._mm512_srlv_epi64(line, set_shift))
 }
 
 #[inline(always)]
-fn either(v4: V4, fetch: u8, data: u64, code: u64) -> __m512i {
-    let avx512 = v4.avx512f;
+fn either(avx512: Avx512, fetch: u8, data: u64, code: u64) -> __m512i {
     avx512._mm512_mask_blend_epi64(
         fetch,
         avx512._mm512_set1_epi64(data as i64),
@@ -241,59 +228,56 @@ const MOVE_HIGH: [u64; 8] = [15, 0, 1, 2, 3, 4, 5, 6];
 const NARROW_STAY: [u32; 16] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
 const NARROW_MOVE: [u32; 16] = [16, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14];
 
-impl TouchRow<u64, 8> for V4 {
+impl TouchRow<u64, 8> for Avx512 {
     #[inline(always)]
     fn touch_row<F: Fill>(self, row: &mut Row<u64, 8>, line: u64, fill: F) -> u32 {
-        let (avx512, dq) = (self.avx512f, self.avx512dq);
-        let tag = avx512._mm512_set1_epi64(line as i64);
+        let tag = self._mm512_set1_epi64(line as i64);
         let tags = cast(row.0);
-        let found = avx512._mm512_cmpeq_epi64_mask(tags, tag);
+        let found = self._mm512_cmpeq_epi64_mask(tags, tag);
         // Lanes up to the tag move; `found ^ (found + all)` is that mask, and never leaves mask
         // registers.
         let moved = match fill.whole() {
-            Some(all) => dq._kxor_mask8(found, dq._kadd_mask8(found, all as u8)),
+            Some(all) => self._kxor_mask8(found, self._kadd_mask8(found, all as u8)),
             None => fill.moved(found.into()) as u8,
         };
         // One permutation with chosen indices shifts the lanes and brings the tag in front.
-        let from = avx512._mm512_mask_blend_epi64(moved, cast(STAY), cast(MOVE));
-        row.0 = cast(avx512._mm512_permutex2var_epi64(tags, from, tag));
+        let from = self._mm512_mask_blend_epi64(moved, cast(STAY), cast(MOVE));
+        row.0 = cast(self._mm512_permutex2var_epi64(tags, from, tag));
         found.into()
     }
 }
 
-impl TouchRow<u64, 16> for V4 {
+impl TouchRow<u64, 16> for Avx512 {
     #[inline(always)]
     fn touch_row<F: Fill>(self, row: &mut Row<u64, 16>, line: u64, fill: F) -> u32 {
-        let avx512 = self.avx512f;
-        let tag = avx512._mm512_set1_epi64(line as i64);
+        let tag = self._mm512_set1_epi64(line as i64);
         let [low, high]: [[u64; 8]; 2] = cast(row.0);
         let (low, high) = (cast(low), cast(high));
-        let found = u32::from(avx512._mm512_cmpeq_epi64_mask(low, tag))
-            | u32::from(avx512._mm512_cmpeq_epi64_mask(high, tag)) << 8;
+        let found = u32::from(self._mm512_cmpeq_epi64_mask(low, tag))
+            | u32::from(self._mm512_cmpeq_epi64_mask(high, tag)) << 8;
         let moved = fill.moved(found);
         // The lower half takes the tag in front; the upper half takes the lower one's last lane.
-        let from_low = avx512._mm512_mask_blend_epi64(moved as u8, cast(STAY), cast(MOVE));
-        let from_high = avx512._mm512_mask_blend_epi64((moved >> 8) as u8, cast(STAY), cast(MOVE_HIGH));
-        let new_low: [u64; 8] = cast(avx512._mm512_permutex2var_epi64(low, from_low, tag));
-        let new_high: [u64; 8] = cast(avx512._mm512_permutex2var_epi64(high, from_high, low));
+        let from_low = self._mm512_mask_blend_epi64(moved as u8, cast(STAY), cast(MOVE));
+        let from_high = self._mm512_mask_blend_epi64((moved >> 8) as u8, cast(STAY), cast(MOVE_HIGH));
+        let new_low: [u64; 8] = cast(self._mm512_permutex2var_epi64(low, from_low, tag));
+        let new_high: [u64; 8] = cast(self._mm512_permutex2var_epi64(high, from_high, low));
         row.0 = cast([new_low, new_high]);
         found
     }
 }
 
-impl TouchRow<u32, 16> for V4 {
+impl TouchRow<u32, 16> for Avx512 {
     #[inline(always)]
     fn touch_row<F: Fill>(self, row: &mut Row<u32, 16>, tag: u32, fill: F) -> u32 {
-        let (avx512, dq) = (self.avx512f, self.avx512dq);
-        let tag = avx512._mm512_set1_epi32(tag as i32);
+        let tag = self._mm512_set1_epi32(tag as i32);
         let tags = cast(row.0);
-        let found = avx512._mm512_cmpeq_epi32_mask(tags, tag);
+        let found = self._mm512_cmpeq_epi32_mask(tags, tag);
         let moved = match fill.whole() {
-            Some(all) => avx512._kxor_mask16(found, dq._kadd_mask16(found, all as u16)),
+            Some(all) => self._kxor_mask16(found, self._kadd_mask16(found, all as u16)),
             None => fill.moved(found.into()) as u16,
         };
-        let from = avx512._mm512_mask_blend_epi32(moved, cast(NARROW_STAY), cast(NARROW_MOVE));
-        row.0 = cast(avx512._mm512_permutex2var_epi32(tags, from, tag));
+        let from = self._mm512_mask_blend_epi32(moved, cast(NARROW_STAY), cast(NARROW_MOVE));
+        row.0 = cast(self._mm512_permutex2var_epi32(tags, from, tag));
         found.into()
     }
 }

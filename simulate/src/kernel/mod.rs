@@ -6,16 +6,21 @@
 //! kernel's instructions.
 //!
 //! **Why this way.** The [`Kernel`] is chosen once. A value of a kernel's type proves that the
-//! processor has the instructions; crate `pulp` guarantees that, so this crate needs no `unsafe`.
+//! processor has the instructions, so `unsafe` is left to one file, `token.rs`.
 //!
 //! **Shapes.** 8 or 16 lanes of 8 bytes, or 16 of 4; logical ways are the first lanes, the others
 //! stay empty.
 
+#[cfg(target_arch = "x86_64")]
 mod avx2;
+#[cfg(target_arch = "x86_64")]
 mod avx512;
 mod portable;
 mod row;
 mod tag;
+#[cfg(target_arch = "x86_64")]
+#[allow(unsafe_code, reason = "calls of intrinsics, for which a token is the proof")]
+mod token;
 mod touch_row;
 mod vectors;
 
@@ -24,9 +29,10 @@ pub(crate) use tag::Tag;
 pub(crate) use touch_row::{Enters, EntersWhole, Fill, MayEnter, TouchRow};
 pub(crate) use vectors::{Located, Vectors};
 
-use pulp::x86::{V3, V4};
-use pulp::NullaryFnOnce;
+#[cfg(target_arch = "x86_64")]
 use std::marker::PhantomData;
+#[cfg(target_arch = "x86_64")]
+use token::{Avx2, Avx512, Work};
 
 /// A loop over rows, generic over the kernel that it is compiled for.
 pub(crate) trait RowWork<T, const LANES: usize> {
@@ -43,17 +49,20 @@ pub(crate) trait Pass {
 /// The kernel in use.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Kernel {
-    Avx512(V4),
-    Avx2(V3),
+    #[cfg(target_arch = "x86_64")]
+    Avx512(Avx512),
+    #[cfg(target_arch = "x86_64")]
+    Avx2(Avx2),
     Portable,
 }
 
 impl Kernel {
     /// The kernels that this processor can run, fastest first.
     pub(crate) fn all() -> impl Iterator<Item = Kernel> {
-        let avx512 = V4::try_new().map(Kernel::Avx512);
-        let avx2 = V3::try_new().map(Kernel::Avx2);
-        avx512.into_iter().chain(avx2).chain([Kernel::Portable])
+        let vectors = std::iter::empty();
+        #[cfg(target_arch = "x86_64")]
+        let vectors = vectors.chain(Avx512::new().map(Kernel::Avx512)).chain(Avx2::new().map(Kernel::Avx2));
+        vectors.chain([Kernel::Portable])
     }
 
     /// The fastest kernel that this processor can run.
@@ -62,37 +71,51 @@ impl Kernel {
     }
 
     /// Runs `work`, compiled for this kernel.
+    #[cfg(target_arch = "x86_64")]
     pub(crate) fn run<T, const LANES: usize, W: RowWork<T, LANES>>(self, work: W) -> W::Output
     where
-        V4: TouchRow<T, LANES>,
-        V3: TouchRow<T, LANES>,
+        Avx512: TouchRow<T, LANES>,
+        Avx2: TouchRow<T, LANES>,
         portable::Portable: TouchRow<T, LANES>,
     {
         let tags = PhantomData;
         match self {
-            Kernel::Avx512(avx512) => avx512.vectorize(CompiledWork { kernel: avx512, work, tags }),
-            Kernel::Avx2(avx2) => avx2.vectorize(CompiledWork { kernel: avx2, work, tags }),
+            Kernel::Avx512(avx512) => avx512.run(CompiledWork { kernel: avx512, work, tags }),
+            Kernel::Avx2(avx2) => avx2.run(CompiledWork { kernel: avx2, work, tags }),
             Kernel::Portable => work.run(portable::Portable),
         }
+    }
+
+    /// Runs `work` on the one kernel of other processors.
+    #[cfg(not(target_arch = "x86_64"))]
+    pub(crate) fn run<T, const LANES: usize, W: RowWork<T, LANES>>(self, work: W) -> W::Output
+    where
+        portable::Portable: TouchRow<T, LANES>,
+    {
+        work.run(portable::Portable)
     }
 
     /// Runs `pass`, compiled for this kernel.
     pub(crate) fn pass<P: Pass>(self, pass: P) -> P::Output {
         match self {
-            Kernel::Avx512(avx512) => avx512.vectorize(CompiledPass { kernel: avx512, pass }),
-            Kernel::Avx2(avx2) => avx2.vectorize(CompiledPass { kernel: avx2, pass }),
+            #[cfg(target_arch = "x86_64")]
+            Kernel::Avx512(avx512) => avx512.run(CompiledPass { kernel: avx512, pass }),
+            #[cfg(target_arch = "x86_64")]
+            Kernel::Avx2(avx2) => avx2.run(CompiledPass { kernel: avx2, pass }),
             Kernel::Portable => pass.run(portable::Portable),
         }
     }
 }
 
 /// `pass` on `kernel`, inlined into a function that has the kernel's instructions.
+#[cfg(target_arch = "x86_64")]
 struct CompiledPass<K, P> {
     kernel: K,
     pass: P,
 }
 
-impl<K: Vectors, P: Pass> NullaryFnOnce for CompiledPass<K, P> {
+#[cfg(target_arch = "x86_64")]
+impl<K: Vectors, P: Pass> Work for CompiledPass<K, P> {
     type Output = P::Output;
 
     #[inline(always)]
@@ -102,13 +125,15 @@ impl<K: Vectors, P: Pass> NullaryFnOnce for CompiledPass<K, P> {
 }
 
 /// `work` on `kernel`, inlined into a function that has the kernel's instructions.
+#[cfg(target_arch = "x86_64")]
 struct CompiledWork<K, W, T, const LANES: usize> {
     kernel: K,
     work: W,
     tags: PhantomData<[T; LANES]>,
 }
 
-impl<T, K, W, const LANES: usize> NullaryFnOnce for CompiledWork<K, W, T, LANES>
+#[cfg(target_arch = "x86_64")]
+impl<T, K, W, const LANES: usize> Work for CompiledWork<K, W, T, LANES>
 where
     K: TouchRow<T, LANES>,
     W: RowWork<T, LANES>,

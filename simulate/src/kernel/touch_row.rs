@@ -31,6 +31,7 @@ pub(crate) trait TouchRow<T, const LANES: usize>: Vectors {
 pub(crate) trait Fill: Copy {
     /// The bits of all lanes, where each is a way and the line always enters. A kernel that adds it
     /// to `found`, modulo the width of the sum, subtracts one.
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "only AVX-512 has a use for it"))]
     #[inline(always)]
     fn whole(self) -> Option<u32> {
         None
@@ -50,6 +51,7 @@ pub(crate) struct Enters {
 /// The line always enters, in a row each of whose lanes is a way.
 #[derive(Clone, Copy)]
 pub(crate) struct EntersWhole {
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "only AVX-512 has a use for it"))]
     all: u32,
 }
 

@@ -1,5 +1,5 @@
-//! The slow twin of `distance`: every set a list of lines, most recent first; a line's place in it
-//! is its distance.
+//! The slow twin of `distance`: every set is a list of lines, most recent first, and a line's place
+//! in the list is its distance.
 
 use super::walk::{covered, parts};
 use crate::distance::{CurveSizes, MissCurve};
@@ -7,7 +7,7 @@ use crate::{Geometry, Misses, Sharing};
 use event::{Access, Decoder, Record, Reference, ReferenceKind, Sites, StateLayout};
 use std::collections::HashMap;
 
-/// Stacks of one side, set by set.
+/// The stacks of one side, set by set.
 type Stacks = Vec<Vec<u64>>;
 
 /// Stack distances by linear search: microseconds per reference.
@@ -15,7 +15,7 @@ pub struct NaiveDistances {
     sizes: CurveSizes,
     sharing: Sharing,
     decoders: HashMap<u32, Decoder>,
-    /// Data and instruction side of each thread that has its own.
+    /// The data side and the instruction side of each thread that has its own.
     sides: HashMap<u32, [Stacks; 2]>,
     curve: MissCurve,
 }
@@ -62,7 +62,7 @@ impl NaiveDistances {
         }
         for address in covered(reference, Some(geometry)) {
             let of_line = self.line(reference, address / u64::from(line_bytes));
-            // Missing is farther than any distance.
+            // A missing line is farther away than any distance.
             distance = distance.zip(of_line).map(|(one, other)| one.max(other));
         }
         for (ways, (_, misses)) in self.sizes.ways().iter().zip(&mut self.curve.points) {
@@ -76,7 +76,7 @@ impl NaiveDistances {
         }
     }
 
-    /// The distance of a line, which then is in front.
+    /// The distance of a line, which moves to the front.
     fn line(&mut self, reference: &Reference, line: u64) -> Option<usize> {
         let owner = if self.sharing == Sharing::PerThread { reference.thread } else { 0 };
         let sets = self.sizes.sets();

@@ -1,11 +1,11 @@
 //! The slow twin of `hierarchy` and of `traffic`: true LRU, independent levels, write-backs.
 //!
-//! **What.** A set is a `Vec` of lines, most recently used first. A reference is walked through the
-//! levels line by line, lowest first.
+//! **What.** A set is a `Vec` of lines, the most recently used one first. A reference goes through
+//! the levels line by line, the lowest line first.
 //!
 //! **Write-backs.** A line is dirty in the level that a store entered. A dirty victim is counted,
 //! then marks its line dirty in the next outer level that holds it; it allocates nothing and moves
-//! nothing. It leaves before the missing line is asked for further out.
+//! nothing. The victim leaves before the missing line is looked up further out.
 
 use super::walk::{add, at, covered, parts};
 use crate::report::{CACHES_MAX, TLBS_MAX};
@@ -20,12 +20,12 @@ struct Line {
     dirty: bool,
 }
 
-/// What a touch found.
+/// The outcome of a touch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
-    /// The line was there.
+    /// The cache had the line.
     Hit,
-    /// It was not, and this dirty line (its address) was given up for it.
+    /// The cache lacked the line, and replaced this dirty line (its address), if any.
     Miss(Option<u64>),
 }
 
@@ -54,7 +54,7 @@ impl NaiveCache {
         let write = access == Access::Store;
         if let Some(way) = set.iter().position(|line| line.number == number) {
             let line = set.remove(way);
-            // A line that enters stands in front; the last one leaves where the set is full.
+            // A line that enters stands in front, and the last one leaves if the set is full.
             set.insert(0, Line { number, dirty: line.dirty || write });
             return Found::Hit;
         }
@@ -77,7 +77,7 @@ impl NaiveCache {
     }
 }
 
-/// What each thread has of its own.
+/// The levels that belong to one thread.
 struct Thread {
     decoder: Decoder,
     instruction: Option<NaiveCache>,
@@ -149,7 +149,7 @@ impl Naive {
         self.threads.insert(thread, state);
     }
 
-    /// What was counted, write-backs included; complex references are not counted apart.
+    /// The counts so far, including write-backs. Complex references are not counted separately.
     pub fn counts(&self) -> Counts {
         Counts { write_backs: Some(self.write_backs), ..self.counts.clone().trimmed() }
     }
@@ -179,7 +179,7 @@ impl Naive {
         }
     }
 
-    /// Which levels the reference missed: each at most once.
+    /// The levels that the reference missed, each at most once.
     fn walk(
         &mut self,
         thread: &mut Thread,
@@ -204,8 +204,8 @@ impl Naive {
             if !missed(0, first) {
                 continue;
             }
-            // A miss of the first level asks the second, of which instructions may have one of
-            // their own or none.
+            // A miss of the first level looks the page up in the second, of which instructions may
+            // have one of their own or none.
             match (fetch, self.levels.outer_fetch_tlb, &mut thread.outer_tlb) {
                 (_, _, None) => {}
                 (false, _, Some(second)) | (true, FetchTlb::Unified, Some(second)) => _ = missed(1, second),
@@ -218,7 +218,7 @@ impl Naive {
         (missed, missed_tlbs)
     }
 
-    /// One line through the cache levels.
+    /// Takes one line through the cache levels.
     fn touch(
         &mut self,
         thread: &mut Thread,
@@ -227,7 +227,8 @@ impl Naive {
         access: Access,
         missed: &mut [bool; CACHES_MAX],
     ) {
-        // A store is a write where it arrives; behind a level that allocated for it, it is a fill.
+        // A store is a write in the level where it arrives. Behind a level that allocated for it,
+        // it is a fill.
         let mut arrives = access;
         for (level, missed) in missed.iter_mut().enumerate().take(self.levels.outer.len() + 1) {
             let cache = match (level, kind) {

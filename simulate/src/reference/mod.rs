@@ -1,14 +1,14 @@
-//! The slow twins: every fast path of this crate once more, as directly as it can be said.
+//! The slow twins: a second, direct implementation of every fast path of this crate.
 //!
 //! | twin | of |
 //! |---|---|
-//! | [`Naive`] | `Hierarchy`, write-backs included |
+//! | [`Naive`] | `Hierarchy`, including write-backs |
 //! | [`NaiveRefined`] | `Refined` |
 //! | [`NaiveDistances`] | `StackDistances` |
 //! | [`NaivePerceptron`] | `Perceptron` |
 //!
-//! **Why this way.** They are meant to be right at a glance; every fast path is held against one by
-//! a test over random machines and streams. **Cost.** About a microsecond per reference.
+//! **Why this way.** A reader can see that they are right; tests over random machines and streams
+//! compare every fast path with its twin. **Cost.** About a microsecond per reference.
 
 mod distance;
 mod hierarchy;

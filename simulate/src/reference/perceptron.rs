@@ -4,7 +4,7 @@ use crate::predict::perceptron::{HISTORY, SURE};
 use crate::{Outcome, Prediction};
 use std::collections::HashMap;
 
-/// Perceptrons by branch and distance: 0 is the bias, 1 the outcome of the branch before.
+/// Weights by branch and distance: 0 is the bias, 1 the outcome of the previous branch.
 #[derive(Clone, Debug)]
 pub struct NaivePerceptron {
     perceptrons: u64,
@@ -18,12 +18,12 @@ impl NaivePerceptron {
         NaivePerceptron { perceptrons: 1 << bits, weights: HashMap::new(), outcomes: Vec::new() }
     }
 
-    /// The conditional branch at `ip` is executed.
+    /// Predicts the conditional branch at `ip`, and learns its outcome.
     pub fn branch(&mut self, ip: u64, outcome: Outcome) -> Prediction {
         let index = ip % self.perceptrons;
         let input = |distance: usize| match distance {
             0 => 1,
-            // Before the first branch nothing was taken.
+            // Before the first branch, outcomes count as not taken.
             _ if self.outcomes.len() < distance => -1,
             _ if self.outcomes[self.outcomes.len() - distance] == Outcome::Taken => 1,
             _ => -1,

@@ -1,5 +1,5 @@
-//! The slow twin of `refined`: the definitions of `policy` and `behaviour`, recursively, one line
-//! at a time.
+//! The slow twin of `refined`: it follows the definitions of `policy` and `behaviour` by recursion,
+//! one line at a time.
 
 use super::walk::{add, at, covered, parts};
 use crate::policy::{Draw, SetHistory};
@@ -10,7 +10,7 @@ use crate::{
 use event::{Access, Decoder, Record, Reference, ReferenceKind, Sites, StateLayout};
 use std::collections::{BTreeMap, HashMap};
 
-/// A set: what is in its ways, and their past.
+/// A set: the contents of its ways, and the history of their uses.
 #[derive(Clone)]
 struct Set<T> {
     ways: Vec<Option<T>>,
@@ -61,7 +61,7 @@ impl<T: Copy + PartialEq> Cache<T> {
     }
 }
 
-/// A level: its lines by number, and what its instructions referred to last.
+/// A level: its lines by number, and the last references of its instructions.
 #[derive(Clone)]
 struct Level {
     cache: Cache<u64>,
@@ -77,8 +77,8 @@ impl Level {
         address / u64::from(self.cache.geometry.line_bytes)
     }
 
-    /// The next address, where the last three distances of a site, which has its slot alone, were
-    /// equal.
+    /// The next address, if the last three distances of a site were equal and the site kept its
+    /// slot.
     fn stride(&mut self, site: u32, address: u64) -> Option<u64> {
         let (owner, past) = self.history.entry(site % 256).or_default();
         if *owner != site {
@@ -93,7 +93,7 @@ impl Level {
     }
 }
 
-/// A TLB level: buffers with the sizes that they take; what they hold is a size and a number.
+/// A TLB level: buffers with the sizes that they hold. Each entry is a size and a number.
 type Tlb = Vec<(Vec<u64>, Cache<(u64, u64)>)>;
 
 struct Thread {
@@ -115,7 +115,7 @@ pub struct NaiveRefined {
     counts: Counts,
 }
 
-/// The thread that asks, and whether for an instruction.
+/// The thread of a touch, and whether it is for an instruction.
 #[derive(Clone, Copy)]
 struct Asker {
     thread: u32,
@@ -142,7 +142,7 @@ impl NaiveRefined {
         }
     }
 
-    /// What was counted; complex references are not counted apart.
+    /// The counts so far. Complex references are not counted separately.
     pub fn counts(&self) -> Counts {
         self.counts.clone().trimmed()
     }
@@ -225,8 +225,8 @@ impl NaiveRefined {
         }
     }
 
-    /// Asks level `number` and those behind it for a line that level `from` wants: where it was
-    /// found.
+    /// Looks a line up in level `number` and those behind it, for level `from`. Returns the level
+    /// that had it.
     fn bring(&mut self, asker: Asker, address: u64, access: Access, from: usize, number: usize) -> usize {
         if number == self.levels.outer.len() + 1 {
             return number;
@@ -264,8 +264,8 @@ impl NaiveRefined {
         }
     }
 
-    /// Out of the levels inside `number`: of the thread, or of all threads where they share the
-    /// level; and out of shared ones.
+    /// Removes lines from the levels inside `number`: from those of the thread, or of all threads
+    /// that share the level, and from shared ones.
     fn take_out(&mut self, asker: Asker, address: u64, line_bytes: u64, number: usize) {
         let all = self.levels.outer[number - 1].sharing == Sharing::AllThreads;
         let mut inside: Vec<&mut Level> = Vec::new();
@@ -286,7 +286,7 @@ impl NaiveRefined {
     fn translate(&mut self, asker: Asker, address: u64, missed: &mut [bool; TLBS_MAX]) {
         let base = if asker.fetch { self.levels.instruction_tlb } else { self.levels.data_tlb };
         let mut page_bytes = base.map_or(4096, |base| u64::from(base.line_bytes));
-        // The first range that holds the page counts: it is visited last.
+        // The first range that holds the page counts, so it is visited last.
         for range in self.levels.large_pages.iter().flat_map(|large| large.ranges.iter().rev()) {
             let first = address / range.page_bytes * range.page_bytes;
             if first >= range.start && first + (range.page_bytes - 1) <= range.last {
@@ -303,8 +303,8 @@ impl NaiveRefined {
         let walks = asker.fetch && self.levels.outer_fetch_tlb == FetchTlb::Absent;
         let [missed, missed_again] = missed;
         for (tlb, missed) in [first, second].into_iter().flatten().zip([&mut *missed, &mut *missed_again]) {
-            // The largest size that is not larger than the page; a level of larger pages takes its
-            // smallest.
+            // The largest size that is not larger than the page. A level that only holds larger
+            // pages takes its smallest size.
             let sizes: Vec<u64> = tlb.iter().flat_map(|(sizes, _)| sizes).copied().collect();
             let taken = sizes.iter().copied().filter(|&size| size <= page_bytes).max();
             let Some(size) = taken.or(sizes.iter().copied().min()) else { return };

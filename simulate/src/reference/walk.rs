@@ -1,9 +1,9 @@
-//! What a reference is made of, for all twins: its parts, its lines, and where it is counted.
+//! How all twins divide a reference: its parts, its lines, and its counter.
 
 use crate::Geometry;
 use event::{Reference, ReferenceKind, WIDE_BYTES};
 
-/// A reference as it counts: a wide one is a reference for each of its lines, any other one itself.
+/// The references as which one counts: each line of a wide reference, or the reference itself.
 pub(super) fn parts(reference: &Reference, line_bytes: u32) -> Vec<Reference> {
     let Reference { address, size_bytes, kind, .. } = *reference;
     if kind == ReferenceKind::Fetch || size_bytes <= WIDE_BYTES {
@@ -20,11 +20,10 @@ pub(super) fn parts(reference: &Reference, line_bytes: u32) -> Vec<Reference> {
     parts
 }
 
-/// Addresses of the lines that a reference covers, lowest first; none where the level does not
-/// exist.
+/// Addresses of the lines that a reference covers, lowest first; none if the level does not exist.
 pub(super) fn covered(reference: &Reference, geometry: Option<Geometry>) -> impl Iterator<Item = u64> {
     let line_bytes = geometry.map_or(1, |geometry| u64::from(geometry.line_bytes));
-    // A fetch is one line by its definition, however large the recorded line was.
+    // A fetch is one line by definition, however large the recorded line was.
     let size_bytes = match reference.kind {
         ReferenceKind::Fetch => 1,
         _ => u64::from(reference.size_bytes.max(1)),
@@ -35,7 +34,7 @@ pub(super) fn covered(reference: &Reference, geometry: Option<Geometry>) -> impl
     (0..count).map(move |index| (first + index) * line_bytes)
 }
 
-/// The entry at `index` of a table, which grows where it is short.
+/// The entry at `index` of a table, which grows if it is too short.
 pub(super) fn at<T: Clone + Default>(table: &mut Vec<T>, index: usize) -> &mut T {
     if index >= table.len() {
         table.resize(index + 1, T::default());

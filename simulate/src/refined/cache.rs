@@ -1,8 +1,9 @@
-//! One cache or buffer of any policy: tags by set and way, and what the policy remembers.
+//! A cache, or a buffer of translations, with any replacement policy: tags by set and way, and the
+//! policy's state.
 //!
-//! **Invariants.** A set holds a tag at most once. A policy is asked for a victim only where a set
-//! has no empty way. `recent` names the tag that its set used last, or nothing: using that tag
-//! again changes nothing, whatever the policy, so the search is skipped.
+//! **Invariants.** A set holds a tag at most once. A policy is asked for a victim only if a set has
+//! no empty way. `recent` is the tag that its set used last, or `EMPTY`: using that tag again
+//! changes nothing, whatever the policy, so the search is skipped.
 
 use crate::policy::Replacement;
 use crate::Geometry;
@@ -10,7 +11,7 @@ use crate::Geometry;
 /// No line has this tag.
 const EMPTY: u64 = u64::MAX;
 
-/// Tags of all sets, way by way.
+/// The tags of all sets, way by way.
 pub(super) struct PolicyCache {
     pub(super) geometry: Geometry,
     line_shift: u32,
@@ -32,12 +33,12 @@ impl PolicyCache {
         }
     }
 
-    /// Number of the line that holds `address`.
+    /// The number of the line that holds `address`.
     pub(super) fn line(&self, address: u64) -> u64 {
         address >> self.line_shift
     }
 
-    /// First byte of a line.
+    /// The first byte of a line.
     pub(super) fn address(&self, line: u64) -> u64 {
         line << self.line_shift
     }
@@ -52,22 +53,22 @@ impl PolicyCache {
         self.tags[set * ways..(set + 1) * ways].iter().position(|&other| other == tag)
     }
 
-    /// Whether a line is there; nothing changes.
+    /// Whether a line is in the cache. Nothing changes.
     pub(super) fn holds(&self, line: u64) -> bool {
         self.find(self.set(line), line).is_some()
     }
 
-    /// Uses a line if it is there, and returns whether it was.
+    /// Uses a line if it is in the cache, and returns whether it was.
     pub(super) fn touch(&mut self, line: u64) -> bool {
         self.touch_tag(self.set(line), line)
     }
 
-    /// Enters a line that is missing, and returns the line that leaves for it.
+    /// Enters a missing line, and returns the line that is replaced, if any.
     pub(super) fn fill(&mut self, line: u64) -> Option<u64> {
         self.fill_tag(self.set(line), line)
     }
 
-    /// Takes a line out, and returns whether it was there.
+    /// Removes a line, and returns whether it was in the cache.
     pub(super) fn remove(&mut self, line: u64) -> bool {
         let set = self.set(line);
         let way = self.find(set, line);
@@ -76,7 +77,7 @@ impl PolicyCache {
         way.map(|way| self.tags[set * ways + way] = EMPTY).is_some()
     }
 
-    /// Uses `tag` of set `set` if it is there, and returns whether it was.
+    /// Uses `tag` of set `set` if the set holds it, and returns whether it did.
     pub(super) fn touch_tag(&mut self, set: usize, tag: u64) -> bool {
         if self.recent[set] == tag {
             return true;
@@ -89,9 +90,9 @@ impl PolicyCache {
         found.is_some()
     }
 
-    /// Enters a tag that is missing in set `set`, and returns the one that leaves for it.
+    /// Enters a missing tag in set `set`, and returns the tag that is replaced, if any.
     pub(super) fn fill_tag(&mut self, set: usize, tag: u64) -> Option<u64> {
-        // An empty way, the lowest first; only a full set gives a line up.
+        // The lowest empty way; only a full set loses a line.
         let way = self.find(set, EMPTY).unwrap_or_else(|| self.replacement.victim(set));
         let place = set * self.geometry.ways as usize + way;
         let victim = std::mem::replace(&mut self.tags[place], tag);

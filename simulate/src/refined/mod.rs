@@ -1,10 +1,11 @@
-//! Any policy, prefetchers, inclusion, large pages: a hierarchy that is walked touch by touch.
+//! A hierarchy that is walked touch by touch, with any policy, prefetchers, inclusion and large
+//! pages.
 //!
-//! **What.** A touch looks a line up from the first level outwards until it is found, then enters
-//! it from there inwards; then the prefetchers of the levels that were reached fetch, outermost
-//! last. **Why this way.** With back-invalidation and victims a level is no longer a function of
-//! its own stream, so that sweeps level by level (`hierarchy`) are not possible. **Leaves out**
-//! write-backs.
+//! **What.** A touch looks a line up from the first level outwards until it is found, and enters it
+//! into the levels inside. Then the prefetchers of the levels that were reached fetch, the
+//! outermost last. **Why this way.** With back-invalidation and victims, a level's contents depend
+//! on more than its own stream, so levels cannot be swept one after the other as in `hierarchy`.
+//! **Leaves out** write-backs.
 //!
 //! **Cost.** Some 20 ns per touch. Its twin is `reference::NaiveRefined`.
 
@@ -22,14 +23,14 @@ use pages::{page_bytes, Buffers, Translation};
 use std::collections::HashMap;
 use stride::Prefetcher;
 
-/// Prefetched lines lie in the page, of this many bytes, of the line that was asked for.
+/// Prefetched lines lie in the same page, of this many bytes, as the touched line.
 pub(crate) const PREFETCH_PAGE_BYTES: u64 = 4096;
 
-/// A hierarchy of any levels.
+/// A hierarchy whose levels may have any policy, prefetcher and inclusion.
 pub struct Refined {
     levels: Levels,
     layout: StateLayout,
-    /// Places in `cores` and `groups`, by thread.
+    /// Indices into `cores` and `groups`, by thread.
     threads: HashMap<u32, usize>,
     cores: Vec<Core>,
     groups: Vec<Groups>,
@@ -45,7 +46,7 @@ struct CacheLevel {
     prefetcher: Prefetcher,
 }
 
-/// What a thread has of its own.
+/// The levels that belong to one thread.
 struct Core {
     instruction: Option<CacheLevel>,
     data: CacheLevel,
@@ -56,7 +57,7 @@ struct Core {
     outer_fetch_tlb: Option<Buffers>,
 }
 
-/// One touch: of which core and side, where, and by which instruction.
+/// One touch: its core and side, its address, and its instruction.
 #[derive(Clone, Copy)]
 struct Touch {
     core: usize,
@@ -72,7 +73,7 @@ impl CacheLevel {
     }
 }
 
-/// The outer levels that are shared as asked, `None` in the others' places.
+/// The outer levels with this sharing; `None` in the places of the others.
 fn outer(levels: &Levels, sharing: Sharing) -> Vec<Option<CacheLevel>> {
     let one = |outer: &crate::Outer| (outer.sharing == sharing).then(|| CacheLevel::new(outer.geometry));
     levels.outer.iter().map(one).collect()
@@ -144,7 +145,7 @@ impl Refined {
         self.cores.len()
     }
 
-    /// What was counted so far. Cost: a copy of the tables.
+    /// The counts so far. Cost: a copy of the tables.
     pub fn counts(&self) -> Counts {
         self.counts.clone().trimmed()
     }
@@ -174,15 +175,15 @@ impl Refined {
         }
     }
 
-    /// Whether a level learns from the addresses themselves, and not only from their lines.
+    /// Whether a prefetcher of the core learns from addresses, and not only from lines.
     fn trains(&self, core: usize) -> bool {
         let own = &self.cores[core];
         let outer = own.outer.iter().chain(&self.shared).flatten();
         outer.chain([&own.data]).any(|level| matches!(level.prefetcher, Prefetcher::Stride(_)))
     }
 
-    /// Counts `references`, each within a line, made `times` times in turn. Once all of them hit
-    /// the first level, making them again changes nothing, and simulating them ends.
+    /// Counts `references`, each of which lies in one line, made `times` times in turn. Once all of
+    /// them hit the first level, more rounds change nothing, so the simulation stops there.
     fn stretch(&mut self, core: usize, site: usize, references: &[(u64, u32, Access)], times: u64) {
         let counts = at(&mut self.counts.complex, site);
         for (.., access) in references {
@@ -194,7 +195,9 @@ impl Refined {
         }
         for _ in 0..times {
             let mut found = true;
-            for &(address, size_bytes, access) in references.iter().filter(|(.., a)| *a != Access::Prefetch) {
+            for &(address, size_bytes, access) in
+                references.iter().filter(|(.., kind)| *kind != Access::Prefetch)
+            {
                 found &= self.data(core, site as u32, address, size_bytes, access);
             }
             if found {
@@ -219,8 +222,8 @@ impl Refined {
         }
     }
 
-    /// A data reference; each line of a wide one counts by itself. Whether the first level had all
-    /// of them.
+    /// Simulates a data reference; each line of a wide one counts by itself. Returns whether the
+    /// first level had all lines.
     fn data(&mut self, core: usize, site: u32, address: u64, size_bytes: u32, access: Access) -> bool {
         let line_bytes = u64::from(self.levels.data.line_bytes);
         let last = address.saturating_add(u64::from(size_bytes.max(1)) - 1);
@@ -234,8 +237,8 @@ impl Refined {
         all & self.lines(core, site, start, (last - start + 1) as u32, access)
     }
 
-    /// A data reference that counts as at most one miss of a level: its lines, lowest first.
-    /// Whether the first level had all of them.
+    /// Simulates a data reference that counts as at most one miss of a level, its lines from the
+    /// lowest on. Returns whether the first level had all lines.
     fn lines(&mut self, core: usize, site: u32, address: u64, size_bytes: u32, access: Access) -> bool {
         let store = access == Access::Store;
         let last = address.saturating_add(u64::from(size_bytes.max(1)) - 1);
@@ -257,7 +260,7 @@ impl Refined {
         !missed[0] && !missed_tlbs[0]
     }
 
-    /// The instruction lines of `len_bytes` at `address`, each a reference.
+    /// Simulates the instruction lines of `len_bytes` at `address`, each as a reference.
     fn fetch(&mut self, core: usize, block: u32, address: u64, len_bytes: u32) {
         let Some(geometry) = self.levels.instruction else { return };
         let line_bytes = u64::from(geometry.line_bytes);
@@ -278,13 +281,14 @@ impl Refined {
         }
     }
 
-    /// One line through the levels, and what they fetch unasked.
+    /// Takes one line through the levels, and then the lines that their prefetchers fetch.
     fn touch(&mut self, touch: Touch, missed: &mut [bool; CACHES_MAX]) {
-        // First the line itself, from the level where it was inwards.
+        // First the line itself is entered, from the level that has it inwards.
         let reached = self.bring(touch, 0);
         let levels = self.levels.outer.len() + 1;
         missed[..reached.min(levels)].fill(true);
-        // Then what the levels that were reached want beside it; all decide before any fetches.
+        // Then the prefetchers of the levels that were reached choose their lines; all choose
+        // before any of them fetches.
         let mut wanted = [None; CACHES_MAX];
         for (number, wanted) in wanted.iter_mut().enumerate().take(levels.min(reached + 1)) {
             let level = self.level(touch.core, touch.side, number);
@@ -305,7 +309,7 @@ impl Refined {
         }
     }
 
-    /// Fetches a line into level `number`, where it is not there.
+    /// Fetches a line into level `number` if the level lacks it.
     fn prefetch(&mut self, touch: Touch, number: usize) {
         let cache = &self.level(touch.core, touch.side, number).cache;
         if !cache.holds(cache.line(touch.address)) {
@@ -328,7 +332,7 @@ impl Refined {
         Some(self.levels.outer.get(number.checked_sub(1)?)?.inclusion)
     }
 
-    /// Brings a line into level `from`: the level where it was, or the number of levels.
+    /// Brings a line into level `from`. Returns the level that had it, or the number of levels.
     fn bring(&mut self, touch: Touch, from: usize) -> usize {
         let levels = self.levels.outer.len() + 1;
         let mut enters = [false; CACHES_MAX];
@@ -338,27 +342,26 @@ impl Refined {
             let cache = &mut self.level(touch.core, touch.side, reached).cache;
             let line = cache.line(touch.address);
             let geometry = cache.geometry;
-            // What an exclusive level holds moves inwards.
-            // An exclusive level gives the line away instead of keeping it.
+            // An exclusive level gives its line away instead of keeping it.
             let moves = reached > from && self.inclusion(reached) == Some(Inclusion::Exclusive);
             let cache = &mut self.level(touch.core, touch.side, reached).cache;
             if if moves { cache.remove(line) } else { cache.touch(line) } {
                 break;
             }
-            // Behind a level that the line enters, a store is a fill.
+            // Behind a level that the line enters, a store counts as a fill.
             store &= geometry.store_miss == StoreMiss::Bypass;
             enters[reached] = !(moves || store);
             reached += 1;
         }
-        // Enters from the outside inwards, so that inclusion holds at each step.
+        // Levels are entered from the outside inwards, so that inclusion holds at each step.
         for number in (from..reached).rev().filter(|&number| enters[number]) {
             self.enter(touch.core, touch.side, number, touch.address);
         }
         reached
     }
 
-    /// Enters a line that is missing; what leaves for it leaves the levels inside, or enters the
-    /// one outside.
+    /// Enters a missing line. The line that is replaced leaves the levels inside, or enters the
+    /// level outside.
     fn enter(&mut self, core: usize, side: Side, number: usize, address: u64) {
         let cache = &mut self.level(core, side, number).cache;
         let line = cache.line(address);
@@ -376,8 +379,8 @@ impl Refined {
         }
     }
 
-    /// Takes `line_bytes` at `address` out of the levels inside `number`: of the core, of all cores
-    /// where they share it; and out of shared ones.
+    /// Removes `line_bytes` at `address` from the levels inside `number`: from those of the core,
+    /// or of all cores that share the level, and from shared ones.
     fn invalidate(&mut self, core: usize, number: usize, address: u64, line_bytes: u64) {
         let shared = self.levels.outer[number - 1].sharing == Sharing::AllThreads;
         for (_, one) in self.cores.iter_mut().enumerate().filter(|(other, _)| shared || *other == core) {
@@ -389,7 +392,7 @@ impl Refined {
         shared.for_each(|level| level.invalidate(address, line_bytes));
     }
 
-    /// Which TLB levels the base pages from `address` to `last` missed.
+    /// The TLB levels that the base pages from `address` to `last` missed.
     fn pages(&mut self, core: usize, side: Side, address: u64, last: u64) -> [bool; TLBS_MAX] {
         let mut missed = [false; TLBS_MAX];
         let base = if side == Side::Data { self.levels.data_tlb } else { self.levels.instruction_tlb };
@@ -402,7 +405,7 @@ impl Refined {
             (Side::Instruction, FetchTlb::Unified) => (instruction_tlb, outer_tlb),
             (Side::Instruction, FetchTlb::Own(_) | FetchTlb::Absent) => (instruction_tlb, outer_fetch_tlb),
         };
-        // Each page asks the first level, and where that misses the second.
+        // Each page is looked up in the first level and, if it is missing there, in the second.
         for page in address >> shift..=last >> shift {
             let page = page << shift;
             let bytes = page_bytes(self.levels.large_pages.as_ref(), base, page);

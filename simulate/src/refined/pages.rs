@@ -1,4 +1,4 @@
-//! Translations of one level: a buffer per group of page sizes.
+//! Translations of one TLB level: a buffer for each group of page sizes.
 
 use super::cache::PolicyCache;
 use crate::{Geometry, LargePages, PageBuffer};
@@ -10,7 +10,7 @@ pub(super) struct Buffers {
     smallest: u64,
 }
 
-/// A translation that a level was asked for.
+/// The outcome of a look-up of a translation in a level.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Translation {
     Hit,
@@ -18,7 +18,7 @@ pub(super) enum Translation {
 }
 
 impl Buffers {
-    /// The level that `base` is when all pages are small; nothing without it.
+    /// The TLB level that `base` describes when all pages are small; `None` without it.
     pub(super) fn new(base: Option<Geometry>, large: Option<&[PageBuffer]>) -> Option<Buffers> {
         let base = base?;
         let one = [PageBuffer { page_bytes: vec![base.line_bytes.into()], geometry: base }];
@@ -27,11 +27,11 @@ impl Buffers {
         Some(Buffers { buffers: buffers.collect(), smallest: base.line_bytes.into() })
     }
 
-    /// Asks for the translation of `address` on a page of `page_bytes`, and enters it where it is
+    /// Looks up the translation of `address` on a page of `page_bytes`, and enters it if it is
     /// missing.
     pub(super) fn translate(&mut self, address: u64, page_bytes: u64) -> Translation {
-        // The largest size that is taken and not larger than the page; the smallest of a level that
-        // takes none.
+        // The largest size that the level holds and that is not larger than the page. If it holds
+        // none, its smallest size.
         let taken = |page_bytes: u64| {
             let sizes = self
                 .buffers
@@ -46,7 +46,7 @@ impl Buffers {
         let Some((size, place)) = taken(page_bytes.max(self.smallest)) else { return Translation::Hit };
         let cache = &mut self.buffers[place].1;
         let number = address / size;
-        // The size is part of the tag: pages of two sizes may have the same number.
+        // The size is part of the tag, because pages of two sizes may have one number.
         let (set, tag) =
             ((number % cache.geometry.sets) as usize, number << 6 | u64::from(size.trailing_zeros()));
         if cache.touch_tag(set, tag) {
@@ -57,7 +57,7 @@ impl Buffers {
     }
 }
 
-/// Bytes of the page that holds `address`.
+/// The number of bytes of the page that holds `address`.
 pub(super) fn page_bytes(large: Option<&LargePages>, base: Geometry, address: u64) -> u64 {
     large.and_then(|large| large.page_bytes(address)).unwrap_or(base.line_bytes.into())
 }

@@ -1,14 +1,14 @@
-//! Strides: which distance an instruction keeps between its references.
+//! Stride prefetchers: they find the distance that an instruction keeps between its references.
 //!
-//! A table of 256 entries, by the low bits of the site; another site takes an entry at once.
-//! Source: Chen and Baer 1995, without their transient states.
+//! A table has 256 entries, chosen by the low bits of the site; another site takes an entry over at
+//! once. Source: Chen and Baer 1995, without their transient states.
 
 use crate::Prefetch;
 
 /// Entries of a table.
 const ENTRIES: usize = 256;
 
-/// Equal distances in a row before a line is fetched.
+/// The number of equal distances in a row before a line is fetched.
 const STEADY: u8 = 2;
 
 #[derive(Clone, Copy)]
@@ -37,7 +37,8 @@ impl Prefetcher {
         }
     }
 
-    /// The site refers to `address`: where it will be next, once that is sure.
+    /// Records that the site refers to `address`. Returns the next address once the distance is
+    /// steady.
     pub(super) fn train(&mut self, site: u32, address: u64) -> Option<u64> {
         let Prefetcher::Stride(table) = self else { return None };
         let entry = &mut table[site as usize % ENTRIES];

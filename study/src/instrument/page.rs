@@ -2,6 +2,7 @@
 
 use super::contender::{CACHE, CACHEGRIND, CACHEGRIND_SIM, CONTENDERS, COUNT, NATIVE};
 use super::result::{Exactness, Figure, Findings, ProgramFindings};
+use crate::host::dated;
 use anyhow::{Context, Result};
 use plot::bars::{bars, Bars, Group};
 use present::number::grouped;
@@ -12,7 +13,7 @@ use std::path::{Path, PathBuf};
 /// Writes all of them; gives their paths.
 pub(super) fn write(findings: &Findings, folder: &Path) -> Result<Vec<PathBuf>> {
     std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    let stem = format!("instrument-{}", findings.date);
+    let stem = format!("instrument-{}", dated(&findings.date));
     let files = [
         ("md", markdown(findings, &stem)),
         ("json", serde_json::to_string_pretty(findings)? + "\n"),
@@ -204,6 +205,7 @@ pub(super) fn plot(findings: &Findings) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::host::dated;
     use crate::instrument::result::tests::findings;
 
     #[test]

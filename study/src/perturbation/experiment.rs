@@ -1,174 +1,246 @@
-//! Runs of the study: each a `lightfoot trace` of a build in an environment of a chosen size.
+//! The simulated experiment: calibration, baselines, a point for every number of metrics, and the
+//! signals of Figure 5.
 //!
-//! The environment holds one variable and nothing else, so that a run is the same whoever starts
-//! it. Its size is the layout: a different one for every sample, and the same ones on both sides of
-//! a comparison. Nothing here is random: repeats of a run would be equal.
+//! A step of the journal is what takes minutes: one point of one program. When a study is resumed,
+//! the baselines of a program are traced again only if one of its points is missing: traces are
+//! large, and these repeat.
 
-use super::program::{build, Size, Spacing, Subject};
-use crate::workshop::Workshop;
-use anyhow::{bail, Context, Result};
-use measure::perturb::{perturb, Options, Report};
+use super::choice::{called, choose};
+use super::findings::{Baseline, Calibration, Curve, Kind, Point, Relation, Signals, L1_L2, L1_TLB};
+use super::subject::{Bench, Subject};
+use super::trace::{series, traces, Run, Spacing, METRICS};
+use super::Extent;
+use crate::journal::Journal;
+use anyhow::{Context, Result};
+use measure::perturb::{perturb, Options};
 use measure::rank::spearman;
-use measure::trace::{decode, Trace};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use measure::trace::Trace;
+use std::cell::OnceCell;
+use std::path::Path;
 
-/// The machine, of the paper's time.
-pub(super) const MACHINE: &str = "xeon-dp";
+/// An interval that no run fills: one record, the program's sums.
+const WHOLE_RUN_CYCLES: u64 = 1_000_000_000_000;
 
-/// What is recorded: the paper's five.
-pub(super) const METRICS: &str = "instructions,l1d-misses,l2-misses,dtlb-misses,branch-misses";
-
-/// Bytes by which one environment is larger than the one before it: no multiple of a line or a
-/// page.
-const PADDING_BYTES: usize = 528;
-
-/// A run.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Run<'a> {
-    pub(super) subject: &'a Subject,
-    pub(super) size: Size,
-    pub(super) counters: usize,
-    pub(super) spacing: Spacing,
-    /// How often the environment is padded.
-    pub(super) padding: usize,
-    /// Seed of simulated noise of an operating system.
-    pub(super) noise: Option<u64>,
+/// A program, its calibration, and its baselines as soon as a step needs them.
+struct Experiment<'a> {
+    bench: &'a Bench,
+    calibration: Calibration,
+    layouts: usize,
+    baselines: OnceCell<Vec<Trace>>,
 }
 
-/// The traces of runs, in their order; as many at a time as there are processors, since nothing in
-/// them depends on time.
+/// Measures a program.
 ///
 /// # Errors
-/// When one cannot be compiled, run or read.
-pub(super) fn traces_of(shop: &Workshop, runs: &[Run<'_>]) -> Result<Vec<Trace>> {
-    let folders: Vec<PathBuf> =
-        runs.iter().map(|run| build(shop, run.subject, run.counters, run.spacing)).collect::<Result<_>>()?;
-    let next = AtomicUsize::new(0);
-    let work = || {
-        let mut done = Vec::new();
-        loop {
-            let index = next.fetch_add(1, Ordering::Relaxed);
-            let (Some(run), Some(folder)) = (runs.get(index), folders.get(index)) else { return done };
-            done.push((index, trace(folder, run, index)));
-        }
-    };
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let mut done: Vec<(usize, Result<Trace>)> = std::thread::scope(|scope| {
-        let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
-        let own = work();
-        others.into_iter().flat_map(|thread| thread.join().unwrap_or_default()).chain(own).collect()
-    });
-    done.sort_by_key(|(index, _)| *index);
-    if done.len() < runs.len() {
-        bail!("{} of {} runs were not made", runs.len() - done.len(), runs.len());
-    }
-    done.into_iter().map(|(_, trace)| trace).collect()
-}
-
-/// The trace of a run of the program in `folder`.
-fn trace(folder: &Path, run: &Run<'_>, number: usize) -> Result<Trace> {
-    let file = format!("trace-{number}.lft");
-    let mut command = Command::new(std::env::current_exe()?);
-    command.args(["trace", "--engine", "simulated", "--machine", MACHINE, "--hardware", METRICS]);
-    command.args(["-o", &file, &format!("--every={}cycles", run.size.interval_cycles)]);
-    command.args(["--uncharged", &run.subject.uncharged.join(",")]);
-    if let Some(seed) = run.noise {
-        command.arg(format!("--noise={seed}"));
-    }
-    command.args(["--", "./program", &run.size.argument.to_string()]).current_dir(folder);
-    command.env_clear().env("PADDING", "x".repeat(run.padding * PADDING_BYTES));
-    let output = command.stdin(Stdio::null()).output()?;
-    if !output.status.success() {
-        let stderr = String::from_utf8_lossy(&output.stderr);
-        bail!("lightfoot trace of {} failed: {}", run.subject.name, stderr.trim());
-    }
-    let bytes = std::fs::read(folder.join(&file)).context("the trace was not written")?;
-    Ok(decode(&bytes)?)
-}
-
-/// One run for each of `paddings` environments.
-pub(super) fn traces(shop: &Workshop, run: &Run<'_>, paddings: usize) -> Result<Vec<Trace>> {
-    traces_of(shop, &(0..paddings).map(|padding| Run { padding, ..*run }).collect::<Vec<_>>())
-}
-
-/// A software metric with a hardware metric, the former counted without a charge: means over all
-/// layouts.
-#[derive(Clone, Debug)]
-pub(super) struct Relation {
-    pub(super) software: &'static str,
-    pub(super) hardware: String,
-    pub(super) baseline: f64,
-    pub(super) run: f64,
-}
-
-/// All relations of a program's uncharged metrics; those that are constant somewhere are left out.
-fn relations(subject: &'static Subject, baseline: &[Trace], runs: &[Trace]) -> Vec<Relation> {
-    let correlation = |trace: &Trace, software: &str, hardware: &str| {
-        spearman(&trace.series(trace.position(software)?), &trace.series(trace.position(hardware)?))
-    };
-    let mean = |traces: &[Trace], software: &str, hardware: &str| -> Option<f64> {
-        let all: Option<Vec<f64>> =
-            traces.iter().map(|trace| correlation(trace, software, hardware)).collect();
-        all.map(|all| all.iter().sum::<f64>() / all.len() as f64)
-    };
-    let pairs = subject.uncharged.iter().flat_map(|&software| METRICS.split(',').map(move |h| (software, h)));
-    let relation = |(software, hardware): (&'static str, &str)| {
-        let (baseline, run) = (mean(baseline, software, hardware)?, mean(runs, software, hardware)?);
-        Some(Relation { software, hardware: hardware.into(), baseline, run })
-    };
-    pairs.filter_map(relation).collect()
-}
-
-/// A number of counters, and what it did.
-#[derive(Clone, Debug)]
-pub(super) struct Point {
-    pub(super) counters: usize,
-    pub(super) report: Report,
-    /// What hardware metrics do not show: relations with software metrics.
-    pub(super) relations: Vec<Relation>,
-    /// The run in the smallest environment.
-    pub(super) first: Trace,
-}
-
-impl Point {
-    /// Added instructions in percent.
-    pub(super) fn added(&self) -> f64 {
-        100.0 * self.report.added_instructions.unwrap_or(0.0)
-    }
-}
-
-/// A program over growing numbers of counters.
-#[derive(Debug)]
-pub(super) struct Curve {
-    pub(super) subject: &'static Subject,
-    pub(super) size: Size,
-    pub(super) baseline: Vec<Trace>,
-    pub(super) points: Vec<Point>,
-    /// All counters, packed.
-    pub(super) packed: Point,
-}
-
-/// Measures a curve at `counters`, with as many layouts as `paddings`.
+/// When it is not installed, or a run fails.
 pub(super) fn curve(
-    shop: &Workshop,
+    shop: &Path,
     subject: &'static Subject,
-    size: Size,
-    counters: &[usize],
-    paddings: usize,
+    extent: &Extent,
+    journal: &mut Journal,
 ) -> Result<Curve> {
-    let run = Run { subject, size, counters: 0, spacing: Spacing::Page, padding: 0, noise: None };
-    let baseline = traces(shop, &run, paddings)?;
-    let point = |counters: usize, spacing| -> Result<Point> {
-        let runs = traces(shop, &Run { counters, spacing, ..run }, paddings)?;
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        let report = perturb(&baseline, &runs, &Options { threads, ..Options::default() })?;
-        let relations = relations(subject, &baseline, &runs);
-        let first = runs.into_iter().next().context("there is at least one layout")?;
-        Ok(Point { counters, report, relations, first })
+    let name = subject.name;
+    let (size, seconds) = extent.size(subject);
+    let bench = Bench::new(shop, subject, size)?;
+    let calibration = journal.step(&format!("{name}: calls of all functions"), 2.0 * seconds, || {
+        calibrate(&bench, extent.records)
+    })?;
+    let (layouts, baselines) = (extent.layouts, OnceCell::new());
+    let experiment = Experiment { bench: &bench, calibration, layouts, baselines };
+    let runs = (extent.baselines * 2) as f64 * seconds / 1.5;
+    let baseline =
+        journal.step(&format!("{name}: baselines"), runs, || experiment.baseline(extent.baselines))?;
+    let point_seconds = extent.point_seconds(seconds);
+    let mut points = Vec::new();
+    for metrics in extent.counters(experiment.calibration.chosen.len()) {
+        let step = format!("{name}: {metrics} metrics");
+        points.push(journal.step(&step, point_seconds, || experiment.point(metrics, Spacing::Page))?);
+    }
+    let all = experiment.calibration.chosen.len();
+    let packed = match all {
+        0 => None,
+        _ => Some(journal.step(&format!("{name}: {all} metrics, packed"), point_seconds, || {
+            experiment.point(all, Spacing::Packed)
+        })?),
     };
-    let points = counters.iter().map(|&counters| point(counters, Spacing::Page)).collect::<Result<_>>()?;
-    let packed = point(super::program::COUNTERS, Spacing::Packed)?;
-    Ok(Curve { subject, size, baseline, points, packed })
+    let signals = match largest_step(&points) {
+        Some(step) => {
+            Some(journal.step(&format!("{name}: signals"), 2.0 * seconds, || experiment.signals(step))?)
+        }
+        None => None,
+    };
+    let calibration = experiment.calibration;
+    Ok(Curve { subject, size, calibration, baseline, points, packed, signals, native: None })
+}
+
+/// Counts the calls of all functions and decides the metrics and the interval.
+fn calibrate(bench: &Bench, records: u64) -> Result<Calibration> {
+    let run = Run {
+        uncharged: vec![bench.every_function()],
+        hardware: "instructions,cycles",
+        ..Run::plain(bench, WHOLE_RUN_CYCLES)
+    };
+    let trace = traces(&[run])?.into_iter().next().context("there is one run")?;
+    let sum = |metric: &str| trace.position(metric).and_then(|index| trace.sum(index));
+    let (instructions, cycles) =
+        sum("instructions").zip(sum("cycles")).context("the machine counts instructions and cycles")?;
+    let chosen = choose(called(&trace), instructions, records);
+    Ok(Calibration { instructions, interval_cycles: cycles / records, chosen })
+}
+
+/// L1 with L2, L1 with the TLB.
+fn correlations(trace: &Trace) -> [Option<f64>; 2] {
+    [L1_L2, L1_TLB].map(|[a, b]| spearman(&series(trace, a), &series(trace, b)))
+}
+
+impl Experiment<'_> {
+    /// A run with the first `metrics` metrics.
+    fn run(&self, metrics: usize, spacing: Spacing) -> Run<'_> {
+        let charged = self.calibration.chosen[..metrics].iter().map(|called| called.metric.clone());
+        let plain = Run::plain(self.bench, self.calibration.interval_cycles);
+        Run { charged: charged.collect(), uncharged: self.uncharged(), spacing, ..plain }
+    }
+
+    /// Metrics that all runs count without a charge, the truth about relations with software
+    /// metrics: the most frequent of the chosen ones, and the one in the middle.
+    ///
+    /// A column has another name if it is not charged, so the file of the function is left out.
+    fn uncharged(&self) -> Vec<String> {
+        let chosen = &self.calibration.chosen;
+        let places = [chosen.len() / 2, chosen.len().wrapping_sub(1)];
+        let mut names: Vec<String> =
+            places.iter().filter_map(|&at| chosen.get(at)).map(|called| renamed(&called.metric)).collect();
+        names.dedup();
+        names
+    }
+
+    fn baselines(&self) -> Result<&[Trace]> {
+        if self.baselines.get().is_none() {
+            let run = Run { charged: Vec::new(), ..self.run(0, Spacing::Page) };
+            let traces = traces(&run.in_layouts(self.layouts))?;
+            return Ok(self.baselines.get_or_init(|| traces));
+        }
+        Ok(self.baselines.get().map_or(&[], Vec::as_slice))
+    }
+
+    fn baseline(&self, count: usize) -> Result<Baseline> {
+        let plain = Run::plain(self.bench, self.calibration.interval_cycles);
+        let layouts = traces(&plain.in_layouts(count))?;
+        let noisy: Vec<Run> =
+            (1..=count as u64).map(|seed| Run { noise: Some(seed), ..plain.clone() }).collect();
+        let noise = traces(&noisy)?;
+        let first = layouts.first().context("there is at least one layout")?;
+        let median = |name: &str| {
+            let mut values = series(first, name);
+            values.sort_by(f64::total_cmp);
+            (name.to_owned(), values.get(values.len() / 2).copied().unwrap_or(0.0))
+        };
+        Ok(Baseline {
+            records: first.records.len(),
+            medians: METRICS.split(',').map(median).collect(),
+            layouts: layouts.iter().map(correlations).collect(),
+            noise: noise.iter().map(correlations).collect(),
+        })
+    }
+
+    fn point(&self, metrics: usize, spacing: Spacing) -> Result<Point> {
+        let baselines = self.baselines()?;
+        let runs = traces(&self.run(metrics, spacing).in_layouts(self.layouts))?;
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let report = perturb(baselines, &runs, &Options { threads, ..Options::default() })?;
+        let relations = self.relations(baselines, &runs);
+        Ok(Point::of(metrics, spacing.name(), &report, relations))
+    }
+
+    /// All relations of uncharged metrics with hardware metrics; those that are constant somewhere
+    /// are left out.
+    fn relations(&self, baselines: &[Trace], runs: &[Trace]) -> Vec<Relation> {
+        let mean = |traces: &[Trace], software: &str, hardware: &str| -> Option<f64> {
+            let one = |trace: &Trace| spearman(&series(trace, software), &series(trace, hardware));
+            let all: Option<Vec<f64>> = traces.iter().map(one).collect();
+            all.map(|all| all.iter().sum::<f64>() / all.len() as f64)
+        };
+        let uncharged = self.uncharged();
+        let pairs = uncharged.iter().flat_map(|software| METRICS.split(',').map(move |hw| (software, hw)));
+        let relation = |(software, hardware): (&String, &str)| {
+            let (baseline, run) = (mean(baselines, software, hardware)?, mean(runs, software, hardware)?);
+            Some(Relation { software: software.clone(), hardware: hardware.into(), baseline, run })
+        };
+        pairs.filter_map(relation).collect()
+    }
+
+    /// Traces the two runs of Figure 5.
+    fn signals(&self, ([before, after], correlations): ([usize; 2], [f64; 2])) -> Result<Signals> {
+        let both = traces(&[self.run(before, Spacing::Page), self.run(after, Spacing::Page)])?;
+        let added = self.calibration.chosen[after - 1].metric.clone();
+        let of = |metric: &str| [series(&both[0], metric), series(&both[1], metric)];
+        let software = series(&both[1], &added);
+        Ok(Signals {
+            metrics: [before, after],
+            correlations,
+            added,
+            l1: of(L1_L2[0]),
+            l2: of(L1_L2[1]),
+            software,
+        })
+    }
+}
+
+/// The metric with a name that a charged column has not: `fn:FILE!NAME` and `fn:NAME` are the same
+/// function.
+fn renamed(metric: &str) -> String {
+    let name = metric.strip_prefix("fn:").unwrap_or(metric);
+    format!("fn:{}", name.split_once('!').map_or(name, |(_, name)| name))
+}
+
+/// The numbers of metrics between which L1 with L2 changes most, and that correlation at both.
+fn largest_step(points: &[Point]) -> Option<([usize; 2], [f64; 2])> {
+    let first = points.first()?.find(Kind::Inner, L1_L2)?.baseline?;
+    let rest = points.iter().filter_map(|point| Some((point.metrics, point.find(Kind::Inner, L1_L2)?.run?)));
+    let all: Vec<(usize, f64)> = std::iter::once((0, first)).chain(rest).collect();
+    let size = |pair: &&[(usize, f64)]| (pair[1].1 - pair[0].1).abs();
+    let pair = all.windows(2).max_by(|a, b| size(a).total_cmp(&size(b)))?;
+    Some(([pair[0].0, pair[1].0], [pair[0].1, pair[1].1]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::findings::{Answer, Comparison};
+    use super::*;
+
+    fn point(metrics: usize, baseline: f64, run: f64) -> Point {
+        let comparison = Comparison {
+            kind: Kind::Inner,
+            metrics: L1_L2.map(String::from),
+            baseline: Some(baseline),
+            run: Some(run),
+            differences: None,
+            p: None,
+            answer: Answer::Disturbed,
+            sentence: String::new(),
+        };
+        Point {
+            metrics,
+            spacing: "page".into(),
+            added_percent: 0.0,
+            comparisons: vec![comparison],
+            relations: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn the_largest_step_may_lie_before_the_first_point() {
+        let points = [point(3, 0.8, 0.4), point(5, 0.8, 0.3)];
+        assert_eq!(largest_step(&points), Some(([0, 3], [0.8, 0.4])));
+        let points = [point(3, 0.8, 0.7), point(5, 0.8, 0.2)];
+        assert_eq!(largest_step(&points), Some(([3, 5], [0.7, 0.2])));
+        assert_eq!(largest_step(&[]), None);
+    }
+
+    #[test]
+    fn an_uncharged_column_has_another_name() {
+        assert_eq!(renamed("fn:libbz2!BZ2_bzWrite"), "fn:BZ2_bzWrite");
+        assert_eq!(renamed("fn:vax+0x10"), "fn:vax+0x10");
+    }
 }

@@ -1,126 +1,227 @@
-//! `lightfoot study perturbation`: Figures 3 to 8 and Table 1 of Mytkowicz et al. 2007, on a
-//! simulated machine and therefore repeatable.
+//! `lightfoot study perturbation`: Table 1 and Figures 3 to 8 of Mytkowicz et al. 2007, on real
+//! programs.
 //!
-//! Four programs ([`program`]) with up to sixteen software metrics, compiled in one more at a time;
-//! traces of five hardware metrics of a simulated machine of that time ([`experiment`]), every
-//! number of counters in several layouts; verdicts by `measure::perturb`. The configuration was
-//! fixed before the results were seen, and they are reported whichever way they come out. Two
-//! controls that the paper lacks: all counters packed into two lines, and environments of other
-//! sizes without any instrumentation. The statistics are tried on synthetic runs with a fresh seed
-//! ([`synthetic`]). Deliberately absent: the paper's machine, its programs and its timer.
+//! Four programs of Debian, unmodified ([`subject`]), with up to sixteen of their functions counted
+//! by probes, one more at a time ([`choice`]); traces of five hardware metrics of a simulated
+//! machine of that time, every number of counters in several layouts ([`experiment`]); verdicts by
+//! `measure::perturb`. Beside it: the same programs without a simulator ([`native`]), a curve of
+//! power ([`power`]), and the statistics on synthetic runs with a fresh seed ([`synthetic`]). What
+//! is counted follows from the undisturbed program, before any result is seen. Deliberately absent:
+//! the paper's machine, its programs and its timer.
 
+mod choice;
+mod claim;
 mod experiment;
+mod figures;
 mod findings;
+mod input;
+mod native;
 mod page;
-mod program;
+mod power;
+mod subject;
 mod synthetic;
+mod trace;
 
+use crate::host::dated;
+use crate::journal::Journal;
+use crate::layout::paddings;
 use crate::options::{Effort, Options};
 use crate::outcome::Outcome;
 use crate::workshop::{workshop, Workshop};
-use anyhow::{Context, Result};
-use experiment::{curve, traces, traces_of, Run};
-use findings::{Findings, Spread};
-use measure::perturb::{perturb, Scope};
-use measure::rank::spearman;
-use measure::trace::Trace;
+use anyhow::{bail, Context, Result};
+use experiment::curve;
+use findings::{Curve, Findings};
+use power::Power;
 use present::date;
 use present::output::replace;
-use program::{Size, Spacing, Subject, COUNTERS, SUBJECTS};
 use std::path::PathBuf;
+use subject::{Bench, Subject, SUBJECTS};
+use trace::{traces, Run};
 
 /// How much is measured.
 struct Extent {
-    /// Numbers of counters.
-    counters: Vec<usize>,
+    effort: Effort,
+    /// Records of a trace.
+    records: u64,
     /// Layouts of every number of counters: at least six, or no pairwise verdict is possible.
-    paddings: usize,
-    /// Baselines of Figure 3, which differ by noise.
-    noises: u64,
-    /// Environments of the second control.
-    environments: usize,
+    layouts: usize,
+    /// Baselines of Figure 3.
+    baselines: usize,
     /// Experiments on synthetic runs, of each kind.
     experiments: usize,
+    /// Draws of each point of the power curve, and traces from which they are drawn.
+    draws: usize,
+    drawn_from: usize,
+    /// Rounds without a simulator.
+    rounds: usize,
 }
+
+/// Numbers of counters of a quick study.
+const QUICK_POINTS: usize = 5;
 
 impl Extent {
     fn of(effort: Effort) -> Extent {
         match effort {
             Effort::Quick => Extent {
-                counters: vec![4, 8, 12, 14, 16],
-                paddings: 6,
-                noises: 6,
-                environments: 8,
+                effort,
+                records: 500,
+                layouts: 6,
+                baselines: 6,
                 experiments: 200,
+                draws: 20,
+                drawn_from: 12,
+                rounds: 6,
             },
             Effort::Full => Extent {
-                counters: (1..=COUNTERS).collect(),
-                paddings: 8,
-                noises: 26,
-                environments: 26,
+                effort,
+                records: 3000,
+                layouts: 8,
+                baselines: 26,
                 experiments: 1000,
+                draws: 60,
+                drawn_from: 26,
+                rounds: 8,
             },
         }
+    }
+
+    /// A subject's input, and seconds of one simulated run.
+    fn size(&self, subject: &Subject) -> (usize, f64) {
+        match self.effort {
+            Effort::Quick => (subject.sizes.quick, subject.sizes.full_seconds / 6.0),
+            Effort::Full => (subject.sizes.full, subject.sizes.full_seconds),
+        }
+    }
+
+    fn native_size(&self, subject: &Subject) -> usize {
+        match self.effort {
+            Effort::Quick => subject.sizes.native_quick,
+            Effort::Full => subject.sizes.native_full,
+        }
+    }
+
+    /// Numbers of counters of a program with `chosen` metrics.
+    fn counters(&self, chosen: usize) -> Vec<usize> {
+        match self.effort {
+            Effort::Full => (1..=chosen).collect(),
+            Effort::Quick => {
+                let count = chosen.min(QUICK_POINTS);
+                (1..=count).map(|place| place * chosen / count).collect()
+            }
+        }
+    }
+
+    /// Seconds of a point, when a run takes `run_seconds`: two runs at a time, then alignments of
+    /// all pairs of traces.
+    fn point_seconds(&self, run_seconds: f64) -> f64 {
+        let pairs = (self.layouts * (2 * self.layouts - 1)) as f64;
+        let alignment_seconds = 4e-9 * (self.records * self.records) as f64;
+        self.layouts as f64 * run_seconds / 1.5 + pairs * alignment_seconds
+    }
+
+    /// Seconds of the whole study.
+    fn seconds(&self) -> f64 {
+        let of = |subject: &Subject| {
+            let run = self.size(subject).1;
+            let points = self.counters(choice::METRICS_MAX).len() + 1;
+            (4.0 + 2.0 * self.baselines as f64 / 1.5) * run
+                + points as f64 * self.point_seconds(run)
+                + self.native_seconds()
+        };
+        SUBJECTS.iter().map(of).sum::<f64>() + self.power_seconds() + self.synthetic_seconds()
+    }
+
+    fn native_seconds(&self) -> f64 {
+        // Five ways, about a millisecond a record.
+        (self.rounds * 5) as f64 * self.records as f64 / 1000.0 * 1.2
+    }
+
+    fn power_seconds(&self) -> f64 {
+        (self.draws * 4 * 7) as f64 * self.records as f64 / 3000.0 * 0.1
+    }
+
+    fn synthetic_seconds(&self) -> f64 {
+        self.experiments as f64 * 0.05
     }
 }
 
 pub(super) fn run(options: &Options) -> Result<Outcome> {
     let extent = Extent::of(options.effort);
     let shop = workshop()?;
-    let size = |subject: &Subject| match options.effort {
-        Effort::Quick => subject.quick,
-        Effort::Full => subject.full,
-    };
-    let mut curves = Vec::new();
+    let mut journal = Journal::open(options, "perturbation", extent.seconds())?;
+    let (mut curves, mut missing) = (Vec::new(), Vec::new());
     for subject in SUBJECTS {
-        present::tell!("lightfoot: {} for {}", subject.name, subject.stands_for);
-        curves.push(curve(&shop, subject, size(subject), &extent.counters, extent.paddings)?);
+        match whole(&shop, subject, &extent, &mut journal) {
+            Ok(curve) => curves.push(curve),
+            Err(error) => {
+                present::tell!("lightfoot: {error:#}");
+                missing.push(format!("{error:#}"));
+            }
+        }
     }
-    let subject = &SUBJECTS[SUBJECTS.len() - 1];
-    present::tell!("lightfoot: {} without instrumentation", subject.name);
-    let spread = spread(&shop, subject, size(subject), &extent)?;
-    let synthetic = synthetic::flagged(extent.experiments, synthetic::fresh_seed())?;
-    let findings = Findings { date: date::today(), effort: options.effort, curves, spread, synthetic };
-    write(options, &findings)
+    if curves.is_empty() {
+        bail!("no program could be measured: {}", missing.join("; "));
+    }
+    let power = power_of(&shop, &curves, &extent, &mut journal)?;
+    let synthetic = journal.step("statistics on synthetic runs", extent.synthetic_seconds(), || {
+        synthetic::flagged(extent.experiments, synthetic::fresh_seed())
+    })?;
+    let layouts = extent.layouts;
+    let findings =
+        Findings { date: date::today(), effort: options.effort, layouts, curves, missing, power, synthetic };
+    let outcome = write(options, &findings)?;
+    journal.finish()?;
+    Ok(outcome)
 }
 
-/// L1 with L2, L1 with the TLB.
-fn correlations(trace: &Trace) -> [Option<f64>; 2] {
-    let series = |name| trace.position(name).map(|index| trace.series(index));
-    let pair = |a, b| spearman(&series(a)?, &series(b)?);
-    [pair("l1d-misses", "l2-misses"), pair("l1d-misses", "dtlb-misses")]
+/// A program, simulated and not.
+fn whole(
+    shop: &Workshop,
+    subject: &'static Subject,
+    extent: &Extent,
+    journal: &mut Journal,
+) -> Result<Curve> {
+    present::tell!("lightfoot: {} for {}", subject.name, subject.stands_for);
+    let mut curve = curve(shop.path(), subject, extent, journal)?;
+    let step = format!("{}: without a simulator", subject.name);
+    curve.native = Some(journal.step(&step, extent.native_seconds(), || {
+        native::native(shop.path(), subject, extent, &curve.calibration.chosen)
+    })?);
+    Ok(curve)
 }
 
-fn spread(shop: &Workshop, subject: &'static Subject, size: Size, extent: &Extent) -> Result<Spread> {
-    let plain = Run { subject, size, counters: 0, spacing: Spacing::Page, padding: 0, noise: None };
-    let noisy = |padding, seeds: u64| -> Result<Vec<Trace>> {
-        let run = |seed| Run { padding, noise: Some(seed), ..plain };
-        traces_of(shop, &(1..=seeds).map(run).collect::<Vec<_>>())
+/// The power curve, on the program that the paper shows most of.
+fn power_of(
+    shop: &Workshop,
+    curves: &[Curve],
+    extent: &Extent,
+    journal: &mut Journal,
+) -> Result<Option<Power>> {
+    let Some(curve) = curves.iter().find(|curve| curve.subject.stands_for == "sjeng").or(curves.first())
+    else {
+        return Ok(None);
     };
-    let noise = noisy(0, extent.noises)?;
-    let environment: Vec<[Option<f64>; 2]> =
-        traces(shop, &plain, extent.environments)?.iter().map(correlations).collect();
-    let first = environment[0][0].unwrap_or(0.0);
-    let distance = |padding: &usize| (environment[*padding][0].unwrap_or(first) - first).abs();
-    let farthest = (1..extent.environments).max_by(|a, b| distance(a).total_cmp(&distance(b))).unwrap_or(1);
-    let other = noisy(farthest, extent.noises.min(6))?;
-    let inner = measure::perturb::Options { scope: Scope::Inner, ..Default::default() };
-    let layout = perturb(&noise, &other, &inner)?;
-    let noise = noise.iter().map(correlations).collect();
-    Ok(Spread { subject, noise, environment, layout })
+    let seconds = extent.power_seconds() + extent.drawn_from as f64 * extent.size(curve.subject).1 / 1.5;
+    journal.step("power", seconds, || {
+        let bench = Bench::new(shop.path(), curve.subject, curve.size)?;
+        let plain = Run::plain(&bench, curve.calibration.interval_cycles);
+        let one = |(padding_bytes, seed)| Run { padding_bytes, noise: Some(seed), ..plain.clone() };
+        let runs: Vec<Run> = paddings(extent.drawn_from).into_iter().zip(1..).map(one).collect();
+        let power = power::power(curve.subject.name, &traces(&runs)?, extent.draws, 1)?;
+        Ok(Some(power))
+    })
 }
 
 fn write(options: &Options, findings: &Findings) -> Result<Outcome> {
-    std::fs::create_dir_all(&options.folder)
-        .with_context(|| format!("cannot make {}", options.folder.display()))?;
-    let claims = page::claims(findings);
-    let mut files: Vec<(String, String)> = page::plots(findings);
+    let claims = claim::claims(findings);
+    let stem = format!("perturbation-{}", dated(&findings.date));
+    let mut files: Vec<(String, String)> = figures::plots(findings, &stem);
     let names: Vec<String> = files.iter().map(|(name, _)| name.clone()).collect();
     let text = page::page(findings, &claims, &names);
-    files.push((format!("perturbation-{}.md", findings.date), text.clone()));
-    files.push((format!("perturbation-{}.csv", findings.date), page::csv(findings)));
+    files.push((format!("{stem}.md"), text.clone()));
+    files.push((format!("{stem}.csv"), page::csv(findings)));
     let json = serde_json::to_string_pretty(&page::json(findings))? + "\n";
-    files.push((format!("perturbation-{}.json", findings.date), json));
+    files.push((format!("{stem}.json"), json));
     let mut written: Vec<PathBuf> = Vec::new();
     for (name, contents) in files {
         let path = options.folder.join(name);

@@ -10,11 +10,11 @@ use anyhow::Result;
 use measure::perturb::{perturb, Options, Scope, Verdict};
 use measure::random::Random;
 use measure::trace::{Header, Interval, Metric, Record, Source, Trace, Unit, Value};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// How often five runs were called disturbed beside five baselines.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Flagged {
     /// Of the generator: a run can be repeated by it.
     pub(super) seed: u64,
@@ -59,7 +59,7 @@ pub(super) fn flagged(experiments: usize, seed: u64) -> Result<Flagged> {
 }
 
 /// A trace of three metrics.
-fn trace(rho: fn(usize) -> f64, random: &mut Random) -> Trace {
+pub(super) fn trace(rho: fn(usize) -> f64, random: &mut Random) -> Trace {
     let metrics = ["first", "second", "third"].map(|name| Metric::new(name, Source::Simulated, "synthetic"));
     let interval = Interval { length: 1, unit: Unit::Cycles };
     let mut trace = Trace::new(Header::new(vec!["synthetic".into()], interval, metrics.to_vec()));

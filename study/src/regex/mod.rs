@@ -20,7 +20,7 @@ mod page;
 
 pub use matches::{matches, Matches};
 
-use crate::host::host;
+use crate::host::{dated, host};
 use crate::journal::Journal;
 use crate::options::{Effort, Options};
 use crate::outcome::Outcome;
@@ -147,7 +147,7 @@ fn write(findings: &Findings, folder: &Path) -> Result<Vec<PathBuf>> {
     files.extend(page::plots(findings).into_iter().map(|(name, plot)| (format!("-{name}.svg"), plot)));
     let mut paths = Vec::new();
     for (end, content) in files {
-        let path = folder.join(format!("regex-{}{end}", findings.date));
+        let path = folder.join(format!("regex-{}{end}", dated(&findings.date)));
         replace(&path, &content).with_context(|| format!("cannot write {}", path.display()))?;
         paths.push(path);
     }

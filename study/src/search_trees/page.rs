@@ -5,6 +5,7 @@ use super::findings::Findings;
 use super::modern::Modern;
 use super::simulated::{BLOCKS_BYTES, MACHINES, SIMULATED};
 use super::structure::Structural;
+use crate::host::dated;
 use crate::outcome::table;
 use anyhow::{Context, Result};
 use plot::lines::{lines, Axis, Lines, Series};
@@ -16,7 +17,7 @@ use std::path::{Path, PathBuf};
 /// Writes all files; returns where they are.
 pub(super) fn write(findings: &Findings, folder: &Path) -> Result<Vec<PathBuf>> {
     std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    let stem = format!("search-trees-{}", findings.date);
+    let stem = format!("search-trees-{}", dated(&findings.date));
     let mut files = vec![
         (format!("{stem}.md"), page(findings, &stem)),
         (format!("{stem}.json"), serde_json::to_string_pretty(findings).context("cannot write JSON")? + "\n"),

@@ -4,6 +4,7 @@ use super::findings::{Findings, PENALTIES_CYCLES, TERM};
 use super::findings::{FOUR_THREADS, LOOPS, PREDICTORS, SERIAL, TWO_THREADS};
 use super::plots::plots;
 use super::variant::{MODERATE, NEXT_LINE, ONE, STRIDE, TWO, VARIANTS};
+use crate::host::dated;
 use crate::outcome::table as table_of_claims;
 use crate::tile::simulation::Missed;
 use crate::tile::POWERS;
@@ -25,7 +26,7 @@ const MISSES: [(usize, &str, Column); 3] = [
 /// Writes all of them; gives their paths.
 pub(super) fn write(findings: &Findings, folder: &Path) -> Result<Vec<PathBuf>> {
     std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    let stem = format!("tiling-{}", findings.date);
+    let stem = format!("tiling-{}", dated(&findings.date));
     let mut files = vec![
         (format!("{stem}.json"), serde_json::to_string_pretty(findings)? + "\n"),
         (format!("{stem}.csv"), table(findings)),

@@ -2,13 +2,20 @@
 //!
 //! A thread of the program appends records to its ring. At a segment's end it stops; the host hands
 //! the segment to the observer, and the thread goes on in the next segment. It waits only if the
-//! observer still holds that one. On a single core the host calls the observer itself, which saves
-//! two changes of threads for each segment. The loads and stores of complex references are tallied
-//! on the way, so totals are exact whatever the observer does.
+//! observer still holds the next segment. On a single core the host calls the observer itself,
+//! which saves two changes of threads for each segment.
+//!
+//! ```text
+//!   thread ─ appends ─▶ segment 0 │ segment 1 │ …        shared memory
+//!                            │ full: a stop, the host lends it to the observer
+//!                            ▼
+//!             copy a part ─▶ screen ─▶ count complex references ─▶ observer
+//! ```
 //!
 //! The program could write into a segment that it has handed over. So the observer never reads the
-//! ring itself: records are copied part by part into a buffer that stays in the first-level cache,
-//! and they are screened there ([`screen`]).
+//! ring itself: the consumer copies records part by part into a buffer that stays in the
+//! first-level cache, and screens them there ([`screen`]). It also tallies the loads and stores of
+//! complex references, so these totals are exact whatever the observer does.
 
 pub(crate) mod screen;
 
@@ -62,11 +69,11 @@ struct ImageTotals {
     plain: u64,
 }
 
-/// Records of a part: 16 KiB, so that the observer's own data finds room in the first-level cache
-/// beside them.
+/// Records of a part. They take 16 KiB, which leaves room for the observer's own data in the
+/// first-level cache.
 const PART_RECORDS: usize = 1024;
 
-/// The observer at work.
+/// Takes messages of the host, screens their records and delivers them to the observer.
 pub(crate) struct Consumer<'o> {
     observer: &'o mut dyn Observer,
     counts: ComplexCounts,
@@ -81,10 +88,10 @@ pub(crate) struct Consumer<'o> {
     image: u32,
     blocks: Arc<AtomicUsize>,
     started: Instant,
-    told: Instant,
+    reported: Instant,
 }
 
-/// Between two calls of [`Observer::progress`].
+/// The least time between two calls of [`Observer::progress`].
 const PERIOD: Duration = Duration::from_millis(100);
 
 impl<'o> Consumer<'o> {
@@ -109,29 +116,29 @@ impl<'o> Consumer<'o> {
             image: 0,
             blocks,
             started,
-            told: Instant::now(),
+            reported: Instant::now(),
         }
     }
 
-    /// Delivers a message to the observer. Returns the segment, if it was one, for its next
-    /// records. Once a forged number was found, nothing is shown any more.
-    pub(crate) fn take(&mut self, given: RingMessage) -> Option<SegmentId> {
-        let is_shown = !self.evidence.exists();
-        match given {
+    /// Delivers a message to the observer. If it was a segment, returns its id, so that the program
+    /// can fill it again. After the first forged number nothing more is delivered.
+    pub(crate) fn take(&mut self, message: RingMessage) -> Option<SegmentId> {
+        let delivers = !self.evidence.exists();
+        match message {
             RingMessage::ThreadEnded { image, thread } => {
-                if is_shown {
+                if delivers {
                     self.observer.thread_ended(image, thread);
                 }
                 None
             }
             RingMessage::ImageEnded(number, profile) => {
-                if is_shown {
+                if delivers {
                     self.image_ended(number, *profile);
                 }
                 None
             }
             RingMessage::Segment(segment) => {
-                if let Some(forgery) = is_shown.then(|| self.segment(&segment)).and_then(Result::err) {
+                if let Some(forgery) = delivers.then(|| self.segment(&segment)).and_then(Result::err) {
                     self.evidence.note(forgery);
                 }
                 Some(segment.id)
@@ -139,7 +146,8 @@ impl<'o> Consumer<'o> {
         }
     }
 
-    /// Shows the profile of an image that has ended to the observer, and adds it to the run's.
+    /// Completes the profile of an image that has ended, shows it to the observer, and adds it to
+    /// the profile of the run.
     fn image_ended(&mut self, number: u32, mut profile: Profile) {
         let ImageTotals { tally, plain } = self.living.remove(&number).unwrap_or_default();
         if let Some(forgery) = self.counts_blocks.then(|| profile::too_many(&profile, plain)).flatten() {
@@ -152,6 +160,7 @@ impl<'o> Consumer<'o> {
         self.ended.add(profile, &numbering);
     }
 
+    /// Delivers the records of a segment, part by part.
     fn segment(&mut self, segment: &Segment) -> Result<(), Forgery> {
         if std::mem::replace(&mut self.image, segment.image) != segment.image {
             self.observer.image(segment.image);
@@ -175,9 +184,9 @@ impl<'o> Consumer<'o> {
     }
 
     /// Reports the run's progress to the observer, at most once in a [`PERIOD`].
-    pub(crate) fn tell(&mut self) {
-        if self.told.elapsed() >= PERIOD {
-            self.told = Instant::now();
+    pub(crate) fn report_progress(&mut self) {
+        if self.reported.elapsed() >= PERIOD {
+            self.reported = Instant::now();
             let blocks = self.blocks.load(Ordering::Relaxed);
             self.observer.progress(&Progress { wall: self.started.elapsed(), blocks });
         }
@@ -191,26 +200,26 @@ impl<'o> Consumer<'o> {
 
 /// Runs on the observer's thread until the host hangs up, and returns the run's profile.
 pub(crate) fn observe(
-    mut watch: Consumer,
+    mut consumer: Consumer,
     incoming: &Receiver<RingMessage>,
     done: &Sender<SegmentId>,
 ) -> Profile {
     loop {
         match incoming.recv_timeout(PERIOD) {
-            Ok(given) => {
-                if let Some(segment) = watch.take(given) {
+            Ok(message) => {
+                if let Some(segment) = consumer.take(message) {
                     let _ = done.send(segment);
                 }
             }
             Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => return watch.profile(),
+            Err(RecvTimeoutError::Disconnected) => return consumer.profile(),
         }
-        watch.tell();
+        consumer.report_progress();
     }
 }
 
-/// How many of `records`, copied from a segment, make up the next part. A complex reference and its
-/// payloads stay together, so no part begins with a payload.
+/// The number of records in the next part, at the beginning of `records`. A complex reference and
+/// its payloads stay together, so no part begins with a payload.
 fn part_len(records: &[Record]) -> Result<usize, Forgery> {
     let is_payload = |record: &Record| record.what as u8 == PAYLOAD_CODE;
     let forged = |record: &Record| Forgery::Record(record.address, record.what, record.extra);
@@ -247,7 +256,7 @@ fn count_complex(records: &[Record], layout: &StateLayout, tally: &mut ComplexTa
     while let Some(next) = next_complex(records, at) {
         at = next;
         let first = &records[at];
-        let count = event::group_shape(first).map_or(1, |s| s.values());
+        let count = event::group_shape(first).map_or(1, |shape| shape.values());
         let end = (at + count).min(records.len());
         if let Ok(complex) = Complex::decode(&records[at..end]) {
             let entry = tally.entry(first.what >> 8).or_default();
@@ -268,8 +277,8 @@ mod tests {
     fn every_complex_record_is_found() {
         for len in 0..40 {
             for complex in 0..len {
-                let code = |n: usize| u32::from(if n == complex { event::COMPLEX_CODE } else { 0 });
-                let record = |n: usize| Record { address: 0, what: 0xf00 | code(n), extra: 0 };
+                let code = |index: usize| u32::from(if index == complex { event::COMPLEX_CODE } else { 0 });
+                let record = |index: usize| Record { address: 0, what: 0xf00 | code(index), extra: 0 };
                 let records: Vec<Record> = (0..len).map(record).collect();
                 for at in 0..=len {
                     let expected = (at <= complex).then_some(complex);
@@ -291,12 +300,12 @@ mod tests {
     }
 
     fn group_at(start: usize, payloads: usize) -> Vec<Record> {
-        let code = |n: usize| match n {
-            n if n == start => event::COMPLEX_CODE,
-            n if n > start && n <= start + payloads => PAYLOAD_CODE,
+        let code = |index: usize| match index {
+            index if index == start => event::COMPLEX_CODE,
+            index if index > start && index <= start + payloads => PAYLOAD_CODE,
             _ => 0,
         };
-        (0..3000).map(|n| Record { address: n as u64, what: code(n).into(), extra: 0 }).collect()
+        (0..3000).map(|index| Record { address: index as u64, what: code(index).into(), extra: 0 }).collect()
     }
 
     #[test]

@@ -1,14 +1,14 @@
-//! Which records generated code can have written: everything else in a ring is the program's own
-//! doing.
+//! The screen: rejects records that generated code cannot have written, because the program can
+//! write into the ring.
 //!
-//! **What.** Each record of a part of a segment, copied out of the program's reach, is held against
-//! what was translated when the segment was handed over: kinds and sizes that exist, sites, blocks
-//! and requests that have been given out, blocks as long as they are. Lengths that a record itself
-//! claims, of an operation on a string or of a tile, are held against the time that the program has
-//! had. **Why this way.** One look-up and one comparison tell the records of plain references,
-//! which are nearly all; a table by the low byte holds the first number that does not exist, 0 for
-//! what needs a closer look. Behind the screen no consumer needs to distrust a number, only
-//! addresses, which may be anything. **Leaves out** false records that look like true ones.
+//! **What.** The screen compares each copied record with what existed when the host handed the
+//! segment over: the kinds and sizes of records, the numbers of sites, blocks and requests, and the
+//! lengths of blocks. A string operation or a tile states its own length, so that length is
+//! compared with the time that the program has run. **Why this way.** Nearly all records are plain
+//! references, and one look-up and one comparison pass them: a table indexed by the low byte holds
+//! the first number that does not exist, or 0 if the record needs a closer look. Behind the screen
+//! consumers can trust every number, but no address, because an address may have any value.
+//! **Leaves out** false records that look like true ones.
 
 use crate::evidence::Forgery;
 use event::{Code, Complex, Record, RecordKind, COMPLEX_CODE, CUT_SITE, PAYLOAD_CODE, SIZES};
@@ -20,43 +20,44 @@ use std::time::Duration;
 pub(crate) struct Limits {
     pub(crate) sites: u32,
     pub(crate) blocks: u32,
-    /// Events that a tool has asked for.
+    /// Requests for events that a tool has made.
     pub(crate) requests: u32,
     pub(crate) elapsed: Duration,
 }
 
-/// Bytes that a thread walks over by string instructions in a second, at most: 128 in each of 4
+/// The most bytes that string instructions of a thread can walk over in a second: 128 in each of 4
 /// billion cycles.
 const WALKED_PER_S: u64 = 1 << 39;
-/// Beside that: clocks are not exact.
+/// Bytes that a thread may walk over in addition, because clocks are not exact.
 const WALKED_FREE: u64 = 1 << 24;
-/// Bytes of a block, and instructions that one can take back, are fewer.
+/// A block has fewer bytes than this, and a cut takes back fewer instructions.
 const BLOCK_BYTES_MAX: u32 = 1 << 16;
 
-/// Records that are looked at together.
+/// Records that are tested together, without a branch for each.
 const STEP: usize = 8;
 
 /// The screen of a run.
 pub(super) struct Screen {
     limits: Limits,
-    /// By the low byte of `what`.
+    /// The first number that no record may name, for each low byte of [`Record::what`]; 0 if such
+    /// records need a closer look.
     first_missing: [u32; 256],
     /// Bytes that each thread has walked over.
     walked: HashMap<u32, u64>,
-    /// Shapes of groups that came before: string functions compare under few masks millions of
-    /// times.
+    /// Recently decoded shapes of groups, because string functions use few masks millions of times.
     shapes: [Option<Group>; SHAPES],
 }
 
-/// Shapes that are remembered.
+/// Shapes that the screen remembers.
 const SHAPES: usize = 16;
 
-/// What a group's first record says of it, by its `extra`.
+/// The shape of a group of records, decoded from `extra` of its first record.
 #[derive(Clone, Copy)]
 struct Group {
     extra: u32,
+    /// Records of the group.
     values: usize,
-    /// How far it walks is a run-time value.
+    /// Whether the group states at run time how many bytes it accesses.
     walks: bool,
 }
 
@@ -78,7 +79,7 @@ impl Screen {
         }
     }
 
-    /// What follows was written under these limits.
+    /// Sets the limits of the records that follow.
     pub(super) fn expect(&mut self, limits: Limits) {
         let same_numbers = Limits { elapsed: self.limits.elapsed, ..limits } == self.limits;
         self.limits = limits;
@@ -99,8 +100,8 @@ impl Screen {
         }
     }
 
-    /// Checks records of one thread, in which groups are whole. How many are of plain references,
-    /// nearly: a damaged group's payloads are taken for such.
+    /// Checks records of one thread; groups must be whole. Returns the number of records of plain
+    /// references, which is exact unless a group is damaged: its payloads are then counted too.
     pub(super) fn pass(&mut self, thread: u32, records: &[Record]) -> Result<usize, Forgery> {
         let mut plain = records.len();
         for start in (0..records.len()).step_by(STEP) {
@@ -117,8 +118,9 @@ impl Screen {
         Ok(plain)
     }
 
-    /// Whether any of these records needs a closer look; of a whole step without a branch for each.
-    /// (Comparing kind, size and number without the table took 4 % more of the observer's time.)
+    /// Whether any of these records needs a closer look. A whole step is tested without a branch
+    /// for each record. (Comparing kind, size and number without the table took 4 % more of the
+    /// observer's time.)
     #[inline(always)]
     fn any_stands_out(&self, step: &[Record]) -> bool {
         let one = |record: &Record| stands_out(&self.first_missing, record);
@@ -128,7 +130,7 @@ impl Screen {
         }
     }
 
-    /// Looks at the first of `records` closely; how many belong to it.
+    /// Examines the first of `records` closely. Returns the number of records of its group.
     #[inline(never)]
     fn examine(&mut self, thread: u32, records: &[Record]) -> Result<usize, Forgery> {
         let Record { address, what, extra } = records[0];
@@ -149,7 +151,7 @@ impl Screen {
         possible.then_some(1).ok_or(Forgery::Record(address, what, extra))
     }
 
-    /// What the first record of a group says.
+    /// The shape of the group that begins with `first`.
     fn group(&mut self, first: &Record) -> Group {
         let slot = (first.extra ^ first.extra >> 4 ^ first.extra >> 8) as usize % SHAPES;
         match self.shapes[slot] {
@@ -158,8 +160,8 @@ impl Screen {
         }
     }
 
-    /// Whether the thread can have walked so far. A group that is not whole is none, and walks
-    /// nowhere.
+    /// Whether the thread has run long enough for all bytes that its groups state, this group
+    /// included. A group that cannot be decoded counts no bytes.
     fn has_time_for(&mut self, thread: u32, group: &[Record], values: usize) -> bool {
         let end = values.min(group.len());
         let Ok(complex) = Complex::decode(&group[..end]) else { return true };
@@ -170,13 +172,14 @@ impl Screen {
     }
 }
 
-/// Whether a record's number is none that its code goes with.
+/// Whether a record names a number that does not exist for its kind and size, or needs a closer
+/// look.
 #[inline(always)]
 fn stands_out(first_missing: &[u32; 256], record: &Record) -> bool {
     record.what >> 8 >= first_missing[usize::from(record.what as u8)]
 }
 
-/// The kind that a code names; `None` for codes that no code writes.
+/// The kind of record that a low byte names; `None` for bytes that generated code never writes.
 fn kind(code: u8) -> Option<RecordKind> {
     (code >> 4 <= RecordKind::DataPage as u8).then(|| Code(code).kind())
 }

@@ -1,32 +1,31 @@
-//! The program that is left where no byte has its high bit set.
+//! The simpler program that suffices where no byte has its high bit set.
 //!
 //! Unicode classes cost many operations that find nothing in plain ASCII. Kernels test each block
 //! and run this program instead where the block and the 64 bytes before it are ASCII. Both programs
 //! share their carries.
 //!
 //! **Why that is exact.** The high basis stream is replaced by zero and constants are folded. A
-//! fold may drop an operation that owns a carry only when what it would have carried is known to be
-//! zero: a stream that is zero wherever the last `reach` bytes are ASCII carries nothing over a
-//! boundary that 64 ASCII bytes precede, as long as reach and distance together stay within 64.
-//! Folds that would need more are not made.
+//! fold may drop an operation that owns a carry only if the carry is known to be zero: a stream
+//! that is zero wherever the last `reach` bytes are ASCII carries nothing over a boundary after 64
+//! ASCII bytes, as long as reach and distance together stay within 64. Other folds are not made.
 
 use super::renumber::without_dead_code_same_carries;
 use crate::program::build::Builder;
 use crate::program::operation::Yield;
 use crate::program::operation::{BitProgram, Instruction, Op, Value};
 
-/// Bytes before a block that must be ASCII as well.
+/// The bytes before a block that must be ASCII as well.
 pub(crate) const LOOK_BACK_BYTES: u32 = 64;
 
 struct Specialise {
     builder: Builder,
-    /// New name, and for constants how many bytes must be ASCII for it to be one.
+    /// The new name of each value and, for constants, how many bytes must be ASCII for it to be
+    /// one.
     map: Vec<(Value, u32)>,
     starts: Vec<bool>,
 }
 
-/// The program for blocks of ASCII. Its carries are those of `program`, of which it may leave some
-/// untouched.
+/// The program for blocks of ASCII. It uses the carries of `program`, and may leave some unchanged.
 pub fn for_ascii(program: &BitProgram) -> BitProgram {
     let mut pass = Specialise {
         builder: Builder::new(program.terminator),
@@ -124,8 +123,8 @@ impl Specialise {
         make(&mut self.builder, a, b)
     }
 
-    /// Decides on the first constant operand; what is left is a function of two streams, written as
-    /// a choice.
+    /// Simplifies a table by its first constant operand; the rest is a function of two streams,
+    /// written as a choice.
     fn ternary(&mut self, table: u8, of: [Value; 3]) -> Value {
         let (zero, ones) = (self.builder.zero(), self.builder.ones());
         let Some(at) = of.iter().position(|&value| value == zero || value == ones) else {

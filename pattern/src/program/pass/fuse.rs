@@ -1,15 +1,16 @@
-//! Ternary fusion: three-input logic, for machines that have it (`vpternlog`).
+//! Ternary fusion: joins logic operations into functions of three inputs, for machines that have
+//! them (`vpternlog`).
 //!
-//! Each logic operation is a truth table over at most three leaves. Going forward, an operation
-//! swallows those of its operands that nobody else uses, as long as the leaves stay three: a
+//! Each logic operation is a truth table over at most three leaves. In program order, an operation
+//! absorbs operands that no other operation uses, as long as it has at most three leaves: a
 //! conjunction of eight streams becomes four operations. Operations of an outer body are left
-//! there, and a negation is swallowed by all of its users, because it costs nothing in a table.
+//! there. All users of a negation absorb it, because it costs nothing in a table.
 
 use super::renumber::without_dead_code_same_carries;
 use crate::program::operation::{BitProgram, Instruction, Op, Value};
 
-/// A function of up to three streams: bit `4a + 2b + c` of the table. Unused leaves repeat nothing
-/// and are ignored.
+/// A function of up to three streams; its value for bits `a`, `b` and `c` is bit `4a + 2b + c` of
+/// the table. It ignores unused leaves.
 #[derive(Clone, Copy)]
 struct Function {
     table: u8,
@@ -33,7 +34,7 @@ impl Leaves {
         &self.values[..self.count]
     }
 
-    /// With one more, unless it is there; nothing if there is no room.
+    /// These leaves and `value`; `None` if that would be a fourth one.
     fn with(mut self, value: Value) -> Option<Leaves> {
         if !self.as_slice().contains(&value) {
             *self.values.get_mut(self.count)? = value;
@@ -49,7 +50,7 @@ impl Leaves {
 
 struct Fuser {
     uses: Vec<u32>,
-    /// What logic operations compute, and the body that they stand in.
+    /// The functions of logic operations, with the number of the body in which they stand.
     functions: Vec<Option<(u32, Function)>>,
     bodies: u32,
 }
@@ -111,7 +112,7 @@ impl Fuser {
         Instruction { result: one.result, op }
     }
 
-    /// What an operand computes and what swallowing it is worth, if it may be swallowed in this
+    /// The function of an operand and the gain from absorbing it, if it may be absorbed in this
     /// body.
     fn inner(&self, value: Value, own: u32) -> Option<(u32, Function)> {
         let (body, inner) = self.functions[value.0 as usize]?;
@@ -123,7 +124,7 @@ impl Fuser {
         }
     }
 
-    /// The function with as many of its operands swallowed as three leaves allow.
+    /// The function with as many operands absorbed as three leaves allow.
     fn swallow(&self, plain: Function, own: u32) -> Function {
         let mut inner = [None; 3];
         for (at, &leaf) in plain.leaves.as_slice().iter().enumerate() {
@@ -147,13 +148,13 @@ impl Fuser {
     }
 }
 
-/// An operation as a truth table, if it is pure logic over other streams. Operands may be the same
-/// stream.
+/// An operation as a truth table, if it is pure logic over other streams. Several operands may be
+/// one stream.
 fn function(op: &Op) -> Option<Function> {
     let of = |values: &[Value]| values.iter().try_fold(Leaves::NONE, |leaves, &value| leaves.with(value));
-    let two = |x: Value, y: Value, logic: fn(u8, u8) -> u8| {
-        let leaves = of(&[x, y])?;
-        Some((logic(leaves.column(x), leaves.column(y)), leaves))
+    let two = |left: Value, right: Value, logic: fn(u8, u8) -> u8| {
+        let leaves = of(&[left, right])?;
+        Some((logic(leaves.column(left), leaves.column(right)), leaves))
     };
     let (table, leaves) = match *op {
         Op::Not(x) => (!COLUMNS[0], of(&[x])?),
@@ -171,7 +172,7 @@ fn function(op: &Op) -> Option<Function> {
     Some(Function { table, leaves })
 }
 
-/// A truth table applied to three columns of truth values, each over the same eight rows.
+/// The result of a truth table for three columns of truth values over the same eight rows.
 fn apply(table: u8, a: u8, b: u8, c: u8) -> u8 {
     (0..8).fold(0, |result, row| {
         let index = (a >> row & 1) << 2 | (b >> row & 1) << 1 | (c >> row & 1);
@@ -179,7 +180,7 @@ fn apply(table: u8, a: u8, b: u8, c: u8) -> u8 {
     })
 }
 
-/// `plain` with some leaves replaced by what they compute; nothing if that needs more than three
+/// `plain` with some leaves replaced by their functions; `None` if that needs more than three
 /// leaves.
 fn substitute(plain: &Function, parts: &[Option<(u32, Function)>; 3]) -> Option<Function> {
     let mut leaves = Leaves::NONE;

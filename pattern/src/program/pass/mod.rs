@@ -1,9 +1,9 @@
-//! Passes: programs into programs that compute the same with less.
+//! Passes turn programs into programs that compute the same streams with less work.
 //!
-//! Common subexpressions and class sharing are the builder's work, done while a program is written.
-//! Here are the passes over finished programs: [`without_dead_code`], [`with_ternaries`] (for
-//! machines whose logic instructions have three operands) and [`for_ascii`] (the program that is
-//! left where no byte has its high bit set).
+//! The builder shares common subexpressions and classes while a program is written. Here are the
+//! passes over finished programs: [`without_dead_code`], [`with_ternaries`] (for machines whose
+//! logic instructions have three operands) and [`for_ascii`] (the simpler program that suffices
+//! where no byte has its high bit set).
 
 mod ascii;
 mod fuse;

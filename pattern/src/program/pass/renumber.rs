@@ -1,13 +1,13 @@
-//! Dead code, and numbers that are dense: what other passes leave is put in order here.
+//! Removes dead code, and renumbers values and carries densely after other passes.
 
 use crate::program::operation::{BitProgram, Carry, Instruction, Op, Value};
 
-/// Drops what the output does not need, and numbers values and carries densely again.
+/// Removes instructions that the output does not need, and renumbers values and carries densely.
 pub fn without_dead_code(program: BitProgram) -> BitProgram {
     renumber(only_live(program, CarryNumbers::Dense), CarryNumbers::Dense)
 }
 
-/// Every basis stream that is not delayed is defined once, before anything else. Carries keep
+/// A program that defines every basis stream without delay once, before anything else. Carries keep
 /// their numbers.
 pub(crate) fn with_bases_first(program: &BitProgram) -> BitProgram {
     let mut renumber = Renumber::new(program, CarryNumbers::Same);
@@ -22,7 +22,7 @@ pub(crate) fn with_bases_first(program: &BitProgram) -> BitProgram {
     renumber.finish(body, program.output, program.terminator)
 }
 
-/// The bits whose basis streams a body reads, not delayed.
+/// The bits whose basis streams a body reads without delay.
 pub(crate) fn bases(body: &[Instruction]) -> u8 {
     body.iter().fold(0, |bits, one| match one.op {
         Op::Basis { bit, delay: 0 } => bits | 1 << bit,
@@ -30,9 +30,9 @@ pub(crate) fn bases(body: &[Instruction]) -> u8 {
     })
 }
 
-/// The program without dead code, where every carry keeps its number, and operations that carry
-/// stay even where nobody uses their result: for programs that take turns with another one on the
-/// same carries.
+/// The program without dead code in which every carry keeps its number, and operations with carries
+/// stay even if their result is unused. Programs that share their carries with another program need
+/// that.
 pub(super) fn without_dead_code_same_carries(program: BitProgram) -> BitProgram {
     renumber(only_live(program, CarryNumbers::Same), CarryNumbers::Same)
 }
@@ -50,7 +50,7 @@ enum CarryNumbers {
     Same,
 }
 
-/// Values that a body needs are marked in `live`; its instructions are kept when their results are.
+/// Marks values that a body needs in `live`, and keeps the instructions whose results are live.
 fn live_part(body: Vec<Instruction>, live: &mut [bool], carries: CarryNumbers) -> Vec<Instruction> {
     let mut kept = Vec::with_capacity(body.len());
     for mut one in body.into_iter().rev() {
@@ -92,7 +92,7 @@ struct Renumber {
     carries: Vec<bool>,
     old_carries: Vec<bool>,
     keep: CarryNumbers,
-    /// The names of basis streams that are defined already.
+    /// The names of basis streams that are already defined.
     shared: [Option<Value>; 8],
 }
 
@@ -141,10 +141,10 @@ impl Renumber {
         Carry(self.carries.len() as u32 - 1)
     }
 
-    /// The instruction by new names; none where it only gives a shared stream another one.
+    /// The instruction with new names; `None` if it only defines a shared stream again.
     fn instruction(&mut self, one: Instruction) -> Option<Instruction> {
-        // Operands are looked up before the result is given its number, so numbers ascend in the
-        // order of definition.
+        // Operands are looked up before the result gets its number, so numbers ascend in the order
+        // of definition.
         let op = match one.op {
             Op::Basis { bit, delay: 0 } if self.shared[usize::from(bit)].is_some() => {
                 let shared = self.shared[usize::from(bit)]?;

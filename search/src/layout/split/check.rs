@@ -7,13 +7,13 @@ use crate::lane::Lane;
 use crate::line::{lanes, Line};
 
 impl<L: Lane> Split<L> {
-    /// True when every line holds as many digits in order as the next line's first rank says, and
-    /// the blocks follow one another.
+    /// Whether every line holds, in order, as many digits as the next line's first rank requires,
+    /// and the blocks follow one another.
     pub(super) fn holds_as<D: Digit>(&self, lines: &[Line]) -> bool {
         let (buckets, blocks) = lines.split_at(self.scale.buckets());
         let (mut rank, mut used) = (0, 0);
-        for (i, line) in buckets.iter().enumerate() {
-            let end = buckets.get(i + 1).map_or(self.n, first_rank);
+        for (number, line) in buckets.iter().enumerate() {
+            let end = buckets.get(number + 1).map_or(self.n, first_rank);
             if first_rank(line) != rank || end < rank {
                 return false;
             }
@@ -35,19 +35,19 @@ impl<L: Lane> Split<L> {
     }
 }
 
-/// True when `count` digits in order and padding are all there is.
+/// Whether `digits` are `count` digits in order and padding behind them.
 fn padded<D: Digit>(digits: &[D], count: usize) -> bool {
     count <= digits.len()
         && digits[..count].is_sorted()
         && digits[count..].iter().all(|&digit| digit == D::LARGEST)
 }
 
-/// True when the blocks hold `count` digits in order and the directory their largest ones.
+/// Whether the blocks hold `count` digits in order, and the directory holds their largest digits.
 fn directory_holds<D: Digit>(line: &Line, blocks: &[Line], count: usize) -> bool {
     let largest = &lanes::<D>(core::slice::from_ref(line))[2 * D::HEAD..];
     let digits = lanes::<D>(blocks);
     (1..=D::CROWD).contains(&count)
         && padded(digits, count)
         && padded(largest, blocks.len() - 1)
-        && (1..blocks.len()).all(|i| largest[i - 1] == digits[i * D::PER_LINE - 1])
+        && (1..blocks.len()).all(|number| largest[number - 1] == digits[number * D::PER_LINE - 1])
 }

@@ -1,5 +1,5 @@
 //! The digits of a split layout: their widths, and the words of a line. The width is chosen once
-//! per index, and code that handles digits is compiled for each.
+//! per index, and code for digits is compiled for each width.
 
 use crate::line::{Line, Plain, LINE_BYTES};
 use crate::simd::Simd;
@@ -13,8 +13,7 @@ pub(super) enum Width {
     Bits64,
 }
 
-/// Every width, with the average number of keys to put in a line: as full as leaves few lines
-/// crowded.
+/// Every width, with the average number of keys in a line: as many as leave few lines crowded.
 pub(super) const WIDTHS: [(Width, usize); 4] =
     [(Width::Bits8, 44), (Width::Bits16, 21), (Width::Bits32, 9), (Width::Bits64, 4)];
 
@@ -36,7 +35,8 @@ impl Width {
 pub(super) trait Digit: Plain + Ord {
     /// Digits of a line.
     const PER_LINE: usize = LINE_BYTES / size_of::<Self>();
-    /// Lanes that the first rank takes, and again that a directory's block number takes.
+    /// Lanes that hold the first rank. In a directory as many lanes hold the number of its first
+    /// block.
     const HEAD: usize;
     /// Keys that a line holds.
     const CAPACITY: usize = Self::PER_LINE - Self::HEAD;
@@ -44,17 +44,17 @@ pub(super) trait Digit: Plain + Ord {
     const CROWD: usize = (Self::PER_LINE - 2 * Self::HEAD + 1) * Self::PER_LINE;
     /// The digit 0.
     const ZERO: Self;
-    /// The digit that pads: no digit is larger.
+    /// The digit that is used as padding: none is larger.
     const LARGEST: Self;
     /// The leading bits of a left-aligned fraction.
     fn of(fraction: u64) -> Self;
     /// The digit as a left-aligned fraction.
     fn left(self) -> u64;
-    /// Digits of `line` less than `query`, the first rank left out.
+    /// The number of digits of `line` that are less than `query`, without the first rank.
     fn less_in_line<S: Simd>(simd: S, line: &Line, query: Self) -> usize;
-    /// Digits of a directory less than `query`.
+    /// The number of digits of a directory that are less than `query`.
     fn less_in_directory<S: Simd>(simd: S, line: &Line, query: Self) -> usize;
-    /// Digits of a block less than `query`.
+    /// The number of digits of a block that are less than `query`.
     fn less_in_block<S: Simd>(simd: S, line: &Line, query: Self) -> usize;
 }
 
@@ -123,7 +123,7 @@ macro_rules! with_digit {
 }
 pub(super) use with_digit;
 
-/// The first rank in a line's head, its top bit telling a directory.
+/// The first rank in a line's head; its top bit marks a directory.
 #[inline(always)]
 pub(super) fn head(line: &Line) -> u32 {
     line.u32s()[0]

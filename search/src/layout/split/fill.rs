@@ -56,11 +56,11 @@ struct Part<'a> {
     /// The number of the first of `lines`.
     first_line: usize,
     lines: &'a mut [Line],
-    /// Where crowded lines' blocks go, numbered from 0.
+    /// Blocks for crowded lines, numbered from 0.
     blocks: &'a mut [Line],
 }
 
-/// What was used of a part's blocks, and the numbers of the lines that refer to them.
+/// The number of blocks that a part used, and the numbers of the lines that refer to them.
 struct Filled {
     blocks: usize,
     directories: Vec<usize>,
@@ -92,15 +92,15 @@ struct Bound {
 /// Fewest keys that are worth a thread to place them.
 const WORTH_A_PART: usize = 1 << 15;
 
-/// Keys that are located together. The last line of a run is located again with the next run, so
-/// runs are long beside lines.
+/// Keys that are located together. The last line of a run is located again with the next run, so a
+/// run is much longer than a line.
 const RUN: usize = 4 * DIFFERS;
 
 /// Where the keys of a run go.
 struct Run<D> {
-    /// Lines, numbered from the part's first; the last entry is there to be compared with.
+    /// Lines, numbered from the part's first. The last entry exists only to be compared with.
     buckets: [u32; RUN + 1],
-    /// Digits from place `D::HEAD` on, and room for a whole line to be loaded from any of them.
+    /// Digits from place `D::HEAD` on, with room for the load of a whole line from any of them.
     digits: [D; RUN + LINE_BYTES],
 }
 
@@ -111,14 +111,14 @@ impl<D: Digit> Run<D> {
     fn locate<L: Lane, K: Exact<As = L>>(&mut self, scale: &Scale<L>, first_line: u32, keys: &[K]) {
         let digits = &mut self.digits[D::HEAD..];
         for ((key, bucket), digit) in keys.iter().zip(&mut self.buckets).zip(digits) {
-            // Keys of one line have fractions in their own order, and so have their digits.
+            // Fractions of keys of one line are in the order of the keys, and so are their digits.
             let (at, fraction) = scale.locate_key(key.to_lane());
             *bucket = (at as u32).wrapping_sub(first_line);
             *digit = D::of(fraction);
         }
     }
 
-    /// For each of some keys from `from` on, whether its line ends with it.
+    /// A mask of the keys from `from` on whose line ends with them.
     #[inline(always)]
     fn line_ends<S: Simd>(&self, simd: S, from: usize) -> u64 {
         let these = self.buckets[from..].first_chunk().expect("a run is a multiple");
@@ -131,8 +131,8 @@ impl<D: Digit> Run<D> {
     fn line(&self, keys: Range<usize>, rank: usize) -> Line {
         let digits = &self.digits[keys.start..keys.start + D::PER_LINE];
         let end = D::HEAD + keys.len();
-        // Digits up to the end and padding behind it, in a loop of fixed length that becomes a
-        // load, a blend and a store. What stands before the digits is overwritten by the head.
+        // Copies digits up to the end, and padding behind it, in a loop of fixed length that
+        // becomes a load, a blend and a store. The head overwrites what stands before the digits.
         let mut line = Line::PADDING;
         for (i, (to, &digit)) in
             lanes_mut::<D>(core::slice::from_mut(&mut line)).iter_mut().zip(digits).enumerate()
@@ -215,15 +215,15 @@ impl<L: Lane> Split<L> {
         let plan = &self;
         let work = |part| placing.vectors.run(FillPart { plan, keys, part });
         let filled = crate::parallel::each(parts, work);
-        for (i, filled) in filled.into_iter().enumerate() {
+        for (number, filled) in filled.into_iter().enumerate() {
             let filled = filled?;
             if self.blocks + filled.blocks > blocks_max {
                 return Err(Refusal::Crowded);
             }
-            // In the order of the parts, whichever thread was done first: a block's number depends
-            // on the parts before it alone.
-            if i > 0 {
-                self.append(lines, drafts[i - 1].lines_mut(), &filled);
+            // This goes in the order of the parts, whichever thread ended first: a block's number
+            // depends only on the parts before it.
+            if number > 0 {
+                self.append(lines, drafts[number - 1].lines_mut(), &filled);
             }
             self.blocks += filled.blocks;
         }
@@ -245,8 +245,9 @@ impl<L: Lane> Split<L> {
     /// that no line has keys of two parts.
     fn bounds<K: Exact<As = L>>(&self, keys: &[K], threads: usize) -> Vec<Bound> {
         let (n, mut bounds) = (keys.len(), alloc::vec![Bound { rank: 0, line: 0 }]);
-        // Equal shares of the keys, each moved on to the next key that begins a line. A share that
-        // finds none nearby joins the part before it: there the keys are too crowded anyway.
+        // Equal shares of the keys, each extended to the next key that begins a line. A share
+        // without such a key nearby joins the part before it: there the keys are too crowded
+        // anyway.
         let parts = threads.clamp(1, n.div_ceil(WORTH_A_PART).max(1));
         for part in 1..parts {
             let from = n / parts * part;
@@ -275,7 +276,7 @@ impl<L: Lane> Split<L> {
         let (mut rank, mut run) = (ranks.start, Run::<D>::EMPTY);
         while rank < ranks.end {
             let some = &keys[rank..ranks.end.min(rank + RUN)];
-            // Order first: what follows may rely on lines that never descend.
+            // The order is checked first: the rest may rely on lines that never descend.
             check_run(keys, rank, some.len(), ranks.end)?;
             run.locate(&self.scale, first_line as u32, some);
             let is_last = rank + some.len() == ranks.end;
@@ -298,14 +299,14 @@ impl<L: Lane> Split<L> {
         ranks: Range<usize>,
         is_last: bool,
     ) -> Result<usize, Refusal> {
-        // What is compared are neighbours, so `count` keys have `count - 1` compares; whether the
-        // last key ends its line depends on the run that follows.
+        // Neighbours are compared, so `count` keys have `count - 1` compares. Whether the last key
+        // ends its line depends on the run that follows.
         let (rank, count) = (ranks.start, ranks.len());
         // `start` is the run's first key that is in no line yet.
         let mut start = 0;
         for from in (0..count - 1).step_by(DIFFERS) {
             let mut ends = run.line_ends(simd, from);
-            // Behind the run's last key stand numbers of an earlier run: their ends are cut off.
+            // Behind the run's last key stand numbers of an earlier run; their bits are dropped.
             let compared = count - 1 - from;
             ends &= if compared < DIFFERS { (1 << compared) - 1 } else { u64::MAX };
             // Each set bit is a key that ends a line; the next line begins behind it.
@@ -320,11 +321,11 @@ impl<L: Lane> Split<L> {
             self.write(filling, run, rank, start..count)?;
             return Ok(ranks.end);
         }
-        // Some line ended: the keys behind it are located again, at the head of the next run.
+        // A line ended: the keys behind it are located again, at the head of the next run.
         if start > 0 {
             return Ok(rank + start);
         }
-        // A whole run in one line: the line is crowded, and its end is looked for key by key.
+        // A whole run is in one line: the line is crowded, and its end is searched key by key.
         let end = self.line_end::<D, K>(filling.keys, rank)?;
         self.write_crowded::<D, K>(filling, run.buckets[0] as usize, rank..end)?;
         Ok(end)
@@ -344,8 +345,8 @@ impl<L: Lane> Split<L> {
         if keys.len() > D::CAPACITY {
             return self.write_crowded::<D, K>(filling, at, first..first + keys.len());
         }
-        // Lines between the last one written and this one have no keys, and their rank is that of
-        // the key that comes next, so that a query which falls there gets the right rank.
+        // Lines between the last written one and this one have no keys. Their rank is that of the
+        // key that comes next, so that a query there gets the right rank.
         if at > filling.next {
             filling.lines[filling.next..at].fill(empty_line::<D>(first));
         }
@@ -364,7 +365,8 @@ impl<L: Lane> Split<L> {
         ranks: Range<usize>,
     ) -> Result<(), Refusal> {
         let Filling { keys, lines, next, blocks, filled, .. } = filling;
-        // More keys than a directory can tell apart, or more blocks than are accepted: refuse.
+        // The keys are refused if a directory cannot distinguish so many, or if they need more
+        // blocks than are accepted.
         let needed = ranks.len().div_ceil(D::PER_LINE);
         if ranks.len() > D::CROWD || filled.blocks + needed > blocks.len() {
             return Err(Refusal::Crowded);
@@ -382,8 +384,8 @@ impl<L: Lane> Split<L> {
         Ok(())
     }
 
-    /// The rank behind the keys that share a line with the key of rank `rank`, as far as a line may
-    /// reach; they are checked.
+    /// The rank behind the keys that share a line with the key of rank `rank`, within the keys that
+    /// a line may have. It checks their order.
     fn line_end<D: Digit, K: Exact<As = L>>(&self, keys: &[K], rank: usize) -> Result<usize, Refusal> {
         let bucket = self.bucket(keys[rank]);
         let reach = keys.len().min(rank + D::CROWD + 1);
@@ -397,7 +399,7 @@ impl<L: Lane> Split<L> {
         self.scale.locate(key.to_lane()).0
     }
 
-    /// Puts the keys of a crowded line into blocks; returns their directory, but for its head.
+    /// Writes the keys of a crowded line into blocks, and returns their directory without its head.
     fn crowd<D: Digit, K: Exact<As = L>>(&self, keys: &[K], blocks: &mut [Line]) -> Line {
         blocks.fill(Line::PADDING);
         for (digit, key) in lanes_mut::<D>(blocks).iter_mut().zip(keys) {

@@ -3,9 +3,9 @@
 //!
 //! A linear map (`scale`) sends a key to a line, with an average of about two thirds of a line's
 //! keys in each. The line holds the rank of its first key and the digits of its keys: 8, 16 or 32
-//! bits (64 for u64), whichever is the shortest that tells the keys of a line apart. The rank of a
-//! query is that first rank plus the number of smaller digits: one multiplication, one line, one
-//! vector compare, no pointer and no second access.
+//! bits (64 for u64), the shortest width that distinguishes the keys of a line. The rank of a query
+//! is that first rank plus the number of smaller digits: one multiplication, one line, one vector
+//! compare, no pointer and no second access.
 //!
 //! ```text
 //! line:      first rank (top bit 0) | digits, padded with all ones, which are never counted
@@ -13,18 +13,19 @@
 //! block:     digits of a crowded line, in order, padded
 //! ```
 //!
-//! A line with too many keys becomes a directory of blocks; that is the second and last line any
-//! query reads. Keys that would need more, or too many directories, are refused, and the planner
-//! takes the tree: skew costs a plan, never a slow query. Duplicates are stored as often as they
-//! occur. Memory: u32 keys spread evenly take 1.5 (dense) to 7.3 bytes each, u64 keys of a wide
-//! range 17; no copy of the sorted array is kept, a key is computed back from line and digit.
+//! A line with too many keys becomes a directory of blocks; a block is then the second and last
+//! line that a query reads. Keys that need more lines, or too many directories, are refused, and
+//! the planner takes the tree instead: skewed keys never make slow queries. Duplicates are stored
+//! as often as they occur. Memory: u32 keys spread evenly take 1.5 (dense) to 7.3 bytes each, u64
+//! keys of a wide range 17; no copy of the sorted array is kept, because a key can be computed from
+//! its line and digit.
 //!
-//! The numbers: `plan`; building: `fill`; ranks: `query`; bytes from outside: `check`; what a line
-//! holds: `digit`.
+//! `plan` chooses the numbers, `fill` builds, `query` finds ranks, `check` examines bytes from
+//! outside, and `digit` defines the contents of a line.
 //!
-//! Leaves out: values beside keys, more than 2^31 keys, keys whose spread is not roughly even.
+//! **Leaves out** values beside keys, more than 2^31 keys, keys whose spread is not roughly even.
 //! Source: the prefix partition of Groot Koerkamp 2024 and the bucketed layouts of hash joins,
-//! taken to one line.
+//! reduced to one line.
 
 mod check;
 mod digit;
@@ -54,7 +55,7 @@ pub(super) const PROPERTIES: Properties = Properties {
 };
 
 impl<L: Lane> Split<L> {
-    /// Hands out keys line by line: a search for the first line, then a walk.
+    /// Reads keys line by line: a search for the first line, then a walk.
     fn read_as<D: Digit>(&self, lines: &[Line], ranks: Range<usize>, each: &mut dyn FnMut(L)) {
         let buckets = &lines[..self.scale.buckets()];
         let mut rank = ranks.start;

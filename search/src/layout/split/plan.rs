@@ -1,5 +1,5 @@
-//! The shape of a split layout: how wide digits are and how many lines there are, the fewest bytes
-//! that tell keys apart. It is decided from the number of keys and their ends, before any is
+//! The shape of a split layout: the width of digits and the number of lines, with as few bytes as
+//! distinguish the keys. It is chosen from the number of keys and their ends, before any key is
 //! placed.
 
 use super::digit::{Width, DIRECTORY, WIDTHS};
@@ -17,8 +17,8 @@ pub(crate) struct Split<L: Lane> {
 }
 
 impl<L: Lane> Split<L> {
-    /// The plan for the sorted `keys` before any is placed: digit width and number of lines, the
-    /// fewest bytes that tell keys apart.
+    /// The plan for the sorted `keys`, before any is placed: the digit width and the number of
+    /// lines, with as few bytes as distinguish the keys.
     pub(crate) fn plan<K: Exact<As = L>>(keys: &[K]) -> Result<Split<L>, Refusal> {
         if keys.len() >= DIRECTORY as usize {
             return Err(Refusal::TooMany);
@@ -36,8 +36,7 @@ impl<L: Lane> Split<L> {
         Ok(Split { n: keys.len(), scale, digit, blocks: 0 })
     }
 
-    /// Lines to allocate before filling: the buckets, and the most overflow blocks that are
-    /// accepted.
+    /// Lines to allocate before filling: the buckets, and as many overflow blocks as are accepted.
     pub(crate) fn lines_max(&self) -> usize {
         self.scale.buckets() + self.blocks_max()
     }

@@ -1,8 +1,8 @@
 //! Ranks in a split layout: one query, and the pipeline of many.
 //!
-//! **Problem.** A query needs one line of memory, which beyond the near caches takes a hundred
-//! times as long as everything else that it does. One query after another waits for each line in
-//! turn.
+//! **Problem.** A query needs one line of memory. Beyond the near caches, reading it takes a
+//! hundred times as long as the rest of the query, and queries that run one after another wait for
+//! each line in turn.
 //!
 //! **Idea.** Queries go through in groups of [`GROUP`], and each step of a group is done while the
 //! lines that a later step needs are on their way:
@@ -13,17 +13,17 @@
 //!            ask for lines         the lines       ask for blocks     the blocks
 //! ```
 //!
-//! So in one turn group t is located while group t − 2 is answered, and so on. Locating is all
-//! vector arithmetic. A query whose line is a directory is answered as if it were a line, which
+//! So in one turn group t is located while group t − 2 is answered, and so on. Locating is vector
+//! arithmetic only. A query whose line is a directory is answered as if it were a line, which
 //! leaves the directory's mark in the answer: crowded queries are found later by one compare of all
 //! answers, never by a branch where they are met, which would wait for memory.
 //!
 //! **Invariants.** `located[t % 4]` holds group t from turn t to turn t + 3, when its directories
-//! are looked at last. `deferred` holds the crowded queries of one group only: it is emptied by
-//! `finish` before `defer` fills it. An answer with the mark is replaced before the pipeline ends.
+//! are looked at last. `deferred` holds the crowded queries of one group only: `finish` empties it
+//! before `defer` fills it. An answer with the mark is replaced before the pipeline ends.
 //!
-//! What was stored word by word is read as vectors only turns later, when it has left the store
-//! buffer: a load that overlaps younger, narrower stores would wait for them.
+//! Words that were stored one by one are read as vectors only some turns later, when they have left
+//! the store buffer: a load that overlaps younger, narrower stores would wait for them.
 
 use super::digit::{first_block, first_rank, head, Digit, DIRECTORY};
 use super::plan::Split;
@@ -32,7 +32,7 @@ use crate::line::Line;
 use crate::scale::Scale;
 use crate::simd::{Simd, MARKS};
 
-/// Queries that are located together; their lines are asked for one group ahead of being read.
+/// Queries that are located together. Their lines are prefetched one group before they are read.
 const GROUP: usize = MARKS;
 
 /// Lines read per turn of the inner loop.
@@ -58,8 +58,8 @@ impl<D: Digit> Located<D> {
     }
 }
 
-/// Queries of the group before that wait for their blocks: place in the group, block, rank of the
-/// block's first key, digit.
+/// Queries of the previous group that wait for their blocks: place in the group, block, rank of the
+/// block's first key, and digit.
 struct DeferredBlocks<D> {
     queries: [(u32, u32, usize, D); GROUP],
     count: usize,
@@ -71,8 +71,8 @@ impl<D: Digit> DeferredBlocks<D> {
     /// Answers the waiting queries.
     #[inline(always)]
     fn finish<S: Simd>(&mut self, simd: S, lines: &[Line], out: &mut [usize; GROUP]) {
-        for &(j, block, first, digit) in &self.queries[..self.count.min(GROUP)] {
-            out[j as usize % GROUP] = first + D::less_in_block(simd, &lines[block as usize], digit);
+        for &(place, block, first, digit) in &self.queries[..self.count.min(GROUP)] {
+            out[place as usize % GROUP] = first + D::less_in_block(simd, &lines[block as usize], digit);
         }
         self.count = 0;
     }
@@ -109,8 +109,8 @@ impl<L: Lane> Split<L> {
         (self.scale.buckets() + first_block::<D>(line) + block, first_rank(line) + block * D::PER_LINE)
     }
 
-    /// The pipeline of groups that the module's text shows; what does not fill a group is answered
-    /// one by one.
+    /// The pipeline of groups that the module's text shows. Queries that do not fill a group are
+    /// answered one by one.
     #[inline(always)]
     pub(super) fn ranks_as<D: Digit, S: Simd>(
         &self,
@@ -124,18 +124,18 @@ impl<L: Lane> Split<L> {
         let mut located = [Located::<D>::EMPTY; 4];
         let mut deferred = DeferredBlocks::<D>::EMPTY;
         for turn in 0..groups.len() + 4 {
-            // Group t: where its queries go.
+            // Group t: locate its queries.
             if let Some(group) = groups.get(turn) {
                 located[turn % 4].locate(&self.scale, group);
             }
-            // Group t - 2: its lines have come. Group t's lines are asked for on the way, one for
-            // each line that is read, so that requests are spread evenly.
+            // Group t - 2: its lines have arrived. Lines of group t are prefetched meanwhile, one
+            // for each line that is read, so that requests are spread evenly.
             let ahead = located[turn % 4].buckets;
             match turn.checked_sub(2).and_then(|now| answers.get_mut(now)) {
                 Some(out) => self.answer(simd, lines, &located[(turn + 2) % 4], &ahead, out),
                 None => ahead.iter().for_each(|&bucket| simd.prefetch(lines, bucket as usize)),
             }
-            // Group t - 4: the blocks of its crowded queries have come.
+            // Group t - 4: the blocks of its crowded queries have arrived.
             if let Some(done) = turn.checked_sub(4) {
                 deferred.finish(simd, lines, &mut answers[done]);
             }
@@ -150,7 +150,7 @@ impl<L: Lane> Split<L> {
         }
     }
 
-    /// Answers the group `now`, directories as if they were lines, and asks for the lines `ahead`.
+    /// Answers the group `now`, treats directories as lines, and prefetches the lines `ahead`.
     #[inline(always)]
     fn answer<D: Digit, S: Simd>(
         &self,
@@ -160,16 +160,16 @@ impl<L: Lane> Split<L> {
         ahead: &[u32; GROUP],
         out: &mut [usize; GROUP],
     ) {
-        for j in (0..GROUP).step_by(UNROLLED) {
-            for k in j..j + UNROLLED {
-                simd.prefetch(lines, ahead[k] as usize);
-                let line = &lines[now.buckets[k] as usize];
-                out[k] = head(line) as usize + D::less_in_line(simd, line, now.digits[k]);
+        for first in (0..GROUP).step_by(UNROLLED) {
+            for place in first..first + UNROLLED {
+                simd.prefetch(lines, ahead[place] as usize);
+                let line = &lines[now.buckets[place] as usize];
+                out[place] = head(line) as usize + D::less_in_line(simd, line, now.digits[place]);
             }
         }
     }
 
-    /// Asks for the blocks of the crowded queries of a group.
+    /// Prefetches the blocks of the crowded queries of a group.
     #[inline(always)]
     fn defer<D: Digit, S: Simd>(
         &self,
@@ -179,15 +179,15 @@ impl<L: Lane> Split<L> {
         mut crowded: u64,
         deferred: &mut DeferredBlocks<D>,
     ) {
-        // Each set bit is a query; the lowest goes first.
+        // Each set bit is a query; the lowest comes first.
         deferred.count = 0;
         while crowded != 0 {
-            let j = crowded.trailing_zeros() as usize;
+            let place = crowded.trailing_zeros() as usize;
             crowded &= crowded - 1;
-            let (digit, line) = (now.digits[j], &lines[now.buckets[j] as usize]);
+            let (digit, line) = (now.digits[place], &lines[now.buckets[place] as usize]);
             let (block, rank) = self.block(simd, line, digit);
             simd.prefetch(lines, block);
-            deferred.queries[deferred.count % GROUP] = (j as u32, block as u32, rank, digit);
+            deferred.queries[deferred.count % GROUP] = (place as u32, block as u32, rank, digit);
             deferred.count += 1;
         }
     }

@@ -1,0 +1,249 @@
+//! The same programs without a simulator: counters by probe and by uprobe, records by the host and
+//! by a signal handler in the program.
+//!
+//! Four ways to measure take turns with a run that only the kernel observes, in the same layouts.
+//! Where the machine has hardware counters, `measure::perturb` compares the relations between
+//! them; everywhere the kernel's own metrics are compared, the times are, and the relations between
+//! software metrics as different mechanisms see them: the paper's second open problem, since a
+//! disturbance that hardware metrics do not show would show there. Deliberately absent: counters
+//! compiled into the source, which the simulated runs charge exactly.
+
+use super::choice::Called;
+use super::findings::Point;
+use super::subject::{Bench, Subject};
+use super::trace::{input, series};
+use super::Extent;
+use crate::layout::{fix_environment, paddings, Spread};
+use anyhow::{bail, Context, Result};
+use measure::perturb::{perturb, Options};
+use measure::rank::spearman;
+use measure::trace::{decode, Trace};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+/// Whether a way of measuring counts software metrics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Counts {
+    Nothing,
+    Functions,
+}
+
+/// A way to measure.
+#[derive(Debug)]
+struct Mechanism {
+    name: &'static str,
+    options: &'static [&'static str],
+    counts: Counts,
+}
+
+/// The first is the baseline.
+const MECHANISMS: &[Mechanism] = &[
+    Mechanism { name: "kernel alone", options: &["--engine", "native"], counts: Counts::Nothing },
+    Mechanism {
+        name: "signal handler",
+        options: &["--engine", "native", "--collector", "signal"],
+        counts: Counts::Nothing,
+    },
+    Mechanism { name: "probes", options: &["--engine", "probe"], counts: Counts::Functions },
+    Mechanism {
+        name: "probes and signal handler",
+        options: &["--engine", "probe", "--collector", "signal"],
+        counts: Counts::Functions,
+    },
+    Mechanism { name: "uprobes", options: &["--engine", "uprobe"], counts: Counts::Functions },
+];
+
+/// The most calls that a run counts: an uprobe is a trap of up to 20 microseconds on a virtual
+/// machine.
+const CALLS_MAX: u64 = 100_000;
+
+/// No record is shorter.
+const INTERVAL_MIN_MICROSECONDS: u64 = 1000;
+
+/// One way of measuring, over all rounds.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Measured {
+    pub(super) mechanism: String,
+    /// Why it could not be used here.
+    pub(super) refused: Option<String>,
+    /// Seconds of the program.
+    pub(super) seconds: Option<Spread>,
+    /// Records of the first run, and ticks that all runs missed.
+    pub(super) records: usize,
+    pub(super) missed_ticks: u64,
+    /// Calls that the first run counted, by metric.
+    pub(super) calls: BTreeMap<String, u64>,
+    /// Correlations between the most frequent metrics, by pair, over all runs.
+    pub(super) relations: Vec<(String, Spread)>,
+    /// Kernel's and hardware metrics beside the baseline, or why they cannot be compared.
+    pub(super) compared: Result<Point, String>,
+}
+
+/// A program without a simulator.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Native {
+    pub(super) interval_microseconds: u64,
+    pub(super) rounds: usize,
+    /// Metrics that were counted.
+    pub(super) metrics: Vec<String>,
+    pub(super) measured: Vec<Measured>,
+}
+
+/// Measures a program in all ways; `chosen` are its metrics.
+///
+/// # Errors
+/// When the program itself cannot be run.
+pub(super) fn native(
+    shop: &Path,
+    subject: &'static Subject,
+    extent: &Extent,
+    chosen: &[Called],
+) -> Result<Native> {
+    let bench = Bench::new(shop, subject, extent.native_size(subject))?;
+    let interval_microseconds = interval(&bench, extent.records)?;
+    let metrics = counted(&bench, chosen, interval_microseconds);
+    let mut traces: Vec<Result<Vec<Trace>>> = MECHANISMS.iter().map(|_| Ok(Vec::new())).collect();
+    // Mechanisms take turns, so that a machine that slows down slows all of them.
+    for padding_bytes in paddings(extent.rounds) {
+        for (mechanism, traces) in MECHANISMS.iter().zip(&mut traces) {
+            let Ok(known) = traces else { continue };
+            match trace(&bench, mechanism, &metrics, interval_microseconds, padding_bytes) {
+                Ok(trace) => known.push(trace),
+                Err(error) => *traces = Err(error),
+            }
+        }
+    }
+    let baseline = match &traces[0] {
+        Ok(baseline) => baseline.clone(),
+        Err(error) => bail!("{error:#}"),
+    };
+    let measured = MECHANISMS.iter().zip(traces).map(|(mechanism, traces)| match traces {
+        Ok(traces) => measured(mechanism, &metrics, &baseline, &traces),
+        Err(error) => refused(mechanism, &format!("{error:#}")),
+    });
+    let measured = measured.collect();
+    Ok(Native { interval_microseconds, rounds: extent.rounds, metrics, measured })
+}
+
+/// The metrics that all ways can count: from the rarest on, as long as a run has few calls of them.
+///
+/// A larger input calls other functions more often, so a run with probes counts first; where probes
+/// are refused, the simulated run's calls decide.
+fn counted(bench: &Bench, chosen: &[Called], interval_microseconds: u64) -> Vec<String> {
+    let all: Vec<String> = chosen.iter().map(|called| called.metric.clone()).collect();
+    let known = trace(bench, &MECHANISMS[2], &all, interval_microseconds, 0).ok();
+    let calls = |called: &Called| {
+        let trace = known.as_ref()?;
+        trace.sum(trace.position(&called.metric)?)
+    };
+    let mut by_calls: Vec<(u64, &String)> =
+        chosen.iter().map(|called| (calls(called).unwrap_or(called.calls), &called.metric)).collect();
+    by_calls.sort_unstable();
+    let mut sum = 0;
+    let few = by_calls.into_iter().take_while(|(calls, _)| {
+        sum += calls;
+        sum <= CALLS_MAX
+    });
+    few.map(|(_, metric)| metric.clone()).collect()
+}
+
+/// The interval at which a run has about this many records.
+fn interval(bench: &Bench, records: u64) -> Result<u64> {
+    let mut command = Command::new(bench.program());
+    command.args(bench.subject.arguments).current_dir(bench.fresh(0)?);
+    fix_environment(&mut command, 0);
+    command.stdin(input(bench)?).stdout(Stdio::null()).stderr(Stdio::null());
+    let started = Instant::now();
+    command.status().with_context(|| format!("cannot run {}", bench.subject.name))?;
+    let microseconds = started.elapsed().as_micros() as u64;
+    Ok((microseconds / records).max(INTERVAL_MIN_MICROSECONDS))
+}
+
+fn trace(
+    bench: &Bench,
+    mechanism: &Mechanism,
+    metrics: &[String],
+    interval_microseconds: u64,
+    padding_bytes: usize,
+) -> Result<Trace> {
+    let folder = bench.fresh(0)?;
+    let mut command = Command::new(std::env::current_exe()?);
+    command.arg("trace").args(mechanism.options).args(["-o", "native.lft"]);
+    command.arg(format!("--every={interval_microseconds}us"));
+    if mechanism.counts == Counts::Functions && !metrics.is_empty() {
+        command.args(["--software", &metrics.join(","), "--layout", "page"]);
+    }
+    command.arg("--").arg(bench.program()).args(bench.subject.arguments).current_dir(&folder);
+    fix_environment(&mut command, padding_bytes);
+    let output = command.stdin(input(bench)?).stdout(Stdio::null()).output()?;
+    if !output.status.success() {
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        bail!("{}", stderr.lines().next().unwrap_or("lightfoot trace failed"));
+    }
+    let bytes = std::fs::read(folder.join("native.lft")).context("the trace was not written")?;
+    Ok(decode(&bytes)?)
+}
+
+/// Seconds from the first record to the end of the last.
+fn seconds(trace: &Trace) -> f64 {
+    trace.records.iter().map(|record| record.dt).sum::<u64>() as f64 / 1e9
+}
+
+fn measured(mechanism: &Mechanism, metrics: &[String], baseline: &[Trace], traces: &[Trace]) -> Measured {
+    let times: Vec<f64> = traces.iter().map(seconds).collect();
+    let first = traces.first();
+    let has = |metric: &&String| first.is_some_and(|trace| trace.position(metric).is_some());
+    let present: Vec<&String> = metrics.iter().filter(has).collect();
+    let calls = present.iter().filter_map(|&metric| {
+        let trace = first?;
+        Some((metric.clone(), trace.sum(trace.position(metric)?)?))
+    });
+    let compared = match mechanism.name == MECHANISMS[0].name {
+        true => Err("it is the baseline".into()),
+        false => perturb(baseline, traces, &Options::default())
+            .map(|report| Point::of(present.len(), "page", &report, Vec::new()))
+            .map_err(|error| error.to_string()),
+    };
+    Measured {
+        mechanism: mechanism.name.into(),
+        refused: None,
+        seconds: Spread::of(&times),
+        records: first.map_or(0, |trace| trace.records.len()),
+        missed_ticks: traces
+            .iter()
+            .flat_map(|trace| &trace.records)
+            .map(|record| u64::from(record.missed_ticks))
+            .sum(),
+        calls: calls.collect(),
+        relations: relations(&present, traces),
+        compared,
+    }
+}
+
+/// Correlations between the three most frequent metrics.
+fn relations(metrics: &[&String], traces: &[Trace]) -> Vec<(String, Spread)> {
+    let last = &metrics[metrics.len().saturating_sub(3)..];
+    let pairs = (0..last.len()).flat_map(|i| (i + 1..last.len()).map(move |j| (last[i], last[j])));
+    let relation = |(one, other): (&String, &String)| {
+        let rho = |trace: &Trace| spearman(&series(trace, one), &series(trace, other));
+        let known: Option<Vec<f64>> = traces.iter().map(rho).collect();
+        Some((format!("{one} with {other}"), Spread::of(&known?)?))
+    };
+    pairs.filter_map(relation).collect()
+}
+
+fn refused(mechanism: &Mechanism, reason: &str) -> Measured {
+    Measured {
+        mechanism: mechanism.name.into(),
+        refused: Some(reason.into()),
+        seconds: None,
+        records: 0,
+        missed_ticks: 0,
+        calls: BTreeMap::new(),
+        relations: Vec::new(),
+        compared: Err(reason.into()),
+    }
+}
