@@ -66,9 +66,10 @@ pub struct Options {
     /// What to do with child processes. With a tool, children always run natively.
     pub children: Children,
     /// Folder in which translations are kept from run to run, of at most a gigabyte, so that a
-    /// program that ran before starts faster; `None`: they are not kept. The folder is made when it
-    /// is needed, and a run does not depend on whether it can be used. Runs with tools, full
-    /// streams or random addresses do not use it.
+    /// program that ran before starts faster; `None`: they are not kept from run to run, but
+    /// processes that are counted share them in memory. The folder is made when it is needed, and a
+    /// run does not depend on whether it can be used. Runs with tools, full streams or random
+    /// addresses keep nothing.
     pub translations: Option<PathBuf>,
     /// Whether threads are counted separately.
     pub threads: Threads,

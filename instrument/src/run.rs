@@ -11,6 +11,8 @@ use crate::outcome::Aslr;
 use crate::outcome::{Command, Observer, Options, Outcome};
 use crate::probe::SharedProbes;
 use crate::profile::BlocksOfImages;
+use crate::store::kept::KeptIn;
+use crate::store::memory::RunTranslations;
 use crate::target::executable;
 use crate::target::layout::{context, CONTEXTS_MAX};
 use crate::target::memory;
@@ -43,7 +45,7 @@ pub(crate) fn run_instrumented(
 ) -> Result<Outcome, Error> {
     let path = executable::locate(&command.program)?;
     check_address_space()?;
-    let mut translations = options.translations.clone();
+    let mut addresses_repeat = options.aslr == Aslr::Off;
     let started = Instant::now();
     let mut warnings = Vec::new();
     let pid = match spawn(&path, command, options)? {
@@ -52,7 +54,7 @@ pub(crate) fn run_instrumented(
                 let why = "the system refuses personality(ADDR_NO_RANDOMIZE) (a container's seccomp profile?), so addresses are \
                            randomised and runs do not repeat exactly";
                 warnings.push(why.to_string());
-                translations = None;
+                addresses_repeat = false;
             }
             pid
         }
@@ -88,9 +90,7 @@ pub(crate) fn run_instrumented(
         let mut host = Host::new(pid, stream, observing, returned, blocks, binding, evidence.clone());
         if instrumenter.is_none() {
             host.children = options.children;
-            let kept =
-                matches!(options.stream, Stream::Counts | Stream::Filtered(_)) && options.aslr == Aslr::Off;
-            host.translations = translations.filter(|_| kept);
+            host.translations = kept_in(options).filter(|_| addresses_repeat);
         }
         host.instrumenter = instrumenter;
         host.per_thread = threads;
@@ -108,6 +108,19 @@ pub(crate) fn run_instrumented(
     let (processes, mut threads) = (ended.processes, ended.threads);
     threads.sort_unstable_by_key(|thread| thread.number);
     Ok(Outcome { exit, interrupted, wall, profile, processes, threads, effort, warnings })
+}
+
+/// Where the run keeps translations. Without a folder, memory serves the processes of the run; a run
+/// that counts the program alone has no use for it.
+fn kept_in(options: &Options) -> Option<KeptIn> {
+    if !matches!(options.stream, Stream::Counts | Stream::Filtered(_)) {
+        return None;
+    }
+    match &options.translations {
+        Some(folder) => Some(KeptIn::Folder(folder.clone())),
+        None if options.children.are_counted() => Some(KeptIn::Memory(RunTranslations::default())),
+        None => None,
+    }
 }
 
 /// Refuses a run if the limit of address space leaves no room for it, in the program or in the

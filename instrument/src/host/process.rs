@@ -288,8 +288,8 @@ impl Host<'_> {
             }
         };
         // Kept translations, the tool and probes must be in place before the first instruction.
-        if let Some(folder) = &self.translations {
-            image.remember(folder);
+        if let Some(kept_in) = &self.translations {
+            image.remember(kept_in);
         }
         if let Some(instrumenter) = &self.instrumenter {
             instrumenter.borrow_mut().starts(number, pid, self.blocks_ended);

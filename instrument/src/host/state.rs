@@ -14,11 +14,11 @@ use crate::instrumentation::instrumenter::SharedInstrumenter;
 use crate::outcome::{self, Children, EngineStats, Exit, Process, Threads};
 use crate::probe::SharedProbes;
 use crate::profile::Profile;
+use crate::store::kept::KeptIn;
 use crate::target::interrupt::Echo;
 use event::Stream;
 use std::collections::{HashMap, HashSet};
 use std::panic::{catch_unwind, AssertUnwindSafe};
-use std::path::PathBuf;
 use std::sync::atomic::AtomicUsize;
 use std::sync::mpsc::{Receiver, Sender};
 use std::sync::Arc;
@@ -59,8 +59,8 @@ pub(crate) struct Host<'o> {
     pub(crate) root: i32,
     pub(crate) stream: Stream,
     pub(crate) children: Children,
-    /// The folder in which translations are kept from run to run, if they are kept.
-    pub(crate) translations: Option<PathBuf>,
+    /// Where translations are kept for later images of a program, if they are kept.
+    pub(crate) translations: Option<KeptIn>,
     pub(crate) images: HashMap<u32, Image>,
     pub(crate) images_seen: u32,
     pub(crate) threads: HashMap<i32, ProgramThread>,

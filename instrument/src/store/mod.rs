@@ -48,6 +48,7 @@ mod folder;
 mod folder_tests;
 mod form;
 pub(crate) mod kept;
+pub(crate) mod memory;
 mod parts;
 pub(crate) mod snapshot;
 #[cfg(test)]
